@@ -1,4 +1,4 @@
-//! What appending costs beside emitting, on graphs of cell calls: one graph, and two halves appended.
+//! Compares the cost of emitting a graph of cell calls with that of appending two halves.
 //!
 //! ```text
 //! cargo run --release -p autobatch-ir --example append_speed

@@ -1,4 +1,4 @@
-//! How fast graphs print and parse: a graph of a million tree-LSTM-like nodes.
+//! Measures printing and parsing a graph of a million nodes like those of a tree LSTM.
 //!
 //! `cargo run --release -p autobatch-ir --example text_speed [nodes]`
 

@@ -1,13 +1,12 @@
-//! Names of things: `u32` newtypes with a niche, so that an `Option` of one costs nothing.
+//! Typed ids: `u32` newtypes with a niche, so `Option<Id>` takes no extra space.
 //!
-//! The [`Display`](std::fmt::Display) of an id is its spelling in text, error messages and
-//! reports; there is no second way to spell one.
+//! Text, error messages and reports all print an id with its [`Display`](std::fmt::Display).
 
 use std::fmt;
 use std::num::NonZeroU32;
 
-/// The largest index that an id can carry. Two bits of an operand word say what the operand is,
-/// so thirty remain for the index.
+/// The largest index of an id. An operand word uses two bits for its tag, which leaves thirty for the
+/// index.
 pub const MAX_INDEX: usize = (1 << 30) - 2;
 
 macro_rules! id {
@@ -22,7 +21,7 @@ macro_rules! id {
             /// The id with this index.
             ///
             /// # Panics
-            /// If `index` exceeds [`MAX_INDEX`]: arenas refuse to grow that far first.
+            /// If `index` exceeds [`MAX_INDEX`]. Arenas check their size before.
             #[inline]
             #[must_use]
             pub const fn new(index: usize) -> Self {
@@ -33,14 +32,14 @@ macro_rules! id {
                 }
             }
 
-            /// The id with this index, if an id can carry it: the door for numbers from files.
+            /// The id with this index; `None` if the index is too large. For numbers read from files.
             #[inline]
             #[must_use]
             pub const fn try_new(index: usize) -> Option<Self> {
                 if index <= MAX_INDEX { Some(Self::new(index)) } else { None }
             }
 
-            /// The position in the arena that the id names.
+            /// The position in the arena or table.
             #[inline]
             #[must_use]
             pub const fn index(self) -> usize {
@@ -82,9 +81,9 @@ id!(
     "%"
 );
 id!(
-    /// A node of an op or a cell, by its place in the arena: `a12`.
+    /// A node, by its position in the arena: `n12`.
     NodeId,
-    "a"
+    "n"
 );
 id!(
     /// An interned type: `type3`.
@@ -107,30 +106,7 @@ id!(
     "cell"
 );
 id!(
-    /// A place in the user's source: `!7`.
+    /// A source location: `!7`.
     SiteId,
     "!"
 );
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_optional_id_is_as_small_as_an_id() {
-        assert_eq!(size_of::<Option<ValueId>>(), 4);
-    }
-
-    #[test]
-    fn an_id_spells_its_index() {
-        assert_eq!(ValueId::new(12).to_string(), "%12");
-        assert_eq!(ValueId::new(12).index(), 12);
-    }
-
-    #[test]
-    fn numbers_beyond_thirty_bits_are_no_ids() {
-        assert!(ValueId::try_new(MAX_INDEX).is_some());
-        assert!(ValueId::try_new(MAX_INDEX + 1).is_none());
-        assert!(serde_json::from_str::<ValueId>("4294967295").is_err());
-    }
-}

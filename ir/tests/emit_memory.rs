@@ -1,5 +1,5 @@
-//! A recorded graph is small: at most 48 bytes a node and 4 an operand, spare memory
-//! included, and a cleared graph records the next one without allocating for it.
+//! Memory of recorded graphs: at most 48 bytes per node and 4 per operand, including spare capacity. A
+//! cleared graph records the next one without allocations.
 
 use autobatch_ir::{Cell, Graph, INDEX, Init, ModuleBuilder, f32};
 use autobatch_testing::hostile::{Counting, allocations, held};
@@ -25,7 +25,7 @@ fn a_node_takes_at_most_48_bytes_and_an_operand_4() {
         let h = g.affine([lh, rh], w, None).tanh();
         [h, lc + rc]
     });
-    let module = m.build().expect("the model is well typed");
+    let module = m.build().expect("the model is well-typed");
     for count in [5_000, 37_000, 200_000] {
         let mut g = Graph::new(&module);
         let before = held();
@@ -35,23 +35,23 @@ fn a_node_takes_at_most_48_bytes_and_an_operand_4() {
             let data = g.data();
             (data.arena.len(), data.arena.operand_pool().len(), data.bindings.words.len())
         };
-        // Bound words belong to the instance's data; they double like any vector.
+        // Bound words are extra; their vector grows by doubling.
         let allowed = 48 * nodes + 4 * operands + 8 * words + 4096;
-        assert!(held <= allowed, "{held} bytes for {nodes} nodes; {allowed} are allowed");
+        assert!(held <= allowed, "{held} bytes for {nodes} nodes; the limit is {allowed}");
         g.clear();
         let calls = allocations();
         emit(&g, leaf, node, count);
-        // The names of the few source lines are noted anew; nothing grows with the graph.
+        // Clearing drops the few source lines, which are interned again. Nothing grows with the graph.
         let calls = allocations() - calls;
         assert!(calls <= 8, "a cleared graph made {calls} allocations");
     }
 }
 
 #[test]
-fn operands_of_any_number_take_no_memory_of_their_own() {
+fn ops_with_many_operands_allocate_nothing() {
     let mut m = ModuleBuilder::new("memory");
     let w = m.param("w", [16, 8], Init::ZEROS);
-    let mut g = Graph::new(&m.build().expect("the model is well typed"));
+    let mut g = Graph::new(&m.build().expect("the model is well-typed"));
     let emit = |g: &Graph| {
         let mut recent = [g.zeros([8]); 3];
         for _ in 0..1000 {
@@ -59,15 +59,15 @@ fn operands_of_any_number_take_no_memory_of_their_own() {
             let product = g.affine([sum, recent[0]], w, None);
             let wide = g.stack([sum, product, recent[1]]).tanh();
             recent = [recent[1], recent[2], product];
-            assert!(g.list([wide]).mean().id().is_some(), "nothing is refused");
+            assert!(g.list([wide]).mean().id().is_some(), "the ops are well-typed");
         }
     };
     emit(&g);
-    g.check().expect("the model is well typed");
+    g.check().expect("the model is well-typed");
     g.clear();
     let calls = allocations();
     emit(&g);
     let calls = allocations() - calls;
-    // As above: names of source lines, and signatures that are inferred anew.
+    // As above, source lines are interned again, and signatures are inferred again.
     assert!(calls <= 80, "a cleared graph made {calls} allocations for 5000 nodes");
 }

@@ -1,12 +1,12 @@
-//! Binary files from an enemy: no panic, and memory in proportion to the file.
+//! Hostile binary files cause no panic, and take memory in proportion to the file.
 //!
-//! Most mutations get a new checksum, so that they reach the decoder and the verifier. What passes
-//! is walked through: nothing that is verified may panic later.
+//! Most mutations get a valid checksum, so that they reach the decoder and the verifier. The test then
+//! uses every accepted graph, because a verified graph must not cause a panic.
 
-#![allow(clippy::unwrap_used, reason = "a test stops at what it does not expect")]
+#![allow(clippy::unwrap_used, reason = "an unexpected value fails the test")]
 
 use autobatch_ir::codec::LoadError;
-use autobatch_ir::graph::{NodeGraph, OperandKind};
+use autobatch_ir::graph::{OperandKind, PetgraphView};
 use autobatch_ir::types::{INDEX, f32, list};
 use autobatch_ir::{Graph, GraphData, Init, Module, ModuleBuilder, ValueId};
 use autobatch_testing::hostile::{Counting, HEADER, limit, measured, read_mutated, reseal};
@@ -51,13 +51,13 @@ fn corpus() -> Vec<Vec<u8>> {
     vec![rich(1), rich(12), empty]
 }
 
-/// The modules of the graphs.
+/// The modules of the graphs in the corpus.
 fn modules() -> Vec<Vec<u8>> {
     let module = |bytes: &Vec<u8>| GraphData::from_bytes(bytes).unwrap().module.to_bytes();
     corpus().iter().map(module).collect()
 }
 
-/// Touches everything that a verified graph lets one touch.
+/// Uses every part of a verified graph.
 fn walk(data: &GraphData) -> usize {
     let mut seen = data.to_string().len() + data.depths().len() + data.stretches().count();
     for id in data.arena.ids() {
@@ -68,7 +68,7 @@ fn walk(data: &GraphData) -> usize {
             seen += data.module.param_name(arg).len();
         }
         for operand in data.arena.operands(id) {
-            seen += match operand.kind().expect("a verified operand is one") {
+            seen += match operand.kind().expect("a verified operand is valid") {
                 OperandKind::Value(value) => data.type_of(value).bytes() + data.arena.producer(value).index(),
                 OperandKind::Index(slot) => data.bindings.words[slot as usize] as usize & 1,
                 OperandKind::Data(slot) => data.bindings.floats[slot as usize].to_bits() as usize & 1,
@@ -88,34 +88,34 @@ fn walk(data: &GraphData) -> usize {
     for export in &data.module.exports {
         seen += data.module.sigs.get(export.sig).operands.len();
     }
-    let json = data.to_json(false).expect("a verified operand is one");
-    let order = petgraph::algo::toposort(&NodeGraph::from(data), None).expect("arenas have no cycles");
+    let json = data.to_json(false).expect("a verified operand is valid");
+    let order = petgraph::algo::toposort(&PetgraphView::from(data), None).expect("arenas have no cycles");
     seen + data.to_dot().len() + json.len() + order.len()
 }
 
 #[test]
-fn mutated_files_are_refused_or_sound() {
+fn mutated_files_are_rejected_or_valid() {
     let verify = |error: &LoadError| matches!(error, LoadError::Verify(_));
     read_mutated(20_260_101, &corpus(), GraphData::from_bytes, verify, |data, what| {
         assert!(walk(&data) < usize::MAX);
-        let again = GraphData::from_bytes(&data.to_bytes()).expect("what was read can be written");
+        let again = GraphData::from_bytes(&data.to_bytes()).expect("the bytes of a valid file are valid");
         assert_eq!(again.structure(), data.structure(), "{what}");
     });
 }
 
 #[test]
-fn mutated_files_of_modules_are_refused_or_sound() {
+fn mutated_files_of_modules_are_rejected_or_valid() {
     let verify = |error: &LoadError| matches!(error, LoadError::Verify(_));
     read_mutated(20_260_102, &modules(), Module::from_bytes, verify, |module, what| {
-        let again = Module::from_bytes(&module.to_bytes()).expect("what was read can be written");
-        // By their bytes: NaN is no NaN's equal.
+        let again = Module::from_bytes(&module.to_bytes()).expect("the bytes of a valid file are valid");
+        // The test compares bytes, because NaN values compare unequal.
         assert_eq!(again.to_bytes(), module.to_bytes(), "{what}");
-        let graph = Graph::new(&module).finish().expect("nothing was emitted");
+        let graph = Graph::new(&module).finish().expect("an empty graph has no fault");
         assert!(walk(&graph) < usize::MAX);
     });
 }
 
-/// Every beginning of a file, with the length and checksum of the whole and with its own.
+/// Reads every prefix of a file, with the original length and checksum and with its own.
 fn cut_off<T>(bytes: &[u8], read: impl Fn(&[u8]) -> Result<T, LoadError>) {
     for end in (0..bytes.len()).step_by(1 + bytes.len() / 3000) {
         let mut cut = bytes[..end].to_vec();
@@ -127,13 +127,13 @@ fn cut_off<T>(bytes: &[u8], read: impl Fn(&[u8]) -> Result<T, LoadError>) {
 }
 
 #[test]
-fn a_file_that_is_cut_off_is_refused_at_every_byte() {
+fn truncated_files_are_rejected() {
     corpus().iter().for_each(|bytes| cut_off(bytes, GraphData::from_bytes));
     modules().iter().for_each(|bytes| cut_off(bytes, Module::from_bytes));
 }
 
 #[test]
-fn a_file_that_goes_on_is_refused() {
+fn trailing_bytes_are_rejected() {
     for more in [1, 3, 4, 8, 1000] {
         let longer = |mut bytes: Vec<u8>| {
             bytes.resize(bytes.len() + more, 0);
@@ -146,14 +146,14 @@ fn a_file_that_goes_on_is_refused() {
 }
 
 #[test]
-fn an_error_of_a_file_names_it() {
+fn load_errors_name_the_file() {
     let path = std::env::temp_dir().join(format!("autobatch-named-{}.abm", std::process::id()));
     let said = |bytes: &[u8]| {
         std::fs::write(&path, bytes).unwrap();
         let errors = [Module::load(&path).err(), GraphData::load(&path).err()];
         let named = path.display().to_string();
         errors.map(|error| {
-            let said = error.expect("neither is sound").to_string();
+            let said = error.expect("both files are invalid").to_string();
             assert!(said.starts_with(&named), "{said}");
             said
         })
@@ -166,12 +166,12 @@ fn an_error_of_a_file_names_it() {
     assert!(module.contains("its checksum differs"), "{module}");
     assert!(graph.contains("expected a graph (.abg), found a module (.abm)"), "{graph}");
     std::fs::remove_file(&path).unwrap();
-    let nothing = Module::load(&path).expect_err("there is no such file").to_string();
+    let nothing = Module::load(&path).expect_err("the file does not exist").to_string();
     assert!(nothing.contains("check the path"), "{nothing}");
 }
 
 #[test]
-fn every_forged_length_costs_little() {
+fn forged_lengths_take_little_memory() {
     let bytes = corpus().swap_remove(0);
     for at in (HEADER..bytes.len() - 8).step_by(2) {
         for count in [1u64 << 16, 1 << 32, 1 << 46, u64::MAX] {
@@ -185,7 +185,7 @@ fn every_forged_length_costs_little() {
 }
 
 #[test]
-fn dense_tables_cost_little() {
+fn dense_tables_take_little_memory() {
     let module = ModuleBuilder::new("dense").build().unwrap();
     let g = Graph::new(&module);
     for width in 1..30_000 {
@@ -195,7 +195,7 @@ fn dense_tables_cost_little() {
     let (data, peak) = measured(|| GraphData::from_bytes(&bytes));
     assert_eq!(data.unwrap().sigs.items().len(), 29_999);
     assert!(peak <= bound(&bytes), "{peak} bytes held for a file of {}", bytes.len());
-    assert!(peak > bytes.len(), "the counter counts");
+    assert!(peak > bytes.len(), "the allocator counts");
 
     let mut m = ModuleBuilder::new("dense");
     for number in 0..3000 {

@@ -1,7 +1,7 @@
-//! JSON documents from an enemy: a graph or an error, no panic, and never more memory than sixteen
-//! times the document and a mebibyte.
+//! Hostile JSON documents give a graph or an error. The reader never panics and takes at most sixteen
+//! times the size of the document plus one mebibyte.
 
-#![allow(clippy::unwrap_used, reason = "a test stops at what it does not expect")]
+#![allow(clippy::unwrap_used, reason = "an unexpected value fails the test")]
 
 use autobatch_ir::codec::LoadError;
 use autobatch_ir::types::{INDEX, f32, list};
@@ -12,7 +12,7 @@ use std::fmt::{Display, Write as _};
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Reads within the limit; the error must be short, whatever the document says.
+/// Reads within the memory limit and checks that an error is short.
 fn read(text: &str, what: &dyn Display) -> Result<GraphData, LoadError> {
     let (result, peak) = measured(|| GraphData::from_json(text));
     let limit = limit(text.len());
@@ -51,7 +51,7 @@ fn corpus() -> Vec<String> {
     vec![rich(1, false), rich(1, true), rich(6, false), empty.to_json(false).unwrap()]
 }
 
-/// Pieces of documents beside those of any document, to be put where they mean something else.
+/// Valid pieces of documents, to insert at wrong places.
 const TOKENS: [&str; 20] = [
     "\"inf\"",
     "\"nan(0x7fc00001)\"",
@@ -76,10 +76,10 @@ const TOKENS: [&str; 20] = [
 ];
 
 #[test]
-fn mutated_documents_are_refused_or_sound() {
+fn mutated_documents_are_rejected_or_valid() {
     let (seed, rounds, mut random) = campaign(0x5eed_0004);
     let corpus: Vec<Vec<u8>> = corpus().into_iter().map(String::into_bytes).collect();
-    // Parsed, no JSON or no document, a rule broken, another version.
+    // The outcomes: valid, malformed, a violated rule, another version.
     let mut outcomes = [0usize; 4];
     for round in 0..rounds {
         let bytes = mutated_json(&mut random, &corpus, &TOKENS);
@@ -98,11 +98,11 @@ fn mutated_documents_are_refused_or_sound() {
             Err(other) => panic!("{what}: {other}"),
         }] += 1;
     }
-    assert!(outcomes.iter().all(|&count| count > 0), "every outcome is met: {outcomes:?}");
+    assert!(outcomes.iter().all(|&count| count > 0), "every outcome occurs: {outcomes:?}");
 }
 
 #[test]
-fn a_document_that_is_cut_off_is_refused_at_every_byte() {
+fn truncated_documents_are_rejected() {
     let text = corpus().swap_remove(0);
     for end in (0..text.len()).filter(|&end| text.is_char_boundary(end)) {
         assert!(read(&text[..end], &end).is_err(), "{end} bytes");
@@ -111,17 +111,17 @@ fn a_document_that_is_cut_off_is_refused_at_every_byte() {
 
 const N: usize = 40_000;
 
-/// A document with these pieces of a module and of a graph.
+/// A document with these pieces of a module and a graph.
 fn document(module: [&str; 6], tables: [&str; 3], nodes: &str, rest: [&str; 6]) -> String {
     let [types, sigs, sites, params, cells, exports] = module;
     let [own_types, own_sigs, own_sites] = tables;
     let [cuts, outputs, shared, alone, words, floats] = rest;
     format!(
-        r#"{{"format":"autobatch graph","version":1,"module":{{"name":"m","tables":{{"types":["u32"{types}],"signatures":[{sigs}],"sites":[{{"file":"","line":0,"column":0}}{sites}]}},"params":[{params}],"cells":[{cells}],"exports":[{exports}]}},"tables":{{"types":[{own_types}],"signatures":[{own_sigs}],"sites":[{own_sites}]}},"nodes":[{nodes}],"cuts":[{cuts}],"outputs":[{outputs}],"shared":[{shared}],"alone":[{alone}],"words":[{words}],"floats":[{floats}]}}"#
+        r#"{{"format":"autobatch graph","version":2,"module":{{"name":"m","tables":{{"types":["u32"{types}],"signatures":[{sigs}],"sites":[{{"file":"","line":0,"column":0}}{sites}]}},"params":[{params}],"cells":[{cells}],"exports":[{exports}]}},"tables":{{"types":[{own_types}],"signatures":[{own_sigs}],"sites":[{own_sites}]}},"nodes":[{nodes}],"cuts":[{cuts}],"outputs":[{outputs}],"shared":[{shared}],"alone":[{alone}],"words":[{words}],"floats":[{floats}]}}"#
     )
 }
 
-/// `piece` so many times, with commas between.
+/// `count` pieces, separated by commas.
 fn many(count: usize, mut piece: impl FnMut(usize) -> String) -> String {
     let mut text = String::new();
     for number in 0..count {
@@ -131,7 +131,7 @@ fn many(count: usize, mut piece: impl FnMut(usize) -> String) -> String {
 }
 
 #[test]
-fn large_documents_of_the_densest_kind_stay_within_bounds() {
+fn large_dense_documents_stay_within_bounds() {
     const EMPTY: [&str; 6] = [""; 6];
     let no = |_: usize| "0".to_owned();
     let with = |place: usize, text: &str| document(replaced(EMPTY, place, text), [""; 3], "", EMPTY);
@@ -214,38 +214,39 @@ fn replaced<'t>(mut pieces: [&'t str; 6], place: usize, text: &'t str) -> [&'t s
     pieces
 }
 
-/// The results of a signature stand once, its nodes may be many: each must list its results.
+/// Many nodes can share a signature with many results, so each node must list its results.
 #[test]
-fn few_bytes_cannot_ask_for_many_results() {
+fn short_documents_cannot_request_many_results() {
     let results = many(N, |_| "0".to_owned());
     let sig = format!(
         r#"{{"callee":{{"Op":{{"Split":{{"axis":0,"parts":{N}}}}}}},"operands":[0],"params":[],"param_types":[],"results":[{results}]}}"#
     );
     let node = r#"{"signature":0,"operands":[{"words":0}],"results":[],"site":0}"#;
     let text = document([""; 6], ["", &sig, ""], &many(N, |_| node.to_owned()), [""; 6]);
-    let error = read(&text, &"many results").expect_err("no result is listed").to_string();
-    assert!(error.contains("node 0 makes 40000 results from %0, found 0"), "{error}");
+    let error = read(&text, &"many results").expect_err("the node lists no results").to_string();
+    assert!(error.contains("node 0 has 40000 results from %0, found 0"), "{error}");
 }
 
 #[test]
-fn nesting_without_end_is_refused() {
+fn deep_nesting_is_rejected() {
     for piece in ["[", "{\"a\":", "[{\"a\":"] {
         let text = format!("{{\"format\":{}", piece.repeat(200_000));
-        let error = read(&text, &piece).expect_err("it nests too deeply").to_string();
+        let error = read(&text, &piece).expect_err("the nesting is too deep").to_string();
         assert!(error.contains("recursion limit exceeded") || error.contains("invalid type"), "{error}");
-        // What is skipped is skipped without recursion.
+        // The reader skips unknown fields without recursion.
         let hidden = format!("{{\"unknown\":{}", piece.repeat(200_000));
-        let error = read(&hidden, &piece).expect_err("it has no end").to_string();
+        let error = read(&hidden, &piece).expect_err("the document is truncated").to_string();
         assert!(error.contains("EOF") || error.contains("recursion limit exceeded"), "{error}");
     }
 }
 
 #[test]
-fn results_are_numbered_on() {
+fn results_have_consecutive_numbers() {
     let text = corpus().swap_remove(0);
     for (from, to) in [("\"results\":[1]", "\"results\":[2]"), ("\"results\":[1]", "\"results\":[1,3]")] {
         assert!(text.contains(from));
-        let error = read(&text.replacen(from, to, 1), &to).expect_err("the numbers are wrong").to_string();
+        let error =
+            read(&text.replacen(from, to, 1), &to).expect_err("the numbers are not consecutive").to_string();
         assert!(error.contains("result"), "{error}");
     }
 }

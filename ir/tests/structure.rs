@@ -1,5 +1,5 @@
-//! The structural hash and the structure it stands for: equal for equal, different for different,
-//! over a hundred thousand pairs of small graphs that differ in little or in nothing.
+//! The structural hash agrees with the structure: it is equal exactly for equal structures, over a
+//! hundred thousand pairs of small graphs that are equal or nearly equal.
 
 use autobatch_ir::graph::OutputKind;
 use autobatch_ir::{Cell, Graph, GraphData, INDEX, Init, Module, ModuleBuilder, f32};
@@ -23,10 +23,10 @@ fn model() -> (Arc<Module>, Cell<1, 2>, Cell<4, 2>) {
     let table = m.table("table", [64, 2], Init::ZEROS);
     let leaf = m.cell("leaf", [INDEX], |g, [word]| [table.row(word), g.zeros([2])]);
     let node = m.cell("node", [f32([2]); 4], |_, [a, b, c, d]| [a + c, b * d]);
-    (m.build().expect("the model is well typed"), leaf, node)
+    (m.build().expect("the model is well-typed"), leaf, node)
 }
 
-/// A few nodes of few kinds on few operands, so that equal structures come up often.
+/// A graph of few nodes of few kinds, so that equal structures are frequent.
 fn graph(module: &Arc<Module>, leaf: Cell<1, 2>, node: Cell<4, 2>, random: &mut Random) -> GraphData {
     let g = Graph::new(module);
     let mut values = g.call(leaf, random.below(64) as u32).to_vec();
@@ -42,10 +42,10 @@ fn graph(module: &Arc<Module>, leaf: Cell<1, 2>, node: Cell<4, 2>, random: &mut 
         }
     }
     g.output("last", values[values.len() - 1]);
-    g.finish().expect("the graph is well typed")
+    g.finish().expect("the graph is well-typed")
 }
 
-/// Everything that is structure, spelled out.
+/// The complete structure as text.
 fn spelled(graph: &GraphData) -> String {
     let types = |ids: &[_]| ids.iter().map(|&id| graph.ty(id).to_string()).collect::<Vec<_>>();
     let nodes = graph.arena.ids().map(|id| {
@@ -62,7 +62,7 @@ fn spelled(graph: &GraphData) -> String {
 }
 
 #[test]
-fn structures_are_equal_where_their_hashes_are_in_a_hundred_thousand_pairs() {
+fn hashes_are_equal_exactly_for_equal_structures() {
     let (module, leaf, node) = model();
     let mut random = Random(11);
     let graphs: Vec<(String, u128)> = (0..GRAPHS)

@@ -1,7 +1,7 @@
-//! Malformed and hostile text: an error or a graph, never a panic, and never more memory than
-//! sixteen times the text and a mebibyte (one named exception apart).
+//! Malformed and hostile text gives an error or a graph. The parser never panics and takes at most
+//! sixteen times the size of the text plus one mebibyte, with one named exception.
 
-#![allow(clippy::unwrap_used, reason = "what is missing fails the test")]
+#![allow(clippy::unwrap_used, reason = "a missing value fails the test")]
 
 use autobatch_ir::GraphData;
 use autobatch_testing::hostile::{Counting, campaign, limit, measured, mutated_text};
@@ -11,7 +11,7 @@ use std::path::Path;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Parses within sixteen times the text and a mebibyte; the graph, if the text was one.
+/// Parses within the memory limit; returns the graph if the text is valid.
 fn parse(text: &[u8], what: &dyn std::fmt::Display) -> Option<GraphData> {
     parse_within(limit(text.len()), text, what)
 }
@@ -37,7 +37,7 @@ fn corpus() -> Vec<Vec<u8>> {
     files.iter().map(|path| std::fs::read(path).unwrap()).collect()
 }
 
-/// Tokens that mean something, to be put where they mean something else.
+/// Valid tokens, to insert at wrong places.
 const TOKENS: [&str; 40] = [
     "%0",
     "%1",
@@ -82,7 +82,7 @@ const TOKENS: [&str; 40] = [
 ];
 
 #[test]
-fn mutated_graphs_parse_or_are_refused_within_bounds() {
+fn mutated_texts_are_parsed_or_rejected_within_bounds() {
     let (seed, rounds, mut random) = campaign(0x5eed_0001);
     let corpus = corpus();
     let mut parsed = 0;
@@ -95,10 +95,10 @@ fn mutated_graphs_parse_or_are_refused_within_bounds() {
             .unwrap_or_else(|error| panic!("seed {seed:#x}, round {round}: {error}"));
         assert!(back == graph && back.to_text() == printed, "seed {seed:#x}, round {round}:\n{printed}");
     }
-    assert!(parsed > rounds / 50 && parsed < rounds / 2, "{parsed} of {rounds} texts were graphs");
+    assert!(parsed > rounds / 50 && parsed < rounds / 2, "{parsed} of {rounds} texts are valid");
 }
 
-const HEAD: &str = "autobatch graph 1\n";
+const HEAD: &str = "autobatch graph 2\n";
 
 /// A text of many small pieces.
 fn repeated(head: &str, count: usize, mut piece: impl FnMut(&mut String, usize)) -> String {
@@ -112,7 +112,7 @@ macro_rules! put {
 }
 
 #[test]
-fn large_texts_of_the_densest_kind_stay_within_bounds() {
+fn large_dense_texts_stay_within_bounds() {
     let fill = "graph %z=fill f32{value=1}";
     let texts = [
         ("values with names", repeated(fill, 70_000, |t, n| put!(t, "%{n:x}=exp(%z)"))),
@@ -160,7 +160,7 @@ fn large_texts_of_the_densest_kind_stay_within_bounds() {
 }
 
 #[test]
-fn large_texts_that_are_wrong_are_refused_within_bounds() {
+fn large_invalid_texts_are_rejected_within_bounds() {
     let many = |piece: &str| repeated("graph ", 400_000, |t, _| t.push_str(piece));
     let texts = [
         many("("),
@@ -183,16 +183,16 @@ fn large_texts_that_are_wrong_are_refused_within_bounds() {
     }
 }
 
-/// A graph begins with copies of its module's tables of types and signatures, so a module in which
-/// each port has a type of its own costs more than anything a graph can say.
+/// A graph copies the tables of types and signatures of its module. So a module whose ports all have
+/// different types costs more than any other text.
 #[test]
-fn a_module_of_nothing_but_types_takes_at_most_twice_as_much() {
+fn a_module_with_many_types_takes_at_most_twice_the_limit() {
     let text = repeated("cell@c(%z:f32", 70_000, |t, n| put!(t, ",%{n:x}:f32[{}]", n + 1)) + "){return}";
     assert!(parse_within(2 * limit(text.len()), text.as_bytes(), &"types of a module").is_some());
 }
 
 #[test]
-fn every_prefix_of_a_text_is_read_or_refused() {
+fn every_prefix_of_a_text_is_parsed_or_rejected() {
     for (file, text) in corpus().iter().enumerate() {
         for end in (0..text.len()).step_by(1 + text.len() / 2000) {
             parse(&text[..end], &format_args!("file {file}, {end} bytes"));
@@ -201,7 +201,7 @@ fn every_prefix_of_a_text_is_read_or_refused() {
 }
 
 #[test]
-fn attributes_that_are_no_numbers_are_refused() {
+fn nan_attributes_are_rejected() {
     let ops = [
         "leaky_relu{slope=NUMBER}(%x)",
         "elu{alpha=NUMBER}(%x)",

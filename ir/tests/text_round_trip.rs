@@ -1,7 +1,7 @@
-//! Text and graphs, there and back: a committed corpus, the examples of the grammar's page, and
-//! graphs from the emitter.
+//! Round trips between text and graphs: a committed corpus, the examples of `GRAPH.md`, and emitted
+//! graphs.
 
-#![allow(clippy::unwrap_used, reason = "what is missing fails the test")]
+#![allow(clippy::unwrap_used, reason = "a missing value fails the test")]
 
 use autobatch_ir::graph::{Arena, Callee, Graph, ParamArg, Signature, Signatures, Sites};
 use autobatch_ir::types::{Type, Types};
@@ -21,7 +21,7 @@ fn parsed(name: &str, text: &str) -> GraphData {
     GraphData::from_text(text).unwrap_or_else(|error| panic!("{}\n\n{text}", error.in_file(name)))
 }
 
-/// Where type ids point, so that tables in different orders compare.
+/// The tables of a graph, to compare graphs with tables in different orders.
 struct View<'a> {
     types: &'a Types,
     sigs: &'a Signatures,
@@ -57,8 +57,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// Two graphs that differ, at most, in the numbers that types and signatures have in their tables
-/// and in entries that nothing uses.
+/// Asserts that two graphs differ at most in the ids of types and signatures and in unused entries.
 fn assert_same_meaning(a: &GraphData, b: &GraphData) {
     let (x, y) = (View::of(a), View::of(b));
     assert_eq!(a.module.name, b.module.name);
@@ -91,12 +90,12 @@ fn assert_round_trip(name: &str, graph: &GraphData) {
     assert_same_meaning(graph, &back);
     assert_eq!(back.to_text(), text, "{name}");
     let again = parsed(name, &back.to_text());
-    assert!(again == back, "{name}: a graph that came from text reads back equal");
+    assert!(again == back, "{name}: a graph from text reads back equal");
     assert_eq!(again.structure(), graph.structure());
 }
 
 #[test]
-fn the_corpus_round_trips_and_reads_back_equal() {
+fn the_corpus_round_trips() {
     let corpus = corpus();
     assert!(corpus.len() >= 12, "{}", corpus.len());
     for (name, text) in corpus {
@@ -109,17 +108,17 @@ fn the_corpus_round_trips_and_reads_back_equal() {
 }
 
 #[test]
-fn a_canonical_file_prints_as_it_stands() {
+fn canonical_files_print_unchanged() {
     for (name, text) in corpus() {
         if !name.ends_with("handwritten.graph") {
-            assert!(parsed(&name, &text).to_text() == text, "{name} is not as printed");
+            assert!(parsed(&name, &text).to_text() == text, "{name} prints differently");
         }
     }
 }
 
 #[test]
 fn every_example_of_the_grammar_page_parses() {
-    const PRELUDE: &str = "autobatch graph 1 param @w f32[4,2] param @b f32[2] table @t f32[9,4] graph \
+    const PRELUDE: &str = "autobatch graph 2 param @w f32[4,2] param @b f32[2] table @t f32[9,4] graph \
         %x = input f32[4] (#[1, 2, 3, 4]) %m = input f32[2,4] (#[1, 2, 3, 4, 5, 6, 7, 8]) %i = input u32 (#1)\n";
     let page = include_str!("../GRAPH.md");
     let mut fences = page.split("\n```");
@@ -141,7 +140,7 @@ fn every_example_of_the_grammar_page_parses() {
     assert!(examples >= 10 && nodes >= 70, "{examples} examples, {nodes} nodes");
 }
 
-/// A graph with cells in cells, noise, lists, marks, common parts and every kind of binding.
+/// A graph with nested cells, noise, lists, marks, common nodes and every kind of binding.
 fn emitted() -> GraphData {
     let mut m = ModuleBuilder::new("mixed \"model\"");
     let embed = m.table("embed", [12, 4], Init::Uniform(0.05));
@@ -180,13 +179,13 @@ fn emitted() -> GraphData {
 }
 
 #[test]
-fn an_emitted_graph_keeps_its_meaning() {
+fn an_emitted_graph_round_trips() {
     let graph = emitted();
     assert_round_trip("emitted", &graph);
 }
 
 #[test]
-fn a_module_round_trips_alone() {
+fn a_module_round_trips_without_a_graph() {
     let graph = emitted();
     let text = graph.module.to_text();
     let module = Module::from_text(&text).unwrap();
@@ -197,31 +196,31 @@ fn a_module_round_trips_alone() {
 }
 
 #[test]
-fn names_of_ones_own_are_renumbered() {
-    let text = "autobatch graph 1 graph %b.x = fill f32 {value=1} %0 = exp(%b.x) %1 = add(%0, %b.x)";
+fn the_printer_renumbers_values() {
+    let text = "autobatch graph 2 graph %b.x = fill f32 {value=1} %0 = exp(%b.x) %1 = add(%0, %b.x)";
     let printed = parsed("names", text).to_text();
     assert!(printed.ends_with("  %2: f32 = add(%1, %0)\n"), "{printed}");
 }
 
 #[test]
-fn marks_count_in_the_structure_wherever_they_were_set() {
+fn the_structure_covers_marks_independent_of_their_place() {
     let text =
-        |marks: &str| format!("autobatch graph 1 graph %0 = fill f32 {{value=1}} %1 = exp(%0) {marks}");
+        |marks: &str| format!("autobatch graph 2 graph %0 = fill f32 {{value=1}} %1 = exp(%0) {marks}");
     let structure = |marks: &str| parsed("marks", &text(marks)).structure();
     let plain = structure("");
     assert_ne!(structure("shared %0"), plain);
     assert_ne!(structure("shared %0"), structure("shared %1"));
     assert_ne!(structure("alone %0"), structure("shared %0"));
-    let early = "autobatch graph 1 graph %0 = fill f32 {value=1} shared %0 %1 = exp(%0)";
+    let early = "autobatch graph 2 graph %0 = fill f32 {value=1} shared %0 %1 = exp(%0)";
     assert_eq!(parsed("marks", early).structure(), structure("shared %0"));
 }
 
 #[test]
-fn parameter_ports_of_one_number_have_the_types_of_their_own_cells() {
+fn parameter_ports_with_the_same_number_have_types_per_cell() {
     let cell = |name: &str, width: usize| {
         let body = format!("%y: f32[{width}] = affine[@0](%x) %w: f32[4,{width}] = param[@0] return %y, %w");
         format!("cell @{name}[@0: f32[4,{width}]](%x: f32[4]) {{ {body} }}\n")
     };
-    let text = format!("autobatch graph 1\n{}{}", cell("narrow", 2), cell("wide", 9));
+    let text = format!("autobatch graph 2\n{}{}", cell("narrow", 2), cell("wide", 9));
     assert_round_trip("ports", &parsed("ports", &text));
 }

@@ -27,7 +27,7 @@ kernel k0 cell (%0: f32[24]) [@0: f32[24,24], @1: f32[24]] {
   row %4 = norm %1
   return %3, %4
 }
-wave 0 f0 k0[@w, @b] x20 -> s0.h[0..20] s0.n[0..20] <- x[0..480 by 24] = a0..a20
+wave 0 f0 k0[@w, @b] x20 -> s0.h[0..20] s0.n[0..20] <- x[0..480 by 24] = n0..n20
 output "first" s0.h[0]
 output "last" s0.h[19]
 output "norm" s0.n[7]

@@ -6,7 +6,7 @@ use crate::mirror::Trained;
 use crate::session::SessionOptions;
 use autobatch_ir::Weights;
 use autobatch_ir::plan::{Plan, UpdatePlan, Verified};
-use autobatch_runtime_cpu::{Bound, Executor, threads_meant};
+use autobatch_runtime_cpu::{Bound, Executor, resolve_threads};
 use std::fmt;
 use std::sync::Arc;
 use std::task::Poll;
@@ -38,7 +38,7 @@ impl fmt::Debug for AnyExecutor {
 impl AnyExecutor {
     /// Creates the executor that the options ask for. Threads are those of the CPU.
     pub(crate) fn new(options: &SessionOptions) -> Result<Self> {
-        let mut host = Executor::new(threads_meant(options.threads))?;
+        let mut host = Executor::new(resolve_threads(options.threads))?;
         host.set_memory_limit(options.memory_limit);
         let mut executor = Self {
             host,

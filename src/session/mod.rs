@@ -21,7 +21,7 @@ use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
 use autobatch_planner::passes::Selection;
 use autobatch_planner::schedule::{Policy, Schedule};
 use autobatch_planner::{CacheStats, Planner, Request, RowOrder};
-use autobatch_runtime_cpu::{Bound, threads_meant};
+use autobatch_runtime_cpu::{Bound, resolve_threads};
 pub use growing::Growing;
 pub(crate) use parts::{Together, in_parts};
 pub(crate) use planning::Planning;
@@ -135,7 +135,7 @@ impl Session {
     ) -> Result<Self> {
         let module = module.borrow();
         state::check_weights(module, &weights)?;
-        let threads = threads_meant(options.threads);
+        let threads = resolve_threads(options.threads);
         let executor = AnyExecutor::new(&options)?;
         let policy = if options.policy == Policy::default() { planning::policy()? } else { options.policy };
         Ok(Self {

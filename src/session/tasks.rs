@@ -80,7 +80,7 @@ impl Growing<'_, '_> {
                 graph.check()?;
             }
             let Some(task) = open else { break };
-            let wanted = waiting.wanted();
+            let wanted = waiting.take_awaited();
             if wanted.is_empty() {
                 return Err(Error::Stalled { task });
             }

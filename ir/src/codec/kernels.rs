@@ -1,7 +1,7 @@
-//! Kernels as bytes: one stream of words for all of them, read front to back.
+//! The binary format of kernels: one stream of words for all of them.
 //!
-//! A view is three words, a type five. Ops and codes, which carry attributes, lie one after another
-//! in a blob of their own.
+//! A view takes three words, a type five. Ops and codes have attributes, so a blob of their own
+//! stores them in sequence.
 
 use super::tables::{read_type, type_words};
 use super::{Blob, FORMAT, LoadError, Text, Words};
@@ -16,16 +16,16 @@ use std::sync::Arc;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct RawKernels<'a> {
-    /// The names, end to end.
+    /// The names, concatenated.
     #[serde(borrow)]
     text: Blob<'a>,
-    /// How many there are, then each in turn.
+    /// The kernels in sequence, then their number.
     words: Blob<'a>,
     /// The ops of stages and the codes of instructions.
     ops: Blob<'a>,
 }
 
-/// Takes kernels apart.
+/// Encodes kernels.
 #[derive(Default)]
 pub(super) struct KernelWriter {
     count: u32,
@@ -206,7 +206,7 @@ impl RawKernels<'_> {
             kernels.push(Arc::new(reader.kernel()?));
         }
         if reader.words.next()? as usize != kernels.len() || !reader.ops.is_empty() {
-            return Err(LoadError::malformed("the kernels are not as many as counted"));
+            return Err(LoadError::malformed("the number of kernels differs from their count"));
         }
         reader.text.end()?;
         Ok(kernels)
@@ -245,7 +245,7 @@ impl KernelReader<'_> {
         let source = self.flag(source)?;
         let params = self.many(5, Self::ty)?;
         let regs = self.many(7, Self::reg)?;
-        // A stage is at least a lookup, or a map of no width: words for either.
+        // The shortest stages, a lookup and an empty map, have at least three words.
         let stages = self.many(3, Self::stage)?;
         let results = self.views()?;
         let declares = self.words.next()?;
@@ -282,8 +282,8 @@ impl KernelReader<'_> {
         }
     }
 
-    /// So many of something, each at least `size` words: counted against the words that are there
-    /// before memory is taken.
+    /// Reads a count and then the items, each at least `size` words. Compares the count with the
+    /// remaining words before it allocates memory.
     fn many<T>(
         &mut self,
         size: usize,
@@ -339,7 +339,7 @@ impl KernelReader<'_> {
     }
 
     fn op<T: DeserializeOwned>(&mut self) -> Result<T, LoadError> {
-        // An op is a few dozen bytes, whatever the file says.
+        // An op takes a few dozen bytes; a forged one must not take more.
         let format = FORMAT.with_limit::<256>();
         let (op, used) = bincode::serde::decode_from_slice(self.ops, format)
             .map_err(|error| LoadError::malformed(format!("op: {error}")))?;

@@ -1,4 +1,4 @@
-//! Plans as bytes.
+//! The binary format of plans.
 
 use super::kernels::{KernelWriter, RawKernels};
 use super::tables::{read_type, type_words};
@@ -16,15 +16,15 @@ use std::path::Path;
 
 #[derive(Serialize, Deserialize)]
 struct RawPlan<'a> {
-    /// The names of the module, stores, fields and outputs, end to end.
+    /// The names of the module, stores, fields and outputs, concatenated.
     #[serde(borrow)]
     text: Blob<'a>,
-    /// Length of the module's name, mode, structure from the lowest word on, bound words and floats,
+    /// Length of the module's name, mode, structure (lowest word first), numbers of word and float inputs,
     /// forward and reverse batches, bound, then four numbers of two words each.
     head: Blob<'a>,
     /// Length of the name, kind, the store it belongs to, five words of type.
     stores: Blob<'a>,
-    /// Kind, the slab it mirrors, rows, first field and the one behind the last.
+    /// Kind, the slab it mirrors, rows, first field and end of fields.
     slabs: Blob<'a>,
     /// Slab, length of the name, five words of type.
     fields: Blob<'a>,
@@ -34,7 +34,7 @@ struct RawPlan<'a> {
     waves: Blob<'a>,
     /// Kind and three words.
     operands: Blob<'a>,
-    /// Kind, field, where, and of edges the offsets.
+    /// Kind, field, start or table, and the offsets of edges.
     places: Blob<'a>,
     store_args: Blob<'a>,
     lanes: Blob<'a>,
@@ -43,7 +43,7 @@ struct RawPlan<'a> {
     outputs: Blob<'a>,
     /// Store, kind, four numbers of the block, how many parts.
     reductions: Blob<'a>,
-    /// Lanes, rows a lane, whether there is an x, then two operands.
+    /// Lanes, rows per lane, whether there is an `x`, then two operands.
     reduction_parts: Blob<'a>,
 }
 
@@ -191,14 +191,14 @@ impl<'a> RawPlan<'a> {
 }
 
 impl RawPlan<'_> {
-    /// The plan, taken apart but not verified.
+    /// Decodes the plan without verifying it.
     fn read(&self) -> Result<Plan, LoadError> {
         let mut text = Text::new(&self.text)?;
         let mut head = self.head.reader("head")?;
         let head: [u32; HEAD] = head.array().and_then(|words| head.end().map(|()| words))?;
         let [module, mode, a, b, c, d, words, floats, batches, reverse_batches, bound, rest @ ..] = head;
         let Some(&mode) = Mode::ALL.get(mode as usize) else {
-            return Err(LoadError::malformed(format!("{mode} is no mode")));
+            return Err(LoadError::malformed(format!("{mode} is not a mode")));
         };
         let long = |at: usize| whole([rest[2 * at], rest[2 * at + 1]]);
         let plan = Plan {
@@ -299,7 +299,7 @@ impl RawPlan<'_> {
             })?;
         match parts.next() {
             None => Ok(reductions),
-            Some(_) => Err(LoadError::malformed("a part belongs to no final")),
+            Some(_) => Err(LoadError::malformed("a part belongs to no reduction")),
         }
     }
 
@@ -371,11 +371,11 @@ fn read_operand(words: &Words<'_>, raw: [u32; 4]) -> Result<Operand, LoadError> 
         6 => Operand::FloatTable { at: a },
         _ => return Err(words.refused(kind)),
     };
-    // One spelling each: no stray words.
+    // Reject stray words: each operand has exactly one encoding.
     if operand_words(operand) == raw { Ok(operand) } else { Err(words.refused(c)) }
 }
 
-/// Every record of a blob, made by `make`.
+/// Decodes every record of a blob with `make`.
 pub(super) fn records<const N: usize, T>(
     blob: &Blob<'_>,
     what: &'static str,
@@ -396,17 +396,17 @@ fn range(words: &Words<'_>, start: u32, end: u32) -> Result<Range<u32>, LoadErro
 }
 
 impl Plan {
-    /// The plan as the bytes of an `.abp` file.
+    /// Encodes the plan as an `.abp` file.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let raw = RawPlan::of(self);
         seal(Kind::Plan, &raw, raw.size_hint())
     }
 
-    /// The plan in the bytes of an `.abp` file, verified.
+    /// Decodes and verifies the bytes of an `.abp` file.
     ///
     /// # Errors
-    /// If the bytes are no such file or the plan breaks a rule.
+    /// If the bytes are not such a file or the plan breaks a rule.
     pub fn from_bytes(bytes: &[u8]) -> Result<Verified<Self>, LoadError> {
         let plan = open::<RawPlan<'_>>(Kind::Plan, bytes)?.read()?;
         check_names(&plan).map_err(LoadError::malformed)?;

@@ -1,4 +1,4 @@
-//! Update plans as bytes. Updates are a record each; their sources and targets lie in a pool of their own.
+//! The binary format of update plans: one record per update, and a pool of the sources and targets they name.
 
 use super::kernels::{KernelWriter, RawKernels};
 use super::plans::{read_stores, records, write_stores};
@@ -90,8 +90,8 @@ impl UpdatePlan {
     }
 }
 
-/// Kind, kernel, whether sparse rows only, how many sources and targets; then per source or target
-/// what it is and its number.
+/// A record contains kind, kernel, whether only sparse rows are updated, and the numbers of sources
+/// and targets. The pool has two words per source or target: its kind and its number.
 fn write(updates: &[Update]) -> [Vec<u32>; 2] {
     let (mut records, mut names) = (Vec::with_capacity(5 * updates.len()), Vec::new());
     for update in updates {
@@ -141,14 +141,14 @@ fn read(updates: &Blob<'_>, names: &Blob<'_>) -> Result<Vec<Update>, LoadError> 
     })?;
     match names.next() {
         None => Ok(made),
-        Some(_) => Err(LoadError::malformed("a name belongs to no update")),
+        Some(_) => Err(LoadError::malformed("a source or target belongs to no update")),
     }
 }
 
 fn stores(names: &[UpdateSource]) -> Result<Vec<StoreId>, LoadError> {
     let store = |name: &UpdateSource| match name {
         UpdateSource::Store(store) => Ok(*store),
-        other => Err(LoadError::malformed(format!("{other:?} is no store"))),
+        other => Err(LoadError::malformed(format!("{other:?} is not a store"))),
     };
     names.iter().map(store).collect()
 }

@@ -1,9 +1,8 @@
-//! The recorded nodes: append-only, in topological order, a struct of arrays.
+//! The arena of nodes: append-only, in topological order, stored as a struct of arrays.
 //!
-//! A graph and the body of a cell are the same arena. A node names only values that
-//! earlier nodes made, so the order of the arena is a topological order. Operand lists live
-//! end to end in one pool; a node stores where its own begin, and they end where the next
-//! node's begin.
+//! Graphs and cell bodies use the same arena. A node reads only results of earlier nodes, so the
+//! order of the arena is a topological order. All operand lists lie end to end in one pool. A node
+//! stores the start of its list; the list ends where the list of the next node starts.
 
 use crate::graph::signature::Signatures;
 use crate::id::{MAX_INDEX, NodeId, SigId, SiteId, TypeId, ValueId};
@@ -14,57 +13,57 @@ const TAG_VALUE: u32 = 0;
 const TAG_INDEX: u32 = 1;
 const TAG_DATA: u32 = 2;
 
-/// One operand, in one word.
+/// One operand, packed into one word: two tag bits and a 30-bit index.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
 pub struct Operand(u32);
 
-/// What an operand is.
+/// The decoded form of an [`Operand`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperandKind {
     /// The result of an earlier node.
     Value(ValueId),
-    /// Bound words, from this place in the graph's pool of words.
+    /// Bound words that start at this slot of the word pool.
     Index(u32),
-    /// Bound floats, from this place in the graph's pool of floats.
+    /// Bound floats that start at this slot of the float pool.
     Data(u32),
 }
 
 impl Operand {
-    /// The operand that names a value.
+    /// An operand that reads a value.
     #[inline]
     #[must_use]
     pub const fn value(id: ValueId) -> Self {
         Self(id.index() as u32)
     }
 
-    /// The operand that names bound words; `slot` must be below 2^30.
+    /// An operand that reads bound words. `slot` must be below 2^30.
     #[inline]
     #[must_use]
     pub const fn index(slot: u32) -> Self {
         Self((TAG_INDEX << TAG_SHIFT) | slot)
     }
 
-    /// The operand that names bound floats; `slot` must be below 2^30.
+    /// An operand that reads bound floats. `slot` must be below 2^30.
     #[inline]
     #[must_use]
     pub const fn data(slot: u32) -> Self {
         Self((TAG_DATA << TAG_SHIFT) | slot)
     }
 
-    /// The operand with this word, which may be none: [`kind`](Self::kind) says.
+    /// The operand stored as this word. The word may be invalid; [`kind`](Self::kind) checks it.
     pub(crate) const fn from_word(word: u32) -> Self {
         Self(word)
     }
 
-    /// The operand's own word, as stored and hashed.
+    /// The word of the operand, as stored and hashed.
     #[inline]
     #[must_use]
     pub const fn word(self) -> u32 {
         self.0
     }
 
-    /// What the operand is; `None` for a word that no operand has, which only a file can hold.
+    /// Decodes the operand; `None` for an invalid word, which only a file can contain.
     #[inline]
     #[must_use]
     pub const fn kind(self) -> Option<OperandKind> {
@@ -80,11 +79,11 @@ impl Operand {
         }
     }
 
-    /// The value that the operand names, if it names one.
+    /// The value that the operand reads; `None` for bound numbers.
     #[inline]
     #[must_use]
     pub const fn as_value(self) -> Option<ValueId> {
-        // The tag of values is 0 and every other makes the word greater than any index.
+        // The tag of values is 0. Every other tag makes the word larger than the largest index.
         const { assert!(TAG_VALUE == 0 && MAX_INDEX < 1 << TAG_SHIFT) };
         ValueId::try_new(self.0 as usize)
     }
@@ -100,13 +99,13 @@ impl std::fmt::Debug for Operand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::NoUninit, bytemuck::CheckedBitPattern)]
 #[repr(C)]
 pub struct Node {
-    /// Callee, attributes, types, parameters.
+    /// The signature: callee, attributes, types and parameters.
     pub sig: SigId,
-    /// Where its operands begin in the pool.
+    /// The start of its operands in the pool.
     pub operands: u32,
     /// The index of its first result.
     pub results: u32,
-    /// Where the user wrote it.
+    /// The source line that emitted it.
     pub site: SiteId,
 }
 
@@ -120,11 +119,11 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Puts an arena together from stored parts, which the verifier checks afterwards. Producers
-    /// are derived; they are not stored.
+    /// Builds an arena from its stored parts and derives the producers. The caller verifies the
+    /// result afterwards.
     ///
     /// # Errors
-    /// If the parts cannot be cut into nodes at all.
+    /// If the node boundaries do not partition the operands and the values.
     pub fn from_parts(
         nodes: Vec<Node>,
         operands: Vec<Operand>,
@@ -158,24 +157,22 @@ impl Arena {
         Ok(Self { nodes, operands, value_types, producers })
     }
 
-    /// Appends a node. Its operands must have been given by [`push_operand`] since the
-    /// last call.
-    ///
-    /// [`push_operand`]: Self::push_operand
+    /// Appends a node and returns the index of its first result. The caller has appended its
+    /// operands with [`push_operand`](Self::push_operand); `operands` is the mark before the first.
     #[inline(always)]
     pub fn push(&mut self, sig: SigId, operands: u32, results: &[TypeId], site: SiteId) -> u32 {
         let first = self.value_types.len() as u32;
         let node = NodeId::new(self.nodes.len());
-        make_room(&mut self.nodes, 1);
-        make_room(&mut self.value_types, results.len());
-        make_room(&mut self.producers, results.len());
+        reserve(&mut self.nodes, 1);
+        reserve(&mut self.value_types, results.len());
+        reserve(&mut self.producers, results.len());
         self.nodes.push(Node { sig, operands, results: first, site });
         self.value_types.extend_from_slice(results);
         self.producers.extend(std::iter::repeat_n(node, results.len()));
         first
     }
 
-    /// Appends a node with its operands. Inlined, so that arrays are copied without loops.
+    /// Appends a node with its operands. Inlining lets the compiler copy arrays without loops.
     #[inline(always)]
     pub(crate) fn push_whole(
         &mut self,
@@ -185,12 +182,12 @@ impl Arena {
         site: SiteId,
     ) -> u32 {
         let mark = self.operand_mark();
-        make_room(&mut self.operands, operands.len());
+        reserve(&mut self.operands, operands.len());
         self.operands.extend_from_slice(operands);
         self.push(sig, mark, results, site)
     }
 
-    /// Where the next node's operands begin.
+    /// The start of the next node's operands in the pool.
     #[inline]
     pub fn operand_mark(&self) -> u32 {
         self.operands.len() as u32
@@ -199,14 +196,14 @@ impl Arena {
     /// Appends an operand of the next node.
     #[inline]
     pub fn push_operand(&mut self, operand: Operand) {
-        make_room(&mut self.operands, 1);
+        reserve(&mut self.operands, 1);
         self.operands.push(operand);
     }
 
-    /// Gives the nodes `told` their sites and all others, so far, the site `rest`.
-    pub(crate) fn set_sites(&mut self, told: &[(u32, SiteId)], rest: SiteId) {
-        self.nodes.iter_mut().for_each(|node| node.site = rest);
-        for &(node, site) in told {
+    /// Sets the sites of all nodes: `own` lists nodes with their own site, all others get `default`.
+    pub(crate) fn set_sites(&mut self, own: &[(u32, SiteId)], default: SiteId) {
+        self.nodes.iter_mut().for_each(|node| node.site = default);
+        for &(node, site) in own {
             self.nodes[node as usize].site = site;
         }
     }
@@ -218,20 +215,20 @@ impl Arena {
         self.producers.clear();
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether nothing was applied.
+    /// Whether the arena has no nodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// How many values there are.
+    /// The number of values.
     #[inline]
     #[must_use]
     pub fn values(&self) -> usize {
@@ -280,7 +277,7 @@ impl Arena {
         &self.operands[start..end]
     }
 
-    /// The values that a node makes, as a range of indices.
+    /// The results of a node, as a range of value indices.
     #[inline]
     #[must_use]
     pub fn results(&self, id: NodeId) -> Range<usize> {
@@ -289,7 +286,7 @@ impl Arena {
         start..end
     }
 
-    /// The node that makes a value.
+    /// The node that produces a value.
     #[inline]
     #[must_use]
     pub fn producer(&self, value: ValueId) -> NodeId {
@@ -309,7 +306,7 @@ impl Arena {
         sigs.get(self.node(self.producer(value)).sig).is_list()
     }
 
-    /// Bytes held, spare capacity included.
+    /// The allocated bytes, including spare capacity.
     #[must_use]
     pub fn capacity_bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<Node>()
@@ -319,9 +316,10 @@ impl Arena {
     }
 }
 
-/// Grows by a quarter, not by doubling: graphs are large, and large blocks move without a copy.
+/// Reserves space for `more` items. It grows by a quarter instead of doubling: graphs are large, and
+/// the allocator moves large blocks without a copy.
 #[inline]
-fn make_room<T>(items: &mut Vec<T>, more: usize) {
+fn reserve<T>(items: &mut Vec<T>, more: usize) {
     if items.capacity() - items.len() < more {
         items.reserve_exact(more.max(64).max(items.len() / 4));
     }

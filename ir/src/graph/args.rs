@@ -1,13 +1,13 @@
-//! What may stand as an argument of a call.
+//! Arguments of cell calls.
 
 use crate::graph::value::Value;
 
-/// An argument: a value, or an index that is bound when the graph is executed.
+/// An argument of a call: a value, or an index bound when the graph is executed.
 #[derive(Clone, Copy, Debug)]
 pub enum Arg<'g> {
     /// A value or list of the same graph.
     Value(Value<'g>),
-    /// A number for an index port, a label, a pick.
+    /// A bound number: an index port, a label or a pick.
     Index(u32),
 }
 
@@ -29,8 +29,10 @@ impl From<u32> for Arg<'_> {
     }
 }
 
-/// The arguments of a call of a cell with `N` ports: an array or tuple of values and indices, or a
-/// single one. A wrong number of arguments does not compile.
+/// The arguments of a call of a cell with `N` ports.
+///
+/// Implemented for arrays of values, tuples of values and `u32` indices, and a single argument. A
+/// wrong number of arguments does not compile.
 #[diagnostic::on_unimplemented(
     message = "these are not the arguments of a cell with {N} ports",
     note = "a cell of N ports takes N arguments: an array of values, a tuple of values and u32 indices, or a single one where N is 1"

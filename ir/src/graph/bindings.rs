@@ -1,14 +1,14 @@
-//! Numbers that are not structure: tokens, labels, dynamic picks, float inputs, noise keys.
+//! The bindings of a graph: tokens, labels, dynamic picks, float inputs and noise keys.
 //!
-//! An operand names a place in one of two pools. The structural hash and every plan leave their
-//! contents out, so equal shapes with other words execute the same plan.
+//! An operand names a slot in one of two pools. Neither the structural hash nor a plan contains the
+//! pool contents, so a plan serves every graph with the same structure.
 
-/// The bound numbers of a graph.
+/// The bindings of a graph: the numbers that are not part of its structure.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bindings {
-    /// Indices and other words.
+    /// Bound indices, labels and noise keys.
     pub words: Vec<u32>,
-    /// Float inputs.
+    /// Bound float inputs.
     pub floats: Vec<f32>,
 }
 

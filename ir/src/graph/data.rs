@@ -1,4 +1,4 @@
-//! The recorded graph as plain data: what the planner, the writers and the verifier read.
+//! [`GraphData`]: the recorded graph as plain data, for the planner, the writers and the verifier.
 
 use crate::graph::{Arena, Bindings, Operand, Signature, Signatures, Site, Sites};
 use crate::hash::StructureHash;
@@ -10,44 +10,45 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What sets the marks apart from outputs and from each other in the hash.
+/// Hash prefixes that distinguish the two kinds of marks from outputs and from each other.
 const SHARED_MARK: u64 = 0x5_4a2e_d000_0000;
 const ALONE_MARK: u64 = 0xa_10e0_0000_0000;
 
-/// Where an instance begins or goes on. Nodes before the first cut are common to all instances.
+/// The start of a range of nodes that belong to one instance, or to all. Nodes before the first cut
+/// are common to all instances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
-    /// The first node.
+    /// The first node of the range.
     pub first: u32,
-    /// The instance's key, which names its noise; `None` for a stretch common to all instances.
+    /// The key of the instance, which selects its noise; `None` for a range common to all instances.
     pub key: Option<u64>,
 }
 
-/// What an output is for.
+/// The kind of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OutputKind {
-    /// Read by the caller.
+    /// The caller reads the value.
     Value,
-    /// Read, and differentiated: a scalar f32.
+    /// The caller reads the value, a scalar f32, and its gradients.
     Loss,
 }
 
-/// A value that is wanted.
+/// A named output of a graph.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
-    /// The name it is read by.
+    /// Its name.
     pub name: String,
     /// The value.
     pub value: ValueId,
-    /// What for.
+    /// Its kind.
     pub kind: OutputKind,
 }
 
-/// A recorded graph. Plain data: `Send`, `Sync`, and comparable.
+/// A recorded graph: plain data that is `Send`, `Sync` and comparable.
 #[derive(Clone, Debug)]
 pub struct GraphData {
-    /// Parameters and cells.
+    /// The module: parameters and cells.
     pub module: Arc<Module>,
     /// Types: the module's, then the graph's own.
     pub types: Types,
@@ -57,17 +58,17 @@ pub struct GraphData {
     pub sites: Sites,
     /// The nodes.
     pub arena: Arena,
-    /// Where instances begin, ascending.
+    /// The cuts between instances, ascending by node.
     pub cuts: Vec<Cut>,
-    /// What is wanted.
+    /// The outputs.
     pub outputs: Vec<Output>,
-    /// Values that every consumer must share with its whole batch.
+    /// Values that every batch must read in all its rows.
     pub shared: Vec<ValueId>,
-    /// Nodes that must be batches of their own.
+    /// Nodes that must each form a batch of their own.
     pub alone: Vec<NodeId>,
-    /// The bound numbers.
+    /// The bindings.
     pub bindings: Bindings,
-    /// The structure so far; see [`structure`](Self::structure).
+    /// The hash of the nodes and cuts so far; see [`structure`](Self::structure).
     pub(crate) hash: StructureHash,
 }
 
@@ -88,7 +89,7 @@ impl PartialEq for GraphData {
     }
 }
 
-/// Bit equality, so that a graph with a NaN input equals itself.
+/// Compares floats by their bits, so that a graph with a NaN input equals itself.
 fn bindings_equal(a: &Bindings, b: &Bindings) -> bool {
     a.words == b.words && a.floats.iter().map(|x| x.to_bits()).eq(b.floats.iter().map(|x| x.to_bits()))
 }
@@ -112,7 +113,7 @@ impl GraphData {
         }
     }
 
-    /// Forgets all that was emitted and keeps the memory.
+    /// Removes everything emitted so far and keeps the allocations.
     pub(crate) fn clear(&mut self) {
         self.types.truncate(self.module.types.items().len());
         self.sigs.truncate(self.module.sigs.items().len());
@@ -126,10 +127,11 @@ impl GraphData {
         self.hash = StructureHash::default();
     }
 
-    /// The identity of the structure: equal for two graphs over one module that differ in bindings
-    /// and source lines only. Signatures enter by what they say, not by their numbers.
+    /// The 128-bit hash of the structure. Two graphs over one module have the same hash if they
+    /// differ only in bindings and source lines. The hash covers the content of signatures, not
+    /// their ids.
     ///
-    /// Plans are cached by it, so it has 128 bits; nothing else is decided by a hash.
+    /// Plan caches use it as their key. No other decision depends on a hash alone.
     #[must_use]
     pub fn structure(&self) -> u128 {
         let mut hash = self.hash;
@@ -145,9 +147,10 @@ impl GraphData {
         hash.value()
     }
 
-    /// Hashes the structure anew, for graphs that were not emitted: a file holds no hash that
-    /// anyone believes. Gives what emitting gave, because what is said out of arena order (outputs,
-    /// marks) enters in [`structure`](Self::structure) only.
+    /// Recomputes the hash of nodes and cuts, for graphs that were read or rebuilt.
+    ///
+    /// The result equals the hash that emitting computes: outputs and marks, which have no place in
+    /// the arena order, enter in [`structure`](Self::structure) only.
     pub(crate) fn rehash(&mut self) {
         let mut hash = StructureHash::default();
         let mut cuts = self.cuts.iter().copied().peekable();
@@ -188,7 +191,7 @@ impl GraphData {
         self.sites.get(id)
     }
 
-    /// The stretches of nodes between cuts, the common prefix first if it is not empty.
+    /// The ranges of nodes between cuts, each with its key. A non-empty common prefix comes first.
     pub fn stretches(&self) -> impl Iterator<Item = (Option<u64>, Range<usize>)> + '_ {
         let prefix = self.cuts.first().map_or(self.arena.len(), |cut| cut.first as usize);
         let prefix = (prefix > 0).then_some((None, 0..prefix));
@@ -199,7 +202,7 @@ impl GraphData {
         prefix.into_iter().chain(rest)
     }
 
-    /// The [stretches](Self::stretches), each with the number and the key of its instance.
+    /// The [stretches](Self::stretches), each with the number and key of its instance.
     pub fn numbered_stretches(&self) -> impl Iterator<Item = (Option<(usize, u64)>, Range<usize>)> + '_ {
         let mut numbers = HashMap::new();
         self.stretches().map(move |(key, range)| {
@@ -211,14 +214,14 @@ impl GraphData {
         })
     }
 
-    /// The number of instances: a key that comes again goes on with its instance.
+    /// The number of instances. Ranges with the same key belong to one instance.
     #[must_use]
     pub fn instances(&self) -> usize {
         let keys = || self.cuts.iter().filter_map(|cut| cut.key);
         if keys().is_sorted_by(|a, b| a < b) { keys().count() } else { keys().collect::<BTreeSet<_>>().len() }
     }
 
-    /// The keys of instances up to the first cut with this one.
+    /// The keys of the cuts before the first cut with this key.
     pub(crate) fn keys_before(&self, key: u64) -> impl Iterator<Item = u64> + '_ {
         self.cuts.iter().filter_map(|cut| cut.key).take_while(move |&other| other != key)
     }
@@ -228,8 +231,8 @@ pub(crate) fn hash_cut(hash: &mut StructureHash, cut: Cut) {
     hash.push(u64::MAX - u64::from(cut.first));
 }
 
-/// Appends a node to the hash: its signature with the number of operands, then the operands,
-/// two of them beside the signature and four a pair of words after that.
+/// Appends a node to the hash: its signature with the number of operands, then the operands. The
+/// first two operands share a pair of words with the signature; each further pair holds four.
 #[inline(always)]
 pub(crate) fn hash_node(hash: &mut StructureHash, sig: u64, operands: &[Operand]) {
     let pair = |a: Operand, b: Operand| u64::from(a.word()) << 32 | u64::from(b.word());

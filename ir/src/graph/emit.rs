@@ -1,14 +1,14 @@
 //! [`Graph`]: the handle through which a model emits.
 //!
-//! A model sees `&Graph` and `Copy` values, so expressions nest, iterators adapt and futures hold
-//! values across waits; the recording lies behind a `RefCell`. Faults are kept, not returned: see
-//! [`EmitError`].
+//! A model sees `&Graph` and `Copy` values. Expressions nest, iterators compose, and futures hold
+//! values across waits. A `RefCell` holds the recorder. The graph stores faults instead of returning
+//! them: see [`EmitError`].
 
 use crate::graph::args::Args;
 use crate::graph::data::{GraphData, OutputKind};
 use crate::graph::error::EmitError;
 use crate::graph::op::Op;
-use crate::graph::record::{Caller, Made, Raw, Recorder, Traced};
+use crate::graph::record::{Caller, Raw, Recorder, Results, Traced};
 use crate::graph::value::{Value, ValueKey};
 use crate::graph::wait::Waits;
 use crate::id::{TypeId, ValueId};
@@ -20,7 +20,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A number that no other graph of the process has, nor had before it was cleared.
+/// A number that this process gives to one graph only; clearing a graph takes a new one.
 fn next_number() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
@@ -28,8 +28,8 @@ fn next_number() -> u32 {
 
 /// A graph under construction.
 ///
-/// Emitting never fails on the spot: the first fault is kept and whatever consumes the graph
-/// returns it. Set `AUTOBATCH_STRICT=1` to panic at the faulty line instead, for a debugger.
+/// Emitting functions return no errors. The graph stores the first fault, and functions that consume
+/// the graph return it. Set `AUTOBATCH_STRICT=1` to panic at the faulty line instead.
 #[derive(Debug)]
 pub struct Graph {
     inner: RefCell<Recorder>,
@@ -53,31 +53,31 @@ impl Graph {
         Self { inner: RefCell::new(Recorder::new(data, number, cell)), number, waits: RefCell::default() }
     }
 
-    /// The graph's number in this process, as errors name it; [`clear`](Self::clear) gives it another.
+    /// The number of the graph in this process, as errors name it. [`clear`](Self::clear) changes it.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// Forgets all that was emitted, faults included, and keeps the memory. It is another graph from then on, with a number of
-    /// its own: keys and results from before are of no value in it.
+    /// Removes all nodes and faults and keeps the allocations. The graph gets a new number, so keys and
+    /// results from before are invalid.
     pub fn clear(&mut self) {
         self.number = next_number();
         self.inner.get_mut().clear(self.number);
     }
 
-    /// Says that so many instances were emitted into other graphs that this one is to be appended
-    /// to: faults then name the instance by its number in the whole.
+    /// Sets the number of instances in the graphs that this one will be appended to. Faults then name
+    /// an instance by its number in the combined graph.
     pub fn set_instances_before(&mut self, instances: usize) {
         self.inner.get_mut().set_instances_before(instances);
     }
 
-    /// Appends what another graph over the same module holds, its first fault included, as if it
-    /// had been emitted here. Threads that emit contiguous stretches of the instances into graphs of
-    /// their own make, appended in order, the very graph that one thread would have made.
+    /// Appends another graph over the same module, including its first fault, as if this graph had
+    /// emitted it. If threads emit consecutive ranges of the instances into graphs of their own,
+    /// appending these in order gives the graph that a single thread would have emitted.
     ///
-    /// Gives by how much the numbers of the part's values grow; [`appended`](Self::appended) finds
-    /// one. Nothing is appended, and the fault is kept, if the part is of another module.
+    /// Returns the offset that the value ids of the part get; [`appended`](Self::appended) applies it.
+    /// If the part belongs to another module, the graph stores a fault and stays unchanged.
     ///
     /// # Panics
     /// If a graph is appended to itself.
@@ -86,32 +86,32 @@ impl Graph {
         self.inner.borrow_mut().append_part(&part.inner.borrow(), Location::caller())
     }
 
-    /// The key here of a value of a part that was appended with this shift.
+    /// The key in this graph of a value of a part that was appended at this offset.
     #[must_use]
-    pub fn appended(&self, part: ValueKey, shift: u32) -> Option<ValueKey> {
-        let id = ValueId::try_new(part.id.index().checked_add(shift as usize)?)?;
+    pub fn appended(&self, part: ValueKey, offset: u32) -> Option<ValueKey> {
+        let id = ValueId::try_new(part.id.index().checked_add(offset as usize)?)?;
         (id.index() < self.inner.borrow().data().arena.values())
             .then_some(ValueKey { graph: self.number, id })
     }
 
-    /// What was recorded so far.
+    /// The recorded graph so far.
     ///
     /// # Panics
-    /// If anything is emitted while the returned guard lives.
+    /// If the caller emits anything while it holds the returned guard.
     #[must_use]
     pub fn data(&self) -> Ref<'_, GraphData> {
         Ref::map(self.inner.borrow(), Recorder::data)
     }
 
-    /// The first fault, if there was one.
+    /// Checks that there was no fault.
     ///
     /// # Errors
-    /// That fault.
+    /// The first fault.
     pub fn check(&self) -> Result<(), EmitError> {
         self.inner.borrow().check()
     }
 
-    /// The recorded graph, taken out of its handle.
+    /// Consumes the handle and returns the recorded graph.
     ///
     /// # Errors
     /// The first fault of emitting.
@@ -119,50 +119,50 @@ impl Graph {
         self.inner.into_inner().finish()
     }
 
-    /// Begins an instance. The key names the instance's noise and appears in messages; equal keys
-    /// draw equal noise.
+    /// Begins an instance. The key selects the noise of the instance and appears in messages. Equal
+    /// keys draw equal noise.
     #[track_caller]
     pub fn instance(&self, key: u64) {
         self.inner.borrow_mut().cut(Some(key), Location::caller());
     }
 
-    /// Goes on with an instance that others interrupted, or begins it: noise drawn from here on differs
-    /// from all that the instance drew before.
+    /// Resumes an interrupted instance, or begins it. Its further noise differs from all noise that it
+    /// drew before.
     #[track_caller]
     pub fn resume_instance(&self, key: u64) {
         self.inner.borrow_mut().resume_instance(key, Location::caller());
     }
 
-    /// Ends the current instance: what follows is common to all.
+    /// Ends the current instance. The following nodes are common to all instances.
     #[track_caller]
     pub fn common(&self) {
         self.inner.borrow_mut().cut(None, Location::caller());
     }
 
-    /// Asks for a value under a name. The value may be read after the run.
+    /// Makes a value an output with a name. The caller can read it after the run.
     #[track_caller]
     pub fn output(&self, name: &str, value: Value<'_>) {
-        self.want(name, value, OutputKind::Value, Location::caller());
+        self.add_output(name, value, OutputKind::Value, Location::caller());
     }
 
-    /// Asks for a scalar under a name and for its derivatives.
+    /// Makes a scalar an output with a name and differentiates it.
     #[track_caller]
     pub fn loss(&self, name: &str, value: Value<'_>) {
-        self.want(name, value, OutputKind::Loss, Location::caller());
+        self.add_output(name, value, OutputKind::Loss, Location::caller());
     }
 
-    fn want(&self, name: &str, value: Value<'_>, kind: OutputKind, caller: Caller) {
+    fn add_output(&self, name: &str, value: Value<'_>, kind: OutputKind, caller: Caller) {
         if !value.is_of(self) {
             return self.refuse_other_graph(value, caller);
         }
         if let Some(id) = value.id() {
-            self.inner.borrow_mut().want(name, id, kind, caller);
+            self.inner.borrow_mut().add_output(name, id, kind, caller);
         }
     }
 
     /// Applies a cell.
     ///
-    /// Indices are bound, not structure: graphs that differ in them share a plan.
+    /// Indices are bindings, not structure: graphs that differ only in them share a plan.
     #[track_caller]
     #[inline]
     pub fn call<'g, const IN: usize, const OUT: usize>(
@@ -173,11 +173,11 @@ impl Graph {
         let caller = Location::caller();
         let args = args.into_args();
         let made = self.inner.borrow_mut().call(self, cell, &args, caller);
-        self.made(made)
+        self.results(made)
     }
 
-    /// Applies a cell whose numbers of operands and results were known when it was traced only. Gives its results, or one
-    /// value that stands for a fault.
+    /// Applies a cell whose numbers of ports and results are known at run time only. Returns its
+    /// results, or a single poison value after a fault.
     #[track_caller]
     #[must_use]
     pub fn call_of_any<'g>(
@@ -192,9 +192,9 @@ impl Graph {
         (0..count).map(|place| self.nth(first as u32, place)).collect()
     }
 
-    /// The values that a node made; poison if it was refused.
+    /// The results of a node as values; poison after a fault.
     #[inline]
-    fn made<const OUT: usize>(&self, made: Option<Made<OUT>>) -> [Value<'_>; OUT] {
+    fn results<const OUT: usize>(&self, made: Option<Results<OUT>>) -> [Value<'_>; OUT] {
         let Some((first, types)) = made else { return [Value::poison(self); OUT] };
         std::array::from_fn(|place| Value::new(self, ValueId::new(first as usize + place), types[place]))
     }
@@ -213,10 +213,10 @@ impl Graph {
             return [Value::poison(self); OUT];
         }
         let made = self.inner.borrow_mut().apply_values(op, values, params, caller);
-        self.made(made)
+        self.results(made)
     }
 
-    /// Applies an op; the number of its first result, or nothing if there was a fault.
+    /// Applies an op and returns the index of its first result; `None` after a fault.
     #[inline]
     pub(crate) fn apply(
         &self,
@@ -228,7 +228,7 @@ impl Graph {
         self.inner.borrow_mut().apply(op, operands, params, caller)
     }
 
-    /// The first result of an op, as a value.
+    /// Applies an op and returns its first result as a value.
     #[inline]
     pub(crate) fn apply_one(
         &self,
@@ -240,14 +240,14 @@ impl Graph {
         self.apply(op, operands, params, caller).map_or(Value::poison(self), |first| self.nth(first, 0))
     }
 
-    /// The value `place` after `first`.
+    /// The value `place` places after `first`.
     #[inline]
     pub(crate) fn nth(&self, first: u32, place: usize) -> Value<'_> {
         let id = ValueId::new(first as usize + place);
         Value::new(self, id, self.inner.borrow().data().arena.type_of(id))
     }
 
-    /// Keeps a fault that is said of values, and gives the first fault.
+    /// Stores a fault about a value and returns the first fault.
     #[cold]
     pub(super) fn fault(
         &self,
@@ -260,7 +260,7 @@ impl Graph {
         let mut inner = self.inner.borrow_mut();
         let operand = of.id().map(|id| Raw::Value(id, of.type_id()));
         inner.fail(op, message.to_owned(), Some(help.to_owned()), &[operand], caller);
-        inner.check().expect_err("a fault was kept")
+        inner.check().expect_err("the graph stores a fault")
     }
 
     /// A list of any number of values of one type.
@@ -277,7 +277,7 @@ impl Graph {
         first.map_or(Value::poison(self), |first| self.nth(first, 0))
     }
 
-    /// What `apply` makes of any number of values, which are gathered in memory of the recorder.
+    /// Collects any number of values in a buffer of the recorder and passes them to `apply`.
     #[inline]
     pub(crate) fn apply_many<'g>(
         &'g self,
@@ -285,23 +285,23 @@ impl Graph {
         caller: Caller,
         apply: impl FnOnce(&mut Recorder, &[Option<Raw<'_>>]) -> Option<u32>,
     ) -> Value<'g> {
-        let mut operands = self.inner.borrow_mut().lend_operands();
-        // Whoever gives values may emit them only now, so nothing is borrowed meanwhile.
+        let mut operands = self.inner.borrow_mut().take_operand_buffer();
+        // The iterator may emit its values lazily, so the recorder must not be borrowed here.
         operands.extend(values.into_iter().map(|value| value.borrow().raw(self, caller)));
         let mut recorder = self.inner.borrow_mut();
         let first = apply(&mut recorder, &operands);
-        recorder.take_back(operands);
+        recorder.return_operand_buffer(operands);
         let Some(id) = first.map(|first| ValueId::new(first as usize)) else { return Value::poison(self) };
         Value::new(self, id, recorder.data().arena.type_of(id))
     }
 
-    /// The noise key for one use of noise, and the number that tells uses of one key apart.
+    /// A noise key for one use of noise, and the ordinal that distinguishes uses of one key.
     pub(crate) fn noise_key(&self, caller: Caller) -> (u32, [Raw<'static>; 2]) {
         self.inner.borrow_mut().noise_key(caller)
     }
 
-    /// Keeps a fault found outside the op table, by a layer say, and returns the value that stands
-    /// for it. A layer passes `Location::caller()`, so that the error names its user's line.
+    /// Stores a fault that a layer found and returns a poison value. The layer passes its own
+    /// `Location::caller()`, so that the error names the line that called the layer.
     #[track_caller]
     pub fn refuse(
         &self,
@@ -330,7 +330,8 @@ impl Graph {
         self.inner.borrow().data().types.get(ty)
     }
 
-    /// The value behind a key of this graph, for programs that cannot hold a [`Value`].
+    /// The value with this key, for programs that cannot hold a [`Value`]; `None` for keys of other
+    /// graphs.
     #[must_use]
     pub fn value(&self, key: ValueKey) -> Option<Value<'_>> {
         let inner = self.inner.borrow();

@@ -1,29 +1,29 @@
-//! What went wrong while a model emitted, at the line where it did.
+//! Errors of emitting, with the source line of the faulty call.
 
 use crate::graph::site::Site;
 use std::fmt;
 
 /// The first fault of a graph or module.
 ///
-/// Faults are sticky: the first is kept, later values are poison and record nothing, and whatever
-/// consumes the graph returns the error. So model code needs no `?` after every `+`.
+/// Faults are sticky: the graph stores the first one, and later values are poison and record
+/// nothing. Functions that consume the graph return the error, so model code needs no `?`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EmitError(Box<Fault>);
 
-/// What an [`EmitError`] says.
+/// The content of an [`EmitError`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The op or method that refused.
+    /// The op or method that failed.
     pub op: String,
-    /// What was expected and found.
+    /// What was expected and what was found.
     pub message: String,
-    /// The user's line.
+    /// The source line of the call.
     pub site: Site,
     /// The operands, as `%3: f32[128]`.
     pub operands: Vec<String>,
-    /// What to do about it.
+    /// How to fix it.
     pub help: Option<String>,
-    /// Where in the model: the cell being traced, or the instance being emitted.
+    /// The cell being traced or the instance being emitted.
     pub context: String,
 }
 
@@ -41,8 +41,8 @@ impl std::ops::Deref for EmitError {
 }
 
 impl Fault {
-    /// The line of source the error speaks of, if its file can be read here. Compilers name files
-    /// from the root of a workspace, programs run below it: so folders above are tried too.
+    /// The text of the source line, if its file is readable. The compiler names files relative to the
+    /// workspace root, and a program may run in a folder below it, so parent folders are tried too.
     fn source_line(&self) -> Option<String> {
         let here = std::env::current_dir().ok()?;
         let mut candidates = here.ancestors().take(4).map(|folder| folder.join(&self.site.file));

@@ -1,9 +1,9 @@
-//! The Graph language: what a model emits.
+//! The graph language: the intermediate representation that a model emits.
 //!
-//! A graph is a flat, append-only list of nodes of ops and cells, recorded for many
-//! instances. Structure (callees, operands, attributes, instance cuts, outputs) and bindings
-//! (tokens, labels, float inputs) are apart: the structural hash, grown while emitting, covers the
-//! former only, and equal structure means equal plans.
+//! A graph is a flat, append-only list of nodes for many instances. A node applies an op or a cell.
+//! A graph separates its structure from its bindings. The structure is callees, operands, attributes,
+//! instance cuts and outputs. The bindings are tokens, labels and float inputs. The emitter hashes the
+//! structure only, so graphs with equal structure share a plan.
 
 mod arena;
 mod args;
@@ -29,6 +29,9 @@ mod wait;
 #[cfg(test)]
 mod tests;
 
+/// The version of the graph format: text, JSON and binary files of graphs and modules.
+pub(crate) const FORMAT_VERSION: u32 = 2;
+
 pub use arena::{Arena, Node, Operand, OperandKind};
 pub use args::{Arg, Args};
 pub use bindings::Bindings;
@@ -36,7 +39,7 @@ pub use data::{Cut, GraphData, Output, OutputKind};
 pub use emit::Graph;
 pub use error::{EmitError, Fault};
 pub use op::{Arity, Binary, Compare, Float, Fold, ListFold, Op, Over, Permutation, Unary};
-pub use petgraph::NodeGraph;
+pub use petgraph::PetgraphView;
 pub use signature::{Callee, ParamArg, Signature, Signatures};
 pub use site::{Site, Sites};
 pub use text::ParseError;

@@ -1,13 +1,12 @@
-//! Making a graph from a graph: the door through which passes write.
+//! Rewriting: passes build a new graph from an old one.
 //!
-//! A pass walks the nodes of a graph in order and says for each whether it stays
-//! ([`Rebuild::copy`]), gives way to others ([`Rebuild::apply`], [`Rebuild::name`]) or goes. The
-//! result has the bindings of the old graph, slot by slot, so that whatever binds numbers to the one
-//! binds them to the other; cuts, outputs and marks are carried over. [`Renaming`] says what became
-//! of each value.
+//! A pass walks the nodes of a graph in order. It copies a node ([`Rebuild::copy`]), replaces it
+//! ([`Rebuild::apply`], [`Rebuild::name`]) or drops it. The new graph has the bindings of the old one,
+//! slot by slot, so a caller can bind numbers to either. The rebuild carries over cuts, outputs and
+//! marks. [`Renaming`] maps old values to new ones.
 //!
-//! Cells cannot be added to a module that others hold. [`Extension`] makes a new module that begins
-//! with everything the graph knows, so that its ids keep their meaning, and adds cells behind.
+//! A shared module cannot get new cells. [`Extension`] makes a new module that begins with the tables
+//! of the graph, so that ids keep their meaning, and adds cells at the end.
 
 use crate::graph::op::Op;
 use crate::graph::{Arena, Callee, Cut, GraphData, Operand, Signature};
@@ -16,42 +15,42 @@ use crate::module::{Body, CellDecl, Module};
 use crate::types::Type;
 use std::sync::Arc;
 
-/// For each value of a graph the value of the rewritten graph that has its elements.
+/// Maps each value of a graph to the value of the rewritten graph that has the same elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Renaming(Vec<Option<ValueId>>);
 
 impl Renaming {
-    /// Every value keeps its name.
+    /// The renaming that maps every value to itself.
     #[must_use]
     pub fn identity(values: usize) -> Self {
         Self((0..values).map(|value| Some(ValueId::new(value))).collect())
     }
 
-    /// What became of a value; `None` if nothing has its elements any more.
+    /// The new value; `None` if the rewritten graph does not compute the elements.
     #[must_use]
     pub fn get(&self, old: ValueId) -> Option<ValueId> {
         *self.0.get(old.index())?
     }
 
-    /// First this renaming, then `next`.
+    /// The composition: this renaming first, then `next`.
     #[must_use]
     pub fn then(&self, next: &Self) -> Self {
         Self(self.0.iter().map(|name| name.and_then(|middle| next.get(middle))).collect())
     }
 
-    /// Every value that is still there, with its new name, ascending by the old one.
+    /// The pairs of old and new values, ascending by the old ones.
     pub fn pairs(&self) -> impl Iterator<Item = (ValueId, ValueId)> + '_ {
         self.0.iter().enumerate().filter_map(|(old, new)| new.map(|new| (ValueId::new(old), new)))
     }
 
-    /// Whether every value keeps its name.
+    /// Whether every value maps to itself.
     #[must_use]
     pub fn is_identity(&self) -> bool {
         self.0.iter().enumerate().all(|(old, new)| new.is_some_and(|new| new.index() == old))
     }
 }
 
-/// A graph that is being rewritten.
+/// A graph under construction from an old graph.
 #[derive(Debug)]
 pub struct Rebuild<'a> {
     old: &'a GraphData,
@@ -63,14 +62,14 @@ pub struct Rebuild<'a> {
 }
 
 impl<'a> Rebuild<'a> {
-    /// Over the graph's own module.
+    /// A rebuild over the graph's own module.
     #[must_use]
     pub fn new(old: &'a GraphData) -> Self {
         Self::over(old, Arc::clone(&old.module))
     }
 
-    /// Over another module with the same parameters, which must begin with all types, signatures
-    /// and sites of the graph, or be the graph's own.
+    /// A rebuild over another module with the same parameters. Its tables must begin with all types,
+    /// signatures and sites of the graph, unless it is the graph's own module.
     #[must_use]
     pub fn over(old: &'a GraphData, module: Arc<Module>) -> Self {
         let mut new = GraphData::new(module);
@@ -82,8 +81,8 @@ impl<'a> Rebuild<'a> {
         Self { old, new, values, nodes, cuts: 0, scratch: Vec::new() }
     }
 
-    /// Says that the walk has come to `node`: instances that begin here or before begin in the new
-    /// graph now. Copying and applying do it by themselves.
+    /// Advances the walk to `node`: the new graph gets the cuts up to this node. Copying and appending
+    /// advance the walk too.
     pub fn reach(&mut self, node: NodeId) {
         while let Some(cut) = self.old.cuts.get(self.cuts).filter(|cut| cut.first as usize <= node.index()) {
             self.new.cuts.push(Cut { first: self.new.arena.len() as u32, key: cut.key });
@@ -91,10 +90,10 @@ impl<'a> Rebuild<'a> {
         }
     }
 
-    /// Keeps a node, its operands renamed; its first result.
+    /// Copies a node with renamed operands and returns its first result.
     ///
     /// # Panics
-    /// If an operand went without being given a new name.
+    /// If an operand has no new value.
     pub fn copy(&mut self, node: NodeId) -> ValueId {
         let (sig, site) = (self.old.arena.node(node).sig, self.old.arena.node(node).site);
         let first = self.apply(node, sig, self.old.arena.operands(node), site);
@@ -105,11 +104,11 @@ impl<'a> Rebuild<'a> {
         first
     }
 
-    /// Appends a node in the place of `at`; its operands are those of the old graph, and
-    /// are renamed. The first result, in the new graph.
+    /// Appends a node in the place of `at` and returns its first result. The operands are operands of
+    /// the old graph; the rebuild renames them.
     ///
     /// # Panics
-    /// If an operand went without being given a new name.
+    /// If an operand has no new value.
     pub fn apply(&mut self, at: NodeId, sig: SigId, operands: &[Operand], site: SiteId) -> ValueId {
         let mut renamed = std::mem::take(&mut self.scratch);
         renamed.clear();
@@ -119,20 +118,20 @@ impl<'a> Rebuild<'a> {
         first
     }
 
-    /// Appends a node in the place of `at` whose operands are those of the new graph. The
-    /// first result, in the new graph.
+    /// Appends a node in the place of `at` and returns its first result. The operands are operands of
+    /// the new graph.
     pub fn append(&mut self, at: NodeId, sig: SigId, operands: &[Operand], site: SiteId) -> ValueId {
         self.reach(at);
         let results = &self.new.sigs.get(sig).results;
         self.new.arena.append(sig, operands, results, site)
     }
 
-    /// Gives a value of the old graph its name in the new one.
+    /// Maps a value of the old graph to a value of the new one.
     pub fn name(&mut self, old: ValueId, new: ValueId) {
         self.values[old.index()] = Some(new);
     }
 
-    /// The name that a value of the old graph has in the new one so far.
+    /// The new value of a value of the old graph, if it has one so far.
     #[must_use]
     pub fn renaming(&self, old: ValueId) -> Option<ValueId> {
         self.values[old.index()]
@@ -141,12 +140,12 @@ impl<'a> Rebuild<'a> {
     /// An operand of the old graph as one of the new graph.
     ///
     /// # Panics
-    /// If it names a value that went without being given a new name.
+    /// If it reads a value that has no new value.
     #[must_use]
     pub fn renamed(&self, operand: Operand) -> Operand {
         match operand.as_value() {
             Some(value) => Operand::value(
-                self.values[value.index()].expect("operands are named before the nodes that read them"),
+                self.values[value.index()].expect("passes rename operands before their readers"),
             ),
             None => operand,
         }
@@ -162,10 +161,11 @@ impl<'a> Rebuild<'a> {
         self.new.sigs.intern(signature, &self.new.types)
     }
 
-    /// The finished graph. Outputs must have names in it; marks of what went go too.
+    /// Finishes the graph. Every output must have a new value. Marks of dropped values and nodes are
+    /// dropped.
     ///
     /// # Panics
-    /// If an output went without being given a new name.
+    /// If an output has no new value.
     #[must_use]
     pub fn finish(mut self) -> (GraphData, Renaming) {
         for cut in &self.old.cuts[self.cuts..] {
@@ -173,7 +173,7 @@ impl<'a> Rebuild<'a> {
         }
         self.new.outputs.clone_from(&self.old.outputs);
         for output in &mut self.new.outputs {
-            output.value = self.values[output.value.index()].expect("outputs keep a value");
+            output.value = self.values[output.value.index()].expect("every output has a new value");
         }
         let (values, nodes) = (&self.values, &self.nodes);
         self.new.shared = self.old.shared.iter().filter_map(|value| values[value.index()]).collect();
@@ -183,14 +183,14 @@ impl<'a> Rebuild<'a> {
     }
 }
 
-/// A module that begins with everything a graph knows, and is given further cells.
+/// A new module with the tables of a graph, which can get further cells.
 #[derive(Debug)]
 pub struct Extension {
     module: Module,
 }
 
 impl Extension {
-    /// The module of a graph, with the graph's types, signatures and sites.
+    /// Begins a module with the graph's types, signatures and sites, and its module's declarations.
     #[must_use]
     pub fn new(graph: &GraphData) -> Self {
         let mut module = Module::empty(&graph.module.name);
@@ -209,12 +209,12 @@ impl Extension {
         self.module.types.intern(ty)
     }
 
-    /// The id of a signature whose types are those of this module.
+    /// The id of a signature over the types of this module.
     pub fn sig(&mut self, signature: Signature) -> SigId {
         self.module.sigs.intern(signature, &self.module.types)
     }
 
-    /// The signature of a cell's port of a type of this module.
+    /// The signature of a cell port of this type.
     pub fn port(&mut self, ty: TypeId) -> SigId {
         let op = Op::Port(self.module.types.get(ty));
         self.sig(Signature {
@@ -226,13 +226,13 @@ impl Extension {
         })
     }
 
-    /// The signature behind an id.
+    /// The signature with this id.
     #[must_use]
     pub fn signature(&self, sig: SigId) -> &Signature {
         self.module.sigs.get(sig)
     }
 
-    /// The cell with this body: a known one, or a new one whose name begins with `name`.
+    /// The cell with this body: an existing one, or a new one whose name starts with `name`.
     pub fn cell(&mut self, name: &str, body: Body, site: SiteId) -> CellId {
         if let Some(known) = self.module.cells.iter().position(|decl| decl.body == body) {
             return CellId::new(known);
@@ -248,7 +248,7 @@ impl Extension {
         CellId::new(self.module.cells.len() - 1)
     }
 
-    /// The finished module.
+    /// Finishes the module.
     #[must_use]
     pub fn finish(self) -> Arc<Module> {
         Arc::new(self.module)
@@ -256,14 +256,14 @@ impl Extension {
 }
 
 impl Arena {
-    /// Appends a node; its first result. The verifier checks that the parts fit.
+    /// Appends a node and returns its first result. The caller verifies the graph afterwards.
     ///
     /// # Panics
-    /// If an operand names a value that is not there yet: the order of an arena is topological.
+    /// If an operand reads a value that no earlier node produces.
     pub fn append(&mut self, sig: SigId, operands: &[Operand], results: &[TypeId], site: SiteId) -> ValueId {
         for operand in operands {
             let earlier = operand.as_value().is_none_or(|value| value.index() < self.values());
-            assert!(earlier, "{operand:?} names a value that no node made yet");
+            assert!(earlier, "{operand:?} reads a value that no earlier node produces");
         }
         ValueId::new(self.push_whole(sig, operands, results, site) as usize)
     }

@@ -1,8 +1,8 @@
-//! Signatures: what nodes must have in common to share a batch.
+//! Signatures: the properties that nodes must share to be batched together.
 //!
 //! A signature is a callee with its attributes, the types of its operands, and its parameter
-//! arguments. Signatures are interned with full equality; two nodes may share a batch only
-//! if their signature ids are equal. The length of a list is never part of one.
+//! arguments. The table interns signatures by full equality. Two nodes may share a batch only if
+//! their signature ids are equal. A signature never contains the length of a list.
 
 use crate::graph::op::Op;
 use crate::hash::hash_of;
@@ -11,7 +11,7 @@ use crate::intern::Interner;
 use crate::types::{Type, Types};
 use serde::{Deserialize, Serialize};
 
-/// What a node applies.
+/// The op or cell that a node applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Callee {
     /// A built-in op.
@@ -25,27 +25,27 @@ pub enum Callee {
 pub enum ParamArg {
     /// A parameter of the module.
     Module(ParamId),
-    /// A parameter port of the cell whose body holds the node.
+    /// A parameter port of the enclosing cell body.
     Port(u32),
 }
 
-/// What a node must agree on with another to share a batch.
+/// The properties that a node must share with others in its batch.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Signature {
     /// The op or cell.
     pub callee: Callee,
-    /// The types of the operands; for `list`, the one type that all its operands have.
+    /// The types of the operands; for `list`, the single element type.
     pub operands: Box<[TypeId]>,
     /// The parameter arguments.
     pub params: Box<[ParamArg]>,
-    /// The types of those arguments, so that a body's signatures stand on their own.
+    /// The types of the parameter arguments, so that signatures in bodies need no context.
     pub param_types: Box<[TypeId]>,
     /// The types of the results.
     pub results: Box<[TypeId]>,
 }
 
 impl Signature {
-    /// Whether the node is a list: a name for other values, without storage or work.
+    /// Whether the node is a list. A list groups values and needs neither storage nor work.
     #[must_use]
     pub fn is_list(&self) -> bool {
         matches!(self.callee, Callee::Op(Op::List))
@@ -69,14 +69,14 @@ impl Signatures {
         SigId::new(number)
     }
 
-    /// The signature behind an id of this table.
+    /// The signature with this id.
     #[inline]
     #[must_use]
     pub fn get(&self, id: SigId) -> &Signature {
         &self.items.items()[id.index()]
     }
 
-    /// A hash of what the signature says, which does not depend on the numbers that types have.
+    /// A hash of the content of the signature, independent of type ids.
     #[inline]
     #[must_use]
     pub fn hash(&self, id: SigId) -> u64 {

@@ -1,4 +1,4 @@
-//! Where in the user's source a node was written.
+//! Source locations of nodes.
 
 use crate::hash::BuildMix;
 use crate::id::SiteId;
@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::panic::Location;
 
-/// A line of source.
+/// A source location.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Site {
-    /// The file, as the compiler named it.
+    /// The file, as named by the compiler.
     pub file: String,
     /// The line, from 1.
     pub line: u32,
@@ -32,10 +32,10 @@ impl From<&Location<'_>> for Site {
 
 const CACHE: usize = 64;
 
-/// The sites of a module or graph, in the order of first use.
+/// The source locations of a module or graph, in the order of first use.
 ///
-/// A small direct-mapped cache by address stands in front: an emitter asks for the same few dozen
-/// locations millions of times.
+/// A small direct-mapped cache, indexed by address, serves most lookups: an emitter asks for the same
+/// few dozen locations millions of times.
 #[derive(Clone, Debug, Default)]
 pub struct Sites {
     items: Vec<Site>,
@@ -44,7 +44,7 @@ pub struct Sites {
 }
 
 impl Sites {
-    /// The id of a caller's location.
+    /// The id of a location in this program.
     #[inline]
     pub fn of(&mut self, location: &'static Location<'static>) -> SiteId {
         let address = std::ptr::from_ref(location) as usize;
@@ -70,7 +70,7 @@ impl Sites {
         id
     }
 
-    /// The id of a site that is no location of this program, as read from a file.
+    /// The id of a site that was read from a file.
     pub fn intern(&mut self, site: Site) -> SiteId {
         let number = self.items.iter().position(|known| *known == site).unwrap_or(self.items.len());
         if number == self.items.len() {
@@ -79,13 +79,13 @@ impl Sites {
         SiteId::new(number)
     }
 
-    /// Appends a site, known or not.
+    /// Appends a site without looking for an equal one.
     pub(crate) fn push(&mut self, site: Site) -> SiteId {
         self.items.push(site);
         SiteId::new(self.items.len() - 1)
     }
 
-    /// The site behind an id.
+    /// The site with this id.
     #[must_use]
     pub fn get(&self, id: SiteId) -> &Site {
         &self.items[id.index()]
@@ -97,7 +97,8 @@ impl Sites {
         &self.items
     }
 
-    /// Appends sites under the next ids, known or not: a file's ids are their places.
+    /// Appends sites under the next ids without looking for equal ones, because a file refers to sites
+    /// by position.
     pub(crate) fn extend_exact(&mut self, sites: Vec<Site>) {
         self.items.reserve_exact(sites.len());
         self.items.extend(sites);

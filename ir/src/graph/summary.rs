@@ -1,12 +1,12 @@
-//! `g.summary()`: what was emitted, without a planner.
+//! `g.summary()`: a listing of the emitted graph that needs no planner.
 
 use crate::graph::{Callee, Graph, GraphData, Op};
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 
 impl Graph {
-    /// What was emitted, by depth: `step: callee = n x (operand types)`. This is the plan that the
-    /// simplest policy would make; no planner runs.
+    /// Lists the nodes by depth: `step: callee = n x (operand types)`. The listing equals the plan of
+    /// the depth policy, without running the planner.
     #[must_use]
     pub fn summary(&self) -> String {
         self.data().to_string()
@@ -45,8 +45,8 @@ impl fmt::Display for GraphData {
 }
 
 impl GraphData {
-    /// The depth of each node, from 1; lists have the depth of their deepest element, and
-    /// what needs no step (bound numbers, parameters, constants) has depth 0.
+    /// The depth of each node, from 1. A list has the depth of its deepest element. Inputs, parameters
+    /// and constants have depth 0.
     #[must_use]
     pub fn depths(&self) -> Vec<u32> {
         let mut depths: Vec<u32> = Vec::with_capacity(self.arena.len());
@@ -59,7 +59,7 @@ impl GraphData {
     }
 }
 
-/// Names for numbers that are there before anything is computed, and for lists.
+/// Whether the callee needs no step: inputs, constants, parameters, ports and lists.
 fn needs_no_step(callee: Callee) -> bool {
     matches!(callee, Callee::Op(Op::List | Op::Input(_) | Op::Fill { .. } | Op::Param | Op::Port(_)))
 }

@@ -1,4 +1,4 @@
-//! The emitter's behaviour, through the public door.
+//! The behaviour of the emitter through its public interface.
 
 use crate::graph::{Callee, Graph, Op};
 use crate::module::{Cell, Init, ModuleBuilder, Param};
@@ -28,7 +28,7 @@ fn model() -> (Arc<crate::Module>, Model) {
 }
 
 #[test]
-fn a_handle_is_sixteen_bytes() {
+fn a_value_takes_sixteen_bytes() {
     assert_eq!(size_of::<Value<'_>>(), 16);
 }
 
@@ -50,7 +50,7 @@ fn a_tree_is_recorded_in_order() {
 }
 
 #[test]
-fn equal_bodies_are_one_cell() {
+fn equal_bodies_share_a_cell() {
     let mut m = ModuleBuilder::new("two");
     let params = ["a", "b"].map(|name| m.param(name, [4, 4], Init::ZEROS));
     let [first, second] = params.map(|w| m.cell("rnn", [f32([4])], |_, [x]| [x.affine(w, None).tanh()]));
@@ -85,7 +85,7 @@ fn cells_call_cells_and_noise_is_forked() {
 }
 
 #[test]
-fn structure_leaves_bindings_out() {
+fn the_structure_excludes_bindings() {
     let (module, model) = model();
     let structure = |words: &[u32], nested: bool| {
         let g = Graph::new(&module);
@@ -103,7 +103,7 @@ fn structure_leaves_bindings_out() {
 }
 
 #[test]
-fn a_cleared_graph_records_the_same_again() {
+fn a_cleared_graph_records_the_same_graph() {
     let (module, model) = model();
     let mut g = Graph::new(&module);
     let emit = |g: &Graph| {
@@ -124,17 +124,17 @@ fn fault(emit: impl FnOnce(&Graph, &Model)) -> EmitError {
     let g = Graph::new(&module);
     g.instance(5);
     emit(&g, &model);
-    g.check().expect_err("the fault is kept")
+    g.check().expect_err("the graph stores the fault")
 }
 
 #[test]
-fn the_first_fault_is_kept_with_its_line() {
+fn the_first_fault_names_its_line() {
     let error = fault(|g, model| {
         let x = g.input(&[1.0; 5]);
         let y = x.affine(model.out, None);
         let _ = (y + x).dot(y);
     });
-    assert_eq!(error.message, "the value has 5 elements, the weight wants 4");
+    assert_eq!(error.message, "the value has 5 elements, the weight takes 4");
     let text = error.to_string();
     assert!(text.contains("let y = x.affine(model.out, None);"), "{text}");
     assert!(
@@ -145,7 +145,7 @@ fn the_first_fault_is_kept_with_its_line() {
 }
 
 #[test]
-fn operators_report_the_users_line() {
+fn operators_report_the_line_of_the_caller() {
     let line = line!() + 2;
     let error = fault(|g, _| {
         let _ = g.input(&[1.0; 2]) + g.input(&[1.0; 3]);
@@ -154,7 +154,7 @@ fn operators_report_the_users_line() {
 }
 
 #[test]
-fn a_wrong_port_type_is_refused() {
+fn a_wrong_port_type_is_rejected() {
     let error = fault(|g, model| {
         let x = g.input(&[1.0; 5]);
         let _ = g.call(model.node, [x; 4]);
@@ -174,28 +174,28 @@ fn numbers_cannot_be_bound_inside_a_cell() {
 }
 
 #[test]
-fn instances_outputs_and_marks_are_refused_inside_a_cell() {
+fn cells_reject_instances_outputs_and_marks() {
     let message = |body: fn(&Graph, Value<'_>)| {
         let mut m = ModuleBuilder::new("m");
         let _ = m.cell("c", [f32([2])], |g, [x]| {
             body(g, x);
             [x.tanh()]
         });
-        m.build().expect_err("a cell has none of these").message.clone()
+        m.build().expect_err("a cell cannot contain this").message.clone()
     };
-    assert_eq!(message(|g, _| g.instance(1)), "instance has no meaning inside a cell");
-    assert_eq!(message(|g, x| g.output("x", x)), "output has no meaning inside a cell");
-    assert_eq!(message(|_, x| _ = x.shared()), "shared has no meaning inside a cell");
-    assert_eq!(message(|_, x| _ = x.alone()), "alone has no meaning inside a cell");
+    assert_eq!(message(|g, _| g.instance(1)), "instance is not allowed inside a cell");
+    assert_eq!(message(|g, x| g.output("x", x)), "output is not allowed inside a cell");
+    assert_eq!(message(|_, x| _ = x.shared()), "shared is not allowed inside a cell");
+    assert_eq!(message(|_, x| _ = x.alone()), "alone is not allowed inside a cell");
 }
 
 #[test]
-fn values_of_two_graphs_do_not_mix() {
+fn values_of_another_graph_are_rejected() {
     let (module, model) = model();
     let (a, b) = (Graph::new(&module), Graph::new(&module));
     let [x, c] = a.call(model.leaf, 1);
     let _ = b.call(model.node, [x, c, x, c]);
-    let error = b.check().expect_err("the value is another graph's");
+    let error = b.check().expect_err("the value belongs to another graph");
     assert_eq!(
         error.message,
         format!("the value belongs to graph {}, it is used in graph {}", a.number(), b.number())
@@ -219,7 +219,7 @@ fn sums_and_list_ports_take_any_number_of_values() {
 }
 
 #[test]
-fn shapes_that_repeat_meet() {
+fn operators_broadcast_shapes() {
     let (module, _) = model();
     let g = Graph::new(&module);
     let row = g.input(&[1.0, 2.0]);
@@ -230,28 +230,28 @@ fn shapes_that_repeat_meet() {
 }
 
 #[test]
-fn a_key_outlives_the_borrow() {
+fn a_key_is_valid_until_its_graph_is_cleared() {
     let (module, _) = model();
     let mut g = Graph::new(&module);
-    let key = g.input(&[1.0]).key().expect("no fault");
+    let key = g.input(&[1.0]).key().expect("there is no fault");
     assert!(g.value(key).is_some());
     g.clear();
     assert!(g.value(key).is_none());
     let _ = g.input(&[2.0]);
-    assert!(g.value(key).is_none(), "what stands in its place is another value");
+    assert!(g.value(key).is_none(), "a new value with the same id has another key");
 }
 
 #[test]
-fn integers_and_truth_values_meet_numbers_that_they_can_be_and_no_others() {
+fn operators_reject_numbers_outside_the_element_type() {
     type Emit = fn(&Graph);
     let refused: [(Emit, &str); 7] = [
-        (|g| _ = g.index(7) * 0.5, "the number 0.5 is no u32"),
-        (|g| _ = g.index(7) + -1.0, "the number -1.0 is no u32"),
-        (|g| _ = 4_294_967_296.0 + g.index(7), "the number 4294967300.0 is no u32"),
-        (|g| _ = g.index(1).equal(f32::NAN), "the number NaN is no u32"),
-        (|g| _ = g.index(7).cast(DType::I32) - 2_147_483_648.0, "the number 2147483600.0 is no i32"),
-        (|g| _ = g.index(1).equal(1.0).equal(2.0), "the number 2.0 is no bool"),
-        (|g| _ = g.indices(&[1, 2]).mask(&[true, false]), "the number -inf is no u32"),
+        (|g| _ = g.index(7) * 0.5, "the number 0.5 is not of type u32"),
+        (|g| _ = g.index(7) + -1.0, "the number -1.0 is not of type u32"),
+        (|g| _ = 4_294_967_296.0 + g.index(7), "the number 4294967300.0 is not of type u32"),
+        (|g| _ = g.index(1).equal(f32::NAN), "the number NaN is not of type u32"),
+        (|g| _ = g.index(7).cast(DType::I32) - 2_147_483_648.0, "the number 2147483600.0 is not of type i32"),
+        (|g| _ = g.index(1).equal(1.0).equal(2.0), "the number 2.0 is not of type bool"),
+        (|g| _ = g.indices(&[1, 2]).mask(&[true, false]), "the number -inf is not of type u32"),
     ];
     for (emit, wanted) in refused {
         let found = fault(|g, _| emit(g));
@@ -266,7 +266,7 @@ fn integers_and_truth_values_meet_numbers_that_they_can_be_and_no_others() {
 }
 
 #[test]
-fn axes_that_no_value_has_are_refused_however_large_their_numbers_are() {
+fn axes_out_of_range_are_rejected() {
     let far: [fn(Value<'_>); 5] = [
         |x| _ = x.graph().concat_axis(256, [x, x]),
         |x| _ = x.slice_axis(256, 0..1),
@@ -278,37 +278,37 @@ fn axes_that_no_value_has_are_refused_however_large_their_numbers_are() {
         fault(|g, _| emit(g.input_shaped([2, 2], &[0.0; 4])));
     }
     let error = fault(|g, _| _ = g.input_shaped([1, 2, 3], &[0.0; 6]).transpose([1, 0]));
-    assert_eq!(error.message, "[1, 0] is no order of the 3 axes of f32[1,2,3]");
+    assert_eq!(error.message, "[1, 0] is not an order of the 3 axes of f32[1,2,3]");
 }
 
 #[test]
-fn a_refused_split_gives_as_many_values_as_were_asked_for() {
+fn a_failed_split_returns_the_requested_number_of_values() {
     let error = fault(|g, _| {
         let parts = g.input(&[1.0, 2.0]).chunks(0, 3);
         let _ = parts[2].tanh();
         assert!(g.input(&[1.0]).chunks(0, usize::MAX).len() <= 1 << 16);
     });
-    assert_eq!(error.message, "2 elements along axis 0 do not split into 3 parts");
+    assert_eq!(error.message, "2 elements along axis 0 do not split into 3 equal parts");
 }
 
 #[test]
-fn handles_of_another_module_are_refused_with_the_name_of_the_graphs_module() {
+fn handles_of_another_module_are_rejected() {
     let ((module, _), (_, foreign)) = (model(), model());
-    let told = |emit: &dyn Fn(&Graph)| {
+    let message = |emit: &dyn Fn(&Graph)| {
         let g = Graph::new(&module);
         emit(&g);
         g.finish().unwrap_err().to_string()
     };
-    let cell = told(&|g| _ = g.call(foreign.leaf, 1));
-    let param = told(&|g| _ = g.input(&[1.0; 4]).affine(foreign.out, None));
-    for (told, what) in [(cell, "cell"), (param, "parameter")] {
-        assert!(told.contains(&format!("the {what} belongs to another module")), "{told}");
-        assert!(told.contains("help: the graph stands on module tree: take what its builder gave"), "{told}");
+    let cell = message(&|g| _ = g.call(foreign.leaf, 1));
+    let param = message(&|g| _ = g.input(&[1.0; 4]).affine(foreign.out, None));
+    for (text, what) in [(cell, "cell"), (param, "parameter")] {
+        assert!(text.contains(&format!("the {what} belongs to another module")), "{text}");
+        assert!(text.contains("help: the graph uses module tree: use a handle from its builder"), "{text}");
     }
 }
 
 #[test]
-fn a_summary_counts_the_signatures_of_what_was_emitted() {
+fn a_summary_counts_nodes_and_signatures() {
     let (module, model) = model();
     let g = Graph::new(&module);
     for word in 0..3 {
@@ -321,7 +321,7 @@ fn a_summary_counts_the_signatures_of_what_was_emitted() {
 }
 
 #[test]
-fn a_cell_takes_as_many_values_as_it_was_traced_with() {
+fn a_cell_checks_its_number_of_values() {
     let mut m = ModuleBuilder::new("any");
     let w = m.param("w", [4, 4], Init::ZEROS);
     let sums = m.cell_of_any("sums", &[f32([4]), list(f32([4]))], |_, ports| {
@@ -339,7 +339,7 @@ fn a_cell_takes_as_many_values_as_it_was_traced_with() {
     let made = g.call_of_any(sums, [x, list]);
     assert_eq!(made.len(), 3);
     assert_eq!(g.data().bindings.words.len(), 2, "a noise key");
-    assert_eq!(g.call_of_any(outer, made).len(), 1, "a fault gives one value");
+    assert_eq!(g.call_of_any(outer, made).len(), 1, "a fault returns one value");
     assert!(g.check().unwrap_err().message.contains("@outer takes 1 values, found 3"));
     let faulty = |emit: &dyn Fn(&Graph)| {
         let g = Graph::new(&module);

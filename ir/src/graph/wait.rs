@@ -1,9 +1,9 @@
-//! Values that a model waits for: so that an `async` model goes on as what was computed tells it.
+//! Awaiting computed values: an `async` model can branch on them.
 //!
-//! A future of [`Value::get`] or [`Value::index`] writes down which value it waits for. Whoever executes the
-//! graph holds a [`Waiting`]: it polls the tasks of all instances, takes what they wait for, executes all of
-//! it at once, answers, and polls again. So instances whose course depends on values are batched as
-//! others are, round by round.
+//! A future of [`Value::get`] or [`Value::index`] registers the value that it awaits. The executor
+//! holds a [`Waiting`] and works in rounds. It polls the tasks of all instances, takes the awaited
+//! values, executes them together, answers, and polls again. So the planner batches data-dependent
+//! instances like all others.
 
 use crate::graph::emit::Graph;
 use crate::graph::error::EmitError;
@@ -16,21 +16,21 @@ use std::future::{Future, poll_fn};
 use std::panic::Location;
 use std::task::{Context, Poll, Waker};
 
-/// What tasks wait for, and what was answered since they were polled last.
+/// The values that tasks await, and the answers since the last poll.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
-    /// Whether anybody will answer.
-    served: bool,
-    /// What is waited for, and whom to tell that it is there: futures that join others poll nobody else.
-    wanted: Vec<(ValueId, Waker)>,
-    /// The same of what was taken and is to be answered, ascending.
+    /// Whether a [`Waiting`] exists, which answers.
+    has_executor: bool,
+    /// The awaited values with their wakers. Combinators such as `join` poll only woken futures.
+    awaited: Vec<(ValueId, Waker)>,
+    /// The values that the executor took and has not answered yet, ascending.
     taken: Vec<(ValueId, Waker)>,
     answers: HashMap<ValueId, Vec<f32>>,
 }
 
-/// Answers those that wait for values of a graph, as long as it lives.
+/// Answers the tasks that await values of a graph, for as long as it exists.
 ///
-/// A session's tasks are run by one; it is here for other ways to run them.
+/// `Session::tasks` uses one. It is public for other ways to run tasks.
 ///
 /// ```
 /// use autobatch_ir::{Graph, ModuleBuilder};
@@ -38,12 +38,12 @@ pub(super) struct Waits {
 ///
 /// let module = ModuleBuilder::new("m").build().expect("an empty module");
 /// let graph = Graph::new(&module);
-/// let waiting = graph.waiting().expect("nobody else answers");
+/// let waiting = graph.waiting().expect("the graph has no other executor");
 /// let mut task = pin!(async { graph.input(&[1.0, 3.0]).argmax().index().await });
 /// let mut context = Context::from_waker(Waker::noop());
 /// assert!(task.as_mut().poll(&mut context).is_pending());
-/// for value in waiting.wanted() {
-///     waiting.answer(value, &[f32::from_bits(1)]);        // whatever executed it says so
+/// for value in waiting.take_awaited() {
+///     waiting.answer(value, &[f32::from_bits(1)]);        // the result of executing it
 /// }
 /// assert_eq!(task.as_mut().poll(&mut context), Poll::Ready(Ok(1)));
 /// ```
@@ -53,26 +53,26 @@ pub struct Waiting<'g> {
 }
 
 impl<'g> Waiting<'g> {
-    /// Takes what is waited for, each value once, in ascending order. Earlier answers are forgotten.
+    /// Takes the awaited values, each once, in ascending order, and drops earlier answers.
     #[must_use]
-    pub fn wanted(&self) -> Vec<Value<'g>> {
+    pub fn take_awaited(&self) -> Vec<Value<'g>> {
         let mut waits = self.graph.waits.borrow_mut();
         waits.answers.clear();
-        let mut taken = std::mem::take(&mut waits.wanted);
+        let mut taken = std::mem::take(&mut waits.awaited);
         taken.sort_by_key(|wait| wait.0);
-        let mut wanted: Vec<ValueId> = taken.iter().map(|wait| wait.0).collect();
-        wanted.dedup();
+        let mut awaited: Vec<ValueId> = taken.iter().map(|wait| wait.0).collect();
+        awaited.dedup();
         waits.taken = taken;
         let data = self.graph.data();
-        wanted.into_iter().map(|id| Value::new(self.graph, id, data.arena.type_of(id))).collect()
+        awaited.into_iter().map(|id| Value::new(self.graph, id, data.arena.type_of(id))).collect()
     }
 
-    /// Gives the elements of a value to those that wait for it and are polled next, and wakes them.
-    /// Integers and truth values are given as their bits.
+    /// Stores the elements of a value and wakes the tasks that await it. Integers and booleans are
+    /// passed as their bits.
     pub fn answer(&self, value: Value<'g>, elements: &[f32]) {
         if let Some(id) = value.id().filter(|_| value.is_of(self.graph)) {
             let woken = self.graph.waits.borrow_mut().answer(id, elements);
-            // Nothing is borrowed meanwhile: whoever is woken may be polled at once.
+            // The borrow ends before waking, because a woken task may be polled at once.
             woken.into_iter().for_each(Waker::wake);
         }
     }
@@ -85,7 +85,7 @@ impl Drop for Waiting<'_> {
 }
 
 impl Waits {
-    /// Keeps the elements of a value; who is to be woken.
+    /// Stores the elements of a value and returns the wakers of its tasks.
     fn answer(&mut self, id: ValueId, elements: &[f32]) -> Vec<Waker> {
         self.answers.insert(id, elements.to_vec());
         let first = self.taken.partition_point(|wait| wait.0 < id);
@@ -95,15 +95,15 @@ impl Waits {
 }
 
 impl Graph {
-    /// Lets values of this graph be waited for; nothing if somebody answers already.
+    /// Registers an executor, so that tasks can await values; `None` if there is one already.
     #[must_use]
     pub fn waiting(&self) -> Option<Waiting<'_>> {
-        let served = std::mem::replace(&mut self.waits.borrow_mut().served, true);
+        let served = std::mem::replace(&mut self.waits.borrow_mut().has_executor, true);
         if served { None } else { Some(Waiting { graph: self }) }
     }
 
-    /// Waits for the elements of several values at once: one round, where [`Value::get`] one after
-    /// another takes a round each.
+    /// Awaits the elements of several values in one round. Consecutive calls of [`Value::get`] take a
+    /// round each.
     ///
     /// # Errors
     /// As [`Value::get`].
@@ -114,7 +114,7 @@ impl Graph {
     ) -> impl Future<Output = Result<Vec<Vec<f32>>, EmitError>> + use<'g> {
         let caller = Location::caller();
         let values = values.to_vec();
-        // An answer is there for one round, and they may come in several.
+        // An answer lives for one round, and the answers may arrive in different rounds.
         let mut rows: Vec<Option<Vec<f32>>> = vec![None; values.len()];
         poll_fn(move |context| {
             for (row, value) in rows.iter_mut().zip(&values).filter(|(row, _)| row.is_none()) {
@@ -130,37 +130,41 @@ impl Graph {
     }
 }
 
-/// Waiting for what is computed.
+/// Awaiting computed elements.
 impl<'g> Value<'g> {
-    /// Waits for the elements, in a task: all tasks go on until each waits or is done, then
-    /// everything that is waited for is executed together.
+    /// Awaits the elements, in a task. All tasks run until each awaits a value or ends; then the
+    /// executor computes all awaited values together.
     ///
     /// # Errors
-    /// The first fault of emitting; or that nobody answers, because this is no task of the graph.
+    /// The first fault of emitting, or a fault if the graph has no executor.
     #[track_caller]
     pub fn get(self) -> impl Future<Output = Result<Vec<f32>, EmitError>> + use<'g> {
         let caller = Location::caller();
         poll_fn(move |context| self.poll(context, caller, <[f32]>::to_vec))
     }
 
-    /// Waits for the number that an unsigned or truth value is: what an `argmax` chose, say.
+    /// Awaits a scalar of type u32 or bool, such as the result of `argmax`.
     ///
     /// # Errors
-    /// As [`get`](Self::get); or that it is no such value.
+    /// As [`get`](Self::get), or a fault if the value has another type.
     #[track_caller]
     pub fn index(self) -> impl Future<Output = Result<u32, EmitError>> + use<'g> {
         let caller = Location::caller();
         poll_fn(move |context| {
             if self.id().is_some() && ![DType::U32, DType::Bool].map(Type::scalar).contains(&self.ty()) {
-                let help =
-                    "wait for its elements with get(), or for the place of the largest with argmax().index()";
-                return Poll::Ready(Err(self.refused("index", "a single index is wanted", help, caller)));
+                let help = "await its elements with get(), or the index of the largest with argmax().index()";
+                return Poll::Ready(Err(self.refused(
+                    "index",
+                    "expected a single u32 or bool",
+                    help,
+                    caller,
+                )));
             }
             self.poll(context, caller, |row| row.first().map_or(0, |x| x.to_bits()))
         })
     }
 
-    /// The answer, if it is there; else this value is waited for from now on.
+    /// Returns the answer if there is one; otherwise registers the value as awaited.
     fn poll<R>(
         self,
         context: &Context<'_>,
@@ -172,22 +176,22 @@ impl<'g> Value<'g> {
             return Poll::Ready(Err(fault));
         }
         let mut waits = graph.waits.borrow_mut();
-        let id = self.id().expect("there was no fault, so there is no poison");
+        let id = self.id().expect("a graph without faults has no poison values");
         if let Some(row) = waits.answers.get(&id) {
             return Poll::Ready(Ok(read(row)));
         }
         let refuse = |message, help| Poll::Ready(Err(self.refused("await", message, help, caller)));
-        if !waits.served {
-            let help = "wait for values in a future that Session::tasks or Trainer::step_tasks runs";
-            return refuse("nobody executes this graph meanwhile", help);
+        if !waits.has_executor {
+            let help = "await values in a future that Session::tasks or Trainer::step_tasks runs";
+            return refuse("no executor runs this graph", help);
         }
         if self.ty().is_list {
             return refuse(
                 "a list has no elements of its own",
-                "wait for its items, or for what is made of them",
+                "await its items, or a value computed from them",
             );
         }
-        waits.wanted.push((id, context.waker().clone()));
+        waits.awaited.push((id, context.waker().clone()));
         Poll::Pending
     }
 

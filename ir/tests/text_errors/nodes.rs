@@ -1,4 +1,4 @@
-//! Ops, attributes, names and types.
+//! Messages about ops, attributes, names and types.
 
 use super::{HEAD, WEIGHTS, X};
 
@@ -34,7 +34,7 @@ super::shows! {
     4 | %y = elu{alpha=1 alpha=2}(%x)
       |                  ^^^^^ here again
     "#;
-    a_word_that_is_no_choice_is_explained: HEAD, X, "%y = reduce{fold=prod over=last}(%x)" => @r#"
+    a_word_outside_a_closed_set_is_explained: HEAD, X, "%y = reduce{fold=prod over=last}(%x)" => @r#"
     error: expected one of sum, mean, max, min, found 'prod'
      --> model.graph:4:18
       |
@@ -56,7 +56,7 @@ super::shows! {
       |
     3 | %1 = exp(%0)
       |          ^^ used here
-      = help: a node names only values of the lines above it
+      = help: a node can read only values of the lines above it
     "#;
     a_name_defined_twice_is_explained: HEAD, X, "%y = exp(%x)", "%y = log(%x)" => @r#"
     error: the name %y is taken
@@ -64,9 +64,9 @@ super::shows! {
       |
     5 | %y = log(%x)
       | ^^ defined again
-      = help: a value is defined once: choose another name
+      = help: choose another name; a value is defined once
     "#;
-    operands_of_the_wrong_type_is_explained:
+    operands_of_the_wrong_type_are_explained:
         HEAD, WEIGHTS, X, "%y = affine[@w, @b](%x)", "%z = add(%x, %y)" => @r#"
     error: add: operands must have one shape, found f32[4] and f32[2]
      --> model.graph:7:6
@@ -100,14 +100,14 @@ super::shows! {
     "#;
     a_wrong_number_of_bound_numbers_is_explained:
         HEAD, "graph", "%x = input f32[3] (#[1.0, 2.0])" => @r#"
-    error: f32[3] wants 3 numbers, found 2
+    error: f32[3] needs 3 numbers, found 2
      --> model.graph:3:20
       |
     3 | %x = input f32[3] (#[1.0, 2.0])
       |                    ^ 2 numbers begin here
     "#;
-    several_numbers_where_one_is_bound_is_explained: HEAD, X, "%y = pick(%x, #[1, 2])" => @r#"
-    error: only input binds several numbers
+    several_bound_numbers_in_an_index_operand_are_explained: HEAD, X, "%y = pick(%x, #[1, 2])" => @r#"
+    error: only 'input' binds several numbers
      --> model.graph:4:16
       |
     4 | %y = pick(%x, #[1, 2])

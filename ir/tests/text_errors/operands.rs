@@ -1,4 +1,4 @@
-//! Parameters, cells, ports and lists.
+//! Messages about parameters, cells, ports and lists.
 
 use super::{HEAD, NODE, WEIGHTS, X, Y};
 
@@ -9,11 +9,11 @@ super::shows! {
        |
     11 | %z = node[@w](%x, #1)
        |      ^^^^ no op has this name
-       = help: cells are called by 'call @node(..)'
+       = help: call a cell with 'call @node(..)'
     "#;
     a_weight_of_the_wrong_shape_is_explained:
         HEAD, WEIGHTS, X, "%y = affine[@w](%x)", "%z = affine[@w](%y)" => @r#"
-    error: affine: the value has 2 elements, the weight wants 4
+    error: affine: the value has 2 elements, the weight takes 4
      --> model.graph:7:6
       |
     7 | %z = affine[@w](%y)
@@ -42,7 +42,7 @@ super::shows! {
     11 | %z = call @node[@w](%y, #1)
        |                     ^^ this is f32[2]
     "#;
-    too_few_operands_of_a_cell_is_explained: HEAD, NODE, X, Y, "%z = call @node[@w](%x)" => @r#"
+    too_few_operands_of_a_cell_are_explained: HEAD, NODE, X, Y, "%z = call @node[@w](%x)" => @r#"
     error: @node has 2 ports, found 1 operands
       --> model.graph:11:11
        |
@@ -55,14 +55,14 @@ super::shows! {
       --> model.graph:11:11
        |
     11 | %z = call @node[@b](%x, #1)
-       |           ^^^^^ in brackets behind this name
+       |           ^^^^^ in brackets after this name
     "#;
     a_missing_parameter_argument_is_explained: HEAD, NODE, X, Y, "%z = call @node(%x, #1)" => @r#"
     error: @node takes 1 parameter arguments, found 0
       --> model.graph:11:11
        |
     11 | %z = call @node(%x, #1)
-       |           ^^^^^ in brackets behind this name
+       |           ^^^^^ in brackets after this name
     "#;
     an_empty_list_without_a_type_is_explained: HEAD, "graph", "%l = list()" => @r#"
     error: the element type of an empty list is unknown
@@ -79,14 +79,14 @@ super::shows! {
     11 | %l = list(%x, %y)
        |               ^^ this is f32[2]
     "#;
-    lists_of_two_lengths_is_explained:
+    lists_of_different_lengths_are_explained:
         HEAD, X, "%a = list(%x, %x)", "%b = list(%x)", "%c = wsum(%a, %b)" => @r#"
-    error: the lists must be equally long, found 2 and 1 values
+    error: the lists must have equal lengths, found 2 and 1 values
      --> model.graph:6:6
       |
     6 | %c = wsum(%a, %b)
       |      ^^^^ over these lists
-      = help: give each value its score
+      = help: give each value a score
     "#;
     a_list_where_a_value_is_taken_is_explained: HEAD, X, "%a = list(%x)", "%b = exp(%a)" => @r#"
     error: exp: operand 0 must be a value, found list f32[4]

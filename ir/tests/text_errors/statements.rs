@@ -1,4 +1,4 @@
-//! Declarations, bodies and statements.
+//! Messages about declarations, bodies and statements.
 
 use super::{HEAD, NODE, WEIGHTS, X};
 
@@ -18,7 +18,7 @@ super::shows! {
       |
     4 | param @w f32
       |       ^^ here again
-      = help: give each its own name
+      = help: use unique names
     "#;
     a_cell_declared_twice_is_explained: HEAD, NODE, "cell @node() { return }" => @r#"
     error: the cell @node is declared twice
@@ -26,16 +26,16 @@ super::shows! {
       |
     8 | cell @node() { return }
       |      ^^^^^ here again
-      = help: give each its own name
+      = help: use unique names
     "#;
-    a_table_that_is_no_matrix_is_explained: HEAD, "table @t f32[4]" => @r#"
+    a_table_of_rank_one_is_explained: HEAD, "table @t f32[4]" => @r#"
     error: a table has the shape [rows, width], found [4]
      --> model.graph:2:7
       |
     2 | table @t f32[4]
       |       ^^ declared here
     "#;
-    an_initialiser_that_does_not_exist_is_explained: HEAD, "param @w f32[4] = glorto(1)" => @r#"
+    an_unknown_initialiser_is_explained: HEAD, "param @w f32[4] = glorto(1)" => @r#"
     error: unknown initialiser 'glorto'
      --> model.graph:2:19
       |
@@ -44,13 +44,13 @@ super::shows! {
       = help: did you mean 'glorot'?
     "#;
     an_initialiser_of_the_wrong_size_is_explained: HEAD, "param @w f32[3] = values(1, 2)" => @r#"
-    error: the shape [3] wants 3 values, found 2
+    error: the shape [3] needs 3 values, found 2
      --> model.graph:2:7
       |
     2 | param @w f32[3] = values(1, 2)
       |       ^^ declared here
     "#;
-    declarations_out_of_order_is_explained: HEAD, NODE, "param @late f32" => @r#"
+    declarations_out_of_order_are_explained: HEAD, NODE, "param @late f32" => @r#"
     error: expected a declaration or 'graph', found 'param'
      --> model.graph:8:1
       |
@@ -74,7 +74,7 @@ super::shows! {
       | ^^^ unexpected
       = help: name the result: %x = exp(..)
     "#;
-    a_loss_that_is_no_scalar_is_explained: HEAD, X, r#"loss "l" %x"# => @r#"
+    a_loss_that_is_a_vector_is_explained: HEAD, X, r#"loss "l" %x"# => @r#"
     error: a loss is a scalar f32, found f32[4]
      --> model.graph:4:10
       |
@@ -97,7 +97,7 @@ super::shows! {
       |              ^^ not in the table of sites
       = help: declare it above: site !0 "src/model.rs" 31:21
     "#;
-    sites_out_of_order_is_explained: HEAD, r#"site !1 "a.rs" 1:1"# => @r#"
+    sites_out_of_order_are_explained: HEAD, r#"site !1 "a.rs" 1:1"# => @r#"
     error: site !0 comes next, found !1
      --> model.graph:2:6
       |
@@ -105,14 +105,14 @@ super::shows! {
       |      ^^ out of order
       = help: sites count from !0
     "#;
-    bound_numbers_in_a_cell_is_explained:
+    bound_numbers_in_a_cell_are_explained:
         HEAD, "cell @f(%x: f32[4]) {", "  %y = pick(%x, #1)", "  return %y", "}" => @r#"
-    error: a cell has no bound numbers of its own
+    error: numbers cannot be bound inside a cell
      --> model.graph:3:17
       |
     3 |   %y = pick(%x, #1)
       |                 ^ bound here
-      = help: take it as a port: cell @f(%i: u32)
+      = help: declare a port: cell @f(%i: u32)
     "#;
     a_body_without_an_end_is_explained: HEAD, "cell @f(%x: f32) {", "  %y = exp(%x)" => @r#"
     error: expected a node or 'return', found the end of the text
@@ -121,9 +121,9 @@ super::shows! {
     4 |
       | ^ the text ends here
     "#;
-    a_cell_that_says_noise_without_a_key_is_explained:
+    a_noise_cell_without_a_key_is_explained:
         HEAD, "cell @f(%x: f32) noise { return %x }" => @r#"
-    error: a cell that draws noise ends its ports with the noise key, two u32
+    error: the last two ports of a cell that draws noise are the noise key, two u32
      --> model.graph:2:18
       |
     2 | cell @f(%x: f32) noise { return %x }

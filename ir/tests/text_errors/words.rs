@@ -1,4 +1,4 @@
-//! Versions, strings, numbers, types and stray characters.
+//! Messages about versions, strings, numbers, types and stray characters.
 
 use super::{HEAD, X};
 
@@ -9,7 +9,7 @@ super::shows! {
       |
     1 | graph
       | ^^^^^ the text begins here
-      = help: begin the text with 'autobatch graph 1'
+      = help: begin the text with 'autobatch graph 2'
     "#;
     an_empty_text_is_explained: => @r#"
     error: the version line is missing
@@ -17,15 +17,23 @@ super::shows! {
       |
     1 |
       | ^ the text begins here
-      = help: begin the text with 'autobatch graph 1'
+      = help: begin the text with 'autobatch graph 2'
     "#;
-    a_newer_version_is_explained: "autobatch graph 2", "graph" => @r#"
-    error: this text has version 2, this reader knows version 1
+    a_newer_version_is_explained: "autobatch graph 3", "graph" => @r#"
+    error: the text has format version 3, this autobatch reads 2
      --> model.graph:1:17
       |
-    1 | autobatch graph 2
+    1 | autobatch graph 3
       |                 ^ the version of the text
-      = help: read it with a newer autobatch
+      = help: update autobatch
+    "#;
+    an_older_version_is_explained: "autobatch graph 1", "graph" => @r#"
+    error: the text has format version 1, this autobatch reads 2
+     --> model.graph:1:17
+      |
+    1 | autobatch graph 1
+      |                 ^ the version of the text
+      = help: remove every '{dense}' after 'lookup' and write 'autobatch graph 2' in the first line
     "#;
     a_plan_is_explained: "autobatch plan 2" => @r#"
     error: this is a plan, not a graph
@@ -49,7 +57,7 @@ super::shows! {
     3 | %x = fill f32 {value=1e39}
       |                      ^^^^ a float such as 0.5, -2e-3, inf or 0x7fc00000 goes here
     "#;
-    a_number_that_is_none_is_explained: HEAD, "graph", "%x = input f32[2] (#[1.0, 2.o])" => @r#"
+    a_malformed_number_is_explained: HEAD, "graph", "%x = input f32[2] (#[1.0, 2.o])" => @r#"
     error: expected a float such as 0.5, -2e-3, inf or 0x7fc00000, found '2.o'
      --> model.graph:3:27
       |

@@ -14,7 +14,7 @@
 
 use super::kernel::{Derivative, Deriver, Forward, GradientOf, LaneReduction, RowSource};
 use super::rematerialize::Rematerialize;
-use crate::compile::fuse::{fuse, rename, stage_reads, stage_writes};
+use crate::kernels::fuse::{fuse, rename, stage_reads, stage_writes};
 use autobatch_ir::graph::{Binary, Unary};
 use autobatch_ir::plan::{Code, Kernel, ListSource, PortRole, RegKind, ResultRole, Roles, Stage, View};
 use autobatch_ir::types::Type;

@@ -44,17 +44,21 @@ mod seeds;
 mod signatures;
 mod tape;
 
-pub(crate) use kernel::{Derivative, Refused, Wanted, derive};
+pub(crate) use kernel::Wanted;
 
 use crate::PlanError;
 use crate::cluster::Clusters;
+use crate::kernels::{CompileOptions, KernelCache, Tables};
+use crate::lower::Places;
+use crate::pipeline::Context;
 use activity::Activity;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::{NodeId, ParamId, SigId, ValueId};
-use autobatch_ir::plan::{FieldId, Plan, Spare};
+use autobatch_ir::id::{NodeId, ParamId, ValueId};
+use autobatch_ir::plan::{Plan, Spare};
 use contributions::Contributions;
 use edit::recount;
 use emit::{Emitter, Lists};
+use kernel::{Derivative, Refused, derive};
 use reductions::Reductions;
 use reverse_steps::{ContributionFields, ReverseSteps};
 use seeds::Seeds;
@@ -72,9 +76,10 @@ pub struct Gradients<'a> {
     pub values: &'a [ValueId],
 }
 
-/// Working memory of differentiation, reused from plan to plan.
+/// Scratch memory of [`add_reverse`], with the derivatives made so far.
 #[derive(Default)]
-pub(crate) struct Reverse {
+pub(crate) struct Memory {
+    derivatives: KernelCache<Option<Arc<Derivative>>>,
     /// Per parameter whether it gets a gradient.
     params: Vec<bool>,
     sigs: Signatures,
@@ -88,56 +93,63 @@ pub(crate) struct Reverse {
     spare: Spare,
 }
 
-impl Reverse {
-    /// Adds the reverse to a plan. `place` gives the field and row of a value; `derivative_of` finds or makes the derivative of a
-    /// signature.
-    pub(crate) fn add(
-        &mut self,
-        plan: &mut Plan,
-        (graph, clusters): (&GraphData, &Clusters),
-        request: &Gradients<'_>,
-        place: &dyn Fn(ValueId) -> (FieldId, u32),
-        mut derivative_of: impl FnMut(SigId, &Wanted) -> Result<Option<Arc<Derivative>>, Refused>,
-    ) -> Result<(), PlanError> {
-        let Self {
-            params,
-            sigs,
-            activity,
-            fields,
-            reverse_steps,
-            seeds,
-            contributions,
-            reductions,
-            lists,
-            spare,
-        } = self;
-        find_params(graph, request, params)?;
-        sigs.begin(graph, params);
-        activity.find_needs(graph, clusters, sigs, request);
-        activity.find_live(graph, sigs, request, |sig, node, facts| {
-            let derivative = match facts.planned {
-                true => derivative_of(sig, &facts.wanted).map_err(|refused| site_of(graph, node, refused))?,
-                false => None,
-            };
-            facts.set_derivative(derivative);
-            Ok(())
-        })?;
-        let Activity { needs, live, .. } = &*activity;
-        let (forward_steps, forward_waves) = (plan.steps.len(), plan.waves.len());
-        fields.begin();
-        reverse_steps.collect(plan, graph, live, sigs, fields)?;
-        let emitter = Emitter { graph, sigs, reverse_steps };
-        emitter.save(plan, lists);
-        seeds.collect(plan, (needs, request), fields, place)?;
-        contributions.collect(graph, needs, (reverse_steps, sigs), (seeds, request));
-        seeds.steps(plan, graph, request);
-        emitter.steps(plan, forward_waves, (fields, contributions));
-        emitter.outputs(plan, request, (fields, contributions), place, lists)?;
-        reductions.add(plan, (graph, params), (reverse_steps, &emitter));
-        plan.normalise_with(spare);
-        recount(plan, forward_steps);
+/// Appends the reverse to a plan, if the request has gradients.
+pub(crate) fn add_reverse(
+    context: &Context<'_>,
+    memory: &mut Memory,
+    clusters: &Clusters,
+    places: &Places<'_>,
+    mut plan: Plan,
+) -> Result<Plan, PlanError> {
+    let (graph, Some(request)) = (context.graph, &context.request.gradients) else { return Ok(plan) };
+    let Memory {
+        derivatives,
+        params,
+        sigs,
+        activity,
+        fields,
+        reverse_steps,
+        seeds,
+        contributions,
+        reductions,
+        lists,
+        spare,
+    } = memory;
+    let (tables, options) = (Tables::of(graph), CompileOptions { training: context.request.training });
+    let place = |value: ValueId| {
+        let (field, row) = places.of(value);
+        (field, row.0)
+    };
+    find_params(graph, request, params)?;
+    sigs.begin(graph, params);
+    activity.find_needs(graph, clusters, sigs, request);
+    activity.find_live(graph, sigs, request, |sig, node, facts| {
+        let wanted = &facts.wanted;
+        let derive = || derive(tables, sig, options, wanted).map(|made| made.map(Arc::new));
+        let derivative = match facts.planned {
+            true => derivatives
+                .get_or_make(tables, sig, options, Some(wanted), derive)
+                .map_err(|refused| site_of(graph, node, refused))?,
+            false => None,
+        };
+        facts.set_derivative(derivative);
         Ok(())
-    }
+    })?;
+    let Activity { needs, live, .. } = &*activity;
+    let (forward_steps, forward_waves) = (plan.steps.len(), plan.waves.len());
+    fields.begin();
+    reverse_steps.collect(&mut plan, graph, live, sigs, fields)?;
+    let emitter = Emitter { graph, sigs, reverse_steps };
+    emitter.save(&mut plan, lists);
+    seeds.collect(&mut plan, (needs, request), fields, &place)?;
+    contributions.collect(graph, needs, (reverse_steps, sigs), (seeds, request));
+    seeds.steps(&mut plan, graph, request);
+    emitter.steps(&mut plan, forward_waves, (fields, contributions));
+    emitter.outputs(&mut plan, request, (fields, contributions), &place, lists)?;
+    reductions.add(&mut plan, (graph, params), (reverse_steps, &emitter));
+    plan.normalise_with(spare);
+    recount(&mut plan, forward_steps);
+    Ok(plan)
 }
 
 /// Finds per parameter whether it gets a gradient.

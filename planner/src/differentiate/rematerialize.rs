@@ -4,7 +4,7 @@
 //! is no temporary, if the forward step writes it, or if cheap elementwise stages compute it from available registers. This
 //! holds again after each register that is added. *Cost.* Linear in the operands of the stages, on a stack of constant depth.
 
-use crate::compile::fuse::{stage_reads, stage_writes};
+use crate::kernels::fuse::{stage_reads, stage_writes};
 use autobatch_ir::plan::{Reg, RegKind, Stage};
 
 /// The count of missing operands of a register that no cheap stage makes.

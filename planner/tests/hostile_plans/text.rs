@@ -1,11 +1,11 @@
-//! Mutations of committed plans, and texts made to cost as much as they can.
+//! Mutations of committed plans, and texts of the highest cost.
 
 use crate::{corpus, executed};
 use autobatch_ir::plan::Plan;
 use autobatch_testing::hostile::{campaign, limit, measured, mutated_text};
 use std::fmt::{Display, Write as _};
 
-/// Parses and checks the peak of memory; whether the text was a plan.
+/// Parses within the memory limit. Returns the plan if the text is one.
 fn parse(text: &[u8], what: &dyn Display) -> Option<Plan> {
     let (result, peak) = measured(|| Plan::from_text(text));
     let limit = limit(text.len());
@@ -20,7 +20,7 @@ fn parse(text: &[u8], what: &dyn Display) -> Option<Plan> {
     }
 }
 
-/// Tokens that mean something, to be put where they mean something else.
+/// Tokens of the plan text for random insertion.
 const TOKENS: [&str; 51] = [
     "s0.a",
     "s0",
@@ -48,8 +48,8 @@ const TOKENS: [&str; 51] = [
     "->",
     "<-",
     "=",
-    "a0..a9",
-    "a1073741823",
+    "n0..n9",
+    "n1073741823",
     "%0",
     "%1[0..2]",
     "@0",
@@ -76,7 +76,7 @@ const TOKENS: [&str; 51] = [
 ];
 
 #[test]
-fn mutated_texts_parse_or_are_refused_within_bounds() {
+fn mutated_texts_parse_or_are_rejected_within_bounds() {
     let (seed, rounds, mut random) = campaign(0x5eed_0002);
     let corpus: Vec<Vec<u8>> = corpus().into_iter().map(String::into_bytes).collect();
     let (mut parsed, mut sound, mut reverse) = (0, 0, 0);
@@ -93,9 +93,9 @@ fn mutated_texts_parse_or_are_refused_within_bounds() {
             reverse += usize::from(executed(&plan).is_some() && !plan.reductions.is_empty());
         }
     }
-    assert!(reverse > 0, "none of the sound plans has reductions");
+    assert!(reverse > 0, "no valid plan has reductions");
     assert!(parsed > rounds / 50 && parsed < rounds / 2, "{parsed} of {rounds} texts were plans");
-    assert!(sound > 0 && sound < parsed, "{sound} of {parsed} were sound");
+    assert!(sound > 0 && sound < parsed, "{sound} of {parsed} were valid");
 }
 
 const HEAD: &str = "autobatch plan 2 module\"\"structure 0x0 mode infer ";
@@ -104,7 +104,7 @@ const SLAB: &str = "slab s0 value{a:f32}x9 ";
 const KERNEL: &str = "kernel k0 f(){return}";
 const TAIL: &str = "certificate batches 0 bound 0|rows copied 0 gathered 0 direct 0|slabs 0 bytes";
 
-/// A text of many small pieces.
+/// A text of many small fragments.
 fn repeated(head: &[&str], count: usize, mut piece: impl FnMut(&mut String, usize), tail: &str) -> String {
     let mut text = format!("{HEAD}{}", head.concat());
     (0..count).for_each(|n| piece(&mut text, n));
@@ -116,7 +116,7 @@ macro_rules! put {
 }
 
 #[test]
-fn large_texts_of_the_densest_kind_stay_within_bounds() {
+fn large_dense_texts_stay_within_bounds() {
     const N: usize = 70_000;
     let step = [BIND, SLAB, KERNEL, "wave 0 f0 k0 x1->"].concat();
     let read = [BIND, SLAB, KERNEL, "wave 0 f0 k0 x1<-"].concat();
@@ -165,9 +165,9 @@ fn large_texts_of_the_densest_kind_stay_within_bounds() {
             ),
         ),
         ("items", repeated(&[&read, "seg s0.a["], 400_000, |t, _| t.push_str("1 "), "] ")),
-        ("lanes", repeated(&[BIND, KERNEL, "wave 0 f0 k0 x1="], 200_000, |t, _| t.push_str("a1 "), "")),
-        ("runs of lanes", repeated(&[BIND, KERNEL, "wave 0 f0 k0 x1="], N, |t, _| t.push_str("a0..a2 "), "")),
-        ("a run of lanes", repeated(&[BIND, KERNEL, "wave 0 f0 k0 x1=a0..a60000 "], 0, |_, _| (), "")),
+        ("lanes", repeated(&[BIND, KERNEL, "wave 0 f0 k0 x1="], 200_000, |t, _| t.push_str("n1 "), "")),
+        ("runs of lanes", repeated(&[BIND, KERNEL, "wave 0 f0 k0 x1="], N, |t, _| t.push_str("n0..n2 "), "")),
+        ("a run of lanes", repeated(&[BIND, KERNEL, "wave 0 f0 k0 x1=n0..n60000 "], 0, |_, _| (), "")),
         ("outputs", repeated(&[BIND, SLAB], N, |t, _| t.push_str("output\"\"s0.a[0]"), "")),
         ("a name", repeated(&[BIND, "kernel k0\""], 300_000, |t, _| t.push_str("\\n"), "\"(){return}")),
     ];
@@ -176,7 +176,7 @@ fn large_texts_of_the_densest_kind_stay_within_bounds() {
     }
 }
 
-/// Short names, all different.
+/// Short, distinct names.
 fn name(mut number: usize) -> String {
     let mut name = String::new();
     loop {
@@ -189,7 +189,7 @@ fn name(mut number: usize) -> String {
 }
 
 #[test]
-fn large_texts_that_are_wrong_are_refused_within_bounds() {
+fn large_invalid_texts_are_rejected_within_bounds() {
     let many = |head: &str, piece: &str| repeated(&[BIND, SLAB, head], 100_000, |t, _| t.push_str(piece), "");
     let wave = "kernel k0 f(){return} wave 0 ";
     let texts = [
@@ -203,7 +203,7 @@ fn large_texts_that_are_wrong_are_refused_within_bounds() {
         many("kernel k0 f(){temp %0:f32 row %0=split{axis=0 ", "axis=0 "),
         many(&format!("{wave}f0 k0 x4000000000<-u{{"), "0..4000000000 "),
         many(&format!("{wave}f0 k0 x4000000000<-u{{"), "7 x4000000000 "),
-        many(&format!("{wave}f0 k0 x1="), "a0..a1000000000 "),
+        many(&format!("{wave}f0 k0 x1="), "n0..n1000000000 "),
         many(&format!("{wave}f0 k0 x4000000000<-seg s0.a["), "|"),
         many(&format!("{wave}f0 k0 x100001<-seg s0.a["), "|"),
         many(&format!("{wave}f0 k0 x1<-"), "seg "),

@@ -16,7 +16,7 @@ kernel k0 @f (%0: f32[4]) [@0: f32[4,6]] {
   }
   return %2, %1
 }
-wave 0  f0 k0[@w] x3 -> s0.h[0..3] s0.c[0..3] <- x[0..12 by 4] = a0..a3
+wave 0  f0 k0[@w] x3 -> s0.h[0..3] s0.c[0..3] <- x[0..12 by 4] = n0..n3
 output \"h\" s0.h[0]
 certificate batches 1 bound 1 | rows copied 0 gathered 0 direct 3 | slabs 144 bytes
 ";
@@ -42,7 +42,7 @@ fn an_error_shows_the_line_and_says_what_to_do() {
         "error: unknown store @v
   --> m.plan:15:15
    |
-15 | wave 0  f0 k0[@v] x3 -> s0.h[0..3] s0.c[0..3] <- x[0..12 by 4] = a0..a3
+15 | wave 0  f0 k0[@v] x3 -> s0.h[0..3] s0.c[0..3] <- x[0..12 by 4] = n0..n3
    |               ^^ not declared above
    = help: declare it: store @v param f32[..]"
     );
@@ -51,7 +51,7 @@ fn an_error_shows_the_line_and_says_what_to_do() {
         "error: the step has 3 lanes, found 2
   --> m.plan:15:29
    |
-15 | wave 0  f0 k0[@w] x3 -> s0.h[0..2] s0.c[0..3] <- x[0..12 by 4] = a0..a3
+15 | wave 0  f0 k0[@w] x3 -> s0.h[0..2] s0.c[0..3] <- x[0..12 by 4] = n0..n3
    |                             ^^^^^^ one for each lane goes here"
     );
 }
@@ -62,7 +62,7 @@ fn each_mistake_is_named() {
         ("autobatch plan 2", "plan 1", "begin the text with 'autobatch plan 2'"),
         ("plan 2", "plan 1", "expected version 2, found 1"),
         ("plan 2", "plan 1", "plan the graph again with this version of autobatch"),
-        ("autobatch plan 2", "autobatch graph 1", "this is a graph, not a plan"),
+        ("autobatch plan 2", "autobatch graph 2", "this is a graph, not a plan"),
         ("mode infer", "mode inferr", "the modes are infer, train and grow"),
         ("0x1", "1", "the structure is no hash of 128 bits"),
         ("param f32", "parameter f32", "expected param, table, grad or state, found 'parameter'"),
@@ -85,7 +85,7 @@ fn each_mistake_is_named() {
         ("s0.h[0..3] ", "s0.h[0..6 by 2] ", "name the rows one by one"),
         ("x[0..12 by 4]", "x{0..4000000000}", "hold too many numbers"),
         ("x[0..12 by 4]", "seg s0.h[0|1]", "'|' stands between the lists of lanes"),
-        ("a0..a3", "a3..a0", "3..9 is 3 4 5 6 7 8"),
+        ("n0..n3", "n3..n0", "3..9 is 3 4 5 6 7 8"),
         ("certificate", "", "expected 'certificate'"),
         ("144 bytes", "144 bytes wave 1", "the certificate is the last line of a plan"),
     ] {

@@ -111,7 +111,7 @@ fn runs_too_long_for_a_reader_to_believe_are_cut() {
         plan.lanes.extend((0..lanes).map(NodeId::new));
         last.lanes.end = plan.lanes.len() as u32;
         let text = plan.to_text();
-        assert_eq!(text.contains(&format!("a0..a{lanes}")), lanes < 65_536, "{lanes} lanes in one run");
+        assert_eq!(text.contains(&format!("n0..n{lanes}")), lanes < 65_536, "{lanes} lanes in one run");
         assert!(parsed(&name, &text) == plan, "{lanes} lanes");
     }
 }

@@ -91,8 +91,7 @@ impl Kind {
             Op::WeightedSum { softmax: false } => Self::WeightedSum,
             Op::WeightedSum { softmax: true } => Self::SoftmaxSum,
             Op::Attend { scale: _ } => Self::Attend,
-            // The storage of a gradient does not change the computation.
-            Op::Lookup { sparse: _ } => Self::Lookup,
+            Op::Lookup => Self::Lookup,
             Op::OneHot { width: _ } => Self::OneHot,
             Op::PickNegLogSoftmax => Self::PickNegLogSoftmax,
             Op::CrossEntropy => Self::CrossEntropy,

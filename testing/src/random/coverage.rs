@@ -80,7 +80,6 @@ pub const FACTS: &[&str] = &[
     "a stretch of a product behind the first row",
     "a stretch of a product of rows",
     "a stretch of a product of two parts",
-    "a lookup that keeps all rows",
     "a list of scalars",
     "a list of matrices",
     "a list that two nodes read",
@@ -210,7 +209,7 @@ fn note_node(
             note(seen, rows, "an affine of rows");
             note(seen, operands.len() == 2, "an affine of two parts");
         }
-        Callee::Op(Op::Lookup { .. }) => {
+        Callee::Op(Op::Lookup) => {
             let computed = operands[0].as_value().is_some_and(|value| {
                 let callee = graph.sigs.get(arena.node(arena.producer(value)).sig).callee;
                 callee == Callee::Op(Op::ArgMax)

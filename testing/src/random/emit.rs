@@ -26,9 +26,7 @@ impl Recipe {
             g.common();
             g.output("total", g.list(&losses).mean());
         }
-        let graph =
-            g.finish().unwrap_or_else(|error| panic!("the emitter refused a recipe: {error}\n{self:#?}"));
-        if self.dense { with_dense_lookups(&graph) } else { graph }
+        g.finish().unwrap_or_else(|error| panic!("the emitter refused a recipe: {error}\n{self:#?}"))
     }
 
     fn instance<'g>(
@@ -47,12 +45,6 @@ impl Recipe {
         stage.g.loss(&format!("loss{number}"), loss);
         Some(loss)
     }
-}
-
-/// The graph with lookups that text alone can say.
-fn with_dense_lookups(graph: &GraphData) -> GraphData {
-    let text = graph.to_text().replace("lookup[", "lookup{dense}[");
-    GraphData::from_text(&text).expect("the attribute is legal wherever the op is")
 }
 
 /// Takes every step in order.

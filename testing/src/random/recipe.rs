@@ -171,8 +171,6 @@ pub struct Recipe {
     pub instances: Vec<Instance>,
     /// Whether a common stretch at the end reads all losses.
     pub total: bool,
-    /// Whether gradients of lookups keep all rows of the table.
-    pub dense: bool,
 }
 
 impl Recipe {
@@ -274,8 +272,7 @@ impl Author {
         };
         let instances = self.instances(instances);
         let total = options.losses && self.rng.chance(50);
-        let dense = self.rng.chance(25);
-        Recipe { options, width, cells, prefix, instances, total, dense }
+        Recipe { options, width, cells, prefix, instances, total }
     }
 
     /// Some do what the one before them does, with other operands and numbers: what they apply shares batches.

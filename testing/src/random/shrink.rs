@@ -46,7 +46,6 @@ impl<F: FnMut(&Recipe) -> bool> Search<F> {
             self.plain_numbers(&move |recipe: &mut Recipe| &mut recipe.cells[number].results);
         }
         self.try_to(|recipe| recipe.total = false);
-        self.try_to(|recipe| recipe.dense = false);
         self.try_to(|recipe| recipe.options.wild = false);
         for width in 1..self.best.width {
             if self.try_to(|recipe| recipe.width = width) {

@@ -41,7 +41,7 @@ const CALLS: u32 = 9;
 
 pub(super) fn write(seed: u64, numbers: Numbers) -> String {
     let mut rng = Rng::new(avalanche(seed));
-    let mut text = String::from("autobatch graph 1\nmodule \"written\"\n");
+    let mut text = String::from("autobatch graph 2\nmodule \"written\"\n");
     let mut params = Vec::new();
     for number in 0..7 {
         let (param, line) = parameter(&mut rng, number);

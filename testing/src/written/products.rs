@@ -80,8 +80,7 @@ pub(super) fn rows(scope: &mut Scope<'_>) -> Option<Node> {
             if !scope.params[table].is_table {
                 return None;
             }
-            let op = Op::Lookup { sparse: scope.rng.chance(60) };
-            Some(Node { op, operands: vec![scope.index(rows)?], params: vec![table] })
+            Some(Node { op: Op::Lookup, operands: vec![scope.index(rows)?], params: vec![table] })
         }
     }
 }

@@ -219,7 +219,7 @@ impl Scope<'_> {
 }
 
 fn takes_index(op: &Op) -> bool {
-    matches!(op, Op::Pick | Op::PickNegLogSoftmax | Op::Hinge { .. } | Op::Lookup { .. } | Op::OneHot { .. })
+    matches!(op, Op::Pick | Op::PickNegLogSoftmax | Op::Hinge { .. } | Op::Lookup | Op::OneHot { .. })
 }
 
 /// The attributes as text spells them.
@@ -251,7 +251,6 @@ fn attributes(op: &Op) -> String {
         Op::OneHot { width } => format!("{{width={width}}}"),
         Op::Hinge { margin } => format!("{{margin={:?}}}", margin.get()),
         Op::ScaleGradient { by } => format!("{{by={:?}}}", by.get()),
-        Op::Lookup { sparse: false } => "{dense}".to_owned(),
         _ => String::new(),
     }
 }

@@ -40,9 +40,6 @@ fn three_hundred_texts_have_what_is_never_emitted() {
                 Callee::Op(Op::Input(ty)) if matches!(ty.dtype, DType::I32 | DType::Bool) => {
                     seen.insert("bound integers or truth values");
                 }
-                Callee::Op(Op::Lookup { sparse: false }) => {
-                    seen.insert("a dense lookup");
-                }
                 Callee::Cell(cell) => {
                     let params: HashSet<_> = signature.params.iter().collect();
                     if params.len() < signature.params.len() {
@@ -75,7 +72,6 @@ fn three_hundred_texts_have_what_is_never_emitted() {
         "a cell that does nothing",
         "a cell with other parameters",
         "a constant of words",
-        "a dense lookup",
         "a port of a block of words",
         "a port that takes a list of blocks",
         "a table in 16 bits",

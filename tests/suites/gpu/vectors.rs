@@ -93,7 +93,7 @@ impl Case {
                map {columns} {{ {tail} -> %3 }}
                return %3
              }}
-             wave 0 f0 k0[@v, @w, @b] x{lanes} -> s0.h[0..{lanes}] <- x[0..{x} by {a}] x[{x}..{floats} by {b}] = a0..a{lanes}\n",
+             wave 0 f0 k0[@v, @w, @b] x{lanes} -> s0.h[0..{lanes}] <- x[0..{x} by {a}] x[{x}..{floats} by {b}] = n0..n{lanes}\n",
             shape(0),
             shape(1),
             shape(0),

@@ -1,7 +1,7 @@
-//! Result types of ops, or why there are none.
+//! Type inference: the result types of ops, or the reason why an op rejects its operands.
 //!
-//! One function, [`infer`], decides for the emitter, the parser and the verifier alike. A message
-//! says what was expected and found; the caller adds where.
+//! The emitter, the parser and the verifier all call [`infer`]. Its messages state expectation and
+//! finding; the caller adds the location.
 
 mod products;
 mod shapes;
@@ -12,12 +12,12 @@ use products::{affine, affine_rows, matmul, outer};
 use shapes::{broadcast, concat, pick, reshape, slice, split, stack, transpose, with_extent};
 use std::fmt;
 
-/// Why an op does not take these operands.
+/// The reason why an op rejects its operands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InferError {
-    /// What was expected and found.
+    /// What was expected and what was found.
     pub message: String,
-    /// What to do about it, where there is good advice.
+    /// How to fix it, if there is good advice.
     pub help: Option<String>,
 }
 
@@ -45,7 +45,7 @@ type Inferred = Result<Vec<Type>, InferError>;
 /// The result types of `op` on operands and parameters of these types.
 ///
 /// # Errors
-/// If the op does not take them.
+/// If the op rejects them.
 pub fn infer(op: &Op, operands: &[Type], params: &[Type]) -> Inferred {
     check_counts(op, operands, params)?;
     check_lists(op, operands)?;
@@ -98,7 +98,7 @@ pub fn infer(op: &Op, operands: &[Type], params: &[Type]) -> Inferred {
         Op::ListFold(_) => float(operands[0].element()).map(|ty| vec![ty]),
         Op::WeightedSum { .. } => weighted_sum(operands[0].element(), operands[1].element()),
         Op::Attend { scale } => attend(*scale, operands),
-        Op::Lookup { .. } => lookup(operands[0], params[0]),
+        Op::Lookup => lookup(operands[0], params[0]),
         Op::OneHot { width } => one_hot(*width, operands[0]),
         Op::PickNegLogSoftmax => labelled_rows(operands[0], operands[1]),
         Op::Hinge { margin } => {
@@ -116,34 +116,34 @@ pub fn infer(op: &Op, operands: &[Type], params: &[Type]) -> Inferred {
 }
 
 fn check_counts(op: &Op, operands: &[Type], params: &[Type]) -> Result<(), InferError> {
-    let (fits, wanted) = match op.arity() {
+    let (fits, expected) = match op.arity() {
         Arity::Exactly(n) => (operands.len() == n, n.to_string()),
         Arity::AtLeast(n) => (operands.len() >= n, format!("at least {n}")),
         Arity::Free => (true, String::new()),
     };
     if !fits {
-        return Err(InferError::new(format!("expected {wanted} operands, found {}", operands.len())));
+        return Err(InferError::new(format!("expected {expected} operands, found {}", operands.len())));
     }
     if params.len() != op.params() {
-        let (wanted, found) = (op.params(), params.len());
-        return Err(InferError::new(format!("expected {wanted} parameter arguments, found {found}")));
+        let (expected, found) = (op.params(), params.len());
+        return Err(InferError::new(format!("expected {expected} parameter arguments, found {found}")));
     }
     Ok(())
 }
 
-/// Lists are legal in fixed places only.
+/// Checks that lists are operands exactly where the op takes lists.
 fn check_lists(op: &Op, operands: &[Type]) -> Result<(), InferError> {
     for (place, ty) in operands.iter().enumerate() {
-        let wants_list = match op {
+        let takes_list = match op {
             Op::ListFold(_) | Op::WeightedSum { .. } => true,
             Op::Attend { .. } => place > 0,
             _ => false,
         };
-        if wants_list && !ty.is_list {
+        if takes_list && !ty.is_list {
             return Err(InferError::new(format!("operand {place} must be a list, found {ty}"))
                 .help("make one of any number of values with g.list(values)"));
         }
-        if !wants_list && ty.is_list {
+        if !takes_list && ty.is_list {
             return Err(InferError::new(format!("operand {place} must be a value, found {ty}"))
                 .help("lists are taken by sum, mean, max, wsum, attend and list ports of cells"));
         }
@@ -169,7 +169,7 @@ fn floats(ty: Type) -> Inferred {
     float(ty).map(|ty| vec![ty])
 }
 
-/// The type of all operands, which must be one and the same float type.
+/// The common float type of all operands.
 fn same_floats(operands: &[Type]) -> Result<Type, InferError> {
     let first = float(operands[0])?;
     match operands.iter().position(|ty| *ty != first) {
@@ -192,7 +192,7 @@ fn same_vectors(operands: &[Type]) -> Result<u32, InferError> {
     same_floats(operands).and_then(vector)
 }
 
-/// The shape left when each row of a float value becomes one number.
+/// The shape of a float value without its innermost axis.
 fn rows_of(ty: Type) -> Result<Shape, InferError> {
     if float(ty)?.shape.rank() == 0 {
         return Err(InferError::new("expected rows, found a scalar"));
@@ -228,7 +228,7 @@ fn fill(ty: Type, bits: u32) -> Inferred {
     Ok(vec![ty])
 }
 
-/// The signature of a list holds its element type once, however many values it names.
+/// The type of a list. Its signature contains the element type once, for any number of values.
 fn list(operands: &[Type]) -> Inferred {
     match operands {
         [element] => Ok(vec![Type { is_list: true, ..*element }]),
@@ -244,7 +244,7 @@ fn clamp(low: Float, high: Float, ty: Type) -> Inferred {
     floats(ty)
 }
 
-/// The common type of elementwise operands: equal types, or a scalar that meets every element.
+/// The common type of elementwise operands: equal types, or a scalar and a value.
 fn elementwise(a: Type, b: Type) -> Result<Type, InferError> {
     if a.dtype != b.dtype {
         return Err(InferError::new(format!("operands must have one element type, found {a} and {b}"))
@@ -264,8 +264,8 @@ fn arithmetic(binary: Binary, operands: &[Type]) -> Inferred {
     let ty = elementwise(operands[0], operands[1])?;
     let floats_only = matches!(binary, Binary::Div | Binary::Pow);
     if !ty.dtype.is_number() || (floats_only && ty.dtype != DType::F32) {
-        let wanted = if floats_only { "f32" } else { "f32, i32 or u32" };
-        return Err(InferError::new(format!("expected {wanted} elements, found {ty}")));
+        let expected = if floats_only { "f32" } else { "f32, i32 or u32" };
+        return Err(InferError::new(format!("expected {expected} elements, found {ty}")));
     }
     Ok(vec![ty])
 }
@@ -358,11 +358,10 @@ fn one_hot(width: u32, index: Type) -> Inferred {
 
 fn labelled_rows(scores: Type, labels: Type) -> Inferred {
     let rows = rows_of(scores)?;
-    if labels != Type::new(DType::U32, rows) {
-        let wanted = Type::new(DType::U32, rows);
-        return Err(InferError::new(format!(
-            "labels must be {wanted}, one a row of {scores}, found {labels}"
-        )));
+    let expected = Type::new(DType::U32, rows);
+    if labels != expected {
+        let message = format!("labels must be {expected}, one per row of {scores}, found {labels}");
+        return Err(InferError::new(message));
     }
     Ok(vec![Type::new(DType::F32, rows)])
 }

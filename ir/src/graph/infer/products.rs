@@ -1,4 +1,4 @@
-//! Result types of products: with parameters, and of two values.
+//! Result types of products.
 
 use super::{InferError, Inferred, float, sized, vector};
 use crate::types::{DType, Type};
@@ -12,21 +12,21 @@ pub(super) fn affine(bias: bool, transposed: bool, operands: &[Type], params: &[
         let found = params[1];
         return Err(InferError::new(format!("the bias must have {outputs} elements, found {found}")));
     }
-    let width = side_by_side(operands)?;
+    let width = total_width(operands)?;
     if width != u64::from(inputs) {
-        return Err(InferError::new(format!("the value has {width} elements, the weight wants {inputs}")));
+        return Err(InferError::new(format!("the value has {width} elements, the weight takes {inputs}")));
     }
     product_of(operands[0], outputs)
 }
 
-/// The width of vectors, or of matrices of equally many rows, side by side.
-fn side_by_side(operands: &[Type]) -> Result<u64, InferError> {
+/// The width of the concatenation of vectors, or of matrices with equal numbers of rows.
+fn total_width(operands: &[Type]) -> Result<u64, InferError> {
     let lead = float(operands[0])?.shape.without_last();
     let mut width = 0u64;
     for (place, &ty) in operands.iter().enumerate() {
         if !(1..=2).contains(&float(ty)?.shape.rank()) || ty.shape.without_last() != lead {
             return Err(InferError::new(format!(
-                "operands must be vectors, or matrices of equally many rows; operand {place} is {ty}"
+                "operands must be vectors, or matrices with equal numbers of rows; operand {place} is {ty}"
             )));
         }
         width += ty.shape.width() as u64;
@@ -34,7 +34,7 @@ fn side_by_side(operands: &[Type]) -> Result<u64, InferError> {
     Ok(width)
 }
 
-/// The product of a vector, or of each row of a matrix.
+/// The type of the product of a vector, or of each row of a matrix.
 fn product_of(x: Type, outputs: u32) -> Inferred {
     let lead = x.shape.without_last();
     let dims: Vec<u32> = lead.dims().iter().copied().chain([outputs]).collect();
@@ -46,23 +46,23 @@ pub(super) fn affine_rows(row: u32, bias: bool, onto: bool, operands: &[Type], p
         return Err(InferError::new(format!("the weight must be a matrix, found {}", params[0])));
     };
     if bias && onto {
-        return Err(InferError::new("the chains begin at a bias or at the first operand, not at both"));
+        return Err(InferError::new("the sums start at a bias or at the first operand, not at both"));
     }
     if bias && params[1].shape.dims() != [outputs] {
         let found = params[1];
         return Err(InferError::new(format!("the bias must have {outputs} elements, found {found}")));
     }
     let parts = &operands[usize::from(onto)..];
-    let width = side_by_side(parts)?;
+    let width = total_width(parts)?;
     if u64::from(row) + width > u64::from(inputs) {
         return Err(InferError::new(format!(
-            "the value has {width} elements, but behind row {row} the weight has {}",
+            "the value has {width} elements, but from row {row} on the weight has {}",
             u64::from(inputs).saturating_sub(u64::from(row))
         )));
     }
     let result = product_of(parts[0], outputs)?;
     if onto && operands[0] != result[0] {
-        return Err(InferError::new(format!("the chains must be {}, found {}", result[0], operands[0])));
+        return Err(InferError::new(format!("the sums must be {}, found {}", result[0], operands[0])));
     }
     Ok(result)
 }

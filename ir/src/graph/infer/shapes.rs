@@ -1,4 +1,4 @@
-//! Result types of the ops that move elements and compute nothing.
+//! Result types of ops that only move elements.
 
 use super::{InferError, Inferred, sized};
 use crate::graph::op::Permutation;
@@ -9,7 +9,7 @@ pub(super) fn broadcast(shape: Shape, ty: Type) -> Inferred {
     let fits =
         from.len() <= to.len() && from.iter().rev().zip(to.iter().rev()).all(|(&f, &t)| f == t || f == 1);
     if !fits {
-        return Err(InferError::new(format!("{ty} does not repeat to the shape {shape}"))
+        return Err(InferError::new(format!("{ty} does not broadcast to the shape {shape}"))
             .help("counted from the innermost, each extent must be equal or 1"));
     }
     Ok(vec![ty.with_shape(shape)])
@@ -51,7 +51,7 @@ pub(super) fn split(axis: u8, parts: u32, ty: Type) -> Inferred {
     let whole = extent(ty, axis)?;
     if parts == 0 || !whole.is_multiple_of(parts) || parts > 1 << 16 {
         return Err(InferError::new(format!(
-            "{whole} elements along axis {axis} do not split into {parts} parts"
+            "{whole} elements along axis {axis} do not split into {parts} equal parts"
         )));
     }
     Ok(vec![with_extent(ty, axis, whole / parts)?; parts as usize])
@@ -61,17 +61,15 @@ pub(super) fn slice(axis: u8, start: u32, len: u32, ty: Type) -> Inferred {
     let whole = extent(ty, axis)?;
     if len == 0 || start.checked_add(len).is_none_or(|end| end > whole) {
         let end = u64::from(start) + u64::from(len);
-        return Err(InferError::new(format!(
-            "the range {start}..{end} is not a part of axis {axis} of {ty}"
-        )));
+        return Err(InferError::new(format!("the range {start}..{end} exceeds axis {axis} of {ty}")));
     }
     Ok(vec![with_extent(ty, axis, len)?])
 }
 
 pub(super) fn reshape(shape: Shape, ty: Type) -> Inferred {
     if shape.elements() != ty.shape.elements() {
-        let (found, wanted) = (ty.shape.elements(), shape.elements());
-        return Err(InferError::new(format!("{ty} has {found} elements, the shape {shape} has {wanted}")));
+        let (found, expected) = (ty.shape.elements(), shape.elements());
+        return Err(InferError::new(format!("{ty} has {found} elements, the shape {shape} has {expected}")));
     }
     Ok(vec![ty.with_shape(shape)])
 }
@@ -84,12 +82,12 @@ pub(super) fn transpose(permutation: Permutation, ty: Type) -> Inferred {
         let axis = axis as usize;
         let own_place = if place < rank { axis < rank } else { axis == place };
         if !own_place || std::mem::replace(&mut seen[axis], true) {
-            // Beyond the rank stand the axes that whoever wrote a shorter order did not write.
-            let own = |(place, axis): (usize, &u8)| usize::from(*axis) == place;
+            // Text may leave out trailing axes that stay in place, so the message leaves them out too.
+            let stays = |(place, axis): (usize, &u8)| usize::from(*axis) == place;
             let written =
-                permutation.0.iter().enumerate().rposition(|axis| !own(axis)).map_or(0, |last| last + 1);
+                permutation.0.iter().enumerate().rposition(|axis| !stays(axis)).map_or(0, |last| last + 1);
             let order = &permutation.0[..written.max(rank)];
-            return Err(InferError::new(format!("{order:?} is no order of the axes of {ty}")));
+            return Err(InferError::new(format!("{order:?} is not an order of the axes of {ty}")));
         }
         dims.extend(ty.shape.dims().get(axis));
     }
@@ -101,7 +99,7 @@ pub(super) fn pick(ty: Type, index: Type) -> Inferred {
         return Err(InferError::new(format!("the index must be u32, found {index}")));
     }
     match ty.shape.dims() {
-        [] => Err(InferError::new("a scalar has nothing to pick from")),
+        [] => Err(InferError::new("a scalar has no elements to pick from")),
         [_, rest @ ..] => sized(rest).map(|shape| vec![ty.with_shape(shape)]),
     }
 }

@@ -1,4 +1,4 @@
-//! What a JSON document says, field by field.
+//! The fields of a JSON document.
 
 use crate::graph::{Cut, Float, Output, Signature, Site};
 use crate::id::{NodeId, SigId, SiteId, TypeId, ValueId};
@@ -7,6 +7,14 @@ use crate::types::Type;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
+
+/// The fields that identify a document. They are read first, because the other fields of another
+/// version may have another shape.
+#[derive(Deserialize)]
+pub(super) struct Head {
+    pub(super) format: String,
+    pub(super) version: u32,
+}
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct Document {
@@ -32,7 +40,7 @@ pub(super) struct ModuleDoc {
     pub(super) exports: Vec<ExportDoc>,
 }
 
-/// The entries after those of an older table.
+/// The tables of a module, or the further entries of a graph.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Tables {
     pub(super) types: Vec<Type>,
@@ -47,7 +55,7 @@ pub(super) struct SignatureDoc {
     pub(super) signature: Signature,
 }
 
-/// Not derived: a flattened struct is buffered, at thirty bytes a digit.
+/// Written by hand, because a derived implementation buffers flattened structs at thirty bytes a digit.
 impl<'de> Deserialize<'de> for SignatureDoc {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(Self { name: String::new(), signature: Signature::deserialize(deserializer)? })
@@ -103,7 +111,7 @@ pub(super) struct NodeDoc {
     pub(super) site: SiteId,
 }
 
-/// Ascending numbers without a gap, as a list; read without being kept.
+/// Consecutive numbers, written as a list and read without storing it.
 #[derive(Clone, Copy)]
 pub(super) struct Numbers {
     pub(super) first: u32,
@@ -123,7 +131,7 @@ impl<'de> Deserialize<'de> for Numbers {
             type Value = Numbers;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of ascending numbers without a gap")
+                f.write_str("a list of consecutive numbers")
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Numbers, A::Error> {
@@ -132,7 +140,7 @@ impl<'de> Deserialize<'de> for Numbers {
                     if numbers.count == 0 {
                         numbers.first = next;
                     } else if numbers.first.checked_add(numbers.count) != Some(next) {
-                        let message = format!("the results of a node are numbered on, found {next}");
+                        let message = format!("the results of a node have consecutive numbers, found {next}");
                         return Err(serde::de::Error::custom(message));
                     }
                     numbers.count += 1;

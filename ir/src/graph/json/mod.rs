@@ -1,13 +1,13 @@
-//! Graphs as JSON, for machines that do not speak our binary format: out and in.
+//! Graphs as JSON, for programs that do not read the binary format.
 //!
-//! The document says what [`GraphData`] holds, table by table: ids are places in the tables, types
-//! are spelled as in text, numbers that JSON cannot hold are strings. Names of callees stand beside
-//! ids for readers; they are ignored when a document is read. What can be derived (the types of
-//! values, the structural hash) is not written, and what is read is verified.
+//! A document contains the tables of [`GraphData`]. Ids are positions in the tables, types are spelled
+//! as in text, and numbers that JSON lacks are strings. Names of callees accompany ids for human
+//! readers; the reader ignores them. A document leaves out derived data: the types of values and the
+//! structural hash. The reader verifies the graph.
 //!
-//! Reading takes at most sixteen times the document and a mebibyte. So nothing is buffered without a
-//! type, and every result is listed where it is made: a signature with many results costs nothing
-//! where a document does not spell them out. What nests deeper than 128 levels is refused.
+//! Reading takes at most sixteen times the size of the document plus one mebibyte. So the reader
+//! buffers no untyped data, and a node lists each of its results: a signature with many results costs
+//! memory only if the document spells them out. `serde_json` rejects nesting beyond 128 levels.
 
 mod document;
 #[cfg(test)]
@@ -15,25 +15,25 @@ mod tests;
 
 use crate::codec::{Kind, LoadError};
 use crate::graph::{
-    Arena, Bindings, Float, GraphData, Node, Operand, OperandKind, Signature, Signatures, Site,
+    Arena, Bindings, FORMAT_VERSION, Float, GraphData, Node, Operand, OperandKind, Signature, Signatures,
+    Site,
 };
 use crate::id::{MAX_INDEX, NodeId};
 use crate::module::{Body, CellDecl, Export, Init, Module, ParamDecl};
 use crate::types::{Type, Types};
 use document::{
-    CellDoc, Document, ExportDoc, InitDoc, ModuleDoc, NodeDoc, Numbers, OperandDoc, ParamDoc, SignatureDoc,
-    Tables,
+    CellDoc, Document, ExportDoc, Head, InitDoc, ModuleDoc, NodeDoc, Numbers, OperandDoc, ParamDoc,
+    SignatureDoc, Tables,
 };
 use std::sync::Arc;
 
 const FORMAT: &str = "autobatch graph";
-const VERSION: u32 = 1;
 
 impl GraphData {
-    /// The graph with its module as a JSON document, indented where `pretty`.
+    /// The graph with its module as a JSON document; `pretty` indents it.
     ///
     /// # Errors
-    /// If the graph was not verified and holds an operand that is none.
+    /// If an operand is invalid, which a verified graph excludes.
     pub fn to_json(&self, pretty: bool) -> Result<String, serde_json::Error> {
         let module = &*self.module;
         let own = Tables::of(
@@ -44,7 +44,7 @@ impl GraphData {
         );
         let document = Document {
             format: FORMAT.to_owned(),
-            version: VERSION,
+            version: FORMAT_VERSION,
             module: ModuleDoc::of(module)?,
             tables: own,
             nodes: nodes_of(module, &self.sigs, &self.arena)?,
@@ -58,19 +58,20 @@ impl GraphData {
         if pretty { serde_json::to_string_pretty(&document) } else { serde_json::to_string(&document) }
     }
 
-    /// The graph in a JSON document, verified.
+    /// Reads and verifies the graph in a JSON document.
     ///
     /// # Errors
-    /// If the text is no such document or the graph breaks a rule.
+    /// If the text is not such a document, or the graph violates a rule.
     pub fn from_json(text: &str) -> Result<Self, LoadError> {
-        let document: Document =
-            serde_json::from_str(text).map_err(|error| LoadError::malformed(said(&error)))?;
-        if document.format != FORMAT {
+        let malformed = |error: serde_json::Error| LoadError::malformed(message_of(&error));
+        let Head { format, version } = serde_json::from_str(text).map_err(malformed)?;
+        if format != FORMAT {
             return Err(LoadError::malformed(format!("the field format must be {FORMAT:?}")));
         }
-        if document.version != VERSION {
-            return Err(LoadError::Version { kind: Kind::Graph, found: document.version, known: VERSION });
+        if version != FORMAT_VERSION {
+            return Err(LoadError::Version { kind: Kind::Graph, found: version, known: FORMAT_VERSION });
         }
+        let document: Document = serde_json::from_str(text).map_err(malformed)?;
         let module = document.module.read()?;
         module.verify()?;
         let mut data = Self::new(Arc::new(module));
@@ -87,8 +88,8 @@ impl GraphData {
     }
 }
 
-/// What the reader of JSON said. It may repeat words of the document, which may be long.
-fn said(error: &serde_json::Error) -> String {
+/// The message of a JSON error. It is cut, because it may quote the document.
+fn message_of(error: &serde_json::Error) -> String {
     const SHOWN: usize = 400;
     let message = error.to_string();
     match message.char_indices().nth(SHOWN) {
@@ -106,7 +107,7 @@ impl Tables {
         Self { types: types.to_vec(), signatures: sigs.iter().map(doc).collect(), sites: sites.to_vec() }
     }
 
-    /// Appends types and signatures; ids must point at what is there, and nothing may come twice.
+    /// Appends types and signatures. Ids must be in range and entries unique.
     fn append(&self, types: &mut Types, sigs: &mut Signatures) -> Result<(), LoadError> {
         for &ty in &self.types {
             let next = types.items().len();
@@ -118,7 +119,7 @@ impl Tables {
             let Signature { callee: _, operands, params: _, param_types, results } = signature;
             let mut ids = operands.iter().chain(param_types).chain(results);
             if let Some(id) = ids.find(|id| id.index() >= types.items().len()) {
-                return Err(LoadError::malformed(format!("a signature names {id}, which is not there")));
+                return Err(LoadError::malformed(format!("a signature contains {id}, which does not exist")));
             }
             let next = sigs.items().len();
             if sigs.intern(signature.clone(), types).index() != next {
@@ -208,7 +209,7 @@ fn nodes_of(module: &Module, sigs: &Signatures, arena: &Arena) -> Result<Vec<Nod
         Some(OperandKind::Value(value)) => Ok(OperandDoc::Value(value)),
         Some(OperandKind::Index(slot)) => Ok(OperandDoc::Words(slot)),
         Some(OperandKind::Data(slot)) => Ok(OperandDoc::Floats(slot)),
-        None => Err(serde::ser::Error::custom("an operand is none; verify the graph first")),
+        None => Err(serde::ser::Error::custom("an operand is invalid; verify the graph first")),
     };
     let node = |id: NodeId| {
         let node = arena.node(id);
@@ -223,12 +224,12 @@ fn nodes_of(module: &Module, sigs: &Signatures, arena: &Arena) -> Result<Vec<Nod
     arena.ids().map(node).collect()
 }
 
-/// An arena from its nodes: results are numbered on, their types are the signature's.
+/// Reads an arena. Results have consecutive ids and the types of the signature.
 fn read_arena(documents: &[NodeDoc], sigs: &Signatures) -> Result<Arena, LoadError> {
     let (mut nodes, mut operands, mut types) = (Vec::with_capacity(documents.len()), Vec::new(), Vec::new());
     for (number, document) in documents.iter().enumerate() {
         let Some(signature) = sigs.items().get(document.signature.index()) else {
-            let message = format!("node {number} has {}, which is not there", document.signature);
+            let message = format!("node {number} has {}, which does not exist", document.signature);
             return Err(LoadError::malformed(message));
         };
         nodes.push(Node {
@@ -243,15 +244,15 @@ fn read_arena(documents: &[NodeDoc], sigs: &Signatures) -> Result<Arena, LoadErr
                 OperandDoc::Words(slot) if slot as usize <= MAX_INDEX => Operand::index(slot),
                 OperandDoc::Floats(slot) if slot as usize <= MAX_INDEX => Operand::data(slot),
                 OperandDoc::Words(slot) | OperandDoc::Floats(slot) => {
-                    return Err(LoadError::malformed(format!("{slot} is no place in a pool")));
+                    return Err(LoadError::malformed(format!("{slot} is not a slot of a pool")));
                 }
             });
         }
         let Numbers { first, count } = document.results;
-        let (next, wanted) = (types.len(), signature.results.len());
-        if count as usize != wanted || (count > 0 && first as usize != next) {
+        let (next, expected) = (types.len(), signature.results.len());
+        if count as usize != expected || (count > 0 && first as usize != next) {
             let message =
-                format!("node {number} makes {wanted} results from %{next}, found {count} from %{first}");
+                format!("node {number} has {expected} results from %{next}, found {count} from %{first}");
             return Err(LoadError::malformed(message));
         }
         types.extend_from_slice(&signature.results);

@@ -1,4 +1,4 @@
-//! Documents: read back, read by people, damaged and edited.
+//! JSON documents: round trips, readability, and rejection of damaged or edited documents.
 
 use super::*;
 use crate::graph::Graph;
@@ -23,7 +23,7 @@ fn sample() -> GraphData {
 }
 
 #[test]
-fn a_document_is_read_back() {
+fn documents_round_trip() {
     let data = sample();
     for pretty in [false, true] {
         let read = GraphData::from_json(&data.to_json(pretty).unwrap()).unwrap();
@@ -50,7 +50,7 @@ fn documents_are_readable() {
 }
 
 #[test]
-fn every_float_survives() {
+fn all_floats_round_trip() {
     let mut state = 1u32;
     for _ in 0..20_000 {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -80,17 +80,17 @@ fn damaged_documents_do_not_panic() {
 }
 
 #[test]
-fn edited_documents_are_refused() {
+fn invalid_edits_are_rejected() {
     let text = sample().to_json(false).unwrap();
     let refusal = |from: &str, to: &str| {
         assert!(text.contains(from), "{from}");
-        GraphData::from_json(&text.replacen(from, to, 1)).expect_err("the edit is refused").to_string()
+        GraphData::from_json(&text.replacen(from, to, 1)).expect_err("the edit is invalid").to_string()
     };
     assert!(refusal("autobatch graph", "a poem").contains("the field format must be"));
-    assert!(refusal("\"version\":1", "\"version\":2").contains("format version 2"));
+    assert!(refusal("\"version\":2", "\"version\":1").contains("format version 1"));
     assert!(refusal("\"f32[3,2]\"", "\"f32[3,0]\"").contains("extent 1 of a shape is zero"));
     assert!(refusal("\"f32[3,2]\"", "\"f32[2]\"").contains("appears twice"));
     assert!(refusal("{\"words\":0}", "{\"words\":1000}").contains("G14"));
-    assert!(refusal("{\"words\":0}", "{\"words\":4000000000}").contains("no place in a pool"));
+    assert!(refusal("{\"words\":0}", "{\"words\":4000000000}").contains("not a slot of a pool"));
     assert!(GraphData::from_json("{").is_err());
 }

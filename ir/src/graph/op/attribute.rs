@@ -1,12 +1,13 @@
-//! Attributes of ops: floats compared by their bits, families of functions, permutations.
+//! Attributes of ops: floats compared by bits, families of functions, and permutations.
 
 use crate::types::Shape;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A float attribute, compared and hashed by its bits, so that equality is an equivalence.
+/// A float attribute. It compares and hashes its bits, so equality is an equivalence relation.
 ///
-/// Readable formats hold the number, or `"inf"`, `"-inf"`, `"nan(0x7fc00000)"`; binary ones its bits.
+/// Readable formats contain the number, or `"inf"`, `"-inf"`, `"nan(0x7fc00000)"`. Binary formats
+/// contain the bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Float(u32);
 
@@ -67,7 +68,7 @@ impl<'de> Deserialize<'de> for Float {
             "inf" => Ok(Self::new(f32::INFINITY)),
             "-inf" => Ok(Self::new(f32::NEG_INFINITY)),
             _ => bits().map(Self).ok_or_else(|| {
-                serde::de::Error::custom("a number that is not finite is \"inf\", \"-inf\" or \"nan(0x..)\"")
+                serde::de::Error::custom("expected a finite number, \"inf\", \"-inf\" or \"nan(0x..)\"")
             }),
         }
     }
@@ -89,7 +90,7 @@ macro_rules! words {
             /// Every member, in declaration order.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The word for it in text.
+            /// The word of the member in text.
             #[must_use]
             pub const fn spelling(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
@@ -141,7 +142,7 @@ words! {
 }
 
 words! {
-    /// Elementwise functions of two operands of one type; a scalar operand meets every element.
+    /// Elementwise functions of two operands of one type. A scalar operand applies to every element.
     Binary {
         /// `a + b`
         Add = "add",
@@ -153,9 +154,9 @@ words! {
         Div = "div",
         /// `a ^ b`, floats only.
         Pow = "pow",
-        /// The smaller; the first of ties.
+        /// The smaller; of ties the first.
         Min = "min",
-        /// The larger; the first of ties.
+        /// The larger; of ties the first.
         Max = "max",
     }
 }
@@ -179,35 +180,35 @@ words! {
 }
 
 words! {
-    /// How several numbers become one.
+    /// Functions that fold several numbers into one.
     Fold {
         /// Their sum.
         Sum = "sum",
         /// Their arithmetic mean.
         Mean = "mean",
-        /// The largest; the first of ties.
+        /// The largest; of ties the first.
         Max = "max",
-        /// The smallest; the first of ties.
+        /// The smallest; of ties the first.
         Min = "min",
     }
 }
 
 words! {
-    /// How the values of a list become one; 0 where the list is empty.
+    /// Functions that fold the values of a list into one; 0 for an empty list.
     ListFold {
         /// Elementwise sum, left to right.
         Sum = "list_sum",
         /// Elementwise mean.
         Mean = "list_mean",
-        /// Elementwise maximum; the first of ties.
+        /// Elementwise maximum; of ties the first.
         Max = "list_max",
     }
 }
 
 words! {
-    /// Which elements of a value a fold takes together.
+    /// The elements of a value that a fold combines.
     Over {
-        /// The innermost axis; the others stay.
+        /// Those along the innermost axis; the result keeps the other axes.
         Last = "last",
         /// All of them; the result is a scalar.
         All = "all",

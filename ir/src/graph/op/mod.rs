@@ -1,8 +1,8 @@
-//! The built-in vocabulary: one enum, with typed attributes.
+//! The built-in ops: one enum with typed attributes.
 //!
-//! An op says nothing about batches: shapes are those of one instance. What a *value* contributes
-//! is an operand, what a *parameter* contributes is a parameter argument of the signature, what a
-//! number fixed by the model contributes is an attribute here.
+//! Ops know nothing about batches: shapes are those of a single instance. A node reads values as
+//! operands and parameters as parameter arguments of its signature. Numbers that the model fixes are
+//! attributes of the op.
 
 mod attribute;
 
@@ -15,9 +15,9 @@ use std::hash::{Hash, Hasher};
 /// One of the built-in operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Op {
-    /// The value that enters a cell body here. Legal only at the head of a body.
+    /// A port of a cell body. Legal only at the head of a body.
     Port(Type),
-    /// Numbers bound when the graph is executed; the operand names their place.
+    /// Numbers bound when the graph is executed; the operand names their slot.
     Input(Type),
     /// A constant: every element has these bits.
     Fill {
@@ -28,7 +28,7 @@ pub enum Op {
     },
     /// The value of a parameter.
     Param,
-    /// Any number of values under one name; legal only where a list is taken.
+    /// A list of any number of values. Only ops and ports that take lists may read it.
     List,
     /// An elementwise function of one operand.
     Unary(Unary),
@@ -39,14 +39,14 @@ pub enum Op {
     },
     /// `x` where positive, `alpha * (e^x - 1)` elsewhere.
     Elu {
-        /// The negative limit, without its sign.
+        /// The negation of the limit towards minus infinity.
         alpha: Float,
     },
-    /// `x` cut to an interval.
+    /// `x` limited to an interval.
     Clamp {
-        /// The least result.
+        /// The lower bound.
         low: Float,
-        /// The greatest result.
+        /// The upper bound.
         high: Float,
     },
     /// An elementwise function of two operands.
@@ -59,9 +59,10 @@ pub enum Op {
     Cast(DType),
     /// Repetition along axes of extent 1 and new outer axes.
     Broadcast(Shape),
-    /// `x · W (+ b)`: operands side by side make up `x`; a matrix operand is so many rows.
+    /// `x · W (+ b)`, where `x` is the concatenation of the operands. A matrix `x` gives one product per
+    /// row.
     Affine {
-        /// Whether a bias row is added.
+        /// Whether it adds a bias row.
         bias: bool,
         /// Whether the parameter is stored as `Wᵀ`.
         transposed: bool,
@@ -72,47 +73,47 @@ pub enum Op {
     Dot,
     /// The outer product of two vectors.
     Outer,
-    /// Values side by side along an axis.
+    /// The concatenation of values along an axis.
     Concat {
-        /// The axis that grows.
+        /// The axis of the concatenation.
         axis: u8,
     },
     /// Equal parts along an axis, as several results.
     Split {
-        /// The axis that is cut.
+        /// The axis.
         axis: u8,
-        /// How many parts.
+        /// The number of parts.
         parts: u32,
     },
     /// A range along an axis.
     Slice {
-        /// The axis that is cut.
+        /// The axis.
         axis: u8,
-        /// The first index kept.
+        /// The first index of the range.
         start: u32,
-        /// How many are kept.
+        /// The length of the range.
         len: u32,
     },
     /// The same elements in another shape.
     Reshape(Shape),
     /// The axes in another order.
     Transpose(Permutation),
-    /// The element or row at an index of the outermost axis; an index out of range takes the last.
+    /// The element or row at an index of the outermost axis. An index out of range selects the last.
     Pick,
     /// Values of one type along a new outermost axis.
     Stack,
     /// A fold inside a value.
     Reduce {
-        /// How.
+        /// The function.
         fold: Fold,
-        /// Which elements together.
+        /// The elements that it folds together.
         over: Over,
     },
-    /// The index of the largest element of each row; the first of ties.
+    /// The index of the largest element of each row; ties select the first.
     ArgMax,
     /// The largest elements of each row, descending, and their indices.
     TopK {
-        /// How many.
+        /// The number of elements.
         k: u32,
     },
     /// `e^x / sum e^x` of each row.
@@ -123,17 +124,17 @@ pub enum Op {
     LogSumExp,
     /// The Euclidean length of each row.
     Norm,
-    /// Each row less its mean, divided by its deviation.
+    /// Each row minus its mean, divided by its deviation.
     LayerNorm {
         /// Added to the variance.
         eps: Float,
     },
     /// A fold over the values of a list, element by element.
     ListFold(ListFold),
-    /// `sum of score_i * value_i` over two lists of equal length; scores are scalars or as wide as
-    /// the values.
+    /// `sum of score_i * value_i` over two lists of equal length. Scores are scalars or have the shape
+    /// of the values.
     WeightedSum {
-        /// Whether the scores are first made a softmax over the list.
+        /// Whether it replaces the scores by their softmax over the list.
         softmax: bool,
     },
     /// `sum of softmax_i(scale * q·k_i) * v_i` over a query, a list of keys and a list of values.
@@ -142,12 +143,8 @@ pub enum Op {
         scale: Float,
     },
     /// A row of a table.
-    Lookup {
-        /// Whether sparse rows are enough of the table's gradient. A wish that goes along in files: the runtimes of today keep
-        /// lists of sparse rows either way, and the numbers are the same.
-        sparse: bool,
-    },
-    /// 1 at an index, 0 elsewhere; an index out of range takes the last.
+    Lookup,
+    /// 1 at an index, 0 elsewhere. An index out of range selects the last element.
     OneHot {
         /// The width of the result.
         width: u32,
@@ -164,53 +161,53 @@ pub enum Op {
     Bce,
     /// `sum over j ≠ label of max(0, margin + x_j - x_label)`.
     Hinge {
-        /// The wanted distance.
+        /// The margin.
         margin: Float,
     },
     /// In training, zero with probability `rate` and scaled up elsewhere; the identity otherwise.
     Dropout {
         /// The probability of zero.
         rate: Float,
-        /// Tells several uses of one noise key apart.
+        /// Distinguishes several uses of one noise key.
         ordinal: u32,
     },
     /// A noise key derived from another, for a cell called inside a cell.
     ForkNoise {
-        /// Tells several derived keys apart.
+        /// Distinguishes several forks of one key.
         ordinal: u32,
     },
-    /// The identity, whose derivative is taken as zero.
+    /// The identity with derivative zero.
     StopGradient,
-    /// The identity, whose derivative is multiplied.
+    /// The identity; it multiplies the gradient.
     ScaleGradient {
         /// The factor.
         by: Float,
     },
-    /// A stretch of the chains of an affine: `x · W[row..]`, as many rows of the weight as `x` is wide.
-    /// The chains begin at zero, at a bias row, or where a value left them, which is then the first
-    /// operand: so a product can be done in several nodes with the bits of one.
+    /// A part of the sums of an affine: `x · W[row..]`, with as many rows of the weight as `x` is wide.
+    /// The sums start at zero, at a bias row, or at the first operand. So several nodes can compute a
+    /// product with the bits of a single one.
     AffineRows {
-        /// The first row of the weight that is met.
+        /// The first row of the weight.
         row: u32,
-        /// Whether the chains begin at a bias row.
+        /// Whether the sums start at a bias row.
         bias: bool,
-        /// Whether the chains begin at the first operand.
+        /// Whether the sums start at the first operand.
         onto: bool,
     },
 }
 
-/// How many operands an op takes.
+/// The number of operands of an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arity {
-    /// Exactly so many.
+    /// Exactly this number.
     Exactly(usize),
-    /// At least so many; the number is part of the signature.
+    /// At least this number. The actual number is part of the signature.
     AtLeast(usize),
-    /// Any number, which is *not* part of the signature.
+    /// Any number. The number is *not* part of the signature.
     Free,
 }
 
-/// Takes the one word that a discriminant hashes to.
+/// A hasher that returns the word of a discriminant.
 struct Discriminant(u64);
 
 impl Hasher for Discriminant {
@@ -229,8 +226,8 @@ impl Hasher for Discriminant {
 }
 
 impl Op {
-    /// A small number that ops with different words share rarely: where to look for an op, never
-    /// what it is, and not the same in every build.
+    /// A cheap hash of the op without its attributes, to select a cache slot. It may differ between
+    /// builds.
     #[inline]
     pub(crate) fn number(&self) -> u64 {
         let mut kind = Discriminant(0);
@@ -243,10 +240,8 @@ impl Op {
         };
         kind.0 << 8 | member
     }
-}
 
-impl Op {
-    /// The word for it in text. Distinct ops have distinct words, attributes apart.
+    /// The word of the op in text. Ops that differ in more than attributes have different words.
     #[must_use]
     pub const fn spelling(&self) -> &'static str {
         match self {
@@ -286,7 +281,7 @@ impl Op {
             Self::ListFold(fold) => fold.spelling(),
             Self::WeightedSum { .. } => "wsum",
             Self::Attend { .. } => "attend",
-            Self::Lookup { .. } => "lookup",
+            Self::Lookup => "lookup",
             Self::OneHot { .. } => "one_hot",
             Self::PickNegLogSoftmax => "pick_neg_log_softmax",
             Self::CrossEntropy => "cross_entropy",
@@ -302,7 +297,7 @@ impl Op {
         }
     }
 
-    /// How many operands it takes.
+    /// The number of operands.
     #[must_use]
     pub const fn arity(&self) -> Arity {
         match self {
@@ -327,7 +322,7 @@ impl Op {
             | Self::Norm
             | Self::LayerNorm { .. }
             | Self::ListFold(_)
-            | Self::Lookup { .. }
+            | Self::Lookup
             | Self::OneHot { .. }
             | Self::StopGradient
             | Self::ScaleGradient { .. } => Arity::Exactly(1),
@@ -355,14 +350,14 @@ impl Op {
         }
     }
 
-    /// How many parameter arguments it takes.
+    /// The number of parameter arguments.
     #[must_use]
     pub const fn params(&self) -> usize {
         match self {
             Self::Affine { bias: true, .. } | Self::AffineRows { bias: true, .. } => 2,
             Self::Affine { bias: false, .. }
             | Self::AffineRows { bias: false, .. }
-            | Self::Lookup { .. }
+            | Self::Lookup
             | Self::Param => 1,
             _ => 0,
         }

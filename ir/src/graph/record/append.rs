@@ -1,35 +1,36 @@
-//! Appending what was checked: the last step of every emitting call.
+//! Appending a checked node: the last step of every emitting call.
 
-use super::{Caller, Made, Raw, Recorder};
+use super::{Caller, Raw, Recorder, Results};
 use crate::graph::arena::Operand;
 use crate::graph::data::hash_node;
 use crate::graph::{Bindings, GraphData};
 use crate::id::{MAX_INDEX, SigId};
 
-/// Below this length no pool is near [`MAX_INDEX`], whatever one node adds.
-const ROOMY_BITS: u32 = MAX_INDEX.ilog2();
+/// A pool shorter than two to this power has space for any single node below [`MAX_INDEX`].
+const SAFE_BITS: u32 = MAX_INDEX.ilog2();
 
 impl Recorder {
-    /// Appends a node of a signature with `OUT` results. Inlined, so that the length of
-    /// `operands` is known where the caller has an array.
+    /// Appends a node of a signature with `OUT` results. Inlining gives the compiler the length of
+    /// `operands` where the caller has an array.
     #[inline(always)]
     pub(super) fn append<const OUT: usize>(
         &mut self,
         sig: SigId,
         operands: &[Operand],
         caller: Caller,
-    ) -> Option<Made<OUT>> {
+    ) -> Option<Results<OUT>> {
         if is_near_limit(&self.data) && self.is_full(operands.len(), 0, 0) {
             return self.refuse_full(sig, caller);
         }
         let data = &mut self.data;
         let site = data.sites.of(caller);
-        let results = data.sigs.get(sig).results.as_array().expect("a handle's results are its signature's");
+        let results =
+            data.sigs.get(sig).results.as_array().expect("a handle has the results of its signature");
         hash_node(&mut data.hash, data.sigs.hash(sig), operands);
         Some((data.arena.push_whole(sig, operands, results, site), *results))
     }
 
-    /// Appends a node, and binds the numbers among its operands.
+    /// Appends a node and adds the bound numbers among its operands to the pools.
     pub(super) fn append_raw(
         &mut self,
         sig: SigId,
@@ -46,7 +47,7 @@ impl Recorder {
             }
         }
         let more = operands.len() | words | floats | self.data.bindings.floats.len();
-        if (is_near_limit(&self.data) || more >> (ROOMY_BITS - 1) != 0)
+        if (is_near_limit(&self.data) || more >> (SAFE_BITS - 1) != 0)
             && self.is_full(operands.len(), words, floats)
         {
             return self.refuse_full(sig, caller);
@@ -54,18 +55,18 @@ impl Recorder {
         let GraphData { arena, bindings, sites, sigs, hash, .. } = &mut self.data;
         let mark = arena.operand_mark();
         for operand in operands {
-            arena.push_operand(bindings.bind(operand.expect("poison is not appended")));
+            arena.push_operand(bindings.bind(operand.expect("callers reject poison operands")));
         }
         hash_node(hash, sigs.hash(sig), &arena.operand_pool()[mark as usize..]);
         let site = sites.of(caller);
         Some(match &*sigs.get(sig).results {
-            // Nearly every op has one, and one is copied without a loop.
+            // Nearly every op has one result, and this arm copies it without a loop.
             [only] => arena.push(sig, mark, std::slice::from_ref(only), site),
             results => arena.push(sig, mark, results, site),
         })
     }
 
-    /// Whether so many more operands and bound numbers would leave no room for them.
+    /// Whether adding these numbers of operands, words and floats would exceed the index range.
     #[cold]
     fn is_full(&self, operands: usize, words: usize, floats: usize) -> bool {
         let GraphData { arena, bindings, .. } = &self.data;
@@ -84,16 +85,16 @@ impl Recorder {
     }
 }
 
-/// Whether a pool has reached half of its limit: then each call counts exactly.
+/// Whether a pool has reached half of its limit. From then on each call checks the exact sizes.
 #[inline]
 fn is_near_limit(data: &GraphData) -> bool {
     let longest =
         data.arena.operand_pool().len() | data.arena.values() | data.arena.len() | data.bindings.words.len();
-    longest >> ROOMY_BITS != 0
+    longest >> SAFE_BITS != 0
 }
 
 impl Bindings {
-    /// Binds an operand's numbers; a value has none.
+    /// Adds the numbers of an operand to the pools and returns the operand for the arena.
     #[inline]
     pub(super) fn bind(&mut self, operand: Raw<'_>) -> Operand {
         let Self { words, floats } = self;

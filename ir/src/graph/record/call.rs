@@ -1,6 +1,6 @@
-//! What is emitted millions of times: calls of cells, and ops on values.
+//! The hot path of emitting: calls of cells and ops on values.
 
-use super::{Caller, Made, Raw, Recorder};
+use super::{Caller, Raw, Recorder, Results};
 use crate::graph::arena::Operand;
 use crate::graph::args::Arg;
 use crate::graph::emit::Graph;
@@ -19,7 +19,7 @@ impl Recorder {
         cell: Cell<IN, OUT>,
         args: &[Arg<'_>; IN],
         caller: Caller,
-    ) -> Option<Made<OUT>> {
+    ) -> Option<Results<OUT>> {
         if cell.module != self.data.module.tag {
             return self.refuse_other_module("call", "cell", caller);
         }
@@ -28,20 +28,20 @@ impl Recorder {
             sig = self.lift_call(sig);
         }
         let signature = self.data.sigs.get(sig);
-        let wanted: &[TypeId; IN] =
-            signature.operands.first_chunk().expect("a handle's operands are its signature's");
+        let ports: &[TypeId; IN] =
+            signature.operands.first_chunk().expect("a handle has the operands of its signature");
         let noisy = signature.operands.len() != IN;
         let mut operands = [Operand::index(0); IN];
         let bound = self.data.bindings.words.len();
         for place in 0..IN {
             operands[place] = match args[place] {
-                Arg::Value(value) if value.is_of(graph) && value.type_id() == wanted[place] => {
+                Arg::Value(value) if value.is_of(graph) && value.type_id() == ports[place] => {
                     match value.id() {
                         Some(id) => Operand::value(id),
                         None => return self.abandon(bound),
                     }
                 }
-                Arg::Index(index) if wanted[place] == Module::index_type() && self.tracing.is_none() => {
+                Arg::Index(index) if ports[place] == Module::index_type() && self.tracing.is_none() => {
                     let words = &mut self.data.bindings.words;
                     words.push(index);
                     Operand::index(words.len() as u32 - 1)
@@ -52,7 +52,7 @@ impl Recorder {
         if noisy { self.append_noisy(sig, &operands, caller) } else { self.append(sig, &operands, caller) }
     }
 
-    /// Applies a cell to as many values as there are.
+    /// Applies a cell to any number of values.
     pub(crate) fn call_of_any(
         &mut self,
         cell: CellOfAny,
@@ -68,15 +68,15 @@ impl Recorder {
         }
         let signature = self.data.sigs.get(sig);
         let noise = self.data.module.noise_ports(signature);
-        let wanted = &signature.operands[..signature.operands.len() - noise];
-        if wanted.len() != args.len() {
+        let ports = &signature.operands[..signature.operands.len() - noise];
+        if ports.len() != args.len() {
             let name = self.data.module.callee_name(signature.callee);
-            let message = format!("{name} takes {} values, found {}", wanted.len(), args.len());
+            let message = format!("{name} takes {} values, found {}", ports.len(), args.len());
             return self.refuse("call", message, caller);
         }
-        for (place, (&wanted, arg)) in wanted.iter().zip(args).enumerate() {
-            let Raw::Value(_, found) = (*arg)? else { unreachable!("values are gathered") };
-            if found != wanted {
+        for (place, (&port, arg)) in ports.iter().zip(args).enumerate() {
+            let Raw::Value(_, found) = (*arg)? else { unreachable!("calls collect values only") };
+            if found != port {
                 return self.refuse_type(place, found, sig, caller);
             }
         }
@@ -88,26 +88,26 @@ impl Recorder {
         self.append_raw(sig, &operands, caller)
     }
 
-    /// The call of a cell that draws noise: its last two operands are a key of its own.
+    /// Appends a call of a cell that draws noise, with a noise key as its last two operands.
     #[cold]
     fn append_noisy<const OUT: usize>(
         &mut self,
         sig: SigId,
         operands: &[Operand],
         caller: Caller,
-    ) -> Option<Made<OUT>> {
+    ) -> Option<Results<OUT>> {
         let key = self.call_noise_key(caller).map(|word| self.data.bindings.bind(word));
         self.append(sig, &[operands, &key].concat(), caller)
     }
 
-    /// Applies an op to values that are all of this graph, with parameters.
+    /// Applies an op with parameters to values of this graph.
     pub(crate) fn apply_values<const IN: usize, const PARAMS: usize, const OUT: usize>(
         &mut self,
         op: &Op,
         values: &[Value<'_>; IN],
         params: &[Param; PARAMS],
         caller: Caller,
-    ) -> Option<Made<OUT>> {
+    ) -> Option<Results<OUT>> {
         let types = values.map(Value::type_id);
         let mut operands = [Operand::index(0); IN];
         for (slot, value) in operands.iter_mut().zip(values) {
@@ -119,7 +119,7 @@ impl Recorder {
         }
         let sig = match self.cached_sig(op, &types, &args, caller) {
             Ok(sig) => sig,
-            Err(home) => self.infer_values(op, &types, &args, &values.map(Value::id), home, caller)?,
+            Err(slot) => self.infer_values(op, &types, &args, &values.map(Value::id), slot, caller)?,
         };
         self.append(sig, &operands, caller)
     }

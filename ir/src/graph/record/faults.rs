@@ -1,4 +1,4 @@
-//! Faults: the first is kept with the user's line, later ones are its echoes.
+//! Recording the first fault. Later faults are usually consequences of the first.
 
 use super::{Caller, Raw, Recorder};
 use crate::graph::Site;
@@ -10,11 +10,11 @@ use crate::module::Module;
 use std::collections::BTreeSet;
 
 impl Recorder {
-    /// Instances, outputs and marks are a graph's; the body of a cell has none.
+    /// Stores a fault while a cell is traced: cell bodies have no instances, outputs and marks.
     pub(super) fn refuse_in_cell(&mut self, what: &str, caller: Caller) -> bool {
         if self.tracing.is_some() {
-            let help = "say it where the cell is called";
-            let message = format!("{what} has no meaning inside a cell");
+            let help = "call it where the graph calls the cell";
+            let message = format!("{what} is not allowed inside a cell");
             self.fail(what, message, Some(help.to_owned()), &[], caller);
         }
         self.tracing.is_some()
@@ -27,14 +27,13 @@ impl Recorder {
         self.fail("operand", message, Some(help), &[], caller);
     }
 
-    /// Says that a handle was made with another module's builder.
+    /// Stores a fault about a handle from the builder of another module.
     #[cold]
     pub(super) fn refuse_other_module<T>(&mut self, op: &str, what: &str, caller: Caller) -> Option<T> {
         let module = &self.data.module.name;
         let message = format!("the {what} belongs to another module");
-        let help = format!(
-            "the graph stands on module {module}: take what its builder gave, or find it there by name"
-        );
+        let help =
+            format!("the graph uses module {module}: use a handle from its builder, or look it up by name");
         self.fail(op, message, Some(help), &[], caller);
         None
     }
@@ -44,14 +43,14 @@ impl Recorder {
         format!("the value belongs to graph {other}, it is used in graph {}", self.number)
     }
 
-    /// Forgets the numbers that a call bound before it was given up.
+    /// Removes the words that a call bound before it failed.
     #[cold]
     pub(super) fn abandon<T>(&mut self, bound: usize) -> Option<T> {
         self.data.bindings.words.truncate(bound);
         None
     }
 
-    /// Says what is wrong with an argument of a call.
+    /// Stores the fault of an argument of a call.
     #[cold]
     #[inline(never)]
     pub(super) fn refuse_arg<T>(
@@ -81,7 +80,7 @@ impl Recorder {
         self.abandon(bound)
     }
 
-    /// Says which type a port takes.
+    /// Stores a fault about the type of an argument.
     #[cold]
     pub(super) fn refuse_type<T>(
         &mut self,
@@ -92,14 +91,15 @@ impl Recorder {
     ) -> Option<T> {
         let signature = self.data.sigs.get(sig);
         let name = self.data.module.callee_name(signature.callee);
-        let (wanted, found) = (self.data.ty(signature.operands[place]), self.data.ty(found));
-        self.refuse("call", format!("port {place} of {name} takes {wanted}, found {found}"), caller)
+        let (expected, found) = (self.data.ty(signature.operands[place]), self.data.ty(found));
+        self.refuse("call", format!("port {place} of {name} takes {expected}, found {found}"), caller)
     }
 
-    /// A cell is traced once, so a number bound while tracing would be the same for all calls.
+    /// Stores a fault about a number bound inside a cell. Tracing runs once, so all calls would share
+    /// the number.
     #[cold]
     pub(super) fn refuse_bound<T>(&mut self, op: &str, caller: Caller) -> Option<T> {
-        let help = "give the cell a port for it, or write a constant with g.fill(shape, number)";
+        let help = "add a port for it, or use a constant: g.fill(shape, number)";
         let message = "numbers cannot be bound inside a cell".to_owned();
         self.fail(op, message, Some(help.to_owned()), &[], caller);
         None

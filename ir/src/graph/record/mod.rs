@@ -1,11 +1,11 @@
-//! The recorder behind a graph: checks what is emitted and appends it.
+//! The recorder behind a [`Graph`](crate::graph::Graph): it checks emitted nodes and appends them.
 //!
-//! Each emitting call checks that values are this graph's and that types fit, interns the signature
-//! and appends. The checks of a cell call compare words: its signature was fixed when the cell was
-//! traced. While a cell is traced, parameters become ports and noise comes from noise ports.
+//! Each emitting call checks that its values belong to this graph and have the right types, interns
+//! the signature, and appends a node. A call of a cell only compares words, because tracing fixes the
+//! signature of the cell. Tracing turns parameters into ports and takes noise from noise ports.
 //!
-//! What is emitted millions of times, calls of cells and ops on values, knows its numbers of operands
-//! and results when it is compiled: arrays are compared and appended without loops.
+//! Cell calls and ops on values are the hot path. Their numbers of operands and results are compile
+//! time constants, so the compiler compares and copies arrays without loops.
 
 mod append;
 mod call;
@@ -35,19 +35,19 @@ pub(crate) struct Recorder {
     error: Option<EmitError>,
     tracing: Option<Tracing>,
     op_cache: [Option<SigId>; OP_CACHE],
-    /// Memory of operands on their way.
+    /// A buffer for collecting operands.
     operands: Vec<Option<Raw<'static>>>,
-    /// The key of the instance being emitted and the number of its next noise key.
+    /// The key of the current instance, and the ordinal of its next noise key.
     instance: Option<u64>,
     noise_ordinal: u32,
-    /// The number that each instance which has drawn noise and was left goes on with.
-    left: HashMap<u64, u32>,
-    /// How many instances of the same graph other recorders hold before this one's: for messages.
+    /// The next noise ordinal of each interrupted instance that has drawn noise.
+    interrupted: HashMap<u64, u32>,
+    /// The number of instances in the graphs that this one will be appended to, for messages.
     instances_before: usize,
     strict: bool,
 }
 
-/// What only the tracing of a cell needs.
+/// The state of tracing a cell.
 #[derive(Debug)]
 struct Tracing {
     cell: String,
@@ -55,7 +55,7 @@ struct Tracing {
     noise: Option<[ValueId; 2]>,
 }
 
-/// What tracing leaves behind for the module.
+/// The result of tracing a cell, for the module.
 pub(crate) struct Traced {
     pub(crate) types: Types,
     pub(crate) sigs: Signatures,
@@ -66,7 +66,7 @@ pub(crate) struct Traced {
     pub(crate) noise: bool,
 }
 
-/// An operand on its way into the arena.
+/// An operand before it enters the arena.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Raw<'a> {
     Value(ValueId, TypeId),
@@ -75,13 +75,13 @@ pub(crate) enum Raw<'a> {
     Floats(&'a [f32], Type),
 }
 
-/// The first result of a node and the types of all.
-pub(crate) type Made<const OUT: usize> = (u32, [TypeId; OUT]);
+/// The index of the first result of a node, and the types of all results.
+pub(crate) type Results<const OUT: usize> = (u32, [TypeId; OUT]);
 
-/// A two-way cache of signatures in front of the interner.
+/// The size of the two-way signature cache in front of the interner.
 const OP_CACHE_BITS: u32 = 9;
 const OP_CACHE: usize = 1 << OP_CACHE_BITS;
-/// The key that noise of the common prefix has.
+/// The noise key of nodes that are common to all instances.
 const COMMON_KEY: u64 = u64::MAX;
 
 impl Recorder {
@@ -97,7 +97,7 @@ impl Recorder {
             operands: Vec::new(),
             instance: None,
             noise_ordinal: 0,
-            left: HashMap::new(),
+            interrupted: HashMap::new(),
             instances_before: 0,
             strict: std::env::var_os("AUTOBATCH_STRICT").is_some_and(|word| !word.is_empty() && word != "0"),
         }
@@ -110,11 +110,11 @@ impl Recorder {
         self.error = None;
         self.instance = None;
         self.noise_ordinal = 0;
-        self.left.clear();
+        self.interrupted.clear();
         self.op_cache.fill(None);
     }
 
-    /// Says that other recorders hold so many instances of the same graph before this one's.
+    /// Sets the number of instances in the graphs that this one will be appended to.
     pub(crate) fn set_instances_before(&mut self, instances: usize) {
         self.instances_before = instances;
     }
@@ -155,7 +155,7 @@ impl Recorder {
                 Ok(Traced { types, sigs, sites, arena, results, lifted, noise: noise.is_some() })
             }
             (Some(error), ..) => Err(error),
-            (None, ..) => unreachable!("poison results come with an error"),
+            (None, ..) => unreachable!("a poison result implies an error"),
         }
     }
 
@@ -166,34 +166,34 @@ impl Recorder {
         let cut = Cut { first: self.data.arena.len() as u32, key };
         hash_cut(&mut self.data.hash, cut);
         self.data.cuts.push(cut);
-        self.leave();
+        self.interrupt();
         self.instance = key;
         self.noise_ordinal = 0;
     }
 
-    /// Goes on with an instance that others interrupted, or begins it.
+    /// Resumes an interrupted instance, or begins it.
     pub(crate) fn resume_instance(&mut self, key: u64, caller: Caller) {
-        if self.refuse_in_cell("again", caller) || self.instance == Some(key) {
+        if self.refuse_in_cell("resume_instance", caller) || self.instance == Some(key) {
             return;
         }
         self.cut(Some(key), caller);
-        self.noise_ordinal = self.left.get(&key).copied().unwrap_or(0);
+        self.noise_ordinal = self.interrupted.get(&key).copied().unwrap_or(0);
     }
 
-    /// Notes how much noise the instance has drawn, should it go on.
-    pub(super) fn leave(&mut self) {
+    /// Stores the noise ordinal of the current instance, in case it is resumed.
+    pub(super) fn interrupt(&mut self) {
         if let Some(key) = self.instance.filter(|_| self.noise_ordinal > 0) {
-            self.left.insert(key, self.noise_ordinal);
+            self.interrupted.insert(key, self.noise_ordinal);
         }
     }
 
-    pub(crate) fn want(&mut self, name: &str, value: ValueId, kind: OutputKind, caller: Caller) {
+    pub(crate) fn add_output(&mut self, name: &str, value: ValueId, kind: OutputKind, caller: Caller) {
         if self.refuse_in_cell("output", caller) {
             return;
         }
         let ty = self.data.type_of(value);
         if ty.is_list {
-            return self.fail("output", format!("a list is no output, found {ty}"), None, &[], caller);
+            return self.fail("output", format!("an output cannot be a list, found {ty}"), None, &[], caller);
         }
         if kind == OutputKind::Loss && ty != Type::scalar(DType::F32) {
             return self.fail("loss", format!("a loss is a scalar f32, found {ty}"), None, &[], caller);
@@ -246,12 +246,12 @@ impl Recorder {
         self.append_raw(sig, operands, caller)
     }
 
-    /// Memory to gather operands in; whoever gathers meanwhile has other memory.
-    pub(crate) fn lend_operands(&mut self) -> Vec<Option<Raw<'static>>> {
+    /// Takes the buffer for operands. A nested collection gets a new buffer.
+    pub(crate) fn take_operand_buffer(&mut self) -> Vec<Option<Raw<'static>>> {
         std::mem::take(&mut self.operands)
     }
 
-    pub(crate) fn take_back(&mut self, mut operands: Vec<Option<Raw<'static>>>) {
+    pub(crate) fn return_operand_buffer(&mut self, mut operands: Vec<Option<Raw<'static>>>) {
         operands.clear();
         self.operands = operands;
     }
@@ -263,13 +263,13 @@ impl Recorder {
             self.fail("list", message, Some("use g.empty_list(type)".to_owned()), &[], caller);
             return None;
         };
-        let Raw::Value(_, element) = (*first)? else { unreachable!("values are gathered") };
+        let Raw::Value(_, element) = (*first)? else { unreachable!("lists collect values only") };
         for (place, item) in items.iter().enumerate() {
             if let Raw::Value(_, ty) = (*item)?
                 && ty != element
             {
-                let (wanted, found) = (self.data.ty(element), self.data.ty(ty));
-                let message = format!("element {place} must be {wanted} like the first, found {found}");
+                let (expected, found) = (self.data.ty(element), self.data.ty(ty));
+                let message = format!("element {place} must be {expected} like the first, found {found}");
                 self.fail("list", message, None, items, caller);
                 return None;
             }

@@ -1,11 +1,14 @@
-//! Appending a graph that was recorded elsewhere: how several threads emit one graph.
+//! Appending a part: several threads emit parts of one graph.
 //!
-//! Each thread records a contiguous stretch of the instances into a graph of its own; the stretches
-//! are appended in the order of the instances. *Ensures* that the result is the graph that one
-//! thread would have recorded, byte by byte: types, signatures and source lines are numbered by
-//! first appearance, which is the same in both; values, bound numbers and instances are shifted by
-//! what stands before; and the structural hash is grown over what is appended. *Cost.* One pass over
-//! the part, about a fifth of what emitting it took (`examples/append_speed.rs`).
+//! Each thread records consecutive instances into a graph of its own. The caller appends these parts
+//! in the order of the instances.
+//!
+//! *Ensures.* The result equals the graph that a single thread would have recorded. Both number types,
+//! signatures and source lines by first appearance. Value ids, slots and cuts of the part get offsets,
+//! and the structural hash continues over the appended nodes.
+//!
+//! *Cost.* One pass over the part, about a fifth of the time of emitting it
+//! (`examples/append_speed.rs`).
 
 use super::{Caller, Recorder};
 use crate::graph::arena::{Operand, OperandKind};
@@ -14,8 +17,8 @@ use crate::graph::error::{EmitError, Fault};
 use crate::id::{MAX_INDEX, NodeId, SigId, SiteId, TypeId, ValueId};
 
 impl Recorder {
-    /// Appends what `part` recorded; by how much the numbers of its values grow. Nothing is appended
-    /// if it is of another module, or too long.
+    /// Appends a part and returns the offset of its value ids. Stores a fault and appends nothing if
+    /// the part belongs to another module or the graph would become too large.
     pub(crate) fn append_part(&mut self, part: &Self, caller: Caller) -> Option<u32> {
         if part.data.module.tag != self.data.module.tag {
             let message = "the graph to append belongs to another module".to_owned();
@@ -36,15 +39,15 @@ impl Recorder {
             let message = "the graph is full: it holds 2^30 nodes, operands and numbers".to_owned();
             return self.refuse("append", message, caller);
         }
-        let shift = own.arena.values() as u32;
-        let sigs = self.adopt_names(part);
-        self.append_nodes(part, &sigs);
-        self.append_rest(part, shift, caller);
-        Some(shift)
+        let offset = own.arena.values() as u32;
+        let ids = self.intern_tables(part);
+        self.append_nodes(part, &ids);
+        self.append_rest(part, offset, caller);
+        Some(offset)
     }
 
-    /// The part's types, signatures and sites under the numbers that they have here.
-    fn adopt_names(&mut self, part: &Self) -> Names {
+    /// Interns the types, signatures and sites of the part and returns their ids here.
+    fn intern_tables(&mut self, part: &Self) -> PartIds {
         let data = &mut self.data;
         let types: Vec<TypeId> = part.data.types.items().iter().map(|&ty| data.types.intern(ty)).collect();
         let renamed = |ids: &[TypeId]| ids.iter().map(|id| types[id.index()]).collect();
@@ -57,10 +60,10 @@ impl Recorder {
             sigs.push(data.sigs.intern(signature, &data.types));
         }
         let sites = part.data.sites.items().iter().map(|site| data.sites.intern(site.clone())).collect();
-        Names { sigs, sites }
+        PartIds { sigs, sites }
     }
 
-    fn append_nodes(&mut self, part: &Self, names: &Names) {
+    fn append_nodes(&mut self, part: &Self, ids: &PartIds) {
         let data = &mut self.data;
         let (values, words, floats) =
             (data.arena.values(), data.bindings.words.len() as u32, data.bindings.floats.len() as u32);
@@ -72,7 +75,7 @@ impl Recorder {
         };
         let mut cuts = part.data.cuts.iter().peekable();
         let base = data.arena.len() as u32;
-        // What the part holds before its first instance belongs to none of the instances here.
+        // Nodes before the first instance of the part belong to no instance here.
         let prefix = part.data.cuts.first().map_or(part.data.arena.len(), |cut| cut.first as usize);
         if prefix > 0 && data.cuts.last().is_some_and(|cut| cut.key.is_some()) {
             let cut = Cut { first: base, key: None };
@@ -92,7 +95,7 @@ impl Recorder {
                 .iter()
                 .for_each(|operand| data.arena.push_operand(shifted(operand)));
             let recorded = part.data.arena.node(node);
-            let (sig, site) = (names.sigs[recorded.sig.index()], names.sites[recorded.site.index()]);
+            let (sig, site) = (ids.sigs[recorded.sig.index()], ids.sites[recorded.site.index()]);
             hash_node(&mut data.hash, data.sigs.hash(sig), &data.arena.operand_pool()[mark as usize..]);
             data.arena.push(sig, mark, &data.sigs.get(sig).results, site);
         }
@@ -105,25 +108,25 @@ impl Recorder {
         data.bindings.floats.extend_from_slice(&part.data.bindings.floats);
     }
 
-    /// Outputs, marks, and where emitting goes on.
-    fn append_rest(&mut self, part: &Self, shift: u32, caller: Caller) {
-        let shifted = |value: ValueId| ValueId::new(value.index() + shift as usize);
+    /// Appends outputs and marks, and takes over the current instance of the part.
+    fn append_rest(&mut self, part: &Self, offset: u32, caller: Caller) {
+        let shifted = |value: ValueId| ValueId::new(value.index() + offset as usize);
         let nodes = self.data.arena.len() - part.data.arena.len();
         for output in &part.data.outputs {
-            self.want(&output.name, shifted(output.value), output.kind, caller);
+            self.add_output(&output.name, shifted(output.value), output.kind, caller);
         }
         self.data.shared.extend(part.data.shared.iter().map(|&value| shifted(value)));
         self.data.alone.extend(part.data.alone.iter().map(|node| NodeId::new(node.index() + nodes)));
         if !part.data.cuts.is_empty() || !part.data.arena.is_empty() {
-            self.leave();
-            self.left.extend(&part.left);
+            self.interrupt();
+            self.interrupted.extend(&part.interrupted);
             self.instance = part.instance;
             self.noise_ordinal = part.noise_ordinal;
         }
     }
 }
 
-/// The error with the numbers that its values have behind so many others.
+/// The error with the value ids of its operands increased by the number of earlier values.
 fn renumbered(error: &EmitError, before: usize) -> EmitError {
     let mut fault = Fault::clone(error);
     for operand in &mut fault.operands {
@@ -135,8 +138,8 @@ fn renumbered(error: &EmitError, before: usize) -> EmitError {
     fault.into()
 }
 
-/// What the names of a part are called here.
-struct Names {
+/// The ids in this graph of the signatures and sites of a part.
+struct PartIds {
     sigs: Vec<SigId>,
     sites: Vec<SiteId>,
 }

@@ -1,4 +1,4 @@
-//! From an op and its operands to a signature: through a cache, else by inference.
+//! The signature of an op and its operands: from the cache, or by type inference.
 
 use super::{Caller, OP_CACHE_BITS, Raw, Recorder};
 use crate::graph::infer::{InferError, infer};
@@ -29,10 +29,10 @@ impl Recorder {
         }
     }
 
-    /// The signature from the cache, or the place in the cache where it belongs.
+    /// The signature from the cache; on a miss, the cache slot for it.
     ///
-    /// One place of a model nearly always emits one signature of an op, so they find the candidate.
-    /// Inlined, so that arrays are compared without loops.
+    /// A source line emits nearly always the same signature of an op, so line and op select the slot.
+    /// Inlining lets the compiler compare arrays without loops.
     #[inline(always)]
     pub(super) fn cached_sig(
         &self,
@@ -58,7 +58,7 @@ impl Recorder {
         Err(if self.op_cache[place].is_none() { place } else { place ^ 1 })
     }
 
-    /// The signature of an op on values, which the cache does not have.
+    /// Infers the signature of an op on values after a cache miss.
     #[cold]
     #[inline(never)]
     pub(super) fn infer_values(
@@ -108,7 +108,7 @@ impl Recorder {
         }
     }
 
-    /// Names the parameters of a refused op and where they were declared.
+    /// Lists the parameters of a failed op with their types and declarations.
     pub(super) fn param_help(&self, params: &[ParamArg]) -> Option<String> {
         let named: Vec<String> = params
             .iter()
@@ -130,11 +130,11 @@ impl Recorder {
     }
 
     pub(super) fn param_type(&self, arg: ParamArg) -> Type {
-        let id = self.module_param(arg).expect("parameter ports exist while tracing only");
+        let id = self.module_param(arg).expect("parameter ports exist only while tracing");
         self.data.module.param_decl(id).ty
     }
 
-    /// An op's parameter as an argument, if it is one of this module.
+    /// The parameter argument of an op, if the parameter belongs to this module.
     #[inline]
     pub(super) fn own_param_arg(&mut self, op: &Op, param: Param, caller: Caller) -> Option<ParamArg> {
         if param.module != self.data.module.tag {
@@ -143,7 +143,7 @@ impl Recorder {
         Some(self.param_arg(param.id?))
     }
 
-    /// A parameter as an argument: in a cell's body it becomes a port.
+    /// A parameter as an argument. While a cell is traced, the parameter becomes a port.
     pub(super) fn param_arg(&mut self, id: ParamId) -> ParamArg {
         let Some(tracing) = &mut self.tracing else { return ParamArg::Module(id) };
         let port = tracing.lifted.iter().position(|&known| known == id).unwrap_or_else(|| {
@@ -153,7 +153,7 @@ impl Recorder {
         ParamArg::Port(port as u32)
     }
 
-    /// The signature of a cell called inside a cell: its parameter arguments become ports.
+    /// The signature of a call inside a cell: the parameter arguments become ports.
     pub(super) fn lift_call(&mut self, sig: SigId) -> SigId {
         let mut signature = self.data.sigs.get(sig).clone();
         for arg in &mut signature.params {

@@ -1,7 +1,7 @@
-//! Nodes: `%3, %4 = call @node[@w, @b](%1, %2) !7` and `%2 = slice{axis=0 start=2 len=4}(%1)`.
+//! Parsing nodes: `%3, %4 = call @node[@w, @b](%1, %2) !7` and `%2 = slice{axis=0 start=2 len=4}(%1)`.
 //!
-//! The result types come from the same [`infer`] as the emitter's and are compared with those that
-//! the text gives. Operands go straight into the arena; a refused text drops it as a whole.
+//! The parser uses the same [`infer`] as the emitter and compares the result types with the types in
+//! the text. It appends operands directly to the arena; an error drops the whole arena.
 
 use super::error::{Parsed, Problem, nearest};
 use super::lex::{Kind, Token, token};
@@ -16,7 +16,7 @@ use crate::id::{SigId, TypeId};
 use crate::types::Type;
 use std::fmt::Write as _;
 
-/// How many signatures the cache in front of the table remembers.
+/// The number of entries of the signature cache in front of the interner.
 pub(super) const SIG_CACHE: usize = 256;
 
 impl Parser<'_> {
@@ -61,7 +61,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `%a, %b: f32[4] =`, kept until it is known what they are.
+    /// `%a, %b: f32[4] =`, stored until the types of the results are known.
     #[inline]
     fn results(&mut self) -> Parsed<()> {
         self.annotations.clear();
@@ -85,11 +85,11 @@ impl Parser<'_> {
 
     #[inline]
     fn check_annotations(&self, sig: SigId) -> Parsed<()> {
-        for &(place, wanted) in &self.annotations {
+        for &(place, expected) in &self.annotations {
             let found = self.types.get(self.sigs.get(sig).results[place as usize]);
-            if found != wanted {
+            if found != expected {
                 let name = token(self.cursor.bytes(), self.result_names[place as usize] as usize);
-                let message = format!("%{} is {found}, not {wanted}", self.cursor.name(name));
+                let message = format!("%{} is {found}, not {expected}", self.cursor.name(name));
                 return Err(self
                     .cursor
                     .at_token(name, message, format!("its type is {found}"))
@@ -109,11 +109,11 @@ impl Parser<'_> {
     fn op(&mut self, callee: Token, word: &str) -> Parsed<SigId> {
         let Some(mut op) = prototype(word) else { return Err(self.unknown_op(callee, word)) };
         if matches!(op, Op::Port(_)) {
-            let message = "a port is no node";
+            let message = "a port is not a node";
             return Err(self
                 .cursor
                 .at_token(callee, message, "not here")
-                .help("ports stand in the head of a cell: cell @f(%x: f32[4])"));
+                .help("declare ports in the head of a cell: cell @f(%x: f32[4])"));
         }
         self.cursor.positional(&mut op)?;
         let element = match op {
@@ -138,15 +138,13 @@ impl Parser<'_> {
     fn unknown_op(&self, callee: Token, word: &str) -> Box<Problem> {
         let problem = self.cursor.at_token(callee, format!("unknown op '{word}'"), "no op has this name");
         if self.cells.find(self.cursor.bytes(), word.as_bytes()).is_some() {
-            return problem.help(format!("cells are called by 'call @{word}(..)'"));
+            return problem.help(format!("call a cell with 'call @{word}(..)'"));
         }
-        match nearest(word, spellings().chain(["call"])) {
-            Some(near) => problem.help(format!("did you mean '{near}'?")),
-            None => problem.help("cells are called by 'call @name(..)'"),
-        }
+        let near = nearest(word, spellings().chain(["call"])).map(|near| format!("'{near}'"));
+        problem.suggest(near, "call a cell with 'call @name(..)'")
     }
 
-    /// Ops over two lists need lists of one length, which no signature knows.
+    /// Checks that the lists of an op have equal lengths, because signatures do not contain lengths.
     fn check_lengths(&self, op: Op, callee: Token) -> Parsed<()> {
         let pending = match op {
             Op::WeightedSum { .. } => 2,
@@ -157,8 +155,8 @@ impl Parser<'_> {
         if self.operand_types.len() != pending {
             return Ok(());
         }
-        // The operands of the node at hand lie behind those of the last one in the arena,
-        // which does not know yet that its own have ended.
+        // The arena already contains the operands of the current node. It still counts them as operands
+        // of its last node, so they are subtracted.
         let length = |operand: &Operand| {
             let producer = self.arena.producer(operand.as_value()?);
             let is_list = self.sigs.get(self.arena.node(producer).sig).is_list();
@@ -167,23 +165,20 @@ impl Parser<'_> {
         };
         match (length(a), length(b)) {
             (Some(a), Some(b)) if a != b => {
-                let message = format!("the lists must be equally long, found {a} and {b} values");
-                Err(self
-                    .cursor
-                    .at_token(callee, message, "over these lists")
-                    .help("give each value its score"))
+                let message = format!("the lists must have equal lengths, found {a} and {b} values");
+                Err(self.cursor.at_token(callee, message, "over these lists").help("give each value a score"))
             }
             _ => Ok(()),
         }
     }
 
-    /// The signature of an op on the operands and arguments at hand.
+    /// The signature of an op on the current operands and arguments.
     fn op_sig(&mut self, op: Op, callee: Token) -> Parsed<SigId> {
         let key = hash_of(&(Callee::Op(op), &*self.operand_types, &*self.args));
         if let Some(sig) = self.cached(key, Callee::Op(op)) {
             return Ok(sig);
         }
-        // A text must name every part before memory is spent on parts.
+        // A text must name every part, so a short text cannot make a large split.
         if let Op::Split { parts, .. } = op
             && parts as usize != self.result_names.len()
         {
@@ -192,7 +187,7 @@ impl Parser<'_> {
         let operands: Vec<Type> = self.operand_types.iter().map(|&ty| self.types.get(ty)).collect();
         let params: Vec<Type> = self.args.iter().map(|&arg| self.types.get(self.param_type(arg))).collect();
         let results = infer(&op, &operands, &params)
-            .map_err(|error| self.refused_op(op, callee, error, &operands, &params))?;
+            .map_err(|error| self.inference_problem(op, callee, error, &operands, &params))?;
         drop(operands);
         let signature = Signature {
             callee: Callee::Op(op),
@@ -205,7 +200,7 @@ impl Parser<'_> {
     }
 
     #[cold]
-    fn refused_op(
+    fn inference_problem(
         &self,
         op: Op,
         callee: Token,
@@ -234,7 +229,7 @@ impl Parser<'_> {
             && known.callee == callee
             && *known.operands == *self.operand_types
             && *known.params == *self.args
-            // Ports of one number differ from cell to cell.
+            // Parameter ports with the same number have different types in different cells.
             && known.param_types.iter().copied().eq(self.args.iter().map(|&arg| self.param_type(arg)));
         same.then_some(sig)
     }

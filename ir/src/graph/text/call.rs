@@ -1,6 +1,6 @@
-//! Calls of cells: operands are checked against the ports one by one, so a message points at the
-//! operand that is wrong.
+//! Parsing calls of cells. The parser checks operand by operand, so a message points at the wrong one.
 
+use super::apply::SIG_CACHE;
 use super::cursor::span;
 use super::error::{Parsed, Problem, nearest};
 use super::lex::Token;
@@ -8,8 +8,6 @@ use super::parse::Parser;
 use crate::graph::{Callee, Signature};
 use crate::hash::hash_of;
 use crate::id::{CellId, SigId, TypeId};
-
-use super::apply::SIG_CACHE;
 
 impl Parser<'_> {
     /// `call @node[@w, @b](%1, #2)`
@@ -21,16 +19,13 @@ impl Parser<'_> {
         let ports = self.module.cells[cell.index()].body.ports;
         self.cursor.expect_mark(b'(')?;
         let mut count = 0;
-        while !self.cursor.eat(b')') {
-            if count > 0 {
-                self.cursor.expect_mark(b',')?;
-            }
+        while self.cursor.next_item(b')', count == 0)? {
             let token = self.cursor.token;
             let found = self.operand()?;
             if count < ports {
-                let wanted = self.module.cells[cell.index()].body.arena.value_types()[count];
-                if found != wanted {
-                    return Err(self.wrong_port(name, token, count, found, wanted));
+                let expected = self.module.cells[cell.index()].body.arena.value_types()[count];
+                if found != expected {
+                    return Err(self.wrong_port(name, token, count, found, expected));
                 }
             }
             count += 1;
@@ -40,7 +35,7 @@ impl Parser<'_> {
             let message = format!("@{} has {ports} ports, found {count} operands", self.cursor.name(name));
             let problem = self.cursor.at_token(name, message, "called here");
             return Err(if body.noise {
-                problem.help("its last two ports are the noise key: bind two numbers, #1, #2")
+                problem.help("its last two ports are the noise key: pass two numbers, #1, #2")
             } else {
                 problem
             });
@@ -55,48 +50,46 @@ impl Parser<'_> {
         token: Token,
         place: usize,
         found: TypeId,
-        wanted: TypeId,
+        expected: TypeId,
     ) -> Box<Problem> {
-        let (wanted, found) = (self.types.get(wanted), self.types.get(found));
-        let message = format!("port {place} of @{} takes {wanted}, found {found}", self.cursor.name(cell));
+        let (expected, found) = (self.types.get(expected), self.types.get(found));
+        let message = format!("port {place} of @{} takes {expected}, found {found}", self.cursor.name(cell));
         Problem::new(span(token), message, format!("this is {found}"))
     }
 
-    /// The cell behind a name.
+    /// The cell with a name.
     pub(super) fn cell_named(&self, token: Token) -> Parsed<CellId> {
         let name = self.cursor.name(token);
         if let Some(number) = self.cells.find(self.cursor.bytes(), name.as_bytes()) {
             return Ok(CellId::new(number as usize));
         }
         let problem = self.cursor.at_token(token, format!("unknown cell @{name}"), "not declared above");
-        Err(match nearest(name, self.cells.recent(self.cursor.bytes())) {
-            Some(near) => problem.help(format!("did you mean @{near}?")),
-            None => problem.help("cells stand above the 'graph' line; a body calls earlier cells only"),
-        })
+        let near = nearest(name, self.cells.recent(self.cursor.bytes())).map(|near| format!("@{near}"));
+        Err(problem.suggest(near, "declare cells above the 'graph' line; a body calls earlier cells only"))
     }
 
-    /// Whether the parameter arguments at hand are those that a cell takes.
+    /// Checks the current parameter arguments against the parameter ports of a cell.
     pub(super) fn check_args(&self, cell: CellId, name: Token) -> Parsed<()> {
-        let wanted = &self.module.cells[cell.index()].body.param_types;
-        let (count, found) = (wanted.len(), self.args.len());
+        let expected = &self.module.cells[cell.index()].body.param_types;
+        let (count, found) = (expected.len(), self.args.len());
         let named = self.cursor.name(name);
         if count != found {
             let message = format!("@{named} takes {count} parameter arguments, found {found}");
-            return Err(self.cursor.at_token(name, message, "in brackets behind this name"));
+            return Err(self.cursor.at_token(name, message, "in brackets after this name"));
         }
-        for (place, (&wanted, &arg)) in wanted.iter().zip(&self.args).enumerate() {
+        for (place, (&expected, &arg)) in expected.iter().zip(&self.args).enumerate() {
             let found = self.param_type(arg);
-            if found != wanted {
-                let (wanted, found) = (self.types.get(wanted), self.types.get(found));
+            if found != expected {
+                let (expected, found) = (self.types.get(expected), self.types.get(found));
                 let message =
-                    format!("parameter argument {place} of @{named} must be {wanted}, found {found}");
-                return Err(self.cursor.at_token(name, message, "in brackets behind this name"));
+                    format!("parameter argument {place} of @{named} must be {expected}, found {found}");
+                return Err(self.cursor.at_token(name, message, "in brackets after this name"));
             }
         }
         Ok(())
     }
 
-    /// The signature of calls of `cell` with the arguments at hand.
+    /// The signature of calls of `cell` with the current arguments.
     pub(super) fn cell_sig(&mut self, cell: CellId) -> Parsed<SigId> {
         let key = hash_of(&(Callee::Cell(cell), &*self.args));
         if let Some(sig) = self.cached_call(key, cell) {

@@ -1,4 +1,4 @@
-//! Cells: a head of ports, a body of nodes, and what it returns.
+//! Parsing cells: a head with ports, a body of nodes, and the results.
 
 use super::error::Parsed;
 use super::lex::{Kind, Token};
@@ -31,13 +31,13 @@ impl Parser<'_> {
         while self.cursor.at(Kind::Value) || self.cursor.at_word("call") {
             self.node()?;
         }
-        let results = self.returned()?;
+        let results = self.cell_results()?;
         let param_types = std::mem::take(&mut self.port_types);
         let arena = std::mem::take(&mut self.arena);
         let body = Body { ports, noise: noise.is_some(), param_types, arena, results };
         let cells = &mut self.module.cells;
         if cells.len() == cells.capacity() {
-            // Declarations are large and their text can be short: grow by a quarter, not twofold.
+            // A declaration is large and its text can be short, so the vector grows by a quarter.
             cells.reserve_exact(cells.len() / 4 + 8);
         }
         let number = cells.len() as u32;
@@ -55,10 +55,7 @@ impl Parser<'_> {
         if !self.cursor.eat(b'[') {
             return Ok(());
         }
-        while !self.cursor.eat(b']') {
-            if !self.port_types.is_empty() {
-                self.cursor.expect_mark(b',')?;
-            }
+        while self.cursor.next_item(b']', self.port_types.is_empty())? {
             let token = self.cursor.at_name("the name of a parameter port, such as @0")?;
             self.cursor.expect_mark(b':')?;
             let place = self.cursor.token;
@@ -75,21 +72,19 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `(%0: f32[4], %1: u32 !3)`. The sites that are told; the others are the cell's.
+    /// `(%0: f32[4], %1: u32 !3)`. Returns the ports that have their own site; the others have the site
+    /// of the cell.
     fn value_ports(&mut self) -> Parsed<Vec<(u32, SiteId)>> {
-        let mut told = Vec::new();
+        let mut own_sites = Vec::new();
         self.cursor.expect_mark(b'(')?;
-        while !self.cursor.eat(b')') {
-            if !self.arena.is_empty() {
-                self.cursor.expect_mark(b',')?;
-            }
+        while self.cursor.next_item(b')', self.arena.is_empty())? {
             let name = self.cursor.expect(Kind::Value, "a port such as %x: f32[4]")?;
             self.cursor.expect_mark(b':')?;
             let ty = self.cursor.ty()?;
             let id = self.types.intern(ty);
             let number = self.arena.len() as u32;
             if self.cursor.at(Kind::Site) {
-                told.push((number, self.site()?));
+                own_sites.push((number, self.site()?));
             }
             let signature = Signature {
                 callee: Callee::Op(Op::Port(ty)),
@@ -102,7 +97,7 @@ impl Parser<'_> {
             self.arena.push(sig, 0, &[id], SiteId::new(0));
             self.declare_value(name.start, number)?;
         }
-        Ok(told)
+        Ok(own_sites)
     }
 
     fn check_noise(&self, noise: Token) -> Parsed<()> {
@@ -110,7 +105,7 @@ impl Parser<'_> {
         match self.arena.value_types() {
             [.., low, high] if *low == index && *high == index => Ok(()),
             _ => {
-                let message = "a cell that draws noise ends its ports with the noise key, two u32";
+                let message = "the last two ports of a cell that draws noise are the noise key, two u32";
                 Err(self
                     .cursor
                     .at_token(noise, message, "draws noise")
@@ -120,7 +115,7 @@ impl Parser<'_> {
     }
 
     /// `return %7, %4 }`
-    fn returned(&mut self) -> Parsed<Vec<ValueId>> {
+    fn cell_results(&mut self) -> Parsed<Vec<ValueId>> {
         if !self.cursor.eat_word("return") {
             return Err(self.cursor.unexpected("a node or 'return'"));
         }

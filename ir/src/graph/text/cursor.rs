@@ -1,4 +1,4 @@
-//! The parser's place in the text: one token ahead, and the rules that need nothing else.
+//! The cursor of the parsers: one token of lookahead, and the rules for numbers, types and strings.
 
 use super::error::{Parsed, Problem, nearest};
 use super::lex::{self, Kind, Token};
@@ -9,7 +9,7 @@ use std::ops::Range;
 
 pub(crate) struct Cursor<'t> {
     pub(crate) text: &'t str,
-    /// The token that comes next.
+    /// The next token.
     pub(crate) token: Token,
 }
 
@@ -18,7 +18,7 @@ impl<'t> Cursor<'t> {
         Self { text, token: lex::token(text.as_bytes(), 0) }
     }
 
-    /// Steps over the next token and returns it.
+    /// Consumes the next token and returns it.
     #[inline]
     pub(crate) fn advance(&mut self) -> Token {
         let passed = self.token;
@@ -37,7 +37,7 @@ impl<'t> Cursor<'t> {
         &self.text[token.start as usize..token.end as usize]
     }
 
-    /// The name behind a token's sigil.
+    /// The name of a token, without its sigil.
     #[inline]
     pub(crate) fn name(&self, token: Token) -> &'t str {
         &self.text[token.start as usize + 1..token.end as usize]
@@ -53,7 +53,7 @@ impl<'t> Cursor<'t> {
         self.at(Kind::Word) && self.spelling(self.token) == word
     }
 
-    /// Steps over a mark if it comes next.
+    /// Consumes a mark if it comes next.
     #[inline]
     pub(crate) fn eat(&mut self, mark: u8) -> bool {
         let here = self.at(Kind::Mark(mark));
@@ -72,10 +72,23 @@ impl<'t> Cursor<'t> {
         here
     }
 
-    /// Steps over a token of a kind, which `wanted` describes.
+    /// Consumes a token of a kind, which `expected` describes.
     #[inline]
-    pub(crate) fn expect(&mut self, kind: Kind, wanted: &str) -> Parsed<Token> {
-        if self.at(kind) { Ok(self.advance()) } else { Err(self.unexpected(wanted)) }
+    pub(crate) fn expect(&mut self, kind: Kind, expected: &str) -> Parsed<Token> {
+        if self.at(kind) { Ok(self.advance()) } else { Err(self.unexpected(expected)) }
+    }
+
+    /// Whether a list that ends with `close` has another item. Consumes the comma before the item, or
+    /// the closing mark.
+    #[inline]
+    pub(crate) fn next_item(&mut self, close: u8, is_first: bool) -> Parsed<bool> {
+        if self.eat(close) {
+            return Ok(false);
+        }
+        if !is_first {
+            self.expect_mark(b',')?;
+        }
+        Ok(true)
     }
 
     #[inline]
@@ -86,9 +99,9 @@ impl<'t> Cursor<'t> {
         Err(self.unexpected(&format!("'{}'", lex::mark_spelling(mark))))
     }
 
-    /// What stands here is not what the grammar wants.
+    /// The problem that the next token does not match the grammar.
     #[cold]
-    pub(crate) fn unexpected(&self, wanted: &str) -> Box<Problem> {
+    pub(crate) fn unexpected(&self, expected: &str) -> Box<Problem> {
         let span = span(self.token);
         let at = |message: String, label: &str| Problem::new(span.clone(), message, label);
         match self.token.kind {
@@ -100,38 +113,40 @@ impl<'t> Cursor<'t> {
                     .help("names hold letters, digits, '_', '.' and '-', as in %x or %12")
             }
             Kind::Stray => {
-                at(format!("expected {wanted}, found {:?}", self.spelling(self.token)), "stray character")
+                at(format!("expected {expected}, found {:?}", self.spelling(self.token)), "stray character")
                     .help("comments begin with ';' or '//'")
             }
-            Kind::End => at(format!("expected {wanted}, found the end of the text"), "the text ends here"),
+            Kind::End => at(format!("expected {expected}, found the end of the text"), "the text ends here"),
             _ => {
                 let found = self.spelling(self.token);
                 let found: String = found.chars().take(40).collect();
-                at(format!("expected {wanted}, found '{found}'"), "unexpected")
+                at(format!("expected {expected}, found '{found}'"), "unexpected")
             }
         }
     }
 
     #[cold]
-    fn refused(&self, token: Token, refusal: Refusal, wanted: &str) -> Box<Problem> {
+    fn refused(&self, token: Token, refusal: Refusal, expected: &str) -> Box<Problem> {
         let found: String = self.spelling(token).chars().take(40).collect();
         match refusal {
-            Refusal::NotANumber => {
-                Problem::new(span(token), format!("expected {wanted}, found '{found}'"), "not such a number")
-            }
+            Refusal::NotANumber => Problem::new(
+                span(token),
+                format!("expected {expected}, found '{found}'"),
+                "not such a number",
+            ),
             Refusal::TooLarge => Problem::new(
                 span(token),
                 format!("the number {found} is out of range"),
-                format!("{wanted} goes here"),
+                format!("{expected} goes here"),
             ),
         }
     }
 
-    /// The next number or word, read by `read`.
+    /// Reads the next number or word with `read`.
     #[inline]
-    fn read<T>(&mut self, wanted: &str, read: impl Fn(&[u8]) -> Result<T, Refusal>) -> Parsed<T> {
+    fn read<T>(&mut self, expected: &str, read: impl Fn(&[u8]) -> Result<T, Refusal>) -> Parsed<T> {
         if !matches!(self.token.kind, Kind::Number | Kind::Word) {
-            return Err(self.unexpected(wanted));
+            return Err(self.unexpected(expected));
         }
         let token = self.token;
         match read(self.spelling(token).as_bytes()) {
@@ -139,7 +154,7 @@ impl<'t> Cursor<'t> {
                 self.advance();
                 Ok(number)
             }
-            Err(refusal) => Err(self.refused(token, refusal, wanted)),
+            Err(refusal) => Err(self.refused(token, refusal, expected)),
         }
     }
 
@@ -172,11 +187,11 @@ impl<'t> Cursor<'t> {
             DType::I32 => {
                 self.read("a number from -2147483648 to 2147483647", |word| number::element(dtype, word))
             }
-            DType::Bool => self.read("a truth value, 0 or 1,", |word| number::element(dtype, word)),
+            DType::Bool => self.read("a bool, 0 or 1,", |word| number::element(dtype, word)),
         }
     }
 
-    /// A line and a column in one go, `31:21`.
+    /// A line and a column: `31:21`.
     pub(crate) fn line_and_column(&mut self) -> Parsed<(u32, u32)> {
         let line = self.number()?;
         self.expect_mark(b':')?;
@@ -190,14 +205,10 @@ impl<'t> Cursor<'t> {
         let word = self.spelling(self.token);
         let Some(dtype) = DType::from_spelling(word) else {
             let words = DType::ALL.map(DType::spelling);
-            let near = nearest(word, words.into_iter());
-            let help = near.map_or_else(
-                || format!("the element types are {}", words.join(", ")),
-                |near| format!("did you mean '{near}'?"),
-            );
+            let near = nearest(word, words.into_iter()).map(|near| format!("'{near}'"));
             return Err(self
                 .at_token(self.token, format!("unknown element type '{word}'"), "no such type")
-                .help(help));
+                .suggest(near, format!("the element types are {}", words.join(", "))));
         };
         self.advance();
         Ok(dtype)
@@ -266,8 +277,8 @@ impl<'t> Cursor<'t> {
     }
 
     /// A name behind `@`.
-    pub(crate) fn at_name(&mut self, wanted: &str) -> Parsed<Token> {
-        self.expect(Kind::At, wanted)
+    pub(crate) fn at_name(&mut self, expected: &str) -> Parsed<Token> {
+        self.expect(Kind::At, expected)
     }
 
     /// A problem with one token.
@@ -282,7 +293,7 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// The character that an escape stands for and the bytes behind the backslash.
+/// The character of an escape, and the number of bytes behind the backslash.
 fn escaped(escape: &str) -> Option<(char, usize)> {
     match escape.as_bytes().first()? {
         b'\\' => Some(('\\', 1)),

@@ -1,4 +1,4 @@
-//! Declarations of a module but its cells: sites, parameters, tables, exports.
+//! Parsing declarations of a module other than cells: sites, parameters, tables and exports.
 
 use super::UNKNOWN;
 use super::error::{Parsed, Problem, nearest};
@@ -35,7 +35,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `!3`, or nothing for the unknown site.
+    /// `!3`; a missing site means the unknown site.
     #[inline]
     pub(super) fn site(&mut self) -> Parsed<SiteId> {
         if !self.cursor.at(Kind::Site) {
@@ -54,7 +54,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A declared name behind `@`, which must be a legal and a new one.
+    /// Parses `@` and a well-formed name.
     pub(super) fn new_name(&mut self, what: &str) -> Parsed<Token> {
         let token = self.cursor.at_name(&format!("the name of a {what}, such as @w"))?;
         match check_name(self.cursor.name(token)) {
@@ -65,7 +65,7 @@ impl Parser<'_> {
 
     pub(super) fn taken(&self, token: Token, what: &str) -> Box<Problem> {
         let message = format!("the {what} @{} is declared twice", self.cursor.name(token));
-        self.cursor.at_token(token, message, "here again").help("give each its own name")
+        self.cursor.at_token(token, message, "here again").help("use unique names")
     }
 
     /// `param @w f32[256,640] = glorot(1.0) !3`
@@ -83,7 +83,7 @@ impl Parser<'_> {
         if ty.is_list {
             return Err(self.cursor.at_token(
                 token,
-                format!("a parameter is no list, found {ty}"),
+                format!("a parameter cannot be a list, found {ty}"),
                 "declared here",
             ));
         }
@@ -101,10 +101,7 @@ impl Parser<'_> {
         let token = self.cursor.expect(Kind::Word, "an initialiser such as glorot(1.0)")?;
         let mut numbers = Vec::new();
         if self.cursor.eat(b'(') {
-            while !self.cursor.eat(b')') {
-                if !numbers.is_empty() {
-                    self.cursor.expect_mark(b',')?;
-                }
+            while self.cursor.next_item(b')', numbers.is_empty())? {
                 numbers.push(self.cursor.float()?);
             }
         }
@@ -127,19 +124,17 @@ impl Parser<'_> {
         const WORDS: [&str; 7] = ["constant", "uniform", "normal", "glorot", "he", "saxe", "values"];
         let word = self.cursor.spelling(token);
         if WORDS.contains(&word) {
-            let wanted = if word == "he" { "no number" } else { "one number" };
+            let expected = if word == "he" { "no number" } else { "one number" };
             return self.cursor.at_token(
                 token,
-                format!("{word} takes {wanted}, found {count}"),
+                format!("{word} takes {expected}, found {count}"),
                 "this initialiser",
             );
         }
         let problem =
             self.cursor.at_token(token, format!("unknown initialiser '{word}'"), "no such initialiser");
-        match nearest(word, WORDS.into_iter()) {
-            Some(near) => problem.help(format!("did you mean '{near}'?")),
-            None => problem.help(format!("the initialisers are {}", WORDS.join(", "))),
-        }
+        let near = nearest(word, WORDS.into_iter()).map(|near| format!("'{near}'"));
+        problem.suggest(near, format!("the initialisers are {}", WORDS.join(", ")))
     }
 
     /// `export @fwd = @lstm[@w_fw, @b_fw]`

@@ -1,27 +1,27 @@
-//! What is wrong with a text, where, and what to do about it.
+//! Errors of text: message, place and advice.
 
 use std::fmt;
 use std::ops::Range;
 
-/// Why a text is no graph or module.
+/// The reason why a text is not a valid graph, module or plan.
 ///
-/// Its [`Display`](fmt::Display) shows the line with a caret. The error keeps that line, so it can
+/// [`Display`](fmt::Display) shows the line with a caret. The error contains that line, so it can
 /// outlive the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError(Box<Flaw>);
 
-/// What a [`ParseError`] says.
+/// The content of a [`ParseError`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flaw {
-    /// The bytes of the text that it speaks of.
+    /// The faulty bytes of the text.
     pub span: Range<usize>,
-    /// What was expected and found.
+    /// What was expected and what was found.
     pub message: String,
-    /// What stands under the caret.
+    /// The label at the caret.
     pub label: String,
-    /// What to do about it.
+    /// How to fix it.
     pub help: Option<String>,
-    /// The name of the file, if it was [given](ParseError::in_file).
+    /// The name of the file, if [`in_file`](ParseError::in_file) set it.
     pub file: Option<String>,
     /// The line, from 1.
     pub line: usize,
@@ -30,7 +30,7 @@ pub struct Flaw {
     excerpt: Excerpt,
 }
 
-/// A part of one line, with what stands left of the caret and how long the caret is.
+/// A part of one line, with the indent and the length of the caret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Excerpt {
     shown: String,
@@ -38,7 +38,7 @@ struct Excerpt {
     carets: usize,
 }
 
-/// A flaw while parsing goes on: the excerpt is cut when it is known that the text is refused.
+/// A flaw before its excerpt is cut. The parser returns it; the caller builds the [`ParseError`].
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) span: Range<usize>,
@@ -47,7 +47,7 @@ pub(crate) struct Problem {
     pub(crate) help: Option<String>,
 }
 
-/// What every rule of the grammar returns.
+/// The result of a grammar rule.
 pub(crate) type Parsed<T> = Result<T, Box<Problem>>;
 
 impl Problem {
@@ -60,6 +60,15 @@ impl Problem {
     pub(crate) fn help(mut self: Box<Self>, help: impl Into<String>) -> Box<Self> {
         self.help = Some(help.into());
         self
+    }
+
+    /// Adds the help "did you mean", or other help if nothing is near.
+    #[cold]
+    pub(crate) fn suggest(self: Box<Self>, near: Option<String>, otherwise: impl Into<String>) -> Box<Self> {
+        match near {
+            Some(near) => self.help(format!("did you mean {near}?")),
+            None => self.help(otherwise),
+        }
     }
 }
 
@@ -76,7 +85,7 @@ impl ParseError {
         Self(Box::new(Flaw { span, message, label, help, file: None, line, column, excerpt }))
     }
 
-    /// The error with the name of the file that the text came from.
+    /// The error with the name of the file.
     #[must_use]
     pub fn in_file(mut self, name: impl Into<String>) -> Self {
         self.0.file = Some(name.into());
@@ -85,7 +94,7 @@ impl ParseError {
 }
 
 impl Excerpt {
-    /// How much of a long line is shown on either side of the caret.
+    /// The number of characters of a long line before the caret; twice as many follow it.
     const REACH: usize = 50;
 
     fn cut(text: &[u8], line_start: usize, span: Range<usize>) -> Self {
@@ -133,7 +142,7 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// The candidate that `word` most likely meant, if one is near.
+/// The candidate closest to a misspelt word, if one is close.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let limit = 1 + word.chars().count() / 4;
     let near = candidates.filter_map(|candidate| {
@@ -144,10 +153,10 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>)
     near.min().map(|(_, candidate)| candidate)
 }
 
-/// How many letters must be inserted, removed or replaced; long words are infinitely far apart.
+/// The edit distance of two words; infinite for long words.
 fn distance(a: &str, b: &str) -> usize {
-    const LONGEST: usize = 64;
-    if a.len() > LONGEST || b.len() > LONGEST {
+    const MAX_LENGTH: usize = 64;
+    if a.len() > MAX_LENGTH || b.len() > MAX_LENGTH {
         return usize::MAX;
     }
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -163,23 +172,5 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_misspelt_word_finds_its_neighbour() {
-        let words = ["sigmoid", "sign", "sin", "softmax"];
-        assert_eq!(nearest("sigmod", words.into_iter()), Some("sigmoid"));
-        assert_eq!(nearest("softmx", words.into_iter()), Some("softmax"));
-        assert_eq!(nearest("convolve", words.into_iter()), None);
-    }
-
-    #[test]
-    fn a_long_line_is_shown_in_part() {
-        let text = format!("{}x{}", "a".repeat(400), "b".repeat(400));
-        let error = ParseError::new(text.as_bytes(), *Problem::new(400..401, "m", "here"));
-        assert!(error.to_string().len() < 400, "{error}");
-        assert!(error.to_string().contains("aaax"), "{error}");
-        assert_eq!((error.line, error.column), (1, 401));
-    }
-}
+#[path = "tests/error.rs"]
+mod tests;

@@ -1,10 +1,10 @@
-//! Bytes to tokens, one at a time and without allocating: a token is a kind and a span.
+//! The lexer: it reads one token at a time and does not allocate. A token is a kind and a span.
 //!
-//! Lines mean nothing; white space and comments (`;` or `//` to the end of the line) only part
-//! tokens. What is no token becomes a token of a *bad* kind, which no rule of the grammar takes, so
-//! the parser reports it where it stands. Graphs and plans are made of the same tokens.
+//! Line breaks have no meaning. White space and comments (`;` or `//` to the end of the line) separate
+//! tokens. Invalid input becomes a token of a *bad* kind, which no grammar rule accepts, so the parser
+//! reports it at its place. Graphs and plans use the same tokens.
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A keyword, an op, an attribute, an element type.
@@ -17,7 +17,7 @@ pub(crate) enum Kind {
     Site,
     /// `#`
     Hash,
-    /// Anything that begins like a number; whether it is one is decided where it stands.
+    /// A word that begins like a number. The grammar rule that reads it checks it.
     Number,
     /// `"..."`
     Text,
@@ -25,11 +25,11 @@ pub(crate) enum Kind {
     Mark(u8),
     /// After the last byte.
     End,
-    /// A string that its line does not close.
+    /// A string without a closing quote on its line.
     OpenText,
     /// A sigil without a name.
     Nameless,
-    /// A character that begins nothing.
+    /// A character that begins no token.
     Stray,
 }
 
@@ -40,7 +40,7 @@ pub(crate) const FROM: u8 = b'<';
 /// The mark `..`.
 pub(crate) const THROUGH: u8 = b'~';
 
-/// How text spells a mark.
+/// The spelling of a mark.
 pub(crate) fn mark_spelling(mark: u8) -> String {
     match mark {
         TO => "->".to_owned(),
@@ -50,7 +50,7 @@ pub(crate) fn mark_spelling(mark: u8) -> String {
     }
 }
 
-/// A kind with the bytes it covers.
+/// A kind with the range of its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
@@ -58,7 +58,7 @@ pub(crate) struct Token {
     pub(crate) end: u32,
 }
 
-/// Whether a byte may stand in a name after a sigil.
+/// Whether names may contain a byte.
 #[inline]
 pub(crate) const fn is_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-')
@@ -68,7 +68,7 @@ const fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// Where the run of bytes that `belongs` accepts ends.
+/// The end of the run of bytes that `belongs` accepts.
 #[inline]
 fn run(text: &[u8], from: usize, belongs: impl Fn(u8) -> bool) -> usize {
     text[from..].iter().position(|&byte| !belongs(byte)).map_or(text.len(), |length| from + length)
@@ -131,7 +131,7 @@ fn named(text: &[u8], start: usize, kind: Kind) -> Token {
     spanned(if end == start + 1 { Kind::Nameless } else { kind }, start, end)
 }
 
-/// Digits, letters and single points, and a sign at the head or behind the `e` of an exponent.
+/// The end of a number: digits, letters, single points, and a sign at the start or after `e`.
 fn number_end(text: &[u8], start: usize) -> usize {
     let mut end = start + 1;
     while let Some(&byte) = text.get(end) {
@@ -159,67 +159,5 @@ fn quoted(text: &[u8], start: usize) -> Token {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn kinds(text: &str) -> Vec<(Kind, &str)> {
-        let mut found = Vec::new();
-        let mut at = 0;
-        loop {
-            let token = token(text.as_bytes(), at);
-            if token.kind == Kind::End {
-                return found;
-            }
-            found.push((token.kind, &text[token.start as usize..token.end as usize]));
-            at = token.end as usize;
-        }
-    }
-
-    #[test]
-    fn a_node_is_cut_into_tokens_without_white_space() {
-        let expected = [
-            (Kind::Value, "%a"),
-            (Kind::Mark(b'='), "="),
-            (Kind::Word, "elu"),
-            (Kind::Mark(b'{'), "{"),
-            (Kind::Word, "alpha"),
-            (Kind::Mark(b'='), "="),
-            (Kind::Number, "-1.5e-3"),
-            (Kind::Mark(b'}'), "}"),
-            (Kind::Mark(b'('), "("),
-            (Kind::Hash, "#"),
-            (Kind::Number, "7"),
-            (Kind::Mark(b')'), ")"),
-            (Kind::Site, "!3"),
-        ];
-        assert_eq!(kinds("%a=elu{alpha=-1.5e-3}(#7)!3 ; and // so on"), expected);
-    }
-
-    #[test]
-    fn ranges_and_arrows_are_marks() {
-        let expected = [
-            (Kind::Word, "s0"),
-            (Kind::Mark(b'.'), "."),
-            (Kind::Word, "a"),
-            (Kind::Mark(b'['), "["),
-            (Kind::Number, "0"),
-            (Kind::Mark(THROUGH), ".."),
-            (Kind::Number, "5"),
-            (Kind::Mark(b'|'), "|"),
-            (Kind::Mark(b']'), "]"),
-            (Kind::Mark(TO), "->"),
-            (Kind::Mark(FROM), "<-"),
-            (Kind::Mark(b'+'), "+"),
-            (Kind::Number, "-1.5"),
-        ];
-        assert_eq!(kinds("s0.a[0..5|]-><-+ -1.5"), expected);
-    }
-
-    #[test]
-    fn what_is_no_token_is_bad_and_never_ends_the_text() {
-        assert_eq!(kinds("\"abc"), [(Kind::OpenText, "\"abc")]);
-        assert_eq!(kinds("\"a\\"), [(Kind::OpenText, "\"a\\")]);
-        assert_eq!(kinds("% x"), [(Kind::Nameless, "%"), (Kind::Word, "x")]);
-        assert_eq!(kinds("é/"), [(Kind::Stray, "é"), (Kind::Stray, "/")]);
-    }
-}
+#[path = "tests/lex.rs"]
+mod tests;

@@ -1,14 +1,13 @@
-//! The `.graph` text form: graphs and modules that people read, write by hand and keep in tests.
+//! The `.graph` text format for graphs and modules, for reading, writing by hand and tests.
 //!
-//! The grammar, with an example of each construct, is the page `GRAPH.md` of this crate. Text says
-//! all that a graph holds, so it reads back to a graph of equal meaning: equal
-//! [`structure`](GraphData::structure), bindings, names and source lines. A graph that came from
-//! text reads back *equal*; one from an emitter may number its types and signatures in another
-//! order, because text has no place for entries that nothing uses.
+//! The page `GRAPH.md` of this crate contains the grammar with an example of each construct. Text is
+//! complete: parsing a printed graph gives equal [`structure`](GraphData::structure), bindings, names
+//! and source lines. A graph that came from text reads back *equal*. An emitted graph may number its
+//! types and signatures in another order, because text leaves out unused entries.
 //!
-//! Reading checks what emitting checks, types and counts of operands among them; what else must
-//! hold of a graph, the verifier checks. Malformed or hostile text gives a [`ParseError`]: no panic,
-//! no recursion, and no memory beyond a small multiple of the text's own size.
+//! The parser checks the same rules as the emitter, including types and counts of operands. The
+//! verifier checks the remaining rules. Malformed or hostile text gives a [`ParseError`]. The parser
+//! never panics, does not recurse, and takes memory in proportion to the size of the text.
 
 mod apply;
 mod attrs;
@@ -32,42 +31,39 @@ use crate::graph::{GraphData, Site};
 use crate::module::Module;
 use std::sync::Arc;
 
-/// The first line of every text; the number is the version of the grammar.
-const HEADER: &str = "autobatch graph 1";
-const VERSION: u64 = 1;
+/// The first line of every text, with the version of the format.
+const HEADER: &str = "autobatch graph 2";
 
-/// The site of what has none: text written by hand.
+/// The unknown site, for text written by hand.
 const UNKNOWN: Site = Site { file: String::new(), line: 0, column: 0 };
 
 impl GraphData {
-    /// The graph and its module as text.
-    ///
-    /// The graph must be one that was emitted, parsed or verified.
+    /// Prints the graph and its module as text. The graph must be emitted, parsed or verified.
     #[must_use]
     pub fn to_text(&self) -> String {
         print::graph(self)
     }
 
-    /// The graph that a text describes. A text without a `graph` section is an empty graph.
+    /// Parses a graph with its module. A text without a `graph` section gives an empty graph.
     ///
     /// # Errors
-    /// At the first place that is not as it must be.
+    /// At the first flaw.
     pub fn from_text(text: impl AsRef<[u8]>) -> Result<Self, ParseError> {
         parse::graph(text.as_ref())
     }
 }
 
 impl Module {
-    /// The module as text: its declarations without a `graph` section.
+    /// Prints the declarations of the module as text, without a `graph` section.
     #[must_use]
     pub fn to_text(&self) -> String {
         print::module(self)
     }
 
-    /// The module that a text describes.
+    /// Parses a module.
     ///
     /// # Errors
-    /// At the first place that is not as it must be; a `graph` section is such a place.
+    /// At the first flaw; a `graph` section is one.
     pub fn from_text(text: impl AsRef<[u8]>) -> Result<Arc<Self>, ParseError> {
         parse::module(text.as_ref())
     }

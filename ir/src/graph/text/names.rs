@@ -1,28 +1,29 @@
-//! What the names in a text stand for.
+//! Symbol tables of the parsers.
 //!
-//! A name is kept as the place where it was declared, so a table costs twelve to twenty bytes a
-//! name however long names are. Names that are their own numbers, `%0 %1 %2 ..` in order, which is
-//! how graphs are printed, cost nothing at all.
+//! A table stores a name as the place of its declaration, so an entry takes twelve to twenty bytes,
+//! independent of the length of the name. The names of printed graphs, `%0 %1 %2 ..` in order, take no
+//! memory.
 
 use super::lex::is_name;
 use super::number;
 use crate::hash::BuildMix;
 use std::hash::{BuildHasher, Hasher};
 
-/// Names of one kind, from a sigil each.
+/// A symbol table for names of one kind.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    /// The names `0`, `1`, .. up to here stand for these numbers.
+    /// The names `0`, `1`, .. below this number refer to themselves.
     counted: u32,
-    /// All other names: where they were declared and what they stand for.
+    /// All other names: the place of the declaration and the number.
     entries: Vec<(u32, u32)>,
-    /// Open addressing over the entries, plus one; a power of two and at most half full.
+    /// A hash table with open addressing: entry numbers plus one. Its size is a power of two, and it is at
+    /// most half full.
     slots: Vec<u32>,
     hasher: BuildMix,
 }
 
 impl Names {
-    /// Forgets all names. The slots go, so that many small scopes behind a large one stay cheap.
+    /// Removes all names. It frees the slots, so that small scopes after a large one stay cheap.
     pub(crate) fn clear(&mut self) {
         self.counted = 0;
         if !self.entries.is_empty() {
@@ -31,7 +32,7 @@ impl Names {
         }
     }
 
-    /// What the name stands for.
+    /// The number of a name.
     #[inline]
     pub(crate) fn find(&self, text: &[u8], name: &[u8]) -> Option<u32> {
         if let Some(number) = own_number(name)
@@ -54,7 +55,7 @@ impl Names {
         None
     }
 
-    /// Declares the name at `place` to stand for `id`; false if the name is taken.
+    /// Declares the name at `place` for the number `id`; false if the name exists.
     #[inline]
     pub(crate) fn declare(&mut self, text: &[u8], place: u32, id: u32) -> bool {
         let name = declared(text, place);
@@ -98,7 +99,7 @@ impl Names {
         mix.finish()
     }
 
-    /// Names worth comparing with a misspelt one: the latest ones, so that a message costs little.
+    /// The latest names, for suggestions. The limit bounds the cost of a message.
     pub(crate) fn recent<'t>(&self, text: &'t [u8]) -> impl Iterator<Item = &'t str> + use<'_, 't> {
         let latest = self.entries.iter().rev().take(200);
         latest.filter_map(|&(place, _)| std::str::from_utf8(declared(text, place)).ok())
@@ -113,7 +114,7 @@ fn declared(text: &[u8], place: u32) -> &[u8] {
     &name[..end]
 }
 
-/// The number that a name is, spelled in the one way that numbers print.
+/// The number that a name spells without leading zeros.
 #[inline]
 fn own_number(name: &[u8]) -> Option<u32> {
     if name.len() > 1 && name[0] == b'0' {
@@ -123,45 +124,5 @@ fn own_number(name: &[u8]) -> Option<u32> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn table(text: &str) -> (Names, Vec<bool>) {
-        let mut names = Names::default();
-        let places = text.match_indices('%').map(|(place, _)| place as u32);
-        let fresh = places.enumerate().map(|(id, place)| names.declare(text.as_bytes(), place, id as u32));
-        let fresh = fresh.collect();
-        (names, fresh)
-    }
-
-    #[test]
-    fn numbers_in_order_take_no_memory() {
-        let text = "%0 %1 %2 ";
-        let (names, fresh) = table(text);
-        assert_eq!(fresh, [true; 3]);
-        assert!(names.entries.is_empty());
-        assert_eq!(names.find(text.as_bytes(), b"2"), Some(2));
-        assert_eq!(names.find(text.as_bytes(), b"3"), None);
-        assert_eq!(names.find(text.as_bytes(), b"02"), None);
-    }
-
-    #[test]
-    fn any_name_is_found_and_taken_once() {
-        let text = "%0 %x %1 %x %0 %00 %x.1";
-        let (names, fresh) = table(text);
-        assert_eq!(fresh, [true, true, true, false, false, true, true]);
-        let found =
-            ["0", "x", "1", "00", "x.1", "y"].map(|name| names.find(text.as_bytes(), name.as_bytes()));
-        assert_eq!(found, [Some(0), Some(1), Some(2), Some(5), Some(6), None]);
-    }
-
-    #[test]
-    fn thousands_of_names_stay_apart() {
-        let text: String = (0..3000).map(|n| format!("%v{n} ")).collect();
-        let (names, fresh) = table(&text);
-        assert!(fresh.iter().all(|&fresh| fresh));
-        for n in 0..3000 {
-            assert_eq!(names.find(text.as_bytes(), format!("v{n}").as_bytes()), Some(n));
-        }
-    }
-}
+#[path = "tests/names.rs"]
+mod tests;

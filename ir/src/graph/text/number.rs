@@ -1,12 +1,12 @@
-//! Numbers as text spells them.
+//! Numbers in text.
 //!
-//! A float prints as the shortest decimal that reads back to the same bits; a NaN prints as its
-//! bits, `0x7fc00001`, because no decimal says its payload. Integers are decimal.
+//! A float prints as the shortest decimal that reads back to the same bits. A NaN prints as its bits,
+//! `0x7fc00001`, because a decimal has no payload. Integers are decimal.
 
 use crate::types::DType;
 use std::fmt::Write as _;
 
-/// Why a spelling is no number of the wanted kind.
+/// The reason why a word is not a number of the expected kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     NotANumber,
@@ -51,7 +51,7 @@ pub(crate) fn push_element(out: &mut String, dtype: DType, bits: u32) {
     }
 }
 
-/// The unsigned number that `word` spells.
+/// Parses an unsigned 64-bit number.
 #[inline]
 pub(crate) fn unsigned(word: &[u8]) -> Result<u64, Refusal> {
     if word.is_empty() || !word.iter().all(u8::is_ascii_digit) {
@@ -61,13 +61,13 @@ pub(crate) fn unsigned(word: &[u8]) -> Result<u64, Refusal> {
     word.iter().try_fold(0, add).ok_or(Refusal::TooLarge)
 }
 
-/// The unsigned 32-bit number that `word` spells.
+/// Parses an unsigned 32-bit number.
 #[inline]
 pub(crate) fn unsigned32(word: &[u8]) -> Result<u32, Refusal> {
     u32::try_from(unsigned(word)?).map_err(|_| Refusal::TooLarge)
 }
 
-/// The float that `word` spells: a decimal, `inf`, or eight hexadecimal digits of bits.
+/// Parses a float: a decimal, `inf`, or bits as hexadecimal digits.
 pub(crate) fn float(word: &[u8]) -> Result<f32, Refusal> {
     let word = std::str::from_utf8(word).map_err(|_| Refusal::NotANumber)?;
     if let Some(hex) = word.strip_prefix("0x") {
@@ -88,7 +88,7 @@ pub(crate) fn float(word: &[u8]) -> Result<f32, Refusal> {
     }
 }
 
-/// The bits of the element that `word` spells.
+/// Parses an element and returns its bits.
 pub(crate) fn element(dtype: DType, word: &[u8]) -> Result<u32, Refusal> {
     match dtype {
         DType::F32 | DType::F16 | DType::BF16 => float(word).map(f32::to_bits),
@@ -106,36 +106,5 @@ pub(crate) fn element(dtype: DType, word: &[u8]) -> Result<u32, Refusal> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_kind_of_float_reads_back_to_its_bits() {
-        let mut state = 0x9e37_79b9u32;
-        let special = [0.0, -0.0, 1.0, f32::MIN_POSITIVE, f32::MAX, f32::INFINITY, f32::NEG_INFINITY, 0.1];
-        let nans = [0x7fc0_0000u32, 0xffc0_0001, 0x7f80_0001, 1, 0x8000_0001].map(f32::from_bits);
-        let random = std::iter::repeat_with(|| {
-            state = state.wrapping_mul(747_796_405).wrapping_add(2_891_336_453);
-            f32::from_bits(state ^ (state >> 15))
-        });
-        for number in special.into_iter().chain(nans).chain(random.take(20_000)) {
-            let mut text = String::new();
-            push_float(&mut text, number);
-            let back = float(text.as_bytes()).map(f32::to_bits);
-            assert_eq!(back, Ok(number.to_bits()), "{text}");
-        }
-    }
-
-    #[test]
-    fn integers_keep_to_their_range() {
-        assert_eq!(element(DType::I32, b"-2147483648"), Ok(0x8000_0000));
-        assert_eq!(element(DType::I32, b"2147483648"), Err(Refusal::TooLarge));
-        assert_eq!(element(DType::U32, b"4294967296"), Err(Refusal::TooLarge));
-        assert_eq!(element(DType::U32, b"-1"), Err(Refusal::NotANumber));
-        assert_eq!(element(DType::Bool, b"2"), Err(Refusal::TooLarge));
-        assert_eq!(unsigned(b"99999999999999999999999"), Err(Refusal::TooLarge));
-        assert_eq!(float(b"1e99"), Err(Refusal::TooLarge));
-        assert_eq!(float(b"1.2.3"), Err(Refusal::NotANumber));
-        assert_eq!(float(b"-"), Err(Refusal::NotANumber));
-    }
-}
+#[path = "tests/number.rs"]
+mod tests;

@@ -1,4 +1,4 @@
-//! What nodes take: parameter arguments, values, bound numbers, the elements of lists.
+//! Parsing operands: parameter arguments, values, bound numbers and the elements of lists.
 
 use super::error::{Parsed, Problem, nearest};
 use super::lex::{Kind, Token, token};
@@ -16,10 +16,7 @@ impl Parser<'_> {
         if !self.cursor.eat(b'[') {
             return Ok(());
         }
-        while !self.cursor.eat(b']') {
-            if !self.args.is_empty() {
-                self.cursor.expect_mark(b',')?;
-            }
+        while self.cursor.next_item(b']', self.args.is_empty())? {
             let token = self.cursor.at_name("a parameter such as @w")?;
             let arg = self.param_arg(token)?;
             self.args.push(arg);
@@ -27,7 +24,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// In the body of a cell, parameters are those of its head.
+    /// A parameter argument. The body of a cell names parameter ports of its head.
     fn param_arg(&self, token: Token) -> Parsed<ParamArg> {
         let (text, name) = (self.cursor.bytes(), self.cursor.name(token));
         let names = if self.in_cell { &self.ports } else { &self.params };
@@ -43,29 +40,24 @@ impl Parser<'_> {
             let help = format!("a cell takes its parameters as arguments: cell @name[@{name}: type](..)");
             return Err(problem.help(help));
         }
-        Err(match nearest(name, names.recent(self.cursor.text.as_bytes())) {
-            Some(near) => problem.help(format!("did you mean @{near}?")),
-            None => problem.help(format!("declare it: param @{name} f32[..] = glorot(1)")),
-        })
+        let near = nearest(name, names.recent(text)).map(|near| format!("@{near}"));
+        Err(problem.suggest(near, format!("declare it: param @{name} f32[..] = glorot(1)")))
     }
 
-    /// `(%1, #17, %2)`; no parentheses mean no operands.
+    /// `(%1, #17, %2)`. A node without operands may leave out the parentheses.
     #[inline]
     pub(super) fn operands(&mut self) -> Parsed<()> {
         if !self.cursor.eat(b'(') {
             return Ok(());
         }
-        while !self.cursor.eat(b')') {
-            if !self.operand_types.is_empty() {
-                self.cursor.expect_mark(b',')?;
-            }
+        while self.cursor.next_item(b')', self.operand_types.is_empty())? {
             let ty = self.operand()?;
             self.operand_types.push(ty);
         }
         Ok(())
     }
 
-    /// One operand, which goes into the arena; its type.
+    /// Parses one operand, appends it to the arena, and returns its type.
     #[inline]
     pub(super) fn operand(&mut self) -> Parsed<TypeId> {
         if self.cursor.at(Kind::Value) {
@@ -75,9 +67,9 @@ impl Parser<'_> {
             return Ok(self.arena.type_of(value));
         }
         let sigil = self.cursor.expect(Kind::Hash, "a value such as %3 or an index such as #17")?;
-        self.refuse_in_cell(sigil)?;
+        self.check_outside_cell(sigil)?;
         if self.cursor.at(Kind::Mark(b'[')) {
-            let message = "only input binds several numbers";
+            let message = "only 'input' binds several numbers";
             let help = "write %x = input f32[2] (#[1.0, 2.0]) and name %x here";
             return Err(self.cursor.at_token(self.cursor.token, message, "one index goes here").help(help));
         }
@@ -88,19 +80,19 @@ impl Parser<'_> {
         Ok(Module::index_type())
     }
 
-    fn refuse_in_cell(&self, sigil: Token) -> Parsed<()> {
+    fn check_outside_cell(&self, sigil: Token) -> Parsed<()> {
         if !self.in_cell {
             return Ok(());
         }
-        let message = "a cell has no bound numbers of its own";
-        Err(self.cursor.at_token(sigil, message, "bound here").help("take it as a port: cell @f(%i: u32)"))
+        let message = "numbers cannot be bound inside a cell";
+        Err(self.cursor.at_token(sigil, message, "bound here").help("declare a port: cell @f(%i: u32)"))
     }
 
     /// `(#17)`, `(#[1.0, 2.0])`
     pub(super) fn input(&mut self, ty: Type) -> Parsed<()> {
         self.cursor.expect_mark(b'(')?;
         let sigil = self.cursor.expect(Kind::Hash, "bound numbers such as #3 or #[1.0, 2.0]")?;
-        self.refuse_in_cell(sigil)?;
+        self.check_outside_cell(sigil)?;
         let float = ty.dtype == DType::F32;
         let (words, floats) = (self.bindings.words.len(), self.bindings.floats.len());
         if ty.shape.rank() == 0 {
@@ -108,15 +100,12 @@ impl Parser<'_> {
         } else {
             self.cursor.expect_mark(b'[')?;
             let mut count = 0u64;
-            while !self.cursor.eat(b']') {
-                if count > 0 {
-                    self.cursor.expect_mark(b',')?;
-                }
+            while self.cursor.next_item(b']', count == 0)? {
                 self.bound(ty.dtype)?;
                 count += 1;
             }
             if count != ty.shape.elements() as u64 {
-                let message = format!("{ty} wants {} numbers, found {count}", ty.shape.elements());
+                let message = format!("{ty} needs {} numbers, found {count}", ty.shape.elements());
                 return Err(self.cursor.at_token(sigil, message, format!("{count} numbers begin here")));
             }
         }
@@ -144,35 +133,32 @@ impl Parser<'_> {
 
     /// `(%1, %2, %3)` of one type, or `f32[4] ()`.
     pub(super) fn list(&mut self, callee: Token, element: Option<Type>) -> Parsed<()> {
-        let mut wanted = element.map(|ty| self.types.intern(ty));
+        let mut expected = element.map(|ty| self.types.intern(ty));
         let mut count = 0usize;
         if self.cursor.eat(b'(') {
-            while !self.cursor.eat(b')') {
-                if count > 0 {
-                    self.cursor.expect_mark(b',')?;
-                }
+            while self.cursor.next_item(b')', count == 0)? {
                 let token = self.cursor.expect(Kind::Value, "a value such as %3")?;
                 let value = self.value(token)?;
                 let found = self.arena.type_of(value);
-                if *wanted.get_or_insert(found) != found {
-                    let wanted = self.types.get(wanted.unwrap_or(found));
+                if *expected.get_or_insert(found) != found {
+                    let expected = self.types.get(expected.unwrap_or(found));
                     let found = self.types.get(found);
-                    let message = format!("element {count} must be {wanted} like the first, found {found}");
+                    let message = format!("element {count} must be {expected} like the first, found {found}");
                     return Err(self.cursor.at_token(token, message, format!("this is {found}")));
                 }
                 self.arena.push_operand(Operand::value(value));
                 count += 1;
             }
         }
-        let Some(wanted) = wanted else {
+        let Some(expected) = expected else {
             let message = "the element type of an empty list is unknown";
             return Err(self.cursor.at_token(callee, message, "no elements").help("write list f32[4] ()"));
         };
-        self.operand_types.push(wanted);
+        self.operand_types.push(expected);
         Ok(())
     }
 
-    /// The value that a token names.
+    /// The value with the name of a token.
     #[inline]
     pub(super) fn value(&self, token: Token) -> Parsed<ValueId> {
         let name = self.cursor.name(token);
@@ -185,11 +171,14 @@ impl Parser<'_> {
     #[cold]
     fn unknown_value(&self, token: Token, name: &str) -> Box<Problem> {
         let problem = self.cursor.at_token(token, format!("%{name} is not defined"), "used here");
-        match nearest(name, self.values.recent(self.cursor.bytes())) {
-            Some(near) => problem.help(format!("did you mean %{near}?")),
-            None if self.in_cell => problem.help("a body names its ports and earlier values of its own only"),
-            None => problem.help("a node names only values of the lines above it"),
-        }
+        let near = nearest(name, self.values.recent(self.cursor.bytes())).map(|near| format!("%{near}"));
+        problem.suggest(
+            near,
+            match self.in_cell {
+                true => "a body can read only its ports and its earlier values",
+                false => "a node can read only values of the lines above it",
+            },
+        )
     }
 
     #[inline]
@@ -202,6 +191,6 @@ impl Parser<'_> {
         Err(self
             .cursor
             .at_token(token, message, "defined again")
-            .help("a value is defined once: choose another name"))
+            .help("choose another name; a value is defined once"))
     }
 }

@@ -1,17 +1,19 @@
-//! Text to graphs and modules: the declarations and statements around the nodes.
+//! The parser of graphs and modules: declarations and statements around the nodes.
 //!
-//! Recursive descent without recursion: no construct nests in itself. Sections come in one order
-//! (sites, parameters, cells, exports, then the graph), so that what is interned on the way gets the
-//! same numbers whenever a printed text is read again.
+//! A recursive-descent parser without recursion, because no construct contains itself. Sections have
+//! a fixed order: sites, parameters, cells, exports, graph. So parsing a printed text interns types and
+//! signatures in the same order every time.
 
+use super::HEADER;
 use super::apply::SIG_CACHE;
 use super::cursor::Cursor;
 use super::error::{ParseError, Parsed, Problem, nearest};
 use super::lex::Kind;
 use super::names::Names;
-use super::{HEADER, VERSION};
 use crate::graph::data::hash_cut;
-use crate::graph::{Arena, Bindings, Cut, GraphData, Output, OutputKind, ParamArg, Signatures, Sites};
+use crate::graph::{
+    Arena, Bindings, Cut, FORMAT_VERSION, GraphData, Output, OutputKind, ParamArg, Signatures, Sites,
+};
 use crate::hash::StructureHash;
 use crate::id::{MAX_INDEX, NodeId, SigId, SiteId, TypeId, ValueId};
 use crate::module::Module;
@@ -20,7 +22,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The module that a text declares, without a graph.
+/// Parses a module without a graph.
 pub(super) fn module(text: &[u8]) -> Result<Arc<Module>, ParseError> {
     read(text, MAX_INDEX, |parser| {
         parser.module()?;
@@ -32,12 +34,12 @@ pub(super) fn module(text: &[u8]) -> Result<Arc<Module>, ParseError> {
     })
 }
 
-/// The graph that a text describes.
+/// Parses a graph.
 pub(super) fn graph(text: &[u8]) -> Result<GraphData, ParseError> {
     graph_within(text, MAX_INDEX)
 }
 
-/// The graph that a text describes, with at most `limit` operands, values and bound numbers.
+/// Parses a graph with at most `limit` operands, values and bound numbers.
 fn graph_within(text: &[u8], limit: usize) -> Result<GraphData, ParseError> {
     read(text, limit, |parser| {
         parser.module()?;
@@ -65,7 +67,7 @@ fn read<T>(
     rules(&mut Parser::new(valid, limit)).map_err(|problem| ParseError::new(text, *problem))
 }
 
-/// All that is known while a text is read.
+/// The state of the parser.
 pub(super) struct Parser<'t> {
     pub(super) cursor: Cursor<'t>,
     pub(super) limit: usize,
@@ -73,22 +75,22 @@ pub(super) struct Parser<'t> {
     pub(super) types: Types,
     pub(super) sigs: Signatures,
     pub(super) sites: Sites,
-    /// The site of what has none, once it is in the table.
+    /// The unknown site, once it is in the table.
     pub(super) unknown_site: Option<SiteId>,
-    /// The names of the module's parameters, and their types.
+    /// The names and types of the parameters of the module.
     pub(super) params: Names,
     pub(super) param_types: Vec<TypeId>,
     pub(super) cells: Names,
-    /// The arena being filled, the graph's or a body's, and the names of its values.
+    /// The current arena, of the graph or a body, and the names of its values.
     pub(super) arena: Arena,
     pub(super) values: Names,
     pub(super) bindings: Bindings,
     pub(super) hash: StructureHash,
     pub(super) in_cell: bool,
-    /// The names of the parameter ports of the cell at hand, and their types.
+    /// The names and types of the parameter ports of the current cell.
     pub(super) ports: Names,
     pub(super) port_types: Vec<TypeId>,
-    /// The node at hand.
+    /// The parts of the current node.
     pub(super) result_names: Vec<u32>,
     pub(super) annotations: Vec<(u32, Type)>,
     pub(super) operand_types: Vec<TypeId>,
@@ -144,11 +146,16 @@ impl<'t> Parser<'t> {
         }
         let token = self.cursor.token;
         let version = self.cursor.long_number()?;
-        if version == VERSION {
+        let known = u64::from(FORMAT_VERSION);
+        if version == known {
             return Ok(());
         }
-        let message = format!("this text has version {version}, this reader knows version {VERSION}");
-        let help = if version > VERSION { "read it with a newer autobatch" } else { "versions count from 1" };
+        let message = format!("the text has format version {version}, this autobatch reads {known}");
+        let help = match version {
+            1 => "remove every '{dense}' after 'lookup' and write 'autobatch graph 2' in the first line",
+            0 => "begin the text with 'autobatch graph 2'",
+            _ => "update autobatch",
+        };
         Err(self.cursor.at_token(token, message, "the version of the text").help(help))
     }
 
@@ -175,7 +182,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// What a section does not begin with.
+    /// The problem that the next token begins no section.
     #[cold]
     fn misplaced(&self) -> Box<Problem> {
         const ORDER: &str = "the order is: module, sites, parameters and tables, cells, exports, graph";
@@ -187,7 +194,7 @@ impl<'t> Parser<'t> {
                 problem.help(format!("did you mean '{near}'?"))
             }
             None if self.cursor.at(Kind::Value) || self.cursor.at(Kind::Word) => {
-                problem.help("nodes stand behind the line 'graph'")
+                problem.help("nodes follow the line 'graph'")
             }
             _ => problem.help(ORDER),
         }
@@ -246,13 +253,11 @@ impl<'t> Parser<'t> {
     fn unknown_statement(&self, word: &str) -> Box<Problem> {
         let problem = self.cursor.unexpected("a statement such as %3 = add(%1, %2)");
         let known = ["call", "instance", "common", "output", "loss", "shared", "alone"];
-        match nearest(word, known.into_iter()) {
-            Some(near) => problem.help(format!("did you mean '{near}'?")),
-            None if super::vocabulary::prototype(word).is_some() => {
-                problem.help(format!("name the result: %x = {word}(..)"))
-            }
-            None => problem.help(format!("statements begin with a value or one of {}", known.join(", "))),
-        }
+        let otherwise = match super::vocabulary::prototype(word) {
+            Some(_) => format!("name the result: %x = {word}(..)"),
+            None => format!("statements begin with a value or one of {}", known.join(", ")),
+        };
+        problem.suggest(nearest(word, known.into_iter()).map(|near| format!("'{near}'")), otherwise)
     }
 
     /// `instance 7:` or `common:`
@@ -277,7 +282,7 @@ impl<'t> Parser<'t> {
         if ty.is_list {
             return Err(self.cursor.at_token(
                 token,
-                format!("a list is no output, found {ty}"),
+                format!("an output cannot be a list, found {ty}"),
                 "this is a list",
             ));
         }
@@ -305,7 +310,7 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// Wanted values, with their names once more to find doubles.
+/// The outputs, with a set of their names to find duplicates.
 #[derive(Default)]
 struct Outputs<'t> {
     list: Vec<Output>,
@@ -313,14 +318,5 @@ struct Outputs<'t> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_graph_holds_no_more_than_ids_can_name() {
-        let text = "autobatch graph 1\ngraph\n%a = input f32[3] (#[1, 2, 3])\n%b = add(%a, %a)\n";
-        assert!(graph_within(text.as_bytes(), 3).is_ok());
-        let error = graph_within(text.as_bytes(), 2).expect_err("three floats are bound");
-        assert_eq!(error.message, "the graph is full");
-    }
-}
+#[path = "tests/parse.rs"]
+mod tests;

@@ -1,7 +1,7 @@
-//! Graphs and modules to text.
+//! The printer of graphs and modules.
 //!
-//! What a node shares with all of its signature (word, attributes, parameters) is spelled
-//! once and copied afterwards, so printing costs a few dozen nanoseconds a node.
+//! It formats the word, attributes and parameters of a signature once and copies them for every node,
+//! so printing takes a few dozen nanoseconds per node.
 
 use super::number::{push_element, push_float, push_number};
 use super::write::{init_words, push_op, push_text};
@@ -17,14 +17,14 @@ use crate::types::{Type, Types};
 use std::fmt::{Display, Write as _};
 use std::ops::Range;
 
-/// The text of a module alone.
+/// Prints a module.
 pub(super) fn module(module: &Module) -> String {
     let mut printer = Printer::new(module, &module.types, &module.sigs, &module.sites);
     printer.module();
     printer.out
 }
 
-/// The text of a graph and its module.
+/// Prints a graph and its module.
 pub(super) fn graph(graph: &GraphData) -> String {
     let GraphData {
         module,
@@ -49,20 +49,20 @@ pub(super) fn graph(graph: &GraphData) -> String {
         && arena.nodes().iter().any(|node| node.site.index() == own.start);
     printer.sites(own, silent);
     printer.stretches(arena, cuts, bindings);
-    printer.wants(outputs, shared, alone, arena);
+    printer.outputs_and_marks(outputs, shared, alone, arena);
     printer.out
 }
 
-/// What the text of a node begins with, after its results.
+/// The text of a signature, which begins the text of its nodes after their results.
 struct Head {
     text: String,
-    /// Whether the types of the results stand behind their names: not where the text says them.
+    /// Whether the types of the results follow their names, unless the word of the op contains the type.
     typed: bool,
-    /// Whether parentheses stand even around no operands.
+    /// Whether the text has parentheses even without operands.
     called: bool,
-    /// The type of the numbers that an input binds.
+    /// The type of the bound numbers of an input.
     input: Option<Type>,
-    /// The element type of a list, which a list of none must say.
+    /// The element type of a list, which the text of an empty list contains.
     element: Option<TypeId>,
 }
 
@@ -114,8 +114,8 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// The table of source lines. Where the unknown site is the only one and something has it, a
-    /// reader comes to the same table by itself.
+    /// Prints the table of sites. `silent` leaves out the unknown site where the parser adds it by
+    /// itself.
     fn sites(&mut self, own: Range<usize>, silent: bool) {
         for number in own {
             let site = &self.sites.items()[number];
@@ -186,7 +186,7 @@ impl<'a> Printer<'a> {
         self.out.push_str("\n}\n");
     }
 
-    /// A port's site says even that it is unknown, because silence means the cell's.
+    /// Prints the site of a port, even the unknown one: a port without a site has the site of its cell.
     fn port_site(&mut self, site: SiteId) {
         self.put(format_args!(" {site}"));
     }
@@ -209,7 +209,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn wants(&mut self, outputs: &[Output], shared: &[ValueId], alone: &[NodeId], arena: &Arena) {
+    fn outputs_and_marks(&mut self, outputs: &[Output], shared: &[ValueId], alone: &[NodeId], arena: &Arena) {
         for Output { name, value, kind } in outputs {
             self.out.push_str(match kind {
                 OutputKind::Value => "output ",
@@ -292,7 +292,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// Bound numbers. In the body of a cell none are legal, and no pool holds them.
+/// Prints bound numbers, or `?` for slots outside the pools. Cell bodies have no pools.
 fn push_bound(out: &mut String, kind: OperandKind, input: Option<Type>, bindings: Option<&Bindings>) {
     out.push('#');
     let ty = input.unwrap_or(crate::types::INDEX);

@@ -1,10 +1,10 @@
-//! The small parts of text: quoted strings, initialisers and the attributes of ops.
+//! Printing the small parts of text: quoted strings, initialisers and attributes of ops.
 
 use super::number::push_element;
-use super::vocabulary::{Visitor, attributes};
-use crate::graph::op::{Float, Fold, Op, Over, Permutation};
+use super::vocabulary::{Attr, attributes};
+use crate::graph::op::{Op, Permutation};
 use crate::module::Init;
-use crate::types::{DType, Shape, Type};
+use crate::types::DType;
 use std::convert::Infallible;
 use std::fmt::{Display, Write as _};
 
@@ -22,7 +22,7 @@ pub(super) fn init_words(init: &Init) -> (&'static str, Option<&[f32]>) {
     }
 }
 
-/// A quoted text, with what would end it or break the line escaped.
+/// Appends a quoted string with escapes for quotes, backslashes and control characters.
 pub(crate) fn push_text(out: &mut String, text: &str) {
     out.push('"');
     for letter in text.chars() {
@@ -37,96 +37,59 @@ pub(crate) fn push_text(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// The word of an op with its attributes: `slice{axis=0 start=2 len=4}`.
+/// Appends the word of an op with its attributes: `slice{axis=0 start=2 len=4}`.
 pub(crate) fn push_op(out: &mut String, mut op: Op) {
-    let mut text = op.spelling().to_owned();
-    let mut writer = Writer { out: &mut text, open: false };
-    let Ok(()) = attributes(&mut op, &mut writer);
-    writer.close();
-    out.push_str(&text);
-}
-
-/// Writes attributes: `{axis=0 start=2 len=4}`.
-struct Writer<'a> {
-    out: &'a mut String,
-    open: bool,
-}
-
-impl Writer<'_> {
-    fn name(&mut self, name: &str) {
-        let behind_type = !self.open && self.out.contains(' ');
-        self.out.push_str(if behind_type { " " } else { "" });
-        self.out.push_str(if self.open { " " } else { "{" });
-        self.open = true;
-        self.out.push_str(name);
-    }
-
-    fn pair(&mut self, name: &str, value: impl Display) -> Result<(), Infallible> {
-        self.name(name);
-        write!(self.out, "={value}").expect("writing to a string does not fail");
-        Ok(())
-    }
-
-    fn close(self) {
-        self.out.push_str(if self.open { "}" } else { "" });
-    }
-}
-
-impl Visitor for Writer<'_> {
-    type Error = Infallible;
-
-    fn ty(&mut self, ty: &mut Type) -> Result<(), Infallible> {
-        write!(self.out, " {ty}").expect("writing to a string does not fail");
-        Ok(())
-    }
-
-    fn axis(&mut self, name: &'static str, axis: &mut u8) -> Result<(), Infallible> {
-        self.pair(name, axis)
-    }
-
-    fn number(&mut self, name: &'static str, number: &mut u32) -> Result<(), Infallible> {
-        self.pair(name, number)
-    }
-
-    fn float(&mut self, name: &'static str, number: &mut Float) -> Result<(), Infallible> {
-        self.element(name, DType::F32, &mut number.bits())
-    }
-
-    fn element(&mut self, name: &'static str, of: DType, bits: &mut u32) -> Result<(), Infallible> {
-        self.name(name);
-        self.out.push('=');
-        push_element(self.out, of, *bits);
-        Ok(())
-    }
-
-    fn flag(&mut self, name: &'static str, flag: &mut bool) -> Result<(), Infallible> {
-        if *flag {
-            self.name(name);
+    out.push_str(op.spelling());
+    let (mut typed, mut open) = (false, false);
+    let Ok(()) = attributes::<Infallible>(&mut op, &mut |name, attr| {
+        match attr {
+            Attr::Type(ty) => {
+                put(out, format_args!(" {ty}"));
+                typed = true;
+                return Ok(());
+            }
+            Attr::Flag(false) => return Ok(()),
+            _ => {}
         }
+        out.push_str(match (open, typed) {
+            (true, _) => " ",
+            (false, true) => " {",
+            (false, false) => "{",
+        });
+        open = true;
+        out.push_str(name);
+        push_value(out, attr);
         Ok(())
-    }
+    });
+    out.push_str(if open { "}" } else { "" });
+}
 
-    fn dtype(&mut self, name: &'static str, dtype: &mut DType) -> Result<(), Infallible> {
-        self.pair(name, dtype)
+/// Appends `=` and the value of an attribute; nothing for a flag.
+fn push_value(out: &mut String, attr: Attr<'_>) {
+    match attr {
+        Attr::Type(_) | Attr::Flag(_) => {}
+        Attr::Axis(axis) => put(out, format_args!("={axis}")),
+        Attr::Number(number) => put(out, format_args!("={number}")),
+        Attr::Float(number) => push_value(out, Attr::Element(DType::F32, &mut number.bits())),
+        Attr::Element(dtype, bits) => {
+            out.push('=');
+            push_element(out, dtype, *bits);
+        }
+        Attr::DType(dtype) => put(out, format_args!("={dtype}")),
+        Attr::Shape(shape) => put(out, format_args!("={shape}")),
+        Attr::Order(order) => put(out, format_args!("=[{}]", moved_axes(order).join(","))),
+        Attr::Fold(fold) => put(out, format_args!("={}", fold.spelling())),
+        Attr::Over(over) => put(out, format_args!("={}", over.spelling())),
     }
+}
 
-    fn shape(&mut self, name: &'static str, shape: &mut Shape) -> Result<(), Infallible> {
-        self.pair(name, shape)
-    }
+/// The axes of a permutation without the trailing ones that stay in place.
+fn moved_axes(order: &Permutation) -> Vec<String> {
+    let axes = &order.0;
+    let moved = axes.iter().enumerate().rposition(|(place, &axis)| axis as usize != place);
+    axes[..moved.map_or(0, |last| last + 1)].iter().map(u8::to_string).collect()
+}
 
-    /// Axes that stay in place at the end go without saying.
-    fn order(&mut self, name: &'static str, order: &mut Permutation) -> Result<(), Infallible> {
-        let axes = &order.0;
-        let moved = axes.iter().enumerate().rposition(|(place, &axis)| axis as usize != place);
-        let list: Vec<String> = axes[..moved.map_or(0, |last| last + 1)].iter().map(u8::to_string).collect();
-        self.pair(name, format_args!("[{}]", list.join(",")))
-    }
-
-    fn fold(&mut self, name: &'static str, fold: &mut Fold) -> Result<(), Infallible> {
-        self.pair(name, fold.spelling())
-    }
-
-    fn over(&mut self, name: &'static str, over: &mut Over) -> Result<(), Infallible> {
-        self.pair(name, over.spelling())
-    }
+fn put(out: &mut String, thing: impl Display) {
+    write!(out, "{thing}").expect("writing to a string does not fail");
 }

@@ -1,4 +1,4 @@
-//! Values made from numbers, parameters, tables and several values.
+//! Methods that make values from numbers, parameters, tables and several values.
 
 use super::{Value, axis_number};
 use crate::graph::args::Arg;
@@ -21,14 +21,14 @@ impl<'g> Arg<'g> {
 }
 
 impl Table {
-    /// The row at an index that is a value: inside cells, after an argmax.
+    /// The row at a computed index, for example inside cells or after an argmax.
     #[track_caller]
     #[must_use]
     pub fn row<'g>(self, index: Value<'g>) -> Value<'g> {
         index.graph().lookup_at(self, index.into(), Location::caller())
     }
 
-    /// The row at an index, bound or computed.
+    /// The row at a bound or computed index.
     #[track_caller]
     #[must_use]
     pub fn look<'g>(self, graph: &'g Graph, index: impl Into<Arg<'g>>) -> Value<'g> {
@@ -36,13 +36,13 @@ impl Table {
     }
 }
 
-/// Values made from numbers, parameters and several values.
+/// Methods that make values from numbers, parameters and several values.
 impl Graph {
     fn lookup_at<'g>(&'g self, table: Table, index: Arg<'g>, caller: Caller) -> Value<'g> {
-        self.apply_one(Op::Lookup { sparse: true }, &[index.raw(self, caller)], &[table.as_param()], caller)
+        self.apply_one(Op::Lookup, &[index.raw(self, caller)], &[table.as_param()], caller)
     }
 
-    /// `x · W (+ b)`, where the parts side by side make up `x`; nothing is copied.
+    /// `x · W (+ b)`, where `x` is the concatenation of the parts. Nothing copies them.
     #[track_caller]
     pub fn affine<'g>(
         &'g self,
@@ -50,16 +50,27 @@ impl Graph {
         weight: Param,
         bias: Option<Param>,
     ) -> Value<'g> {
-        let caller = Location::caller();
-        let params = [weight, bias.unwrap_or(weight)];
-        let used = if bias.is_some() { 2 } else { 1 };
         let op = Op::Affine { bias: bias.is_some(), transposed: false };
-        self.apply_many(parts, caller, |recorder, parts| recorder.apply(op, parts, &params[..used], caller))
+        self.product(op, parts, weight, bias, Location::caller())
     }
 
-    /// A stretch of the product `x · W (+ b)`: the parts side by side meet the rows of the weight from `row`
-    /// on, all of which [`affine`](Self::affine) needs at once. [`affine_onto`](Self::affine_onto) goes on
-    /// from there, and the last stretch has the bits of the whole product.
+    fn product<'g>(
+        &'g self,
+        op: Op,
+        parts: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+        weight: Param,
+        bias: Option<Param>,
+        caller: Caller,
+    ) -> Value<'g> {
+        let params = [weight, bias.unwrap_or(weight)];
+        let params = &params[..1 + usize::from(bias.is_some())];
+        self.apply_many(parts, caller, |recorder, parts| recorder.apply(op, parts, params, caller))
+    }
+
+    /// A part of the product `x · W (+ b)`: it multiplies the concatenated parts with the rows of the
+    /// weight from `row` on. [`affine`](Self::affine) needs all of `x` at once;
+    /// [`affine_onto`](Self::affine_onto) adds further parts later. The last part has the bits of the
+    /// whole product.
     ///
     /// ```
     /// use autobatch_ir::{Graph, Init, ModuleBuilder};
@@ -78,21 +89,12 @@ impl Graph {
         bias: Option<Param>,
         row: u32,
     ) -> Value<'g> {
-        let caller = Location::caller();
-        let raw: Vec<Option<Raw<'_>>> =
-            parts.into_iter().map(|part| part.borrow().raw(self, caller)).collect();
-        let params = [weight, bias.unwrap_or(weight)];
-        let used = if bias.is_some() { 2 } else { 1 };
-        self.apply_one(
-            Op::AffineRows { row, bias: bias.is_some(), onto: false },
-            &raw,
-            &params[..used],
-            caller,
-        )
+        let op = Op::AffineRows { row, bias: bias.is_some(), onto: false };
+        self.product(op, parts, weight, bias, Location::caller())
     }
 
-    /// The next stretch of a product: `chains + x · W[row..]`, as many rows as the parts are wide, each
-    /// chain going on from where it is.
+    /// The next part of a product: `chains + x · W[row..]`, with as many rows as the parts are wide.
+    /// Each sum continues from its value in `chains`.
     #[track_caller]
     pub fn affine_onto<'g>(
         &'g self,
@@ -101,10 +103,9 @@ impl Graph {
         weight: Param,
         row: u32,
     ) -> Value<'g> {
-        let caller = Location::caller();
-        let mut raw = vec![chains.raw(self, caller)];
-        raw.extend(parts.into_iter().map(|part| part.borrow().raw(self, caller)));
-        self.apply_one(Op::AffineRows { row, bias: false, onto: true }, &raw, &[weight], caller)
+        let op = Op::AffineRows { row, bias: false, onto: true };
+        let parts = parts.into_iter().map(|part| *part.borrow());
+        self.product(op, std::iter::once(chains).chain(parts), weight, None, Location::caller())
     }
 
     /// A vector of bound floats.
@@ -126,7 +127,7 @@ impl Graph {
         match shape.into_shape() {
             Ok(shape) if shape.elements() == numbers.len() => self.bound_floats(numbers, shape, caller),
             Ok(shape) => {
-                let message = format!("the shape {shape} wants {} numbers", shape.elements());
+                let message = format!("the shape {shape} needs {} numbers", shape.elements());
                 self.refuse("input", &message, &format!("{} were given", numbers.len()), caller)
             }
             Err(error) => self.refuse("input", &error.to_string(), "give extents from 1 up", caller),
@@ -142,13 +143,13 @@ impl Graph {
         self.apply_one(Op::Input(ty), &[Some(Raw::Words(words, ty))], &[], caller)
     }
 
-    /// A bound index as a value: one that several nodes take, or that arithmetic is done on.
+    /// A bound index as a value, for arithmetic or for several readers.
     #[track_caller]
     pub fn index(&self, index: u32) -> Value<'_> {
         self.apply_one(Op::Input(INDEX), &[Some(Raw::Index(index))], &[], Location::caller())
     }
 
-    /// A vector of bound indices: the labels of a matrix' rows, say.
+    /// A vector of bound indices, for example the labels of the rows of a matrix.
     #[track_caller]
     pub fn indices(&self, indices: &[u32]) -> Value<'_> {
         let caller = Location::caller();
@@ -197,7 +198,7 @@ impl Graph {
         self.apply_one(op, &[index.into().raw(self, caller)], &[], caller)
     }
 
-    /// Values side by side along the innermost axis.
+    /// The concatenation of values along the innermost axis.
     #[track_caller]
     pub fn concat<'g>(&'g self, values: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Value<'g> {
         let caller = Location::caller();
@@ -206,7 +207,7 @@ impl Graph {
         self.many(Op::Concat { axis }, &values, caller)
     }
 
-    /// Values side by side along an axis.
+    /// The concatenation of values along an axis.
     #[track_caller]
     pub fn concat_axis<'g>(
         &'g self,
@@ -216,7 +217,7 @@ impl Graph {
         self.many(Op::Concat { axis: axis_number(axis) }, values, Location::caller())
     }
 
-    /// Values of one type along a new outermost axis.
+    /// Stacks values of one type along a new outermost axis.
     #[track_caller]
     pub fn stack<'g>(&'g self, values: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Value<'g> {
         self.many(Op::Stack, values, Location::caller())
@@ -237,7 +238,7 @@ impl Graph {
         self.lists(Op::WeightedSum { softmax: false }, &[scores, values], Location::caller())
     }
 
-    /// The same with the scores made a softmax over the list first, element by element.
+    /// [`weighted_sum`](Self::weighted_sum) with the softmax of the scores over the list as weights.
     #[track_caller]
     pub fn softmax_sum<'g>(&'g self, scores: Value<'g>, values: Value<'g>) -> Value<'g> {
         self.lists(Op::WeightedSum { softmax: true }, &[scores, values], Location::caller())
@@ -256,19 +257,19 @@ impl Graph {
         self.lists(op, &[query, keys, values], Location::caller())
     }
 
-    /// Ops over two lists need lists of one length, which no signature knows.
+    /// Applies an op over two lists of equal length. Signatures do not contain lengths, so it checks them.
     fn lists<'g>(&'g self, op: Op, operands: &[Value<'g>], caller: Caller) -> Value<'g> {
         let [.., a, b] = operands else { return Value::poison(self) };
         if let (Some(a), Some(b)) = (self.list_len(*a), self.list_len(*b))
             && a != b
         {
-            let message = format!("the lists must be equally long, found {a} and {b} values");
-            return self.refuse(op.spelling(), &message, "give each value its score", caller);
+            let message = format!("the lists must have equal lengths, found {a} and {b} values");
+            return self.refuse(op.spelling(), &message, "give each value a score", caller);
         }
         self.many(op, operands, caller)
     }
 
-    /// The length of a list of this graph; a list port's is unknown while tracing.
+    /// The length of a list of this graph. While a cell is traced, the length of a list port is unknown.
     fn list_len(&self, list: Value<'_>) -> Option<usize> {
         let id = list.id().filter(|_| list.is_of(self))?;
         let data = self.data();

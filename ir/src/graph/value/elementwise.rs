@@ -1,4 +1,4 @@
-//! Methods without attributes: elementwise functions, folds, row functions, comparisons.
+//! Methods of ops without attributes: elementwise functions, folds, row functions and comparisons.
 
 use super::Value;
 use crate::graph::op::{Binary, Compare, Fold, ListFold, Op, Over, Permutation, Unary};
@@ -59,7 +59,7 @@ methods! {
     norm => Op::Norm;
     /// The index of the largest element of each row.
     argmax => Op::ArgMax;
-    /// The identity, whose derivative is taken as zero.
+    /// The identity with derivative zero.
     stop_gradient => Op::StopGradient;
     /// The sum of each row.
     sum_rows => Op::Reduce { fold: Fold::Sum, over: Over::Last };
@@ -107,7 +107,7 @@ macro_rules! binary_methods {
             pub fn $name(self, other: impl Into<Term<'g>>) -> Self {
                 let caller = Location::caller();
                 let other = other.into().value(self, caller);
-                self.meet($op, other, caller)
+                self.elementwise($op, other, caller)
             })*
         }
     };

@@ -9,8 +9,8 @@ use crate::types::{DType, IntoShape, Shape, Type};
 use std::ops::Range;
 use std::panic::Location;
 
-/// So many values stand for those of a split that was refused at most.
-const MOST_REFUSED: usize = 1 << 16;
+/// The largest number of poison values that a failed split returns.
+const MAX_POISON: usize = 1 << 16;
 
 /// Ops with attributes, parameters or several operands.
 impl<'g> Value<'g> {
@@ -28,21 +28,21 @@ impl<'g> Value<'g> {
         self.unary(Op::Elu { alpha: alpha.into() }, Location::caller())
     }
 
-    /// `x` cut to `low..=high`.
+    /// `x` limited to `low..=high`.
     #[track_caller]
     #[must_use]
     pub fn clamp(self, low: f32, high: f32) -> Self {
         self.unary(Op::Clamp { low: low.into(), high: high.into() }, Location::caller())
     }
 
-    /// `x · W (+ b)`. A matrix is so many rows.
+    /// `x · W (+ b)`. A matrix `x` gives one product per row.
     #[track_caller]
     #[must_use]
     pub fn affine(self, weight: Param, bias: Option<Param>) -> Self {
         self.product(weight, bias, false, Location::caller())
     }
 
-    /// `x · Wᵀ (+ b)`, for a weight stored as `[outputs, inputs]`: a tied embedding, say.
+    /// `x · Wᵀ (+ b)`, for a weight stored as `[outputs, inputs]`, such as a tied embedding.
     #[track_caller]
     #[must_use]
     pub fn affine_transposed(self, weight: Param, bias: Option<Param>) -> Self {
@@ -97,8 +97,8 @@ impl<'g> Value<'g> {
         let caller = Location::caller();
         match self.graph.apply(op, &[self.raw(self.graph, caller)], &[], caller) {
             Some(first) => (0..parts as usize).map(|place| self.graph.nth(first, place)).collect(),
-            // As many as whoever takes them expects: the fault is to be told of, and not that one is missing.
-            None => vec![Self::poison(self.graph); (parts as usize).min(MOST_REFUSED)],
+            // The caller expects this number of values and may index them before it sees the fault.
+            None => vec![Self::poison(self.graph); (parts as usize).min(MAX_POISON)],
         }
     }
 
@@ -151,8 +151,8 @@ impl<'g> Value<'g> {
         let caller = Location::caller();
         let rank = self.shape().rank();
         if self.id.is_some() && rank != RANK {
-            let message = format!("{order:?} is no order of the {rank} axes of {}", self.ty());
-            return self.graph.refuse("transpose", &message, "give the place of each axis once", caller);
+            let message = format!("{order:?} is not an order of the {rank} axes of {}", self.ty());
+            return self.graph.refuse("transpose", &message, "name each axis once", caller);
         }
         let mut axes = [0, 1, 2, 3];
         for (axis, &from) in axes.iter_mut().zip(&order) {
@@ -182,15 +182,15 @@ impl<'g> Value<'g> {
         self.graph.apply_values(&op, &[self], &[], Location::caller())
     }
 
-    /// Each row less its mean, divided by its deviation: by the root of the variance and `eps`, which must be above 0 where
-    /// rows have one element.
+    /// Each row minus its mean, divided by its deviation: the root of variance plus `eps`. `eps` must be
+    /// above 0 where rows have one element.
     #[track_caller]
     #[must_use]
     pub fn layer_norm(self, eps: f32) -> Self {
         self.unary(Op::LayerNorm { eps: eps.into() }, Location::caller())
     }
 
-    /// Where this condition holds, `a`, elsewhere `b`.
+    /// Elementwise choice: `a` where this condition is true, `b` elsewhere.
     #[track_caller]
     #[must_use]
     pub fn select(self, a: Self, b: Self) -> Self {
@@ -199,7 +199,7 @@ impl<'g> Value<'g> {
         result
     }
 
-    /// Minus infinity where `legal` is false: choices that must not be taken.
+    /// Replaces elements by minus infinity where `legal` is false, to exclude illegal choices.
     #[track_caller]
     #[must_use]
     pub fn mask(self, legal: &[bool]) -> Self {
@@ -208,7 +208,7 @@ impl<'g> Value<'g> {
         let ty = self.ty();
         let legal = match [words.len()].into_shape() {
             Ok(shape) => self.graph.bound_words(&words, Type::new(DType::Bool, shape), caller),
-            Err(error) => self.graph.refuse("mask", &error.to_string(), "give one flag an element", caller),
+            Err(error) => self.graph.refuse("mask", &error.to_string(), "give one flag per element", caller),
         };
         let never = self.number(f32::NEG_INFINITY, caller).repeated(ty.shape, caller);
         let [result] = self.graph.apply_values(&Op::Select, &[legal, self, never], &[], caller);
@@ -274,15 +274,15 @@ impl<'g> Value<'g> {
         self.graph.apply_one(Op::Dropout { rate: rate.into(), ordinal }, &operands, &[], caller)
     }
 
-    /// The identity, whose derivative is multiplied by `by`.
+    /// The identity; it multiplies the gradient by `by`.
     #[track_caller]
     #[must_use]
     pub fn scale_gradient(self, by: f32) -> Self {
         self.unary(Op::ScaleGradient { by: by.into() }, Location::caller())
     }
 
-    /// Promises that every batch that takes this value takes it in all its rows; planning fails
-    /// with the names of two values where that does not hold.
+    /// Declares that every batch that reads this value reads it in all its rows. Planning fails and
+    /// names two values if a batch reads different values.
     #[track_caller]
     #[must_use]
     pub fn shared(self) -> Self {
@@ -292,8 +292,8 @@ impl<'g> Value<'g> {
         self
     }
 
-    /// Makes the node of this value a batch of its own. Inputs, constants and lists are no batches, so
-    /// for them it says nothing.
+    /// Makes the node of this value a batch of its own. It has no effect on inputs, constants and
+    /// lists, which need no batch.
     #[track_caller]
     #[must_use]
     pub fn alone(self) -> Self {

@@ -1,7 +1,7 @@
-//! [`Value`]: a result of a node, as a model holds it, and everything one can do with it.
+//! [`Value`]: a result of a node, and the operations of a model on it.
 //!
-//! Sixteen bytes and `Copy`. The same type stands for values of graphs and of cell bodies, so the
-//! body of a cell and plain model code read alike.
+//! A value is `Copy` and takes sixteen bytes. Graphs and cell bodies use the same type, so cell bodies
+//! and other model code look the same.
 
 mod build;
 mod elementwise;
@@ -16,7 +16,7 @@ use crate::module::Module;
 use crate::types::{DType, Shape, Type};
 use std::fmt;
 
-/// From here on numbers are no `i32`.
+/// The first float beyond the range of `i32`.
 const TWO_31: f32 = 2_147_483_648.0;
 
 /// A value of a graph.
@@ -27,7 +27,7 @@ pub struct Value<'g> {
     ty: TypeId,
 }
 
-/// A value's name without its graph's lifetime, for programs that store both.
+/// A key for a value, without the lifetime of its graph. For programs that store both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ValueKey {
     pub(crate) graph: u32,
@@ -35,13 +35,13 @@ pub struct ValueKey {
 }
 
 impl ValueKey {
-    /// The number of the value's graph in this process.
+    /// The number of its graph in this process.
     #[must_use]
     pub const fn graph(self) -> u32 {
         self.graph
     }
 
-    /// The value's id in its graph.
+    /// The id of the value in its graph.
     #[must_use]
     pub const fn id(self) -> ValueId {
         self.id
@@ -57,26 +57,26 @@ impl fmt::Debug for Value<'_> {
     }
 }
 
-/// Whole-value construction and access.
+/// Construction and access.
 impl<'g> Value<'g> {
     #[inline]
     pub(crate) const fn new(graph: &'g Graph, id: ValueId, ty: TypeId) -> Self {
         Self { graph, id: Some(id), ty }
     }
 
-    /// The value that stands for a fault.
+    /// The poison value, which stands for a fault.
     pub(crate) const fn poison(graph: &'g Graph) -> Self {
         Self { graph, id: None, ty: Module::index_type() }
     }
 
-    /// The value's id; `None` after a fault.
+    /// The id of the value; `None` after a fault.
     #[inline]
     #[must_use]
     pub const fn id(self) -> Option<ValueId> {
         self.id
     }
 
-    /// The name to keep where a `Value` cannot be kept; `None` after a fault.
+    /// The key of the value, for programs that cannot hold a `Value`; `None` after a fault.
     #[must_use]
     pub fn key(self) -> Option<ValueKey> {
         self.id.map(|id| ValueKey { graph: self.graph.number(), id })
@@ -98,13 +98,13 @@ impl<'g> Value<'g> {
         std::ptr::eq(self.graph, graph)
     }
 
-    /// The value's type. After a fault it means nothing.
+    /// The type of the value; meaningless after a fault.
     #[must_use]
     pub fn ty(self) -> Type {
         self.graph.type_of(self.ty)
     }
 
-    /// The value's shape. After a fault it means nothing.
+    /// The shape of the value; meaningless after a fault.
     #[must_use]
     pub fn shape(self) -> Shape {
         self.ty().shape
@@ -132,16 +132,16 @@ impl<'g> Value<'g> {
         result
     }
 
-    /// Two elementwise operands of different shapes are repeated to a common one first.
+    /// Applies an elementwise op and broadcasts the operands to a common shape first.
     #[inline]
-    fn meet(self, op: Op, other: Self, caller: Caller) -> Self {
+    fn elementwise(self, op: Op, other: Self, caller: Caller) -> Self {
         if self.ty == other.ty || !other.is_of(self.graph) {
             return self.with(op, other, caller);
         }
-        self.meet_halfway(op, other, caller)
+        self.elementwise_broadcast(op, other, caller)
     }
 
-    fn meet_halfway(self, op: Op, other: Self, caller: Caller) -> Self {
+    fn elementwise_broadcast(self, op: Op, other: Self, caller: Caller) -> Self {
         let (a, b) = (self.shape(), other.shape());
         match common_shape(a, b) {
             Some(shape) if a.rank() > 0 && b.rank() > 0 => {
@@ -155,7 +155,7 @@ impl<'g> Value<'g> {
         if self.shape() == shape { self } else { self.unary(Op::Broadcast(shape), caller) }
     }
 
-    /// A constant of this value's element type, to meet it.
+    /// A scalar constant of the element type of this value.
     fn number(self, number: f32, caller: Caller) -> Self {
         let dtype = self.ty().dtype;
         let whole = number.trunc() == number;
@@ -166,20 +166,21 @@ impl<'g> Value<'g> {
             _ => Some(number.to_bits()),
         };
         let Some(bits) = bits else {
-            let message = format!("the number {number:?} is no {dtype}, which the value's elements are");
-            let help = "make floats of them first: value.cast(DType::F32)";
+            let message =
+                format!("the number {number:?} is not of type {dtype}, the element type of the value");
+            let help = "convert the value to floats first: value.cast(DType::F32)";
             return self.graph.refuse("constant", &message, help, caller);
         };
         self.graph.apply_one(Op::Fill { ty: Type::scalar(dtype), bits }, &[], &[], caller)
     }
 }
 
-/// An axis as ops hold it; one that no value has stays one that no value has.
+/// The axis as an attribute. An axis beyond 255 becomes 255, which no value has either.
 fn axis_number(axis: usize) -> u8 {
     u8::try_from(axis).unwrap_or(u8::MAX)
 }
 
-/// The shape that both repeat to, counted from the innermost axis.
+/// The shape that both shapes broadcast to, aligned at the innermost axis.
 fn common_shape(a: Shape, b: Shape) -> Option<Shape> {
     let rank = a.rank().max(b.rank());
     let extent = |shape: Shape, axis: usize| {

@@ -8,69 +8,32 @@ use std::panic::Location;
 
 macro_rules! operators {
     ($($trait:ident $method:ident $op:ident;)*) => {$(
-        impl<'g> $trait for Value<'g> {
-            type Output = Value<'g>;
-            #[track_caller]
-            #[inline]
-            fn $method(self, other: Value<'g>) -> Value<'g> {
-                self.meet(Op::Binary(Binary::$op), other, Location::caller())
-            }
-        }
-
-        impl<'g> $trait<&Value<'g>> for Value<'g> {
-            type Output = Value<'g>;
-            #[track_caller]
-            #[inline]
-            fn $method(self, other: &Value<'g>) -> Value<'g> {
-                self.meet(Op::Binary(Binary::$op), *other, Location::caller())
-            }
-        }
-
-        impl<'g> $trait<Value<'g>> for &Value<'g> {
-            type Output = Value<'g>;
-            #[track_caller]
-            #[inline]
-            fn $method(self, other: Value<'g>) -> Value<'g> {
-                self.meet(Op::Binary(Binary::$op), other, Location::caller())
-            }
-        }
-
-        impl<'g> $trait for &Value<'g> {
-            type Output = Value<'g>;
-            #[track_caller]
-            #[inline]
-            fn $method(self, other: &Value<'g>) -> Value<'g> {
-                self.meet(Op::Binary(Binary::$op), *other, Location::caller())
-            }
-        }
-
-        impl<'g> $trait<f32> for Value<'g> {
-            type Output = Value<'g>;
-            #[track_caller]
-            fn $method(self, number: f32) -> Value<'g> {
-                let caller = Location::caller();
-                self.meet(Op::Binary(Binary::$op), self.number(number, caller), caller)
-            }
-        }
-
-        impl<'g> $trait<f32> for &Value<'g> {
-            type Output = Value<'g>;
-            #[track_caller]
-            fn $method(self, number: f32) -> Value<'g> {
-                let caller = Location::caller();
-                self.meet(Op::Binary(Binary::$op), self.number(number, caller), caller)
-            }
-        }
-
-        impl<'g> $trait<Value<'g>> for f32 {
-            type Output = Value<'g>;
-            #[track_caller]
-            fn $method(self, value: Value<'g>) -> Value<'g> {
-                let caller = Location::caller();
-                value.number(self, caller).meet(Op::Binary(Binary::$op), value, caller)
-            }
-        }
+        operator! { $trait $method $op (self: Value<'g>, other: Value<'g>, caller) => self, other }
+        operator! { $trait $method $op (self: Value<'g>, other: &Value<'g>, caller) => self, *other }
+        operator! { $trait $method $op (self: &Value<'g>, other: Value<'g>, caller) => *self, other }
+        operator! { $trait $method $op (self: &Value<'g>, other: &Value<'g>, caller) => *self, *other }
+        operator! { $trait $method $op (self: Value<'g>, other: f32, caller) => self, self.number(other, caller) }
+        operator! { $trait $method $op (self: &Value<'g>, other: f32, caller) => *self, self.number(other, caller) }
+        operator! { $trait $method $op (self: f32, other: Value<'g>, caller) => other.number(self, caller), other }
     )*};
+}
+
+/// Implements an operator for one pair of operand types. The expressions convert both to values.
+macro_rules! operator {
+    (
+        $trait:ident $method:ident $op:ident
+        ($self:ident: $left:ty, $other:ident: $right:ty, $caller:ident) => $a:expr, $b:expr
+    ) => {
+        impl<'g> $trait<$right> for $left {
+            type Output = Value<'g>;
+            #[track_caller]
+            #[inline]
+            fn $method($self, $other: $right) -> Value<'g> {
+                let $caller = Location::caller();
+                $a.elementwise(Op::Binary(Binary::$op), $b, $caller)
+            }
+        }
+    };
 }
 
 operators! {
@@ -97,15 +60,15 @@ impl<'g> Neg for &Value<'g> {
 }
 
 impl<'g> Sum for Value<'g> {
-    /// The sum of the values, as one node over their list.
+    /// The sum of the values: a single node over their list.
     ///
     /// # Panics
-    /// If there are none: a sum of nothing has no type. Use `g.empty_list(type).sum()`.
+    /// If there are no values, because the sum has no type. Use `g.empty_list(type).sum()`.
     #[track_caller]
     fn sum<I: Iterator<Item = Value<'g>>>(values: I) -> Value<'g> {
         let values: Vec<Value<'g>> = values.collect();
         let Some(first) = values.first() else {
-            panic!("a sum of no values has no type; use g.empty_list(type).sum()")
+            panic!("an empty sum has no type; use g.empty_list(type).sum()")
         };
         first.graph.list(&values).sum()
     }

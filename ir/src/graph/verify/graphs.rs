@@ -6,7 +6,7 @@ use crate::findings::{MAX_FINDINGS, brief};
 use crate::graph::{GraphData, OutputKind};
 use crate::types::{DType, Type};
 
-/// Whether a graph's tables begin with those of its module.
+/// Checks that the tables of a graph begin with those of its module.
 pub(super) fn tables_extend(data: &GraphData) -> Result<(), String> {
     let module = &data.module;
     let sides = [
@@ -58,7 +58,7 @@ impl Verifier<'_> {
                 continue;
             };
             if ty.is_list {
-                self.report(Rule::Outputs, at, format!("a list is no output, found {ty}"));
+                self.report(Rule::Outputs, at, format!("an output cannot be a list, found {ty}"));
             } else if output.kind == OutputKind::Loss && *ty != Type::scalar(DType::F32) {
                 self.report(Rule::Outputs, at, format!("a loss is a scalar f32, found {ty}"));
             }

@@ -1,36 +1,36 @@
 //! Rule G16: the lengths of lists.
 //!
-//! In a graph every list is written down, so its length is known. In a body a list may be a port,
-//! whose length only a caller knows: what the body demands of its ports is then kept as the cell's
-//! *needs*, and asked of every call.
+//! A graph contains every list, so all lengths are known. In a body a list may be a port, whose length
+//! only a caller knows. The verifier then stores the constraints of the body on its ports, and checks
+//! them at every call.
 
 use crate::graph::{Arena, Callee, Op, Signature};
 use crate::id::ValueId;
 
-/// What a cell demands of one of its list ports.
+/// A constraint of a cell on one of its list ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ListNeed {
+pub(super) struct LengthConstraint {
     pub(super) port: u32,
-    /// The first port that must be equally long; `port` itself where there is none.
+    /// The first port that must have the same length; `port` itself if there is none.
     pub(super) like: u32,
-    /// The length, where the body fixes it.
+    /// The length, if the body fixes it.
     pub(super) exactly: Option<u32>,
 }
 
-/// What is known of the length of a list.
+/// The known or symbolic length of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Length {
     Known(u32),
-    /// That of the list that enters at this port.
+    /// The length of the list at this port.
     Port(u32),
 }
 
-/// The classes of equally long list ports of a body.
+/// A union-find of the list ports of a body, by equal length.
 #[derive(Debug, Default)]
 pub(super) struct Lengths {
     /// A smaller port of the same class, or the port itself.
     parent: Vec<u32>,
-    /// The length of a class, at its smallest port.
+    /// The length of a class, stored at its smallest port.
     known: Vec<Option<u32>>,
 }
 
@@ -39,7 +39,7 @@ impl Lengths {
         Self { parent: (0..ports as u32).collect(), known: vec![None; ports] }
     }
 
-    /// How many ports there are; none in a graph.
+    /// The number of ports; 0 in a graph.
     pub(super) fn ports(&self) -> usize {
         self.parent.len()
     }
@@ -53,10 +53,10 @@ impl Lengths {
         port
     }
 
-    /// Demands that two lists be equally long.
+    /// Requires that two lists have the same length.
     ///
     /// # Errors
-    /// The two lengths, if they are known and differ.
+    /// The two lengths, if both are known and differ.
     pub(super) fn join(&mut self, a: Length, b: Length) -> Result<(), (u32, u32)> {
         match (a, b) {
             (Length::Known(a), Length::Known(b)) => agree(a, b),
@@ -88,17 +88,17 @@ impl Lengths {
         }
     }
 
-    /// The demands on callers.
-    pub(super) fn into_needs(mut self) -> Vec<ListNeed> {
-        let mut needs = Vec::new();
+    /// The constraints on callers.
+    pub(super) fn into_constraints(mut self) -> Vec<LengthConstraint> {
+        let mut constraints = Vec::new();
         for port in 0..self.parent.len() as u32 {
             let like = self.root(port);
             let exactly = self.known[like as usize];
             if like != port || exactly.is_some() {
-                needs.push(ListNeed { port, like, exactly });
+                constraints.push(LengthConstraint { port, like, exactly });
             }
         }
-        needs
+        constraints
     }
 }
 
@@ -106,8 +106,8 @@ fn agree(a: u32, b: u32) -> Result<(), (u32, u32)> {
     if a == b { Ok(()) } else { Err((a, b)) }
 }
 
-/// The length of a list of an arena with so many ports; `None` for what is no list, and for a port
-/// where none may be, which is a finding of its own.
+/// The length of a list in an arena with `ports` ports. `None` for other values and for misplaced
+/// ports, which another rule reports.
 pub(super) fn length_of(arena: &Arena, sigs: &[Signature], ports: usize, value: ValueId) -> Option<Length> {
     if value.index() >= arena.values() {
         return None;

@@ -1,51 +1,51 @@
-//! The verifier of graphs: what every later stage may rely on.
+//! The verifier of graphs: the rules that all later stages rely on.
 //!
-//! Whatever passes can be summarised, planned and executed without a panic, wherever it came from.
-//! Emitted graphs keep these rules (the emitter refuses what breaks them, but for G16 through cells
-//! and G20, which it does not follow), so a finding in one is a fault of this crate.
+//! A verified graph can be summarised, planned and executed without a panic, also if it came from an
+//! untrusted file. The emitter enforces these rules, except G16 through cells and G20. So any other
+//! finding in an emitted graph is a bug of this crate.
 //!
 //! Modules:
 //! * **G1** A module's first type is `u32`; a graph's types, signatures and sites begin with its
 //!   module's.
-//! * **G2** Parameters, cells and exports have well-formed names, each once; each output has its own
-//!   name.
-//! * **G3** A parameter is stored as f32, f16 or bf16 in an interned type; a table is a matrix;
-//!   given values are as many as its elements.
-//! * **G4** Ids lie inside the tables they point into: types, cells and parameters of signatures,
-//!   signatures and sites of nodes and declarations.
-//! * **G5** The results of an op's signature are those that [`infer`](super::infer::infer) gives.
+//! * **G2** Parameters, cells and exports have well-formed, unique names. Outputs have unique names.
+//! * **G3** A parameter is stored as f32, f16 or bf16 in an interned type. A table is a matrix. The
+//!   number of given initial values equals the number of elements.
+//! * **G4** Ids lie inside their tables: types, cells and parameters of signatures, signatures and
+//!   sites of nodes and declarations.
+//! * **G5** The results of an op's signature equal those of [`infer`](super::infer::infer).
 //! * **G6** A cell's signature has the ports, parameter ports and results of its body.
 //! * **G7** A parameter argument has the declared type, and lookups read tables.
 //! * **G8** Bodies take parameters through their ports, graphs and exports from the module.
 //!
 //! Nodes:
-//! * **G9** A node makes the results that its signature says.
-//! * **G10** It has as many operands as its signature; a list has any number.
+//! * **G9** A node has the results of its signature.
+//! * **G10** A node has the number of operands of its signature; a list has any number.
 //! * **G11** Operands are results of earlier nodes.
 //! * **G12** Operands have the types of the signature.
-//! * **G13** Numbers are bound in graphs only, and only where an index is read: inputs, labels,
-//!   picks, lookups, noise keys, index ports. Inputs take nothing else.
-//! * **G14** Bound runs lie inside their pools, and bound truth values are 0 or 1.
+//! * **G13** Only graphs have bound numbers, and only in inputs and index operands: labels, picks,
+//!   lookups, noise keys, index ports. Inputs have no other operands.
+//! * **G14** Bound ranges lie inside their pools, and bound booleans are 0 or 1.
 //! * **G15** A noise key is bound words, the noise ports of the body, or a fork of such a key.
-//! * **G16** Lists that are taken together are equally long, through cells too.
+//! * **G16** Lists that an op reads together have equal lengths, through cells too.
 //!
 //! Bodies:
-//! * **G17** Ports stand at the head of a body, and nowhere else.
-//! * **G18** A body that draws noise ends its ports with two of type `u32`.
-//! * **G19** A body calls earlier cells only.
-//! * **G20** Calls nest at most [`MAX_NESTING`] deep, and the bodies of a module have at most
-//!   [`MAX_INLINED`] nodes together after inlining: what planning and proving cost follows from that sum.
-//! * **G21** The results of a body are its values, and no lists.
+//! * **G17** The ports of a body are its first nodes. There are no other ports.
+//! * **G18** The last two ports of a body that draws noise have type `u32`.
+//! * **G19** A body calls only earlier cells.
+//! * **G20** Calls nest at most [`MAX_NESTING`] deep. After inlining, all bodies of a module together
+//!   have at most [`MAX_INLINED`] nodes, which bounds the cost of planning and proving.
+//! * **G21** The results of a body are values of the body, and not lists.
 //!
 //! Graphs:
 //! * **G22** Cuts ascend and lie inside the arena.
-//! * **G23** Outputs are values of the graph, and no lists; losses are scalar f32.
+//! * **G23** Outputs are values of the graph, and not lists. Losses are scalar f32.
 //! * **G24** Marks name values and nodes of the graph.
 //!
-//! That operand and result ranges tile their pools is no rule: an arena cannot be built otherwise.
+//! No rule says that operand and result ranges partition their pools, because constructing an arena
+//! ensures it.
 //!
-//! One pass in arena order. Signatures are examined once each; a node then costs a few
-//! word compares.
+//! *Cost.* One pass in arena order. The verifier examines each signature once; a node then costs a few
+//! word comparisons.
 
 mod graphs;
 mod lists;
@@ -61,37 +61,37 @@ use crate::graph::{Callee, GraphData, Signature, Site};
 use crate::id::{CellId, NodeId, SiteId};
 use crate::module::Module;
 use crate::types::Type;
-use lists::ListNeed;
+use lists::LengthConstraint;
 use signatures::Facts;
 
-/// How deep calls of cells by cells may nest.
+/// The maximal nesting depth of calls of cells by cells.
 pub const MAX_NESTING: u32 = 64;
-/// How many nodes the bodies of all cells of a module may have together after inlining.
+/// The maximal number of nodes of all bodies of a module after inlining.
 pub const MAX_INLINED: u64 = 1 << 20;
 
 rules! {
     "G", "the rules of graphs are broken";
     Tables = 1, "a module's types begin with u32, a graph's tables with its module's";
-    Names = 2, "names are well formed and unique";
-    Params = 3, "parameters are stored floats, tables are matrices, given values fill the shape";
+    Names = 2, "names are well-formed and unique";
+    Params = 3, "parameters are stored floats, tables are matrices, initial values fill the shape";
     Ids = 4, "ids lie inside their tables";
     Inference = 5, "an op's signature has the results that inference gives";
     CellSignature = 6, "a cell's signature has the types of its body";
     ParamTypes = 7, "parameter arguments have their declared types, lookups read tables";
     ParamSource = 8, "bodies take parameters through ports, graphs from the module";
-    Results = 9, "a node makes the results of its signature";
-    OperandCount = 10, "a node has as many operands as its signature";
+    Results = 9, "a node has the results of its signature";
+    OperandCount = 10, "a node has the number of operands of its signature";
     Order = 11, "operands are results of earlier nodes";
     OperandTypes = 12, "operands have the types of the signature";
-    Bound = 13, "numbers are bound in graphs only, where an index or input is read";
-    Pools = 14, "bound runs lie inside their pools, truth values are 0 or 1";
+    Bound = 13, "only inputs and index operands of graphs are bound numbers";
+    Pools = 14, "bound ranges lie inside their pools, booleans are 0 or 1";
     Noise = 15, "a noise key is bound words, noise ports, or a fork";
-    Lengths = 16, "lists that are taken together are equally long";
-    Ports = 17, "ports stand at the head of a body";
+    Lengths = 16, "lists that an op reads together have equal lengths";
+    Ports = 17, "the ports of a body are its first nodes";
     NoisePorts = 18, "noise ports are the last two ports and of type u32";
-    CallOrder = 19, "a body calls earlier cells only";
-    Nesting = 20, "bodies nest and grow within limits";
-    BodyResults = 21, "results of a body are its values and no lists";
+    CallOrder = 19, "a body calls only earlier cells";
+    Nesting = 20, "bodies keep the limits of nesting and size";
+    BodyResults = 21, "results of a body are its values, not lists";
     Cuts = 22, "cuts ascend and lie inside the arena";
     Outputs = 23, "outputs are values of the graph, losses are scalar f32";
     Marks = 24, "marks name values and nodes of the graph";
@@ -132,22 +132,22 @@ impl Module {
     }
 }
 
-/// What is known of a cell, for its callers.
+/// The facts about a cell that its callers need.
 #[derive(Clone, Debug, Default)]
 struct CellFacts {
-    /// Whether the ports and results lie inside the arena, so that types of both can be read.
-    framed: bool,
-    /// Levels of calls, its own included.
+    /// Whether the ports and results lie inside the arena, so that their types are readable.
+    in_bounds: bool,
+    /// The nesting depth of its calls, including its own level.
     depth: u32,
-    /// Nodes after inlining.
+    /// The number of nodes after inlining.
     inlined: u64,
-    /// What it demands of the lengths of lists.
-    needs: Vec<ListNeed>,
-    /// Which parameter ports are read as tables.
+    /// Its constraints on the lengths of lists.
+    constraints: Vec<LengthConstraint>,
+    /// For each parameter port, whether it is read as a table.
     tables: Vec<bool>,
 }
 
-/// The tables that ids point into, what is known so far, and the findings.
+/// The tables behind ids, the facts so far, and the findings.
 struct Verifier<'a> {
     module: &'a Module,
     types: &'a [Type],
@@ -155,12 +155,12 @@ struct Verifier<'a> {
     sites: &'a [Site],
     facts: Vec<Facts<'a>>,
     cells: Vec<CellFacts>,
-    /// Nodes of the bodies so far, after inlining.
+    /// The number of nodes of the bodies so far, after inlining.
     inlined: u64,
     findings: VerifyErrors,
 }
 
-/// Where a rule is broken.
+/// The place of a finding.
 #[derive(Clone, Copy, Debug)]
 enum At<'a> {
     Module,

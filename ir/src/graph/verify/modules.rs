@@ -17,7 +17,7 @@ impl Verifier<'_> {
         self.names("cell", module.cells.iter().map(|decl| decl.name.as_str()));
         self.names("export", module.exports.iter().map(|export| export.name.as_str()));
         self.params();
-        self.frames();
+        self.bounds();
         self.signatures();
         for number in 0..module.cells.len() {
             if self.is_full() {
@@ -25,7 +25,7 @@ impl Verifier<'_> {
             }
             self.body(CellId::new(number));
         }
-        self.calls_that_join_lists();
+        self.mark_constrained_calls();
         self.lookups();
         self.exports();
     }
@@ -33,7 +33,7 @@ impl Verifier<'_> {
     fn names<'n>(&mut self, kind: &str, names: impl Iterator<Item = &'n str>) {
         let mut sorted: Vec<&str> = Vec::new();
         for name in names {
-            // A well-formed name is short; the message must be, too.
+            // The length limit keeps the message short.
             if name.len() > 255 || check_name(name).is_err() {
                 let message = format!(
                     "a name begins with a letter and holds at most 255 letters, digits, '_', '.' and '-', \
@@ -51,7 +51,7 @@ impl Verifier<'_> {
         names.sort_unstable();
         for pair in names.windows(2) {
             if pair[0] == pair[1] {
-                let message = format!("the name {:?} has two {kind}s", brief(pair[0]));
+                let message = format!("two {kind}s have the name {:?}", brief(pair[0]));
                 self.report(Rule::Names, At::Module, message);
             }
         }
@@ -83,22 +83,22 @@ impl Verifier<'_> {
             if let Init::Values(values) = &decl.init
                 && values.len() != decl.ty.shape.elements()
             {
-                let (found, wanted) = (values.len(), decl.ty.shape.elements());
+                let (found, expected) = (values.len(), decl.ty.shape.elements());
                 let shape = decl.ty.shape;
-                let message = format!("the shape {shape} wants {wanted} values, found {found}");
+                let message = format!("the shape {shape} needs {expected} values, found {found}");
                 self.report(Rule::Params, at, message);
             }
         }
     }
 
-    /// Whether ports and results of each body lie inside it, before anything reads their types.
-    fn frames(&mut self) {
+    /// Checks that ports and results of each body lie inside it, before other rules read their types.
+    fn bounds(&mut self) {
         for (number, decl) in self.module.cells.iter().enumerate() {
             let at = At::Cell(CellId::new(number));
             self.site(decl.site, at);
             let Body { ports, noise: _, param_types, arena, results } = &decl.body;
-            let mut framed = *ports <= arena.len() && *ports <= arena.values();
-            if !framed {
+            let mut in_bounds = *ports <= arena.len() && *ports <= arena.values();
+            if !in_bounds {
                 let message = format!("the body has {ports} ports and {} nodes", arena.len());
                 self.report(Rule::Ports, at, message);
             }
@@ -106,42 +106,42 @@ impl Verifier<'_> {
             if let Some(id) = param_types.iter().chain(arena.value_types()).find(outside) {
                 let message = format!("{id} is not among {} types", self.types.len());
                 self.report(Rule::Ids, at, message);
-                framed = false;
+                in_bounds = false;
             }
             if let Some(value) = results.iter().find(|value| value.index() >= arena.values()) {
                 let message = format!("the result {value} is not among {} values", arena.values());
                 self.report(Rule::BodyResults, at, message);
-                framed = false;
+                in_bounds = false;
             }
-            self.cells.push(CellFacts { framed, ..CellFacts::default() });
+            self.cells.push(CellFacts { in_bounds, ..CellFacts::default() });
         }
     }
 
     fn body(&mut self, cell: CellId) {
         let body = &self.module.cell_decl(cell).body;
-        if !self.cells[cell.index()].framed {
+        if !self.cells[cell.index()].in_bounds {
             return;
         }
         let at = At::Cell(cell);
         let lists = body.results.iter().find(|&&value| self.types[body.arena.type_of(value).index()].is_list);
         if let Some(list) = lists {
-            self.report(Rule::BodyResults, at, format!("a cell returns values, {list} is a list"));
+            self.report(Rule::BodyResults, at, format!("a cell returns values, and {list} is a list"));
         }
         let index = |place: usize| self.types[body.arena.value_types()[place].index()] == INDEX;
         if body.noise && !(body.ports >= 2 && index(body.ports - 1) && index(body.ports - 2)) {
-            let message = "a body that draws noise has two last ports of type u32 for the key";
+            let message = "the last two ports of a body that draws noise must be u32";
             self.report(Rule::NoisePorts, at, message);
         }
-        // Calls of this cell are met only after it, so what it demands is known by then.
-        let calls = self.called(cell);
-        for &(sig, _) in &calls.list_joining {
-            self.facts[sig].joins_lists = true;
+        // Only later nodes call this cell, so its constraints are complete before they are used.
+        let calls = self.calls_of(cell);
+        for &(sig, _) in &calls.constrained {
+            self.facts[sig].constrains_lists = true;
         }
         let lengths = self.nodes(&body.arena, Scope::Body(cell, body));
-        let tables = self.looked_up(body);
+        let tables = self.table_ports(body);
         let facts = &mut self.cells[cell.index()];
         (facts.depth, facts.inlined) = (calls.depth, calls.inlined);
-        (facts.needs, facts.tables) = (lengths.into_needs(), tables);
+        (facts.constraints, facts.tables) = (lengths.into_constraints(), tables);
         if calls.depth > MAX_NESTING {
             let message = format!("calls nest at most {MAX_NESTING} deep, found {}", calls.depth);
             self.report(Rule::Nesting, at, message);
@@ -150,38 +150,38 @@ impl Verifier<'_> {
         self.inlined = before.saturating_add(calls.inlined);
         if before <= MAX_INLINED && self.inlined > MAX_INLINED {
             let message = format!(
-                "the bodies of a module have at most {MAX_INLINED} nodes together after inlining, \
-                 found {} up to this one, {} of them its own; call cells from the graph, or less often",
+                "the bodies of a module have at most {MAX_INLINED} nodes after inlining, \
+                 found {} up to this one, {} in this one; call cells from the graph, or less often",
                 self.inlined, calls.inlined
             );
             self.report(Rule::Nesting, at, message);
         }
     }
 
-    /// Levels and inlined size of a body, and the signatures of calls that constrain lists.
-    fn called(&self, cell: CellId) -> Called {
+    /// The depth and inlined size of a body, and its calls that constrain lists.
+    fn calls_of(&self, cell: CellId) -> Calls {
         let body = &self.module.cell_decl(cell).body;
-        let mut called = Called { depth: 1, inlined: 0, list_joining: Vec::new() };
+        let mut calls = Calls { depth: 1, inlined: 0, constrained: Vec::new() };
         for node in body.arena.nodes() {
             let callee = self.sigs.get(node.sig.index()).map(|signature| signature.callee);
             let inlined = match callee {
                 Some(Callee::Cell(callee)) if callee < cell => {
                     let facts = &self.cells[callee.index()];
-                    called.depth = called.depth.max(facts.depth.saturating_add(1));
-                    if !facts.needs.is_empty() {
-                        called.list_joining.push((node.sig.index(), callee));
+                    calls.depth = calls.depth.max(facts.depth.saturating_add(1));
+                    if !facts.constraints.is_empty() {
+                        calls.constrained.push((node.sig.index(), callee));
                     }
                     facts.inlined
                 }
                 _ => 1,
             };
-            called.inlined = called.inlined.saturating_add(inlined);
+            calls.inlined = calls.inlined.saturating_add(inlined);
         }
-        called
+        calls
     }
 
-    /// Which parameter ports of a body are looked up, directly or by the cells it calls.
-    fn looked_up(&self, body: &Body) -> Vec<bool> {
+    /// For each parameter port of a body, whether the body or a called cell reads it as a table.
+    fn table_ports(&self, body: &Body) -> Vec<bool> {
         let mut tables = vec![false; body.param_types.len()];
         for node in body.arena.nodes() {
             let Some(signature) = self.sigs.get(node.sig.index()) else { continue };
@@ -196,13 +196,13 @@ impl Verifier<'_> {
         tables
     }
 
-    /// Marks the signatures of cells with demands on lists, for the graph's nodes.
-    fn calls_that_join_lists(&mut self) {
+    /// Marks the signatures of cells with list constraints, for the nodes of the graph.
+    fn mark_constrained_calls(&mut self) {
         for facts in &mut self.facts {
             if let Callee::Cell(cell) = facts.callee
                 && facts.sound
             {
-                facts.joins_lists = !self.cells[cell.index()].needs.is_empty();
+                facts.constrains_lists = !self.cells[cell.index()].constraints.is_empty();
             }
         }
     }
@@ -227,9 +227,9 @@ impl Verifier<'_> {
     }
 }
 
-/// What the calls of a body add up to.
-struct Called {
+/// The calls of a body.
+struct Calls {
     depth: u32,
     inlined: u64,
-    list_joining: Vec<(usize, CellId)>,
+    constrained: Vec<(usize, CellId)>,
 }

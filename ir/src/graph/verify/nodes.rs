@@ -8,7 +8,7 @@ use crate::id::{CellId, NodeId};
 use crate::module::{Body, Module};
 use crate::types::DType;
 
-/// Whose nodes are looked at.
+/// The owner of the nodes.
 #[derive(Clone, Copy)]
 pub(super) enum Scope<'a> {
     Graph(&'a Bindings),
@@ -25,7 +25,7 @@ impl Scope<'_> {
 }
 
 impl<'a> Verifier<'a> {
-    /// Looks at every node of an arena, in order.
+    /// Checks every node of an arena in order.
     pub(super) fn nodes(&mut self, arena: &Arena, scope: Scope<'_>) -> Lengths {
         let mut lengths = match scope {
             Scope::Graph(_) => Lengths::default(),
@@ -62,7 +62,7 @@ impl<'a> Verifier<'a> {
             Scope::Body(cell, body) => self.in_body(cell, body, id, at),
         }
         self.operands(arena, id, &facts, scope, at);
-        if facts.joins_lists {
+        if facts.constrains_lists {
             self.lists(arena, id, &facts, lengths, at);
         }
     }
@@ -73,11 +73,11 @@ impl<'a> Verifier<'a> {
         if found.len() == facts.results.len() && found.iter().zip(facts.results).all(|(a, b)| a == b) {
             return;
         }
-        let (wanted, count) = (facts.results.len(), found.len());
-        let message = if wanted == count {
-            "the results have other types than the signature's".to_owned()
+        let (expected, count) = (facts.results.len(), found.len());
+        let message = if expected == count {
+            "the results differ in type from the signature".to_owned()
         } else {
-            format!("expected results: {wanted}, found: {count}")
+            format!("expected results: {expected}, found: {count}")
         };
         self.report(Rule::Results, at, message);
     }
@@ -85,7 +85,7 @@ impl<'a> Verifier<'a> {
     #[cold]
     fn not_in_graphs(&mut self, facts: &Facts<'_>, at: At<'_>) {
         if facts.form == Form::Port {
-            self.report(Rule::Ports, at, "a graph has no ports; numbers enter it through input");
+            self.report(Rule::Ports, at, "a graph has no ports; use an input");
         } else {
             self.report(Rule::ParamSource, at, "a graph names parameters of the module, found a port");
         }
@@ -95,7 +95,7 @@ impl<'a> Verifier<'a> {
         let signature = &self.sigs[body.arena.node(id).sig.index()];
         let is_port = matches!(signature.callee, Callee::Op(Op::Port(_)));
         if is_port != (id.index() < body.ports) {
-            let message = format!("the first {} nodes are the ports, and no others", body.ports);
+            let message = format!("exactly the first {} nodes must be ports", body.ports);
             self.report(Rule::Ports, at, message);
         }
         for (place, (&arg, &ty)) in signature.params.iter().zip(&signature.param_types).enumerate() {
@@ -104,8 +104,8 @@ impl<'a> Verifier<'a> {
                     format!("parameter argument {place} must be a port of the body, found one of the module")
                 }
                 ParamArg::Port(port) => match body.param_types.get(port as usize) {
-                    Some(&wanted) if wanted == ty => continue,
-                    Some(_) => format!("parameter argument {place} has another type than port {port}"),
+                    Some(&declared) if declared == ty => continue,
+                    Some(_) => format!("parameter argument {place} differs in type from port {port}"),
                     None => format!("the body has {} parameter ports, found @{port}", body.param_types.len()),
                 },
             };
@@ -114,7 +114,7 @@ impl<'a> Verifier<'a> {
         if let Callee::Cell(callee) = signature.callee
             && callee >= cell
         {
-            let message = format!("{} is not declared before", self.cell_name(callee));
+            let message = format!("{} is not declared earlier", self.cell_name(callee));
             self.report(Rule::CallOrder, at, message);
         }
     }
@@ -123,8 +123,8 @@ impl<'a> Verifier<'a> {
     fn operands(&mut self, arena: &Arena, id: NodeId, facts: &Facts<'_>, scope: Scope<'_>, at: At<'_>) {
         let operands = arena.operands(id);
         if facts.form != Form::List && operands.len() != facts.operands.len() {
-            let (wanted, found) = (facts.operands.len(), operands.len());
-            let message = format!("expected operands: {wanted}, found: {found}");
+            let (expected, found) = (facts.operands.len(), operands.len());
+            let message = format!("expected operands: {expected}, found: {found}");
             return self.report(Rule::OperandCount, at, message);
         }
         if let Form::Input { elements, dtype } = facts.form {
@@ -132,21 +132,21 @@ impl<'a> Verifier<'a> {
         }
         let earlier = arena.node(id).results;
         for (place, &operand) in operands.iter().enumerate() {
-            let wanted = facts.operands[if facts.form == Form::List { 0 } else { place }];
+            let expected = facts.operands[if facts.form == Form::List { 0 } else { place }];
             let word = operand.word();
-            // Values have no tag bits, so this one compare says "a value, and an earlier one".
-            if word < earlier && arena.value_types()[word as usize] == wanted {
+            // Values have no tag bits, so a single comparison finds an earlier value.
+            if word < earlier && arena.value_types()[word as usize] == expected {
                 continue;
             }
-            self.odd_operand(arena, id, place, facts, scope, at);
+            self.other_operand(arena, id, place, facts, scope, at);
         }
         if facts.noisy {
             self.noise_key(arena, operands, scope, at);
         }
     }
 
-    /// An operand that is not simply an earlier value of the right type.
-    fn odd_operand(
+    /// Checks an operand that is not an earlier value of the right type.
+    fn other_operand(
         &mut self,
         arena: &Arena,
         id: NodeId,
@@ -156,7 +156,7 @@ impl<'a> Verifier<'a> {
         at: At<'_>,
     ) {
         let operand = arena.operands(id)[place];
-        let wanted = facts.operands[if facts.form == Form::List { 0 } else { place }];
+        let expected = facts.operands[if facts.form == Form::List { 0 } else { place }];
         match (operand.kind(), scope) {
             (Some(OperandKind::Index(slot)), Scope::Graph(bindings)) if reads_index(facts, place) => {
                 if slot as usize >= bindings.words.len() {
@@ -166,14 +166,14 @@ impl<'a> Verifier<'a> {
                 }
             }
             (Some(OperandKind::Value(value)), _) if value.index() >= arena.node(id).results as usize => {
-                let message = format!("operand {place} is {value}, which is not made before");
+                let message = format!("operand {place} is {value}, which no earlier node produces");
                 self.report(Rule::Order, at, message);
             }
             (Some(OperandKind::Value(value)), _) => {
-                let wanted = self.types[wanted.index()];
+                let expected = self.types[expected.index()];
                 let found = self.types.get(arena.type_of(value).index());
                 let found = found.map_or_else(|| "no type".to_owned(), ToString::to_string);
-                let message = format!("operand {place} must be {wanted}, found {value} of {found}");
+                let message = format!("operand {place} must be {expected}, found {value} of {found}");
                 self.report(Rule::OperandTypes, at, message);
             }
             (Some(_), Scope::Body(..)) => {
@@ -181,10 +181,14 @@ impl<'a> Verifier<'a> {
             }
             (Some(_), Scope::Graph(_)) => {
                 let name = self.callee_name(facts.callee);
-                self.report(Rule::Bound, at, format!("{name} takes no bound number as operand {place}"));
+                self.report(
+                    Rule::Bound,
+                    at,
+                    format!("{name} does not accept a bound number as operand {place}"),
+                );
             }
             (None, _) => {
-                let message = format!("operand {place} is the word {:#x}, no operand", operand.word());
+                let message = format!("operand {place} is the invalid word {:#x}", operand.word());
                 self.report(Rule::Order, at, message);
             }
         }
@@ -193,7 +197,7 @@ impl<'a> Verifier<'a> {
     #[inline]
     fn input(&mut self, operand: Operand, elements: usize, dtype: DType, scope: Scope<'_>, at: At<'_>) {
         let Scope::Graph(bindings) = scope else {
-            return self.report(Rule::Bound, at, "a body binds no numbers: they enter through its ports");
+            return self.report(Rule::Bound, at, "a body has no bound numbers; use a port");
         };
         let (slot, pool) = match (operand.kind(), dtype) {
             (Some(OperandKind::Data(slot)), DType::F32) => (slot as usize, bindings.floats.len()),
@@ -206,19 +210,19 @@ impl<'a> Verifier<'a> {
             }
         };
         if pool < elements || slot > pool - elements {
-            let message = format!("{elements} elements from place {slot} exceed a pool of {pool}");
+            let message = format!("{elements} elements from slot {slot} exceed a pool of {pool}");
             return self.report(Rule::Pools, at, message);
         }
         if dtype == DType::Bool
             && let Some(word) = bindings.words[slot..slot + elements].iter().find(|&&word| word > 1)
         {
-            self.report(Rule::Pools, at, format!("a truth value is 0 or 1, found {word}"));
+            self.report(Rule::Pools, at, format!("a bool is 0 or 1, found {word}"));
         }
     }
 
     fn noise_key(&mut self, arena: &Arena, operands: &[Operand], scope: Scope<'_>, at: At<'_>) {
         let Some(start) = operands.len().checked_sub(2) else { return };
-        // Bound words were looked at before, and so were values from outside the arena.
+        // Other checks have covered bound words and values outside the arena.
         let values = operands[start..].iter().filter_map(|operand| operand.as_value());
         for value in values.filter(|value| value.index() < arena.values()) {
             let producer = arena.producer(value);
@@ -231,7 +235,7 @@ impl<'a> Verifier<'a> {
             };
             let callee = self.facts.get(arena.node(producer).sig.index()).map(|facts| facts.callee);
             if !is_port && !matches!(callee, Some(Callee::Op(Op::ForkNoise { .. }))) {
-                self.report(Rule::Noise, at, format!("{value} is no half of a noise key"));
+                self.report(Rule::Noise, at, format!("{value} is not part of a noise key"));
             }
         }
     }
@@ -255,29 +259,29 @@ impl<'a> Verifier<'a> {
                 join(length(operands.len().wrapping_sub(2)), length(operands.len().wrapping_sub(1)));
             }
             Callee::Cell(cell) => {
-                for need in self.cells.get(cell.index()).map_or(&[][..], |facts| &facts.needs) {
-                    join(length(need.like as usize), length(need.port as usize));
-                    if let Some(exactly) = need.exactly {
-                        join(length(need.port as usize), Some(Length::Known(exactly)));
+                for constraint in self.cells.get(cell.index()).map_or(&[][..], |facts| &facts.constraints) {
+                    join(length(constraint.like as usize), length(constraint.port as usize));
+                    if let Some(exactly) = constraint.exactly {
+                        join(length(constraint.port as usize), Some(Length::Known(exactly)));
                     }
                 }
             }
         }
         if let Some((a, b)) = clash {
             let name = self.callee_name(facts.callee);
-            self.report(Rule::Lengths, at, format!("{name} takes lists of one length, found {a} and {b}"));
+            self.report(Rule::Lengths, at, format!("{name} takes lists of equal length, found {a} and {b}"));
         }
     }
 }
 
-/// Whether an operand place takes a number that is bound when the graph is executed.
+/// Whether the operand at `place` may be a bound number.
 #[inline]
 fn reads_index(facts: &Facts<'_>, place: usize) -> bool {
     facts.form == Form::Plain
         && facts.operands[place] == Module::index_type()
         && match facts.callee {
             Callee::Cell(_) => true,
-            Callee::Op(Op::Lookup { .. } | Op::OneHot { .. } | Op::ForkNoise { .. }) => true,
+            Callee::Op(Op::Lookup | Op::OneHot { .. } | Op::ForkNoise { .. }) => true,
             Callee::Op(Op::Pick | Op::PickNegLogSoftmax | Op::Hinge { .. }) => place == 1,
             Callee::Op(Op::Dropout { .. }) => place > 0,
             Callee::Op(_) => false,

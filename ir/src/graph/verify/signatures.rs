@@ -1,4 +1,4 @@
-//! Rules G4 to G7: each signature once, so that nodes compare words.
+//! Rules G4 to G7: the verifier checks each signature once, so that nodes only compare words.
 
 use super::{At, Rule, Verifier};
 use crate::graph::infer::infer;
@@ -7,37 +7,37 @@ use crate::id::{CellId, TypeId};
 use crate::module::ParamKind;
 use crate::types::{DType, Type};
 
-/// What nodes of a signature are held against.
+/// The facts about a signature that its nodes are checked against.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Facts<'a> {
-    /// Whether the signature itself is sound; nodes of others are not looked into.
+    /// Whether the signature itself is sound. The verifier skips nodes of other signatures.
     pub(super) sound: bool,
-    /// Whether it may stand in a graph: no port, no parameter port.
+    /// Whether nodes of a graph may have it: it is not a port and has no parameter ports.
     pub(super) in_graphs: bool,
     pub(super) form: Form,
     pub(super) noisy: bool,
-    /// Whether lists are taken together, here or inside the cell.
-    pub(super) joins_lists: bool,
+    /// Whether it constrains lengths of lists, here or inside the cell.
+    pub(super) constrains_lists: bool,
     pub(super) callee: Callee,
     pub(super) operands: &'a [TypeId],
     pub(super) results: &'a [TypeId],
 }
 
-/// How operands are laid out.
+/// The form of the operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// One operand for each type of the signature.
+    /// One operand per type of the signature.
     Plain,
     /// Any number of values of one type.
     List,
-    /// A bound run of so many elements.
+    /// A bound range of elements.
     Input { elements: usize, dtype: DType },
-    /// Nothing: a port.
+    /// No operands: a port.
     Port,
 }
 
 impl<'a> Verifier<'a> {
-    /// Examines every signature, before bodies are. Cells must be framed.
+    /// Checks every signature. It runs after the bounds of cells and before their bodies.
     pub(super) fn signatures(&mut self) {
         self.facts.reserve_exact(self.sigs.len());
         for (number, signature) in self.sigs.iter().enumerate() {
@@ -68,7 +68,7 @@ impl<'a> Verifier<'a> {
             in_graphs: form != Form::Port && !ported,
             form,
             noisy,
-            joins_lists: matches!(callee, Callee::Op(Op::WeightedSum { .. } | Op::Attend { .. })),
+            constrains_lists: matches!(callee, Callee::Op(Op::WeightedSum { .. } | Op::Attend { .. })),
             callee: *callee,
             operands,
             results,
@@ -93,8 +93,9 @@ impl<'a> Verifier<'a> {
                 };
                 let found = self.types[ty.index()];
                 if found != decl.ty {
-                    let wanted = decl.ty;
-                    let message = format!("parameter argument {place} was declared {wanted}, found {found}");
+                    let declared = decl.ty;
+                    let message =
+                        format!("parameter argument {place} was declared {declared}, found {found}");
                     return Err((Rule::ParamTypes, message));
                 }
             }
@@ -107,7 +108,7 @@ impl<'a> Verifier<'a> {
 
     fn check_op(&self, op: &Op, signature: &Signature) -> Result<(), (Rule, String)> {
         let resolve = |ids: &[TypeId]| -> Vec<Type> { ids.iter().map(|id| self.types[id.index()]).collect() };
-        // A split into many parts must not cost more than the results that are written down.
+        // Inferring a split costs one type per part, so the signature must contain all of them.
         if let Op::Split { parts, .. } = op
             && *parts as usize != signature.results.len()
         {
@@ -129,8 +130,8 @@ impl<'a> Verifier<'a> {
             let count = self.module.cells.len();
             return Err((Rule::Ids, format!("{cell} is not among {count} cells")));
         };
-        if !self.cells[cell.index()].framed {
-            return Err((Rule::CellSignature, "the body of the cell is broken".to_owned()));
+        if !self.cells[cell.index()].in_bounds {
+            return Err((Rule::CellSignature, "the body of the cell is invalid".to_owned()));
         }
         let body = &decl.body;
         let results = body.results.iter().map(|&value| body.arena.type_of(value));
@@ -141,13 +142,13 @@ impl<'a> Verifier<'a> {
         ];
         match sides.iter().find(|(_, equal)| !equal) {
             Some((side, _)) => {
-                Err((Rule::CellSignature, format!("the {side} must have the types of the body's")))
+                Err((Rule::CellSignature, format!("the {side} must have the types of the body")))
             }
             None => Ok(()),
         }
     }
 
-    /// The rest of G7, once it is known which parameter ports of a cell are looked up.
+    /// The second part of G7, after the verifier knows the table ports of all cells.
     pub(super) fn lookups(&mut self) {
         for number in 0..self.sigs.len() {
             if !self.facts[number].sound {
@@ -159,17 +160,17 @@ impl<'a> Verifier<'a> {
                 let decl = self.module.param_decl(id);
                 if self.reads_table(signature.callee, place) && decl.kind != ParamKind::Table {
                     let name = crate::findings::brief(&decl.name);
-                    let message = format!("rows are looked up in tables, @{name} is a dense parameter");
+                    let message = format!("a lookup reads a table, @{name} is a dense parameter");
                     self.report(Rule::ParamTypes, At::Signature(number), message);
                 }
             }
         }
     }
 
-    /// Whether a callee looks rows up in its parameter argument at `place`.
+    /// Whether a callee reads its parameter argument at `place` as a table.
     pub(super) fn reads_table(&self, callee: Callee, place: usize) -> bool {
         match callee {
-            Callee::Op(op) => matches!(op, Op::Lookup { .. }),
+            Callee::Op(op) => matches!(op, Op::Lookup),
             Callee::Cell(cell) => {
                 let tables = self.cells.get(cell.index()).map(|facts| &facts.tables);
                 tables.and_then(|tables| tables.get(place)).copied().unwrap_or(false)
@@ -178,12 +179,12 @@ impl<'a> Verifier<'a> {
     }
 }
 
-/// Types side by side, the first few of many.
+/// A list of types, cut after the first few.
 fn spelled(types: &[Type]) -> String {
     const SHOWN: usize = 8;
     let mut words: Vec<String> = types.iter().take(SHOWN).map(Type::to_string).collect();
     if types.len() > SHOWN {
-        words.push(format!(".. {} in all", types.len()));
+        words.push(format!(".. {} in total", types.len()));
     }
     format!("({})", words.join(", "))
 }

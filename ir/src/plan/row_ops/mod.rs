@@ -58,7 +58,7 @@ pub const fn template(op: Op) -> Template {
         | Op::Select
         | Op::Cast(_) => Template::Map,
         Op::Affine { .. } | Op::AffineRows { .. } => Template::Prod,
-        Op::Lookup { .. } => Template::Lookup,
+        Op::Lookup => Template::Lookup,
         Op::ListFold(_) | Op::WeightedSum { .. } | Op::Attend { .. } => Template::Seg,
         Op::Broadcast(_)
         | Op::Matmul

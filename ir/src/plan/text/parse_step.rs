@@ -33,7 +33,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `f1 k1[@w] x2 -> s0.a[5..7] <- s0.a[0..2] = a3 a7`
+    /// `f1 k1[@w] x2 -> s0.a[5..7] <- s0.a[0..2] = n3 n7`
     fn step(&mut self) -> Parsed<()> {
         self.next_id('f', self.plan.steps.len())?;
         let kernel = self.kernel_id()?;
@@ -64,7 +64,7 @@ impl Parser<'_> {
         }
         let lanes = self.plan.lanes.len() as u32;
         if self.cursor.eat(b'=') {
-            while self.lettered(self.cursor.token, 'a').is_some() {
+            while self.lettered(self.cursor.token, 'n').is_some() {
                 self.lane_run()?;
             }
         }
@@ -273,14 +273,14 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `a3`, `a3..a9`, `a0..a12 by 4` or `a3 x4`, into the lanes.
+    /// `n3`, `n3..n9`, `n0..n12 by 4` or `n3 x4`, into the lanes.
     fn lane_run(&mut self) -> Parsed<()> {
-        let (start, token) = self.id('a', "a node such as a3")?;
+        let (start, token) = self.id('n', "a node such as n3")?;
         let (stride, count) = if self.cursor.eat(THROUGH) {
-            let end = self.cursor.expect(Kind::Word, "the node where the run ends, such as a9")?;
-            let Ok(end) = unsigned(self.cursor.spelling(end).strip_prefix('a').unwrap_or("").as_bytes())
+            let end = self.cursor.expect(Kind::Word, "the node where the run ends, such as n9")?;
+            let Ok(end) = unsigned(self.cursor.spelling(end).strip_prefix('n').unwrap_or("").as_bytes())
             else {
-                return Err(self.cursor.at_token(end, "expected a node such as a9", "not one"));
+                return Err(self.cursor.at_token(end, "expected a node such as n9", "not one"));
             };
             self.run_rest(token, start, end)?
         } else if let Some(count) = self.lettered(self.cursor.token, 'x') {

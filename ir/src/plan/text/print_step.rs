@@ -1,8 +1,8 @@
 //! Steps to text, wave by wave.
 //!
 //! ```text
-//! wave 0  f0 k0[@embed] x5 -> s0.a[0..5] s0.b[0..5] <- u[0..5] = a0 a1 a3..a6
-//! wave 1  f1 k1[@w, @b] x2 -> s0.a[5..7] s0.b[5..7] <- s0.a[0..2] s0.a{2 3} = a2 a7
+//! wave 0  f0 k0[@embed] x5 -> s0.a[0..5] s0.b[0..5] <- u[0..5] = n0 n1 n3..n6
+//! wave 1  f1 k1[@w, @b] x2 -> s0.a[5..7] s0.b[5..7] <- s0.a[0..2] s0.a{2 3} = n2 n7
 //! ```
 //! A step that fits stands on one line; one that does not has lines of its own for its results,
 //! operands and lanes.
@@ -117,7 +117,7 @@ impl<'a> Steps<'a> {
             self.operand(*operand, *rows);
         }
         let ids: Vec<u32> = within(&self.plan.lanes, lanes).iter().map(|lane| lane.index() as u32).collect();
-        push_runs(&mut self.lanes, &ids, "a", self.reach, &mut self.unspelled);
+        push_runs(&mut self.lanes, &ids, "n", self.reach, &mut self.unspelled);
         let (start, id, kernel) = self.ends[number];
         let end = self.ends.get(number + 1).map_or(self.heads.len(), |next| next.0);
         let head = &self.heads[start..end];

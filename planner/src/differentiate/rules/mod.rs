@@ -86,7 +86,7 @@ impl Deriver<'_> {
                 self.sum_rows(at.args[0], dy, 1);
                 none()
             }
-            Op::Lookup { .. } => {
+            Op::Lookup => {
                 self.lookup(at, dy);
                 none()
             }

@@ -90,7 +90,7 @@ pub(super) fn weighted_sum() -> OpCase {
             }),
         ],
         TRUE,
-        "the lists must be equally long, found 3 and 1 values",
+        "the lists must have equal lengths, found 3 and 1 values",
         |g, _| vec![g.weighted_sum(scores(g), g.list([g.input(&A)]))],
     )
 }

@@ -25,7 +25,7 @@ pub(super) fn pick_neg_log_softmax() -> OpCase {
             }),
         ],
         TRUE,
-        "labels must be u32[2], one a row of f32[2,3], found u32",
+        "labels must be u32[2], one per row of f32[2,3], found u32",
         |g, _| vec![g.stack([g.input(&X), g.input(&Y)]).cross_entropy(1u32)],
     )
 }
@@ -102,7 +102,7 @@ pub(super) fn hinge() -> OpCase {
             }),
         ],
         TRUE,
-        "labels must be u32, one a row of f32[3], found f32",
+        "labels must be u32, one per row of f32[3], found f32",
         |g, _| vec![g.input(&X).hinge(g.constant(1.0), 0.75)],
     )
 }

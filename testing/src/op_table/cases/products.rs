@@ -26,7 +26,7 @@ pub(super) fn affine() -> OpCase {
             good(&["f32[3]"], vec![ROW.to_vec()], |g, h| vec![g.input(&X).affine(h.half, None)]),
         ],
         TRUE,
-        "the value has 3 elements, the weight wants 2",
+        "the value has 3 elements, the weight takes 2",
         |g, h| vec![g.input(&[1.0, 2.0, 3.0]).affine(h.weight, None)],
     )
 }
@@ -90,7 +90,7 @@ pub(super) fn affine_rows() -> OpCase {
             }),
         ],
         TRUE,
-        "the value has 2 elements, but behind row 1 the weight has 1",
+        "the value has 2 elements, but from row 1 on the weight has 1",
         |g, h| vec![g.affine_rows([g.input(&X)], h.weight, None, 1)],
     )
 }
@@ -125,7 +125,7 @@ pub(super) fn affine_onto() -> OpCase {
             }),
         ],
         TRUE,
-        "the chains must be f32[3], found f32[2]",
+        "the sums must be f32[3], found f32[2]",
         |g, h| vec![g.affine_onto(g.input(&X), [g.input(&X)], h.weight, 0)],
     )
 }

@@ -22,7 +22,7 @@ pub(super) fn broadcast() -> OpCase {
             }),
         ],
         TRUE,
-        "f32[3] does not repeat to the shape [3,2]",
+        "f32[3] does not broadcast to the shape [3,2]",
         |g, _| vec![g.input(&SIX[..3]).broadcast([3, 2])],
     )
 }
@@ -69,7 +69,7 @@ pub(super) fn split() -> OpCase {
             }),
         ],
         TRUE,
-        "6 elements along axis 0 do not split into 4 parts",
+        "6 elements along axis 0 do not split into 4 equal parts",
         |g, _| g.input(&SIX).split::<4>().to_vec(),
     )
 }
@@ -86,7 +86,7 @@ pub(super) fn slice() -> OpCase {
             }),
         ],
         TRUE,
-        "the range 4..7 is not a part of axis 0 of f32[6]",
+        "the range 4..7 exceeds axis 0 of f32[6]",
         |g, _| vec![g.input(&SIX).slice(4..7)],
     )
 }
@@ -117,7 +117,7 @@ pub(super) fn transpose() -> OpCase {
             }),
         ],
         TRUE,
-        "[0, 0] is no order of the axes of f32[2,3]",
+        "[0, 0] is not an order of the axes of f32[2,3]",
         |g, _| vec![g.input_shaped([2, 3], &SIX).transpose([0, 0])],
     )
 }
@@ -132,7 +132,7 @@ pub(super) fn pick() -> OpCase {
             }),
         ],
         TRUE,
-        "a scalar has nothing to pick from",
+        "a scalar has no elements to pick from",
         |g, _| vec![g.input_shaped([], &[1.0]).pick(0u32)],
     )
 }

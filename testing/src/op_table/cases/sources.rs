@@ -27,7 +27,7 @@ pub(super) fn input() -> OpCase {
             }),
         ],
         TRUE,
-        "the shape [3] wants 3 numbers",
+        "the shape [3] needs 3 numbers",
         |g, _| vec![g.input_shaped([3], &[1.0])],
     )
 }

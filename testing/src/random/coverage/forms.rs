@@ -109,7 +109,6 @@ fn of_products_and_rows(op: Op, types: &[Type], seen: &mut BTreeSet<&'static str
             note(seen, shape.rank() == 2, "a stretch of a product of rows");
             note(seen, parts.len() == 2, "a stretch of a product of two parts");
         }
-        Op::Lookup { sparse } => note(seen, !sparse, "a lookup that keeps all rows"),
         Op::Softmax | Op::LogSoftmax | Op::LogSumExp | Op::Norm | Op::ArgMax | Op::TopK { .. } => {
             note(seen, shape.rank() > 1 && shape.width() == 1, "rows of one element");
         }

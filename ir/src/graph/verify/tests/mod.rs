@@ -1,4 +1,4 @@
-//! One broken graph for each rule, and whole ones that pass.
+//! The verifier rejects an invalid graph for each rule, and accepts valid graphs.
 
 mod modules;
 mod nodes;
@@ -14,8 +14,8 @@ use crate::types::{DType, INDEX, Shape, Type, Types, f32, list};
 use insta::assert_snapshot;
 use std::sync::Arc;
 
-/// A graph that uses everything: tables, affine cells, lists through cells, noise, nesting, inputs
-/// of all pools, marks and both kinds of outputs.
+/// A graph with all features: tables, affine cells, lists through cells, noise, nesting, inputs of both
+/// pools, marks and both kinds of outputs.
 fn sample() -> GraphData {
     let mut m = ModuleBuilder::new("sample");
     let embed = m.table("embed", [10, 4], Init::Uniform(0.1));
@@ -46,13 +46,12 @@ fn sample() -> GraphData {
     g.finish().unwrap()
 }
 
-/// What the verifier says of the sample after an edit, which must name `rule`; source lines left
-/// out.
+/// The findings in the sample after an edit, without source lines. One of them must be of `rule`.
 #[track_caller]
 fn broken(rule: Rule, edit: impl FnOnce(&mut GraphData)) -> String {
     let mut data = sample();
     edit(&mut data);
-    let errors: VerifyErrors = data.verify().expect_err("the edit breaks a rule");
+    let errors: VerifyErrors = data.verify().expect_err("the edit violates a rule");
     assert!(errors.findings().iter().any(|finding| finding.rule == rule), "{errors}");
     let text = errors.to_string();
     let mut lines = text.lines().map(|line| match (line.find(" (ir/src"), line.find("): ")) {
@@ -68,12 +67,12 @@ fn changed(arena: &Arena, edit: impl FnOnce(&mut Vec<Node>, &mut Vec<Operand>, &
     let (mut nodes, mut operands, mut types) =
         (arena.nodes().to_vec(), arena.operand_pool().to_vec(), arena.value_types().to_vec());
     edit(&mut nodes, &mut operands, &mut types);
-    Arena::from_parts(nodes, operands, types).expect("the parts still tile")
+    Arena::from_parts(nodes, operands, types).expect("the parts still partition")
 }
 
-/// The first node with such a callee.
+/// The first node whose callee satisfies a predicate.
 fn find(data: &GraphData, is: impl Fn(Callee) -> bool) -> NodeId {
-    data.arena.ids().find(|&id| is(data.signature(id).callee)).expect("the sample has one")
+    data.arena.ids().find(|&id| is(data.signature(id).callee)).expect("the sample has such a node")
 }
 
 fn find_op(data: &GraphData, word: &str) -> NodeId {
@@ -128,7 +127,7 @@ fn emitted_graphs_pass() {
 }
 
 #[test]
-fn numbers_may_be_bound_wherever_the_emitter_binds_them() {
+fn the_verifier_accepts_all_numbers_that_the_emitter_binds() {
     let mut m = ModuleBuilder::new("bound");
     let table = m.table("table", [5, 3], Init::ZEROS);
     let g = Graph::new(&m.build().unwrap());
@@ -164,7 +163,7 @@ fn rules_are_numbered_in_order() {
 fn a_port_takes_no_storage_format() {
     let mut m = ModuleBuilder::new("half");
     m.cell("half", [Type::new(DType::F16, Shape::SCALAR)], |_, [x]| [x]);
-    let error = m.build().expect_err("nothing could call the cell");
+    let error = m.build().expect_err("a port cannot have a storage format");
     assert_eq!(error.message, "f16 is a storage format of parameters, no port takes f16");
 }
 
@@ -172,7 +171,7 @@ fn a_port_takes_no_storage_format() {
 fn findings_are_bounded() {
     let mut data = sample();
     data.shared = vec![ValueId::new(9999); 1000];
-    let errors = data.verify().expect_err("no mark is sound");
+    let errors = data.verify().expect_err("all marks are invalid");
     assert_eq!(errors.findings().len(), crate::findings::MAX_FINDINGS);
     assert!(errors.to_string().starts_with("the rules of graphs are broken in 100 or more places\n"));
 }
@@ -181,6 +180,6 @@ fn findings_are_bounded() {
 fn hostile_names_make_short_messages() {
     let mut data = sample();
     module(&mut data).params[0].name = "\u{7}\u{10ffff}".repeat(100_000);
-    let errors = data.verify().expect_err("the name is no name");
+    let errors = data.verify().expect_err("the name is malformed");
     assert!(errors.to_string().len() < 4000, "{}", errors.to_string().len());
 }

@@ -1,4 +1,4 @@
-//! Rules of modules and bodies: a broken graph each.
+//! Rules of modules and bodies: an invalid graph for each.
 
 use super::*;
 
@@ -22,9 +22,9 @@ fn g1_tables_of_a_graph_begin_with_its_modules() {
        5. G5 signature 11 (dropout): a noise key is two u32 numbers
        6. G5 signature 13 (fork_noise): a noise key is two u32 numbers
        7. G5 signature 14 (fork_noise): a noise key is two u32 numbers
-       8. G5 signature 26 (pick_neg_log_softmax): labels must be u32, one a row of f32[4], found f32[10,4]
-       9. G18 cell @drop: a body that draws noise has two last ports of type u32 for the key
-      10. G18 cell @twice: a body that draws noise has two last ports of type u32 for the key
+       8. G5 signature 26 (pick_neg_log_softmax): labels must be u32, one per row of f32[4], found f32[10,4]
+       9. G18 cell @drop: the last two ports of a body that draws noise must be u32
+      10. G18 cell @twice: the last two ports of a body that draws noise must be u32
     ");
 }
 
@@ -39,9 +39,9 @@ fn g2_names_are_well_formed_and_unique() {
     }), @r#"
     the rules of graphs are broken in 4 places
        1. G2 module sample: a name begins with a letter and holds at most 255 letters, digits, '_', '.' and '-', found parameter "white space"
-       2. G2 module sample: the name "w" has two parameters
+       2. G2 module sample: two parameters have the name "w"
        3. G2 module sample: a name begins with a letter and holds at most 255 letters, digits, '_', '.' and '-', found cell "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx.."
-       4. G2 module sample: the name "loss0" has two outputs
+       4. G2 module sample: two outputs have the name "loss0"
     "#);
 }
 
@@ -56,7 +56,7 @@ fn g3_parameters_are_stored_floats() {
     the rules of graphs are broken in 5 places
        1. G3 parameter @embed: a parameter is stored as f32, f16 or bf16, found u32
        2. G3 parameter @embed: a table has the shape [rows, width], found []
-       3. G3 parameter @w: the shape [8,4] wants 32 values, found 3
+       3. G3 parameter @w: the shape [8,4] needs 32 values, found 3
        4. G3 parameter @b: a table has the shape [rows, width], found [4]
        5. G7 signature 2 (cell @leaf): parameter argument 0 was declared u32, found f32[10,4]
     ");
@@ -75,8 +75,8 @@ fn g4_ids_lie_inside_their_tables() {
     the rules of graphs are broken in 4 places
        1. G4 parameter @embed: !999 is not among 28 sites
        2. G4 export @leaf: sig999 is not among 16 signatures
-       3. G4 a0: sig999 is not among 27 signatures
-       4. G4 a1 (unknown line): !999 is not among 28 sites
+       3. G4 n0: sig999 is not among 27 signatures
+       4. G4 n1 (unknown line): !999 is not among 28 sites
     ");
     assert_snapshot!(broken(Rule::Ids, |data| {
         let [leaf, node] = ["@leaf", "@node"].map(|name| data.arena.node(find_cell(data, name)).sig);
@@ -92,7 +92,7 @@ fn g4_ids_lie_inside_their_tables() {
     }), @r"
     the rules of graphs are broken in 2 places
        1. G4 cell @leaf: type99 is not among 9 types
-       2. G6 signature 2 (cell @leaf): the body of the cell is broken
+       2. G6 signature 2 (cell @leaf): the body of the cell is invalid
     ");
     assert_snapshot!(broken(Rule::Ids, |data| data.types.truncate(data.module.types.items().len())), @r#"
     the rules of graphs are broken in 11 places
@@ -136,7 +136,7 @@ fn g6_signatures_of_cells_have_the_types_of_the_body() {
         module(data).exports[0].sig = SigId::new(0);
     }), @r"
     the rules of graphs are broken in 2 places
-       1. G6 signature 6 (cell @node): the results must have the types of the body's
+       1. G6 signature 6 (cell @node): the results must have the types of the body
        2. G6 export @leaf: an export is a signature of a cell
     ");
 }
@@ -152,7 +152,7 @@ fn g7_parameter_arguments_have_their_declared_types() {
     ");
     assert_snapshot!(broken(Rule::ParamTypes, |data| module(data).params[0].kind = ParamKind::Param), @r"
     the rules of graphs are broken in 1 place
-       1. G7 signature 2 (cell @leaf): rows are looked up in tables, @embed is a dense parameter
+       1. G7 signature 2 (cell @leaf): a lookup reads a table, @embed is a dense parameter
     ");
 }
 
@@ -163,14 +163,14 @@ fn g8_bodies_take_parameters_through_ports() {
         set_sig(data, affine, |sig| sig.params[0] = ParamArg::Module(ParamId::new(1)));
     }), @r"
     the rules of graphs are broken in 1 place
-       1. G8 a2 of cell @node: parameter argument 0 must be a port of the body, found one of the module
+       1. G8 n2 of cell @node: parameter argument 0 must be a port of the body, found one of the module
     ");
     assert_snapshot!(broken(Rule::ParamSource, |data| {
         let affine = body(data, "node").arena.node(NodeId::new(2)).sig;
         set_sig(data, affine, |sig| sig.params[0] = ParamArg::Port(7));
     }), @r"
     the rules of graphs are broken in 1 place
-       1. G8 a2 of cell @node: the body has 2 parameter ports, found @7
+       1. G8 n2 of cell @node: the body has 2 parameter ports, found @7
     ");
     assert_snapshot!(broken(Rule::ParamSource, |data| {
         let sig = data.arena.node(find_cell(data, "@node")).sig;
@@ -178,8 +178,8 @@ fn g8_bodies_take_parameters_through_ports() {
     }), @r"
     the rules of graphs are broken in 3 places
        1. G8 export @node: an export names parameters of the module, found a port
-       2. G8 a2: a graph names parameters of the module, found a port
-       3. G8 a17: a graph names parameters of the module, found a port
+       2. G8 n2: a graph names parameters of the module, found a port
+       3. G8 n17: a graph names parameters of the module, found a port
     ");
 }
 
@@ -189,8 +189,8 @@ fn g17_ports_stand_at_the_head_of_bodies() {
         body(data, "node").ports = 1;
     }), @r"
     the rules of graphs are broken in 2 places
-       1. G6 signature 6 (cell @node): the operands must have the types of the body's
-       2. G17 a1 of cell @node: the first 1 nodes are the ports, and no others
+       1. G6 signature 6 (cell @node): the operands must have the types of the body
+       2. G17 n1 of cell @node: exactly the first 1 nodes must be ports
     ");
     assert_snapshot!(broken(Rule::Ports, |data| {
         let port = body(data, "node").arena.node(NodeId::new(0)).sig;
@@ -201,12 +201,12 @@ fn g17_ports_stand_at_the_head_of_bodies() {
         });
     }), @r"
     the rules of graphs are broken in 1 place
-       1. G17 a0: a graph has no ports; numbers enter it through input
+       1. G17 n0: a graph has no ports; use an input
     ");
     assert_snapshot!(broken(Rule::Ports, |data| body(data, "node").ports = 99), @r"
     the rules of graphs are broken in 2 places
        1. G17 cell @node: the body has 99 ports and 4 nodes
-       2. G6 signature 6 (cell @node): the body of the cell is broken
+       2. G6 signature 6 (cell @node): the body of the cell is invalid
     ");
 }
 
@@ -214,11 +214,11 @@ fn g17_ports_stand_at_the_head_of_bodies() {
 fn g18_noise_ports_are_the_last_two() {
     assert_snapshot!(broken(Rule::NoisePorts, |data| body(data, "node").noise = true), @r"
     the rules of graphs are broken in 5 places
-       1. G18 cell @node: a body that draws noise has two last ports of type u32 for the key
-       2. G15 a2: %1 is no half of a noise key
-       3. G15 a2: %0 is no half of a noise key
-       4. G15 a17: %16 is no half of a noise key
-       5. G15 a17: %0 is no half of a noise key
+       1. G18 cell @node: the last two ports of a body that draws noise must be u32
+       2. G15 n2: %1 is not part of a noise key
+       3. G15 n2: %0 is not part of a noise key
+       4. G15 n17: %16 is not part of a noise key
+       5. G15 n17: %0 is not part of a noise key
     ");
 }
 
@@ -230,8 +230,8 @@ fn g19_bodies_call_earlier_cells_only() {
         cells.swap(last, last - 1);
     }), @r"
     the rules of graphs are broken in 2 places
-       1. G19 a4 of cell @twice: cell @twice is not declared before
-       2. G19 a6 of cell @twice: cell @twice is not declared before
+       1. G19 n4 of cell @twice: cell @twice is not declared earlier
+       2. G19 n6 of cell @twice: cell @twice is not declared earlier
     ");
 }
 
@@ -246,10 +246,10 @@ fn g20_bodies_nest_and_grow_within_limits() {
             g.call(inner, x)
         });
     }
-    let errors = m.build().unwrap().verify().expect_err("the last inlines to 2^70 nodes");
+    let errors = m.build().unwrap().verify().expect_err("the last cell inlines to 2^70 nodes");
     let first = &errors.findings()[0];
     assert_eq!(first.rule, Rule::Nesting);
-    assert_snapshot!(first, @"G20 cell @c18: the bodies of a module have at most 1048576 nodes together after inlining, found 2097129 up to this one, 1048575 of them its own; call cells from the graph, or less often");
+    assert_snapshot!(first, @"G20 cell @c18: the bodies of a module have at most 1048576 nodes after inlining, found 2097129 up to this one, 1048575 in this one; call cells from the graph, or less often");
     assert_snapshot!(errors.findings().last().unwrap(), @"G20 cell @c69: calls nest at most 64 deep, found 70");
 }
 
@@ -267,9 +267,9 @@ fn g20_bounds_the_sum_over_a_module_too() {
             });
         }
     }
-    let errors = m.build().unwrap().verify().expect_err("no body is too large, and all together are");
+    let errors = m.build().unwrap().verify().expect_err("only the sum of all bodies is too large");
     assert_eq!(errors.findings().len(), 1);
-    assert_snapshot!(errors.findings()[0], @"G20 cell @c2.3: the bodies of a module have at most 1048576 nodes together after inlining, found 1048590 up to this one, 31 of them its own; call cells from the graph, or less often");
+    assert_snapshot!(errors.findings()[0], @"G20 cell @c2.3: the bodies of a module have at most 1048576 nodes after inlining, found 1048590 up to this one, 31 in this one; call cells from the graph, or less often");
 }
 
 #[test]
@@ -280,8 +280,8 @@ fn g21_results_of_bodies_are_values() {
     }), @r"
     the rules of graphs are broken in 4 places
        1. G21 cell @node: the result %99 is not among 4 values
-       2. G6 signature 6 (cell @node): the body of the cell is broken
-       3. G6 signature 10 (cell @mix): the results must have the types of the body's
-       4. G21 cell @mix: a cell returns values, %0 is a list
+       2. G6 signature 6 (cell @node): the body of the cell is invalid
+       3. G6 signature 10 (cell @mix): the results must have the types of the body
+       4. G21 cell @mix: a cell returns values, and %0 is a list
     ");
 }

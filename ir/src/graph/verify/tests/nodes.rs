@@ -1,37 +1,37 @@
-//! Rules of nodes and graphs: a broken graph each.
+//! Rules of nodes and graphs: an invalid graph for each.
 
 use super::*;
 
 #[test]
-fn g9_nodes_make_the_results_of_their_signature() {
+fn g9_nodes_have_the_results_of_their_signature() {
     assert_snapshot!(broken(Rule::Results, |data| {
         data.arena = changed(&data.arena, |_, _, types| types[0] = TypeId::new(0));
     }), @r"
     the rules of graphs are broken in 3 places
-       1. G9 a0: the results have other types than the signature's
-       2. G12 a2: operand 1 must be f32[4], found %0 of u32
-       3. G12 a17: operand 1 must be f32[4], found %0 of u32
+       1. G9 n0: the results differ in type from the signature
+       2. G12 n2: operand 1 must be f32[4], found %0 of u32
+       3. G12 n17: operand 1 must be f32[4], found %0 of u32
     ");
     assert_snapshot!(broken(Rule::Results, |data| {
         data.arena = changed(&data.arena, |_, _, types| types.push(TypeId::new(0)));
     }), @r"
     the rules of graphs are broken in 1 place
-       1. G9 a30: expected results: 1, found: 2
+       1. G9 n30: expected results: 1, found: 2
     ");
 }
 
 #[test]
-fn g10_operands_are_as_many_as_the_signatures() {
+fn g10_nodes_have_the_number_of_operands_of_the_signature() {
     assert_snapshot!(broken(Rule::OperandCount, |data| {
         data.arena = changed(&data.arena, |_, operands, _| operands.push(Operand::value(ValueId::new(0))));
     }), @r"
     the rules of graphs are broken in 1 place
-       1. G10 a30: expected operands: 2, found: 3
+       1. G10 n30: expected operands: 2, found: 3
     ");
 }
 
 #[test]
-fn g11_operands_are_made_before() {
+fn g11_operands_are_earlier_results() {
     assert_snapshot!(broken(Rule::Order, |data| {
         let node = find_cell(data, "@node");
         let own = ValueId::new(data.arena.results(node).start);
@@ -39,8 +39,8 @@ fn g11_operands_are_made_before() {
         set_operand(data, node, 0, Operand::from_word(u32::MAX));
     }), @r"
     the rules of graphs are broken in 2 places
-       1. G11 a2: operand 0 is the word 0xffffffff, no operand
-       2. G11 a2: operand 1 is %2, which is not made before
+       1. G11 n2: operand 0 is the invalid word 0xffffffff
+       2. G11 n2: operand 1 is %2, which no earlier node produces
     ");
 }
 
@@ -52,7 +52,7 @@ fn g12_operands_have_the_types_of_the_signature() {
         set_operand(data, list, 0, Operand::value(ValueId::new(max)));
     }), @r"
     the rules of graphs are broken in 1 place
-       1. G12 a7: operand 0 must be f32[1], found %3 of f32
+       1. G12 n7: operand 0 must be f32[1], found %3 of f32
     ");
 }
 
@@ -67,9 +67,9 @@ fn g13_numbers_are_bound_where_an_index_is_read() {
         });
     }), @r"
     the rules of graphs are broken in 3 places
-       1. G13 a1 of cell @leaf: operand 0 is a bound number in a body
-       2. G13 a0: an input of f32 takes bound floats
-       3. G13 a7: list takes no bound number as operand 0
+       1. G13 n1 of cell @leaf: operand 0 is a bound number in a body
+       2. G13 n0: an input of f32 takes bound floats
+       3. G13 n7: list does not accept a bound number as operand 0
     ");
 }
 
@@ -82,10 +82,10 @@ fn g14_bound_runs_lie_inside_their_pools() {
         data.bindings.words.iter_mut().for_each(|word| *word += 7);
     }), @r"
     the rules of graphs are broken in 4 places
-       1. G14 a0: 4 elements from place 0 exceed a pool of 3
-       2. G14 a1: operand 0 is word 1000 of 16 bound words
-       3. G14 a11: a truth value is 0 or 1, found 8
-       4. G14 a26: a truth value is 0 or 1, found 8
+       1. G14 n0: 4 elements from slot 0 exceed a pool of 3
+       2. G14 n1: operand 0 is word 1000 of 16 bound words
+       3. G14 n11: a bool is 0 or 1, found 8
+       4. G14 n26: a bool is 0 or 1, found 8
     ");
 }
 
@@ -96,13 +96,13 @@ fn g15_noise_keys_are_bound_words_ports_or_forks() {
         body.noise = false;
     }), @r"
     the rules of graphs are broken in 2 places
-       1. G15 a3 of cell @drop: %1 is no half of a noise key
-       2. G15 a3 of cell @drop: %2 is no half of a noise key
+       1. G15 n3 of cell @drop: %1 is not part of a noise key
+       2. G15 n3 of cell @drop: %2 is not part of a noise key
     ");
 }
 
 #[test]
-fn g16_lists_taken_together_are_equally_long() {
+fn g16_lists_read_together_have_equal_lengths() {
     assert_snapshot!(broken(Rule::Lengths, |data| {
         let at = data.arena.node(find_op(data, "list")).operands as usize;
         data.arena = changed(&data.arena, |nodes, operands, _| {
@@ -111,7 +111,7 @@ fn g16_lists_taken_together_are_equally_long() {
         });
     }), @r"
     the rules of graphs are broken in 1 place
-       1. G16 a9: cell @mix takes lists of one length, found 1 and 2
+       1. G16 n9: cell @mix takes lists of equal length, found 1 and 2
     ");
 }
 
@@ -135,8 +135,8 @@ fn g16_reaches_through_cells_that_call_cells() {
     assert_eq!(
         messages,
         [
-            "cell @outer takes lists of one length, found 2 and 1",
-            "cell @two takes lists of one length, found 1 and 2",
+            "cell @outer takes lists of equal length, found 2 and 1",
+            "cell @two takes lists of equal length, found 1 and 2",
         ]
     );
 }
@@ -164,19 +164,19 @@ fn g23_outputs_are_values_and_losses_numbers() {
     }), @r#"
     the rules of graphs are broken in 3 places
        1. G23 output "outside": %9999 is not among 31 values
-       2. G23 output "list": a list is no output, found list f32[1]
+       2. G23 output "list": an output cannot be a list, found list f32[1]
        3. G23 output "vector": a loss is a scalar f32, found f32[4]
     "#);
 }
 
 #[test]
-fn g24_marks_name_what_is_there() {
+fn g24_marks_name_values_and_nodes_of_the_graph() {
     assert_snapshot!(broken(Rule::Marks, |data| {
         data.shared.push(ValueId::new(9999));
         data.alone.push(NodeId::new(9999));
     }), @r"
     the rules of graphs are broken in 2 places
        1. G24 mark shared: %9999 is not among 31 values
-       2. G24 mark alone: a9999 is not among 31 nodes
+       2. G24 mark alone: n9999 is not among 31 nodes
     ");
 }
