@@ -79,10 +79,6 @@ pub enum GpuError {
         /// The message.
         reason: String,
     },
-    /// The plan is an update plan.
-    Updates,
-    /// The plan is no update plan.
-    NoUpdate,
     /// Gradients accumulate, but the plan makes gradients of other parameters.
     OtherGradients,
     /// Bindings or stores do not fit the plan.
@@ -155,12 +151,6 @@ impl fmt::Display for GpuError {
                     "a call was rejected: {reason}; execute on the cpu, and report this with the adapter's name"
                 )
             }
-            Self::Updates => f.write_str(
-                "the plan updates parameters, expected one that computes values; execute it with Executor::update",
-            ),
-            Self::NoUpdate => f.write_str(
-                "the plan computes values, expected one that updates parameters; execute it with Executor::execute",
-            ),
             Self::OtherGradients => f.write_str(
                 "gradients accumulate, but this plan makes gradients of other parameters; request the same ones of every plan",
             ),

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::mirror::Trained;
 use autobatch_ir::Weights;
 use autobatch_ir::id::ParamId;
-use autobatch_ir::plan::{Mode, Plan, StoreId, StoreKind, Update, Verified};
+use autobatch_ir::plan::{Mode, Plan, StoreId, StoreKind, Update, UpdatePlan, Verified};
 use autobatch_runtime_cpu::{Bound, RunError};
 use autobatch_runtime_wgpu::{
     Executor, Gpu, GpuError, Next, Options, PipelineCacheDir, Selector, Trained as OnDevice,
@@ -110,7 +110,7 @@ impl GpuExecutor {
     /// Updates with the gradients on the device. On the host only versions change.
     pub(super) fn update(
         &mut self,
-        plan: &Verified<Plan>,
+        plan: &Verified<UpdatePlan>,
         Trained { weights, states }: &mut Trained,
         floats: &[f32],
     ) -> Result<()> {

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::mirror::Trained;
 use crate::session::SessionOptions;
 use autobatch_ir::Weights;
-use autobatch_ir::plan::{Plan, Verified};
+use autobatch_ir::plan::{Plan, UpdatePlan, Verified};
 use autobatch_runtime_cpu::{Bound, Executor, resolve_threads};
 use std::fmt;
 use std::sync::Arc;
@@ -137,7 +137,7 @@ impl AnyExecutor {
     /// a device and not on the host.
     pub(crate) fn update(
         &mut self,
-        plan: &Verified<Plan>,
+        plan: &Verified<UpdatePlan>,
         trained: &mut Trained,
         floats: &[f32],
     ) -> Result<bool> {

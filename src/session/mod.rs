@@ -16,7 +16,7 @@ use crate::train::explained;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Plan, Verified};
+use autobatch_ir::plan::{OutputKey, Plan, Verified};
 use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
 use autobatch_planner::passes::Selection;
 use autobatch_planner::schedule::{Policy, Schedule};
@@ -378,7 +378,7 @@ impl<'s> Run<'s> {
     /// Returns the elements of a named output, or `None` if the graph has no output of this name.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&Row> {
-        let output = self.plan.outputs.iter().position(|output| output.name == name)?;
+        let output = self.plan.output(&OutputKey::named(name))?;
         Some(Row::new(self.executor.output(&self.plan, output)))
     }
 

@@ -8,7 +8,8 @@ use super::record::Record;
 use crate::error::GpuError;
 use autobatch_ir::DType;
 use autobatch_ir::plan::{
-    BindError, Kernel, Plan, RegKind, Source, Stage, StoreId, StoreKind, Update, UpdateSource, Verified, View,
+    BindError, Kernel, RegKind, Source, Stage, StoreId, StoreKind, Update, UpdatePlan, UpdateSource,
+    Verified, View,
 };
 use autobatch_shaders::{Library, SUMSQ, SUMSQ_JOIN, Template, UPDATE, UPDATE_ROWS, UPDATE_SCALARS};
 use std::collections::{HashMap, HashSet};
@@ -92,11 +93,8 @@ pub struct Updates {
 /// Compiles an update plan.
 ///
 /// # Errors
-/// If the plan updates nothing, or a state has another shape than its parameter.
-pub fn compile_update(plan: &Verified<Plan>) -> Result<Updates, GpuError> {
-    if !plan.is_update() {
-        return Err(GpuError::NoUpdate);
-    }
+/// If a state has another shape than its parameter.
+pub fn compile_update(plan: &Verified<UpdatePlan>) -> Result<Updates, GpuError> {
     let is_param = |kind: StoreKind| matches!(kind, StoreKind::Param(_));
     let params = plan.stores.iter().take_while(|store| is_param(store.kind)).count();
     let mut states = vec![Vec::new(); params];
@@ -154,7 +152,7 @@ impl OpenOps {
 
 /// The update of one parameter.
 struct Apply<'a> {
-    plan: &'a Plan,
+    plan: &'a UpdatePlan,
     kernel: &'a Kernel,
     sparse: bool,
     sources: &'a [UpdateSource],

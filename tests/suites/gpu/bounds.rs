@@ -106,7 +106,7 @@ fn nan_targets_give_nan_losses() {
         let plan = inferring(&graph, &[]);
         executor.execute(&plan, &Weights::init(&graph.module, 0), bound(&graph, false)).expect("executes");
         for (number, output) in plan.outputs.iter().enumerate() {
-            assert!(executor.output(number)[0].is_nan(), "{}: {:?}", output.name, executor.output(number));
+            assert!(executor.output(number)[0].is_nan(), "{}: {:?}", output.key, executor.output(number));
         }
     }
 }

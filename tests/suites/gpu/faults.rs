@@ -5,7 +5,7 @@ use crate::common::{bound, executor, inferring};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::Graph;
 use autobatch_ir::module::{Init, ModuleBuilder};
-use autobatch_ir::plan::{BindError, FieldId, Plan};
+use autobatch_ir::plan::{BindError, FieldId};
 use autobatch_oracle::reference;
 use autobatch_runtime_wgpu::{GpuError, Options};
 
@@ -103,23 +103,4 @@ fn a_computed_index_out_of_range_is_clamped() {
         let expected = run.floats(output.value).expect("floats");
         assert_eq!((executor.output(number), on_cpu.output(&plan, number)), (expected, expected));
     }
-}
-
-#[test]
-fn an_update_plan_is_rejected_by_execute() {
-    let Some(mut executor) = executor(Options::default()) else { return };
-    let text = r#"
-        autobatch plan 1 module "model" structure 0x00000000000000000000000000000001 mode train
-        store @w param f32[4] store @w.m state @w f32[4]
-        bind words 0 floats 0
-        certificate batches 0 bound 0 | rows copied 0 gathered 0 direct 0 | slabs 0 bytes
-    "#;
-    let plan = Plan::from_text(text).expect("parses").verify().expect("verifies");
-    let mut m = ModuleBuilder::new("model");
-    let _ = (m.param("w", [4], Init::ZEROS), m.param("w.m", [4], Init::ZEROS));
-    let graph = Graph::new(&m.build().expect("sound")).finish().expect("sound");
-    let weights = Weights::init(&graph.module, 1);
-    let error = executor.execute(&plan, &weights, bound(&graph, false)).expect_err("is refused");
-    assert_eq!(error, GpuError::Updates);
-    assert!(error.to_string().contains("execute it with Executor::update"), "{error}");
 }

@@ -60,7 +60,7 @@ pub(crate) fn same_as_naive(
         if !within.holds(found, &expected) {
             return Err(format!(
                 "output {number} ({}) is {found:?}, the naive executor says {expected:?}",
-                output.name
+                output.key
             ));
         }
     }

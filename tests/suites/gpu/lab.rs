@@ -5,7 +5,7 @@ use crate::common::{bound, training};
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, Module, ModuleBuilder, ParamKind};
-use autobatch_ir::plan::{Plan, StoreId, StoreKind, Verified};
+use autobatch_ir::plan::{Plan, StoreId, StoreKind, UpdatePlan, Verified};
 use autobatch_ir::{DType, Param, ParamId, States, Table, Weights};
 use autobatch_nn::optim::Optimizer;
 use autobatch_oracle::naive;
@@ -23,7 +23,7 @@ pub(crate) struct Lab {
     b: Param,
     heads: [Param; 2],
     optimizer: Optimizer,
-    plan: Verified<Plan>,
+    plan: Verified<UpdatePlan>,
     /// The stores of the device. After the first update only their versions are meaningful.
     pub(crate) weights: Weights,
     pub(crate) states: States,
@@ -166,7 +166,7 @@ impl Lab {
     }
 
     /// The update plan.
-    pub(crate) fn plan(&self) -> &Verified<Plan> {
+    pub(crate) fn plan(&self) -> &Verified<UpdatePlan> {
         &self.plan
     }
 }

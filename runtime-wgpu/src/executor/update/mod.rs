@@ -26,7 +26,7 @@ use crate::counters::UpdateCounters;
 use crate::device::Gpu;
 use crate::error::GpuError;
 use crate::options::Arithmetic;
-use autobatch_ir::plan::{BindError, Kernel, Plan, Store, StoreId, StoreKind, Update, Verified};
+use autobatch_ir::plan::{BindError, Kernel, Plan, Store, StoreId, StoreKind, Update, UpdatePlan, Verified};
 use autobatch_shaders::Library;
 use gradients::{ArenaGradients, SavedGradients};
 use records::{ArrayLocations, Records};
@@ -55,7 +55,7 @@ struct CompiledUpdate {
 }
 
 impl CompiledUpdate {
-    fn is_of(&self, plan: &Plan) -> bool {
+    fn is_of(&self, plan: &UpdatePlan) -> bool {
         self.kernels.len() == plan.kernels.len()
             && self.kernels.iter().zip(&plan.kernels).all(|(a, b)| Arc::ptr_eq(a, b))
             && self.updates == plan.updates
@@ -158,7 +158,7 @@ impl Training {
         self.layouts.as_ref().expect("layouts are created before they are used")
     }
 
-    fn compiled(&mut self, plan: &Verified<Plan>) -> Result<Arc<Updates>, GpuError> {
+    fn compiled(&mut self, plan: &Verified<UpdatePlan>) -> Result<Arc<Updates>, GpuError> {
         if let Some(known) = self.compiled.as_ref().filter(|known| known.is_of(plan)) {
             return Ok(Arc::clone(&known.compiled));
         }
@@ -176,7 +176,7 @@ impl Training {
         &mut self,
         gpu: &Gpu,
         memory: &mut Memory,
-        plan: &Verified<Plan>,
+        plan: &Verified<UpdatePlan>,
         stores: &mut dyn StoresMut,
         floats: &[f32],
     ) -> Result<(), GpuError> {
@@ -322,7 +322,7 @@ fn arg_stride(gpu: &Gpu) -> u64 {
 
 /// Checks that every store of the plan exists in its size. Returns the gradients.
 fn check<'m>(
-    plan: &Plan,
+    plan: &UpdatePlan,
     updates: &Updates,
     stores: &dyn StoresMut,
     memory: &Memory,
@@ -364,17 +364,13 @@ impl Executor {
     /// versions. Their values stay on the device until [`updated`](Self::updated) reads them.
     ///
     /// # Errors
-    /// If the plan updates nothing, floats, stores or gradients do not fit it, or the device fails. Nothing has changed
-    /// then, unless the device is lost: values that only the device held are lost with it.
+    /// If floats, stores or gradients do not fit the plan, or the device fails. Nothing has changed then, unless the device is lost: values that only the device held are lost with it.
     pub fn update(
         &mut self,
-        plan: &Verified<Plan>,
+        plan: &Verified<UpdatePlan>,
         stores: &mut dyn StoresMut,
         floats: &[f32],
     ) -> Result<(), GpuError> {
-        if !plan.is_update() {
-            return Err(GpuError::NoUpdate);
-        }
         let (expected, found) = (plan.floats as usize, floats.len());
         if found < expected {
             return Err(BindError::Missing { what: "floats", expected, found }.into());

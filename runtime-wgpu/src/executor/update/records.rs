@@ -6,7 +6,7 @@ use super::sparse_rows::Listing;
 use crate::compile::{MAX_THREADS, TILE_ELEMENTS, UpdateOp, Updates};
 use crate::error::GpuError;
 use autobatch_ir::numeric::store::BLOCK;
-use autobatch_ir::plan::{Plan, StoreId, StoreKind};
+use autobatch_ir::plan::{StoreId, StoreKind, UpdatePlan};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -51,7 +51,7 @@ pub(super) struct UpdateDispatch {
 
 /// The locations of all arrays.
 pub(super) struct ArrayLocations<'a> {
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a UpdatePlan,
     pub(super) updates: &'a Updates,
     pub(super) listing: &'a Listing,
     /// For each parameter the runs of its gradient, its value and its states.

@@ -8,7 +8,7 @@ use super::runs::{Run, Segment};
 use crate::compile::{TILE_ELEMENTS, Updates};
 use crate::device::Gpu;
 use crate::error::GpuError;
-use autobatch_ir::plan::{Plan, StoreId};
+use autobatch_ir::plan::{StoreId, UpdatePlan};
 use std::time::Duration;
 use wgpu::BufferUsages as Usage;
 
@@ -76,7 +76,7 @@ impl States {
     pub(super) fn fit(
         &mut self,
         gpu: &Gpu,
-        plan: &Plan,
+        plan: &UpdatePlan,
         updates: &Updates,
         others: u64,
     ) -> Result<(), GpuError> {

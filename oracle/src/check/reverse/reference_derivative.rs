@@ -1,83 +1,65 @@
-//! What a signature and its reverse are: the reference, executed on random numbers.
+//! The derivative of a signature by the reference, on probes.
 //!
-//! A derivative kernel has no second specification to be compared with term by term; it is executed
-//! beside `reference::reverse` of the one node instead, on [`PROBES`] lanes of random
-//! numbers: large and small ones, positive ones for logarithms and roots, and few different ones so that
-//! ties and zeros occur. Small parameters are positive where operands are. Lists have 3, 1, 2, 0, 4 and 2 values. Where indices are read there are more lanes, so that
-//! each element that an index may name is named: kernels that look at them one by one would else be seen in
-//! part. The numbers come from a fixed seed, so that equal plans get equal verdicts. **The bound is zero**: each element must be equal to the
-//! reference's in `f32` (of a NaN, only that it is one; zeros of both signs are equal), and finite on
-//! at least one lane.
+//! **The bound is zero.** Each element of a derivative kernel must equal the element of the reference in `f32`, and must be
+//! finite on at least one probe. All NaNs are equal, and so are zeros of both signs.
 
-use super::alike::Found;
-use crate::reference::{Argument, Datum, Noise, Partial, Returned, Share, Single, Words, costs};
+use super::equal_results::UseIndex;
+use super::probe::{NOISE, POSITIVE, PROBES, Probe, Random, fold};
+use crate::reference::{Argument, Noise, Partial, Returned, Share, Single, costs};
 use autobatch_ir::graph::{GraphData, ParamArg, Signature};
-use autobatch_ir::hash::{StructureHash, split_mix};
+use autobatch_ir::hash::StructureHash;
 use autobatch_ir::id::{ParamId, SigId};
 use autobatch_ir::module::ParamKind;
 use autobatch_ir::types::{DType, Type};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How many lanes of random numbers each derivative is executed on, at least.
-pub const PROBES: usize = 6;
-/// The values of the lists of each lane.
-const LENGTHS: [usize; PROBES] = [3, 1, 2, 0, 4, 2];
-/// So many elements are read and made for lanes that name one after the other at most: cells that look rows of
-/// tables up are large, and look at no index one by one.
+/// The most elements that the additional probes of a signature with indices read and make. Cells that look up rows of tables
+/// are large, and read no index element by element.
 const MAX_NAMED: u64 = 1 << 18;
 /// The most elements that one node may make.
 const MAX_ELEMENTS: u64 = 1 << 24;
 /// The most elements that all parameters may have.
 const MAX_PARAMS: usize = 1 << 28;
-/// Parameters of more elements are the same on all lanes: those are multiplied, and no roots are taken of them.
-const MOST_TWICE: usize = 1 << 22;
-/// The lanes of positive numbers.
-const POSITIVE: [usize; 2] = [2, 5];
-/// What noise is drawn from.
-pub(super) const NOISE: (u64, u64) = (11, 3);
+/// Larger parameters have the same values on all probes. They are factors of products, and no root is taken of them.
+const MAX_POSITIVE: usize = 1 << 22;
 
-/// A lane of random numbers with what the reference makes of it.
-pub(super) struct Probe {
-    /// Which numbers parameters have; see [`Truths::params`].
-    pub(super) set: usize,
-    pub(super) operands: Vec<Argument<f32>>,
-    pub(super) results: Vec<Datum<f32>>,
-    /// Per result the contributions to its gradient.
-    pub(super) grads: Vec<Vec<Arc<[f32]>>>,
-    pub(super) returned: Returned<f32>,
-}
-
-/// One of the contributions that a node makes.
+/// One contribution that a node makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Contribution {
-    /// To the gradient of the value, or of each value of the list, in this operand.
+    /// The operand whose gradient gets it; of a list, the gradients of all its values.
     pub(super) operand: u32,
     /// The number of the use of a list.
     pub(super) number: u32,
     pub(super) is_list: bool,
 }
 
-/// Uses of parameters that contribute the same.
+/// Uses of a parameter that contribute the same.
 #[derive(Clone, Debug)]
 pub(super) struct Uses {
     pub(super) param: ParamId,
-    /// The first of them, as the reference counts.
+    /// The number of the first of them by the reference.
     pub(super) first: usize,
     pub(super) count: u32,
 }
 
-/// What is known of a signature.
-pub(super) struct Truth {
+/// What the reference says about the derivative of a signature.
+pub(super) struct ReferenceDerivative {
     pub(super) probes: Vec<Probe>,
-    /// In the order in which the reference adds them.
+    /// In the order in which the reference adds them: ascending by operand and number.
     pub(super) contributions: Vec<Contribution>,
     pub(super) uses: Vec<Uses>,
-    pub(super) found: Found,
+    pub(super) use_index: UseIndex,
 }
 
-impl Truth {
-    /// How many elements of its parameter a use adds to, as reductions count: sums of rows are one.
+impl ReferenceDerivative {
+    /// The place of a contribution.
+    pub(super) fn contribution(&self, operand: u32, number: u32) -> Option<u32> {
+        let key = |own: &Contribution| (own.operand, own.number);
+        self.contributions.binary_search_by_key(&(operand, number), key).ok().map(|at| at as u32)
+    }
+
+    /// How many elements of its parameter a use adds to, as reductions count. A sum of rows counts as one.
     pub(super) fn area(&self, uses: &Uses) -> u64 {
         match &self.probes[0].returned.params[uses.first].share {
             Share::Product { x, width, dy, .. } => {
@@ -86,23 +68,21 @@ impl Truth {
             Share::Rows(_) | Share::Row { .. } => 1,
         }
     }
-}
 
-impl Truth {
-    /// A contribution with an element that is finite on no lane, by what it goes to.
+    /// What gets a contribution with an element that is finite on no probe.
     pub(super) fn nowhere_finite(&self) -> Option<String> {
         let operand = self.contributions.iter().find(|to| {
             let mut finite = Finite::default();
             for probe in &self.probes {
                 match &probe.returned.operands[to.operand as usize] {
                     Partial::None => {}
-                    Partial::One(elements) => finite.see(elements),
+                    Partial::One(elements) => finite.add(elements),
                     Partial::Many(items) => {
-                        items.iter().for_each(|item| finite.see(&item[to.number as usize]))
+                        items.iter().for_each(|item| finite.add(&item[to.number as usize]))
                     }
                 }
             }
-            finite.is_missing()
+            finite.is_incomplete()
         });
         let of_param = || {
             self.uses.iter().find(|uses| {
@@ -110,9 +90,9 @@ impl Truth {
                 for probe in &self.probes {
                     let (Share::Product { dy, .. } | Share::Rows(dy) | Share::Row { dy, .. }) =
                         &probe.returned.params[uses.first].share;
-                    finite.see(dy);
+                    finite.add(dy);
                 }
-                finite.is_missing()
+                finite.is_incomplete()
             })
         };
         match operand {
@@ -122,37 +102,37 @@ impl Truth {
     }
 }
 
-/// Which elements were finite once.
+/// Per element whether it is finite on some probe.
 #[derive(Default)]
 struct Finite(Vec<bool>);
 
 impl Finite {
-    fn see(&mut self, elements: &[f32]) {
+    fn add(&mut self, elements: &[f32]) {
         self.0.resize(elements.len().max(self.0.len()), false);
         self.0.iter_mut().zip(elements).for_each(|(finite, element)| *finite |= element.is_finite());
     }
 
-    fn is_missing(&self) -> bool {
+    fn is_incomplete(&self) -> bool {
         self.0.iter().any(|&finite| !finite)
     }
 }
 
-/// What is known of the signatures of a graph.
-pub(super) struct Truths<'a> {
+/// The reference derivatives of the signatures of a graph, made on request.
+pub(super) struct ReferenceDerivatives<'a> {
     graph: &'a GraphData,
     noise: Noise,
-    /// Numbers for the module's parameters, made when a signature takes them: of both signs, and, unless they are many,
-    /// positive ones.
+    /// Values of the module's parameters, made when a signature takes them: of both signs, and positive ones unless the
+    /// parameter is large.
     pub(super) params: [Vec<Vec<f32>>; 2],
-    /// How many of the first kind there are.
+    /// How many elements of both signs there are.
     held: usize,
     costs: Option<Vec<u64>>,
-    known: Vec<Option<Option<Truth>>>,
+    known: Vec<Option<Option<ReferenceDerivative>>>,
     /// How many signatures were examined.
     pub(super) examined: usize,
 }
 
-impl<'a> Truths<'a> {
+impl<'a> ReferenceDerivatives<'a> {
     pub(super) fn new(graph: &'a GraphData, training: bool) -> Self {
         let (seed, step) = NOISE;
         Self {
@@ -166,22 +146,22 @@ impl<'a> Truths<'a> {
         }
     }
 
-    /// What is known of a signature; `None` if it is too large, or has no derivative.
-    pub(super) fn of(&mut self, sig: SigId) -> Option<&Truth> {
+    /// The derivative of a signature; `None` if the signature is too large or has no derivative.
+    pub(super) fn of(&mut self, sig: SigId) -> Option<&ReferenceDerivative> {
         if self.known[sig.index()].is_none() {
-            let truth = self.examine(sig);
+            let found = self.examine(sig);
             self.examined += 1;
-            self.known[sig.index()] = Some(truth);
+            self.known[sig.index()] = Some(found);
         }
         self.get(sig)
     }
 
-    /// What was found before.
-    pub(super) fn get(&self, sig: SigId) -> Option<&Truth> {
+    /// The derivative of a signature that was requested before.
+    pub(super) fn get(&self, sig: SigId) -> Option<&ReferenceDerivative> {
         self.known[sig.index()].as_ref()?.as_ref()
     }
 
-    fn examine(&mut self, sig: SigId) -> Option<Truth> {
+    fn examine(&mut self, sig: SigId) -> Option<ReferenceDerivative> {
         let signature = self.graph.sigs.get(sig);
         let cost = self.costs.as_ref()?.get(sig.index()).copied().filter(|&cost| cost <= MAX_ELEMENTS)?;
         for arg in &signature.params {
@@ -195,14 +175,14 @@ impl<'a> Truths<'a> {
         let probes = probes?;
         let contributions = contributions(&probes)?;
         let uses = uses(&probes)?;
-        let found = Found::new(&probes, &contributions, &uses);
-        Some(Truth { probes, contributions, uses, found })
+        let use_index = UseIndex::new(&probes, &uses);
+        Some(ReferenceDerivative { probes, contributions, uses, use_index })
     }
 
-    /// How many lanes name one element after the other.
+    /// How many additional probes name one element after the other.
     fn named(&self, signature: &Signature, cost: u64) -> usize {
         let types = || signature.operands.iter().map(|&ty| self.graph.ty(ty));
-        if !types().any(|ty| is_index(ty.dtype)) {
+        if !types().any(|ty| matches!(ty.dtype, DType::I32 | DType::U32)) {
             return 0;
         }
         let results = signature.results.iter().map(|&ty| self.graph.ty(ty));
@@ -212,7 +192,7 @@ impl<'a> Truths<'a> {
         widest.min(MAX_NAMED / lane) as usize
     }
 
-    /// Numbers for a parameter: a few thousand, over and over.
+    /// Makes the values of a parameter: a block of a few thousand numbers, repeated.
     fn fill(&mut self, param: ParamId) -> Option<()> {
         const PERIOD: usize = 4093;
         let decl = &self.graph.module.params[param.index()];
@@ -235,7 +215,7 @@ impl<'a> Truths<'a> {
         }
         if elements <= block.len() {
             positive[param.index()] = numbers.iter().map(|x| 0.05 * scale + x.abs()).collect();
-        } else if elements <= MOST_TWICE {
+        } else if elements <= MAX_POSITIVE {
             positive[param.index()].clone_from(&numbers);
         }
         params[param.index()] = numbers;
@@ -243,20 +223,8 @@ impl<'a> Truths<'a> {
     }
 
     fn probe(&self, sig: SigId, signature: &Signature, number: usize, random: &mut Random) -> Option<Probe> {
-        let operands: Vec<Argument<f32>> = signature
-            .operands
-            .iter()
-            .map(|&ty| {
-                let ty = self.graph.ty(ty);
-                match ty.is_list {
-                    false => Argument::One(random.datum(ty, number)),
-                    true => {
-                        let length = LENGTHS[number % PROBES];
-                        Argument::Many((0..length).map(|_| random.datum(ty, number)).collect())
-                    }
-                }
-            })
-            .collect();
+        let operands: Vec<Argument<f32>> =
+            signature.operands.iter().map(|&ty| random.argument(self.graph.ty(ty), number)).collect();
         let twice = signature.params.iter().all(|arg| match *arg {
             ParamArg::Module(param) => !self.params[1][param.index()].is_empty(),
             ParamArg::Port(_) => false,
@@ -283,15 +251,6 @@ impl<'a> Truths<'a> {
     }
 }
 
-/// The sum of contributions, in order.
-pub(super) fn fold(grads: &[Arc<[f32]>]) -> Option<Arc<[f32]>> {
-    let mut sum = grads.first()?.to_vec();
-    for more in &grads[1..] {
-        sum.iter_mut().zip(more.iter()).for_each(|(sum, more)| *sum += more);
-    }
-    Some(sum.into())
-}
-
 fn contributions(probes: &[Probe]) -> Option<Vec<Contribution>> {
     let mut found = Vec::new();
     for (operand, partial) in probes[0].returned.operands.iter().enumerate() {
@@ -305,7 +264,7 @@ fn contributions(probes: &[Probe]) -> Option<Vec<Contribution>> {
     }
     let mut counts = vec![0; probes[0].returned.operands.len()];
     found.iter().for_each(|own| counts[own.operand as usize] += 1);
-    // Whatever the numbers are, the same operands get contributions.
+    // The same operands must get contributions on all probes.
     let same = probes.iter().all(|probe| {
         probe.returned.operands.iter().enumerate().all(|(operand, partial)| {
             let count = counts[operand];
@@ -321,17 +280,17 @@ fn contributions(probes: &[Probe]) -> Option<Vec<Contribution>> {
 
 fn uses(probes: &[Probe]) -> Option<Vec<Uses>> {
     let all = &probes[0].returned.params;
-    let alike = |a: &Probe, b: &Probe| {
+    let same_kinds = |a: &Probe, b: &Probe| {
         let (a, b) = (&a.returned.params, &b.returned.params);
         a.len() == b.len()
             && a.iter().zip(b).all(|(a, b)| a.param == b.param && same_kind(&a.share, &b.share))
     };
-    if !probes.iter().all(|probe| alike(&probes[0], probe)) {
+    if !probes.iter().all(|probe| same_kinds(&probes[0], probe)) {
         return None;
     }
     let mut found: Vec<Uses> = Vec::new();
-    // Places in what was found, by a hash of the numbers: a hundred thousand uses are too many to be compared with each other.
-    let mut alike: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    // Places in `found` by a hash of the numbers, because a hundred thousand uses are too many to compare pairwise.
+    let mut by_hash: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (number, own) in all.iter().enumerate() {
         let same = |known: &Uses| {
             known.param == own.param
@@ -340,7 +299,7 @@ fn uses(probes: &[Probe]) -> Option<Vec<Uses>> {
                     same_share(&uses[known.first].share, &uses[number].share)
                 })
         };
-        let places = alike.entry(hash_of_use(probes, number)).or_default();
+        let places = by_hash.entry(hash_of_use(probes, number)).or_default();
         match places.iter().find(|&&place| same(&found[place])) {
             Some(&place) => found[place].count += 1,
             None => {
@@ -352,7 +311,7 @@ fn uses(probes: &[Probe]) -> Option<Vec<Uses>> {
     Some(found)
 }
 
-/// A hash of what a use of a parameter adds on all lanes.
+/// A hash of what a use of a parameter adds on all probes.
 fn hash_of_use(probes: &[Probe], number: usize) -> u64 {
     let mut hash = StructureHash::default();
     for probe in probes {
@@ -365,7 +324,7 @@ fn hash_of_use(probes: &[Probe], number: usize) -> u64 {
     hash.value() as u64
 }
 
-/// Whether two shares differ in numbers only.
+/// Whether two shares differ in numbers at most.
 fn same_kind(a: &Share<f32>, b: &Share<f32>) -> bool {
     match (a, b) {
         (
@@ -394,53 +353,4 @@ fn same_share(a: &Share<f32>, b: &Share<f32>) -> bool {
             }
             _ => false,
         }
-}
-
-/// Whether words of this type name elements.
-fn is_index(dtype: DType) -> bool {
-    matches!(dtype, DType::I32 | DType::U32)
-}
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        split_mix(&mut self.0)
-    }
-
-    /// Between -1 and 1.
-    fn unit(&mut self) -> f32 {
-        (self.next() >> 40) as f32 / (1 << 23) as f32 - 1.0
-    }
-
-    fn number(&mut self, probe: usize) -> f32 {
-        match probe {
-            1 => self.unit() * 3.0,
-            2 => 1.05 + self.unit() * 0.95,
-            3 => [-1.0, -0.5, 0.0, 0.5, 1.0, 2.0][(self.next() % 6) as usize],
-            5 => 0.5 + self.unit() * 0.45,
-            _ => self.unit(),
-        }
-    }
-
-    fn datum(&mut self, ty: Type, probe: usize) -> Datum<f32> {
-        let elements = ty.shape.elements();
-        let words = |this: &mut Self, below: u64| {
-            let words = (0..elements).map(|_| (this.next() % below) as u32).collect();
-            Datum::Words(Words { words, bound: Arc::default() })
-        };
-        match ty.dtype {
-            DType::F32 => Datum::floats((0..elements).map(|_| self.number(probe)).collect::<Vec<f32>>()),
-            DType::Bool => words(self, 2),
-            _ if probe >= PROBES => {
-                // Several indices name different elements.
-                let first = (probe - PROBES) as u32;
-                let words = (first..).take(elements).collect();
-                Datum::Words(Words { words, bound: Arc::default() })
-            }
-            _ if probe == 4 => words(self, 1 << 16),
-            _ => words(self, 7),
-        }
-    }
 }

@@ -1,27 +1,27 @@
-//! Which registers of the forward half the reverse has without saving anything more.
+//! Rematerialization: which forward registers the reverse can have without saving more.
 //!
-//! *Needs* the forward stages, and which registers are left behind anyway. *Ensures* that a register counts as at hand if it
-//! is no temporary, if it is left, or if cheap elementwise stages of what is at hand make it; also after more
-//! registers are left. *Cost.* Linear in the operands of the stages, whatever becomes left when, on a stack that does not grow with them.
+//! *Needs* the forward stages, and the registers that the forward step writes anyway. *Ensures* that a register is available if it
+//! is no temporary, if the forward step writes it, or if cheap elementwise stages compute it from available registers. This
+//! holds again after each register that is added. *Cost.* Linear in the operands of the stages, on a stack of constant depth.
 
 use crate::kernels::fuse::{stage_reads, stage_writes};
 use autobatch_ir::plan::{Reg, RegKind, Stage};
 
-/// What makes a register that no cheap stage makes.
+/// The count of missing operands of a register that no cheap stage makes.
 const BLOCKED: usize = usize::MAX;
 
-/// What is known of the registers of a body.
-pub(super) struct AtHand<'a> {
+/// The available registers of a body.
+pub(super) struct Rematerialize<'a> {
     stages: &'a [Stage],
-    known: Vec<bool>,
-    /// How many operands of the stages that write a register are not at hand, or [`BLOCKED`].
+    available: Vec<bool>,
+    /// Per register how many operands of its stages are not available, or [`BLOCKED`].
     missing: Vec<usize>,
-    /// The cheap stages that read a register, once for each operand.
+    /// Per register the cheap stages that read it, once for each operand.
     readers: Vec<Vec<u32>>,
     pending: Vec<u32>,
 }
 
-impl<'a> AtHand<'a> {
+impl<'a> Rematerialize<'a> {
     pub(super) fn new(
         stages: &'a [Stage],
         regs: &[Reg],
@@ -39,26 +39,26 @@ impl<'a> AtHand<'a> {
             }
             reads.iter().for_each(|view| readers[view.reg as usize].push(number));
         }
-        let known = vec![false; regs.len()];
-        let mut this = Self { stages, known, missing, readers, pending: Vec::new() };
+        let available = vec![false; regs.len()];
+        let mut this = Self { stages, available, missing, readers, pending: Vec::new() };
         for (number, reg) in (0..).zip(regs) {
             if reg.kind != RegKind::Temp || this.missing[number as usize] == 0 || is_left(number) {
-                this.leave(number);
+                this.add(number);
             }
         }
         this
     }
 
-    /// Whether the reverse has a register.
+    /// Whether a register is available.
     pub(super) fn has(&self, reg: u32) -> bool {
-        self.known[reg as usize]
+        self.available[reg as usize]
     }
 
-    /// Says that a register is left behind.
-    pub(super) fn leave(&mut self, reg: u32) {
+    /// Makes a register available, and all that follow from it.
+    pub(super) fn add(&mut self, reg: u32) {
         self.pending.push(reg);
         while let Some(reg) = self.pending.pop() {
-            if std::mem::replace(&mut self.known[reg as usize], true) {
+            if std::mem::replace(&mut self.available[reg as usize], true) {
                 continue;
             }
             for &stage in &self.readers[reg as usize] {

@@ -1,4 +1,4 @@
-//! The steps that have a reverse: their live lanes, and rows for what each contributes and keeps.
+//! The steps of the reverse: their live lanes, and rows for their contributions and parts.
 
 use super::edit::{add_slab, grow, operand_field};
 use super::signatures::Signatures;
@@ -13,46 +13,46 @@ use std::sync::Arc;
 /// No step, no field.
 const NONE: u32 = u32::MAX;
 
-/// A forward step and its reverse.
-pub(super) struct Back {
+/// A forward step and its step in reverse.
+pub(super) struct ReverseStep {
     /// The forward step.
     pub(super) step: usize,
     pub(super) sig: SigId,
-    /// The first row of what it keeps for reductions.
-    pub(super) kept: u32,
-    /// The first row of what the forward step saves.
+    /// The first row of the parts that reductions take.
+    pub(super) parts: u32,
+    /// The first row of the registers that the forward step saves.
     pub(super) saved: u32,
     lanes: Range<usize>,
     rows: Range<usize>,
 }
 
-/// Rows of contributions that a result in reverse writes.
+/// The rows of a contribution.
 pub(super) struct Rows {
     pub(super) field: FieldId,
     pub(super) first: u32,
     before: Range<usize>,
 }
 
-/// All of them, descending by step. Kept from plan to plan.
+/// All steps of the reverse, descending by forward step. Their memory is reused from plan to plan.
 #[derive(Default)]
-pub(super) struct Backs {
-    all: Vec<Back>,
-    /// Per node its back and its lane there.
+pub(super) struct ReverseSteps {
+    all: Vec<ReverseStep>,
+    /// Per node its step and its lane there.
     at: Vec<(u32, u32)>,
-    /// The live lanes of each.
+    /// The live lanes of all steps.
     lanes: Vec<u32>,
-    /// Of each, per gradient of an operand, where its contributions are.
+    /// The rows of all contributions of all steps.
     rows: Vec<Rows>,
-    /// Of edges, how many come before each lane.
+    /// Per lane how many edges precede it, for all contributions that are edges.
     before: Vec<u32>,
 }
 
-/// Fields of contributions, by the field of the values whose gradients they are. Kept from plan to plan.
+/// The field of the contributions to the gradients of each field of values. Its memory is reused from plan to plan.
 #[derive(Default)]
 pub(super) struct ContributionFields(Vec<FieldId>);
 
 impl ContributionFields {
-    /// None are there yet.
+    /// Forgets the fields of the plan before.
     pub(super) fn begin(&mut self) {
         self.0.clear();
     }
@@ -71,8 +71,8 @@ impl ContributionFields {
     }
 }
 
-impl Backs {
-    /// Finds the steps with live lanes, last first, and gives rows to what they contribute and keep.
+impl ReverseSteps {
+    /// Finds the steps with live lanes, last first, and allocates rows for their contributions, parts and saved registers.
     pub(super) fn collect(
         &mut self,
         plan: &mut Plan,
@@ -111,9 +111,9 @@ impl Backs {
                     (Operand::Segments { offsets, .. }, true) => edges_before(plan, offsets, own, before),
                     _ => own.len() as u32,
                 };
-                let field = operand_field(operand).expect("bound numbers want no gradients");
+                let field = operand_field(operand).expect("bound numbers get no gradients");
                 let ty = graph.ty(graph.sigs.get(sig).operands[of.operand as usize]).element();
-                // A step whose lists are all empty names any field: what it makes nobody reads.
+                // A step whose lists are all empty may name any field. Its contributions have no reader.
                 let field = match plan.field(field).ty == ty {
                     true => fields.get_or_add(plan, field),
                     false => add_slab(plan, &[ty]),
@@ -122,42 +122,42 @@ impl Backs {
                 rows.push(Rows { field, first, before: first_before..before.len() });
             }
             let count = own.len() as u32;
-            let kept = own_rows(plan, &mut facts.kept, &derivative.kept, count)?;
+            let parts = own_rows(plan, &mut facts.parts, &derivative.parts, count)?;
             let saved = own_rows(plan, &mut facts.saved, &derivative.saves, step.rows)?;
             let (lanes, rows) = (first_lane..lanes.len(), first_row..rows.len());
-            all.push(Back { step: number, sig, kept, saved, lanes, rows });
+            all.push(ReverseStep { step: number, sig, parts, saved, lanes, rows });
         }
         Ok(())
     }
 
-    pub(super) fn all(&self) -> &[Back] {
+    pub(super) fn all(&self) -> &[ReverseStep] {
         &self.all
     }
 
-    /// The back of a live node, and its lane there.
+    /// The step of a live node, and its lane there.
     #[inline]
-    pub(super) fn of(&self, node: NodeId) -> Option<(&Back, u32)> {
+    pub(super) fn of(&self, node: NodeId) -> Option<(&ReverseStep, u32)> {
         let (back, lane) = self.at[node.index()];
         Some((self.all.get(back as usize)?, lane))
     }
 
     /// The live lanes.
-    pub(super) fn lanes(&self, back: &Back) -> &[u32] {
+    pub(super) fn lanes(&self, back: &ReverseStep) -> &[u32] {
         &self.lanes[back.lanes.clone()]
     }
 
-    /// Per gradient of an operand where its contributions are.
-    pub(super) fn rows(&self, back: &Back) -> &[Rows] {
+    /// The rows of each contribution of a step.
+    pub(super) fn rows(&self, back: &ReverseStep) -> &[Rows] {
         &self.rows[back.rows.clone()]
     }
 
-    /// Of edges, how many come before each lane; nothing of other rows.
+    /// Per lane how many edges precede it; empty for rows that are no edges.
     pub(super) fn before(&self, rows: &Rows) -> &[u32] {
         &self.before[rows.before.clone()]
     }
 }
 
-/// Appends how many edges come before each lane, and counts all.
+/// Appends per lane how many edges precede it; gives the number of all.
 fn edges_before(plan: &Plan, offsets: u32, lanes: &[u32], before: &mut Vec<u32>) -> u32 {
     let offset = |at: u32| plan.tables[(offsets + at) as usize];
     lanes.iter().fold(0, |total, &lane| {
@@ -166,7 +166,7 @@ fn edges_before(plan: &Plan, offsets: u32, lanes: &[u32], before: &mut Vec<u32>)
     })
 }
 
-/// The first of so many new rows of the fields that a signature has for itself, which are made if there are none.
+/// Adds rows to the fields that belong to a signature, and the fields if there are none; gives the first row.
 fn own_rows(
     plan: &mut Plan,
     first: &mut Option<FieldId>,
