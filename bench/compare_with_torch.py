@@ -1,11 +1,12 @@
 """Compares a step of autobatch-bench with PyTorch, on the same instances and the same weights.
 
-    autobatch-bench b --data FILE --dump DIR          # weights (every one drawn afresh), outputs, gradients
+    autobatch-bench b --data FILE --dump DIR          # random weights, outputs, gradients
     python compare_with_torch.py b --data FILE --dump DIR
 
-FILE holds instances as the scripts of the other systems write them with --dump-data. The models are
-written here once more, one instance at a time, with torch.nn.functional only. The program ends with 1
-if an output is off by more than 1e-4, or a gradient by more than 1e-4 of the largest one.
+FILE contains instances in the format that the scripts of the other systems write with --dump-data. This
+script implements the models a second time, one instance at a time, with torch.nn.functional only. Its
+exit code is 1 if the error of an output is above 1e-4, or that of a gradient above 1e-4 of the largest
+element.
 """
 import argparse, json, math, pathlib, struct, sys
 import numpy as np, torch
@@ -13,7 +14,7 @@ import torch.nn.functional as F
 
 
 def load(path):
-    """A safetensors file of f32 arrays."""
+    """Reads a safetensors file of f32 arrays."""
     raw = pathlib.Path(path).read_bytes()
     (size,) = struct.unpack('<Q', raw[:8])
     head, body = json.loads(raw[8:8 + size]), raw[8 + size:]
@@ -32,7 +33,7 @@ def linear(p, name, x):
 
 
 def lstm(p, name, xs, state=None):
-    """All states (h, c) of an LSTM with gates i f g o."""
+    """Returns all states (h, c) of an LSTM with gates i f g o."""
     width = p[name + '.b'].shape[0] // 4
     h, c = state or (torch.zeros(width), torch.zeros(width))
     states = []
@@ -45,7 +46,7 @@ def lstm(p, name, xs, state=None):
 
 
 def tree(t, leaf, node):
-    """Folds nested lists of two, without recursion on the machine's stack for deep trees."""
+    """Evaluates nested lists of two elements bottom up."""
     if isinstance(t, int): return leaf(t)
     return node(tree(t[0], leaf, node), tree(t[1], leaf, node))
 
@@ -54,14 +55,14 @@ MASK, GOLDEN = (1 << 64) - 1, 0x9e3779b97f4a7c15
 
 
 def splitmix(state):
-    """What SplitMix64 makes of a state."""
+    """Returns the output of SplitMix64 for a state."""
     z = (state ^ (state >> 30)) * 0xbf58476d1ce4e5b9 & MASK
     z = (z ^ (z >> 27)) * 0x94d049bb133111eb & MASK
     return z ^ (z >> 31)
 
 
 def image(seed, number):
-    """The pixels and the class that autobatch draws for an image: a file of images holds but a seed."""
+    """Returns the random pixels and class of an image. A file of images contains only the seed."""
     state = seed ^ splitmix((number ^ 0x6a09e667f3bcc908) + GOLDEN & MASK)
     draws = [splitmix(state + k * GOLDEN & MASK) for k in range(1, 28 * 28 + 2)]
     return torch.tensor([draw >> 40 for draw in draws[:-1]], dtype=torch.float32) / (1 << 24), draws[-1] * 10 >> 64
@@ -180,7 +181,7 @@ def main():
         outputs += [o.detach() for o in out]
         losses.append(loss)
     ours, theirs = np.fromfile(dump / 'outputs.f32', '<f4'), torch.cat(outputs).numpy()
-    if ours.shape != theirs.shape: sys.exit(f'{len(ours)} numbers of ours, {len(theirs)} of PyTorch')
+    if ours.shape != theirs.shape: sys.exit(f'autobatch has {len(ours)} outputs, PyTorch has {len(theirs)}')
     worst = {'outputs': float(np.abs(ours - theirs).max())}
     gradients = dump / 'gradients.safetensors'
     if gradients.exists():
@@ -188,7 +189,7 @@ def main():
         for name, value in load(gradients).items():
             theirs = p[name].grad.numpy()
             worst['d ' + name] = float(np.abs(value - theirs).max() / max(np.abs(theirs).max(), 1e-30))
-    for name, off in worst.items(): print(f'{args.model} {name:<24} off by {off:.1e}')
+    for name, off in worst.items(): print(f'{args.model} {name:<24} maximum error {off:.1e}')
     sys.exit(any(not off <= 1e-4 for off in worst.values()))
 
 

@@ -1,5 +1,6 @@
-//! 15 embeddings one below the other as a matrix, and 100 vectors that are each multiplied with it:
-//! one product over 100 rows, all of which read the one matrix in place.
+//! Dot products of 100 vectors with 15 embeddings, which are stacked into a matrix.
+//!
+//! The plan has one product over 100 rows. All rows read the matrix directly, without a copy.
 //!
 //! ```text
 //! cargo run --example dot_products

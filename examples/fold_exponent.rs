@@ -1,5 +1,7 @@
-//! 2^n by doubling: a chain, in which nothing can be batched, and the plan says so. Numbers are
-//! integers, and the powers share their common beginning.
+//! Computes 2^n by doubling integers.
+//!
+//! The graph is a chain, so no two nodes can share a batch. The lower bound of the plan shows this. Each
+//! power is computed once, because both operands of a sum are the same value.
 //!
 //! ```text
 //! cargo run --example fold_exponent -- 10
@@ -9,7 +11,7 @@
 
 use autobatch::prelude::*;
 
-/// 2^n, from 2^(n-1) twice.
+/// 2^n, as the sum of 2^(n-1) and itself.
 fn power<'g>(g: &'g Graph, n: u32) -> Value<'g> {
     if n == 0 {
         return g.index(1);
@@ -26,6 +28,9 @@ fn main() -> autobatch::Result<()> {
     let run = session.run(&graph, [wanted])?;
     println!("2^{n} = {}", run[wanted].words()[0]);
     let certificate = run.plan().certificate;
-    println!("batches {}, bound {}: a chain, nothing to batch", certificate.batches, certificate.bound);
+    println!(
+        "batches {}, bound {}: no two nodes of a chain share a batch",
+        certificate.batches, certificate.bound
+    );
     Ok(())
 }

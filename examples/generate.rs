@@ -1,8 +1,10 @@
-//! Words that are written letter by letter until the model ends them: how far a word goes depends on
-//! what was computed of it, and all words are computed together nevertheless.
+//! Generates words letter by letter. The model decides when a word ends, and all words are batched.
 //!
-//! The language is made up: syllables of a consonant and a vowel, each vowel followed by the next in
-//! order, and a word ends behind `u`.
+//! Each word is an `async` task that awaits its next letter. The session batches the pending work of all
+//! tasks.
+//!
+//! The language is artificial: a word is a sequence of syllables of a consonant and a vowel. The vowels
+//! follow each other in alphabetical order, and a word ends after `u`.
 //!
 //! ```text
 //! cargo run --release --example generate
@@ -17,12 +19,13 @@ use std::time::Instant;
 
 const VOWELS: &[u8] = b"aeiou";
 const CONSONANTS: &[u8] = b"bdgklmnprst";
-/// The letter that ends a word.
+/// The symbol that ends a word.
 const END: u32 = 26;
 const LETTERS: usize = 27;
-const LONGEST: usize = 40;
+/// Maximum length of a generated word.
+const MAX_LENGTH: usize = 40;
 
-/// A recurrent network that says which letter comes next.
+/// A recurrent network that predicts the next letter.
 struct Writer {
     letters: Table,
     lstm: Lstm,
@@ -35,7 +38,7 @@ impl Writer {
         Writer { letters, lstm: Lstm::new(m, "lstm", 16, h), next: Linear::new(m, "next", h, LETTERS) }
     }
 
-    /// The loss of a whole word: every letter from those before it.
+    /// The loss of a word: the model predicts each letter from the preceding letters.
     fn loss<'g>(&self, g: &'g Graph, word: &[u32]) -> Value<'g> {
         let mut state = self.lstm.start(g);
         let mut scores = Vec::with_capacity(word.len());
@@ -43,18 +46,18 @@ impl Writer {
             state = state.push(self.letters.look(g, letter));
             scores.push(self.next.on(state.h()));
         }
-        let wanted = word[1..].iter().copied().chain([END]);
-        losses::sequence_cross_entropy(g, scores, wanted)
+        let targets = word[1..].iter().copied().chain([END]);
+        losses::sequence_cross_entropy(g, scores, targets)
     }
 
-    /// Goes on with a word until the model ends it: a task, which waits for every letter.
-    async fn complete(&self, g: &Graph, begun: &[u32]) -> autobatch::Result<Vec<u32>> {
-        let mut word = begun.to_vec();
+    /// Completes a word. This task awaits each letter until the model ends the word.
+    async fn complete(&self, g: &Graph, prefix: &[u32]) -> autobatch::Result<Vec<u32>> {
+        let mut word = prefix.to_vec();
         let mut state = self.lstm.start(g);
-        for &letter in begun {
+        for &letter in prefix {
             state = state.push(self.letters.look(g, letter));
         }
-        while word.len() < LONGEST {
+        while word.len() < MAX_LENGTH {
             let letter = self.next.on(state.h()).argmax();
             match letter.index().await? {
                 END => break,
@@ -66,7 +69,7 @@ impl Writer {
     }
 }
 
-/// A word of the language.
+/// A random word of the language.
 fn word(random: &mut Random) -> Vec<u32> {
     let first = random.below(VOWELS.len() as u64) as usize;
     let letter = |letter: u8| u32::from(letter - b'a');
@@ -78,7 +81,7 @@ fn word(random: &mut Random) -> Vec<u32> {
     word
 }
 
-fn spelled(word: &[u32]) -> String {
+fn text(word: &[u32]) -> String {
     word.iter().map(|&letter| char::from(b'a' + letter as u8)).collect()
 }
 
@@ -89,34 +92,30 @@ fn main() -> autobatch::Result<()> {
     let mut random = Random::new(1);
     for step in 1..=150 {
         let words: Vec<_> = (0..32).map(|_| word(&mut random)).collect();
-        let step_made = trainer.step(&words, |g, word| writer.loss(g, word))?;
+        let report = trainer.step(&words, |g, word| writer.loss(g, word))?;
         if step % 50 == 0 {
-            println!("step {step}: {step_made}");
+            println!("step {step}: {report}");
         }
     }
 
-    let begun: Vec<Vec<u32>> = (0..256).map(|_| word(&mut random)[..2].to_vec()).collect();
+    let prefixes: Vec<Vec<u32>> = (0..256).map(|_| word(&mut random)[..2].to_vec()).collect();
     let session = trainer.session();
     let start = Instant::now();
     let graph = session.graph();
-    let together = session.tasks(&graph, begun.iter().map(|begun| writer.complete(&graph, begun)))?;
-    let (took, batches) = (start.elapsed(), session.last_plan().map_or(0, |plan| plan.steps.len()));
+    let together = session.tasks(&graph, prefixes.iter().map(|prefix| writer.complete(&graph, prefix)))?;
+    let (time, steps) = (start.elapsed(), session.last_plan().map_or(0, |plan| plan.steps.len()));
 
     let start = Instant::now();
-    for (begun, word) in begun.iter().zip(&together) {
+    for (prefix, word) in prefixes.iter().zip(&together) {
         let graph = session.graph();
-        let alone = session.tasks(&graph, [writer.complete(&graph, begun)])?;
-        assert_eq!(alone[0], *word, "a word is what it is, alone as among others");
+        let alone = session.tasks(&graph, [writer.complete(&graph, prefix)])?;
+        assert_eq!(alone[0], *word, "batching does not change a word");
     }
-    println!(
-        "{} words in {batches} steps: {took:.1?}; one after another: {:.1?}",
-        together.len(),
-        start.elapsed()
-    );
-    for (begun, word) in begun.iter().zip(&together).take(8) {
-        println!("{} -> {}", spelled(begun), spelled(word));
+    println!("{} words in {steps} steps: {time:.1?}; one at a time: {:.1?}", together.len(), start.elapsed());
+    for (prefix, word) in prefixes.iter().zip(&together).take(8) {
+        println!("{} -> {}", text(prefix), text(word));
     }
-    let ended = together.iter().filter(|word| spelled(word).ends_with('u')).count();
-    println!("{ended} of {} end as words of the language do", together.len());
+    let ended = together.iter().filter(|word| text(word).ends_with('u')).count();
+    println!("{ended} of {} end with u", together.len());
     Ok(())
 }

@@ -1,5 +1,7 @@
-//! How long rounds take when tasks wait for many values, one after the other: each round plans, verifies and executes
-//! what is new, over the rows that are there, so a round late in a long task costs what an early one does.
+//! Measures the time of a round when tasks await many values.
+//!
+//! Each round plans, verifies and executes only the new nodes; earlier rows stay in place. A late round
+//! of a long task therefore costs as much as an early one.
 //!
 //! ```text
 //! cargo run --release --example many_rounds -- 1 500 8000        # one task of 500 rounds, then one of 8,000
@@ -18,7 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let device = words.next_if(|word| word.parse::<u32>().is_err()).map(|word| word.parse()).transpose()?;
     let numbers = words.map(|word| word.parse()).collect::<Result<Vec<u32>, _>>()?;
     let [tasks, lengths @ ..] = &numbers[..] else {
-        return Err("say how many tasks, and of how many rounds".into());
+        return Err("expected the number of tasks and numbers of rounds, such as 1 500 8000".into());
     };
     let mut m = ModuleBuilder::new("rounds");
     let letters = m.table("letters", [50, 16], Init::Uniform(0.1));
@@ -42,7 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         session.tasks(&g, (0..*tasks).map(|task| one(task % 50)))?;
         let time = start.elapsed();
         println!(
-            "{tasks} tasks of {rounds} rounds: {time:.2?}, {:.1} us a round",
+            "{tasks} tasks of {rounds} rounds: {time:.2?}, {:.1} us per round",
             time.as_secs_f64() * 1e6 / f64::from(rounds.max(1))
         );
     }

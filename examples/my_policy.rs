@@ -1,22 +1,23 @@
-//! A batching policy of one's own beside those of the library: trees of two cells, in batches by
-//! "fire what the longest chain waits for".
+//! A custom batching policy, compared with the policies of the library on trees of two cells.
+//!
+//! The policy always executes the type of jobs for which the longest chain waits.
 //!
 //! ```text
 //! cargo run --release --example my_policy -- 64
 //! ```
 //!
-//! A policy sees numbers only: the type of every job and its operands. It is used by a planner, which
-//! checks its orders, or by a session.
+//! A policy sees the type and the operands of each job, as numbers. Planners and sessions accept custom
+//! policies and check their schedules.
 
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
 
-use autobatch::planner::schedule::{Batches, Problem, Schedule, Scratch, Why};
+use autobatch::planner::schedule::{Batches, Problem, Schedule, Scratch, StopReason};
 use autobatch::planner::{Planner, Request};
 use autobatch::prelude::*;
 use autobatch::random::Random;
 use std::cmp::Reverse;
 
-/// Fires the ready type that holds the job from which the longest chain to the end of the graph starts.
+/// Executes the ready type with the job that starts the longest chain to the end of the graph.
 struct LongestChain;
 
 impl Schedule for LongestChain {
@@ -24,7 +25,7 @@ impl Schedule for LongestChain {
         "longest-chain"
     }
 
-    /// It has none; a session keeps plans by name and options of the policy.
+    /// The policy has no options. Sessions cache plans by the name and the options of the policy.
     fn options(&self) -> String {
         String::new()
     }
@@ -48,7 +49,7 @@ impl Schedule for LongestChain {
             let ty = (0..ready.len()).max_by_key(|ty| (urgency(ty), Reverse(*ty))).expect("jobs have types");
             let mut batch = std::mem::take(&mut ready[ty]);
             batch.sort_unstable();
-            // A job that is marked alone is a batch of its own.
+            // A job that the model marks as alone must be a batch of its own.
             let alone = |job: &usize| problem.alone().binary_search(&(*job as u32)).is_ok();
             if let Some(at) = batch.iter().position(alone).filter(|_| batch.len() > 1) {
                 let lone = batch.remove(at);
@@ -65,7 +66,7 @@ impl Schedule for LongestChain {
             }
             start.push(items.len() as u32);
         }
-        Batches { start, items, bound: None, why: Why::Rule }
+        Batches { start, items, bound: None, why: StopReason::Rule }
     }
 }
 
@@ -84,7 +85,7 @@ impl Model {
         Self { words, nodes }
     }
 
-    /// A random tree over so many words; either cell may join two parts.
+    /// A random tree over a number of words, with a random cell at each inner node.
     fn tree<'g>(&self, g: &'g Graph, words: usize, random: &mut Random) -> Value<'g> {
         if words == 1 {
             return self.words.look(g, random.between(0, 99));
@@ -114,19 +115,19 @@ fn main() -> autobatch::Result<()> {
 
     let wanted: Vec<_> = roots.iter().filter_map(|root| root.id()).collect();
     let request = Request { wanted: &wanted, ..Request::default() };
-    for word in ["depth", "agenda", "ratio", "beam:8"] {
-        let mut planner = Planner::new(word.parse::<Policy>()?.load()?);
+    for name in ["depth", "agenda", "ratio", "beam:8"] {
+        let mut planner = Planner::new(name.parse::<Policy>()?.load()?);
         let certificate = planner.plan(&graph.data(), &request)?.certificate;
-        println!("{word:14} {:4} batches, bound {}", certificate.batches, certificate.bound);
+        println!("{name:14} {:4} batches, bound {}", certificate.batches, certificate.bound);
     }
     let certificate = Planner::new(Box::new(LongestChain)).plan(&graph.data(), &request)?.certificate;
     println!("{:14} {:4} batches, bound {}", "longest-chain", certificate.batches, certificate.bound);
 
-    // The order changes no bit.
-    let mut mine = Session::new(&module, Device::Cpu)?.with_schedule(Box::new(LongestChain));
-    let mut usual = session;
-    let (mine, usual) = (mine.run(&graph, &roots)?, usual.run(&graph, &roots)?);
-    let same = roots.iter().all(|&root| mine[root].words() == usual[root].words());
+    // The schedule does not change any bit.
+    let mut custom = Session::new(&module, Device::Cpu)?.with_schedule(Box::new(LongestChain));
+    let mut auto = session;
+    let (custom, auto) = (custom.run(&graph, &roots)?, auto.run(&graph, &roots)?);
+    let same = roots.iter().all(|&root| custom[root].words() == auto[root].words());
     println!("same bits as with auto: {same}");
     Ok(())
 }

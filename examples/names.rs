@@ -1,5 +1,7 @@
-//! The language of a name, from an LSTM over its letters. Names of any lengths go together without
-//! padding, sorting or packing, and results come back in the order in which they were asked for.
+//! Predicts the language of a name with an LSTM over its letters.
+//!
+//! Names of different lengths are batched without padding, sorting or packing. Results have the order of
+//! the inputs.
 //!
 //! ```text
 //! cargo run --release --example names
@@ -44,7 +46,7 @@ impl Names {
     }
 }
 
-/// 0 stands for everything that is no letter.
+/// The number of a letter; 0 stands for all other characters.
 fn letter(c: char) -> u32 {
     match c.to_ascii_lowercase() {
         c @ 'a'..='z' => 1 + c as u32 - 'a' as u32,
@@ -68,18 +70,22 @@ fn main() -> autobatch::Result<()> {
         trainer.step(batch, |g, (name, language)| names.logits(g, name).cross_entropy(*language))?;
     }
     for k in [1, 2] {
-        let right = trainer.evaluate(
+        let correct = trainer.evaluate(
             &valid,
             |g, (name, _)| names.logits(g, name),
             |(_, language), p| p.top_k(k).contains(&(*language as usize)),
         )?;
-        println!("of {} names held out {:.0} % are among the best {k}", right.count(), 100.0 * right.mean());
+        println!(
+            "{} held-out names: {:.0} % have the correct language among the best {k}",
+            correct.count(),
+            100.0 * correct.mean()
+        );
     }
     let unseen = ["Yamada", "Wisniewski", "Yavuz", "Robertson"];
     let p = trainer.session().predict(unseen, |g, name| names.logits(g, name).softmax())?;
     for (name, p) in unseen.iter().zip(&p) {
         let best: Vec<String> =
-            p.top_k(2).into_iter().map(|place| format!("{} {:.3}", LANGUAGES[place], p[place])).collect();
+            p.top_k(2).into_iter().map(|class| format!("{} {:.3}", LANGUAGES[class], p[class])).collect();
         println!("{name:12} {}", best.join(", "));
     }
     Ok(())

@@ -1,7 +1,7 @@
-//! A transformer that tags words, over sentences of unequal length, without padding and without masks.
+//! Tags words with a transformer over sentences of different lengths, without padding and masks.
 //!
-//! The sentences are made up, and so is what is to be learnt: a word's tag says how often it occurs in its sentence, once,
-//! twice or more often. No word knows that by itself.
+//! The task is artificial: the tag of a word tells whether the word occurs once, twice or more often in
+//! its sentence. The word alone does not determine its tag.
 //!
 //! ```text
 //! cargo run --release --example transformer
@@ -41,7 +41,7 @@ impl Tagger {
         }
     }
 
-    /// One sentence.
+    /// The scores of the tags for each word of a sentence.
     fn logits<'g>(&self, g: &'g Graph, sentence: &[u32]) -> Vec<Value<'g>> {
         let xs = sentence.iter().map(|&word| self.words.look(g, word));
         let encoded = self.encoder.run(g, self.positions.add(g, xs));
@@ -52,31 +52,31 @@ impl Tagger {
 /// A sentence of 3 to 24 words with its tags.
 fn sentence(random: &mut Random) -> (Vec<u32>, Vec<u32>) {
     let words: Vec<u32> = (0..3 + random.index(22)).map(|_| random.index(WORDS) as u32).collect();
-    let often = |word: &u32| words.iter().filter(|&other| other == word).count();
-    let tags = words.iter().map(|word| (often(word).min(TAGS) - 1) as u32).collect();
+    let occurrences = |word: &u32| words.iter().filter(|&other| other == word).count();
+    let tags = words.iter().map(|word| (occurrences(word).min(TAGS) - 1) as u32).collect();
     (words, tags)
 }
 
 fn main() -> autobatch::Result<()> {
     let mut random = Random::new(1);
-    let mut some = |count: usize| -> Vec<_> { (0..count).map(|_| sentence(&mut random)).collect() };
-    let (train, valid) = (some(2000), some(300));
+    let mut sentences = |count: usize| -> Vec<_> { (0..count).map(|_| sentence(&mut random)).collect() };
+    let (train, valid) = (sentences(2000), sentences(300));
 
     let mut m = ModuleBuilder::new("transformer");
     let tagger = Tagger::new(&mut m);
     let mut trainer = Trainer::new(m.build()?, Adam::new(2e-3))?.on("cpu".parse()?)?;
 
-    let share = right(&tagger, trainer.session(), &valid[..32])?;
+    let share = accuracy(&tagger, trainer.session(), &valid[..32])?;
     if let Some(plan) = trainer.session().last_plan() {
         let words: usize = valid[..32].iter().map(|(words, _)| words.len()).sum();
         let longest = valid[..32].iter().map(|(words, _)| words.len()).max().unwrap_or(0);
         let found = plan.certificate;
-        println!("32 sentences of {words} words (padded they would be {})", 32 * longest);
+        println!("32 sentences of {words} words ({} with padding)", 32 * longest);
         println!("{} batches (bound {}), {} rows copied", found.batches, found.bound, found.copied);
         println!("{} rows gathered, {} rows direct", found.gathered, found.direct);
     }
-    println!("before training {:.1} % of the tags are right", 100.0 * share);
-    let begun = Instant::now();
+    println!("before training: {:.1} % of the tags are correct", 100.0 * share);
+    let start = Instant::now();
     for epoch in 0..6 {
         let mut bar = Bar::new(&format!("epoch {epoch}"), train.len().div_ceil(32));
         for batch in train.batches(32).shuffled(epoch) {
@@ -85,33 +85,33 @@ fn main() -> autobatch::Result<()> {
             })?;
             bar.report(&step);
         }
-        let share = 100.0 * right(&tagger, trainer.session(), &valid)?;
+        let share = 100.0 * accuracy(&tagger, trainer.session(), &valid)?;
         println!(
-            "epoch {epoch}: {share:.1} % of the tags held out, after {:.1} s",
-            begun.elapsed().as_secs_f64()
+            "epoch {epoch}: {share:.1} % of the held-out tags are correct, after {:.1} s",
+            start.elapsed().as_secs_f64()
         );
     }
-    let often = |tag: u32| valid.iter().flat_map(|(_, tags)| tags).filter(|&&found| found == tag).count();
-    let counts = (0..TAGS as u32).map(often);
-    let (all, most) = (counts.clone().sum::<usize>(), counts.max().unwrap_or(0));
-    println!("always the commonest tag: {:.1} %", 100.0 * most as f64 / all as f64);
+    let count = |tag: u32| valid.iter().flat_map(|(_, tags)| tags).filter(|&&found| found == tag).count();
+    let counts = (0..TAGS as u32).map(count);
+    let (total, largest) = (counts.clone().sum::<usize>(), counts.max().unwrap_or(0));
+    println!("baseline (most frequent tag): {:.1} %", 100.0 * largest as f64 / total as f64);
     Ok(())
 }
 
-/// The share of tags that the model gets right.
-fn right(
+/// The share of correct tags.
+fn accuracy(
     tagger: &Tagger,
     session: &mut Session,
     sentences: &[(Vec<u32>, Vec<u32>)],
 ) -> autobatch::Result<f64> {
     let g = session.graph();
-    let (mut logits, mut wanted): (Vec<Value<'_>>, Vec<u32>) = (Vec::new(), Vec::new());
+    let (mut logits, mut expected): (Vec<Value<'_>>, Vec<u32>) = (Vec::new(), Vec::new());
     for (number, (words, tags)) in sentences.iter().enumerate() {
         g.instance(number as u64);
         logits.extend(tagger.logits(&g, words));
-        wanted.extend(tags);
+        expected.extend(tags);
     }
     let run = session.run(&g, &logits)?;
-    let hits = logits.iter().zip(&wanted).filter(|&(&row, &tag)| run[row].argmax() == tag as usize).count();
-    Ok(hits as f64 / wanted.len() as f64)
+    let hits = logits.iter().zip(&expected).filter(|&(&row, &tag)| run[row].argmax() == tag as usize).count();
+    Ok(hits as f64 / expected.len() as f64)
 }

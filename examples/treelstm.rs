@@ -1,7 +1,6 @@
-//! A binary tree LSTM, written for one tree and trained on many.
+//! A binary Tree-LSTM, written for one tree and trained on minibatches of trees.
 //!
-//! The trees are made up, and so is what is to be learnt: a tree is large if most of its words are
-//! large numbers.
+//! The task is artificial: the class of a tree is its share of words with large numbers.
 //!
 //! ```text
 //! cargo run --release --example treelstm
@@ -18,7 +17,7 @@ enum Tree {
     Node(Box<[Tree; 2]>),
 }
 
-/// Handles of cells and parameters: no numbers, no lifetimes.
+/// Handles of cells and parameters. They hold no weights and have no lifetimes.
 struct TreeLstm {
     leaf: Cell<1, 2>,
     node: Cell<4, 2>,
@@ -40,7 +39,7 @@ impl TreeLstm {
         TreeLstm { leaf, node, out }
     }
 
-    /// Plain recursion over one tree.
+    /// Encodes one tree by plain recursion.
     fn encode<'g>(&self, g: &'g Graph, tree: &Tree) -> [Value<'g>; 2] {
         match tree {
             Tree::Leaf(word) => g.call(self.leaf, *word),
@@ -70,7 +69,7 @@ const CLASSES: usize = 5;
 impl Data {
     fn generate(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let mut some = |count: usize| -> Vec<(Tree, u32)> {
+        let mut trees = |count: usize| -> Vec<(Tree, u32)> {
             let mut one = |_| {
                 let leaves = 2 + random.index(19);
                 let mut large = 0;
@@ -79,11 +78,11 @@ impl Data {
             };
             (0..count).map(&mut one).collect()
         };
-        Data { train: some(1600), valid: some(400) }
+        Data { train: trees(1600), valid: trees(400) }
     }
 }
 
-/// A tree of random shape, and how many of its words are large.
+/// A tree of random shape. Adds the number of its large words to `large`.
 fn grow(random: &mut Random, leaves: usize, large: &mut usize) -> Tree {
     if leaves == 1 {
         let word = random.index(WORDS);

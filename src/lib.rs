@@ -50,6 +50,7 @@
 //! }
 //! ```
 
+pub mod calibrate;
 mod device;
 mod dump;
 mod eager;

@@ -1,13 +1,13 @@
-//! One step in files, for another program to repeat: every parameter, every output, every gradient.
+//! Writes the parameters, outputs and gradients of one step, so that another program can repeat it.
 //!
-//! All instances are one graph, whose loss is the mean over them. Parameters are drawn afresh, biases
-//! too, so that none of them can be forgotten unseen. Arrays are safetensors; outputs, which have no
-//! names, are 32-bit floats one after another.
+//! All instances form one graph, and the loss is their mean. All parameters are random, including
+//! biases, so that a missing parameter changes the results. Arrays are safetensors. Outputs have no
+//! names; they are concatenated 32-bit floats.
 
 use crate::error::BenchError;
 use autobatch::random::Random;
 use autobatch::train::write_weights;
-use autobatch_ir::files::write as put;
+use autobatch_ir::files::write as write_file;
 use autobatch_ir::id::{ParamId, ValueId};
 use autobatch_ir::plan::Mode;
 use autobatch_ir::plan::row_ops::Noise;
@@ -18,20 +18,20 @@ use autobatch_planner::{Gradients, Planner, Request};
 use autobatch_runtime_cpu::{Bound, Executor};
 use std::path::{Path, PathBuf};
 
-/// Parameters are drawn from `-WIDEST..WIDEST`: small enough that no gate is shut.
-const WIDEST: f32 = 0.2;
+/// Parameters are uniform in `-MAX_WEIGHT..MAX_WEIGHT`, small enough that gates do not saturate.
+const MAX_WEIGHT: f32 = 0.2;
 
-/// Writes `weights.safetensors`, `outputs.f32` and `gradients.safetensors` of one step into a folder,
-/// and gives their paths.
+/// Writes `weights.safetensors`, `outputs.f32` and `gradients.safetensors` of one step into a folder
+/// and returns their paths.
 ///
 /// # Errors
-/// If there is no such model, an option does not fit, the step fails or a file cannot be written.
+/// If the model is unknown, an option does not fit, the step fails or a file cannot be written.
 pub fn dump(name: &str, options: &catalogue::Options, folder: &Path) -> Result<[PathBuf; 3], BenchError> {
     let problem = catalogue::open(name, options)?;
     if problem.workload.instances() == 0 {
         return Err(BenchError::NoInstances);
     }
-    let weights = drawn(&problem);
+    let weights = random_weights(&problem);
     let paths = ["weights.safetensors", "outputs.f32", "gradients.safetensors"].map(|file| folder.join(file));
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -41,20 +41,20 @@ pub fn dump(name: &str, options: &catalogue::Options, folder: &Path) -> Result<[
     write_weights(&paths[0], &weights).map_err(|error| BenchError::Step(error.into()))?;
     let outputs = outputs(&problem, &weights)?;
     let bytes: Vec<u8> = outputs.iter().flat_map(|x| x.to_le_bytes()).collect();
-    put(&paths[1], &bytes).map_err(failed(&paths[1]))?;
+    write_file(&paths[1], &bytes).map_err(failed(&paths[1]))?;
     write_weights(&paths[2], &gradients(&problem, &weights)?)
         .map_err(|error| BenchError::Step(error.into()))?;
     Ok(paths)
 }
 
-fn drawn(problem: &Problem) -> Weights {
+fn random_weights(problem: &Problem) -> Weights {
     let mut weights = Weights::init(&problem.module, 0);
     let mut random = Random::new(1);
     for number in 0..weights.len() {
         let id = ParamId::new(number);
         let values: Vec<f32> =
-            weights.get(id).iter().map(|_| (2.0 * random.unit() as f32 - 1.0) * WIDEST).collect();
-        weights.set(id, &values).expect("as many values as there are");
+            weights.get(id).iter().map(|_| (2.0 * random.unit() as f32 - 1.0) * MAX_WEIGHT).collect();
+        weights.set(id, &values).expect("the number of values is equal");
     }
     weights
 }
@@ -66,7 +66,7 @@ fn outputs(problem: &Problem, weights: &Weights) -> Result<Vec<f32>, BenchError>
     Ok(execute(&graph, &request, weights)?.1)
 }
 
-/// The gradients of the mean loss, as weights under the parameters' names.
+/// The gradients of the mean loss, as weights with the names of the parameters.
 fn gradients(problem: &Problem, weights: &Weights) -> Result<Weights, BenchError> {
     let graph = Graph::new(&problem.module);
     let wanted =
@@ -82,7 +82,7 @@ fn gradients(problem: &Problem, weights: &Weights) -> Result<Weights, BenchError
         let zeros = vec![0.0; found.get(id).len()];
         found
             .set(id, executor.gradient_of(id).unwrap_or(&zeros))
-            .expect("a gradient is as long as its parameter");
+            .expect("a gradient has the length of its parameter");
     }
     Ok(found)
 }

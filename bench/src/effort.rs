@@ -1,8 +1,8 @@
-//! How much of what the processor could do at most goes into products, and what an executor costs besides its kernels.
+//! Measures matrix products against the peak of the processor, and the overhead of the executor.
 //!
-//! The first graph of a model is planned once and executed again and again. Right before and after each run the peak is measured
-//! in the same thread, because clocks change from moment to moment; the best execute counts, against the best peak. Time in which the
-//! thread waited for a core is not the run's.
+//! The first graph of a model is planned once and executed repeatedly. The peak is measured in the same
+//! thread before and after each execution, because clock rates change. The result compares the fastest
+//! execution with the highest peak. Time in which the thread waits for a core does not count.
 
 use crate::step::Runner;
 use crate::{BenchError, Options};
@@ -15,38 +15,38 @@ use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
 
-/// Executes of one plan on one thread against the peak of a core.
+/// Executions of one plan on one thread, compared with the peak of a core.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Effort {
     /// The model's name.
     pub workload: String,
     /// The instruction set.
     pub isa: String,
-    /// Steps of the plan.
+    /// Number of steps of the plan.
     pub steps: usize,
-    /// Floating-point operations of its products, two each multiply-add.
+    /// Floating-point operations of its matrix products, two per multiply-add.
     pub product_flops: f64,
-    /// Seconds of the best execute, without waiting for a core.
+    /// Seconds of the fastest execution, without waiting for a core.
     pub seconds: f64,
-    /// Floating-point operations a second of a core at its best.
+    /// Peak floating-point operations per second of a core.
     pub peak: f64,
-    /// The run that spent the least outside of kernels.
-    pub besides: Besides,
+    /// The overhead of the execution with the smallest overhead.
+    pub overhead: Overhead,
 }
 
-/// Nanoseconds a step that a run spends outside of kernels.
+/// Nanoseconds per step that an execution spends outside kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Besides {
-    /// Finding programs, parameters and packed weights.
+pub struct Overhead {
+    /// Looking up programs, parameters and packed weights.
     pub preparing: f64,
-    /// Checking bound numbers, and making memory ready.
+    /// Checking bindings and preparing memory.
     pub checking: f64,
-    /// Before, between and behind steps, two readings of the processor's counter a step included.
+    /// Time before, between and after steps, including two clock readings per step.
     pub between: f64,
 }
 
-impl Besides {
-    /// All of them.
+impl Overhead {
+    /// The sum.
     #[must_use]
     pub fn total(&self) -> f64 {
         self.preparing + self.checking + self.between
@@ -54,20 +54,20 @@ impl Besides {
 }
 
 impl Effort {
-    /// The part of the peak that is useful work.
+    /// The share of the peak that matrix products reach.
     #[must_use]
     pub fn share(&self) -> f64 {
         self.product_flops / self.seconds / self.peak
     }
 
-    /// The same as one line of JSON.
+    /// One line of JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("numbers and words have a spelling in JSON")
+        serde_json::to_string(self).expect("numbers and strings serialize")
     }
 }
 
-/// Executes the first graph of a model `options.rounds` times and more, on one thread.
+/// Executes the first graph of a model at least `options.rounds` times on one thread.
 ///
 /// # Errors
 /// As [`run`](crate::run).
@@ -78,35 +78,35 @@ pub fn effort(name: &str, options: &Options) -> Result<Effort, BenchError> {
     let plan = runner.first_plan()?;
     let isa = runner.executor().isa();
     let mut peak = 0.0f64;
-    let mut ask =
+    let mut measure_peak =
         || peak_flops(isa).map(|found| peak = peak.max(found)).map_err(autobatch_runtime_cpu::RunError::Isa);
     let (mut best, mut least) = (Duration::MAX, Duration::MAX);
-    runner.replay(&plan)?;
+    runner.execute_again(&plan)?;
     for _ in 0..options.rounds.max(3) {
-        ask()?;
-        let waited = waited();
-        let executed = runner.replay(&plan)?;
-        match self::waited().saturating_sub(waited) {
+        measure_peak()?;
+        let before = waiting_time();
+        let executed = runner.execute_again(&plan)?;
+        match waiting_time().saturating_sub(before) {
             Duration::ZERO => best = best.min(executed),
             waited => least = least.min(executed.saturating_sub(waited)),
         }
     }
-    // What is left of a run that waited is an estimate, for want of a better.
+    // If all executions waited, the remaining time of the fastest is the best estimate.
     let best = if best == Duration::MAX { least } else { best };
-    ask()?;
+    measure_peak()?;
     runner.executor().set_counting(true);
-    let mut besides: Option<Besides> = None;
-    let each = |time: Duration| 1e9 * time.as_secs_f64() / plan.steps.len().max(1) as f64;
+    let mut overhead: Option<Overhead> = None;
+    let per_step = |time: Duration| 1e9 * time.as_secs_f64() / plan.steps.len().max(1) as f64;
     for _ in 0..options.rounds.max(3) {
-        runner.replay(&plan)?;
+        runner.execute_again(&plan)?;
         let Some(counters) = runner.executor().counters() else { continue };
         let inside: Duration = counters.spans.iter().map(|span| span.time).sum();
-        let found = Besides {
-            preparing: each(counters.pack),
-            checking: each(counters.check),
-            between: each(counters.executing.saturating_sub(inside)),
+        let found = Overhead {
+            preparing: per_step(counters.pack),
+            checking: per_step(counters.check),
+            between: per_step(counters.executing.saturating_sub(inside)),
         };
-        besides = Some(besides.filter(|least| least.total() <= found.total()).unwrap_or(found));
+        overhead = Some(overhead.filter(|least| least.total() <= found.total()).unwrap_or(found));
     }
     Ok(Effort {
         workload: name.to_owned(),
@@ -115,15 +115,15 @@ pub fn effort(name: &str, options: &Options) -> Result<Effort, BenchError> {
         product_flops: product_flops(&plan),
         seconds: best.as_secs_f64(),
         peak,
-        besides: besides.unwrap_or_default(),
+        overhead: overhead.unwrap_or_default(),
     })
 }
 
-/// How long the thread has been ready but not running, where the system tells: on a shared machine that would lengthen executes of
-/// milliseconds and not the peak loop beside them.
-fn waited() -> Duration {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanos = told.and_then(|text| text.split_whitespace().nth(1)?.parse().ok());
+/// The time that the thread has been ready but not running, if the system reports it. On a shared
+/// machine, this wait lengthens executions but not the short peak loop.
+fn waiting_time() -> Duration {
+    let schedule = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanos = schedule.and_then(|text| text.split_whitespace().nth(1)?.parse().ok());
     Duration::from_nanos(nanos.unwrap_or(0))
 }
 
@@ -136,7 +136,7 @@ fn product_flops(plan: &Plan) -> f64 {
 
 impl fmt::Display for Effort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { workload, isa, steps, product_flops, seconds, peak, besides } = self;
+        let Self { workload, isa, steps, product_flops, seconds, peak, overhead } = self;
         writeln!(f, "{workload}  first graph, {steps} steps, one thread, {isa}")?;
         writeln!(
             f,
@@ -149,13 +149,13 @@ impl fmt::Display for Effort {
         )?;
         writeln!(
             f,
-            "besides     {:.0} ns a step outside of kernels, {:.1} % of the run: {:.0} finding programs and weights, {:.0} checking \
-             what is bound, {:.0} between steps",
-            besides.total(),
-            100.0 * besides.total() * 1e-9 * *steps as f64 / seconds,
-            besides.preparing,
-            besides.checking,
-            besides.between,
+            "overhead    {:.0} ns per step outside kernels, {:.1} % of the execution: {:.0} looking up programs and weights, \
+             {:.0} checking bindings, {:.0} between steps",
+            overhead.total(),
+            100.0 * overhead.total() * 1e-9 * *steps as f64 / seconds,
+            overhead.preparing,
+            overhead.checking,
+            overhead.between,
         )
     }
 }

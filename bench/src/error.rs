@@ -1,54 +1,54 @@
-//! What can go wrong while measuring.
+//! Errors of measurements.
 
 use autobatch_models::catalogue::OpenError;
 use std::fmt;
 
-/// Why nothing was measured.
+/// Why a measurement failed.
 #[derive(Debug)]
 pub enum BenchError {
-    /// There is no such model, or its options do not fit.
+    /// The model is unknown, or an option does not fit it.
     Open(OpenError),
     /// A step failed.
     Step(autobatch::Error),
-    /// An optimiser's states could not be made.
+    /// The states of the optimizer could not be created.
     States(autobatch_ir::states::StatesError),
-    /// No mode has this name.
+    /// Unknown mode.
     Mode(
         /// The name.
         String,
     ),
-    /// The words name nothing to do.
+    /// The arguments name no measurement.
     Verb(
-        /// The words.
+        /// The arguments.
         String,
     ),
-    /// There is no such device, or it does not execute.
+    /// The device does not exist, or it failed.
     Gpu(
-        /// Why.
+        /// The reason.
         String,
     ),
-    /// The data holds no instances.
+    /// The data has no instances.
     NoInstances,
     /// The number of rounds is out of range.
     Rounds {
-        /// The largest.
-        most: usize,
-        /// The number asked for.
+        /// The maximum.
+        max: usize,
+        /// The requested number.
         found: usize,
     },
-    /// There are too many threads.
+    /// The number of threads is out of range.
     Threads {
-        /// The most.
-        most: usize,
-        /// The number asked for.
+        /// The maximum.
+        max: usize,
+        /// The requested number.
         found: usize,
     },
-    /// An option is of no use to what is measured.
+    /// The measurement does not use an option.
     Unused {
         /// The option.
         option: &'static str,
-        /// What is measured.
-        what: String,
+        /// The measurement.
+        measurement: String,
     },
 }
 
@@ -59,19 +59,21 @@ impl fmt::Display for BenchError {
             Self::Step(error) => error.fmt(f),
             Self::States(error) => error.fmt(f),
             Self::Mode(word) => write!(f, "unknown mode `{word}`: expected infer or train"),
-            Self::Verb(words) => {
+            Self::Verb(arguments) => {
                 write!(
                     f,
-                    "expected a model's name, perhaps after `sweep`, `peak` or `threads`, found `{words}`"
+                    "expected the name of a model, optionally after `sweep`, `peak` or `threads`, found `{arguments}`"
                 )
             }
             Self::Gpu(why) => f.write_str(why),
             Self::NoInstances => f.write_str(
-                "the data holds no instances; give a file with at least one, or none to generate some",
+                "the data has no instances; name a file with instances, or omit --data to generate instances",
             ),
-            Self::Rounds { most, found } => write!(f, "rounds must be 1 to {most}, found {found}"),
-            Self::Threads { most, found } => write!(f, "threads must be 0 to {most}, found {found}"),
-            Self::Unused { option, what } => write!(f, "{option} is no option of {what}; leave it out"),
+            Self::Rounds { max, found } => write!(f, "rounds must be 1 to {max}, found {found}"),
+            Self::Threads { max, found } => write!(f, "threads must be 0 to {max}, found {found}"),
+            Self::Unused { option, measurement } => {
+                write!(f, "{option} is not an option of {measurement}; remove it")
+            }
         }
     }
 }

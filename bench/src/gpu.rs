@@ -1,15 +1,17 @@
-//! What a GPU reaches: products, moves of memory, and two models of the catalogue.
+//! Times a GPU: matrix products, elementwise copies of memory, two models, and the work of the host.
 //!
-//! Products and moves are timed as differences: a plan with three of them less a plan with one, so that
-//! uploads, read-backs and the submission itself cancel. Models are timed as whole executes of a plan that is on
-//! the device already; beside that, what the host does of it: submitting commands, writing those of the next
-//! execute meanwhile, and handing over what is bound. Of small models the latter is timed with and without
-//! immediates in turns, as are executes that follow one of another plan. They write commands and submit them, unless these were
-//! written before: those of a plan that was announced, and of one that was executed before. Through executes of plans that are
-//! new a line over all models says what a run takes and what a dispatch.
+//! * *Products and elementwise steps*: the time of a plan with three steps minus the time of a plan with
+//!   one step. Uploads, read-backs and the submission cancel.
+//! * *Models*: complete executions of a plan that is already on the device, and the host part of them:
+//!   submitting commands, writing the commands of the next execution ahead, and uploading bindings.
+//! * *Small models*: the host part with and without immediates, alternating. An execution that follows
+//!   another plan must write its commands first, unless the plan was announced or executed before.
+//!
+//! A least-squares line through the executions of new plans gives the cost of an execution and of a
+//! dispatch.
 
 use crate::error::BenchError;
-use autobatch::runtime_wgpu::{Bound, Executor, Options, Terms};
+use autobatch::runtime_wgpu::{Bound, Executor, Options};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
@@ -23,58 +25,62 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-/// Turns of each plan; the best counts.
-const TURNS: usize = 5;
-/// Rows of the product that is all reading of its weight.
+/// Number of executions of each plan; the fastest counts.
+const ROUNDS: usize = 5;
+/// Number of rows of a product whose time is that of reading its weight.
 const FEW_ROWS: usize = 4;
-/// Executes of a small model a turn, where the host is timed.
-const EXECUTES: usize = 60;
-/// Models whose host time is taken, and of how many instances, unless some are named.
+/// Number of executions of a small model per round, for the host part.
+const EXECUTIONS: usize = 60;
+/// The small models for the host part, with their number of instances, if the command names none.
 const SMALL: [(&str, usize); 7] =
     [("b", 16), ("b", 256), ("d", 16), ("sst", 16), ("sst", 256), ("lattice", 8), ("lattice", 64)];
 
-/// Times products of many rows and of few, moves, and the models `b` and `d` on a device, and what the host does of
-/// small models; if some of these are named, that of them alone.
+/// Times products, elementwise steps, the models `b` and `d`, and the host part of small models on a
+/// device. If `names` is not empty, only the host part of the named models.
 ///
 /// # Errors
-/// If there is no such device or no such model, or it does not execute.
+/// If the device or a model is unknown, or an execution fails.
 pub fn report(device: &str, size: Option<usize>, names: &[String]) -> Result<String, BenchError> {
     let selector = device.parse().map_err(|error| BenchError::Gpu(format!("{error}")))?;
-    let terms = Terms::from_env().map_err(gpu)?;
-    let options = Options { selector, terms, ..Options::default() };
+    let options = Options { selector, ..Options::default() };
     let mut executor = Executor::new(options.clone()).map_err(gpu)?;
     let facts = executor.gpu().map(|gpu| gpu.facts().clone());
     let software = facts.as_ref().is_some_and(|facts| facts.kind == "software");
-    let is_idle = facts.as_ref().is_some_and(|facts| facts.backend == "noop");
+    let is_noop = facts.as_ref().is_some_and(|facts| facts.backend == "noop");
     let size = size.unwrap_or(if software { 128 } else { 4096 });
     let mut text = String::new();
     if let Some(facts) = facts {
         let _ = writeln!(text, "{}, {}, {}", facts.name, facts.kind, facts.driver);
     }
     if software {
-        text.push_str("a software adapter: these numbers say nothing about GPUs\n");
+        text.push_str("a software adapter: these times do not apply to GPUs\n");
     }
-    if is_idle {
-        text.push_str("no driver: nothing is executed, and what the host takes is what wgpu takes\n");
+    if is_noop {
+        text.push_str("no driver: nothing is executed, and the host part is the time of wgpu\n");
     } else if names.is_empty() {
-        speeds(&mut executor, size, software, &mut text)?;
+        device_times(&mut executor, size, software, &mut text)?;
     }
-    host(&options, names, &mut text)?;
+    host_times(&options, names, &mut text)?;
     Ok(text)
 }
 
-/// Times products, moves, and whole models.
-fn speeds(executor: &mut Executor, size: usize, software: bool, text: &mut String) -> Result<(), BenchError> {
+/// Times products, elementwise steps and complete models.
+fn device_times(
+    executor: &mut Executor,
+    size: usize,
+    software: bool,
+    text: &mut String,
+) -> Result<(), BenchError> {
     for rows in [size, FEW_ROWS] {
-        let product = one_of(executor, (rows, size), |value, w| value.affine(w, None))?;
+        let product = step_time(executor, rows, size, |value, w| value.affine(w, None))?;
         let flops = 2.0 * rows as f64 * (size as f64).powi(2) / product.as_secs_f64();
         let _ = writeln!(text, "product {rows} x {size} x {size}: {product:?}, {:.1} GFLOP/s", flops / 1e9);
     }
-    let moved = one_of(executor, (size, size), |value, _| value.relu())?;
-    let bytes = 8.0 * (size as f64).powi(2) / moved.as_secs_f64();
+    let copied = step_time(executor, size, size, |value, _| value.relu())?;
+    let bytes = 8.0 * (size as f64).powi(2) / copied.as_secs_f64();
     let _ = writeln!(
         text,
-        "elementwise over {size} x {size}: {moved:?}, {:.1} GB/s read and written",
+        "elementwise over {size} x {size}: {copied:?}, {:.1} GB/s read and written",
         bytes / 1e9
     );
     for name in ["b", "d"] {
@@ -82,104 +88,111 @@ fn speeds(executor: &mut Executor, size: usize, software: bool, text: &mut Strin
         let rate = instances as f64 / executed.whole.as_secs_f64();
         let _ = writeln!(
             text,
-            "model {name}, {instances} instances: {:?} a run, {rate:.0} a second",
+            "model {name}, {instances} instances: {:?} per execution, {rate:.0} per second",
             executed.whole
         );
-        let each = |time: Duration| time.as_secs_f64() * 1e6 / steps.max(1) as f64;
+        let per_step = |time: Duration| time.as_secs_f64() * 1e6 / steps.max(1) as f64;
         let _ = writeln!(
             text,
-            "  {steps} steps in {} dispatches; on the host {:.2} us a step to submit, {:.2} to write \
-             commands ahead, {:.2} to hand over {} bytes",
+            "  {steps} steps in {} dispatches; host: {:.2} us per step to submit, {:.2} to write \
+             commands ahead, {:.2} to upload {} bytes",
             executed.dispatches,
-            each(executed.encode),
-            each(executed.ahead),
-            each(executed.upload),
+            per_step(executed.encode),
+            per_step(executed.ahead),
+            per_step(executed.upload),
             executed.bytes
         );
     }
     Ok(())
 }
 
-/// Times the host on small models, numbers of dispatches bound at offsets and among the commands in turns.
-fn host(options: &Options, names: &[String], text: &mut String) -> Result<(), BenchError> {
+/// Times the host part of small models, with and without immediates.
+fn host_times(options: &Options, names: &[String], text: &mut String) -> Result<(), BenchError> {
     let small: Vec<(&str, usize)> = match names {
         [] => SMALL.to_vec(),
         _ => names.iter().map(|name| (name.as_str(), 16)).collect(),
     };
-    let ways = [("bound", false), ("among", true)].map(|(way, immediates)| {
-        Executor::new(Options { immediates, ..options.clone() }).map(|executor| (way, executor))
+    let variants = [("bound", false), ("immediate", true)].map(|(name, immediates)| {
+        Executor::new(Options { immediates, ..options.clone() }).map(|executor| (name, executor))
     });
-    let mut ways = ways.into_iter().collect::<Result<Vec<_>, _>>().map_err(gpu)?;
-    let mut anew: Vec<Vec<(f64, f64)>> = vec![Vec::new(); ways.len()];
+    let mut variants = variants.into_iter().collect::<Result<Vec<_>, _>>().map_err(gpu)?;
+    let mut points: Vec<Vec<(f64, f64)>> = vec![Vec::new(); variants.len()];
     for (name, count) in small {
-        let wanted = catalogue::Options {
+        let sizes = catalogue::Options {
             count: Some(count),
             batch: Some(count),
             hidden: Some(8),
             seed: 1,
             ..Default::default()
         };
-        let made = made(name, &wanted)?.1;
-        let mut best: Vec<Option<Executed>> = vec![None; ways.len()];
-        for _ in 0..TURNS {
-            for ((_, executor), best) in ways.iter_mut().zip(&mut best) {
-                let [anew, in_turns, announced] = [Follows::New, Follows::Known, Follows::Announced]
-                    .map(|follows| executed_behind(executor, &made, EXECUTES, follows));
-                let executed = executed(executor, &made, EXECUTES)?;
-                let found = Executed { anew: anew?, in_turns: in_turns?, announced: announced?, ..executed };
+        let model = planned_model(name, &sizes)?;
+        let mut best: Vec<Option<Executed>> = vec![None; variants.len()];
+        for _ in 0..ROUNDS {
+            for ((_, executor), best) in variants.iter_mut().zip(&mut best) {
+                let [new, known, announced] = [Next::New, Next::Known, Next::Announced]
+                    .map(|next| encode_after_other(executor, &model.planned, EXECUTIONS, next));
+                let times = executed(executor, &model.planned, EXECUTIONS)?;
+                let found = Executed { new: new?, known: known?, announced: announced?, ..times };
                 *best = Some(match best {
                     Some(before) => before.best(&found),
                     None => found,
                 });
             }
         }
-        let _ = write!(text, "model {name}, {count} instances of width 8, {} steps:", made.1.steps.len());
-        for (((way, _), executed), anew) in ways.iter().zip(best.into_iter().flatten()).zip(&mut anew) {
+        let _ = write!(
+            text,
+            "model {name}, {count} instances of width 8, {} steps:",
+            model.planned.plan.steps.len()
+        );
+        for (((variant, _), executed), points) in
+            variants.iter().zip(best.into_iter().flatten()).zip(&mut points)
+        {
             let us = |time: Duration| time.as_secs_f64() * 1e6;
             let (dispatches, ahead) = (executed.dispatches, us(executed.ahead));
             let (encode, upload) = (us(executed.encode), us(executed.upload));
-            anew.push((f64::from(dispatches), us(executed.anew)));
+            points.push((f64::from(dispatches), us(executed.new)));
             let _ = write!(
                 text,
-                " {way} {ahead:.1} us ahead for {dispatches} dispatches, submit {encode:.1}, upload {upload:.1}, \
-                 anew {:.1}, in turns {:.1}, announced {:.1};",
-                us(executed.anew),
-                us(executed.in_turns),
+                " {variant} {ahead:.1} us ahead for {dispatches} dispatches, submit {encode:.1}, upload {upload:.1}, \
+                 new plan {:.1}, known plan {:.1}, announced plan {:.1};",
+                us(executed.new),
+                us(executed.known),
                 us(executed.announced)
             );
         }
         text.push('\n');
     }
-    for ((way, _), points) in ways.iter().zip(&anew) {
-        let Some((execute, dispatch)) = line(points) else { continue };
+    for ((variant, _), points) in variants.iter().zip(&points) {
+        let Some((execution, dispatch)) = line(points) else { continue };
         let _ = writeln!(
             text,
-            "written and submitted anew, {way}: {execute:.1} us a execute and {dispatch:.2} us a dispatch"
+            "new plans, {variant}: {execution:.1} us per execution and {dispatch:.2} us per dispatch"
         );
     }
     Ok(())
 }
 
-/// The line of least squares through points: where it begins, and how it climbs. Squares are of shares, so that
-/// few dispatches count as much as many. None without two numbers of dispatches.
+/// The least-squares line through points, as its intercept and slope. Errors are relative, so that few
+/// dispatches count as much as many. `None` if all points have the same number of dispatches.
 fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     points.iter().find(|point| point.0 != points[0].0)?;
     let weighted = |of: &dyn Fn(f64, f64) -> f64| -> f64 {
         points.iter().map(|&(x, y)| of(x, y) / y.max(f64::MIN_POSITIVE).powi(2)).sum()
     };
     let (n, x, y) = (weighted(&|_, _| 1.0), weighted(&|x, _| x), weighted(&|_, y| y));
-    let climb = (n * weighted(&|x, y| x * y) - x * y) / (n * weighted(&|x, _| x * x) - x * x);
-    Some(((y - climb * x) / n, climb))
+    let slope = (n * weighted(&|x, y| x * y) - x * y) / (n * weighted(&|x, _| x * x) - x * x);
+    Some(((y - slope * x) / n, slope))
 }
 
 fn gpu(error: autobatch::runtime_wgpu::GpuError) -> BenchError {
     BenchError::Gpu(error.to_string())
 }
 
-/// What one more node of a step takes.
-fn one_of(
+/// The time of one step on a value of `rows` by `size` elements.
+fn step_time(
     executor: &mut Executor,
-    (rows, size): (usize, usize),
+    rows: usize,
+    size: usize,
     step: impl for<'g> Fn(Value<'g>, autobatch_ir::Param) -> Value<'g>,
 ) -> Result<Duration, BenchError> {
     let mut times = Vec::new();
@@ -194,45 +207,45 @@ fn one_of(
             value = step(value, w);
         }
         let wanted: Vec<ValueId> = value.slice_axis(0, 0..1).id().into_iter().collect();
-        times.push(executed(executor, &planned(&graph.finish()?, &wanted)?, TURNS)?.whole);
+        times.push(executed(executor, &plan(graph.finish()?, &wanted)?, ROUNDS)?.whole);
     }
     Ok(times[1].saturating_sub(times[0]).max(Duration::from_nanos(1)) / 2)
 }
 
-/// A model that was executed.
+/// An executed model.
 struct Model {
     instances: usize,
     steps: usize,
     executed: Executed,
 }
 
-/// The best times of a run, each for itself, and what it took.
+/// The fastest times of executions, each independently, and the counters of an execution.
 #[derive(Clone)]
 struct Executed {
     whole: Duration,
     encode: Duration,
     ahead: Duration,
     upload: Duration,
-    /// Writing and submitting the commands of a plan that was never executed, where that was timed.
-    anew: Duration,
-    /// The same of a plan that was executed before, but not last.
-    in_turns: Duration,
-    /// The same, where the run before was told which plan follows.
+    /// Writing and submitting the commands of a plan that was never executed.
+    new: Duration,
+    /// The same for a plan that was executed before, but not last.
+    known: Duration,
+    /// The same for a plan that the previous execution announced.
     announced: Duration,
     dispatches: u32,
     bytes: u64,
 }
 
 impl Executed {
-    /// The better of each.
+    /// The minimum of each time.
     fn best(&self, other: &Self) -> Self {
         Self {
             whole: self.whole.min(other.whole),
             encode: self.encode.min(other.encode),
             ahead: self.ahead.min(other.ahead),
             upload: self.upload.min(other.upload),
-            anew: self.anew.min(other.anew),
-            in_turns: self.in_turns.min(other.in_turns),
+            new: self.new.min(other.new),
+            known: self.known.min(other.known),
             announced: self.announced.min(other.announced),
             ..*other
         }
@@ -241,17 +254,26 @@ impl Executed {
 
 fn model(executor: &mut Executor, name: &str, small: bool) -> Result<Model, BenchError> {
     let count = small.then_some(4);
-    let (instances, made) =
-        made(name, &catalogue::Options { count, batch: count, seed: 1, ..Default::default() })?;
-    let executed = executed(executor, &made, TURNS)?;
-    Ok(Model { instances, steps: made.1.steps.len(), executed })
+    let sizes = catalogue::Options { count, batch: count, seed: 1, ..Default::default() };
+    let PlannedModel { instances, planned } = planned_model(name, &sizes)?;
+    let executed = executed(executor, &planned, ROUNDS)?;
+    Ok(Model { instances, steps: planned.plan.steps.len(), executed })
 }
 
-/// The instances of a model, and its graph and plan.
-fn made(
-    name: &str,
-    options: &catalogue::Options,
-) -> Result<(usize, (GraphData, Verified<Plan>)), BenchError> {
+/// A graph with its plan.
+struct Planned {
+    graph: GraphData,
+    plan: Verified<Plan>,
+}
+
+/// A model of the catalogue with its number of instances.
+struct PlannedModel {
+    instances: usize,
+    planned: Planned,
+}
+
+/// Emits and plans a model.
+fn planned_model(name: &str, options: &catalogue::Options) -> Result<PlannedModel, BenchError> {
     let problem = open(name, options)?;
     let graph = Graph::new(&problem.module);
     let mut outputs = Vec::new();
@@ -260,50 +282,52 @@ fn made(
         problem.workload.emit(&graph, instance, &mut outputs);
     }
     let wanted: Vec<ValueId> = outputs.iter().filter_map(|value| value.id()).collect();
-    Ok((problem.workload.instances(), planned(&graph.finish()?, &wanted)?))
+    Ok(PlannedModel { instances: problem.workload.instances(), planned: plan(graph.finish()?, &wanted)? })
 }
 
-/// A graph and its plan.
-fn planned(graph: &GraphData, wanted: &[ValueId]) -> Result<(GraphData, Verified<Plan>), BenchError> {
+/// Plans a graph.
+fn plan(graph: GraphData, wanted: &[ValueId]) -> Result<Planned, BenchError> {
     let request = Request { wanted, ..Request::default() };
-    Ok((graph.clone(), Planner::default().plan(graph, &request)?.verify()?))
+    let plan = Planner::default().plan(&graph, &request)?.verify()?;
+    Ok(Planned { graph, plan })
 }
 
-/// The best of so many runs.
+/// Executes a plan repeatedly and returns the fastest times.
 fn executed(
     executor: &mut Executor,
-    (graph, plan): &(GraphData, Verified<Plan>),
-    turns: usize,
+    Planned { graph, plan }: &Planned,
+    executions: usize,
 ) -> Result<Executed, BenchError> {
     let weights = Weights::init(&graph.module, 0);
     let (words, floats) = (&graph.bindings.words, &graph.bindings.floats);
     let bound = Bound { words, floats, noise: Noise::Off };
-    let most = Duration::MAX;
+    let unmeasured = Duration::MAX;
     let mut best = Executed {
-        whole: most,
-        encode: most,
-        ahead: most,
-        upload: most,
-        anew: most,
-        in_turns: most,
-        announced: most,
+        whole: unmeasured,
+        encode: unmeasured,
+        ahead: unmeasured,
+        upload: unmeasured,
+        new: unmeasured,
+        known: unmeasured,
+        announced: unmeasured,
         dispatches: 0,
         bytes: 0,
     };
-    // The first run makes pipelines and brings parameters and tables, the second writes commands ahead.
-    for turn in 0..=turns + 1 {
+    // The first execution creates pipelines and uploads parameters and tables. The second writes commands
+    // ahead.
+    for execution in 0..=executions + 1 {
         let start = Instant::now();
         executor.execute(plan, &weights, bound).map_err(gpu)?;
         let (whole, times, counters) = (start.elapsed(), executor.times(), executor.counters());
-        if turn > 1 {
+        if execution > 1 {
             best = best.best(&Executed {
                 whole,
                 encode: times.encode,
-                ahead: times.ahead,
+                ahead: times.prerecord,
                 upload: times.upload,
-                anew: most,
-                in_turns: most,
-                announced: most,
+                new: unmeasured,
+                known: unmeasured,
+                announced: unmeasured,
                 dispatches: counters.dispatches,
                 bytes: counters.uploaded,
             });
@@ -312,40 +336,40 @@ fn executed(
     Ok(best)
 }
 
-/// What follows a run.
+/// The plan that follows an execution.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Follows {
+enum Next {
     /// A plan that was never executed.
     New,
     /// Another plan that was executed before.
     Known,
-    /// That, and the run was told.
+    /// Such a plan, which the execution announced.
     Announced,
 }
 
-/// The least time to write and submit the commands of a plan behind a run of another one, or to submit them if they were
-/// written before.
-fn executed_behind(
+/// The minimum time to write and submit the commands of a plan after an execution of another plan. If the
+/// commands are already written, only the time to submit them.
+fn encode_after_other(
     executor: &mut Executor,
-    (graph, plan): &(GraphData, Verified<Plan>),
-    turns: usize,
-    follows: Follows,
+    Planned { graph, plan }: &Planned,
+    executions: usize,
+    next: Next,
 ) -> Result<Duration, BenchError> {
     let weights = Weights::init(&graph.module, 0);
     let (words, floats) = (&graph.bindings.words, &graph.bindings.floats);
     let bound = Bound { words, floats, noise: Noise::Off };
-    // A plan that is verified again is another one.
+    // A plan that is verified again has another identity.
     let another = || plan.clone().into_inner().verify().map(Arc::new);
     let mut plans = [another()?, another()?];
     let mut best = Duration::MAX;
-    for turn in 0..turns + 4 {
-        if follows == Follows::New {
-            plans[turn % 2] = another()?;
+    for execution in 0..executions + 4 {
+        if next == Next::New {
+            plans[execution % 2] = another()?;
         }
-        let next =
-            || Poll::Ready((follows == Follows::Announced).then(|| Arc::clone(&plans[(turn + 1) % 2])));
-        executor.execute_and_prepare(&plans[turn % 2], &weights, bound, next).map_err(gpu)?;
-        if turn > 3 {
+        let following =
+            || Poll::Ready((next == Next::Announced).then(|| Arc::clone(&plans[(execution + 1) % 2])));
+        executor.execute_and_prepare(&plans[execution % 2], &weights, bound, following).map_err(gpu)?;
+        if execution > 3 {
             best = best.min(executor.times().encode);
         }
     }
@@ -357,14 +381,10 @@ mod tests {
     use super::line;
 
     #[test]
-    fn a_line_goes_through_points_that_lie_on_one() {
-        let (begin, climb) = line(&[(14.0, 19.0), (48.0, 36.0), (380.0, 202.0)]).expect("three points");
-        assert!((begin - 12.0).abs() < 1e-9 && (climb - 0.5).abs() < 1e-12, "{begin} {climb}");
-        assert_eq!(
-            line(&[(14.0, 19.0), (14.0, 18.0)]),
-            None,
-            "any line goes through one number of dispatches"
-        );
+    fn the_line_goes_through_collinear_points() {
+        let (intercept, slope) = line(&[(14.0, 19.0), (48.0, 36.0), (380.0, 202.0)]).expect("three points");
+        assert!((intercept - 12.0).abs() < 1e-9 && (slope - 0.5).abs() < 1e-12, "{intercept} {slope}");
+        assert_eq!(line(&[(14.0, 19.0), (14.0, 18.0)]), None, "one number of dispatches determines no line");
         assert_eq!(line(&[]), None);
     }
 }

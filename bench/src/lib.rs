@@ -1,20 +1,20 @@
-//! Times whole steps of the catalogue's models: what a user waits for, not what a kernel takes.
+//! Times complete steps of the catalogue's models, as users experience them.
 //!
-//! A *step* goes through all instances once, so many a graph: emit the graph, plan it afresh (no
-//! plan is kept: the same minibatch hardly ever comes twice), verify the plan, execute it, read every
-//! output. It stands beside the same instances *one by one*: the same kernels on the same packed
-//! weights, one node after another (policy `none`), and its plans are made beforehand and
-//! cost nothing. Rounds of both take turns, and medians are reported, so that a busy machine hurts
-//! both alike. Outputs of both are compared bit by bit.
+//! A *step* processes all instances once, a batch of instances per graph. For each graph it emits the
+//! graph, makes and verifies a new plan, executes the plan and reads all outputs. No plan is reused,
+//! because training rarely repeats a minibatch.
 //!
-//! [`run`] makes a [`Report`], which displays itself as a table and serialises as JSON whose
-//! `seconds_per_step`, `mode` and `threads` are what the scripts of other systems read, so that
-//! ours can be timed between theirs. [`sweep`] goes through batch sizes, [`effort`] measures against the
-//! peak of the processor, [`pairs`] measures several threads against one, and [`calibrate`] fits the cost
-//! table that policies predict with.
+//! The *unbatched* variant executes the same kernels with the same packed weights, one node at a time
+//! (policy `none`). Its plans are made in advance and cost no time. Rounds of both variants alternate
+//! and the report shows medians, so other load on the machine affects both. Outputs of both are compared
+//! bit by bit.
+//!
+//! [`run`] returns a [`Report`], which prints a table and serializes as JSON. Scripts of other systems
+//! read its fields `seconds_per_step`, `mode` and `threads`, so they can time this program between
+//! their own runs. [`sweep`] measures several batch sizes, [`effort`] measures against the
+//! peak of the processor, and [`pairs`] measures several threads against one.
 
 mod arguments;
-mod calibrate;
 mod dump;
 mod effort;
 mod error;
@@ -26,7 +26,6 @@ mod step;
 mod sweep;
 
 pub use arguments::{BenchArgs, parse_bytes};
-pub use calibrate::{Calibration, calibrate};
 pub use dump::dump;
 pub use effort::{Effort, effort};
 pub use error::BenchError;
@@ -42,14 +41,14 @@ use std::str::FromStr;
 use std::time::Duration;
 use step::{Measured, Prepared, Runner};
 
-/// What a step does.
+/// The mode of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Outputs only.
+    /// Inference: outputs only.
     #[default]
     Infer,
-    /// Forward, backward and update.
+    /// Training: forward, reverse and update.
     Train,
 }
 
@@ -74,38 +73,38 @@ impl fmt::Display for Mode {
     }
 }
 
-/// What to measure.
+/// Options of a measurement.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Sizes and instances.
     pub sizes: catalogue::Options,
-    /// What a step does.
+    /// The mode of a step.
     pub mode: Mode,
-    /// On how many threads plans are executed; 0 means one a core.
+    /// Number of threads; 0 means one per core.
     pub threads: usize,
-    /// How often each variant takes its turn.
+    /// Number of rounds of each variant.
     pub rounds: usize,
-    /// A turn repeats the step until it has taken this long.
+    /// Duration of a round, which repeats the step.
     pub turn: Duration,
-    /// How batches are chosen.
+    /// The batching policy.
     pub policy: Policy,
-    /// Whether to measure one by one, too, and to compare the bits.
-    pub one_by_one: bool,
-    /// Whether updates leave rows of tables alone that the minibatch did not look up.
+    /// Whether to measure the unbatched variant and compare the bits.
+    pub unbatched: bool,
+    /// Whether updates change only the rows of tables that the minibatch looked up.
     pub sparse_rows: bool,
-    /// Whether to split executing into its phases; costs two readings of the clock a step.
+    /// Whether to measure the phases of execution, at the cost of two clock readings per step.
     pub phases: bool,
-    /// How many bytes the slabs of a plan may take; `None` is as many as can be had.
+    /// Maximum size of the slabs of a plan in bytes; `None` is unlimited.
     pub memory_limit: Option<u64>,
 }
 
 impl Options {
     fn check(&self) -> Result<(), BenchError> {
-        if !(1..=MOST_ROUNDS).contains(&self.rounds) {
-            return Err(BenchError::Rounds { most: MOST_ROUNDS, found: self.rounds });
+        if !(1..=MAX_ROUNDS).contains(&self.rounds) {
+            return Err(BenchError::Rounds { max: MAX_ROUNDS, found: self.rounds });
         }
         if self.threads > MAX_THREADS {
-            return Err(BenchError::Threads { most: MAX_THREADS, found: self.threads });
+            return Err(BenchError::Threads { max: MAX_THREADS, found: self.threads });
         }
         Ok(())
     }
@@ -120,7 +119,7 @@ impl Default for Options {
             rounds: 7,
             turn: Duration::from_millis(100),
             policy: Policy::default(),
-            one_by_one: true,
+            unbatched: true,
             sparse_rows: false,
             phases: false,
             memory_limit: None,
@@ -128,15 +127,15 @@ impl Default for Options {
     }
 }
 
-/// More rounds than this are refused.
-const MOST_ROUNDS: usize = 10_000;
-/// A turn repeats a step at most so often.
-const MOST_REPEATS: usize = 1_000;
+/// Maximum number of rounds.
+const MAX_ROUNDS: usize = 10_000;
+/// Maximum number of repetitions of the step in a round.
+const MAX_REPEATS: usize = 1_000;
 
 /// Measures a model of the catalogue.
 ///
 /// # Errors
-/// If there is no such model, an option does not fit, or a step fails.
+/// If the model is unknown, an option does not fit, or a step fails.
 pub fn run(name: &str, options: &Options) -> Result<Report, BenchError> {
     options.check()?;
     let problem = catalogue::open(name, &options.sizes)?;
@@ -145,7 +144,7 @@ pub fn run(name: &str, options: &Options) -> Result<Report, BenchError> {
     }
     let mut batched = Runner::new(&problem, &options.policy, options)?;
     let facts = batched.facts()?;
-    let mut single = match options.one_by_one {
+    let mut single = match options.unbatched {
         true => {
             let mut runner = Runner::new(&problem, &Policy::Unbatched, options)?;
             let prepared = runner.prepare()?;
@@ -157,8 +156,8 @@ pub fn run(name: &str, options: &Options) -> Result<Report, BenchError> {
         Some((runner, prepared)) => Some(same_bits(&mut batched, runner, prepared)?),
         None => None,
     };
-    let (fresh, known) = take_turns(&mut batched, single.as_mut(), options)?;
-    Ok(Report::new(&problem, options, &batched, facts, (&fresh, &known), same_bits))
+    let rounds = alternate(&mut batched, single.as_mut(), options)?;
+    Ok(Report::new(&problem, options, &batched, facts, &rounds, same_bits))
 }
 
 fn same_bits(
@@ -166,31 +165,37 @@ fn same_bits(
     single: &mut Runner<'_>,
     prepared: &Prepared,
 ) -> Result<bool, BenchError> {
-    batched.fresh_step()?;
-    single.known_step(prepared)?;
+    batched.full_step()?;
+    single.prepared_step(prepared)?;
     let bits = |outputs: &[f32]| outputs.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
     Ok(bits(batched.outputs()) == bits(single.outputs()))
 }
 
-/// Measures in turns; the second list is empty where nothing is measured one by one.
-fn take_turns(
+/// The measurements of all rounds. `unbatched` is empty if only the batched variant is measured.
+pub(crate) struct Rounds {
+    pub(crate) batched: Vec<Measured>,
+    pub(crate) unbatched: Vec<Measured>,
+}
+
+/// Measures both variants alternately.
+fn alternate(
     batched: &mut Runner<'_>,
     mut single: Option<&mut (Runner<'_>, Prepared)>,
     options: &Options,
-) -> Result<(Vec<Measured>, Vec<Measured>), BenchError> {
-    let (mut fresh, mut known) = (Vec::new(), Vec::new());
-    // Not counted: touches memory, compiles kernels, packs weights, and says how long a step is.
-    batched.fresh_step()?;
-    let first = batched.fresh_step()?.total();
+) -> Result<Rounds, BenchError> {
+    let mut rounds = Rounds { batched: Vec::new(), unbatched: Vec::new() };
+    // Two steps without measurement touch memory, compile kernels, pack weights and estimate the time.
+    batched.full_step()?;
+    let first = batched.full_step()?.total();
     let repeats = options.turn.as_secs_f64() / first.as_secs_f64().max(1e-9);
-    let repeats = (repeats.round() as usize).clamp(1, MOST_REPEATS);
+    let repeats = (repeats.round() as usize).clamp(1, MAX_REPEATS);
     for _ in 0..options.rounds {
-        fresh.push(mean(repeats, || batched.fresh_step())?);
+        rounds.batched.push(mean(repeats, || batched.full_step())?);
         if let Some((runner, prepared)) = &mut single {
-            known.push(runner.known_step(prepared)?);
+            rounds.unbatched.push(runner.prepared_step(prepared)?);
         }
     }
-    Ok((fresh, known))
+    Ok(rounds)
 }
 
 fn mean(
@@ -204,7 +209,7 @@ fn mean(
     Ok(sum.divided(repeats as u32))
 }
 
-/// The instances of a problem that go into each graph.
+/// The instances of each graph.
 fn chunks(problem: &Problem) -> impl Iterator<Item = std::ops::Range<usize>> + use<> {
     let (count, batch) = (problem.workload.instances(), problem.batch.max(1));
     (0..count).step_by(batch).map(move |start| start..count.min(start.saturating_add(batch)))

@@ -1,11 +1,11 @@
-//! `autobatch-bench`: times models of the catalogue, alone or between the scripts of other systems.
+//! `autobatch-bench`: times models of the catalogue, alone or together with scripts of other systems.
 
 use autobatch_bench::BenchArgs;
 use clap::Parser;
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
-/// Times whole steps: emit, plan, verify, execute, read. AUTOBATCH_CPU=avx2 forces an instruction set.
+/// Times complete steps: emit, plan, verify, execute, read. AUTOBATCH_CPU=avx2 selects an instruction set.
 #[derive(Parser, Debug)]
 #[command(name = "autobatch-bench", version)]
 struct Arguments {
@@ -14,16 +14,16 @@ struct Arguments {
 }
 
 fn main() -> ExitCode {
-    let answered = Arguments::parse().bench.answer().map_err(|error| error.to_string());
-    let said = answered.and_then(|answer| match writeln!(std::io::stdout(), "{answer}") {
-        // Whoever reads may stop reading.
+    let answer = Arguments::parse().bench.answer().map_err(|error| error.to_string());
+    let written = answer.and_then(|answer| match writeln!(std::io::stdout(), "{answer}") {
+        // A reader that closes the pipe is not an error.
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(format!("cannot write standard output: {error}"))
         }
         _ => Ok(()),
     });
-    let Err(error) = said else { return ExitCode::SUCCESS };
-    // Nothing is left to do if not even that can be said.
+    let Err(error) = written else { return ExitCode::SUCCESS };
+    // An error while printing the error cannot be reported anywhere.
     let _ = writeln!(std::io::stderr(), "error: {error}");
     ExitCode::FAILURE
 }

@@ -1,51 +1,51 @@
-//! One thread against several, in pairs that take turns, and how long the threads idle.
+//! Measures one thread against several in alternating pairs, and the idle time of threads.
 
 use crate::step::Runner;
 use crate::{BenchError, Options};
 use autobatch_models::catalogue;
-use autobatch_runtime_cpu::threads_meant;
+use autobatch_runtime_cpu::resolve_threads;
 use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
 
-/// The most pairs; more are executed only where more rounds are asked for.
-const LEAST_PAIRS: usize = 20;
+/// Minimum number of pairs; more rounds give more pairs.
+const MIN_PAIRS: usize = 20;
 
-/// Executes of one plan on one thread and on several.
+/// The executions of one plan on one thread and on several.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pairs {
     /// The model's name.
     pub workload: String,
-    /// The threads of the second of each pair.
+    /// Number of threads of the second execution of each pair.
     pub threads: usize,
-    /// How many pairs there were.
+    /// Number of pairs.
     pub pairs: usize,
-    /// Seconds of the best execute on one thread.
+    /// Seconds of the fastest execution on one thread.
     pub single: f64,
-    /// Seconds of the best execute on all threads.
+    /// Seconds of the fastest execution on all threads.
     pub several: f64,
-    /// The median over pairs of how much faster several threads were.
+    /// The median speedup of pairs.
     pub median_speedup: f64,
-    /// The least share of time, over counted executes, in which threads executed no step.
+    /// The smallest share of time in which threads were idle, over executions with counters.
     pub idle: f64,
 }
 
 impl Pairs {
-    /// How much faster several threads are, each at its best.
+    /// The speedup of the fastest executions.
     #[must_use]
     pub fn speedup(&self) -> f64 {
         self.single / self.several
     }
 
-    /// The same as one line of JSON.
+    /// One line of JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("numbers and words have a spelling in JSON")
+        serde_json::to_string(self).expect("numbers and strings serialize")
     }
 }
 
-/// Executes the first graph of a model in at least twenty pairs. `options.threads` are those of the second of each pair; 0 and 1 mean
-/// one a core.
+/// Executes the first graph of a model in at least twenty pairs. `options.threads` is the number of
+/// threads of the second execution of each pair; 0 and 1 mean one per core.
 ///
 /// # Errors
 /// As [`run`](crate::run).
@@ -53,19 +53,19 @@ pub fn pairs(name: &str, options: &Options) -> Result<Pairs, BenchError> {
     options.check()?;
     let problem = catalogue::open(name, &options.sizes)?;
     let threads = match options.threads {
-        0 | 1 => threads_meant(0),
+        0 | 1 => resolve_threads(0),
         threads => threads,
     };
     let runner = |threads| Runner::new(&problem, &options.policy, &Options { threads, ..options.clone() });
     let (mut single, mut several) = (runner(1)?, runner(threads)?);
     let plans = (single.first_plan()?, several.first_plan()?);
     let mut best = (Duration::MAX, Duration::MAX);
-    let pairs = options.rounds.max(LEAST_PAIRS);
+    let pairs = options.rounds.max(MIN_PAIRS);
     let mut speedups = Vec::with_capacity(pairs);
-    single.replay(&plans.0)?;
-    several.replay(&plans.1)?;
+    single.execute_again(&plans.0)?;
+    several.execute_again(&plans.1)?;
     for _ in 0..pairs {
-        let pair = (single.replay(&plans.0)?, several.replay(&plans.1)?);
+        let pair = (single.execute_again(&plans.0)?, several.execute_again(&plans.1)?);
         speedups.push(pair.0.as_secs_f64() / pair.1.as_secs_f64().max(1e-9));
         best = (best.0.min(pair.0), best.1.min(pair.1));
     }
@@ -73,7 +73,7 @@ pub fn pairs(name: &str, options: &Options) -> Result<Pairs, BenchError> {
     several.executor().set_counting(true);
     let mut idle = 1.0f64;
     for _ in 0..pairs {
-        several.replay(&plans.1)?;
+        several.execute_again(&plans.1)?;
         idle = idle.min(several.executor().counters().map_or(1.0, |counters| counters.idle_share(threads)));
     }
     Ok(Pairs {
@@ -90,11 +90,11 @@ pub fn pairs(name: &str, options: &Options) -> Result<Pairs, BenchError> {
 impl fmt::Display for Pairs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { workload, threads, pairs, single, several, median_speedup, idle } = self;
-        writeln!(f, "{workload}  first graph, {pairs} pairs in turns")?;
-        writeln!(f, "1 thread    {:.3} ms at best", 1e3 * single)?;
+        writeln!(f, "{workload}  first graph, {pairs} alternating pairs")?;
+        writeln!(f, "1 thread    {:.3} ms (fastest)", 1e3 * single)?;
         writeln!(
             f,
-            "{threads} threads   {:.3} ms at best, {:.2} x faster, median of pairs {median_speedup:.2} x; idle {:.0} %",
+            "{threads} threads   {:.3} ms (fastest), {:.2} x faster, median of pairs {median_speedup:.2} x; idle {:.0} %",
             1e3 * several,
             self.speedup(),
             100.0 * idle

@@ -1,7 +1,7 @@
-//! What was measured, for people and for programs.
+//! Reports of measurements, as text and as JSON.
 
 use crate::step::{self, Measured, Runner};
-use crate::{Mode, Options};
+use crate::{Mode, Options, Rounds};
 use autobatch_ir::plan::Plan;
 use autobatch_models::catalogue::Problem;
 use autobatch_runtime_cpu::executor::KernelCount;
@@ -9,26 +9,26 @@ use serde::Serialize;
 use std::fmt;
 use std::time::Duration;
 
-/// Seconds of a step's parts: the median of each over the rounds. Medians need not add up.
+/// Seconds of the parts of a step: the median of each over all rounds. Medians need not add up.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Split {
-    /// Recording the graph.
+    /// Emitting the graph.
     pub emit: f64,
-    /// From the graph to a plan; 0 where plans were made beforehand.
+    /// Planning; 0 if plans were made in advance.
     pub plan: f64,
-    /// Checking the plan; 0 where plans were made beforehand.
+    /// Verifying the plan; 0 if plans were made in advance.
     pub verify: f64,
-    /// Computing.
+    /// Executing the plan.
     pub execute: f64,
-    /// Changing the parameters; 0 where nothing is trained.
+    /// Updating the parameters; 0 in inference.
     pub update: f64,
-    /// Copying every output.
+    /// Copying all outputs.
     pub read: f64,
     /// The whole step.
     pub total: f64,
 }
 
-/// A part of a step: its name and its seconds.
+/// A part of a step: its name and its time.
 type Part = (&'static str, fn(&Split) -> f64);
 
 impl Split {
@@ -46,16 +46,16 @@ impl Split {
     }
 }
 
-/// Seconds of the phases of executing: the median of each over the rounds.
+/// Seconds of the phases of execution: the median of each over all rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Phases {
-    /// Finding programs, and packing weights that an update changed.
+    /// Looking up programs and packing weights that an update changed.
     pub pack: f64,
     /// Forward steps.
     pub forward: f64,
-    /// Steps in reverse.
+    /// Reverse steps.
     pub reverse: f64,
-    /// Gradients of parameters, as sums over all rows.
+    /// Parameter-gradient reductions.
     pub reductions: f64,
 }
 
@@ -71,18 +71,18 @@ impl Phases {
     }
 }
 
-/// What a kernel took of the last graph: the least of all rounds.
+/// The time of a kernel in the last graph: the minimum over all rounds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct KernelShare {
-    /// Its name; a prime stands for its reverse.
+    /// Its name, with a prime for its reverse.
     pub name: String,
-    /// Steps that executed it.
+    /// Number of steps.
     pub steps: u64,
-    /// Their rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Their seconds.
+    /// Seconds of all steps.
     pub seconds: f64,
-    /// Floating-point operations of the definition, a nanosecond.
+    /// Floating-point operations per nanosecond, as the definition counts them.
     pub gflops: f64,
 }
 
@@ -95,8 +95,8 @@ impl From<KernelCount> for KernelShare {
 }
 
 impl KernelShare {
-    /// The kernels of a run, each with its least time of this execute and of those before that did
-    /// the same, the longest first.
+    /// The kernels of an execution, each with its minimum time over this and all earlier executions with
+    /// the same steps and rows. The slowest kernel comes first.
     pub(crate) fn least(before: &[Self], counts: Vec<KernelCount>) -> Vec<Self> {
         let least = |count: KernelCount| {
             let own = Self::from(count);
@@ -113,8 +113,8 @@ impl KernelShare {
     }
 }
 
-/// So many kernels are shown.
-const KERNELS_SHOWN: usize = 12;
+/// Number of kernels to show.
+const SHOWN_KERNELS: usize = 12;
 
 fn median(rounds: &[Measured], part: impl Fn(&Measured) -> Duration) -> Option<f64> {
     let mut parts: Vec<Duration> = rounds.iter().map(part).collect();
@@ -122,24 +122,24 @@ fn median(rounds: &[Measured], part: impl Fn(&Measured) -> Duration) -> Option<f
     parts.get(parts.len() / 2).map(Duration::as_secs_f64)
 }
 
-/// The plans of a step, summed over its graphs.
+/// Figures of the plans of a step, summed over its graphs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PlanFacts {
-    /// How many graphs there are.
+    /// Number of graphs.
     pub graphs: usize,
-    /// Nodes recorded.
+    /// Number of nodes.
     pub nodes: usize,
-    /// Batches.
+    /// Number of batches.
     pub batches: u64,
-    /// No schedule has fewer.
+    /// The lower bound on the number of batches.
     pub bound: u64,
-    /// Rows moved by steps that do nothing else.
+    /// Rows that steps copy without other work.
     pub copied: u64,
-    /// Operand rows read through tables.
+    /// Gathered operand rows.
     pub gathered: u64,
-    /// Operand rows read in place.
+    /// Direct operand rows.
     pub direct: u64,
-    /// Bytes of slabs of the largest graph.
+    /// Size of the slabs of the largest plan in bytes.
     pub slab_bytes: u64,
 }
 
@@ -156,51 +156,51 @@ impl PlanFacts {
         self.slab_bytes = self.slab_bytes.max(certificate.slab_bytes);
     }
 
-    /// How many batches more than the bound, as a share of the bound.
+    /// The additional batches over the bound, relative to the bound.
     #[must_use]
     pub fn gap(&self) -> f64 {
         if self.bound == 0 { 0.0 } else { self.batches as f64 / self.bound as f64 - 1.0 }
     }
 }
 
-/// What was measured.
+/// The report of a measurement.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
-    /// Seconds of a batched step, everything included.
+    /// Seconds of a complete batched step.
     pub seconds_per_step: f64,
-    /// What a step does.
+    /// The mode of a step.
     pub mode: Mode,
-    /// On how many threads plans were executed; 0 means one a core.
+    /// Number of threads; 0 means one per core.
     pub threads: usize,
     /// The model's name.
     pub workload: String,
-    /// What it is.
+    /// A description of the model.
     pub about: String,
-    /// What instances are.
+    /// The name of instances, such as trees.
     pub unit: String,
-    /// How many instances a step goes through.
+    /// Number of instances of a step.
     pub instances: usize,
-    /// How many of them are in a graph.
+    /// Number of instances per graph.
     pub batch: usize,
     /// The policy.
     pub policy: String,
     /// The instruction set.
     pub isa: String,
-    /// How many rounds the medians are over.
+    /// Number of rounds.
     pub rounds: usize,
     /// The batched step.
     pub batched: Split,
-    /// The phases of executing it, if they were asked for.
+    /// The phases of execution, if requested.
     pub phases: Option<Phases>,
-    /// The kernels of the last graph, the longest first, if phases were asked for.
+    /// The kernels of the last graph, slowest first, if phases were requested.
     pub kernels: Vec<KernelShare>,
-    /// One by one, if it was measured.
-    pub one_by_one: Option<Split>,
-    /// Whether both gave the same bits, if both ran.
+    /// The unbatched step, if it was measured.
+    pub unbatched: Option<Split>,
+    /// Whether both variants gave the same bits, if both were measured.
     pub same_bits: Option<bool>,
-    /// How many numbers were compared.
+    /// Number of compared outputs.
     pub numbers: usize,
-    /// The plans of the batched step.
+    /// Figures of the plans of the batched step.
     pub plans: PlanFacts,
 }
 
@@ -210,10 +210,10 @@ impl Report {
         options: &Options,
         runner: &Runner<'_>,
         plans: PlanFacts,
-        (fresh, known): (&[Measured], &[Measured]),
+        rounds: &Rounds,
         same_bits: Option<bool>,
     ) -> Self {
-        let batched = Split::of(fresh).expect("there is at least one round");
+        let batched = Split::of(&rounds.batched).expect("there is at least one round");
         Self {
             seconds_per_step: batched.total,
             mode: options.mode,
@@ -227,41 +227,41 @@ impl Report {
             isa: runner.isa(),
             rounds: options.rounds,
             batched,
-            phases: options.phases.then(|| Phases::of(fresh)).flatten(),
+            phases: options.phases.then(|| Phases::of(&rounds.batched)).flatten(),
             kernels: runner.kernels().to_vec(),
-            one_by_one: Split::of(known),
+            unbatched: Split::of(&rounds.unbatched),
             same_bits,
             numbers: runner.outputs().len(),
             plans,
         }
     }
 
-    /// Instances a second, batched.
+    /// Instances per second of the batched step.
     #[must_use]
     pub fn per_second(&self) -> f64 {
         self.instances as f64 / self.seconds_per_step
     }
 
-    /// The line that the scripts of other systems read.
+    /// The JSON line that scripts of all systems share.
     #[must_use]
-    pub fn agreed_line(&self) -> String {
+    pub fn shared_line(&self) -> String {
         let Self { seconds_per_step, mode, threads, .. } = self;
         format!(r#"{{"seconds_per_step": {seconds_per_step}, "mode": "{mode}", "threads": {threads}}}"#)
     }
 }
 
 impl Report {
-    /// The same as one line of JSON.
+    /// One line of JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("numbers and words have a spelling in JSON")
+        serde_json::to_string(self).expect("numbers and strings serialize")
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { workload, about, unit, instances, batch, plans, .. } = self;
-        writeln!(f, "{workload}  {about}; {instances} {unit}, {batch} a graph, {}", self.mode)?;
+        writeln!(f, "{workload}  {about}; {instances} {unit}, {batch} per graph, {}", self.mode)?;
         writeln!(f, "device      cpu  {}  threads {}", self.isa, self.threads)?;
         writeln!(
             f,
@@ -274,13 +274,13 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "rows        {} copied, {} by table, {} in place; {:.1} MiB",
+            "rows        {} copied, {} gathered, {} direct; {:.1} MiB",
             plans.copied,
             plans.gathered,
             plans.direct,
             plans.slab_bytes as f64 / (1 << 20) as f64
         )?;
-        writeln!(f, "\n{:8}{:>14}{:>14}   medians of {}", "", "one by one", "batched", self.rounds)?;
+        writeln!(f, "\n{:8}{:>14}{:>14}   medians of {}", "", "unbatched", "batched", self.rounds)?;
         let parts: [Part; 7] = [
             ("emit", |s| s.emit),
             ("plan", |s| s.plan),
@@ -291,13 +291,13 @@ impl fmt::Display for Report {
             ("total", |s| s.total),
         ];
         for (name, part) in parts {
-            let single = match &self.one_by_one {
+            let single = match &self.unbatched {
                 Some(split) if part(split) > 0.0 => format!("{:.3} ms", 1e3 * part(split)),
                 _ => "-".to_owned(),
             };
             write!(f, "{name:8}{single:>14}{:>11.3} ms", 1e3 * part(&self.batched))?;
             if name == "total" {
-                if let Some(split) = &self.one_by_one {
+                if let Some(split) = &self.unbatched {
                     write!(f, "   {:.1} x faster", split.total / self.batched.total)?;
                 }
                 write!(f, "   {:.0} {unit}/s", self.per_second())?;
@@ -307,7 +307,7 @@ impl fmt::Display for Report {
         if let Some(Phases { pack, forward, reverse, reductions }) = self.phases {
             write!(f, "phases      pack {:.3}, forward {:.3}, ", 1e3 * pack, 1e3 * forward)?;
             writeln!(f, "reverse {:.3}, reductions {:.3} ms", 1e3 * reverse, 1e3 * reductions)?;
-            for kernel in self.kernels.iter().take(KERNELS_SHOWN) {
+            for kernel in self.kernels.iter().take(SHOWN_KERNELS) {
                 let KernelShare { name, steps, rows, seconds, gflops } = kernel;
                 let ms = 1e3 * seconds;
                 writeln!(f, "{ms:>12.3} ms  {name}: {steps} steps, {rows} rows, {gflops:.1} GFLOP/s")?;

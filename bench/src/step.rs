@@ -1,4 +1,4 @@
-//! One step, and how long its parts take.
+//! One step of a model, with the times of its parts.
 
 use crate::error::BenchError;
 use crate::report::{KernelShare, PlanFacts};
@@ -6,13 +6,13 @@ use crate::{Mode, Options, chunks};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{self, Plan, Verified};
+use autobatch_ir::plan::{self, Plan, UpdatePlan, Verified};
 use autobatch_ir::{Graph, States, Value, Weights};
 use autobatch_models::catalogue::Problem;
 use autobatch_nn::optim::{Adagrad, Adam, Optimize as _, Optimizer};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Gradients, Planner, Request, Selection, update_plan};
-use autobatch_runtime_cpu::{Bound, Executor, threads_meant};
+use autobatch_runtime_cpu::{Bound, Executor, resolve_threads};
 use std::ops::{AddAssign, Range};
 use std::time::{Duration, Instant};
 
@@ -22,9 +22,9 @@ pub(crate) enum Part {
     Emit,
     Plan,
     Verify,
-    /// All of executing: what follows are its phases.
+    /// The whole execution; the phases below are parts of it.
     Execute,
-    /// What the optimiser does.
+    /// The update by the optimizer.
     Update,
     Read,
     Pack,
@@ -34,12 +34,12 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// What a step consists of; phases are parts of parts.
+    /// The parts that make up a step.
     const STEP: [Self; 6] = [Self::Emit, Self::Plan, Self::Verify, Self::Execute, Self::Update, Self::Read];
     const COUNT: usize = Self::Reductions as usize + 1;
 }
 
-/// How long the parts of a step took.
+/// The times of the parts of a step.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Measured([Duration; Part::COUNT]);
 
@@ -56,7 +56,7 @@ impl Measured {
         Self(self.0.map(|time| time / by))
     }
 
-    /// Runs a part of a step and adds how long it took.
+    /// Runs a part of a step and adds its time.
     fn timed<T>(&mut self, part: Part, run: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let result = run();
@@ -71,22 +71,22 @@ impl AddAssign for Measured {
     }
 }
 
-/// An optimiser and what it keeps.
+/// An optimizer with its update plan and states.
 struct Training {
     optimizer: Optimizer,
-    plan: Verified<Plan>,
+    plan: Verified<UpdatePlan>,
     states: States,
 }
 
 impl Training {
-    /// Of all parameters of a module: Adagrad for the pairs of `c`, as the other side has it, Adam
-    /// elsewhere. Every row of a table is updated, as a dense optimiser does.
-    fn new(problem: &Problem, weights: &Weights, touched: bool) -> Result<Self, BenchError> {
+    /// Trains all parameters of a module: with Adagrad for model `c`, as the compared systems do, and
+    /// with Adam otherwise. Without `sparse_rows`, every row of a table is updated.
+    fn new(problem: &Problem, weights: &Weights, sparse_rows: bool) -> Result<Self, BenchError> {
         let optimizer: Optimizer = match problem.entry.name {
             "c" => Adagrad::new(0.02).into(),
             _ => Adam::new(1e-3).into(),
         };
-        let optimizer = if touched { optimizer.sparse_rows() } else { optimizer };
+        let optimizer = if sparse_rows { optimizer.sparse_rows() } else { optimizer };
         let recipe = optimizer.recipe(&problem.module, &optimizer.all(&problem.module))?;
         let plan = update_plan(&problem.module, &recipe)?.verify()?;
         let states = recipe.states(weights, &problem.module)?;
@@ -94,11 +94,11 @@ impl Training {
     }
 }
 
-/// Plans made beforehand, one a graph of the step.
+/// Plans made in advance, one per graph of the step.
 pub(crate) type Prepared = Vec<Verified<Plan>>;
 
-/// Emits, plans and executes the instances of a problem under one policy, with memory and weights of
-/// its own.
+/// Emits, plans and executes the instances of a problem with one policy. Each runner has its own memory
+/// and weights.
 pub(crate) struct Runner<'p> {
     problem: &'p Problem,
     training: Option<Training>,
@@ -107,7 +107,7 @@ pub(crate) struct Runner<'p> {
     planner: Planner,
     executor: Executor,
     wanted: Vec<ValueId>,
-    /// The wanted values again, as losses.
+    /// The wanted values as losses, with their weights.
     losses: Vec<(ValueId, f32)>,
     outputs: Vec<f32>,
     kernels: Vec<KernelShare>,
@@ -115,7 +115,7 @@ pub(crate) struct Runner<'p> {
 
 impl<'p> Runner<'p> {
     pub(crate) fn new(problem: &'p Problem, policy: &Policy, options: &Options) -> Result<Self, BenchError> {
-        let threads = threads_meant(options.threads);
+        let threads = resolve_threads(options.threads);
         let mut executor = Executor::new(threads)?;
         executor.set_memory_limit(options.memory_limit);
         executor.set_counting(options.phases);
@@ -138,12 +138,12 @@ impl<'p> Runner<'p> {
         })
     }
 
-    /// What the last step gave, all instances' outputs one after another; of training, their losses.
+    /// The concatenated outputs of the last step; in training, the losses.
     pub(crate) fn outputs(&self) -> &[f32] {
         &self.outputs
     }
 
-    /// What each kernel took of the last graph that was executed, if phases are asked for.
+    /// The times of the kernels in the last graph, if phases are requested.
     pub(crate) fn kernels(&self) -> &[KernelShare] {
         &self.kernels
     }
@@ -153,7 +153,7 @@ impl<'p> Runner<'p> {
     }
 
     /// Emits, plans, verifies, executes and reads.
-    pub(crate) fn fresh_step(&mut self) -> Result<Measured, BenchError> {
+    pub(crate) fn full_step(&mut self) -> Result<Measured, BenchError> {
         let mut spent = Measured::default();
         self.outputs.clear();
         for instances in chunks(self.problem) {
@@ -165,8 +165,8 @@ impl<'p> Runner<'p> {
         Ok(spent)
     }
 
-    /// Emits, executes plans made before, and reads.
-    pub(crate) fn known_step(&mut self, plans: &Prepared) -> Result<Measured, BenchError> {
+    /// Emits, executes plans made in advance, and reads.
+    pub(crate) fn prepared_step(&mut self, plans: &Prepared) -> Result<Measured, BenchError> {
         let mut spent = Measured::default();
         self.outputs.clear();
         for (instances, plan) in chunks(self.problem).zip(plans) {
@@ -176,12 +176,12 @@ impl<'p> Runner<'p> {
         Ok(spent)
     }
 
-    /// The plans of all graphs.
+    /// Plans all graphs.
     pub(crate) fn prepare(&mut self) -> Result<Prepared, BenchError> {
         chunks(self.problem).map(|instances| self.planned(instances).map(|(plan, _)| plan)).collect()
     }
 
-    /// What plans of all graphs look like, summed up.
+    /// Plans all graphs and sums up the figures of the plans.
     pub(crate) fn facts(&mut self) -> Result<PlanFacts, BenchError> {
         let mut facts = PlanFacts::default();
         for instances in chunks(self.problem) {
@@ -191,21 +191,21 @@ impl<'p> Runner<'p> {
         Ok(facts)
     }
 
-    /// Emits and plans the first graph, which stays.
+    /// Emits and plans the first graph, and leaves it emitted.
     pub(crate) fn first_plan(&mut self) -> Result<Verified<Plan>, BenchError> {
         let first = chunks(self.problem).next().ok_or(BenchError::NoInstances)?;
         self.planned(first).map(|(plan, _)| plan)
     }
 
-    /// Executes the plan of the graph that was emitted last, and says how long that took.
-    pub(crate) fn replay(&mut self, plan: &Verified<Plan>) -> Result<Duration, BenchError> {
+    /// Executes the plan of the last emitted graph and returns the time.
+    pub(crate) fn execute_again(&mut self, plan: &Verified<Plan>) -> Result<Duration, BenchError> {
         let mut spent = Measured::default();
         self.outputs.clear();
         self.execute(plan, &mut spent)?;
         Ok(spent.of(Part::Execute))
     }
 
-    /// Who executes.
+    /// The executor.
     pub(crate) fn executor(&mut self) -> &mut Executor {
         &mut self.executor
     }
@@ -220,7 +220,7 @@ impl<'p> Runner<'p> {
         self.graph.clear();
         let graph = &self.graph;
         let mut outputs: Vec<Value<'_>> = Vec::with_capacity(self.wanted.len());
-        // The gradient is that of the mean loss.
+        // The loss is the mean over instances.
         let share = 1.0 / instances.len() as f32;
         for instance in instances {
             graph.instance(instance as u64);
@@ -253,7 +253,7 @@ impl<'p> Runner<'p> {
         if request.gradients.is_some() {
             return Ok(self.planner.plan(&data, &request)?);
         }
-        // As sessions do.
+        // Sessions run the same passes.
         let selection = Selection::of_graph(&data, request.mode);
         Ok(self.planner.optimize_and_plan(&data, &request, &selection)?.plan)
     }

@@ -1,37 +1,37 @@
-//! Speed against batch size.
+//! Speed by batch size.
 
 use crate::{BenchError, Options, run};
 use serde::Serialize;
 use std::fmt;
 
-/// One batch size.
+/// The measurement of one batch size.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SweepRow {
-    /// How many instances were in a graph.
+    /// Number of instances per graph.
     pub batch: usize,
-    /// Instances a second.
+    /// Instances per second.
     pub per_second: f64,
-    /// Seconds to go through all instances.
+    /// Seconds for all instances.
     pub seconds: f64,
-    /// Batches over all graphs.
+    /// Number of batches of all graphs.
     pub batches: u64,
 }
 
-/// Speed against batch size, over the same instances.
+/// Speed by batch size, over the same instances.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sweep {
     /// The model's name.
     pub workload: String,
-    /// What instances are.
+    /// The name of instances, such as trees.
     pub unit: String,
-    /// How many instances each row goes through.
+    /// Number of instances that each row processes.
     pub instances: usize,
-    /// The batch sizes, in the order asked for.
+    /// The batch sizes, in the requested order.
     pub rows: Vec<SweepRow>,
 }
 
-/// Measures a model at several batch sizes. All go through the same instances: as many as asked
-/// for, or as the largest batch holds.
+/// Measures a model at several batch sizes, all over the same instances. Their number is the requested
+/// one, or else the largest batch size.
 ///
 /// # Errors
 /// As [`run`].
@@ -39,7 +39,7 @@ pub fn sweep(name: &str, batches: &[usize], options: &Options) -> Result<Sweep, 
     let count = options.sizes.count.or(batches.iter().copied().max());
     let mut sweep = Sweep { workload: name.to_owned(), unit: String::new(), instances: 0, rows: Vec::new() };
     for &batch in batches {
-        let mut options = Options { one_by_one: false, ..options.clone() };
+        let mut options = Options { unbatched: false, ..options.clone() };
         options.sizes.count = count;
         options.sizes.batch = Some(batch);
         let report = run(name, &options)?;
@@ -55,10 +55,10 @@ pub fn sweep(name: &str, batches: &[usize], options: &Options) -> Result<Sweep, 
 }
 
 impl Sweep {
-    /// The same as one line of JSON.
+    /// One line of JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("numbers and words have a spelling in JSON")
+        serde_json::to_string(self).expect("numbers and strings serialize")
     }
 }
 

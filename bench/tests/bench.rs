@@ -1,6 +1,6 @@
-//! Reports say what was asked for, in words and as JSON, and what cannot be measured is refused.
+//! Tests of reports as text and JSON, and of invalid options.
 
-use autobatch_bench::{BenchError, Calibration, Mode, Options, calibrate, effort, pairs, run, sweep};
+use autobatch_bench::{BenchError, Mode, Options, effort, pairs, run, sweep};
 use autobatch_models::catalogue;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -17,12 +17,12 @@ fn quick() -> Options {
 }
 
 #[test]
-fn a_report_covers_all_instances_in_batches_and_one_by_one() {
+fn a_report_covers_all_instances_of_both_variants() {
     let report = run("b", &quick()).unwrap();
     assert_eq!((report.instances, report.batch, report.plans.graphs), (6, 4, 2));
     assert_eq!((report.numbers, report.same_bits), (6 * 3, Some(true)));
-    let single = report.one_by_one.unwrap();
-    assert!(single.plan == 0.0 && single.execute > 0.0, "plans of one by one are made beforehand");
+    let single = report.unbatched.unwrap();
+    assert!(single.plan == 0.0 && single.execute > 0.0, "plans of the unbatched variant are made in advance");
     let parts = report.batched;
     assert!(parts.emit > 0.0 && parts.plan > 0.0 && parts.verify > 0.0 && parts.execute > 0.0);
     assert!(report.plans.batches >= report.plans.bound && report.plans.bound > 0);
@@ -30,10 +30,10 @@ fn a_report_covers_all_instances_in_batches_and_one_by_one() {
 }
 
 #[test]
-fn the_last_line_and_the_json_hold_what_other_scripts_read() {
-    let report = run("e", &Options { one_by_one: false, ..quick() }).unwrap();
-    assert_eq!((report.same_bits, report.one_by_one), (None, None));
-    for text in [report.agreed_line(), report.to_json()] {
+fn the_last_line_and_the_json_have_the_fields_for_scripts() {
+    let report = run("e", &Options { unbatched: false, ..quick() }).unwrap();
+    assert_eq!((report.same_bits, report.unbatched), (None, None));
+    for text in [report.shared_line(), report.to_json()] {
         let read: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(read["seconds_per_step"], report.seconds_per_step);
         assert_eq!((read["mode"].as_str(), read["threads"].as_u64()), (Some("infer"), Some(1)));
@@ -45,33 +45,33 @@ fn the_last_line_and_the_json_hold_what_other_scripts_read() {
 }
 
 #[test]
-fn training_goes_back_and_updates_and_says_what_its_phases_took() {
+fn training_measures_reverse_reductions_and_update() {
     let report = run("b", &Options { mode: Mode::Train, phases: true, ..quick() }).unwrap();
-    assert_eq!(report.numbers, 6, "a loss an instance");
+    assert_eq!(report.numbers, 6, "one loss per instance");
     let (parts, phases) = (report.batched, report.phases.unwrap());
     assert!(parts.update > 0.0 && phases.reverse > 0.0 && phases.reductions > 0.0 && phases.forward > 0.0);
     assert!(report.kernels.iter().any(|kernel| kernel.name.ends_with('\'')), "{:?}", report.kernels);
     let shown = report.to_string();
     assert!(shown.contains("reverse") && shown.contains("update"), "{shown}");
-    assert!(report.agreed_line().contains(r#""mode": "train""#));
+    assert!(report.shared_line().contains(r#""mode": "train""#));
 }
 
 #[test]
-fn training_moves_the_weights_so_that_batched_and_one_by_one_part_by_rounding_only() {
+fn both_variants_train() {
     let options = Options { mode: Mode::Train, sparse_rows: true, ..quick() };
     let report = run("e", &options).unwrap();
     assert_eq!(report.numbers, 6);
-    assert!(report.one_by_one.unwrap().update > 0.0);
+    assert!(report.unbatched.unwrap().update > 0.0);
 }
 
 #[test]
-fn two_threads_give_the_bits_of_one() {
+fn two_threads_give_the_same_bits_as_one() {
     let report = run("g", &Options { threads: 2, ..quick() }).unwrap();
     assert_eq!(report.same_bits, Some(true));
 }
 
 #[test]
-fn a_sweep_goes_through_the_same_instances_at_each_batch_size() {
+fn a_sweep_measures_the_same_instances_at_each_batch_size() {
     let mut options = quick();
     options.sizes.count = None;
     let sweep = sweep("f1", &[1, 2, 4], &options).unwrap();
@@ -82,55 +82,48 @@ fn a_sweep_goes_through_the_same_instances_at_each_batch_size() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_refused_with_a_remedy() {
-    let say = |name: &str, options: Options| run(name, &options).unwrap_err().to_string();
-    assert_eq!(say("b", Options { rounds: 0, ..quick() }), "rounds must be 1 to 10000, found 0");
-    assert!(say("x", quick()).starts_with("unknown model `x`: expected one of "));
+fn invalid_options_are_errors() {
+    let error = |name: &str, options: Options| run(name, &options).unwrap_err().to_string();
+    assert_eq!(error("b", Options { rounds: 0, ..quick() }), "rounds must be 1 to 10000, found 0");
+    assert!(error("x", quick()).starts_with("unknown model `x`: expected one of "));
     assert!(matches!("tran".parse::<Mode>(), Err(BenchError::Mode(_))));
     let empty = std::env::temp_dir().join(format!("autobatch-bench-{}.json", std::process::id()));
     std::fs::write(&empty, r#"{"trees": [], "labels": []}"#).unwrap();
     let mut options = quick();
     options.sizes.data = Some(empty.clone());
-    let found = say("b", options);
+    let found = error("b", options);
     std::fs::remove_file(&empty).unwrap();
-    assert_eq!(found, "the data holds no instances; give a file with at least one, or none to generate some");
+    assert_eq!(
+        found,
+        "the data has no instances; name a file with instances, or omit --data to generate instances"
+    );
 }
 
 #[test]
-fn the_effort_is_a_part_of_the_peak() {
+fn the_effort_is_a_share_of_the_peak() {
     let effort = effort("b", &quick()).unwrap();
     assert!(effort.steps > 3 && effort.product_flops > 0.0 && effort.seconds > 0.0, "{effort:?}");
     assert!(effort.share() > 0.0 && effort.share() < 1.0, "{effort:?}");
-    assert!(effort.besides.total() > 0.0 && effort.to_string().contains("% of the peak"), "{effort}");
+    assert!(effort.overhead.total() > 0.0 && effort.to_string().contains("% of the peak"), "{effort}");
 }
 
 #[test]
-fn pairs_of_runs_say_how_much_threads_gain_and_idle() {
+fn pairs_measure_speedup_and_idle_time() {
     let pairs = pairs("f1", &Options { threads: 2, ..quick() }).unwrap();
     assert_eq!((pairs.threads, pairs.pairs), (2, 20));
     assert!(pairs.single > 0.0 && pairs.several > 0.0 && pairs.speedup() > 0.0, "{pairs:?}");
-    // Nothing here is large enough to be shared.
+    // The steps are too small to be split between threads.
     assert!((0.5..=1.0).contains(&pairs.idle), "{pairs:?}");
 }
 
 #[test]
-fn a_plan_over_the_memory_limit_is_not_measured() {
+fn a_plan_over_the_memory_limit_is_an_error() {
     let error = run("b", &Options { memory_limit: Some(100), ..quick() }).unwrap_err().to_string();
     assert!(error.contains("the memory limit is 100"), "{error}");
 }
 
 #[test]
-fn a_calibration_gives_a_table_that_reads_back() {
-    let quick = Calibration { turn: Duration::ZERO, rows: vec![1, 8], widths: vec![4, 32] };
-    let table = calibrate(&quick).unwrap();
-    assert_eq!(autobatch_planner::CostTable::from_json(&table.to_json()), Ok(table.clone()));
-    assert!(table.step_ns > 0.0 && table.planning.node_ns > 0.0, "{table:?}");
-    assert!(table.classes.product.unit_ns + table.classes.product.row_ns > 0.0, "{table:?}");
-    assert!(table.machine.ends_with("1 thread"), "{}", table.machine);
-}
-
-#[test]
-fn whoever_stops_reading_ends_the_program_quietly() {
+fn a_closed_pipe_is_not_an_error() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_autobatch-bench"))
         .args(["b", "--alone", "--count", "2", "--hidden", "4", "--rounds", "1", "--turn", "0"])
         .stdout(Stdio::piped())

@@ -1,44 +1,44 @@
-//! Where a verb writes its answer, and what it may say about time.
+//! The output of verbs.
 //!
-//! Verbs write to a [`Console`] and nowhere else, so that tests read what users read. Timings are
-//! the only part of an answer that differs from run to run; a console can mask them.
+//! Verbs write their answers to a [`Console`] only, so tests read the same output as users. Timings
+//! are the only part of an answer that differs between runs; a console can mask them.
 
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-/// Standard output, or what stands for it in a test.
+/// Standard output, or a buffer of a test.
 pub struct Console<'a> {
     out: &'a mut dyn Write,
     timings: bool,
-    /// Whether it goes on without a reader.
-    works_on: bool,
+    /// Whether writing to a closed pipe succeeds.
+    ignores_closed_pipe: bool,
 }
 
 impl<'a> Console<'a> {
     /// A console that shows timings.
     pub fn new(out: &'a mut dyn Write) -> Self {
-        Self { out, timings: true, works_on: false }
+        Self { out, timings: true, ignores_closed_pipe: false }
     }
 
     /// A console that writes `..` for every timing.
     pub fn masked(out: &'a mut dyn Write) -> Self {
-        Self { out, timings: false, works_on: false }
+        Self { out, timings: false, ignores_closed_pipe: false }
     }
 
-    /// From now on, what is said is lost where nobody reads any more, and is no failure: for verbs that have more to do than to
-    /// answer, or whose exit code is the answer.
-    pub fn work_on(&mut self) {
-        self.works_on = true;
+    /// Discards further output if the reader closes the pipe, instead of failing. Verbs call this if
+    /// they also write files or if their exit code is the answer.
+    pub fn ignore_closed_pipe(&mut self) {
+        self.ignores_closed_pipe = true;
     }
 
-    fn unless_closed(&self, error: std::io::Error) -> std::io::Result<()> {
+    fn unless_ignored(&self, error: std::io::Error) -> std::io::Result<()> {
         match error.kind() {
-            std::io::ErrorKind::BrokenPipe if self.works_on => Ok(()),
+            std::io::ErrorKind::BrokenPipe if self.ignores_closed_pipe => Ok(()),
             _ => Err(error),
         }
     }
 
-    /// A time in words, masked where wanted.
+    /// A time with its unit, or `..` on a masked console.
     #[must_use]
     pub fn time(&self, time: Duration) -> String {
         let seconds = time.as_secs_f64();
@@ -51,7 +51,7 @@ impl<'a> Console<'a> {
         }
     }
 
-    /// A number of milliseconds for machines; none where masked.
+    /// A time in milliseconds for JSON; `None` on a masked console.
     #[must_use]
     pub fn millis(&self, time: Duration) -> Option<f64> {
         self.timings.then(|| (time.as_secs_f64() * 1e6).round() / 1e3)
@@ -60,15 +60,15 @@ impl<'a> Console<'a> {
 
 impl Write for Console<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.out.write(bytes).or_else(|error| self.unless_closed(error).map(|()| bytes.len()))
+        self.out.write(bytes).or_else(|error| self.unless_ignored(error).map(|()| bytes.len()))
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        self.out.flush().or_else(|error| self.unless_closed(error))
+        self.out.flush().or_else(|error| self.unless_ignored(error))
     }
 }
 
-/// A bar for work of so many parts, drawn on standard error where that is a terminal.
+/// A progress bar for `parts` parts of work, drawn on standard error if that is a terminal.
 #[must_use]
 pub(crate) fn progress(parts: usize, what: &str) -> indicatif::ProgressBar {
     if !std::io::stderr().is_terminal() || parts < 2 {
@@ -86,10 +86,10 @@ pub(crate) fn progress(parts: usize, what: &str) -> indicatif::ProgressBar {
 mod tests {
     use super::*;
 
-    /// An output that nobody reads.
-    struct Unread;
+    /// An output whose reader has closed the pipe.
+    struct ClosedPipe;
 
-    impl Write for Unread {
+    impl Write for ClosedPipe {
         fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
             Err(std::io::ErrorKind::BrokenPipe.into())
         }
@@ -100,12 +100,12 @@ mod tests {
     }
 
     #[test]
-    fn work_goes_on_where_nobody_reads_if_a_verb_says_so() {
-        let mut out = Unread;
+    fn a_closed_pipe_is_an_error_unless_the_verb_ignores_it() {
+        let mut out = ClosedPipe;
         let mut console = Console::new(&mut out);
         assert!(writeln!(console, "an answer").is_err() && console.flush().is_err());
-        console.work_on();
-        writeln!(console, "news of the work").unwrap();
+        console.ignore_closed_pipe();
+        writeln!(console, "progress of the work").unwrap();
         console.flush().unwrap();
     }
 }

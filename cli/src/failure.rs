@@ -1,19 +1,20 @@
-//! What a verb answers: an answer with its exit code, or a failure with a remedy.
+//! Results of verbs: an answer with its exit code, or a failure with a remedy.
 //!
 //! | code | meaning |
 //! |---|---|
-//! | 0 | done; or the answer is yes |
+//! | 0 | success, or the answer is yes |
 //! | 1 | the answer is no: graphs differ, a plan is not proven, an order is not valid |
-//! | 2 | the command line does not make sense |
-//! | 3 | a file cannot be read, or is not what it should be |
+//! | 2 | usage error |
+//! | 3 | a file cannot be read or is malformed |
 //! | 4 | an output cannot be written |
 
+use autobatch::train::CheckpointError;
 use std::fmt;
 
-/// How a verb that ran to its end answers.
+/// The answer of a verb that completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Done, or yes.
+    /// Success, or yes.
     Yes,
     /// No.
     No,
@@ -30,32 +31,32 @@ impl Answer {
     }
 }
 
-/// Why a verb did not run to its end.
+/// An error that stopped a verb.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What kind of failure it is.
+    /// The kind of failure; it determines the exit code.
     pub kind: FailureKind,
-    /// What is wrong, with the name of the file.
+    /// The error, with the name of the file.
     pub message: String,
-    /// What to do about it.
+    /// The remedy.
     pub help: Option<String>,
 }
 
 /// The kinds of failure, each with an exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
-    /// Arguments that do not go together.
+    /// Usage error: unknown or incompatible options.
     Usage,
     /// A file that cannot be read or is malformed.
     Input,
     /// An output that cannot be written.
     Output,
-    /// Whoever reads standard output has stopped reading, which is no one's fault.
+    /// The reader of standard output closed the pipe. This is not an error.
     Closed,
 }
 
 impl Failure {
-    /// Arguments that do not go together.
+    /// A usage error: unknown or incompatible options.
     pub fn usage(message: impl Into<String>) -> Self {
         Self { kind: FailureKind::Usage, message: message.into(), help: None }
     }
@@ -71,7 +72,7 @@ impl Failure {
         Self { kind: FailureKind::Output, message, help: None }
     }
 
-    /// The failure with a remedy.
+    /// Adds a remedy.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
@@ -92,7 +93,7 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Errors of texts bring their own heading, excerpt and remedy.
+        // Parse errors of text forms contain their own heading, excerpt and remedy.
         let heading = if self.message.starts_with("error: ") { "" } else { "error: " };
         write!(f, "{heading}{}", self.message.trim_end())?;
         self.help.as_ref().map_or(Ok(()), |help| write!(f, "\n  = help: {help}"))
@@ -115,14 +116,31 @@ impl From<autobatch_models::catalogue::OpenError> for Failure {
     }
 }
 
-/// A step that was not made, a checkpoint that was not taken: the message says what to do.
+impl From<autobatch_bench::BenchError> for Failure {
+    fn from(error: autobatch_bench::BenchError) -> Self {
+        use autobatch::Error;
+        use autobatch_bench::BenchError;
+        match error {
+            BenchError::Open(error) => error.into(),
+            BenchError::Step(Error::Io { path, error }) => Self::output(&path.to_string_lossy(), &error),
+            BenchError::Step(Error::Checkpoint(error @ CheckpointError::Io { .. })) => {
+                Self { kind: FailureKind::Output, ..Self::input(error.to_string()) }
+            }
+            BenchError::Step(error @ Error::Policy(_)) => Self::usage(error.to_string()),
+            BenchError::NoInstances | BenchError::Step(_) => Self::input(error.to_string()),
+            _ => Self::usage(error.to_string()),
+        }
+    }
+}
+
+/// A training step or checkpoint that failed; the message contains the remedy.
 impl From<autobatch::Error> for Failure {
     fn from(error: autobatch::Error) -> Self {
         Self::input(error.to_string())
     }
 }
 
-/// Writing to standard output.
+/// An error of writing to standard output.
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         match error.kind() {

@@ -1,21 +1,20 @@
-//! Files of graphs and plans in every form they have.
+//! Reading and writing of graphs and plans in all their forms.
 //!
-//! A known extension picks the form; for standard input (`-`) and foreign extensions the first bytes
-//! do. What is loaded is verified: no verb sees a graph or plan that breaks its rules.
+//! A known extension selects the form. For standard input (`-`) and unknown extensions, the first
+//! bytes select it. Loading verifies, so verbs only see graphs and plans that keep their rules.
 
 use crate::failure::Failure;
-use crate::places::apart;
+use crate::output_paths::check_distinct;
 use autobatch_ir::LoadError;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::plan::{Plan, Verified};
+use autobatch_ir::plan::{OTHER_VERSION_HELP, Plan, VERSION, Verified};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The extensions of graphs that passes rewrote before they were planned: `x.passes.graph` lies beside `x.plan`.
+/// The extensions of graphs that passes rewrote before planning: `x.passes.graph` is the graph of `x.plan`.
 const AFTER_PASSES: [&str; 2] = ["passes.abg", "passes.graph"];
 const PLAN_FORMAT: &str = "autobatch plan";
-const PLAN_VERSION: u32 = 1;
 
 /// The form of a file, by its extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +31,7 @@ pub enum Form {
     Svg,
 }
 
-/// The form that a path's extension says.
+/// The form that the extension of a path selects.
 #[must_use]
 pub fn form_of(path: &str) -> Option<Form> {
     match Path::new(path).extension()?.to_str()? {
@@ -45,21 +44,22 @@ pub fn form_of(path: &str) -> Option<Form> {
     }
 }
 
-/// Refuses to write a graph, or else a plan, under an extension of the other: it would not read back.
+/// Rejects an extension of plans for a graph, and an extension of graphs for a plan. Such a file would
+/// not read back.
 pub fn check_extension(path: &str, is_graph: bool) -> Result<(), Failure> {
     let extension = Path::new(path).extension().and_then(|extension| extension.to_str()).unwrap_or("");
-    let (what, others, own) = match is_graph {
+    let (other, other_extensions, own) = match is_graph {
         true => ("plans", ["plan", "abp"], ".graph, .abg or .json"),
         false => ("graphs", ["graph", "abg"], ".plan, .abp or .json"),
     };
-    if others.contains(&extension) {
-        let message = format!("{path}: .{extension} is a form of {what}");
-        return Err(Failure::usage(message).help(format!("write {own}")));
+    if other_extensions.contains(&extension) {
+        let message = format!("{path}: .{extension} is an extension of {other}");
+        return Err(Failure::usage(message).help(format!("use {own}")));
     }
     Ok(())
 }
 
-/// The form in which a graph, or else a plan, is written under a path: text to standard output.
+/// The form in which a graph or plan is written to a path. Standard output gets the text form.
 pub fn form_to_write(path: &str, is_graph: bool) -> Result<Form, Failure> {
     check_extension(path, is_graph)?;
     match (path, form_of(path)) {
@@ -69,8 +69,8 @@ pub fn form_to_write(path: &str, is_graph: bool) -> Result<Form, Failure> {
     }
 }
 
-/// The same without pictures: the form must read back.
-pub fn form_to_keep(path: &str, is_graph: bool) -> Result<Form, Failure> {
+/// As [`form_to_write`], but rejects pictures: the form must read back.
+pub fn readable_form_to_write(path: &str, is_graph: bool) -> Result<Form, Failure> {
     match form_to_write(path, is_graph)? {
         Form::Dot | Form::Svg => Err(no_such_form(path, is_graph)),
         form => Ok(form),
@@ -78,34 +78,33 @@ pub fn form_to_keep(path: &str, is_graph: bool) -> Result<Form, Failure> {
 }
 
 fn no_such_form(path: &str, is_graph: bool) -> Failure {
-    let (what, own) = match is_graph {
+    let (kind, own) = match is_graph {
         true => ("graphs", ".graph, .abg or .json"),
         false => ("plans", ".plan, .abp or .json"),
     };
-    let help = format!("write {own}; `autobatch show` makes pictures");
-    Failure::usage(format!("{path}: no form of {what} has this extension")).help(help)
+    let help = format!("use {own}; `autobatch show` draws pictures");
+    Failure::usage(format!("{path}: no form of {kind} has this extension")).help(help)
 }
 
-/// Refuses to read standard input for two files: it can be read once.
+/// Rejects `-` for two inputs: standard input can be read only once.
 pub fn one_standard_input<'a>(paths: impl IntoIterator<Item = &'a String>) -> Result<(), Failure> {
     if paths.into_iter().filter(|path| *path == "-").count() > 1 {
-        return Err(
-            Failure::usage("standard input can be one file, not two").help("name a file for the other")
-        );
+        return Err(Failure::usage("two inputs are `-`, but standard input can be read only once")
+            .help("name a file for one of them"));
     }
     Ok(())
 }
 
-/// What a file held.
+/// The content of a file.
 #[derive(Debug)]
 pub enum Loaded {
-    /// A graph that keeps its rules.
+    /// A verified graph.
     Graph(Box<GraphData>),
-    /// A plan that keeps its rules.
+    /// A verified plan.
     Plan(Box<Verified<Plan>>),
 }
 
-/// A plan among JSON documents. No field may be flattened: the structure has 128 bits.
+/// The JSON document of a plan. Serde cannot flatten `plan`, because the structure hash has 128 bits.
 #[derive(Serialize, Deserialize)]
 struct PlanDocument<P> {
     format: String,
@@ -116,35 +115,41 @@ struct PlanDocument<P> {
 #[derive(Deserialize)]
 struct Head {
     format: String,
+    #[serde(default)]
+    version: u32,
 }
 
-/// The bytes of a file or of standard input.
+/// Reads a file, or standard input for `-`.
 pub fn read(path: &str) -> Result<Vec<u8>, Failure> {
     let bytes = match path {
         "-" => autobatch_ir::files::read_standard_input(),
         _ => autobatch_ir::files::read(Path::new(path)),
     };
-    bytes.map_err(|error| Failure::input(format!("{}: {error}", spelled(path))).help("check the path"))
+    bytes.map_err(|error| Failure::input(format!("{}: {error}", display_name(path))).help("check the path"))
 }
 
-/// What messages call a file.
-fn spelled(path: &str) -> &str {
+/// The name of a file in messages.
+fn display_name(path: &str) -> &str {
     if path == "-" { "standard input" } else { path }
 }
 
-/// The graph or plan in a file.
+/// Loads the graph or plan in a file.
 pub fn load(path: &str) -> Result<Loaded, Failure> {
     let bytes = read(path)?;
     let extension = Path::new(path).extension().and_then(|extension| extension.to_str()).unwrap_or("");
     let head = String::from_utf8_lossy(&bytes[..bytes.len().min(256)]).into_owned();
     let first = head.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with(';'));
-    let (first, path) = (first.unwrap_or(""), spelled(path));
+    let (first, path) = (first.unwrap_or(""), display_name(path));
     match extension {
         "graph" => text_graph(path, &bytes),
         "plan" => text_plan(path, &bytes),
         "abg" => binary_graph(path, &bytes),
         "abp" => binary_plan(path, &bytes),
         "json" => json(path, &bytes),
+        _ if first.starts_with("autobatch update") || matches!(extension, "update" | "abu") => {
+            let message = format!("{path}: this is an update plan, which only executors read");
+            Err(Failure::input(message).help("name a graph or a plan"))
+        }
         _ if first.starts_with("autobatch graph") || first.starts_with("module ") => text_graph(path, &bytes),
         _ if first.starts_with("autobatch plan") => text_plan(path, &bytes),
         _ if first.starts_with('{') => json(path, &bytes),
@@ -152,14 +157,14 @@ pub fn load(path: &str) -> Result<Loaded, Failure> {
     }
 }
 
-/// A binary file under a name that does not say what it holds: its header does.
+/// Loads a binary file whose name does not tell its kind; the header does.
 fn sniff_binary(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
     match GraphData::from_bytes(bytes) {
         Ok(graph) => Ok(Loaded::Graph(Box::new(graph))),
         Err(LoadError::Kind { .. }) => binary_plan(path, bytes),
         Err(LoadError::Foreign) => {
-            let help = "graphs are .graph, .abg or .json files, plans .plan, .abp or .json files; `autobatch emit` makes graphs";
-            Err(Failure::input(format!("{path}: neither a graph nor a plan in any form")).help(help))
+            let help = "graphs are .graph, .abg or .json files, plans are .plan, .abp or .json files; `autobatch emit` makes graphs";
+            Err(Failure::input(format!("{path}: the file is neither a graph nor a plan")).help(help))
         }
         Err(error) => Err(Failure::input(format!("{path}: {error}"))),
     }
@@ -188,27 +193,26 @@ fn binary_plan(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
 }
 
 fn json(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
-    let wrong = |what: String| Failure::input(format!("{path}: {what}"));
-    let text = std::str::from_utf8(bytes).map_err(|error| wrong(format!("no UTF-8 text: {error}")))?;
+    let malformed = |message: String| Failure::input(format!("{path}: {message}"));
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| malformed(format!("the file is not UTF-8 text: {error}")))?;
     let head: Head = serde_json::from_str(text).map_err(|error| {
-        let what = match error.classify() {
-            serde_json::error::Category::Data => {
-                "no field \"format\" that says what the document is".to_owned()
-            }
+        let message = match error.classify() {
+            serde_json::error::Category::Data => "the document has no field \"format\"".to_owned(),
             _ => error.to_string(),
         };
-        wrong(what).help("expected a graph or plan that `autobatch show --format json` wrote")
+        malformed(message).help("expected a graph or plan as `autobatch show --format json` writes it")
     })?;
     if head.format == PLAN_FORMAT {
-        let document: PlanDocument<Plan> =
-            serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
-        if document.version != PLAN_VERSION {
-            let message = format!("version {} of the format, known is {PLAN_VERSION}", document.version);
-            return Err(wrong(message));
+        if head.version != VERSION {
+            let message = format!("expected version {VERSION} of the plan format, found {}", head.version);
+            return Err(malformed(message).help(OTHER_VERSION_HELP));
         }
+        let document: PlanDocument<Plan> =
+            serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
         return verified(path, document.plan);
     }
-    let graph = GraphData::from_json(text).map_err(|error| wrong(error.to_string()))?;
+    let graph = GraphData::from_json(text).map_err(|error| malformed(error.to_string()))?;
     Ok(Loaded::Graph(Box::new(graph)))
 }
 
@@ -219,16 +223,16 @@ fn verified(path: &str, plan: Plan) -> Result<Loaded, Failure> {
     }
 }
 
-/// The graph in a file.
+/// Loads the graph in a file.
 pub fn load_graph(path: &str) -> Result<GraphData, Failure> {
     match load(path)? {
         Loaded::Graph(graph) => Ok(*graph),
         Loaded::Plan(_) => Err(Failure::input(format!("{path}: expected a graph, found a plan"))
-            .help("name the graph it was made from")),
+            .help("name the graph of this plan")),
     }
 }
 
-/// The plan in a file.
+/// Loads the plan in a file.
 pub fn load_plan(path: &str) -> Result<Verified<Plan>, Failure> {
     match load(path)? {
         Loaded::Plan(plan) => Ok(*plan),
@@ -237,8 +241,8 @@ pub fn load_plan(path: &str) -> Result<Verified<Plan>, Failure> {
     }
 }
 
-/// The graph that lies beside a plan under the same name and fits it.
-pub fn graph_beside(plan_path: &str, fits: impl Fn(&str, &GraphData) -> bool) -> Option<GraphData> {
+/// Loads the graph next to a plan: a file with the same stem that `fits` accepts.
+pub fn adjacent_graph(plan_path: &str, fits: impl Fn(&str, &GraphData) -> bool) -> Option<GraphData> {
     ["abg", "graph", "json", AFTER_PASSES[0], AFTER_PASSES[1]].into_iter().find_map(|extension| {
         let path: PathBuf = Path::new(plan_path).with_extension(extension);
         let path = path.to_str()?.to_owned();
@@ -247,22 +251,23 @@ pub fn graph_beside(plan_path: &str, fits: impl Fn(&str, &GraphData) -> bool) ->
     })
 }
 
-/// Writes the graph that passes made of the one in `given` beside the plan that is made of it; gives its path.
+/// Writes the graph after passes next to its plan and returns the path. `given` is the path of the graph
+/// before passes.
 pub fn write_after_passes(plan_path: &str, graph: &GraphData, given: &str) -> Result<String, Failure> {
     let is_text = form_of(plan_path) == Some(Form::Text);
     let path = Path::new(plan_path).with_extension(AFTER_PASSES[usize::from(is_text)]);
     let path = path.to_string_lossy().into_owned();
-    apart(&[&path], &[given])?;
+    check_distinct(&[&path], &[given])?;
     let bytes = if is_text { graph.to_text().into_bytes() } else { graph.to_bytes() };
     write_file(&path, &bytes)?;
     Ok(path)
 }
 
-/// A plan as a JSON document.
+/// Encodes a plan as a JSON document.
 pub fn plan_json(plan: &Plan) -> Result<String, Failure> {
-    let document = PlanDocument { format: PLAN_FORMAT.to_owned(), version: PLAN_VERSION, plan };
+    let document = PlanDocument { format: PLAN_FORMAT.to_owned(), version: VERSION, plan };
     serde_json::to_string(&document)
-        .map_err(|error| Failure::input(format!("the plan has no JSON form: {error}")))
+        .map_err(|error| Failure::input(format!("cannot encode the plan as JSON: {error}")))
 }
 
 /// Writes to a file, or to standard output for `-`.
@@ -273,20 +278,7 @@ pub fn write(path: &str, bytes: &[u8], out: &mut dyn Write) -> Result<(), Failur
     write_file(path, bytes)
 }
 
-/// Writes to a file, which is whole at every moment.
+/// Writes a file atomically: readers see the old or the new content, never a part.
 pub fn write_file(path: &str, bytes: &[u8]) -> Result<(), Failure> {
     autobatch_ir::files::write(Path::new(path), bytes).map_err(|error| Failure::output(path, &error))
-}
-
-/// A size in bytes, as people read it.
-#[must_use]
-pub fn bytes_in_words(bytes: u64) -> String {
-    const KIB: f64 = 1024.0;
-    let size = bytes as f64;
-    match size {
-        ..KIB => format!("{bytes} B"),
-        _ if size < KIB * KIB => format!("{:.1} KiB", size / KIB),
-        _ if size < KIB * KIB * KIB => format!("{:.1} MiB", size / KIB / KIB),
-        _ => format!("{:.1} GiB", size / KIB / KIB / KIB),
-    }
 }

@@ -1,22 +1,24 @@
-//! The command `autobatch` as a library: every verb is a function that writes to a [`Console`], so
-//! that tests read what users read without starting a process.
+//! The command `autobatch` as a library.
+//!
+//! Each verb is a function that writes to a [`Console`]. Tests call it in their own process and read
+//! the same output as users.
 
 #![forbid(unsafe_code)]
 
 pub mod args;
 mod console;
 pub mod emit;
-pub mod facts;
 mod failure;
 pub mod files;
+mod graph_text;
 pub mod lifetimes;
 mod npy;
+mod output_paths;
 pub mod picture;
-mod places;
 pub mod planning;
-mod spell;
+pub mod steps;
+mod text;
 pub mod verbs;
-mod words;
 
 pub use args::Cli;
 pub use console::Console;
@@ -27,7 +29,7 @@ use args::Verb;
 /// Runs a verb.
 ///
 /// # Errors
-/// If the verb does not come to an answer.
+/// If the verb fails before it has an answer.
 pub fn run(cli: &Cli, console: &mut Console<'_>) -> Result<Answer, Failure> {
     match &cli.verb {
         Verb::Show(args) => verbs::show(args, console),

@@ -1,38 +1,40 @@
-//! Which rows of which slab are alive at which step, read off a plan.
+//! Lifetimes of the rows of a plan: the slab rows that are live at each step.
 //!
-//! A row is alive from the step that writes it to the last one that reads it before it is written
-//! again; rows of outputs stay alive to the end. Read from the plan alone, so it shows what the
-//! plan does, not what its planner believed.
+//! A row is live from the step that writes it to the last step that reads it before the next write.
+//! Output rows stay live to the end. The analysis reads the plan only, so it is independent of the
+//! planner.
 //!
-//! Memory follows what steps touch, not what slabs claim: a file may claim any number of rows.
+//! Its memory use depends on the rows that steps access, not on the slab sizes that the plan
+//! declares: a malformed file may declare any number of rows.
 
-use crate::facts::{for_each_place, for_each_row};
+use crate::steps::{for_each_row, for_each_written_row};
 use autobatch_ir::plan::{Plan, SlabId};
 use std::collections::BTreeMap;
 
-/// Slabs that are told apart; smaller ones are taken together.
-pub const TOLD_APART: usize = 12;
+/// Number of slabs with a group of their own; all smaller slabs share one group.
+pub const MAX_OWN_GROUPS: usize = 12;
 
 /// Live bytes by step and group of slabs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lifetimes {
-    /// The slabs that are told apart, the largest first: each is a group. All others are the group
-    /// after them.
+    /// The slabs with a group of their own, largest first. The last group holds all other slabs.
     pub largest: Vec<SlabId>,
-    /// For each step, live bytes of each group while it is executed.
+    /// For each step, the live bytes of each group during its execution.
     pub live: Vec<Vec<u64>>,
-    /// Bytes of each group.
+    /// The size of each group in bytes.
     pub size: Vec<u64>,
 }
 
 #[derive(Clone, Copy)]
 struct Life {
+    /// The step that writes the row.
     written: u32,
+    /// The last step that reads it.
     read: u32,
 }
 
 impl Lifetimes {
-    /// The lifetimes of a verified plan.
+    /// Computes the lifetimes of a verified plan.
     #[must_use]
     pub fn of(plan: &Plan) -> Self {
         let bytes: Vec<u64> =
@@ -40,37 +42,37 @@ impl Lifetimes {
         let size_of = |slab: usize| u64::from(plan.slabs[slab].rows).saturating_mul(bytes[slab]);
         let mut by_size: Vec<usize> = (0..plan.slabs.len()).collect();
         by_size.sort_by_key(|&slab| (std::cmp::Reverse(size_of(slab)), slab));
-        let told_apart = by_size.len().min(TOLD_APART);
-        let mut size = vec![0u64; told_apart + 1];
-        let mut group = vec![told_apart; plan.slabs.len()];
-        for (place, &slab) in by_size.iter().enumerate() {
-            group[slab] = place.min(told_apart);
+        let own_groups = by_size.len().min(MAX_OWN_GROUPS);
+        let mut size = vec![0u64; own_groups + 1];
+        let mut group = vec![own_groups; plan.slabs.len()];
+        for (rank, &slab) in by_size.iter().enumerate() {
+            group[slab] = rank.min(own_groups);
             size[group[slab]] = size[group[slab]].saturating_add(size_of(slab));
         }
-        // How live bytes change when a step begins.
-        let mut change = vec![vec![0i64; told_apart + 1]; plan.steps.len() + 1];
+        // The change of live bytes at the start of each step.
+        let mut change = vec![vec![0i64; own_groups + 1]; plan.steps.len() + 1];
         for (slab, life) in lives(plan) {
             change[life.written as usize][group[slab]] += bytes[slab] as i64;
             change[life.read as usize + 1][group[slab]] -= bytes[slab] as i64;
         }
-        let mut now = vec![0i64; told_apart + 1];
+        let mut now = vec![0i64; own_groups + 1];
         let live = change[..plan.steps.len()].iter().map(|change| {
             now.iter_mut().zip(change).for_each(|(now, change)| *now += change);
             now.iter().map(|&bytes| bytes as u64).collect()
         });
         let live = live.collect();
-        let largest = by_size[..told_apart].iter().map(|&slab| SlabId(slab as u32)).collect();
+        let largest = by_size[..own_groups].iter().map(|&slab| SlabId(slab as u32)).collect();
         Self { largest, live, size }
     }
 
-    /// The most bytes alive at any step.
+    /// The maximum of live bytes over all steps.
     #[must_use]
     pub fn peak(&self) -> u64 {
         self.live.iter().map(|groups| groups.iter().sum()).max().unwrap_or(0)
     }
 }
 
-/// Every life of every row, with its slab.
+/// All lifetimes of all rows, each with its slab.
 fn lives(plan: &Plan) -> Vec<(usize, Life)> {
     let mut ended: Vec<(usize, Life)> = Vec::new();
     let mut alive: BTreeMap<(usize, u32), Life> = BTreeMap::new();
@@ -88,8 +90,8 @@ fn lives(plan: &Plan) -> Vec<(usize, Life)> {
         }
         for &place in plan.places(step) {
             let slab = plan.field(place.field()).slab.index();
-            for_each_place(plan, step, place, |_, row| {
-                // Another field of the row may have been written by this very step.
+            for_each_written_row(plan, step, place, |_, row| {
+                // The same step may already have written another field of the row.
                 if alive.get(&(slab, row)).is_none_or(|life| life.written != number) {
                     let old = alive.insert((slab, row), Life { written: number, read: number });
                     ended.extend(old.map(|old| (slab, old)));
@@ -107,7 +109,7 @@ fn lives(plan: &Plan) -> Vec<(usize, Life)> {
     ended
 }
 
-/// Bytes of one row of a slab.
+/// The size of one row of a slab in bytes.
 #[must_use]
 pub fn row_bytes(plan: &Plan, slab: SlabId) -> u64 {
     let fields = &plan.slabs[slab.index()].fields;

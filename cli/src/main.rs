@@ -1,4 +1,4 @@
-//! The command `autobatch`: parses the command line, runs a verb, says what went wrong.
+//! The command `autobatch`: parses the command line, runs a verb and reports errors.
 
 #![forbid(unsafe_code)]
 
@@ -13,22 +13,22 @@ fn main() -> ExitCode {
         Err(error) => {
             let printed = error.print();
             return match error.use_stderr() {
-                // Nothing is left to do if not even this can be printed.
+                // An error while printing the usage error cannot be reported anywhere.
                 true => ExitCode::from(2),
-                false => ended(printed.map(|()| Answer::Yes).map_err(Failure::from)),
+                false => exit_code(printed.map(|()| Answer::Yes).map_err(Failure::from)),
             };
         }
     };
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let result = autobatch_cli::run(&cli, &mut Console::new(&mut out));
-    ended(result.and_then(|answer| match out.flush() {
-        // Who stops reading has not changed the answer.
+    exit_code(result.and_then(|answer| match out.flush() {
+        // A reader that closes the pipe does not change the answer.
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(answer),
         flushed => Ok(flushed.map(|()| answer)?),
     }))
 }
 
-fn ended(result: Result<Answer, Failure>) -> ExitCode {
+fn exit_code(result: Result<Answer, Failure>) -> ExitCode {
     match result {
         Ok(answer) => ExitCode::from(answer.code()),
         Err(failure) => {

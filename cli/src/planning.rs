@@ -1,4 +1,4 @@
-//! Plans of graphs, with what the planner thought.
+//! Planning of graphs for all verbs, with the figures that reports show.
 
 use crate::failure::Failure;
 use autobatch_ir::graph::GraphData;
@@ -7,24 +7,24 @@ use autobatch_planner::schedule::{Batches, LoadError, Policy, Schedule, Scratch}
 use autobatch_planner::{Jobs, Planner, Request, RowOrder};
 use std::time::{Duration, Instant};
 
-/// What a plan is wanted for.
+/// Options of planning.
 #[derive(Clone, Debug)]
-pub struct Wish {
-    /// The policy.
+pub struct PlanOptions {
+    /// The batching policy.
     pub policy: Policy,
-    /// How rows are ordered.
+    /// The order of rows.
     pub rows: RowOrder,
-    /// What the plan promises; in training, dropout draws noise.
+    /// Whether the plan is for inference or for training. In training, dropout draws noise.
     pub mode: Mode,
 }
 
-impl Default for Wish {
+impl Default for PlanOptions {
     fn default() -> Self {
         Self { policy: Policy::default(), rows: RowOrder::default(), mode: Mode::Infer }
     }
 }
 
-impl Wish {
+impl PlanOptions {
     /// Whether dropout draws noise.
     #[must_use]
     pub fn training(&self) -> bool {
@@ -32,20 +32,20 @@ impl Wish {
     }
 }
 
-/// A plan with what the planner thought.
+/// A plan with figures about its making.
 #[derive(Debug)]
 pub struct Planned {
     /// The plan.
     pub plan: Plan,
-    /// How long planning took, the second time: the first warms the planner up.
+    /// The time of planning. The first planning warms up the planner; this is the second.
     pub took: Duration,
-    /// The order that the policy chose, of the nodes of the graph.
+    /// The batches that the policy chose, with its reason.
     pub batches: Batches,
-    /// Bytes of all slabs if no row were used twice.
+    /// Bytes of all slabs without reuse of rows.
     pub without_reuse: u64,
 }
 
-/// The policy, ready to schedule.
+/// Loads a policy with its table or costs.
 pub fn policy(policy: &Policy) -> Result<Box<dyn Schedule + Send + Sync>, Failure> {
     policy.load().map_err(|error| {
         let help = match error {
@@ -53,37 +53,41 @@ pub fn policy(policy: &Policy) -> Result<Box<dyn Schedule + Send + Sync>, Failur
                 "make a table: autobatch fsm-train GRAPH... -o table.json"
             }
             LoadError::Costs(_) => {
-                "the variable AUTOBATCH_COSTS names it; without it costs are those of a server"
+                "AUTOBATCH_COSTS names this file; without the variable, policy auto uses the default costs"
             }
         };
         Failure::input(error.to_string()).help(help)
     })
 }
 
-/// The plan of a graph.
-pub fn plan(path: &str, graph: &GraphData, wish: &Wish) -> Result<Planned, Failure> {
-    let mut planner = Planner::new(policy(&wish.policy)?);
-    let refuse = |error| Failure::input(format!("{path}: {error}"));
-    let request =
-        Request { mode: wish.mode, training: wish.training(), rows: wish.rows, ..Request::default() };
-    planner.plan(graph, &request).map_err(refuse)?;
+/// Plans a graph.
+pub fn plan(path: &str, graph: &GraphData, options: &PlanOptions) -> Result<Planned, Failure> {
+    let mut planner = Planner::new(policy(&options.policy)?);
+    let in_file = |error| Failure::input(format!("{path}: {error}"));
+    let request = Request {
+        mode: options.mode,
+        training: options.training(),
+        rows: options.rows,
+        ..Request::default()
+    };
+    planner.plan(graph, &request).map_err(in_file)?;
     let start = Instant::now();
-    let plan = planner.plan(graph, &request).map_err(refuse)?;
+    let plan = planner.plan(graph, &request).map_err(in_file)?;
     let took = start.elapsed();
-    let kept = Request { mode: Mode::Train, ..request };
-    let without_reuse = match wish.mode {
-        Mode::Infer => planner.plan(graph, &kept).map_err(refuse)?.certificate.slab_bytes,
+    let without_reuse = Request { mode: Mode::Train, ..request };
+    let without_reuse = match options.mode {
+        Mode::Infer => planner.plan(graph, &without_reuse).map_err(in_file)?.certificate.slab_bytes,
         Mode::Train | Mode::Grow => plan.certificate.slab_bytes,
     };
-    let batches = schedule(graph, &wish.policy)?;
+    let batches = schedule(graph, &options.policy)?;
     Ok(Planned { plan, took, batches, without_reuse })
 }
 
-/// The order that a policy chooses for the nodes of a graph.
-pub fn schedule(graph: &GraphData, name: &Policy) -> Result<Batches, Failure> {
-    let (policy, mut nodes) = (policy(name)?, Jobs::new(graph, &[]));
+/// The batches that a policy chooses for the nodes of a graph.
+pub fn schedule(graph: &GraphData, policy: &Policy) -> Result<Batches, Failure> {
+    let (policy, mut jobs) = (self::policy(policy)?, Jobs::new(graph, &[]));
     if let Some(table) = policy.costs() {
-        nodes.price(graph, false, table);
+        jobs.set_costs(graph, false, table);
     }
-    Ok(policy.schedule(&nodes.problem(), &mut Scratch::default()))
+    Ok(policy.schedule(&jobs.problem(), &mut Scratch::default()))
 }

@@ -1,4 +1,4 @@
-//! Times appending against emitting, on graphs of cell calls: a whole graph, and two appended halves.
+//! Compares the cost of emitting a graph of cell calls with that of appending two halves.
 //!
 //! ```text
 //! cargo run --release -p autobatch-ir --example append_speed

@@ -1,4 +1,4 @@
-//! Times verifying, writing and reading a graph of a million nodes.
+//! Measures verifying, encoding and decoding a graph of a million nodes.
 //!
 //! `cargo run --release -p autobatch-ir --example binary_speed`
 
@@ -11,8 +11,8 @@ use std::time::Instant;
 const APPLICATIONS: usize = 1_000_000;
 const REPETITIONS: usize = 7;
 
-/// Binary trees of 128 leaves. Half of the nodes read a word and half read four values; each has two
-/// results.
+/// Binary trees of 128 leaves: half of the nodes take a word, half take four values; each
+/// has two results.
 fn trees() -> GraphData {
     let mut m = ModuleBuilder::new("tree");
     let embed = m.table("embed", [1000, 64], Init::Uniform(0.1));
@@ -23,7 +23,7 @@ fn trees() -> GraphData {
         let c = a.tanh() * i.sigmoid() + l.sigmoid() * lc + r.sigmoid() * rc;
         [o.sigmoid() * c.tanh(), c]
     });
-    let module = m.build().expect("the module is sound");
+    let module = m.build().expect("the module is valid");
     let g = Graph::new(&module);
     let mut key = 0;
     while g.data().arena.len() < APPLICATIONS {
@@ -35,10 +35,10 @@ fn trees() -> GraphData {
             level = level.chunks(2).map(pair).collect();
         }
     }
-    g.finish().expect("the graph is sound")
+    g.finish().expect("the graph is valid")
 }
 
-/// The result of the last run, and the milliseconds of the fastest.
+/// The result of the last of several runs and the milliseconds of the best.
 fn best<T>(mut f: impl FnMut() -> T) -> (T, f64) {
     let mut least = f64::INFINITY;
     let mut run = || {
@@ -57,9 +57,9 @@ fn best<T>(mut f: impl FnMut() -> T) -> (T, f64) {
 fn main() {
     let data = trees();
     let (verified, verify) = best(|| data.verify());
-    verified.expect("emitted graphs are sound");
+    verified.expect("an emitted graph is valid");
     let (bytes, encode) = best(|| data.to_bytes());
-    let (read, decode) = best(|| GraphData::from_bytes(&bytes).expect("what was written can be read"));
+    let (read, decode) = best(|| GraphData::from_bytes(&bytes).expect("an encoded graph can be decoded"));
     assert_eq!(read, data);
     let (nodes, size) = (data.arena.len(), bytes.len() as f64 / 1e6);
     println!("{nodes} nodes, {size:.1} MB, best of {REPETITIONS} runs:");

@@ -1,4 +1,4 @@
-//! Times emitting through the public interface: nanoseconds and bytes per node.
+//! Measures emitting through the public interface: nanoseconds and bytes per node.
 //!
 //! `cargo run --release -p autobatch-ir --example emit_speed [nodes] [rounds] [cells|ops]`
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
@@ -12,8 +12,8 @@ fn main() {
     let wanted = arguments.next().unwrap_or(100_000);
     let rounds = arguments.next().unwrap_or(21);
     let (module, model) = TreeLstm::new(128);
-    // At most 10^5 nodes of trees, emitted repeatedly. Larger trees would measure the time of reading
-    // the trees from memory.
+    // At most 10^5 nodes of trees, emitted repeatedly. Larger ones would measure how fast the
+    // processor reads the trees from memory.
     let distinct = wanted.div_ceil(39).min(100_000 / 39);
     let trees = Tree::many(distinct, 1);
     let mut graph = Graph::new(&module);
@@ -39,7 +39,7 @@ fn main() {
             .skip(1)
             .collect();
         times.sort_by(f64::total_cmp);
-        graph.check().expect("the model is well typed");
+        graph.check().expect("the model is valid");
         let data = graph.data();
         println!(
             "{name:>10}: {:>9} nodes, {:.1} ns each (median; least {:.1}), {:.1} bytes each of which {:.1} operands",

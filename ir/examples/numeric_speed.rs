@@ -1,20 +1,20 @@
-//! How fast the scalar definitions run with the base features of the machine, and when a `#[target_feature]` loop lets the
-//! compiler widen them: `cargo run --release -p autobatch-ir --example numeric_speed`. Prints 10^9 elements per second for
+//! Measures the scalar definitions with the base features of the machine and inside `#[target_feature]` loops, where the
+//! compiler widens them: `cargo run --release -p autobatch-ir --example numeric_speed`. Prints 10^9 elements per second for
 //! 4096 elements in cache, best of 200.
 
 use autobatch_ir::numeric::{row, scalar};
 
-/// Prints how fast a loop is that is compiled with features which the machine has.
+/// Prints the speed of a loop that is compiled with features of this machine.
 macro_rules! speed {
     ($set:literal, ($($features:literal)?), $name:expr, |$x:ident, $out:ident| $body:expr) => {{
         /// # Safety
-        /// The machine has the features.
+        /// The machine must have the features.
         $(#[target_feature(enable = $features)])?
         unsafe fn vectorised($x: &[f32], $out: &mut [f32]) {
             $body
         }
         report($set, $name, |x, out| {
-            // SAFETY: the features were detected by the caller.
+            // SAFETY: the caller has detected the features.
             unsafe { vectorised(x, out) }
         });
     }};
@@ -32,7 +32,7 @@ macro_rules! speeds {
     }};
 }
 
-#[expect(clippy::print_stdout, reason = "a table is what this program is for")]
+#[expect(clippy::print_stdout, reason = "the program prints a table")]
 fn report(set: &str, name: &str, run: impl Fn(&[f32], &mut [f32])) {
     let x: Vec<f32> = (0..4096u16).map(|i| f32::from(i) / 512.0 - 4.0).collect();
     let mut out = vec![0.0; x.len()];

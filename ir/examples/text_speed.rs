@@ -1,4 +1,4 @@
-//! Times printing and parsing a graph of a million nodes, similar to a tree-LSTM.
+//! Measures printing and parsing a graph of a million nodes like those of a tree LSTM.
 //!
 //! `cargo run --release -p autobatch-ir --example text_speed [nodes]`
 
@@ -29,7 +29,7 @@ fn model() -> Option<(Arc<Module>, Model)> {
     Some((m.build().ok()?, Model { leaf, node, out }))
 }
 
-/// Trees of random shapes with 20 leaves each, with some ops between the calls.
+/// Trees of random shapes, 20 leaves each, with some plain ops between the calls.
 fn emit(nodes: usize) -> Option<GraphData> {
     let (module, model) = model()?;
     let g = Graph::new(&module);

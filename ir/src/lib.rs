@@ -1,18 +1,18 @@
-//! The two languages of autobatch and everything that defines their meaning.
+//! The two languages of autobatch, graphs and plans, and the definitions that give them meaning.
 //!
-//! * [`graph`]: what a model emits. A flat, append-only list of *nodes* of ops and cells,
+//! * [`graph`]: the output of a model. A flat, append-only list of *nodes* (ops and cell calls),
 //!   recorded for many differently shaped instances.
-//! * [`module`]: what graphs share: parameters, tables and traced cells.
-//! * [`findings`]: what the verifiers of both languages find.
-//! * [`codec`]: binary files of both, for which any bytes are good enough to be refused politely.
-//! * [`files`]: how a file is written so that it is whole at every moment.
+//! * [`module`]: the part that graphs share: parameters, tables and traced cells.
+//! * [`findings`]: the errors that the verifiers of both languages report.
+//! * [`codec`]: the binary files of both languages. Any input either loads or returns an error.
+//! * [`files`]: bounded reads and atomic writes of files.
 //! * [`numeric`]: the definition of every op's bits.
 //! * [`weights`]: the values of a module's parameters.
-//! * [`recipe`], [`states`]: what an optimiser is made of, and what it keeps.
+//! * [`recipe`], [`states`]: the cells of an optimiser, and the state it stores between updates.
 //!
-//! Data flows one way: a model emits a graph through [`Graph`] and [`Value`] handles; the planner
-//! turns the recorded [`GraphData`] into a plan; a runtime executes it. Nothing in this crate knows
-//! the planner or a runtime.
+//! Data flows one way. A model emits a graph through [`Graph`] and [`Value`] handles, the planner
+//! turns the recorded [`GraphData`] into a plan, and a runtime executes the plan. This crate does
+//! not depend on the planner or on a runtime.
 
 #![forbid(unsafe_code)]
 

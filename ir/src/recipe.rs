@@ -1,9 +1,8 @@
-//! What an optimiser is, before it is compiled: cells, the states they keep, and the numbers that are
-//! bound for each update.
+//! Optimisers before compilation: cells, the states that they update, and the inputs of each update.
 //!
-//! An optimiser traces its cells once, for scalars; the planner compiles them to kernels and makes an
-//! update plan of them ([`plan::updates`](crate::plan::updates)). The recipe also says which stores
-//! that plan has, so that a plan and the [`States`] it is executed on always agree.
+//! An optimiser traces its cells once, for scalars. The planner compiles them to kernels and makes
+//! an update plan of them ([`plan::updates`](crate::plan::updates)). The recipe also determines the
+//! stores of that plan, so a plan always agrees with its [`States`].
 
 use crate::id::{ParamId, SigId};
 use crate::module::Module;
@@ -14,14 +13,14 @@ use crate::weights::Weights;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The role of the state that holds a parameter of `f16` or `bf16` in `f32`. Plans add it by
-/// themselves: cells see the master in the place of the parameter.
+/// The role of the state that holds a `f16` or `bf16` parameter in `f32`. The planner adds it; cells
+/// receive the master copy instead of the parameter.
 pub const MASTER: &str = "master";
 
 /// The role of the state that holds a moving average of a parameter.
 pub const AVERAGE: &str = "average";
 
-/// How a state begins.
+/// The initial value of a state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StateInit {
     /// Every element is this number.
@@ -33,18 +32,18 @@ pub enum StateInit {
 /// A state of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StateRecipe {
-    /// What it is to the parameter: `m`; its store is named `w.m`.
+    /// Its role for the parameter, such as `m`; the store is then named `w.m`.
     pub role: String,
-    /// How it begins.
+    /// Its initial value.
     pub init: StateInit,
 }
 
-/// A number that a cell takes.
+/// A scalar operand of a cell that all parameters share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SharedNumber {
-    /// A bound float, by its place.
+    /// An input of the update, by index.
     Float(u32),
-    /// A result of the shared cell, by its place.
+    /// A result of the shared cell, by index.
     Shared(u32),
 }
 
@@ -55,12 +54,12 @@ pub struct ParamRecipe {
     pub param: ParamId,
     /// The cell `(value, gradient, states.., numbers..) -> (value, states..)`, all of them `f32`.
     pub cell: SigId,
-    /// What is kept between updates.
+    /// The states that persist between updates.
     pub states: Vec<StateRecipe>,
-    /// The numbers that the cell takes last.
+    /// The scalars that the cell takes as its last operands.
     pub numbers: Vec<SharedNumber>,
-    /// Whether only sparse rows are updated; for tables.
-    pub touched: bool,
+    /// Whether an update changes only sparse rows; for tables.
+    pub sparse_rows: bool,
 }
 
 /// How parameters are updated; see the [module](self).
@@ -68,11 +67,11 @@ pub struct ParamRecipe {
 pub struct UpdateRecipe {
     /// The module of the cells. It has no parameters.
     pub cells: Arc<Module>,
-    /// How many floats are bound for each update.
+    /// The number of float inputs of each update.
     pub floats: u32,
-    /// Whether the shared cell takes the sum of the squares of all gradients before anything else.
+    /// Whether the first operand of the shared cell is the sum of the squares of all gradients.
     pub norm: bool,
-    /// The cell that makes numbers for all parameters out of the bound floats.
+    /// The cell that computes scalars for all parameters from the float inputs.
     pub shared: Option<SigId>,
     /// The parameters that are updated.
     pub params: Vec<ParamRecipe>,
@@ -103,7 +102,7 @@ impl UpdateRecipe {
         stores
     }
 
-    /// The states as they are before the first update.
+    /// The states before the first update.
     ///
     /// # Errors
     /// If there is not enough memory.
@@ -111,9 +110,9 @@ impl UpdateRecipe {
         let stores = self.stores(module);
         let is_state = |store: &&Store| matches!(store.kind, StoreKind::State(_));
         let elements: usize = stores.iter().filter(is_state).map(|store| store.ty.shape.elements()).sum();
-        // At once, because systems promise more in many small pieces than they have.
+        // One allocation, because systems overcommit many small ones.
         if Vec::<f32>::new().try_reserve_exact(elements).is_err() {
-            let (name, bytes) = ("what the optimiser keeps".to_owned(), 4 * elements as u64);
+            let (name, bytes) = ("the state of the optimiser".to_owned(), 4 * elements as u64);
             return Err(crate::states::StatesError::Memory { name, bytes });
         }
         let states = stores.iter().filter(|store| matches!(store.kind, StoreKind::State(_)));
@@ -137,13 +136,13 @@ impl UpdateRecipe {
     }
 }
 
-/// Whether a parameter is stored in fewer bits than updates need.
+/// Whether the parameter's storage type is too narrow for updates.
 #[must_use]
 pub fn needs_master(module: &Module, param: ParamId) -> bool {
     module.params[param.index()].ty.dtype != DType::F32
 }
 
-/// A store of `f32` under a name that no other store has.
+/// Appends a store of `f32`, with a name that no other store has.
 fn push_store(
     stores: &mut Vec<Store>,
     taken: &mut BTreeSet<String>,

@@ -1,11 +1,11 @@
-//! Shapes of values: rank 0 to 4, per instance, no extent zero.
+//! Shapes of values: rank 0 to 4, per instance, every extent at least 1.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The extents of a value, outermost first; no extent is zero.
+/// The extents of a value, outermost first; every extent is at least 1.
 ///
-/// Unused places hold zero, so that equality and hashing need not look at the rank.
+/// Unused array elements are zero, so equality and hashing ignore the rank.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Shape {
     dims: [u32; Shape::MAX_RANK],
@@ -13,9 +13,9 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The largest rank of a value.
+    /// The maximum rank of a value.
     pub const MAX_RANK: usize = 4;
-    /// The largest number of elements of a value: its byte offsets fit in 32 bits.
+    /// The maximum number of elements of a value. Byte offsets inside a value then fit in 32 bits.
     pub const MAX_ELEMENTS: u64 = 1 << 29;
     /// The shape of a single number.
     pub const SCALAR: Self = Self { dims: [0; Self::MAX_RANK], rank: 0 };
@@ -23,7 +23,7 @@ impl Shape {
     /// The shape with these extents.
     ///
     /// # Errors
-    /// If there are more than four extents, one is zero, or the elements are too many.
+    /// If there are more than four extents, one is zero, or there are too many elements.
     pub fn new(dims: &[u32]) -> Result<Self, ShapeError> {
         if dims.len() > Self::MAX_RANK {
             return Err(ShapeError::Rank(dims.len()));
@@ -68,17 +68,17 @@ impl Shape {
         self.dims().last().map_or(1, |&extent| extent as usize)
     }
 
-    /// How many rows of [`width`](Self::width) elements the value has.
+    /// The number of rows of [`width`](Self::width) elements.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.elements() / self.width()
     }
 
-    /// The shape without its innermost extent; a scalar stays one.
+    /// The shape without its innermost extent; a scalar stays a scalar.
     #[must_use]
     pub fn without_last(&self) -> Self {
-        let kept = self.rank().saturating_sub(1);
-        Self::new(&self.dims[..kept]).expect("a part of a valid shape is valid")
+        let rank = self.rank().saturating_sub(1);
+        Self::new(&self.dims[..rank]).expect("a part of a valid shape is valid")
     }
 }
 
@@ -104,7 +104,7 @@ impl Serialize for Shape {
     }
 }
 
-/// Reads into place, so that a forged number of extents costs no memory.
+/// Reads into a fixed array, so a forged number of extents allocates nothing.
 impl<'de> Deserialize<'de> for Shape {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Extents;
@@ -132,12 +132,12 @@ impl<'de> Deserialize<'de> for Shape {
 
 /// Extents as a user writes them: `[h]`, `[rows, cols]`, `[]`, or a [`Shape`].
 ///
-/// An impossible shape is reported where it is used, with the user's line.
+/// The function that receives an invalid shape reports it with the user's line.
 pub trait IntoShape {
-    /// The shape, checked.
+    /// Validates the extents.
     ///
     /// # Errors
-    /// As [`Shape::new`]; an extent beyond 32 bits is too large.
+    /// As [`Shape::new`], and if an extent exceeds 32 bits.
     fn into_shape(self) -> Result<Shape, ShapeError>;
 }
 
@@ -169,12 +169,12 @@ impl IntoShape for &[usize] {
     }
 }
 
-/// Why extents are no shape.
+/// Why extents are not a valid shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShapeError {
     /// More than [`Shape::MAX_RANK`] extents.
     Rank(usize),
-    /// The extent at this place is zero.
+    /// The extent of this axis is zero.
     ZeroExtent(usize),
     /// More than [`Shape::MAX_ELEMENTS`] elements.
     TooLarge,

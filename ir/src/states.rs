@@ -1,7 +1,7 @@
-//! What optimisers keep between updates: moments, accumulators, masters, moving averages.
+//! Optimiser state between updates: moments, accumulators, master copies, moving averages.
 //!
-//! States lie beside [`Weights`], in the order of the stores of the update plan, and are known by
-//! name: a checkpoint is the list of [`States::iter`] and [`States::updates`], and restoring is
+//! States complement [`Weights`]. Their order is that of the stores of the update plan, and each has
+//! a name. A checkpoint contains [`States::iter`] and [`States::updates`]; restoring calls
 //! [`States::set`] for each name and [`States::set_updates`].
 
 use crate::id::ParamId;
@@ -28,7 +28,7 @@ pub struct State {
     version: u64,
 }
 
-/// Versions tell nothing about content.
+/// Ignores versions.
 impl PartialEq for State {
     fn eq(&self, other: &Self) -> bool {
         let Self { name, role, param, ty, values, version: _ } = self;
@@ -36,28 +36,28 @@ impl PartialEq for State {
     }
 }
 
-/// Why states were not made or not restored.
+/// Why states were not created or not restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StatesError {
-    /// There is no state with this name.
+    /// The optimiser has no state with this name.
     Unknown(
         /// The name.
         String,
     ),
-    /// The number of values is another.
+    /// The number of values differs.
     Length {
         /// The state.
         name: String,
-        /// How many it has.
+        /// The number of values it has.
         expected: usize,
-        /// How many were given.
+        /// The number of values given.
         found: usize,
     },
     /// There is not enough memory.
     Memory {
         /// The state.
         name: String,
-        /// The bytes it takes.
+        /// The number of bytes it needs.
         bytes: u64,
     },
 }
@@ -75,7 +75,7 @@ impl fmt::Display for StatesError {
             Self::Memory { name, bytes } => {
                 write!(
                     f,
-                    "{name} takes {bytes} bytes, which cannot be had; choose an optimiser with fewer states"
+                    "{name} needs {bytes} bytes, which the system cannot allocate; choose an optimiser with fewer states"
                 )
             }
         }
@@ -105,13 +105,13 @@ impl State {
         Ok(Self { name, role: role.to_owned(), param, ty, values, version: fresh_version() })
     }
 
-    /// Its name: that of its store.
+    /// Its name, which is also the name of its store.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What it is to its parameter: `m`, `master`, `average`.
+    /// Its role for its parameter: `m`, `master`, `average`.
     #[must_use]
     pub fn role(&self) -> &str {
         &self.role
@@ -135,7 +135,7 @@ impl State {
         &self.values
     }
 
-    /// Its values, to be changed. The version changes at once.
+    /// Mutable access to its values. The version changes immediately.
     pub fn values_mut(&mut self) -> &mut Vec<f32> {
         self.version = fresh_version();
         &mut self.values
@@ -147,15 +147,15 @@ impl State {
         self.version
     }
 
-    /// Says that the values changed where they are not seen from here, as [`Weights::renew`].
+    /// Records that a device changed the values, as [`Weights::renew`].
     pub fn renew(&mut self) {
         self.version = fresh_version();
     }
 
-    /// Takes the values that belong to the version, from wherever they are.
+    /// Stores the values that belong to the current version.
     ///
     /// # Errors
-    /// If there are more or fewer than the state has.
+    /// If the number of values differs from the state's.
     pub fn receive(&mut self, values: &[f32]) -> Result<(), StatesError> {
         let (expected, found) = (self.values.len(), values.len());
         if expected != found {
@@ -176,30 +176,30 @@ impl States {
         self.states.iter()
     }
 
-    /// The states, to be changed. An executor changes them; their numbers of values must stay.
+    /// Mutable access for executors. The number of values of a state must not change.
     pub fn as_mut_slice(&mut self) -> &mut [State] {
         &mut self.states
     }
 
-    /// How many states there are.
+    /// The number of states.
     #[must_use]
     pub fn len(&self) -> usize {
         self.states.len()
     }
 
-    /// Whether the optimiser keeps nothing.
+    /// Whether the optimiser has no state.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.states.is_empty()
     }
 
-    /// How many updates were executed: the next one is number `updates() + 1`.
+    /// The number of executed updates; the next update has number `updates() + 1`.
     #[must_use]
     pub const fn updates(&self) -> u64 {
         self.updates
     }
 
-    /// Says how many updates were executed: executors count, and so does whoever restores.
+    /// Sets the number of executed updates, after an update or when restoring a checkpoint.
     pub fn set_updates(&mut self, updates: u64) {
         self.updates = updates;
     }
@@ -213,7 +213,7 @@ impl States {
     /// Replaces the values of the state with this name.
     ///
     /// # Errors
-    /// If there is none, or it has another number of values.
+    /// If there is no such state, or the number of values differs.
     pub fn set(&mut self, name: &str, values: &[f32]) -> Result<(), StatesError> {
         let Some(state) = self.states.iter_mut().find(|state| state.name == name) else {
             return Err(StatesError::Unknown(name.to_owned()));
@@ -223,8 +223,8 @@ impl States {
         Ok(())
     }
 
-    /// The weights with moving averages in the place of the parameters that have one; `None` if none
-    /// has.
+    /// A copy of the weights with parameters replaced by their moving averages; `None` if there are
+    /// no averages.
     #[must_use]
     pub fn averages(&self, weights: &Weights) -> Option<Weights> {
         let mut averaged: Option<Weights> = None;

@@ -1,7 +1,7 @@
 //! Types of values: an element type and a shape of rank 0 to 4, *per instance*.
 //!
-//! Models know no batch dimension. A list type `list f32[128]` has no storage: it names a variable
-//! number of values for ops and cell ports that take any number.
+//! Models have no batch dimension. A list type such as `list f32[128]` has no storage. It stands for
+//! any number of values, for ops and cell ports that accept a variable number.
 
 use crate::id::TypeId;
 use crate::intern::Interner;
@@ -9,23 +9,23 @@ pub use crate::shape::{IntoShape, Shape, ShapeError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What one element is.
+/// An element type.
 ///
-/// Arithmetic is done in `F32`; `F16` and `BF16` are storage formats of parameters.
+/// Arithmetic uses `F32`. `F16` and `BF16` are storage formats of parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DType {
     /// IEEE 754 binary32.
     F32,
-    /// IEEE 754 binary16, for stored parameters.
+    /// IEEE 754 binary16, a storage format of parameters.
     F16,
-    /// The upper half of a binary32, for stored parameters.
+    /// The upper half of a binary32, a storage format of parameters.
     BF16,
-    /// Two's complement, 32 bits.
+    /// Signed, two's complement, 32 bits.
     I32,
-    /// Unsigned, 32 bits: indices, labels.
+    /// Unsigned, 32 bits; the type of indices and labels.
     U32,
-    /// Truth values; one word each in memory, 0 or 1.
+    /// Truth values, stored as one word each: 0 or 1.
     Bool,
 }
 
@@ -33,7 +33,7 @@ impl DType {
     /// Every element type, in declaration order.
     pub const ALL: [Self; 6] = [Self::F32, Self::F16, Self::BF16, Self::I32, Self::U32, Self::Bool];
 
-    /// The word for it in text.
+    /// The type's name in the text format.
     #[must_use]
     pub const fn spelling(self) -> &'static str {
         match self {
@@ -46,13 +46,13 @@ impl DType {
         }
     }
 
-    /// The element type that `word` spells.
+    /// The element type with this name.
     #[must_use]
     pub fn from_spelling(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|dtype| dtype.spelling() == word)
     }
 
-    /// Bytes of one stored element.
+    /// The size of one stored element in bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
         match self {
@@ -61,7 +61,7 @@ impl DType {
         }
     }
 
-    /// Whether values of it take part in arithmetic: all but the storage formats and `Bool`.
+    /// Whether ops compute with values of this type: all types but the storage formats and `Bool`.
     #[must_use]
     pub const fn is_number(self) -> bool {
         matches!(self, Self::F32 | Self::I32 | Self::U32)
@@ -76,46 +76,46 @@ impl fmt::Display for DType {
 
 /// An element type with a shape, or a list of such values.
 ///
-/// Readable formats hold its spelling, `"list f32[128]"`; binary ones its fields.
+/// Human-readable formats store the spelling, `"list f32[128]"`; binary formats store the fields.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Type {
-    /// What one element is.
+    /// The element type.
     pub dtype: DType,
     /// The extents of one value.
     pub shape: Shape,
-    /// Whether this is a list of any number of such values.
+    /// Whether the type is a list of such values.
     pub is_list: bool,
 }
 
-/// The type of an index: one unsigned number, bound when the plan is executed or computed by a step.
+/// The type of an index: one unsigned number. A binding supplies it, or a step computes it.
 pub const INDEX: Type = Type::new(DType::U32, Shape::SCALAR);
 
 impl Type {
-    /// A value of this element type and shape.
+    /// The type of a single value with this element type and shape.
     #[must_use]
     pub const fn new(dtype: DType, shape: Shape) -> Self {
         Self { dtype, shape, is_list: false }
     }
 
-    /// A number: the type of losses.
+    /// The type of a single number. Losses have such a type.
     #[must_use]
     pub const fn scalar(dtype: DType) -> Self {
         Self::new(dtype, Shape::SCALAR)
     }
 
-    /// The same elements in another shape.
+    /// This type with another shape.
     #[must_use]
     pub const fn with_shape(self, shape: Shape) -> Self {
         Self { shape, ..self }
     }
 
-    /// The type of the elements of a list; a value's own type otherwise.
+    /// The element type of a list type; any other type unchanged.
     #[must_use]
     pub const fn element(self) -> Self {
         Self { is_list: false, ..self }
     }
 
-    /// Bytes of one value; a list has no storage.
+    /// The size of one value in bytes; 0 for lists, which have no storage.
     #[must_use]
     pub fn bytes(&self) -> usize {
         if self.is_list { 0 } else { self.shape.elements() * self.dtype.bytes() }
@@ -141,7 +141,7 @@ impl fmt::Debug for Type {
 impl std::str::FromStr for Type {
     type Err = String;
 
-    /// The type with this spelling, without spaces around it.
+    /// Parses the spelling of a type, without surrounding spaces.
     fn from_str(text: &str) -> Result<Self, String> {
         let (is_list, value) = match text.strip_prefix("list ") {
             Some(value) => (true, value),
@@ -187,10 +187,10 @@ impl<'de> Deserialize<'de> for Type {
     }
 }
 
-/// The type of a cell port that takes a value: `f32([128])`.
+/// The type of a cell port that takes one value: `f32([128])`.
 ///
 /// # Panics
-/// If the extents are no shape. Ports are written down once, in the model's constructor.
+/// If the extents are not a valid shape. Ports are declared once, in the model's constructor.
 #[must_use]
 #[track_caller]
 pub fn f32(shape: impl IntoShape) -> Type {
@@ -211,18 +211,18 @@ pub const fn list(element: Type) -> Type {
 pub struct Types(Interner<Type>);
 
 impl Types {
-    /// The id of `ty`, new or not.
+    /// Interns `ty` and returns its id.
     pub fn intern(&mut self, ty: Type) -> TypeId {
         TypeId::new(self.0.intern(ty).0)
     }
 
-    /// The id of `ty`, if it was interned.
+    /// The id of `ty`, if the table contains it.
     #[must_use]
     pub fn find(&self, ty: &Type) -> Option<TypeId> {
         self.0.find(ty).map(TypeId::new)
     }
 
-    /// The type behind an id of this table.
+    /// The type with this id.
     #[inline]
     #[must_use]
     pub fn get(&self, id: TypeId) -> Type {
@@ -247,40 +247,5 @@ impl Types {
 impl FromIterator<Type> for Types {
     fn from_iter<I: IntoIterator<Item = Type>>(items: I) -> Self {
         Self(items.into_iter().collect())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn types_spell_as_in_text() {
-        assert_eq!(f32([3, 4]).to_string(), "f32[3,4]");
-        assert_eq!(INDEX.to_string(), "u32");
-        assert_eq!(list(f32(7)).to_string(), "list f32[7]");
-    }
-
-    #[test]
-    fn spellings_are_read_back() {
-        for ty in [f32([3, 4]), INDEX, list(f32(7)), Type::scalar(DType::BF16)] {
-            assert_eq!(ty.to_string().parse(), Ok(ty));
-        }
-        for wrong in ["", "f33", "f32[", "f32[0]", "f32[1,]", "f32[1,1,1,1,1]", "list list f32", "f32 [1]"] {
-            assert!(wrong.parse::<Type>().is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn impossible_shapes_are_refused() {
-        assert_eq!(Shape::new(&[1, 0]), Err(ShapeError::ZeroExtent(1)));
-        assert_eq!(Shape::new(&[1; 5]), Err(ShapeError::Rank(5)));
-        assert_eq!(Shape::new(&[1 << 20, 1 << 20]), Err(ShapeError::TooLarge));
-        assert_eq!([usize::MAX].into_shape(), Err(ShapeError::TooLarge));
-    }
-
-    #[test]
-    fn a_scalar_is_one_row_of_one_element() {
-        assert_eq!((Shape::SCALAR.elements(), Shape::SCALAR.width(), Shape::SCALAR.rows()), (1, 1, 1));
     }
 }

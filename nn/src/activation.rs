@@ -1,4 +1,4 @@
-//! Elementwise nonlinearities by name, for layers that let their user choose.
+//! Elementwise nonlinearities as values, for layers with a configurable activation.
 
 use autobatch_ir::{Init, ModuleBuilder, Param, Value};
 use std::panic::Location;
@@ -21,7 +21,7 @@ pub enum Activation {
     Elu(f32),
     /// `x * Φ(x)`, by the error function.
     Gelu,
-    /// `x / 2 * (1 + tanh(sqrt(2 / π) * (x + 0.044715 x³)))`: what GPT-2 and others were trained with.
+    /// `x / 2 * (1 + tanh(sqrt(2 / π) * (x + 0.044715 x³)))`: the approximation that GPT-2 and other models use.
     GeluTanh,
     /// `x * sigmoid(x)`
     Silu,
@@ -31,13 +31,13 @@ pub enum Activation {
     Mish,
     /// [`Elu`](Self::Elu) with 1.6732632, times 1.050701.
     Selu,
-    /// `x` cut to an interval: PyTorch's `Hardtanh` with -1 and 1, its `ReLU6` with 0 and 6, but for the slope at the very ends, which is
-    /// 1 as that of its `clamp`.
+    /// `x` limited to an interval. It is PyTorch's `Hardtanh` with -1 and 1 and its `ReLU6` with 0 and 6, except for the
+    /// slope at the ends, which is 1 as for its `clamp`.
     Clamp(f32, f32),
 }
 
 impl Activation {
-    /// The function of every element of `x`.
+    /// Applies the function to every element of `x`.
     #[track_caller]
     #[must_use]
     pub fn on(self, x: Value<'_>) -> Value<'_> {
@@ -61,16 +61,16 @@ impl Activation {
         }
     }
 
-    /// Refuses a function that no op computes, at the line that declares the layer; inside a cell
-    /// the error would name the layer's own source.
+    /// Reports invalid arguments at the line that declares the layer. An error inside a cell would
+    /// name the layer's own source.
     #[track_caller]
     pub(crate) fn check(self, m: &mut ModuleBuilder, layer: &str) {
         let message = match self {
             Self::LeakyRelu(number) | Self::Elu(number) if !number.is_finite() => {
-                format!("an activation's number must be finite, found {number}")
+                format!("the argument of an activation must be finite, found {number}")
             }
             Self::Clamp(low, high) if low.is_nan() || high.is_nan() || low > high => {
-                format!("an interval begins before it ends, found {low} to {high}")
+                format!("an interval must begin before it ends, found {low} to {high}")
             }
             _ => return,
         };
@@ -78,21 +78,21 @@ impl Activation {
     }
 }
 
-/// `x` where positive, `slope * x` elsewhere, with a learned `name.slope: [1]`, 0.25 at first, for all elements, or of the row's
-/// width.
+/// `x` where positive, `slope * x` elsewhere, with a learned `name.slope` (initially 0.25): one for all elements, or one per
+/// element of the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PRelu {
     slope: Param,
 }
 
 impl PRelu {
-    /// With `slopes` slopes: one, or one an element.
+    /// A layer with `slopes` slopes: one, or one per element.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, slopes: usize) -> Self {
         Self { slope: m.param(&format!("{name}.slope"), [slopes], Init::Constant(0.25)) }
     }
 
-    /// The function of every element.
+    /// Applies the function to every element.
     #[track_caller]
     #[must_use]
     pub fn on<'g>(&self, x: Value<'g>) -> Value<'g> {

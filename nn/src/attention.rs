@@ -1,6 +1,7 @@
 //! Attention of one query over a list of any length.
 
 use crate::any_cell::vector;
+use crate::values::Values;
 use autobatch_ir::{Cell, Graph, Init, ModuleBuilder, Value};
 use std::borrow::Borrow;
 use std::panic::Location;
@@ -9,9 +10,9 @@ use std::panic::Location;
 /// ```text
 /// score_k = tanh(q · Wq + b + key_k · Wk) · v        y = sum_k softmax(score)_k * value_k
 /// ```
-/// The keys' product does not depend on the query, so [`keys`](Self::keys) does it once; for each
-/// query there is one product and an edge cell for each key. Lists of any length share their
-/// batches. Parameters: `name.wq: [query, width]`, `name.b: [width]`, `name.wk: [key, width]`,
+/// The product of the keys does not depend on the query, so [`keys`](Self::keys) computes it once. Each
+/// query needs one product and one edge cell per key. Lists of any length share a batch.
+/// Parameters: `name.wq: [query, width]`, `name.b: [width]`, `name.wk: [key, width]`,
 /// `name.v: [width, 1]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdditiveAttention {
@@ -21,7 +22,7 @@ pub struct AdditiveAttention {
 }
 
 impl AdditiveAttention {
-    /// For queries and keys of these widths, scored in a space of `width`.
+    /// A layer for queries and keys of these widths; scores are computed in a space of `width`.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, query: usize, key: usize, width: usize) -> Self {
         let init = Init::Glorot(1.0);
@@ -39,11 +40,7 @@ impl AdditiveAttention {
     /// The projected keys, for any number of queries.
     #[track_caller]
     #[must_use]
-    pub fn keys<'g>(
-        &self,
-        g: &'g Graph,
-        keys: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Vec<Value<'g>> {
+    pub fn keys<'g>(&self, g: &'g Graph, keys: impl Values<'g>) -> Vec<Value<'g>> {
         let mut projected = Vec::new();
         for key in keys {
             let [key] = g.call(self.key, *key.borrow());
@@ -52,7 +49,7 @@ impl AdditiveAttention {
         projected
     }
 
-    /// The score of each key, `f32[1]`: a list's scores before the softmax.
+    /// The score of each key, `f32[1]`, before the softmax.
     #[track_caller]
     #[must_use]
     pub fn scores<'g>(&self, g: &'g Graph, query: Value<'g>, keys: &[Value<'g>]) -> Vec<Value<'g>> {
@@ -65,7 +62,7 @@ impl AdditiveAttention {
         scores
     }
 
-    /// What the query reads out of as many values as there are projected keys, one or more.
+    /// The attention of the query over values, one per projected key and at least one.
     #[track_caller]
     #[must_use]
     pub fn read<'g>(
@@ -73,9 +70,9 @@ impl AdditiveAttention {
         g: &'g Graph,
         query: Value<'g>,
         keys: &[Value<'g>],
-        values: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+        values: impl Values<'g>,
     ) -> Value<'g> {
-        let Some(values) = list(g, values) else { return nothing_to_read(g) };
+        let Some(values) = list(g, values) else { return no_values(g) };
         let scores = self.scores(g, query, keys);
         g.softmax_sum(g.list(scores), values)
     }
@@ -90,37 +87,37 @@ pub struct DotAttention {
 }
 
 impl DotAttention {
-    /// The factor `1 / sqrt(width)` for queries and keys of this width.
+    /// The layer with factor `1 / sqrt(width)`, for queries and keys of this width.
     #[must_use]
     pub fn scaled(width: usize) -> Self {
         Self { scale: 1.0 / (width.max(1) as f32).sqrt() }
     }
 
-    /// What the query reads out of as many values as keys, one or more.
+    /// The attention of the query over values, one per key and at least one.
     #[track_caller]
     #[must_use]
     pub fn read<'g>(
         &self,
         g: &'g Graph,
         query: Value<'g>,
-        keys: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-        values: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+        keys: impl Values<'g>,
+        values: impl Values<'g>,
     ) -> Value<'g> {
-        let Some(values) = list(g, values) else { return nothing_to_read(g) };
+        let Some(values) = list(g, values) else { return no_values(g) };
         g.attend(query, g.list(keys), values, self.scale)
     }
 }
 
-/// The list of the values; none if there are none, because nothing says what they would be.
+/// The list of the values; `None` if there are none, because their type is then unknown.
 #[track_caller]
-fn list<'g>(g: &'g Graph, values: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Option<Value<'g>> {
+fn list<'g>(g: &'g Graph, values: impl Values<'g>) -> Option<Value<'g>> {
     let mut values = values.into_iter().peekable();
     values.peek()?;
     Some(g.list(values))
 }
 
 #[track_caller]
-pub(crate) fn nothing_to_read(g: &Graph) -> Value<'_> {
-    let help = "where there may be nothing to read, take zeros in the place of what is read";
-    g.refuse("attention", "there are no values to read", help, Location::caller())
+pub(crate) fn no_values(g: &Graph) -> Value<'_> {
+    let help = "if a list may be empty, use zeros instead of the attention over it";
+    g.refuse("attention", "there are no values to attend to", help, Location::caller())
 }

@@ -1,11 +1,11 @@
-//! [`Embedding`]: one row of a table for each word.
+//! [`Embedding`]: one row of a table per word.
 
 use autobatch_ir::{Arg, Graph, Init, ModuleBuilder, Table, Value};
 use std::sync::Arc;
 
-/// A table `[rows, width]` named `name`, uniform in `-0.1..0.1` at first.
+/// A table `[rows, width]` named `name`, with initial values uniform in `-0.1..0.1`.
 ///
-/// A model of one instance needs no padding. Data that has some all the same names its index:
+/// A model of one instance needs no padding. For data with padding, declare the padding index:
 ///
 /// ```
 /// # use autobatch_ir::{EmitError, Graph, ModuleBuilder};
@@ -28,28 +28,27 @@ pub struct Embedding {
 }
 
 impl Embedding {
-    /// A table of so many rows.
+    /// A table with this number of rows.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, rows: usize, width: usize) -> Self {
         Self::with(m, name, rows, width, Init::Uniform(0.1))
     }
 
-    /// A table with chosen first values.
+    /// A table with the given initialiser.
     #[track_caller]
     pub fn with(m: &mut ModuleBuilder, name: &str, rows: usize, width: usize, init: Init) -> Self {
         Self { table: m.table(name, [rows, width], init), rows, width, padding: None }
     }
 
-    /// A table that begins as these rows, pretrained vectors say, given one after another.
+    /// A table with these initial rows (pretrained vectors, for example), concatenated.
     #[track_caller]
     pub fn from_rows(m: &mut ModuleBuilder, name: &str, width: usize, values: Arc<[f32]>) -> Self {
         let rows = values.len().checked_div(width).unwrap_or(0);
         Self::with(m, name, rows, width, Init::Values(values))
     }
 
-    /// The same table with an index that stands for nothing: [`look`](Self::look) and [`row`](Self::row) give zeros for
-    /// it, whatever its row holds, and that row gets no gradient by them. [`scores`](Self::scores) are
-    /// of all rows: there it is a row like the others, with first numbers of its own and a gradient.
+    /// The same table with a padding index. [`look`](Self::look) and [`row`](Self::row) give zeros for it
+    /// and no gradient to its row. [`scores`](Self::scores) treat the row like all others.
     #[must_use]
     pub const fn padding(self, index: u32) -> Self {
         Self { padding: Some(index), ..self }
@@ -66,7 +65,7 @@ impl Embedding {
         }
     }
 
-    /// The row at an index that is a value: inside cells, after an argmax.
+    /// The row at an index value: inside cells, or after an argmax.
     #[track_caller]
     #[must_use]
     pub fn row<'g>(&self, index: Value<'g>) -> Value<'g> {
@@ -75,7 +74,7 @@ impl Embedding {
         is_padding.select(g.zeros([self.width]), self.table.row(index))
     }
 
-    /// `x · tableᵀ`: the score of every row, for an output layer that shares the table's numbers.
+    /// `x · tableᵀ`: the score of every row, for an output layer that shares the table.
     #[track_caller]
     #[must_use]
     pub fn scores<'g>(&self, x: Value<'g>) -> Value<'g> {
@@ -88,13 +87,13 @@ impl Embedding {
         self.table
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     #[must_use]
     pub const fn rows(&self) -> usize {
         self.rows
     }
 
-    /// How wide a row is.
+    /// The width of a row.
     #[must_use]
     pub const fn width(&self) -> usize {
         self.width

@@ -1,12 +1,12 @@
-//! [`LatticeLstm`]: a character LSTM that words of a dictionary run alongside.
+//! [`LatticeLstm`]: a character LSTM with additional paths for dictionary words.
 
 use crate::any_cell::vector;
 use autobatch_ir::{Cell, Graph, Init, ModuleBuilder, Value, list};
 use std::panic::Location;
 
-/// The lattice LSTM (Zhang & Yang 2018). Every character takes a step; a word from character `b`
-/// to a later character `e` carries a memory from `b` straight to `e`, where gates normalised over
-/// the character and all words that end there share the new memory. With `h_b`, `c_b` the state
+/// The lattice LSTM (Zhang & Yang 2018). Every character takes a step. A word from character `b` to a
+/// later character `e` adds a path from the memory of `b` to `e`. The new memory of `e` is a weighted
+/// sum over the character and all words that end there. With `h_b`, `c_b` the state
 /// *after* character `b`:
 /// ```text
 /// word       [i f u] = xw · W + h_b · U + b             gates i, f, u
@@ -14,14 +14,14 @@ use std::panic::Location;
 ///            l_w = sigmoid(x_e · V + c_w · V' + bl)
 /// character  [i o u] = x · W + h · U + b                gates i, o, u
 ///            no word ends here:  c' = (1 - sigmoid(i)) * c + sigmoid(i) * tanh(u)
-///            else: softmax, element by element, over (sigmoid(i), l_1, .., l_k) weighs
-///                  (tanh(u), c_1, .., c_k), and c' is the sum
+///            else: c' is the sum of (tanh(u), c_1, .., c_k), weighted by the elementwise
+///                  softmax over (sigmoid(i), l_1, .., l_k)
 ///            h' = sigmoid(o) * tanh(c')
 /// ```
-/// The words that end at a character form a list, so characters with any number of words share
-/// their batches. Parameters: `name.char.w: [char + width, 3 width]`, `name.char.b`,
+/// The words that end at a character form a list, so characters with any number of words share a
+/// batch. Parameters: `name.char.w: [char + width, 3 width]`, `name.char.b`,
 /// `name.word.w: [word + width, 3 width]`, `name.word.b`, `name.link.w: [char + width, width]`,
-/// `name.link.b`; states are `[h, c]`.
+/// `name.link.b`. States are `[h, c]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LatticeLstm {
     plain: Cell<3, 2>,
@@ -34,22 +34,22 @@ pub struct LatticeLstm {
 /// A word of a lattice, for [`LatticeLstm::run`].
 #[derive(Clone, Copy, Debug)]
 pub struct LatticeWord<'g> {
-    /// The number of its first character.
+    /// The index of its first character.
     pub first: usize,
-    /// The number of its last character, after the first.
+    /// The index of its last character; it follows the first.
     pub last: usize,
     /// Its vector.
     pub x: Value<'g>,
 }
 
 impl LatticeLstm {
-    /// A layer over character vectors `chars` wide and word vectors `words` wide.
+    /// A layer over character vectors of width `chars` and word vectors of width `words`.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, chars: usize, words: usize, width: usize) -> Self {
         Self::with(m, name, chars, words, width, &Init::Glorot(1.0))
     }
 
-    /// A layer with chosen first weights.
+    /// A layer with the given initialiser.
     #[track_caller]
     pub fn with(
         m: &mut ModuleBuilder,
@@ -97,7 +97,7 @@ impl LatticeLstm {
         [g.zeros([self.width]); 2]
     }
 
-    /// The gate and memory `[l_w, c_w]` that a word brings to the character with vector `end`;
+    /// The gate and memory `[l_w, c_w]` of a word that ends at the character with vector `end`;
     /// `from` is the state after the word's first character.
     #[track_caller]
     #[must_use]
@@ -111,8 +111,8 @@ impl LatticeLstm {
         g.call(self.word, [x, from[0], from[1], end])
     }
 
-    /// The state after a character, given the state before it and what the [words](Self::word)
-    /// that end at it bring.
+    /// The state after a character, given the state before it and the results of [`word`](Self::word)
+    /// for the words that end at it.
     #[track_caller]
     #[must_use]
     pub fn char<'g>(
@@ -132,8 +132,8 @@ impl LatticeLstm {
         g.call(self.merge, [o, scores, memories])
     }
 
-    /// The states after each character of a sentence with these words, in any order. Words that
-    /// end at one character enter its sum in the order given.
+    /// The states after each character of a sentence with these words, in any order. The sum at a
+    /// character adds its words in the given order.
     #[track_caller]
     #[must_use]
     pub fn run<'g>(
@@ -148,8 +148,8 @@ impl LatticeLstm {
                 Some(here) if word.first < word.last => here.push(word),
                 _ => {
                     let (first, last, count) = (word.first, word.last, chars.len());
-                    let message = format!("a word from {first} to {last} is none of {count} characters");
-                    let help = "a word begins before it ends, and ends at a character of the sentence";
+                    let message = format!("a word from {first} to {last} does not fit {count} characters");
+                    let help = "a word must begin before it ends, and end at a character of the sentence";
                     return vec![[g.refuse("lattice", &message, help, Location::caller()); 2]; count];
                 }
             }
@@ -157,17 +157,17 @@ impl LatticeLstm {
         let mut state = self.start(g);
         let mut states: Vec<[Value<'g>; 2]> = Vec::with_capacity(chars.len());
         for (&x, here) in chars.iter().zip(&ending) {
-            let mut brought = Vec::with_capacity(here.len());
+            let mut paths = Vec::with_capacity(here.len());
             for word in here {
-                brought.push(self.word(g, word.x, states[word.first], x));
+                paths.push(self.word(g, word.x, states[word.first], x));
             }
-            state = self.char(g, x, state, &brought);
+            state = self.char(g, x, state, &paths);
             states.push(state);
         }
         states
     }
 
-    /// How wide `h` and `c` are.
+    /// The width of `h` and `c`.
     #[must_use]
     pub const fn width(&self) -> usize {
         self.width

@@ -1,24 +1,23 @@
-//! Layers, losses and maps from other libraries' weights: code that declares parameters, traces
-//! cells and emits calls.
+//! Layers, losses, optimisers and weight layouts of other libraries.
 //!
-//! A layer is a `Copy` handle of ids, made once with a [`ModuleBuilder`] and used with any graph of
-//! that module; it holds no numbers and no lifetimes. Constructors keep the first fault in the
-//! builder, methods keep it in the graph, both with the *user's* line: every method here is
-//! `#[track_caller]`. The numbers themselves live in weights outside; each layer's documentation
-//! names its parameters, their shapes and the order of its gates.
+//! A layer declares parameters, traces cells and emits calls. It is a `Copy` handle of ids, made once
+//! with a [`ModuleBuilder`] and used with any graph of that module; it contains no numbers and no
+//! lifetimes. Constructors record the first fault in the builder, methods record it in the graph. Both
+//! report the *user's* line, because every method is `#[track_caller]`. Weights store the values; each
+//! layer documents its parameters, their shapes and the order of its gates.
 //!
 //! * single values: [`Linear`], [`Embedding`], [`Mlp`], [`Bilinear`], [`LayerNorm`], [`RmsNorm`],
 //!   [`GroupNorm`], [`Activation`], [`PRelu`];
 //! * sequences: [`Rnn`], [`Lstm`], [`Gru`], [`Bidirectional`], [`Stacked`], [`unroll`], [`CharCnn`], and
-//!   padded arrays of them: [`Sequences`];
+//!   conversion from padded arrays: [`Sequences`];
 //! * trees and lattices: [`TreeLstm`], [`ChildSumTreeLstm`], [`TreeGru`], [`TreeRnn`], [`MvRnn`],
 //!   [`LatticeLstm`];
-//! * lists: [`AdditiveAttention`], [`DotAttention`], [`MultiHeadAttention`], and sequences by them:
-//!   [`TransformerEncoder`], [`TransformerDecoder`], [`Positions`];
+//! * lists: [`AdditiveAttention`], [`DotAttention`], [`MultiHeadAttention`], and sequence models built
+//!   on them: [`TransformerEncoder`], [`TransformerDecoder`], [`Positions`];
 //! * [`optim`]: optimisers, learning-rate schedules, clipping, moving averages;
-//! * [`losses`] that are more than one op, and [`pytorch`] weight layouts.
+//! * [`losses`] that combine several ops, and [`pytorch`] weight layouts.
 //!
-//! Initialisers are [`Init`] of the IR.
+//! Initialisers are the IR's [`Init`].
 //!
 //! ```
 //! use autobatch_ir::{EmitError, Graph, ModuleBuilder, Value};
@@ -81,6 +80,7 @@ pub mod recurrent;
 mod sequences;
 mod transformer;
 mod tree;
+mod values;
 
 pub use activation::{Activation, PRelu};
 pub use attention::{AdditiveAttention, DotAttention};
@@ -105,3 +105,4 @@ pub use transformer::{
 pub use tree::{
     ChildSumTreeLstm, MvRnn, TreeGru, TreeGruOptions, TreeLstm, TreeLstmOptions, TreeRnn, TreeRnnOptions,
 };
+pub use values::Values;

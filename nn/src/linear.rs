@@ -1,11 +1,11 @@
-//! [`Linear`]: `y = x · W + b`, and [`Bilinear`], which meets two vectors.
+//! [`Linear`]: `y = x · W + b`, and [`Bilinear`], a bilinear form of two vectors.
 
+use crate::values::Values;
 use autobatch_ir::{Graph, Init, ModuleBuilder, Param, Value};
-use std::borrow::Borrow;
 
 /// `y = x · W + b` with `W: [inputs, outputs]` named `name.w` and `b: [outputs]` named `name.b`.
 ///
-/// A matrix is so many rows. Several parts side by side make up `x` without being copied together.
+/// A matrix is handled row by row. `x` may consist of several parts, which are not copied together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Linear {
     weight: Param,
@@ -15,19 +15,19 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// With a bias of zeros and Glorot's weight.
+    /// A layer with a bias of zeros and Glorot's weight.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, inputs: usize, outputs: usize) -> Self {
         Self::with(m, name, inputs, outputs, Init::Glorot(1.0), Some(Init::ZEROS))
     }
 
-    /// Without a bias: `y = x · W`.
+    /// A layer without a bias: `y = x · W`.
     #[track_caller]
     pub fn no_bias(m: &mut ModuleBuilder, name: &str, inputs: usize, outputs: usize) -> Self {
         Self::with(m, name, inputs, outputs, Init::Glorot(1.0), None)
     }
 
-    /// With chosen first values; no bias if `bias` is `None`.
+    /// A layer with the given initialisers; no bias if `bias` is `None`.
     #[track_caller]
     pub fn with(
         m: &mut ModuleBuilder,
@@ -52,14 +52,10 @@ impl Linear {
         x.affine(self.weight, self.bias)
     }
 
-    /// `[x_1 x_2 ..] · W + b`: the same bits as over the parts concatenated.
+    /// `[x_1 x_2 ..] · W + b`: the same bits as for the concatenated parts.
     #[track_caller]
     #[must_use]
-    pub fn on_parts<'g>(
-        &self,
-        g: &'g Graph,
-        parts: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Value<'g> {
+    pub fn on_parts<'g>(&self, g: &'g Graph, parts: impl Values<'g>) -> Value<'g> {
         g.affine(parts, self.weight, self.bias)
     }
 
@@ -75,21 +71,21 @@ impl Linear {
         self.bias
     }
 
-    /// How wide `x` is.
+    /// The width of `x`.
     #[must_use]
     pub const fn inputs(&self) -> usize {
         self.inputs
     }
 
-    /// How wide `y` is.
+    /// The width of `y`.
     #[must_use]
     pub const fn outputs(&self) -> usize {
         self.outputs
     }
 }
 
-/// `y_o = left · W_o · right + b_o`, with `name.w: [lefts, outputs * rights]`, in which the columns of one output stand side by side,
-/// and `name.b: [outputs]`.
+/// `y_o = left · W_o · right + b_o`, with `name.w: [lefts, outputs * rights]`, whose columns are grouped by output, and
+/// `name.b: [outputs]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Bilinear {
     weight: Param,
@@ -99,7 +95,7 @@ pub struct Bilinear {
 }
 
 impl Bilinear {
-    /// With a bias of zeros and Glorot's weight.
+    /// A layer with a bias of zeros and Glorot's weight.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, [lefts, rights]: [usize; 2], outputs: usize) -> Self {
         let columns = outputs.saturating_mul(rights);
@@ -112,7 +108,7 @@ impl Bilinear {
     #[track_caller]
     #[must_use]
     pub fn on<'g>(&self, left: Value<'g>, right: Value<'g>) -> Value<'g> {
-        let met = left.affine(self.weight, None).reshape([self.outputs, self.rights]);
-        met.matmul(right) + left.graph().param(self.bias)
+        let projected = left.affine(self.weight, None).reshape([self.outputs, self.rights]);
+        projected.matmul(right) + left.graph().param(self.bias)
     }
 }

@@ -1,16 +1,16 @@
-//! Losses that are more than one op of [`Value`]: each is a scalar of *one* instance, to be
-//! averaged by the trainer.
+//! Losses that combine several ops of [`Value`]. Each is a scalar of *one* instance; the trainer
+//! averages over instances.
 //!
-//! One op each, as methods: `cross_entropy`, `cross_entropy_with`, `kl_div`, `mse`, `bce`, `hinge`.
+//! Losses of a single op are methods: `cross_entropy`, `cross_entropy_with`, `kl_div`, `mse`, `bce`, `hinge`.
 //!
-//! A reduction is what is done with several: [`total`] sums them, [`weighted_mean`] divides by what counted.
+//! Two functions combine several losses: [`total`] sums them, and [`weighted_mean`] divides by the weights.
 
+use crate::values::Values;
 use autobatch_ir::{DType, Graph, Type, Value};
-use std::borrow::Borrow;
 use std::panic::Location;
 
-/// The sum over a sequence of the cross-entropies of logits and labels; 0 for an empty one. Labels are numbers, or
-/// options of which `None` is no label: its logits add nothing and get no gradient.
+/// The sum over a sequence of the cross-entropies of logits and labels; 0 for an empty sequence. A label is a number, or
+/// an option. Logits with the label `None` add nothing and get no gradient.
 ///
 /// ```
 /// # use autobatch_ir::{EmitError, Graph, ModuleBuilder};
@@ -18,7 +18,7 @@ use std::panic::Location;
 /// # fn main() -> Result<(), EmitError> {
 /// # let g = Graph::new(&ModuleBuilder::new("m").build()?);
 /// let logits = [[1.0, 2.0], [0.5, -0.5], [3.0, 0.0]].map(|row| g.input(&row));
-/// let tags = [1, -100, 0]; // as other libraries mark what has no label
+/// let tags = [1, -100, 0]; // other libraries mark missing labels with -100
 /// let labels = tags.map(|tag| u32::try_from(tag).ok());
 /// g.loss("loss", losses::sequence_cross_entropy(&g, logits, labels));
 /// # g.finish().map(|_| ())
@@ -28,14 +28,14 @@ use std::panic::Location;
 #[must_use]
 pub fn sequence_cross_entropy<'g>(
     g: &'g Graph,
-    logits: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    logits: impl Values<'g>,
     labels: impl IntoIterator<Item = impl Into<Option<u32>>>,
 ) -> Value<'g> {
-    let logits: Vec<Value<'g>> = logits.into_iter().map(|x| *x.borrow()).collect();
+    let logits = logits.into_vec();
     let labels: Vec<Option<u32>> = labels.into_iter().map(Into::into).collect();
     if logits.len() != labels.len() {
-        let message = format!("{} logits want as many labels, found {}", logits.len(), labels.len());
-        return g.refuse("cross_entropy", &message, "give each element its label", Location::caller());
+        let message = format!("{} logits need {} labels, found {}", logits.len(), logits.len(), labels.len());
+        return g.refuse("cross_entropy", &message, "give one label for each element", Location::caller());
     }
     let mut losses = Vec::with_capacity(labels.len());
     for (logits, label) in logits.into_iter().zip(labels) {
@@ -48,26 +48,26 @@ pub fn sequence_cross_entropy<'g>(
 
 /// `weights[label] * -log_softmax(logits)[label]`, with a weight for each class.
 ///
-/// The trainer's mean divides by the number of items, whatever they weigh; [`weighted_mean`] of plain cross-entropies
-/// divides by the weights.
+/// The trainer's mean divides by the number of items regardless of weights. [`weighted_mean`] of plain cross-entropies
+/// divides by the sum of weights.
 #[track_caller]
 #[must_use]
 pub fn weighted_cross_entropy<'g>(logits: Value<'g>, label: u32, weights: &[f32]) -> Value<'g> {
     let (g, classes) = (logits.graph(), logits.shape().elements());
     if weights.len() != classes {
-        let message = format!("{classes} logits want as many weights, found {}", weights.len());
-        return g.refuse("cross_entropy", &message, "give each class its weight", Location::caller());
+        let message = format!("{classes} logits need {classes} weights, found {}", weights.len());
+        return g.refuse("cross_entropy", &message, "give one weight for each class", Location::caller());
     }
-    // A label that is no class is refused where labels are bound.
+    // The binding check rejects a label that is not a class.
     let weight = weights.get(label as usize).copied().unwrap_or(1.0);
     logits.cross_entropy(label) * g.input_shaped([], &[weight])
 }
 
-/// `sum of w * x / sum of w` over pairs of a weight and a scalar. What weighs 0 is left out, so it gets no gradient and
-/// may be anything; if nothing is left the mean is 0.
+/// `sum of w * x / sum of w` over pairs of a weight and a scalar. Pairs of weight 0 are skipped, so their scalars may have
+/// any value and get no gradient. The mean of no pairs is 0.
 ///
-/// Over all labels of a minibatch, in a step that is emitted freely, that is the mean of libraries with an axis of the
-/// minibatch, which divides by the labels, or weights of labels, that count:
+/// Over all labels of a minibatch (in a step that emits its loss itself), this is the mean of libraries with a batch axis,
+/// which divide by the number or the weights of labels:
 ///
 /// ```
 /// # use autobatch_ir::{EmitError, Graph, ModuleBuilder};
@@ -104,18 +104,18 @@ pub fn total<'g>(g: &'g Graph, losses: &[Value<'g>]) -> Value<'g> {
     list.sum()
 }
 
-/// Cross-entropy against a label that is believed with `1 - smoothing` only, the rest spread
+/// Cross-entropy against a smoothed label: weight `1 - smoothing` for the label, the rest spread
 /// evenly over all `n` classes: `(1 - s) * -log p[label] + s / n * sum_j -log p_j`.
 ///
-/// A class that is [masked](Value::mask) out makes that infinite; with nothing to spread it is the plain
-/// cross-entropy, whatever is masked.
+/// A [masked](Value::mask) class makes the loss infinite, unless `smoothing` is 0, which gives the plain
+/// cross-entropy.
 #[track_caller]
 #[must_use]
 pub fn label_smoothing<'g>(logits: Value<'g>, label: u32, smoothing: f32) -> Value<'g> {
     if smoothing == 0.0 {
         return logits.cross_entropy(label);
     }
-    // Of log-probabilities, not of logits: those may be large, and their differences small.
+    // The mean of log-probabilities is more accurate than that of logits, which may be large with small differences.
     let spread = -logits.log_softmax().mean_rows();
     (1.0 - smoothing) * logits.cross_entropy(label) + smoothing * spread
 }
@@ -127,8 +127,8 @@ pub fn nll<'g>(log_probabilities: Value<'g>, label: u32) -> Value<'g> {
     -log_probabilities.pick(label)
 }
 
-/// The contrastive loss of Hadsell et al. (2006), with `d = |a - b|`: `d² / 2` for a pair that
-/// belongs together, `max(0, margin - d)² / 2` for one that does not.
+/// The contrastive loss of Hadsell et al. (2006), with `d = |a - b|`: `d² / 2` for a positive pair,
+/// `max(0, margin - d)² / 2` for a negative one.
 #[track_caller]
 #[must_use]
 pub fn contrastive<'g>(a: Value<'g>, b: Value<'g>, together: bool, margin: f32) -> Value<'g> {
@@ -144,8 +144,8 @@ pub fn triplet<'g>(anchor: Value<'g>, positive: Value<'g>, negative: Value<'g>, 
     (near.dot(near) - far.dot(far) + margin).relu()
 }
 
-/// `max(0, |anchor - positive| - |anchor - negative| + margin)`: of distances, where [`triplet`] is of their squares. As PyTorch's,
-/// distances are of differences with 1e-6 added to each element.
+/// `max(0, |anchor - positive| - |anchor - negative| + margin)`, with distances instead of the squares of [`triplet`]. As in
+/// PyTorch, 1e-6 is added to each element of the differences.
 #[track_caller]
 #[must_use]
 pub fn triplet_distance<'g>(
@@ -158,7 +158,7 @@ pub fn triplet_distance<'g>(
     (near.norm() - far.norm() + margin).relu()
 }
 
-/// `max(0, margin - good + bad)`: of two scores, `good` is to be the larger by a margin.
+/// `max(0, margin - good + bad)`: the score `good` should exceed `bad` by a margin.
 #[track_caller]
 #[must_use]
 pub fn margin_ranking<'g>(good: Value<'g>, bad: Value<'g>, margin: f32) -> Value<'g> {
@@ -181,8 +181,8 @@ pub fn l1<'g>(x: Value<'g>, target: Value<'g>) -> Value<'g> {
 }
 
 /// The mean of Huber's loss of `d = x - target`: `d² / 2` where `|d| <= delta`,
-/// `delta * (|d| - delta / 2)` elsewhere. Written without a branch: with `q = clamp(d)` both are
-/// `q * (d - q / 2)`.
+/// `delta * (|d| - delta / 2)` elsewhere. Both cases equal `q * (d - q / 2)` with `q = clamp(d)`, so
+/// no branch is necessary.
 #[track_caller]
 #[must_use]
 pub fn huber<'g>(x: Value<'g>, target: Value<'g>, delta: f32) -> Value<'g> {
@@ -198,8 +198,8 @@ pub fn smooth_l1<'g>(x: Value<'g>, target: Value<'g>, beta: f32) -> Value<'g> {
     huber(x, target, beta) / beta
 }
 
-/// The mean binary cross-entropy of logits against targets in `0..=1` where what is positive counts `positive` times; with 1 it is
-/// [`Value::bce`].
+/// The mean binary cross-entropy of logits against targets in `0..=1`, with the weight `positive` for positive
+/// targets. With weight 1 it is [`Value::bce`].
 #[track_caller]
 #[must_use]
 pub fn weighted_bce<'g>(logits: Value<'g>, target: Value<'g>, positive: f32) -> Value<'g> {
@@ -207,7 +207,7 @@ pub fn weighted_bce<'g>(logits: Value<'g>, target: Value<'g>, positive: f32) -> 
     ((1.0 - target) * logits + counts * (-logits).softplus()).mean()
 }
 
-/// `1 - cos(a, b)` for a pair that belongs together, `max(0, cos(a, b) - margin)` for one that does not.
+/// `1 - cos(a, b)` for a positive pair, `max(0, cos(a, b) - margin)` for a negative one.
 #[track_caller]
 #[must_use]
 pub fn cosine_embedding<'g>(a: Value<'g>, b: Value<'g>, together: bool, margin: f32) -> Value<'g> {
@@ -215,7 +215,7 @@ pub fn cosine_embedding<'g>(a: Value<'g>, b: Value<'g>, together: bool, margin: 
     if together { 1.0 - cosine } else { (cosine - margin).relu() }
 }
 
-/// The mean of `(log v + (x - target)² / v) / 2` with the variance `v`, 1e-6 at least.
+/// The mean of `(log v + (x - target)² / v) / 2` with the variance `v`, which is at least 1e-6.
 #[track_caller]
 #[must_use]
 pub fn gaussian_nll<'g>(x: Value<'g>, target: Value<'g>, variance: Value<'g>) -> Value<'g> {
@@ -223,7 +223,7 @@ pub fn gaussian_nll<'g>(x: Value<'g>, target: Value<'g>, variance: Value<'g>) ->
     (0.5 * (v.log() + (x - target).square() / v)).mean()
 }
 
-/// The mean of `e^x - target * x`, where `x` is the logarithm of the rate at which something is counted.
+/// The mean of `e^x - target * x`, where `x` is the logarithm of the expected count.
 #[track_caller]
 #[must_use]
 pub fn poisson_nll<'g>(log_rate: Value<'g>, target: Value<'g>) -> Value<'g> {
@@ -237,8 +237,8 @@ pub fn cosine_similarity<'g>(a: Value<'g>, b: Value<'g>) -> Value<'g> {
     a.dot(b) / (a.norm() * b.norm() + 1e-8)
 }
 
-/// The distribution over `classes` ratings from 1 whose mean is `score` (Tai et al. 2015): all on
-/// the rating itself, or shared between the two around it. Scores outside are moved to the ends.
+/// The distribution over `classes` ratings from 1 whose mean is `score` (Tai et al. 2015): all weight
+/// on the rating itself, or shared between the two neighbours. Scores outside the range are clamped.
 /// Use it with [`Value::kl_div`].
 #[must_use]
 pub fn rating_distribution(score: f32, classes: usize) -> Vec<f32> {

@@ -1,4 +1,4 @@
-//! [`Mlp`]: linear layers with an activation between them, as one cell.
+//! [`Mlp`]: linear layers with an activation between them, traced as one cell.
 
 use crate::activation::Activation;
 use crate::any_cell::vector;
@@ -10,8 +10,8 @@ use std::panic::Location;
 /// `x_k = dropout(act(x_{k-1} · W_k + b_k))` for every layer but the last, which is
 /// `x_n = x_{n-1} · W_n + b_n`.
 ///
-/// Layer `k`, from 0, is a [`Linear`] named `name.k`. The whole is one cell, so an instance costs
-/// one node and the values between its products never leave the tile they are computed in.
+/// Layer `k`, from 0, is a [`Linear`] named `name.k`. All layers form one cell, so an instance costs
+/// one node, and intermediate values stay in the tile that computes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mlp {
     cell: Cell<1, 1>,
@@ -20,13 +20,13 @@ pub struct Mlp {
 }
 
 impl Mlp {
-    /// Layers between these widths, the input's first: `&[784, 200, 100, 10]` are three.
+    /// Layers between these widths, the input width first: `&[784, 200, 100, 10]` gives three layers.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, sizes: &[usize], activation: Activation) -> Self {
         Self::with(m, name, sizes, activation, 0.0)
     }
 
-    /// The same with dropout after each activation.
+    /// As [`new`](Self::new), with dropout after each activation.
     #[track_caller]
     pub fn with(
         m: &mut ModuleBuilder,
@@ -37,7 +37,7 @@ impl Mlp {
     ) -> Self {
         let (&[inputs, ..], &[.., outputs], 2..) = (sizes, sizes, sizes.len()) else {
             let message = format!("an mlp has at least 2 widths, found {}", sizes.len());
-            let help = Some("give the input's width, then each layer's".to_owned());
+            let help = Some("give the input width, then the width of each layer".to_owned());
             m.fail(&format!("mlp {name}"), message, help, Location::caller());
             return Self { cell: m.cell("mlp", [vector(1)], |_, x| x), inputs: 0, outputs: 0 };
         };
@@ -71,13 +71,13 @@ impl Mlp {
         y
     }
 
-    /// How wide the input is.
+    /// The width of the input.
     #[must_use]
     pub const fn inputs(&self) -> usize {
         self.inputs
     }
 
-    /// How wide the output is.
+    /// The width of the output.
     #[must_use]
     pub const fn outputs(&self) -> usize {
         self.outputs

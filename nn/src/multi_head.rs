@@ -1,25 +1,25 @@
-//! [`MultiHeadAttention`]: heads that each read a list of any length through projections of their own.
+//! [`MultiHeadAttention`]: several heads, each with its own projections, that attend to lists of any length.
 
 use crate::any_cell::{list_of, vector};
-use crate::attention::nothing_to_read;
+use crate::attention::no_values;
 use crate::linear::Linear;
+use crate::values::Values;
 use autobatch_ir::{Cell, CellOfAny, Graph, Init, ModuleBuilder, Type, Value};
-use std::borrow::Borrow;
 use std::panic::Location;
 
-/// Attention with several heads (Vaswani et al. 2017), by the formula of `torch.nn.MultiheadAttention`: with `d = width /
-/// heads`, and `q_h`, `k_h`, `v_h` the `h`-th `d` numbers of the projections of query, key and value,
+/// Attention with several heads (Vaswani et al. 2017), as in `torch.nn.MultiheadAttention`. With `d = width /
+/// heads`, and `q_h`, `k_h`, `v_h` the `h`-th group of `d` elements of the projected query, key and value:
 /// ```text
 /// a_h = sum_i softmax(q_h · k_hi / sqrt(d))_i * v_hi        y = [a_1 .. a_H] · Wo + bo
 /// ```
-/// A query reads a list, so sequences of any lengths share their batches, and nothing is padded or masked: what a query must
-/// not see is not in its list. Whatever the number of instances, [`run`](Self::run) is two batches: all positions are
-/// projected, then each reads. A position's table names what it reads, so tables take `n²` words for `n` positions, and in
-/// training each pair has rows of gradients.
+/// A query attends to a list, so sequences of all lengths share a batch without padding or masks: a list contains only the
+/// positions that the query may see. For any number of instances, [`run`](Self::run) is two batches: one projects all
+/// positions, the other attends. Each position has an index list of the positions it reads, so `n` positions need `n²` index
+/// words, and training stores gradient rows for each pair.
 ///
-/// Parameters: the [`Linear`]s `name.in_proj` (`[width, 3 width]`: queries, keys and values side by side, a head after the
-/// other) and `name.out_proj`. Where keys or values have another width than queries, `name.q_proj`, `name.k_proj` and
-/// `name.v_proj` take the place of `name.in_proj`. [`pytorch`](crate::pytorch) says how PyTorch calls them.
+/// Parameters: the [`Linear`]s `name.in_proj` (`[width, 3 width]`: queries, keys and values, each grouped by head) and
+/// `name.out_proj`. If keys or values have another width than queries, `name.q_proj`, `name.k_proj` and `name.v_proj` replace
+/// `name.in_proj`. [`pytorch`](crate::pytorch) lists PyTorch's names for them.
 ///
 /// ```
 /// use autobatch_ir::{EmitError, Graph, ModuleBuilder};
@@ -32,10 +32,10 @@ use std::panic::Location;
 /// for (key, length) in [3, 5].into_iter().enumerate() {
 ///     g.instance(key as u64);
 ///     let xs: Vec<_> = (0..length).map(|_| g.input(&[0.5; 8])).collect();
-///     let all = attention.run(&g, &xs); // each position reads all
-///     let causal = attention.run_causal(&g, &xs); // each position reads those up to it
+///     let all = attention.run(&g, &xs); // each position attends to all
+///     let causal = attention.run_causal(&g, &xs); // each position attends to itself and earlier ones
 ///     let memory = attention.memory(&g, &all, &all);
-///     let cross = attention.read(causal[0], &memory); // a query from elsewhere
+///     let cross = attention.read(causal[0], &memory); // a query from another sequence
 ///     g.output(&format!("y {key}"), cross);
 /// }
 /// assert_eq!(g.finish()?.instances(), 2);
@@ -44,7 +44,7 @@ use std::panic::Location;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MultiHeadAttention {
-    /// `x -> q k_1 .. k_H v_1 .. v_H`, where one width allows it.
+    /// `x -> q k_1 .. k_H v_1 .. v_H`, if queries, keys and values have one width.
     itself: Option<CellOfAny>,
     query: Cell<1, 1>,
     /// `k v -> k_1 .. k_H v_1 .. v_H`
@@ -54,16 +54,16 @@ pub struct MultiHeadAttention {
     heads: usize,
 }
 
-/// What a [`MultiHeadAttention`] may do otherwise.
+/// Options of a [`MultiHeadAttention`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct MultiHeadOptions {
-    /// Whether the projections have biases, which begin at zero.
+    /// Whether the projections have biases, which start at zero.
     pub bias: bool,
-    /// How wide keys are, if not as wide as queries.
+    /// The width of keys, if it differs from that of queries.
     pub key: Option<usize>,
-    /// How wide values are, if not as wide as queries.
+    /// The width of values, if it differs from that of queries.
     pub value: Option<usize>,
-    /// The weights' first values.
+    /// The initialiser of the weights.
     pub init: Init,
 }
 
@@ -73,22 +73,22 @@ impl Default for MultiHeadOptions {
     }
 }
 
-/// What queries read: the keys and values of every head, projected.
+/// The projected keys and values of every head, to which queries attend.
 #[derive(Clone, Debug)]
 pub struct AttentionMemory<'g> {
     layer: MultiHeadAttention,
-    /// A list each of `k_1 .. k_H v_1 .. v_H`.
+    /// One list for each of `k_1 .. k_H v_1 .. v_H`.
     lists: Vec<Value<'g>>,
 }
 
 impl MultiHeadAttention {
-    /// With biases, for queries, keys and values of one width; `heads` divides it.
+    /// A layer with biases, for queries, keys and values of one width; `heads` must divide it.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, width: usize, heads: usize) -> Self {
         Self::with(m, name, width, heads, &MultiHeadOptions::default())
     }
 
-    /// With options.
+    /// A layer with options.
     #[track_caller]
     pub fn with(
         m: &mut ModuleBuilder,
@@ -119,14 +119,10 @@ impl MultiHeadAttention {
         Self { itself, query, entry, read, heads: weights.shape().heads }
     }
 
-    /// What each position reads of all.
+    /// The attention of each position over all positions.
     #[track_caller]
     #[must_use]
-    pub fn run<'g>(
-        &self,
-        g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Vec<Value<'g>> {
+    pub fn run<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Vec<Value<'g>> {
         let (queries, columns) = self.projected(g, xs);
         let lists = whole(g, &columns);
         let mut read = Vec::with_capacity(queries.len());
@@ -136,14 +132,10 @@ impl MultiHeadAttention {
         read
     }
 
-    /// What each position reads of itself and those before it.
+    /// The attention of each position over itself and earlier positions.
     #[track_caller]
     #[must_use]
-    pub fn run_causal<'g>(
-        &self,
-        g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Vec<Value<'g>> {
+    pub fn run_causal<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Vec<Value<'g>> {
         let (queries, columns) = self.projected(g, xs);
         let mut read = Vec::with_capacity(queries.len());
         for (place, query) in queries.into_iter().enumerate() {
@@ -153,20 +145,20 @@ impl MultiHeadAttention {
         read
     }
 
-    /// Keys and values, as many of the one as of the other, for any number of queries.
+    /// Projects keys and values, one value per key, for any number of queries.
     #[track_caller]
     #[must_use]
     pub fn memory<'g>(
         &self,
         g: &'g Graph,
-        keys: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-        values: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+        keys: impl Values<'g>,
+        values: impl Values<'g>,
     ) -> AttentionMemory<'g> {
-        let keys: Vec<Value<'g>> = keys.into_iter().map(|key| *key.borrow()).collect();
-        let values: Vec<Value<'g>> = values.into_iter().map(|value| *value.borrow()).collect();
+        let keys = keys.into_vec();
+        let values = values.into_vec();
         if keys.len() != values.len() {
-            let message = format!("{} keys want as many values, found {}", keys.len(), values.len());
-            let refused = g.refuse("attention", &message, "give each key its value", Location::caller());
+            let message = format!("{} keys need {} values, found {}", keys.len(), keys.len(), values.len());
+            let refused = g.refuse("attention", &message, "give one value for each key", Location::caller());
             return AttentionMemory { layer: *self, lists: vec![refused; 2 * self.heads] };
         }
         let mut columns = vec![Vec::with_capacity(keys.len()); 2 * self.heads];
@@ -177,14 +169,14 @@ impl MultiHeadAttention {
         AttentionMemory { layer: *self, lists: whole(g, &columns) }
     }
 
-    /// What the query reads out of a memory of this layer.
+    /// The attention of the query over a memory of this layer.
     #[track_caller]
     #[must_use]
     pub fn read<'g>(&self, query: Value<'g>, memory: &AttentionMemory<'g>) -> Value<'g> {
         let g = query.graph();
         if memory.layer != *self {
             let help = "make the memory with the layer that reads it";
-            return g.refuse("attention", "the memory is another layer's", help, Location::caller());
+            return g.refuse("attention", "the memory belongs to another layer", help, Location::caller());
         }
         let [query] = g.call(self.query, query);
         self.read_lists(g, query, &memory.lists)
@@ -193,65 +185,61 @@ impl MultiHeadAttention {
     #[track_caller]
     fn read_lists<'g>(&self, g: &'g Graph, query: Value<'g>, lists: &[Value<'g>]) -> Value<'g> {
         if lists.is_empty() {
-            return nothing_to_read(g);
+            return no_values(g);
         }
         g.call_of_any(self.read, [&query].into_iter().chain(lists))[0]
     }
 
-    /// The positions' queries, and the columns of what they read.
+    /// The queries of the positions, and the columns of their keys and values.
     #[track_caller]
-    fn projected<'g>(
-        &self,
-        g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> (Vec<Value<'g>>, Vec<Vec<Value<'g>>>) {
+    fn projected<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> (Vec<Value<'g>>, Vec<Vec<Value<'g>>>) {
         let Some(itself) = self.itself else {
-            let message = "attention of a sequence to itself has keys and values as wide as queries";
-            let help = "use memory(..) and read(..) where widths differ";
+            let message = "self-attention needs keys and values of the width of queries";
+            let help = "use memory(..) and read(..) for different widths";
             let refused = g.refuse("attention", message, help, Location::caller());
             return (vec![refused; xs.into_iter().count()], vec![vec![refused]; 2 * self.heads]);
         };
         project_all(g, itself, self.heads, xs)
     }
 
-    /// How many heads there are.
+    /// The number of heads.
     #[must_use]
     pub const fn heads(&self) -> usize {
         self.heads
     }
 }
 
-/// Each position's first result, and the columns of the others.
+/// The first result of each position, and the columns of the other results.
 #[track_caller]
 pub(crate) fn project_all<'g>(
     g: &'g Graph,
     project: CellOfAny,
     heads: usize,
-    xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    xs: impl Values<'g>,
 ) -> (Vec<Value<'g>>, Vec<Vec<Value<'g>>>) {
     let mut columns = columns_of(g, project, 1 + 2 * heads, xs);
     let queries = columns.remove(0);
     (queries, columns)
 }
 
-/// A column for each result of a cell: what it gives for one value after the other.
+/// One column per result of a cell: the results for all values in order.
 #[track_caller]
 pub(crate) fn columns_of<'g>(
     g: &'g Graph,
     cell: CellOfAny,
     results: usize,
-    xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    xs: impl Values<'g>,
 ) -> Vec<Vec<Value<'g>>> {
     let mut columns = vec![Vec::new(); results];
     for x in xs {
-        // A fault gives fewer results, and is kept already.
+        // After a fault there are fewer results; the graph has recorded the fault.
         let given = g.call_of_any(cell, [x]);
         columns.iter_mut().zip(given).for_each(|(column, result)| column.push(result));
     }
     columns
 }
 
-/// A list of each column; none if there is nothing in them.
+/// One list per column; no lists if the columns are empty.
 #[track_caller]
 pub(crate) fn whole<'g>(g: &'g Graph, columns: &[Vec<Value<'g>>]) -> Vec<Value<'g>> {
     let mut lists = Vec::with_capacity(columns.len());
@@ -261,7 +249,7 @@ pub(crate) fn whole<'g>(g: &'g Graph, columns: &[Vec<Value<'g>>]) -> Vec<Value<'
     lists
 }
 
-/// A list of each column up to a place.
+/// One list per column, up to a position.
 #[track_caller]
 pub(crate) fn up_to<'g>(g: &'g Graph, columns: &[Vec<Value<'g>>], place: usize) -> Vec<Value<'g>> {
     let mut lists = Vec::with_capacity(columns.len());
@@ -271,7 +259,7 @@ pub(crate) fn up_to<'g>(g: &'g Graph, columns: &[Vec<Value<'g>>], place: usize) 
     lists
 }
 
-/// How a width is shared by heads.
+/// The division of a width into heads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heads {
     width: usize,
@@ -279,14 +267,14 @@ pub(crate) struct Heads {
 }
 
 impl Heads {
-    /// Refuses a number of heads that does not divide the width, and stands for one head then.
+    /// Reports a number of heads that does not divide the width, and continues with one head.
     #[track_caller]
     fn new(m: &mut ModuleBuilder, name: &str, width: usize, heads: usize) -> Self {
         if heads != 0 && width.is_multiple_of(heads) && width / heads != 0 {
             return Self { width, heads };
         }
-        let message = format!("{heads} heads cannot share a width of {width}");
-        let help = Some("take a number of heads that divides the width".to_owned());
+        let message = format!("{heads} heads cannot divide a width of {width}");
+        let help = Some("use a number of heads that divides the width".to_owned());
         m.fail(&format!("attention {name}"), message, help, Location::caller());
         Self { width, heads: 1 }
     }
@@ -315,7 +303,7 @@ enum Input {
     Apart([Linear; 3]),
 }
 
-/// The part of a layer that is a [`Linear`].
+/// A part of a layer that is a [`Linear`].
 #[track_caller]
 pub(crate) fn linear(
     m: &mut ModuleBuilder,
@@ -347,12 +335,12 @@ impl HeadWeights {
             ]),
         };
         let out = linear(m, name, "out_proj", [width, width], options);
-        // Acceptance of a weight bounds the width, and so the ports.
+        // The declaration of the weight limits the width, and so the number of ports.
         let heads = if out.weight().id().is_some() { shape.heads } else { 1 };
         Self { input, out, shape: Heads { width, heads } }
     }
 
-    /// How the width is shared.
+    /// The division of the width into heads.
     pub(crate) const fn shape(&self) -> Heads {
         self.shape
     }
@@ -397,7 +385,7 @@ impl HeadWeights {
         results
     }
 
-    /// What a projected query reads out of the lists of `k_1 .. k_H v_1 .. v_H`.
+    /// The attention of a projected query over the lists of `k_1 .. k_H v_1 .. v_H`.
     #[track_caller]
     pub(crate) fn read<'g>(&self, g: &'g Graph, query: Value<'g>, lists: &[Value<'g>]) -> Value<'g> {
         let (keys, values) = lists.split_at(lists.len() / 2);

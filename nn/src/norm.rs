@@ -1,13 +1,13 @@
-//! [`LayerNorm`], [`GroupNorm`] and [`RmsNorm`]: rows or groups over their deviation or their size, with a learned gain.
+//! [`LayerNorm`], [`GroupNorm`] and [`RmsNorm`]: normalisation of rows or groups, with a learned gain.
 
 use autobatch_ir::{Init, ModuleBuilder, Param, Value};
 use std::panic::Location;
 
-/// What layers of this crate add to a variance before they take its root, unless asked otherwise.
+/// The default constant that layers of this crate add to a variance before the square root.
 pub(crate) const EPS: f32 = 1e-5;
 
 /// `y = (x - mean x) / sqrt(var x + eps) * gain + bias`, with `name.gain` and `name.bias` of the
-/// row's width; a matrix is normed row by row. `eps` is 1e-5 unless said otherwise.
+/// row's width. A matrix is normalised row by row. `eps` is 1e-5 by default.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LayerNorm {
     gain: Param,
@@ -16,13 +16,13 @@ pub struct LayerNorm {
 }
 
 impl LayerNorm {
-    /// A gain of ones and a bias of zeros.
+    /// A layer with a gain of ones and a bias of zeros.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, width: usize) -> Self {
         Self::with(m, name, width, EPS, true)
     }
 
-    /// The same with what is added to the variance, and without a bias if so asked.
+    /// A layer with the given `eps`, with or without a bias.
     #[track_caller]
     pub fn with(m: &mut ModuleBuilder, name: &str, width: usize, eps: f32, bias: bool) -> Self {
         let gain = m.param(&format!("{name}.gain"), [width], Init::Constant(1.0));
@@ -33,7 +33,7 @@ impl LayerNorm {
         layer
     }
 
-    /// The normed rows.
+    /// The normalised rows.
     #[track_caller]
     #[must_use]
     pub fn on<'g>(&self, x: Value<'g>) -> Value<'g> {
@@ -46,8 +46,8 @@ impl LayerNorm {
     }
 }
 
-/// `y = x / sqrt(mean x² + eps) * gain` (Zhang & Sennrich 2019), with `name.gain` of the row's width; a matrix is normed
-/// row by row.
+/// `y = x / sqrt(mean x² + eps) * gain` (Zhang & Sennrich 2019), with `name.gain` of the row's width. A matrix is
+/// normalised row by row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RmsNorm {
     gain: Param,
@@ -55,13 +55,13 @@ pub struct RmsNorm {
 }
 
 impl RmsNorm {
-    /// A gain of ones. PyTorch adds the distance from 1 to the next number, 1.1920929e-7, unless told another `eps`.
+    /// A layer with a gain of ones. PyTorch's default `eps` is the machine epsilon, 1.1920929e-7.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, width: usize, eps: f32) -> Self {
         Self { gain: m.param(&format!("{name}.gain"), [width], Init::Constant(1.0)), eps }
     }
 
-    /// The normed rows.
+    /// The normalised rows.
     #[track_caller]
     #[must_use]
     pub fn on<'g>(&self, x: Value<'g>) -> Value<'g> {
@@ -79,9 +79,9 @@ impl RmsNorm {
     }
 }
 
-/// Channels normed in groups (Wu & He 2018): of a vector of channels each group of neighbours, of channels with more axes each
-/// group with all that is in it; then `* gain + bias` a channel, with `name.gain` and `name.bias: [channels]`. With a group a channel it
-/// is what others call instance norm.
+/// Group normalisation (Wu & He 2018). It normalises each group of neighbouring channels, over all their elements, and then
+/// applies `* gain + bias` per channel, with `name.gain` and `name.bias: [channels]`. With one group per channel it is
+/// instance normalisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GroupNorm {
     gain: Param,
@@ -91,12 +91,12 @@ pub struct GroupNorm {
 }
 
 impl GroupNorm {
-    /// A gain of ones and a bias of zeros; `groups` divides `channels`.
+    /// A layer with a gain of ones and a bias of zeros; `groups` must divide `channels`.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, groups: usize, channels: usize) -> Self {
         if groups == 0 || !channels.is_multiple_of(groups) {
-            let message = format!("{groups} groups cannot share {channels} channels");
-            let help = Some("take a number of groups that divides the channels".to_owned());
+            let message = format!("{groups} groups cannot divide {channels} channels");
+            let help = Some("use a number of groups that divides the channels".to_owned());
             m.fail(&format!("norm {name}"), message, help, Location::caller());
         }
         let gain = m.param(&format!("{name}.gain"), [channels], Init::Constant(1.0));
@@ -104,7 +104,7 @@ impl GroupNorm {
         Self { gain, bias, groups: groups.max(1), channels }
     }
 
-    /// The normed channels, whose axis is the outermost.
+    /// The normalised channels; the outermost axis of `x` is the channel axis.
     #[track_caller]
     #[must_use]
     pub fn on<'g>(&self, x: Value<'g>) -> Value<'g> {

@@ -1,11 +1,12 @@
-//! [`Positions`]: says to each element of a sequence where it stands.
+//! [`Positions`]: position vectors for the elements of a sequence.
 
 use crate::any_cell::vector;
+use crate::values::Values;
 use autobatch_ir::{Cell, Graph, INDEX, Init, ModuleBuilder, Value};
 use std::borrow::Borrow;
 use std::panic::Location;
 
-/// Adds to each element of a sequence a vector that says where it stands: a learned one, or sines and cosines.
+/// Adds a position vector to each element of a sequence: learned, or of sines and cosines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Positions {
     kind: Kind,
@@ -23,7 +24,7 @@ enum Kind {
 }
 
 impl Positions {
-    /// A table `name: [longest, width]` of learned vectors, uniform in `-0.1..0.1` at first. A longer sequence is refused.
+    /// A table `name: [longest, width]` of learned vectors, initially uniform in `-0.1..0.1`. Longer sequences are an error.
     #[track_caller]
     pub fn learned(m: &mut ModuleBuilder, name: &str, longest: usize, width: usize) -> Self {
         let table = m.table(name, [longest, width], Init::Uniform(0.1));
@@ -32,20 +33,16 @@ impl Positions {
         Self { kind: Kind::Learned { cell, longest }, width }
     }
 
-    /// Sines and cosines of falling frequencies (Vaswani et al. 2017), for sequences of any length: see [`sinusoid`].
+    /// Sines and cosines of decreasing frequencies (Vaswani et al. 2017), for any length: see [`sinusoid`].
     #[must_use]
     pub const fn sinusoidal(width: usize) -> Self {
         Self { kind: Kind::Sinusoidal, width }
     }
 
-    /// Each element with its position added.
+    /// Each element with its position vector added.
     #[track_caller]
     #[must_use]
-    pub fn add<'g>(
-        &self,
-        g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Vec<Value<'g>> {
+    pub fn add<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Vec<Value<'g>> {
         let mut placed = Vec::new();
         for (place, x) in xs.into_iter().enumerate() {
             placed.push(self.add_at(g, *x.borrow(), place));
@@ -53,7 +50,7 @@ impl Positions {
         placed
     }
 
-    /// One element with the position `place`, counted from 0, added.
+    /// One element with the vector of position `place` (from 0) added.
     #[track_caller]
     #[must_use]
     pub fn add_at<'g>(&self, g: &'g Graph, x: Value<'g>, place: usize) -> Value<'g> {
@@ -64,8 +61,8 @@ impl Positions {
                 x
             }
             Kind::Learned { longest, .. } => {
-                let message = format!("there are {longest} positions, found one at {place}");
-                let help = "declare more, or take sinusoidal ones";
+                let message = format!("there are {longest} positions, found position {place}");
+                let help = "declare more positions, or use sinusoidal ones";
                 g.refuse("positions", &message, help, Location::caller())
             }
         }

@@ -1,17 +1,17 @@
-//! [`Sequences`]: sequences of vectors in one padded array, as other libraries hold them, and [`Packed`], their form
+//! [`Sequences`]: sequences of vectors in one padded array, as in other libraries, and [`Packed`], the form
 //! without padding.
 //!
-//! A model here takes one sequence, so padding is dropped on the way in: it is never multiplied, masked or summed.
+//! A model takes one sequence at a time, so padding is removed first; it is never multiplied, masked or summed.
 
 use autobatch_ir::{Graph, Value};
 use std::fmt;
 
-/// Sequences of different lengths in one array of their largest length.
+/// Sequences of different lengths in one array, padded to the maximum length.
 ///
 /// ```
 /// use autobatch_nn::Sequences;
 ///
-/// // Two sequences of vectors of two numbers: three steps, and one step with two of padding.
+/// // Two sequences of vectors of two numbers: three steps, and one step with two steps of padding.
 /// let padded = [1., 2., 3., 4., 5., 6., 7., 8., 0., 0., 0., 0.];
 /// let sequences = Sequences::from_ntc(&padded, [2, 3, 2], &[3, 1])?;
 /// let second: Vec<&[f32]> = sequences.rows(1).collect();
@@ -24,34 +24,34 @@ pub struct Sequences<'a> {
     data: &'a [f32],
     lengths: &'a [usize],
     width: usize,
-    /// How far apart two steps of a sequence and two sequences stand, in vectors.
+    /// The distances between two steps of a sequence and between two sequences, in vectors.
     strides: [usize; 2],
 }
 
-/// Why an array does not hold the sequences that it should.
+/// Why an array does not fit its extents and lengths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SequencesError {
-    /// The array has another number of elements than its extents say.
+    /// The number of elements differs from the product of the extents.
     Elements {
-        /// The product of the extents; `None` if it is beyond every array.
+        /// The product of the extents; `None` if it overflows.
         expected: Option<usize>,
-        /// The elements that there are.
+        /// The number of elements of the array.
         found: usize,
     },
-    /// There is not one length for each sequence.
+    /// The number of lengths differs from the number of sequences.
     Lengths {
-        /// How many sequences there are.
+        /// The number of sequences.
         expected: usize,
-        /// How many lengths.
+        /// The number of lengths.
         found: usize,
     },
-    /// A sequence is longer than the array.
+    /// A length exceeds the number of steps.
     TooLong {
-        /// Which.
+        /// The index of the sequence.
         sequence: usize,
         /// Its length.
         length: usize,
-        /// How many steps the array has.
+        /// The number of steps of the array.
         steps: usize,
     },
 }
@@ -60,13 +60,16 @@ impl fmt::Display for SequencesError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Elements { expected: Some(expected), found } => {
-                write!(f, "the extents want {expected} elements, the array has {found}")
+                write!(f, "the extents give {expected} elements, the array has {found}")
             }
             Self::Elements { expected: None, found } => {
-                write!(f, "the extents want more elements than there can be, the array has {found}")
+                write!(f, "the product of the extents overflows, the array has {found} elements")
             }
             Self::Lengths { expected, found } => {
-                write!(f, "the array holds {expected} sequences, found {found} lengths; give one for each")
+                write!(
+                    f,
+                    "the array holds {expected} sequences, found {found} lengths; give one length for each"
+                )
             }
             Self::TooLong { sequence, length, steps } => {
                 write!(f, "sequence {sequence} has length {length}, the array holds {steps} steps")
@@ -78,8 +81,8 @@ impl fmt::Display for SequencesError {
 impl std::error::Error for SequencesError {}
 
 impl<'a> Sequences<'a> {
-    /// Sequences from an array with the extents `[steps, sequences, width]`: what PyTorch calls time first and
-    /// MXNet `TNC`.
+    /// Sequences in an array with the extents `[steps, sequences, width]`: time first in PyTorch, `TNC` in
+    /// MXNet.
     ///
     /// # Errors
     /// If array, extents and lengths do not fit each other.
@@ -91,7 +94,7 @@ impl<'a> Sequences<'a> {
         Self::new(data, lengths, [steps, sequences, width], [sequences, 1])
     }
 
-    /// Sequences from an array with the extents `[sequences, steps, width]`: batch first, `NTC`.
+    /// Sequences in an array with the extents `[sequences, steps, width]`: batch first, `NTC`.
     ///
     /// # Errors
     /// As [`from_tnc`](Self::from_tnc).
@@ -122,13 +125,13 @@ impl<'a> Sequences<'a> {
         }
     }
 
-    /// How many sequences there are.
+    /// The number of sequences.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lengths.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no sequences.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.lengths.is_empty()
@@ -149,7 +152,7 @@ impl<'a> Sequences<'a> {
         })
     }
 
-    /// The vectors of a sequence as values of a graph: what a layer's `run` and [`unroll`](crate::unroll) take.
+    /// The vectors of a sequence as inputs of a graph, for a layer's `run` or [`unroll`](crate::unroll).
     ///
     /// # Panics
     /// If `sequence` is not below [`len`](Self::len).
@@ -163,7 +166,7 @@ impl<'a> Sequences<'a> {
         values
     }
 
-    /// The sequences without padding, longest first, step after step.
+    /// The sequences without padding, sorted by decreasing length, step by step.
     #[must_use]
     pub fn packed(&self) -> Packed {
         let mut sorted: Vec<usize> = (0..self.len()).collect();
@@ -175,26 +178,26 @@ impl<'a> Sequences<'a> {
         let steps = sorted.first().map_or(0, |&longest| self.lengths[longest]);
         let (mut data, mut batch_sizes) = (Vec::new(), Vec::with_capacity(steps));
         for time in 0..steps {
-            let still = sorted.partition_point(|&sequence| self.lengths[sequence] > time);
-            sorted[..still].iter().filter_map(|&sequence| self.rows(sequence).nth(time)).for_each(|row| {
+            let active = sorted.partition_point(|&sequence| self.lengths[sequence] > time);
+            sorted[..active].iter().filter_map(|&sequence| self.rows(sequence).nth(time)).for_each(|row| {
                 data.extend_from_slice(row);
             });
-            batch_sizes.push(still);
+            batch_sizes.push(active);
         }
         Packed { data, batch_sizes, sorted, unsorted }
     }
 }
 
-/// Sequences step after step, longest first: PyTorch's `PackedSequence`, field by field. A recurrence that is planned
-/// from [`Sequences::inputs`] has steps of these sizes.
+/// Sequences without padding, step by step: the fields of PyTorch's `PackedSequence`. The batches of a recurrence over
+/// [`Sequences::inputs`] have these sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packed {
-    /// The first vectors of all sequences, the second of those that have one, and so on.
+    /// The first vectors of all sequences, then the second vectors of those that have one, and so on.
     pub data: Vec<f32>,
-    /// How many sequences have so many steps.
+    /// For each step, the number of sequences that have it.
     pub batch_sizes: Vec<usize>,
-    /// The sequence at each place.
+    /// The sequence at each position of the sorted order.
     pub sorted: Vec<usize>,
-    /// The place of each sequence.
+    /// The position of each sequence in the sorted order.
     pub unsorted: Vec<usize>,
 }

@@ -1,6 +1,6 @@
-//! What the reference interpreter takes for Tree-LSTMs, forward and reverse.
+//! Measures the reference interpreter on Tree-LSTMs, forward and reverse.
 //!
-//! `cargo run --release -p autobatch-ir --example reference_speed [nodes] [width]`
+//! `cargo run --release -p autobatch-oracle --example reference_speed [nodes] [width]`
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
 
 use autobatch_ir::numeric::Real;
@@ -13,7 +13,7 @@ struct Model {
     node: Cell<4, 2>,
 }
 
-/// A random binary tree, emitted; the state of its root.
+/// Emits a random binary tree and returns the state of its root.
 fn tree<'g>(g: &'g Graph, model: &Model, leaves: usize, random: &mut u64) -> [Value<'g>; 2] {
     *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     let draw = (*random >> 33) as usize;
@@ -52,7 +52,7 @@ fn main() {
         let c = a.tanh() * i.sigmoid() + l.sigmoid() * lc + r.sigmoid() * rc;
         [o.sigmoid() * c.tanh(), c]
     });
-    let module = m.build().expect("the model is well typed");
+    let module = m.build().expect("the model is valid");
     let model = Model { leaf, node };
     let g = Graph::new(&module);
     let (mut random, mut instance) = (1, 0);
@@ -62,7 +62,7 @@ fn main() {
         g.loss(&format!("loss{instance}"), h.cross_entropy(1));
         instance += 1;
     }
-    let graph = g.finish().expect("the model emits no faults");
+    let graph = g.finish().expect("the model emits without faults");
     let weights = Weights::init(&module, 1);
     println!("{} nodes, {instance} instances, width {width}", graph.arena.len());
     measure::<f32>("f32", &graph, &weights);

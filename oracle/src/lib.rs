@@ -1,12 +1,12 @@
-//! The oracle: independent definitions of what graphs and plans mean, and proofs against them.
+//! The oracle: independent definitions of the meaning of graphs and plans, and proofs against them.
 //!
 //! * [`mod@reference`] evaluates a graph one op at a time, forward and in reverse, in f32 and f64.
 //! * [`naive`] executes a plan one lane at a time.
-//! * [`check`] proves that a plan computes what its graph says.
+//! * [`check`] proves that a plan computes its graph.
 //! * [`equivalent`] proves that two graphs compute the same values.
 //!
-//! The crate depends on the two languages alone. It shares no code with the planner or with a
-//! runtime, so a fault there cannot hide itself here.
+//! The crate depends only on the two languages. It shares no code with the planner or with a
+//! runtime, so it detects faults in both.
 
 #![forbid(unsafe_code)]
 

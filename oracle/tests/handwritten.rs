@@ -1,8 +1,8 @@
-//! Plans written by hand, in `tests/files/handwritten`: examples of the format, and the proof's and
-//! the executor's only plans that no planner laid out.
+//! Plans written by hand, in `tests/files/handwritten`: examples of the format, and the only inputs of the
+//! proof and the executor that do not come from the planner.
 //!
-//! Each is parsed, verified, proven and executed; values, losses and gradients of parameters have the
-//! bits of the reference, because every plan sums in graph order. (Zeros of both signs are equal.)
+//! The tests parse, verify, prove and execute each plan. Values, losses and parameter gradients have the
+//! bits of the reference, because every plan sums in graph order. (Zeros of both signs count as equal.)
 
 use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
@@ -35,11 +35,11 @@ fn example(name: &str) -> Example {
     Example { graph, plan }
 }
 
-fn same(found: &[f32], wanted: &[f32], what: &str) {
+fn same(found: &[f32], expected: &[f32], what: &str) {
     let equal = |(a, b): (&f32, &f32)| a == b;
     assert!(
-        found.len() == wanted.len() && found.iter().zip(wanted).all(equal),
-        "{what}: {found:?}, the reference says {wanted:?}"
+        found.len() == expected.len() && found.iter().zip(expected).all(equal),
+        "{what}: {found:?}, the reference says {expected:?}"
     );
 }
 
@@ -47,7 +47,7 @@ fn floats(words: &[u32]) -> Vec<f32> {
     words.iter().map(|&word| f32::from_bits(word)).collect()
 }
 
-/// Executes an example and compares everything that has a name with the reference.
+/// Executes an example and compares all outputs, losses and parameter gradients with the reference.
 fn agrees(name: &str) -> (Example, Executed) {
     let example = example(name);
     let Example { graph, plan, .. } = &example;
@@ -60,76 +60,82 @@ fn agrees(name: &str) -> (Example, Executed) {
     let weights = Weights::init(&graph.module, 7);
     let stores: Vec<Vec<f32>> = weights.iter().map(|param| param.values().to_vec()).collect();
     let bound = &graph.bindings;
-    let run = execute(plan, &stores, &bound.words, &bound.floats, Noise::Off).expect("sound");
+    let run = execute(plan, &stores, &bound.words, &bound.floats, Noise::Off).expect("the example is valid");
     let mode = reference::Noise::Off;
-    let values = reference::forward::<f32>(graph, &weights, mode).expect("sound");
+    let values = reference::forward::<f32>(graph, &weights, mode).expect("the example is valid");
     for (number, output) in graph.outputs.iter().enumerate() {
-        let found = floats(run.output(number).expect("an output"));
-        same(&found, values.floats(output.value).expect("a float"), &output.name);
+        let found = floats(run.output(number).expect("the output exists"));
+        same(&found, values.floats(output.value).expect("outputs are floats"), &output.name);
     }
     if losses.is_empty() {
         return (example, run);
     }
-    let wanted = reference::reverse(graph, &weights, &values, &losses).expect("sound");
+    let expected = reference::reverse(graph, &weights, &values, &losses).expect("the example is valid");
     for (number, &value) in proof.values.iter().enumerate() {
-        let found = floats(run.output(graph.outputs.len() + number).expect("an output"));
-        same(&found, wanted.value(value).unwrap_or(&vec![0.0; found.len()]), &format!("grad {value}"));
+        let found = floats(run.output(graph.outputs.len() + number).expect("the output exists"));
+        same(&found, expected.value(value).unwrap_or(&vec![0.0; found.len()]), &format!("grad {value}"));
     }
     assert_eq!(proof.params.len(), graph.module.params.len(), "{name} trains all parameters");
     for param in (0..graph.module.params.len()).map(ParamId::new) {
-        let found = run.gradient(plan.gradient_of(param).expect("a store")).expect("made");
-        assert!(found.iter().any(|&x| x != 0.0), "{name}: the gradient of {param} is nothing but zeros");
-        same(found, wanted.param(param).expect("used"), &format!("{name}: {param}"));
+        let found = run
+            .gradient(plan.gradient_of(param).expect("the gradient has a store"))
+            .expect("the run computes the gradient");
+        assert!(found.iter().any(|&x| x != 0.0), "{name}: the gradient of {param} is zero");
+        same(found, expected.param(param).expect("the parameter is used"), &format!("{name}: {param}"));
     }
-    let again = Plan::from_text(plan.to_text()).expect("printed plans are plans");
-    assert!(again == **plan, "{name} comes back equal from its own text");
+    let again = Plan::from_text(plan.to_text()).expect("a printed plan must parse");
+    assert!(again == **plan, "{name} must equal the plan parsed from its text");
     (example, run)
 }
 
 #[test]
-fn two_trees_train_as_the_reference_does() {
+fn two_trees_match_the_reference() {
     agrees("tree");
 }
 
 #[test]
-fn two_sentences_in_both_directions_train_as_the_reference_does() {
+fn two_bidirectional_sentences_match_the_reference() {
     agrees("bilstm");
 }
 
 #[test]
-fn a_tree_with_any_number_of_children_trains_as_the_reference_does() {
+fn a_tree_with_any_number_of_children_matches_the_reference() {
     agrees("child_sum");
 }
 
 #[test]
-fn a_lattice_trains_as_the_reference_does() {
+fn a_lattice_matches_the_reference() {
     agrees("lattice");
 }
 
 #[test]
-fn attention_over_any_number_of_values_trains_as_the_reference_does() {
+fn attention_over_any_number_of_values_matches_the_reference() {
     agrees("attention");
 }
 
 #[test]
-fn a_parser_grows_its_plan_and_keeps_its_rows() {
+fn the_grown_plan_of_a_parser_preserves_its_rows() {
     let (first, first_run) = agrees("parser_first");
     let (then, run) = agrees("parser_then");
     for (number, step) in first.plan.steps.iter().enumerate() {
         let same = &then.plan.steps[number];
-        assert_eq!(first.plan.lanes(step), then.plan.lanes(same), "step {number} executes the same nodes");
-        assert_eq!(first.plan.places(step), then.plan.places(same), "step {number} writes the same rows");
+        assert_eq!(
+            first.plan.lanes(step),
+            then.plan.lanes(same),
+            "step {number} must execute the same nodes"
+        );
+        assert_eq!(first.plan.places(step), then.plan.places(same), "step {number} must write the same rows");
     }
-    // What was read off the first plan is still where it was.
+    // The outputs of the first plan must not move.
     for output in &first.plan.outputs {
         let before = first_run.row(output.field, output.row);
-        assert_eq!(before, run.row(output.field, output.row), "{} stays", output.name);
+        assert_eq!(before, run.row(output.field, output.row), "{} must not change", output.key);
     }
 }
 
 #[test]
-fn every_plan_in_the_folder_is_tested_here() {
-    let entries = std::fs::read_dir(folder()).expect("the folder is there");
+fn every_plan_in_the_folder_has_a_test() {
+    let entries = std::fs::read_dir(folder()).expect("the folder exists");
     let mut names: Vec<String> = entries
         .map(|entry| entry.expect("a file").file_name().to_string_lossy().into_owned())
         .filter_map(|name| name.strip_suffix(".plan").map(str::to_owned))

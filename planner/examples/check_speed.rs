@@ -1,4 +1,4 @@
-//! What verifying and proving a plan cost, for a minibatch of random trees.
+//! The time of verifying and proving a plan, for a minibatch of random trees.
 //!
 //! `cargo run --release -p autobatch-planner --example check_speed [trees]`
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
@@ -46,15 +46,15 @@ fn main() {
         (Mode::Train, RowOrder::Propagated, Some(all)),
     ] {
         let request = Request { mode, rows, gradients, ..Request::default() };
-        let plan = Planner::default().plan(&graph, &request).expect("roots are wanted");
+        let plan = Planner::default().plan(&graph, &request).expect("the request has roots");
         let (mut verifying, mut proving) = (f64::INFINITY, f64::INFINITY);
         for _ in 0..5 {
             let copy = plan.clone();
             let start = Instant::now();
-            let verified = copy.verify().expect("the plan is sound");
+            let verified = copy.verify().expect("a valid plan");
             verifying = verifying.min(start.elapsed().as_secs_f64());
             let start = Instant::now();
-            check(&verified, &graph, Wanted { values: &[], training: false }).expect("the plan is right");
+            check(&verified, &graph, Wanted { values: &[], training: false }).expect("a correct plan");
             proving = proving.min(start.elapsed().as_secs_f64());
         }
         println!(

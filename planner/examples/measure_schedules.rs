@@ -1,9 +1,9 @@
-//! Measures the batching policies on real trees, lattices and sentences: batches per minibatch, and time per job.
+//! Measures the batching policies on real trees, lattices and sentences: batches per minibatch and time per job.
 //!
 //! `cargo run --release -p autobatch-planner --example measure_schedules -- DATA [SECTION [WORKLOAD]]` where DATA is a folder with
 //! `sst/valid.txt` (one bracketed binary tree per line), `zh_lattice/train.txt` (three lines per sentence: characters, labels,
 //! word spans `start:end`) and `wikiner/valid.txt` (tokens by spaces). SECTION is `counts` or
-//! `speed`, anything else means both; WORKLOAD is a part of a workload's name.
+//! `speed`, any other word runs both. WORKLOAD is a part of the name of a workload.
 
 use autobatch_planner::schedule::{
     Agenda, Auto, Batches, Beam, Depth, Fsm, Mean, Problem, Ratio, Schedule, Scratch, Training, Unbatched,
@@ -37,11 +37,11 @@ impl Graph {
 
     fn problem(&self) -> Problem<'_> {
         Problem::new(self.types, &self.ty, &[], &self.start, &self.operands)
-            .expect("graphs are built in order")
+            .expect("jobs are in topological order")
     }
 }
 
-/// Adds one bracketed tree: type 0 leaves, 1..=cells inner jobs, then `out` on every job if wanted.
+/// Adds one bracketed tree: leaves of type 0, inner jobs of types 1..=cells, and with `out` an output on every job.
 fn tree(graph: &mut Graph, line: &str, cells: u32, out: bool) {
     let spaced = line.replace('(', " ( ").replace(')', " ) ");
     let tokens: Vec<&str> = spaced.split(' ').filter(|token| !token.is_empty()).collect();
@@ -82,7 +82,7 @@ fn mix(seed: u64) -> u64 {
 }
 
 /// Adds one sentence with its word lattice. Types: 0 input, 1 character cell, 2 word cell, 3 sum of the words that end here,
-/// 4 out. With `arity` the sum's type depends on how many words it adds.
+/// 4 output. With `arity` the type of a sum depends on its number of words.
 fn lattice(graph: &mut Graph, characters: usize, spans: &str, arity: bool) {
     let mut ending: Vec<Vec<usize>> = vec![Vec::new(); characters + 1];
     for span in spans.split(' ') {
@@ -222,7 +222,7 @@ fn counts(out: &mut impl Write, workloads: &[Workload]) -> Result<(), Box<dyn Er
     Ok(())
 }
 
-/// Best of several repetitions, in nanoseconds per job.
+/// The best time of several repetitions, in nanoseconds per job.
 fn best(problem: &Problem<'_>, mut work: impl FnMut()) -> f64 {
     let repetitions = (4_000_000 / problem.len().max(1)).clamp(3, 200);
     let mut once = || {

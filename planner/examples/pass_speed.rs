@@ -1,5 +1,5 @@
-//! What passes cost and bring: nanoseconds a node of the given graph, for minibatches of
-//! random trees written op by op and with cells.
+//! The time and effect of passes: nanoseconds per node of the given graph, for minibatches of random trees, written as ops and with
+//! cells.
 //!
 //! `cargo run --release -p autobatch-planner --example pass_speed`
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
@@ -18,11 +18,11 @@ struct Model {
     weight: Param,
     bias: Param,
     out: Param,
-    /// The cells to call, if not op by op.
+    /// The cells to call. `None` emits ops.
     cells: Option<(Cell<1, 2>, Cell<4, 2>)>,
 }
 
-/// The state of a node, from the states of its children.
+/// The state of a node from the states of its children.
 fn node<'g>(g: &'g Graph, model: Model, [lh, lc, rh, rc]: [Value<'g>; 4]) -> [Value<'g>; 2] {
     let [a, i, l, r, o] = g.affine([lh, rh], model.weight, Some(model.bias)).split();
     let c = a.tanh() * i.sigmoid() + l.sigmoid() * lc + r.sigmoid() * rc;
@@ -73,12 +73,12 @@ fn emit(trees: usize, with_cells: bool) -> (GraphData, Vec<ValueId>) {
     (graph.finish().expect("the model is well typed"), wanted)
 }
 
-/// The median time of some rounds, in nanoseconds a node.
-fn time<T>(rounds: usize, nodes: usize, mut what: impl FnMut() -> T) -> f64 {
+/// The median time of some rounds, in nanoseconds per node.
+fn time<T>(rounds: usize, nodes: usize, mut run: impl FnMut() -> T) -> f64 {
     let mut times: Vec<f64> = (0..rounds)
         .map(|_| {
             let start = Instant::now();
-            std::hint::black_box(what());
+            std::hint::black_box(run());
             start.elapsed().as_secs_f64()
         })
         .collect();
@@ -97,7 +97,7 @@ fn main() {
             selection.verify = Verify::Off;
             let run = || optimize(&graph, &wanted, autobatch_ir::plan::Mode::Infer, &selection, &mut all);
             let spent = time(rounds, nodes, run);
-            println!("  {:>6.1} ns  {}", spent, run().expect("passes are sound").log[0]);
+            println!("  {:>6.1} ns  {}", spent, run().expect("no check fails").log[0]);
         }
         let mut planner = Planner::default();
         let request = Request { wanted: &wanted, ..Request::default() };
@@ -111,7 +111,7 @@ fn main() {
         }
         let selection = Selection::of_mode(request.mode);
         let optimized =
-            optimize(&graph, &wanted, request.mode, &selection, &mut all).expect("passes are sound");
+            optimize(&graph, &wanted, request.mode, &selection, &mut all).expect("no check fails");
         let pairs: Vec<_> = optimized.renaming.pairs().collect();
         let spent = time(3, nodes, || equivalent(&graph, &optimized.graph, &pairs).expect("a proof"));
         println!("  {spent:>6.1} ns  proof");

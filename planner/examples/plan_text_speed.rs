@@ -1,4 +1,4 @@
-//! What plans cost as text and bytes: milliseconds to write and to read them, for random trees.
+//! The time of writing and reading plans as text and bytes, in milliseconds, for random trees.
 //!
 //! `cargo run --release -p autobatch-planner --example plan_text_speed [trees]`
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
@@ -36,10 +36,10 @@ fn main() {
         let request = Request { wanted: &logits, rows, ..Request::default() };
         let plan = Planner::default().plan(&graph.data(), &request).expect("a plan");
         let (print, text) = timed(|| plan.to_text());
-        let (parse, parsed) = timed(|| Plan::from_text(&text).expect("what was written can be read"));
+        let (parse, parsed) = timed(|| Plan::from_text(&text).expect("the written form is readable"));
         let (save, bytes) = timed(|| plan.to_bytes());
-        let (load, loaded) = timed(|| Plan::from_bytes(&bytes).expect("what was written can be read"));
-        assert!(parsed == plan && *loaded == plan, "the plan comes back equal");
+        let (load, loaded) = timed(|| Plan::from_bytes(&bytes).expect("the written form is readable"));
+        assert!(parsed == plan && *loaded == plan, "the plan survives text and bytes");
         let nodes = graph.data().arena.len();
         println!(
             "{nodes} nodes, {} steps, {} table words, rows {rows:?}\n  text {} KiB: print {print:.1} ms, \

@@ -1,130 +1,150 @@
-//! The passes from graph to graph: one ordered table, and the driver that runs it.
+//! The graph passes: one ordered table, and the driver that runs it.
 //!
-//! Each pass is a file of `rewrite` whose name is the pass's. The driver runs the
-//! selected ones in the order of the table, checks the graph after each as [`Selection::verify`]
-//! says, keeps a line about each, and shows the graph to an observer, which may stop it: that is
-//! what `--print-after`, `--stop-after` and `--verify=each` are made of.
+//! Each pass is a file or folder of `rewrite` with the name of the pass. The driver runs the selected passes in table
+//! order. After each pass it checks the graph as [`Selection::verify`] says, writes one log line, and calls an observer,
+//! which may stop the run. The command-line options `--print-after`, `--stop-after` and `--verify=each` use the observer.
 
 use crate::rewrite::{Change, Context, count, cse, dead, fold, hoist, outline};
 use autobatch_ir::graph::rebuild::Renaming;
 use autobatch_ir::graph::{Callee, GraphData, Signature};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::Mode;
-use autobatch_oracle::equivalent::equivalent;
 use std::borrow::Cow;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::ControlFlow;
 
 /// One pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {
-    /// Its name, which is its file's.
+    /// The name, which is also the name of the source file.
     pub name: &'static str,
-    /// What it does, in a sentence.
+    /// One sentence for users.
     pub what: &'static str,
-    /// Whether values keep their bits. All passes of the table keep them; a pass that does not could
-    /// never be on by default.
+    /// Whether values keep their bits. Every pass of the table keeps them; a pass that does not may never be on by default.
     pub keeps_forward_bits: bool,
-    /// Whether gradients keep their bits, as the pass runs in training: those that `reference::reverse` gives. In a plan,
-    /// gradients of parameters are sums over rows, whose order [`schedule`](crate::schedule) decides anew for every graph.
+    /// Whether gradients of `reference::reverse` keep their bits when the pass runs in training. In a plan, the gradient of a
+    /// parameter is a sum over rows, whose order [`schedule`](crate::schedule) chooses anew for every graph.
     pub keeps_gradient_bits: bool,
-    /// Whether it looks at what lies between cells: it then runs by default on graphs made of cells, too.
+    /// Whether the pass rewrites nodes between cells. Only such passes run by default on graphs that consist of cells.
     pub between_cells: bool,
-    /// Whether it runs by default in plans that only compute values.
+    /// Whether the pass runs by default in plans that only compute values.
     pub on_in_inference: bool,
-    /// Whether it runs by default in plans that will be differentiated.
+    /// Whether the pass runs by default in plans with gradients.
     pub on_in_training: bool,
     run: fn(&GraphData, &Context<'_>) -> Option<Change>,
 }
 
+/// A pass that keeps all bits and is off by default.
+const OFF: Pass = Pass {
+    name: "",
+    what: "",
+    keeps_forward_bits: true,
+    keeps_gradient_bits: true,
+    between_cells: false,
+    on_in_inference: false,
+    on_in_training: false,
+    run: |_, _| None,
+};
+
 /// All passes, in the order in which they run.
 pub const PASSES: &[Pass] = &[
-    // First, so that equal constants are seen as equal by the next.
+    // Fold runs first: it makes equal constants equal nodes, which cse then merges.
     Pass {
         name: "fold",
-        what: "computes what depends on constants alone, and drops neutral constants",
-        keeps_forward_bits: true,
-        keeps_gradient_bits: true,
-        between_cells: false,
+        what: "computes constant expressions and removes neutral constants",
         on_in_inference: true,
         on_in_training: true,
         run: fold::fold,
+        ..OFF
     },
-    // Before outlining, which gives inner values up. In training only constants merge.
+    // Cse runs before outline, because outline removes the names of inner values. In training it only merges constants.
     Pass {
         name: "cse",
-        what: "makes equal nodes one: constants always, others in inference",
-        keeps_forward_bits: true,
-        keeps_gradient_bits: true,
-        between_cells: false,
+        what: "merges equal nodes; in training only equal constants",
         on_in_inference: true,
         on_in_training: true,
         run: cse::cse,
+        ..OFF
     },
-    // Sums of gradients inside a cell associate otherwise than sums between ops.
+    // The gradients of a cell are summed in another order than those of separate ops.
     Pass {
         name: "outline",
-        what: "makes runs of ops that are repeated everywhere calls of new cells",
-        keeps_forward_bits: true,
+        what: "replaces repeated runs of ops by calls of new cells",
         keeps_gradient_bits: false,
-        between_cells: false,
         on_in_inference: true,
-        on_in_training: false,
         run: outline::outline,
+        ..OFF
     },
-    // After outlining, which makes the cells of recurrences that a model writes as ops. Off by default: on the
-    // tagger it makes execution 15 to 20 % slower in batches of 64, and 26 % faster for a single sentence
-    // (hidden 100, 4.8 to 3.6 ms), whose steps of one row would read all weights for it. Turn it on for
-    // inference of single instances whose plan is cached.
+    // Hoist runs after outline, which makes cells of recurrences that the model wrote as ops. It is off by default: on the
+    // tagger it slows execution by 15 to 20 % in batches of 64. It speeds up a single sentence by 26 % (hidden 100, 4.8 to
+    // 3.6 ms), whose steps of one row would each read all weights. Turn it on for single instances with a cached plan.
     Pass {
         name: "hoist",
-        what: "does products of inputs for all steps of a recurrence at once, where that is cheaper",
-        keeps_forward_bits: true,
-        keeps_gradient_bits: true,
+        what: "computes the input products of a recurrence for all steps at once, where that is cheaper",
         between_cells: true,
-        on_in_inference: false,
-        on_in_training: false,
         run: hoist::hoist,
+        ..OFF
     },
-    // Last, for readers: clustering leaves out what is not needed by itself.
-    Pass {
-        name: "dead",
-        what: "drops what no wanted value needs",
-        keeps_forward_bits: true,
-        keeps_gradient_bits: true,
-        between_cells: false,
-        on_in_inference: false,
-        on_in_training: false,
-        run: dead::dead,
-    },
+    // Dead runs last and serves readers of the graph; clustering skips unneeded nodes without it.
+    Pass { name: "dead", what: "removes nodes that no requested value needs", run: dead::dead, ..OFF },
 ];
 
-/// What is checked after each pass.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// Proves that two values are equal for all inputs: the first of each pair in the first graph, the second in the second.
+///
+/// The planner has no prover of its own, so that a proof shares no code with the passes. `autobatch_oracle` provides
+/// `equivalent::prove`. The error says which pair could not be proved.
+pub type Prover = fn(&GraphData, &GraphData, &[(ValueId, ValueId)]) -> Result<(), String>;
+
+/// What the driver checks after each pass.
+#[derive(Clone, Copy, Debug)]
 pub enum Verify {
     /// Nothing.
     Off,
-    /// That the graph keeps the rules of graphs.
+    /// The graph follows the rules of [`GraphData::verify`].
     Each,
-    /// That, and that every value left is the value that it was, by
-    /// [`equivalent`].
-    Prove,
+    /// The prover proves every remaining value equal to the value before the pass.
+    Prove(Prover),
 }
 
-/// Which passes run.
+impl Verify {
+    /// A number for comparisons. All provers are the same kind of check.
+    const fn kind(self) -> u8 {
+        match self {
+            Self::Off => 0,
+            Self::Each => 1,
+            Self::Prove(_) => 2,
+        }
+    }
+}
+
+impl PartialEq for Verify {
+    fn eq(&self, other: &Self) -> bool {
+        self.kind() == other.kind()
+    }
+}
+
+impl Eq for Verify {}
+
+impl Hash for Verify {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.kind().hash(state);
+    }
+}
+
+/// Which passes run, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Selection {
     on: [bool; PASSES.len()],
-    /// Whether nodes of different instances may become one. Needs plans that outlive no
-    /// instance, so it is never on by itself.
+    /// Whether cse may merge nodes of different instances. The plan must then not outlive an instance, so this is never a default.
     pub across_instances: bool,
-    /// Whether passes that have a price run wherever they can: to test them, or to see what they would do.
+    /// Whether passes with a cost model apply every legal rewrite. For tests, and to inspect what a pass can do.
     pub eager: bool,
-    /// What is checked after each pass.
+    /// What the driver checks after each pass.
     pub verify: Verify,
 }
 
-/// There is no pass of this name.
+/// The name of a pass that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownPass(pub String);
 
@@ -138,15 +158,14 @@ impl fmt::Display for UnknownPass {
 impl std::error::Error for UnknownPass {}
 
 impl Selection {
-    /// No pass.
+    /// Selects no pass.
     #[must_use]
     pub const fn none() -> Self {
         let verify = if cfg!(debug_assertions) { Verify::Each } else { Verify::Off };
         Self { on: [false; PASSES.len()], across_instances: false, eager: false, verify }
     }
 
-    /// The passes that run by default in this mode. A graph that grows is not rewritten: what is
-    /// planned later may read any value of what was planned before.
+    /// Selects the default passes of a mode. Growing plans have none: a later part may read any value of an earlier one.
     #[must_use]
     pub fn of_mode(mode: Mode) -> Self {
         let on = |pass: &Pass| match mode {
@@ -159,8 +178,8 @@ impl Selection {
         selection
     }
 
-    /// The passes that run by default on this graph: where most nodes are calls of cells, whoever
-    /// wrote them chose the grain, and only what looks between cells is worth its time.
+    /// Selects the default passes of a mode for this graph. If at least half of the nodes call cells, the model already chose
+    /// what belongs together, and only the passes between cells are worth their time.
     #[must_use]
     pub fn of_graph(graph: &GraphData, mode: Mode) -> Self {
         let is_cell = |sig: &Signature| matches!(sig.callee, Callee::Cell(_));
@@ -173,10 +192,10 @@ impl Selection {
         selection
     }
 
-    /// With one pass on or off.
+    /// Turns one pass on or off.
     ///
     /// # Errors
-    /// If there is no such pass.
+    /// If no pass has this name.
     pub fn with(mut self, name: &str, on: bool) -> Result<Self, UnknownPass> {
         match PASSES.iter().position(|pass| pass.name == name) {
             Some(number) => self.on[number] = on,
@@ -185,43 +204,43 @@ impl Selection {
         Ok(self)
     }
 
-    /// Whether a pass runs.
+    /// Whether a pass is selected.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         PASSES.iter().zip(self.on).any(|(pass, on)| on && pass.name == name)
     }
 }
 
-/// A graph after passes.
+/// A graph after the passes.
 #[derive(Clone, Debug)]
 pub struct Optimized<'g> {
-    /// The graph; the given one where no pass changed anything.
+    /// The rewritten graph, or the given graph if no pass changed it.
     pub graph: Cow<'g, GraphData>,
-    /// What became of each value of the given graph.
+    /// The new name of each value of the given graph.
     pub renaming: Renaming,
-    /// A line about each pass that ran.
+    /// One line for each pass that ran.
     pub log: Vec<String>,
 }
 
-/// What an observer is shown after each pass.
+/// What the observer sees after each pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
     /// The pass that ran.
     pub pass: &'a Pass,
     /// The graph after it.
     pub graph: &'a GraphData,
-    /// Whether it changed anything.
+    /// Whether the pass changed the graph.
     pub changed: bool,
-    /// The line about it.
+    /// The log line of the pass.
     pub line: &'a str,
 }
 
-/// A pass broke the graph.
+/// A check after a pass failed: the pass is faulty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PassFailure {
-    /// Which.
+    /// The name of the pass.
     pub pass: &'static str,
-    /// How.
+    /// What the check found.
     pub message: String,
 }
 
@@ -233,16 +252,16 @@ impl fmt::Display for PassFailure {
 
 impl std::error::Error for PassFailure {}
 
-/// The observer that lets all passes run.
+/// An observer that stops nothing.
 pub fn all(_: Step<'_>) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-/// Runs the selected passes on a verified graph. The values in `wanted` and the graph's outputs stay
-/// readable, under the names that the renaming gives.
+/// Runs the selected passes on a verified graph. The values in `wanted` and the outputs of the graph stay readable, under the
+/// names that the renaming gives.
 ///
 /// # Errors
-/// If a check after a pass finds a fault: a fault of that pass.
+/// If the check after a pass fails.
 pub fn optimize<'g>(
     graph: &'g GraphData,
     wanted: &[ValueId],
@@ -253,7 +272,7 @@ pub fn optimize<'g>(
     let renaming = Renaming::identity(graph.arena.values());
     let mut state = Optimized { graph: Cow::Borrowed(graph), renaming, log: Vec::new() };
     for (pass, _) in PASSES.iter().zip(selection.on).filter(|(_, on)| *on) {
-        let renamed = |&value: &ValueId| state.renaming.get(value).expect("passes keep what is wanted");
+        let renamed = |&value: &ValueId| state.renaming.get(value).expect("passes keep requested values");
         let wanted: Vec<ValueId> = wanted.iter().map(renamed).collect();
         let Selection { across_instances, eager, .. } = *selection;
         let context = Context { wanted: &wanted, mode, across_instances, eager };
@@ -283,10 +302,9 @@ fn check(pass: &Pass, before: &GraphData, change: &Change, verify: Verify) -> Re
     match verify {
         Verify::Off => Ok(()),
         Verify::Each => change.graph.verify().map_err(|errors| failure(errors.to_string())),
-        Verify::Prove => {
+        Verify::Prove(prove) => {
             let pairs: Vec<(ValueId, ValueId)> = change.renaming.pairs().collect();
-            let proof = equivalent(before, &change.graph, &pairs);
-            proof.map(|_| ()).map_err(|error| failure(error.to_string()))
+            prove(before, &change.graph, &pairs).map_err(failure)
         }
     }
 }

@@ -1,5 +1,4 @@
-//! A planner that has met a graph of the same size before allocates nothing but its output: the blocks of memory that the
-//! plan owns, each once and of the size that it has.
+//! The second plan of a size allocates only its output: each block of memory that the plan owns, once and in its final size.
 
 use autobatch_ir::plan::{Mode, Plan};
 use autobatch_ir::{Cell, Graph, INDEX, Init, Module, ModuleBuilder, Value, ValueId, f32};
@@ -15,20 +14,20 @@ thread_local! {
     static FREED: Counter<usize> = const { Counter::new(0) };
 }
 
-/// Counts what each thread allocates, so that other tests of the process do not disturb.
+/// Counts the allocations of each thread, so that concurrent tests do not interfere.
 struct Counting;
 
 fn count(bytes: usize) {
-    // While a thread ends its counters may be gone; what it allocates then is not of interest.
+    // At the end of a thread its counters may be gone; later allocations do not matter.
     let _ = BLOCKS.try_with(|blocks| blocks.set(blocks.get() + 1));
     let _ = BYTES.try_with(|total| total.set(total.get() + bytes));
 }
 
-// SAFETY: every call goes on to the system's allocator; the counters are plain cells that allocate nothing.
+// SAFETY: every call goes to the system allocator; the counters are plain cells that allocate nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: the caller vouches for the layout.
+        // SAFETY: the caller guarantees the layout.
         unsafe { System.alloc(layout) }
     }
 
@@ -48,17 +47,17 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What a call did to memory.
+/// The memory traffic of a call.
 #[derive(Debug, PartialEq, Eq)]
 struct Traffic {
     /// Blocks that were allocated, or moved to grow.
     blocks: usize,
     bytes: usize,
-    /// Blocks that were given back.
+    /// Freed blocks.
     freed: usize,
 }
 
-/// What a call returns, and what it did to memory.
+/// The result of a call, and its memory traffic.
 fn counted<T>(make: impl FnOnce() -> T) -> (T, Traffic) {
     let now = || [BLOCKS.get(), BYTES.get(), FREED.get()];
     let before = now();
@@ -71,7 +70,7 @@ struct Model {
     leaf: Cell<1, 2>,
     node: Cell<4, 2>,
     fold: Cell<2, 1>,
-    /// Takes an index that is bound or computed.
+    /// Takes a bound or computed index.
     pick: Cell<2, 1>,
 }
 
@@ -89,8 +88,8 @@ fn model() -> (Arc<Module>, Model) {
     (m.build().expect("the model is well typed"), Model { leaf, node, fold, pick })
 }
 
-/// Chains of different lengths that read sums of their own past: parts that need a search, lists and constants; values that
-/// are shared and nodes that run alone; indices bound and computed; and an op of many operands.
+/// Chains of different lengths that read sums of earlier states. The graph has parts that need a search, lists, constants, shared
+/// values, alone nodes, bound and computed indices, and an op of many operands.
 fn emit(g: &Graph, model: &Model, chains: usize, wanted: &mut Vec<ValueId>) -> ValueId {
     let common = g.input(&[1.0, 2.0, 3.0, 4.0]).tanh().shared();
     for key in 0..chains {
@@ -122,7 +121,7 @@ fn emit(g: &Graph, model: &Model, chains: usize, wanted: &mut Vec<ValueId>) -> V
     common.id().expect("the model is well typed")
 }
 
-/// Losses of several factors, one of them twice, and values whose gradients are wanted.
+/// Losses with several factors, one loss twice, and values with gradients.
 fn differentiable(wanted: &[ValueId], common: ValueId) -> (Vec<(ValueId, f32)>, Vec<ValueId>) {
     let factors = [1.0, 0.5, 0.25].into_iter().cycle();
     let mut losses: Vec<_> = wanted.iter().copied().zip(factors).collect();
@@ -130,9 +129,9 @@ fn differentiable(wanted: &[ValueId], common: ValueId) -> (Vec<(ValueId, f32)>, 
     (losses, [common].into_iter().chain(wanted.iter().copied().step_by(5)).collect())
 }
 
-/// What the second plan does to memory, and what a copy of it does: that is its output.
+/// The memory traffic of the second plan, and that of a copy, which is its output.
 fn second_plan(planner: &mut Planner, g: &Graph, request: &Request<'_>) -> [Traffic; 2] {
-    let plan = |planner: &mut Planner| planner.plan(&g.data(), request).expect("values are wanted");
+    let plan = |planner: &mut Planner| planner.plan(&g.data(), request).expect("the request has values");
     let first: Plan = plan(planner);
     let (second, made) = counted(|| plan(planner));
     assert!(first == second, "equal graphs have equal plans");
@@ -141,12 +140,12 @@ fn second_plan(planner: &mut Planner, g: &Graph, request: &Request<'_>) -> [Traf
 }
 
 #[test]
-fn the_second_plan_of_a_size_allocates_its_output_and_nothing_else() {
+fn the_second_plan_of_a_size_allocates_only_its_output() {
     let (module, model) = model();
     let (mut g, mut wanted) = (Graph::new(&module), Vec::new());
     for policy in Policy::SPELLINGS.into_iter().filter(|policy| !policy.starts_with("fsm")) {
         let policy: Policy = policy.parse().expect("a spelling");
-        let mut planner = Planner::new(policy.load().expect("no file is read"));
+        let mut planner = Planner::new(policy.load().expect("needs no file"));
         for chains in [64, 500, 3] {
             g.clear();
             wanted.clear();
@@ -171,7 +170,7 @@ fn the_second_plan_of_a_size_allocates_its_output_and_nothing_else() {
 }
 
 #[test]
-fn a_plan_that_is_handed_back_lends_its_memory_and_no_more_than_fits() {
+fn a_recycled_plan_lends_only_fitting_memory() {
     let (module, model) = model();
     let (mut g, mut wanted) = (Graph::new(&module), Vec::new());
     let mut planner = Planner::default();
@@ -185,7 +184,7 @@ fn a_plan_that_is_handed_back_lends_its_memory_and_no_more_than_fits() {
     let (small, of_small) = emit_chains(64);
     let plan = |planner: &mut Planner, is_large: bool| {
         let (data, wanted) = if is_large { (&large, &of_large) } else { (&small, &of_small) };
-        planner.plan(data, &Request { wanted, ..Request::default() }).expect("values are wanted")
+        planner.plan(data, &Request { wanted, ..Request::default() }).expect("the request has values")
     };
     let (first, other) = (plan(&mut planner, true), plan(&mut planner, false));
     let (_, output) = counted(|| first.clone());
@@ -193,13 +192,17 @@ fn a_plan_that_is_handed_back_lends_its_memory_and_no_more_than_fits() {
     planner.recycle(first.clone());
     planner.recycle(first);
     let (second, made) = counted(|| plan(&mut planner, true));
-    assert_eq!(second.tables.as_ptr(), at, "the memory of the plan that was handed back");
-    assert!(made.bytes < output.bytes / 8 && made.freed < 4, "{made:?} beside {output:?}");
-    assert_eq!(plan(&mut planner, true), second, "what is lent is lent once");
+    assert_eq!(second.tables.as_ptr(), at, "the memory of the recycled plan");
+    assert!(made.bytes < output.bytes / 8 && made.freed < 4, "{made:?}, expected an eighth of {output:?}");
+    assert_eq!(plan(&mut planner, true), second, "recycled memory is reused once");
     planner.recycle(second);
     let smaller = plan(&mut planner, false);
     assert_eq!(smaller, other);
-    assert_eq!(smaller.tables.capacity(), smaller.tables.len(), "much larger lists are not kept for it");
+    assert_eq!(
+        smaller.tables.capacity(),
+        smaller.tables.len(),
+        "a small plan does not reuse much larger lists"
+    );
 }
 
 #[test]
@@ -214,9 +217,9 @@ fn a_hit_of_the_cache_allocates_nothing() {
     let mut get = || {
         cache
             .get_or_plan(&data, &request, policy, None, || {
-                planner.plan(&data, &request).expect("values are wanted").verify()
+                planner.plan(&data, &request).expect("the request has values").verify()
             })
-            .expect("the plan keeps the rules")
+            .expect("the plan follows the rules")
     };
     let first = get();
     let (second, made) = counted(&mut get);

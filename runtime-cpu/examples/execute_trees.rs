@@ -1,4 +1,5 @@
-//! Tree-LSTM inference from emitting to logits: milliseconds a minibatch, batched and one by one, with the same kernels.
+//! Measures Tree-LSTM inference from emitting to logits in milliseconds per minibatch, batched and node by node, with the same
+//! kernels.
 //!
 //! `cargo run --release -p autobatch-runtime-cpu --example execute_trees [hidden] [trees] [threads] [rounds]`
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
@@ -51,7 +52,11 @@ fn main() {
             nodes = data.arena.len();
             let bits: Vec<u32> =
                 (0..trees).flat_map(|n| executor.output(&plan, n).iter().map(|x| x.to_bits())).collect();
-            assert_eq!(*reference.get_or_insert_with(|| bits.clone()), bits, "batched and one by one differ");
+            assert_eq!(
+                *reference.get_or_insert_with(|| bits.clone()),
+                bits,
+                "batched and single execution differ"
+            );
         }
         let mut median = |n: usize| {
             times[n].sort_by(f64::total_cmp);
@@ -60,7 +65,7 @@ fn main() {
         let (emit, plan, verify, execute) = (median(0), median(1), median(3), median(2));
         let flops = (trees * 19 * 2 * h * 5 * h * 2) as f64;
         println!(
-            "{word:>5}: {nodes} nodes, emit {emit:.2} plan {plan:.2} verify {verify:.2} execute {execute:.2} ms, together {:.2} ms; {:.0} GFLOP/s in run",
+            "{word:>5}: {nodes} nodes, emit {emit:.2} plan {plan:.2} verify {verify:.2} execute {execute:.2} ms, together {:.2} ms; {:.0} GFLOP/s of execution",
             emit + plan + verify + execute,
             flops / execute / 1e6,
         );

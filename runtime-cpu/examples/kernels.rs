@@ -1,4 +1,4 @@
-//! Measures the product kernels on one core against the peak of a register-only loop of fused multiply-adds, run in turns with them.
+//! Measures the product kernels on one core, relative to a register-only loop of fused multiply-adds that alternates with them.
 //!
 //! `cargo run --release -p autobatch-runtime-cpu --example kernels [seconds per line] [values, or a size such as 600x150]`
 
@@ -88,7 +88,7 @@ fn gradients(isa: Isa, budget: Duration) -> Result<(), Box<dyn std::error::Error
     Ok(())
 }
 
-/// Products of two values, where nothing is packed ahead.
+/// Products of two values without weights packed ahead.
 fn values(isa: Isa, budget: Duration) -> Result<(), Box<dyn std::error::Error>> {
     let mut scratch = Scratch::new();
     for (m, k, n) in [
@@ -111,7 +111,7 @@ fn values(isa: Isa, budget: Duration) -> Result<(), Box<dyn std::error::Error>> 
             let (a, b) = (Matrix::new(&a, k, m, k), Matrix::new(&b, n, k, n));
             multiply(isa, a, b, RowsMut::new(&mut out, n), false, &mut scratch).expect("the sizes agree");
         });
-        report(&format!("the same, turned, n {n}"), isa, 2.0 * (m * n * k) as f64, budget, || {
+        report(&format!("the same, transposed, n {n}"), isa, 2.0 * (m * n * k) as f64, budget, || {
             let (a, b) = (Matrix::new(&a, k, m, k), Matrix::new(&b, k, n, k).transposed());
             multiply(isa, a, b, RowsMut::new(&mut out, n), false, &mut scratch).expect("the sizes agree");
         });
@@ -137,7 +137,7 @@ fn packing(isa: Isa, budget: Duration) -> Result<(), Box<dyn std::error::Error>>
     Ok(())
 }
 
-/// Runs `work` and the peak loop in turns for about `budget`.
+/// Alternates `work` and the peak loop for about `budget`.
 fn report(name: &str, isa: Isa, flops: f64, budget: Duration, mut work: impl FnMut()) {
     let mut peak = 0.0f64;
     let mut best = f64::INFINITY;
@@ -158,7 +158,7 @@ fn report(name: &str, isa: Isa, flops: f64, budget: Duration, mut work: impl FnM
     );
 }
 
-/// Least and median seconds of one call.
+/// The minimum and median seconds of one call.
 fn time(budget: Duration, mut work: impl FnMut()) -> (f64, f64) {
     work();
     let start = Clock::start();
@@ -180,8 +180,8 @@ fn time(budget: Duration, mut work: impl FnMut()) -> (f64, f64) {
     (times[0], times[times.len() / 2])
 }
 
-/// Wall time, without the time that the thread waited for a core where the system tells it: on a shared machine that would hit long calls
-/// only, and not the peak loop.
+/// Wall time minus the time that the thread waited for a core, where the system reports it. On a shared machine such waits
+/// affect long calls only, not the peak loop.
 struct Clock {
     start: Instant,
     waited: f64,
@@ -192,7 +192,7 @@ impl Clock {
         Clock { start: Instant::now(), waited: 0.0 }
     }
 
-    /// Both ends ask for the time outermost, so that a wait between the two questions lengthens the result and never shortens it.
+    /// Both ends read the wall time outermost, so a wait between the two readings never shortens the result.
     fn start() -> Self {
         let start = Instant::now();
         Clock { start, waited: Self::waited() }
@@ -203,7 +203,7 @@ impl Clock {
         (self.start.elapsed().as_secs_f64() - waited).max(1e-9)
     }
 
-    /// Seconds the thread has been ready but not running.
+    /// Seconds in which the thread was ready but did not run.
     fn waited() -> f64 {
         std::fs::read_to_string("/proc/thread-self/schedstat")
             .ok()

@@ -1,10 +1,10 @@
-//! From which work on a wave is worth sharing: chains of waves of about so many operations each, executed by one thread and
-//! by several that share every wave, in turns.
+//! Measures the work from which threads should share a wave. Chains of waves run on one thread, and on several threads that
+//! share every wave, in turns.
 //!
 //! `cargo run --release -p autobatch-runtime-cpu --example sharing [threads] [rounds]`
 //!
-//! The column to look at is the last: above 1 sharing wins. Best times count, because a thread that waits for its core on a
-//! busy machine says nothing about forks and joins.
+//! The last column is the speedup; above 1 sharing is faster. The best times count, because a thread that waits for a core on a
+//! busy machine does not measure forks and joins.
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
 
 use autobatch_ir::plan::row_ops::Noise;
@@ -19,7 +19,7 @@ use std::time::Instant;
 /// Waves of a chain.
 const WAVES: usize = 16;
 
-/// A chain of waves over so many rows, and its inputs.
+/// A chain of waves, and its inputs.
 struct Chain {
     module: Arc<Module>,
     plan: Verified<Plan>,
@@ -27,7 +27,7 @@ struct Chain {
 }
 
 impl Chain {
-    /// Of products with a square weight, or of elementwise instructions.
+    /// A chain of products with a square weight, or of elementwise instructions.
     fn new(products: bool, width: usize, rows: usize) -> Self {
         let mut m = ModuleBuilder::new("sharing");
         let one = f32([width]);
@@ -48,15 +48,15 @@ impl Chain {
         for _ in 0..WAVES {
             values.iter_mut().for_each(|value| [*value] = graph.call(cell, *value));
         }
-        let wanted: Vec<_> = values.iter().filter_map(|value| value.id()).collect();
+        let values: Vec<_> = values.iter().filter_map(|value| value.id()).collect();
         let data = graph.data();
         let mut planner = Planner::new(Policy::Depth.load().expect("no file"));
-        let plan = planner.plan(&data, &Request { wanted: &wanted, ..Request::default() }).expect("a plan");
+        let plan = planner.plan(&data, &Request { wanted: &values, ..Request::default() }).expect("a plan");
         let plan = plan.verify().expect("planners make verifiable plans");
         Self { module: Arc::clone(&module), plan, floats: data.bindings.floats.clone() }
     }
 
-    /// Microseconds a wave, each executor at its best.
+    /// The best microseconds per wave of each executor.
     fn race<const N: usize>(&self, executors: &mut [Executor; N], rounds: usize) -> [f64; N] {
         let weights = Weights::init(&self.module, 1);
         let bound = Bound { words: &[], floats: &self.floats, noise: Noise::Off };
@@ -65,7 +65,7 @@ impl Chain {
             for (executor, best) in executors.iter_mut().zip(&mut best) {
                 let start = Instant::now();
                 executor.execute(&self.plan, &weights, bound).expect("bindings fit");
-                // The first touches memory and packs weights.
+                // The first round allocates memory and packs weights.
                 if round > 0 {
                     *best = best.min(start.elapsed().as_secs_f64());
                 }
@@ -78,11 +78,11 @@ impl Chain {
 fn main() {
     let mut arguments = std::env::args().skip(1).map_while(|word| word.parse::<usize>().ok());
     let (threads, rounds) = (arguments.next().unwrap_or(2), arguments.next().unwrap_or(400));
-    println!("kind        width  rows  Mop a wave   1 thread  {threads} threads   faster");
+    println!("kind        width  rows  Mop/wave     1 thread  {threads} threads   faster");
     for (kind, products, width) in
         [("product", true, 64), ("product", true, 128), ("product", true, 256), ("elementwise", false, 128)]
     {
-        // What the executor counts for a row: two operations a multiply-add, eight an elementwise instruction.
+        // The executor counts two operations per multiply-add and eight per elementwise instruction and element.
         let row = if products { 2 * width * width } else { 3 * 8 * width };
         for millions in [0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 12.0] {
             let rows = ((millions * 1e6) as usize / row).max(2);

@@ -1,10 +1,8 @@
-//! Updates of one parameter, to be counted and timed: `updates [rule] [updates] [threads] [elements]`,
-//! of five million elements unless said otherwise.
+//! Times updates of one parameter: `updates [rule] [updates] [threads] [elements]`, by default with five million elements.
 //!
-//! Prints nanoseconds an element of the fastest update (of the median) and the bytes that went through
-//! memory each second. For instructions
-//! an element, run it below `valgrind --tool=callgrind` with `AUTOBATCH_CPU=avx2` and two numbers of
-//! updates, and divide the difference.
+//! Prints nanoseconds per element of the fastest update (and of the median), and memory bandwidth. To count instructions per
+//! element, run it under `valgrind --tool=callgrind` with `AUTOBATCH_CPU=avx2` for two numbers of updates, and divide the
+//! difference.
 
 #![allow(clippy::print_stdout, reason = "this is a program")]
 
@@ -21,7 +19,7 @@ impl GradientSource for Given {
         Some(&self.0)
     }
 
-    fn touched(&self, _: ParamId) -> Option<&[u32]> {
+    fn sparse_rows(&self, _: ParamId) -> Option<&[u32]> {
         None
     }
 }
@@ -65,7 +63,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     seconds.sort_by(f64::total_cmp);
     let (least, median) = (seconds[0], seconds[seconds.len() / 2]);
     println!(
-        "{rule}, {threads} threads, {}: {:.3} ns an element ({:.3}), {:.1} GB/s",
+        "{rule}, {threads} threads, {}: {:.3} ns per element ({:.3}), {:.1} GB/s",
         executor.isa(),
         least * 1e9,
         median * 1e9,

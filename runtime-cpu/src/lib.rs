@@ -1,18 +1,18 @@
 //! Executes plans on the CPU.
 //!
-//! * [`kernels`]: what the inner loops are made of, the same bits on every instruction set.
+//! * [`kernels`]: the inner loops, with the same bits on every instruction set.
 //! * [`executor`]: executes a plan, tile by tile.
 //!
-//! Two looks inside a run, both off at first:
-//! * [`Executor::set_watch`] stops a run at the first step, lane and node that makes NaN or an
-//!   infinity of finite numbers ([`RunError::NotFinite`]).
-//! * [`Executor::set_counting`] counts rows, bytes and floating-point operations of each step and times
-//!   it; [`Counters::by_kernel`] sums them, [`Counters::write_trace`] writes them for Perfetto.
+//! Two diagnostics of a run are off by default:
+//! * [`Executor::set_watch`] stops a run at the first step, lane and node that makes NaN or an infinity from finite numbers
+//!   ([`RunError::NotFinite`]).
+//! * [`Executor::set_counting`] counts rows, bytes and floating-point operations of each step, and times it.
+//!   [`Counters::by_kernel`] sums them; [`Counters::write_trace`] writes them for Perfetto.
 
 pub mod executor;
 pub mod kernels;
 
 pub use autobatch_ir::plan::{BindError, Bound, Stores};
 pub use executor::{
-    Counters, Executor, GradientSource, KernelCount, MAX_THREADS, RunError, Span, StepCount, threads_meant,
+    Counters, Executor, GradientSource, KernelCount, MAX_THREADS, RunError, Span, StepCount, resolve_threads,
 };

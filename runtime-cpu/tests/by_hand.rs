@@ -1,4 +1,4 @@
-//! Plans written by hand say what no planner does: they are executed to the bits of the naive executor, or refused in words.
+//! Plans written by hand use forms that the planner never makes. They match the naive executor bit for bit, or are rejected.
 
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, StoreId, Stores, Verified};
@@ -8,11 +8,11 @@ use autobatch_runtime_cpu::kernels::Isa;
 use autobatch_runtime_cpu::{BindError, Bound, Executor, RunError};
 use std::cell::Cell;
 
-/// Three rows of bound floats go through one kernel, whose stages these are, to rows of four elements. The kernel has a port of
-/// three elements, a weight of three rows and eight columns, and a vector of eight.
+/// A plan of one kernel with the given stages. It maps three rows of three bound floats to rows of four elements, with a
+/// weight `@0` of 3 x 8 elements and a vector `@1` of eight.
 fn plan(stages: &str, operand: &str) -> Verified<Plan> {
     let text = format!(
-        "autobatch plan 1 module \"by hand\" structure 0x0 mode infer
+        "autobatch plan 2 module \"by hand\" structure 0x0 mode infer
         store @w param f32[3,8] store @b param f32[8]
         bind words 0 floats 12
         slab s0 value {{y: f32[4]}} x3
@@ -24,8 +24,8 @@ fn plan(stages: &str, operand: &str) -> Verified<Plan> {
     Plan::from_text(text).expect("well written").verify().expect("sound")
 }
 
-/// Executes on every instruction set, on one thread and on two, and compares with the naive executor.
-fn agrees(plan: &Verified<Plan>) {
+/// Compares every instruction set, on one thread and on two, with the naive executor.
+fn check(plan: &Verified<Plan>) {
     let mut m = ModuleBuilder::new("by hand");
     m.param("w", [3, 8], Init::Uniform(1.0));
     m.param("b", [8], Init::Uniform(1.0));
@@ -47,19 +47,19 @@ fn agrees(plan: &Verified<Plan>) {
 
 #[test]
 fn a_bias_begins_at_the_column_of_its_product() {
-    agrees(&plan("prod %1 = @1 + %0 . @0[0..3]", "x[0..9 by 3]"));
-    agrees(&plan("prod %1 = @1 + %0 . @0[0..3, 3..]", "x[0..9 by 3]"));
-    agrees(&plan("prod %1 = @1 + %0[0..2] . @0[0..2, 4..] + %0[2] . @0[1..2, 4..]", "x[0..9 by 3]"));
+    check(&plan("prod %1 = @1 + %0 . @0[0..3]", "x[0..9 by 3]"));
+    check(&plan("prod %1 = @1 + %0 . @0[0..3, 3..]", "x[0..9 by 3]"));
+    check(&plan("prod %1 = @1 + %0[0..2] . @0[0..2, 4..] + %0[2] . @0[1..2, 4..]", "x[0..9 by 3]"));
 }
 
 #[test]
-fn products_read_bound_floats_through_a_table() {
-    agrees(&plan("prod %1 = 0 + %0 . @0[0..3]", "x{9 0 4}"));
-    agrees(&plan("prod %1 = 0 + %0[1..3] . @0[1..3]", "x{3 3 1}"));
+fn products_gather_bound_floats() {
+    check(&plan("prod %1 = 0 + %0 . @0[0..3]", "x{9 0 4}"));
+    check(&plan("prod %1 = 0 + %0[1..3] . @0[1..3]", "x{3 3 1}"));
 }
 
 #[test]
-fn parameters_of_a_module_that_has_fewer_are_refused_by_name() {
+fn missing_parameters_are_rejected_by_name() {
     let plan = plan("prod %1 = 0 + %0 . @0[0..3]", "x[0..9 by 3]");
     let mut m = ModuleBuilder::new("another");
     m.param("w", [3, 8], Init::Uniform(1.0));
@@ -71,13 +71,13 @@ fn parameters_of_a_module_that_has_fewer_are_refused_by_name() {
     assert_eq!((name.as_str(), expected, found), ("b", 8, 0));
 }
 
-/// Stores that hold what a plan wants so many times, and nothing from then on.
-struct Fleeting<'a> {
+/// Stores that return their values `left` times, and are empty afterwards.
+struct Vanishing<'a> {
     weights: &'a Weights,
     left: Cell<u32>,
 }
 
-impl Stores for Fleeting<'_> {
+impl Stores for Vanishing<'_> {
     fn values(&self, store: StoreId) -> &[f32] {
         match self.left.get() {
             0 => &[],
@@ -94,7 +94,7 @@ impl Stores for Fleeting<'_> {
 }
 
 #[test]
-fn stores_that_hold_less_when_they_are_asked_again_are_refused() {
+fn stores_that_shrink_between_reads_are_rejected() {
     let plan = plan("prod %1 = @1 + %0 . @0[0..3]", "x[0..9 by 3]");
     let mut m = ModuleBuilder::new("by hand");
     m.param("w", [3, 8], Init::Uniform(1.0));
@@ -102,26 +102,26 @@ fn stores_that_hold_less_when_they_are_asked_again_are_refused() {
     let weights = Weights::init(&m.build().expect("sound"), 1);
     let bound = Bound { words: &[], floats: &[0.5; 12], noise: Noise::Off };
     let mut executor = Executor::with_isa(Isa::best(), 1);
-    let mut refused = 0;
+    let mut rejected = 0;
     for _ in 0..2 {
-        // The second time around the executor knows the plan.
+        // In the second round the plan is prepared already.
         for times in 0..8 {
-            let stores = Fleeting { weights: &weights, left: Cell::new(times) };
+            let stores = Vanishing { weights: &weights, left: Cell::new(times) };
             match executor.execute(&plan, &stores, bound) {
-                Ok(()) => assert!(times >= 4, "both stores are asked for their sizes and for use"),
-                Err(RunError::Bound(BindError::Store { .. })) => refused += 1,
+                Ok(()) => assert!(times >= 4, "both stores are read for the check and for use"),
+                Err(RunError::Bound(BindError::Store { .. })) => rejected += 1,
                 Err(error) => panic!("{error}"),
             }
         }
     }
-    assert!(refused >= 8, "{refused}");
+    assert!(rejected >= 8, "{rejected}");
 }
 
-/// So many registers of 2^29 floats are more than a process can address.
+/// This number of registers of 2^29 floats exceeds the address space.
 const TOO_MANY: usize = 70_000;
 
 #[test]
-fn kernels_whose_registers_cannot_be_had_are_refused() {
+fn kernels_with_oversized_registers_are_rejected() {
     let mut m = ModuleBuilder::new("by hand");
     m.param("w", [3, 8], Init::Uniform(1.0));
     m.param("b", [8], Init::Uniform(1.0));

@@ -1,17 +1,13 @@
-//! Weight gradients, column sums and products of two matrices give the bits of their chains, however they are cut.
+//! Weight gradients, column sums and products of two matrices match their chains bit for bit, for all sizes and layouts.
 
 mod common;
 
 use autobatch_runtime_cpu::kernels::{
     Isa, KernelError, Matrix, Rows, RowsMut, Run, Scratch, WeightGrad, column_sums, multiply,
 };
-use common::{Random, bits, cases};
+use common::{Random, bits, cases, isas};
 
-fn isas() -> Vec<Isa> {
-    if cfg!(miri) { vec![Isa::Scalar] } else { Isa::available() }
-}
-
-/// Rows cut into runs, some behind a table.
+/// Rows cut into random runs; some runs use a table.
 struct Runs {
     data: Vec<f32>,
     stride: usize,
@@ -57,7 +53,7 @@ impl Runs {
             .collect()
     }
 
-    /// All rows in the order of the sum.
+    /// All rows in sum order.
     fn order(&self) -> Vec<&[f32]> {
         let mut order = Vec::new();
         for piece in &self.pieces {
@@ -71,7 +67,7 @@ impl Runs {
 }
 
 #[test]
-fn a_weight_gradient_is_the_chain_over_all_rows_in_order() {
+fn random_weight_gradients_match_the_chain() {
     let mut random = Random::seeded();
     for case in 0..cases(30) {
         let small = cfg!(miri);
@@ -98,24 +94,14 @@ fn a_weight_gradient_is_the_chain_over_all_rows_in_order() {
             grad.run(RowsMut::new(&mut out, stride), &mut Scratch::new()).unwrap();
             let name = format!("seed {} case {case} {isa} rows {count} k {k} n {n}", random.seed);
             assert_eq!(bits(&out), bits(&expected), "{name}");
-
-            let mut out = before.clone();
-            let (row, column) = (random.below(k), random.below(n));
-            for rows in [0..row, row..k] {
-                for columns in [0..column, column..n] {
-                    let out = RowsMut::new(&mut out, stride);
-                    grad.run_block(rows.clone(), columns, out, &mut Scratch::new()).unwrap();
-                }
-            }
-            assert_eq!(bits(&out), bits(&expected), "{name} in blocks");
         }
     }
 }
 
 #[test]
-fn a_weight_taller_than_one_packing_of_x_and_wider_than_a_stripe_is_a_chain_too() {
+fn weight_gradients_of_several_blocks_and_stripes_match_the_chain() {
     let mut random = Random::seeded();
-    // The last panels end with one column, with more than a vector, and with none missing.
+    // The last panel has one column, more than one vector of columns, or all columns.
     let sizes = [(259, 500, 33), (257, 449, 545), (300, 30, 1046), (3, 2, 1024)];
     for (count, k, n) in if cfg!(miri) { [(2, 140, 2)].to_vec() } else { sizes.to_vec() } {
         let (x, dy) = (random.floats(count * k), random.floats(count * n));
@@ -139,27 +125,26 @@ fn a_weight_taller_than_one_packing_of_x_and_wider_than_a_stripe_is_a_chain_too(
     }
 }
 
-/// Every height of a tile, over panels that end anywhere around a vector: as a gradient of a weight, and as a product of two matrices
-/// whose second is read where it is.
+/// Tests every tile height with panels that end around a vector, as a weight gradient and as a product of two matrices.
 #[test]
-fn every_height_of_tile_gives_the_bits_of_the_chain() {
+fn sums_of_every_tile_height_match_the_chain() {
     let mut random = Random::seeded();
-    let (most, count) = if cfg!(miri) { (9, 5) } else { (29, 5) };
+    let (max, count) = if cfg!(miri) { (9, 5) } else { (29, 5) };
     for n in [1, 4, 5, 8, 9, 15, 16, 17, 31, 32, 33, 48, 49] {
-        let (x, dy) = (random.floats(count * most), random.floats(count * n));
-        let before = random.floats(most * n);
+        let (x, dy) = (random.floats(count * max), random.floats(count * n));
+        let before = random.floats(max * n);
         let mut expected = before.clone();
         for (at, slot) in expected.iter_mut().enumerate() {
-            *slot = (0..count).fold(*slot, |acc, r| x[r * most + at / n].mul_add(dy[r * n + at % n], acc));
+            *slot = (0..count).fold(*slot, |acc, r| x[r * max + at / n].mul_add(dy[r * n + at % n], acc));
         }
-        let x_runs = [Run { rows: Rows::range(&x, most, 0), count }];
+        let x_runs = [Run { rows: Rows::range(&x, max, 0), count }];
         let dy_runs = [Run { rows: Rows::range(&dy, n, 0), count }];
-        for (isa, k) in isas().into_iter().flat_map(|isa| (1..=most).map(move |k| (isa, k))) {
+        for (isa, k) in isas().into_iter().flat_map(|isa| (1..=max).map(move |k| (isa, k))) {
             let grad = WeightGrad { isa, k, n, x: &x_runs, dy: &dy_runs, accumulate: true };
             let mut found = [before[..k * n].to_vec(), before[..k * n].to_vec()];
             let [sum, product] = &mut found;
             grad.run(RowsMut::new(sum, n), &mut Scratch::new()).expect("the sizes agree");
-            let (a, b) = (Matrix::new(&x, most, count, k).transposed(), Matrix::new(&dy, n, count, n));
+            let (a, b) = (Matrix::new(&x, max, count, k).transposed(), Matrix::new(&dy, n, count, n));
             multiply(isa, a, b, RowsMut::new(product, n), true, &mut Scratch::new())
                 .expect("the sizes agree");
             for found in &found {
@@ -170,7 +155,7 @@ fn every_height_of_tile_gives_the_bits_of_the_chain() {
 }
 
 #[test]
-fn column_sums_add_row_after_row() {
+fn column_sums_match_the_chain() {
     let mut random = Random::seeded();
     for case in 0..cases(30) {
         let n = 1 + random.below(if cfg!(miri) { 40 } else { 300 });
@@ -193,13 +178,13 @@ fn column_sums_add_row_after_row() {
 }
 
 #[test]
-fn the_product_of_two_matrices_is_the_chain_for_every_layout() {
+fn products_of_two_matrices_match_the_chain_for_every_layout() {
     let mut random = Random::seeded();
-    // One for all, so that packed matrices meet the leavings of others.
+    // One scratch for all cases, so that packed matrices reuse memory with old contents.
     let mut scratch = Scratch::new();
     for case in 0..cases(60) {
-        let most = if cfg!(miri) { 10 } else { 90 };
-        let (m, n) = (1 + random.below(most), 1 + random.below(2 * most));
+        let max = if cfg!(miri) { 10 } else { 90 };
+        let (m, n) = (1 + random.below(max), 1 + random.below(2 * max));
         let k = random.below(if cfg!(miri) { 10 } else { 400 });
         let (mut a, mut b) = (Layout::new(&mut random, m, k), Layout::new(&mut random, k, n));
         let stride = n + random.below(3);
@@ -229,7 +214,7 @@ fn the_product_of_two_matrices_is_the_chain_for_every_layout() {
     }
 }
 
-/// A matrix in memory, by rows or by columns, that ends with its last element.
+/// A matrix in row or column order. Its memory ends with its last element.
 struct Layout {
     data: Vec<f32>,
     stride: usize,
@@ -256,13 +241,13 @@ impl Layout {
     }
 
     fn at(&self, row: usize, column: usize) -> f32 {
-        let (line, place) = if self.transposed { (column, row) } else { (row, column) };
-        self.data[line * self.stride + place]
+        let (line, offset) = if self.transposed { (column, row) } else { (row, column) };
+        self.data[line * self.stride + offset]
     }
 }
 
 #[test]
-fn sizes_that_do_not_agree_are_refused() {
+fn mismatched_sizes_are_rejected() {
     let data = vec![1.0; 12];
     let run = |count| [Run { rows: Rows::range(&data, 3, 0), count }];
     let (four, three, five) = (run(4), run(3), run(5));

@@ -1,4 +1,4 @@
-//! Plans that grow: what is new is executed over kept rows, to the bits of executing all of it.
+//! Growing plans: executing only the new steps matches executing the whole plan bit for bit.
 
 mod common;
 
@@ -25,7 +25,7 @@ fn verified(grown: &Grown) -> Verified<Plan> {
 }
 
 #[test]
-fn what_a_plan_gained_is_executed_over_kept_rows_to_the_bits_of_the_whole() {
+fn resuming_a_grown_plan_matches_executing_all_of_it() {
     let (module, model) = model();
     let weights = Weights::init(&module, 3);
     let mut random = Random::seeded();
@@ -36,7 +36,7 @@ fn what_a_plan_gained_is_executed_over_kept_rows_to_the_bits_of_the_whole() {
         let isa = isas[case % isas.len()];
         let mut shared = Executor::with_isa(isa, 2);
         shared.set_shared_work(1);
-        let mut kept = [Executor::with_isa(isa, 1), shared];
+        let mut resuming = [Executor::with_isa(isa, 1), shared];
         let g = Graph::new(&module);
         let mut known = vec![g.zeros([H])];
         let mut planner = Planner::default();
@@ -44,17 +44,17 @@ fn what_a_plan_gained_is_executed_over_kept_rows_to_the_bits_of_the_whole() {
         for round in 0..1 + random.below(6) {
             (0..1 + random.below(12))
                 .for_each(|_| model.act(&g, &mut known, &mut |limit| random.below(limit)));
-            let wanted: Vec<ValueId> =
+            let values: Vec<ValueId> =
                 (0..1 + random.below(3)).filter_map(|_| known[random.below(known.len())].id()).collect();
-            let (graph, request) = (g.data(), Request { wanted: &wanted, ..Request::default() });
+            let (graph, request) = (g.data(), Request { wanted: &values, ..Request::default() });
             match &mut grown {
-                None => grown = Some(planner.begin(&graph, &request).expect("values are wanted")),
-                Some(grown) => drop(planner.grow(&graph, &request, grown).expect("values are wanted")),
+                None => grown = Some(planner.begin(&graph, &request).expect("values are values")),
+                Some(grown) => drop(planner.grow(&graph, &request, grown).expect("values are values")),
             }
             let plan = verified(grown.as_ref().expect("there is a plan"));
             let mut whole = Executor::with_isa(isa, 1);
             whole.execute(&plan, &weights, bound(&graph)).expect("sound");
-            for executor in &mut kept {
+            for executor in &mut resuming {
                 if round == 0 {
                     executor.execute(&plan, &weights, bound(&graph)).expect("sound");
                 } else {
@@ -66,7 +66,7 @@ fn what_a_plan_gained_is_executed_over_kept_rows_to_the_bits_of_the_whole() {
             }
         }
     }
-    assert!(resumed > if cfg!(miri) { 0 } else { cases * 3 / 2 }, "only {resumed} deltas");
+    assert!(resumed > if cfg!(miri) { 0 } else { cases * 3 / 2 }, "only {resumed} resumed runs");
 }
 
 #[test]
@@ -75,27 +75,27 @@ fn only_new_steps_are_executed() {
     let mut weights = Weights::init(&module, 3);
     let g = Graph::new(&module);
     let x = model.words.look(&g, 4);
-    let wanted: Vec<ValueId> = x.id().into_iter().collect();
+    let values: Vec<ValueId> = x.id().into_iter().collect();
     let mut planner = Planner::default();
     let mut executor = Executor::with_isa(Isa::best(), 1);
     let mut grown = planner
-        .begin(&g.data(), &Request { wanted: &wanted, ..Request::default() })
-        .expect("a value is wanted");
+        .begin(&g.data(), &Request { wanted: &values, ..Request::default() })
+        .expect("a value is values");
     executor.execute(&verified(&grown), &weights, bound(&g.data())).expect("sound");
     let before = outputs(&executor, grown.plan());
-    // A step that is not executed again does not see the new weights.
+    // The first step does not run again, so it does not read the new weights.
     weights.get_mut(module.param("words").expect("a table").id().expect("of the module")).fill(0.0);
     let y = x.relu() - x.relu();
-    let wanted: Vec<ValueId> = [x, y].iter().filter_map(|value| value.id()).collect();
+    let values: Vec<ValueId> = [x, y].iter().filter_map(|value| value.id()).collect();
     planner
-        .grow(&g.data(), &Request { wanted: &wanted, ..Request::default() }, &mut grown)
-        .expect("values are wanted");
+        .grow(&g.data(), &Request { wanted: &values, ..Request::default() }, &mut grown)
+        .expect("values are values");
     executor.resume(&verified(&grown), &weights, bound(&g.data())).expect("the plan grew");
     assert_eq!(outputs(&executor, grown.plan())[0], before[0]);
 }
 
 #[test]
-fn a_plan_that_does_not_begin_with_what_was_executed_is_refused() {
+fn a_plan_that_does_not_begin_with_the_executed_plan_is_rejected() {
     let (module, model) = model();
     let weights = Weights::init(&module, 3);
     let g = Graph::new(&module);
@@ -103,29 +103,29 @@ fn a_plan_that_does_not_begin_with_what_was_executed_is_refused() {
     let y = x.tanh();
     let mut planner = Planner::default();
     let mut plan_of = |value: Value<'_>, mode| {
-        let wanted: Vec<ValueId> = value.id().into_iter().collect();
-        let request = Request { wanted: &wanted, mode, ..Request::default() };
-        planner.plan(&g.data(), &request).expect("a value is wanted").verify().expect("sound")
+        let values: Vec<ValueId> = value.id().into_iter().collect();
+        let request = Request { wanted: &values, mode, ..Request::default() };
+        planner.plan(&g.data(), &request).expect("a value is values").verify().expect("sound")
     };
     use autobatch_ir::plan::Mode;
     let (first, other) = (plan_of(x, Mode::Grow), plan_of(y.exp(), Mode::Infer));
     let data = g.data();
     let mut executor = Executor::with_isa(Isa::best(), 1);
-    let refused = |executor: &mut Executor, plan: &Verified<Plan>| {
-        let error = executor.resume(plan, &weights, bound(&data)).expect_err("it is another plan");
-        assert!(matches!(error, RunError::NotBefore), "{error}");
+    let rejects = |executor: &mut Executor, plan: &Verified<Plan>| {
+        let error = executor.resume(plan, &weights, bound(&data)).expect_err("the plan is another one");
+        assert!(matches!(error, RunError::NotResumable), "{error}");
         assert!(error.to_string().contains("execute all of it with execute"));
     };
-    refused(&mut executor, &first);
+    rejects(&mut executor, &first);
     executor.execute(&other, &weights, bound(&data)).expect("sound");
-    refused(&mut executor, &first);
+    rejects(&mut executor, &first);
     executor.execute(&first, &weights, bound(&data)).expect("sound");
-    refused(&mut executor, &other);
+    rejects(&mut executor, &other);
     executor.resume(&first, &weights, bound(&data)).expect("nothing is new");
 }
 
 #[test]
-fn a_plan_that_does_something_else_over_the_same_rows_is_refused() {
+fn a_plan_with_other_steps_over_the_same_rows_is_rejected() {
     let (module, _) = model();
     let weights = Weights::init(&module, 3);
     let g = Graph::new(&module);
@@ -133,30 +133,30 @@ fn a_plan_that_does_something_else_over_the_same_rows_is_refused() {
     let (tanh, exp) = (x.tanh(), x.exp());
     let data = g.data();
     let plan_of = |value: Value<'_>| {
-        let wanted: Vec<ValueId> = value.id().into_iter().collect();
-        let request = Request { wanted: &wanted, ..Request::default() };
-        verified(&Planner::default().begin(&data, &request).expect("a value is wanted"))
+        let values: Vec<ValueId> = value.id().into_iter().collect();
+        let request = Request { wanted: &values, ..Request::default() };
+        verified(&Planner::default().begin(&data, &request).expect("a value is values"))
     };
     let mut executor = Executor::with_isa(Isa::best(), 1);
     executor.execute(&plan_of(tanh), &weights, bound(&data)).expect("sound");
     let error = executor.resume(&plan_of(exp), &weights, bound(&data)).expect_err("tanh was executed");
-    assert!(matches!(error, RunError::NotBefore), "{error}");
-    // The same kernels, compiled by another planner, are the same.
+    assert!(matches!(error, RunError::NotResumable), "{error}");
+    // Equal kernels from another planner are accepted.
     executor.resume(&plan_of(tanh), &weights, bound(&data)).expect("nothing is new");
 }
 
 #[test]
-fn what_grows_has_the_whole_memory_limit_to_itself() {
+fn a_growing_plan_may_use_the_whole_memory_limit() {
     let (module, _) = model();
     let weights = Weights::init(&module, 3);
     let mut executor = Executor::with_isa(Isa::best(), 1);
     let mut planner = Planner::default();
-    // Rows of other widths, so that the fields of the one plan are not those of the other.
+    // Rows of other widths, so that the fields of the two plans differ.
     let before = Graph::new(&module);
     let x = before.input(&[1.0; 16]);
-    let wanted: Vec<ValueId> = [x, before.concat([x; 20])].iter().filter_map(|value| value.id()).collect();
-    let request = Request { wanted: &wanted, ..Request::default() };
-    let plan = planner.plan(&before.data(), &request).expect("values are wanted").verify().expect("sound");
+    let values: Vec<ValueId> = [x, before.concat([x; 20])].iter().filter_map(|value| value.id()).collect();
+    let request = Request { wanted: &values, ..Request::default() };
+    let plan = planner.plan(&before.data(), &request).expect("values are values").verify().expect("sound");
     let limit = plan.slab_bytes();
     executor.set_memory_limit(Some(limit));
     executor.execute(&plan, &weights, bound(&before.data())).expect("it fits");
@@ -164,15 +164,15 @@ fn what_grows_has_the_whole_memory_limit_to_itself() {
     let mut x = g.input(&[1.0; 16]);
     let mut grown: Option<Grown> = None;
     for round in 0.. {
-        let wanted: Vec<ValueId> = x.id().into_iter().collect();
-        let (graph, request) = (g.data(), Request { wanted: &wanted, ..Request::default() });
+        let values: Vec<ValueId> = x.id().into_iter().collect();
+        let (graph, request) = (g.data(), Request { wanted: &values, ..Request::default() });
         let executed = match &mut grown {
             None => {
-                let begun = grown.insert(planner.begin(&graph, &request).expect("a value is wanted"));
+                let begun = grown.insert(planner.begin(&graph, &request).expect("a value is values"));
                 executor.execute(&verified(begun), &weights, bound(&graph))
             }
             Some(grown) => {
-                planner.grow(&graph, &request, grown).expect("a value is wanted");
+                planner.grow(&graph, &request, grown).expect("a value is values");
                 executor.resume(&verified(grown), &weights, bound(&graph))
             }
         };

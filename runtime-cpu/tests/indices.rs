@@ -1,4 +1,4 @@
-//! Bound indices are looked at one by one: each against what it alone is looked up in. So are bound truth values.
+//! Each bound index is checked against the table that it indexes. Bound truth values must be 0 or 1.
 
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::{DType, Graph, Init, ModuleBuilder, Shape, Type, Weights};
@@ -8,7 +8,7 @@ use autobatch_planner::{Planner, Request};
 use autobatch_runtime_cpu::{BindError, Bound, Executor, RunError};
 
 #[test]
-fn indices_of_one_vector_may_be_of_tables_of_different_lengths() {
+fn indices_of_one_vector_are_checked_against_their_own_tables() {
     let mut m = ModuleBuilder::new("tables");
     let small = m.table("small", [5, 3], Init::Uniform(1.0));
     let large = m.table("large", [100, 3], Init::Uniform(1.0));
@@ -25,8 +25,11 @@ fn indices_of_one_vector_may_be_of_tables_of_different_lengths() {
     }
     let data = graph.finish().expect("well typed");
     let weights = Weights::init(&data.module, 1);
-    let plan =
-        Planner::default().plan(&data, &Request::default()).expect("a plan").verify().expect("is right");
+    let plan = Planner::default()
+        .plan(&data, &Request::default())
+        .expect("a plan")
+        .verify()
+        .expect("the plan is sound");
     let mut executor = Executor::new(1).expect("opens");
     let mut execute = |words: &[u32]| {
         executor.execute(&plan, &weights, Bound { words, floats: &[], noise: Noise::Off })?;
@@ -34,7 +37,7 @@ fn indices_of_one_vector_may_be_of_tables_of_different_lengths() {
     };
     let [small, large] = ["small", "large"].map(|name| weights.by_name(name).expect("declared"));
     let expected: Vec<f32> = small[9..12].iter().zip(&large[150..153]).map(|(a, b)| a + b).collect();
-    assert_eq!(execute(&data.bindings.words).expect("both are there"), expected);
+    assert_eq!(execute(&data.bindings.words).expect("both indices are in range"), expected);
     for (words, at, beyond) in [([3, 99, 4, 50, 5, 50], 4, 5), ([3, 99, 4, 100, 4, 50], 3, 100)] {
         let error = execute(&words).expect_err("one is beyond the last");
         let RunError::Bound(BindError::Index { word, found, limit, .. }) = error else { panic!("{error}") };
@@ -43,14 +46,17 @@ fn indices_of_one_vector_may_be_of_tables_of_different_lengths() {
 }
 
 #[test]
-fn bound_truth_values_are_0_or_1_for_every_executor() {
+fn every_executor_rejects_bound_truth_values_other_than_0_and_1() {
     let graph = Graph::new(&ModuleBuilder::new("masks").build().expect("well typed"));
     let masked = graph.input(&[1.0, 2.0, 3.0]).mask(&[true, false, true]);
     graph.output("masked", masked);
     let data = graph.finish().expect("well typed");
     let weights = Weights::init(&data.module, 1);
-    let plan =
-        Planner::default().plan(&data, &Request::default()).expect("a plan").verify().expect("is right");
+    let plan = Planner::default()
+        .plan(&data, &Request::default())
+        .expect("a plan")
+        .verify()
+        .expect("the plan is sound");
     let mut executor = Executor::new(1).expect("opens");
     let floats = &data.bindings.floats[..];
     for (words, wrong) in
@@ -70,33 +76,36 @@ fn bound_truth_values_are_0_or_1_for_every_executor() {
             assert_eq!(executor.output(&plan, 0), naive);
             continue;
         };
-        let error = executed.expect_err("no truth value");
+        let error = executed.expect_err("the word is no truth value");
         let RunError::Bound(BindError::Truth { word, found, .. }) = error else { panic!("{error}") };
         assert_eq!((word, found), (wrong, words[wrong]));
-        let error = naive.expect_err("no truth value");
+        let error = naive.expect_err("the word is no truth value");
         let naive::RunError::Truth { word, found, .. } = error else { panic!("{error}") };
         assert_eq!((word as usize, found), (wrong, words[wrong]));
     }
 }
 
-/// Whether the reference, the naive executor and the executor of this crate say that an index is out of range.
-fn refusals(text: &str) -> [bool; 3] {
+/// Whether the reference, the naive executor and this executor reject an index of a graph.
+fn rejections(text: &str) -> [bool; 3] {
     let graph = autobatch_ir::GraphData::from_text(text).expect("sound");
     let weights = Weights::init(&graph.module, 1);
-    let plan =
-        Planner::default().plan(&graph, &Request::default()).expect("a plan").verify().expect("is right");
+    let plan = Planner::default()
+        .plan(&graph, &Request::default())
+        .expect("a plan")
+        .verify()
+        .expect("the plan is sound");
     let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
     let (words, floats) = (&graph.bindings.words[..], &graph.bindings.floats[..]);
-    let truth = reference::forward::<f32>(&graph, &weights, Noise::Off);
+    let expected = reference::forward::<f32>(&graph, &weights, Noise::Off);
     let naive = naive::execute(&plan, &stores, words, floats, Noise::Off);
     let mut executor = Executor::new(1).expect("opens");
     let executed = executor.execute(&plan, &weights, Bound { words, floats, noise: Noise::Off });
-    if let (Ok(truth), Ok(naive), Ok(())) = (&truth, &naive, &executed) {
-        let wanted = truth.floats(graph.outputs[0].value).expect("an output");
-        assert_eq!(executor.output(&plan, 0), wanted, "{text}");
-        assert_eq!(naive.output(0), Some(bits(wanted).as_slice()), "{text}");
+    if let (Ok(expected), Ok(naive), Ok(())) = (&expected, &naive, &executed) {
+        let expected = expected.floats(graph.outputs[0].value).expect("an output");
+        assert_eq!(executor.output(&plan, 0), expected, "{text}");
+        assert_eq!(naive.output(0), Some(bits(expected).as_slice()), "{text}");
     }
-    [truth.is_err(), naive.is_err(), executed.is_err()]
+    [expected.is_err(), naive.is_err(), executed.is_err()]
 }
 
 fn bits(floats: &[f32]) -> Vec<u32> {
@@ -104,8 +113,8 @@ fn bits(floats: &[f32]) -> Vec<u32> {
 }
 
 #[test]
-fn all_executors_refuse_the_indices_that_the_reference_refuses() {
-    let ways = [
+fn all_executors_reject_the_same_indices() {
+    let cases = [
         ("u32", "#9", "", "%i", [true, true]),
         ("u32[1]", "#[9]", "%j = reshape{shape=[]}(%i)", "%j", [true, false]),
         (
@@ -141,19 +150,19 @@ fn all_executors_refuse_the_indices_that_the_reference_refuses() {
         ("u32", "#9", "%b = broadcast{shape=[1]}(%i) %j = reshape{shape=[]}(%b)", "%j", [false, false]),
         ("u32", "#9", "%j = cast{to=u32}(%i)", "%j", [false, false]),
     ];
-    for (ty, bound, ops, index, [in_cell, in_graph]) in ways {
+    for (ty, bound, ops, index, [in_cell, in_graph]) in cases {
         let head = "autobatch graph 2\ntable @t f32[4,2] = normal(1.0)\n";
         let cell = format!(
             "{head}cell @c[@0: f32[4,2]](%i: {ty}) {{ {ops} %r = lookup[@0]({index}) return %r }}\ngraph\ninstance 0:\n\
              %i = input {ty} ({bound}) %x = call @c[@t](%i)\noutput \"x\" %x\n"
         );
-        assert_eq!(refusals(&cell), [in_cell; 3], "{cell}");
+        assert_eq!(rejections(&cell), [in_cell; 3], "{cell}");
         let plain = format!(
             "{head}graph\ninstance 0:\n%i = input {ty} ({bound}) {ops} %x = lookup[@t]({index})\noutput \"x\" %x\n"
         );
-        assert_eq!(refusals(&plain), [in_graph; 3], "{plain}");
+        assert_eq!(rejections(&plain), [in_graph; 3], "{plain}");
     }
-    let handed_on = "autobatch graph 2\ntable @t f32[4,2] = normal(1.0)\ncell @c(%i: u32) { return %i }\ngraph\n\
+    let passed_through = "autobatch graph 2\ntable @t f32[4,2] = normal(1.0)\ncell @c(%i: u32) { return %i }\ngraph\n\
                      instance 0:\n%i = input u32 (#9) %j = call @c(%i) %x = lookup[@t](%j)\noutput \"x\" %x\n";
-    assert_eq!(refusals(handed_on), [false; 3]);
+    assert_eq!(rejections(passed_through), [false; 3]);
 }

@@ -1,4 +1,4 @@
-//! Weights larger than a cache: tiles of rows are then higher, and a changed weight is packed over the old one. No bit shows it.
+//! Weights larger than a cache use taller tiles, and changed weights are packed in place. The bits stay the same.
 
 use autobatch_ir::numeric::same_bits;
 use autobatch_ir::plan::row_ops::Noise;
@@ -10,7 +10,7 @@ use autobatch_runtime_cpu::kernels::Isa;
 use autobatch_runtime_cpu::{Bound, Executor};
 
 #[test]
-fn batches_of_all_heights_meet_large_weights_and_then_changed_ones() {
+fn batches_of_all_heights_match_the_reference_before_and_after_a_weight_change() {
     let (wide, hidden) = if cfg!(miri) { (20, 5) } else { (320, 260) };
     let mut m = ModuleBuilder::new("large");
     let weight = m.param("w", [wide, 4 * hidden], Init::Glorot(1.0));
@@ -26,36 +26,36 @@ fn batches_of_all_heights_meet_large_weights_and_then_changed_ones() {
     for lanes in if cfg!(miri) { vec![3] } else { vec![13, 57, 71, 113, 130] } {
         let mut weights = Weights::init(&module, 1);
         let graph = Graph::new(&module);
-        let mut wanted = Vec::new();
+        let mut values = Vec::new();
         for lane in 0..lanes {
             graph.instance(lane);
             let x: Vec<f32> = (0..wide).map(|i| ((lane as f32 + 0.37) * (i as f32 + 1.0)).sin()).collect();
             let [y] = graph.call(cell, graph.input(&x));
-            wanted.extend(y.id());
+            values.extend(y.id());
         }
         let data = graph.data();
         let mut planner = Planner::new(policy.load().expect("no file"));
-        let plan = planner.plan(&data, &Request { wanted: &wanted, ..Request::default() });
+        let plan = planner.plan(&data, &Request { wanted: &values, ..Request::default() });
         let plan = plan.expect("a plan").verify().expect("planners make verifiable plans");
-        let first = plan.outputs.len() - wanted.len();
+        let first = plan.outputs.len() - values.len();
         let bound = Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
         let mut executors: Vec<_> =
             Isa::available().into_iter().map(|isa| Executor::with_isa(isa, 1)).collect();
-        for turn in 0..2 {
+        for round in 0..2 {
             let expected = reference::forward::<f32>(&data, &weights, reference::Noise::Off);
             let expected = expected.expect("it evaluates");
             for executor in &mut executors {
                 executor.execute(&plan, &weights, bound).expect("bindings fit");
-                for (number, &value) in wanted.iter().enumerate() {
+                for (number, &value) in values.iter().enumerate() {
                     let found = executor.output(&plan, first + number);
                     let expected = expected.floats(value).expect("it was evaluated");
                     assert_eq!(found.len(), expected.len());
                     let differs = found.iter().zip(expected).position(|(&a, &b)| !same_bits(a, b));
-                    assert_eq!(differs, None, "{} lanes {lanes} lane {number} turn {turn}", executor.isa());
+                    assert_eq!(differs, None, "{} lanes {lanes} lane {number} round {round}", executor.isa());
                 }
             }
-            let turned: Vec<f32> = weights.get(weight_id).iter().rev().copied().collect();
-            weights.set(weight_id, &turned).expect("as many as before");
+            let reversed: Vec<f32> = weights.get(weight_id).iter().rev().copied().collect();
+            weights.set(weight_id, &reversed).expect("as many as before");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Slab memory: limits are kept, and what a run holds does not grow with the length of a chain.
+//! Slab memory respects its limit and does not grow with the length of a chain.
 
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
@@ -8,7 +8,7 @@ use autobatch_planner::{Planner, Request};
 use autobatch_runtime_cpu::{Bound, Executor, RunError};
 use std::sync::Arc;
 
-/// So many chains of so many steps, the last state of each wanted: a plan and its bound words.
+/// A plan for the last states of `chains` chains of `steps` steps, and its bound words.
 fn chains(chains: u32, steps: u32) -> (Arc<Module>, Verified<Plan>, Vec<u32>) {
     let h = 16;
     let mut m = ModuleBuilder::new("chain");
@@ -19,18 +19,18 @@ fn chains(chains: u32, steps: u32) -> (Arc<Module>, Verified<Plan>, Vec<u32>) {
     });
     let module = m.build().expect("the model is well typed");
     let graph = Graph::new(&module);
-    let mut wanted = Vec::new();
+    let mut values = Vec::new();
     for key in 0..chains {
         graph.instance(u64::from(key));
         let mut state = graph.zeros([h]);
         for word in 0..steps {
             [state] = graph.call(step, ((key * 31 + word) % 50, state));
         }
-        wanted.extend(state.id());
+        values.extend(state.id());
     }
     let data = graph.data();
     let mut planner = Planner::new(Policy::default().load().expect("no file"));
-    let plan = planner.plan(&data, &Request { wanted: &wanted, ..Request::default() }).expect("a plan");
+    let plan = planner.plan(&data, &Request { wanted: &values, ..Request::default() }).expect("a plan");
     let plan = plan.verify().expect("planners make verifiable plans");
     (Arc::clone(&module), plan, data.bindings.words.clone())
 }
@@ -43,8 +43,8 @@ fn execute(
 }
 
 #[test]
-fn inference_over_a_chain_of_a_thousand_steps_holds_what_one_of_a_hundred_does() {
-    // An interpreter of machine code takes shorter ones.
+fn inference_memory_does_not_grow_with_the_length_of_a_chain() {
+    // Miri runs shorter chains.
     let (count, lengths) = if cfg!(miri) { (2, [6, 30]) } else { (32, [100, 1000]) };
     let [short, long] = lengths.map(|steps| {
         let mut executor = Executor::new(1).expect("an instruction set");
@@ -55,7 +55,7 @@ fn inference_over_a_chain_of_a_thousand_steps_holds_what_one_of_a_hundred_does()
 }
 
 #[test]
-fn a_plan_over_the_memory_limit_is_refused_before_it_is_executed() {
+fn a_plan_over_the_memory_limit_is_rejected_before_it_runs() {
     let plan = chains(8, 4);
     let needs = plan.1.slab_bytes();
     let mut executor = Executor::new(1).expect("an instruction set");
@@ -76,19 +76,19 @@ fn a_plan_over_the_memory_limit_is_refused_before_it_is_executed() {
     executor.set_memory_limit(Some(needs));
     execute(&mut executor, &plan).expect("it fits");
     executor.set_memory_limit(None);
-    execute(&mut executor, &chains(64, 4)).expect("nothing forbids it");
+    execute(&mut executor, &chains(64, 4)).expect("there is no limit");
 }
 
 #[test]
-fn memory_of_earlier_plans_goes_where_a_limit_has_no_room_for_it() {
+fn memory_of_earlier_plans_is_freed_to_respect_the_limit() {
     let (small, large) = (chains(2, 3), chains(if cfg!(miri) { 60 } else { 400 }, 3));
     let mut executor = Executor::new(1).expect("an instruction set");
     execute(&mut executor, &large).expect("bindings fit");
     let held = executor.slab_bytes();
     execute(&mut executor, &small).expect("bindings fit");
-    assert_eq!(executor.slab_bytes(), held, "memory is kept for the next plan");
+    assert_eq!(executor.slab_bytes(), held, "memory is reused for the next plan");
     executor.set_memory_limit(Some(small.1.slab_bytes()));
     execute(&mut executor, &small).expect("it fits");
-    // Buffers are whole cache lines.
+    // Buffers are rounded up to cache lines.
     assert!(executor.slab_bytes() < held / 10, "{} of {held}", executor.slab_bytes());
 }

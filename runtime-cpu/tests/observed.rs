@@ -1,4 +1,4 @@
-//! The watch names what made NaN or an infinity; counters and traces say what was executed.
+//! The watch reports the node that makes NaN or an infinity. Counters and traces describe the executed steps.
 
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
@@ -24,7 +24,7 @@ fn model() -> (Arc<Module>, Model) {
     (m.build().expect("the model is well typed"), Model { root, twice, layer })
 }
 
-/// Plans `root` and `twice` of each input, one step a node.
+/// Plans `layer(twice(root(x)))` for each input.
 fn plan(
     policy: &str,
     model: &Model,
@@ -32,18 +32,18 @@ fn plan(
     inputs: &[[f32; 3]],
 ) -> (Verified<Plan>, Vec<f32>) {
     let graph = Graph::new(module);
-    let mut wanted = Vec::new();
+    let mut values = Vec::new();
     for (key, input) in inputs.iter().enumerate() {
         graph.instance(key as u64);
         let [log] = graph.call(model.root, graph.input(input));
         let [twice] = graph.call(model.twice, log);
         let [layer] = graph.call(model.layer, twice);
-        wanted.extend(layer.id());
+        values.extend(layer.id());
     }
     let data = graph.data();
     let policy: Policy = policy.parse().expect("a policy");
     let mut planner = Planner::new(policy.load().expect("no file"));
-    let plan = planner.plan(&data, &Request { wanted: &wanted, ..Request::default() }).expect("a plan");
+    let plan = planner.plan(&data, &Request { wanted: &values, ..Request::default() }).expect("a plan");
     (plan.verify().expect("planners make verifiable plans"), data.bindings.floats.clone())
 }
 
@@ -57,13 +57,13 @@ fn execute(
 }
 
 #[test]
-fn the_watch_names_the_node_whose_finite_operands_became_an_infinity() {
+fn the_watch_names_the_node_that_makes_an_infinity_from_finite_operands() {
     let (module, model) = model();
     let inputs = [[1.0, 2.0, 3.0], [1.0, 0.0, 2.0], [4.0, 1.0, 1.0]];
     for policy in ["none", "auto"] {
         let (plan, floats) = plan(policy, &model, &module, &inputs);
         let mut executor = Executor::new(1).expect("an instruction set");
-        execute(&mut executor, &plan, &module, &floats).expect("nobody watches");
+        execute(&mut executor, &plan, &module, &floats).expect("the watch is off");
         executor.set_watch(true);
         let error =
             execute(&mut executor, &plan, &module, &floats).expect_err("the logarithm of 0 is infinite");
@@ -80,18 +80,18 @@ fn the_watch_names_the_node_whose_finite_operands_became_an_infinity() {
 }
 
 #[test]
-fn the_watch_lets_finite_numbers_and_infinities_that_were_bound_pass() {
+fn the_watch_accepts_finite_numbers_and_bound_infinities() {
     let (module, model) = model();
     let mut executor = Executor::new(1).expect("an instruction set");
     executor.set_watch(true);
     for inputs in [[[1.0, 2.0, 3.0]; 2], [[1.0, f32::INFINITY, 3.0]; 2], [[f32::NAN, 1.0, 3.0]; 2]] {
         let (plan, floats) = plan("auto", &model, &module, &inputs);
-        execute(&mut executor, &plan, &module, &floats).expect("nothing arises here");
+        execute(&mut executor, &plan, &module, &floats).expect("no step makes an infinity");
     }
 }
 
 #[test]
-fn counters_hold_every_step_of_the_last_run_and_the_flops_of_its_products() {
+fn counters_contain_every_step_of_the_last_run_and_its_flops() {
     let (module, model) = model();
     let (plan, floats) = plan("auto", &model, &module, &[[1.0, 2.0, 3.0]; 4]);
     let mut executor = Executor::new(1).expect("an instruction set");
@@ -101,12 +101,12 @@ fn counters_hold_every_step_of_the_last_run_and_the_flops_of_its_products() {
     for _ in 0..2 {
         execute(&mut executor, &plan, &module, &floats).expect("bindings fit");
     }
-    let counters = executor.counters().expect("they are counted");
+    let counters = executor.counters().expect("the run is counted");
     let steps: Vec<u32> = counters.steps.iter().map(|count| count.step).collect();
     assert_eq!(steps, (0..plan.steps.len() as u32).collect::<Vec<_>>());
     assert!(counters.steps.is_sorted_by_key(|count| (count.wave, count.start)));
     let flops: u64 = counters.steps.iter().map(|count| count.flops).sum();
-    // 4 logarithms and 4 sums of 3 elements, 4 products of 3 with 3 x 5; sources may count copies.
+    // 4 logarithms and 4 sums of 3 elements, 4 products of 3 by 3 x 5. Source steps may count copies.
     let products = 4 * 2 * 3 * 5;
     assert!((products + 24..products + 64).contains(&flops), "{flops}");
     let sums = counters.by_kernel(&plan);
@@ -116,15 +116,15 @@ fn counters_hold_every_step_of_the_last_run_and_the_flops_of_its_products() {
 }
 
 #[test]
-fn a_trace_has_one_complete_event_a_step() {
+fn a_trace_has_one_complete_event_per_step() {
     let (module, model) = model();
     let (plan, floats) = plan("none", &model, &module, &[[1.0, 2.0, 3.0]; 4]);
     let mut executor = Executor::new(1).expect("an instruction set");
     executor.set_counting(true);
     execute(&mut executor, &plan, &module, &floats).expect("bindings fit");
     let mut trace = Vec::new();
-    let counters = executor.counters().expect("they are counted");
-    counters.write_trace(&plan, &mut trace).expect("a vector takes everything");
+    let counters = executor.counters().expect("the run is counted");
+    counters.write_trace(&plan, &mut trace).expect("writing to a vector succeeds");
     let trace: serde_json::Value = serde_json::from_slice(&trace).expect("a trace is JSON");
     let events = trace["traceEvents"].as_array().expect("a list of events");
     assert_eq!(events.len(), plan.steps.len());
@@ -139,9 +139,9 @@ fn a_trace_has_one_complete_event_a_step() {
 }
 
 #[test]
-fn a_large_wave_is_executed_in_shares_and_the_trace_says_who_did_what() {
+fn a_large_wave_is_shared_by_the_threads_and_the_trace_names_them() {
     if cfg!(miri) {
-        // What is large enough to be shared takes an interpreter hours.
+        // A wave that is large enough to be shared would take Miri hours.
         return;
     }
     let mut m = ModuleBuilder::new("wide");
@@ -149,24 +149,24 @@ fn a_large_wave_is_executed_in_shares_and_the_trace_says_who_did_what() {
     let layer = m.cell("layer", [f32([256])], |g, [x]| [g.affine([x], w, None)]);
     let module = m.build().expect("the model is well typed");
     let graph = Graph::new(&module);
-    let mut wanted = Vec::new();
+    let mut values = Vec::new();
     for key in 0..200 {
         graph.instance(key);
         let [y] = graph.call(layer, graph.input(&[0.5; 256]));
-        wanted.extend(y.id());
+        values.extend(y.id());
     }
     let data = graph.data();
     let mut planner = Planner::new(Policy::default().load().expect("no file"));
-    let plan = planner.plan(&data, &Request { wanted: &wanted, ..Request::default() }).expect("a plan");
+    let plan = planner.plan(&data, &Request { wanted: &values, ..Request::default() }).expect("a plan");
     let plan = plan.verify().expect("planners make verifiable plans");
     let mut executor = Executor::new(2).expect("an instruction set");
     executor.set_counting(true);
     execute(&mut executor, &plan, &module, &data.bindings.floats).expect("bindings fit");
-    let counters = executor.counters().expect("they are counted");
+    let counters = executor.counters().expect("the run is counted");
     assert_eq!(counters.steps.len(), plan.steps.len());
     let largest = counters.steps.iter().max_by_key(|count| count.flops).expect("there are steps");
     let spans: Vec<_> = counters.spans.iter().filter(|span| span.step == largest.step).collect();
-    // How many of them the second thread gets depends on when it wakes.
+    // The number of shares of the second thread depends on when it wakes up.
     assert!(spans.len() >= 2 && spans.iter().all(|span| span.thread < 2), "26 million operations are shared");
     let sum = spans.iter().map(|span| span.time).sum();
     assert_eq!(largest.time, sum);

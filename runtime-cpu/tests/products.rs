@@ -1,18 +1,18 @@
-//! Products give the bits of the scalar chain, whatever the instruction set, the rows around a row, and how rows are named.
+//! Products match the scalar chain bit for bit, for every instruction set, batch size, position and kind of row numbers.
 
 mod common;
 
 use autobatch_runtime_cpu::kernels::{
     Isa, Matrix, PackedWeights, Part, Product, RowNumbers, Rows, RowsMut, Scratch, Start,
 };
-use common::{Random, bits, cases};
+use common::{Random, bits, cases, isas};
 
 /// The definition: `acc = start; for k ascending: acc = fma(x, w, acc)`.
 fn chain(start: f32, x: &[f32], w: &[f32], n: usize, column: usize) -> f32 {
     x.iter().enumerate().fold(start, |acc, (k, &x)| x.mul_add(w[k * n + column], acc))
 }
 
-/// A random operand: where its rows are, and the row of every lane.
+/// A random operand: its rows and the row number of every lane.
 struct Operand {
     data: Vec<f32>,
     stride: usize,
@@ -23,7 +23,7 @@ struct Operand {
 
 impl Operand {
     fn new(random: &mut Random, lanes: usize, k: usize) -> Self {
-        // Rows far apart by a power of two are read in another way.
+        // Rows whose distance is a multiple of 1024 floats are gathered.
         let stride = match random.below(5) {
             4 if !cfg!(miri) => k.next_multiple_of(1024),
             more => k + more,
@@ -59,21 +59,17 @@ impl Operand {
     }
 }
 
-fn isas() -> Vec<Isa> {
-    if cfg!(miri) { vec![Isa::Scalar] } else { Isa::available() }
-}
-
 #[test]
-fn every_instruction_set_gives_the_bits_of_the_scalar_chain_on_random_shapes() {
+fn random_products_match_the_scalar_chain() {
     let mut random = Random::seeded();
     for case in 0..cases(60) {
         let lanes = 1 + random.below(if cfg!(miri) { 9 } else { 70 });
-        // Wide and narrow products are cut differently.
+        // Wide and narrow products use different tiles.
         let n = 1 + random.below(if cfg!(miri) { 200 } else { [60, 200, 500][case % 3] });
-        let most_k = if cfg!(miri) { 5 } else { 330 };
+        let max_k = if cfg!(miri) { 5 } else { 330 };
         let operands: Vec<_> = (0..random.below(4))
             .map(|_| {
-                let k = 1 + random.below(most_k);
+                let k = 1 + random.below(max_k);
                 Operand::new(&mut random, lanes, k)
             })
             .collect();
@@ -97,60 +93,56 @@ fn every_instruction_set_gives_the_bits_of_the_scalar_chain_on_random_shapes() {
             Product::new(&weights, &parts, start_from)
                 .run(0..lanes, RowsMut::new(&mut out, stride), &mut Scratch::new())
                 .unwrap();
-            for lane in 0..lanes {
+            let expected = (0..lanes * stride).map(|at| {
+                let (lane, column) = (at / stride, at % stride);
+                let start = match start {
+                    _ if column >= n => return output[at],
+                    0 => 0.0,
+                    1 => bias[column],
+                    2 => before.lane(lane)[column],
+                    _ => output[at],
+                };
                 let x: Vec<f32> = operands.iter().flat_map(|o| o.lane(lane)).copied().collect();
-                for column in 0..stride.min(out.len() - lane * stride) {
-                    let old = output[lane * stride + column];
-                    let expected = if column >= n {
-                        old
-                    } else {
-                        let start = match start {
-                            0 => 0.0,
-                            1 => bias[column],
-                            2 => before.lane(lane)[column],
-                            _ => old,
-                        };
-                        chain(start, &x, &w, n, column)
-                    };
-                    assert_eq!(
-                        out[lane * stride + column].to_bits(),
-                        expected.to_bits(),
-                        "seed {} case {case} {isa} lanes {lanes} n {n} k {k} lane {lane} column {column}",
-                        random.seed
-                    );
-                }
-            }
+                chain(start, &x, &w, n, column)
+            });
+            let expected: Vec<f32> = expected.collect();
+            let differs = bits(&out).iter().zip(bits(&expected)).position(|(&a, b)| a != b);
+            assert_eq!(
+                differs, None,
+                "seed {} case {case} {isa} lanes {lanes} n {n} k {k} stride {stride}",
+                random.seed
+            );
         }
     }
 }
 
-/// Every height of a tile beside every number of panels, whose last ends anywhere around a vector, with rows in place and gathered.
+/// Tests every tile height and number of panels, last panels that end around a vector, and direct and gathered rows.
 #[test]
-fn every_shape_of_tile_gives_the_bits_of_the_scalar_chain() {
+fn products_of_every_tile_shape_match_the_scalar_chain() {
     let mut random = Random::seeded();
-    let (most_lanes, most_panels) = if cfg!(miri) { (9, 3) } else { (29, 9) };
-    // Steps are made in fours: one such, and one more.
+    let (max_lanes, max_panels) = if cfg!(miri) { (9, 3) } else { (29, 9) };
+    // One unrolled group of four steps, and one more step.
     let k = 5;
-    let columns = (0..most_panels).flat_map(|panel| [1, 8, 9, 16, 17, 32].map(|more| panel * 32 + more));
-    let wide = [1024; 2].map(|page| random.floats(most_lanes * page));
+    let columns = (0..max_panels).flat_map(|panel| [1, 8, 9, 16, 17, 32].map(|more| panel * 32 + more));
+    let wide = [1024; 2].map(|page| random.floats(max_lanes * page));
     for n in columns {
         let w = random.floats(k * n);
         let bias = random.floats(n);
         for (x, stride) in [(&wide[0], k), (&wide[1], 1024)] {
-            let expected: Vec<f32> = (0..most_lanes * n)
+            let expected: Vec<f32> = (0..max_lanes * n)
                 .map(|at| chain(bias[at % n], &x[at / n * stride..][..k], &w, n, at % n))
                 .collect();
             for isa in isas() {
                 let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n)).expect("the sizes agree");
                 let part = [Part { rows: Rows::range(x, stride, 0), k }];
                 let product = Product::new(&weights, &part, Start::Bias(&bias));
-                for lanes in 1..=most_lanes {
+                for lanes in 1..=max_lanes {
                     let mut out = vec![f32::NAN; lanes * n];
                     let rows = RowsMut::new(&mut out, n);
                     product.run(0..lanes, rows, &mut Scratch::new()).expect("the sizes agree");
                     assert!(
                         bits(&out) == bits(&expected[..lanes * n]),
-                        "{isa} {lanes} lanes n {n} stride {stride}"
+                        "{isa}, {lanes} lanes, n {n}, stride {stride}"
                     );
                 }
             }
@@ -159,7 +151,7 @@ fn every_shape_of_tile_gives_the_bits_of_the_scalar_chain() {
 }
 
 #[test]
-fn a_row_has_the_same_bits_alone_and_at_every_position_of_a_large_batch() {
+fn the_bits_of_a_row_do_not_depend_on_the_batch() {
     let mut random = Random::seeded();
     let k = if cfg!(miri) { 9 } else { 301 };
     let x = random.floats(k);
@@ -189,7 +181,7 @@ fn a_row_has_the_same_bits_alone_and_at_every_position_of_a_large_batch() {
 }
 
 #[test]
-fn columns_and_lanes_computed_by_separate_calls_are_those_of_one_call() {
+fn lanes_computed_by_separate_calls_match_one_call() {
     let mut random = Random::seeded();
     let (lanes, k, n) = if cfg!(miri) { (11, 3, 150) } else { (37, 290, 310) };
     let w = random.floats(k * n);
@@ -198,33 +190,29 @@ fn columns_and_lanes_computed_by_separate_calls_are_those_of_one_call() {
     for isa in isas() {
         let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n)).unwrap();
         let part = [Part { rows: Rows::range(&x, k, 0), k }];
-        let whole = Product::new(&weights, &part, Start::Bias(&bias));
+        let product = Product::new(&weights, &part, Start::Bias(&bias));
         let mut scratch = Scratch::new();
         let mut expected = vec![0.0; lanes * n];
-        whole.run(0..lanes, RowsMut::new(&mut expected, n), &mut scratch).unwrap();
+        product.run(0..lanes, RowsMut::new(&mut expected, n), &mut scratch).unwrap();
         let mut out = vec![f32::NAN; lanes * n];
-        let (row, column) = (lanes / 3, weights.panel());
-        for columns in [0..column, column..n] {
-            let product = Product { columns, ..whole.clone() };
-            product.run(0..row, RowsMut::new(&mut out, n), &mut scratch).unwrap();
-            let rest = RowsMut::new(&mut out[row * n..], n);
-            product.run(row..lanes, rest, &mut scratch).unwrap();
-        }
+        let row = lanes / 3;
+        product.run(0..row, RowsMut::new(&mut out, n), &mut scratch).unwrap();
+        product.run(row..lanes, RowsMut::new(&mut out[row * n..], n), &mut scratch).unwrap();
         assert_eq!(bits(&out), bits(&expected), "{isa}");
     }
 }
 
 #[test]
-fn a_part_hoisted_into_the_start_rows_keeps_the_bits() {
+fn a_part_computed_ahead_keeps_the_bits() {
     let mut random = Random::seeded();
-    // The second begins inside a block of packed rows and goes on in the next.
+    // The second part begins inside a block of packed rows and ends in the next block.
     let sizes = if cfg!(miri) { (9, 2, 5, 150) } else { (30, 100, 400, 300) };
     for (lanes, first, k, n) in [(6, 5, 13, 19), sizes] {
-        hoisted_part_keeps_the_bits(&mut random, lanes, first, k, n);
+        check_part_computed_ahead(&mut random, lanes, first, k, n);
     }
 }
 
-fn hoisted_part_keeps_the_bits(random: &mut Random, lanes: usize, first: usize, k: usize, n: usize) {
+fn check_part_computed_ahead(random: &mut Random, lanes: usize, first: usize, k: usize, n: usize) {
     let w = random.floats(k * n);
     let x = random.floats(lanes * k);
     for isa in isas() {
@@ -235,50 +223,20 @@ fn hoisted_part_keeps_the_bits(random: &mut Random, lanes: usize, first: usize, 
         Product::new(&weights, &whole, Start::Zero)
             .run(0..lanes, RowsMut::new(&mut expected, n), &mut scratch)
             .expect("the sizes agree");
-        let head = [Part { rows: Rows::range(&x, k, 0), k: first }];
-        let tail = [Part { rows: Rows::range(&x[first..], k, 0), k: k - first }];
-        let mut hoisted = vec![0.0; lanes * n];
-        Product::new(&weights, &head, Start::Zero)
-            .run(0..lanes, RowsMut::new(&mut hoisted, n), &mut scratch)
+        let initial = [Part { rows: Rows::range(&x, k, 0), k: first }];
+        let last = [Part { rows: Rows::range(&x[first..], k, 0), k: k - first }];
+        let mut partial = vec![0.0; lanes * n];
+        Product::new(&weights, &initial, Start::Zero)
+            .run(0..lanes, RowsMut::new(&mut partial, n), &mut scratch)
             .expect("the sizes agree");
-        let rest = Product { first_k: first, ..Product::new(&weights, &tail, Start::Output) };
-        rest.run(0..lanes, RowsMut::new(&mut hoisted, n), &mut scratch).expect("the sizes agree");
-        assert_eq!(bits(&hoisted), bits(&expected), "{isa}");
+        let rest = Product { first_k: first, ..Product::new(&weights, &last, Start::Output) };
+        rest.run(0..lanes, RowsMut::new(&mut partial, n), &mut scratch).expect("the sizes agree");
+        assert_eq!(bits(&partial), bits(&expected), "{isa}");
     }
 }
 
 #[test]
-fn tiles_cover_the_lanes_once_in_order_and_the_tail_sees_finished_rows() {
-    let mut random = Random::seeded();
-    let (lanes, k, n) = (23, 4, 7);
-    let w = random.floats(k * n);
-    let x = random.floats(30 * k);
-    let isa = isas().pop().unwrap();
-    let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n)).unwrap();
-    let part = [Part { rows: Rows::range(&x, k, 0), k }];
-    let product = Product::new(&weights, &part, Start::Zero);
-    let mut scratch = Scratch::new();
-    let mut out = vec![0.0; lanes * n];
-    let mut seen = Vec::new();
-    product
-        .run_tiled(2..2 + lanes, 10, RowsMut::new(&mut out, n), &mut scratch, |tile, mut rows| {
-            for (i, lane) in tile.clone().enumerate() {
-                let row = rows.row_mut(i, n).expect("the tile's rows exist");
-                for (column, value) in row.iter_mut().enumerate() {
-                    assert_eq!(*value, chain(0.0, &x[lane * k..][..k], &w, n, column));
-                    *value = -*value;
-                }
-            }
-            seen.push(tile);
-        })
-        .unwrap();
-    assert_eq!(seen, [2..12, 12..22, 22..25]);
-    assert_eq!(out[0], -chain(0.0, &x[2 * k..][..k], &w, n, 0));
-    assert_eq!(product.tile_rows() % 2, 0, "whole register tiles");
-}
-
-#[test]
-fn no_lanes_and_no_parts_are_products_too() {
+fn products_without_lanes_or_parts_are_valid() {
     let weights = PackedWeights::zeroed(Isa::best(), 0, 3).unwrap();
     let bias = [1.0, 2.0, 3.0];
     let product = Product::new(&weights, &[], Start::Bias(&bias));

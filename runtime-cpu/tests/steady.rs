@@ -1,4 +1,4 @@
-//! An executor that has met a plan of the same size before executes on one thread without allocating.
+//! Executing a plan of a size seen before allocates nothing on one thread.
 
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::{Graph, INDEX, Init, ModuleBuilder, Weights, f32};
@@ -10,8 +10,8 @@ use autobatch_testing::hostile::{Counting, allocations};
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Products, elementwise code, folds over lists, row ops with and without kernels of their own, and
-/// bound indices: what a step can hold.
+/// The model has every kind of stage: products, elementwise code, folds over lists, row ops with and without compiled
+/// kernels, and bound indices.
 #[test]
 fn the_second_run_of_a_plan_allocates_nothing() {
     let h = 12;
@@ -22,15 +22,15 @@ fn the_second_run_of_a_plan_allocates_nothing() {
     let leaf = m.cell("leaf", [INDEX], |_, [word]| [embed.row(word)]);
     let node = m.cell("node", [f32([h]); 2], |g, [left, right]| {
         let h = g.affine([left, right], weight, Some(bias)).tanh();
-        let turned = h.reshape([3, 4]).transpose([1, 0]).reshape([12]);
-        [h * h.softmax() + turned.layer_norm(1e-5)]
+        let flipped = h.reshape([3, 4]).transpose([1, 0]).reshape([12]);
+        [h * h.softmax() + flipped.layer_norm(1e-5)]
     });
     let module = m.build().expect("the model is well typed");
     let mut weights = Weights::init(&module, 1);
     let weight_id = weight.id().expect("a parameter");
     for policy in ["none", "auto"] {
         let graph = Graph::new(&module);
-        let mut wanted = Vec::new();
+        let mut outputs = Vec::new();
         for key in 0..40u32 {
             graph.instance(u64::from(key));
             let leaves: Vec<_> = (0..4).map(|i| graph.call(leaf, (key * 7 + i) % 50)).collect();
@@ -40,19 +40,19 @@ fn the_second_run_of_a_plan_allocates_nothing() {
             let keys = graph.list([a, b, right]);
             let values = graph.list([b, c, left]);
             let summary = graph.attend(left, keys, values, 0.5);
-            wanted.extend(summary.id());
-            wanted.extend(summary.cross_entropy(key % 12).id());
+            outputs.extend(summary.id());
+            outputs.extend(summary.cross_entropy(key % 12).id());
         }
         let data = graph.data();
         let policy: Policy = policy.parse().expect("a policy");
         let mut planner = Planner::new(policy.load().expect("no file"));
-        let plan = planner.plan(&data, &Request { wanted: &wanted, ..Request::default() });
+        let plan = planner.plan(&data, &Request { wanted: &outputs, ..Request::default() });
         let plan = plan.expect("a plan").verify().expect("planners make verifiable plans");
         let bound = Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
         let mut executor = Executor::new(1).expect("an instruction set");
         let before = allocations();
         executor.execute(&plan, &weights, bound).expect("bindings fit");
-        assert!(allocations() > before, "the counter must see the first run grow");
+        assert!(allocations() > before, "the first run allocates");
         let before = allocations();
         executor.execute(&plan, &weights, bound).expect("bindings fit");
         assert_eq!(allocations() - before, 0, "{policy}: {} steps", plan.steps.len());
@@ -60,11 +60,11 @@ fn the_second_run_of_a_plan_allocates_nothing() {
         weights.set(weight_id, &halved).expect("as many as before");
         let before = allocations();
         executor.execute(&plan, &weights, bound).expect("bindings fit");
-        assert_eq!(allocations() - before, 0, "{policy}: changed weights are packed over the old ones");
+        assert_eq!(allocations() - before, 0, "{policy}: changed weights are packed in place");
     }
 }
 
-/// A gradient that is there already.
+/// Gradients of the caller.
 struct Given(Vec<Vec<f32>>);
 
 impl autobatch_runtime_cpu::GradientSource for Given {
@@ -72,7 +72,7 @@ impl autobatch_runtime_cpu::GradientSource for Given {
         self.0.get(param.index()).map(Vec::as_slice)
     }
 
-    fn touched(&self, param: autobatch_ir::ParamId) -> Option<&[u32]> {
+    fn sparse_rows(&self, param: autobatch_ir::ParamId) -> Option<&[u32]> {
         (param.index() == 1).then_some(&[0, 1, 5, 49])
     }
 }
@@ -89,7 +89,7 @@ fn the_second_update_allocates_nothing() {
     let plan = autobatch_planner::update_plan(&module, &recipe).expect("something is updated");
     let plan = plan.verify().expect("plans are sound");
     let mut weights = Weights::init(&module, 1);
-    let mut states = recipe.states(&weights, &module).expect("there is memory");
+    let mut states = recipe.states(&weights, &module).expect("memory suffices");
     let given = Given(vec![vec![0.1; 12_000], vec![0.2; 600]]);
     let mut executor = Executor::new(1).expect("the machine has an instruction set");
     let mut update = |number| {

@@ -1,4 +1,4 @@
-//! Products of two values of an instance, executed by every instruction set to the bits of the reference.
+//! Products of two instance values match the reference bit for bit on every instruction set.
 
 use autobatch_ir::numeric::same_bits;
 use autobatch_ir::plan::row_ops::Noise;
@@ -9,17 +9,17 @@ use autobatch_planner::{Planner, Request};
 use autobatch_runtime_cpu::kernels::Isa;
 use autobatch_runtime_cpu::{Bound, Executor};
 
-/// Rows, inner and columns around the borders of register tiles and of blocks of the chain.
+/// Rows, inner size and columns around the bounds of register tiles and blocks of the chain.
 const SIZES: &[(usize, usize, usize)] =
     &[(1, 1, 1), (1, 7, 33), (3, 5, 2), (6, 17, 16), (15, 40, 31), (29, 257, 64), (43, 12, 1)];
 
-/// Numbers with full mantissas, so that another order of additions shows.
+/// Numbers with full mantissas, which reveal a different order of additions.
 fn floats(seed: usize, count: usize) -> Vec<f32> {
     (0..count).map(|i| (((seed * 7919 + i) as f32) * 0.618_034).sin()).collect()
 }
 
 #[test]
-fn products_of_two_values_have_the_bits_of_the_reference_batched_and_shared() {
+fn products_of_two_values_match_the_reference_bit_for_bit() {
     let mut seed = 0;
     let mut random = |count: usize| {
         seed += 1;
@@ -32,36 +32,36 @@ fn products_of_two_values_have_the_bits_of_the_reference_batched_and_shared() {
         let graph = Graph::new(&module);
         let common = random(inner * columns);
         let common = graph.input(&common).reshape([inner, columns]);
-        let mut wanted = Vec::new();
+        let mut values = Vec::new();
         for key in 0..5 {
             graph.instance(key);
             let left = graph.input(&random(rows * inner)).reshape([rows, inner]);
             let right = graph.input(&random(inner * columns)).reshape([inner, columns]);
             let vector = graph.input(&random(inner));
-            wanted.extend([left.matmul(right), left.matmul(common), left.matmul(vector)].map(|v| v.id()));
+            values.extend([left.matmul(right), left.matmul(common), left.matmul(vector)].map(|v| v.id()));
         }
         graph.check().expect("the graph is well typed");
-        let wanted: Vec<_> = wanted.into_iter().flatten().collect();
+        let values: Vec<_> = values.into_iter().flatten().collect();
         let data = graph.data();
         let expected =
             reference::forward::<f32>(&data, &weights, reference::Noise::Off).expect("it evaluates");
         for policy in ["none", "auto"] {
             let policy: Policy = policy.parse().expect("a policy");
             let mut planner = Planner::new(policy.load().expect("no file"));
-            let plan = planner.plan(&data, &Request { wanted: &wanted, ..Request::default() });
+            let plan = planner.plan(&data, &Request { wanted: &values, ..Request::default() });
             let plan = plan.expect("a plan").verify().expect("planners make verifiable plans");
-            let first = plan.outputs.len() - wanted.len();
+            let first = plan.outputs.len() - values.len();
             for isa in Isa::available() {
                 let mut executor = Executor::with_isa(isa, 1);
                 let bound =
                     Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
                 executor.execute(&plan, &weights, bound).expect("bindings fit");
-                for (number, &value) in wanted.iter().enumerate() {
+                for (number, &value) in values.iter().enumerate() {
                     let expected = expected.floats(value).expect("it was evaluated");
                     let found = executor.output(&plan, first + number);
                     let same = found.len() == expected.len()
                         && found.iter().zip(expected).all(|(&a, &b)| same_bits(a, b));
-                    assert!(same, "{isa} {rows} {inner} {columns} {value}: {found:?}, not {expected:?}");
+                    assert!(same, "{isa} {rows} {inner} {columns} {value}: {found:?}, expected {expected:?}");
                 }
             }
         }

@@ -5,8 +5,8 @@ use crate::error::Result;
 use crate::mirror::Trained;
 use crate::session::SessionOptions;
 use autobatch_ir::Weights;
-use autobatch_ir::plan::{Plan, Verified};
-use autobatch_runtime_cpu::{Bound, Executor, threads_meant};
+use autobatch_ir::plan::{Plan, UpdatePlan, Verified};
+use autobatch_runtime_cpu::{Bound, Executor, resolve_threads};
 use std::fmt;
 use std::sync::Arc;
 use std::task::Poll;
@@ -21,8 +21,6 @@ pub(crate) struct AnyExecutor {
     gpu: Option<Box<gpu::GpuExecutor>>,
     #[cfg(feature = "gpu")]
     memory_limit: Option<u64>,
-    #[cfg(feature = "gpu")]
-    terms: autobatch_runtime_wgpu::Terms,
 }
 
 impl fmt::Debug for AnyExecutor {
@@ -38,7 +36,7 @@ impl fmt::Debug for AnyExecutor {
 impl AnyExecutor {
     /// Creates the executor that the options ask for. Threads are those of the CPU.
     pub(crate) fn new(options: &SessionOptions) -> Result<Self> {
-        let mut host = Executor::new(threads_meant(options.threads))?;
+        let mut host = Executor::new(resolve_threads(options.threads))?;
         host.set_memory_limit(options.memory_limit);
         let mut executor = Self {
             host,
@@ -46,8 +44,6 @@ impl AnyExecutor {
             gpu: None,
             #[cfg(feature = "gpu")]
             memory_limit: options.memory_limit,
-            #[cfg(feature = "gpu")]
-            terms: options.terms,
         };
         executor.move_to(&options.device)?;
         Ok(executor)
@@ -64,7 +60,7 @@ impl AnyExecutor {
             }
             #[cfg(feature = "gpu")]
             Device::Gpu(selector) => {
-                self.gpu = Some(Box::new(gpu::GpuExecutor::new(selector, self.memory_limit, self.terms)?));
+                self.gpu = Some(Box::new(gpu::GpuExecutor::new(selector, self.memory_limit)?));
             }
         }
         Ok(())
@@ -141,7 +137,7 @@ impl AnyExecutor {
     /// a device and not on the host.
     pub(crate) fn update(
         &mut self,
-        plan: &Verified<Plan>,
+        plan: &Verified<UpdatePlan>,
         trained: &mut Trained,
         floats: &[f32],
     ) -> Result<bool> {

@@ -10,13 +10,23 @@ use std::sync::Arc;
 pub const H: usize = 9;
 const WORDS: usize = 11;
 
+/// The handles of the model.
+#[derive(Debug)]
 pub struct Model {
+    /// The table of words.
     pub words: Table,
     weight: Param,
+    /// A cell of two children.
     pub node: Cell<4, 2>,
+    /// A cell of a word.
     pub leaf: Cell<1, 2>,
 }
 
+/// Builds the model.
+///
+/// # Panics
+/// Never: the model is well typed.
+#[must_use]
 pub fn model() -> (Arc<Module>, Model) {
     let mut m = ModuleBuilder::new("growing");
     let words = m.table("words", [WORDS, H], Init::Uniform(1.0));

@@ -4,6 +4,7 @@
 //! * [`written`]: random graphs as texts, with what the emitter cannot express.
 //! * [`op_table`]: for every op its inference test, error test, numbers and gradient check. An op
 //!   without an entry does not compile.
+//! * [`job_graphs`]: random scheduling problems.
 //! * [`growing`]: a model for graphs that grow.
 //! * [`tree_lstm`]: the model that the examples of several crates measure.
 //! * [`hostile`]: mutated files, and an allocator that counts.
@@ -13,6 +14,7 @@
 
 pub mod growing;
 pub mod hostile;
+pub mod job_graphs;
 pub mod op_table;
 pub mod random;
 pub mod tree_lstm;

@@ -9,6 +9,8 @@ use std::sync::Arc;
 /// Words of the embedding.
 const WORDS: usize = 1000;
 
+/// The handles of the model.
+#[derive(Debug)]
 pub struct TreeLstm {
     leaf: Cell<1, 2>,
     node: Cell<4, 2>,
@@ -18,8 +20,12 @@ pub struct TreeLstm {
     out_bias: Param,
 }
 
+/// A binary tree over words.
+#[derive(Debug)]
 pub enum Tree {
+    /// A word.
     Leaf(u32),
+    /// Two children.
     Node(Box<[Tree; 2]>),
 }
 

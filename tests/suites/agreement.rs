@@ -80,12 +80,10 @@ struct Turns {
     executors: Vec<[Executor; 2]>,
 }
 
-const PAIRS: [(Mode, RowOrder); 6] = [
+const PAIRS: [(Mode, RowOrder); 4] = [
     (Mode::Infer, RowOrder::Propagated),
-    (Mode::Train, RowOrder::Planned),
     (Mode::Infer, RowOrder::Batch),
     (Mode::Train, RowOrder::Propagated),
-    (Mode::Infer, RowOrder::Planned),
     (Mode::Train, RowOrder::Batch),
 ];
 

@@ -6,14 +6,17 @@ use autobatch_tests::tidy::{self, Manifest, Source};
 const ARROWS: &[(&str, &[&str])] = &[
     ("autobatch-ir", &[]),
     ("autobatch-shaders", &[]),
+    ("autobatch-oracle", &["autobatch-ir"]),
+    ("autobatch-testing", &["autobatch-ir"]),
     ("autobatch-planner", &["autobatch-ir"]),
     ("autobatch-runtime-cpu", &["autobatch-ir"]),
-    ("autobatch-runtime-wgpu", &["autobatch-ir", "autobatch-shaders"]),
+    ("autobatch-runtime-wgpu", &["autobatch-ir", "autobatch-shaders", "autobatch-oracle"]),
     ("autobatch-nn", &["autobatch-ir"]),
     (
         "autobatch",
         &[
             "autobatch-ir",
+            "autobatch-oracle",
             "autobatch-planner",
             "autobatch-runtime-cpu",
             "autobatch-runtime-wgpu",
@@ -23,7 +26,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("autobatch-models", &["autobatch", "autobatch-nn", "autobatch-ir"]),
     (
         "autobatch-cli",
-        &["autobatch", "autobatch-bench", "autobatch-models", "autobatch-ir", "autobatch-planner"],
+        &[
+            "autobatch",
+            "autobatch-bench",
+            "autobatch-models",
+            "autobatch-ir",
+            "autobatch-oracle",
+            "autobatch-planner",
+        ],
     ),
     ("autobatch-bench", &["*"]),
     ("autobatch-tests", &["*"]),

@@ -1,6 +1,6 @@
-//! Taggers of two layers of LSTMs in both directions.
+//! A tagger with two layers of bidirectional LSTMs.
 
-use super::{Vocabulary, minibatch, needed, sound};
+use super::{Vocabulary, emitted, minibatch, needed};
 use crate::args::EmitArgs;
 use crate::failure::Failure;
 use autobatch_ir::graph::{Graph, GraphData, Value};
@@ -26,57 +26,60 @@ pub(super) fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
     let embed = m.table("embed", [vocabulary.len(), h], Init::Uniform(0.1));
     let wo = m.param("out.w", [2 * h, tags], Init::Glorot(1.0));
     let bo = m.param("out.b", tags, Init::ZEROS);
-    let first = ["forward", "backward"].map(|way| lstm(&mut m, way, h));
-    let second = ["forward2", "backward2"].map(|way| lstm_of_two(&mut m, way, h));
+    let first = ["forward", "backward"].map(|name| lstm(&mut m, name, h));
+    let second = ["forward2", "backward2"].map(|name| second_lstm(&mut m, name, h));
     let out = m.cell("out", [f32(h), f32(h)], |g, [f, b]| [g.affine([f, b], wo, Some(bo))]);
 
-    let g = Graph::new(&sound(m.build())?);
+    let g = Graph::new(&emitted(m.build())?);
     let zero = g.zeros(h);
     for (key, words) in words.iter().enumerate() {
         g.instance(key as u64);
         let xs: Vec<Value<'_>> = words.iter().map(|&word| embed.look(&g, word)).collect();
-        let both = both_ways(&xs, [zero, zero], |way, &x, [h, c]| g.call(first[way], [x, h, c]));
-        let both = both_ways(&both, [zero, zero], |way, &[f, b], [h, c]| g.call(second[way], [f, b, h, c]));
-        for (place, ends) in both.into_iter().enumerate() {
-            let [scores] = g.call(out, ends);
-            g.output(&format!("sentence{key}.{place}"), scores);
+        let first_layer =
+            both_directions(&xs, [zero, zero], |direction, &x, [h, c]| g.call(first[direction], [x, h, c]));
+        let second_layer = both_directions(&first_layer, [zero, zero], |direction, &[f, b], [h, c]| {
+            g.call(second[direction], [f, b, h, c])
+        });
+        for (position, states) in second_layer.into_iter().enumerate() {
+            let [scores] = g.call(out, states);
+            g.output(&format!("sentence{key}.{position}"), scores);
         }
     }
-    sound(g.finish())
+    emitted(g.finish())
 }
 
-/// The outputs of a forward and of a backward chain at each place.
-fn both_ways<'g, X>(
+/// Runs a forward and a backward chain over `xs` and returns both outputs at each position.
+fn both_directions<'g, X>(
     xs: &[X],
     start: [Value<'g>; 2],
     mut cell: impl FnMut(usize, &X, [Value<'g>; 2]) -> [Value<'g>; 2],
 ) -> Vec<[Value<'g>; 2]> {
-    let mut both = vec![start; xs.len()];
+    let mut outputs = vec![start; xs.len()];
     let mut state = start;
     for (at, x) in xs.iter().enumerate() {
         state = cell(0, x, state);
-        both[at][0] = state[0];
+        outputs[at][0] = state[0];
     }
     state = start;
     for (at, x) in xs.iter().enumerate().rev() {
         state = cell(1, x, state);
-        both[at][1] = state[0];
+        outputs[at][1] = state[0];
     }
-    both
+    outputs
 }
 
-/// An LSTM cell over one input.
+/// An LSTM cell of the first layer, over one input.
 fn lstm(m: &mut ModuleBuilder, name: &str, h: usize) -> Cell<3, 2> {
     let w = m.param(&format!("{name}.w"), [2 * h, 4 * h], Init::Glorot(1.0));
-    let b = m.param(&format!("{name}.b"), 4 * h, Init::ZEROS);
-    m.cell(name, [f32(h); 3], |g, [x, before, c]| step(g.affine([x, before], w, Some(b)), c))
+    let bias = m.param(&format!("{name}.b"), 4 * h, Init::ZEROS);
+    m.cell(name, [f32(h); 3], |g, [x, h, c]| step(g.affine([x, h], w, Some(bias)), c))
 }
 
-/// An LSTM cell over the outputs of both directions below it.
-fn lstm_of_two(m: &mut ModuleBuilder, name: &str, h: usize) -> Cell<4, 2> {
+/// An LSTM cell of the second layer, over the outputs of both directions of the first.
+fn second_lstm(m: &mut ModuleBuilder, name: &str, h: usize) -> Cell<4, 2> {
     let w = m.param(&format!("{name}.w"), [3 * h, 4 * h], Init::Glorot(1.0));
-    let b = m.param(&format!("{name}.b"), 4 * h, Init::ZEROS);
-    m.cell(name, [f32(h); 4], |g, [f, back, before, c]| step(g.affine([f, back, before], w, Some(b)), c))
+    let bias = m.param(&format!("{name}.b"), 4 * h, Init::ZEROS);
+    m.cell(name, [f32(h); 4], |g, [f, b, h, c]| step(g.affine([f, b, h], w, Some(bias)), c))
 }
 
 fn step<'g>(gates: Value<'g>, c: Value<'g>) -> [Value<'g>; 2] {

@@ -1,6 +1,7 @@
-//! Lattice LSTMs: characters in a chain, dictionary words as shortcuts, joined by arity-free sums.
+//! A lattice LSTM: a chain of characters, with dictionary words as shortcuts and sums over any number of
+//! shortcuts.
 
-use super::{Vocabulary, minibatch, needed, sound};
+use super::{Vocabulary, emitted, minibatch, needed};
 use crate::args::EmitArgs;
 use crate::failure::Failure;
 use autobatch_ir::graph::{Graph, GraphData, Value};
@@ -43,13 +44,13 @@ pub(super) fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
     });
     let out = m.cell("out", [f32(h)], |g, [x]| [g.affine([x], wo, None)]);
 
-    let g = Graph::new(&sound(m.build())?);
+    let g = Graph::new(&emitted(m.build())?);
     let zero = g.zeros(h);
     for (key, sentence) in sentences.iter().enumerate() {
         g.instance(key as u64);
         let Sentence { chars: letters, .. } = sentence;
         let ending = sentence.ending_at();
-        // The state before each character; words read the one before their first.
+        // The state before each character. A word reads the state before its first character.
         let mut states: Vec<[Value<'_>; 2]> = vec![[zero, zero]];
         for (at, letter) in letters.iter().enumerate() {
             let x = char_table.look(&g, chars.number(&letter.to_string()));
@@ -63,10 +64,10 @@ pub(super) fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
             let [h, c] = states[at];
             states.push(g.call(char_cell, [x, h, c, extra]));
         }
-        for (place, [h, _]) in states.into_iter().skip(1).enumerate() {
+        for (position, [h, _]) in states.into_iter().skip(1).enumerate() {
             let [scores] = g.call(out, h);
-            g.output(&format!("sentence{key}.{place}"), scores);
+            g.output(&format!("sentence{key}.{position}"), scores);
         }
     }
-    sound(g.finish())
+    emitted(g.finish())
 }

@@ -1,6 +1,6 @@
-//! Random graphs: cells of several types that read two earlier values each.
+//! Random graphs: cells of several types, each of which reads two earlier values.
 
-use super::sound;
+use super::emitted;
 use crate::args::EmitArgs;
 use crate::failure::Failure;
 use autobatch_ir::graph::{Graph, GraphData, Value};
@@ -8,23 +8,22 @@ use autobatch_ir::module::{Cell, Init, ModuleBuilder};
 use autobatch_ir::types::f32;
 use autobatch_models::data::random::Random;
 
-/// How far back an operand lies at most; the smaller, the deeper the graph.
+/// Maximum distance between a node and its operands. Smaller distances make deeper graphs.
 const REACH: usize = 6;
-/// Nodes of an instance, if the command line does not say.
-const NODES: u32 = 20;
+/// Default number of nodes of an instance.
+const DEFAULT_NODES: u32 = 20;
 
-/// More nodes than this are not emitted: a graph lies in memory as a whole.
-const MOST_APPLICATIONS: u64 = 1 << 22;
+/// Maximum number of nodes of a graph, because graphs are built in memory.
+const MAX_NODES: u64 = 1 << 22;
 
 pub(super) fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
-    let (h, nodes) = (args.hidden as usize, args.nodes.unwrap_or(NODES));
-    let nodes = u64::from(args.instances) * u64::from(nodes);
-    if nodes > MOST_APPLICATIONS {
+    let (h, nodes) = (args.hidden as usize, args.nodes.unwrap_or(DEFAULT_NODES));
+    let total = u64::from(args.instances) * u64::from(nodes);
+    if total > MAX_NODES {
         let EmitArgs { instances, .. } = args;
-        let message = format!(
-            "{instances} instances of {nodes} nodes are {nodes}, at most {MOST_APPLICATIONS} are emitted"
-        );
-        return Err(Failure::usage(message).help("ask for fewer --instances or --nodes"));
+        let message =
+            format!("{instances} instances of {nodes} nodes have {total} nodes, the maximum is {MAX_NODES}");
+        return Err(Failure::usage(message).help("reduce --instances or --nodes"));
     }
     let mut m = ModuleBuilder::new("random");
     let cells: Vec<Cell<2, 1>> = (0..args.cells.unwrap_or(1))
@@ -33,7 +32,7 @@ pub(super) fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
             m.cell(&format!("cell{number}"), [f32(h); 2], |g, [a, b]| [g.affine([a, b], w, None).tanh()])
         })
         .collect();
-    let g = Graph::new(&sound(m.build())?);
+    let g = Graph::new(&emitted(m.build())?);
     let start = g.zeros(h);
     for key in 0..args.instances {
         let mut random =
@@ -47,9 +46,9 @@ pub(super) fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
             values.push(value);
         }
         let last = values[values.len().saturating_sub(REACH)..].to_vec();
-        for (place, value) in last.into_iter().enumerate() {
-            g.output(&format!("graph{key}.{place}"), value);
+        for (number, value) in last.into_iter().enumerate() {
+            g.output(&format!("graph{key}.{number}"), value);
         }
     }
-    sound(g.finish())
+    emitted(g.finish())
 }

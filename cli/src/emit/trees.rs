@@ -1,6 +1,6 @@
-//! Binary Tree-LSTMs, with one cell for inner nodes or several chosen at random.
+//! Binary Tree-LSTMs, with one cell for inner nodes or a random choice among several.
 
-use super::{Vocabulary, minibatch, needed, sound};
+use super::{Vocabulary, emitted, minibatch, needed};
 use crate::args::EmitArgs;
 use crate::failure::Failure;
 use autobatch_ir::graph::{Graph, GraphData, Value};
@@ -34,7 +34,7 @@ pub(super) fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
     let nodes: Vec<Cell<4, 2>> = (0..args.cells.unwrap_or(1)).map(|number| node(&mut m, number, h)).collect();
     let out = m.cell("out", [f32(h)], |g, [x]| [g.affine([x], wo, Some(bo))]);
 
-    let g = Graph::new(&sound(m.build())?);
+    let g = Graph::new(&emitted(m.build())?);
     let mut random = Random::new(args.seed);
     for (key, (tree, words)) in trees.iter().zip(&words).enumerate() {
         g.instance(key as u64);
@@ -49,14 +49,14 @@ pub(super) fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
             });
         }
         let last = values.len() - 1;
-        for (place, [h, _]) in
-            values.into_iter().enumerate().filter(|(place, _)| args.every_node || *place == last)
+        for (number, [h, _]) in
+            values.into_iter().enumerate().filter(|(number, _)| args.every_node || *number == last)
         {
             let [logits] = g.call(out, h);
-            g.output(&format!("tree{key}.{place}"), logits);
+            g.output(&format!("tree{key}.{number}"), logits);
         }
     }
-    sound(g.finish())
+    emitted(g.finish())
 }
 
 fn node(m: &mut ModuleBuilder, number: u32, h: usize) -> Cell<4, 2> {

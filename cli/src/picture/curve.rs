@@ -1,8 +1,8 @@
-//! Learning curves: lines over epochs, the loss below, measures between 0 and 1 above.
+//! Pictures of learning curves: scores in the upper panel, losses in the lower panel, over epochs.
 
 use super::svg::{Anchor, HAIR, INK, SOFT, Svg, colour};
 
-/// A named line.
+/// A line with a name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     /// Its name.
@@ -18,21 +18,21 @@ const PANEL: f64 = 170.0;
 const TOP: f64 = 44.0;
 const GAP: f64 = 40.0;
 
-/// Two panels, one above the other, over the same epochs.
+/// Draws the scores above the losses, over the same epochs.
 #[must_use]
-pub fn curve(title: &str, measures: &[Line], losses: &[Line]) -> String {
+pub fn curve(title: &str, scores: &[Line], losses: &[Line]) -> String {
     let mut svg = Svg::default();
-    let all = measures.iter().chain(losses).flat_map(|line| &line.points);
+    let all = scores.iter().chain(losses).flat_map(|line| &line.points);
     let last = all.map(|&(epoch, _)| epoch).fold(1.0, f64::max);
     svg.text([LEFT, 22.0], 14.0, INK, Anchor::Start, title);
-    panel(&mut svg, TOP, measures, last, 0);
-    panel(&mut svg, TOP + PANEL + GAP, losses, last, measures.len());
+    panel(&mut svg, TOP, scores, last, 0);
+    panel(&mut svg, TOP + PANEL + GAP, losses, last, scores.len());
     let bottom = TOP + 2.0 * PANEL + GAP;
     svg.text([(LEFT + WIDTH - RIGHT) / 2.0, bottom + 34.0], 11.0, SOFT, Anchor::Middle, "epoch");
     svg.finish(WIDTH, bottom + 46.0, title)
 }
 
-/// One panel with its axes; colours are numbered from `first`.
+/// Draws one panel with its axes. `first` is the number of its first colour.
 fn panel(svg: &mut Svg, top: f64, lines: &[Line], last: f64, first: usize) {
     let values =
         || lines.iter().flat_map(|line| &line.points).map(|&(_, value)| value).filter(|v| v.is_finite());
@@ -44,7 +44,7 @@ fn panel(svg: &mut Svg, top: f64, lines: &[Line], last: f64, first: usize) {
     for tick in 0..=4 {
         let value = low + (high - low) * f64::from(tick) / 4.0;
         svg.line([LEFT, y(value), LEFT + width, y(value)], HAIR, "");
-        svg.text([LEFT - 6.0, y(value) + 4.0], 10.0, SOFT, Anchor::End, &spelled(value, high - low));
+        svg.text([LEFT - 6.0, y(value) + 4.0], 10.0, SOFT, Anchor::End, &tick_label(value, high - low));
     }
     let every = (last / 8.0).ceil().max(1.0);
     let mut epoch = 0.0;
@@ -64,7 +64,7 @@ fn panel(svg: &mut Svg, top: f64, lines: &[Line], last: f64, first: usize) {
         svg.raw(&format!(
             "<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.8\"/>"
         ));
-        // A line of one epoch is a point.
+        // A dot marks the last point; it also makes a line of one epoch visible.
         if let Some((x, y)) = points.rsplit(' ').next().and_then(|last| last.split_once(',')) {
             svg.raw(&format!("<circle cx=\"{x}\" cy=\"{y}\" r=\"2.6\" fill=\"{colour}\"/>"));
         }
@@ -82,17 +82,17 @@ fn panel(svg: &mut Svg, top: f64, lines: &[Line], last: f64, first: usize) {
     }
 }
 
-/// A range with room for the lines in it.
+/// The range of an axis, with a margin around the values.
 fn scale(low: f64, high: f64) -> (f64, f64) {
     if !low.is_finite() || !high.is_finite() {
         return (0.0, 1.0);
     }
-    let room = ((high - low) * 0.05).max(high.abs() * 1e-3).max(1e-6);
-    (low - room, high + room)
+    let margin = ((high - low) * 0.05).max(high.abs() * 1e-3).max(1e-6);
+    (low - margin, high + margin)
 }
 
-/// A value with so many digits that it differs from its neighbours on an axis of this length.
-fn spelled(value: f64, length: f64) -> String {
+/// The label of a tick, with enough digits to differ from neighbouring ticks on an axis of this length.
+fn tick_label(value: f64, length: f64) -> String {
     let digits = (1.0 - (length / 4.0).log10().floor()).clamp(0.0, 7.0) as usize;
     format!("{value:.digits$}")
 }
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_is_drawn_with_its_name_inside_the_picture() {
+    fn every_line_is_drawn_with_its_name() {
         let picture = curve(
             "a <model>",
             &[line("accuracy", &[(1.0, 0.2), (2.0, 0.7)])],
@@ -118,22 +118,22 @@ mod tests {
     }
 
     #[test]
-    fn ticks_have_the_digits_that_tell_them_apart() {
-        assert_eq!([0.5, 8.0, 1234.0].map(|length| spelled(2.70012, length)), ["2.70", "2.7", "3"]);
+    fn tick_labels_have_enough_digits_to_differ() {
+        assert_eq!([0.5, 8.0, 1234.0].map(|length| tick_label(2.70012, length)), ["2.70", "2.7", "3"]);
         for length in [1e-5, 0.0011, 0.3, 7.0, 4e4] {
             let ticks: Vec<String> =
-                (0..=4).map(|tick| spelled(2.7 + length * f64::from(tick) / 4.0, length)).collect();
+                (0..=4).map(|tick| tick_label(2.7 + length * f64::from(tick) / 4.0, length)).collect();
             assert!(ticks.windows(2).all(|pair| pair[0] != pair[1]), "{ticks:?}");
         }
     }
 
     #[test]
-    fn a_single_epoch_is_seen() {
+    fn a_single_epoch_is_visible() {
         assert_eq!(curve("t", &[], &[line("loss", &[(1.0, 2.7)])]).matches("<circle").count(), 1);
     }
 
     #[test]
-    fn nothing_and_one_point_and_values_that_are_not_finite_make_a_picture() {
+    fn empty_lines_and_non_finite_values_give_a_valid_picture() {
         for points in [&[][..], &[(1.0, 5.0)], &[(1.0, f64::NAN), (2.0, f64::INFINITY)]] {
             let picture = curve("t", &[line("m", points)], &[]);
             assert!(picture.starts_with("<svg") && !picture.contains("NaN") && !picture.contains("=\"inf"));

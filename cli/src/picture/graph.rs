@@ -1,54 +1,76 @@
-//! A graph laid out by its plan: instances are bands, steps are columns, nodes are dots.
+//! Picture of a graph with its batches: instances are bands, batches are columns, nodes are dots.
 //!
-//! All dots of a column are one batch. Colours are kernels, in two shades that take turns, so that
-//! neighbouring batches of one kernel keep apart; the histogram above says how large each is. When
-//! it executes, batches appear in their order.
+//! Each kernel has a colour in two alternating shades, so neighbouring batches of one kernel are
+//! distinguishable. A histogram above the columns shows the batch sizes. The picture is animated: the
+//! batches appear in the order of execution.
 
 use super::memory::pitch_of;
 use super::svg::{Anchor, HAIR, INK, SOFT, Svg, WASH, appears, colour, escaped, flashes, lighter, loop_of};
-use crate::facts::{Kinds, computing};
-use crate::words::{count, plural};
+use crate::steps::{Kinds, computing};
+use crate::text::{count, plural};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, ValueId};
-use autobatch_ir::plan::Plan;
+use autobatch_ir::plan::{Plan, Step};
 use std::collections::BTreeSet;
 
-/// Instances and edges that are drawn at most.
-const BANDS: usize = 16;
-const EDGES: usize = 4000;
+/// Maximum number of instances.
+const MAX_BANDS: usize = 16;
+/// Maximum number of edges.
+const MAX_EDGES: usize = 4000;
 const LEFT: f64 = 96.0;
 const HISTOGRAM: f64 = 64.0;
 const TOP: f64 = 84.0;
-/// How much lighter every second batch of a kernel is.
-const LIGHT: f64 = 0.38;
-/// Beyond this length an edge is drawn fainter.
-const FAR: f64 = 240.0;
-/// The least width of the drawing, for the title and legend.
-const NARROWEST: f64 = 560.0;
+/// Share of white in the second shade of a kernel.
+const SECOND_SHADE: f64 = 0.38;
+/// Longer edges are drawn fainter.
+const LONG_EDGE: f64 = 240.0;
+/// Minimum width of the drawing, for the title and the legend.
+const MIN_WIDTH: f64 = 560.0;
 
-/// Where everything goes.
+/// Positions of all elements.
 struct Layout {
-    /// Left edge and width of each step's column.
-    columns: Vec<(f64, f64)>,
-    /// Dots side by side in each column.
-    across: Vec<usize>,
-    /// Top edge, height and name of each band.
-    bands: Vec<(f64, f64, String)>,
+    columns: Vec<Column>,
+    bands: Vec<Band>,
     /// The centre of each drawn node.
     dots: Vec<Option<(f64, f64)>>,
-    /// From dot to dot.
+    /// Distance between the centres of neighbouring dots.
     pitch: f64,
+    /// The number of instances that are left out.
     hidden: usize,
 }
 
-/// The picture of a verified graph and its plan, with the name of the policy that made it.
+/// The column of a batch.
+struct Column {
+    x: f64,
+    width: f64,
+    /// Maximum number of dots side by side.
+    across: usize,
+}
+
+/// The band of an instance.
+struct Band {
+    y: f64,
+    height: f64,
+    name: String,
+}
+
+/// The nodes of an instance by column.
+struct Nodes {
+    name: String,
+    by_column: Vec<Vec<NodeId>>,
+}
+
+/// A step that computes nodes, with its number in the plan.
+type NumberedStep<'p> = (usize, &'p Step);
+
+/// Draws a verified graph with its plan. `policy` is the name of the policy of the plan.
 #[must_use]
 pub fn graph(graph: &GraphData, plan: &Plan, policy: &str) -> String {
-    let steps: Vec<(usize, &autobatch_ir::plan::Step)> = computing(plan).collect();
+    let steps: Vec<NumberedStep<'_>> = computing(plan).collect();
     let layout = Layout::new(graph, plan);
-    let width = layout.columns.last().map_or(0.0, |(x, width)| x + width).max(NARROWEST) + 28.0;
+    let width = layout.columns.last().map_or(0.0, Column::right).max(MIN_WIDTH) + 28.0;
     let body = TOP + HISTOGRAM + 18.0;
-    let bottom = layout.bands.last().map_or(body, |(y, height, _)| y + height);
+    let bottom = layout.bands.last().map_or(body, |band| band.y + band.height);
     let mut svg = Svg::default();
     let rows: u64 = steps.iter().map(|(_, step)| u64::from(step.rows)).sum();
     let title =
@@ -60,7 +82,7 @@ pub fn graph(graph: &GraphData, plan: &Plan, policy: &str) -> String {
         hidden => format!("; {hidden} more not drawn"),
     };
     let note = format!(
-        "a column is a batch; policy {policy}, bound {}, gap {:.0} %; {}{hidden}",
+        "columns are batches; policy {policy}, bound {}, gap {:.0} %; {}{hidden}",
         certificate.bound,
         certificate.gap() * 100.0,
         plural(graph.instances() as u64, "instance")
@@ -80,13 +102,12 @@ impl Layout {
         let mut column_of = vec![None; graph.arena.len()];
         for (column, step) in steps.iter().enumerate() {
             for node in plan.lanes(step) {
-                if let Some(place) = column_of.get_mut(node.index()) {
-                    *place = Some(column);
+                if let Some(slot) = column_of.get_mut(node.index()) {
+                    *slot = Some(column);
                 }
             }
         }
-        // Dots by band and column.
-        let mut cells: Vec<(String, Vec<Vec<NodeId>>)> = Vec::new();
+        let mut bands: Vec<Nodes> = Vec::new();
         let mut hidden = BTreeSet::new();
         for (instance, range) in graph.numbered_stretches() {
             if range.clone().all(|node| column_of[node].is_none()) {
@@ -96,24 +117,24 @@ impl Layout {
                 Some((number, _)) => format!("instance {number}"),
                 None => "common".to_owned(),
             };
-            // An instance that was interrupted goes on in its band.
-            let known = cells.iter().position(|(known, _)| *known == name);
-            if known.is_none() && cells.len() == BANDS {
+            // All parts of an instance share a band.
+            let known = bands.iter().position(|known| known.name == name);
+            if known.is_none() && bands.len() == MAX_BANDS {
                 hidden.insert(instance);
                 continue;
             }
             let known = known.unwrap_or_else(|| {
-                cells.push((name, vec![Vec::new(); steps.len()]));
-                cells.len() - 1
+                bands.push(Nodes { name, by_column: vec![Vec::new(); steps.len()] });
+                bands.len() - 1
             });
-            let band = &mut cells[known].1;
+            let by_column = &mut bands[known].by_column;
             for node in range {
                 if let Some(column) = column_of[node] {
-                    band[column].push(NodeId::new(node));
+                    by_column[column].push(NodeId::new(node));
                 }
             }
         }
-        let drawn: usize = cells.iter().flat_map(|(_, band)| band).map(Vec::len).sum();
+        let drawn: usize = bands.iter().flat_map(|band| &band.by_column).map(Vec::len).sum();
         let pitch = if drawn <= 120 {
             22.0
         } else if drawn <= 600 {
@@ -123,56 +144,60 @@ impl Layout {
         };
         let mut layout = Self {
             columns: Vec::new(),
-            across: Vec::new(),
             bands: Vec::new(),
             dots: vec![None; graph.arena.len()],
             pitch,
             hidden: hidden.len(),
         };
-        layout.place(&cells, steps.len());
+        layout.place(&bands, steps.len());
         layout
     }
 
-    fn place(&mut self, cells: &[(String, Vec<Vec<NodeId>>)], steps: usize) {
+    /// Computes the positions of columns, bands and dots.
+    fn place(&mut self, bands: &[Nodes], steps: usize) {
         let pitch = self.pitch;
         let mut x = LEFT;
         for column in 0..steps {
-            let most = cells.iter().map(|(_, band)| band[column].len()).max().unwrap_or(0);
+            let most = bands.iter().map(|band| band.by_column[column].len()).max().unwrap_or(0);
             let across = (1..).find(|side| side * side >= most).unwrap_or(1).max(1);
             let width = across as f64 * pitch + pitch * 0.8;
-            self.columns.push((x, width));
-            self.across.push(across);
+            self.columns.push(Column { x, width, across });
             x += width;
         }
         let mut y = TOP + HISTOGRAM + 18.0;
-        for (name, band) in cells {
-            let down = band
-                .iter()
-                .zip(&self.across)
-                .map(|(cell, &across)| cell.len().div_ceil(across))
-                .max()
-                .unwrap_or(1);
+        for Nodes { name, by_column } in bands {
+            let lines = |(nodes, column): (&Vec<NodeId>, &Column)| nodes.len().div_ceil(column.across);
+            let down = by_column.iter().zip(&self.columns).map(lines).max().unwrap_or(1);
             let height = down as f64 * pitch + pitch * 0.9;
-            for (column, cell) in band.iter().enumerate() {
-                let across = self.across[column];
-                let lines = cell.len().div_ceil(across);
-                for (place, node) in cell.iter().enumerate() {
-                    let in_line = across.min(cell.len() - place / across * across);
-                    let (left, width) = self.columns[column];
-                    let dx = (place % across) as f64 - (in_line as f64 - 1.0) / 2.0;
-                    let dy = (place / across) as f64 - (lines as f64 - 1.0) / 2.0;
+            for (nodes, column) in by_column.iter().zip(&self.columns) {
+                let across = column.across;
+                let lines = nodes.len().div_ceil(across);
+                for (at, node) in nodes.iter().enumerate() {
+                    let in_line = across.min(nodes.len() - at / across * across);
+                    let dx = (at % across) as f64 - (in_line as f64 - 1.0) / 2.0;
+                    let dy = (at / across) as f64 - (lines as f64 - 1.0) / 2.0;
                     self.dots[node.index()] =
-                        Some((left + width / 2.0 + dx * pitch, y + height / 2.0 + dy * pitch));
+                        Some((column.middle() + dx * pitch, y + height / 2.0 + dy * pitch));
                 }
             }
-            self.bands.push((y, height, name.clone()));
+            self.bands.push(Band { y, height, name: name.clone() });
             y += height;
         }
     }
 }
 
+impl Column {
+    fn middle(&self) -> f64 {
+        self.x + self.width / 2.0
+    }
+
+    fn right(&self) -> f64 {
+        self.x + self.width
+    }
+}
+
 fn bands(svg: &mut Svg, layout: &Layout, width: f64) {
-    for (number, (y, height, name)) in layout.bands.iter().enumerate() {
+    for (number, Band { y, height, name }) in layout.bands.iter().enumerate() {
         if number % 2 == 0 {
             svg.rect([16.0, *y, width - 32.0, *height], WASH, r#"rx="4""#);
         }
@@ -180,34 +205,29 @@ fn bands(svg: &mut Svg, layout: &Layout, width: f64) {
     }
 }
 
-/// The shade of a step's colour: steps of one kernel take turns.
-fn shades(plan: &Plan, steps: &[(usize, &autobatch_ir::plan::Step)]) -> Vec<String> {
+/// The colours of steps: the steps of one kernel alternate between two shades.
+fn shades(plan: &Plan, steps: &[NumberedStep<'_>]) -> Vec<String> {
     let kinds = Kinds::of(plan);
     let mut seen = vec![0usize; kinds.names().len()];
-    let shade = |(number, _): &(usize, &autobatch_ir::plan::Step)| {
+    let shade = |(number, _): &NumberedStep<'_>| {
         let kind = kinds.of_step(*number);
         seen[kind] += 1;
-        lighter(&colour(kind), if seen[kind] % 2 == 1 { 0.0 } else { LIGHT })
+        lighter(&colour(kind), if seen[kind] % 2 == 1 { 0.0 } else { SECOND_SHADE })
     };
     steps.iter().map(shade).collect()
 }
 
-fn columns(
-    svg: &mut Svg,
-    plan: &Plan,
-    steps: &[(usize, &autobatch_ir::plan::Step)],
-    layout: &Layout,
-    bottom: f64,
-) {
+fn columns(svg: &mut Svg, plan: &Plan, steps: &[NumberedStep<'_>], layout: &Layout, bottom: f64) {
     let most = steps.iter().map(|(_, step)| step.rows).max().unwrap_or(1).max(1);
     let (base, kinds, shades) = (TOP + HISTOGRAM, Kinds::of(plan), shades(plan, steps));
     let (seconds, share) = loop_of(steps.len());
     svg.text([24.0, base - 4.0], 11.0, SOFT, Anchor::Start, "batch size");
-    let narrowest = layout.columns.iter().map(|(_, width)| *width).fold(f64::INFINITY, f64::min);
+    let narrowest = layout.columns.iter().map(|column| column.width).fold(f64::INFINITY, f64::min);
     let pitch = pitch_of(26.0 / narrowest.max(1.0));
-    let right = layout.columns.last().map_or(LEFT, |(x, width)| x + width);
+    let right = layout.columns.last().map_or(LEFT, Column::right);
     svg.line([LEFT, base, right, base], HAIR, r#"stroke-width="1""#);
-    for (column, ((number, step), &(x, width))) in steps.iter().zip(&layout.columns).enumerate() {
+    for (column, ((number, step), placed)) in steps.iter().zip(&layout.columns).enumerate() {
+        let &Column { x, width, .. } = placed;
         let height = (f64::from(step.rows) / f64::from(most) * (HISTOGRAM - 14.0)).max(1.5);
         let tip = escaped(&format!("step {number}: {} x {}", kinds.step_name(*number), step.rows));
         let at = |column: usize| column as f64 / steps.len() as f64 * share;
@@ -220,35 +240,29 @@ fn columns(
             x + 1.0, base - height, (width - 2.0).max(1.0), shades[column],
         ));
         if column % pitch == 0 {
-            svg.text([x + width / 2.0, bottom + 18.0], 11.0, SOFT, Anchor::Middle, &number.to_string());
+            svg.text([placed.middle(), bottom + 18.0], 11.0, SOFT, Anchor::Middle, &number.to_string());
         }
         if step.rows == most && steps[..column].iter().all(|(_, earlier)| earlier.rows < most) {
-            svg.text([x + width / 2.0, base - height - 3.0], 10.0, INK, Anchor::Middle, &count(step.rows));
+            svg.text([placed.middle(), base - height - 3.0], 10.0, INK, Anchor::Middle, &count(step.rows));
         }
     }
     svg.text([24.0, bottom + 18.0], 11.0, SOFT, Anchor::Start, "step");
 }
 
-fn edges(
-    svg: &mut Svg,
-    graph: &GraphData,
-    plan: &Plan,
-    steps: &[(usize, &autobatch_ir::plan::Step)],
-    layout: &Layout,
-) {
+fn edges(svg: &mut Svg, graph: &GraphData, plan: &Plan, steps: &[NumberedStep<'_>], layout: &Layout) {
     let (seconds, share) = loop_of(steps.len());
     let mut drawn = 0;
     for (column, (_, step)) in steps.iter().enumerate() {
         let mut paths = [String::new(), String::new()];
         for &node in plan.lanes(step).iter().filter(|node| node.index() < layout.dots.len()) {
             let Some(to) = layout.dots[node.index()] else { continue };
-            for from in read_dots(graph, node).filter_map(|made| layout.dots[made.index()]) {
+            for from in operand_nodes(graph, node).filter_map(|operand| layout.dots[operand.index()]) {
                 drawn += 1;
                 let reach = (to.0 - from.0) * 0.45;
-                // An edge along a line of dots bows over those that it passes.
+                // An edge along a line of dots bends around the dots in between.
                 let passes = (to.1 - from.1).abs() < 1.0 && to.0 - from.0 > 2.4 * layout.pitch;
                 let bow = if passes { 0.9 * layout.pitch } else { 0.0 };
-                paths[usize::from(to.0 - from.0 > FAR)] += &format!(
+                paths[usize::from(to.0 - from.0 > LONG_EDGE)] += &format!(
                     "M{:.1} {:.1}C{:.1} {:.1} {:.1} {:.1} {:.1} {:.1}",
                     from.0,
                     from.1,
@@ -261,7 +275,7 @@ fn edges(
                 );
             }
         }
-        if drawn > EDGES {
+        if drawn > MAX_EDGES {
             break;
         }
         for (path, opacity) in paths.iter().zip([0.65, 0.22]).filter(|(path, _)| !path.is_empty()) {
@@ -273,34 +287,28 @@ fn edges(
     }
 }
 
-/// The makers of what a node reads, each once, elements of lists included.
-fn read_dots(graph: &GraphData, node: NodeId) -> impl Iterator<Item = NodeId> {
-    let mut made: Vec<NodeId> = Vec::new();
+/// The nodes that compute the operands of a node, without repetition. A list contributes its elements.
+fn operand_nodes(graph: &GraphData, node: NodeId) -> impl Iterator<Item = NodeId> {
+    let mut found: Vec<NodeId> = Vec::new();
     let mut todo: Vec<ValueId> =
         graph.arena.operands(node).iter().filter_map(|operand| operand.as_value()).collect();
     while let Some(value) = todo.pop() {
         let producer = graph.arena.producer(value);
         if graph.signature(producer).is_list() {
             todo.extend(graph.arena.operands(producer).iter().filter_map(|operand| operand.as_value()));
-        } else if !made.contains(&producer) {
-            made.push(producer);
+        } else if !found.contains(&producer) {
+            found.push(producer);
         }
     }
-    made.into_iter()
+    found.into_iter()
 }
 
-fn dots(
-    svg: &mut Svg,
-    graph: &GraphData,
-    plan: &Plan,
-    steps: &[(usize, &autobatch_ir::plan::Step)],
-    layout: &Layout,
-) {
+fn dots(svg: &mut Svg, graph: &GraphData, plan: &Plan, steps: &[NumberedStep<'_>], layout: &Layout) {
     let (seconds, share) = loop_of(steps.len());
     let radius = layout.pitch * 0.36;
     let shades = shades(plan, steps);
-    let mut wanted = vec![false; graph.arena.len()];
-    graph.outputs.iter().for_each(|output| wanted[graph.arena.producer(output.value).index()] = true);
+    let mut is_output = vec![false; graph.arena.len()];
+    graph.outputs.iter().for_each(|output| is_output[graph.arena.producer(output.value).index()] = true);
     for (column, (number, step)) in steps.iter().enumerate() {
         svg.raw(&format!(
             "<g fill=\"{}\">{}",
@@ -309,7 +317,7 @@ fn dots(
         ));
         for &node in plan.lanes(step).iter().filter(|node| node.index() < layout.dots.len()) {
             let Some((x, y)) = layout.dots[node.index()] else { continue };
-            let ring = if wanted[node.index()] {
+            let ring = if is_output[node.index()] {
                 format!(" stroke=\"{INK}\" stroke-width=\"1.4\"")
             } else {
                 String::new()
@@ -326,7 +334,7 @@ fn dots(
     }
 }
 
-/// Kernels with their colours, as many side by side as fit; gives the lower edge.
+/// Draws the kernels with their colours. Returns the lower edge.
 fn legend(svg: &mut Svg, plan: &Plan, width: f64, top: f64) -> f64 {
     let (mut x, mut y) = (24.0, top);
     let mut entry = |svg: &mut Svg, text: &str, paint: &dyn Fn(&mut Svg, f64, f64)| {
@@ -344,15 +352,15 @@ fn legend(svg: &mut Svg, plan: &Plan, width: f64, top: f64) -> f64 {
     let computes = |kind: &usize| !kinds.kernel(plan, *kind).source;
     for kind in (0..kinds.names().len()).filter(computes) {
         let rows: u64 = kinds.steps(plan, kind).map(|(_, step)| u64::from(step.rows)).sum();
-        let steps = plural(kinds.steps(plan, kind).count() as u64, "step");
-        let text = format!("{}: {} in {steps}", kinds.names()[kind], plural(rows, "row"));
+        let batches = plural(kinds.steps(plan, kind).count() as u64, "batch");
+        let text = format!("{}: {} in {batches}", kinds.names()[kind], plural(rows, "row"));
         let base = colour(kind);
         last = entry(svg, &text, &|svg, x, y| {
             svg.rect([x, y - 10.0, 12.0, 12.0], &base, r#"rx="2""#);
-            svg.rect([x + 13.0, y - 10.0, 12.0, 12.0], &lighter(&base, LIGHT), r#"rx="2""#);
+            svg.rect([x + 13.0, y - 10.0, 12.0, 12.0], &lighter(&base, SECOND_SHADE), r#"rx="2""#);
         });
     }
-    last = entry(svg, "wanted by an output", &|svg, x, y| {
+    last = entry(svg, "output", &|svg, x, y| {
         svg.raw(&format!("<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"5.5\" fill=\"#ffffff\" stroke=\"{INK}\" stroke-width=\"1.4\"/>", x + 12.0, y - 4.0));
     }).max(last);
     last + 14.0

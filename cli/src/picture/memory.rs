@@ -1,13 +1,12 @@
-//! Memory over time: live rows of each slab while each step is executed.
+//! Picture of the memory of a plan: the live rows of each slab at each step.
 //!
-//! Bars stand on each other, one colour a slab; the dashed line is what the slabs take. What lies
-//! between is free: rows that nothing alive holds.
+//! Stacked bars show the live bytes, one colour per slab. The dashed line is the total size of the
+//! slabs. The space between bars and line is free at that step.
 
 use super::svg::{Anchor, HAIR, INK, SOFT, Svg, colour, flashes, loop_of};
-use crate::facts::Kinds;
-use crate::files::bytes_in_words;
 use crate::lifetimes::Lifetimes;
-use crate::words::plural;
+use crate::steps::Kinds;
+use crate::text::{byte_size, plural};
 use autobatch_ir::plan::Plan;
 
 const LEFT: f64 = 92.0;
@@ -15,55 +14,55 @@ const TOP: f64 = 84.0;
 const PLOT_HEIGHT: f64 = 300.0;
 const PLOT_WIDTH: f64 = 860.0;
 const LEGEND_ROW: f64 = 20.0;
-/// Fields of a slab that the legend names.
-const FIELDS: usize = 4;
+/// Maximum number of fields of a slab in the legend.
+const MAX_FIELDS: usize = 4;
 
-/// The picture of a verified plan's memory.
+/// Draws the memory of a verified plan.
 #[must_use]
 pub fn memory(plan: &Plan) -> String {
     let lifetimes = Lifetimes::of(plan);
-    let taken: u64 = lifetimes.size.iter().sum();
+    let allocated: u64 = lifetimes.size.iter().sum();
     let steps = plan.steps.len().max(1);
     let unit = PLOT_WIDTH / steps as f64;
-    let scale = PLOT_HEIGHT / (taken.max(1) as f64 * 1.06);
+    let scale = PLOT_HEIGHT / (allocated.max(1) as f64 * 1.06);
     let base = TOP + PLOT_HEIGHT;
     let mut svg = Svg::default();
-    let title = format!("Memory of a plan of {}, step by step", plan.module);
+    let title = format!("Memory of a plan of {} by step", plan.module);
     svg.styled_text([24.0, 32.0], 18.0, INK, Anchor::Start, r#"font-weight="bold""#, &title);
-    let used = 100.0 * lifetimes.peak() as f64 / taken.max(1) as f64;
+    let used = 100.0 * lifetimes.peak() as f64 / allocated.max(1) as f64;
     let note = format!(
-        "{}; slabs take {}, at most {} of it alive at once ({used:.0} %)",
+        "{}; slabs of {}, at most {} live at once ({used:.0} %)",
         plural(plan.steps.len() as u64, "step"),
-        bytes_in_words(taken),
-        bytes_in_words(lifetimes.peak()),
+        byte_size(allocated),
+        byte_size(lifetimes.peak()),
     );
     svg.text([24.0, 54.0], 12.0, SOFT, Anchor::Start, &note);
-    grid(&mut svg, taken, scale, base);
+    grid(&mut svg, allocated, scale, base);
     bars(&mut svg, plan, &lifetimes, unit, scale, base);
-    let top = base - taken as f64 * scale;
+    let top = base - allocated as f64 * scale;
     svg.line([LEFT, top, LEFT + PLOT_WIDTH, top], INK, r#"stroke-width="1.4" stroke-dasharray="6 4""#);
     svg.text(
         [LEFT + PLOT_WIDTH, top - 6.0],
         11.0,
         INK,
         Anchor::End,
-        &format!("taken by slabs: {}", bytes_in_words(taken)),
+        &format!("size of the slabs: {}", byte_size(allocated)),
     );
     axis(&mut svg, steps, unit, base);
     let bottom = legend(&mut svg, plan, &lifetimes, base + 62.0);
     svg.finish(LEFT + PLOT_WIDTH + 32.0, bottom + 16.0, &title)
 }
 
-fn grid(svg: &mut Svg, taken: u64, scale: f64, base: f64) {
+fn grid(svg: &mut Svg, allocated: u64, scale: f64, base: f64) {
     let mut pitch = 1u64;
-    while taken / pitch > 5 {
+    while allocated / pitch > 5 {
         pitch *= 2;
     }
-    for tick in 0..=taken / pitch {
+    for tick in 0..=allocated / pitch {
         let bytes = tick * pitch;
         let y = base - bytes as f64 * scale;
         svg.line([LEFT, y, LEFT + PLOT_WIDTH, y], HAIR, r#"stroke-width="1""#);
-        svg.text([LEFT - 8.0, y + 4.0], 11.0, SOFT, Anchor::End, &bytes_in_words(bytes));
+        svg.text([LEFT - 8.0, y + 4.0], 11.0, SOFT, Anchor::End, &byte_size(bytes));
     }
 }
 
@@ -81,12 +80,8 @@ fn bars(svg: &mut Svg, plan: &Plan, lifetimes: &Lifetimes, unit: f64, scale: f64
         }
         let step = &plan.steps[number];
         let live: u64 = slabs.iter().sum();
-        let tip = format!(
-            "step {number}: {} x {}, {} alive",
-            kinds.step_name(number),
-            step.rows,
-            bytes_in_words(live)
-        );
+        let tip =
+            format!("step {number}: {} x {}, {} live", kinds.step_name(number), step.rows, byte_size(live));
         let at = |number: usize| number as f64 / plan.steps.len() as f64 * share;
         svg.raw(&format!(
             "<rect x=\"{x:.1}\" y=\"{TOP:.1}\" width=\"{unit:.1}\" height=\"{PLOT_HEIGHT:.1}\" fill=\"{INK}\" fill-opacity=\"0.12\" opacity=\"0\"><title>{}</title>{}</rect>",
@@ -106,7 +101,7 @@ fn axis(svg: &mut Svg, steps: usize, unit: f64, base: f64) {
     svg.text([LEFT + PLOT_WIDTH / 2.0, base + 36.0], 12.0, SOFT, Anchor::Middle, "step");
 }
 
-/// The smallest of 1, 2, 5, 10, 20, .. that is not below a number.
+/// The smallest of 1, 2, 5, 10, 20, .. that is at least `least`.
 pub(super) fn pitch_of(least: f64) -> usize {
     let mut power = 1;
     loop {
@@ -119,14 +114,14 @@ pub(super) fn pitch_of(least: f64) -> usize {
     }
 }
 
-/// The slabs by size, the largest first; gives the lower edge.
+/// Draws the legend of slabs, largest first. Returns the lower edge.
 fn legend(svg: &mut Svg, plan: &Plan, lifetimes: &Lifetimes, top: f64) -> f64 {
     let mut y = top;
     let most = |group: usize| lifetimes.live.iter().map(|groups| groups[group]).max().unwrap_or(0);
-    let mut entry = |group: usize, what: String| {
+    let mut entry = |group: usize, name: String| {
         svg.rect([LEFT, y - 10.0, 12.0, 12.0], &colour(group), r#"rx="2""#);
-        let (size, most) = (bytes_in_words(lifetimes.size[group]), bytes_in_words(most(group)));
-        let text = format!("{what}: {size}, at most {most} alive");
+        let (size, most) = (byte_size(lifetimes.size[group]), byte_size(most(group)));
+        let text = format!("{name}: {size}, at most {most} live");
         svg.text([LEFT + 20.0, y], 12.0, INK, Anchor::Start, &text);
         y += LEGEND_ROW;
     };
@@ -134,8 +129,8 @@ fn legend(svg: &mut Svg, plan: &Plan, lifetimes: &Lifetimes, top: f64) -> f64 {
         let held = &plan.slabs[slab.index()];
         let fields = plan.fields[held.fields.start as usize..held.fields.end as usize].iter();
         let mut fields: Vec<String> = fields.map(|field| format!("{}: {}", field.name, field.ty)).collect();
-        if fields.len() > FIELDS {
-            fields.truncate(FIELDS);
+        if fields.len() > MAX_FIELDS {
+            fields.truncate(MAX_FIELDS);
             fields.push("..".to_owned());
         }
         entry(group, format!("{slab} {{{}}} x {}", fields.join(", "), plural(u64::from(held.rows), "row")));

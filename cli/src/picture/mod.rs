@@ -1,7 +1,7 @@
-//! Pictures of graphs, plans and measurements as SVG, complete without scripts.
+//! Pictures of graphs, plans and measurements as SVG without scripts.
 //!
-//! Where a picture moves, it moves by SMIL; a renderer that knows no animation shows the finished
-//! picture. Colours keep apart for colour-blind eyes, and nothing is told by colour alone.
+//! Animations use SMIL; renderers without animation show the complete picture. The colours are
+//! distinguishable for colour-blind readers, and no information depends on colour alone.
 
 mod curve;
 mod graph;

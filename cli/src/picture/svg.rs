@@ -1,17 +1,20 @@
-//! Writing SVG: elements, escapes, colours.
+//! SVG output: elements, escaping, colours and animations.
 
 use std::fmt::Write as _;
 
-/// Ten colours that stay apart, for what is told by position or text as well.
+/// Ten distinguishable colours. Pictures also convey their meaning by position or text.
 const PALETTE: [&str; 10] = [
     "#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#2a9d9c", "#c9a227", "#9c755f", "#d37295",
     "#79706e",
 ];
 
-/// The text colour, and those of lines that help the eye.
+/// The colour of text.
 pub(super) const INK: &str = "#1f2933";
+/// The colour of secondary text.
 pub(super) const SOFT: &str = "#66717d";
+/// The colour of grid lines.
 pub(super) const HAIR: &str = "#d9dee3";
+/// The colour of backgrounds.
 pub(super) const WASH: &str = "#f5f7f9";
 
 /// A picture under construction.
@@ -20,7 +23,7 @@ pub(super) struct Svg {
     body: String,
 }
 
-/// Where a text is anchored.
+/// The point of a text at its coordinates.
 #[derive(Clone, Copy)]
 pub(super) enum Anchor {
     Start,
@@ -84,7 +87,7 @@ impl Svg {
     }
 }
 
-/// Text as it may stand between tags and in attributes.
+/// Escapes text for use between tags and in attributes.
 pub(super) fn escaped(text: &str) -> String {
     let plain = text.chars().filter(|c| !c.is_control());
     let mut out = String::with_capacity(text.len());
@@ -100,12 +103,12 @@ pub(super) fn escaped(text: &str) -> String {
     out
 }
 
-/// The colour of a number; the second ten are lighter, and so on.
+/// The colour of a number. Every further ten colours are lighter.
 pub(super) fn colour(number: usize) -> String {
     lighter(PALETTE[number % PALETTE.len()], (number / PALETTE.len()) as f64 * 0.3)
 }
 
-/// A colour mixed with white: 0 is the colour, 1 is white.
+/// A colour mixed with a share of white, 0 to 1.
 pub(super) fn lighter(hex: &str, share: f64) -> String {
     let channel =
         |at: usize| hex.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok()).unwrap_or(0);
@@ -114,7 +117,7 @@ pub(super) fn lighter(hex: &str, share: f64) -> String {
     format!("#{:02x}{:02x}{:02x}", mix(channel(1)), mix(channel(3)), mix(channel(5)))
 }
 
-/// An animation of the element around it that shows it from `from` on, as a share of the loop.
+/// An animation that shows its parent element from the time `from` on, a share of the loop.
 pub(super) fn appears(from: f64, seconds: f64) -> String {
     let (from, then) = (from.clamp(0.0005, 0.97), (from + 0.012).clamp(0.001, 0.985));
     format!(
@@ -122,7 +125,7 @@ pub(super) fn appears(from: f64, seconds: f64) -> String {
     )
 }
 
-/// An animation of the element around it that shows it between two shares of the loop only.
+/// An animation that shows its parent element between two times only, as shares of the loop.
 pub(super) fn flashes(from: f64, to: f64, seconds: f64) -> String {
     let (from, to) = (from.clamp(0.0005, 0.97), to.clamp(0.001, 0.99));
     format!(
@@ -130,8 +133,8 @@ pub(super) fn flashes(from: f64, to: f64, seconds: f64) -> String {
     )
 }
 
-/// How long a loop over so many steps takes, and which share of it the steps take: the rest shows
-/// the finished picture.
+/// The duration in seconds of an animation over a number of steps, and the share of it in which the
+/// steps appear. The rest of the loop shows the complete picture.
 pub(super) fn loop_of(steps: usize) -> (f64, f64) {
     ((steps as f64 * 0.4).clamp(4.0, 24.0), 0.85)
 }
@@ -141,12 +144,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hostile_names_cannot_leave_their_text() {
+    fn names_cannot_inject_markup() {
         assert_eq!(escaped("<a href=\"x\">&\u{7}"), "&lt;a href=&quot;x&quot;&gt;&amp;");
     }
 
     #[test]
-    fn a_lighter_colour_is_nearer_to_white() {
+    fn lighter_mixes_in_white() {
         assert_eq!(lighter("#000000", 0.5), "#808080");
         assert_eq!(lighter("#4e79a7", 0.0), "#4e79a7");
     }

@@ -1,7 +1,7 @@
-//! A sweep over batch sizes as a picture: how many instances a second at each size.
+//! Picture of a sweep over batch sizes: instances per second at each size.
 //!
-//! Sizes stand apart by their logarithm, so that each doubling is one step to the right. Rates begin at
-//! zero. Under each size stands how many batches the plans had.
+//! The horizontal axis is logarithmic; the vertical axis starts at zero. Below each size is the number
+//! of batches of the plans.
 
 use super::svg::{Anchor, HAIR, INK, SOFT, Svg, WASH, colour};
 use autobatch_bench::{Sweep, SweepRow};
@@ -10,18 +10,18 @@ const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 420.0;
 /// Left, top, right and bottom of the plot.
 const PLOT: [f64; 4] = [86.0, 74.0, 724.0, 340.0];
-/// Lines across the plot.
+/// Number of intervals of the vertical axis.
 const GRID: usize = 4;
 
-/// The picture.
+/// Draws a sweep.
 #[must_use]
 pub fn sweep(sweep: &Sweep) -> String {
     let Sweep { workload, unit, instances, rows } = sweep;
     let mut svg = Svg::default();
     let [left, top, right, bottom] = PLOT;
-    let title = format!("{workload}: {unit} a second by batch size");
+    let title = format!("{workload}: {unit} per second by batch size");
     svg.styled_text([left, 34.0], 18.0, INK, Anchor::Start, "font-weight=\"bold\"", &title);
-    let about = format!("{instances} {unit} at each size, everything included");
+    let about = format!("{instances} {unit} at each size; times of complete steps");
     svg.text([left, 56.0], 12.0, SOFT, Anchor::Start, &about);
     svg.rect([left, top, right - left, bottom - top], WASH, "");
     let most = rounded_up(rows.iter().map(|row| row.per_second).fold(0.0, f64::max));
@@ -29,10 +29,10 @@ pub fn sweep(sweep: &Sweep) -> String {
         let share = line as f64 / GRID as f64;
         let y = bottom - share * (bottom - top);
         svg.line([left, y, right, y], HAIR, "");
-        svg.text([left - 8.0, y + 4.0], 11.0, SOFT, Anchor::End, &thousands(share * most));
+        svg.text([left - 8.0, y + 4.0], 11.0, SOFT, Anchor::End, &short_number(share * most));
     }
-    let places = places(rows);
-    let points: Vec<[f64; 2]> = places
+    let positions = positions(rows);
+    let points: Vec<[f64; 2]> = positions
         .iter()
         .zip(rows)
         .map(|(x, row)| [*x, bottom - row.per_second / most * (bottom - top)])
@@ -42,42 +42,42 @@ pub fn sweep(sweep: &Sweep) -> String {
     }
     for ([x, y], row) in points.iter().zip(rows) {
         svg.raw(&format!(r#"<circle cx="{x:.1}" cy="{y:.1}" r="4.5" fill="{}"/>"#, colour(0)));
-        svg.text([*x, y - 10.0], 11.0, INK, Anchor::Middle, &thousands(row.per_second));
+        svg.text([*x, y - 10.0], 11.0, INK, Anchor::Middle, &short_number(row.per_second));
         svg.line([*x, bottom, *x, bottom + 5.0], SOFT, "");
         svg.text([*x, bottom + 20.0], 12.0, INK, Anchor::Middle, &row.batch.to_string());
-        svg.text([*x, bottom + 36.0], 10.0, SOFT, Anchor::Middle, &thousands(row.batches as f64));
+        svg.text([*x, bottom + 36.0], 10.0, SOFT, Anchor::Middle, &short_number(row.batches as f64));
     }
-    svg.text([left - 8.0, bottom + 20.0], 11.0, SOFT, Anchor::End, "a graph");
+    svg.text([left - 8.0, bottom + 20.0], 11.0, SOFT, Anchor::End, "instances");
     svg.text([left - 8.0, bottom + 36.0], 10.0, SOFT, Anchor::End, "batches");
-    let gain = gain(rows).map(|gain| format!("{gain:.1} x from the first size to the best"));
+    let gain = gain(rows).map(|gain| format!("best size {gain:.1} x as fast as the first"));
     svg.text([right, HEIGHT - 16.0], 12.0, INK, Anchor::End, &gain.unwrap_or_default());
     svg.finish(WIDTH, HEIGHT, &title)
 }
 
-/// Where each size stands.
-fn places(rows: &[SweepRow]) -> Vec<f64> {
+/// The horizontal position of each size.
+fn positions(rows: &[SweepRow]) -> Vec<f64> {
     let [left, _, right, _] = PLOT;
     let margin = 28.0;
     let log = |row: &SweepRow| (row.batch.max(1) as f64).log2();
-    let least = rows.iter().map(log).fold(f64::INFINITY, f64::min);
-    let most = rows.iter().map(log).fold(f64::NEG_INFINITY, f64::max);
-    let place = |row| match most > least {
-        true => left + margin + (log(row) - least) / (most - least) * (right - left - 2.0 * margin),
+    let min = rows.iter().map(log).fold(f64::INFINITY, f64::min);
+    let max = rows.iter().map(log).fold(f64::NEG_INFINITY, f64::max);
+    let position = |row| match max > min {
+        true => left + margin + (log(row) - min) / (max - min) * (right - left - 2.0 * margin),
         false => f64::midpoint(left, right),
     };
-    rows.iter().map(place).collect()
+    rows.iter().map(position).collect()
 }
 
-/// The next round number with room for a label above.
+/// The upper end of the axis: the next round number, with space for a label.
 fn rounded_up(most: f64) -> f64 {
-    let wanted = (1.12 * most).max(1e-9);
-    let power = 10f64.powf(wanted.log10().floor());
+    let least = (1.12 * most).max(1e-9);
+    let power = 10f64.powf(least.log10().floor());
     let steps = [1.0, 1.2, 1.6, 2.0, 2.4, 3.2, 4.0, 5.0, 6.0, 8.0, 10.0];
-    steps.iter().map(|step| step * power).find(|step| *step >= wanted).unwrap_or(10.0 * power)
+    steps.iter().map(|step| step * power).find(|step| *step >= least).unwrap_or(10.0 * power)
 }
 
-/// A number as people read it.
-fn thousands(number: f64) -> String {
+/// A number in short form, such as `19.8k`.
+fn short_number(number: f64) -> String {
     match number {
         ..10.0 if number.fract() != 0.0 => format!("{number:.1}"),
         ..10_000.0 => format!("{number:.0}"),
@@ -86,7 +86,7 @@ fn thousands(number: f64) -> String {
     }
 }
 
-/// How much faster the best size is than the first.
+/// The rate of the best size relative to the first.
 fn gain(rows: &[SweepRow]) -> Option<f64> {
     let first = rows.first()?.per_second;
     let best = rows.iter().map(|row| row.per_second).fold(0.0, f64::max);
@@ -113,10 +113,10 @@ mod tests {
     }
 
     #[test]
-    fn every_size_has_a_point_inside_of_the_plot() {
+    fn every_size_has_a_point_inside_the_plot() {
         let picture = sweep(&sample(&[(1, 700.0), (4, 2500.0), (64, 19_800.0)]));
         assert_eq!(picture.matches("<circle").count(), 3);
-        for word in ["trees a second by batch size", ">19.8k<", ">64<", "28.3 x from the first size"] {
+        for word in ["trees per second by batch size", ">19.8k<", ">64<", "28.3 x as fast"] {
             assert!(picture.contains(word), "{word} is missing in\n{picture}");
         }
         for part in picture.split("cy=\"").skip(1) {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn one_size_and_none_are_pictures_too() {
+    fn one_size_or_none_gives_a_valid_picture() {
         assert_eq!(sweep(&sample(&[(8, 5.0)])).matches("<circle").count(), 1);
         assert!(!sweep(&sample(&[])).contains("NaN"));
     }

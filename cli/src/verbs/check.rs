@@ -1,36 +1,36 @@
-//! `check`: proves that a plan computes its graph, or scores an order that another program made.
+//! `check`: proves that a plan computes its graph, or scores an external order of batches.
 
-use super::plan::gap_in_words;
+use super::plan::gap_text;
 use crate::args::CheckArgs;
 use crate::console::Console;
-use crate::facts::computing;
 use crate::failure::{Answer, Failure};
 use crate::files::{load_graph, load_plan, one_standard_input, read};
 use crate::planning;
-use crate::words::{count, plural, sparkline};
+use crate::steps::computing;
+use crate::text::{count, plural, sparkline};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_oracle::check::{Disagreements, PROBES, Proof, Wanted, check as prove};
 use autobatch_planner::Jobs;
-use autobatch_planner::schedule::{self, Batches, Policy, Scratch, Why, path_sum_bound};
+use autobatch_planner::schedule::{self, Batches, Policy, Scratch, StopReason, path_sum_bound};
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-/// Checks a plan or an order.
+/// Checks a plan or an order of batches.
 pub fn check(args: &CheckArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
-    console.work_on();
+    console.ignore_closed_pipe();
     one_standard_input(std::iter::once(&args.graph).chain(&args.plan).chain(&args.batches))?;
     let graph = load_graph(&args.graph)?;
     let checked = match (&args.plan, &args.batches) {
         (Some(plan), _) => check_plan(&graph, &args.graph, plan)?,
         (None, Some(order)) => check_order(&graph, order)?,
         (None, None) => {
-            let help = "name a plan, or an order with --batches FILE";
-            return Err(Failure::usage("nothing to check").help(help));
+            let help = "name a plan, or an order of batches with --batches FILE";
+            return Err(Failure::usage("check needs a plan or an order of batches").help(help));
         }
     };
     if args.json {
@@ -41,7 +41,7 @@ pub fn check(args: &CheckArgs, console: &mut Console<'_>) -> Result<Answer, Fail
     Ok(checked.answer)
 }
 
-/// The answer, for people and for machines.
+/// The answer, as text and as JSON.
 struct Checked {
     answer: Answer,
     text: String,
@@ -54,7 +54,7 @@ fn check_plan(graph: &GraphData, graph_path: &str, path: &str) -> Result<Checked
         Ok(proof) => proof,
         Err(disagreements) => {
             let text = format!(
-                "not proven: {path} and {graph_path} disagree\n{disagreements}\n  = help: plan it anew: autobatch plan {graph_path} -o {path}\n"
+                "not proven: {path} and {graph_path} disagree\n{disagreements}\n  = help: make a new plan: autobatch plan {graph_path} -o {path}\n"
             );
             let json = json!({
                 "graph": graph_path, "plan": path, "proven": false, "disagreements": disagreements.to_string(),
@@ -76,7 +76,7 @@ fn check_plan(graph: &GraphData, graph_path: &str, path: &str) -> Result<Checked
     if proof.has_reverse() {
         let _ = writeln!(
             text,
-            "reverse by structure: {}, gradients of {} and {}, {} followed",
+            "reverse proven by structure: {}, gradients of {} and {}, {} followed",
             plural(proof.losses.len() as u64, "loss"),
             plural(proof.params.len() as u64, "parameter"),
             plural(proof.values.len() as u64, "value"),
@@ -84,17 +84,12 @@ fn check_plan(graph: &GraphData, graph_path: &str, path: &str) -> Result<Checked
         );
         let _ = writeln!(
             text,
-            "derivatives by example: {} equal to the reference on {PROBES} random lanes or more each",
+            "derivatives tested by example: {} equal to the reference on at least {PROBES} random lanes each",
             plural(proof.derivatives as u64, "kernel"),
         );
     }
-    let _ = writeln!(
-        text,
-        "batches {}  bound {}  {}",
-        certificate.batches,
-        certificate.bound,
-        gap_in_words(&plan)
-    );
+    let _ =
+        writeln!(text, "batches {}  bound {}  {}", certificate.batches, certificate.bound, gap_text(&plan));
     let reverse = proof.has_reverse().then(|| {
         json!({
             "losses": proof.losses.len(), "parameters": proof.params.len(), "values": proof.values.len(),
@@ -114,45 +109,54 @@ fn proof(plan: &Verified<Plan>, graph: &GraphData) -> Result<Proof, Disagreement
     prove(plan, graph, Wanted { values: &[], training: plan.mode == Mode::Train })
 }
 
-/// That a plan from a file computes a graph. The structure alone would not do: it says nothing of what cells compute.
-pub(super) fn computes(
-    (path, plan): (&str, &Verified<Plan>),
-    (graph_path, graph): (&str, &GraphData),
+/// A graph or plan with the path of its file.
+pub(super) struct InFile<'a, T> {
+    pub(super) path: &'a str,
+    pub(super) content: &'a T,
+}
+
+/// Proves that a plan computes a graph. Equal structure hashes are not enough, because the structure
+/// does not cover the bodies of cells.
+pub(super) fn check_computes(
+    plan: &InFile<'_, Verified<Plan>>,
+    graph: &InFile<'_, GraphData>,
 ) -> Result<(), Failure> {
-    let refused = |message: String| {
-        Failure::input(message).help(format!("plan it: autobatch plan {graph_path} -o {path}"))
+    let InFile { path, content: plan } = plan;
+    let InFile { path: graph_path, content: graph } = graph;
+    let mismatch = |message: String| {
+        Failure::input(message).help(format!("make a new plan: autobatch plan {graph_path} -o {path}"))
     };
     if plan.structure != graph.structure() {
-        return Err(refused(format!("{path} is a plan of another structure than {graph_path}")));
+        return Err(mismatch(format!("{path} is a plan of another structure than {graph_path}")));
     }
-    let disagree = |disagreements: Disagreements| {
+    let not_proven = |disagreements: Disagreements| {
         let found = disagreements.found();
         let first = found.first().map(ToString::to_string).unwrap_or_default();
         let more = found.len().saturating_sub(1);
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-        refused(format!("{path} does not compute {graph_path}: {first}{more}"))
+        mismatch(format!("{path} does not compute {graph_path}: {first}{more}"))
     };
-    proof(plan, graph).map(drop).map_err(disagree)
+    proof(plan, graph).map(drop).map_err(not_proven)
 }
 
-/// An order as other programs write it: a list of batches, bare or under a name.
+/// The JSON form of an order: a list of batches, or an object with the list as `batches`.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum OrderDoc {
-    Bare(Vec<Vec<Named>>),
-    Named { batches: Vec<Vec<Named>> },
+enum OrderDocument {
+    List(Vec<Vec<NodeName>>),
+    Object { batches: Vec<Vec<NodeName>> },
 }
 
-/// A node: its number in the graph, `"n12"`, or one of its results, `"%12"`.
+/// A node: its number, `"n12"`, or one of its results, `"%12"`.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Named {
+enum NodeName {
     Number(u64),
     Text(String),
 }
 
-impl Named {
-    fn spelled(&self) -> String {
+impl NodeName {
+    fn text(&self) -> String {
         match self {
             Self::Number(number) => number.to_string(),
             Self::Text(text) => text.clone(),
@@ -181,7 +185,7 @@ fn check_order(graph: &GraphData, path: &str) -> Result<Checked, Failure> {
     let batches = read_order(graph, &jobs, path)?;
     let bound = path_sum_bound(&problem, &mut Scratch::default()).total;
     if let Err(error) = schedule::check(&problem, &batches) {
-        let text = format!("not valid: {error}\n  = job n is {}\n", job_zero(&jobs));
+        let text = format!("not valid: {error}\n  = job n is {}\n", job_numbering(&jobs));
         let json = json!({"order": path, "valid": false, "error": error.to_string()});
         return Ok(Checked { answer: Answer::No, text, json });
     }
@@ -197,10 +201,10 @@ fn check_order(graph: &GraphData, path: &str) -> Result<Checked, Failure> {
     );
     let mut policies = BTreeMap::new();
     for policy in [Policy::Depth, Policy::Ratio, Policy::Beam(8)] {
-        let ours = planning::schedule(graph, &policy)?.len();
-        let more = ours as i64 - batches.len() as i64;
-        let _ = writeln!(text, "{policy}: {} ({more:+})", plural(ours as u64, "batch"));
-        policies.insert(policy.to_string(), ours);
+        let found = planning::schedule(graph, &policy)?.len();
+        let more = found as i64 - batches.len() as i64;
+        let _ = writeln!(text, "{policy}: {} ({more:+})", plural(found as u64, "batch"));
+        policies.insert(policy.to_string(), found);
     }
     let json = json!({
         "order": path, "valid": true, "batches": batches.len(), "nodes": problem.len(), "bound": bound,
@@ -209,33 +213,33 @@ fn check_order(graph: &GraphData, path: &str) -> Result<Checked, Failure> {
     Ok(Checked { answer: Answer::Yes, text, json })
 }
 
-/// Jobs are numbered without sources, lists and what is not needed.
-fn job_zero(jobs: &Jobs) -> String {
+/// Explains the numbers of jobs in messages of the scheduler. Nodes without a step are not jobs.
+fn job_numbering(jobs: &Jobs) -> String {
     let first = jobs.nodes().first().map_or_else(|| "none".to_owned(), ToString::to_string);
-    format!("the n-th node that needs a step, from 0; job 0 is {first}")
+    format!("the n-th node that needs a step, starting at 0; job 0 is {first}")
 }
 
-/// Batches of jobs; nodes that need no step may be named and are left out.
+/// Reads batches of jobs. Nodes that need no step are allowed in the file and ignored.
 fn read_order(graph: &GraphData, jobs: &Jobs, path: &str) -> Result<Batches, Failure> {
     let bytes = read(path)?;
-    let help = "expected [[0, 1], [2]] or {\"batches\": ..}: nodes by number, or values such as \"%12\"";
+    let help = "expected [[0, 1], [2]] or {\"batches\": ..}: numbers of nodes, or values such as \"%12\"";
     let json: serde_json::Value = serde_json::from_slice(&bytes)
         .map_err(|error| Failure::input(format!("{path}: {error}")).help(help))?;
-    let document = OrderDoc::deserialize(json)
-        .map_err(|_| Failure::input(format!("{path}: no list of batches")).help(help))?;
-    let (OrderDoc::Bare(lists) | OrderDoc::Named { batches: lists }) = document;
+    let document = OrderDocument::deserialize(json)
+        .map_err(|_| Failure::input(format!("{path}: expected a list of batches")).help(help))?;
+    let (OrderDocument::List(lists) | OrderDocument::Object { batches: lists }) = document;
     let (mut start, mut items) = (vec![0u32], Vec::new());
     for (number, list) in lists.iter().enumerate() {
         let mut batch = Vec::new();
-        for named in list {
-            let Some(node) = named.node(graph) else {
+        for name in list {
+            let Some(node) = name.node(graph) else {
                 let message = format!(
-                    "{path}: batch {number} names {}, which the graph does not have",
-                    named.spelled()
+                    "{path}: batch {number} contains {}, but the graph has no such node",
+                    name.text()
                 );
                 return Err(Failure::input(message).help(help));
             };
-            batch.extend(jobs.job(node));
+            batch.extend(jobs.job(node).map(|job| job.0));
         }
         batch.sort_unstable();
         if !batch.is_empty() {
@@ -243,5 +247,5 @@ fn read_order(graph: &GraphData, jobs: &Jobs, path: &str) -> Result<Batches, Fai
             start.push(items.len() as u32);
         }
     }
-    Ok(Batches { start, items, bound: None, why: Why::Rule })
+    Ok(Batches { start, items, bound: None, why: StopReason::Rule })
 }

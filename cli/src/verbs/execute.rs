@@ -1,14 +1,14 @@
-//! `execute`: executes a graph by a plan that is made now or lies in a file, and shows what comes out.
+//! `execute`: executes a graph with a new or stored plan and shows its outputs.
 
-use super::check::computes;
+use super::check::{InFile, check_computes};
 use crate::args::ExecuteArgs;
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
-use crate::files::{Form, bytes_in_words, form_of, load_graph, load_plan, one_standard_input, write};
-use crate::places::apart;
-use crate::words::{count, plural, table};
+use crate::files::{Form, form_of, load_graph, load_plan, one_standard_input, write};
+use crate::output_paths::check_distinct;
+use crate::text::{byte_size, count, plural, table};
 use crate::{npy, planning};
-use autobatch::runtime_cpu::{Bound, Executor, threads_meant};
+use autobatch::runtime_cpu::{Bound, Executor, resolve_threads};
 use autobatch::train::read_weights;
 use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
@@ -16,26 +16,28 @@ use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::types::{DType, Type};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
-/// How many outputs are shown, and how many elements of each.
-const OUTPUTS: usize = 12;
-const ELEMENTS: usize = 6;
+/// Number of outputs to show.
+const SHOWN_OUTPUTS: usize = 12;
+/// Number of elements to show of each output.
+const SHOWN_ELEMENTS: usize = 6;
 
 /// Executes a graph.
 pub fn execute(args: &ExecuteArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
     check_outputs(args)?;
     one_standard_input(std::iter::once(&args.graph).chain(&args.plan))?;
     if let Some(path) = &args.plan {
-        args.wish.none_given(&format!("{path} is a plan already"))?;
+        args.planning.reject_if_given(&format!("{path} is already a plan"))?;
     }
     let outputs: Vec<&str> = [&args.output, &args.trace].into_iter().flatten().map(String::as_str).collect();
     let inputs = [Some(&args.graph), args.plan.as_ref(), args.weights.as_ref()];
-    apart(&outputs, &inputs.into_iter().flatten().map(String::as_str).collect::<Vec<_>>())?;
+    check_distinct(&outputs, &inputs.into_iter().flatten().map(String::as_str).collect::<Vec<_>>())?;
     if !outputs.is_empty() {
-        console.work_on();
+        console.ignore_closed_pipe();
     }
     let graph = load_graph(&args.graph)?;
     let plan = plan_of(args, &graph)?;
@@ -44,15 +46,16 @@ pub fn execute(args: &ExecuteArgs, console: &mut Console<'_>) -> Result<Answer, 
         None => Weights::try_init(&graph.module, args.seed)
             .map_err(|error| Failure::input(format!("{}: {error}", args.graph)))?,
     };
-    let refuse = |error: autobatch::runtime_cpu::RunError| Failure::input(format!("{}: {error}", args.graph));
-    // Only the environment can be at fault here.
-    let executor = Executor::new(threads_meant(args.threads));
+    let in_file =
+        |error: autobatch::runtime_cpu::RunError| Failure::input(format!("{}: {error}", args.graph));
+    // Creation fails only if AUTOBATCH_CPU names an unavailable instruction set.
+    let executor = Executor::new(resolve_threads(args.threads));
     let mut executor = executor.map_err(|error| Failure::input(error.to_string()))?;
     executor.set_memory_limit(args.memory_limit);
     executor.set_watch(args.watch);
     executor.set_counting(args.counters || args.trace.is_some());
     let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off };
-    executor.execute(&plan, &weights, bound).map_err(refuse)?;
+    executor.execute(&plan, &weights, bound).map_err(in_file)?;
 
     let outputs: Vec<Output<'_>> =
         (0..plan.outputs.len()).map(|number| output(&executor, &plan, number)).collect();
@@ -62,7 +65,7 @@ pub fn execute(args: &ExecuteArgs, console: &mut Console<'_>) -> Result<Answer, 
         let counters = executor.counters().expect("the run was counted");
         counters.write_trace(&plan, &mut bytes)?;
         write(path, &bytes, console)?;
-        written += &format!("wrote {path}: open it in https://ui.perfetto.dev or chrome://tracing\n");
+        written += &format!("wrote {path}: open it with https://ui.perfetto.dev or chrome://tracing\n");
     }
     if let Some(path) = &args.output {
         write(path, &encoded(path, &outputs)?, console)?;
@@ -74,10 +77,14 @@ pub fn execute(args: &ExecuteArgs, console: &mut Console<'_>) -> Result<Answer, 
     show(&outputs, console)?;
     writeln!(
         console,
-        "{} in {}, rows {}",
+        "{} in {}, slabs of {}, {}",
         plural(plan.certificate.batches.into(), "batch"),
         plural(plan.waves.len() as u64, "wave"),
-        bytes_in_words(plan.certificate.slab_bytes)
+        byte_size(plan.certificate.slab_bytes),
+        match &args.weights {
+            Some(path) => format!("weights of {path}"),
+            None => format!("random weights (seed {})", args.seed),
+        }
     )?;
     if args.counters {
         counters(&executor, &plan, console)?;
@@ -86,14 +93,15 @@ pub fn execute(args: &ExecuteArgs, console: &mut Console<'_>) -> Result<Answer, 
     Ok(Answer::Yes)
 }
 
-/// Refuses, before anything is executed, outputs of no known form and two answers on standard output.
+/// Rejects outputs of unknown form and two outputs on standard output.
 fn check_outputs(args: &ExecuteArgs) -> Result<(), Failure> {
     if let Some(path) = &args.output
         && path != "-"
         && !is_npy(path)
         && form_of(path) != Some(Form::Json)
     {
-        return Err(Failure::usage(format!("{path}: outputs have no such form")).help("use .json or .npy"));
+        return Err(Failure::usage(format!("{path}: no form of outputs has this extension"))
+            .help("use .json or .npy"));
     }
     let to_console = [
         ("-o -", args.output.as_deref() == Some("-")),
@@ -113,34 +121,38 @@ fn is_npy(path: &str) -> bool {
     Path::new(path).extension().is_some_and(|extension| extension == "npy")
 }
 
-/// The plan in the file that was named, if it is proven to compute the graph, or one made now.
+/// Loads the named plan and proves that it computes the graph, or makes a new plan.
 fn plan_of(args: &ExecuteArgs, graph: &GraphData) -> Result<Verified<Plan>, Failure> {
     let Some(path) = &args.plan else {
-        let planned = planning::plan(&args.graph, graph, &args.wish.wish())?;
+        let planned = planning::plan(&args.graph, graph, &args.planning.options())?;
         let broken =
-            |errors| Failure::input(format!("{}: the planner made a faulty plan: {errors}", args.graph));
+            |errors| Failure::input(format!("{}: the planner made an invalid plan: {errors}", args.graph));
         return planned.plan.verify().map_err(broken);
     };
     let plan = load_plan(path)?;
-    computes((path, &plan), (&args.graph, graph))?;
+    check_computes(&InFile { path, content: &plan }, &InFile { path: &args.graph, content: graph })?;
     Ok(plan)
 }
 
-/// A named result.
+/// A named output.
 struct Output<'a> {
-    name: &'a str,
+    name: Cow<'a, str>,
     ty: Type,
     elements: &'a [f32],
 }
 
 fn output<'a>(executor: &'a Executor, plan: &'a Plan, number: usize) -> Output<'a> {
     let output = &plan.outputs[number];
-    Output { name: &output.name, ty: plan.field(output.field).ty, elements: executor.output(plan, number) }
+    Output {
+        name: output.key.label(),
+        ty: plan.field(output.field).ty,
+        elements: executor.output(plan, number),
+    }
 }
 
 impl Output<'_> {
-    /// An element in words.
-    fn spelled(&self, element: f32) -> String {
+    /// The text of an element.
+    fn element_text(&self, element: f32) -> String {
         match self.ty.dtype {
             DType::I32 => (element.to_bits() as i32).to_string(),
             DType::U32 => element.to_bits().to_string(),
@@ -156,17 +168,17 @@ impl Output<'_> {
 
 fn show(outputs: &[Output<'_>], console: &mut Console<'_>) -> Result<(), Failure> {
     let line = |output: &Output<'_>| {
-        let shown = output.elements.iter().take(ELEMENTS).map(|&element| output.spelled(element));
+        let shown = output.elements.iter().take(SHOWN_ELEMENTS).map(|&element| output.element_text(element));
         let mut elements = shown.collect::<Vec<_>>().join(" ");
-        if output.elements.len() > ELEMENTS {
+        if output.elements.len() > SHOWN_ELEMENTS {
             elements += " …";
         }
-        vec![output.name.to_owned(), output.ty.to_string(), elements]
+        vec![output.name.to_string(), output.ty.to_string(), elements]
     };
-    let rows: Vec<Vec<String>> = outputs.iter().take(OUTPUTS).map(line).collect();
+    let rows: Vec<Vec<String>> = outputs.iter().take(SHOWN_OUTPUTS).map(line).collect();
     write!(console, "{}", table(&rows, &[1, 2]))?;
-    if let Some(more @ 1..) = outputs.len().checked_sub(OUTPUTS) {
-        writeln!(console, "… {more} more    (-o FILE.json holds all)")?;
+    if let Some(more @ 1..) = outputs.len().checked_sub(SHOWN_OUTPUTS) {
+        writeln!(console, "… {more} more    (-o FILE.json writes all)")?;
     }
     Ok(())
 }
@@ -179,7 +191,7 @@ fn counters(executor: &Executor, plan: &Plan, console: &mut Console<'_>) -> Resu
             kernel.name.clone(),
             count(kernel.steps),
             count(kernel.rows),
-            bytes_in_words(kernel.bytes),
+            byte_size(kernel.bytes),
             format!("{:.1}", kernel.flops as f64 / 1e6),
             console.time(kernel.time),
         ]);
@@ -189,7 +201,7 @@ fn counters(executor: &Executor, plan: &Plan, console: &mut Console<'_>) -> Resu
     Ok(())
 }
 
-/// An output among JSON. What JSON has no number for is a text: `"NaN"`, `"inf"`, `"-inf"`.
+/// The JSON form of an output. Values without a JSON number are strings: `"NaN"`, `"inf"`, `"-inf"`.
 #[derive(Serialize)]
 struct OutputDocument {
     #[serde(rename = "type")]
@@ -198,7 +210,7 @@ struct OutputDocument {
     values: Vec<serde_json::Value>,
 }
 
-/// The outputs in the form that the path's extension says.
+/// Encodes the outputs in the form that the extension of the path selects.
 fn encoded(path: &str, outputs: &[Output<'_>]) -> Result<Vec<u8>, Failure> {
     if is_npy(path) {
         return stacked(path, outputs);
@@ -209,29 +221,32 @@ fn encoded(path: &str, outputs: &[Output<'_>]) -> Result<Vec<u8>, Failure> {
             DType::U32 => element.to_bits().into(),
             DType::Bool => (element.to_bits() != 0).into(),
             DType::F32 | DType::F16 | DType::BF16 if element.is_finite() => element.into(),
-            DType::F32 | DType::F16 | DType::BF16 => output.spelled(element).into(),
+            DType::F32 | DType::F16 | DType::BF16 => output.element_text(element).into(),
         };
         let values = output.elements.iter().map(value).collect();
         (
-            output.name.to_owned(),
+            output.name.to_string(),
             OutputDocument { ty: output.ty.to_string(), shape: output.extents(), values },
         )
     };
     let documents: BTreeMap<String, OutputDocument> = outputs.iter().map(document).collect();
     let mut bytes = serde_json::to_vec(&documents)
-        .map_err(|error| Failure::input(format!("the outputs have no JSON form: {error}")))?;
+        .map_err(|error| Failure::input(format!("cannot encode the outputs as JSON: {error}")))?;
     bytes.push(b'\n');
     Ok(bytes)
 }
 
-/// Outputs of one type as one array with an extent more: the outputs, in the order of the plan.
+/// Stacks outputs of one type into one array. The additional first axis is the number of the output.
 fn stacked(path: &str, outputs: &[Output<'_>]) -> Result<Vec<u8>, Failure> {
     let Some(first) = outputs.first() else {
         return Err(Failure::usage(format!("{path}: the plan has no outputs to write")));
     };
     if let Some(other) = outputs.iter().find(|output| output.ty != first.ty) {
         let types = format!("{} is {}, {} is {}", first.name, first.ty, other.name, other.ty);
-        return Err(Failure::usage(format!("{path}: an array holds one type, but {types}")).help("use .json"));
+        return Err(Failure::usage(format!(
+            "{path}: all outputs of an .npy file must have one type, but {types}"
+        ))
+        .help("use .json"));
     }
     let extents: Vec<usize> = [outputs.len()].into_iter().chain(first.extents()).collect();
     let words = outputs.iter().flat_map(|output| output.elements.iter().map(|element| element.to_bits()));

@@ -1,31 +1,41 @@
-//! The verbs. Each takes its options and a console, and answers.
+//! The verbs of the command. Each verb is a function of its options and a console.
 
+mod bench;
+mod calibrate;
 mod check;
+mod completions;
+mod devices;
 mod diff;
+mod doctor;
+mod emit;
 mod execute;
 mod explain;
-mod fsm;
-mod gpu;
-mod house;
-mod measure;
+mod fsm_train;
+mod passes;
 mod plan;
 mod policies;
 mod reduce;
 mod run;
 mod show;
+mod sweep;
 mod train;
 
+pub use bench::bench;
+pub use calibrate::calibrate;
 pub use check::check;
+pub use completions::completions;
+pub use devices::devices;
 pub use diff::diff;
+pub use doctor::doctor;
+pub use emit::emit;
 pub use execute::execute;
 pub use explain::explain;
-pub use fsm::fsm_train;
-pub use gpu::doctor;
-pub use house::{completions, devices, emit, passes};
-pub use measure::{bench, calibrate, sweep};
+pub use fsm_train::fsm_train;
+pub use passes::passes;
 pub use plan::plan;
 pub use policies::policies;
 pub use reduce::reduce;
 pub use run::run;
 pub use show::show;
+pub use sweep::sweep;
 pub use train::train;

@@ -1,33 +1,33 @@
-//! `policies`: batching policies side by side, over one graph or the mean of many.
+//! `policies`: compares batching policies on one graph or on several.
 
 use crate::args::PoliciesArgs;
 use crate::console::{Console, progress};
 use crate::failure::{Answer, Failure};
-use crate::files::{bytes_in_words, load_graph, one_standard_input};
-use crate::planning::{self, Planned, Wish};
-use crate::words::{count, mean_and_deviation, table};
-use autobatch_planner::schedule::{Mean, Policy, Why};
+use crate::files::{load_graph, one_standard_input};
+use crate::planning::{self, PlanOptions, Planned};
+use crate::text::{byte_size, count, mean_and_deviation, table};
+use autobatch_planner::schedule::{Mean, Policy, StopReason};
 use serde::Serialize;
 use serde_json::json;
 use std::cmp::Reverse;
 use std::io::Write;
 use std::time::Duration;
 
-/// A number over all graphs.
+/// Mean and standard deviation over all graphs.
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Over {
+struct Statistic {
     mean: f64,
     sd: f64,
 }
 
-impl Over {
+impl Statistic {
     fn of(numbers: impl Iterator<Item = f64>) -> Self {
         let (mean, sd) = mean_and_deviation(&numbers.collect::<Vec<f64>>());
         Self { mean, sd }
     }
 
-    /// `228 ± 21`, or the plain number where there is one graph.
-    fn words(self, graphs: usize) -> String {
+    /// `228 ± 21`, or the plain number for a single graph.
+    fn text(self, graphs: usize) -> String {
         let whole = |number: f64| {
             if graphs == 1 || number >= 1000.0 {
                 count(number.round() as u64)
@@ -39,26 +39,26 @@ impl Over {
     }
 }
 
-/// One policy over all graphs.
-struct Line {
+/// The plans of one policy for all graphs.
+struct PolicyPlans {
     policy: Policy,
     plans: Vec<Planned>,
 }
 
-impl Line {
-    fn over(&self, number: impl Fn(&Planned) -> f64) -> Over {
-        Over::of(self.plans.iter().map(number))
+impl PolicyPlans {
+    fn statistic(&self, number: impl Fn(&Planned) -> f64) -> Statistic {
+        Statistic::of(self.plans.iter().map(number))
     }
 
-    fn batches(&self) -> Over {
-        self.over(|planned| f64::from(planned.plan.certificate.batches))
+    fn batches(&self) -> Statistic {
+        self.statistic(|planned| f64::from(planned.plan.certificate.batches))
     }
 
-    fn took(&self) -> Duration {
+    fn mean_time(&self) -> Duration {
         self.plans.iter().map(|planned| planned.took).sum::<Duration>() / self.plans.len().max(1) as u32
     }
 
-    /// How far the sum of batches is above the sum of bounds.
+    /// The relative gap between the sum of batches and the sum of lower bounds.
     fn gap(&self) -> f64 {
         let sum = |number: fn(&Planned) -> u32| {
             self.plans.iter().map(|planned| f64::from(number(planned))).sum::<f64>()
@@ -69,7 +69,7 @@ impl Line {
     }
 }
 
-/// Compares policies.
+/// Plans every graph with every policy and compares the plans.
 pub fn policies(args: &PoliciesArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
     one_standard_input(&args.graphs)?;
     let graphs =
@@ -90,13 +90,17 @@ pub fn policies(args: &PoliciesArgs, console: &mut Console<'_>) -> Result<Answer
     for policy in all {
         let mut plans = Vec::new();
         for (path, graph) in &graphs {
-            plans.push(planning::plan(path, graph, &Wish { policy: policy.clone(), ..Wish::default() })?);
+            plans.push(planning::plan(
+                path,
+                graph,
+                &PlanOptions { policy: policy.clone(), ..PlanOptions::default() },
+            )?);
             bar.inc(1);
         }
-        lines.push(Line { policy, plans });
+        lines.push(PolicyPlans { policy, plans });
     }
     bar.finish_and_clear();
-    let auto = lines.pop().ok_or_else(|| Failure::usage("no policy to compare"))?;
+    let auto = lines.pop().ok_or_else(|| Failure::usage("there is no policy to compare"))?;
     let fewest = lines.iter().map(|line| line.batches().mean).fold(f64::INFINITY, f64::min);
     if args.json {
         print_json(args, &lines, &auto, console)
@@ -106,14 +110,14 @@ pub fn policies(args: &PoliciesArgs, console: &mut Console<'_>) -> Result<Answer
     Ok(Answer::Yes)
 }
 
-fn bound(line: &Line) -> Over {
-    line.over(|planned| f64::from(planned.plan.certificate.bound))
+fn bound(line: &PolicyPlans) -> Statistic {
+    line.statistic(|planned| f64::from(planned.plan.certificate.bound))
 }
 
 fn print(
     args: &PoliciesArgs,
-    lines: &[Line],
-    auto: &Line,
+    lines: &[PolicyPlans],
+    auto: &PolicyPlans,
     fewest: f64,
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
@@ -123,7 +127,7 @@ fn print(
         [first, .., last] => writeln!(console, "{first} .. {last}: {graphs} graphs, mean ± sd")?,
         [] => {}
     }
-    let head = ["policy", "batches", "gap", "table rows", "copied", "slabs", "planning", ""];
+    let head = ["policy", "batches", "gap", "gathered", "copied", "slabs", "planning", ""];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     let mut marked = false;
     for line in lines {
@@ -136,28 +140,28 @@ fn print(
         };
         rows.push(vec![
             line.policy.to_string(),
-            line.batches().words(graphs),
+            line.batches().text(graphs),
             if line.policy == Policy::Unbatched {
                 "-".to_owned()
             } else {
                 format!("{:.0} %", line.gap() * 100.0)
             },
-            line.over(|planned| planned.plan.certificate.gathered as f64).words(graphs),
-            line.over(|planned| planned.plan.certificate.copied as f64).words(graphs),
-            bytes_in_words(line.over(|planned| planned.plan.certificate.slab_bytes as f64).mean as u64),
-            console.time(line.took()),
+            line.statistic(|planned| planned.plan.certificate.gathered as f64).text(graphs),
+            line.statistic(|planned| planned.plan.certificate.copied as f64).text(graphs),
+            byte_size(line.statistic(|planned| planned.plan.certificate.slab_bytes as f64).mean as u64),
+            console.time(line.mean_time()),
             note,
         ]);
     }
-    rows.push(vec!["bound".to_owned(), bound(auto).words(graphs)]);
+    rows.push(vec!["bound".to_owned(), bound(auto).text(graphs)]);
     console.write_all(table(&rows, &[0, 7]).as_bytes())?;
-    writeln!(console, "{}", auto_picks(lines, auto))?;
+    writeln!(console, "{}", auto_text(lines, auto))?;
     Ok(())
 }
 
-/// What `auto` does on these graphs, told by the policy whose batches it has.
-fn auto_picks(lines: &[Line], auto: &Line) -> String {
-    let same = |line: &&Line| {
+/// Describes the batches of `auto` on these graphs, and names the policy with the same batches.
+fn auto_text(lines: &[PolicyPlans], auto: &PolicyPlans) -> String {
+    let same = |line: &&PolicyPlans| {
         let pairs = line.plans.iter().zip(&auto.plans);
         let mut orders = pairs.map(|(one, other)| {
             one.batches.start == other.batches.start && one.batches.items == other.batches.items
@@ -166,23 +170,23 @@ fn auto_picks(lines: &[Line], auto: &Line) -> String {
     };
     let like =
         lines.iter().find(same).map_or_else(String::new, |line| format!(", the order of {}", line.policy));
-    let batches = auto.batches().words(auto.plans.len());
-    let whys: Vec<&Why> = auto.plans.iter().map(|planned| &planned.batches.why).collect();
+    let batches = auto.batches().text(auto.plans.len());
+    let whys: Vec<&StopReason> = auto.plans.iter().map(|planned| &planned.batches.why).collect();
     let batches = if batches == "1" { "1 batch".to_owned() } else { format!("{batches} batches") };
-    format!("auto picks {batches}{like}: {}", reasons(&whys))
+    format!("auto selects {batches}{like}: {}", reasons(&whys))
 }
 
-/// The reasons of one graph, or those of many, each kind once with how many graphs it holds for and how
-/// far its times reach.
-fn reasons(whys: &[&Why]) -> String {
+/// The reason for a single graph. For several graphs, each kind of reason once, with its number of
+/// graphs and the range of its times.
+fn reasons(whys: &[&StopReason]) -> String {
     if let [why] = whys {
         return why.to_string();
     }
-    let mut kinds: Vec<(String, Vec<&Why>)> = Vec::new();
+    let mut kinds: Vec<(String, Vec<&StopReason>)> = Vec::new();
     for &why in whys {
         let kind = match why {
-            Why::SearchDoesNotPay { .. } => "searching further does not pay".to_owned(),
-            Why::BatchingDoesNotPay { .. } => "batching does not pay".to_owned(),
+            StopReason::SearchDoesNotPay { .. } => "further search does not pay".to_owned(),
+            StopReason::BatchingDoesNotPay { .. } => "batching does not pay".to_owned(),
             other => other.to_string(),
         };
         match kinds.iter_mut().find(|(known, _)| *known == kind) {
@@ -191,59 +195,60 @@ fn reasons(whys: &[&Why]) -> String {
         }
     }
     kinds.sort_by_key(|(_, members)| Reverse(members.len()));
-    let words = kinds.iter().map(|(kind, members)| {
+    let texts = kinds.iter().map(|(kind, members)| {
         let times = match members[0] {
-            Why::SearchDoesNotPay { .. } => {
+            StopReason::SearchDoesNotPay { .. } => {
                 let [saved, spent] = ranges(members);
-                format!(", it would save {saved} of executing and cost {spent} of planning")
+                format!(", it would save {saved} of execution and cost {spent} of planning")
             }
-            Why::BatchingDoesNotPay { .. } => {
+            StopReason::BatchingDoesNotPay { .. } => {
                 let [one, many] = ranges(members);
-                format!(", {one} one by one, {many} in batches, besides the rows")
+                format!(", {one} unbatched, {many} batched, besides the cost of rows")
             }
             _ => String::new(),
         };
         format!("{kind} ({} of {} graphs{times})", members.len(), whys.len())
     });
-    words.collect::<Vec<_>>().join("; or ")
+    texts.collect::<Vec<_>>().join("; or ")
 }
 
-/// The two times that reasons of one kind weigh, as far as they reach.
-fn ranges(whys: &[&Why]) -> [String; 2] {
-    let times: Vec<[f64; 2]> = whys.iter().filter_map(|why| weighed(why)).collect();
+/// The ranges of the two times that reasons of one kind compare.
+fn ranges(whys: &[&StopReason]) -> [String; 2] {
+    let times: Vec<[f64; 2]> = whys.iter().filter_map(|why| compared_times(why)).collect();
     [0, 1].map(|number| range(times.iter().map(|pair| pair[number] / 1e3)))
 }
 
-/// The nanoseconds that a reason weighs against each other.
-fn weighed(why: &Why) -> Option<[f64; 2]> {
+/// The two times in nanoseconds that a reason compares.
+fn compared_times(why: &StopReason) -> Option<[f64; 2]> {
     match *why {
-        Why::SearchDoesNotPay { saves, costs } => Some([saves, costs]),
-        Why::BatchingDoesNotPay { alone, batched } => Some([alone, batched]),
+        StopReason::SearchDoesNotPay { saves, costs } => Some([saves, costs]),
+        StopReason::BatchingDoesNotPay { alone, batched } => Some([alone, batched]),
         _ => None,
     }
 }
 
-/// `3.1 to 10.2 µs`
+/// `3.1 to 10.2 µs`, or `3.1 µs` if both ends are equal.
 fn range(micros: impl Iterator<Item = f64> + Clone) -> String {
     let (least, most) = (micros.clone().fold(f64::INFINITY, f64::min), micros.fold(0.0, f64::max));
-    format!("{least:.1} to {most:.1} µs")
+    let [least, most] = [least, most].map(|time| format!("{time:.1}"));
+    if least == most { format!("{least} µs") } else { format!("{least} to {most} µs") }
 }
 
 fn print_json(
     args: &PoliciesArgs,
-    lines: &[Line],
-    auto: &Line,
+    lines: &[PolicyPlans],
+    auto: &PolicyPlans,
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
-    let line = |line: &Line| {
+    let line = |line: &PolicyPlans| {
         let why: Vec<String> = line.plans.iter().map(|planned| planned.batches.why.to_string()).collect();
         json!({
             "policy": line.policy.to_string(), "batches": line.batches(), "gap": line.gap(),
-            "table_rows": line.over(|planned| planned.plan.certificate.gathered as f64),
-            "direct_rows": line.over(|planned| planned.plan.certificate.direct as f64),
-            "copied_rows": line.over(|planned| planned.plan.certificate.copied as f64),
-            "slab_bytes": line.over(|planned| planned.plan.certificate.slab_bytes as f64),
-            "planning_ms": console.millis(line.took()),
+            "gathered_rows": line.statistic(|planned| planned.plan.certificate.gathered as f64),
+            "direct_rows": line.statistic(|planned| planned.plan.certificate.direct as f64),
+            "copied_rows": line.statistic(|planned| planned.plan.certificate.copied as f64),
+            "slab_bytes": line.statistic(|planned| planned.plan.certificate.slab_bytes as f64),
+            "planning_ms": console.millis(line.mean_time()),
             "batches_by_graph": line.plans.iter().map(|planned| planned.plan.certificate.batches).collect::<Vec<u32>>(),
             "why": why,
         })
@@ -259,14 +264,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_of_one_kind_are_told_once() {
-        let search = |saves, costs| Why::SearchDoesNotPay { saves, costs };
-        let all = [search(3e3, 31e3), Why::BoundMet, search(10e3, 26e3), search(4e3, 27e3)];
+    fn reasons_of_one_kind_are_merged() {
+        let search = |saves, costs| StopReason::SearchDoesNotPay { saves, costs };
+        let all = [search(3e3, 31e3), StopReason::BoundMet, search(10e3, 26e3), search(4e3, 27e3)];
         assert_eq!(
             reasons(&all.iter().collect::<Vec<_>>()),
-            "searching further does not pay (3 of 4 graphs, it would save 3.0 to 10.0 µs of executing and cost \
+            "further search does not pay (3 of 4 graphs, it would save 3.0 to 10.0 µs of execution and cost \
              26.0 to 31.0 µs of planning); or met the lower bound: no order has fewer batches (1 of 4 graphs)"
         );
-        assert_eq!(reasons(&[&all[0]]), all[0].to_string(), "one graph has its own numbers");
+        assert_eq!(reasons(&[&all[0]]), all[0].to_string(), "a single graph shows its own times");
     }
 }

@@ -1,15 +1,13 @@
-//! `show`: a graph or plan in another form.
+//! `show`: converts a graph or plan to another form.
 
 use crate::args::{Format, ShowArgs};
 use crate::console::Console;
-use crate::facts::{Kinds, brief, computing};
 use crate::failure::{Answer, Failure};
-use crate::files::{
-    Form, Loaded, bytes_in_words, check_extension, form_of, form_to_write, load, plan_json, write,
-};
-use crate::places::apart;
-use crate::words::plural;
-use crate::{picture, planning, spell};
+use crate::files::{Form, Loaded, check_extension, form_of, form_to_write, load, plan_json, write};
+use crate::output_paths::check_distinct;
+use crate::steps::{Kinds, computing, short_hash};
+use crate::text::{byte_size, plural};
+use crate::{graph_text, picture, planning};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::SigId;
 use autobatch_ir::plan::Plan;
@@ -17,17 +15,17 @@ use autobatch_planner::Jobs;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// Signatures of a graph that its summary names.
-const SIGNATURES: usize = 20;
+/// Number of signatures in the summary of a graph.
+const SHOWN_SIGNATURES: usize = 20;
 
-/// Shows a graph or plan.
+/// Shows a graph or plan in the selected form.
 pub fn show(args: &ShowArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
-    apart(&[&args.output], &[&args.file])?;
+    check_distinct(&[&args.output], &[&args.file])?;
     let loaded = load(&args.file)?;
     let is_graph = matches!(loaded, Loaded::Graph(_));
     let format = format(args, is_graph)?;
     if !(is_graph && format == Some(Format::Svg)) {
-        args.wish.none_given("only for the picture of a graph is anything planned")?;
+        args.planning.reject_if_given("show plans only for the picture of a graph")?;
     }
     let bytes = match loaded {
         Loaded::Graph(graph) => show_graph(args, format, &graph)?,
@@ -37,18 +35,18 @@ pub fn show(args: &ShowArgs, console: &mut Console<'_>) -> Result<Answer, Failur
     Ok(Answer::Yes)
 }
 
-/// What is asked for by name, or by the extension of the output; none for a binary file. The two may
-/// not contradict each other: the file would not read back.
+/// The form that `--format` or the extension of the output selects; `None` is the binary form. A
+/// contradiction between the two is an error, because the file would not read back.
 fn format(args: &ShowArgs, is_graph: bool) -> Result<Option<Format>, Failure> {
-    let Some(asked) = args.format else { return Ok(format_of(form_to_write(&args.output, is_graph)?)) };
+    let Some(requested) = args.format else { return Ok(format_of(form_to_write(&args.output, is_graph)?)) };
     check_extension(&args.output, is_graph)?;
     match form_of(&args.output) {
-        Some(form) if format_of(form) != Some(asked) => {
-            let name = format!("{asked:?}").to_lowercase();
-            let message = format!("{}: another form than --format {name} has this extension", args.output);
-            Err(Failure::usage(message).help("leave --format out, or name another file"))
+        Some(form) if format_of(form) != Some(requested) => {
+            let name = format!("{requested:?}").to_lowercase();
+            let message = format!("{}: the extension contradicts --format {name}", args.output);
+            Err(Failure::usage(message).help("remove --format, or name another file"))
         }
-        _ => Ok(Some(asked)),
+        _ => Ok(Some(requested)),
     }
 }
 
@@ -70,9 +68,9 @@ fn show_graph(args: &ShowArgs, format: Option<Format>, graph: &GraphData) -> Res
         Some(Format::Dot) => graph.to_dot().into_bytes(),
         Some(Format::Summary) => graph_summary(graph).into_bytes(),
         Some(Format::Svg) => {
-            let wish = args.wish.wish();
-            let planned = planning::plan(&args.file, graph, &wish)?;
-            picture::graph(graph, &planned.plan, &wish.policy.to_string()).into_bytes()
+            let options = args.planning.options();
+            let planned = planning::plan(&args.file, graph, &options)?;
+            picture::graph(graph, &planned.plan, &options.policy.to_string()).into_bytes()
         }
     })
 }
@@ -85,25 +83,25 @@ fn show_plan(args: &ShowArgs, format: Option<Format>, plan: &Plan) -> Result<Vec
         Some(Format::Svg) => picture::memory(plan).into_bytes(),
         Some(Format::Summary) => summary(plan).into_bytes(),
         Some(Format::Dot) => {
-            let help = "show the graph it was made from, or the plan as svg";
+            let help = "show the graph of the plan, or the plan as svg";
             return Err(Failure::usage(format!("{}: plans have no DOT form", args.file)).help(help));
         }
     })
 }
 
-/// A graph as a JSON document.
+/// Encodes a graph as a JSON document.
 pub(super) fn graph_json(graph: &GraphData) -> Result<Vec<u8>, Failure> {
     let text = graph
         .to_json(true)
-        .map_err(|error| Failure::input(format!("the graph has no JSON form: {error}")))?;
+        .map_err(|error| Failure::input(format!("cannot encode the graph as JSON: {error}")))?;
     Ok(text.into_bytes())
 }
 
-/// A graph in a few lines: how many nodes need a step, by what they have in common.
+/// The summary of a graph: its nodes that need a step, by signature.
 fn graph_summary(graph: &GraphData) -> String {
-    let nodes = Jobs::new(graph, &[]);
+    let jobs = Jobs::new(graph, &[]);
     let mut by_signature: BTreeMap<SigId, u64> = BTreeMap::new();
-    for &node in nodes.nodes() {
+    for &node in jobs.nodes() {
         *by_signature.entry(graph.arena.node(node).sig).or_default() += 1;
     }
     let mut text = String::new();
@@ -111,23 +109,23 @@ fn graph_summary(graph: &GraphData) -> String {
         text,
         "graph of module {}, structure {}: {}, {} of {}, {}",
         graph.module.name,
-        brief(graph.structure()),
+        short_hash(graph.structure()),
         plural(graph.instances() as u64, "instance"),
-        plural(nodes.nodes().len() as u64, "node"),
+        plural(jobs.nodes().len() as u64, "node"),
         plural(by_signature.len() as u64, "signature"),
         plural(graph.outputs.len() as u64, "output"),
     );
-    let rest = (graph.arena.len() - nodes.nodes().len()) as u64;
+    let rest = (graph.arena.len() - jobs.nodes().len()) as u64;
     let _ = writeln!(
         text,
-        "  and {} without a step: constants, inputs, parameters, lists and what no output needs",
+        "  and {} without a step: constants, inputs, parameters, lists and unused nodes",
         plural(rest, "node")
     );
     let mut rows: Vec<(u64, String)> =
-        by_signature.into_iter().map(|(sig, nodes)| (nodes, spell::signature(graph, sig))).collect();
+        by_signature.into_iter().map(|(sig, nodes)| (nodes, graph_text::signature(graph, sig))).collect();
     rows.sort_by(|(few, a), (many, b)| many.cmp(few).then_with(|| a.cmp(b)));
-    let skipped = rows.len().saturating_sub(SIGNATURES);
-    for (nodes, signature) in rows.into_iter().take(SIGNATURES) {
+    let skipped = rows.len().saturating_sub(SHOWN_SIGNATURES);
+    for (nodes, signature) in rows.into_iter().take(SHOWN_SIGNATURES) {
         let _ = writeln!(text, "  {signature}: {}", plural(nodes, "node"));
     }
     if skipped > 0 {
@@ -136,7 +134,7 @@ fn graph_summary(graph: &GraphData) -> String {
     text
 }
 
-/// A plan in a few lines.
+/// The summary of a plan.
 pub(super) fn summary(plan: &Plan) -> String {
     let mut text = String::new();
     let rows: u64 = computing(plan).map(|(_, step)| u64::from(step.rows)).sum();
@@ -144,15 +142,15 @@ pub(super) fn summary(plan: &Plan) -> String {
         text,
         "plan of module {}, structure {}: {}, bound {}, {}, {} of slabs",
         plan.module,
-        brief(plan.structure),
-        plural(u64::from(plan.certificate.batches), "step"),
+        short_hash(plan.structure),
+        plural(u64::from(plan.certificate.batches), "batch"),
         plan.certificate.bound,
         plural(rows, "row"),
-        bytes_in_words(plan.certificate.slab_bytes),
+        byte_size(plan.certificate.slab_bytes),
     );
     if plan.certificate.reverse_batches > 0 {
         let _ =
-            writeln!(text, "  in reverse: {}", plural(u64::from(plan.certificate.reverse_batches), "step"));
+            writeln!(text, "  in reverse: {}", plural(u64::from(plan.certificate.reverse_batches), "batch"));
     }
     let kinds = Kinds::of(plan);
     for (kind, name) in kinds.names().iter().enumerate() {

@@ -1,104 +1,110 @@
-//! `check`: proofs of plans and scores of orders.
+//! Tests of `check`: proofs of plans and scores of orders.
 
-use crate::{NAMES, ORDER, planned, says, scratch, without_folder};
+use crate::{NAMES, ORDER, planned, scratch, transcript, without_folder};
 
 fn order_file(name: &str, text: &str) -> String {
     let path = scratch(name);
-    std::fs::write(&path, text).expect("the scratch folder is there");
+    std::fs::write(&path, text).expect("the scratch folder exists");
     path
 }
 
 #[test]
-fn a_plan_is_proven_against_its_graph() {
+fn every_form_of_a_plan_is_proven() {
     for (extension, more) in
         [("plan", &["--policy", "depth"][..]), ("abp", &["--mode", "train"][..]), ("json", &[][..])]
     {
         let plan = planned(ORDER, &format!("proven.{extension}"), more);
-        let said = says(&["check", ORDER, &plan]);
-        assert!(said.starts_with("proven: ") && !said.contains("[exit"), "{said}");
+        let printed = transcript(&["check", ORDER, &plan]);
+        assert!(printed.starts_with("proven: ") && !printed.contains("[exit"), "{printed}");
     }
 }
 
 #[test]
-fn a_plan_for_training_is_proven_and_says_what_was_proven_how() {
+fn the_proof_of_a_training_plan_covers_the_reverse() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/files/handwritten");
     let (graph, plan) = (format!("{folder}/tree.graph"), format!("{folder}/tree.plan"));
-    let said = says(&["check", &graph, &plan]);
-    assert!(said.starts_with("proven: ") && said.contains("10 nodes"), "{said}");
+    let printed = transcript(&["check", &graph, &plan]);
+    assert!(printed.starts_with("proven: ") && printed.contains("10 nodes"), "{printed}");
     assert!(
-        said.contains("reverse by structure: 2 losses, gradients of 4 parameters and 0 values"),
-        "{said}"
+        printed.contains("reverse proven by structure: 2 losses, gradients of 4 parameters and 0 values"),
+        "{printed}"
     );
     assert!(
-        said.contains("derivatives by example: 3 kernels equal to the reference on 6 random lanes or more"),
-        "{said}"
+        printed.contains(
+            "derivatives tested by example: 3 kernels equal to the reference on at least 6 random lanes"
+        ),
+        "{printed}"
     );
 }
 
 #[test]
-fn constants_in_several_fields_are_no_reverse() {
+fn constants_with_copies_in_several_fields_are_not_a_reverse() {
     let graph = scratch("constants.abg");
-    says(&["emit", "lattice", "--instances", "4", "-o", &graph]);
+    transcript(&["emit", "lattice", "--instances", "4", "-o", &graph]);
     let plan = planned(&graph, "constants.plan", &[]);
-    let text = std::fs::read_to_string(&plan).expect("just written");
-    assert!(text.matches(" k0 ").count() > 1, "the zeros stand in several fields:\n{text}");
-    let said = says(&["check", &graph, &plan]);
-    assert!(said.starts_with("proven: ") && !said.contains("reverse"), "{said}");
+    let text = std::fs::read_to_string(&plan).expect("the file was just written");
+    assert!(text.matches(" k0 ").count() > 1, "the zeros have copies in several fields:\n{text}");
+    let printed = transcript(&["check", &graph, &plan]);
+    assert!(printed.starts_with("proven: ") && !printed.contains("reverse"), "{printed}");
 }
 
 #[test]
 fn a_plan_of_another_graph_is_not_proven() {
     let plan = planned(NAMES, "foreign.plan", &[]);
-    let said = without_folder(&says(&["check", ORDER, &plan]));
-    assert!(said.contains("not proven: foreign.plan and tests/files/order.graph disagree"), "{said}");
-    assert!(said.ends_with("[exit 1]\n"), "{said}");
+    let printed = without_folder(&transcript(&["check", ORDER, &plan]));
+    assert!(printed.contains("not proven: foreign.plan and tests/files/order.graph disagree"), "{printed}");
+    assert!(printed.ends_with("[exit 1]\n"), "{printed}");
 }
 
 #[test]
-fn parameters_and_bound_numbers_of_another_graph_are_spelled() {
+fn disagreements_show_parameters_and_bindings() {
     let plan = planned(ORDER, "foreign_order.plan", &[]);
-    let said = says(&["check", NAMES, &plan]);
-    assert!(said.contains("table @letters: f32[26,3]"), "{said}");
+    let printed = transcript(&["check", NAMES, &plan]);
+    assert!(printed.contains("table @letters: f32[26,3]"), "{printed}");
     let graph = scratch("many_words.abg");
-    says(&["emit", "trees", "--instances", "20", "--hidden", "2", "-o", &graph]);
-    let words = autobatch_cli::files::load_graph(&graph).expect("just written").bindings.words.len();
-    let said = says(&["check", &graph, &plan]);
-    assert!(said.contains(&format!("bound words: the graph has {words}, the plan was made for 0")), "{said}");
+    transcript(&["emit", "trees", "--instances", "20", "--hidden", "2", "-o", &graph]);
+    let words =
+        autobatch_cli::files::load_graph(&graph).expect("the file was just written").bindings.words.len();
+    let printed = transcript(&["check", &graph, &plan]);
+    assert!(
+        printed.contains(&format!("bound words: the graph has {words}, the plan was made for 0")),
+        "{printed}"
+    );
 }
 
 #[test]
-fn a_changed_plan_is_not_proven() {
+fn a_modified_plan_is_not_proven() {
     let plan = planned(ORDER, "changed.plan", &[]);
-    let text = std::fs::read_to_string(&plan).expect("just written");
-    // Another constant keeps every rule of plans and computes something else.
+    let text = std::fs::read_to_string(&plan).expect("the file was just written");
+    // The plan with another constant keeps all rules but computes other values.
     let changed = text.replace("0.5", "0.25");
-    assert_ne!(text, changed, "the plan holds the constant");
-    std::fs::write(&plan, changed).expect("the scratch folder is there");
-    let said = says(&["check", ORDER, &plan]);
-    assert!(said.contains("not proven") && said.ends_with("[exit 1]\n"), "{said}");
+    assert_ne!(text, changed, "the plan contains the constant");
+    std::fs::write(&plan, changed).expect("the scratch folder exists");
+    let printed = transcript(&["check", ORDER, &plan]);
+    assert!(printed.contains("not proven") && printed.ends_with("[exit 1]\n"), "{printed}");
 }
 
 #[test]
-fn somebody_elses_order_is_scored() {
+fn an_external_order_is_scored() {
     let text = r#"{"batches": [["%1"], ["%5", "%14"], ["%6", "%15"], ["%2", "%7"], ["n16"], [3], [4, 9], [8], [10], [11], [13]]}"#;
     let order = order_file("order.json", text);
-    insta::assert_snapshot!(says(&["check", ORDER, "--batches", &order]));
+    insta::assert_snapshot!(transcript(&["check", ORDER, "--batches", &order]));
 }
 
 #[test]
 fn an_order_that_breaks_a_rule_is_not_valid() {
     let order = order_file("early.json", "[[2], [1]]");
-    let said = says(&["check", ORDER, "--batches", &order]);
-    assert!(said.starts_with("not valid: rule 2"), "{said}");
-    assert!(said.ends_with("[exit 1]\n"), "{said}");
+    let printed = transcript(&["check", ORDER, "--batches", &order]);
+    assert!(printed.starts_with("not valid: rule 2"), "{printed}");
+    assert!(printed.ends_with("[exit 1]\n"), "{printed}");
 }
 
 #[test]
-fn an_order_that_is_no_order_is_refused() {
+fn a_malformed_order_is_rejected() {
     let order = order_file("none.json", r#"{"steps": 3}"#);
-    let said = without_folder(&says(&["check", ORDER, "--batches", &order]));
-    assert!(said.contains("expected [[0, 1], [2]]") && said.ends_with("[exit 3]\n"), "{said}");
+    let printed = without_folder(&transcript(&["check", ORDER, "--batches", &order]));
+    assert!(printed.contains("expected [[0, 1], [2]]") && printed.ends_with("[exit 3]\n"), "{printed}");
     let unknown = order_file("unknown.json", r#"[["%999"]]"#);
-    let said = says(&["check", ORDER, "--batches", &unknown]);
-    assert!(said.contains("batch 0 names %999, which the graph does not have"), "{said}");
+    let printed = transcript(&["check", ORDER, "--batches", &unknown]);
+    assert!(printed.contains("batch 0 contains %999, but the graph has no such node"), "{printed}");
 }

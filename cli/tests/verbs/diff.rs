@@ -1,21 +1,21 @@
-//! `diff`: what is the same is called the same, and what differs by its name.
+//! Tests of `diff`: equal files are equal, and each kind of difference is named.
 
-use crate::{NAMES, ORDER, planned, says, scratch, without_folder};
+use crate::{NAMES, ORDER, planned, scratch, transcript, without_folder};
 
-/// What `diff` says of a graph and the same with a part of its text replaced.
-fn changed(graph: &str, from: &str, to: &str, name: &str) -> String {
-    let text = std::fs::read_to_string(graph).expect("the test's graph is there");
+/// The output of `diff` for a file and a copy with one replacement in its text.
+fn diff_after_replacement(graph: &str, from: &str, to: &str, name: &str) -> String {
+    let text = std::fs::read_to_string(graph).expect("the graph exists");
     let other = text.replacen(from, to, 1);
-    assert_ne!(text, other, "{from} stands in {graph}");
+    assert_ne!(text, other, "{graph} contains {from}");
     let path = scratch(name);
-    std::fs::write(&path, other).expect("the scratch folder is there");
-    says(&["diff", graph, &path])
+    std::fs::write(&path, other).expect("the scratch folder exists");
+    transcript(&["diff", graph, &path])
 }
 
-/// What is said of either file about something: in the table, or on two lines below it.
-fn line(said: &str, what: &str) -> Vec<String> {
-    let mut lines = said.lines().skip_while(|line| !line.starts_with(what));
-    let found = lines.next().unwrap_or_else(|| panic!("no line {what:?} in {said}"));
+/// The values of a property: from its row of the table, or from the two lines below its name.
+fn line(printed: &str, what: &str) -> Vec<String> {
+    let mut lines = printed.lines().skip_while(|line| !line.starts_with(what));
+    let found = lines.next().unwrap_or_else(|| panic!("no line {what:?} in {printed}"));
     if found == what {
         return lines.take(2).map(|line| line[5..].to_owned()).collect();
     }
@@ -24,71 +24,82 @@ fn line(said: &str, what: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_graph_that_was_emitted_and_its_text_say_the_same() {
+fn an_emitted_graph_equals_its_text_form() {
     for model in ["bilstm", "lattice", "trees"] {
         let (emitted, text) =
             (scratch(&format!("diff_{model}.abg")), scratch(&format!("diff_{model}.graph")));
-        says(&["emit", model, "--instances", "3", "--hidden", "4", "-o", &emitted]);
-        says(&["show", &emitted, "-o", &text]);
-        let said = says(&["diff", &emitted, &text]);
-        assert!(said.contains("say the same") && !said.contains("[exit"), "{model}: {said}");
+        transcript(&["emit", model, "--instances", "3", "--hidden", "4", "-o", &emitted]);
+        transcript(&["show", &emitted, "-o", &text]);
+        let printed = transcript(&["diff", &emitted, &text]);
+        assert!(printed.contains("are equal") && !printed.contains("[exit"), "{model}: {printed}");
     }
 }
 
 #[test]
-fn another_op_in_a_body_is_shown_under_its_cell() {
-    let said = changed(NAMES, "%12: f32[3] = tanh(%8)", "%12: f32[3] = sigmoid(%8)", "diff_body.graph");
-    assert_eq!(line(&said, "in cell @lstm"), ["%12: f32[3] = tanh(%8)", "%12: f32[3] = sigmoid(%8)"]);
+fn a_changed_op_is_shown_with_its_cell() {
+    let printed = diff_after_replacement(
+        NAMES,
+        "%12: f32[3] = tanh(%8)",
+        "%12: f32[3] = sigmoid(%8)",
+        "diff_body.graph",
+    );
+    assert_eq!(line(&printed, "in cell @lstm"), ["%12: f32[3] = tanh(%8)", "%12: f32[3] = sigmoid(%8)"]);
 }
 
 #[test]
-fn attributes_and_declarations_are_spelled_out() {
-    let said = changed(ORDER, "{value=0.5}", "{value=1.0}", "diff_fill.graph");
+fn changed_attributes_and_declarations_are_shown() {
+    let printed = diff_after_replacement(ORDER, "{value=0.5}", "{value=1.0}", "diff_fill.graph");
     let fills = ["%0 = fill f32[2] {value=0.5}", "%0 = fill f32[2] {value=1.0}"];
-    assert_eq!(line(&said, "first that differs"), fills);
-    let said = changed(ORDER, "@w f32[2,2] = glorot(1.0)", "@w f32[2,2] = glorot(2.0)", "diff_init.graph");
+    assert_eq!(line(&printed, "first node that differs"), fills);
+    let printed = diff_after_replacement(
+        ORDER,
+        "@w f32[2,2] = glorot(1.0)",
+        "@w f32[2,2] = glorot(2.0)",
+        "diff_init.graph",
+    );
     let inits = ["param f32[2,2] = glorot(1.0)", "param f32[2,2] = glorot(2.0)"];
-    assert_eq!(line(&said, "parameter @w"), inits);
-    let said = changed(ORDER, "output \"y\" %8", "output \"y\" %7", "diff_output.graph");
-    assert_eq!(line(&said, "first output that differs"), ["output \"y\" %8", "output \"y\" %7"]);
-    let said = changed(ORDER, "instance 2:", "instance 9:", "diff_key.graph");
-    assert_eq!(line(&said, "first instance that differs"), ["instance 2 from n14", "instance 9 from n14"]);
+    assert_eq!(line(&printed, "parameter @w"), inits);
+    let printed = diff_after_replacement(ORDER, "output \"y\" %8", "output \"y\" %7", "diff_output.graph");
+    assert_eq!(line(&printed, "first output that differs"), ["output \"y\" %8", "output \"y\" %7"]);
+    let printed = diff_after_replacement(ORDER, "instance 2:", "instance 9:", "diff_key.graph");
+    assert_eq!(line(&printed, "first instance that differs"), ["instance 2 from n14", "instance 9 from n14"]);
 }
 
 #[test]
-fn what_is_no_structure_has_lines_of_its_own() {
-    let said = changed(NAMES, "(#17, %0, %0)", "(#16, %0, %0)", "diff_bound.graph");
+fn changed_bindings_and_source_lines_are_shown() {
+    let printed = diff_after_replacement(NAMES, "(#17, %0, %0)", "(#16, %0, %0)", "diff_bound.graph");
     let calls = ["#17", "#16"].map(|bound| format!("%1, %2 = call @lstm[@letters, @w, @b]({bound}, %0, %0)"));
-    assert_eq!(line(&said, "first bound number that differs"), calls);
-    assert!(!said.contains("structure"), "{said}");
-    let said = changed(NAMES, "\"src/names.rs\" 26:9", "\"src/names.rs\" 27:9", "diff_site.graph");
-    assert_eq!(line(&said, "first source line that differs"), ["src/names.rs:26:9", "src/names.rs:27:9"]);
+    assert_eq!(line(&printed, "first binding that differs"), calls);
+    assert!(!printed.contains("structure"), "{printed}");
+    let printed =
+        diff_after_replacement(NAMES, "\"src/names.rs\" 26:9", "\"src/names.rs\" 27:9", "diff_site.graph");
+    assert_eq!(line(&printed, "first source line that differs"), ["src/names.rs:26:9", "src/names.rs:27:9"]);
 }
 
 #[test]
-fn plans_of_one_order_differ_in_a_line_of_their_text() {
+fn plans_of_one_order_show_the_first_line_that_differs() {
     let plan = planned(ORDER, "diff_plan.plan", &[]);
-    let text = std::fs::read_to_string(&plan).expect("just written");
+    let text = std::fs::read_to_string(&plan).expect("the file was just written");
     let outputs: Vec<&str> = text.lines().filter(|line| line.contains("\"x\"")).collect();
-    let [output] = outputs[..] else { panic!("one line of {text} is the output") };
+    let [output] = outputs[..] else { panic!("expected one line with the output in {text}") };
     let renamed = output.replace("\"x\"", "\"other\"");
-    let said = changed(&plan, output, &renamed, "diff_renamed.plan");
+    let printed = diff_after_replacement(&plan, output, &renamed, "diff_renamed.plan");
     let number = text.lines().position(|line| line == output).map_or(0, |at| at + 1);
-    assert_eq!(line(&said, &format!("line {number} of the text")), [output.trim(), renamed.trim()]);
+    assert_eq!(line(&printed, &format!("line {number} of the text")), [output.trim(), renamed.trim()]);
 }
 
 #[test]
-fn kernels_that_compute_something_else_are_named() {
+fn changed_kernels_are_named() {
     let plan = planned(ORDER, "diff_kernel.plan", &[]);
-    let said = without_folder(&changed(&plan, "tanh", "sigmoid", "diff_sigmoid.plan"));
-    assert_eq!(line(&said, "kernels that the other lacks"), ["@b", "@b"], "{said}");
-    assert!(said.contains(" of the text"), "{said}");
+    let printed = without_folder(&diff_after_replacement(&plan, "tanh", "sigmoid", "diff_sigmoid.plan"));
+    assert_eq!(line(&printed, "kernels of one plan only"), ["@b", "@b"], "{printed}");
+    assert!(printed.contains(" of the text"), "{printed}");
 }
 
 #[test]
-fn stores_that_are_of_other_kinds_are_told_apart() {
+fn stores_of_different_kinds_are_shown() {
     let plan = planned(ORDER, "diff_kind.plan", &[]);
-    let said = changed(&plan, "store @v param ", "store @v table ", "diff_table.plan");
+    let printed = diff_after_replacement(&plan, "store @v param ", "store @v table ", "diff_table.plan");
     let stores = ["param", "table"].map(|kind| format!("v f32[2,2], {kind}"));
-    assert_eq!(line(&said, "first store that differs"), stores);
+    assert_eq!(line(&printed, "first store that differs"), stores);
 }

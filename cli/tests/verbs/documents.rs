@@ -1,4 +1,4 @@
-//! `--json` says what the text says: one document on standard output, with the same exit code, or none beside an error.
+//! Tests that `--json` prints the same facts and exit code as the text form, as a single document.
 
 use crate::{NAMES, ORDER, planned, scratch};
 use serde_json::Value as Json;
@@ -13,8 +13,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("verbs print UTF-8")
 }
 
-/// As the text spells a fact of the document.
-fn spelled(fact: &Json) -> String {
+/// The text form of a fact in the document.
+fn fact_text(fact: &Json) -> String {
     match fact {
         Json::String(text) => text.clone(),
         Json::Number(number) => match number.as_f64() {
@@ -25,14 +25,12 @@ fn spelled(fact: &Json) -> String {
     }
 }
 
-/// A command line, and where its document holds facts that the text says too.
+/// A command line, its exit code, and the pointers to facts that text and document share.
 type Case<'a> = (Vec<&'a str>, i32, &'a [&'a str]);
 
-#[test]
-fn every_document_says_what_the_text_says() {
-    let (plan, table) = (planned(ORDER, "documents.plan", &[]), scratch("documents.json"));
-    let other = planned(NAMES, "documents-other.plan", &[]);
-    let cases: Vec<Case<'_>> = vec![
+/// All command lines. `plan` is a plan of `ORDER`, `other` is a plan of `NAMES`, `table` is an output path.
+fn cases<'a>(plan: &'a str, other: &'a str, table: &'a str) -> Vec<Case<'a>> {
+    vec![
         (
             vec!["plan", ORDER],
             0,
@@ -47,7 +45,7 @@ fn every_document_says_what_the_text_says() {
                 "/cells",
                 "/signatures",
                 "/direct_rows",
-                "/table_rows",
+                "/gathered_rows",
                 "/copied_rows",
                 "/slab_bytes",
                 "/slab_bytes_without_reuse",
@@ -66,9 +64,9 @@ fn every_document_says_what_the_text_says() {
                 "/bound",
                 "/kernels/1/kernel",
                 "/kernels/6/steps",
-                "/not_batched/0/what",
-                "/not_batched/0/steps",
-                "/not_batched/0/needed",
+                "/missed_batching/0/callee",
+                "/missed_batching/0/batches",
+                "/missed_batching/0/needed",
             ],
         ),
         (
@@ -87,55 +85,68 @@ fn every_document_says_what_the_text_says() {
         (
             vec!["diff", ORDER, NAMES],
             1,
-            &["/a", "/b", "/differences/0/what", "/differences/0/a", "/differences/0/b", "/differences/3/a"],
+            &[
+                "/a",
+                "/b",
+                "/differences/0/property",
+                "/differences/0/a",
+                "/differences/0/b",
+                "/differences/3/a",
+            ],
         ),
-        (vec!["diff", &plan, &other], 1, &["/a", "/b", "/differences/0/what"]),
-        (vec!["check", ORDER, &plan], 0, &[]),
-        (vec!["check", NAMES, &plan], 1, &[]),
+        (vec!["diff", plan, other], 1, &["/a", "/b", "/differences/0/property"]),
+        (vec!["check", ORDER, plan], 0, &[]),
+        (vec!["check", NAMES, plan], 1, &[]),
         (
-            vec!["fsm-train", ORDER, "-o", &table, "--episodes", "8"],
+            vec!["fsm-train", ORDER, "-o", table, "--episodes", "8"],
             0,
             &["/table", "/states", "/bound", "/batches/ratio"],
         ),
         (vec!["passes"], 0, &[]),
-        // What cannot be done is said on standard error, in both.
+        // Both forms print errors on standard error.
         (vec!["plan", "no-such.graph"], 3, &[]),
-        (vec!["plan", &plan], 3, &[]),
+        (vec!["plan", plan], 3, &[]),
         (vec!["explain", "no-such.graph"], 3, &[]),
         (vec!["policies", "no-such.graph"], 3, &[]),
         (vec!["diff", ORDER, "no-such.graph"], 3, &[]),
         (vec!["check", ORDER, ORDER], 3, &[]),
-        (vec!["fsm-train", "no-such.graph", "-o", &table], 3, &[]),
+        (vec!["fsm-train", "no-such.graph", "-o", table], 3, &[]),
         (vec!["plan", ORDER, "--policy", "best"], 2, &[]),
         (vec!["bench", "no-such"], 2, &[]),
         (vec!["sweep", "no-such"], 2, &[]),
-    ];
-    for (words, code, facts) in cases {
-        let (said, document) = (autobatch(&words), autobatch(&[&words[..], &["--json"]].concat()));
-        for (output, form) in [(&said, "text"), (&document, "JSON")] {
+    ]
+}
+
+#[test]
+fn documents_and_texts_contain_the_same_facts() {
+    let (plan, table) = (planned(ORDER, "documents.plan", &[]), scratch("documents.json"));
+    let other = planned(NAMES, "documents-other.plan", &[]);
+    for (words, code, facts) in cases(&plan, &other, &table) {
+        let (printed, document) = (autobatch(&words), autobatch(&[&words[..], &["--json"]].concat()));
+        for (output, form) in [(&printed, "text"), (&document, "JSON")] {
             assert_eq!(output.status.code(), Some(code), "{words:?} as {form}: {}", text(&output.stderr));
             assert_eq!(code > 1, text(&output.stderr).contains("error: "), "{words:?} as {form}");
         }
-        let (said, document) = (text(&said.stdout), text(&document.stdout));
+        let (printed, document) = (text(&printed.stdout), text(&document.stdout));
         if code > 1 {
             assert_eq!(document, "", "{words:?}");
             continue;
         }
         let document: Json = serde_json::from_str(&document)
-            .unwrap_or_else(|error| panic!("{words:?} gives no document: {error} in {document}"));
+            .unwrap_or_else(|error| panic!("{words:?} prints no JSON document: {error} in {document}"));
         for fact in facts {
             let found =
                 document.pointer(fact).unwrap_or_else(|| panic!("{words:?}: no {fact} in {document:#}"));
             assert!(
-                said.contains(&spelled(found)),
-                "{words:?}: {fact} is {found}, and the text says\n{said}"
+                printed.contains(&fact_text(found)),
+                "{words:?}: {fact} is {found}, but the text is\n{printed}"
             );
         }
     }
 }
 
 #[test]
-fn what_never_ends_is_an_error_of_every_reader() {
+fn endless_files_are_rejected() {
     if !std::path::Path::new("/dev/zero").exists() {
         return;
     }
@@ -150,26 +161,27 @@ fn what_never_ends_is_an_error_of_every_reader() {
         &["train", "names", "--resume", zero],
     ] {
         let output = autobatch(words);
-        let said = text(&output.stderr);
-        assert!(matches!(output.status.code(), Some(2 | 3)), "{words:?}: {said}");
-        assert!(said.contains("bytes are read of it, and it goes on"), "{words:?}: {said}");
+        let printed = text(&output.stderr);
+        assert!(matches!(output.status.code(), Some(2 | 3)), "{words:?}: {printed}");
+        assert!(printed.contains("bytes are read of it, and it goes on"), "{words:?}: {printed}");
     }
     let program = env!("CARGO_BIN_EXE_autobatch");
     let output = Command::new(program).args(["plan", ORDER]).env("AUTOBATCH_COSTS", zero).output();
-    let said = text(&output.expect("the program was built").stderr);
-    assert!(said.contains("at most 1048576 bytes are read of it, and it goes on"), "{said}");
+    let printed = text(&output.expect("the program was built").stderr);
+    assert!(printed.contains("at most 1048576 bytes are read of it, and it goes on"), "{printed}");
 }
 
 #[test]
 #[cfg(unix)]
-fn pipes_are_read_to_their_end() {
+fn pipes_are_read_to_the_end() {
     let program = env!("CARGO_BIN_EXE_autobatch");
     let own = text(&autobatch(&["show", ORDER]).stdout);
     for path in ["-", "/dev/stdin"] {
-        let mut cat = Command::new("cat").arg(ORDER).stdout(Stdio::piped()).spawn().expect("cat is there");
-        let pipe = cat.stdout.take().expect("its output is a pipe");
-        let output = Command::new(program).args(["show", path]).stdin(pipe).output().expect("it was built");
-        cat.wait().expect("it ends");
+        let mut cat = Command::new("cat").arg(ORDER).stdout(Stdio::piped()).spawn().expect("cat exists");
+        let pipe = cat.stdout.take().expect("the output of cat is a pipe");
+        let output =
+            Command::new(program).args(["show", path]).stdin(pipe).output().expect("the program was built");
+        cat.wait().expect("cat exits");
         assert_eq!(text(&output.stdout).lines().nth(1), own.lines().nth(1), "{path}");
         assert_eq!(output.status.code(), Some(0), "{path}: {}", text(&output.stderr));
     }

@@ -1,18 +1,19 @@
-//! `emit` and `fsm-train`: models have the shape of the workloads they stand for.
+//! Tests of `emit` and `fsm-train`.
 
-use crate::{says, scratch};
+use crate::{scratch, transcript};
 use autobatch_cli::files::load_graph;
 use serde_json::Value as Json;
 
 fn facts(model: &str, more: &[&str]) -> Json {
     let graph = scratch(&format!("emit_{model}{}.abg", more.concat()));
-    let said = says(&[&["emit", model, "--instances", "4", "--hidden", "4", "-o", &graph], more].concat());
-    assert!(said.starts_with("wrote "), "{said}");
-    serde_json::from_str(&says(&["plan", &graph, "--json"])).expect("plan --json prints JSON")
+    let printed =
+        transcript(&[&["emit", model, "--instances", "4", "--hidden", "4", "-o", &graph], more].concat());
+    assert!(printed.starts_with("wrote "), "{printed}");
+    serde_json::from_str(&transcript(&["plan", &graph, "--json"])).expect("plan --json prints JSON")
 }
 
 #[test]
-fn trees_and_taggers_meet_their_bounds() {
+fn trees_and_taggers_reach_the_lower_bound() {
     for (model, cells) in [("trees", 3), ("bilstm", 3)] {
         let facts = facts(model, &[]);
         assert_eq!(facts["batches"], facts["bound"], "{model}");
@@ -22,7 +23,7 @@ fn trees_and_taggers_meet_their_bounds() {
 }
 
 #[test]
-fn lattices_sum_lists_of_any_length_in_one_signature() {
+fn list_sums_of_different_lengths_share_a_signature() {
     let facts = facts("lattice", &[]);
     let steps = facts["steps"].as_array().expect("steps are a list");
     let sums: std::collections::BTreeSet<&str> = steps
@@ -34,21 +35,21 @@ fn lattices_sum_lists_of_any_length_in_one_signature() {
 }
 
 #[test]
-fn several_cells_make_trees_harder() {
+fn more_cells_raise_the_bound_of_trees() {
     let (one, three) = (facts("trees", &[]), facts("trees", &["--cells", "3"]));
     assert_eq!(one["nodes"], three["nodes"]);
     assert!(three["bound"].as_u64() > one["bound"].as_u64(), "{} {}", one["bound"], three["bound"]);
 }
 
 #[test]
-fn equal_seeds_give_equal_graphs_and_batches_differ() {
+fn the_seed_and_the_minibatch_determine_the_graph() {
     let emit = |name: &str, more: &[&str]| {
         let path = scratch(name);
-        says(
+        transcript(
             &[&["emit", "random", "--instances", "3", "--cells", "2", "--hidden", "2", "-o", &path], more]
                 .concat(),
         );
-        load_graph(&path).expect("just written")
+        load_graph(&path).expect("the file was just written")
     };
     let first = emit("seed_a.abg", &[]);
     assert_eq!(first.structure(), emit("seed_b.abg", &[]).structure());
@@ -57,63 +58,65 @@ fn equal_seeds_give_equal_graphs_and_batches_differ() {
 }
 
 #[test]
-fn a_minibatch_that_the_data_does_not_have_is_refused() {
+fn a_minibatch_beyond_the_data_is_rejected() {
     let data = scratch("two_trees.txt");
-    std::fs::write(&data, "(3 (2 a) (3 b))\n(1 (2 c) (1 d))\n").expect("the scratch folder is there");
+    std::fs::write(&data, "(3 (2 a) (3 b))\n(1 (2 c) (1 d))\n").expect("the scratch folder exists");
     let path = scratch("two.graph");
-    let said = says(&["emit", "trees", "--data", &data, "--instances", "2", "--hidden", "2", "-o", &path]);
-    assert!(said.contains("2 instances, 8 nodes, of which 8 need a step"), "{said}");
-    let said = says(&["emit", "trees", "--data", &data, "--instances", "2", "--batch", "1", "-o", &path]);
-    insta::assert_snapshot!(said);
+    let printed =
+        transcript(&["emit", "trees", "--data", &data, "--instances", "2", "--hidden", "2", "-o", &path]);
+    assert!(printed.contains("2 instances, 8 nodes, of which 8 need a step"), "{printed}");
+    let printed =
+        transcript(&["emit", "trees", "--data", &data, "--instances", "2", "--batch", "1", "-o", &path]);
+    insta::assert_snapshot!(printed);
 }
 
 #[test]
-fn a_corpus_without_instances_is_a_file_that_is_not_what_it_should_be() {
+fn an_empty_corpus_is_an_input_error() {
     let data = scratch("no_trees.txt");
-    std::fs::write(&data, "").expect("the scratch folder is there");
+    std::fs::write(&data, "").expect("the scratch folder exists");
     for model in ["trees", "bilstm", "lattice"] {
-        let said = says(&["emit", model, "--data", &data]);
+        let printed = transcript(&["emit", model, "--data", &data]);
         assert!(
-            said.contains("no_trees.txt: the file holds no instances") && said.contains("[exit 3]"),
-            "{said}"
+            printed.contains("no_trees.txt: the file has no instances") && printed.contains("[exit 3]"),
+            "{printed}"
         );
     }
 }
 
 #[test]
-fn a_table_is_learned_and_used() {
+fn a_trained_table_is_used_by_the_policy() {
     let (graph, table) = (scratch("fsm.abg"), scratch("fsm.json"));
-    says(&["emit", "random", "--instances", "4", "--cells", "3", "--hidden", "2", "-o", &graph]);
-    let said = says(&["fsm-train", &graph, "-o", "table.abg"]);
-    assert!(said.contains("a table has one form, JSON") && said.contains("[exit 2]"), "{said}");
-    let said = says(&["fsm-train", &graph, "-o", &table, "--episodes", "8"]);
-    assert!(said.contains("batches on the samples: fsm "), "{said}");
+    transcript(&["emit", "random", "--instances", "4", "--cells", "3", "--hidden", "2", "-o", &graph]);
+    let printed = transcript(&["fsm-train", &graph, "-o", "table.abg"]);
+    assert!(printed.contains("the table must be a .json file") && printed.contains("[exit 2]"), "{printed}");
+    let printed = transcript(&["fsm-train", &graph, "-o", &table, "--episodes", "8"]);
+    assert!(printed.contains("batches on the samples: fsm "), "{printed}");
     let policy = format!("fsm:{table}");
-    let said = says(&["plan", &graph, "--policy", &policy]);
-    assert!(said.contains("policy      fsm:"), "{said}");
+    let printed = transcript(&["plan", &graph, "--policy", &policy]);
+    assert!(printed.contains("policy      fsm:"), "{printed}");
 }
 
 #[test]
-fn a_table_of_some_graphs_is_used_on_others_that_meet_their_types_in_another_order() {
+fn a_trained_table_applies_to_other_graphs_of_the_module() {
     let table = scratch("lattice.json");
     let random = |seed: &str| {
         let path = scratch(&format!("random{seed}.abg"));
         let sizes = ["--instances", "4", "--cells", "3", "--hidden", "2"];
-        says(&[&["emit", "random", "--seed", seed, "-o", &path], &sizes[..]].concat());
+        transcript(&[&["emit", "random", "--seed", seed, "-o", &path], &sizes[..]].concat());
         path
     };
     let [first, second, third] = ["1", "2", "3"].map(random);
-    let said = says(&["fsm-train", &first, &second, "-o", &table]);
-    assert!(said.contains("from 2 graphs") && !said.contains("the table is empty"), "{said}");
+    let printed = transcript(&["fsm-train", &first, &second, "-o", &table]);
+    assert!(printed.contains("on 2 graphs") && !printed.contains("the table is empty"), "{printed}");
     let policy = format!("fsm:{table}");
-    let said = says(&["plan", &third, "--policy", &policy]);
-    assert!(said.contains("learned table decided") && !said.contains("decided 0 times"), "{said}");
-    // Another module's types are strangers.
+    let printed = transcript(&["plan", &third, "--policy", &policy]);
+    assert!(printed.contains("learned table decided") && !printed.contains("decided 0 times"), "{printed}");
+    // The table does not contain the types of another module.
     let wider = scratch("wider.abg");
-    says(&["emit", "random", "--instances", "4", "--cells", "3", "--hidden", "3", "-o", &wider]);
-    let said = says(&["plan", &wider, "--policy", &policy]);
+    transcript(&["emit", "random", "--instances", "4", "--cells", "3", "--hidden", "3", "-o", &wider]);
+    let printed = transcript(&["plan", &wider, "--policy", &policy]);
     assert!(
-        !said.contains("learned table decided") || said.contains("learned table decided 0 times"),
-        "{said}"
+        !printed.contains("learned table decided") || printed.contains("learned table decided 0 times"),
+        "{printed}"
     );
 }

@@ -1,7 +1,7 @@
-//! What each verb says, read as users read it.
+//! Tests of the output of every verb.
 //!
-//! Snapshots hold structural facts only; timings are masked. The graphs are small and lie in
-//! `tests/files`: `names` is two packed sequences, `order` has a value for every verdict of `--why`.
+//! Snapshots contain no timings; the console masks them. The graphs are in `tests/files`: `names` has two
+//! sequences of different lengths, `order` has a pair of values for every verdict of `--why`.
 
 mod check;
 mod diff;
@@ -25,26 +25,25 @@ use std::path::PathBuf;
 const NAMES: &str = "tests/files/names.graph";
 const ORDER: &str = "tests/files/order.graph";
 
-/// What a command line prints, and below it how it ends.
-fn says(words: &[&str]) -> String {
+/// Runs a command line in this process. Returns its output, followed by its error and exit code.
+fn transcript(words: &[&str]) -> String {
     let words = std::iter::once("autobatch").chain(words.iter().copied());
-    let cli = Cli::try_parse_from(words).expect("the test's command line is well formed");
+    let cli = Cli::try_parse_from(words).expect("the command line is valid");
     let mut out = Vec::new();
     let result = run(&cli, &mut Console::masked(&mut out));
-    let said = without_structures(&String::from_utf8(out).expect("verbs print UTF-8"));
+    let printed = mask_structures(&String::from_utf8(out).expect("verbs print UTF-8"));
     match result {
-        Ok(answer) if answer.code() == 0 => said,
-        Ok(answer) => format!("{said}[exit {}]\n", answer.code()),
-        Err(failure) => format!("{said}{failure}\n[exit {}]\n", failure.code()),
+        Ok(answer) if answer.code() == 0 => printed,
+        Ok(answer) => format!("{printed}[exit {}]\n", answer.code()),
+        Err(failure) => format!("{printed}{failure}\n[exit {}]\n", failure.code()),
     }
 }
 
-/// The text with every short structure (`3671..20`) masked: how a structure is hashed is nothing that
-/// reports promise.
-fn without_structures(text: &str) -> String {
+/// Masks short structure hashes such as `3671..20`. Reports do not guarantee a hash function.
+fn mask_structures(text: &str) -> String {
     let is_structure = |bytes: &[u8]| {
-        let (head, tail) = (&bytes[..4], &bytes[6..]);
-        head.iter().chain(tail).all(u8::is_ascii_hexdigit) && &bytes[4..6] == b".."
+        let (start, end) = (&bytes[..4], &bytes[6..]);
+        start.iter().chain(end).all(u8::is_ascii_hexdigit) && &bytes[4..6] == b".."
     };
     let mut bytes = text.as_bytes().to_vec();
     for at in 0..bytes.len().saturating_sub(7) {
@@ -52,24 +51,24 @@ fn without_structures(text: &str) -> String {
             bytes[at..at + 8].copy_from_slice(b"****..**");
         }
     }
-    String::from_utf8(bytes).expect("letters were replaced by stars")
+    String::from_utf8(bytes).expect("the text is ASCII at these bytes")
 }
 
-/// A file that tests may write; each test has its own name.
+/// The path of a file for one test. Each test uses its own names.
 fn scratch(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
-    path.to_str().expect("the build's folder has a UTF-8 name").to_owned()
+    path.to_str().expect("the path of the target folder is UTF-8").to_owned()
 }
 
-/// A plan of a graph in a scratch file.
+/// Plans a graph into a scratch file and returns its path.
 fn planned(graph: &str, name: &str, more: &[&str]) -> String {
     let path = scratch(name);
-    let said = says(&[&["plan", graph, "-o", &path], more].concat());
-    assert!(said.contains("wrote "), "{said}");
+    let printed = transcript(&[&["plan", graph, "-o", &path], more].concat());
+    assert!(printed.contains("wrote "), "{printed}");
     path
 }
 
-/// The text without the folder that scratch files lie in.
+/// Removes the folder of scratch files from a text.
 fn without_folder(text: &str) -> String {
     text.replace(&scratch(""), "")
 }

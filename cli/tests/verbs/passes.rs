@@ -1,53 +1,53 @@
-//! Plans of graphs that passes rewrote first: what is told, and where the graph is.
+//! Tests of `plan` with passes: the report, and the file of the rewritten graph.
 
-use crate::{ORDER, says, scratch, without_folder};
+use crate::{ORDER, scratch, transcript, without_folder};
 use serde_json::Value as Json;
 
 const MERGED: &str = "tests/files/merged.graph";
 
 fn json(words: &[&str]) -> Json {
-    let said = says(words);
-    serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error} in {said}"))
+    let printed = transcript(words);
+    serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{error} in {printed}"))
 }
 
 #[test]
-fn the_graph_after_passes_lies_beside_the_plan_and_the_plan_is_proven_against_it() {
+fn the_graph_after_passes_is_written_next_to_the_plan() {
     for (extension, form) in [("plan", "graph"), ("abp", "abg"), ("json", "abg")] {
         let plan = scratch(&format!("rewritten.{extension}"));
         let graph = scratch(&format!("rewritten.passes.{form}"));
-        let said = says(&["plan", MERGED, "--verify", "prove", "-o", &plan]);
-        assert!(said.contains(&format!("autobatch check {graph} {plan}")), "{said}");
-        let checked = says(&["check", &graph, &plan]);
+        let printed = transcript(&["plan", MERGED, "--verify", "prove", "-o", &plan]);
+        assert!(printed.contains(&format!("autobatch check {graph} {plan}")), "{printed}");
+        let checked = transcript(&["check", &graph, &plan]);
         assert!(checked.starts_with("proven: "), "{extension}: {checked}");
-        let why = says(&["explain", &plan, "--why", "%3", "%4"]);
+        let why = transcript(&["explain", &plan, "--why", "%3", "%4"]);
         assert!(why.contains("%3  tanh"), "the plan finds that graph: {why}");
-        std::fs::remove_file(&graph).expect("just written");
+        std::fs::remove_file(&graph).expect("the file was just written");
     }
 }
 
 #[test]
-fn a_graph_that_passes_leave_as_it_is_lies_where_it_was() {
+fn an_unchanged_graph_is_not_written() {
     let plan = scratch("untouched.plan");
-    let said = without_folder(&says(&["plan", MERGED, "--stop-after", "0", "-o", &plan]));
-    assert!(said.contains("autobatch check tests/files/merged.graph untouched.plan"), "{said}");
+    let printed = without_folder(&transcript(&["plan", MERGED, "--stop-after", "0", "-o", &plan]));
+    assert!(printed.contains("autobatch check tests/files/merged.graph untouched.plan"), "{printed}");
     assert!(!std::path::Path::new(&scratch("untouched.passes.graph")).exists());
-    assert!(says(&["check", MERGED, &plan]).starts_with("proven: "));
+    assert!(transcript(&["check", MERGED, &plan]).starts_with("proven: "));
 }
 
 #[test]
-fn what_was_verified_is_said() {
-    let each = says(&["plan", MERGED, "--verify", "each"]);
+fn the_checked_property_is_reported() {
+    let each = transcript(&["plan", MERGED, "--verify", "each"]);
     assert!(
         each.contains("verified after each of 3 passes: the graph keeps the rules of graphs\n"),
         "{each}"
     );
-    let prove = says(&["plan", MERGED, "--verify", "prove"]);
-    assert!(prove.contains("and every value left is the value that it was"), "{prove}");
-    assert!(!says(&["plan", MERGED, "--verify", "off"]).contains("verified"));
+    let prove = transcript(&["plan", MERGED, "--verify", "prove"]);
+    assert!(prove.contains("and every remaining value is unchanged"), "{prove}");
+    assert!(!transcript(&["plan", MERGED, "--verify", "off"]).contains("verified"));
 }
 
 #[test]
-fn an_answer_for_machines_is_one_document_whatever_passes_are_told() {
+fn reports_of_passes_are_part_of_the_json_document() {
     let answer = json(&["plan", MERGED, "--json", "--verify", "each", "--print-after", "changed"]);
     let passes = answer["passes"].as_array().expect("passes are a list");
     let names: Vec<&str> = passes.iter().filter_map(|pass| pass["pass"].as_str()).collect();
@@ -64,9 +64,9 @@ fn an_answer_for_machines_is_one_document_whatever_passes_are_told() {
 }
 
 #[test]
-fn two_answers_on_standard_output_are_refused() {
-    let two = says(&["plan", ORDER, "--json", "-o", "-"]);
-    assert!(two.starts_with("error: -o - writes the plan") && two.ends_with("[exit 2]\n"), "{two}");
-    let homeless = says(&["plan", ORDER, "--verify", "each", "-o", "-"]);
-    assert!(homeless.starts_with("error: -o - ") && homeless.ends_with("[exit 2]\n"), "{homeless}");
+fn two_outputs_on_standard_output_are_rejected() {
+    let two = transcript(&["plan", ORDER, "--json", "-o", "-"]);
+    assert!(two.starts_with("error: -o - and --json both") && two.ends_with("[exit 2]\n"), "{two}");
+    let rewritten = transcript(&["plan", ORDER, "--verify", "each", "-o", "-"]);
+    assert!(rewritten.starts_with("error: -o - ") && rewritten.ends_with("[exit 2]\n"), "{rewritten}");
 }

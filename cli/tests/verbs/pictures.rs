@@ -1,11 +1,11 @@
-//! Pictures are well formed, show everything once, and are complete when nothing moves.
+//! Tests of pictures: they are well formed, complete, and readable without animation.
 
-use crate::{NAMES, ORDER, planned, says, scratch};
+use crate::{NAMES, ORDER, planned, scratch, transcript};
 use autobatch_cli::files::load_plan;
 use autobatch_cli::lifetimes::Lifetimes;
 
-/// Every tag is closed in its order; attributes are quoted.
-fn well_formed(svg: &str) {
+/// Asserts that tags are nested correctly and attributes are quoted.
+fn assert_well_formed(svg: &str) {
     let mut open: Vec<&str> = Vec::new();
     for piece in svg.split('<').skip(1) {
         let (tag, _) = piece.split_once('>').expect("a tag ends");
@@ -17,7 +17,7 @@ fn well_formed(svg: &str) {
             open.push(name);
         }
     }
-    assert!(open.is_empty(), "{open:?} stay open");
+    assert!(open.is_empty(), "{open:?} are not closed");
 }
 
 fn attribute(tag: &str, name: &str) -> Option<f64> {
@@ -26,9 +26,9 @@ fn attribute(tag: &str, name: &str) -> Option<f64> {
 }
 
 #[test]
-fn every_node_with_a_step_is_a_dot_in_its_column() {
-    let svg = says(&["show", ORDER, "--format", "svg"]);
-    well_formed(&svg);
+fn every_node_with_a_step_is_a_dot() {
+    let svg = transcript(&["show", ORDER, "--format", "svg"]);
+    assert_well_formed(&svg);
     let dots = svg.lines().filter(|line| line.contains("<circle") && line.contains("<title>")).count();
     assert_eq!(dots, 15, "{svg}");
     assert!(svg.contains(">order: 15 nodes in 10 batches<"), "{svg}");
@@ -36,22 +36,24 @@ fn every_node_with_a_step_is_a_dot_in_its_column() {
 }
 
 #[test]
-fn nothing_leaves_the_picture() {
+fn all_elements_are_inside_the_picture() {
     let graph = scratch("wide.abg");
-    says(&["emit", "trees", "--instances", "20", "--hidden", "2", "-o", &graph]);
+    transcript(&["emit", "trees", "--instances", "20", "--hidden", "2", "-o", &graph]);
     let plan = planned(&graph, "wide.abp", &[]);
-    for svg in [says(&["show", &graph, "--format", "svg"]), says(&["show", &plan, "--format", "svg"])] {
-        well_formed(&svg);
+    for svg in
+        [transcript(&["show", &graph, "--format", "svg"]), transcript(&["show", &plan, "--format", "svg"])]
+    {
+        assert_well_formed(&svg);
         let head = svg.lines().next().unwrap_or("");
         let (width, height) =
             (attribute(head, "width").expect("a width"), attribute(head, "height").expect("a height"));
         for line in svg.lines().skip(2) {
             for (name, most) in [("x", width), ("cx", width), ("y", height), ("cy", height)] {
-                let place = attribute(line, name).unwrap_or(0.0);
-                assert!((0.0..=most).contains(&place), "{name} beyond {most}: {line}");
+                let position = attribute(line, name).unwrap_or(0.0);
+                assert!((0.0..=most).contains(&position), "{name} beyond {most}: {line}");
             }
         }
-        // About what a letter takes; texts must end inside.
+        // Texts must end inside the picture; the factor estimates the width of a letter.
         for line in svg.lines().filter(|line| line.starts_with("<text") && line.contains("\"start\"")) {
             let text = line.split('>').nth(1).and_then(|rest| rest.split('<').next()).unwrap_or("");
             let (x, size) =
@@ -62,13 +64,16 @@ fn nothing_leaves_the_picture() {
 }
 
 #[test]
-fn a_renderer_that_knows_no_animation_shows_the_finished_picture() {
+fn pictures_are_complete_without_animation() {
     for svg in [
-        says(&["show", NAMES, "--format", "svg"]),
-        says(&["show", &planned(NAMES, "still.plan", &[]), "--format", "svg"]),
+        transcript(&["show", NAMES, "--format", "svg"]),
+        transcript(&["show", &planned(NAMES, "still.plan", &[]), "--format", "svg"]),
     ] {
         for line in svg.lines().filter(|line| line.contains(" opacity=\"0\"")) {
-            assert!(line.contains("values=\"0;1;0\""), "only what flashes is unseen at rest: {line}");
+            assert!(
+                line.contains("values=\"0;1;0\""),
+                "only flashing elements are invisible without animation: {line}"
+            );
         }
         for line in svg.lines().filter(|line| line.contains("keyTimes=")) {
             let times =
@@ -81,24 +86,21 @@ fn a_renderer_that_knows_no_animation_shows_the_finished_picture() {
 }
 
 #[test]
-fn rows_live_from_their_writer_to_their_last_reader() {
-    let plan = load_plan(&planned(NAMES, "lives.plan", &[])).expect("just written");
+fn rows_are_live_from_their_writer_to_their_last_reader() {
+    let plan = load_plan(&planned(NAMES, "lives.plan", &[])).expect("the file was just written");
     let lifetimes = Lifetimes::of(&plan);
-    // A state is one row of two fields of three floats, h and c, which lives as a whole.
+    // A state is one row with the fields h and c of three floats each; the whole row is live.
     let all: Vec<u64> = lifetimes.live.iter().map(|slabs| slabs.iter().sum()).collect();
     assert_eq!(all.len(), plan.steps.len());
     assert!(lifetimes.peak() <= plan.certificate.slab_bytes);
     assert!(all.iter().all(|&bytes| bytes > 0), "{all:?}");
     let last = all.last().expect("there are steps");
+    assert_eq!(*last, 2 * 4 * 4 + 2 * 2 * 3 * 4, "two outputs, and the states that they read");
+    let training =
+        load_plan(&planned(NAMES, "training.plan", &["--mode", "train"])).expect("the file was just written");
     assert_eq!(
-        *last,
-        2 * 4 * 4 + 2 * 2 * 3 * 4,
-        "two outputs, and the states of both names, which they read"
-    );
-    let kept = load_plan(&planned(NAMES, "kept.plan", &["--mode", "train"])).expect("just written");
-    assert_eq!(
-        Lifetimes::of(&kept).peak(),
+        Lifetimes::of(&training).peak(),
         lifetimes.peak(),
-        "reuse changes where rows lie, not when they live"
+        "reuse changes the positions of rows, not their lifetimes"
     );
 }

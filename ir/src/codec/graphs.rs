@@ -1,4 +1,4 @@
-//! Graphs as bytes.
+//! The binary format of graphs.
 
 use super::modules::{RawArena, RawModule, read_arena};
 use super::tables::RawTables;
@@ -13,12 +13,12 @@ use std::sync::Arc;
 struct RawGraph<'a> {
     #[serde(borrow)]
     module: RawModule<'a>,
-    /// What the graph's tables hold after the module's.
+    /// The entries of the graph's tables after those of the module.
     tables: RawTables<'a>,
     arena: RawArena<'a>,
     /// First node, whether there is a key, its lower and upper half.
     cuts: Blob<'a>,
-    /// The names of outputs, end to end.
+    /// The names of outputs, concatenated.
     text: Blob<'a>,
     /// Length of the name, value, kind.
     outputs: Blob<'a>,
@@ -73,7 +73,7 @@ impl<'a> RawGraph<'a> {
 impl RawGraph<'_> {
     fn read(&self) -> Result<GraphData, LoadError> {
         let module = self.module.read()?;
-        // First, so that copies of its tables are made of sound ones only.
+        // Verify first: the graph's tables start as copies of the module's.
         module.verify()?;
         let mut data = GraphData::new(Arc::new(module));
         self.tables.append(&mut data.types, &mut data.sigs, &mut data.sites)?;
@@ -132,17 +132,17 @@ impl RawGraph<'_> {
 }
 
 impl GraphData {
-    /// The graph with its module as the bytes of an `.abg` file.
+    /// Encodes the graph and its module as an `.abg` file.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let raw = RawGraph::of(self);
         seal(Kind::Graph, &raw, raw.size_hint())
     }
 
-    /// The graph in the bytes of an `.abg` file, verified.
+    /// Decodes and verifies the bytes of an `.abg` file.
     ///
     /// # Errors
-    /// If the bytes are no such file or the graph breaks a rule.
+    /// If the bytes are not such a file or the graph breaks a rule.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, LoadError> {
         let mut data = open::<RawGraph<'_>>(Kind::Graph, bytes)?.read()?;
         data.verify()?;

@@ -1,11 +1,14 @@
-//! Kernels as bytes: one stream of words for all of them, read front to back.
+//! The binary format of kernels: one stream of words for all of them.
 //!
-//! A view is three words, a type five. Ops and codes, which carry attributes, lie one after another
-//! in a blob of their own.
+//! A view takes three words, a type five. Ops and codes have attributes, so a blob of their own
+//! stores them in sequence.
 
 use super::tables::{read_type, type_words};
 use super::{Blob, FORMAT, LoadError, Text, Words};
-use crate::plan::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View};
+use crate::plan::{
+    Code, Instr, Kernel, ListSource, Part, PortRole, ProdInit, Reg, RegKind, ResultRole, Roles, Source,
+    Stage, View,
+};
 use crate::types::{DType, Type};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -13,16 +16,16 @@ use std::sync::Arc;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct RawKernels<'a> {
-    /// The names, end to end.
+    /// The names, concatenated.
     #[serde(borrow)]
     text: Blob<'a>,
-    /// How many there are, then each in turn.
+    /// The kernels in sequence, then their number.
     words: Blob<'a>,
     /// The ops of stages and the codes of instructions.
     ops: Blob<'a>,
 }
 
-/// Takes kernels apart.
+/// Encodes kernels.
 #[derive(Default)]
 pub(super) struct KernelWriter {
     count: u32,
@@ -42,7 +45,7 @@ impl KernelWriter {
     }
 
     pub(super) fn push(&mut self, kernel: &Kernel) {
-        let Kernel { name, ports, params, regs, stages, results, source } = kernel;
+        let Kernel { name, ports, params, regs, stages, results, source, roles } = kernel;
         self.count += 1;
         self.text.push_str(name);
         self.words.extend([name.len() as u32, *ports, u32::from(*source)]);
@@ -62,6 +65,13 @@ impl KernelWriter {
         self.count(stages.len());
         stages.iter().for_each(|stage| self.stage(stage));
         self.views(results);
+        self.words.push(u32::from(roles.is_some()));
+        if let Some(Roles { ports, results }) = roles {
+            self.count(ports.len());
+            self.words.extend(ports.iter().flat_map(|&role| port_words(role)));
+            self.count(results.len());
+            self.words.extend(results.iter().flat_map(|&role| result_words(role)));
+        }
     }
 
     fn count(&mut self, count: usize) {
@@ -196,10 +206,29 @@ impl RawKernels<'_> {
             kernels.push(Arc::new(reader.kernel()?));
         }
         if reader.words.next()? as usize != kernels.len() || !reader.ops.is_empty() {
-            return Err(LoadError::malformed("the kernels are not as many as counted"));
+            return Err(LoadError::malformed("the number of kernels differs from their count"));
         }
         reader.text.end()?;
         Ok(kernels)
+    }
+}
+
+fn port_words(role: PortRole) -> [u32; 2] {
+    match role {
+        PortRole::Operand(number) => [0, number],
+        PortRole::Result(number) => [1, number],
+        PortRole::Saved(number) => [2, number],
+        PortRole::Gradient(number) => [3, number],
+        PortRole::Contributions => [4, 0],
+    }
+}
+
+fn result_words(role: ResultRole) -> [u32; 3] {
+    match role {
+        ResultRole::Contribution { operand, number } => [0, operand, number],
+        ResultRole::Part => [1, 0, 0],
+        ResultRole::Gradient => [2, 0, 0],
+        ResultRole::Seed => [3, 0, 0],
     }
 }
 
@@ -216,14 +245,45 @@ impl KernelReader<'_> {
         let source = self.flag(source)?;
         let params = self.many(5, Self::ty)?;
         let regs = self.many(7, Self::reg)?;
-        // A stage is at least a lookup, or a map of no width: words for either.
+        // The shortest stages, a lookup and an empty map, have at least three words.
         let stages = self.many(3, Self::stage)?;
         let results = self.views()?;
-        Ok(Kernel { name, ports, params, regs, stages, results, source })
+        let declares = self.words.next()?;
+        let roles = match self.flag(declares)? {
+            true => Some(Roles {
+                ports: self.many(2, Self::port_role)?,
+                results: self.many(3, Self::result_role)?,
+            }),
+            false => None,
+        };
+        Ok(Kernel { name, ports, params, regs, stages, results, source, roles })
     }
 
-    /// So many of something, each at least `size` words: counted against the words that are there
-    /// before memory is taken.
+    fn port_role(&mut self) -> Result<PortRole, LoadError> {
+        let [kind, number] = self.words.array()?;
+        match (kind, number) {
+            (0, _) => Ok(PortRole::Operand(number)),
+            (1, _) => Ok(PortRole::Result(number)),
+            (2, _) => Ok(PortRole::Saved(number)),
+            (3, _) => Ok(PortRole::Gradient(number)),
+            (4, 0) => Ok(PortRole::Contributions),
+            _ => Err(self.words.refused(kind)),
+        }
+    }
+
+    fn result_role(&mut self) -> Result<ResultRole, LoadError> {
+        let [kind, operand, number] = self.words.array()?;
+        match (kind, operand, number) {
+            (0, ..) => Ok(ResultRole::Contribution { operand, number }),
+            (1, 0, 0) => Ok(ResultRole::Part),
+            (2, 0, 0) => Ok(ResultRole::Gradient),
+            (3, 0, 0) => Ok(ResultRole::Seed),
+            _ => Err(self.words.refused(kind)),
+        }
+    }
+
+    /// Reads a count and then the items, each at least `size` words. Compares the count with the
+    /// remaining words before it allocates memory.
     fn many<T>(
         &mut self,
         size: usize,
@@ -279,7 +339,7 @@ impl KernelReader<'_> {
     }
 
     fn op<T: DeserializeOwned>(&mut self) -> Result<T, LoadError> {
-        // An op is a few dozen bytes, whatever the file says.
+        // An op takes a few dozen bytes; a forged one must not take more.
         let format = FORMAT.with_limit::<256>();
         let (op, used) = bincode::serde::decode_from_slice(self.ops, format)
             .map_err(|error| LoadError::malformed(format!("op: {error}")))?;

@@ -1,4 +1,4 @@
-//! Modules as bytes.
+//! The binary format of modules.
 
 use super::tables::{RawTables, read_type, type_words};
 use super::{Blob, Kind, LoadError, Text, Words, open, read_file, seal};
@@ -12,30 +12,30 @@ use std::sync::Arc;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct RawModule<'a> {
-    /// The names of the module, parameters, cells and exports, end to end.
+    /// The names of the module, parameters, cells and exports, concatenated.
     #[serde(borrow)]
     text: Blob<'a>,
     /// The length of the module's name.
     name: Blob<'a>,
     tables: RawTables<'a>,
-    /// Length of the name, kind, five words of type, initialiser, its number, count of given
+    /// Length of the name, kind, five words of type, initialiser, its number, number of given
     /// values, site.
     params: Blob<'a>,
-    /// Given initial values, end to end.
+    /// The given initial values, concatenated.
     values: Blob<'a>,
     /// Length of the name, site, ports, noise, then counts of parameter ports, results,
     /// nodes, operands and values; then parameter types and results.
     cells: Blob<'a>,
-    /// The nodes, operands and value types of all bodies, end to end.
+    /// The nodes, operands and value types of all bodies, concatenated.
     arenas: RawArena<'a>,
     /// Length of the name, signature.
     exports: Blob<'a>,
 }
 
-/// An arena, or several end to end.
+/// One arena, or several concatenated ones.
 #[derive(Serialize, Deserialize, Default)]
 pub(super) struct RawArena<'a> {
-    /// Four words each; ids are stored as in memory, one above their index.
+    /// Four words each; ids are stored as in memory: index plus one.
     #[serde(borrow)]
     pub(super) nodes: Blob<'a>,
     pub(super) operands: Blob<'a>,
@@ -48,7 +48,7 @@ impl RawArena<'_> {
     }
 }
 
-/// An id as it lies in memory.
+/// An id from its representation in memory.
 fn stored<T>(word: u32, id: impl Fn(usize) -> Option<T>) -> Option<T> {
     id((word as usize).checked_sub(1)?)
 }
@@ -123,14 +123,14 @@ impl<'a> RawModule<'a> {
         }
     }
 
-    /// The size of what may be large.
+    /// The size of the blobs that may be large.
     pub(super) fn size_hint(&self) -> usize {
         self.values.len() + self.arenas.len()
     }
 }
 
 impl RawModule<'_> {
-    /// The module, taken apart but not verified.
+    /// Decodes the module without verifying it.
     pub(super) fn read(&self) -> Result<Module, LoadError> {
         let mut text = Text::new(&self.text)?;
         let mut name = self.name.reader("module name")?;
@@ -244,17 +244,17 @@ fn read_init(word: u32, number: f32, given: Words<'_>) -> Option<Init> {
 }
 
 impl Module {
-    /// The module as the bytes of an `.abm` file.
+    /// Encodes the module as an `.abm` file.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let raw = RawModule::of(self);
         seal(Kind::Module, &raw, raw.size_hint() + (1 << 12))
     }
 
-    /// The module in the bytes of an `.abm` file, verified.
+    /// Decodes and verifies the bytes of an `.abm` file.
     ///
     /// # Errors
-    /// If the bytes are no such file or the module breaks a rule.
+    /// If the bytes are not such a file or the module breaks a rule.
     pub fn from_bytes(bytes: &[u8]) -> Result<Arc<Self>, LoadError> {
         let module = open::<RawModule<'_>>(Kind::Module, bytes)?.read()?;
         module.verify()?;

@@ -1,14 +1,14 @@
-//! Plans as bytes.
+//! The binary format of plans.
 
 use super::kernels::{KernelWriter, RawKernels};
 use super::tables::{read_type, type_words};
 use super::{Blob, Kind, LoadError, Text, Words, open, read_file, seal};
-use crate::id::NodeId;
+use crate::id::{NodeId, ValueId};
 use crate::module::ParamKind;
 use crate::plan::normal::check_names;
 use crate::plan::{
-    Certificate, Field, FieldId, KernelId, Mode, Operand, Place, Plan, PlanOutput, Reduction, ReductionPart,
-    ReductionSum, Slab, SlabId, SlabKind, Step, Store, StoreId, StoreKind, Verified,
+    Certificate, Field, FieldId, KernelId, Mode, Operand, OutputKey, Place, Plan, PlanOutput, Reduction,
+    ReductionPart, ReductionSum, Slab, SlabId, SlabKind, Step, Store, StoreId, StoreKind, Verified,
 };
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -16,15 +16,15 @@ use std::path::Path;
 
 #[derive(Serialize, Deserialize)]
 struct RawPlan<'a> {
-    /// The names of the module, stores, fields and outputs, end to end.
+    /// The names of the module, stores, fields and outputs, concatenated.
     #[serde(borrow)]
     text: Blob<'a>,
-    /// Length of the module's name, mode, structure from the lowest word on, bound words and floats,
+    /// Length of the module's name, mode, structure (lowest word first), numbers of word and float inputs,
     /// forward and reverse batches, bound, then four numbers of two words each.
     head: Blob<'a>,
     /// Length of the name, kind, the store it belongs to, five words of type.
     stores: Blob<'a>,
-    /// Kind, the slab it mirrors, rows, first field and the one behind the last.
+    /// Kind, the slab it mirrors, rows, first field and end of fields.
     slabs: Blob<'a>,
     /// Slab, length of the name, five words of type.
     fields: Blob<'a>,
@@ -34,20 +34,17 @@ struct RawPlan<'a> {
     waves: Blob<'a>,
     /// Kind and three words.
     operands: Blob<'a>,
-    /// Kind, field, where, and of edges the offsets.
+    /// Kind, field, start or table, and the offsets of edges.
     places: Blob<'a>,
     store_args: Blob<'a>,
     lanes: Blob<'a>,
     tables: Blob<'a>,
-    /// Length of the name, field, row.
+    /// Kind of the key, length of the name or number of the value, field, row.
     outputs: Blob<'a>,
     /// Store, kind, four numbers of the block, how many parts.
     reductions: Blob<'a>,
-    /// Lanes, rows a lane, whether there is an x, then two operands.
+    /// Lanes, rows per lane, whether there is an `x`, then two operands.
     reduction_parts: Blob<'a>,
-    /// As [`updates`](super::updates) says.
-    updates: Blob<'a>,
-    update_names: Blob<'a>,
 }
 
 const HEAD: usize = 19;
@@ -117,7 +114,6 @@ impl<'a> RawPlan<'a> {
             lanes,
             tables,
             reductions,
-            updates,
             outputs,
             certificate,
         } = plan;
@@ -128,13 +124,7 @@ impl<'a> RawPlan<'a> {
         head.extend([*words, *floats, *batches, *reverse_batches, *bound]);
         head.extend([*copied, *gathered, *direct, *slab_bytes].into_iter().flat_map(halves));
         let mut text = module.clone();
-        let mut store_blob = Vec::with_capacity(8 * stores.len());
-        for Store { name, ty, kind } in stores {
-            text.push_str(name);
-            store_blob.push(name.len() as u32);
-            store_blob.extend(store_words(*kind));
-            store_blob.extend(type_words(*ty));
-        }
+        let store_blob = write_stores(stores, &mut text);
         let slab_blob = slabs.iter().flat_map(|Slab { kind, rows, fields }| {
             let [kind, of] = slab_words(*kind);
             [kind, of, *rows, fields.start, fields.end]
@@ -149,10 +139,17 @@ impl<'a> RawPlan<'a> {
             let [a, b, c, d] = [operands, places, stores, lanes].map(|range| [range.start, range.end]);
             [kernel.0, *rows, a[0], a[1], b[0], b[1], c[0], c[1], d[0], d[1]]
         });
-        let mut output_blob = Vec::with_capacity(3 * outputs.len());
-        for PlanOutput { name, field, row } in outputs {
-            text.push_str(name);
-            output_blob.extend([name.len() as u32, field.0, *row]);
+        let mut output_blob = Vec::with_capacity(4 * outputs.len());
+        for PlanOutput { key, field, row } in outputs {
+            let [kind, of] = match key {
+                OutputKey::Named(name) => {
+                    text.push_str(name);
+                    [0, name.len() as u32]
+                }
+                OutputKey::Value(value) => [1, value.index() as u32],
+                OutputKey::Gradient(value) => [2, value.index() as u32],
+            };
+            output_blob.extend([kind, of, field.0, *row]);
         }
         let reduction_blob = reductions.iter().flat_map(|Reduction { store, sum, parts }| {
             let [kind, row, col, k, n] = sum_words(*sum);
@@ -166,7 +163,6 @@ impl<'a> RawPlan<'a> {
         });
         let mut kernel_writer = KernelWriter::default();
         kernels.iter().for_each(|kernel| kernel_writer.push(kernel));
-        let [update_blob, update_names] = super::updates::write(updates);
         let blob = |words: Vec<u32>| Blob::words(&words);
         Self {
             text: Blob(text.into_bytes().into()),
@@ -185,8 +181,6 @@ impl<'a> RawPlan<'a> {
             outputs: blob(output_blob),
             reductions: blob(reduction_blob.collect()),
             reduction_parts: blob(part_blob.collect()),
-            updates: blob(update_blob),
-            update_names: blob(update_names),
         }
     }
 
@@ -197,21 +191,21 @@ impl<'a> RawPlan<'a> {
 }
 
 impl RawPlan<'_> {
-    /// The plan, taken apart but not verified.
+    /// Decodes the plan without verifying it.
     fn read(&self) -> Result<Plan, LoadError> {
         let mut text = Text::new(&self.text)?;
         let mut head = self.head.reader("head")?;
         let head: [u32; HEAD] = head.array().and_then(|words| head.end().map(|()| words))?;
         let [module, mode, a, b, c, d, words, floats, batches, reverse_batches, bound, rest @ ..] = head;
         let Some(&mode) = Mode::ALL.get(mode as usize) else {
-            return Err(LoadError::malformed(format!("{mode} is no mode")));
+            return Err(LoadError::malformed(format!("{mode} is not a mode")));
         };
         let long = |at: usize| whole([rest[2 * at], rest[2 * at + 1]]);
         let plan = Plan {
             module: text.take(module)?,
             structure: u128::from(whole([c, d])) << 64 | u128::from(whole([a, b])),
             mode,
-            stores: self.read_stores(&mut text)?,
+            stores: read_stores(&self.stores, &mut text)?,
             words,
             floats,
             slabs: self.read_slabs()?,
@@ -225,7 +219,6 @@ impl RawPlan<'_> {
             lanes: self.lanes.reader("lanes")?.members(|word| NodeId::try_new(word as usize))?,
             tables: self.tables.reader("tables")?.members(Some)?,
             reductions: self.read_reductions()?,
-            updates: super::updates::read(&self.updates, &self.update_names)?,
             outputs: self.read_outputs(&mut text)?,
             certificate: Certificate {
                 batches,
@@ -239,19 +232,6 @@ impl RawPlan<'_> {
         };
         text.end()?;
         Ok(plan)
-    }
-
-    fn read_stores(&self, text: &mut Text<'_>) -> Result<Vec<Store>, LoadError> {
-        records(&self.stores, "stores", |words, [name, kind, of, ty @ ..]: [u32; 8]| {
-            let kind = match (kind, of) {
-                (0, 0) => StoreKind::Param(ParamKind::Param),
-                (1, 0) => StoreKind::Param(ParamKind::Table),
-                (2, of) => StoreKind::Grad(StoreId(of)),
-                (3, of) => StoreKind::State(StoreId(of)),
-                _ => return Err(words.refused(kind)),
-            };
-            Ok(Store { name: text.take(name)?, ty: read_type(ty)?, kind })
-        })
     }
 
     fn read_slabs(&self) -> Result<Vec<Slab>, LoadError> {
@@ -319,7 +299,7 @@ impl RawPlan<'_> {
             })?;
         match parts.next() {
             None => Ok(reductions),
-            Some(_) => Err(LoadError::malformed("a part belongs to no final")),
+            Some(_) => Err(LoadError::malformed("a part belongs to no reduction")),
         }
     }
 
@@ -333,10 +313,42 @@ impl RawPlan<'_> {
     }
 
     fn read_outputs(&self, text: &mut Text<'_>) -> Result<Vec<PlanOutput>, LoadError> {
-        records(&self.outputs, "outputs", |_, [name, field, row]| {
-            Ok(PlanOutput { name: text.take(name)?.into(), field: FieldId(field), row })
+        records(&self.outputs, "outputs", |words, [kind, of, field, row]| {
+            let value = || ValueId::try_new(of as usize).ok_or_else(|| words.refused(of));
+            let key = match kind {
+                0 => OutputKey::Named(text.take(of)?.into()),
+                1 => OutputKey::Value(value()?),
+                2 => OutputKey::Gradient(value()?),
+                _ => return Err(words.refused(kind)),
+            };
+            Ok(PlanOutput { key, field: FieldId(field), row })
         })
     }
+}
+
+/// The records of stores; their names are appended to the text.
+pub(super) fn write_stores(stores: &[Store], text: &mut String) -> Vec<u32> {
+    let mut words = Vec::with_capacity(8 * stores.len());
+    for Store { name, ty, kind } in stores {
+        text.push_str(name);
+        words.push(name.len() as u32);
+        words.extend(store_words(*kind));
+        words.extend(type_words(*ty));
+    }
+    words
+}
+
+pub(super) fn read_stores(stores: &Blob<'_>, text: &mut Text<'_>) -> Result<Vec<Store>, LoadError> {
+    records(stores, "stores", |words, [name, kind, of, ty @ ..]: [u32; 8]| {
+        let kind = match (kind, of) {
+            (0, 0) => StoreKind::Param(ParamKind::Param),
+            (1, 0) => StoreKind::Param(ParamKind::Table),
+            (2, of) => StoreKind::Grad(StoreId(of)),
+            (3, of) => StoreKind::State(StoreId(of)),
+            _ => return Err(words.refused(kind)),
+        };
+        Ok(Store { name: text.take(name)?, ty: read_type(ty)?, kind })
+    })
 }
 
 fn sum_words(sum: ReductionSum) -> [u32; 5] {
@@ -359,11 +371,11 @@ fn read_operand(words: &Words<'_>, raw: [u32; 4]) -> Result<Operand, LoadError> 
         6 => Operand::FloatTable { at: a },
         _ => return Err(words.refused(kind)),
     };
-    // One spelling each: no stray words.
+    // Reject stray words: each operand has exactly one encoding.
     if operand_words(operand) == raw { Ok(operand) } else { Err(words.refused(c)) }
 }
 
-/// Every record of a blob, made by `make`.
+/// Decodes every record of a blob with `make`.
 pub(super) fn records<const N: usize, T>(
     blob: &Blob<'_>,
     what: &'static str,
@@ -384,17 +396,17 @@ fn range(words: &Words<'_>, start: u32, end: u32) -> Result<Range<u32>, LoadErro
 }
 
 impl Plan {
-    /// The plan as the bytes of an `.abp` file.
+    /// Encodes the plan as an `.abp` file.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let raw = RawPlan::of(self);
         seal(Kind::Plan, &raw, raw.size_hint())
     }
 
-    /// The plan in the bytes of an `.abp` file, verified.
+    /// Decodes and verifies the bytes of an `.abp` file.
     ///
     /// # Errors
-    /// If the bytes are no such file or the plan breaks a rule.
+    /// If the bytes are not such a file or the plan breaks a rule.
     pub fn from_bytes(bytes: &[u8]) -> Result<Verified<Self>, LoadError> {
         let plan = open::<RawPlan<'_>>(Kind::Plan, bytes)?.read()?;
         check_names(&plan).map_err(LoadError::malformed)?;

@@ -1,4 +1,4 @@
-//! Types, signatures and sites: the tables that modules begin and graphs extend.
+//! The binary format of types, signatures and sites: the tables that modules start and graphs extend.
 
 use super::{Blob, FORMAT, LoadError, Text, Words};
 use crate::graph::{Callee, ParamArg, Signature, Signatures, Site, Sites};
@@ -6,27 +6,27 @@ use crate::id::{MAX_INDEX, ParamId, TypeId};
 use crate::types::{DType, Shape, Type, Types};
 use serde::{Deserialize, Serialize};
 
-/// Entries that follow those of an older table.
+/// Entries that extend a table.
 #[derive(Serialize, Deserialize, Default)]
 pub(super) struct RawTables<'a> {
-    /// File names of sites, end to end.
+    /// File names of sites, concatenated.
     #[serde(borrow)]
     text: Blob<'a>,
-    /// Five words each: element type, rank and list flag in one; extents, 0 where there is none.
+    /// Five words each: element type, rank and list flag in one; then the extents, or 0.
     types: Blob<'a>,
     /// Three words each: length of the file name, line, column.
     sites: Blob<'a>,
-    /// Callees with attributes, encoded one after another.
+    /// Callees with attributes, encoded in sequence.
     callees: Blob<'a>,
     /// For each signature four counts, then operands, parameter arguments, their types, results.
     signatures: Blob<'a>,
 }
 
-/// Set in the word of a parameter argument that is a port.
+/// A flag in the word of a parameter argument: the argument is a port.
 const PORT: u32 = 1 << 31;
 
 impl RawTables<'static> {
-    /// What the tables hold after their first entries, which are of the module.
+    /// Encodes the given entries of the tables.
     pub(super) fn of(types: &[Type], sigs: &[Signature], sites: &[Site]) -> Self {
         let (mut text, mut lines) = (String::new(), Vec::new());
         for Site { file, line, column } in sites {
@@ -62,7 +62,7 @@ impl RawTables<'_> {
     /// Appends the entries to tables.
     ///
     /// # Errors
-    /// If an entry is malformed, appears twice, or names what is not there.
+    /// If an entry is malformed, appears twice, or names a missing entry.
     pub(super) fn append(
         &self,
         types: &mut Types,
@@ -125,11 +125,11 @@ impl RawTables<'_> {
                 return Err(LoadError::malformed(format!("signature {next} appears twice")));
             }
         }
-        if callees.is_empty() { Ok(()) } else { Err(LoadError::malformed("callees are left over")) }
+        if callees.is_empty() { Ok(()) } else { Err(LoadError::malformed("some callees are unused")) }
     }
 }
 
-/// How many signatures lie end to end: counted before memory is taken for them.
+/// The number of signatures in the blob, counted before memory is allocated for them.
 fn count_signatures(mut words: Words<'_>) -> Result<usize, LoadError> {
     let mut count = 0;
     while words.len() > 0 {
@@ -143,7 +143,7 @@ fn count_signatures(mut words: Words<'_>) -> Result<usize, LoadError> {
 }
 
 fn read_callee(callees: &mut &[u8]) -> Result<Callee, LoadError> {
-    // A callee is a few dozen bytes, whatever the file says.
+    // A callee takes a few dozen bytes; a forged one must not take more.
     let format = FORMAT.with_limit::<256>();
     let (callee, used) = bincode::serde::borrow_decode_from_slice(callees, format)
         .map_err(|error| LoadError::malformed(format!("callee: {error}")))?;
@@ -170,13 +170,13 @@ pub(super) fn read_type(words: [u32; 5]) -> Result<Type, LoadError> {
     let (rank, is_list) = (((head >> 8) & 0xff) as usize, head >> 16 == 1);
     let dims = words[1..].get(..rank);
     let (Some(&dtype), Some(dims)) = (DType::ALL.get((head & 0xff) as usize), dims) else {
-        return Err(LoadError::malformed(format!("{head:#x} is no type")));
+        return Err(LoadError::malformed(format!("{head:#x} is not a type")));
     };
     let shape = Shape::new(dims).map_err(|error| LoadError::malformed(error.to_string()))?;
     let ty = Type { dtype, shape, is_list };
-    // One spelling each: no stray bits.
+    // Reject stray bits: each type has exactly one encoding.
     if type_words(ty) != words {
-        return Err(LoadError::malformed(format!("{head:#x} is no type")));
+        return Err(LoadError::malformed(format!("{head:#x} is not a type")));
     }
     Ok(ty)
 }

@@ -1,4 +1,4 @@
-//! Round trips, and each way in which bytes are refused.
+//! Round trips, and one rejection for each kind of invalid file.
 
 use super::{HEADER, Kind, LoadError};
 use crate::graph::{Graph, GraphData, Operand};
@@ -31,7 +31,7 @@ fn sample() -> GraphData {
     g.finish().unwrap()
 }
 
-/// Bytes whose header fits the payload again.
+/// Updates the header to match the payload.
 fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let length = (bytes.len() - HEADER) as u64;
     let hash = hash_bytes(&bytes[HEADER..]);
@@ -41,13 +41,13 @@ fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 #[test]
-fn a_graph_comes_back_equal() {
+fn a_graph_round_trips() {
     let data = sample();
     let bytes = data.to_bytes();
     let read = GraphData::from_bytes(&bytes).unwrap();
     assert_eq!(read.structure(), data.structure());
     assert_eq!(read.to_bytes(), bytes);
-    // The initialiser's NaN makes modules unequal to themselves; everything else is compared.
+    // The NaN initialiser makes modules unequal to themselves, so the test compares all other parts.
     assert_eq!(read.arena, data.arena);
     assert_eq!(read.sigs, data.sigs);
     assert_eq!(read.types, data.types);
@@ -60,7 +60,7 @@ fn a_graph_comes_back_equal() {
 }
 
 #[test]
-fn a_module_comes_back_equal() {
+fn a_module_round_trips() {
     let mut m = ModuleBuilder::new("plain");
     let w = m.param("w", [4, 4], Init::He);
     m.cell("cell", [f32([4])], |_, [x]| [x.affine(w, None)]);
@@ -76,12 +76,12 @@ fn a_file_is_written_and_read() {
     let read = GraphData::load(&path);
     std::fs::remove_file(&path).unwrap();
     assert_eq!(read.unwrap().to_bytes(), data.to_bytes());
-    let error = GraphData::load(&path).expect_err("the file is gone").to_string();
+    let error = GraphData::load(&path).expect_err("the file was removed").to_string();
     assert!(error.contains("cannot be read"), "{error}");
 }
 
 #[test]
-fn the_recomputed_structure_is_the_emitted_one() {
+fn the_recomputed_structure_equals_the_emitted_one() {
     let (module, g) = {
         let mut m = ModuleBuilder::new("cuts");
         let cell = m.cell("cell", [f32([1])], |_, [x]| [x.tanh()]);
@@ -114,44 +114,44 @@ fn the_recomputed_structure_is_the_emitted_one() {
     }
 }
 
-fn refusal(bytes: &[u8]) -> LoadError {
-    GraphData::from_bytes(bytes).expect_err("the bytes are refused")
+fn rejection(bytes: &[u8]) -> LoadError {
+    GraphData::from_bytes(bytes).expect_err("the bytes must be rejected")
 }
 
 #[test]
-fn refusals_say_what_to_do() {
+fn rejections_say_what_to_do() {
     let bytes = sample().to_bytes();
-    // The size depends on the names of source files, which are written down.
+    // The size depends on the names of source files, which the file stores.
     let (size, more) = (bytes.len().to_string(), (bytes.len() + 1).to_string());
     let edited = |edit: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = bytes.clone();
         edit(&mut bytes);
-        refusal(&bytes).to_string().replace(&size, "SIZE").replace(&more, "MORE")
+        rejection(&bytes).to_string().replace(&size, "SIZE").replace(&more, "MORE")
     };
-    assert_snapshot!(edited(&|bytes| bytes[0] = b'a'), @"this is no binary file of autobatch: the first bytes differ; is it a text file?");
-    assert_snapshot!(edited(&|bytes| bytes.clear()), @"this is no binary file of autobatch: the first bytes differ; is it a text file?");
-    assert_snapshot!(edited(&|bytes| bytes[8] = Kind::Module as u8), @"expected a graph (.abg), found a module (.abm): give the right file");
-    assert_snapshot!(edited(&|bytes| bytes[8] = 9), @"expected a graph, found a kind of file unknown here: update autobatch");
+    assert_snapshot!(edited(&|bytes| bytes[0] = b'a'), @"this is not a binary file of autobatch: the first bytes differ; is it a text file?");
+    assert_snapshot!(edited(&|bytes| bytes.clear()), @"this is not a binary file of autobatch: the first bytes differ; is it a text file?");
+    assert_snapshot!(edited(&|bytes| bytes[8] = Kind::Module as u8), @"expected a graph (.abg), found a module (.abm); name a file of the expected kind");
+    assert_snapshot!(edited(&|bytes| bytes[8] = 9), @"expected a graph, found an unknown kind of file; update autobatch");
     assert_snapshot!(edited(&|bytes| bytes[12] = 3), @"the file has format version 3, this autobatch reads 2: update autobatch");
     assert_snapshot!(edited(&|bytes| bytes[12] = 0), @"the file has format version 0, this autobatch reads 2: write the file again with this autobatch");
-    assert_snapshot!(edited(&|bytes| bytes.truncate(20)), @"the file is cut off: expected 32 bytes, found 20; copy it again");
-    assert_snapshot!(edited(&|bytes| bytes.truncate(1000)), @"the file is cut off: expected SIZE bytes, found 1000; copy it again");
-    assert_snapshot!(edited(&|bytes| bytes.push(0)), @"the file goes on after its end: expected SIZE bytes, found MORE");
+    assert_snapshot!(edited(&|bytes| bytes.truncate(20)), @"the file is truncated: expected 32 bytes, found 20; copy it again");
+    assert_snapshot!(edited(&|bytes| bytes.truncate(1000)), @"the file is truncated: expected SIZE bytes, found 1000; copy it again");
+    assert_snapshot!(edited(&|bytes| bytes.push(0)), @"the file has trailing bytes: expected SIZE bytes, found MORE");
     assert_snapshot!(edited(&|bytes| bytes[100] ^= 1), @"the file is damaged: its checksum differs; copy it again");
 }
 
 #[test]
-fn a_sealed_but_wrong_payload_is_malformed() {
+fn a_sealed_but_invalid_payload_is_malformed() {
     let mut longer = sample().to_bytes();
     longer.push(0);
-    assert_snapshot!(refusal(&resealed(longer)), @"the file is malformed: 1 bytes follow the record; it was not written by autobatch, save it anew");
+    assert_snapshot!(rejection(&resealed(longer)), @"the file is malformed: 1 bytes follow the record; autobatch did not write it, save it again");
     let mut forged = sample().to_bytes();
     forged[HEADER..HEADER + 8].fill(0xff);
-    assert!(matches!(refusal(&resealed(forged)), LoadError::Malformed(_)));
+    assert!(matches!(rejection(&resealed(forged)), LoadError::Malformed(_)));
 }
 
 #[test]
-fn a_readable_but_unsound_graph_is_refused() {
+fn a_graph_that_breaks_a_rule_is_rejected() {
     let mut data = sample();
     data.arena = {
         let (nodes, types) = (data.arena.nodes().to_vec(), data.arena.value_types().to_vec());
@@ -159,5 +159,5 @@ fn a_readable_but_unsound_graph_is_refused() {
         operands[0] = Operand::value(crate::ValueId::new(0));
         crate::graph::Arena::from_parts(nodes, operands, types).unwrap()
     };
-    assert!(matches!(refusal(&data.to_bytes()), LoadError::Verify(_)));
+    assert!(matches!(rejection(&data.to_bytes()), LoadError::Verify(_)));
 }

@@ -7,15 +7,15 @@ use crate::graph::emit::Graph;
 use crate::graph::record::Traced;
 use crate::graph::signature::{Callee, ParamArg, Signature};
 use crate::graph::{EmitError, Fault, Op, Site, Value};
-use crate::id::{CellId, ParamId, SigId, TypeId};
+use crate::id::{CellId, ParamId, SigId, TypeId, ValueId};
 use crate::types::{DType, IntoShape, Type};
 use std::panic::Location;
 use std::sync::Arc;
 
 /// Collects the declarations of a model's constructor.
 ///
-/// The first fault is kept and returned by [`build`](Self::build); handles made after it are
-/// poison, so constructors need no `?`.
+/// The builder stores the first fault, and [`build`](Self::build) returns it. Handles made after a
+/// fault are invalid but harmless, so constructors need no `?`.
 #[derive(Debug)]
 pub struct ModuleBuilder {
     module: Arc<Module>,
@@ -32,16 +32,16 @@ impl ModuleBuilder {
     /// Declares a dense f32 parameter.
     #[track_caller]
     pub fn param(&mut self, name: &str, shape: impl IntoShape, init: Init) -> Param {
-        self.declare(name, ParamKind::Param, DType::F32, shape, init)
+        self.param_stored_as(name, ParamKind::Param, DType::F32, shape, init)
     }
 
     /// Declares a table of rows to look up.
     #[track_caller]
     pub fn table(&mut self, name: &str, shape: impl IntoShape, init: Init) -> Table {
-        Table { param: self.declare(name, ParamKind::Table, DType::F32, shape, init) }
+        Table { param: self.param_stored_as(name, ParamKind::Table, DType::F32, shape, init) }
     }
 
-    /// Declares a parameter or table stored as `f16` or `bf16`; it widens to `f32` when used.
+    /// Declares a parameter or table stored as `f16` or `bf16`. Uses widen it to `f32`.
     #[track_caller]
     pub fn param_stored_as(
         &mut self,
@@ -51,21 +51,15 @@ impl ModuleBuilder {
         shape: impl IntoShape,
         init: Init,
     ) -> Param {
-        self.declare(name, kind, dtype, shape, init)
-    }
-
-    #[track_caller]
-    fn declare(
-        &mut self,
-        name: &str,
-        kind: ParamKind,
-        dtype: DType,
-        shape: impl IntoShape,
-        init: Init,
-    ) -> Param {
         let location = Location::caller();
         let id = match self.checked(name, kind, dtype, shape, &init) {
-            Ok(ty) => Some(self.push_param(name, kind, ty, init, location)),
+            Ok(ty) => {
+                let module = self.module_mut();
+                let site = module.sites.of(location);
+                module.types.intern(ty);
+                module.params.push(ParamDecl { name: name.to_owned(), kind, ty, init, site });
+                Some(ParamId::new(module.params.len() - 1))
+            }
             Err((message, help)) => {
                 self.fail(&format!("parameter @{name}"), message, help, location);
                 None
@@ -85,8 +79,8 @@ impl ModuleBuilder {
         let plain = |message: String| (message, None);
         check_name(name).map_err(plain)?;
         if self.module.params.iter().any(|decl| decl.name == name) {
-            let help = Some("checkpoints know parameters by name: give each its own".to_owned());
-            return Err(("the name is taken".to_owned(), help));
+            let help = "checkpoints identify parameters by name: give each parameter its own".to_owned();
+            return Err(("the name is taken".to_owned(), Some(help)));
         }
         let shape = shape.into_shape().map_err(|error| plain(error.to_string()))?;
         let ty = Type::new(dtype, shape);
@@ -94,28 +88,13 @@ impl ModuleBuilder {
         Ok(ty)
     }
 
-    fn push_param(
-        &mut self,
-        name: &str,
-        kind: ParamKind,
-        ty: Type,
-        init: Init,
-        location: &'static Location<'static>,
-    ) -> ParamId {
-        let module = self.module_mut();
-        let site = module.sites.of(location);
-        module.types.intern(ty);
-        module.params.push(ParamDecl { name: name.to_owned(), kind, ty, init, site });
-        ParamId::new(module.params.len() - 1)
-    }
-
-    /// Traces a cell: `body` runs once, on ports of these types, and what it emits becomes a
-    /// function that graphs call.
+    /// Traces a cell: runs `body` once, on ports of these types. The emitted nodes become a function
+    /// that graphs call.
     ///
-    /// Parameters that the body uses become arguments of the cell, so two cells whose bodies are
-    /// equal apart from their parameters are one cell: both directions and all layers of an LSTM
-    /// compile once. Declare parameters *before* the cell: `m` is borrowed while `body` runs, so
-    /// a `m.param(..)` inside it does not compile.
+    /// Parameters that the body uses become arguments of the cell. Two cells whose bodies differ only
+    /// in their parameters are therefore one cell: both directions and all layers of an LSTM compile
+    /// once. Declare parameters *before* the cell: the builder is borrowed while `body` runs, so
+    /// `m.param(..)` inside it does not compile.
     #[track_caller]
     pub fn cell<const IN: usize, const OUT: usize>(
         &mut self,
@@ -124,28 +103,15 @@ impl ModuleBuilder {
         body: impl for<'g> FnOnce(&'g Graph, [Value<'g>; IN]) -> [Value<'g>; OUT],
     ) -> Cell<IN, OUT> {
         let location = Location::caller();
-        let module = self.module.tag;
-        if let Err(message) = check_name(name) {
-            self.fail(&format!("cell @{name}"), message, None, location);
-        }
-        if self.error.is_some() {
-            return Cell { sig: None, module };
-        }
-        let graph = Graph::tracing(Arc::clone(&self.module), name);
-        let values = ports.map(|ty| graph.port(ty, location));
-        let results = body(&graph, values).map(Value::id);
-        let traced = graph.into_traced(&results, location);
-        match traced {
-            Ok(traced) => Cell { sig: Some(self.install(name, traced, location)), module },
-            Err(error) => {
-                self.error = Some(error);
-                Cell { sig: None, module }
-            }
-        }
+        let sig = self.trace(name, location, |graph| {
+            let values = ports.map(|ty| graph.port(ty, location));
+            body(graph, values).map(Value::id).to_vec()
+        });
+        Cell { sig, module: self.module.tag }
     }
 
-    /// Traces a cell whose numbers of ports and results are known when it is traced only. A fault is kept as by
-    /// [`cell`](Self::cell).
+    /// Traces a cell whose numbers of ports and results are known only at tracing. Faults are handled
+    /// as by [`cell`](Self::cell).
     #[track_caller]
     pub fn cell_of_any(
         &mut self,
@@ -154,21 +120,33 @@ impl ModuleBuilder {
         body: impl for<'g> FnOnce(&'g Graph, &[Value<'g>]) -> Vec<Value<'g>>,
     ) -> CellOfAny {
         let location = Location::caller();
-        let module = self.module.tag;
+        let sig = self.trace(name, location, |graph| {
+            let values: Vec<Value<'_>> = ports.iter().map(|&ty| graph.port(ty, location)).collect();
+            body(graph, &values).into_iter().map(Value::id).collect()
+        });
+        CellOfAny { sig, module: self.module.tag }
+    }
+
+    /// Traces the nodes that `emit` emits, which returns the results, and declares the cell.
+    fn trace(
+        &mut self,
+        name: &str,
+        location: &'static Location<'static>,
+        emit: impl FnOnce(&Graph) -> Vec<Option<ValueId>>,
+    ) -> Option<SigId> {
         if let Err(message) = check_name(name) {
             self.fail(&format!("cell @{name}"), message, None, location);
         }
         if self.error.is_some() {
-            return CellOfAny { sig: None, module };
+            return None;
         }
         let graph = Graph::tracing(Arc::clone(&self.module), name);
-        let values: Vec<Value<'_>> = ports.iter().map(|&ty| graph.port(ty, location)).collect();
-        let results: Vec<_> = body(&graph, &values).into_iter().map(Value::id).collect();
+        let results = emit(&graph);
         match graph.into_traced(&results, location) {
-            Ok(traced) => CellOfAny { sig: Some(self.install(name, traced, location)), module },
+            Ok(traced) => Some(self.install(name, traced, location)),
             Err(error) => {
                 self.error = Some(error);
-                CellOfAny { sig: None, module }
+                None
             }
         }
     }
@@ -204,7 +182,7 @@ impl ModuleBuilder {
         }
     }
 
-    /// Keeps a fault that a layer found while it declared itself.
+    /// Records a fault that a layer detects during its declaration.
     pub fn fail(
         &mut self,
         what: &str,
@@ -225,12 +203,12 @@ impl ModuleBuilder {
     }
 
     fn module_mut(&mut self) -> &mut Module {
-        Arc::get_mut(&mut self.module).expect("graphs that trace are gone when their cell is installed")
+        Arc::get_mut(&mut self.module).expect("tracing graphs are dropped before their cell is installed")
     }
 }
 
 impl Module {
-    /// The cell with this body, declared now or before.
+    /// The cell with this body, which is declared if it is new.
     fn intern_cell(&mut self, name: &str, body: Body, location: &'static Location<'static>) -> CellId {
         if let Some(known) = self.cells.iter().position(|decl| decl.body == body) {
             return CellId::new(known);
@@ -255,7 +233,7 @@ impl Module {
     }
 }
 
-/// Whether a parameter of this kind, type and initialiser can be.
+/// Checks that a parameter may have this kind, type and initialiser.
 pub(crate) fn check_declaration(kind: ParamKind, ty: Type, init: &Init) -> Result<(), String> {
     let Type { dtype, shape, .. } = ty;
     if !matches!(dtype, DType::F32 | DType::F16 | DType::BF16) {
@@ -267,13 +245,13 @@ pub(crate) fn check_declaration(kind: ParamKind, ty: Type, init: &Init) -> Resul
     if let Init::Values(values) = init
         && values.len() != shape.elements()
     {
-        let (found, wanted) = (values.len(), shape.elements());
-        return Err(format!("the shape {shape} needs {wanted} values, found {found}"));
+        let (found, expected) = (values.len(), shape.elements());
+        return Err(format!("the shape {shape} needs {expected} values, found {found}"));
     }
     Ok(())
 }
 
-/// Names are spelled bare in text, so their letters are limited.
+/// Checks a name. Text spells names bare, so their characters are limited.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let mut letters = name.chars();
     let head = letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');

@@ -1,20 +1,19 @@
-//! How the first values of a parameter are drawn.
+//! Initialisers of parameters.
 
 use std::sync::Arc;
 
-/// An initialiser. Fans are read off the shape: a matrix `[inputs, outputs]` has these, a vector
-/// counts as one input.
+/// An initialiser. A matrix `[inputs, outputs]` has fans of these sizes; a vector has one input.
 #[derive(Clone, Debug)]
 pub enum Init {
     /// Every element is this number.
     Constant(f32),
     /// Uniform in `-a..a`.
     Uniform(f32),
-    /// Normal with this deviation around 0.
+    /// Normal with mean 0 and this standard deviation.
     Normal(f32),
-    /// Glorot's uniform: `a = gain * sqrt(6 / (inputs + outputs))`.
+    /// Glorot's uniform distribution: `a = gain * sqrt(6 / (inputs + outputs))`.
     Glorot(f32),
-    /// He's normal: deviation `sqrt(2 / inputs)`.
+    /// He's normal distribution: standard deviation `sqrt(2 / inputs)`.
     He,
     /// Saxe's random orthogonal matrix, times a gain.
     Saxe(f32),
@@ -22,7 +21,7 @@ pub enum Init {
     Values(Arc<[f32]>),
 }
 
-/// Bit equality, so that a module with a NaN among its values equals itself.
+/// Compares bits, so a module with a NaN among its values equals itself.
 impl PartialEq for Init {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {

@@ -1,8 +1,8 @@
-//! What graphs share: parameters, tables, and cells that were traced once.
+//! The part that graphs share: parameters, tables, and traced cells.
 //!
-//! A [`Module`] is immutable and holds no parameter *values*; those live in weights, so that two
-//! trainers, a moving average and a frozen copy can stand on one module. Models build one with a
-//! [`ModuleBuilder`] and keep `Copy` handles: [`Param`], [`Table`], [`Cell`].
+//! A [`Module`] is immutable and holds no parameter *values*. Values are stored in
+//! [`Weights`](crate::Weights), so several sets of them can share one module. A model builds its
+//! module with a [`ModuleBuilder`] and stores `Copy` handles: [`Param`], [`Table`], [`Cell`].
 
 mod builder;
 mod init;
@@ -18,21 +18,21 @@ use crate::id::{CellId, NodeId, ParamId, SigId, SiteId, TypeId, ValueId};
 use crate::types::{INDEX, Shape, Type, Types};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A parameter: a dense array that training may change. Used as a whole.
+/// A handle to a parameter: a dense array that training may change and that ops use as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Param {
     pub(crate) id: Option<ParamId>,
     pub(crate) module: u32,
 }
 
-/// A table: a parameter matrix whose rows are looked up by index.
+/// A handle to a table: a parameter matrix whose rows are looked up by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Table {
     pub(crate) param: Param,
 }
 
 impl Param {
-    /// The parameter's id in its module; `None` if its declaration was refused.
+    /// The parameter's id in its module; `None` if the declaration failed.
     #[must_use]
     pub const fn id(self) -> Option<ParamId> {
         self.id
@@ -40,22 +40,22 @@ impl Param {
 }
 
 impl Table {
-    /// The table as a parameter, for uses of the whole matrix such as a tied output layer.
+    /// The table as a parameter, to use the whole matrix (a tied output layer, for example).
     #[must_use]
     pub const fn as_param(self) -> Param {
         self.param
     }
 }
 
-/// A traced function of `IN` operands and `OUT` results, with its parameter arguments bound.
+/// A handle to a traced function of `IN` operands and `OUT` results, with bound parameter arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cell<const IN: usize, const OUT: usize> {
     pub(crate) sig: Option<SigId>,
     pub(crate) module: u32,
 }
 
-/// A traced function whose numbers of operands and results are known when it is traced only: a layer's with as many heads
-/// as it is asked for, say. [`Graph::call_of_any`](crate::Graph::call_of_any) applies it.
+/// A handle to a traced function whose numbers of operands and results are known only at tracing, such as a layer with
+/// a configurable number of heads. [`Graph::call_of_any`](crate::Graph::call_of_any) calls it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CellOfAny {
     pub(crate) sig: Option<SigId>,
@@ -63,7 +63,7 @@ pub struct CellOfAny {
 }
 
 impl CellOfAny {
-    /// The signature that its nodes have; `None` if tracing was refused.
+    /// The signature of its calls; `None` if tracing failed.
     #[must_use]
     pub const fn sig(self) -> Option<SigId> {
         self.sig
@@ -71,20 +71,20 @@ impl CellOfAny {
 }
 
 impl<const IN: usize, const OUT: usize> Cell<IN, OUT> {
-    /// The signature that its nodes have; `None` if tracing was refused.
+    /// The signature of its calls; `None` if tracing failed.
     #[must_use]
     pub const fn sig(self) -> Option<SigId> {
         self.sig
     }
 }
 
-/// How a parameter is used, which decides how its gradient is kept.
+/// How a parameter is used. The kind decides how its gradient is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ParamKind {
     /// A dense array.
     Param,
-    /// A matrix of rows to look up.
+    /// A matrix whose rows are looked up.
     Table,
 }
 
@@ -93,33 +93,33 @@ pub enum ParamKind {
 pub struct ParamDecl {
     /// Its name, unique in the module; text spells it `@name`.
     pub name: String,
-    /// Dense or table.
+    /// Parameter or table.
     pub kind: ParamKind,
-    /// Storage type and shape.
+    /// The storage type and shape.
     pub ty: Type,
-    /// How its first values are drawn.
+    /// How its initial values are drawn.
     pub init: Init,
-    /// Where it was declared.
+    /// The source location of the declaration.
     pub site: SiteId,
 }
 
 /// The body of a cell: an arena whose first nodes are the ports.
 #[derive(Clone, Debug, Default)]
 pub struct Body {
-    /// How many of the first nodes are ports. Where [`noise`](Self::noise) is set, the last
-    /// two of them are the noise key, which calls bind by themselves.
+    /// The number of ports. If [`noise`](Self::noise) is set, the last two are the noise key, which
+    /// calls bind automatically.
     pub ports: usize,
     /// Whether the cell draws noise.
     pub noise: bool,
     /// The types of the parameter ports.
     pub param_types: Vec<TypeId>,
-    /// Ports, then everything else.
+    /// The ports, then all other nodes.
     pub arena: Arena,
-    /// The results.
+    /// The results of the cell.
     pub results: Vec<ValueId>,
 }
 
-/// Equal bodies compute the same; where they were written does not matter.
+/// Compares what the bodies compute; source locations are ignored.
 impl PartialEq for Body {
     fn eq(&self, other: &Self) -> bool {
         let Self { ports, noise, param_types, arena, results } = self;
@@ -142,7 +142,7 @@ impl PartialEq for Body {
 }
 
 impl Body {
-    /// The types of the ports, the noise key's included.
+    /// The types of the ports, including the noise key.
     pub fn port_types(&self) -> impl Iterator<Item = TypeId> + '_ {
         self.arena.value_types()[..self.ports].iter().copied()
     }
@@ -153,13 +153,13 @@ impl Body {
 pub struct CellDecl {
     /// Its name, unique in the module; text spells it `@name`.
     pub name: String,
-    /// What it computes.
+    /// The computation.
     pub body: Body,
-    /// Where it was declared.
+    /// The source location of the declaration.
     pub site: SiteId,
 }
 
-/// A cell with its parameter arguments, under the name that the model gave it.
+/// A cell with its parameter arguments, under the model's name for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Export {
     /// The name given to [`ModuleBuilder::cell`].
@@ -171,7 +171,7 @@ pub struct Export {
 /// Parameters, tables and cells, with the types, signatures and sites they use.
 #[derive(Clone, Debug)]
 pub struct Module {
-    /// Tells modules of one process apart; never stored.
+    /// Distinguishes modules within a process; never stored.
     pub(crate) tag: u32,
     /// The module's name.
     pub name: String,
@@ -183,9 +183,9 @@ pub struct Module {
     pub sites: Sites,
     /// Parameters and tables.
     pub params: Vec<ParamDecl>,
-    /// Cells; a body calls earlier cells only.
+    /// Cells; a body calls only earlier cells.
     pub cells: Vec<CellDecl>,
-    /// Cells with bound parameters, as models know them.
+    /// Cells with bound parameters, as the model names them.
     pub exports: Vec<Export>,
 }
 
@@ -203,7 +203,7 @@ impl PartialEq for Module {
 }
 
 impl Module {
-    /// A module with nothing in it, to be filled by a builder or a reader.
+    /// An empty module, for a builder or a reader to fill.
     pub(crate) fn empty(name: &str) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         Self {
@@ -218,13 +218,13 @@ impl Module {
         }
     }
 
-    /// A number that tells this module from every other of the process; never stored.
+    /// A number that identifies this module within the process; never stored.
     #[must_use]
     pub const fn identity(&self) -> u64 {
         self.tag as u64
     }
 
-    /// The id that [`INDEX`] has in every module.
+    /// The id of [`INDEX`] in every module.
     #[must_use]
     pub const fn index_type() -> TypeId {
         TypeId::new(0)
@@ -257,7 +257,7 @@ impl Module {
         (decl.kind == ParamKind::Table).then_some(Table { param })
     }
 
-    /// The cell with this name and these numbers of operands and results.
+    /// The cell with this name, if it has these numbers of operands and results.
     #[must_use]
     pub fn cell<const IN: usize, const OUT: usize>(&self, name: &str) -> Option<Cell<IN, OUT>> {
         let export = self.exports.iter().find(|export| export.name == name)?;
@@ -267,7 +267,7 @@ impl Module {
         fits.then_some(Cell { sig: Some(export.sig), module: self.tag })
     }
 
-    /// How many of a signature's last operands are a noise key that calls bind by themselves.
+    /// The number of trailing operands that form a noise key, which calls bind automatically.
     #[must_use]
     pub fn noise_ports(&self, signature: &Signature) -> usize {
         match signature.callee {
@@ -278,7 +278,7 @@ impl Module {
         }
     }
 
-    /// How text spells what a signature calls: the op's word or the cell's `@name`.
+    /// The text spelling of a callee: the op's word or the cell's `@name`.
     #[must_use]
     pub fn callee_name(&self, callee: Callee) -> String {
         match callee {
@@ -287,7 +287,7 @@ impl Module {
         }
     }
 
-    /// How text spells a parameter argument: a module's parameter by name, a port by number.
+    /// The text spelling of a parameter argument: a module parameter by name, a port by number.
     #[must_use]
     pub fn param_name(&self, arg: ParamArg) -> String {
         match arg {
@@ -303,8 +303,8 @@ impl Module {
     }
 }
 
-/// Moves the port nodes of a traced arena to its head, keeping every other order, so that
-/// ports number the first values. Ports that tracing adds late (noise keys) make this necessary.
+/// Moves the port nodes of a traced arena to the front, so that ports define the first values. Noise
+/// key ports require this, because tracing adds them late. All other nodes keep their order.
 pub(crate) fn ports_first(arena: &Arena, is_port: impl Fn(SigId) -> bool, results: &mut [ValueId]) -> Arena {
     let (ports, rest): (Vec<NodeId>, Vec<NodeId>) = arena.ids().partition(|&id| is_port(arena.node(id).sig));
     let mut moved = Arena::default();

@@ -1,9 +1,9 @@
 //! f16 and bf16: conversions to and from f32 by integer arithmetic.
 //!
-//! To f32 is exact. From f32 rounds to nearest, ties to even, with gradual underflow; overflow
-//! gives infinity. A NaN stays a NaN with its sign and the leading bits of its payload, and its
-//! quiet bit set when narrowing (so that a payload whose leading bits are 0 does not turn into
-//! infinity). Widening a NaN keeps every bit.
+//! Conversion to f32 is exact. Conversion from f32 rounds to nearest, ties to even, with gradual
+//! underflow; overflow gives infinity. Narrowing a NaN keeps its sign and the leading bits of its
+//! payload, and sets the quiet bit, because a payload whose leading bits are 0 would otherwise
+//! become an infinity. Widening a NaN keeps every bit.
 
 /// The f32 with the value of the f16 pattern `bits`.
 #[inline(always)]
@@ -27,10 +27,10 @@ pub fn f32_to_f16(x: f32) -> u16 {
     let bits = x.to_bits();
     let sign = ((bits >> 16) & 0x8000) as u16;
     let magnitude = bits & 0x7fff_ffff;
-    // Normal results: round at bit 13; a carry runs into the exponent, up to infinity, as it must.
+    // Normal results: round at bit 13. A carry correctly increments the exponent, up to infinity.
     let odd = (magnitude >> 13) & 1;
     let normal = (magnitude.wrapping_sub(112 << 23).wrapping_add(0x0fff + odd) >> 13) as u16;
-    // Denormal results: 0.5 + |x| has 2^-24 as its last place, so the addition itself rounds.
+    // Denormal results: the last place of 0.5 + |x| is 2^-24, so the addition itself rounds.
     let denormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0.5f32.to_bits()) as u16;
     let quiet_nan = 0x7e00 | ((magnitude >> 13) & 0x03ff) as u16;
     let finite = if magnitude < (113 << 23) { denormal } else { normal };

@@ -1,31 +1,14 @@
-//! Integer ops: `u32`, wrapping, so that no input has a special case and WGSL's `u32` agrees.
+//! Integer ops on `u32`. They wrap, so no input is special and they equal WGSL's `u32` ops.
 
-/// `a + b` modulo 2^32.
-#[inline(always)]
-pub fn add(a: u32, b: u32) -> u32 {
-    a.wrapping_add(b)
-}
-
-/// `a - b` modulo 2^32.
-#[inline(always)]
-pub fn sub(a: u32, b: u32) -> u32 {
-    a.wrapping_sub(b)
-}
-
-/// `a * b` modulo 2^32.
-#[inline(always)]
-pub fn mul(a: u32, b: u32) -> u32 {
-    a.wrapping_mul(b)
-}
-
-/// The smaller, as unsigned numbers.
-#[inline(always)]
-pub fn min(a: u32, b: u32) -> u32 {
-    a.min(b)
-}
-
-/// The larger, as unsigned numbers.
-#[inline(always)]
-pub fn max(a: u32, b: u32) -> u32 {
-    a.max(b)
+super::functions! { u32;
+    /// `a + b` modulo 2^32.
+    add(a, b) = a.wrapping_add(b);
+    /// `a - b` modulo 2^32.
+    sub(a, b) = a.wrapping_sub(b);
+    /// `a * b` modulo 2^32.
+    mul(a, b) = a.wrapping_mul(b);
+    /// The smaller operand, as unsigned numbers.
+    min(a, b) = if a < b { a } else { b };
+    /// The larger operand, as unsigned numbers.
+    max(a, b) = if a > b { a } else { b };
 }

@@ -1,20 +1,19 @@
-//! List folds: reductions over the values of a list, element by element, left to right in the order
-//! listed.
+//! List folds: elementwise reductions over the values of a list, left to right.
 //!
 //! Every fold of an empty list is `+0` in every element. A value or output shorter than the others
-//! ends the loop early; types see to it that this does not happen. No tree: a list may be folded
-//! while it is read through a table, and its length must not decide about the shape of a tree.
+//! ends the loop early; types exclude this case. The folds are chains, not trees: an executor may
+//! fold a list while it gathers the list's rows, and the order must not depend on the length.
 
 use super::Real;
 use super::row;
 
-/// `out = values[0]`, then `out = out + values[i]`: a list of one keeps its bits (a `-0` too).
+/// `out = values[0]`, then `out = out + values[i]`. The sum of one value keeps its bits (also a `-0`).
 #[inline(always)]
 pub fn sum<T: Real>(values: &[&[T]], out: &mut [T]) {
     fold(values, out, T::add);
 }
 
-/// [`sum`] divided by the number of values: a division per element, as in a row's mean.
+/// [`sum`] divided by the number of values: one division per element, as in the mean of a row.
 #[inline(always)]
 pub fn mean<T: Real>(values: &[&[T]], out: &mut [T]) {
     sum(values, out);
@@ -24,14 +23,14 @@ pub fn mean<T: Real>(values: &[&[T]], out: &mut [T]) {
     }
 }
 
-/// The maximum by [`scalar::max`](super::scalar::max): the first of ties, NaN if one is NaN.
+/// The maximum by [`scalar::max`](super::scalar::max): the first of ties; NaN if any element is NaN.
 #[inline(always)]
 pub fn max<T: Real>(values: &[&[T]], out: &mut [T]) {
     fold(values, out, T::max);
 }
 
-/// For each element the position in the list of the value that [`max`] took: the first of ties, the
-/// first NaN; 0 for an empty list. The derivative of `max` goes there.
+/// For each element, the list position of the value that [`max`] selects: the first of ties, the
+/// first NaN; 0 for an empty list. The derivative of `max` flows to that value.
 #[inline(always)]
 pub fn argmax<T: Real>(values: &[&[T]], out: &mut [u32]) {
     for (e, result) in out.iter_mut().enumerate() {
@@ -63,9 +62,8 @@ fn fold<T: Real>(values: &[&[T]], out: &mut [T], op: impl Fn(T, T) -> T) {
     }
 }
 
-/// `out = 0`, then `out = fma(coefficient[i], values[i], out)`: a product whose weights are the
-/// values. A coefficient has width 1 (for the whole value) or the value's width (element by
-/// element).
+/// `out = 0`, then `out = fma(coefficient[i], values[i], out)`. A coefficient has width 1 (one number
+/// for the whole value) or the width of the value (elementwise).
 #[inline(always)]
 pub fn weighted_sum<T: Real>(coefficients: &[&[T]], values: &[&[T]], out: &mut [T]) {
     out.fill(T::ZERO);
@@ -84,7 +82,7 @@ pub fn weighted_sum<T: Real>(coefficients: &[&[T]], values: &[&[T]], out: &mut [
 
 /// Softmax over the list, for each element of the scores: `m` = [`max`], `e[i] = exp(s[i] - m)`,
 /// `total` = [`sum`] of the `e[i]`, `weights[i] = e[i] * (1 / total)`. The weights of value `i`
-/// stand at `weights[i * width..][..width]`, `width` being the width of the first score.
+/// are `weights[i * width..][..width]`, where `width` is the width of the first score.
 pub fn softmax<T: Real>(scores: &[&[T]], weights: &mut [T]) {
     let width = scores.first().map_or(0, |score| score.len());
     for e in 0..width {
@@ -102,9 +100,9 @@ pub fn softmax<T: Real>(scores: &[&[T]], weights: &mut [T]) {
     }
 }
 
-/// The `wsum` of the language: [`softmax`] of the scores over the list, then [`weighted_sum`] with
-/// those weights. Scores of width 1 give additive attention, scores as wide as the values give the
-/// gates of a lattice.
+/// The op `wsum`: [`softmax`] of the scores over the list, then [`weighted_sum`] with those weights.
+/// Scores of width 1 give additive attention; scores as wide as the values give the gates of a
+/// lattice.
 pub fn softmax_weighted_sum<T: Real>(scores: &[&[T]], values: &[&[T]], out: &mut [T]) {
     let width = scores.first().map_or(0, |score| score.len());
     let mut weights = vec![T::ZERO; scores.iter().map(|score| score.len()).sum()];

@@ -1,12 +1,12 @@
-//! Losses of one row, by the folds of [`row`](super::row).
+//! Losses of one row, computed with the reductions of [`row`](super::row).
 //!
-//! An index past the row's end is taken as its last (types and borders check indices; this keeps
-//! the function total). An empty row has loss 0.
+//! An index beyond the end of the row is replaced by the last index. Types and input checks exclude
+//! this case; the rule makes the functions total. An empty row has loss 0.
 
 use super::Real;
 use super::row::{LANES, combine, fold16_pairs, max_and_log_sum};
 
-/// `index`, or the last one.
+/// `index`, or the last index.
 #[inline(always)]
 fn bounded(index: u32, length: usize) -> usize {
     (index as usize).min(length.saturating_sub(1))
@@ -22,8 +22,8 @@ pub fn pick_neg_log_softmax<T: Real>(row: &[T], index: u32) -> T {
     log.sub(picked.sub(top))
 }
 
-/// `sum of target[i] * -log softmax(logits)[i]`: `lane = fma(target, log_sum - (x - max), lane)`; a
-/// target of 0 adds nothing, even where the logit is `-inf`.
+/// `sum of target[i] * -log softmax(logits)[i]`: `lane = fma(target, log_sum - (x - max), lane)`. A
+/// target of 0 adds nothing, even if the logit is `-inf`.
 #[inline(always)]
 pub fn cross_entropy<T: Real>(logits: &[T], target: &[T]) -> T {
     let (top, log) = max_and_log_sum(logits);
@@ -34,7 +34,7 @@ pub fn cross_entropy<T: Real>(logits: &[T], target: &[T]) -> T {
 }
 
 /// `sum of target[i] * (log target[i] - log_p[i])`: `lane = fma(target, log(target) - log_p,
-/// lane)`; a target of 0 adds nothing.
+/// lane)`. A target of 0 adds nothing.
 #[inline(always)]
 pub fn kl_div<T: Real>(log_p: &[T], target: &[T]) -> T {
     fold16_pairs(log_p, target, |lane, p, t| {
@@ -68,8 +68,8 @@ pub fn bce<T: Real>(logits: &[T], target: &[T]) -> T {
     total.div(T::from_f64(logits.len().min(target.len()).max(1) as f64))
 }
 
-/// The multi-class hinge: `sum over j != index of relu((margin - x[index]) + x[j])`, with a `+0` in
-/// the place of `index`.
+/// The multi-class hinge: `sum over j != index of relu((margin - x[index]) + x[j])`, with `+0` as the
+/// term of `index`.
 #[inline(always)]
 pub fn hinge<T: Real>(row: &[T], index: u32, margin: T) -> T {
     let index = bounded(index, row.len());

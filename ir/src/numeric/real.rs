@@ -1,23 +1,22 @@
-//! The trait by which an interpreter is written once and runs in the defined bits (`f32`) and in
-//! high precision (`f64`).
+//! The trait [`Real`]. An interpreter that is generic over it runs with the defined bits (`f32`) or
+//! in high precision (`f64`).
 
 use std::fmt::Debug;
 
 use super::scalar;
 
-/// A number type with every elementwise op of the vocabulary; the folds of [`row`](super::row),
-/// [`loss`](super::loss), [`list`](super::list), [`product`](super::product) and
-/// [`noise`](super::noise) are generic over it.
+/// A number type with every elementwise op. The folds of [`row`](super::row), [`loss`](super::loss),
+/// [`list`](super::list), [`product`](super::product) and [`noise`](super::noise) are generic over it.
 ///
-/// * For `f32` every method is the function of the same name in [`scalar`](super::scalar): these
-///   *are* the bits. The folds are then defined too, since they use nothing but these methods.
-/// * For `f64` the methods are the same formulas' values by the standard library's mathematics (and
-///   a series for erf): no promise about bits, errors of a few units of 2^-53. This twin says how
-///   far f32 is from the truth, and takes finite differences.
+/// * For `f32` every method is the function of the same name in [`scalar`](super::scalar), which
+///   defines the bits. The folds use only these methods, so their bits are defined too.
+/// * For `f64` the methods compute the same formulas with the standard library (and a series for
+///   erf). Their bits are not defined; errors are a few units of 2^-53. The f64 results measure the
+///   error of f32 and support finite differences.
 ///
-/// Operators are not part of the trait on purpose: an interpreter names ops, and `a.mul(b).add(c)`
-/// cannot be confused with `fma`. On a *concrete* `f32` the inherent methods of the same names
-/// (`max`, `exp`, ..) win over the trait's; in such code call [`scalar`](super::scalar) instead.
+/// The trait deliberately has no operators: an interpreter names ops, and `a.mul(b).add(c)` cannot be
+/// mistaken for `fma`. On a *concrete* `f32` the inherent methods of the same names (`max`, `exp`,
+/// ..) take precedence over the trait's; such code should call [`scalar`](super::scalar) instead.
 ///
 /// The comparison operators of `PartialOrd` are IEEE comparisons; `lt` .. `ne` here are the ops,
 /// with results 1 and 0.
@@ -56,11 +55,11 @@ pub trait Real: Copy + PartialOrd + Debug + Default + Send + Sync + 'static {
     fn div(self, b: Self) -> Self;
     /// `self * b + c` with one rounding.
     fn fma(self, b: Self, c: Self) -> Self;
-    /// `self` to the power `b`, by [`scalar::pow`]'s rules.
+    /// `self` to the power `b`, by the rules of [`scalar::pow`].
     fn pow(self, b: Self) -> Self;
-    /// The smaller, by [`scalar::min`]'s rules.
+    /// The smaller, by the rules of [`scalar::min`].
     fn min(self, b: Self) -> Self;
-    /// The larger, by [`scalar::max`]'s rules.
+    /// The larger, by the rules of [`scalar::max`].
     fn max(self, b: Self) -> Self;
     /// 1 where `self < b`, else 0.
     fn lt(self, b: Self) -> Self;
@@ -95,7 +94,7 @@ pub trait Real: Copy + PartialOrd + Debug + Default + Send + Sync + 'static {
     fn relu(self) -> Self;
     /// `slope * self` where `self < 0`, else `self`.
     fn leaky_relu(self, slope: Self) -> Self;
-    /// `self` bounded by [`scalar::clamp`]'s rules.
+    /// `self` limited to a range, by the rules of [`scalar::clamp`].
     fn clamp(self, low: Self, high: Self) -> Self;
     /// `e^self`.
     fn exp(self) -> Self;
@@ -126,8 +125,8 @@ pub trait Real: Copy + PartialOrd + Debug + Default + Send + Sync + 'static {
     /// The cosine; NaN beyond [`scalar::TRIG_LIMIT`].
     fn cos(self) -> Self;
 
-    // Slopes: what derivative rules need, composed of the ops above so that both types compute the
-    // same formula.
+    // Slopes for the derivative rules, composed of the ops above so that both types compute the same
+    // formula.
 
     /// `relu'`: 1 where `self > 0`, else 0 (also at 0 and NaN).
     #[inline(always)]
@@ -180,8 +179,7 @@ pub trait Real: Copy + PartialOrd + Debug + Default + Send + Sync + 'static {
         let exponent = Self::from_f64(-0.5).mul(self.square());
         Self::from_f64(0.398_942_280_401_432_7).mul(exponent.exp())
     }
-    /// `gelu'`: `fma(x, pdf(x), cdf(x))`, and the distribution function alone where the density is
-    /// 0.
+    /// `gelu'`: `fma(x, pdf(x), cdf(x))`, and only `cdf(x)` where the density is 0.
     #[inline(always)]
     fn gelu_slope(self) -> Self {
         let (cdf, pdf) = (self.normal_cdf(), self.normal_pdf());

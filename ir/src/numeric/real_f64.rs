@@ -1,10 +1,10 @@
-//! The high-precision twin: `f64` by the standard library, with the special cases of the f32
-//! definitions.
+//! The high-precision variant: `f64` with the mathematics of the standard library and the special
+//! cases of the f32 definitions.
 
 use super::{Real, scalar};
 
-/// The error function by its Taylor series below 2.5 (all terms positive after the factor
-/// `exp(-x^2)`), by a continued fraction of erfc above; errors of a few 2^-53.
+/// The error function: a Taylor series below 2.5, whose terms are positive apart from the factor
+/// `exp(-x^2)`, and a continued fraction of erfc above. Errors are a few units of 2^-53.
 fn erf(x: f64) -> f64 {
     let a = x.abs();
     if a.is_nan() {
@@ -29,13 +29,22 @@ fn erf(x: f64) -> f64 {
     magnitude.copysign(x)
 }
 
-/// `value` within the domain of the f32 definition, NaN beyond.
+/// `value` inside the domain of the f32 definition, NaN outside.
 fn within_trig_limit(x: f64, value: f64) -> f64 {
     if x.abs() <= f64::from(scalar::TRIG_LIMIT) { value } else { f64::NAN }
 }
 
 fn flag(condition: bool) -> f64 {
     f64::from(u8::from(condition))
+}
+
+/// Defines methods: `name(self, arguments) = expression`.
+macro_rules! methods {
+    ($($name:ident($this:ident $(, $argument:ident)*) = $value:expr;)*) => {
+        $(fn $name($this $(, $argument: f64)*) -> f64 {
+            $value
+        })*
+    };
 }
 
 impl Real for f64 {
@@ -51,9 +60,6 @@ impl Real for f64 {
     fn from_f32(x: f32) -> f64 {
         f64::from(x)
     }
-    fn to_f64(self) -> f64 {
-        self
-    }
     fn to_f32(self) -> f32 {
         self as f32
     }
@@ -64,129 +70,53 @@ impl Real for f64 {
         f64::is_finite(self)
     }
 
-    fn add(self, b: f64) -> f64 {
-        self + b
-    }
-    fn sub(self, b: f64) -> f64 {
-        self - b
-    }
-    fn mul(self, b: f64) -> f64 {
-        self * b
-    }
-    fn div(self, b: f64) -> f64 {
-        self / b
-    }
-    fn fma(self, b: f64, c: f64) -> f64 {
-        self.mul_add(b, c)
-    }
-    fn pow(self, b: f64) -> f64 {
-        self.powf(b)
-    }
-    fn min(self, b: f64) -> f64 {
-        if b < self || b.is_nan() { b } else { self }
-    }
-    fn max(self, b: f64) -> f64 {
-        if b > self || b.is_nan() { b } else { self }
-    }
-    fn lt(self, b: f64) -> f64 {
-        flag(self < b)
-    }
-    fn le(self, b: f64) -> f64 {
-        flag(self <= b)
-    }
-    fn gt(self, b: f64) -> f64 {
-        flag(self > b)
-    }
-    fn ge(self, b: f64) -> f64 {
-        flag(self >= b)
-    }
-    fn eq(self, b: f64) -> f64 {
-        flag(self == b)
-    }
-    fn ne(self, b: f64) -> f64 {
-        flag(self != b)
-    }
-    fn select(self, a: f64, b: f64) -> f64 {
-        if self != 0.0 { a } else { b }
-    }
-
-    fn neg(self) -> f64 {
-        -self
-    }
-    fn abs(self) -> f64 {
-        f64::abs(self)
-    }
-    fn sqrt(self) -> f64 {
-        f64::sqrt(self)
-    }
-    fn rsqrt(self) -> f64 {
-        1.0 / f64::sqrt(self)
-    }
-    fn recip(self) -> f64 {
-        1.0 / self
-    }
-    fn square(self) -> f64 {
-        self * self
-    }
-    fn sign(self) -> f64 {
-        if self == 0.0 { self } else { f64::signum(self) }
-    }
-    fn relu(self) -> f64 {
-        if self <= 0.0 { 0.0 } else { self }
-    }
-    fn leaky_relu(self, slope: f64) -> f64 {
-        if self < 0.0 { slope * self } else { self }
-    }
-    fn clamp(self, low: f64, high: f64) -> f64 {
-        if self < low {
-            low
-        } else if self > high {
-            high
-        } else {
-            self
-        }
-    }
-    fn exp(self) -> f64 {
-        f64::exp(self)
-    }
-    fn expm1(self) -> f64 {
-        f64::exp_m1(self)
-    }
-    fn log(self) -> f64 {
-        f64::ln(self)
-    }
-    fn log1p_of_unit(self) -> f64 {
-        f64::ln_1p(self)
-    }
-    fn tanh(self) -> f64 {
-        f64::tanh(self)
-    }
-    fn sigmoid(self) -> f64 {
-        let e = f64::exp(-f64::abs(self));
-        if self < 0.0 { e / (1.0 + e) } else { 1.0 / (1.0 + e) }
-    }
-    fn silu(self) -> f64 {
-        if self == f64::NEG_INFINITY { -0.0 } else { self * Real::sigmoid(self) }
-    }
-    fn softplus(self) -> f64 {
-        Real::relu(self) + f64::exp(-f64::abs(self)).ln_1p()
-    }
-    fn elu(self, alpha: f64) -> f64 {
-        if self > 0.0 { self } else { alpha * self.exp_m1() }
-    }
-    fn erf(self) -> f64 {
-        erf(self)
-    }
-    fn normal_cdf(self) -> f64 {
-        0.5 * (1.0 + erf(self * std::f64::consts::FRAC_1_SQRT_2))
-    }
-    fn gelu(self) -> f64 {
-        if self == f64::NEG_INFINITY { -0.0 } else { self * Real::normal_cdf(self) }
-    }
-    fn sin(self) -> f64 {
-        within_trig_limit(self, f64::sin(self))
-    }
-    fn cos(self) -> f64 {
-        within_trig_limit(self, f64::cos(self))
+    methods! {
+        to_f64(self) = self;
+        add(self, b) = self + b;
+        sub(self, b) = self - b;
+        mul(self, b) = self * b;
+        div(self, b) = self / b;
+        fma(self, b, c) = self.mul_add(b, c);
+        pow(self, b) = self.powf(b);
+        min(self, b) = if b < self || b.is_nan() { b } else { self };
+        max(self, b) = if b > self || b.is_nan() { b } else { self };
+        lt(self, b) = flag(self < b);
+        le(self, b) = flag(self <= b);
+        gt(self, b) = flag(self > b);
+        ge(self, b) = flag(self >= b);
+        eq(self, b) = flag(self == b);
+        ne(self, b) = flag(self != b);
+        select(self, a, b) = if self != 0.0 { a } else { b };
+        neg(self) = -self;
+        abs(self) = f64::abs(self);
+        sqrt(self) = f64::sqrt(self);
+        rsqrt(self) = 1.0 / f64::sqrt(self);
+        recip(self) = 1.0 / self;
+        square(self) = self * self;
+        sign(self) = if self == 0.0 { self } else { f64::signum(self) };
+        relu(self) = if self <= 0.0 { 0.0 } else { self };
+        leaky_relu(self, slope) = if self < 0.0 { slope * self } else { self };
+        clamp(self, low, high) = match self {
+            x if x < low => low,
+            x if x > high => high,
+            x => x,
+        };
+        exp(self) = f64::exp(self);
+        expm1(self) = f64::exp_m1(self);
+        log(self) = f64::ln(self);
+        log1p_of_unit(self) = f64::ln_1p(self);
+        tanh(self) = f64::tanh(self);
+        sigmoid(self) = {
+            let e = f64::exp(-f64::abs(self));
+            if self < 0.0 { e / (1.0 + e) } else { 1.0 / (1.0 + e) }
+        };
+        silu(self) = if self == f64::NEG_INFINITY { -0.0 } else { self * Real::sigmoid(self) };
+        softplus(self) = Real::relu(self) + f64::exp(-f64::abs(self)).ln_1p();
+        elu(self, alpha) = if self > 0.0 { self } else { alpha * self.exp_m1() };
+        erf(self) = erf(self);
+        normal_cdf(self) = 0.5 * (1.0 + erf(self * std::f64::consts::FRAC_1_SQRT_2));
+        gelu(self) = if self == f64::NEG_INFINITY { -0.0 } else { self * Real::normal_cdf(self) };
+        sin(self) = within_trig_limit(self, f64::sin(self));
+        cos(self) = within_trig_limit(self, f64::cos(self));
     }
 }

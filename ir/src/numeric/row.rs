@@ -1,18 +1,18 @@
 //! Row reductions: folds of the elements of one value, over 16 virtual lanes.
 //!
 //! # The fold
-//! Element `i` belongs to lane `i % 16`. Each lane starts from the fold's identity and takes its
-//! elements in ascending order. Then the lanes are combined as a tree: `l[i] = l[i] op l[i + 8]`
-//! for `i < 8`, then `l[i] op l[i + 4]` for `i < 4`, then `l[0] op l[2]`, `l[1] op l[3]`, and the
-//! result is `l[0] op l[1]`. One AVX-512 register, two of AVX2, four of NEON and this scalar code
-//! follow it literally and so agree bit for bit.
+//! Element `i` belongs to lane `i % 16`. Each lane starts from the identity of the fold and takes its
+//! elements in ascending order. A tree then combines the lanes: `l[i] = l[i] op l[i + 8]` for
+//! `i < 8`, then `l[i] op l[i + 4]` for `i < 4`, then `l[0] op l[2]`, `l[1] op l[3]`, and the result
+//! is `l[0] op l[1]`. One AVX-512 register, two of AVX2, four of NEON and this scalar code implement
+//! it literally and agree bit for bit.
 //!
 //! Padding the last, partial group changes nothing if the padding is neutral for every lane:
 //! * `sum`, `sum_of_squares` and other lanes that only add: pad with `+0`. Such a lane starts at
 //!   `+0`, adds numbers or squares, and hence never holds `-0`.
 //! * `dot`: pad one operand with `-0` and the other with `+0`. A tiny negative product underflows
-//!   to `-0` in the fma, so a lane may hold `-0`, which `fma(+0, +0, lane)` would turn into `+0`.
-//! * `max`, `min`: pad with the identity; the rule for ties keeps the lane.
+//!   to `-0` in the fma, so a lane may hold `-0`, which `fma(+0, +0, lane)` would change to `+0`.
+//! * `max`, `min`: pad with the identity; on ties the lane wins.
 //!
 //! # Empty rows
 //! The sum is 0, the mean 0, the maximum `-inf`, the minimum `+inf`, `argmax` 0, `logsumexp`
@@ -23,7 +23,7 @@ use super::Real;
 /// The number of virtual lanes.
 pub const LANES: usize = 16;
 
-/// Folds `LANES` lanes by the fixed tree.
+/// Combines `LANES` lanes by the fixed tree.
 #[inline(always)]
 pub fn combine<T: Real>(mut lanes: [T; LANES], op: impl Fn(T, T) -> T) -> T {
     let mut width = LANES / 2;
@@ -52,7 +52,7 @@ pub fn fold16<T: Real>(row: &[T], identity: T, step: impl Fn(T, T) -> T, op: imp
     combine(lanes, op)
 }
 
-/// The fold of two rows element by element, up to the shorter one's end: `lane = step(lane, a, b)`,
+/// The elementwise fold of two rows, up to the end of the shorter one: `lane = step(lane, a, b)`,
 /// then the tree with `+`.
 #[inline(always)]
 pub fn fold16_pairs<T: Real>(a: &[T], b: &[T], step: impl Fn(T, T, T) -> T) -> T {
@@ -71,8 +71,8 @@ pub fn fold16_pairs<T: Real>(a: &[T], b: &[T], step: impl Fn(T, T, T) -> T) -> T
     combine(lanes, T::add)
 }
 
-/// The length as the divisor of a mean (rounded above 2^24 in f32); at least 1, so that an empty
-/// mean is 0.
+/// The length as the divisor of a mean (rounded above 2^24 in f32). It is at least 1, so the mean of
+/// an empty row is 0.
 #[inline(always)]
 fn count<T: Real>(row: &[T]) -> T {
     T::from_f64(row.len().max(1) as f64)
@@ -90,8 +90,8 @@ pub fn mean<T: Real>(row: &[T]) -> T {
     sum(row).div(count(row))
 }
 
-/// The maximum by [`scalar::max`](super::scalar::max): NaN if any element is NaN. Of zeros with
-/// different signs the fold's first wins (lanes before elements), which fixes the bits.
+/// The maximum by [`scalar::max`](super::scalar::max): NaN if any element is NaN. Among zeros with
+/// different signs the first in fold order wins (lanes before elements), which fixes the bits.
 #[inline(always)]
 pub fn max<T: Real>(row: &[T]) -> T {
     fold16(row, T::NEG_INFINITY, T::max, T::max)
@@ -103,8 +103,8 @@ pub fn min<T: Real>(row: &[T]) -> T {
     fold16(row, T::INFINITY, T::min, T::min)
 }
 
-/// Whether `a` comes before `b` in a descending order in which NaN is the greatest number. `+0`
-/// equals `-0`, NaN equals NaN.
+/// Whether `a` precedes `b` in a descending order with NaN as the greatest number. `+0` equals `-0`,
+/// NaN equals NaN.
 #[inline(always)]
 fn exceeds<T: Real>(a: T, b: T) -> bool {
     a > b || (a.is_nan() && !b.is_nan())
@@ -124,14 +124,15 @@ pub fn argmax<T: Real>(row: &[T]) -> u32 {
 }
 
 /// The indices of the `out.len()` greatest elements in descending order; ties by ascending index,
-/// NaN before all numbers. Returns how many were written: fewer than asked if the row is shorter.
+/// NaN before all numbers. Returns the number of indices written, which is less if the row is
+/// shorter.
 pub fn top_k<T: Real>(row: &[T], out: &mut [u32]) -> usize {
-    let wanted = out.len().min(row.len());
+    let max = out.len().min(row.len());
     let mut filled = 0;
     for (i, &x) in row.iter().enumerate() {
         let place = out[..filled].partition_point(|&j| !exceeds(x, row[j as usize]));
-        if place < wanted {
-            filled = (filled + 1).min(wanted);
+        if place < max {
+            filled = (filled + 1).min(max);
             out[place..filled].rotate_right(1);
             out[place] = i as u32;
         }
@@ -141,8 +142,8 @@ pub fn top_k<T: Real>(row: &[T], out: &mut [u32]) -> usize {
 
 /// Softmax: `e[i] = exp(x[i] - max)`, `out[i] = e[i] * (1 / sum(e))`.
 ///
-/// One reciprocal per row: two roundings instead of one, for a division per element less. A row
-/// with a NaN, with `+inf`, or of `-inf` only, gives NaN.
+/// One reciprocal per row saves a division per element and costs a second rounding. A row with a
+/// NaN, with `+inf`, or of `-inf` only, gives NaN.
 #[inline(always)]
 pub fn softmax<T: Real>(row: &[T], out: &mut [T]) {
     let top = max(row);
@@ -187,15 +188,15 @@ pub fn sum_of_squares<T: Real>(row: &[T]) -> T {
     fold16(row, T::ZERO, |lane, x| x.fma(x, lane), T::add)
 }
 
-/// The Euclidean norm: the square root of [`sum_of_squares`]. Not scaled: overflows for elements
-/// above 1.8e19.
+/// The Euclidean norm: the square root of [`sum_of_squares`]. It does not scale, so it overflows for
+/// elements above 1.8e19.
 #[inline(always)]
 pub fn norm<T: Real>(row: &[T]) -> T {
     sum_of_squares(row).sqrt()
 }
 
-/// The inner product of two values: `lane = fma(a, b, lane)`. A row reduction, unlike a product
-/// with parameters, because both operands are rows and no weight could be packed.
+/// The inner product of two values: `lane = fma(a, b, lane)`. Both operands are rows and no weight
+/// can be packed, so this is a row reduction and not a product with parameters.
 #[inline(always)]
 pub fn dot<T: Real>(a: &[T], b: &[T]) -> T {
     fold16_pairs(a, b, |lane, x, y| x.fma(y, lane))
@@ -218,7 +219,7 @@ pub fn moments<T: Real>(row: &[T], eps: T) -> (T, T) {
     (centre, squares.div(count(row)).add(eps).rsqrt())
 }
 
-/// Layer norm without gain and bias (these are `mul` and `add`): `out[i] = (x[i] - mean) * factor`
+/// Layer norm without gain and bias, which are `mul` and `add`: `out[i] = (x[i] - mean) * factor`
 /// with [`moments`].
 #[inline(always)]
 pub fn layer_norm<T: Real>(row: &[T], eps: T, out: &mut [T]) {

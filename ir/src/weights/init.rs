@@ -1,16 +1,16 @@
-//! Draws the first values of a parameter.
+//! Draws the initial values of parameters.
 //!
-//! Every number comes from [`numeric::noise`](crate::numeric::noise) under the key of the
-//! parameter's name, and is made of operations whose bits are defined, so that a model begins with
-//! the same weights everywhere. Fans: the innermost extent counts the outputs, all others together
-//! the inputs; a vector has one input.
+//! All random numbers come from [`numeric::noise`](crate::numeric::noise), keyed by the parameter's
+//! name. The computation uses only operations with defined bits, so a model starts with the same
+//! weights on every machine. Fans: the innermost extent is the number of outputs, the product of
+//! the others the number of inputs; a vector has one input.
 
 use crate::module::{Init, ParamDecl};
 use crate::numeric::noise::Stream;
 use crate::numeric::scalar;
 use crate::types::Shape;
 
-/// The values of a parameter.
+/// The initial values of a parameter.
 pub(super) fn draw(decl: &ParamDecl, seed: u64) -> Vec<f32> {
     let shape = decl.ty.shape;
     let elements = shape.elements();
@@ -27,23 +27,23 @@ pub(super) fn draw(decl: &ParamDecl, seed: u64) -> Vec<f32> {
     }
 }
 
-/// How many multiplications it takes to draw a parameter, where that is more than a few an element.
+/// The number of multiplications to draw a parameter; 0 if it is linear in the number of elements.
 pub(super) fn products(decl: &ParamDecl) -> u64 {
     let Init::Saxe(_) = decl.init else { return 0 };
     let (rows, columns) = (decl.ty.shape.rows() as u64, decl.ty.shape.width() as u64);
     let (count, length) = (rows.min(columns), rows.max(columns));
-    // Of each vector its part along those before it is taken twice, which asks for two products an element.
+    // Gram-Schmidt projects each vector twice on all earlier ones, at two products per element.
     count.saturating_mul(count).saturating_mul(length).saturating_mul(2)
 }
 
-/// The FNV-1a hash of a name, which no version of anything changes.
+/// The FNV-1a hash of a name. It must never change.
 fn name_key(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-/// The noise of one parameter.
+/// The random streams of one parameter.
 struct Source {
     seed: u64,
     key: u64,
@@ -60,8 +60,7 @@ impl Source {
         (0..elements as u32).map(|i| (2.0 * stream.uniform(i) - 1.0) * limit).collect()
     }
 
-    /// Normal around 0 by Box and Muller's transform of two uniform numbers, from the streams
-    /// `2 draw` and `2 draw + 1`.
+    /// Normal with mean 0: the Box-Muller transform of the uniform streams `2 draw` and `2 draw + 1`.
     fn normals(&self, elements: usize, draw: u64, deviation: f32) -> Vec<f32> {
         let (radii, angles) = (self.stream(2 * draw), self.stream(2 * draw + 1));
         let normal = |i| {
@@ -72,10 +71,10 @@ impl Source {
         (0..elements as u32).map(normal).collect()
     }
 
-    /// `gain` times a random matrix with orthonormal rows, or columns where there are more rows.
+    /// `gain` times a random matrix with orthonormal rows, or columns if there are more rows.
     ///
-    /// Gram and Schmidt's method in f64 on normal numbers, each vector freed twice of those before
-    /// it, which is orthogonal to working precision. A vector that vanishes is drawn again.
+    /// The algorithm is Gram-Schmidt in f64 on normal vectors, with two passes per vector, which
+    /// gives orthogonality to working precision. A vector that vanishes is drawn again.
     fn orthogonal(&self, shape: Shape, gain: f32) -> Vec<f32> {
         let (rows, columns) = (shape.rows(), shape.width());
         let (count, length) = (rows.min(columns), rows.max(columns));
@@ -84,7 +83,7 @@ impl Source {
         for first in drawn.chunks_exact(length) {
             let mut candidate = first.to_vec();
             for draw in 1.. {
-                let vector = freed(&candidate, &basis);
+                let vector = orthogonalize(&candidate, &basis);
                 if let Some(vector) = vector {
                     basis.push(vector);
                     break;
@@ -107,8 +106,8 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// `vector` without its part along `basis`, of length 1; nothing if next to nothing is left.
-fn freed(vector: &[f32], basis: &[Vec<f64>]) -> Option<Vec<f64>> {
+/// Removes the components of `vector` along `basis` and normalizes the rest; `None` if almost nothing is left.
+fn orthogonalize(vector: &[f32], basis: &[Vec<f64>]) -> Option<Vec<f64>> {
     let mut vector: Vec<f64> = vector.iter().map(|&x| f64::from(x)).collect();
     let before = dot(&vector, &vector).sqrt();
     for other in basis.iter().chain(basis) {

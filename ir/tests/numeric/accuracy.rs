@@ -1,5 +1,5 @@
-//! Errors against f64 in units in the last place, over a stride of all bit patterns. With `AUTOBATCH_TEST=long`
-//! the stride is short, and `exp`, `tanh` and `sigmoid` are looked at everywhere.
+//! Errors against f64 in units in the last place, over every n-th bit pattern. `AUTOBATCH_TEST=long` uses a
+//! smaller stride, and tests `exp`, `tanh` and `sigmoid` for all patterns.
 
 use autobatch_ir::numeric::{Real, scalar};
 
@@ -10,24 +10,24 @@ use autobatch_testing::trials::trials;
 /// 2^128, the first number beyond f32.
 const LIMIT: f64 = f64::from_bits((1023 + 128) << 52);
 
-/// The error of `got` in units in the last place of f32 at `want`. Both NaN, or equal infinities,
-/// are no error; an overflow to infinity is measured as 2^128.
-fn ulps(got: f32, want: f64) -> f64 {
-    if want.is_nan() || got.is_nan() {
-        return if want.is_nan() && got.is_nan() { 0.0 } else { f64::INFINITY };
+/// The error of `got` in units in the last place of f32 at `expected`. It is 0 for two NaN or equal infinities;
+/// an overflow to infinity counts as 2^128.
+fn ulps(got: f32, expected: f64) -> f64 {
+    if expected.is_nan() || got.is_nan() {
+        return if expected.is_nan() && got.is_nan() { 0.0 } else { f64::INFINITY };
     }
-    if f64::from(got) == want {
+    if f64::from(got) == expected {
         return 0.0;
     }
     let got = f64::from(got).clamp(-LIMIT, LIMIT);
-    let want = want.clamp(-LIMIT, LIMIT);
-    // The exponent field of `want`, bounded to that of normal f32 numbers; then 1 / 2^(exponent - 23).
-    let exponent = (want.abs().to_bits() >> 52).clamp(1023 - 126, 1023 + 127);
-    (got - want).abs() * f64::from_bits((2 * 1023 + 23 - exponent) << 52)
+    let expected = expected.clamp(-LIMIT, LIMIT);
+    // The exponent field of `expected`, bounded to that of normal f32 numbers; then 1 / 2^(exponent - 23).
+    let exponent = (expected.abs().to_bits() >> 52).clamp(1023 - 126, 1023 + 127);
+    (got - expected).abs() * f64::from_bits((2 * 1023 + 23 - exponent) << 52)
 }
 
-/// The worst error of the function `name` over the inputs, with its input.
-#[expect(clippy::print_stdout, reason = "the measured errors are quoted in the docs")]
+/// The largest error of the function `name` over the inputs, and its input.
+#[expect(clippy::print_stdout, reason = "the documentation quotes the measured errors")]
 fn worst(name: &str, oracle: impl Fn(f64) -> f64 + Sync) -> (f64, f32) {
     const BLOCK: u64 = 1 << 12;
     let function = unary(name);
@@ -59,7 +59,7 @@ fn worst(name: &str, oracle: impl Fn(f64) -> f64 + Sync) -> (f64, f32) {
     };
     let results: Vec<(f64, f32)> = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads).map(|thread| scope.spawn(move || examine(thread))).collect();
-        handles.into_iter().map(|handle| handle.join().expect("the closure has no panic")).collect()
+        handles.into_iter().map(|handle| handle.join().expect("the closure does not panic")).collect()
     });
     let worst = results.into_iter().fold((0.0, 0.0), |a, b| if b.0 > a.0 { b } else { a });
     println!("{name}: at most {:.3} units off, at {:e} ({:#010x})", worst.0, worst.1, worst.1.to_bits());
@@ -103,7 +103,7 @@ fn softplus_is_within_its_bound() {
 
 #[test]
 fn erf_is_within_its_bound() {
-    // The oracle is slow; below 2^-14 the cubic term is under 2^-29 of the result, above 4 the
+    // The oracle is slow. Below 2^-14 the cubic term is under 2^-29 of the result; above 4 the
     // result is 1.
     assert_within("erf", 1.11, |x| {
         if x.abs() < 6.1e-5 {
@@ -123,7 +123,7 @@ fn sine_and_cosine_are_within_their_bound() {
 }
 
 #[test]
-fn gelu_and_silu_are_absolutely_accurate() {
+fn gelu_and_silu_have_small_absolute_errors() {
     for i in -4_000_000..4_000_000i32 {
         if i % 7 != 0 {
             continue;
@@ -161,8 +161,8 @@ fn pow_is_within_its_bound() {
 }
 
 #[test]
-fn exp_tanh_sigmoid_and_erf_do_not_decrease_where_they_are_steep() {
-    // Not monotone in every last place (the error exceeds half a unit), but never down by more than
+fn exp_tanh_sigmoid_and_erf_are_nearly_monotone() {
+    // They are not monotone in the last place (the error exceeds half a unit), but never decrease by more than
     // one place.
     let rising: [(&str, Function); 4] =
         [("exp", scalar::exp), ("tanh", scalar::tanh), ("sigmoid", scalar::sigmoid), ("erf", scalar::erf)];

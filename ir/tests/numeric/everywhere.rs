@@ -1,11 +1,11 @@
-//! The bits of every function are those that are written here, whatever the architecture: no other test compares two of them.
+//! The bits of every function equal the constants in this file. No other test compares two architectures.
 
 use crate::Random;
 use crate::folds::all_folds;
 use crate::vector::{inputs, many_arguments, unary_functions};
 use autobatch_ir::hash::hash_bytes;
 
-/// What stands for some numbers. A NaN is only that.
+/// A hash of some numbers. All NaN hash alike.
 fn seal(numbers: impl Iterator<Item = f32>) -> u64 {
     let word = |x: f32| if x.is_nan() { f32::NAN.to_bits() } else { x.to_bits() };
     hash_bytes(&numbers.flat_map(|x| word(x).to_le_bytes()).collect::<Vec<u8>>())

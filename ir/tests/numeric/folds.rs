@@ -1,4 +1,4 @@
-//! Row folds and losses against their written definition, spelled out a second time with indices,
+//! Row reductions and losses against a second implementation of their definition, with indices,
 //! and in vector loops.
 
 use autobatch_ir::numeric::{Real, loss, row, same_bits, scalar};
@@ -8,7 +8,7 @@ use crate::Random;
 const INF: f32 = f32::INFINITY;
 const NAN: f32 = f32::NAN;
 
-/// The 16-lane fold, written from its definition with nothing shared.
+/// The 16-lane fold, implemented independently from its definition.
 fn lanes_by_definition(
     row: &[f32],
     identity: f32,
@@ -21,17 +21,17 @@ fn lanes_by_definition(
     op(op(four(0), four(2)), op(four(1), four(3)))
 }
 
-pub(crate) fn assert_same(what: &str, got: f32, want: f32) {
+pub(crate) fn assert_same(what: &str, got: f32, expected: f32) {
     assert!(
-        same_bits(got, want),
-        "{what}: {got:e} ({:#x}), expected {want:e} ({:#x})",
+        same_bits(got, expected),
+        "{what}: {got:e} ({:#x}), expected {expected:e} ({:#x})",
         got.to_bits(),
-        want.to_bits()
+        expected.to_bits()
     );
 }
 
 #[test]
-fn row_folds_are_sixteen_lanes_and_a_tree() {
+fn row_reductions_are_sixteen_lanes_and_a_tree() {
     let seed = 21;
     println!("seed {seed}");
     let mut random = Random(seed);
@@ -72,7 +72,7 @@ fn row_folds_are_sixteen_lanes_and_a_tree() {
 }
 
 #[test]
-fn softmax_and_its_logarithm_follow_their_definition() {
+fn softmax_and_its_logarithm_match_their_definition() {
     let seed = 22;
     println!("seed {seed}");
     let mut random = Random(seed);
@@ -90,10 +90,10 @@ fn softmax_and_its_logarithm_follow_their_definition() {
             assert_same("pick", picked, scalar::log(total) - (x[i] - top));
         }
         assert_same("logsumexp", row::logsumexp(&x), top + scalar::log(total));
-        let truth: Vec<f64> = x.iter().map(|&v| f64::from(v)).collect();
-        assert!((row::logsumexp(&truth) - f64::from(row::logsumexp(&x))).abs() < 1e-5);
+        let wide: Vec<f64> = x.iter().map(|&v| f64::from(v)).collect();
+        assert!((row::logsumexp(&wide) - f64::from(row::logsumexp(&x))).abs() < 1e-5);
     }
-    assert_same("logsumexp of nothing", row::logsumexp::<f32>(&[]), -INF);
+    assert_same("logsumexp of an empty row", row::logsumexp::<f32>(&[]), -INF);
     assert_same("logsumexp of zeros' logarithms", row::logsumexp(&[-INF, -INF]), -INF);
     assert_same("logsumexp with infinity", row::logsumexp(&[1.0, INF]), INF);
     let mut out = [0.0; 3];
@@ -102,7 +102,7 @@ fn softmax_and_its_logarithm_follow_their_definition() {
 }
 
 #[test]
-fn nan_in_a_row_reaches_every_fold() {
+fn nan_in_a_row_propagates_through_every_reduction() {
     for length in [1, 7, 16, 40] {
         for place in 0..length {
             let mut x = vec![1.0f32; length];
@@ -116,7 +116,7 @@ fn nan_in_a_row_reaches_every_fold() {
 }
 
 #[test]
-fn a_padded_tail_changes_no_bit() {
+fn neutral_padding_preserves_the_bits() {
     let seed = 23;
     println!("seed {seed}");
     let mut random = Random(seed);
@@ -133,7 +133,7 @@ fn a_padded_tail_changes_no_bit() {
 }
 
 #[test]
-fn a_padded_dot_keeps_the_negative_zero_of_an_underflow() {
+fn a_padded_dot_preserves_the_negative_zero_of_an_underflow() {
     let (tiny, negative) = ([1e-30f32; 16], [-1e-30f32; 16]);
     let pad = |row: &[f32], filler: f32| [row, &[filler; 16]].concat();
     assert_same("underflow", row::dot(&tiny, &negative), -0.0);
@@ -144,7 +144,7 @@ fn a_padded_dot_keeps_the_negative_zero_of_an_underflow() {
 }
 
 #[test]
-fn argmax_takes_the_first_of_ties_and_the_first_nan() {
+fn argmax_returns_the_first_of_ties_and_the_first_nan() {
     let table: [(&[f32], u32); 8] = [
         (&[], 0),
         (&[1.0, 3.0, 3.0], 1),
@@ -155,8 +155,8 @@ fn argmax_takes_the_first_of_ties_and_the_first_nan() {
         (&[-3.0, -1.0, -2.0], 1),
         (&[1.0, INF], 1),
     ];
-    for (x, want) in table {
-        assert_eq!(row::argmax(x), want, "{x:?}");
+    for (x, expected) in table {
+        assert_eq!(row::argmax(x), expected, "{x:?}");
     }
 }
 
@@ -178,24 +178,24 @@ fn top_k_is_a_stable_descending_sort() {
             let v = x[i as usize];
             if v.is_nan() { INF } else { v + 0.0 }
         };
-        let mut want: Vec<u32> = (0..length as u32).collect();
-        want.sort_by(|&a, &b| key(b).partial_cmp(&key(a)).expect("the keys hold no nan"));
+        let mut expected: Vec<u32> = (0..length as u32).collect();
+        expected.sort_by(|&a, &b| key(b).partial_cmp(&key(a)).expect("the keys contain no nan"));
         let k = (random.bits() % 24) as usize;
         let mut got = vec![u32::MAX; k];
         let filled = row::top_k(&x, &mut got);
         assert_eq!(filled, k.min(length));
-        assert_eq!(got[..filled], want[..filled], "top {k} of {x:?}");
+        assert_eq!(got[..filled], expected[..filled], "top {k} of {x:?}");
     }
 }
 
 #[test]
-fn losses_have_their_values() {
+fn losses_compute_the_expected_values() {
     let logits = [1.0f32, -2.0, 0.5, 3.0];
     let wide: Vec<f64> = logits.iter().map(|&x| f64::from(x)).collect();
     let total = wide.iter().map(|x| x.exp()).sum::<f64>().ln();
     let target = [0.1f32, 0.0, 0.3, 0.6];
-    let close = |what: &str, got: f32, want: f64| {
-        assert!((f64::from(got) - want).abs() < 1e-6, "{what}: {got}, expected {want}")
+    let close = |what: &str, got: f32, expected: f64| {
+        assert!((f64::from(got) - expected).abs() < 1e-6, "{what}: {got}, expected {expected}")
     };
 
     let cross: f64 = target.iter().zip(&wide).map(|(&t, x)| f64::from(t) * (total - x)).sum();
@@ -229,7 +229,7 @@ fn losses_have_their_values() {
     );
 }
 
-/// All row folds of one row, as one list of numbers.
+/// All row reductions of one row.
 #[inline(always)]
 pub(crate) fn all_folds(x: &[f32], out: &mut [f32]) -> [f32; 9] {
     row::softmax(x, out);
@@ -252,7 +252,7 @@ pub(crate) fn all_folds(x: &[f32], out: &mut [f32]) -> [f32; 9] {
 
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn folds_give_the_same_bits_in_vector_code() {
+fn reductions_give_the_same_bits_in_vector_code() {
     #[target_feature(enable = "avx512f,avx512dq,fma")]
     fn avx512(x: &[f32], out: &mut [f32]) -> [f32; 9] {
         all_folds(x, out)
@@ -282,7 +282,7 @@ fn folds_give_the_same_bits_in_vector_code() {
 }
 
 #[test]
-fn folds_in_f64_are_close_to_f32() {
+fn reductions_in_f64_are_close_to_f32() {
     let seed = 27;
     println!("seed {seed}");
     let x = Random(seed).row(300, 4.0);

@@ -16,7 +16,7 @@ fn f16_by_definition(bits: u16) -> f64 {
 }
 
 #[test]
-fn every_f16_pattern_widens_to_its_value_and_comes_back() {
+fn every_f16_pattern_widens_to_its_value_and_round_trips() {
     for bits in 0..=u16::MAX {
         let wide = f16_to_f32(bits);
         match bits & 0x7fff {
@@ -38,7 +38,7 @@ fn every_f16_pattern_widens_to_its_value_and_comes_back() {
 }
 
 #[test]
-fn every_bf16_pattern_comes_back() {
+fn every_bf16_pattern_round_trips() {
     for bits in 0..=u16::MAX {
         let wide = bf16_to_f32(bits);
         assert_eq!(wide.to_bits(), u32::from(bits) << 16);
@@ -46,13 +46,13 @@ fn every_bf16_pattern_comes_back() {
     }
 }
 
-/// Checks the border between two neighbouring patterns: below the middle the lower one, above it
-/// the upper one, on it the even one.
+/// Checks rounding between two neighbouring patterns: below the middle to the lower one, above it
+/// to the upper one, and at the middle to the even one.
 fn check_border(lower: u16, middle: f32, narrow: fn(f32) -> u16) {
     let even = if lower & 1 == 0 { lower } else { lower + 1 };
-    for (x, want) in [(middle.next_down(), lower), (middle, even), (middle.next_up(), lower + 1)] {
-        assert_eq!(narrow(x), want, "{x:e} near the middle {middle:e} above {lower:#06x}");
-        assert_eq!(narrow(-x), want | 0x8000, "{x:e} negated");
+    for (x, expected) in [(middle.next_down(), lower), (middle, even), (middle.next_up(), lower + 1)] {
+        assert_eq!(narrow(x), expected, "{x:e} near the middle {middle:e} above {lower:#06x}");
+        assert_eq!(narrow(-x), expected | 0x8000, "{x:e} negated");
     }
 }
 

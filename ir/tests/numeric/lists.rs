@@ -1,4 +1,4 @@
-//! Products and list folds against their written definition, spelled out a second time.
+//! Products and list folds against a second implementation of their definition.
 
 use autobatch_ir::numeric::product::{Part, outer, prod_chain};
 use autobatch_ir::numeric::{list, row, scalar};
@@ -9,19 +9,19 @@ use crate::folds::assert_same;
 const NAN: f32 = f32::NAN;
 
 #[test]
-fn a_product_is_one_chain_however_its_operands_are_cut() {
+fn a_product_is_one_chain_for_any_split_of_its_operands() {
     let seed = 25;
     println!("seed {seed}");
     let mut random = Random(seed);
     let (x, w) = (random.row(37, 1.0), random.row(37 * 5, 1.0));
     for column in 0..5 {
-        let want = (0..37).fold(0.25, |acc, k| x[k].mul_add(w[k * 5 + column], acc));
+        let expected = (0..37).fold(0.25, |acc, k| x[k].mul_add(w[k * 5 + column], acc));
         for cut in 0..=37 {
             let parts =
                 [Part::column(&x[..cut], &w, 5, 0, column), Part::column(&x[cut..], &w, 5, cut, column)];
-            assert_same("two parts", prod_chain(0.25, &parts), want);
+            assert_same("two parts", prod_chain(0.25, &parts), expected);
             let hoisted = prod_chain(0.25, &parts[..1]);
-            assert_same("the first part hoisted", prod_chain(hoisted, &parts[1..]), want);
+            assert_same("the first part hoisted", prod_chain(hoisted, &parts[1..]), expected);
         }
     }
     assert_same("no parts", prod_chain(-0.0, &[]), -0.0);
@@ -57,12 +57,12 @@ fn list_folds_go_left_to_right() {
 
     let coefficients: [&[f32]; 3] = [&[0.5], &[0.25, 0.5, 0.125], &[2.0]];
     list::weighted_sum(&coefficients, &values, &mut out);
-    let want = (-1e8f32).mul_add(2.0, 1f32.mul_add(0.25, 1e8f32.mul_add(0.5, 0.0)));
-    assert_same("weighted sum", out[0], want);
+    let expected = (-1e8f32).mul_add(2.0, 1f32.mul_add(0.25, 1e8f32.mul_add(0.5, 0.0)));
+    assert_same("weighted sum", out[0], expected);
 }
 
 #[test]
-fn empty_lists_give_zeros() {
+fn folds_of_empty_lists_are_zero() {
     type Fold = fn(&mut [f32]);
     let folds: [(&str, Fold); 6] = [
         ("sum", |out| list::sum(&[], out)),
@@ -97,8 +97,8 @@ fn softmax_over_a_list_is_softmax_per_element() {
     let mut out = [0.0; 2];
     list::softmax_weighted_sum(&scores, &values, &mut out);
     for e in 0..2 {
-        let want = (0..3).fold(0.0, |acc, i| weights[i * 2 + e].mul_add(values[i][e], acc));
-        assert_same("gated sum", out[e], want);
+        let expected = (0..3).fold(0.0, |acc, i| weights[i * 2 + e].mul_add(values[i][e], acc));
+        assert_same("gated sum", out[e], expected);
     }
 }
 
@@ -108,12 +108,12 @@ fn attention_is_dot_scale_softmax_weighted_sum() {
     let keys: [&[f32]; 2] = [&[0.5, 0.25, 1.0], &[-1.0, 0.0, 2.0]];
     let values: [&[f32]; 2] = [&[1.0, 2.0], &[3.0, -4.0]];
     let scores = keys.map(|key| [row::dot(&query, key) * 0.5]);
-    let mut want = [0.0; 2];
-    list::softmax_weighted_sum(&[&scores[0], &scores[1]], &values, &mut want);
+    let mut expected = [0.0; 2];
+    list::softmax_weighted_sum(&[&scores[0], &scores[1]], &values, &mut expected);
     let mut out = [0.0; 2];
     list::attend(&query, &keys, &values, 0.5, &mut out);
-    assert_eq!(out.map(f32::to_bits), want.map(f32::to_bits));
+    assert_eq!(out.map(f32::to_bits), expected.map(f32::to_bits));
     let one = [values[0]];
     list::attend(&query, &keys[..1], &one, 0.5, &mut out);
-    assert_eq!(out, [1.0, 2.0], "a single value is returned as it is");
+    assert_eq!(out, [1.0, 2.0], "a single value must be returned unchanged");
 }

@@ -1,5 +1,5 @@
 //! Tests of `numeric`, the definition of every op's bits: accuracy against f64, special values,
-//! equality of vector and scalar code and of all machines, folds against their written definition, noise, and half
+//! equality of vector and scalar code and of all machines, reductions against their definition, noise, and half
 //! precision.
 //!
 //! With `AUTOBATCH_TEST=long` the accuracy tests visit all 2^32 inputs.
@@ -12,6 +12,7 @@ mod lists;
 mod noise;
 mod real;
 mod special;
+mod store;
 mod vector;
 
 use autobatch_ir::hash::split_mix;

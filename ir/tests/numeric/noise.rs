@@ -1,10 +1,10 @@
-//! The generator: known answers, a function of its key alone, and statistics that a poor mix would
-//! fail.
+//! The noise generator: published answers, pinned bits, and statistics that detect poor
+//! mixing.
 
 use autobatch_ir::numeric::noise::{Stream, dropout, philox2x32, uniform};
 
 #[test]
-fn philox_gives_the_published_answers() {
+fn philox_returns_the_published_answers() {
     assert_eq!(philox2x32([0, 0], 0), [0xff1d_ae59, 0x6cd1_0df2]);
     assert_eq!(philox2x32([u32::MAX, u32::MAX], u32::MAX), [0x2c3f_628b, 0xab4f_d7ad]);
     assert_eq!(philox2x32([0x243f_6a88, 0x85a3_08d3], 0x1319_8a2e), [0xdd7c_e038, 0xf62a_4c12]);
@@ -27,7 +27,7 @@ fn uniform_numbers_are_pinned() {
 /// A change of these bits changes every stored training run.
 const PINNED: [u32; 6] = [0x3f6d_df5f, 0x3eb6_f0cc, 0x3f32_c999, 0x3f00_ca20, 0x3f01_5fee, 0x3f5c_8192];
 
-/// Mean, variance, and chi-square over 64 cells for `count` numbers; for uniform ones all three
+/// Checks mean, variance, and chi-square over 64 cells; for uniform numbers all three
 /// stay within five deviations.
 fn check_uniformity(what: &str, numbers: impl Iterator<Item = f32>) {
     let (mut count, mut sum, mut squares, mut cells) = (0.0f64, 0.0f64, 0.0f64, [0.0f64; 64]);
@@ -105,7 +105,7 @@ fn flipping_any_bit_of_any_argument_flips_half_of_the_output() {
 }
 
 #[test]
-fn dropout_drops_at_its_rate_and_scales_what_it_keeps() {
+fn dropout_drops_at_its_rate_and_scales_the_rest() {
     let row = vec![3.0f32; 100_000];
     let mut out = vec![f32::NAN; row.len()];
     for rate in [0.1f32, 0.5, 0.75] {
@@ -124,7 +124,7 @@ fn dropout_drops_at_its_rate_and_scales_what_it_keeps() {
 }
 
 #[test]
-fn dropout_makes_the_same_decisions_in_f64() {
+fn dropout_in_f64_uses_the_same_mask() {
     let (mut narrow, mut wide) = (vec![0.0f32; 1000], vec![0.0f64; 1000]);
     dropout(&vec![1.0f32; 1000], 0.3, Stream::new(4, 5, 6), &mut narrow);
     dropout(&vec![1.0f64; 1000], 0.3, Stream::new(4, 5, 6), &mut wide);

@@ -1,11 +1,11 @@
-//! The f64 twin against known values, its agreement with f32, and the slopes against finite
+//! The f64 functions against known values, their agreement with f32, and the slopes against finite
 //! differences.
 
 use autobatch_ir::numeric::Real;
 
 #[test]
-fn the_error_function_in_f64_has_its_known_values() {
-    // Computed with 40 digits.
+fn the_error_function_in_f64_matches_known_values() {
+    // Values computed with 40 digits.
     let table = [
         (1e-8, 1.128_379_167_095_512_6e-8),
         (0.1, 0.112_462_916_018_284_9),
@@ -22,9 +22,9 @@ fn the_error_function_in_f64_has_its_known_values() {
         (4.0, 0.999_999_984_582_742_1),
         (5.0, 0.999_999_999_998_462_5),
     ];
-    for (x, want) in table {
+    for (x, expected) in table {
         let got = Real::erf(x);
-        assert!((got - want).abs() <= 4e-16 * want, "erf({x}) is {got}, expected {want}");
+        assert!((got - expected).abs() <= 4e-16 * expected, "erf({x}) is {got}, expected {expected}");
         assert_eq!(Real::erf(-x), -got);
     }
     assert!(Real::erf(f64::NAN).is_nan());
@@ -88,12 +88,13 @@ fn both_types_agree_on_ordinary_and_on_special_inputs() {
     let ordinary = (-400..400).map(|i| i as f32 / 37.0);
     for ((name, narrow), (_, wide)) in unary::<f32>().into_iter().zip(unary::<f64>()) {
         for x in specials.into_iter().chain(ordinary.clone()) {
-            let (got, want) = (f64::from(narrow(x)), wide(f64::from(x)));
-            let close = (got - want).abs() <= 1e-6 * want.abs().max(x.abs().into()).max(1.0);
-            let same_zero = want != 0.0 || x != 0.0 || got.is_sign_negative() == want.is_sign_negative();
+            let (got, expected) = (f64::from(narrow(x)), wide(f64::from(x)));
+            let close = (got - expected).abs() <= 1e-6 * expected.abs().max(x.abs().into()).max(1.0);
+            let same_zero =
+                expected != 0.0 || x != 0.0 || got.is_sign_negative() == expected.is_sign_negative();
             assert!(
-                got == want && same_zero || (got.is_nan() && want.is_nan()) || close && same_zero,
-                "{name}({x}): f32 {got}, f64 {want}"
+                got == expected && same_zero || (got.is_nan() && expected.is_nan()) || close && same_zero,
+                "{name}({x}): f32 {got}, f64 {expected}"
             );
         }
     }

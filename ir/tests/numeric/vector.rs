@@ -1,5 +1,5 @@
-//! The scalar functions inside `#[target_feature]` loops give the bits of the plain scalar
-//! functions.
+//! Scalar functions give the same bits inside `#[target_feature]` loops as in plain
+//! calls.
 
 use autobatch_ir::numeric::{same_bits, scalar};
 
@@ -11,14 +11,14 @@ pub(crate) type Function = fn(f32) -> f32;
 /// A loop that applies a unary function to a slice.
 pub(crate) type Loop = fn(&[f32], &mut [f32]);
 
-/// A function and the loops with it that this machine can run, by instruction set.
+/// A function and its loops for the instruction sets of this machine.
 pub(crate) struct Unary {
     pub(crate) name: &'static str,
     pub(crate) plain: Function,
     pub(crate) loops: Vec<(&'static str, Loop)>,
 }
 
-/// Writes a module of loops compiled for some target features, each callable only where `detected`
+/// Defines a module of loops compiled for some target features, each callable only if `detected`
 /// is true.
 macro_rules! loops_for {
     ($arch:literal, $module:ident, $features:literal, $detected:expr, $($name:ident)*) => {
@@ -40,7 +40,7 @@ macro_rules! loops_for {
                     }
                 }
                 assert!(detected());
-                // SAFETY: the line above has checked that the processor has the features.
+                // SAFETY: the line above has detected the features.
                 unsafe { vectorised(x, out) }
             })*
         }
@@ -89,10 +89,10 @@ unary_functions! {
 
 /// The function named `name`.
 pub(crate) fn unary(name: &str) -> Unary {
-    unary_functions().into_iter().find(|f| f.name == name).expect("the name is in the list above")
+    unary_functions().into_iter().find(|f| f.name == name).expect("the list contains the name")
 }
 
-/// Every 8209th bit pattern, and all near the borders of the formats and of the functions' own
+/// Every 8209th bit pattern, and all patterns near the limits of the formats and of the functions'
 /// cases.
 pub(crate) fn inputs() -> Vec<f32> {
     let mut inputs: Vec<f32> = (0..=u32::MAX).step_by(8209).map(f32::from_bits).collect();
@@ -226,7 +226,7 @@ fn functions_of_several_arguments_give_the_same_bits_in_vector_loops() {
     check("itself", &out);
     #[cfg(target_arch = "aarch64")]
     {
-        // SAFETY: every such machine has NEON.
+        // SAFETY: every machine of this architecture has NEON.
         unsafe { many_arguments_neon(&a, &b, &mut out) };
         check("neon", &out);
     }

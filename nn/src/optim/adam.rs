@@ -1,10 +1,10 @@
 //! Rules with two moments: [`Adam`], [`AdamW`], [`AmsGrad`].
 
-use super::rule::{Element, Rule, WeightDecay, as_the_rule_inside, decayed, zeros};
+use super::rule::{Element, Rule, WeightDecay, decayed, delegate_rule, zeros};
 use autobatch_ir::Value;
 use autobatch_ir::recipe::StateRecipe;
 
-/// What tells the three rules apart.
+/// The difference between the three rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Adam,
@@ -76,21 +76,21 @@ macro_rules! rules_with_moments {
         }
 
         impl $rule {
-            /// With this learning rate, betas 0.9 and 0.999, and eps 1e-8.
+            /// A rule with this learning rate, betas 0.9 and 0.999, and eps 1e-8.
             #[must_use]
             pub const fn new(learning_rate: f64) -> Self {
                 let kind = Kind::$rule;
                 Self { moments: Moments { kind, learning_rate, betas: [0.9, 0.999], eps: 1e-8 } }
             }
 
-            /// How much of the first and of the second moment an update keeps.
+            /// The decay factors of the first and the second moment.
             #[must_use]
             pub const fn betas(mut self, first: f64, second: f64) -> Self {
                 self.moments.betas = [first, second];
                 self
             }
 
-            /// What is added to the root, so that nothing is divided by zero.
+            /// The constant added to the root to avoid division by zero.
             #[must_use]
             pub const fn eps(mut self, eps: f64) -> Self {
                 self.moments.eps = eps;
@@ -98,7 +98,7 @@ macro_rules! rules_with_moments {
             }
         }
 
-        as_the_rule_inside! { $rule, moments }
+        delegate_rule! { $rule, moments }
     )*};
 }
 
@@ -106,11 +106,11 @@ rules_with_moments! {
     /// `m = b1 * m + (1 - b1) * g`, `v = b2 * v + (1 - b2) * g * g`,
     /// `w = w - lr / (1 - b1^t) * m / (sqrt(v) / sqrt(1 - b2^t) + eps)`.
     ///
-    /// Weight decay is coupled, as in the first publication; [`AdamW`] decouples it.
+    /// Weight decay is coupled, as in the original publication; [`AdamW`] decouples it.
     Adam;
-    /// [`Adam`] with decoupled weight decay, 0.01 unless said otherwise:
+    /// [`Adam`] with decoupled weight decay (0.01 by default):
     /// `w = w * (1 - lr * d)` before the step.
     AdamW;
-    /// [`Adam`] whose divisor never shrinks: `x = max(x, v)` stands in the place of `v` under the root.
+    /// [`Adam`] whose divisor never decreases: `x = max(x, v)` replaces `v` under the root.
     AmsGrad;
 }

@@ -1,6 +1,6 @@
-//! Rules that divide by what gradients were: [`Adagrad`], [`Adadelta`], [`RmsProp`].
+//! Rules that divide by statistics of earlier gradients: [`Adagrad`], [`Adadelta`], [`RmsProp`].
 
-use super::rule::{Element, Rule, decayed, flushed, zeros};
+use super::rule::{Element, Rule, decayed, flushed, setters, zeros};
 use autobatch_ir::Value;
 use autobatch_ir::recipe::{StateInit, StateRecipe};
 
@@ -14,31 +14,19 @@ pub struct Adagrad {
 }
 
 impl Adagrad {
-    /// With this learning rate, which does not decay, sums that begin at 0, and eps 1e-10.
+    /// A rule with this learning rate, without decay, with initial sums of 0 and eps 1e-10.
     #[must_use]
     pub const fn new(learning_rate: f64) -> Self {
         Self { learning_rate, decay: 0.0, first: 0.0, eps: 1e-10 }
     }
 
-    /// How fast the learning rate decays.
-    #[must_use]
-    pub const fn learning_rate_decay(mut self, decay: f64) -> Self {
-        self.decay = decay;
-        self
-    }
-
-    /// Where the sums begin.
-    #[must_use]
-    pub const fn first_sum(mut self, first: f32) -> Self {
-        self.first = first;
-        self
-    }
-
-    /// What is added to the root.
-    #[must_use]
-    pub const fn eps(mut self, eps: f64) -> Self {
-        self.eps = eps;
-        self
+    setters! {
+        /// The decay of the learning rate per update.
+        learning_rate_decay(decay: f64);
+        /// The initial value of the sums.
+        first_sum(first: f32);
+        /// The constant added to the root.
+        eps(eps: f64);
     }
 }
 
@@ -76,24 +64,17 @@ pub struct Adadelta {
 }
 
 impl Adadelta {
-    /// With this learning rate (1 as published), rho 0.9 and eps 1e-6.
+    /// A rule with this learning rate (1 in the publication), rho 0.9 and eps 1e-6.
     #[must_use]
     pub const fn new(learning_rate: f64) -> Self {
         Self { learning_rate, rho: 0.9, eps: 1e-6 }
     }
 
-    /// How much of both averages an update keeps.
-    #[must_use]
-    pub const fn rho(mut self, rho: f64) -> Self {
-        self.rho = rho;
-        self
-    }
-
-    /// What is added below the roots.
-    #[must_use]
-    pub const fn eps(mut self, eps: f64) -> Self {
-        self.eps = eps;
-        self
+    setters! {
+        /// The decay factor of both averages.
+        rho(rho: f64);
+        /// The constant added under the roots.
+        eps(eps: f64);
     }
 }
 
@@ -121,9 +102,9 @@ impl Rule for Adadelta {
 
 /// `s = alpha * s + (1 - alpha) * g * g`, `w = w - lr * g / (sqrt(s) + eps)`.
 ///
-/// [`centred`](Self::centred) keeps `c = alpha * c + (1 - alpha) * g` and has `sqrt(max(s - c * c, 0))` for the
-/// root; [`momentum`](Self::momentum) keeps `b = mu * b + g / (root + eps)` and has
-/// `w = w - lr * b`.
+/// [`centred`](Self::centred) adds the state `c = alpha * c + (1 - alpha) * g` and replaces the root by
+/// `sqrt(max(s - c * c, 0))`. [`momentum`](Self::momentum) adds the state `b = mu * b + g / (root + eps)`
+/// and updates `w = w - lr * b`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RmsProp {
     learning_rate: f64,
@@ -134,34 +115,22 @@ pub struct RmsProp {
 }
 
 impl RmsProp {
-    /// With this learning rate, alpha 0.99, eps 1e-8, neither centred nor with momentum.
+    /// A rule with this learning rate, alpha 0.99 and eps 1e-8, neither centred nor with momentum.
     #[must_use]
     pub const fn new(learning_rate: f64) -> Self {
         Self { learning_rate, alpha: 0.99, eps: 1e-8, momentum: 0.0, centred: false }
     }
 
-    /// How much of the averages an update keeps.
-    #[must_use]
-    pub const fn alpha(mut self, alpha: f64) -> Self {
-        self.alpha = alpha;
-        self
+    setters! {
+        /// The decay factor of the averages.
+        alpha(alpha: f64);
+        /// The constant added to the root.
+        eps(eps: f64);
+        /// The momentum `mu`; 0 means none.
+        momentum(momentum: f64);
     }
 
-    /// What is added to the root.
-    #[must_use]
-    pub const fn eps(mut self, eps: f64) -> Self {
-        self.eps = eps;
-        self
-    }
-
-    /// The momentum `mu`; none if 0.
-    #[must_use]
-    pub const fn momentum(mut self, momentum: f64) -> Self {
-        self.momentum = momentum;
-        self
-    }
-
-    /// Divides by the deviation and not by the root of the mean square.
+    /// Divides by the standard deviation instead of the root mean square.
     #[must_use]
     pub const fn centred(mut self) -> Self {
         self.centred = true;
@@ -193,7 +162,7 @@ impl Rule for RmsProp {
         let mut under_root = s;
         if self.centred {
             let c = decayed(self.alpha, old.next().unwrap_or(gradient), gradient);
-            // Of gradients that are all alike it is 0, and rounding may leave less.
+            // The variance of equal gradients is 0; rounding may make it negative.
             under_root = (s - c.square()).maximum(0.0);
             new.push(c);
         }

@@ -1,31 +1,32 @@
-//! Optimisers: rules that change parameters along their gradients, as cells that every runtime executes.
+//! Optimisers: update rules for parameters, expressed as cells that every runtime executes.
 //!
-//! A [`Rule`] ([`Sgd`], [`Momentum`], [`Adam`], ..) says what one update does to one element; an
-//! [`Optimizer`] is a rule with what all rules share ([`Optimize`]): a [`Schedule`], clipping, weight
-//! decay, moving averages. [`Optimizer::recipe`] traces cells, `planner::update_plan` compiles them
-//! once, and each update binds a few floats ([`Optimizer::floats`]): a schedule never makes a plan.
+//! A [`Rule`] ([`Sgd`], [`Momentum`], [`Adam`], ..) defines the update of one element. An [`Optimizer`]
+//! combines a rule with the options of all rules ([`Optimize`]): a [`Schedule`], clipping, weight
+//! decay, moving averages. [`Optimizer::recipe`] traces cells, and `planner::update_plan` compiles
+//! them once. Each update binds a few floats ([`Optimizer::floats`]), so a schedule never needs a new
+//! plan.
 //!
-//! # What one update does to a parameter `w` with gradient `g`
-//! 1. `g = g * factor`. The factor is the scale given to [`Optimizer::floats`] (one over the
-//!    examples or minibatches that were summed up), and with
-//!    [`clip_norm(c)`](Optimize::clip_norm) furthermore `min(1, c / (norm + 1e-6))`, where the norm is
-//!    that of all scaled gradients together.
-//! 2. With [`clip_value(c)`](Optimize::clip_value), `g` is cut to `-c..c`.
-//! 3. Weight decay `d`, learning rate `lr` (for some parameters times a [factor](Optimize::rate)): coupled, `g = g + d * w`; decoupled, `w = w * (1 - lr * d)`.
-//! 4. The rule, as its type says. What a rule keeps is *flushed*: a moment whose magnitude is below
-//!    the smallest normal number becomes 0, by a select in the cell, so that moments of parameters
-//!    without gradients do not decay into numbers that are slow to compute with.
-//! 5. With [`average(decay)`](Optimize::average), `a = decay * a + (1 - decay) * w`, flushed.
+//! # One update of a parameter `w` with gradient `g`
+//! 1. `g = g * factor`. The factor is the scale given to [`Optimizer::floats`] (one over the number of
+//!    examples or minibatches). [`clip_norm(c)`](Optimize::clip_norm) multiplies it by
+//!    `min(1, c / (norm + 1e-6))`, where the norm is that of all scaled gradients together.
+//! 2. [`clip_value(c)`](Optimize::clip_value) clamps `g` to `-c..c`.
+//! 3. Weight decay `d`, with learning rate `lr` (for some parameters times a [factor](Optimize::rate)).
+//!    Coupled: `g = g + d * w`. Decoupled: `w = w * (1 - lr * d)`.
+//! 4. The rule, as its type documents. States are *flushed*: a select in the cell replaces a moment
+//!    below the smallest normal number by 0. Otherwise the moments of parameters without gradients
+//!    would decay to denormal numbers, which are slow.
+//! 5. [`average(decay)`](Optimize::average): `a = decay * a + (1 - decay) * w`, flushed.
 //!
-//! Everything is `f32`; numbers of an update (learning rates, bias corrections) are computed in `f64`
-//! and rounded once.
+//! All values are `f32`. The scalars of an update (learning rates, bias corrections) are computed in
+//! `f64` and rounded once.
 //!
 //! # Tables
-//! All rows of a table are updated, unless [`sparse_rows`](Optimize::sparse_rows) is asked for: then
-//! rows that no lookup of the minibatch named stay as they are, and so do their moments and averages.
-//! For [`Sgd`] and [`Adagrad`] without weight decay that gives the same numbers; the others then
-//! forget as often as a row is met and not as often as an update is made. Bias corrections count
-//! updates either way.
+//! An update changes all rows of a table. With [`sparse_rows`](Optimize::sparse_rows) it changes only
+//! the sparse rows: rows that a lookup of the minibatch names. All other rows keep their values,
+//! moments and averages. For [`Sgd`] and [`Adagrad`] without weight decay both variants give the same
+//! values. With other rules the moments of a row then decay once per lookup of the row instead of
+//! once per update. Bias corrections always count updates.
 //!
 //! ```
 //! use autobatch_ir::{Init, ModuleBuilder};

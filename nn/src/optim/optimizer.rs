@@ -1,4 +1,4 @@
-//! [`Optimizer`]: a rule with what all rules share, and the recipe of its update plan.
+//! [`Optimizer`]: a rule with the options of all rules, and the recipe of its update plan.
 
 use super::rule::{Element, Rule, WeightDecay, flushed};
 use super::schedule::Schedule;
@@ -9,11 +9,11 @@ use autobatch_ir::{EmitError, Module, ModuleBuilder, ParamId, SigId};
 use std::fmt;
 use std::sync::Arc;
 
-/// Of the bound floats, the factor of gradients; then for each learning rate, where decay is decoupled, the factor of
-/// values, and the rule's own.
+/// The index of the gradient factor among the bound floats. After it follow, for each learning rate, the factor of values (if
+/// decay is decoupled) and the rule's own scalars.
 const SCALE: u32 = 0;
 
-/// Says of a parameter whether something applies to it.
+/// Selects the parameters to which an option applies.
 type Choice = Arc<dyn Fn(&ParamDecl) -> bool + Send + Sync>;
 
 /// A rule with a schedule, clipping, weight decay and moving averages; made by [`Optimize`].
@@ -21,7 +21,7 @@ type Choice = Arc<dyn Fn(&ParamDecl) -> bool + Send + Sync>;
 pub struct Optimizer {
     rule: Arc<dyn Rule>,
     schedule: Schedule,
-    /// Factors of the learning rate of some parameters; the last that applies counts.
+    /// Learning-rate factors of some parameters; the last that applies wins.
     rates: Vec<(f64, Choice)>,
     decay: Option<WeightDecay>,
     decays: Option<Choice>,
@@ -62,22 +62,22 @@ impl<R: Rule + 'static> From<R> for Optimizer {
     }
 }
 
-/// What can be asked of every rule: `Adam::new(1e-3).clip_norm(5.0).average(0.999)`.
+/// Options of every rule: `Adam::new(1e-3).clip_norm(5.0).average(0.999)`.
 pub trait Optimize: Into<Optimizer> {
-    /// Multiplies the learning rate by a schedule's factor.
+    /// Multiplies the learning rate by the factor of a schedule.
     #[must_use]
     fn schedule(self, schedule: Schedule) -> Optimizer {
         Optimizer { schedule, ..self.into() }
     }
 
-    /// Multiplies the learning rate of some parameters by a factor: of several that apply, the one said last. A factor
-    /// of 0 keeps a parameter as it is and still costs its gradient; frozen parameters cost none. A rate that applies to no
-    /// parameter of a module is an error when the module is to be trained, and so is [`decay_only`](Self::decay_only).
+    /// Multiplies the learning rate of some parameters by a factor; if several apply, the last call wins. A factor of 0
+    /// leaves a parameter unchanged but still computes its gradient; freezing a parameter saves the gradient. A rate that
+    /// applies to no parameter of a module is an error of [`Optimizer::recipe`], as is [`decay_only`](Self::decay_only).
     ///
     /// ```
     /// use autobatch_nn::optim::{Adam, Optimize};
     ///
-    /// // What was learnt before learns ten times more slowly than what is new.
+    /// // Pretrained parameters learn ten times more slowly than new ones.
     /// let optimizer = Adam::new(1e-3).rate(0.1, |param| param.name.starts_with("encoder."));
     /// ```
     #[must_use]
@@ -87,8 +87,8 @@ pub trait Optimize: Into<Optimizer> {
         optimizer
     }
 
-    /// Weight decay of this strength: decoupled where the rule decouples it by itself, coupled
-    /// elsewhere.
+    /// Adds weight decay of this strength: decoupled if the rule decouples it by default, coupled
+    /// otherwise.
     #[must_use]
     fn weight_decay(self, strength: f64) -> Optimizer {
         let mut optimizer = self.into();
@@ -99,13 +99,13 @@ pub trait Optimize: Into<Optimizer> {
         optimizer
     }
 
-    /// Decoupled weight decay of this strength, whatever the rule.
+    /// Adds decoupled weight decay of this strength to any rule.
     #[must_use]
     fn decoupled_weight_decay(self, strength: f64) -> Optimizer {
         Optimizer { decay: Some(WeightDecay::Decoupled(strength)), ..self.into() }
     }
 
-    /// Which parameters decay; all unless this is said. Often biases and gains do not:
+    /// Limits decay to some parameters. Often biases and gains do not decay:
     ///
     /// ```
     /// use autobatch_nn::optim::{AdamW, Optimize};
@@ -117,26 +117,26 @@ pub trait Optimize: Into<Optimizer> {
         Optimizer { decays: Some(Arc::new(decays)), ..self.into() }
     }
 
-    /// Scales all gradients down together so that their norm is at most this.
+    /// Scales down all gradients together such that their norm is at most this.
     #[must_use]
     fn clip_norm(self, norm: f64) -> Optimizer {
         Optimizer { clip_norm: Some(norm), ..self.into() }
     }
 
-    /// Cuts every element of a gradient to at most this magnitude.
+    /// Clamps every element of a gradient to this magnitude.
     #[must_use]
     fn clip_value(self, value: f64) -> Optimizer {
         Optimizer { clip_value: Some(value.abs()), ..self.into() }
     }
 
-    /// Keeps a moving average of every parameter, of which an update keeps so much. It begins as a
-    /// copy of the parameter, so it needs no correction.
+    /// Maintains a moving average of every parameter with this decay factor. The average starts as a
+    /// copy of the parameter, so it needs no bias correction.
     #[must_use]
     fn average(self, decay: f64) -> Optimizer {
         Optimizer { average: Some(decay), ..self.into() }
     }
 
-    /// Updates only those rows of tables that lookups of the minibatch named.
+    /// Updates only the sparse rows of tables: the rows that lookups of the minibatch name.
     #[must_use]
     fn sparse_rows(self) -> Optimizer {
         Optimizer { sparse_rows: true, ..self.into() }
@@ -146,7 +146,7 @@ pub trait Optimize: Into<Optimizer> {
 impl<T: Into<Optimizer>> Optimize for T {}
 
 impl Optimizer {
-    /// All parameters of a module, to be updated.
+    /// The ids of all parameters of a module.
     #[must_use]
     pub fn all(&self, module: &Module) -> Vec<ParamId> {
         (0..module.params.len()).map(ParamId::new).collect()
@@ -158,14 +158,13 @@ impl Optimizer {
         &*self.rule
     }
 
-    /// The learning rate of update `number`, from 1 on.
+    /// The learning rate of update `number`, from 1.
     #[must_use]
     pub fn learning_rate(&self, number: u64) -> f64 {
         self.rule.learning_rate() * self.schedule.factor(number.saturating_sub(1))
     }
 
-    /// The floats that update `number`, from 1 on, binds. Gradients are multiplied by `scale` before
-    /// anything else.
+    /// The floats that update `number` (from 1) binds. Gradients are multiplied by `scale` first.
     #[must_use]
     pub fn floats(&self, number: u64, scale: f64) -> Vec<f32> {
         let number = number.max(1);
@@ -180,18 +179,18 @@ impl Optimizer {
         floats
     }
 
-    /// Which of the learning rates is a parameter's: 0 is the optimiser's own.
+    /// The index of the learning rate of a parameter; 0 is the optimiser's own.
     fn rate_of(&self, decl: &ParamDecl) -> usize {
         self.rates.iter().rposition(|(_, applies)| applies(decl)).map_or(0, |place| place + 1)
     }
 
-    /// How the trained parameters of a module are updated; each is updated once, however often it is
-    /// named, and what is not named stays as it is.
+    /// The recipe that updates the trained parameters of a module. Each is updated once, even if it is listed
+    /// several times; other parameters stay unchanged.
     ///
     /// # Errors
-    /// If the rule emits what cannot be, or names a parameter that the module does not have; if a rate, or what decays, is
-    /// chosen such that it is no parameter of the module's; if a bound of gradients is negative, a number is not finite, or an
-    /// average keeps less than nothing or more than all.
+    /// If the rule emits an invalid cell; if the module lacks a trained parameter; if [`rate`](Optimize::rate) or
+    /// [`decay_only`](Optimize::decay_only) selects no parameter; if a clipping bound is negative, an argument is not finite,
+    /// or the decay of averages is outside `0..=1`.
     #[track_caller]
     pub fn recipe(&self, module: &Module, trained: &[ParamId]) -> Result<UpdateRecipe, EmitError> {
         let mut m = ModuleBuilder::new(self.rule.name());
@@ -200,19 +199,19 @@ impl Optimizer {
         trained.dedup();
         let floats = self.floats(1, 1.0).len() as u32;
         let shared = self.clip_norm.and_then(|norm| clip_factor(&mut m, floats, norm));
-        if let Some((said, wanted)) = self.unusable() {
-            let message = format!("{said} is no number to work with");
-            m.fail("optimiser", message, Some(wanted.to_owned()), std::panic::Location::caller());
+        if let Some((option, help)) = self.invalid_option() {
+            let message = format!("{option} is not a valid argument");
+            m.fail("optimiser", message, Some(help.to_owned()), std::panic::Location::caller());
         }
-        if let Some(message) = self.unused(module) {
-            let help = "choose parameters by the names that the module has, or leave this out".to_owned();
+        if let Some(message) = self.unused_option(module) {
+            let help = "select parameters by their names in the module, or remove this option".to_owned();
             m.fail("optimiser", message, Some(help), std::panic::Location::caller());
         }
         let mut params = Vec::with_capacity(trained.len());
         for &param in &trained {
             let Some(decl) = module.params.get(param.index()) else {
                 let message = format!("the module {} has no parameter {param}", module.name);
-                let help = Some("train parameters of the module that the optimiser is for".to_owned());
+                let help = Some("train parameters of the optimiser's module".to_owned());
                 m.fail("optimiser", message, help, std::panic::Location::caller());
                 continue;
             };
@@ -223,42 +222,37 @@ impl Optimizer {
                 cell,
                 states: self.states(),
                 numbers: self.numbers(self.rate_of(decl), self.decay.filter(|_| decays)),
-                touched: self.sparse_rows && decl.kind == ParamKind::Table,
+                sparse_rows: self.sparse_rows && decl.kind == ParamKind::Table,
             });
         }
         Ok(UpdateRecipe { cells: m.build()?, floats, norm: shared.is_some(), shared, params })
     }
 
-    /// What was said and cannot be followed, and what could.
-    fn unusable(&self) -> Option<(String, &'static str)> {
-        let not_negative = "give a finite number that is not negative";
-        let out_of_place = |said: Option<f64>| said.filter(|number| !number.is_finite() || *number < 0.0);
+    /// The first option with an invalid argument, and how to correct it.
+    fn invalid_option(&self) -> Option<(String, &'static str)> {
+        let is_bound = |number: f64| number.is_finite() && number >= 0.0;
+        for (name, number) in [("clip_norm", self.clip_norm), ("clip_value", self.clip_value)] {
+            if let Some(number) = number.filter(|&number| !is_bound(number)) {
+                return Some((format!("{name}({number:?})"), "give a finite number that is not negative"));
+            }
+        }
         let decay =
             self.decay.map(|(WeightDecay::Coupled(strength) | WeightDecay::Decoupled(strength))| strength);
-        let said = [("clip_norm", self.clip_norm), ("clip_value", self.clip_value)];
-        if let Some((name, number)) =
-            said.into_iter().find_map(|(name, said)| Some((name, out_of_place(said)?)))
-        {
-            return Some((format!("{name}({number:?})"), not_negative));
-        }
         if let Some(strength) = decay.filter(|strength| !strength.is_finite()) {
             return Some((format!("weight_decay({strength:?})"), "give a finite number"));
         }
         if let Some((factor, _)) = self.rates.iter().find(|(factor, _)| !factor.is_finite()) {
             return Some((format!("rate({factor:?}, ..)"), "give a finite number"));
         }
-        let keep = self.average.filter(|keep| !(0.0..=1.0).contains(keep))?;
-        Some((
-            format!("average({keep:?})"),
-            "give what an update keeps of the average: from 0 to 1, such as 0.999",
-        ))
+        let decay = self.average.filter(|decay| !(0.0..=1.0).contains(decay))?;
+        Some((format!("average({decay:?})"), "give a decay factor from 0 to 1, such as 0.999"))
     }
 
-    /// What was said of some parameters and applies to none.
-    fn unused(&self, module: &Module) -> Option<String> {
+    /// An error message for an option that selects no parameter of the module.
+    fn unused_option(&self, module: &Module) -> Option<String> {
         let applies =
             |choice: &Choice| module.params.is_empty() || module.params.iter().any(|decl| choice(decl));
-        let said = match self.rates.iter().find(|(_, choice)| !applies(choice)) {
+        let option = match self.rates.iter().find(|(_, choice)| !applies(choice)) {
             Some((factor, _)) => format!("rate({factor})"),
             None if self.decays.as_ref().is_some_and(|choice| !applies(choice)) => "decay_only".to_owned(),
             None => return None,
@@ -270,7 +264,7 @@ impl Optimizer {
             names.push(format!("and {} more", module.params.len() - SHOWN));
         }
         Some(format!(
-            "{said} applies to no parameter of the module {}, which has {}",
+            "{option} applies to no parameter of the module {}, which has {}",
             module.name,
             names.join(", ")
         ))
@@ -283,8 +277,8 @@ impl Optimizer {
         states
     }
 
-    /// What the cell takes last: the factor of gradients, that of values if it decays decoupled, and
-    /// the rule's numbers.
+    /// The last operands of the cell: the factor of gradients, the factor of values if decay is
+    /// decoupled, and the rule's scalars.
     fn numbers(&self, rate: usize, decay: Option<WeightDecay>) -> Vec<SharedNumber> {
         let factor = match self.clip_norm {
             Some(_) => SharedNumber::Shared(0),
@@ -300,17 +294,17 @@ impl Optimizer {
         numbers
     }
 
-    /// Traces the cell of one element.
+    /// Traces the cell that updates one element.
     #[track_caller]
     fn cell(&self, m: &mut ModuleBuilder, decay: Option<WeightDecay>) -> Option<SigId> {
         let states = self.rule.states().len();
         let ports = 2 + self.states().len() + self.numbers(0, decay).len();
         m.cell_of_any(self.rule.name(), &vec![Type::scalar(DType::F32); ports], |_, ports| {
-            let (kept, numbers) = ports[2..].split_at(self.states().len());
+            let (old, numbers) = ports[2..].split_at(self.states().len());
             let (mut value, mut gradient) = (ports[0], ports[1] * numbers[0]);
             let mut numbers = &numbers[1..];
-            if let Some(cut) = self.clip_value {
-                gradient = gradient.clamp(-cut as f32, cut as f32);
+            if let Some(bound) = self.clip_value {
+                gradient = gradient.clamp(-bound as f32, bound as f32);
             }
             match decay {
                 Some(WeightDecay::Coupled(strength)) => gradient = gradient + value * strength as f32,
@@ -320,13 +314,13 @@ impl Optimizer {
                 }
                 None => {}
             }
-            let element = Element { value, gradient, states: &kept[..states], numbers };
+            let element = Element { value, gradient, states: &old[..states], numbers };
             let (value, states) = self.rule.step(element);
             let mut results = vec![value];
             results.extend(states);
             results.extend(self.average.map(|keep| {
-                let old = kept[kept.len() - 1];
-                flushed(old * keep as f32 + value * (1.0 - keep) as f32)
+                let average = old[old.len() - 1];
+                flushed(average * keep as f32 + value * (1.0 - keep) as f32)
             }));
             results
         })
@@ -334,7 +328,7 @@ impl Optimizer {
     }
 }
 
-/// The cell of the factor of clipped gradients: `scale * min(1, norm / (scale * sqrt(sumsq) + 1e-6))`.
+/// The cell of the gradient factor with clipping: `scale * min(1, norm / (scale * sqrt(sumsq) + 1e-6))`.
 #[track_caller]
 fn clip_factor(m: &mut ModuleBuilder, floats: u32, norm: f64) -> Option<SigId> {
     let ports = vec![Type::scalar(DType::F32); 1 + floats as usize];

@@ -1,62 +1,62 @@
-//! [`Rule`]: what one update does to one element of a parameter.
+//! [`Rule`]: the update of one element of a parameter.
 
 use autobatch_ir::Value;
 use autobatch_ir::recipe::{StateInit, StateRecipe};
 use std::fmt::Debug;
 
-/// What a rule's cell computes with: numbers, one element each.
+/// The operands of a rule's cell, one element each.
 #[derive(Clone, Copy, Debug)]
 pub struct Element<'a, 'g> {
-    /// The parameter's element, decayed already where decay is decoupled.
+    /// The element of the parameter, after decoupled decay.
     pub value: Value<'g>,
-    /// Its gradient: scaled, clipped, decayed where decay is coupled.
+    /// Its gradient, after scaling, clipping and coupled decay.
     pub gradient: Value<'g>,
-    /// What the rule keeps for it, in the order of [`Rule::states`].
+    /// The element's states, in the order of [`Rule::states`].
     pub states: &'a [Value<'g>],
-    /// What [`Rule::numbers`] gave.
+    /// The scalars of [`Rule::numbers`].
     pub numbers: &'a [Value<'g>],
 }
 
-/// How weight decay enters.
+/// How weight decay is applied.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum WeightDecay {
-    /// `g = g + d * w`: as the gradient of `d / 2 * w * w`.
+    /// `g = g + d * w`: adds the gradient of `d / 2 * w * w`.
     Coupled(f64),
-    /// `w = w * (1 - lr * d)`, apart from the gradient.
+    /// `w = w * (1 - lr * d)`, independent of the gradient.
     Decoupled(f64),
 }
 
-/// What one update does to one element.
+/// An update rule.
 pub trait Rule: Debug + Send + Sync {
-    /// Its name: that of its cells.
+    /// Its name, which is also the name of its cells.
     fn name(&self) -> &'static str;
 
     /// The learning rate, which a schedule multiplies.
     fn learning_rate(&self) -> f64;
 
-    /// What it keeps for each element.
+    /// The states of each element.
     fn states(&self) -> Vec<StateRecipe> {
         Vec::new()
     }
 
-    /// The numbers that update `number` (from 1 on) takes at this learning rate: always as many. The
-    /// learning rate alone unless the rule says otherwise.
+    /// The scalars of update `number` (from 1) at this learning rate; their number must be constant.
+    /// The default is the learning rate alone.
     fn numbers(&self, number: u64, learning_rate: f64) -> Vec<f64> {
         let _ = number;
         vec![learning_rate]
     }
 
-    /// The weight decay that it has by itself.
+    /// The rule's default weight decay.
     fn own_decay(&self) -> Option<WeightDecay> {
         None
     }
 
-    /// Emits the update: the new value, then the new states. Elementwise ops only.
+    /// Emits the update with elementwise ops only: the new value and the new states.
     fn step<'g>(&self, element: Element<'_, 'g>) -> (Value<'g>, Vec<Value<'g>>);
 }
 
-/// Makes a type with a rule in one field that rule.
-macro_rules! as_the_rule_inside {
+/// Implements [`Rule`] for a type by delegation to one field.
+macro_rules! delegate_rule {
     ($outer:ident, $inside:ident) => {
         impl Rule for $outer {
             fn name(&self) -> &'static str {
@@ -85,9 +85,22 @@ macro_rules! as_the_rule_inside {
         }
     };
 }
-pub(super) use as_the_rule_inside;
+pub(super) use delegate_rule;
 
-/// A state that begins as zeros.
+/// Defines setters: `name(field: type)`.
+macro_rules! setters {
+    ($($(#[$doc:meta])* $name:ident($field:ident: $number:ty);)*) => {
+        $($(#[$doc])*
+        #[must_use]
+        pub const fn $name(mut self, $field: $number) -> Self {
+            self.$field = $field;
+            self
+        })*
+    };
+}
+pub(super) use setters;
+
+/// A state that starts as zeros.
 pub(super) fn zeros(role: &str) -> StateRecipe {
     StateRecipe { role: role.to_owned(), init: StateInit::Fill(0.0) }
 }

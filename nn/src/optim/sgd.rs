@@ -1,6 +1,6 @@
-//! Rules along the gradient: [`Sgd`], [`Momentum`], [`Nesterov`].
+//! Rules that step along the gradient: [`Sgd`], [`Momentum`], [`Nesterov`].
 
-use super::rule::{Element, Rule, as_the_rule_inside, flushed, zeros};
+use super::rule::{Element, Rule, delegate_rule, flushed, zeros};
 use autobatch_ir::Value;
 use autobatch_ir::recipe::StateRecipe;
 
@@ -11,7 +11,7 @@ pub struct Sgd {
 }
 
 impl Sgd {
-    /// With this learning rate.
+    /// A rule with this learning rate.
     #[must_use]
     pub const fn new(learning_rate: f64) -> Self {
         Self { learning_rate }
@@ -35,7 +35,7 @@ impl Rule for Sgd {
     }
 }
 
-/// What tells the rules with momentum apart.
+/// The difference between the rules with momentum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Momentum,
@@ -86,21 +86,21 @@ macro_rules! rules_with_momentum {
         }
 
         impl $rule {
-            /// With this learning rate and momentum `mu`.
+            /// A rule with this learning rate and momentum `mu`.
             #[must_use]
             pub const fn new(learning_rate: f64, momentum: f64) -> Self {
                 Self { moving: Moving { kind: Kind::$rule, learning_rate, momentum } }
             }
         }
 
-        as_the_rule_inside! { $rule, moving }
+        delegate_rule! { $rule, moving }
     )*};
 }
 
 rules_with_momentum! {
-    /// `b = mu * b + g`, `w = w - lr * b`, with `b` 0 at first.
+    /// `b = mu * b + g`, `w = w - lr * b`; `b` starts at 0.
     Momentum;
-    /// `b = mu * b + g`, `w = w - lr * (g + mu * b)`, with `b` 0 at first: Nesterov's momentum with the
-    /// gradient taken where the parameter is.
+    /// `b = mu * b + g`, `w = w - lr * (g + mu * b)`; `b` starts at 0. Nesterov's momentum, with the
+    /// gradient at the parameter's current value.
     Nesterov;
 }

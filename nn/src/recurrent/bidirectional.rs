@@ -1,11 +1,11 @@
-//! [`Bidirectional`]: one layer from each end.
+//! [`Bidirectional`]: one layer in each direction.
 
 use super::{Gru, Lstm, Rnn, Sequence};
+use crate::values::Values;
 use autobatch_ir::{Graph, ModuleBuilder, Value};
-use std::borrow::Borrow;
 
-/// A layer named `name.fw` from the first input to the last and one named `name.bw` the other way.
-/// Both are one cell with other parameters; neither waits for the other.
+/// A layer named `name.fw` from the first input to the last, and one named `name.bw` in the opposite
+/// direction. Both are one cell with different parameters and run independently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bidirectional<R> {
     /// From the first input to the last.
@@ -22,7 +22,7 @@ pub type BiGru = Bidirectional<Gru>;
 pub type BiRnn = Bidirectional<Rnn>;
 
 impl<R: Sequence> Bidirectional<R> {
-    /// Two layers of `width` each; outputs are `2 * width` wide.
+    /// Two layers of width `width`; outputs have width `2 * width`.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, input: usize, width: usize) -> Self {
         Self::with(m, name, input, width, &R::Options::default())
@@ -36,14 +36,10 @@ impl<R: Sequence> Bidirectional<R> {
         Self { forward, backward }
     }
 
-    /// For each input, `[f b]`: what the forward layer says up to it and the backward layer from it.
+    /// For each input, `[f b]`: the output of each layer at that input.
     #[track_caller]
     #[must_use]
-    pub fn run<'g>(
-        &self,
-        g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Vec<Value<'g>> {
+    pub fn run<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Vec<Value<'g>> {
         let pairs = self.run_pairs(g, xs);
         let mut outputs = Vec::with_capacity(pairs.len());
         for pair in pairs {
@@ -52,39 +48,35 @@ impl<R: Sequence> Bidirectional<R> {
         outputs
     }
 
-    /// The same with the two outputs apart, for a consumer that takes parts.
+    /// As [`run`](Self::run), with the two outputs separate, for a consumer that takes parts.
     #[track_caller]
     #[must_use]
-    pub fn run_pairs<'g>(
-        &self,
-        g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Vec<[Value<'g>; 2]> {
-        let mut xs: Vec<Value<'g>> = xs.into_iter().map(|x| *x.borrow()).collect();
+    pub fn run_pairs<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Vec<[Value<'g>; 2]> {
+        let mut xs = xs.into_vec();
         let forward = self.forward.outputs(g, &xs);
         xs.reverse();
         let backward = self.backward.outputs(g, &xs);
         forward.into_iter().zip(backward.into_iter().rev()).map(|(f, b)| [f, b]).collect()
     }
 
-    /// `[f b]` with what each layer says at its own end; zeros if there are no inputs.
+    /// `[f b]`: the last output of each layer in its direction; zeros if there are no inputs.
     #[track_caller]
     #[must_use]
-    pub fn last<'g>(&self, g: &'g Graph, xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Value<'g> {
-        let mut xs: Vec<Value<'g>> = xs.into_iter().map(|x| *x.borrow()).collect();
+    pub fn last<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Value<'g> {
+        let mut xs = xs.into_vec();
         let forward = self.forward.summary(g, &xs);
         xs.reverse();
         let backward = self.backward.summary(g, &xs);
         g.concat([forward, backward])
     }
 
-    /// How wide an input is.
+    /// The width of an input.
     #[must_use]
     pub fn input(&self) -> usize {
         self.forward.input_width()
     }
 
-    /// How wide an output is: both directions together.
+    /// The width of an output: both directions together.
     #[must_use]
     pub fn width(&self) -> usize {
         self.forward.output_width().saturating_add(self.backward.output_width())

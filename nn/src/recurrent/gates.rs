@@ -3,50 +3,50 @@
 use crate::norm::EPS;
 use autobatch_ir::{Graph, Init, ModuleBuilder, Param, Value};
 
-/// The parameters of a step's pre-activations, `count` gates side by side.
+/// The parameters of a step's pre-activations for `count` gates, concatenated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gates {
     weights: Weights,
     bias: Param,
     width: usize,
-    /// Whether the input that a step gets was projected before.
+    /// Whether the step receives a projected input.
     projected: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Weights {
-    /// `name.w: [input + hidden, gates]`, met by two parts.
+    /// `name.w: [input + hidden, gates]`, for both parts.
     Joint(Param),
     /// `name.wx: [input, gates]` and `name.wh: [hidden, gates]`; with layer norm the gains
     /// `name.gx` and `name.gh: [gates]` of the two products.
-    Apart { x: Param, h: Param, gains: Option<[Param; 2]> },
+    Separate { x: Param, h: Param, gains: Option<[Param; 2]> },
 }
 
-/// How the products are declared.
+/// The arguments of [`Gates::declare`].
 pub(super) struct GatesSpec<'a> {
     pub(super) name: &'a str,
     pub(super) input: usize,
     pub(super) hidden: usize,
-    /// How wide a gate is.
+    /// The width of a gate.
     pub(super) gate: usize,
     pub(super) count: usize,
-    /// Two weights even where one would do.
-    pub(super) apart: bool,
+    /// Declares two weights even where one would suffice.
+    pub(super) separate: bool,
     pub(super) projected: bool,
     pub(super) layer_norm: bool,
     pub(super) init: Init,
-    /// The first values of each gate's bias, by its number.
+    /// The initial bias of each gate, by its index.
     pub(super) bias: fn(usize, f32) -> f32,
-    /// The number that `bias` is given.
+    /// The second argument of `bias`.
     pub(super) bias_argument: f32,
 }
 
 impl Gates {
     #[track_caller]
     pub(super) fn declare(m: &mut ModuleBuilder, spec: &GatesSpec<'_>) -> Self {
-        let &GatesSpec { name, input, hidden, gate, count, apart, projected, layer_norm, .. } = spec;
+        let &GatesSpec { name, input, hidden, gate, count, separate, projected, layer_norm, .. } = spec;
         let width = gate.saturating_mul(count);
-        let (weights, declared) = if apart || projected || layer_norm {
+        let (weights, declared) = if separate || projected || layer_norm {
             let x = m.param(&format!("{name}.wx"), [input, width], spec.init.clone());
             let h = m.param(&format!("{name}.wh"), [hidden, width], spec.init.clone());
             let gains = if layer_norm {
@@ -56,30 +56,30 @@ impl Gates {
             } else {
                 None
             };
-            (Weights::Apart { x, h, gains }, h.id().is_some())
+            (Weights::Separate { x, h, gains }, h.id().is_some())
         } else {
             let rows = input.saturating_add(hidden);
             let joint = m.param(&format!("{name}.w"), [rows, width], spec.init.clone());
             (Weights::Joint(joint), joint.id().is_some())
         };
-        // The weight's acceptance bounds the width, so the bias's values are few.
+        // The declaration of the weight limits the width, so the bias has few values.
         let bias = if declared { spec.bias_init() } else { Init::ZEROS };
         let bias = m.param(&format!("{name}.b"), [width], bias);
         Self { weights, bias, width, projected }
     }
 
-    /// How wide the gates are together.
+    /// The width of all gates together.
     pub(super) const fn width(self) -> usize {
         self.width
     }
 
-    /// `x · Wx + b`, normed before the bias if so declared.
+    /// `x · Wx + b`, normalised before the bias if declared so.
     #[track_caller]
     pub(super) fn project<'g>(self, g: &'g Graph, x: Value<'g>) -> Value<'g> {
         match self.weights {
             Weights::Joint(_) => x,
-            Weights::Apart { x: weight, gains: None, .. } => x.affine(weight, Some(self.bias)),
-            Weights::Apart { x: weight, gains: Some([gain, _]), .. } => {
+            Weights::Separate { x: weight, gains: None, .. } => x.affine(weight, Some(self.bias)),
+            Weights::Separate { x: weight, gains: Some([gain, _]), .. } => {
                 x.affine(weight, None).layer_norm(EPS) * g.param(gain) + g.param(self.bias)
             }
         }
@@ -91,8 +91,8 @@ impl Gates {
         let x = if self.projected { x } else { self.project(g, x) };
         match self.weights {
             Weights::Joint(_) => [x, h],
-            Weights::Apart { h: weight, gains: None, .. } => [x, h.affine(weight, None)],
-            Weights::Apart { h: weight, gains: Some([_, gain]), .. } => {
+            Weights::Separate { h: weight, gains: None, .. } => [x, h.affine(weight, None)],
+            Weights::Separate { h: weight, gains: Some([_, gain]), .. } => {
                 [x, h.affine(weight, None).layer_norm(EPS) * g.param(gain)]
             }
         }

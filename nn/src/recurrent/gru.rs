@@ -4,34 +4,35 @@ use super::gates::{Gates, GatesSpec};
 use super::{Hoist, Recurrent, Spec};
 use autobatch_ir::{Init, ModuleBuilder};
 
-/// Marks [`Gru`].
+/// The type parameter of [`Gru`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GruKind;
 
-/// The gated recurrent unit (Cho et al. 2014), in the form that resets *after* the product, as
-/// PyTorch and cuDNN have it. Gates in the order **r, z, n**:
+/// The gated recurrent unit (Cho et al. 2014), in the variant of PyTorch and cuDNN that resets *after*
+/// the product. Gates in the order **r, z, n**:
 /// ```text
 /// [xr xz xn] = x · Wx + b        [hr hz hn] = h · Wh
 /// r = sigmoid(xr + hr)           z = sigmoid(xz + hz)
 /// n = tanh(xn + r * (hn + bn))   h' = (1 - z) * n + z * h
 /// ```
 /// Parameters: `name.wx: [input, 3 width]`, `name.wh: [width, 3 width]`, `name.b: [3 width]`,
-/// `name.bn: [width]`. The two products stand apart because `r` comes between them; so hoisting
-/// changes neither parameters nor bits. Layer norm norms the two products, with `name.gx`, `name.gh`.
+/// `name.bn: [width]`. The two products are always separate because `r` is applied between them, so
+/// hoisting changes neither parameters nor bits. Layer norm applies to both products, with gains
+/// `name.gx`, `name.gh`.
 pub type Gru = Recurrent<GruKind, 1>;
 
-/// What a [`Gru`] may do otherwise.
+/// Options of a [`Gru`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct GruOptions {
     /// See the [module](super).
     pub hoist: Hoist,
-    /// Norms the two products.
+    /// Whether both products are normalised.
     pub layer_norm: bool,
-    /// The rate of the variational dropout of inputs.
+    /// The rate of variational dropout on inputs.
     pub input_dropout: f32,
-    /// The rate of the variational dropout of hidden values.
+    /// The rate of variational dropout on hidden values.
     pub hidden_dropout: f32,
-    /// The weights' first values; the biases begin at zero.
+    /// The initialiser of the weights; biases start at zero.
     pub init: Init,
 }
 
@@ -66,7 +67,7 @@ impl Gru {
                 hidden: width,
                 gate: width,
                 count: 3,
-                apart: true,
+                separate: true,
                 projected: hoist == Hoist::Yes,
                 layer_norm,
                 init: options.init.clone(),

@@ -5,47 +5,46 @@ use super::{Hoist, Recurrent, Spec};
 use crate::norm::LayerNorm;
 use autobatch_ir::{Init, ModuleBuilder};
 
-/// Marks [`Lstm`].
+/// The type parameter of [`Lstm`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LstmKind;
 
 /// Long short-term memory (Hochreiter & Schmidhuber 1997, with the forget gate of Gers et al.
-/// 2000). Gates in the order **i, f, g, o**, as PyTorch has them, with one bias:
+/// 2000). Gates in PyTorch's order **i, f, g, o**, with one bias:
 /// ```text
 /// [i f g o] = x · Wx + h · Wh + b
 /// c' = sigmoid(f) * c + sigmoid(i) * tanh(g)
 /// h' = sigmoid(o) * tanh(c')
 /// ```
 /// Parameters: `name.w: [input + width, 4 width]`, whose first `input` rows are `Wx`, and
-/// `name.b: [4 width]`. Hoisted or with layer norm `name.wx` and `name.wh` take the place of
-/// `name.w`.
+/// `name.b: [4 width]`. With hoisting or layer norm, `name.wx` and `name.wh` replace `name.w`.
 ///
-/// * Peepholes (Gers & Schmidhuber 2000): `i + pi * c`, `f + pf * c` and `o + po * c'` enter the
-///   sigmoids; `name.pi`, `name.pf`, `name.po: [width]`.
+/// * Peepholes (Gers & Schmidhuber 2000): the sigmoids take `i + pi * c`, `f + pf * c` and
+///   `o + po * c'`, with `name.pi`, `name.pf`, `name.po: [width]`.
 /// * Layer norm (Ba et al. 2016): the gates are `norm(x · Wx) * gx + b + norm(h · Wh) * gh`, and
 ///   `h' = sigmoid(o) * tanh(norm(c') * gain + bias)` with `name.c.gain` and `name.c.bias`.
-/// * Projection (Sak et al. 2014): `h' = (sigmoid(o) * tanh(c')) · Wr` with `name.wr: [width, projection]`. Hidden values, outputs
-///   and the rows of `Wh` are then as wide as the projection; PyTorch calls it `proj_size`.
+/// * Projection (Sak et al. 2014): `h' = (sigmoid(o) * tanh(c')) · Wr` with `name.wr: [width, projection]`. Hidden values,
+///   outputs and the rows of `Wh` then have the projection's width; PyTorch calls it `proj_size`.
 pub type Lstm = Recurrent<LstmKind, 2>;
 
-/// What an [`Lstm`] may do otherwise.
+/// Options of an [`Lstm`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct LstmOptions {
     /// See the [module](super).
     pub hoist: Hoist,
-    /// Norms the two products and the memory.
+    /// Whether both products and the memory are normalised.
     pub layer_norm: bool,
-    /// Lets gates see the memory.
+    /// Whether gates read the memory.
     pub peepholes: bool,
-    /// How wide hidden values are, if they are projected from the memory's width.
+    /// The width of hidden values, if they are a projection of the memory.
     pub projection: Option<usize>,
-    /// The rate of the variational dropout of inputs.
+    /// The rate of variational dropout on inputs.
     pub input_dropout: f32,
-    /// The rate of the variational dropout of hidden values.
+    /// The rate of variational dropout on hidden values.
     pub hidden_dropout: f32,
-    /// What the forget gate's bias begins with; the other biases begin at zero.
+    /// The initial bias of the forget gate; other biases start at zero.
     pub forget_bias: f32,
-    /// The weights' first values.
+    /// The initialiser of the weights.
     pub init: Init,
 }
 
@@ -90,7 +89,7 @@ impl Lstm {
                 hidden,
                 gate: width,
                 count: 4,
-                apart: false,
+                separate: false,
                 projected: hoist == Hoist::Yes,
                 layer_norm,
                 init: options.init.clone(),
@@ -106,9 +105,9 @@ impl Lstm {
             None
         };
         let norm = if layer_norm { Some(LayerNorm::new(m, &format!("{name}.c"), width)) } else { None };
-        let mut narrowed = None;
+        let mut project = None;
         if let Some(projection) = options.projection {
-            narrowed = Some(m.param(&format!("{name}.wr"), [width, projection], options.init.clone()));
+            project = Some(m.param(&format!("{name}.wr"), [width, projection], options.init.clone()));
         }
         let spec = Spec { name, input, width: hidden, memory: width, hoist, input_dropout, hidden_dropout };
         Self::assemble(m, &spec, gates, |g, x, h, [_, c]| {
@@ -121,9 +120,9 @@ impl Lstm {
             if let Some([_, _, po]) = peepholes {
                 o = o + g.param(po) * c;
             }
-            let seen = norm.map_or(c, |norm| norm.on(c));
-            let h = o.sigmoid() * seen.tanh();
-            [narrowed.map_or(h, |weight| h.affine(weight, None)), c]
+            let memory = norm.map_or(c, |norm| norm.on(c));
+            let h = o.sigmoid() * memory.tanh();
+            [project.map_or(h, |weight| h.affine(weight, None)), c]
         })
     }
 }

@@ -1,28 +1,30 @@
-//! Recurrent layers: [`Rnn`], [`Lstm`], [`Gru`], and what is made of them: [`Bidirectional`],
+//! Recurrent layers: [`Rnn`], [`Lstm`], [`Gru`], and compositions of them: [`Bidirectional`],
 //! [`Stacked`].
 //!
-//! A layer is one traced cell that takes a step. Its parameters are arguments of the cell, so
-//! layers of equal sizes and options, whatever their direction or height, share it and compile once.
-//! Three ways to use one:
+//! A layer is one traced cell that performs a step. Its parameters are arguments of the cell, so
+//! layers of equal sizes and options, in any direction or position, share it and compile once.
+//! There are three ways to use a layer:
 //!
-//! * `run(g, xs)`: all hidden values; run it over a reversed iterator for the other direction;
-//! * `last(g, xs)`: the last hidden value, zeros if there are no inputs;
-//! * `start(g)` and `state.push(x)`: by hand. A [`State`] is `Copy` and never changes: to pop a
-//!   stack, go back to the state that was kept.
+//! * `run(g, xs)`: all hidden values. Pass a reversed iterator for the other direction.
+//! * `last(g, xs)`: the last hidden value, or zeros if there are no inputs.
+//! * `start(g)` and `state.push(x)`: step by step. A [`State`] is `Copy` and never changes. To pop a
+//!   stack, continue from an earlier state.
 //!
 //! **Hoisting.** With [`Hoist::No`], a step multiplies `[x h]` by one weight. With [`Hoist::Yes`],
-//! a second cell computes `x · Wx + b` for every step before the recurrence begins: over all tokens
-//! of all instances that is one large batch, and the product that remains inside the recurrence is
-//! smaller. The step cell then does not depend on the width of the input, so all layers of a stack
-//! share it. On bits: the product of parts is one chain, `b`, then `x`'s terms, then `h`'s; the
-//! hoisted form ends a chain after `x`'s terms, begins another at zero for `h`, and adds the two:
-//! **other rounding** for [`Rnn`] and [`Lstm`]. (The planner's pass `hoist` makes the same batch of
-//! [`Hoist::No`], and keeps the chain whole: the joint bits, where it finds that it pays.) A [`Gru`] needs the two products apart anyway, and layer norm norms them apart:
-//! those have **equal bits** and equal parameters either way.
+//! a second cell computes `x · Wx + b` for every step before the recurrence starts. This is one large
+//! batch over all tokens of all instances, and the product inside the recurrence becomes smaller.
+//! The step cell is then independent of the input width, so all layers of a stack share it.
 //!
-//! **Dropout.** The options' `input_dropout` and `hidden_dropout` are variational: one
-//! [mask](crate::dropout_mask) a sequence, on `x` and on the `h` that enters the products. Ordinary
-//! dropout between layers is [`Stacked`]'s.
+//! Hoisting may change bits. A joint product is one chain: `b`, then the terms of `x`, then those of
+//! `h`. The hoisted form ends this chain after the terms of `x`, starts another at zero for `h`, and
+//! adds the two. So [`Rnn`] and [`Lstm`] **round differently**. (The planner's pass `hoist` makes the
+//! same batch out of [`Hoist::No`] where it is worthwhile, and preserves the joint chain and its bits.)
+//! A [`Gru`] and layers with layer norm have separate products anyway. Their bits and parameters are
+//! **equal** with both options.
+//!
+//! **Dropout.** The options `input_dropout` and `hidden_dropout` are variational: one
+//! [mask](crate::dropout_mask) per sequence, applied to `x` and to the `h` that enters the products.
+//! [`Stacked`] has ordinary dropout between layers.
 
 mod bidirectional;
 mod gates;
@@ -45,15 +47,15 @@ pub use unroll::unroll;
 
 use crate::any_cell::{AnyCell, vector};
 use crate::mask::dropout_mask;
+use crate::values::Values;
 use autobatch_ir::{Graph, ModuleBuilder, Value};
 use gates::Gates;
-use std::borrow::Borrow;
 use std::marker::PhantomData;
 
-/// Whether the product of the inputs is taken out of the recurrence.
+/// Whether the products of the inputs are computed outside the recurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Hoist {
-    /// `x · Wx + b` of all steps is a batch of its own, before the first step.
+    /// One batch computes `x · Wx + b` of all steps before the first step.
     Yes,
     /// A step multiplies `x` and `h` by one weight.
     #[default]
@@ -70,18 +72,18 @@ pub struct Recurrent<K, const S: usize> {
     hidden_dropout: f32,
     input: usize,
     width: usize,
-    /// How wide the values of a state are behind the hidden one.
+    /// The width of all state values except the hidden one.
     memory: usize,
     kind: PhantomData<K>,
 }
 
-/// The masks of variational dropout, of inputs and of hidden values.
+/// The masks of variational dropout, for inputs and for hidden values.
 type Masks<'g> = [Option<Value<'g>>; 2];
 
-/// An input, up to two values of a state, two masks.
-const MOST_PORTS: usize = 5;
+/// The maximum number of ports of a step: an input, two state values, two masks.
+const MAX_PORTS: usize = 5;
 
-/// What all kinds of layer have in common when they are declared.
+/// The part of a declaration that all kinds of layer share.
 struct Spec<'a> {
     name: &'a str,
     input: usize,
@@ -93,8 +95,8 @@ struct Spec<'a> {
 }
 
 impl<K: Copy, const S: usize> Recurrent<K, S> {
-    /// Traces the cells of a layer. `body` makes the next state from the input, or its projection
-    /// where hoisted, the hidden value that enters the products, and the state.
+    /// Traces the cells of a layer. `body` computes the next state from the input (or its projection,
+    /// if hoisted), the hidden value that enters the products, and the state.
     #[track_caller]
     fn assemble(
         m: &mut ModuleBuilder,
@@ -134,7 +136,7 @@ impl<K: Copy, const S: usize> Recurrent<K, S> {
         self.start_from(self.zeros(g))
     }
 
-    /// A sequence that begins with this state: an encoder's, say.
+    /// A sequence that starts with this state, the final state of an encoder for example.
     #[track_caller]
     #[must_use]
     pub fn start_from<'g>(&self, state: [Value<'g>; S]) -> State<'g, K, S> {
@@ -144,12 +146,8 @@ impl<K: Copy, const S: usize> Recurrent<K, S> {
     /// The hidden value after each input.
     #[track_caller]
     #[must_use]
-    pub fn run<'g>(
-        &self,
-        g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Vec<Value<'g>> {
-        let mut xs: Vec<Value<'g>> = xs.into_iter().map(|x| *x.borrow()).collect();
+    pub fn run<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Vec<Value<'g>> {
+        let mut xs = xs.into_vec();
         let (mut state, masks) = (self.zeros(g), self.masks(g));
         self.project_all(g, &masks, &mut xs);
         for x in &mut xs {
@@ -162,8 +160,8 @@ impl<K: Copy, const S: usize> Recurrent<K, S> {
     /// The hidden value after the last input; zeros if there are none.
     #[track_caller]
     #[must_use]
-    pub fn last<'g>(&self, g: &'g Graph, xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Value<'g> {
-        let mut xs: Vec<Value<'g>> = xs.into_iter().map(|x| *x.borrow()).collect();
+    pub fn last<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Value<'g> {
+        let mut xs = xs.into_vec();
         let (mut state, masks) = (self.zeros(g), self.masks(g));
         self.project_all(g, &masks, &mut xs);
         for &x in &xs {
@@ -183,7 +181,7 @@ impl<K: Copy, const S: usize> Recurrent<K, S> {
         state
     }
 
-    /// The masks of one sequence, of inputs and of hidden values.
+    /// The masks of one sequence, for inputs and for hidden values.
     #[track_caller]
     fn masks<'g>(&self, g: &'g Graph) -> Masks<'g> {
         let (x, h) = (self.input_dropout, self.hidden_dropout);
@@ -201,7 +199,7 @@ impl<K: Copy, const S: usize> Recurrent<K, S> {
         }
     }
 
-    /// What the step takes for an input.
+    /// The operand of the step for an input.
     #[track_caller]
     #[inline]
     fn projected<'g>(&self, g: &'g Graph, x: Value<'g>, masks: &Masks<'g>) -> Value<'g> {
@@ -213,7 +211,7 @@ impl<K: Copy, const S: usize> Recurrent<K, S> {
         x
     }
 
-    /// The state after an input, which was projected before if the layer does that.
+    /// The state after an input, which must be projected if the layer hoists.
     #[track_caller]
     #[inline]
     fn step<'g>(
@@ -223,7 +221,7 @@ impl<K: Copy, const S: usize> Recurrent<K, S> {
         state: &[Value<'g>; S],
         masks: &Masks<'g>,
     ) -> [Value<'g>; S] {
-        let mut args = [x; MOST_PORTS];
+        let mut args = [x; MAX_PORTS];
         args[1..=S].copy_from_slice(state);
         let mut count = 1 + S;
         let [mask_x, mask_h] = *masks;
@@ -234,13 +232,13 @@ impl<K: Copy, const S: usize> Recurrent<K, S> {
         self.step.call(g, &args[..count])
     }
 
-    /// How wide an input is.
+    /// The width of an input.
     #[must_use]
     pub const fn input(&self) -> usize {
         self.input
     }
 
-    /// How wide a hidden value is.
+    /// The width of a hidden value.
     #[must_use]
     pub const fn width(&self) -> usize {
         self.width

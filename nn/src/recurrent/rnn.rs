@@ -1,35 +1,35 @@
-//! [`Rnn`]: the simple recurrence.
+//! [`Rnn`]: the simple recurrent layer.
 
 use super::gates::{Gates, GatesSpec};
 use super::{Hoist, Recurrent, Spec};
 use crate::activation::Activation;
 use autobatch_ir::{Init, ModuleBuilder};
 
-/// Marks [`Rnn`].
+/// The type parameter of [`Rnn`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RnnKind;
 
 /// The simple recurrent layer: `h' = act(x · Wx + h · Wh + b)`.
 ///
 /// Parameters: `name.w: [input + width, width]`, whose first `input` rows are `Wx`, and
-/// `name.b: [width]`. Hoisted or with layer norm `name.wx` and `name.wh` take the place of
-/// `name.w`. Layer norm: `h' = act(norm(x · Wx) * gx + b + norm(h · Wh) * gh)`.
+/// `name.b: [width]`. With hoisting or layer norm, `name.wx` and `name.wh` replace `name.w`. Layer
+/// norm: `h' = act(norm(x · Wx) * gx + b + norm(h · Wh) * gh)`.
 pub type Rnn = Recurrent<RnnKind, 1>;
 
-/// What a [`Rnn`] may do otherwise.
+/// Options of a [`Rnn`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct RnnOptions {
     /// See the [module](super).
     pub hoist: Hoist,
-    /// Norms the two products.
+    /// Whether both products are normalised.
     pub layer_norm: bool,
-    /// The rate of the variational dropout of inputs.
+    /// The rate of variational dropout on inputs.
     pub input_dropout: f32,
-    /// The rate of the variational dropout of hidden values.
+    /// The rate of variational dropout on hidden values.
     pub hidden_dropout: f32,
     /// The nonlinearity.
     pub activation: Activation,
-    /// The weights' first values; the bias begins at zero.
+    /// The initialiser of the weights; the bias starts at zero.
     pub init: Init,
 }
 
@@ -66,7 +66,7 @@ impl Rnn {
                 hidden: width,
                 gate: width,
                 count: 1,
-                apart: false,
+                separate: false,
                 projected: hoist == Hoist::Yes,
                 layer_norm,
                 init: options.init.clone(),

@@ -1,34 +1,34 @@
-//! [`Sequence`]: what layers over sequences have in common, so that they nest.
+//! [`Sequence`]: the common interface of layers over sequences, which lets them nest.
 
 use super::{Bidirectional, Gru, GruOptions, Lstm, LstmOptions, Rnn, RnnOptions, Stacked};
 use autobatch_ir::{Graph, ModuleBuilder, Value};
 
-/// A layer from a sequence of values to one as long. [`Bidirectional`] and [`Stacked`] take any, and are
-/// some.
+/// A layer that maps a sequence of values to one of the same length. [`Bidirectional`] and [`Stacked`]
+/// implement it and take any layer that does.
 pub trait Sequence: Copy {
-    /// What the constructor may be asked for.
+    /// The options of the constructor.
     type Options: Default;
 
     /// Declares the layer's parameters and traces its cells.
     #[track_caller]
     fn build(m: &mut ModuleBuilder, name: &str, input: usize, width: usize, options: &Self::Options) -> Self;
 
-    /// How wide an input is.
+    /// The width of an input.
     fn input_width(&self) -> usize;
 
-    /// How wide an output is.
+    /// The width of an output.
     fn output_width(&self) -> usize;
 
     /// The output at each input.
     #[track_caller]
     fn outputs<'g>(&self, g: &'g Graph, xs: &[Value<'g>]) -> Vec<Value<'g>>;
 
-    /// The output that has seen every input.
+    /// The output after all inputs.
     #[track_caller]
     fn summary<'g>(&self, g: &'g Graph, xs: &[Value<'g>]) -> Value<'g>;
 }
 
-/// Makes layers sequences by methods of their own: generics, layer, options, and what `with` takes behind them.
+/// Implements [`Sequence`] by inherent methods: generics, layer, options, and further arguments of `with`.
 macro_rules! sequences {
     ($([$($generics:tt)*] $layer:ty, $options:ty $(, $more:expr)*;)*) => {$(
         impl<$($generics)*> Sequence for $layer {

@@ -1,21 +1,21 @@
-//! [`Stacked`]: layers on top of each other.
+//! [`Stacked`]: a stack of layers.
 
 use super::{Recurrent, Sequence, State};
 use crate::mask::dropped;
+use crate::values::Values;
 use autobatch_ir::{Graph, ModuleBuilder, Value};
-use std::borrow::Borrow;
 
-/// `LAYERS` layers named `name.0`, `name.1` and so on; each takes what the one below gives, after
-/// ordinary dropout (another mask at each step) if a rate is set.
+/// `LAYERS` layers named `name.0`, `name.1` and so on. Each takes the outputs of the layer below. If a
+/// rate is set, ordinary dropout (a new mask at each step) is applied between layers.
 ///
-/// The first layer's input is `input` wide, the others' as wide as a layer's output, so with
-/// joint weights layers 1 and up share a cell, and layer 0 too if the widths agree. Layers without
-/// a common cell cost a compiled cell each, not a batch: they wait for each other anyway.
+/// The first layer's inputs have width `input`, those of the others the width of a layer's output. So
+/// with joint weights, layers 1 and up share a cell, and so does layer 0 if the widths agree. Separate
+/// cells cost only compilation, not batches: a layer waits for the one below in any case.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stacked<R, const LAYERS: usize> {
     /// The layers, lowest first.
     pub layers: [R; LAYERS],
-    /// The rate of the dropout between layers.
+    /// The rate of dropout between layers.
     pub between: f32,
 }
 
@@ -46,29 +46,25 @@ impl<R: Sequence, const LAYERS: usize> Stacked<R, LAYERS> {
         Self { layers, between }
     }
 
-    /// The uppermost layer's output at each input.
+    /// The output of the top layer at each input.
     #[track_caller]
     #[must_use]
-    pub fn run<'g>(
-        &self,
-        g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Vec<Value<'g>> {
-        let xs = xs.into_iter().map(|x| *x.borrow()).collect();
+    pub fn run<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Vec<Value<'g>> {
+        let xs = xs.into_vec();
         let xs = self.below_top(g, xs);
         self.layers[LAYERS - 1].outputs(g, &xs)
     }
 
-    /// The uppermost layer's output that has seen every input.
+    /// The output of the top layer after all inputs.
     #[track_caller]
     #[must_use]
-    pub fn last<'g>(&self, g: &'g Graph, xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Value<'g> {
-        let xs = xs.into_iter().map(|x| *x.borrow()).collect();
+    pub fn last<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Value<'g> {
+        let xs = xs.into_vec();
         let xs = self.below_top(g, xs);
         self.layers[LAYERS - 1].summary(g, &xs)
     }
 
-    /// What enters the uppermost layer.
+    /// The inputs of the top layer.
     #[track_caller]
     fn below_top<'g>(&self, g: &'g Graph, mut xs: Vec<Value<'g>>) -> Vec<Value<'g>> {
         for layer in &self.layers[..LAYERS - 1] {
@@ -80,20 +76,20 @@ impl<R: Sequence, const LAYERS: usize> Stacked<R, LAYERS> {
         xs
     }
 
-    /// How wide an input is.
+    /// The width of an input.
     #[must_use]
     pub fn input(&self) -> usize {
         self.layers[0].input_width()
     }
 
-    /// How wide an output is.
+    /// The width of an output.
     #[must_use]
     pub fn width(&self) -> usize {
         self.layers[LAYERS - 1].output_width()
     }
 }
 
-/// Where a stack stands after some inputs; see [`State`].
+/// The state of a stack after some inputs; see [`State`].
 #[derive(Clone, Copy, Debug)]
 pub struct StackedState<'g, K, const S: usize, const LAYERS: usize> {
     states: [State<'g, K, S>; LAYERS],
@@ -130,13 +126,13 @@ impl<'g, K: Copy, const S: usize, const LAYERS: usize> StackedState<'g, K, S, LA
         next
     }
 
-    /// The uppermost hidden value.
+    /// The hidden value of the top layer.
     #[must_use]
     pub const fn h(&self) -> Value<'g> {
         self.states[LAYERS - 1].h()
     }
 
-    /// The layers' own states, lowest first.
+    /// The states of the layers, lowest first.
     #[must_use]
     pub const fn states(&self) -> &[State<'g, K, S>; LAYERS] {
         &self.states

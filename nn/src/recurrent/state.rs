@@ -1,10 +1,10 @@
-//! [`State`]: where a recurrent layer stands after some inputs.
+//! [`State`]: the state of a recurrent layer after some inputs.
 
 use super::{Masks, Recurrent};
 use autobatch_ir::Value;
 
-/// Where a layer stands after some inputs: `Copy`, and never changed. Keeping an older one is a
-/// stack's pop, keeping several is a search's branches.
+/// The state of a layer after some inputs. It is `Copy` and immutable. Continuing from an older state
+/// pops a stack; continuing from several explores branches of a search.
 #[derive(Clone, Copy, Debug)]
 pub struct State<'g, K, const S: usize> {
     pub(super) layer: Recurrent<K, S>,
@@ -23,13 +23,13 @@ impl<'g, K: Copy, const S: usize> State<'g, K, S> {
         Self { layer: *layer, values: layer.step(g, x, values, masks), masks: *masks }
     }
 
-    /// The hidden value: zeros, or as given, before the first input.
+    /// The hidden value; before the first input, the initial value.
     #[must_use]
     pub const fn h(&self) -> Value<'g> {
         self.values[0]
     }
 
-    /// All values of the state: `[h, c]` of an LSTM.
+    /// All values of the state, `[h, c]` for an LSTM.
     #[must_use]
     pub const fn values(&self) -> [Value<'g>; S] {
         self.values

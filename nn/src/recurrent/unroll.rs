@@ -1,10 +1,10 @@
-//! [`unroll`]: any cell as a recurrence.
+//! [`unroll`]: runs any cell as a recurrence.
 
 use autobatch_ir::{Arg, Cell, Graph, Value};
 
-/// The states after each input of a cell whose first port takes the input and whose other ports
-/// take its own results: `[x, s_1 .. s_n] -> [s_1 .. s_n]`. Inputs are values or bound indices, so
-/// a cell may look its words up itself. Any other numbers of ports and results do not compile.
+/// The states after each input. The first port of the cell takes the input and the other ports take the
+/// cell's own results: `[x, s_1 .. s_n] -> [s_1 .. s_n]`. Inputs are values or bound indices, so a cell
+/// may look up its own words. Other numbers of ports and results do not compile.
 #[track_caller]
 #[must_use]
 pub fn unroll<'g, const PORTS: usize, const STATES: usize, X: Into<Arg<'g>>>(

@@ -1,25 +1,25 @@
-//! [`TransformerDecoder`]: positions that read those before them, and another sequence.
+//! [`TransformerDecoder`]: positions that attend to earlier positions and to an encoded sequence.
 
 use super::state::LayerState;
 use super::{Around, FeedForward, LastNorm, TransformerOptions, TransformerState};
 use crate::any_cell::vector;
-use crate::attention::nothing_to_read;
+use crate::attention::no_values;
 use crate::multi_head::{HeadWeights, columns_of, whole};
+use crate::values::Values;
 use autobatch_ir::{CellOfAny, Graph, ModuleBuilder, Value};
-use std::borrow::Borrow;
 use std::panic::Location;
 
-/// `LAYERS` layers of a decoder (Vaswani et al. 2017), by the formula of `torch.nn.TransformerDecoder`. With `S` and `C`
-/// [multi-head attentions](crate::MultiHeadAttention), of a position to itself and those before it and to the encoded
-/// sequence `e`, and otherwise as in an [encoder's layer](crate::TransformerEncoderLayer):
+/// A decoder of `LAYERS` layers (Vaswani et al. 2017), as `torch.nn.TransformerDecoder`. `S` is a causal
+/// [multi-head attention](crate::MultiHeadAttention) over the sequence, `C` one over the encoded sequence `e`; the other
+/// symbols are those of an [encoder layer](crate::TransformerEncoderLayer):
 /// ```text
-/// norms behind   y = N1(x + D(S(x)))    z = N2(y + D(C(y, e)))       N3(z + D(F(z)))
+/// norms after    y = N1(x + D(S(x)))    z = N2(y + D(C(y, e)))       N3(z + D(F(z)))
 /// norms before   y = x + D(S(N1(x)))    z = y + D(C(N2(y), e))       z + D(F(N3(z)))
 /// ```
-/// A layer is three cells: one projects an encoded position, one a position, the third reads both and does all the rest. With
-/// all positions at hand that is three batches a layer, whatever the lengths. Parameters of layer `k` begin with
+/// A layer is three cells: one projects an encoded position, one projects a position, and the third attends to both and does the
+/// rest. If all positions are known, this is three batches per layer for any lengths. Parameters of layer `k` start with
 /// `name.layers.k`: `self_attn` and `multihead_attn`, each with `in_proj` and `out_proj`, `linear1`, `linear2`, `norm1`, `norm2`
-/// and `norm3`; behind layers with norms before their parts there is `name.norm`.
+/// and `norm3`. A decoder with norms before its parts has a final `name.norm`.
 ///
 /// ```
 /// use autobatch_ir::{EmitError, Graph, ModuleBuilder};
@@ -33,8 +33,8 @@ use std::panic::Location;
 /// let g = Graph::new(&m.build()?);
 /// let encoded = encoder.run(&g, [7, 1, 4].map(|word| words.look(&g, word)));
 /// let memory = decoder.memory(&g, encoded);
-/// let known = decoder.run(&g, [2, 9].map(|word| words.look(&g, word)), &memory); // training: all words are there
-/// let mut state = decoder.start(&g, &memory); // use: one word after the other
+/// let known = decoder.run(&g, [2, 9].map(|word| words.look(&g, word)), &memory); // training: all words are known
+/// let mut state = decoder.start(&g, &memory); // generation: one word at a time
 /// let first = state.push(words.look(&g, 2));
 /// # g.output("known", known[1]);
 /// # g.output("first", first);
@@ -53,12 +53,12 @@ struct Layer {
     remember: CellOfAny,
     /// `x -> q k_1 .. k_H v_1 .. v_H`
     enter: CellOfAny,
-    /// `x q, lists of k_1 .. k_H v_1 .. v_H, the same of what is remembered -> y`
+    /// `x q, lists of k_1 .. k_H v_1 .. v_H, the same of the encoded sequence -> y`
     leave: CellOfAny,
     heads: usize,
 }
 
-/// An encoded sequence, as the layers of one [`TransformerDecoder`] read it.
+/// An encoded sequence in the form that the layers of one [`TransformerDecoder`] read.
 #[derive(Clone, Debug)]
 pub struct DecoderMemory<'g, const LAYERS: usize> {
     decoder: TransformerDecoder<LAYERS>,
@@ -104,20 +104,20 @@ impl Layer {
     #[track_caller]
     fn lists<'g>(&self, g: &'g Graph, encoded: &[Value<'g>]) -> Vec<Value<'g>> {
         if encoded.is_empty() {
-            return vec![nothing_to_read(g); 2 * self.heads];
+            return vec![no_values(g); 2 * self.heads];
         }
         whole(g, &columns_of(g, self.remember, 2 * self.heads, encoded))
     }
 }
 
 impl<const LAYERS: usize> TransformerDecoder<LAYERS> {
-    /// Layers over positions of `width` numbers, which `heads` divides.
+    /// A decoder over positions of width `width`, which `heads` must divide.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, width: usize, heads: usize) -> Self {
         Self::with(m, name, width, heads, &TransformerOptions::default())
     }
 
-    /// Layers with options.
+    /// A decoder with options.
     #[track_caller]
     pub fn with(
         m: &mut ModuleBuilder,
@@ -130,15 +130,11 @@ impl<const LAYERS: usize> TransformerDecoder<LAYERS> {
         Self { layers, norm: LastNorm::declare(m, name, width, options) }
     }
 
-    /// What [`run`](Self::run) and [`start`](Self::start) read: keys and values of an encoded sequence, for each layer.
+    /// The projected keys and values of an encoded sequence for each layer, for [`run`](Self::run) and [`start`](Self::start).
     #[track_caller]
     #[must_use]
-    pub fn memory<'g>(
-        &self,
-        g: &'g Graph,
-        encoded: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> DecoderMemory<'g, LAYERS> {
-        let encoded: Vec<Value<'g>> = encoded.into_iter().map(|x| *x.borrow()).collect();
+    pub fn memory<'g>(&self, g: &'g Graph, encoded: impl Values<'g>) -> DecoderMemory<'g, LAYERS> {
+        let encoded = encoded.into_vec();
         let mut lists = Vec::with_capacity(LAYERS);
         for layer in &self.layers {
             lists.push(layer.lists(g, &encoded));
@@ -146,19 +142,19 @@ impl<const LAYERS: usize> TransformerDecoder<LAYERS> {
         DecoderMemory { decoder: *self, lists }
     }
 
-    /// Each position, having read itself, those before it, and the encoded sequence.
+    /// The output at each position, given itself, earlier positions, and the encoded sequence.
     #[track_caller]
     #[must_use]
     pub fn run<'g>(
         &self,
         g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+        xs: impl Values<'g>,
         memory: &DecoderMemory<'g, LAYERS>,
     ) -> Vec<Value<'g>> {
         self.start(g, memory).push_all(xs)
     }
 
-    /// Before the first position, for positions that come one by one: what [`run`](Self::run) gives, bit for bit.
+    /// The state before the first position, for positions that arrive one by one; the results equal those of [`run`](Self::run) bit for bit.
     #[track_caller]
     #[must_use]
     pub fn start<'g>(&self, g: &'g Graph, memory: &DecoderMemory<'g, LAYERS>) -> TransformerState<'g> {
@@ -167,7 +163,7 @@ impl<const LAYERS: usize> TransformerDecoder<LAYERS> {
             let mut lists = lists.clone();
             if memory.decoder != *self {
                 let help = "make the memory with the decoder that reads it";
-                let message = "the memory is another decoder's";
+                let message = "the memory belongs to another decoder";
                 let refused = g.refuse("decoder", message, help, Location::caller());
                 lists.fill(refused);
             }

@@ -1,24 +1,24 @@
-//! [`TransformerEncoder`]: each position of a sequence reads the others, layer by layer.
+//! [`TransformerEncoder`]: layers in which each position of a sequence attends to the others.
 
 use super::state::LayerState;
 use super::{Around, FeedForward, LastNorm, TransformerOptions, TransformerState};
 use crate::any_cell::vector;
 use crate::multi_head::{HeadWeights, project_all, whole};
+use crate::values::Values;
 use autobatch_ir::{CellOfAny, Graph, ModuleBuilder, Value};
-use std::borrow::Borrow;
 
-/// A layer of an encoder (Vaswani et al. 2017), by the formula of `torch.nn.TransformerEncoderLayer`. With `A` a
-/// [multi-head attention](crate::MultiHeadAttention), `N1` and `N2` [`LayerNorm`](crate::LayerNorm)s, `D` dropout and `F(x) = D(act(x · W1 +
-/// b1)) · W2 + b2`:
+/// An encoder layer (Vaswani et al. 2017), as `torch.nn.TransformerEncoderLayer`. With `A` a
+/// [multi-head attention](crate::MultiHeadAttention), `N1` and `N2` [`LayerNorm`](crate::LayerNorm)s, `D` dropout and
+/// `F(x) = D(act(x · W1 + b1)) · W2 + b2`:
 /// ```text
-/// norms behind   y = N1(x + D(A(x)))       z = N2(y + D(F(y)))
+/// norms after    y = N1(x + D(A(x)))       z = N2(y + D(F(y)))
 /// norms before   y = x + D(A(N1(x)))       z = y + D(F(N2(y)))
 /// ```
-/// A layer is two cells, so two batches over all positions of all instances: one projects a position, the other reads and does all
-/// the rest. Parameters: `name.self_attn.in_proj`, `name.self_attn.out_proj`, `name.linear1`, `name.linear2`
+/// A layer is two cells, so two batches over all positions of all instances: one projects a position, the other attends and
+/// does the rest. Parameters: `name.self_attn.in_proj`, `name.self_attn.out_proj`, `name.linear1`, `name.linear2`
 /// ([`Linear`](crate::Linear)s), `name.norm1` and `name.norm2`.
 ///
-/// PyTorch drops weights of the attention at the same rate as well; here they are made inside a fold over a list, and are not dropped.
+/// PyTorch also applies dropout to attention weights. Here a list fold computes them internally, without dropout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransformerEncoderLayer {
     /// `x -> q k_1 .. k_H v_1 .. v_H`
@@ -29,7 +29,7 @@ pub struct TransformerEncoderLayer {
 }
 
 impl TransformerEncoderLayer {
-    /// A layer over positions of `width` numbers, which `heads` divides.
+    /// A layer over positions of width `width`, which `heads` must divide.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, width: usize, heads: usize) -> Self {
         Self::with(m, name, width, heads, &TransformerOptions::default())
@@ -63,15 +63,11 @@ impl TransformerEncoderLayer {
         Self { enter, leave, heads: shape.heads }
     }
 
-    /// Each position, having read all.
+    /// The output at each position, given all positions.
     #[track_caller]
     #[must_use]
-    pub fn run<'g>(
-        &self,
-        g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Vec<Value<'g>> {
-        let mut xs: Vec<Value<'g>> = xs.into_iter().map(|x| *x.borrow()).collect();
+    pub fn run<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Vec<Value<'g>> {
+        let mut xs = xs.into_vec();
         let (queries, columns) = project_all(g, self.enter, self.heads, &xs);
         let all = whole(g, &columns);
         for (x, query) in xs.iter_mut().zip(queries) {
@@ -80,18 +76,15 @@ impl TransformerEncoderLayer {
         xs
     }
 
-    /// Each position, having read itself and those before it.
+    /// The output at each position, given itself and earlier positions.
     #[track_caller]
     #[must_use]
-    pub fn run_causal<'g>(
-        &self,
-        g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Vec<Value<'g>> {
+    pub fn run_causal<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Vec<Value<'g>> {
         self.start(g).push_all(xs)
     }
 
-    /// Before the first position, for positions that come one by one: what [`run_causal`](Self::run_causal) gives, bit for bit.
+    /// The state before the first position, for positions that arrive one by one; the results equal those of
+    /// [`run_causal`](Self::run_causal) bit for bit.
     #[track_caller]
     #[must_use]
     pub fn start<'g>(&self, g: &'g Graph) -> TransformerState<'g> {
@@ -103,8 +96,8 @@ impl TransformerEncoderLayer {
     }
 }
 
-/// `LAYERS` [`TransformerEncoderLayer`]s named `name.layers.0`, `name.layers.1` and so on, each over what the one below gives, and
-/// behind layers with norms before their parts a last [`LayerNorm`](crate::LayerNorm) `name.norm`.
+/// A stack of `LAYERS` [`TransformerEncoderLayer`]s named `name.layers.0`, `name.layers.1` and so on. If norms come before
+/// their parts, a final [`LayerNorm`](crate::LayerNorm) `name.norm` follows.
 ///
 /// ```
 /// use autobatch_ir::{EmitError, Graph, ModuleBuilder};
@@ -133,13 +126,13 @@ pub struct TransformerEncoder<const LAYERS: usize> {
 }
 
 impl<const LAYERS: usize> TransformerEncoder<LAYERS> {
-    /// Layers over positions of `width` numbers, which `heads` divides.
+    /// An encoder over positions of width `width`, which `heads` must divide.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, width: usize, heads: usize) -> Self {
         Self::with(m, name, width, heads, &TransformerOptions::default())
     }
 
-    /// Layers with options.
+    /// An encoder with options.
     #[track_caller]
     pub fn with(
         m: &mut ModuleBuilder,
@@ -153,15 +146,11 @@ impl<const LAYERS: usize> TransformerEncoder<LAYERS> {
         Self { layers, norm }
     }
 
-    /// Each position, having read all.
+    /// The output at each position, given all positions.
     #[track_caller]
     #[must_use]
-    pub fn run<'g>(
-        &self,
-        g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Vec<Value<'g>> {
-        let mut xs: Vec<Value<'g>> = xs.into_iter().map(|x| *x.borrow()).collect();
+    pub fn run<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Vec<Value<'g>> {
+        let mut xs = xs.into_vec();
         for layer in &self.layers {
             xs = layer.run(g, xs);
         }
@@ -171,19 +160,15 @@ impl<const LAYERS: usize> TransformerEncoder<LAYERS> {
         xs
     }
 
-    /// Each position, having read itself and those before it.
+    /// The output at each position, given itself and earlier positions.
     #[track_caller]
     #[must_use]
-    pub fn run_causal<'g>(
-        &self,
-        g: &'g Graph,
-        xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Vec<Value<'g>> {
+    pub fn run_causal<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Vec<Value<'g>> {
         self.start(g).push_all(xs)
     }
 
-    /// Before the first position, for positions that come one by one, words that are generated, say: what
-    /// [`run_causal`](Self::run_causal) gives, bit for bit.
+    /// The state before the first position, for positions that arrive one by one (generated words, for example). The results
+    /// equal those of [`run_causal`](Self::run_causal) bit for bit.
     #[track_caller]
     #[must_use]
     pub fn start<'g>(&self, g: &'g Graph) -> TransformerState<'g> {

@@ -1,7 +1,7 @@
-//! Layers of attention and feed-forward products over sequences of any lengths: [`TransformerEncoder`],
-//! [`TransformerDecoder`], and the [`TransformerState`] that takes one position after the other.
+//! Transformers over sequences of any length: [`TransformerEncoder`], [`TransformerDecoder`], and
+//! [`TransformerState`], which processes one position at a time.
 
-/// Declares `name.layers.0`, `name.layers.1` and so on. A macro, because in a closure errors would not name the caller's line.
+/// Declares `name.layers.0`, `name.layers.1` and so on. It is a macro because `#[track_caller]` does not work through a closure.
 macro_rules! stacked {
     ($layer:ty, $m:ident, $name:ident, $width:ident, $heads:ident, $options:ident) => {{
         const { assert!(LAYERS > 0, "there is at least one layer") };
@@ -31,22 +31,22 @@ use crate::norm::{EPS, LayerNorm};
 use autobatch_ir::{Cell, Graph, Init, ModuleBuilder, Value};
 use std::panic::Location;
 
-/// What the layers of an encoder or a decoder are like.
+/// Options of encoders and decoders.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TransformerOptions {
-    /// The width between the two products of the feed-forward part; four times the layer's if `None`.
+    /// The inner width of the feed-forward part; four times the layer's width if `None`.
     pub feed_forward: Option<usize>,
-    /// What stands between them.
+    /// The activation of the feed-forward part.
     pub activation: Activation,
-    /// Whether norms stand before attention and feed-forward part, and a last one behind all layers.
+    /// Whether norms come before attention and feed-forward parts, with a final one after all layers.
     pub norm_first: bool,
     /// The rate of dropout.
     pub dropout: f32,
     /// Whether products and norms have biases.
     pub bias: bool,
-    /// What norms add to the variance.
+    /// The constant that norms add to the variance.
     pub eps: f32,
-    /// The weights' first values; biases begin at zero.
+    /// The initialiser of the weights; biases start at zero.
     pub init: Init,
 }
 
@@ -65,7 +65,7 @@ impl Default for TransformerOptions {
 }
 
 impl TransformerOptions {
-    /// Refuses what no layer named `name` can do.
+    /// Reports invalid options of the layer `name`.
     #[track_caller]
     fn check(&self, m: &mut ModuleBuilder, name: &str) {
         self.activation.check(m, name);
@@ -75,13 +75,13 @@ impl TransformerOptions {
         }
     }
 
-    /// The same for the attention in a layer.
+    /// The options of the attention in a layer.
     fn of_attention(&self) -> MultiHeadOptions {
         MultiHeadOptions { bias: self.bias, init: self.init.clone(), ..MultiHeadOptions::default() }
     }
 }
 
-/// A norm, and the sum of what a part of a layer is given and what it gives.
+/// A norm and a residual connection around a part of a layer.
 #[derive(Clone, Copy, Debug)]
 struct Around {
     norm: LayerNorm,
@@ -103,13 +103,13 @@ impl Around {
         Self { norm, norm_first, dropout }
     }
 
-    /// What the part is given of `x`.
+    /// The input of the part.
     #[track_caller]
     fn seen<'g>(&self, x: Value<'g>) -> Value<'g> {
         if self.norm_first { self.norm.on(x) } else { x }
     }
 
-    /// `x` and what the part gave.
+    /// The sum of `x` and the result of the part, normalised if norms come after.
     #[track_caller]
     fn joined<'g>(&self, x: Value<'g>, given: Value<'g>) -> Value<'g> {
         let sum = x + dropped(given, self.dropout);
@@ -142,7 +142,7 @@ impl FeedForward {
     }
 }
 
-/// The norm behind all layers, if norms stand before their parts.
+/// The norm after all layers, if norms come before their parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LastNorm(Option<Cell<1, 1>>);
 

@@ -1,11 +1,12 @@
-//! [`TransformerState`]: where a causal encoder or a decoder stands after some positions.
+//! [`TransformerState`]: the state of a causal encoder or a decoder after some positions.
 
 use super::LastNorm;
 use crate::multi_head::whole;
+use crate::values::Values;
 use autobatch_ir::{CellOfAny, Graph, Value};
 use std::borrow::Borrow;
 
-/// What the positions so far have left for those to come: keys and values of every layer. A clone is a branch of a search.
+/// The keys and values of every layer for all positions so far. A clone is a branch of a search.
 #[derive(Clone, Debug)]
 pub struct TransformerState<'g> {
     graph: &'g Graph,
@@ -24,7 +25,7 @@ impl<'g> TransformerState<'g> {
         Self { graph, layers: layers.into_iter().collect(), norm, length: 0 }
     }
 
-    /// One more position, having read itself, those before it, and what a decoder remembers.
+    /// The output at one more position, given itself, earlier positions, and a decoder's memory.
     #[track_caller]
     #[must_use]
     pub fn push(&mut self, mut x: Value<'g>) -> Value<'g> {
@@ -36,7 +37,7 @@ impl<'g> TransformerState<'g> {
     }
 
     #[track_caller]
-    pub(super) fn push_all(mut self, xs: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Vec<Value<'g>> {
+    pub(super) fn push_all(mut self, xs: impl Values<'g>) -> Vec<Value<'g>> {
         let mut read = Vec::new();
         for x in xs {
             read.push(self.push(*x.borrow()));
@@ -44,20 +45,20 @@ impl<'g> TransformerState<'g> {
         read
     }
 
-    /// How many positions there are: the place of the next, counted from 0.
+    /// The number of positions so far, which is the index of the next one.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether there is none yet.
+    /// Whether there are no positions yet.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.length == 0
     }
 }
 
-/// One layer of it.
+/// The state of one layer.
 #[derive(Clone, Debug)]
 pub(super) struct LayerState<'g> {
     /// `x -> q k_1 .. k_H v_1 .. v_H`
@@ -77,7 +78,7 @@ impl<'g> LayerState<'g> {
     #[track_caller]
     fn push(&mut self, g: &'g Graph, x: Value<'g>) -> Value<'g> {
         let projected = g.call_of_any(self.enter, [x]);
-        // A fault gives fewer results, and is kept already.
+        // After a fault there are fewer results; the graph has recorded the fault.
         self.columns.iter_mut().zip(&projected[1..]).for_each(|(column, &result)| column.push(result));
         let lists = whole(g, &self.columns);
         g.call_of_any(self.leave, [&x, &projected[0]].into_iter().chain(&lists).chain(&self.memory))[0]

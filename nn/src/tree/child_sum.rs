@@ -5,27 +5,27 @@ use crate::embedding::Embedding;
 use crate::recurrent::Hoist;
 use autobatch_ir::{Arg, Cell, Graph, INDEX, Init, ModuleBuilder, Param, Type, Value, list};
 
-/// The child-sum tree LSTM (Tai, Socher & Manning 2015) for dependency trees: each node has an
-/// input and any number of children. Gates in the order **i, o, u**, and one **f** for each child:
+/// The child-sum tree LSTM (Tai, Socher & Manning 2015) for dependency trees. Each node has an
+/// input and any number of children. Gates in the order **i, o, u**, and one **f** per child:
 /// ```text
 /// [i o u] = x · W + (h_1 + .. + h_k) · U + b
 /// f_k = sigmoid(x · Wf + h_k · Uf + bf)
 /// c = sigmoid(i) * tanh(u) + (f_1 * c_1 + .. + f_k * c_k)
 /// h = sigmoid(o) * tanh(c)
 /// ```
-/// `f_k * c_k` is the work of an edge cell and sums are over lists, so nodes with any numbers of
-/// children share their batches. Parameters with [`Hoist::No`]: `name.w: [input + width, 3 width]`,
-/// `name.b`, `name.wf: [input + width, width]`, `name.bf`; each product is one chain, `x` first. A
-/// leaf's sums are zeros, which are multiplied all the same.
+/// An edge cell computes `f_k * c_k`, and sums are over lists, so nodes with any number of children
+/// share a batch. Parameters with [`Hoist::No`]: `name.w: [input + width, 3 width]`, `name.b`,
+/// `name.wf: [input + width, width]`, `name.bf`. Each product is one chain, `x` first. For a leaf the
+/// sums are zeros, and are multiplied like any others.
 ///
-/// With [`Hoist::Yes`] the products of all nodes' inputs are taken before the first inner node:
+/// With [`Hoist::Yes`] the products of all inputs are computed before the first inner node:
 /// `name.wx: [input, 3 width]` and `name.b` give `[i o u]`, `name.wf: [input, width]` and `name.bf`
-/// give `f`, `name.u: [width, 3 width]` and `name.uf: [width, width]` what is added. A leaf forgets
-/// nothing, so its cell has the first of these products and no other. Since sums of two chains round
-/// other than one chain, the two forms differ in bits.
+/// give `f`; `name.u: [width, 3 width]` and `name.uf: [width, width]` give the added terms. A leaf has
+/// no forget gate, so its cell contains only the first product. Sums of two chains round differently
+/// from one chain, so the two forms differ in bits.
 ///
-/// Where nodes are words, a layer [of words](Self::of_words) looks them up inside its cells: a
-/// node is one node less, and no vector of a word is written for another batch to read.
+/// If nodes are words, a layer [of words](Self::of_words) looks them up inside its cells. This saves
+/// a graph node per tree node, and no batch writes word vectors for another to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChildSumTreeLstm {
     form: Form,
@@ -39,7 +39,7 @@ enum Form {
     Hoisted { project: Cell<1, 2>, leaf: Cell<1, 2>, edge: Cell<3, 1>, node: Cell<3, 2> },
 }
 
-/// What a node is given.
+/// The kind of a node's input.
 #[derive(Clone, Copy)]
 enum Input {
     Vector(usize),
@@ -54,7 +54,7 @@ impl Input {
         }
     }
 
-    /// The port that takes it.
+    /// The type of the input's port.
     fn port(self) -> Type {
         match self {
             Self::Vector(width) => vector(width),
@@ -62,7 +62,7 @@ impl Input {
         }
     }
 
-    /// The vector behind such a port.
+    /// The vector for a port of this type.
     #[track_caller]
     fn vector(self, port: Value<'_>) -> Value<'_> {
         match self {
@@ -73,13 +73,13 @@ impl Input {
 }
 
 impl ChildSumTreeLstm {
-    /// With the inputs' product inside the recursion.
+    /// A layer with the inputs' product inside the recursion.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, input: usize, width: usize) -> Self {
         Self::with(m, name, input, width, Hoist::No, &Init::Glorot(1.0))
     }
 
-    /// With the inputs' product where asked, and chosen first weights.
+    /// A layer with the given hoisting and initialiser.
     #[track_caller]
     pub fn with(
         m: &mut ModuleBuilder,
@@ -92,8 +92,8 @@ impl ChildSumTreeLstm {
         Self::over(m, name, Input::Vector(input), width, hoist, init)
     }
 
-    /// The same layer over words of a table: [`node`](Self::node) takes a word's index in place of
-    /// its vector, and gives the same bits.
+    /// The same layer over words of a table. [`node`](Self::node) takes a word's index instead of its
+    /// vector and gives the same bits.
     ///
     /// ```
     /// # use autobatch_ir::{EmitError, Graph, Init, ModuleBuilder};
@@ -137,8 +137,8 @@ impl ChildSumTreeLstm {
         Self { form, input: input.width(), width }
     }
 
-    /// A node with this input, a vector or the index of a word, over children `[h, c]`, none for a
-    /// leaf: the state `[h, c]`.
+    /// The state `[h, c]` of a node. Its input is a vector or the index of a word; its children are
+    /// states `[h, c]`, none for a leaf.
     #[track_caller]
     #[must_use]
     pub fn node<'g>(
@@ -157,23 +157,23 @@ impl ChildSumTreeLstm {
             }
         };
         let mut hs = Vec::with_capacity(children.len());
-        let mut kept = Vec::with_capacity(children.len());
+        let mut memories = Vec::with_capacity(children.len());
         for &[h, c] in children {
             let [fc] = g.call(edge, [of_edge, h.into(), c.into()]);
             hs.push(h);
-            kept.push(fc);
+            memories.push(fc);
         }
-        let [hs, kept] = [listed(g, &hs, self.width), listed(g, &kept, self.width)];
-        g.call(node, [of_node, hs.into(), kept.into()])
+        let [hs, memories] = [listed(g, &hs, self.width), listed(g, &memories, self.width)];
+        g.call(node, [of_node, hs.into(), memories.into()])
     }
 
-    /// How wide a node's input is.
+    /// The width of a node's input.
     #[must_use]
     pub const fn input(&self) -> usize {
         self.input
     }
 
-    /// How wide `h` and `c` are.
+    /// The width of `h` and `c`.
     #[must_use]
     pub const fn width(&self) -> usize {
         self.width
@@ -197,8 +197,8 @@ impl Form {
         let edge = m.cell(&format!("{name}.edge"), [x, v, v], |g, [x, h, c]| {
             [g.affine([input.vector(x), h], wf, Some(bf)).sigmoid() * c]
         });
-        let node = m.cell(name, [x, list(v), list(v)], |g, [x, hs, kept]| {
-            finish(g.affine([input.vector(x), hs.sum()], w, Some(b)), Some(kept))
+        let node = m.cell(name, [x, list(v), list(v)], |g, [x, hs, memories]| {
+            finish(g.affine([input.vector(x), hs.sum()], w, Some(b)), Some(memories))
         });
         Self::Joint { edge, node }
     }
@@ -223,20 +223,20 @@ impl Form {
         let edge = m.cell(&format!("{name}.edge"), [v, v, v], |_, [f, h, c]| {
             [(f + h.affine(uf, None)).sigmoid() * c]
         });
-        let node = m.cell(name, [gates, list(v), list(v)], |_, [iou, hs, kept]| {
-            finish(iou + hs.sum().affine(u, None), Some(kept))
+        let node = m.cell(name, [gates, list(v), list(v)], |_, [iou, hs, memories]| {
+            finish(iou + hs.sum().affine(u, None), Some(memories))
         });
         Self::Hoisted { project, leaf, edge, node }
     }
 }
 
-/// The state from the gates i, o, u and the list of what the children's memories leave.
+/// The state, from the gates i, o, u and the list of the children's gated memories.
 #[track_caller]
-fn finish<'g>(iou: Value<'g>, kept: Option<Value<'g>>) -> [Value<'g>; 2] {
+fn finish<'g>(iou: Value<'g>, memories: Option<Value<'g>>) -> [Value<'g>; 2] {
     let [i, o, u] = iou.split();
     let own = i.sigmoid() * u.tanh();
-    let c = match kept {
-        Some(kept) => own + kept.sum(),
+    let c = match memories {
+        Some(memories) => own + memories.sum(),
         None => own,
     };
     [o.sigmoid() * c.tanh(), c]

@@ -11,23 +11,23 @@ use autobatch_ir::{Graph, Init, ModuleBuilder, Value};
 /// n = tanh((x · Ux +) (r_1 * h_1) · U_1 + .. + (r_N * h_N) · U_N + bn)
 /// h = z * (h_1 + .. + h_N) + (1 - z) * n
 /// ```
-/// Each child has its own reset gate, one update gate weighs what the children hand up. With
+/// Each child has its own reset gate, and one update gate weighs the sum of the children. With
 /// `N = 1` and an input this is the original unit, which resets *before* the product.
 ///
 /// Parameters: `name.w: [(input +) N width, (N + 1) width]`, `name.b`, `name.u: [(input +) N width,
-/// width]`, `name.bn`; rows as in the formulae.
+/// width]`, `name.bn`; rows as in the formulas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeGru<const N: usize = 2> {
     cell: AnyCell<1>,
     width: usize,
 }
 
-/// What a [`TreeGru`] may do otherwise.
+/// Options of a [`TreeGru`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreeGruOptions {
-    /// How wide a node's own input is, if nodes have one.
+    /// The width of a node's own input, if nodes have one.
     pub input: Option<usize>,
-    /// The weights' first values; the biases begin at zero.
+    /// The initialiser of the weights; biases start at zero.
     pub init: Init,
 }
 
@@ -38,7 +38,7 @@ impl Default for TreeGruOptions {
 }
 
 impl<const N: usize> TreeGru<N> {
-    /// Nodes without an input of their own.
+    /// A layer whose nodes have no input of their own.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, width: usize) -> Self {
         Self::with(m, name, width, &TreeGruOptions::default())

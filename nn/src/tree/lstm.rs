@@ -12,21 +12,21 @@ use autobatch_ir::{Graph, Init, ModuleBuilder, Value};
 /// h = sigmoid(o) * tanh(c)
 /// ```
 /// Parameters: `name.w: [(input +) N width, (3 + N) width]`, whose rows are those of `Wx`, then of
-/// each `W_k`, and `name.b`. The sum of products is one chain in that order. States are `[h, c]`.
+/// each `W_k`, and `name.b`. The sum of products is one chain in this order. States are `[h, c]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeLstm<const N: usize = 2> {
     cell: AnyCell<2>,
     width: usize,
 }
 
-/// What a [`TreeLstm`] may do otherwise.
+/// Options of a [`TreeLstm`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreeLstmOptions {
-    /// How wide a node's own input is, if nodes have one.
+    /// The width of a node's own input, if nodes have one.
     pub input: Option<usize>,
-    /// What the forget gates' biases begin with; the others begin at zero.
+    /// The initial bias of the forget gates; other biases start at zero.
     pub forget_bias: f32,
-    /// The weight's first values.
+    /// The initialiser of the weight.
     pub init: Init,
 }
 
@@ -37,7 +37,7 @@ impl Default for TreeLstmOptions {
 }
 
 impl<const N: usize> TreeLstm<N> {
-    /// Nodes without an input of their own.
+    /// A layer whose nodes have no input of their own.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, width: usize) -> Self {
         Self::with(m, name, width, &TreeLstmOptions::default())
@@ -71,14 +71,14 @@ impl<const N: usize> TreeLstm<N> {
         Self { cell, width }
     }
 
-    /// A node over children `[h, c]`: the state `[h, c]`.
+    /// The state `[h, c]` of a node over children `[h, c]`.
     #[track_caller]
     #[must_use]
     pub fn node<'g>(&self, g: &'g Graph, children: [[Value<'g>; 2]; N]) -> [Value<'g>; 2] {
         self.cell.call(g, children.as_flattened())
     }
 
-    /// A node with an input of its own, for layers declared with one.
+    /// As [`node`](Self::node) with an input, for layers declared with one.
     #[track_caller]
     #[must_use]
     pub fn node_with<'g>(&self, g: &'g Graph, x: Value<'g>, children: [[Value<'g>; 2]; N]) -> [Value<'g>; 2] {
@@ -86,15 +86,14 @@ impl<const N: usize> TreeLstm<N> {
         self.cell.call(g, &args)
     }
 
-    /// A leaf that is a given vector: `[x, 0]`. It also stands for a child that is missing if `x`
-    /// is zeros.
+    /// A leaf with a given vector: `[x, 0]`. With `x` of zeros it represents a missing child.
     #[track_caller]
     #[must_use]
     pub fn leaf<'g>(&self, x: Value<'g>) -> [Value<'g>; 2] {
         [x, x.graph().zeros([self.width])]
     }
 
-    /// How wide `h` and `c` are.
+    /// The width of `h` and `c`.
     #[must_use]
     pub const fn width(&self) -> usize {
         self.width

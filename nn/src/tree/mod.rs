@@ -1,11 +1,11 @@
-//! Cells over trees: what a node makes of its children, and of its own input if the layer has one.
+//! Cells over trees: functions of a node's children and, if the layer has one, its own input.
 //!
-//! A model walks its tree with plain recursion and calls `node` on the way up. `[h, c]` is the
-//! state of a node with a memory. Layers over exactly `N` children join the children's parts in
-//! one product; layers over any number take lists, and do per-child work in an *edge* cell, so
-//! that the number of children never splits a batch.
+//! A model traverses its tree with plain recursion and calls `node` after the children. `[h, c]` is
+//! the state of a node with a memory. Layers over exactly `N` children join the children's parts in
+//! one product. Layers over any number of children take lists and do per-child work in an *edge*
+//! cell, so nodes with different numbers of children share a batch.
 
-/// How a layer whose nodes have one vector is called.
+/// Implements the calls of a layer whose nodes have one vector.
 macro_rules! nodes_with_a_vector {
     ($layer:ident) => {
         impl<const N: usize> $layer<N> {
@@ -17,7 +17,7 @@ macro_rules! nodes_with_a_vector {
                 h
             }
 
-            /// A node with an input of its own, for layers declared with one.
+            /// As [`node`](Self::node) with an input, for layers declared with one.
             #[track_caller]
             #[must_use]
             pub fn node_with<'g>(&self, g: &'g Graph, x: Value<'g>, children: [Value<'g>; N]) -> Value<'g> {
@@ -26,7 +26,7 @@ macro_rules! nodes_with_a_vector {
                 h
             }
 
-            /// How wide a node's vector is.
+            /// The width of a node's vector.
             #[must_use]
             pub const fn width(&self) -> usize {
                 self.width
@@ -50,13 +50,13 @@ pub use rnn::{TreeRnn, TreeRnnOptions};
 use crate::any_cell::vector;
 use autobatch_ir::Type;
 
-/// The ports of a node's cell: its input if it has one, then `states` vectors of each child.
+/// The ports of a node's cell: its input, if any, then `states` vectors per child.
 fn node_ports(input: Option<usize>, children: usize, states: usize, width: usize) -> Vec<Type> {
-    let count = children.saturating_mul(states).min(crate::any_cell::MOST_PORTS + 1);
+    let count = children.saturating_mul(states).min(crate::any_cell::MAX_PORTS + 1);
     input.map(vector).into_iter().chain(std::iter::repeat_n(vector(width), count)).collect()
 }
 
-/// The rows of a weight that meets a node's input and one vector of each child.
+/// The number of rows of a weight for a node's input and one vector per child.
 fn node_rows(input: Option<usize>, children: usize, width: usize) -> usize {
     input.unwrap_or(0).saturating_add(children.saturating_mul(width))
 }

@@ -1,4 +1,4 @@
-//! [`MvRnn`]: each node is a vector and a matrix that acts on its sibling.
+//! [`MvRnn`]: each node has a vector and a matrix that is applied to its sibling.
 
 use crate::any_cell::{matrix, vector};
 use autobatch_ir::{Cell, Graph, Init, ModuleBuilder, Value};
@@ -26,7 +26,7 @@ impl MvRnn {
         Self::with(m, name, width, &Init::Glorot(1.0))
     }
 
-    /// A layer with chosen first weights.
+    /// A layer with the given initialiser.
     #[track_caller]
     pub fn with(m: &mut ModuleBuilder, name: &str, width: usize, init: &Init) -> Self {
         let rows = width.saturating_mul(2);
@@ -41,8 +41,8 @@ impl MvRnn {
         Self { cell, width }
     }
 
-    /// A leaf from a vector and a matrix given as one row, `width * width` long and transposed, as
-    /// a table holds it.
+    /// A leaf with a vector and a matrix. The matrix is one row of `width * width` elements,
+    /// transposed, as a table stores it.
     #[track_caller]
     #[must_use]
     pub fn leaf<'g>(&self, vector: Value<'g>, matrix: Value<'g>) -> [Value<'g>; 2] {
@@ -57,7 +57,7 @@ impl MvRnn {
         g.call(self.cell, [a, at, b, bt])
     }
 
-    /// How wide a node's vector is.
+    /// The width of a node's vector.
     #[must_use]
     pub const fn width(&self) -> usize {
         self.width

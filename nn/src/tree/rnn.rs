@@ -8,24 +8,24 @@ use autobatch_ir::{Graph, Init, ModuleBuilder, Value};
 /// The simple recursive network over exactly `N` ordered children:
 /// `h = act((x · Wx +) h_1 · W_1 + .. + h_N · W_N (+ b))`.
 ///
-/// Parameters: `name.w: [(input +) N width, width]`, rows as in the formula, and `name.b` if asked
-/// for. A leaf is any vector of `width`; a node with one child hands it on unchanged.
+/// Parameters: `name.w: [(input +) N width, width]`, rows as in the formula, and optionally `name.b`.
+/// A leaf is any vector of width `width`. For a node with one child, use the child's vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeRnn<const N: usize = 2> {
     cell: AnyCell<1>,
     width: usize,
 }
 
-/// What a [`TreeRnn`] may do otherwise.
+/// Options of a [`TreeRnn`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct TreeRnnOptions {
-    /// How wide a node's own input is, if nodes have one.
+    /// The width of a node's own input, if nodes have one.
     pub input: Option<usize>,
-    /// Whether there is a bias, zero at first.
+    /// Whether there is a bias; it starts at zero.
     pub bias: bool,
     /// The nonlinearity.
     pub activation: Activation,
-    /// The weight's first values.
+    /// The initialiser of the weight.
     pub init: Init,
 }
 

@@ -1,5 +1,5 @@
-//! Decoders of transformers against figures of PyTorch 2.4: what a row of figures says stands in `pytorch.rs`, what else of Python is
-//! used in `transformer.rs`. Further:
+//! Decoders of transformers against figures of PyTorch 2.4: `pytorch.rs` explains the rows of figures, `transformer.rs`
+//! the other Python functions. In addition:
 //!
 //! ```python
 //! D = [a + n for a in ("self_attn.", "multihead_attn.") for n in A]
@@ -38,7 +38,7 @@ fn a_layer_of_a_decoder_has_pytorchs_gradients() {
 }
 
 #[test]
-fn a_decoder_has_pytorchs_gradients_and_a_last_norm() {
+fn a_decoder_has_pytorchs_gradients_and_a_final_norm() {
     // p = parameters(*S, *S, (4,), (4,), *[(4,)] * 5); x, e = torch.stack(p[38:40]), torch.stack(p[40:])
     // layer = nn.TransformerDecoderLayer(4, 2, 5, 0., norm_first=True)
     // names = [f"layers.{l}.{n}" for l in range(2) for n in D] + ["norm.weight", "norm.bias"]
@@ -65,7 +65,7 @@ fn a_decoder_has_pytorchs_gradients_and_a_last_norm() {
 }
 
 #[test]
-fn positions_one_by_one_have_the_bits_of_all_at_once() {
+fn positions_one_by_one_give_the_same_bits_as_all_at_once() {
     let options = TransformerOptions { norm_first: true, ..Default::default() };
     let (lab, (encoder, decoder)) = Lab::with(|m| {
         let encoder = TransformerEncoder::<2>::with(m, "e", 4, 2, &options);
@@ -84,7 +84,7 @@ fn positions_one_by_one_have_the_bits_of_all_at_once() {
         assert!(states[0].is_empty());
         let mut found = [Vec::new(), Vec::new()];
         for x in inputs(g, &xs) {
-            // A branch that is given up leaves no trace.
+            // An abandoned branch has no effect.
             let mut branch = states[0].clone();
             let _ = branch.push(g.zeros([4]));
             assert_eq!(branch.len(), states[0].len() + 1);
@@ -99,17 +99,17 @@ fn positions_one_by_one_have_the_bits_of_all_at_once() {
             let memory = decoder.memory(g, encoder.run(g, inputs(g, &read)));
             decoder.run(g, inputs(g, &xs[..length]), &memory)
         });
-        assert_eq!(some, at_once[..length], "what comes later changes nothing before it");
+        assert_eq!(some, at_once[..length], "later positions must not affect earlier ones");
     }
 }
 
 #[test]
-fn decoders_of_any_lengths_have_the_signatures_of_one() {
+fn decoders_of_all_lengths_share_their_signatures() {
     let options = TransformerOptions { norm_first: true, dropout: 0.1, ..Default::default() };
     let (lab, decoder) = Lab::with(|m| TransformerDecoder::<2>::with(m, "d", 4, 2, &options));
     let names: Vec<&str> = lab.module.cells.iter().map(|cell| cell.name.as_str()).collect();
     let expected = ["d.layers.0.remember", "d.layers.0.enter", "d.layers.0.leave", "d.norm"];
-    assert_eq!(names, expected, "layers share their cells");
+    assert_eq!(names, expected, "layers must share their cells");
     let g = Graph::new(&lab.module);
     for (key, length) in [3, 1, 7].into_iter().enumerate() {
         g.instance(key as u64);
@@ -121,5 +121,5 @@ fn decoders_of_any_lengths_have_the_signatures_of_one() {
     called.retain(|&sig| matches!(graph.sigs.get(sig).callee, Callee::Cell(_)));
     called.sort();
     called.dedup();
-    assert_eq!(called.len(), 7, "three a layer, and the last norm");
+    assert_eq!(called.len(), 7, "three cells per layer, and the final norm");
 }

@@ -1,4 +1,4 @@
-//! Dropout as a model sees it: what is kept, how it is scaled, and whose decisions are whose.
+//! Dropout in models: its rate, its scale, and the independence of its masks.
 
 use crate::lab::row;
 use autobatch_ir::{Graph, ModuleBuilder, Weights};
@@ -7,7 +7,7 @@ use autobatch_oracle::reference::{Noise, forward, reverse};
 
 const WIDTH: usize = 4096;
 
-/// Ones after dropout, and the gradient of their sum: twice in each of three instances.
+/// Rows of ones after dropout, and the gradient of their sum: twice in each of three instances.
 fn dropped(rate: f32, noise: Noise) -> Vec<[Vec<f32>; 2]> {
     let module = ModuleBuilder::new("m").build().unwrap();
     let g = Graph::new(&module);
@@ -34,10 +34,10 @@ fn dropped(rate: f32, noise: Noise) -> Vec<[Vec<f32>; 2]> {
 const STEP: Noise = Noise::On { seed: 7, step: 3 };
 
 #[test]
-fn what_is_kept_is_scaled_up_and_its_gradient_likewise() {
+fn dropout_scales_the_remaining_elements_and_their_gradients() {
     for rate in [0.1f32, 0.5, 0.9] {
         for [forward, gradient] in dropped(rate, STEP) {
-            assert_eq!(forward, gradient, "one mask both ways");
+            assert_eq!(forward, gradient, "both directions must use one mask");
             let scale = 1.0 / (1.0 - rate);
             assert!(forward.iter().all(|&y| y == 0.0 || y == scale));
             let share = forward.iter().filter(|&&y| y == 0.0).count() as f64 / WIDTH as f64;
@@ -48,7 +48,7 @@ fn what_is_kept_is_scaled_up_and_its_gradient_likewise() {
 }
 
 #[test]
-fn evaluation_and_a_rate_of_0_keep_all() {
+fn inference_and_rate_0_drop_nothing() {
     for (rate, noise) in [(0.5, Noise::Off), (0.0, STEP), (0.0, Noise::Off)] {
         assert!(dropped(rate, noise).into_iter().flatten().flatten().all(|y| y == 1.0));
     }
@@ -58,11 +58,11 @@ fn evaluation_and_a_rate_of_0_keep_all() {
     let x = row(1, 64);
     let y = g.input(&x).dropout(0.0).id().unwrap();
     let run = forward::<f32>(&g.finish().unwrap(), &Weights::init(&module, 1), STEP).unwrap();
-    assert_eq!(run.floats(y).unwrap(), x, "to the bit");
+    assert_eq!(run.floats(y).unwrap(), x, "rate 0 must preserve every bit");
 }
 
 #[test]
-fn uses_instances_steps_and_seeds_decide_for_themselves_and_again_alike() {
+fn masks_are_reproducible_and_differ_by_use_instance_step_and_seed() {
     let mut masks = Vec::new();
     for (seed, step) in [(7, 3), (7, 4), (8, 3)] {
         let noise = Noise::On { seed, step };
@@ -73,14 +73,14 @@ fn uses_instances_steps_and_seeds_decide_for_themselves_and_again_alike() {
     assert_eq!(masks.len(), 18);
     for (number, one) in masks.iter().enumerate() {
         for other in &masks[..number] {
-            let alike = one.iter().zip(other).filter(|(a, b)| a == b).count() as f64 / WIDTH as f64;
-            assert!((alike - 0.5).abs() < 5.0 * 0.5 / (WIDTH as f64).sqrt(), "{alike}");
+            let equal = one.iter().zip(other).filter(|(a, b)| a == b).count() as f64 / WIDTH as f64;
+            assert!((equal - 0.5).abs() < 5.0 * 0.5 / (WIDTH as f64).sqrt(), "{equal}");
         }
     }
 }
 
 #[test]
-fn a_rate_of_1_would_leave_nothing_to_scale_and_is_refused() {
+fn a_rate_of_1_is_rejected() {
     type Use = fn(&mut ModuleBuilder) -> Box<dyn Fn(&Graph)>;
     let uses: [Use; 4] = [
         |_| {

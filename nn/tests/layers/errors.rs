@@ -1,4 +1,4 @@
-//! Faults are kept with the user's line, and nothing panics.
+//! Faults are recorded with the user's line, and no call panics.
 
 use autobatch_ir::module::{Init, ParamDecl};
 use autobatch_ir::recipe::ParamRecipe;
@@ -24,7 +24,7 @@ fn emitting<L>(
     let g = Graph::new(&module);
     g.instance(0);
     emit(&g, layer);
-    g.check().expect_err("the fault is kept")
+    g.check().expect_err("the graph records the fault")
 }
 
 #[track_caller]
@@ -33,7 +33,7 @@ fn at(error: &EmitError, line: u32) {
     assert_eq!(error.site.line, line, "{error}");
 }
 
-const NOTHING: [Value<'static>; 0] = [];
+const NO_VALUES: [Value<'static>; 0] = [];
 
 macro_rules! wrong_use {
     ($($name:ident: $declare:expr, $emit:expr, $message:literal;)*) => {$(
@@ -41,38 +41,38 @@ macro_rules! wrong_use {
         fn $name() {
             let error = emitting($declare, $emit);
             assert!(error.message.contains($message), "{error}");
-            assert!(error.site.file.ends_with("errors.rs"), "the line is the user's: {error}");
+            assert!(error.site.file.ends_with("errors.rs"), "the error must name the user's line: {error}");
         }
     )*};
 }
 
 #[test]
-fn rates_and_decays_that_apply_to_no_parameter_name_those_there_are() {
+fn errors_about_unused_rates_and_decays_list_the_parameters() {
     let mut m = ModuleBuilder::new("m");
     let _ = (Linear::new(&mut m, "out", 4, 2), Embedding::new(&mut m, "words", 9, 4));
     let module = m.build().unwrap();
-    for (optimizer, said) in [
+    for (optimizer, expected) in [
         (Sgd::new(0.1).rate(0.5, |param| param.name == "word"), "rate(0.5) applies to no parameter"),
         (Adam::new(0.1).decay_only(|param| param.name == "word"), "decay_only applies to no parameter"),
     ] {
-        let error = optimizer.recipe(&module, &optimizer.all(&module)).expect_err("it applies to nothing");
+        let error = optimizer.recipe(&module, &optimizer.all(&module)).expect_err("no such parameter");
         at(&error, line!() - 1);
         let message = error.to_string();
-        assert!(message.contains(said) && message.contains("@out.w, @out.b, @words"), "{message}");
+        assert!(message.contains(expected) && message.contains("@out.w, @out.b, @words"), "{message}");
     }
     let optimizer = Sgd::new(0.1).rate(0.5, |param| param.name == "words");
     // Frozen parameters may have rates.
-    optimizer.recipe(&module, &[]).expect("a parameter has the name");
+    optimizer.recipe(&module, &[]).expect("one parameter has the name");
 }
 
 #[test]
-fn states_that_no_memory_holds_are_an_error() {
+fn states_too_large_for_memory_are_an_error() {
     let mut m = ModuleBuilder::new("m");
     m.param("w", [1 << 29], Init::ZEROS);
     let mut module = (*m.build().unwrap()).clone();
     let optimizer = Optimizer::from(Adam::new(0.1));
     let mut recipe = optimizer.recipe(&module, &optimizer.all(&module)).unwrap();
-    // 2^48 bytes: no process has so many addresses, and each state alone could be had.
+    // 2^48 bytes: more than a process can address, although each state alone would fit.
     let (decl, own) = (module.params[0].clone(), recipe.params[0].clone());
     let all = || 0..1 << 16;
     module.params = all().map(|n| ParamDecl { name: format!("w{n}"), ..decl.clone() }).collect();
@@ -80,19 +80,19 @@ fn states_that_no_memory_holds_are_an_error() {
     let mut small = ModuleBuilder::new("small");
     small.param("w", [1], Init::ZEROS);
     let weights = Weights::init(&small.build().unwrap(), 0);
-    let error = recipe.states(&weights, &module).expect_err("there are not so many addresses");
-    assert!(error.to_string().contains("281474976710656 bytes, which cannot be had"), "{error}");
+    let error = recipe.states(&weights, &module).expect_err("the states must not fit in memory");
+    assert!(error.to_string().contains("281474976710656 bytes, which the system cannot allocate"), "{error}");
 }
 
 wrong_use! {
     a_layer_norm_of_one_element_without_eps:
         |_| (), |g, ()| { let _ = g.zeros([3, 1]).layer_norm(0.0); }, "rows of one element have no deviation";
-    attention_over_nothing:
-        |m| AdditiveAttention::new(m, "a", 2, 2, 2), |g, a| { let _ = a.read(g, g.zeros([2]), &[], NOTHING); },
-        "there are no values to read";
-    dot_attention_over_nothing:
-        |_| DotAttention::scaled(2), |g, a| { let _ = a.read(g, g.zeros([2]), NOTHING, NOTHING); },
-        "there are no values to read";
+    attention_over_an_empty_list:
+        |m| AdditiveAttention::new(m, "a", 2, 2, 2), |g, a| { let _ = a.read(g, g.zeros([2]), &[], NO_VALUES); },
+        "there are no values to attend to";
+    dot_attention_over_an_empty_list:
+        |_| DotAttention::scaled(2), |g, a| { let _ = a.read(g, g.zeros([2]), NO_VALUES, NO_VALUES); },
+        "there are no values to attend to";
     a_narrow_input_of_a_linear_layer:
         |m| Linear::new(m, "l", 4, 2), |g, l| { let _ = l.on(g.zeros([3])); }, "the weight takes 4";
     parts_that_do_not_add_up:
@@ -117,7 +117,7 @@ wrong_use! {
     a_first_state_of_another_width:
         |m| Gru::new(m, "l", 4, 2),
         |g, l| { let _ = l.start_from([g.zeros([3])]).push(g.zeros([4])); }, "takes f32[2]";
-    a_rate_that_is_no_probability:
+    a_rate_that_is_not_a_probability:
         |m| Gru::with(m, "l", 4, 2, &GruOptions { input_dropout: 1.5, ..GruOptions::default() }),
         |g, l| { let _ = l.start(g); }, "below 1";
     a_tree_node_of_another_width:
@@ -135,7 +135,7 @@ wrong_use! {
         |g, l| {
             let word = LatticeWord { first: 1, last: 1, x: g.zeros([2]) };
             let _ = l.run(g, &[g.zeros([3]); 2], &[word]);
-        }, "a word from 1 to 1 is none of 2 characters";
+        }, "a word from 1 to 1 does not fit 2 characters";
     a_lattice_word_beyond_the_sentence:
         |m| LatticeLstm::new(m, "l", 3, 2, 4),
         |g, l| {
@@ -150,14 +150,14 @@ wrong_use! {
             let keys = l.keys(g, [g.zeros([2])]);
             let _ = l.read(g, g.zeros([3]), &keys, [g.zeros([4]); 2]);
         }, "equally long, found 1 and 2";
-    heads_over_nothing:
+    heads_over_an_empty_list:
         |m| MultiHeadAttention::new(m, "l", 4, 2),
-        |g, l| { let _ = l.read(g.zeros([4]), &l.memory(g, NOTHING, NOTHING)); },
-        "there are no values to read";
+        |g, l| { let _ = l.read(g.zeros([4]), &l.memory(g, NO_VALUES, NO_VALUES)); },
+        "there are no values to attend to";
     heads_over_more_values_than_keys:
         |m| MultiHeadAttention::new(m, "l", 4, 2),
         |g, l| { let x = g.zeros([4]); let _ = l.read(x, &l.memory(g, [x], [x, x])); },
-        "1 keys want as many values, found 2";
+        "1 keys need 1 values, found 2";
     heads_over_a_narrow_key:
         |m| MultiHeadAttention::new(m, "l", 4, 2), |g, l| { let _ = l.memory(g, [g.zeros([3])], [g.zeros([4])]); },
         "port 0 of @l.entry takes f32[4]";
@@ -168,28 +168,28 @@ wrong_use! {
         |m| MultiHeadAttention::new(m, "l", 4, 2), |g, l| { let _ = l.run(g, [g.zeros([3])]); }, "takes f32[4]";
     another_layers_memory:
         |m| (MultiHeadAttention::new(m, "l", 4, 2), MultiHeadAttention::new(m, "k", 4, 2)),
-        |g, (l, k)| { let x = g.zeros([4]); let _ = l.read(x, &k.memory(g, [x], [x])); }, "another layer's";
-    keys_of_another_width_in_a_sequence_to_itself:
+        |g, (l, k)| { let x = g.zeros([4]); let _ = l.read(x, &k.memory(g, [x], [x])); }, "belongs to another layer";
+    keys_of_another_width_in_self_attention:
         |m| MultiHeadAttention::with(m, "l", 4, 2, &MultiHeadOptions { key: Some(3), ..Default::default() }),
-        |g, l| { let _ = l.run_causal(g, [g.zeros([4])]); }, "keys and values as wide as queries";
+        |g, l| { let _ = l.run_causal(g, [g.zeros([4])]); }, "keys and values of the width of queries";
     a_narrow_position_of_an_encoder:
         |m| TransformerEncoder::<2>::new(m, "l", 4, 2), |g, l| { let _ = l.run(g, [g.zeros([3])]); }, "takes f32[4]";
     a_narrow_position_of_a_decoder:
         |m| TransformerDecoder::<2>::new(m, "l", 4, 2),
         |g, l| { let _ = l.run(g, [g.zeros([3])], &l.memory(g, [g.zeros([4])])); }, "takes f32[4]";
-    a_narrow_position_that_a_decoder_remembers:
+    a_narrow_position_in_the_memory_of_a_decoder:
         |m| TransformerDecoder::<2>::new(m, "l", 4, 2),
         |g, l| { let _ = l.run(g, [g.zeros([4])], &l.memory(g, [g.zeros([3])])); }, "takes f32[4]";
-    a_decoder_of_nothing:
+    a_decoder_of_an_empty_sequence:
         |m| TransformerDecoder::<2>::new(m, "l", 4, 2),
         |g, l| { let none: [Value<'_>; 0] = []; let _ = l.run(g, [g.zeros([4])], &l.memory(g, none)); },
-        "no values to read";
+        "no values to attend to";
     another_decoders_memory:
         |m| (TransformerDecoder::<2>::new(m, "l", 4, 2), TransformerDecoder::<2>::new(m, "k", 4, 2)),
-        |g, (l, k)| { let x = g.zeros([4]); let _ = l.run(g, [x], &k.memory(g, [x])); }, "another decoder's";
-    a_word_where_a_vector_is_taken:
+        |g, (l, k)| { let x = g.zeros([4]); let _ = l.run(g, [x], &k.memory(g, [x])); }, "belongs to another decoder";
+    a_word_instead_of_a_vector:
         |m| ChildSumTreeLstm::new(m, "l", 3, 4), |g, l| { let _ = l.node(g, 7, &[]); }, "takes f32[3]";
-    a_vector_where_a_word_is_taken:
+    a_vector_instead_of_a_word:
         |m| {
             let words = Embedding::new(m, "w", 9, 3);
             ChildSumTreeLstm::of_words(m, "l", words, 4, Hoist::Yes, &Init::ZEROS)
@@ -197,19 +197,19 @@ wrong_use! {
         |g, l| { let _ = l.node(g, g.zeros([3]), &[]); }, "takes u32";
     a_position_beyond_the_learned_ones:
         |m| Positions::learned(m, "l", 2, 4), |g, l| { let _ = l.add(g, [g.zeros([4]); 3]); },
-        "there are 2 positions, found one at 2";
+        "there are 2 positions, found position 2";
     characters_of_another_width:
         |m| CharCnn::new(m, "l", 3, 3, 4, Activation::Relu), |g, l| { let _ = l.on(g, [g.zeros([2])]); }, "f32[3]";
     labels_for_other_logits:
         |_| (), |g, ()| { let _ = losses::sequence_cross_entropy(g, [g.zeros([2])], [0, 1]); },
-        "1 logits want as many labels, found 2";
+        "1 logits need 1 labels, found 2";
     weights_for_other_classes:
         |_| (), |g, ()| { let _ = losses::weighted_cross_entropy(g.zeros([2]), 1, &[1.0]); },
-        "2 logits want as many weights, found 1";
+        "2 logits need 2 weights, found 1";
 }
 
 #[test]
-fn a_wrong_size_names_the_very_line() {
+fn a_wrong_size_reports_its_line() {
     let mut line = 0;
     let error = emitting(
         |m| Stacked::<BiLstm, 2>::new(m, "l", 4, 2),
@@ -222,128 +222,46 @@ fn a_wrong_size_names_the_very_line() {
     at(&error, line);
 }
 
+/// A declaration that fails on the line of the macro call, and that line.
+macro_rules! on_this_line {
+    (|$m:ident| $declaration:expr) => {
+        |$m: &mut ModuleBuilder| {
+            let _ = $declaration;
+            line!()
+        }
+    };
+}
+
 #[test]
-fn declarations_name_the_very_line() {
-    type Declare = fn(&mut ModuleBuilder) -> u32;
+fn declarations_report_their_line() {
     const BAD: Activation = Activation::LeakyRelu(f32::NAN);
-    let faulty: [Declare; 23] = [
-        |m| {
-            let _ = Linear::new(m, "b", 2, 2);
-            let line = line!() + 1;
-            let _ = Linear::new(m, "b", 2, 2);
-            line
-        },
-        |m| {
-            let line = line!() + 1;
-            let _ = Embedding::new(m, "x", 0, 2);
-            line
-        },
-        |m| {
-            let line = line!() + 1;
-            let _ = Mlp::new(m, "x", &[3], Activation::Relu);
-            line
-        },
-        |m| {
-            let line = line!() + 1;
-            let _ = Mlp::new(m, "x", &[3, 0], Activation::Relu);
-            line
-        },
-        |m| {
-            let line = line!() + 1;
-            let _ = Lstm::new(m, "x", 0, 0);
-            line
-        },
-        |m| {
-            let line = line!() + 1;
-            let _ = Stacked::<BiLstm, 2>::new(m, "no name", 2, 2);
-            line
-        },
-        |m| {
-            let line = line!() + 1;
-            let _ = Gru::new(m, "x", 2, usize::MAX);
-            line
-        },
-        |m| {
-            let line = line!() + 1;
-            let _ = TreeLstm::<2>::new(m, "x", usize::MAX / 2);
-            line
-        },
-        |m| {
-            let line = line!() + 1;
-            let _ = TreeLstm::<5>::new(m, "x", 2);
-            line
-        },
-        |m| {
-            let line = line!() + 1;
-            let _ = CharCnn::new(m, "x", 2, 10, 2, Activation::Relu);
-            line
-        },
-        |m| {
-            let line = line!() + 1;
-            let _ = ChildSumTreeLstm::new(m, "x", 2, 0);
-            line
-        },
-        |m| {
-            let line = line!() + 1;
-            let _ = MvRnn::new(m, "x", 1 << 40);
-            line
-        },
-        |m| {
-            let line = line!() + 1;
-            let _ = Mlp::with(m, "x", &[3, 4], Activation::Relu, 1.0);
-            line
-        },
-        |m| {
-            let line = line!() + 1;
-            let _ = Mlp::new(m, "x", &[3, 4], Activation::Elu(f32::NAN));
-            line
-        },
-        |m| {
-            let line = line!() + 1;
-            let _ = CharCnn::new(m, "x", 2, 3, 2, Activation::Elu(f32::INFINITY));
-            line
-        },
-        |m| {
-            let line = line!() + 1;
-            let _ = Rnn::with(m, "x", 2, 2, &RnnOptions { activation: BAD, ..Default::default() });
-            line
-        },
-        |m| {
-            let line = line!() + 1;
-            let _ = Mlp::new(m, "x", &[3, 4], Activation::Clamp(1.0, -1.0));
-            line
-        },
-        |m| {
-            let line = line!() + 1;
-            let _ = GroupNorm::new(m, "x", 2, 5);
-            line
-        },
-        |m| {
-            let line = line!() + 1;
-            let _ = MultiHeadAttention::new(m, "x", 6, 4);
-            line
-        },
-        |m| {
-            let line = line!() + 1;
-            let _ = TransformerEncoder::<2>::new(m, "x", 0, 0);
-            line
-        },
-        |m| {
-            let options = TransformerOptions { dropout: 1.0, ..Default::default() };
-            let line = line!() + 1;
-            let _ = TransformerEncoderLayer::with(m, "x", 4, 2, &options);
-            line
-        },
-        |m| {
-            let line = line!() + 1;
-            let _ = TransformerDecoder::<2>::new(m, "x", 5, 2);
-            line
-        },
-        |m| {
-            let line = line!() + 1;
-            let _ = TreeRnn::<2>::with(m, "x", 2, &TreeRnnOptions { activation: BAD, ..Default::default() });
-            line
-        },
+    let rnn = || RnnOptions { activation: BAD, ..Default::default() };
+    let tree = || TreeRnnOptions { activation: BAD, ..Default::default() };
+    let dropped = || TransformerOptions { dropout: 1.0, ..Default::default() };
+    let faulty: [&dyn Fn(&mut ModuleBuilder) -> u32; 23] = [
+        &on_this_line!(|m| [Linear::new(m, "b", 2, 2), Linear::new(m, "b", 2, 2)]),
+        &on_this_line!(|m| Embedding::new(m, "x", 0, 2)),
+        &on_this_line!(|m| Mlp::new(m, "x", &[3], Activation::Relu)),
+        &on_this_line!(|m| Mlp::new(m, "x", &[3, 0], Activation::Relu)),
+        &on_this_line!(|m| Lstm::new(m, "x", 0, 0)),
+        &on_this_line!(|m| Stacked::<BiLstm, 2>::new(m, "no name", 2, 2)),
+        &on_this_line!(|m| Gru::new(m, "x", 2, usize::MAX)),
+        &on_this_line!(|m| TreeLstm::<2>::new(m, "x", usize::MAX / 2)),
+        &on_this_line!(|m| TreeLstm::<5>::new(m, "x", 2)),
+        &on_this_line!(|m| CharCnn::new(m, "x", 2, 10, 2, Activation::Relu)),
+        &on_this_line!(|m| ChildSumTreeLstm::new(m, "x", 2, 0)),
+        &on_this_line!(|m| MvRnn::new(m, "x", 1 << 40)),
+        &on_this_line!(|m| Mlp::with(m, "x", &[3, 4], Activation::Relu, 1.0)),
+        &on_this_line!(|m| Mlp::new(m, "x", &[3, 4], Activation::Elu(f32::NAN))),
+        &on_this_line!(|m| CharCnn::new(m, "x", 2, 3, 2, Activation::Elu(f32::INFINITY))),
+        &on_this_line!(|m| Rnn::with(m, "x", 2, 2, &rnn())),
+        &on_this_line!(|m| Mlp::new(m, "x", &[3, 4], Activation::Clamp(1.0, -1.0))),
+        &on_this_line!(|m| GroupNorm::new(m, "x", 2, 5)),
+        &on_this_line!(|m| MultiHeadAttention::new(m, "x", 6, 4)),
+        &on_this_line!(|m| TransformerEncoder::<2>::new(m, "x", 0, 0)),
+        &on_this_line!(|m| TransformerEncoderLayer::with(m, "x", 4, 2, &dropped())),
+        &on_this_line!(|m| TransformerDecoder::<2>::new(m, "x", 5, 2)),
+        &on_this_line!(|m| TreeRnn::<2>::with(m, "x", 2, &tree())),
     ];
     for declare in faulty {
         let mut line = 0;
@@ -370,7 +288,7 @@ fn hostile_sizes_allocate_nothing() {
 }
 
 #[test]
-fn handles_of_a_faulty_module_stay_harmless() {
+fn handles_of_a_faulty_module_are_harmless() {
     let mut m = ModuleBuilder::new("m");
     let layers = (Lstm::new(&mut m, "x", 0, 2), TreeLstm::<6>::new(&mut m, "t", 2));
     let other = ModuleBuilder::new("other").build().unwrap();

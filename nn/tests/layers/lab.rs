@@ -1,12 +1,12 @@
-//! What the tests share: a module with random weights, evaluation by the reference interpreter, and
-//! the few pieces of linear algebra that formulae are written with.
+//! Shared parts of the tests: a module with random weights, evaluation by the reference interpreter,
+//! and linear algebra for formulas.
 
 use autobatch_ir::hash::split_mix;
 use autobatch_ir::{Graph, Module, ModuleBuilder, Value, Weights};
 use autobatch_oracle::reference::{Noise, forward};
 use std::sync::Arc;
 
-/// A module whose every parameter, biases and gains included, is random.
+/// A module with random parameters, including biases and gains.
 pub(crate) struct Lab {
     pub(crate) module: Arc<Module>,
     pub(crate) weights: Weights,
@@ -17,7 +17,7 @@ impl Lab {
         Self::with(|m| declare(m)).0
     }
 
-    /// The same with what the declaration returns.
+    /// As `new`, and returns the result of the declaration.
     pub(crate) fn with<L>(declare: impl FnOnce(&mut ModuleBuilder) -> L) -> (Self, L) {
         let mut m = ModuleBuilder::new("lab");
         let layer = declare(&mut m);
@@ -34,17 +34,17 @@ impl Lab {
         wide(self.weights.by_name(name).unwrap())
     }
 
-    /// The wanted values in f64.
+    /// The emitted values in f64.
     pub(crate) fn eval(&self, emit: impl for<'g> FnOnce(&'g Graph) -> Vec<Value<'g>>) -> Vec<Vec<f64>> {
         let g = Graph::new(&self.module);
         g.instance(3);
-        let wanted: Vec<_> = emit(&g).into_iter().map(|v| v.id()).collect();
+        let emitted: Vec<_> = emit(&g).into_iter().map(|v| v.id()).collect();
         let data = g.finish().unwrap();
         let run = forward::<f64>(&data, &self.weights, Noise::Off).unwrap();
-        wanted.into_iter().map(|id| run.floats(id.unwrap()).unwrap().to_vec()).collect()
+        emitted.into_iter().map(|id| run.floats(id.unwrap()).unwrap().to_vec()).collect()
     }
 
-    /// The bits of the wanted values.
+    /// The bits of the emitted values.
     pub(crate) fn bits(
         &self,
         noise: Noise,
@@ -52,15 +52,15 @@ impl Lab {
     ) -> Vec<Vec<u32>> {
         let g = Graph::new(&self.module);
         g.instance(3);
-        let wanted: Vec<_> = emit(&g).into_iter().map(|v| v.id()).collect();
+        let emitted: Vec<_> = emit(&g).into_iter().map(|v| v.id()).collect();
         let data = g.finish().unwrap();
         let run = forward::<f32>(&data, &self.weights, noise).unwrap();
         let bits = |row: &[f32]| row.iter().map(|x| x.to_bits()).collect();
-        wanted.into_iter().map(|id| bits(run.floats(id.unwrap()).unwrap())).collect()
+        emitted.into_iter().map(|id| bits(run.floats(id.unwrap()).unwrap())).collect()
     }
 }
 
-/// Numbers in `-1..1` by SplitMix64; the seed is the whole state, so a failure repeats.
+/// Reproducible numbers in `-1..1` by SplitMix64.
 pub(crate) fn row(seed: u64, width: usize) -> Vec<f32> {
     let mut state = seed;
     (0..width).map(|_| (split_mix(&mut state) >> 40) as f32 / (1 << 23) as f32 - 1.0).collect()
@@ -78,7 +78,7 @@ pub(crate) fn wide(row: &[f32]) -> Vec<f64> {
     row.iter().map(|&x| f64::from(x)).collect()
 }
 
-/// `x · w`, a row for each input.
+/// `x · w`, where `w` has one row per input.
 pub(crate) fn product(x: &[f64], w: &[f64]) -> Vec<f64> {
     let width = w.len() / x.len();
     assert_eq!(width * x.len(), w.len());
@@ -114,7 +114,7 @@ pub(crate) fn tanh(a: &[f64]) -> Vec<f64> {
     map(a, f64::tanh)
 }
 
-/// `a` and `b` side by side.
+/// `a` and `b` concatenated.
 pub(crate) fn join(a: &[f64], b: &[f64]) -> Vec<f64> {
     [a, b].concat()
 }
@@ -126,7 +126,7 @@ pub(crate) fn normed(a: &[f64]) -> Vec<f64> {
     map(a, |x| (x - mean) / (variance + 1e-5).sqrt())
 }
 
-/// Elementwise functions in f64 agree to 12 digits, attributes such as 1e-5 only as f32 does.
+/// Compares with a tolerance for attributes such as 1e-5, which are stored as f32.
 #[track_caller]
 pub(crate) fn close(found: &[f64], expected: &[f64]) {
     assert_eq!(found.len(), expected.len());

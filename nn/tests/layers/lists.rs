@@ -16,15 +16,15 @@ fn weighted(weights: &[f64], values: &[Vec<f32>]) -> Vec<f64> {
 }
 
 #[test]
-fn additive_attention_reads_by_its_scores() {
+fn additive_attention_weighs_values_by_its_scores() {
     let (lab, layer) = Lab::with(|m| AdditiveAttention::new(m, "a", 3, 2, H));
     let (q, keys, values) = (row(1, 3), rows(2, 3, 2), rows(3, 3, 5));
     let found = lab.eval(|g| {
         let keys = layer.keys(g, inputs(g, &keys));
         let query = g.input(&q);
-        let mut wanted = layer.scores(g, query, &keys);
-        wanted.push(layer.read(g, query, &keys, inputs(g, &values)));
-        wanted
+        let mut emitted = layer.scores(g, query, &keys);
+        emitted.push(layer.read(g, query, &keys, inputs(g, &values)));
+        emitted
     });
     let query = affine(&wide(&q), &lab.param("a.wq"), &lab.param("a.b"));
     let score = |key: &Vec<f32>| {
@@ -71,7 +71,7 @@ fn a_character_cnn_takes_the_maximum_over_padded_windows() {
 }
 
 #[test]
-fn a_word_of_no_characters_has_no_features() {
+fn an_empty_word_has_zero_features() {
     let (lab, layer) = Lab::with(|m| CharCnn::new(m, "c", 2, 3, H, Activation::Relu));
     let none: [Vec<f32>; 0] = [];
     assert_eq!(lab.eval(|g| vec![layer.on(g, inputs(g, &none))]), [vec![0.0; H]]);
@@ -114,7 +114,7 @@ fn lattice(lab: &Lab, chars: &[Vec<f32>], words: &[(usize, usize, Vec<f32>)]) ->
 }
 
 #[test]
-fn a_lattice_lstm_follows_its_formula() {
+fn a_lattice_lstm_computes_its_formula() {
     let (lab, layer) = Lab::with(|m| LatticeLstm::new(m, "l", 3, 2, H));
     let chars = rows(1, 5, 3);
     let words: Vec<(usize, usize, Vec<f32>)> =

@@ -1,6 +1,6 @@
-//! Layers against formulae written by hand in f64, the structure they emit, and their errors.
+//! Tests of layers: their results against formulas in f64, the structure they emit, and their errors.
 
-#![allow(clippy::unwrap_used, reason = "a test stops where something fails")]
+#![allow(clippy::unwrap_used, reason = "a failure should stop the test")]
 
 mod decoder;
 mod dropout;
@@ -10,7 +10,9 @@ mod lists;
 mod plain;
 mod pytorch;
 mod pytorch_functions;
+mod pytorch_layouts;
 mod recurrent;
+mod schedules;
 mod sequences;
 mod structure;
 mod tidy;

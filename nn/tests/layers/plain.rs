@@ -36,7 +36,7 @@ fn an_embedding_looks_up_and_scores_its_rows() {
 }
 
 #[test]
-fn an_embedding_begins_as_given_rows() {
+fn an_embedding_starts_with_the_given_rows() {
     let mut m = autobatch_ir::ModuleBuilder::new("m");
     let values: Arc<[f32]> = vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0].into();
     let table = Embedding::from_rows(&mut m, "e", 2, Arc::clone(&values));
@@ -46,7 +46,7 @@ fn an_embedding_begins_as_given_rows() {
 }
 
 #[test]
-fn an_mlp_activates_all_layers_but_the_last() {
+fn an_mlp_has_no_activation_after_the_last_layer() {
     let (lab, layer) = Lab::with(|m| Mlp::new(m, "f", &[3, 5, 4, 2], Activation::Relu));
     let x = row(1, 3);
     let found = lab.eval(|g| vec![layer.on(g.input(&x))]);
@@ -60,7 +60,7 @@ fn an_mlp_activates_all_layers_but_the_last() {
 }
 
 #[test]
-fn an_mlp_drops_in_training_only() {
+fn an_mlp_has_dropout_only_in_training() {
     let (lab, [with, without]) = Lab::with(|m| {
         [0.5, 0.0].map(|rate| Mlp::with(m, &format!("f{rate}"), &[3, 64, 2], Activation::Tanh, rate))
     });
@@ -84,7 +84,7 @@ fn a_layer_norm_has_a_gain_and_a_bias() {
 }
 
 #[test]
-fn activations_are_what_their_names_say() {
+fn activations_compute_their_formulas() {
     let x = row(1, 8);
     let all = [
         Activation::Identity,
@@ -119,7 +119,7 @@ fn minus_log_softmax(x: &[f64]) -> Vec<f64> {
 }
 
 #[test]
-fn sequence_losses_add_up() {
+fn sequence_losses_are_sums() {
     let v = rows(1, 3, 4);
     let labels = [2, 0, 3];
     let found = Lab::new(|_| ()).eval(|g| {
@@ -136,7 +136,7 @@ fn sequence_losses_add_up() {
 }
 
 #[test]
-fn what_has_no_label_adds_nothing_to_a_sequence_and_what_weighs_nothing_to_a_mean() {
+fn missing_labels_and_zero_weights_are_skipped() {
     let v = rows(1, 3, 4);
     let found = Lab::new(|_| ()).eval(|g| {
         let logits = inputs(g, &v);
@@ -158,7 +158,7 @@ fn what_has_no_label_adds_nothing_to_a_sequence_and_what_weighs_nothing_to_a_mea
 }
 
 #[test]
-fn smoothed_labels_of_large_logits_keep_their_digits() {
+fn smoothed_labels_of_large_logits_are_accurate() {
     // x = torch.tensor([10000., 10001., 10000.5])
     // torch.nn.functional.cross_entropy(x, torch.tensor(0), label_smoothing=0.1)  # 1.6302696
     let found = Lab::new(|_| ())
@@ -168,7 +168,7 @@ fn smoothed_labels_of_large_logits_keep_their_digits() {
 }
 
 #[test]
-fn losses_follow_their_formulae() {
+fn losses_compute_their_formulas() {
     let v = rows(1, 3, 4);
     let found = Lab::new(|_| ()).eval(|g| {
         let [a, b, c] = [0, 1, 2].map(|k| g.input(&v[k]));
@@ -211,11 +211,14 @@ fn losses_follow_their_formulae() {
         dot(&a, &b) / ((dot(&a, &a) * dot(&b, &b)).sqrt() + 1e-8f32 as f64),
     ];
     close(&found.concat(), &expected);
-    assert!(ds.iter().any(|d| d.abs() > 0.875) && ds.iter().any(|d| d.abs() < 0.875), "both arms: {ds:?}");
+    assert!(
+        ds.iter().any(|d| d.abs() > 0.875) && ds.iter().any(|d| d.abs() < 0.875),
+        "the inputs must cover both cases: {ds:?}"
+    );
 }
 
 #[test]
-fn labels_that_are_not_smoothed_leave_masked_classes_alone() {
+fn labels_without_smoothing_allow_masked_classes() {
     let found = Lab::new(|_| ()).eval(|g| {
         let logits = g.input(&[1.0, 2.0, 0.5]).mask(&[true, false, true]);
         vec![losses::label_smoothing(logits, 0, 0.0), losses::label_smoothing(logits, 0, 0.1)]
@@ -225,7 +228,7 @@ fn labels_that_are_not_smoothed_leave_masked_classes_alone() {
 }
 
 #[test]
-fn a_rating_is_shared_between_the_whole_ones_around_it() {
+fn a_rating_is_divided_between_its_integer_neighbours() {
     assert_eq!(losses::rating_distribution(3.0, 5), [0.0, 0.0, 1.0, 0.0, 0.0]);
     assert_eq!(losses::rating_distribution(4.25, 5), [0.0, 0.0, 0.0, 0.75, 0.25]);
     assert_eq!(losses::rating_distribution(5.0, 5), [0.0, 0.0, 0.0, 0.0, 1.0]);

@@ -1,9 +1,9 @@
-//! Outputs and gradients of layers against figures that PyTorch 2.4 made in `f64`.
+//! Outputs and gradients of layers against figures of PyTorch 2.4 in `f64`.
 //!
-//! Number `j` of parameter `k`, in the order of declaration, is `((7 j + 5 k + 3) mod 11) / 5 - 1`; what the layer is
-//! applied to are parameters too, declared after its own. The loss is the sum of all outputs, one after the other, times
-//! those numbers for `k = 0`. A row of figures is the loss, then the sum of each parameter's gradient times the same
-//! numbers: equal figures mean equal gradients, element by element. In Python:
+//! Element `j` of parameter `k`, in the order of declaration, is `((7 j + 5 k + 3) mod 11) / 5 - 1`. The inputs of the
+//! layer are parameters too, declared after its own. The loss is the dot product of all outputs, concatenated, with
+//! these numbers for `k = 0`. A row of figures is the loss, then the dot product of each parameter's gradient with the same
+//! numbers. Equal figures therefore indicate equal gradients. In Python:
 //!
 //! ```python
 //! import torch
@@ -36,7 +36,7 @@ fn dot(numbers: &[f32], values: &[f64]) -> f64 {
     numbers.iter().zip(values).map(|(&n, v)| f64::from(n) * v).sum()
 }
 
-/// `count` parameters, to be applied to.
+/// Declares `count` parameters that serve as inputs.
 pub(crate) fn given(m: &mut ModuleBuilder, name: &str, count: usize, width: usize) -> Vec<Param> {
     (0..count).map(|number| m.param(&format!("{name}.{number}"), [width], Init::ZEROS)).collect()
 }
@@ -45,7 +45,7 @@ pub(crate) fn values<'g>(g: &'g Graph, params: &[Param]) -> Vec<Value<'g>> {
     params.iter().map(|&param| g.param(param)).collect()
 }
 
-/// Compares with a row of figures.
+/// Compares the loss and the gradients with a row of figures.
 #[track_caller]
 pub(crate) fn agrees<L>(
     declare: impl FnOnce(&mut ModuleBuilder) -> L,
@@ -79,7 +79,7 @@ pub(crate) fn agrees<L>(
 }
 
 #[test]
-fn an_lstm_from_a_given_state_has_pytorchs_gradients() {
+fn an_lstm_with_an_initial_state_has_pytorchs_gradients() {
     // p = [numbers(0, 5, 8), numbers(1, 8), *[numbers(k, 3) for k in (2, 3, 4)], numbers(5, 2), numbers(6, 2)]
     // y, (_, c) = recurrent(nn.LSTM(3, 2), p[:2], p[2:5], (p[5][None], p[6][None])); figures(p, y, c)
     agrees(
@@ -134,7 +134,7 @@ fn a_projected_lstm_has_pytorchs_gradients() {
 }
 
 #[test]
-fn a_gru_from_a_given_state_has_pytorchs_gradients() {
+fn a_gru_with_an_initial_state_has_pytorchs_gradients() {
     // wx, wh, b, bn, *xs, h = p = [numbers(0, 3, 6), numbers(1, 2, 6), numbers(2, 6), numbers(3, 2),
     //     *[numbers(k, 3) for k in (4, 5, 6)], numbers(7, 2)]
     // arrays = {"weight_ih_l0": wx.T, "weight_hh_l0": wh.T, "bias_ih_l0": b,

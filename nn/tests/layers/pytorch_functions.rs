@@ -1,4 +1,4 @@
-//! Losses, activations and small layers against figures of PyTorch 2.4; what a row of figures says stands in `pytorch.rs`.
+//! Losses, activations and small layers against figures of PyTorch 2.4; `pytorch.rs` explains the rows of figures.
 //!
 //! In Python, with `F = nn.functional` and `t = torch.tensor([1., 0., .25, 1., 0., .5])`:
 //!
@@ -91,7 +91,7 @@ fn bilinear_layers_and_group_norms_have_pytorchs_gradients() {
         |g, (layer, x, y)| vec![layer.on(g.param(x[0]), g.param(y[0]))],
         &[-0.64, -0.2, 1.16, -0.5312, 0.4304],
     );
-    // one(lambda g, b, x: F.group_norm(x[None], 3, g, b), (6,), (6,), (6,)); pairs are normed to -1 and 1, so flat
+    // one(lambda g, b, x: F.group_norm(x[None], 3, g, b), (6,), (6,), (6,)); pairs become -1 and 1, so the slope is 0
     agrees(
         |m| (GroupNorm::new(m, "n", 3, 6), given(m, "x", 1, 6)),
         |g, (layer, x)| vec![layer.on(g.param(x[0]))],

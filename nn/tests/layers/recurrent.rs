@@ -11,7 +11,7 @@ use autobatch_oracle::reference::Noise;
 const IN: usize = 3;
 const H: usize = 4;
 
-/// Weights of an LSTM's products as two, whatever way they were declared.
+/// The two weights of an LSTM's products, from a joint or from separate declarations.
 fn halves(lab: &Lab, name: &str, input: usize, gates: usize) -> [Vec<f64>; 2] {
     match lab.weights.by_name(&format!("{name}.w")) {
         Ok(joint) => {
@@ -52,7 +52,7 @@ fn lstm(lab: &Lab, name: &str, options: &LstmOptions, xs: &[Vec<f64>]) -> Vec<[V
 }
 
 #[test]
-fn an_lstm_follows_its_formula_with_every_option() {
+fn an_lstm_computes_its_formula_with_every_option() {
     for hoist in [Hoist::No, Hoist::Yes] {
         for (layer_norm, peepholes) in [(false, false), (true, false), (false, true), (true, true)] {
             let options = LstmOptions { hoist, layer_norm, peepholes, ..LstmOptions::default() };
@@ -69,7 +69,7 @@ fn an_lstm_follows_its_formula_with_every_option() {
 }
 
 #[test]
-fn a_gru_follows_its_formula() {
+fn a_gru_computes_its_formula() {
     for layer_norm in [false, true] {
         let options = GruOptions { layer_norm, ..GruOptions::default() };
         let (lab, layer) = Lab::with(|m| Gru::with(m, "l", IN, H, &options));
@@ -94,7 +94,7 @@ fn a_gru_follows_its_formula() {
 }
 
 #[test]
-fn an_rnn_follows_its_formula() {
+fn an_rnn_computes_its_formula() {
     for (hoist, layer_norm) in [(Hoist::No, false), (Hoist::Yes, false), (Hoist::Yes, true)] {
         let activation = autobatch_nn::Activation::Relu;
         let options = RnnOptions { hoist, layer_norm, activation, ..RnnOptions::default() };
@@ -139,7 +139,7 @@ fn the_three_ways_to_use_a_layer_give_the_same_bits() {
 }
 
 #[test]
-fn going_back_to_an_older_state_pops() {
+fn continuing_from_an_older_state_pops() {
     let (lab, layer) = Lab::with(|m| Lstm::new(m, "l", IN, H));
     let xs = rows(1, 3, IN);
     let popped = lab.bits(Noise::Off, |g| {
@@ -156,7 +156,7 @@ fn going_back_to_an_older_state_pops() {
 }
 
 #[test]
-fn hoisting_a_gru_or_a_normed_layer_keeps_the_bits() {
+fn hoisting_preserves_the_bits_of_grus_and_normalised_layers() {
     let xs = rows(1, 4, IN);
     for layer_norm in [false, true] {
         let [a, b] = [Hoist::No, Hoist::Yes].map(|hoist| {
@@ -175,7 +175,7 @@ fn hoisting_a_gru_or_a_normed_layer_keeps_the_bits() {
 }
 
 #[test]
-fn no_inputs_leave_the_first_state() {
+fn no_inputs_give_the_initial_state() {
     let (lab, (one, both)) = Lab::with(|m| (Lstm::new(m, "l", IN, H), BiLstm::new(m, "b", IN, H)));
     let none: [Vec<f32>; 0] = [];
     let found = lab.eval(|g| vec![one.last(g, inputs(g, &none)), both.last(g, inputs(g, &none))]);
@@ -208,7 +208,7 @@ fn a_bidirectional_layer_reads_from_both_ends() {
 }
 
 #[test]
-fn a_stack_feeds_each_layer_with_the_one_below() {
+fn a_layer_of_a_stack_takes_the_outputs_of_the_layer_below() {
     let (lab, layer) = Lab::with(|m| Stacked::<Lstm, 3>::new(m, "l", IN, H));
     let xs = rows(1, 4, IN);
     let found = lab.eval(|g| {
@@ -235,7 +235,7 @@ fn a_stack_feeds_each_layer_with_the_one_below() {
 }
 
 #[test]
-fn stacks_of_bidirectional_layers_widen_their_inputs() {
+fn stacked_bidirectional_layers_take_both_directions() {
     let (lab, layer) = Lab::with(|m| Stacked::<BiLstm, 2>::new(m, "l", IN, H));
     assert_eq!((layer.input(), layer.width()), (IN, 2 * H));
     assert_eq!(lab.param("l.1.fw.w").len(), (2 * H + H) * 4 * H);
@@ -244,7 +244,7 @@ fn stacks_of_bidirectional_layers_widen_their_inputs() {
 }
 
 #[test]
-fn stacks_and_directions_of_projected_layers_are_as_wide_as_projections() {
+fn stacked_and_bidirectional_projected_layers_have_the_projections_width() {
     for hoist in [Hoist::No, Hoist::Yes] {
         let options = LstmOptions {
             hoist,
@@ -268,7 +268,7 @@ fn stacks_and_directions_of_projected_layers_are_as_wide_as_projections() {
 }
 
 #[test]
-fn the_forget_gates_bias_begins_as_asked() {
+fn the_forget_gate_has_the_configured_initial_bias() {
     let mut m = ModuleBuilder::new("m");
     let options = LstmOptions { forget_bias: 1.0, ..LstmOptions::default() };
     let _ = Lstm::with(&mut m, "l", IN, 2, &options);
@@ -280,7 +280,7 @@ fn the_forget_gates_bias_begins_as_asked() {
 const TRAIN: Noise = Noise::On { seed: 5, step: 2 };
 
 #[test]
-fn variational_dropout_keeps_its_mask_over_time() {
+fn variational_dropout_uses_one_mask_per_sequence() {
     for hoist in [Hoist::No, Hoist::Yes] {
         let options =
             LstmOptions { hoist, input_dropout: 0.5, hidden_dropout: 0.5, ..LstmOptions::default() };
@@ -304,12 +304,12 @@ fn variational_dropout_keeps_its_mask_over_time() {
         assert_eq!(dropped, by_hand);
         assert_ne!(dropped, plain);
         let evaluated = lab.bits(Noise::Off, |g| layer.run(g, inputs(g, &xs)));
-        assert_eq!(evaluated, plain, "in evaluation a mask is ones");
+        assert_eq!(evaluated, plain, "in inference a mask must be ones");
     }
 }
 
 #[test]
-fn dropout_between_layers_is_another_at_each_step() {
+fn dropout_between_layers_draws_a_new_mask_at_each_step() {
     let (lab, layer) = Lab::with(|m| Stacked::<Rnn, 2>::with(m, "l", H, H, &RnnOptions::default(), 0.5));
     let x = row(4, H);
     let emit = |g: &autobatch_ir::Graph| g.data().arena.len();
@@ -353,14 +353,14 @@ fn pytorch_linear(weight: &[f32], bias: &[f32], x: &[f64]) -> Vec<f64> {
     dots.zip(bias).map(|(dot, &bias)| dot + f64::from(bias)).collect()
 }
 
-/// `weight_ih`, `weight_hh`, `bias_ih`, `bias_hh` of a layer with so many gates.
+/// `weight_ih`, `weight_hh`, `bias_ih`, `bias_hh` of a layer with this number of gates.
 fn pytorch_arrays(gates: usize) -> [Vec<f32>; 4] {
     let width = gates * H;
     [row(21, width * IN), row(22, width * H), row(23, width), row(24, width)]
 }
 
 #[test]
-fn an_lstm_of_pytorch_keeps_its_outputs() {
+fn a_converted_pytorch_lstm_has_the_same_outputs() {
     let [w_ih, w_hh, b_ih, b_hh] = pytorch_arrays(4);
     let (w, b) = from_pytorch_lstm(&w_ih, &w_hh, &b_ih, &b_hh).unwrap();
     let xs = rows(1, 4, IN);
@@ -390,7 +390,7 @@ fn an_lstm_of_pytorch_keeps_its_outputs() {
 }
 
 #[test]
-fn a_gru_of_pytorch_keeps_its_outputs() {
+fn a_converted_pytorch_gru_has_the_same_outputs() {
     let [w_ih, w_hh, b_ih, b_hh] = pytorch_arrays(3);
     let arrays = from_pytorch_gru(&w_ih, &w_hh, &b_ih, &b_hh).unwrap();
     let xs = rows(1, 4, IN);

@@ -2,7 +2,7 @@
 
 use autobatch_nn::{Packed, Sequences, SequencesError};
 
-/// Element `c` of step `t` of sequence `n`, and padding that must not show.
+/// An array with distinct elements for each step `t` of sequence `n`, with padding that no row may contain.
 fn padded(at: impl Fn(usize, usize, usize) -> usize) -> Vec<f32> {
     let mut data = vec![f32::NAN; 4 * 3 * 2];
     for (n, length) in LENGTHS.into_iter().enumerate() {
@@ -21,8 +21,10 @@ const LENGTHS: [usize; 3] = [2, 4, 0];
 fn both_layouts_give_the_same_rows_without_padding() {
     let time_first = padded(|t, n, c| (t * 3 + n) * 2 + c);
     let batch_first = padded(|t, n, c| (n * 4 + t) * 2 + c);
-    let one = Sequences::from_tnc(&time_first, [4, 3, 2], &LENGTHS).expect("all fits");
-    let two = Sequences::from_ntc(&batch_first, [3, 4, 2], &LENGTHS).expect("all fits");
+    let one = Sequences::from_tnc(&time_first, [4, 3, 2], &LENGTHS)
+        .expect("array, extents and lengths are consistent");
+    let two = Sequences::from_ntc(&batch_first, [3, 4, 2], &LENGTHS)
+        .expect("array, extents and lengths are consistent");
     for (sequence, length) in LENGTHS.into_iter().enumerate() {
         let rows: Vec<&[f32]> = one.rows(sequence).collect();
         assert_eq!(rows, two.rows(sequence).collect::<Vec<_>>());
@@ -35,9 +37,10 @@ fn both_layouts_give_the_same_rows_without_padding() {
 }
 
 #[test]
-fn packing_sorts_by_length_and_keeps_equal_lengths_in_order() {
+fn packing_sorts_stably_by_length() {
     let data: Vec<f32> = (0..12).map(|x| x as f32).collect();
-    let sequences = Sequences::from_ntc(&data, [4, 3, 1], &[1, 3, 1, 2]).expect("all fits");
+    let sequences = Sequences::from_ntc(&data, [4, 3, 1], &[1, 3, 1, 2])
+        .expect("array, extents and lengths are consistent");
     let expected = Packed {
         data: vec![3.0, 9.0, 0.0, 6.0, 4.0, 10.0, 5.0],
         batch_sizes: vec![4, 2, 1],
@@ -48,15 +51,16 @@ fn packing_sorts_by_length_and_keeps_equal_lengths_in_order() {
 }
 
 #[test]
-fn nothing_packs_to_nothing() {
-    let sequences = Sequences::from_tnc(&[], [0, 0, 5], &[]).expect("all fits");
+fn packing_no_sequences_gives_empty_arrays() {
+    let sequences =
+        Sequences::from_tnc(&[], [0, 0, 5], &[]).expect("array, extents and lengths are consistent");
     assert!(sequences.is_empty());
     let Packed { data, batch_sizes, sorted, unsorted } = sequences.packed();
     assert!(data.is_empty() && batch_sizes.is_empty() && sorted.is_empty() && unsorted.is_empty());
 }
 
 #[test]
-fn arrays_that_do_not_fit_are_refused() {
+fn inconsistent_arrays_are_rejected() {
     let data = [0.0; 12];
     let refused =
         |extents, lengths: &[usize]| Sequences::from_tnc(&data, extents, lengths).expect_err("it fits");

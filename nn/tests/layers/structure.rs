@@ -1,4 +1,4 @@
-//! What layers declare and emit: cells, signatures, nodes.
+//! Declarations and emitted structure of layers: cells, signatures, nodes.
 
 use crate::lab::{Lab, inputs, row, rows};
 use autobatch_ir::graph::Callee;
@@ -22,7 +22,7 @@ fn called(g: Graph) -> usize {
 }
 
 #[test]
-fn directions_and_equal_layers_are_one_cell() {
+fn both_directions_and_equal_layers_share_one_cell() {
     let (module, _) = module(|m| {
         (Lstm::new(m, "alone", 4, 4), BiLstm::new(m, "both", 4, 4), Stacked::<Lstm, 3>::new(m, "high", 4, 4))
     });
@@ -33,7 +33,7 @@ fn directions_and_equal_layers_are_one_cell() {
         matches!(module.sigs.get(parts.node(id).sig).callee, Callee::Op(autobatch_ir::Op::Affine { .. }))
     });
     let operands: Vec<usize> = products.map(|id| parts.operands(id).len()).collect();
-    assert_eq!(operands, [2], "one product that x and h meet as parts");
+    assert_eq!(operands, [2], "x and h must be parts of one product");
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn hoisted_layers_of_any_input_share_their_step() {
 }
 
 #[test]
-fn all_kinds_of_layer_declare_what_they_document() {
+fn layers_declare_the_documented_parameters() {
     let (module, _) = module(|m| {
         let peepholes = LstmOptions { peepholes: true, layer_norm: true, ..LstmOptions::default() };
         let _ = (Rnn::new(m, "r", 3, 4), Lstm::with(m, "l", 3, 4, &peepholes), Gru::new(m, "g", 3, 4));
@@ -67,7 +67,7 @@ fn all_kinds_of_layer_declare_what_they_document() {
 }
 
 #[test]
-fn the_number_of_children_splits_no_batch() {
+fn nodes_with_any_number_of_children_share_batches() {
     for (hoist, cells) in [(Hoist::No, 2), (Hoist::Yes, 4)] {
         let (module, layer) =
             module(|m| ChildSumTreeLstm::with(m, "t", 3, 4, hoist, &autobatch_ir::Init::ZEROS));
@@ -82,7 +82,7 @@ fn the_number_of_children_splits_no_batch() {
 }
 
 #[test]
-fn a_lattice_has_four_signatures_whatever_its_words() {
+fn a_lattice_with_any_words_has_four_signatures() {
     let (module, layer) = module(|m| LatticeLstm::new(m, "l", 3, 2, 4));
     let g = Graph::new(&module);
     g.instance(0);
@@ -100,11 +100,11 @@ fn a_step_is_one_node() {
     g.instance(0);
     let xs = inputs(&g, &rows(1, 10, 3));
     let _ = layer.run(&g, &xs);
-    assert_eq!(g.data().arena.len(), 10 + 1 + 10, "inputs, the zeros of the first state, steps");
+    assert_eq!(g.data().arena.len(), 10 + 1 + 10, "inputs, the zeros of the initial state, and steps");
 }
 
 #[test]
-fn an_mlp_is_one_node_and_words_of_all_lengths_one_batch() {
+fn an_mlp_is_one_node_and_words_of_all_lengths_share_a_batch() {
     let (lab, (mlp, cnn)) = Lab::with(|m| {
         (Mlp::new(m, "f", &[3, 4, 2], Activation::Tanh), CharCnn::new(m, "c", 3, 3, 4, Activation::Relu))
     });

@@ -1,5 +1,5 @@
-//! Multi-head attention and encoders against figures of PyTorch 2.4: what a row of figures says, and the functions `numbers` and
-//! `figures`, stand in `pytorch.rs`. Further:
+//! Multi-head attention and encoders against figures of PyTorch 2.4. `pytorch.rs` explains the rows of figures and the functions
+//! `numbers` and `figures`. In addition:
 //!
 //! ```python
 //! def parameters(*shapes):
@@ -23,7 +23,7 @@ use autobatch_nn::*;
 use autobatch_oracle::reference::Noise;
 
 #[test]
-fn attention_of_a_sequence_to_itself_has_pytorchs_gradients() {
+fn self_attention_has_pytorchs_gradients() {
     // p = parameters((4, 12), (12,), (4, 4), (4,), *[(4,)] * 3); x = torch.stack(p[4:])
     // for heads, mask in ((1, None), (2, None), (2, causal(3)), (4, None)):
     //     figures(p, apply(nn.MultiheadAttention(4, heads), A, p, x, x, x, attn_mask=mask)[0])
@@ -55,7 +55,7 @@ fn attention_of_a_sequence_to_itself_has_pytorchs_gradients() {
 }
 
 #[test]
-fn attention_of_one_sequence_to_another_has_pytorchs_gradients() {
+fn cross_attention_has_pytorchs_gradients() {
     // p = parameters((4, 12), (12,), (4, 4), (4,), *[(4,)] * 5); q, x = torch.stack(p[4:6]), torch.stack(p[6:])
     // figures(p, apply(nn.MultiheadAttention(4, 2), A, p, q, x, x)[0])
     agrees(
@@ -147,7 +147,7 @@ fn encoder_layers_have_pytorchs_gradients() {
 }
 
 #[test]
-fn an_encoder_has_pytorchs_gradients_and_a_last_norm() {
+fn an_encoder_has_pytorchs_gradients_and_a_final_norm() {
     // p = parameters(*SHAPES, *SHAPES, (4,), (4,), *[(4,)] * 3)
     // layer = nn.TransformerEncoderLayer(4, 2, 5, 0., norm_first=True)
     // names = [f"layers.{l}.{n}" for l in range(2) for n in L] + ["norm.weight", "norm.bias"]
@@ -176,15 +176,15 @@ fn a_root_mean_square_norm_has_pytorchs_gradients() {
     let (lab, layer) = Lab::with(|m| RmsNorm::new(m, "n", 3, 1e-6));
     let v = rows(1, 4, 3);
     let found = lab.eval(|g| {
-        let mut wanted = vec![layer.on(g.input_shaped([2, 2, 3], &v.concat()))];
-        wanted.extend(inputs(g, &v).into_iter().map(|x| layer.on(x)));
-        wanted
+        let mut emitted = vec![layer.on(g.input_shaped([2, 2, 3], &v.concat()))];
+        emitted.extend(inputs(g, &v).into_iter().map(|x| layer.on(x)));
+        emitted
     });
     assert_eq!(found[0], found[1..].concat());
 }
 
 #[test]
-fn what_comes_later_changes_nothing_before_it() {
+fn causal_attention_ignores_later_positions() {
     let (lab, layer) = Lab::with(|m| TransformerEncoder::<2>::new(m, "e", 4, 2));
     let xs = rows(1, 5, 4);
     let all = lab.bits(Noise::Off, |g| layer.run_causal(g, inputs(g, &xs)));
@@ -196,7 +196,7 @@ fn what_comes_later_changes_nothing_before_it() {
 }
 
 #[test]
-fn nothing_encodes_to_nothing() {
+fn an_empty_sequence_is_encoded_to_an_empty_sequence() {
     let (lab, (layer, attention)) =
         Lab::with(|m| (TransformerEncoder::<2>::new(m, "e", 4, 2), MultiHeadAttention::new(m, "a", 4, 2)));
     let none: [Vec<f32>; 0] = [];
@@ -205,11 +205,11 @@ fn nothing_encodes_to_nothing() {
 }
 
 #[test]
-fn sequences_of_any_lengths_have_the_signatures_of_one() {
+fn sequences_of_all_lengths_share_their_signatures() {
     let options = TransformerOptions { norm_first: true, dropout: 0.1, ..Default::default() };
     let (lab, layer) = Lab::with(|m| TransformerEncoder::<2>::with(m, "e", 4, 2, &options));
     let names: Vec<&str> = lab.module.cells.iter().map(|cell| cell.name.as_str()).collect();
-    assert_eq!(names, ["e.layers.0.enter", "e.layers.0.leave", "e.norm"], "layers share their cells");
+    assert_eq!(names, ["e.layers.0.enter", "e.layers.0.leave", "e.norm"], "layers must share their cells");
     let g = Graph::new(&lab.module);
     for (key, length) in [3, 1, 7].into_iter().enumerate() {
         g.instance(key as u64);
@@ -220,11 +220,11 @@ fn sequences_of_any_lengths_have_the_signatures_of_one() {
     called.retain(|&sig| matches!(graph.sigs.get(sig).callee, Callee::Cell(_)));
     called.sort();
     called.dedup();
-    assert_eq!(called.len(), 5, "two a layer, and the last norm");
+    assert_eq!(called.len(), 5, "two cells per layer, and the final norm");
 }
 
 #[test]
-fn dropout_of_an_encoder_is_of_training_only() {
+fn an_encoder_has_dropout_only_in_training() {
     let dropped = TransformerOptions { dropout: 0.5, ..TransformerOptions::default() };
     let (lab, layer) = Lab::with(|m| TransformerEncoderLayer::with(m, "e", 4, 2, &dropped));
     let (same, plain) = Lab::with(|m| TransformerEncoderLayer::new(m, "e", 4, 2));
@@ -240,9 +240,9 @@ fn positions_are_added() {
     let (lab, learned) = Lab::with(|m| Positions::learned(m, "p", 3, 4));
     let xs = rows(1, 3, 4);
     let found = lab.eval(|g| {
-        let mut wanted = learned.add(g, inputs(g, &xs));
-        wanted.extend(Positions::sinusoidal(4).add(g, inputs(g, &xs)));
-        wanted
+        let mut emitted = learned.add(g, inputs(g, &xs));
+        emitted.extend(Positions::sinusoidal(4).add(g, inputs(g, &xs)));
+        emitted
     });
     let table = lab.param("p");
     for place in 0..3 {

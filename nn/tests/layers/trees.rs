@@ -11,7 +11,7 @@ use autobatch_oracle::reference::Noise;
 const IN: usize = 3;
 const H: usize = 4;
 
-/// The part of a row that a gate or child has.
+/// The part of a row that belongs to a gate or child.
 fn part(row: &[f64], number: usize) -> &[f64] {
     &row[number * H..(number + 1) * H]
 }
@@ -26,7 +26,7 @@ fn a_binary_tree_lstm_has_the_gates_of_spinn() {
     });
     let [lh, lc, rh, rc] = [0, 1, 2, 3].map(|k| wide(&v[k]));
     let (w, b) = (lab.param("t.w"), lab.param("t.b"));
-    // Two products that are added, as the peer has them: left's rows first.
+    // Two added products, as in SPINN: the rows of the left child first.
     let (left, right) = w.split_at(H * 5 * H);
     let z = add(&add(&product(&lh, left), &product(&rh, right)), &b);
     let [a, i, f1, f2, o] = [0, 1, 2, 3, 4].map(|gate| part(&z, gate));
@@ -37,7 +37,7 @@ fn a_binary_tree_lstm_has_the_gates_of_spinn() {
 }
 
 #[test]
-fn a_ternary_tree_lstm_with_inputs_sees_them_first() {
+fn a_ternary_tree_lstm_takes_its_input_first() {
     let options = TreeLstmOptions { input: Some(IN), ..TreeLstmOptions::default() };
     let (lab, layer) = Lab::with(|m| TreeLstm::<3>::with(m, "t", H, &options));
     let (x, v) = (row(9, IN), rows(1, 6, H));
@@ -56,7 +56,7 @@ fn a_ternary_tree_lstm_with_inputs_sees_them_first() {
 }
 
 #[test]
-fn the_forget_gates_of_a_tree_lstm_begin_as_asked() {
+fn the_forget_gates_of_a_tree_lstm_have_the_configured_initial_bias() {
     let mut m = autobatch_ir::ModuleBuilder::new("m");
     let options = TreeLstmOptions { forget_bias: 2.0, ..TreeLstmOptions::default() };
     let _ = TreeLstm::<2>::with(&mut m, "t", 1, &options);
@@ -66,7 +66,7 @@ fn the_forget_gates_of_a_tree_lstm_begin_as_asked() {
 }
 
 #[test]
-fn a_child_sum_tree_lstm_follows_tai_for_any_number_of_children() {
+fn a_child_sum_tree_lstm_computes_the_published_formula_for_any_number_of_children() {
     for hoist in [Hoist::No, Hoist::Yes] {
         let (lab, layer) = Lab::with(|m| ChildSumTreeLstm::with(m, "t", IN, H, hoist, &Init::Glorot(1.0)));
         for count in [0, 1, 3] {
@@ -79,7 +79,7 @@ fn a_child_sum_tree_lstm_follows_tai_for_any_number_of_children() {
             let p = |name: &str| lab.param(&format!("t.{name}"));
             let x = wide(&x);
             let sum = v.iter().step_by(2).fold(vec![0.0; H], |sum, h| add(&sum, &wide(h)));
-            // For each form: the gates i, o, u, and one child's forget gate.
+            // For each form: the gates i, o, u, and the forget gate of one child.
             let joined = p("b");
             let iou = match hoist {
                 Hoist::No => affine(&join(&x, &sum), &p("w"), &joined),
@@ -100,7 +100,7 @@ fn a_child_sum_tree_lstm_follows_tai_for_any_number_of_children() {
 }
 
 #[test]
-fn a_child_sum_tree_lstm_of_words_gives_the_bits_of_their_vectors() {
+fn a_child_sum_tree_lstm_of_words_equals_one_of_vectors_bit_for_bit() {
     for hoist in [Hoist::No, Hoist::Yes] {
         let (lab, of_words) = Lab::with(|m| {
             let words = Embedding::new(m, "words", 9, IN).padding(4);
@@ -117,17 +117,17 @@ fn a_child_sum_tree_lstm_of_words_gives_the_bits_of_their_vectors() {
             let root = of_words.node(g, 5, &leaves);
             [root, leaves[1]].concat()
         });
-        let wanted = same.bits(Noise::Off, |g| {
+        let emitted = same.bits(Noise::Off, |g| {
             let leaves = [3, 4, 8].map(|word| layer.node(g, words.look(g, word), &[]));
             let root = layer.node(g, words.look(g, 5), &leaves);
             [root, leaves[1]].concat()
         });
-        assert_eq!(found, wanted);
+        assert_eq!(found, emitted);
     }
 }
 
 #[test]
-fn a_tree_rnn_joins_its_children() {
+fn a_tree_rnn_concatenates_its_children() {
     let options = TreeRnnOptions { input: Some(IN), bias: true, ..TreeRnnOptions::default() };
     let (lab, (plain, full)) =
         Lab::with(|m| (TreeRnn::<2>::new(m, "plain", H), TreeRnn::<3>::with(m, "full", H, &options)));
@@ -167,7 +167,7 @@ fn a_tree_gru_resets_each_child() {
 }
 
 #[test]
-fn matrix_vector_nodes_act_on_each_other() {
+fn matrix_vector_nodes_apply_each_matrix_to_the_other_vector() {
     const N: usize = 2;
     let (lab, layer) = Lab::with(|m| MvRnn::new(m, "t", N));
     let (v, mats) = (rows(1, 2, N), rows(5, 2, N * N));
@@ -175,7 +175,7 @@ fn matrix_vector_nodes_act_on_each_other() {
         let [l, r] = [0, 1].map(|k| layer.leaf(g.input(&v[k]), g.input(&mats[k])));
         layer.node(g, l, r).to_vec()
     });
-    // The paper's own form: matrices as they are, not transposed.
+    // The published form, without transposition.
     let transpose = |m: &[f64]| vec![m[0], m[2], m[1], m[3]];
     let times = |m: &[f64], v: &[f64]| vec![m[0] * v[0] + m[1] * v[1], m[2] * v[0] + m[3] * v[1]];
     let [a, b] = [0, 1].map(|k| wide(&v[k]));
@@ -195,7 +195,7 @@ fn matrix_vector_nodes_act_on_each_other() {
 }
 
 #[test]
-fn a_leaf_is_its_vector_with_an_empty_memory() {
+fn a_leaf_has_its_vector_and_a_zero_memory() {
     let (lab, layer) = Lab::with(|m| TreeLstm::<2>::new(m, "t", H));
     let x = row(1, H);
     let found = lab.eval(|g| layer.leaf(g.input(&x)).to_vec());

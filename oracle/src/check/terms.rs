@@ -1,17 +1,20 @@
-//! Terms: what an element of a value is, written down so that equal terms mean equal bits.
+//! Terms: the definition of each element of a value, such that equal terms imply equal bits.
 //!
-//! A term is a function of an index, hash-consed, so that equality is a compare of ids. A value is a
-//! sequence of [`Piece`]s, each a range of a term's elements: `concat`, `split`, `slice`, `reshape`,
-//! `stack` and copies are sequences and make no terms. The normal form:
-//! * Neighbouring pieces that continue each other are one piece.
-//! * An elementwise term reads its operands at an index plus an offset; the first operand's offset is
-//!   0. So it does not depend on where a line was cut, or how many elements a stage covers.
-//! * A product is a chain: what it starts from, then ranges of sources that meet consecutive rows of
-//!   a weight. Parts that continue each other are one part, and a product that starts from a product
-//!   is one chain. The index is the column that the first part meets.
-//! * Constants and elementwise functions of constants and single elements are the same at every
-//!   index: their pieces all begin at 0.
+//! A term is a function of an index. Terms are hash-consed, so comparing them compares ids. A value is a
+//! sequence of [`Piece`]s, each a range of a term's elements. `concat`, `split`, `slice`, `reshape`,
+//! `stack` and copies only build sequences and need no terms. The normal form:
+//! * Adjacent pieces that continue each other are joined.
+//! * An elementwise term reads its operands at the index plus an offset; the offset of the first operand
+//!   is 0. So the term does not depend on how a stage splits a range or how many elements it covers.
+//! * A product is a chain: its start, then ranges of sources, multiplied by consecutive rows of a
+//!   weight. Adjacent parts are joined, and a product that starts from a product is one chain. The
+//!   index is the column of the first part.
+//! * Constants and elementwise functions of constants and single elements do not depend on the index;
+//!   their pieces all start at 0.
 //! * Elementwise functions of constants are constants.
+//!
+//! [`equivalent`](crate::equivalent) has terms of whole values instead; its head explains why the two
+//! languages are separate.
 
 use autobatch_ir::graph::Op;
 use autobatch_ir::hash::BuildMix;
@@ -20,10 +23,10 @@ use autobatch_ir::plan::row_ops::map_element;
 use autobatch_ir::types::{DType, Type};
 use std::collections::HashMap;
 
-/// How many terms and pieces a check may make.
+/// The maximum number of terms and pieces of a check.
 const BUDGET: u64 = 1 << 24;
 
-/// A term, by its number.
+/// The id of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct TermId(u32);
 
@@ -35,7 +38,7 @@ pub(super) struct Piece {
     pub(super) width: u32,
 }
 
-/// A value: pieces side by side, neighbours joined.
+/// A value: a sequence of pieces, with adjacent ones joined.
 pub(super) type Seq = Vec<Piece>;
 
 /// An operand of an elementwise term.
@@ -43,11 +46,11 @@ pub(super) type Seq = Vec<Piece>;
 pub(super) enum Arg {
     /// The element at the index plus this offset.
     At(TermId, i64),
-    /// This element, at every index.
+    /// One element, for every index.
     One(TermId, i64),
 }
 
-/// What a product starts from.
+/// The start of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Start {
     Zero,
@@ -64,11 +67,11 @@ pub(super) struct Factor {
     pub(super) param: u32,
     pub(super) row: u32,
     pub(super) transposed: bool,
-    /// From the index to the column that is met.
+    /// The offset from the index to the column of the weight.
     pub(super) offset: i64,
 }
 
-/// A list of a fold.
+/// A list operand of a fold.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ListTerm {
     Port(u32),
@@ -88,14 +91,14 @@ pub(super) enum Term {
     Row(Op, Vec<(Seq, Type)>, u32),
 }
 
-/// An elementwise operand before it is made a term.
+/// An elementwise operand before it becomes part of a term.
 #[derive(Clone, Debug)]
 pub(super) enum Operand {
     Value(Seq),
     Const(u32),
 }
 
-/// The terms made so far.
+/// All terms of a check.
 #[derive(Debug, Default)]
 pub(super) struct Terms {
     known: HashMap<Term, TermId, BuildMix>,
@@ -115,12 +118,12 @@ impl Terms {
         id
     }
 
-    /// Whether so much was made that the check must give up.
+    /// Whether the check has exceeded its budget.
     pub(super) fn is_exhausted(&self) -> bool {
         self.spent > BUDGET
     }
 
-    /// Counts work that makes no terms.
+    /// Counts work that creates no terms.
     pub(super) fn spend(&mut self, work: usize) {
         self.spent += work as u64;
     }
@@ -156,7 +159,7 @@ impl Terms {
         }
     }
 
-    /// Values side by side.
+    /// The concatenation of values.
     pub(super) fn concat<'a>(&mut self, parts: impl IntoIterator<Item = &'a Seq>) -> Seq {
         let mut whole = Seq::new();
         for &piece in parts.into_iter().flatten() {
@@ -186,7 +189,7 @@ impl Terms {
         taken
     }
 
-    /// An elementwise function over `width` elements; operands of one element meet every element.
+    /// An elementwise function over `width` elements; operands of one element are broadcast.
     pub(super) fn elementwise(&mut self, code: Code, dtype: DType, operands: &[Operand], width: u32) -> Seq {
         if code == Code::Copy
             && let [Operand::Value(seq)] = operands
@@ -205,7 +208,7 @@ impl Terms {
         result
     }
 
-    /// The operands from element `at` on, and up to where none of them changes its term.
+    /// The operands from element `at`, and the number of elements until one of them changes its term.
     fn args(&mut self, operands: &[Operand], at: u32, width: u32) -> (Vec<Arg>, u32) {
         let mut run = width - at;
         let mut args = Vec::with_capacity(operands.len());
@@ -229,7 +232,7 @@ impl Terms {
         (args, run)
     }
 
-    /// The piece that holds element `at`, from there on.
+    /// The rest of the piece that contains element `at`.
     fn piece_at(&mut self, seq: &[Piece], at: u32) -> (Piece, u32) {
         let mut before = 0;
         for piece in seq {
@@ -241,7 +244,7 @@ impl Terms {
             }
             before += piece.width;
         }
-        // Widths were verified; a value that is too short is met by a constant of its own.
+        // The verifier checks widths. A value that is too short continues with a unique constant.
         let term = self.intern(Term::Const(u32::MAX));
         (Piece { term, start: 0, width: u32::MAX }, u32::MAX)
     }
@@ -278,8 +281,8 @@ impl Terms {
         Some(map_element(code, dtype, bits))
     }
 
-    /// One row of a product: `columns` elements, the first of which meets the column `column` of the
-    /// first factor. Factors give sources as sequences.
+    /// One row of a product: `columns` elements; the first one belongs to column `column` of the
+    /// first factor. The sources of factors are sequences.
     pub(super) fn product(
         &mut self,
         start: ProductStart<'_>,
@@ -312,7 +315,7 @@ impl Terms {
             };
             let part = match from {
                 Some((start, mut whole)) => {
-                    // The index becomes that of the product that goes on.
+                    // The index becomes that of the earlier product.
                     for factor in &chain {
                         let offset = factor.offset + at - piece.start;
                         let constant = self.is_constant(factor.source.term);
@@ -335,7 +338,7 @@ impl Terms {
         vec![Piece { term: self.intern(Term::Product(start, chain)), start: at, width }]
     }
 
-    /// The results of an op on whole operands. Those that only rename elements make no terms.
+    /// The results of an op on whole operands. Ops that only select elements create no terms.
     pub(super) fn row(&mut self, op: Op, sources: Vec<(Seq, Type)>, results: &[Type]) -> Vec<Seq> {
         match op {
             Op::Concat { axis: 0 } | Op::Stack | Op::Reshape(_) => {
@@ -364,7 +367,7 @@ impl Terms {
     }
 }
 
-/// What a product starts from, before it is in normal form.
+/// The start of a product before normalisation.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ProductStart<'a> {
     Zero,
@@ -372,7 +375,7 @@ pub(super) enum ProductStart<'a> {
     View(&'a [Piece]),
 }
 
-/// Appends a factor; one that continues the last is joined to it.
+/// Appends a factor, joined to the last one if it continues it.
 fn append(chain: &mut Vec<Factor>, factor: Factor, constant: bool) {
     if let Some(last) = chain.last_mut()
         && last.source.term == factor.source.term

@@ -1,4 +1,4 @@
-//! One side of a proof: nodes become terms.
+//! Expands a graph into terms.
 
 use super::MAX_EXPANDED;
 use super::report::Unproved;
@@ -8,7 +8,7 @@ use autobatch_ir::id::{NodeId, ParamId, ValueId};
 use autobatch_ir::types::{INDEX, Shape, Type};
 use std::rc::Rc;
 
-/// What a value is.
+/// The expansion of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Image {
     View(ViewId),
@@ -18,7 +18,7 @@ pub(super) enum Image {
 pub(super) struct Expander<'a> {
     graph: &'a GraphData,
     terms: &'a mut Terms,
-    /// Cells below this number are not inlined.
+    /// The number of common cells; their calls are not inlined.
     common: usize,
     expanded: u64,
 }
@@ -28,17 +28,16 @@ impl<'a> Expander<'a> {
         Self { graph, terms, common, expanded: 0 }
     }
 
-    /// What these values are.
-    pub(super) fn expand(mut self, wanted: &[ValueId]) -> Result<Vec<Image>, Unproved> {
+    /// Expands these values and everything they depend on.
+    pub(super) fn expand(mut self, values: &[ValueId]) -> Result<Vec<Image>, Unproved> {
         let graph = self.graph;
-        let needed = needed(&graph.arena, wanted);
+        let needed = needed(&graph.arena, values);
         let images = self.arena(&graph.arena, Vec::new(), &[], |node| needed[node.index()])?;
         let image = |value: &ValueId| images[value.index()].clone();
-        Ok(wanted.iter().map(|value| image(value).expect("what is wanted is needed")).collect())
+        Ok(values.iter().map(|value| image(value).expect("needed values are expanded")).collect())
     }
 
-    /// What the values of an arena are, given those of its ports. Nodes that are not needed
-    /// leave holes.
+    /// Expands the values of an arena, given those of its ports. Nodes that are not needed are skipped.
     fn arena(
         &mut self,
         arena: &Arena,
@@ -69,11 +68,11 @@ impl<'a> Expander<'a> {
     fn operand(&mut self, operand: Operand, images: &[Option<Image>]) -> Image {
         match operand.kind() {
             Some(OperandKind::Value(value)) => {
-                images[value.index()].clone().expect("an operand is made and needed before its reader")
+                images[value.index()].clone().expect("operands precede their readers and are needed")
             }
             Some(OperandKind::Index(slot)) => Image::View(self.terms.whole(Term::Words(slot), INDEX)),
             Some(OperandKind::Data(slot)) => Image::View(self.terms.whole(Term::Floats(slot), INDEX)),
-            None => unreachable!("verified graphs hold known operands"),
+            None => unreachable!("verified graphs have valid operands"),
         }
     }
 
@@ -87,7 +86,7 @@ impl<'a> Expander<'a> {
             Callee::Op(Op::List) => {
                 let items = args.into_iter().map(|arg| match arg {
                     Image::View(view) => view,
-                    Image::List(_) => unreachable!("verified graphs hold no lists of lists"),
+                    Image::List(_) => unreachable!("verified graphs have no lists of lists"),
                 });
                 Ok(vec![Image::List(items.collect())])
             }
@@ -100,12 +99,16 @@ impl<'a> Expander<'a> {
                 let body = &graph.module.cell_decl(cell).body;
                 let images = self.arena(&body.arena, args, &params, |_| true)?;
                 let result = |value: &ValueId| images[value.index()].clone();
-                Ok(body.results.iter().map(|value| result(value).expect("bodies make results")).collect())
+                Ok(body
+                    .results
+                    .iter()
+                    .map(|value| result(value).expect("bodies compute their results"))
+                    .collect())
             }
         }
     }
 
-    /// An op whose meaning the normal form does not look into.
+    /// A term for an op or call that the normal form does not interpret.
     fn opaque(
         &mut self,
         what: What,
@@ -137,7 +140,7 @@ impl<'a> Expander<'a> {
             })
             .collect();
         let Some(views) = views else { return self.opaque(What::Op(op), signature, args, params) };
-        let seen = match op {
+        let known = match op {
             Op::Input(ty) => return vec![Image::View(self.input(signature, &args, ty))],
             Op::Fill { ty, bits } => Some(self.terms.fill(bits, ty)),
             Op::Param => Some(self.terms.whole(Term::Param(params[0]), result)),
@@ -156,24 +159,24 @@ impl<'a> Expander<'a> {
             }
             Op::Affine { .. } => return vec![Image::View(self.affine(op, &views, &types, params, result))],
             Op::AffineRows { row, bias, onto } => {
-                let stretch = Stretch { row, bias, onto };
-                return vec![Image::View(self.stretch(stretch, &views, &types, params, result))];
+                let range = ChainRange { row, bias, onto };
+                return vec![Image::View(self.chain_range(range, &views, &types, params, result))];
             }
             _ => self.terms.known(op, &views, &types, result),
         };
-        match seen {
+        match known {
             Some(view) => vec![Image::View(view)],
             None => self.opaque(What::Op(op), signature, args, params),
         }
     }
 
-    /// Bound numbers, as many as the type has.
+    /// The bindings of an input.
     fn input(&mut self, signature: &Signature, args: &[Image], ty: Type) -> ViewId {
         let &[Image::View(view)] = args else {
-            unreachable!("an input has one operand, found {signature:?}")
+            unreachable!("an input has one bound operand, found {signature:?}")
         };
         let [super::terms::Piece::Part { term, .. }] = *self.terms.view(view) else {
-            unreachable!("a bound operand is a term of its own")
+            unreachable!("a bound operand is one term")
         };
         self.terms.result(term, 0, ty)
     }
@@ -183,7 +186,7 @@ impl<'a> Expander<'a> {
         self.terms.concat(axis, &operands)
     }
 
-    /// A chain over one row, however the row was cut.
+    /// An affine over one row, which concatenates the operands.
     fn affine(
         &mut self,
         op: Op,
@@ -194,7 +197,7 @@ impl<'a> Expander<'a> {
     ) -> ViewId {
         let rank = types[0].shape.rank();
         let (views, types) = match self.concat(rank.saturating_sub(1), views, types) {
-            // The width of the row is that of the weight, which the parameter says.
+            // The parameter gives the width of the row.
             Some(row) => (vec![row], vec![types[0].with_shape(types[0].shape.without_last())]),
             None => (views.to_vec(), types.to_vec()),
         };
@@ -204,31 +207,41 @@ impl<'a> Expander<'a> {
     }
 }
 
-/// The attributes of an affine's stretch.
+/// The attributes of an `affine_rows` op: a range of the chains of a product.
 #[derive(Clone, Copy)]
-struct Stretch {
+struct ChainRange {
     row: u32,
     bias: bool,
     onto: bool,
 }
 
+/// A term of an `affine_rows` op in normal form.
+struct EarlierRange {
+    range: ChainRange,
+    /// The value at which its chains start.
+    start: Vec<ViewId>,
+    /// Its operand: one row or matrix.
+    x: ViewId,
+    params: Vec<ParamId>,
+}
+
 impl Expander<'_> {
-    /// A stretch of chains. One that goes on where another ended is one with it, and one over all rows
-    /// of the weight is the affine.
-    fn stretch(
+    /// A range of chains. It is joined to the range at whose results it starts, and a range over all
+    /// rows of the weight becomes the affine.
+    fn chain_range(
         &mut self,
-        stretch: Stretch,
+        range: ChainRange,
         views: &[ViewId],
         types: &[Type],
         params: Vec<ParamId>,
         result: Type,
     ) -> ViewId {
-        let (before, parts) = views.split_at(usize::from(stretch.onto));
-        let types = &types[before.len()..];
+        let (start, parts) = views.split_at(usize::from(range.onto));
+        let types = &types[start.len()..];
         let lead = types[0].with_shape(types[0].shape.without_last());
         let axis = types[0].shape.rank() - 1;
         let Some(mut x) = self.concat(axis, parts, types) else {
-            let Stretch { row, bias, onto } = stretch;
+            let ChainRange { row, bias, onto } = range;
             let what = What::Op(Op::AffineRows { row, bias, onto });
             let args = views.iter().copied().map(Arg::View).collect();
             return self
@@ -236,34 +249,34 @@ impl Expander<'_> {
                 .whole(Term::Apply { what, types: types.into(), params: params.into(), args }, result);
         };
         let rows = lead.shape.elements() as u32;
-        let (mut whole, mut params, mut before) = (stretch, params, before.to_vec());
-        if let Some((earlier, start, first, from)) = before.first().and_then(|&view| self.ended(view, result))
-            && from[0] == params[0]
-            && earlier.row + self.terms.elements(first) / rows == stretch.row
+        let (mut whole, mut params, mut start) = (range, params, start.to_vec());
+        if let Some(earlier) = start.first().and_then(|&view| self.earlier_range(view, result))
+            && earlier.params[0] == params[0]
+            && earlier.range.row + self.terms.elements(earlier.x) / rows == range.row
         {
             let ty = |terms: &Terms, view: ViewId| {
                 let width = terms.elements(view) / rows;
                 let dims: Vec<u32> = lead.shape.dims().iter().copied().chain([width]).collect();
                 Shape::new(&dims).ok().map(|shape| lead.with_shape(shape))
             };
-            if let (Some(a), Some(b)) = (ty(self.terms, first), ty(self.terms, x))
-                && let Some(joined) = self.concat(axis, &[first, x], &[a, b])
+            if let (Some(a), Some(b)) = (ty(self.terms, earlier.x), ty(self.terms, x))
+                && let Some(joined) = self.concat(axis, &[earlier.x, x], &[a, b])
             {
-                (whole, params, before, x) = (earlier, from, start, joined);
+                (whole, params, start, x) = (earlier.range, earlier.params, earlier.start, joined);
             }
         }
-        let Stretch { row, bias, onto } = whole;
+        let ChainRange { row, bias, onto } = whole;
         let inputs = self.graph.module.param_decl(params[0]).ty.shape.dims()[0];
         let all = !onto && row == 0 && self.terms.elements(x) / rows == inputs;
         let op =
             if all { Op::Affine { bias, transposed: false } } else { Op::AffineRows { row, bias, onto } };
-        let args = before.into_iter().chain([x]).map(Arg::View).collect();
+        let args = start.into_iter().chain([x]).map(Arg::View).collect();
         let (what, types) = (What::Op(op), [lead].into());
         self.terms.whole(Term::Apply { what, types, params: params.into(), args }, result)
     }
 
-    /// The stretch that a value is the end of: its attributes, what it began at, what it met, its parameters.
-    fn ended(&self, view: ViewId, result: Type) -> Option<(Stretch, Vec<ViewId>, ViewId, Vec<ParamId>)> {
+    /// The term of an `affine_rows` op whose whole result is this view, if it is in normal form.
+    fn earlier_range(&self, view: ViewId, result: Type) -> Option<EarlierRange> {
         let [Piece::Part { term, result: 0, start: 0, len }] = *self.terms.view(view) else { return None };
         let Term::Apply { what: What::Op(op), params, args, types } = self.terms.term(term) else {
             return None;
@@ -277,10 +290,11 @@ impl Expander<'_> {
             })
             .collect();
         let mut start = args?;
-        let met = start.pop()?;
+        let x = start.pop()?;
         let normal = types.len() == 1 && start.len() == usize::from(onto);
         let whole = u64::from(len) == result.shape.elements() as u64;
-        (normal && whole).then(|| (Stretch { row, bias, onto }, start, met, params.to_vec()))
+        let range = ChainRange { row, bias, onto };
+        (normal && whole).then(|| EarlierRange { range, start, x, params: params.to_vec() })
     }
 }
 
@@ -291,10 +305,10 @@ fn resolve(arg: ParamArg, params: &[ParamId]) -> ParamId {
     }
 }
 
-/// The nodes that wanted values depend on.
-fn needed(arena: &Arena, wanted: &[ValueId]) -> Vec<bool> {
+/// For each node, whether one of these values depends on it.
+fn needed(arena: &Arena, values: &[ValueId]) -> Vec<bool> {
     let mut needed = vec![false; arena.len()];
-    wanted.iter().for_each(|&value| needed[arena.producer(value).index()] = true);
+    values.iter().for_each(|&value| needed[arena.producer(value).index()] = true);
     for node in arena.ids().rev() {
         if needed[node.index()] {
             for value in arena.operands(node).iter().filter_map(|operand| operand.as_value()) {

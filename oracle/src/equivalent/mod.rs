@@ -1,36 +1,46 @@
 //! Proof that two graphs compute the same bits.
 //!
-//! [`equivalent`] takes pairs of values, one of each graph, and proves that both have the same
-//! elements for all bindings, parameters, seeds and modes, or says where it cannot. A rewriting pass
-//! is right on a graph iff this proof goes through; the prover knows nothing of passes, and shares
-//! no code with them.
+//! [`equivalent`] takes pairs of values, one of each graph. It proves that both values of a pair have
+//! the same elements for all bindings, parameters, seeds and modes, or reports the first difference.
+//! It validates rewriting passes on the graphs they produce. The prover does not know the passes and
+//! shares no code with them.
 //!
-//! *Needs* nothing: both graphs are verified first. *Ensures* that an accepted pair agrees under
-//! [`same_bits`](autobatch_ir::numeric::same_bits), element by element.
+//! *Needs* nothing: it verifies both graphs first. *Ensures* that the values of an accepted pair agree
+//! under [`same_bits`](autobatch_ir::numeric::same_bits), element by element.
 //!
-//! *How.* Both sides are expanded into one pool of hash-consed terms, so equal terms are one number
-//! and common subexpressions are found by construction. The normal form:
-//! * a value is a *view*: ranges of elements of terms, and runs of one constant, side by side.
-//!   `concat`, `stack`, `split`, `slice` and `reshape` only regroup ranges; neighbouring ranges of
-//!   one term join;
-//! * calls of cells are inlined, parameter ports resolved. Where the right module begins with the
-//!   left one, calls of common cells are first compared as they stand, and inlined only if that
-//!   fails: equal cells on equal operands are equal;
-//! * an affine's operands are one row, so how the row was cut does not matter, while the order of
-//!   the chain does;
-//! * lists are ordered sequences, so the order of a fold stays;
+//! *How.* Both graphs are expanded into one pool of hash-consed terms, so equal terms have equal
+//! numbers and common subexpressions are merged. The normal form:
+//! * A value is a *view*: a sequence of ranges of terms and of runs of one constant. `concat`, `stack`,
+//!   `split`, `slice` and `reshape` only regroup ranges; adjacent ranges of one term are joined.
+//! * Calls of cells are inlined and parameter ports resolved. If the right module starts with the
+//!   cells of the left one, calls of common cells are first compared without inlining, because equal
+//!   cells have equal results for equal operands. If that fails, they are inlined too.
+//! * The operands of an affine are concatenated to one row, so splits of the row do not matter, but
+//!   the order of the chain does.
+//! * Lists are ordered sequences, so the order of a fold is preserved.
 //! * `stop_gradient`, `scale_gradient`, a cast to the own type, `x * 1`, `1 * x`, `x / 1`,
-//!   `x + -0`, `-0 + x`, `x - +0` (and the like for integers) are `x`: each is exact for every `x`,
-//!   signed zeros and infinities included, and no NaN has a payload. `x + +0` is not `x` (it turns
-//!   `-0` into `+0`), and neither is `x * 0` zero;
-//! * elementwise ops of constants are constants, by the functions of the reference interpreter;
-//!   a choice by a constant is what it chooses;
-//! * bound numbers are their slots: two slots are different even where they hold equal numbers now.
-//!   Noise keys are words like others.
+//!   `x + -0`, `-0 + x`, `x - +0` (and their integer forms) are `x`. Each identity is exact for every
+//!   `x`, including signed zeros and infinities; payloads of NaN do not count. `x + +0` is not `x` (it
+//!   changes `-0` to `+0`), and `x * 0` is not zero.
+//! * Elementwise ops of constants are constants, computed by the reference interpreter. A select with a
+//!   constant condition is the selected operand.
+//! * Bindings are identified by their slots: two slots differ even if they hold equal numbers. Noise
+//!   keys are words like others.
 //!
-//! *Cost.* Linear in the nodes after inlining, of which there may be [`MAX_EXPANDED`].
+//! *Cost.* Linear in the number of nodes after inlining, which is limited to [`MAX_EXPANDED`].
 //!
-//! *Refuses* what it cannot prove: the answer "different" means that the normal forms differ, not
+//! *Limits.* The result "different" means that the normal forms differ. It does not mean that some
+//! input distinguishes the graphs.
+//!
+//! # Why this proof has its own terms
+//! [`check`](crate::check) has a second term language, and both stay. The two proofs compare different
+//! objects. This one expands every node of two graphs, up to 2^26 of them, and needs terms of whole
+//! values: one per node. [`check`](crate::check) expands each signature once and compares it with
+//! kernels, whose stages cover element ranges and parts of products; it needs terms of elements. With
+//! element terms, a product of `m` rows would be `m` chains here, so the cost would no longer be linear
+//! in the nodes. With value terms, kernels would not normalise. The two also follow different laws:
+//! opaque calls, both modes of dropout and neutral constants exist only here, and adding the last to
+//! [`check`](crate::check) would make it accept more plans.
 //! that some input tells the graphs apart.
 
 mod expand;
@@ -47,15 +57,15 @@ use autobatch_ir::id::ValueId;
 use expand::Expander;
 use terms::Terms;
 
-/// How many nodes one side may have after inlining.
+/// The maximum number of nodes of a graph after inlining.
 pub const MAX_EXPANDED: u64 = 1 << 26;
 
-/// What a proof rests on.
+/// A successful proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proof {
-    /// How many pairs were proved.
+    /// The number of proved pairs.
     pub pairs: usize,
-    /// How many distinct terms both sides have together.
+    /// The number of distinct terms of both graphs together.
     pub terms: usize,
 }
 
@@ -63,8 +73,8 @@ pub struct Proof {
 /// same bits.
 ///
 /// # Errors
-/// The first pair that is not proved, with the first subterms that differ; or why there is no proof
-/// to be had at all.
+/// The first pair without a proof, with the first subterms that differ, or the reason why the graphs
+/// cannot be compared.
 pub fn equivalent(
     left: &GraphData,
     right: &GraphData,
@@ -72,22 +82,30 @@ pub fn equivalent(
 ) -> Result<Proof, Unproved> {
     check(left, right, pairs)?;
     let common = common_cells(left, right);
-    match prove(left, right, pairs, common) {
-        Err(Unproved::Different(_)) if common > 0 => prove(left, right, pairs, 0),
+    match compare(left, right, pairs, common) {
+        Err(Unproved::Different(_)) if common > 0 => compare(left, right, pairs, 0),
         outcome => outcome,
     }
 }
 
-fn prove(
+/// [`equivalent`] with its result as text, in the form of the planner's `passes::Prover`.
+///
+/// # Errors
+/// If a pair cannot be proved: the report of [`Unproved`].
+pub fn prove(left: &GraphData, right: &GraphData, pairs: &[(ValueId, ValueId)]) -> Result<(), String> {
+    equivalent(left, right, pairs).map(drop).map_err(|unproved| unproved.to_string())
+}
+
+fn compare(
     left: &GraphData,
     right: &GraphData,
     pairs: &[(ValueId, ValueId)],
     common: usize,
 ) -> Result<Proof, Unproved> {
     let mut terms = Terms::default();
-    let wanted: (Vec<ValueId>, Vec<ValueId>) = pairs.iter().copied().unzip();
-    let ours = Expander::new(left, &mut terms, common).expand(&wanted.0)?;
-    let theirs = Expander::new(right, &mut terms, common).expand(&wanted.1)?;
+    let (left_values, right_values): (Vec<ValueId>, Vec<ValueId>) = pairs.iter().copied().unzip();
+    let ours = Expander::new(left, &mut terms, common).expand(&left_values)?;
+    let theirs = Expander::new(right, &mut terms, common).expand(&right_values)?;
     for (&(a, b), (ours, theirs)) in pairs.iter().zip(ours.iter().zip(&theirs)) {
         if ours != theirs {
             return Err(Unproved::Different(report::explain(&terms, left, (a, b), (ours, theirs))));
@@ -96,7 +114,7 @@ fn prove(
     Ok(Proof { pairs: pairs.len(), terms: terms.len() })
 }
 
-/// What both sides must agree on before there is anything to prove.
+/// Checks the preconditions of a proof.
 fn check(left: &GraphData, right: &GraphData, pairs: &[(ValueId, ValueId)]) -> Result<(), Unproved> {
     for (side, graph) in [("left", left), ("right", right)] {
         graph.verify().map_err(|errors| Unproved::Malformed { side, errors })?;
@@ -121,7 +139,7 @@ fn check(left: &GraphData, right: &GraphData, pairs: &[(ValueId, ValueId)]) -> R
     Ok(())
 }
 
-/// How many cells the modules begin with in common, ids of types and signatures included.
+/// The number of initial cells that both modules share, including the ids of their types and signatures.
 fn common_cells(left: &GraphData, right: &GraphData) -> usize {
     let (ours, theirs) = (&left.module, &right.module);
     if std::sync::Arc::ptr_eq(ours, theirs) {

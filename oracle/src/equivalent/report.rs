@@ -1,4 +1,4 @@
-//! Why there is no proof, in words.
+//! The reasons for which a proof fails, and their text.
 
 use super::MAX_EXPANDED;
 use super::expand::Image;
@@ -8,7 +8,7 @@ use autobatch_ir::id::ValueId;
 use autobatch_ir::types::Type;
 use std::fmt::{self, Write as _};
 
-/// How deep terms are spelled.
+/// The depth to which terms are printed.
 const DEPTH: u32 = 3;
 
 /// Why two graphs are not proved equal.
@@ -16,18 +16,18 @@ const DEPTH: u32 = 3;
 pub enum Unproved {
     /// One of the graphs breaks rules.
     Malformed {
-        /// Which.
+        /// Which graph.
         side: &'static str,
-        /// Which rules.
+        /// The broken rules.
         errors: VerifyErrors,
     },
-    /// The modules declare other parameters.
+    /// The modules declare different parameters.
     Parameters,
-    /// A pair names a value that is not there.
+    /// A pair names a value that does not exist.
     NoSuchValue {
-        /// In which graph.
+        /// The graph.
         side: &'static str,
-        /// Its name.
+        /// The value.
         value: ValueId,
     },
     /// The values of a pair have different types.
@@ -43,14 +43,14 @@ pub enum Unproved {
     Different(Difference),
 }
 
-/// Where two values differ.
+/// The difference between two values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// The value on the left.
     pub left: ValueId,
     /// The value on the right.
     pub right: ValueId,
-    /// From the values down to the first subterms that differ: what was equal on the way.
+    /// The path from the values to the first subterms that differ.
     pub path: Vec<String>,
     /// The subterm on the left.
     pub ours: String,
@@ -86,7 +86,7 @@ impl fmt::Display for Difference {
 
 impl std::error::Error for Unproved {}
 
-/// The first subterms in which two images differ.
+/// Finds the first subterms in which two images differ.
 pub(super) fn explain(
     terms: &Terms,
     graph: &GraphData,
@@ -100,7 +100,7 @@ pub(super) fn explain(
         (Image::List(a), Image::List(b)) => speller.lists(a, b, &mut path),
         _ => ("a list".to_owned(), "a value".to_owned()),
     };
-    // The way down can be as long as the graph; its end says most.
+    // The path can be as long as the graph; its end is the most useful part.
     let hidden = path.len().saturating_sub(8);
     if hidden > 0 {
         path.splice(..hidden, [format!("{hidden} more")]);
@@ -122,7 +122,7 @@ impl Speller<'_> {
             let (Term::Apply { args: left, .. }, Term::Apply { args: right, .. }) =
                 (self.terms.term(ours), self.terms.term(theirs))
             else {
-                unreachable!("only nodes have operands")
+                unreachable!("only `Term::Apply` has operands")
             };
             match (&left[place], &right[place]) {
                 (Arg::View(left), Arg::View(right)) => (a, b) = (*left, *right),
@@ -142,7 +142,7 @@ impl Speller<'_> {
         (self.view(a, DEPTH), self.view(b, DEPTH))
     }
 
-    /// The terms of the first ranges that differ, if the ranges are alike otherwise.
+    /// The terms of the first ranges that differ, if the views are equal otherwise.
     fn inner(&self, a: ViewId, b: ViewId) -> Option<(TermId, TermId)> {
         let (a, b) = (self.terms.view(a), self.terms.view(b));
         if a.len() != b.len() {
@@ -157,7 +157,7 @@ impl Speller<'_> {
         }
     }
 
-    /// The first operand in which two terms differ that are alike otherwise.
+    /// The first operand in which two terms differ that are equal otherwise.
     fn first_difference(&self, a: TermId, b: TermId) -> Option<usize> {
         match (self.terms.term(a), self.terms.term(b)) {
             (
@@ -180,7 +180,7 @@ impl Speller<'_> {
         }
     }
 
-    /// What a term computes, without its operands.
+    /// A term without its operands.
     fn head(&self, term: TermId) -> String {
         match self.terms.term(term) {
             Term::Words(slot) => format!("bound word {slot}"),

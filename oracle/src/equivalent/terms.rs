@@ -1,4 +1,4 @@
-//! The pool of terms and views, and the laws of the normal form that concern elements.
+//! The pool of terms and views, and the laws of the normal form that apply to elements.
 
 use crate::reference::{self, Argument, Datum, Noise, Words};
 use autobatch_ir::graph::{Binary, Op};
@@ -7,7 +7,7 @@ use autobatch_ir::intern::Interner;
 use autobatch_ir::types::{DType, Shape, Type};
 use std::sync::Arc;
 
-/// How many ranges a view may have. What would need more stays an op.
+/// The maximum number of ranges of a view. An op that would need more stays a term.
 const MAX_PIECES: usize = 1 << 12;
 
 /// The number of a term.
@@ -18,12 +18,12 @@ pub(super) struct TermId(u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ViewId(u32);
 
-/// What is computed, apart from its operands.
+/// The callee of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum What {
     /// A built-in op.
     Op(Op),
-    /// A cell that both modules have under this id.
+    /// A cell that both modules have with this id.
     Cell(CellId),
 }
 
@@ -34,25 +34,25 @@ pub(super) enum Arg {
     List(Box<[ViewId]>),
 }
 
-/// Something with elements.
+/// A computation with elements.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Term {
-    /// Bound words from this slot on.
+    /// Bound words, starting at this slot.
     Words(u32),
-    /// Bound floats from this slot on.
+    /// Bound floats, starting at this slot.
     Floats(u32),
-    /// The elements of a parameter, widened.
+    /// The elements of a parameter, widened to `f32`.
     Param(ParamId),
-    /// An op or cell of operands of these types.
+    /// An op or cell with operands of these types.
     Apply { what: What, types: Box<[Type]>, params: Box<[ParamId]>, args: Box<[Arg]> },
 }
 
 /// A range of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Piece {
-    /// Of one result of a term.
+    /// Elements of one result of a term.
     Part { term: TermId, result: u32, start: u32, len: u32 },
-    /// So often these bits.
+    /// A repeated constant.
     Fill { bits: u32, len: u32 },
 }
 
@@ -63,7 +63,7 @@ impl Piece {
         }
     }
 
-    /// A range inside the range.
+    /// A range within this range.
     const fn cut(self, from: u32, count: u32) -> Self {
         match self {
             Self::Part { term, result, start, .. } => {
@@ -73,7 +73,7 @@ impl Piece {
         }
     }
 
-    /// Both ranges as one, if the second continues the first.
+    /// The union of two ranges, if the second continues the first.
     fn joined(self, next: Self) -> Option<Self> {
         match (self, next) {
             (Self::Fill { bits, len }, Self::Fill { bits: more, len: count }) if bits == more => {
@@ -90,7 +90,7 @@ impl Piece {
     }
 }
 
-/// A view under construction: pieces join as they come.
+/// A view under construction; adjacent pieces are joined.
 #[derive(Default)]
 struct Pieces(Vec<Piece>);
 
@@ -141,7 +141,7 @@ impl Terms {
         &self.views.items()[id.0 as usize]
     }
 
-    /// How many elements a view has.
+    /// The number of elements of a view.
     pub(super) fn elements(&self, id: ViewId) -> u32 {
         self.view(id).iter().map(|piece| piece.len()).sum()
     }
@@ -150,7 +150,7 @@ impl Terms {
         ViewId(self.views.intern(pieces.into()).0 as u32)
     }
 
-    /// The number of a term.
+    /// The id of a term, which is added if it is new.
     pub(super) fn intern(&mut self, term: Term) -> TermId {
         TermId(self.terms.intern(term).0 as u32)
     }
@@ -167,14 +167,14 @@ impl Terms {
         self.result(term, 0, ty)
     }
 
-    /// One constant, so often. No NaN has a payload, so all of them are one.
+    /// A repeated constant. All NaN become one, since payloads do not count.
     pub(super) fn fill(&mut self, bits: u32, ty: Type) -> ViewId {
         let nan = ty.dtype == DType::F32 && f32::from_bits(bits).is_nan();
         let bits = if nan { f32::NAN.to_bits() } else { bits };
         self.intern_view(vec![Piece::Fill { bits, len: ty.shape.elements() as u32 }])
     }
 
-    /// The bits of a view that is one constant throughout.
+    /// The bits of a view that consists of one constant.
     fn constant(&self, view: ViewId) -> Option<u32> {
         match *self.view(view) {
             [Piece::Fill { bits, .. }] => Some(bits),
@@ -182,7 +182,7 @@ impl Terms {
         }
     }
 
-    /// Views side by side along an axis: row by row, in turn. `None` if that takes too many ranges.
+    /// The concatenation of views along an axis; `None` if it needs too many ranges.
     pub(super) fn concat(&mut self, axis: usize, operands: &[(ViewId, Type)]) -> Option<ViewId> {
         let rows: u32 = operands.first()?.1.shape.dims().iter().take(axis).product();
         if rows as usize * operands.len() > MAX_PIECES {
@@ -198,7 +198,7 @@ impl Terms {
         self.bounded(pieces)
     }
 
-    /// The indices `start..start + len` along an axis. `None` if that takes too many ranges.
+    /// The indices `start..start + len` along an axis; `None` if they need too many ranges.
     pub(super) fn slice(
         &mut self,
         axis: usize,
@@ -223,8 +223,8 @@ impl Terms {
         (pieces.0.len() <= MAX_PIECES).then(|| self.intern_view(pieces.0))
     }
 
-    /// What an elementwise op of these operands is without being computed: a constant, or an
-    /// operand itself.
+    /// The result of an elementwise op if it needs no computation: a constant, or one of the
+    /// operands.
     pub(super) fn known(&mut self, op: Op, views: &[ViewId], types: &[Type], result: Type) -> Option<ViewId> {
         let constants: Vec<Option<u32>> = views.iter().map(|&view| self.constant(view)).collect();
         match op {
@@ -257,10 +257,10 @@ impl Terms {
     }
 }
 
-/// Whether `x op c` (`place` 1) or `c op x` (`place` 0) is `x` for every `x`, `c` having these bits.
-fn is_neutral(binary: Binary, place: usize, bits: u32, ty: Type) -> bool {
+/// Whether `x op c` (`operand` 1) or `c op x` (`operand` 0) is `x` for every `x`, where `c` has these bits.
+fn is_neutral(binary: Binary, operand: usize, bits: u32, ty: Type) -> bool {
     let float = ty.dtype == DType::F32;
-    match (binary, place) {
+    match (binary, operand) {
         (Binary::Add, _) => bits == if float { (-0.0f32).to_bits() } else { 0 },
         (Binary::Sub, 1) => bits == 0,
         (Binary::Mul, _) => bits == if float { 1.0f32.to_bits() } else { 1 },
@@ -269,7 +269,7 @@ fn is_neutral(binary: Binary, place: usize, bits: u32, ty: Type) -> bool {
     }
 }
 
-/// One element of an elementwise op, by the reference interpreter.
+/// One element of an elementwise op, computed by the reference interpreter.
 fn element(op: Op, bits: &[u32], types: &[Type], result: Type) -> Option<u32> {
     let single = |ty: &Type| ty.with_shape(Shape::SCALAR);
     let datum = |(&bits, ty): (&u32, &Type)| {

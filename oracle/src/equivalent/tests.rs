@@ -1,4 +1,4 @@
-//! What is accepted, and that every small lie is refused.
+//! Accepted graphs, and rejections of small differences.
 
 use super::{Unproved, equivalent};
 use autobatch_ir::graph::GraphData;
@@ -30,7 +30,7 @@ fn same(left: &str, right: &str) {
 #[track_caller]
 fn different(left: &str, right: &str, complaint: &str) {
     let (left, right) = (graph("", left), graph("", right));
-    let error = last(&left, &right).expect_err("the graphs differ").to_string();
+    let error = last(&left, &right).expect_err("the graphs must differ").to_string();
     assert!(error.contains(complaint), "{error}");
 }
 
@@ -42,7 +42,7 @@ fn xy(rest: &str) -> String {
 }
 
 #[test]
-fn a_graph_equals_itself_and_its_duplicates_are_one_term() {
+fn a_graph_equals_itself_and_duplicates_are_one_term() {
     let text = xy("%2: f32[4] = sub(%0, %1) !!\n%3: f32[4] = sub(%0, %1) !!\n%4: f32[4] = mul(%2, %3) !!");
     let merged = xy("%2: f32[4] = sub(%0, %1) !!\n%3: f32[4] = mul(%2, %2) !!");
     same(&text, &text);
@@ -50,7 +50,7 @@ fn a_graph_equals_itself_and_its_duplicates_are_one_term() {
 }
 
 #[test]
-fn ranges_side_by_side_are_the_whole() {
+fn adjacent_ranges_are_joined() {
     let moved = xy("%2: f32[8] = concat{axis=0}(%0, %1) !!\n%3: f32[2,4] = reshape{shape=[2,4]}(%2) !!\n\
          %4: f32[1,4] = slice{axis=0 start=1 len=1}(%3) !!\n%5: f32[4] = reshape{shape=[4]}(%4) !!\n\
          %6: f32[4] = tanh(%5) !!");
@@ -69,7 +69,7 @@ fn inner_axes_interleave_row_by_row() {
 }
 
 #[test]
-fn a_product_is_one_chain_however_its_row_is_cut() {
+fn a_product_is_one_chain_for_any_split_of_its_row() {
     let cut = "%2: f32[2] = slice{axis=0 start=0 len=2}(%1) !!\n";
     let parts = xy(&format!("{cut}%3: f32[4] = affine[@w, @b](%0, %2) !!"));
     let joined =
@@ -81,7 +81,7 @@ fn a_product_is_one_chain_however_its_row_is_cut() {
 }
 
 #[test]
-fn swapped_operands_other_attributes_and_other_ops_are_refused() {
+fn swapped_operands_other_attributes_and_other_ops_are_rejected() {
     let sub = xy("%2: f32[4] = sub(%0, %1) !!");
     different(
         &sub,
@@ -91,12 +91,12 @@ fn swapped_operands_other_attributes_and_other_ops_are_refused() {
     different(&sub, &xy("%2: f32[4] = add(%0, %1) !!"), "sub(");
     let leaky = |slope: &str| xy(&format!("%2: f32[4] = leaky_relu{{slope={slope}}}(%0) !!"));
     different(&leaky("0.01"), &leaky("0.02"), "0.02");
-    // Commutative in value, not in the normal form: max of zeros is its first operand.
+    // Max is not commutative: of zeros with different signs it returns the first.
     different(&xy("%2: f32[4] = max(%0, %1) !!"), &xy("%2: f32[4] = max(%1, %0) !!"), "max");
 }
 
 #[test]
-fn equal_numbers_in_two_slots_are_two_numbers() {
+fn equal_numbers_in_two_slots_are_different() {
     let twice = "%0 = input f32[1] (#[2.0]) !!\n%1 = input f32[1] (#[2.0]) !!\n";
     let left = format!("{twice}%2: f32[1] = square(%0) !!");
     different(&left, &format!("{twice}%2: f32[1] = square(%1) !!"), "bound float 0 against bound float 1");
@@ -116,7 +116,7 @@ fn lists_are_ordered() {
 }
 
 #[test]
-fn constants_are_computed_and_neutral_ones_vanish() {
+fn constants_are_folded_and_neutral_constants_removed() {
     let with =
         |op: &str, number: &str| xy(&format!("%2 = fill f32[4] {{value={number}}} !!\n%3: f32[4] = {op} !!"));
     let plain = xy("%2: f32[4] = stop_gradient(%0) !!");
@@ -148,7 +148,7 @@ const CELL: &str = "cell @node[@0: f32[6,4]](%0: f32[4], %1: f32[2]) !0 {\n  %2:
                     export @node = @node[@w]\n";
 
 #[test]
-fn calls_of_cells_are_what_their_bodies_say() {
+fn calls_of_cells_equal_their_bodies() {
     let cut = "%2: f32[2] = slice{axis=0 start=0 len=2}(%1) !!\n";
     let called = graph(CELL, &xy(&format!("{cut}%3 = call @node[@w](%0, %2) !!")));
     let plain = |gate: &str, port: &str| {
@@ -159,13 +159,13 @@ fn calls_of_cells_are_what_their_bodies_say() {
     };
     last(&called, &plain("tanh", "%0")).unwrap_or_else(|error| panic!("{error}"));
     last(&plain("tanh", "%0"), &called).unwrap_or_else(|error| panic!("{error}"));
-    last(&called, &plain("sigmoid", "%0")).expect_err("another gate");
-    last(&called, &plain("tanh", "%1")).expect_err("another operand");
+    last(&called, &plain("sigmoid", "%0")).expect_err("the ops differ");
+    last(&called, &plain("tanh", "%1")).expect_err("the operands differ");
     last(&called, &called).unwrap_or_else(|error| panic!("{error}"));
 }
 
 #[test]
-fn pairs_that_cannot_be_compared_are_refused_with_the_reason() {
+fn pairs_that_cannot_be_compared_are_rejected_with_a_reason() {
     let graph = graph("", &xy("%2: f32[2] = slice{axis=0 start=0 len=2}(%0) !!"));
     let pair = |a: usize, b: usize| equivalent(&graph, &graph, &[(ValueId::new(a), ValueId::new(b))]);
     assert!(matches!(pair(0, 9), Err(Unproved::NoSuchValue { side: "right", .. })));

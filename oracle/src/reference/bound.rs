@@ -1,9 +1,9 @@
-//! Refuses graphs that an interpreter should not be asked for, before it allocates anything.
+//! Limits on graphs, checked before the interpreter allocates memory.
 //!
-//! A few dozen cells that each call the one before twice describe 2^30 nodes; a chain of
-//! cells that each call the one before would exhaust the stack. Both are found here by counting,
-//! in one pass over the bodies and one over the graph. Signatures are inferred again, so that ops
-//! need not doubt the number and types of their operands.
+//! A few dozen cells that each call the previous one twice describe 2^30 nodes. A chain of cells that
+//! each call the previous one could exhaust the stack. Two passes, over the bodies and over the graph,
+//! count both. The module also infers signatures again, so ops need not check the number and types of
+//! their operands.
 
 use super::error::{Checked, RunFault, malformed};
 use autobatch_ir::graph::infer::infer;
@@ -11,19 +11,19 @@ use autobatch_ir::graph::{Arena, Callee, GraphData, Signature};
 use autobatch_ir::id::TypeId;
 use autobatch_ir::types::Type;
 
-/// The most elements that all nodes together may make.
+/// The maximum number of elements of all nodes together.
 const MAX_ELEMENTS: u64 = 1 << 34;
-/// The most levels of cells that call cells.
+/// The maximum depth of nested cell calls.
 const MAX_DEPTH: u32 = 200;
 
-/// What evaluating a body once takes.
+/// The cost of evaluating a body once.
 #[derive(Clone, Copy, Default)]
 struct Cost {
     elements: u64,
     depth: u32,
 }
 
-/// Whether a graph is small enough to be evaluated, and its signatures say what is true.
+/// Checks that a graph is small enough to evaluate and that its signatures are consistent.
 pub(crate) fn check(graph: &GraphData) -> Checked<()> {
     for signature in graph.sigs.items() {
         check_signature(graph, signature)?;
@@ -48,7 +48,7 @@ fn cells(graph: &GraphData) -> Checked<Vec<Cost>> {
     Ok(cells)
 }
 
-/// How many elements each signature of a checked graph makes when it is applied once.
+/// For each signature of a checked graph, the number of elements that one call evaluates.
 pub(crate) fn of_signatures(graph: &GraphData) -> Checked<Vec<u64>> {
     let cells = cells(graph)?;
     let of_types =
@@ -94,7 +94,7 @@ fn check_signature(graph: &GraphData, signature: &Signature) -> Checked<()> {
             }
         }
     };
-    if found == results { Ok(()) } else { malformed("a signature has other results than its callee") }
+    if found == results { Ok(()) } else { malformed("a signature and its callee have different results") }
 }
 
 fn cost_of(graph: &GraphData, arena: &Arena, cells: &[Cost]) -> Checked<Cost> {

@@ -1,4 +1,4 @@
-//! What the interpreter keeps of a value: its elements, shared so that copies are cheap.
+//! Values of the interpreter. Elements are shared, so clones are cheap.
 
 use super::error::{Checked, malformed};
 use autobatch_ir::id::ValueId;
@@ -13,37 +13,37 @@ pub enum Datum<T> {
     Floats(Arc<[T]>),
     /// The elements of an `i32`, `u32` or `bool` value, as words.
     Words(Words),
-    /// The elements of a list, by name. A list has no storage of its own. A name beyond the values
-    /// of the arena is a number that was bound as an element of the list.
+    /// The elements of a list, by id. A list has no storage of its own. An id beyond the values
+    /// of the arena denotes a bound element of the list.
     List(Arc<[ValueId]>),
 }
 
-/// The elements of a value that is no float.
+/// The elements of a value that is not a float.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Words {
-    /// One word an element; a bool is 0 or 1.
+    /// One word per element; a bool is 0 or 1.
     pub words: Arc<[u32]>,
-    /// Which bound word each element is, of those that came [as they were bound](super#indices); empty if none did.
+    /// For each element its bound word, if it is [bound](super#indices); empty if no element is.
     pub bound: Arc<[Option<BoundWord>]>,
 }
 
 /// An element of a vector of bound words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoundWord {
-    /// Where the vector begins among the bound words of the graph.
+    /// The first bound word of the vector in the graph.
     pub vector: u32,
-    /// The element.
+    /// The index of the element.
     pub element: u32,
 }
 
 impl Words {
-    /// Whether the elements are a stretch of one vector of bound words: such indices are checked, others are clamped.
+    /// Whether the elements are a contiguous range of one bound vector. Such indices are checked; others are clamped.
     #[must_use]
     pub fn is_bound(&self) -> bool {
         let Some(Some(first)) = self.bound.first().copied() else { return false };
         let next = |number: usize| BoundWord { element: first.element + number as u32, ..first };
-        let mut stretch = self.bound.iter().enumerate();
-        self.bound.len() == self.words.len() && stretch.all(|(number, word)| *word == Some(next(number)))
+        let mut elements = self.bound.iter().enumerate();
+        self.bound.len() == self.words.len() && elements.all(|(number, word)| *word == Some(next(number)))
     }
 }
 
@@ -58,7 +58,7 @@ impl<T> Datum<T> {
         Self::Words(Words { words: words.into(), bound: Arc::default() })
     }
 
-    /// The same elements; whoever reads them finds nothing that was bound.
+    /// Marks the elements as computed.
     pub(crate) fn forget_bound(&mut self) {
         if let Self::Words(words) = self
             && !words.bound.is_empty()
@@ -68,7 +68,7 @@ impl<T> Datum<T> {
     }
 }
 
-/// An operand as an op sees it.
+/// An operand of an op.
 #[derive(Clone, Debug)]
 pub(crate) enum Argument<T> {
     /// A value.
@@ -109,7 +109,7 @@ impl<T> Argument<T> {
     }
 }
 
-/// What an evaluation found: the elements of every value.
+/// The result of an evaluation: the elements of every value.
 #[derive(Clone, Debug)]
 pub struct Run<T> {
     /// By slot: the values of the graph, then bound elements of lists.

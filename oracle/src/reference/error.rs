@@ -1,4 +1,4 @@
-//! Why a graph has no values.
+//! Errors of evaluations.
 
 use autobatch_ir::graph::Site;
 use autobatch_ir::id::NodeId;
@@ -7,9 +7,9 @@ use std::fmt;
 /// Why a graph could not be evaluated, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunError {
-    /// What is wrong.
+    /// The fault.
     pub fault: RunFault,
-    /// The node, if one is to blame.
+    /// The node at fault, if there is one.
     pub place: Option<Place>,
 }
 
@@ -18,72 +18,72 @@ pub struct RunError {
 pub struct Place {
     /// The node of the graph.
     pub node: NodeId,
-    /// What refused: the word of an op. Inside a cell, the op of the body.
+    /// The op that failed; inside a cell, the op of the body.
     pub op: String,
     /// The user's line of that op.
     pub site: Site,
 }
 
-/// What is wrong with an evaluation.
+/// The faults of an evaluation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunFault {
-    /// The weights are not those of the graph's module.
+    /// The weights belong to another module.
     Weights {
         /// The first parameter that differs, as declared.
         expected: String,
-        /// What the weights hold in its place.
+        /// The parameter of the weights at this position.
         found: String,
     },
-    /// A pool of bound numbers ends before what an operand names.
+    /// A pool of bindings is too short for an operand.
     Binding {
         /// `"words"` or `"floats"`.
         pool: &'static str,
-        /// The length that the operand needs the pool to have.
+        /// The length that the operand requires.
         expected: u64,
-        /// The length that it has.
+        /// The actual length.
         found: usize,
     },
     /// A bound index is not below the number of choices.
     Index {
         /// The index.
         index: u32,
-        /// How many rows or elements there are.
+        /// The number of rows or elements.
         bound: usize,
     },
-    /// Lists that are taken side by side differ in length.
+    /// The lists of one op have different lengths.
     Lengths {
         /// The length of the first.
         expected: usize,
         /// The length of the other.
         found: usize,
     },
-    /// The graph makes more elements than an interpreter should be asked for.
+    /// The graph has more elements than the interpreter accepts.
     TooLarge {
-        /// The elements that all nodes make, those inside cells included.
+        /// The number of elements of all nodes, including those inside cells.
         elements: u64,
-        /// The most that is accepted.
+        /// The maximum.
         limit: u64,
     },
-    /// Cells call cells too deeply.
+    /// Cell calls are nested too deeply.
     TooDeep {
         /// The number of levels.
         depth: u32,
-        /// The most that is accepted.
+        /// The maximum.
         limit: u32,
     },
-    /// What is to be differentiated is not a float value of the graph.
+    /// A value to differentiate is not a float value of the graph.
     Loss {
-        /// What was named.
+        /// The value and its type.
         found: String,
     },
-    /// The graph is not well formed; the verifier says more.
+    /// The graph breaks a rule; the verifier reports details.
     Malformed(
-        /// What was expected and found.
+        /// The expected and the found content.
         String,
     ),
 }
 
-/// The result of the parts of an evaluation, which do not know where they are.
+/// The result of a part of an evaluation, without its place.
 pub(crate) type Checked<R> = Result<R, RunFault>;
 
 pub(crate) fn malformed<R>(message: impl Into<String>) -> Checked<R> {
@@ -115,15 +115,18 @@ impl fmt::Display for RunFault {
             ),
             Self::TooLarge { elements, limit } => write!(
                 f,
-                "the graph makes {elements} elements, the interpreter takes {limit}; evaluate fewer instances"
+                "the graph has {elements} elements, the interpreter accepts {limit}; evaluate fewer instances"
             ),
             Self::TooDeep { depth, limit } => {
-                write!(f, "cells call cells {depth} deep, the interpreter takes {limit}; inline some")
+                write!(
+                    f,
+                    "cell calls are nested {depth} deep, the interpreter accepts {limit}; inline some cells"
+                )
             }
             Self::Loss { found } => {
                 write!(f, "expected a float value to differentiate, found {found}; name a scalar f32")
             }
-            Self::Malformed(message) => write!(f, "the graph is not well formed: {message}; verify it first"),
+            Self::Malformed(message) => write!(f, "the graph is malformed: {message}; verify it first"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The walk forward: nodes in the order of an arena, each in turn.
+//! Forward evaluation: the nodes of an arena in order.
 
 use super::datum::{Argument, BoundWord, Datum, Words};
 use super::error::{Checked, Place, RunError, RunFault, malformed};
@@ -11,7 +11,7 @@ use autobatch_ir::numeric::noise::Noise;
 use autobatch_ir::types::{DType, Type};
 use std::sync::Arc;
 
-/// What every level of an evaluation reads.
+/// The data that every level of an evaluation reads.
 pub(crate) struct Scope<'a, T> {
     pub(crate) graph: &'a GraphData,
     pub(crate) params: &'a [Vec<T>],
@@ -19,19 +19,19 @@ pub(crate) struct Scope<'a, T> {
     pub(crate) noise: Noise,
 }
 
-/// An arena in evaluation: the graph, or the body of a cell with its parameters bound.
+/// An arena under evaluation: the graph, or the body of a cell with bound parameters.
 pub(crate) struct Level<'a> {
     pub(crate) arena: &'a Arena,
-    /// What the parameter ports stand for.
+    /// The parameters bound to the parameter ports.
     params: Vec<ParamId>,
-    /// The node of the graph that led here; `None` in the graph itself.
+    /// The node of the graph whose call contains this level; `None` in the graph itself.
     outer: Option<NodeId>,
 }
 
-/// The values of an arena by index, then the elements of lists that no value of the arena names.
+/// The values of an arena by index, then the list elements that are not values of the arena.
 pub(crate) type Slots<T> = Vec<Option<Datum<T>>>;
 
-/// One node of an op, with everything that its definition and its derivative read.
+/// One node with the data for its definition and its derivative.
 pub(crate) struct Call<'a, T> {
     pub(crate) args: Vec<Argument<T>>,
     /// The types of the operands.
@@ -42,7 +42,7 @@ pub(crate) struct Call<'a, T> {
     pub(crate) noise: Noise,
 }
 
-/// A parameter argument with its numbers.
+/// A parameter argument with its values.
 pub(crate) struct Bound<'a, T> {
     pub(crate) id: ParamId,
     pub(crate) values: &'a [T],
@@ -50,24 +50,24 @@ pub(crate) struct Bound<'a, T> {
 }
 
 impl<T: Real> Call<'_, T> {
-    /// The elements of the float operand in this place.
-    pub(crate) fn floats(&self, place: usize) -> Checked<&Arc<[T]>> {
-        self.args[place].floats(self.types[place])
+    /// The elements of a float operand.
+    pub(crate) fn floats(&self, operand: usize) -> Checked<&Arc<[T]>> {
+        self.args[operand].floats(self.types[operand])
     }
 
-    /// The elements of the operand of words in this place.
-    pub(crate) fn words(&self, place: usize) -> Checked<&Words> {
-        self.args[place].words(self.types[place])
+    /// The elements of an operand of words.
+    pub(crate) fn words(&self, operand: usize) -> Checked<&Words> {
+        self.args[operand].words(self.types[operand])
     }
 
-    /// The elements of the values of the list in this place.
-    pub(crate) fn rows(&self, place: usize) -> Checked<Vec<&[T]>> {
-        self.args[place].rows(self.types[place])
+    /// The elements of the values of a list operand.
+    pub(crate) fn rows(&self, operand: usize) -> Checked<Vec<&[T]>> {
+        self.args[operand].rows(self.types[operand])
     }
 
-    /// How wide the rows of the operand in this place are.
-    pub(crate) fn width(&self, place: usize) -> usize {
-        self.types[place].shape.width()
+    /// The width of the rows of an operand.
+    pub(crate) fn width(&self, operand: usize) -> usize {
+        self.types[operand].shape.width()
     }
 }
 
@@ -77,17 +77,17 @@ impl<'a> Level<'a> {
         Self::of(&graph.arena)
     }
 
-    /// An arena whose signatures name parameters of the module, as a graph's do.
+    /// An arena whose signatures name parameters of the module, as those of a graph do.
     pub(crate) fn of(arena: &'a Arena) -> Self {
         Self { arena, params: Vec::new(), outer: None }
     }
 
-    /// Whether this is a graph, and no body of a cell.
+    /// Whether this is a graph and not the body of a cell.
     pub(crate) fn is_graph(&self) -> bool {
         self.outer.is_none()
     }
 
-    /// The body of a cell that node `node` of this level calls.
+    /// The body of the cell that node `node` of this level calls.
     pub(crate) fn inner<'b>(
         &self,
         body: &'b Body,
@@ -123,7 +123,7 @@ impl<'a> Level<'a> {
     }
 }
 
-/// Evaluates every node of a level but the ports, which `slots` holds already.
+/// Evaluates every node of a level except the ports, whose values are in `slots`.
 pub(crate) fn evaluate<T: Real>(
     scope: &Scope<'_, T>,
     level: &Level<'_>,
@@ -142,7 +142,7 @@ pub(crate) fn evaluate<T: Real>(
     Ok(slots)
 }
 
-/// The results of one node, whose operands `slots` holds.
+/// Evaluates one node; `slots` holds its operands.
 pub(crate) fn apply<T: Real>(
     scope: &Scope<'_, T>,
     level: &Level<'_>,
@@ -165,7 +165,7 @@ pub(crate) fn apply<T: Real>(
             let values = evaluate(scope, &entered.level, entered.slots)?;
             let result = |id: &ValueId| match values.get(id.index()) {
                 Some(Some(datum)) => Ok(datum.clone()),
-                _ => malformed(format!("{cell} returns {id}, which it does not make")),
+                _ => malformed(format!("{cell} returns {id}, which it does not compute")),
             };
             entered.body.results.iter().map(result).collect::<Checked<_>>().map_err(blame)?
         }
@@ -181,12 +181,12 @@ pub(crate) fn apply<T: Real>(
     Ok(results)
 }
 
-/// A cell about to be evaluated: its ports are filled.
+/// A cell before its evaluation, with values for its ports.
 pub(crate) struct Entered<'a, T> {
     pub(crate) body: &'a Body,
     pub(crate) level: Level<'a>,
     pub(crate) slots: Slots<T>,
-    /// For each port the slots that its elements have; `None` for a port that takes a value.
+    /// For each port that takes a list, the slots of its elements.
     pub(crate) lists: Vec<Option<std::ops::Range<usize>>>,
 }
 
@@ -221,15 +221,15 @@ pub(crate) fn enter<'a, T: Real>(
     Ok(Entered { body, level: level.inner(body, signature, node)?, slots: inner, lists })
 }
 
-/// The name of a slot.
+/// The id of a slot.
 fn name(slot: usize) -> Checked<ValueId> {
     match ValueId::try_new(slot) {
         Some(id) => Ok(id),
-        None => malformed("an arena holds too many values"),
+        None => malformed("an arena has too many values"),
     }
 }
 
-/// The op call that a node stands for, its operands resolved.
+/// The call of a node's op, with its operands resolved.
 pub(crate) fn call<'a, T: Real>(
     scope: &Scope<'a, T>,
     level: &Level<'_>,
@@ -248,7 +248,7 @@ pub(crate) fn call<'a, T: Real>(
             let found = items.iter().map(|id| slots.get(id.index()).cloned().flatten());
             match found.collect::<Option<Vec<_>>>() {
                 Some(items) => Ok(Argument::Many(items)),
-                None => malformed("a list names a value that is not there yet"),
+                None => malformed("a list names a value that is not yet computed"),
             }
         }
         datum => Ok(Argument::One(datum)),
@@ -258,14 +258,14 @@ pub(crate) fn call<'a, T: Real>(
         let (id, ty) = (level.param(arg)?, scope.graph.ty(ty));
         match (scope.params.get(id.index()), scope.graph.module.params.get(id.index())) {
             (Some(values), Some(decl)) if decl.ty == ty => Ok(Bound { id, values, ty }),
-            _ => malformed(format!("{id} is no {ty}")),
+            _ => malformed(format!("{id} is not a {ty}")),
         }
     });
     let params = params.collect::<Checked<Vec<_>>>()?;
     Ok(Call { args, types, results: resolve(&signature.results), params, noise: scope.noise })
 }
 
-/// The names of a list's elements; bound elements get slots of their own.
+/// The ids of a list's elements; bound elements get slots of their own.
 fn list<T: Real>(
     scope: &Scope<'_, T>,
     level: &Level<'_>,
@@ -274,7 +274,7 @@ fn list<T: Real>(
     signature: &Signature,
 ) -> Checked<Arc<[ValueId]>> {
     let Some(&element) = signature.operands.first() else {
-        return malformed("a list without an element type");
+        return malformed("a list has no element type");
     };
     let ty = scope.graph.ty(element);
     let items = level.arena.operands(node).iter().map(|&operand| match operand.as_value() {
@@ -288,13 +288,13 @@ fn list<T: Real>(
     items.collect()
 }
 
-/// What an operand names: a value of the arena, or bound numbers.
+/// The value of an operand: a value of the arena, or bindings.
 fn item<T: Real>(scope: &Scope<'_, T>, slots: &Slots<T>, operand: Operand, ty: Type) -> Checked<Datum<T>> {
     let elements = ty.shape.elements();
     match operand.kind() {
         Some(OperandKind::Value(id)) => match slots.get(id.index()) {
             Some(Some(datum)) => Ok(datum.clone()),
-            _ => malformed(format!("{id} is used before it is made")),
+            _ => malformed(format!("{id} is used before it is computed")),
         },
         Some(OperandKind::Index(slot)) => {
             let words = run("words", &scope.graph.bindings.words, slot, elements)?;
@@ -304,11 +304,11 @@ fn item<T: Real>(scope: &Scope<'_, T>, slots: &Slots<T>, operand: Operand, ty: T
             Ok(Datum::Words(Words { words: words.iter().map(normal).collect(), bound }))
         }
         Some(OperandKind::Data(slot)) => Ok(Datum::floats(run("floats", scope.floats, slot, elements)?)),
-        None => malformed("a word is no operand"),
+        None => malformed("a word is not an operand"),
     }
 }
 
-/// The bound numbers from a place on.
+/// The bindings of an operand that starts at a slot.
 fn run<'a, N>(pool: &'static str, numbers: &'a [N], slot: u32, elements: usize) -> Checked<&'a [N]> {
     let start = slot as usize;
     let expected = start as u64 + elements as u64;

@@ -1,42 +1,44 @@
-//! What a graph means: an interpreter that applies one op after the other, forward and reverse.
+//! The meaning of a graph: an interpreter that evaluates one op after the other, forward and reverse.
 //!
-//! It is the oracle of everything that is fast, so it is written to be read: one definition per op
-//! ([`ops`]), one derivative rule per op ([`derivative`]), a walk forward and a walk in reverse. It is generic over [`Real`]: in `f32` its values are *the* bits, in
-//! `f64` it says how far they are from the truth, and takes finite differences.
+//! All optimised code is tested against this interpreter, so it is written for clarity. It has one
+//! definition per op ([`ops`]), one derivative rule per op ([`derivative`]), and one traversal in each
+//! direction. It is generic over [`Real`]: its `f32` values define *the* bits, and its `f64` values
+//! measure rounding errors and support finite differences.
 //!
 //! # Forward
 //! Nodes are evaluated in the order of the arena, each by the definitions of
 //! [`numeric`](autobatch_ir::numeric). A cell call evaluates the cell's body in a frame of its own and
-//! keeps its results only.
+//! returns its results.
 //!
 //! # Noise
-//! A use of noise has the key `[low, high]` (two operands) and an ordinal. In training, element `i`
-//! of the operand (row by row) is dropped or kept by `numeric::noise::uniform(seed, step, key, i)`,
-//! where `[l, h] = hash::noise_key([low, high], ordinal)` and `key = l + 2^32 h`. `fork_noise` is
-//! `hash::noise_key` itself. Its derivative uses the same numbers. In evaluation dropout is the
-//! identity.
+//! A use of noise has a key `[low, high]` (two operands) and an ordinal. In training,
+//! `numeric::noise::uniform(seed, step, key, i)` decides whether element `i` of the operand (in
+//! row-major order) is dropped, where `[l, h] = hash::noise_key([low, high], ordinal)` and
+//! `key = l + 2^32 h`. `fork_noise` is `hash::noise_key` itself. The derivative uses the same numbers.
+//! In inference dropout is the identity.
 //!
 //! # Indices
-//! An index that is looked up in a table, or that labels scores, must be below their number where it comes *as it
-//! was bound*: in place or through an input, through ports, and in the body of a cell through `reshape`, `stack`, and `slice`,
-//! `split` and `concat` along the first axis, such that what is read is a stretch of one bound vector. Anything
-//! else is an error at the line of the lookup. An index that came another way is clamped to the last: an op
-//! computed it, or another node of the graph handed it on. `pick` and `one_hot` clamp by their definition.
+//! A table index or a label is *bound* if it is a binding of the node itself or reaches it through an
+//! input or a port. In the body of a cell it may also pass through `reshape` and `stack`, and through
+//! `slice`, `split` and `concat` along the first axis, if the result is a contiguous range of one bound
+//! vector. A bound index must be in range; otherwise the evaluation fails at the line of the lookup.
+//! All other indices (computed by an op, or results of other graph nodes) are clamped to the last
+//! valid one. `pick` and `one_hot` clamp by definition.
 //!
 //! # Reverse
-//! The gradient of a value is the sum of the contributions of its uses: a left fold that begins
-//! with the first contribution, in ascending order of (node, operand place, place in the
-//! list). A list is a name: the node that takes it uses its elements. A loss is used after
-//! all nodes, in the order given; so are the results of a body. A call contributes one
-//! gradient for each of its operands, which is what the reverse of the body gives to the port; to
-//! the values of a list operand it contributes once for each use of the list in the body.
+//! The gradient of a value is the sum of the contributions of its uses: a left fold that starts
+//! with the first contribution, in ascending order of (node, operand index, position in the
+//! list). A list has no gradient of its own; the node that takes it uses its elements. Losses count as
+//! uses after all nodes, in the given order, and so do the results of a body. A call contributes one
+//! gradient per operand: the gradient of the port in the reverse of the body. To the values of a list
+//! operand, it contributes once per use of the list in the body.
 //!
-//! A value with no path to a loss has no gradient. Where another result of its node has one it
-//! reads as zeros (`+0`): an op makes of them what its rule says, and a call that the graph makes hands
-//! them to its body, so that a derivative that is infinite there becomes NaN. (Batches are made of calls
-//! of the graph, and their lanes share a kernel.) Inside of a body a result without a gradient hands none on.
+//! A value without a path to a loss has no gradient. If another result of its node has one, the value's
+//! gradient counts as zeros (`+0`): an op applies its rule to them, and a call of the graph passes them
+//! to its body, where an infinite derivative turns them into NaN. (Batches consist of calls of the
+//! graph, and all lanes share a kernel.) Inside a body, a result without a gradient contributes nothing.
 //!
-//! The gradient of a parameter begins with `+0` and takes its uses in ascending order of
+//! The gradient of a parameter starts with `+0` and adds its uses in ascending order of
 //! (node, the same inside the body.., row of the operand).
 
 mod bound;
@@ -66,10 +68,10 @@ use autobatch_ir::numeric::Real;
 use autobatch_ir::weights::Weights;
 use frame::{Level, Scope};
 
-/// A graph with the numbers that it is evaluated at.
+/// A graph with the values of its parameters and inputs.
 ///
-/// Weights and bindings are `f32`; here they are `T` and can be moved by less than an `f32` could,
-/// which finite differences need.
+/// Weights and bindings are `f32`. Here they are `T`, so finite differences can change them by less
+/// than the resolution of `f32`.
 #[derive(Clone, Debug)]
 pub struct Evaluation<'g, T> {
     graph: &'g GraphData,
@@ -79,11 +81,11 @@ pub struct Evaluation<'g, T> {
 }
 
 impl<'g, T: Real> Evaluation<'g, T> {
-    /// The evaluation of a graph at these weights and at its own bindings.
+    /// The evaluation of a graph with these weights and the graph's own bindings.
     ///
     /// # Errors
-    /// If the weights are those of another module, or the graph is too large or cells are nested
-    /// too deeply for an interpreter.
+    /// If the weights belong to another module, the graph is too large, or cells are nested too
+    /// deeply.
     pub fn new(graph: &'g GraphData, weights: &Weights, noise: Noise) -> Result<Self, RunError> {
         bound::check(graph)?;
         let decls = graph.module.params.iter().map(|decl| (decl.name.as_str(), decl.ty));
@@ -96,7 +98,7 @@ impl<'g, T: Real> Evaluation<'g, T> {
         Ok(Self { graph, params, floats: widen(&graph.bindings.floats), noise })
     }
 
-    /// The values of a parameter, to be moved.
+    /// Mutable access to the values of a parameter.
     ///
     /// # Panics
     /// If the module has no such parameter.
@@ -104,27 +106,27 @@ impl<'g, T: Real> Evaluation<'g, T> {
         &mut self.params[param.index()]
     }
 
-    /// The pool of float inputs, to be moved.
+    /// Mutable access to the pool of float inputs.
     pub fn floats_mut(&mut self) -> &mut [T] {
         &mut self.floats
     }
 
-    /// The elements of every value.
+    /// Evaluates the elements of every value.
     ///
     /// # Errors
-    /// If a binding is missing, an index is out of range, lists that belong together differ in
-    /// length, or the graph is malformed.
+    /// If a binding is missing, an index is out of range, lists have different lengths, or the graph is
+    /// malformed.
     pub fn forward(&self) -> Result<Run<T>, RunError> {
         let slots = vec![None; self.graph.arena.values()];
         let slots = frame::evaluate(&self.scope(self.noise), &Level::top(self.graph), slots)?;
         Ok(Run { slots, noise: self.noise })
     }
 
-    /// The gradients of `sum of scale * sum(value)` over the losses: each names a float value,
-    /// normally a scalar, and its factor.
+    /// The gradients of `sum of scale * sum(value)` over the losses. Each loss is a float value
+    /// (normally a scalar) and its factor.
     ///
     /// # Errors
-    /// As [`forward`](Self::forward), or if a loss is no float value of the graph.
+    /// As [`forward`](Self::forward), or if a loss is not a float value of the graph.
     pub fn reverse(&self, run: &Run<T>, losses: &[(ValueId, f32)]) -> Result<Gradients<T>, RunError> {
         reverse::gradients(&self.scope(run.noise), run, losses)
     }
@@ -134,7 +136,7 @@ impl<'g, T: Real> Evaluation<'g, T> {
     }
 }
 
-/// What two sequences of declarations first differ in, spelled.
+/// The first difference between two sequences of declarations, as text.
 fn first_difference<'a>(
     mut expected: impl Iterator<Item = (&'a str, autobatch_ir::Type)>,
     mut found: impl Iterator<Item = (&'a str, autobatch_ir::Type)>,
@@ -152,7 +154,7 @@ fn first_difference<'a>(
     }
 }
 
-/// Evaluates a graph: the elements of every value.
+/// Evaluates a graph.
 ///
 /// # Errors
 /// As [`Evaluation::new`] and [`Evaluation::forward`].
@@ -160,7 +162,7 @@ pub fn forward<T: Real>(graph: &GraphData, weights: &Weights, noise: Noise) -> R
     Evaluation::new(graph, weights, noise)?.forward()
 }
 
-/// Differentiates a graph that was evaluated: see [`Evaluation::reverse`].
+/// Differentiates an evaluated graph; see [`Evaluation::reverse`].
 ///
 /// # Errors
 /// As [`Evaluation::new`] and [`Evaluation::reverse`].

@@ -1,4 +1,4 @@
-//! The walk in reverse: gradients by the order of summation that the [module](super) states.
+//! Reverse evaluation, with the summation order that the [module](super) defines.
 
 use super::datum::{Datum, Run};
 use super::derivative::{self, Partial};
@@ -10,10 +10,10 @@ use autobatch_ir::id::{CellId, NodeId, ParamId, ValueId};
 use autobatch_ir::numeric::Real;
 use std::sync::Arc;
 
-/// The gradient of one value; none where no path leads to a loss.
+/// The gradient of one value; `None` if no path leads to a loss.
 type Gradient<T> = Option<Arc<[T]>>;
 
-/// The gradients of the losses by every value and parameter that leads to them.
+/// The gradients of the losses with respect to values and parameters.
 #[derive(Clone, Debug)]
 pub struct Gradients<T> {
     values: Vec<Gradient<T>>,
@@ -21,7 +21,7 @@ pub struct Gradients<T> {
 }
 
 impl<T> Gradients<T> {
-    /// The gradient of a value; `None` if neither it nor what else its node made leads to a loss.
+    /// The gradient of a value; `None` if no result of its node leads to a loss.
     #[must_use]
     pub fn value(&self, id: ValueId) -> Option<&[T]> {
         self.values.get(id.index())?.as_deref()
@@ -34,7 +34,7 @@ impl<T> Gradients<T> {
     }
 }
 
-/// The gradients of a graph that was evaluated.
+/// The gradients of an evaluated graph.
 pub(crate) fn gradients<T: Real>(
     scope: &Scope<'_, T>,
     run: &Run<T>,
@@ -42,7 +42,7 @@ pub(crate) fn gradients<T: Real>(
 ) -> Result<Gradients<T>, RunError> {
     let graph = scope.graph;
     if run.slots.len() < graph.arena.values() {
-        return Err(RunFault::Malformed("the run is of another graph".to_owned()).into());
+        return Err(RunFault::Malformed("the run belongs to another graph".to_owned()).into());
     }
     let mut pending = Pending::new(run.slots.len());
     for &(value, scale) in losses.iter().rev() {
@@ -68,12 +68,12 @@ fn spell<T>(scope: &Scope<'_, T>, value: ValueId) -> String {
     if value.index() < scope.graph.arena.values() {
         format!("{value}: {}", scope.graph.type_of(value))
     } else {
-        format!("{value}, which is not there")
+        format!("{value}, which does not exist")
     }
 }
 
-/// Contributions that wait until all uses of their value were seen. They arrive in descending order
-/// of the uses, since the walk is in reverse.
+/// Contributions to values whose uses are not all processed yet. They arrive in descending order of
+/// uses, since the traversal runs in reverse.
 struct Pending<T>(Vec<Vec<Arc<[T]>>>);
 
 impl<T: Real> Pending<T> {
@@ -85,14 +85,14 @@ impl<T: Real> Pending<T> {
         self.0[slot].push(contribution);
     }
 
-    /// What arrived, in ascending order.
+    /// All contributions to a slot, in ascending order.
     fn take(&mut self, slot: usize) -> Vec<Arc<[T]>> {
         let mut contributions = std::mem::take(&mut self.0[slot]);
         contributions.reverse();
         contributions
     }
 
-    /// The sum of what arrived: a left fold in ascending order that begins with the first.
+    /// The sum of the contributions: a left fold in ascending order that starts with the first.
     fn fold(&mut self, slot: usize) -> Gradient<T> {
         let mut ascending = self.take(slot).into_iter();
         let first = ascending.next()?;
@@ -104,8 +104,8 @@ impl<T: Real> Pending<T> {
     }
 }
 
-/// The gradients of every value of a level; uses of parameters are noted in descending order. What
-/// arrives for the values of lists that came through ports stays in `pending`.
+/// The gradients of every value of a level. Uses of parameters are appended in descending order.
+/// Contributions to the values of lists from ports stay in `pending`.
 fn walk<T: Real>(
     scope: &Scope<'_, T>,
     level: &Level<'_>,
@@ -115,29 +115,29 @@ fn walk<T: Real>(
 ) -> Result<Vec<Gradient<T>>, RunError> {
     let mut gradients: Vec<Gradient<T>> = vec![None; slots.len()];
     for node in level.arena.ids().rev() {
-        let places = level.arena.results(node);
-        for place in places.clone() {
-            gradients[place] = pending.fold(place);
+        let made = level.arena.results(node);
+        for slot in made.clone() {
+            gradients[slot] = pending.fold(slot);
         }
-        if gradients[places.clone()].iter().all(Option::is_none) {
+        if gradients[made.clone()].iter().all(Option::is_none) {
             continue;
         }
         if level.is_graph() {
-            for place in places.clone() {
-                if let (none @ None, Some(Datum::Floats(made))) = (&mut gradients[place], &slots[place]) {
-                    *none = Some(vec![T::ZERO; made.len()].into());
+            for (gradient, value) in gradients[made.clone()].iter_mut().zip(&slots[made.clone()]) {
+                if let (None, Some(Datum::Floats(elements))) = (&gradient, value) {
+                    *gradient = Some(vec![T::ZERO; elements.len()].into());
                 }
             }
         }
-        let results = &gradients[places.clone()];
+        let results = &gradients[made];
         let Some(partials) = partials(scope, level, slots, node, results, uses)? else { continue };
         distribute(level, slots, node, partials, pending).map_err(|fault| level.blame(scope, node, fault))?;
     }
     Ok(gradients)
 }
 
-/// What one node contributes to the gradients of its operands, given those of its results, of
-/// which at least one is there; `None` of a mere name. Uses of parameters are noted in descending order.
+/// The contributions of one node to the gradients of its operands; `None` for ports and lists. At
+/// least one result must have a gradient. Uses of parameters are appended in descending order.
 pub(crate) fn partials<T: Real>(
     scope: &Scope<'_, T>,
     level: &Level<'_>,
@@ -163,7 +163,7 @@ pub(crate) fn partials<T: Real>(
     Ok(Some(partials))
 }
 
-/// Hands contributions to the values that the operands of a node name, in descending order.
+/// Adds contributions to the values of a node's operands, in descending order.
 fn distribute<T: Real>(
     level: &Level<'_>,
     slots: &Slots<T>,
@@ -187,13 +187,13 @@ fn distribute<T: Real>(
                     }
                 }
             }
-            _ => return malformed(format!("{id} cannot have the gradient that reached it")),
+            _ => return malformed(format!("{id} has a gradient of the wrong kind")),
         }
     }
     Ok(())
 }
 
-/// The reverse of a cell call: its body is evaluated again and walked in reverse.
+/// The reverse of a cell call: evaluates its body again and traverses it in reverse.
 fn through_cell<T: Real>(
     scope: &Scope<'_, T>,
     level: &Level<'_>,

@@ -1,8 +1,7 @@
-//! One node alone: what a signature makes of numbers, and what its reverse hands back.
+//! Evaluates and differentiates a single signature.
 //!
-//! The proof of plans executes derivative kernels against this, so it goes the same way as a whole
-//! graph does: the node stands in an arena of its own, behind one that stands for
-//! everything that it reads.
+//! The proof of plans compares derivative kernels with this module. It uses the same code as a whole
+//! graph: the node is in an arena of its own, after a node that represents all its operands.
 
 use super::Noise;
 use super::bound;
@@ -17,31 +16,31 @@ use autobatch_ir::id::{NodeId, SigId, SiteId, ValueId};
 use autobatch_ir::numeric::Real;
 use std::sync::Arc;
 
-/// The node of an arena of [`Single`].
-const APP: usize = 1;
+/// The index of the node in the arena of a [`Single`].
+const NODE: usize = 1;
 
-/// One node with the numbers that it reads.
+/// One node with the elements of its operands.
 pub(crate) struct Single<'g, T> {
     graph: &'g GraphData,
     params: &'g [Vec<T>],
     noise: Noise,
     arena: Arena,
     slots: Slots<T>,
-    /// What it made, by result.
+    /// Its results.
     pub(crate) results: Vec<Datum<T>>,
 }
 
-/// What the reverse of a node hands back.
+/// The gradients that the reverse of a node returns.
 pub(crate) struct Returned<T> {
-    /// To its operands.
+    /// Of its operands.
     pub(crate) operands: Vec<Partial<T>>,
-    /// To parameters, in ascending order.
+    /// Of parameters, in ascending order of uses.
     pub(crate) params: Vec<ParamUse<T>>,
 }
 
 impl<'g, T: Real> Single<'g, T> {
-    /// Evaluates a signature of a graph that [`costs`] found sound. `params` are the numbers of the
-    /// module's parameters, of which only those need to be there that the signature takes.
+    /// Evaluates a signature of a graph that [`costs`] accepted. `params` are the values of the
+    /// module's parameters; only those that the signature takes must be present.
     pub(crate) fn new(
         graph: &'g GraphData,
         params: &'g [Vec<T>],
@@ -53,13 +52,13 @@ impl<'g, T: Real> Single<'g, T> {
         let mut arena = Arena::default();
         arena.push(sig, 0, &signature.operands, SiteId::new(0));
         let mark = arena.operand_mark();
-        for place in 0..operands.len() {
-            arena.push_operand(Operand::value(ValueId::new(place)));
+        for operand in 0..operands.len() {
+            arena.push_operand(Operand::value(ValueId::new(operand)));
         }
         arena.push(sig, mark, &signature.results, SiteId::new(0));
         let mut slots: Slots<T> = vec![None; arena.values()];
-        for (place, operand) in operands.into_iter().enumerate() {
-            slots[place] = Some(match operand {
+        for (index, operand) in operands.into_iter().enumerate() {
+            slots[index] = Some(match operand {
                 Argument::One(datum) => datum,
                 Argument::Many(items) => {
                     let names = (slots.len()..slots.len() + items.len()).map(ValueId::new).collect();
@@ -69,7 +68,7 @@ impl<'g, T: Real> Single<'g, T> {
             });
         }
         let mut single = Self { graph, params, noise, arena, slots, results: Vec::new() };
-        let node = NodeId::new(APP);
+        let node = NodeId::new(NODE);
         let results = {
             let scope = Scope { graph, params, floats: &[], noise };
             apply(&scope, &Level::of(&single.arena), &mut single.slots, node)?
@@ -81,18 +80,18 @@ impl<'g, T: Real> Single<'g, T> {
         Ok(single)
     }
 
-    /// The reverse, given a gradient for each result that gets one, at least for one.
+    /// The reverse, given the gradients of the results; at least one must be present.
     pub(crate) fn reverse(&self, grads: &[Option<Arc<[T]>>]) -> Result<Returned<T>, RunError> {
         let scope = Scope { graph: self.graph, params: self.params, floats: &[], noise: self.noise };
         let mut uses = Vec::new();
         let level = Level::of(&self.arena);
-        let found = partials(&scope, &level, &self.slots, NodeId::new(APP), grads, &mut uses)?;
+        let found = partials(&scope, &level, &self.slots, NodeId::new(NODE), grads, &mut uses)?;
         uses.reverse();
         Ok(Returned { operands: found.unwrap_or_default(), params: uses })
     }
 }
 
-/// How many elements each signature of a sound graph makes when it is applied once.
+/// Checks a graph. Returns for each signature the number of elements that one call evaluates.
 pub(crate) fn costs(graph: &GraphData) -> Checked<Vec<u64>> {
     bound::check(graph)?;
     bound::of_signatures(graph)

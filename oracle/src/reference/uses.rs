@@ -1,4 +1,4 @@
-//! Uses of parameters: what each contributes to the gradient, and how contributions are summed.
+//! Uses of parameters: their contributions to gradients, and the sums of contributions.
 
 use autobatch_ir::id::ParamId;
 use autobatch_ir::numeric::Real;
@@ -10,51 +10,45 @@ pub(crate) struct ParamUse<T> {
     pub(crate) share: Share<T>,
 }
 
-/// What a use contributes to the gradient of its parameter.
+/// The contribution of a use to the gradient of its parameter.
 pub(crate) enum Share<T> {
     /// A product `dy = x · W[first.., ..]`: row by row, `dW[k][n] = fma(x[k], dy[n], dW[k][n])`.
     Product {
-        /// The rows of the operand, each `width` wide.
+        /// The rows of the operand, each of width `width`.
         x: Arc<[T]>,
         /// The width of those rows.
         width: usize,
-        /// The gradient of the results, as many rows.
+        /// The gradient of the results, with as many rows.
         dy: Arc<[T]>,
-        /// The row of `W` that meets the first element of a row of `x`.
+        /// The row of `W` for the first element of a row of `x`.
         first: usize,
         /// Whether the parameter is stored as `Wᵀ`.
         transposed: bool,
     },
-    /// Numbers added: to the whole parameter, once for each row as long as it.
+    /// Numbers that are added to the whole parameter, once per row of the parameter's size.
     Rows(Arc<[T]>),
     /// Numbers added to one row of a table.
     Row {
         /// The row.
         index: usize,
-        /// What is added.
+        /// The added numbers.
         dy: Arc<[T]>,
     },
 }
 
 impl<T: Real> Share<T> {
-    /// Adds the share to the gradient of a parameter whose rows are `columns` wide.
+    /// Adds the contribution to the gradient of a parameter with rows of width `columns`.
     pub(crate) fn add_to(&self, gradient: &mut [T], columns: usize) {
         match self {
             Self::Product { x, width, dy, first, transposed } => {
                 let outputs = dy.len() * width / x.len().max(1);
                 for (x, dy) in x.chunks_exact(*width).zip(dy.chunks_exact(outputs.max(1))) {
                     if *transposed {
-                        for (row, &dy) in gradient.chunks_exact_mut(columns).zip(dy) {
-                            for (sum, &x) in row[*first..].iter_mut().zip(x) {
-                                *sum = x.fma(dy, *sum);
-                            }
-                        }
+                        let rows = gradient.chunks_exact_mut(columns).zip(dy);
+                        rows.for_each(|(row, &dy)| add_scaled(&mut row[*first..], dy, x));
                     } else {
-                        for (row, &x) in gradient.chunks_exact_mut(columns).skip(*first).zip(x) {
-                            for (sum, &dy) in row.iter_mut().zip(dy) {
-                                *sum = x.fma(dy, *sum);
-                            }
-                        }
+                        let rows = gradient.chunks_exact_mut(columns).skip(*first).zip(x);
+                        rows.for_each(|(row, &x)| add_scaled(row, x, dy));
                     }
                 }
             }
@@ -69,6 +63,13 @@ impl<T: Real> Share<T> {
                 }
             }
         }
+    }
+}
+
+/// `sum = fma(factor, x, sum)`, element by element.
+fn add_scaled<T: Real>(sum: &mut [T], factor: T, x: &[T]) {
+    for (sum, &x) in sum.iter_mut().zip(x) {
+        *sum = factor.fma(x, *sum);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What cannot be evaluated gives a typed error at the user's line.
+//! Errors of evaluations are typed and name the user's line.
 
 use super::{emit, no_params};
 use autobatch_ir::{GraphData, INDEX, Init, ModuleBuilder, ValueId, Weights, f32, list};
@@ -12,7 +12,7 @@ fn error(graph: &GraphData, weights: &Weights) -> RunError {
 }
 
 #[test]
-fn a_bound_index_beyond_the_table_is_refused_at_the_line_of_the_lookup() {
+fn a_bound_index_out_of_range_is_an_error_at_the_line_of_the_lookup() {
     let mut m = ModuleBuilder::new("table");
     let table = m.table("table", [4, 2], Init::Uniform(1.0));
     let inner = m.cell("inner", [INDEX], |_, [word]| [table.row(word)]);
@@ -51,7 +51,7 @@ fn a_computed_index_is_clamped_to_the_last_row() {
 }
 
 #[test]
-fn a_bound_label_beyond_the_scores_is_refused() {
+fn a_bound_label_out_of_range_is_an_error() {
     let graph = emit(&no_params(), |g| {
         let _ = g.input(&[1.0, 2.0]).cross_entropy(2);
     });
@@ -59,7 +59,7 @@ fn a_bound_label_beyond_the_scores_is_refused() {
 }
 
 #[test]
-fn missing_bindings_are_named() {
+fn errors_name_missing_bindings() {
     let mut graph = emit(&no_params(), |g| {
         let _ = (g.input(&[1.0, 2.0]), g.index(3));
     });
@@ -72,7 +72,7 @@ fn missing_bindings_are_named() {
 }
 
 #[test]
-fn weights_of_another_module_are_refused() {
+fn weights_of_another_module_are_rejected() {
     let weights = |name: &str| {
         let mut m = ModuleBuilder::new("m");
         let _ = m.param(name, [2], Init::ZEROS);
@@ -84,7 +84,7 @@ fn weights_of_another_module_are_refused() {
 }
 
 #[test]
-fn lists_of_different_lengths_are_refused_inside_a_cell() {
+fn lists_of_different_lengths_inside_a_cell_are_an_error() {
     let mut m = ModuleBuilder::new("lists");
     let pair = m.cell("pair", [list(f32([1])), list(f32([1]))], |g, [a, b]| [g.weighted_sum(a, b)]);
     let module = m.build().unwrap();
@@ -98,7 +98,7 @@ fn lists_of_different_lengths_are_refused_inside_a_cell() {
 }
 
 #[test]
-fn cells_that_double_each_other_are_refused_before_they_run() {
+fn exponentially_large_cells_are_rejected_before_evaluation() {
     let mut m = ModuleBuilder::new("bomb");
     let mut cell = m.cell("c0", [f32([8])], |_, [x]| [x.tanh()]);
     for level in 1..60 {
@@ -115,7 +115,7 @@ fn cells_that_double_each_other_are_refused_before_they_run() {
 }
 
 #[test]
-fn cells_nested_too_deeply_are_refused_before_they_run() {
+fn deeply_nested_cells_are_rejected_before_evaluation() {
     let mut m = ModuleBuilder::new("deep");
     let mut cell = m.cell("c0", [f32([1])], |_, [x]| [x.tanh()]);
     for level in 1..1000 {
@@ -129,7 +129,7 @@ fn cells_nested_too_deeply_are_refused_before_they_run() {
 }
 
 #[test]
-fn the_deepest_nesting_that_is_accepted_runs_on_a_small_stack() {
+fn the_deepest_accepted_nesting_fits_a_small_stack() {
     let mut m = ModuleBuilder::new("deep");
     let mut cell = m.cell("c0", [f32([1])], |_, [x]| [x.tanh()]);
     for level in 1..200 {
@@ -144,21 +144,21 @@ fn the_deepest_nesting_that_is_accepted_runs_on_a_small_stack() {
 }
 
 #[test]
-fn only_float_values_are_differentiated() {
+fn only_float_values_can_be_differentiated() {
     let graph = emit(&no_params(), |g| {
         let _ = g.index(3);
     });
     let weights = Weights::init(&graph.module, 0);
     let evaluation = Evaluation::<f32>::new(&graph, &weights, Noise::Off).unwrap();
     let run = evaluation.forward().unwrap();
-    for (id, found) in [(0, "%0: u32"), (1, "%1, which is not there")] {
+    for (id, found) in [(0, "%0: u32"), (1, "%1, which does not exist")] {
         let fault = evaluation.reverse(&run, &[(ValueId::new(id), 1.0)]).unwrap_err().fault;
         assert_eq!(fault, RunFault::Loss { found: found.to_owned() });
     }
 }
 
 #[test]
-fn a_graph_that_lies_about_its_ops_is_refused_without_a_panic() {
+fn a_graph_with_inconsistent_signatures_is_rejected_without_a_panic() {
     let mut graph = emit(&no_params(), |g| {
         let _ = g.input(&[1.0, 2.0]).tanh();
     });

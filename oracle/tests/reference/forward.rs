@@ -1,4 +1,4 @@
-//! Every op against values computed another way.
+//! Every op against independently computed values.
 
 use super::{Random, emit, no_params};
 use autobatch_ir::{DType, Graph, GraphData, INDEX, Init, ModuleBuilder, Type, Value, ValueId, Weights, f32};
@@ -11,7 +11,7 @@ fn run(graph: &GraphData) -> Run<f64> {
     Evaluation::<f64>::new(graph, &weights, Noise::Off).unwrap().forward().unwrap()
 }
 
-/// The last value of a graph, whatever its type.
+/// The last value of a graph, of any type.
 fn last(build: Build) -> Vec<f64> {
     let mut id = None;
     let graph = emit(&no_params(), |g| id = build(g).id());
@@ -34,7 +34,7 @@ fn check(cases: &[(&str, Build, &[f64])]) {
 const NEG_INF: f64 = f64::NEG_INFINITY;
 
 #[test]
-fn elementwise_ops_have_their_values() {
+fn elementwise_ops_compute_the_expected_values() {
     let x = [-2.0f64, -0.5, 0.0, 0.75, 3.0];
     type Case = (&'static str, fn(Value<'_>) -> Value<'_>, fn(f64) -> f64);
     let cases: &[Case] = &[
@@ -95,7 +95,7 @@ fn elementwise_ops_have_their_values() {
 }
 
 #[test]
-fn integers_and_casts_have_their_values() {
+fn integers_and_casts_compute_the_expected_values() {
     check(&[
         ("u32 wraps", |g| g.indices(&[0, 5]) - g.indices(&[1, 2]), &[4_294_967_295.0, 3.0]),
         ("u32 mul", |g| g.indices(&[3, 1 << 31]) * 2.0, &[6.0, 0.0]),
@@ -138,7 +138,7 @@ fn integers_and_casts_have_their_values() {
 }
 
 #[test]
-fn moves_put_every_element_in_its_place() {
+fn moves_copy_every_element_to_its_position() {
     fn m(g: &Graph) -> Value<'_> {
         g.input_shaped([2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     }
@@ -175,7 +175,7 @@ fn moves_put_every_element_in_its_place() {
 }
 
 #[test]
-fn folds_inside_values_have_their_values() {
+fn row_reductions_compute_the_expected_values() {
     fn m(g: &Graph) -> Value<'_> {
         g.input_shaped([2, 3], &[3.0, -1.0, 3.0, 4.0, 6.0, 5.0])
     }
@@ -210,7 +210,7 @@ fn folds_inside_values_have_their_values() {
 }
 
 #[test]
-fn folds_over_lists_have_their_values() {
+fn list_folds_compute_the_expected_values() {
     fn l(g: &Graph) -> Value<'_> {
         g.list([g.input(&[1.0, 5.0]), g.input(&[3.0, -2.0]), g.input(&[2.0, 0.0])])
     }
@@ -248,7 +248,7 @@ fn folds_over_lists_have_their_values() {
 }
 
 #[test]
-fn products_and_losses_have_their_values() {
+fn products_and_losses_compute_the_expected_values() {
     fn m(g: &Graph) -> Value<'_> {
         g.input_shaped([2, 2], &[1.0, 2.0, 3.0, 4.0])
     }
@@ -287,7 +287,7 @@ fn products_and_losses_have_their_values() {
 }
 
 #[test]
-fn products_in_f32_are_the_chain_of_fused_multiply_adds() {
+fn products_in_f32_are_chains_of_fused_multiply_adds() {
     let mut m = ModuleBuilder::new("affine");
     let w = m.param("w", [7, 3], Init::Normal(1.0));
     let t = m.param("t", [3, 7], Init::Normal(1.0));
@@ -319,7 +319,7 @@ fn products_in_f32_are_the_chain_of_fused_multiply_adds() {
 }
 
 #[test]
-fn parameters_and_rows_of_tables_are_read() {
+fn parameters_and_table_rows_are_read() {
     let mut m = ModuleBuilder::new("tables");
     let table = m.table("table", [2, 2], Init::Values([1.0, 2.0, 3.0, 4.0].into()));
     let cell = m.cell("cell", [INDEX], |g, [word]| [table.row(word) + g.param(table.as_param()).pick(word)]);
@@ -331,7 +331,7 @@ fn parameters_and_rows_of_tables_are_read() {
 }
 
 #[test]
-fn lists_keep_the_names_of_their_elements() {
+fn lists_store_the_ids_of_their_elements() {
     let mut id = None;
     let graph = emit(&no_params(), |g| {
         let (a, b) = (g.input(&[1.0]), g.input(&[2.0]));

@@ -10,7 +10,7 @@ type Build = for<'g> fn(&'g Graph, &[Value<'g>]) -> Value<'g>;
 
 struct Case {
     name: &'static str,
-    /// Shape and range of each input.
+    /// The shape and range of each input.
     inputs: &'static [(&'static [usize], f32, f32)],
     build: Build,
 }
@@ -19,7 +19,7 @@ const A: (&[usize], f32, f32) = (&[5], -1.5, 1.5);
 const P: (&[usize], f32, f32) = (&[5], 0.3, 2.5);
 const M: (&[usize], f32, f32) = (&[3, 4], -1.5, 1.5);
 const S: (&[usize], f32, f32) = (&[], 0.4, 1.6);
-/// More than sixteen lanes, with a part left over.
+/// More than sixteen lanes, with a partial group.
 const W: (&[usize], f32, f32) = (&[37], -1.5, 1.5);
 
 macro_rules! cases {
@@ -60,7 +60,7 @@ const CASES: &[Case] = cases! {
     "maximum" [W, W] |_, x| x[0].maximum(x[1]);
     "a scalar on the left" [S, W] |_, x| x[0] / (x[1] + 4.0);
     "a scalar on the right" [W, S] |_, x| x[0].maximum(x[1]) - x[1] * x[0];
-    "a value met with itself" [A] |_, x| x[0] * x[0] + x[0];
+    "a value combined with itself" [A] |_, x| x[0] * x[0] + x[0];
     "select" [W, W] |_, x| x[0].less(x[1]).select(x[0].square(), x[1]);
     "select of a scalar" [W, S] |_, x| x[0].greater(0.0).select(x[1], x[0]);
     "cast to its own type" [A] |_, x| x[0].cast(DType::F32).square();
@@ -146,7 +146,7 @@ fn every_rule_agrees_with_finite_differences() {
         }
         check_gradients(case.name, &graph, &weights, Noise::On { seed: 3, step: 5 });
     }
-    // What has parameters, or no derivative to compare with differences, is tested elsewhere.
+    // Other tests cover ops with parameters and ops without derivatives.
     let elsewhere = [
         "port",
         "param",

@@ -1,5 +1,5 @@
-//! Tests of the reference interpreter: every op against values computed another way, every
-//! derivative against finite differences in f64, and what the oracle promises about order, noise,
+//! Tests of the reference interpreter: every op against independently computed values, every
+//! derivative against finite differences in f64, and its guarantees about order, noise,
 //! indices and errors.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
@@ -49,7 +49,7 @@ pub(crate) fn emit(module: &Arc<Module>, body: impl for<'g> FnOnce(&'g Graph)) -
     g.finish().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The sum of a value's elements with random factors, so that no two elements look alike to a loss.
+/// The sum of a value's elements with random factors, so that a loss distinguishes all elements.
 pub(crate) fn mixed<'g>(value: Value<'g>, random: &mut Random) -> Value<'g> {
     let g = value.graph();
     let coefficients = g.input_shaped(value.shape(), &random.row(value.shape().elements(), 0.3, 1.7));
@@ -57,7 +57,7 @@ pub(crate) fn mixed<'g>(value: Value<'g>, random: &mut Random) -> Value<'g> {
     if products.shape().rank() == 0 { products } else { products.sum() }
 }
 
-/// The float inputs of a graph: where each lies in the pool, and which value it is.
+/// The float inputs of a graph: the position of each in the pool, and its value.
 fn inputs(graph: &GraphData) -> Vec<(usize, ValueId)> {
     let arena = &graph.arena;
     let input = |node| match (graph.signature(node).callee, arena.operands(node)[0].kind()) {
@@ -73,7 +73,7 @@ pub(crate) fn losses(graph: &GraphData) -> Vec<(ValueId, f32)> {
     graph.outputs.iter().map(|output| (output.value, 1.0)).collect()
 }
 
-/// Compares every derivative by an input or parameter with central differences in f64, and the
+/// Compares every derivative with respect to an input or parameter with central differences in f64, and the
 /// gradients and values in f32 with those in f64.
 ///
 /// Bounds: differences agree within 1e-6, f32 with f64 within 2e-4, of the larger of 1 and the
@@ -81,7 +81,7 @@ pub(crate) fn losses(graph: &GraphData) -> Vec<(ValueId, f32)> {
 pub(crate) fn check_gradients(name: &str, graph: &GraphData, weights: &Weights, mode: Noise) {
     let mut exact = Evaluation::<f64>::new(graph, weights, mode).unwrap();
     let losses = losses(graph);
-    assert!(!losses.is_empty(), "{name}: nothing to differentiate");
+    assert!(!losses.is_empty(), "{name}: the graph has no losses");
     let run = exact.forward().unwrap_or_else(|error| panic!("{name}: {error}"));
     let gradients = exact.reverse(&run, &losses).unwrap();
     let single = Evaluation::<f32>::new(graph, weights, mode).unwrap();
@@ -136,7 +136,7 @@ fn agree(name: &str, place: &str, found: f64, expected: f64) {
 
 fn close(name: &str, id: impl std::fmt::Display, single: Option<&[f32]>, exact: Option<&[f64]>) {
     let (Some(single), Some(exact)) = (single, exact) else {
-        assert!(single.is_none() && exact.is_none(), "{name}: {id} is there in one type only");
+        assert!(single.is_none() && exact.is_none(), "{name}: {id} must exist for both types");
         return;
     };
     assert_eq!(single.len(), exact.len(), "{name}: {id}");

@@ -1,4 +1,4 @@
-//! Graphs as models emit them: nested cells, lists, trees, attention, lattices.
+//! Graphs of typical models: nested cells, lists, trees, attention, lattices.
 
 use super::{Random, check_gradients, emit, losses, mixed};
 use autobatch_ir::{Cell, Graph, INDEX, Init, Module, ModuleBuilder, Value, Weights, f32, list};
@@ -73,7 +73,7 @@ fn lists_ports_attention_and_gates_inside_nested_cells_agree_with_finite_differe
         let mut values: Vec<Value<'_>> = (0..2).map(|_| g.input(&random.row(4, -1.0, 1.0))).collect();
         for word in 0..3 {
             let scores = g.list(values.iter().map(|&value| g.call(score, value)[0]));
-            // The first value is listed twice.
+            // The first value occurs twice.
             let doubled = g.list(values.iter().chain(&values[..1]));
             let [a, _] = g.call(gather, [doubled, values[0]]);
             let [b, c] = g.call(gates, (scores, g.list(&values), word));
@@ -87,7 +87,7 @@ fn lists_ports_attention_and_gates_inside_nested_cells_agree_with_finite_differe
 }
 
 #[test]
-fn a_cell_gives_the_bits_of_its_body_written_out() {
+fn a_cell_equals_its_inlined_body_bit_for_bit() {
     let (module, model) = tree_lstm(8);
     let (w, b) = (module.param("w").unwrap(), module.param("b").unwrap());
     let weights = Weights::init(&module, 3);

@@ -1,4 +1,4 @@
-//! Dropout: which elements go, and that the derivative drops the same.
+//! Dropout: the dropped elements, and the same mask in the derivative.
 
 use super::{emit, losses, no_params};
 use autobatch_ir::hash::noise_key;
@@ -9,7 +9,7 @@ use autobatch_oracle::reference::{Evaluation, Noise};
 const TRAIN: Noise = Noise::On { seed: 7, step: 3 };
 
 #[test]
-fn the_derivative_drops_what_the_forward_dropped() {
+fn the_derivative_uses_the_forward_mask() {
     let graph = emit(&no_params(), |g| {
         g.instance(21);
         g.loss("loss", g.input(&[1.0; 100]).dropout(0.3).sum());
@@ -25,14 +25,14 @@ fn the_derivative_drops_what_the_forward_dropped() {
 }
 
 #[test]
-fn elements_are_dropped_by_the_documented_key() {
+fn the_documented_key_selects_the_dropped_elements() {
     let graph = emit(&no_params(), |g| {
         g.instance(21);
         let _ = g.input(&[1.0; 64]).dropout(0.25);
     });
     let weights = Weights::init(&graph.module, 0);
     let run = Evaluation::<f32>::new(&graph, &weights, TRAIN).unwrap().forward().unwrap();
-    // The graph binds a key made from the instance's, and the op derives its own from that.
+    // The graph binds a key derived from that of the instance; the op derives its own from the bound key.
     let [low, high] = noise_key(noise_key([21, 0], 0), 0);
     assert_eq!(graph.bindings.words, noise_key([21, 0], 0));
     let key = u64::from(high) << 32 | u64::from(low);
@@ -41,7 +41,7 @@ fn elements_are_dropped_by_the_documented_key() {
 }
 
 #[test]
-fn dropout_is_the_identity_in_evaluation() {
+fn dropout_is_the_identity_in_inference() {
     let graph = emit(&no_params(), |g| g.loss("loss", g.input(&[1.0, -2.0, 3.0]).dropout(0.9).sum()));
     let weights = Weights::init(&graph.module, 0);
     let evaluation = Evaluation::<f32>::new(&graph, &weights, Noise::Off).unwrap();
@@ -78,8 +78,8 @@ fn uses_instances_steps_and_nested_calls_draw_different_noise() {
     all.extend(masks(Noise::On { seed: 7, step: 4 }, &[1]));
     all.extend(masks(Noise::On { seed: 8, step: 3 }, &[1]));
     for (i, a) in all.iter().enumerate() {
-        assert!(all[..i].iter().all(|b| a != b), "mask {i} came twice");
+        assert!(all[..i].iter().all(|b| a != b), "mask {i} must differ from all others");
     }
-    // An instance's noise does not depend on its place among others.
+    // The noise of an instance does not depend on the other instances.
     assert_eq!(masks(TRAIN, &[2])[..], all[4..8]);
 }

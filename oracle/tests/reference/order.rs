@@ -1,4 +1,4 @@
-//! The order in which contributions are summed, and what gets a gradient at all.
+//! The summation order of contributions, and which values get gradients.
 
 use super::{emit, losses, no_params};
 use autobatch_ir::{DType, GraphData, Init, ModuleBuilder, ValueId, Weights};
@@ -13,7 +13,7 @@ fn gradients(graph: &GraphData) -> Gradients<f32> {
 const X: ValueId = ValueId::new(0);
 
 #[test]
-fn contributions_fold_from_the_first_use_to_the_last() {
+fn contributions_are_summed_from_the_first_use_to_the_last() {
     // (1 + 1e8) - 1e8 is 0 in f32, (-1e8 + 1e8) + 1 is 1.
     let graph = emit(&no_params(), |g| {
         let x = g.input(&[1.0]);
@@ -25,7 +25,7 @@ fn contributions_fold_from_the_first_use_to_the_last() {
 }
 
 #[test]
-fn a_list_contributes_where_it_is_taken_and_not_where_it_is_made() {
+fn a_list_contributes_at_its_use_and_not_at_its_creation() {
     // (1e8 - 1e8) + 1 is 1 in f32, (1 + 1e8) - 1e8 is 0.
     let graph = emit(&no_params(), |g| {
         let x = g.input(&[1.0]);
@@ -39,7 +39,7 @@ fn a_list_contributes_where_it_is_taken_and_not_where_it_is_made() {
 }
 
 #[test]
-fn operands_of_one_node_contribute_in_their_order() {
+fn operands_of_one_node_contribute_in_order() {
     let graph = emit(&no_params(), |g| {
         let x = g.input(&[1.0]);
         let factors = [1.0, 1e8, -1e8].map(|factor| g.input(&[factor]));
@@ -49,7 +49,7 @@ fn operands_of_one_node_contribute_in_their_order() {
 }
 
 #[test]
-fn a_loss_is_used_after_all_nodes() {
+fn a_loss_counts_as_a_use_after_all_nodes() {
     let graph = emit(&no_params(), |g| {
         let x = g.constant(1.0);
         let _ = [g.loss("a", x * 1e8), g.loss("b", x * -1e8), g.loss("x", x)];
@@ -58,7 +58,7 @@ fn a_loss_is_used_after_all_nodes() {
 }
 
 #[test]
-fn parameters_take_their_uses_in_ascending_order_inside_cells_too() {
+fn parameters_sum_their_uses_in_ascending_order_also_inside_cells() {
     let mut m = ModuleBuilder::new("uses");
     let w = m.param("w", [1, 1], Init::Constant(1.0));
     let cell =
@@ -73,7 +73,7 @@ fn parameters_take_their_uses_in_ascending_order_inside_cells_too() {
 }
 
 #[test]
-fn what_leads_to_no_loss_has_no_gradient() {
+fn values_without_a_path_to_a_loss_have_no_gradient() {
     let mut m = ModuleBuilder::new("dead");
     let used = m.param("used", [2], Init::ZEROS);
     let unused = m.param("unused", [2], Init::ZEROS);
@@ -95,7 +95,7 @@ fn what_leads_to_no_loss_has_no_gradient() {
 }
 
 #[test]
-fn conventions_at_corners_are_as_documented() {
+fn slopes_at_corners_follow_the_documented_conventions() {
     type Case = (&'static str, fn(autobatch_ir::Value<'_>) -> autobatch_ir::Value<'_>, f32, f32);
     let cases: &[Case] = &[
         ("relu", |x| x.relu(), 0.0, 0.0),

@@ -1,4 +1,4 @@
-//! The first values of parameters, storage types and versions.
+//! Initial values of parameters, storage types and versions.
 
 use autobatch_ir::module::ParamKind;
 use autobatch_ir::weights::WeightsError;
@@ -35,14 +35,14 @@ fn every_initialiser_has_its_distribution() {
         assert!((found / variance - 1.0).abs() < 0.05, "{init:?}: variance {found}, expected {variance}");
         let top = values.iter().fold(0.0, |top: f64, &x| top.max(f64::from(x).abs()));
         assert!(limit.is_none_or(|limit| top <= limit && top > 0.99 * limit), "{init:?}: {top}");
-        // A normal sample of 20000 leaves three deviations, and never six.
+        // A normal sample of 20000 exceeds three deviations, but practically never six.
         let reach = top / variance.sqrt();
         assert!(limit.is_some() || (3.0..6.0).contains(&reach), "{init:?}: reaches {reach} deviations");
     }
 }
 
 #[test]
-fn saxes_matrices_are_orthogonal_either_way() {
+fn saxes_matrices_have_orthonormal_rows_or_columns() {
     for (rows, columns) in [(5, 12), (12, 5), (7, 7), (1, 9)] {
         let values = of(Init::Saxe(2.0), [rows, columns]);
         let at = |i: usize, j: usize| {
@@ -60,7 +60,7 @@ fn saxes_matrices_are_orthogonal_either_way() {
 }
 
 #[test]
-fn values_depend_on_seed_and_name_and_not_on_order() {
+fn initial_values_depend_on_seed_and_name_but_not_on_order() {
     let build = |names: &[&str], seed| {
         let mut m = ModuleBuilder::new("order");
         for name in names {
@@ -78,7 +78,7 @@ fn values_depend_on_seed_and_name_and_not_on_order() {
 }
 
 #[test]
-fn stored_halves_hold_what_their_type_holds() {
+fn half_precision_parameters_hold_representable_values() {
     let mut m = ModuleBuilder::new("half");
     let ids = [DType::F16, DType::BF16].map(|dtype| {
         m.param_stored_as(dtype.spelling(), ParamKind::Param, dtype, [3], Init::Constant(0.1)).id().unwrap()
@@ -95,7 +95,7 @@ fn stored_halves_hold_what_their_type_holds() {
 }
 
 #[test]
-fn every_mutable_access_changes_one_version_and_clones_never_share_a_new_one() {
+fn every_mutable_access_creates_a_new_version() {
     let mut m = ModuleBuilder::new("versions");
     let [a, b] = ["a", "b"].map(|name| m.param(name, [2], Init::ZEROS).id().unwrap());
     let mut weights = Weights::init(&m.build().unwrap(), 0);

@@ -1,10 +1,10 @@
-//! What emitting and planning cost, in nanoseconds a node, and what the plans are worth, in batches and gathered rows.
+//! The time of emission and planning in nanoseconds per node, and the batches and gathered rows of the plans.
 //!
 //! `cargo run --release -p autobatch-planner --example plan_speed [WORKLOAD [POLICY [ORDER [INSTANCES [ROUNDS [DATA]]]]]]`
 //!
-//! WORKLOAD is `trees`, `trees2` (two kinds of node at random), `lattice` or `chain`; ORDER is `batch`, `propagated`, `planned` or
-//! `all`; DATA is a folder with `sst`, `zh_lattice` and `wikiner`, and without it instances are generated. INSTANCES is a number,
-//! or `all` for several sizes. With one order and one size a profiler sees nothing else.
+//! WORKLOAD is `trees`, `trees2` (two kinds of node at random), `lattice` or `chain`; ORDER is `batch`, `propagated` or
+//! `all`; DATA is a folder with `sst`, `zh_lattice` and `wikiner`, without which instances are generated. INSTANCES is a number,
+//! or `all` for several sizes. For a profile, choose one order and one size.
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
 
 mod workloads;
@@ -17,10 +17,10 @@ use workloads::{Failure, Instance, Model, Random, emit, instances, model};
 
 const USAGE: &str = "WORKLOAD [POLICY [ORDER [INSTANCES [ROUNDS [DATA]]]]]";
 
-/// How often a plan is found in the cache.
+/// Number of cache hits per measurement.
 const HITS: usize = 11;
 
-/// Times of one row order, and what its plan is worth.
+/// Times of one row order, and the quality of its plan.
 struct Tally {
     rows: RowOrder,
     times: Vec<f64>,
@@ -36,8 +36,7 @@ fn main() -> Result<(), Failure> {
     let orders = match word(2, "all") {
         "batch" => vec![RowOrder::Batch],
         "propagated" => vec![RowOrder::Propagated],
-        "planned" => vec![RowOrder::Planned],
-        "all" => vec![RowOrder::Batch, RowOrder::Propagated, RowOrder::Planned],
+        "all" => vec![RowOrder::Batch, RowOrder::Propagated],
         other => return Err(format!("unknown order {other}; usage: {USAGE}").into()),
     };
     let sizes = match word(3, "all") {
@@ -86,11 +85,11 @@ fn measure(
             let certificate = plan.certificate;
             (tally.gathered, tally.direct) = (certificate.gathered, certificate.direct);
             batches = (certificate.batches, certificate.bound);
-            // As a session does with plans that its cache forgets.
+            // Sessions recycle the plans that leave their cache.
             planner.recycle(plan);
         }
     }
-    // The first asks for a plan; all others find it.
+    // The first call plans; all others hit the cache.
     let (mut cache, mut finding) = (PlanCache::new(1), Vec::new());
     let (request, policy) = (Request { wanted: &wanted, ..Request::default() }, planner.policy());
     for _ in 0..=HITS {
@@ -111,7 +110,7 @@ fn measure(
         "{size} instances, {nodes} nodes: batches {} bound {}, {}; ns a node, least (median): emit {}, found in a cache {}",
         batches.0,
         batches.1,
-        planner.why(),
+        planner.search_end(),
         each(emitting),
         each(finding),
     );

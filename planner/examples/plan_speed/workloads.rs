@@ -1,4 +1,4 @@
-//! The models that are emitted: binary trees with one or two kinds of node, lattices with arity-free sums, chains in two directions.
+//! The emitted models: binary trees with one or two kinds of node, lattices with arity-free sums, chains in two directions.
 //!
 //! Instances are read from `DATA/sst/valid.txt`, `DATA/zh_lattice/train.txt` and `DATA/wikiner/valid.txt`, or generated.
 
@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 pub(crate) type Failure = Box<dyn std::error::Error>;
 
-/// A shape that a model is unrolled over.
+/// The structure of an instance.
 pub(crate) enum Instance {
-    /// Nodes in post-order: how many of the values on the stack each takes, 0 or 2.
+    /// Nodes in post-order: the number of values that each takes from the stack, 0 or 2.
     Tree(Vec<u8>),
-    /// For each character where the words that end there begin.
+    /// For each character the starts of the words that end there.
     Lattice(Vec<Vec<usize>>),
     /// A number of tokens.
     Chain(usize),
 }
 
-/// A small congruential generator: the same instances in every run.
+/// A small congruential generator, with the same instances in every run.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -28,7 +28,7 @@ impl Random {
     }
 }
 
-/// The instances of a workload, from data if there is a folder of it.
+/// The instances of a workload, from the data folder if one is given.
 pub(crate) fn instances(workload: &str, data: Option<&str>) -> Result<Vec<Instance>, Failure> {
     let Some(folder) = data.map(Path::new) else {
         let mut random = Random(7);
@@ -165,7 +165,7 @@ pub(crate) fn model() -> (Arc<Module>, Model) {
     (m.build().expect("the model is well typed"), model)
 }
 
-/// Emits an instance; what is wanted of it is appended to `outputs`.
+/// Emits an instance and appends its requested values to `outputs`.
 pub(crate) fn emit(
     g: &Graph,
     model: &Model,

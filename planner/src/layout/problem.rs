@@ -1,101 +1,80 @@
-//! The row-order problem, free of any graph: slabs of rows, and batches whose slots name them lane by lane.
+//! The layout problem, free of any graph: slabs of rows, and batches whose slots name rows lane by lane.
 //!
-//! Contract: everything inside a [`Problem`] is checked when it is added, so planners index without looking. A row is the
-//! result of at most one lane. Rows of all slabs are numbered globally, slab after slab; because a slab is one block of
-//! that numbering, "consecutive" means the same there as inside the slab.
-
-pub(super) mod known;
+//! Rows of all slabs have global numbers, slab after slab. Inside a slab, the rows that existed before come first; then each
+//! batch takes the next rows for its results, lane after lane. The caller guarantees this, and nothing is checked.
 
 use super::LayoutError;
-use std::fmt;
 use std::ops::Range;
 
-macro_rules! id {
-    ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(pub u32);
+/// A block of rows of equal type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlabId(pub(crate) u32);
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!($prefix, "{}"), self.0)
-            }
-        }
-
-        impl $name {
-            pub(crate) fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
-    };
+impl SlabId {
+    fn index(self) -> usize {
+        self.0 as usize
+    }
 }
 
-id!(
-    /// A block of rows of equal type.
-    SlabId,
-    "s"
-);
-id!(
-    /// A batch: lanes that run as one kernel.
-    BatchId,
-    "b"
-);
-id!(
-    /// One result or operand of a batch, over all its lanes.
-    SlotId,
-    "slot"
-);
-
-/// Whether a batch writes the slot's rows or reads them.
+/// One result or operand of a batch, over all its lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Written: each row by one lane of one batch.
+pub(crate) struct SlotId(pub(crate) u32);
+
+/// Whether a batch writes the rows of a slot or reads them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Each row is written by one lane of one batch.
     Result,
-    /// Read.
+    /// Lanes may read the same row.
     Operand,
 }
 
-/// A slot as it is added: lane `i` names row `rows[i]` of the slab.
-#[derive(Clone, Copy, Debug)]
-pub struct SlotSpec<'a> {
-    /// Written or read.
-    pub role: Role,
-    /// Where the rows live.
-    pub slab: SlabId,
-    /// Bytes moved per row: what reading it through a table costs.
-    pub bytes: u32,
-    /// One row per lane, in ascending order of the lanes' node ids.
-    pub rows: &'a [u32],
-}
+/// A slot of [`Problem::add_known`]: the slab of its rows, and the bytes moved per row.
+pub(crate) type KnownSlot = (SlabId, u32);
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     pub(crate) role: Role,
+    /// Bytes moved per row.
     pub(crate) bytes: u32,
-    /// First entry in the row pool; there is one per lane.
+    /// First entry in the row pool, which has one entry per lane.
     pub(crate) start: u32,
     pub(crate) slab: SlabId,
-    /// Some row is named twice: the slot can be a shared row or a table, never a range.
+    /// Whether two lanes name the same row. Such a slot is a shared row or a table, never a range.
     pub(crate) repeats: bool,
-    /// The first slot of the batch with the same role and rows (another field of one record); itself where there is none.
+    /// The first operand of the batch that names the same rows (another field of one record), or the slot itself.
     pub(crate) same_as: SlotId,
-    /// The batches that wrote its lowest and its highest row, if rows are numbered in batch order: all others that wrote some of
-    /// them lie between these. [`Writer::NOBODY`]'s where that is not known.
+    /// The batches that wrote the lowest and the highest row. Every other writer of its rows lies between them. Rows that
+    /// existed before have the writer [`Writer::NONE`].
     pub(crate) from: [u32; 2],
 }
 
 impl Slot {
-    /// What [`Slot::from`] says before it is known.
-    pub(crate) const FROM_ANYWHERE: [u32; 2] = [Writer::NOBODY.batch; 2];
+    /// Whether the layout may choose an order for the slot: an operand without repeated rows.
+    pub(crate) fn is_plannable(&self) -> bool {
+        self.role == Role::Operand && !self.repeats
+    }
+
+    /// Whether the slot reads the results of one batch only.
+    pub(crate) fn reads_one_batch(&self) -> bool {
+        self.from[0] == self.from[1]
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Batch {
     pub(crate) lanes: u32,
-    /// First entry in the concatenation of all batches' lanes.
+    /// First entry in the concatenated lanes of all batches.
     pub(crate) first_lane: u32,
     pub(crate) first_slot: u32,
     pub(crate) end_slot: u32,
+}
+
+impl Batch {
+    /// The entries of the batch in the concatenated lanes of all batches.
+    pub(super) fn span(&self) -> Range<usize> {
+        self.first_lane as usize..(self.first_lane + self.lanes) as usize
+    }
 }
 
 /// The lane that writes a row.
@@ -106,244 +85,209 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// The row comes from outside.
-    pub(crate) const NOBODY: Writer = Writer { batch: u32::MAX, lane: u32::MAX };
+    /// The row existed before.
+    const NONE: Writer = Writer { batch: u32::MAX, lane: u32::MAX };
 }
 
-/// Rows, lanes, slots and their entries are fewer, so that one bit of their numbers is free for marks.
+/// The limit of rows, lanes, slots and entries. One bit of their numbers stays free for marks.
 pub(crate) const TOO_MANY: u32 = 1 << 31;
 
-/// Slabs of rows and the batches that write and read them, in the order in which they run.
+/// Slabs of rows, and the batches that write and read them, in execution order.
 #[derive(Clone, Debug, Default)]
-pub struct Problem {
-    /// Where each slab begins in the global numbering.
+pub(crate) struct Problem {
+    /// The first global row of each slab.
     slab_base: Vec<u32>,
+    /// The rows of each slab that existed before.
+    before: Vec<u32>,
     rows: u32,
     batches: Vec<Batch>,
     slots: Vec<Slot>,
     /// Global rows, slot after slot, lane after lane.
     pool: Vec<u32>,
     lanes: u32,
-    /// Per row the lane that writes it.
+    /// The lane that writes each row.
     writers: Vec<Writer>,
-    /// Rows that some batch writes.
-    written_rows: u32,
-    /// Per row the last slot that named it; in a problem of [`Problem::add_known`], the last that read it.
-    seen: Vec<u32>,
-    /// Whether rows are numbered batch after batch, lane after lane, and each is written.
-    in_order: bool,
-    /// The next row of each slab, while rows are numbered in order.
+    /// The last slot that reads each row, or `u32::MAX`.
+    last_readers: Vec<u32>,
+    /// The next row of each slab while batches are added.
     next_row: Vec<u32>,
 }
 
 impl Problem {
-    /// A problem without rows.
-    pub fn new() -> Problem {
-        Problem::default()
-    }
-
-    /// Adds a slab of `rows` rows.
-    pub fn add_slab(&mut self, rows: u32) -> Result<SlabId, LayoutError> {
-        let total = self.rows.checked_add(rows).filter(|&t| t < TOO_MANY).ok_or(LayoutError::TooLarge)?;
-        let id = SlabId(self.slab_base.len() as u32);
-        self.slab_base.push(self.rows);
-        self.rows = total;
-        self.in_order = false;
-        Ok(id)
-    }
-
-    /// Adds the next batch. On error the problem is as before.
+    /// Starts a new problem in the memory of the last one. `slabs` holds the rows of each slab; the first `before` rows of each
+    /// exist already, and no batch writes them.
     ///
-    /// Fields of one record share row numbers: slots of equal role that name the same rows in the same order are allowed, also
-    /// as results, and are planned once with their bytes added.
-    pub fn add_batch(&mut self, lanes: u32, slots: &[SlotSpec<'_>]) -> Result<BatchId, LayoutError> {
-        self.admit(lanes, slots)?;
-        self.in_order = false;
-        let id = BatchId(self.batches.len() as u32);
+    /// # Errors
+    /// If there are 2^31 rows or more.
+    pub(crate) fn restart(&mut self, slabs: &[u32], before: &[u32]) -> Result<(), LayoutError> {
+        self.slab_base.clear();
+        (self.rows, self.lanes) = (0, 0);
+        self.batches.clear();
+        self.slots.clear();
+        self.pool.clear();
+        for &rows in slabs {
+            self.slab_base.push(self.rows);
+            let total = self.rows.checked_add(rows).filter(|&total| total < TOO_MANY);
+            self.rows = total.ok_or(LayoutError::TooLarge)?;
+        }
+        self.before.clear();
+        self.before.extend_from_slice(before);
+        // The batches write every other row, so stale entries are never read.
+        self.writers.resize(self.rows as usize, Writer::NONE);
+        self.last_readers.clear();
+        self.last_readers.resize(self.rows as usize, u32::MAX);
+        self.next_row.clone_from(&self.slab_base);
+        for (next, &rows) in self.next_row.iter_mut().zip(before) {
+            self.writers[*next as usize..(*next + rows) as usize].fill(Writer::NONE);
+            *next += rows;
+        }
+        Ok(())
+    }
+
+    /// Adds the next batch. Its results take the next rows of their slabs. Returns where its operand columns begin in
+    /// [`Problem::pool`]: the caller writes the global rows of every operand there, column after column. After all columns of
+    /// all batches are written, the caller calls [`Problem::settle`].
+    ///
+    /// Needs: the batches fill the slabs exactly, every operand row is written by an earlier batch or existed before, and all
+    /// entries fit a `u32`.
+    pub(crate) fn add_known(&mut self, lanes: u32, results: &[KnownSlot], operands: &[KnownSlot]) -> u32 {
+        let batch = self.batches.len() as u32;
         let first_slot = self.slots.len() as u32;
-        self.writers.resize(self.rows as usize, Writer::NOBODY);
-        self.seen.resize(self.rows as usize, u32::MAX);
-        for spec in slots {
-            if let Err(error) = self.push_slot(first_slot, spec) {
-                self.withdraw(first_slot as usize);
-                return Err(error);
-            }
+        for &(slab, bytes) in results {
+            let next = &mut self.next_row[slab.index()];
+            let (rows, start) = (*next..*next + lanes, self.pool.len() as u32);
+            *next += lanes;
+            let written = &mut self.writers[rows.start as usize..rows.end as usize];
+            (0..).zip(written).for_each(|(lane, writer)| *writer = Writer { batch, lane });
+            self.pool.extend(rows);
+            self.push_slot(Role::Result, (slab, bytes), start);
         }
-        self.batches.push(Batch {
-            lanes,
-            first_lane: self.lanes,
-            first_slot,
-            end_slot: self.slots.len() as u32,
-        });
+        let columns = self.pool.len() as u32;
+        for (start, &slot) in (columns..).step_by(lanes.max(1) as usize).zip(operands) {
+            self.push_slot(Role::Operand, slot, start);
+        }
+        self.pool.resize(columns as usize + operands.len() * lanes as usize, 0);
+        let end_slot = self.slots.len() as u32;
+        self.batches.push(Batch { lanes, first_lane: self.lanes, first_slot, end_slot });
         self.lanes += lanes;
-        Ok(id)
+        columns
     }
 
-    /// Whether rows are numbered in batch order, so that batch order leaves each row where it is.
-    pub(crate) fn is_in_order(&self) -> bool {
-        self.in_order
+    fn push_slot(&mut self, role: Role, (slab, bytes): KnownSlot, start: u32) {
+        let same_as = SlotId(self.slots.len() as u32);
+        let from = [Writer::NONE.batch; 2];
+        self.slots.push(Slot { role, bytes, start, slab, repeats: false, same_as, from });
     }
 
-    /// Per global row the last slot that reads it, or a number that no slot has, in a problem of [`Problem::add_known`].
+    /// Finds equal operand slots, repeated rows, the writers of each slot and the last reader of each row. The columns of all
+    /// batches must be written.
+    pub(crate) fn settle(&mut self) {
+        let Self { batches, slots, pool, last_readers, writers, .. } = self;
+        for batch in &*batches {
+            let rows_from = |start: u32| &pool[start as usize..(start + batch.lanes) as usize];
+            for id in batch.first_slot..batch.end_slot {
+                let (before, rest) = slots.split_at_mut(id as usize);
+                let Some(slot) = rest.first_mut().filter(|slot| slot.role == Role::Operand) else { continue };
+                let rows = rows_from(slot.start);
+                let same = |other: &&Slot| {
+                    other.role == Role::Operand && other.slab == slot.slab && rows_from(other.start) == rows
+                };
+                if let Some(twin) = before[batch.first_slot as usize..].iter().find(same) {
+                    (slot.repeats, slot.same_as) = (twin.repeats, twin.same_as);
+                    continue;
+                }
+                let (mut repeats, mut low, mut high) = (false, u32::MAX, 0);
+                for &row in rows {
+                    repeats |= std::mem::replace(&mut last_readers[row as usize], id) == id;
+                    (low, high) = (low.min(row), high.max(row));
+                }
+                slot.repeats = repeats;
+                slot.from = [low, high].map(|row| writers.get(row as usize).unwrap_or(&Writer::NONE).batch);
+            }
+        }
+    }
+
+    /// The first row of a result of the batch that was added last.
+    pub(crate) fn first_row(&self, result: u32) -> u32 {
+        let first_slot = self.batches.last().map_or(0, |batch| batch.first_slot);
+        self.pool[self.slots[(first_slot + result) as usize].start as usize]
+    }
+
+    /// Global rows, slot after slot, lane after lane.
+    pub(crate) fn pool(&mut self) -> &mut [u32] {
+        &mut self.pool
+    }
+
+    /// For each global row the last slot that reads it, or a number beyond all slots.
     pub(crate) fn last_readers(&self) -> &[u32] {
-        &self.seen
+        &self.last_readers
     }
 
-    fn admit(&self, lanes: u32, slots: &[SlotSpec<'_>]) -> Result<(), LayoutError> {
-        let entries = u64::from(lanes) * slots.len() as u64 + self.pool.len() as u64;
-        let lanes_after = u64::from(self.lanes) + u64::from(lanes);
-        let slots_after = self.slots.len() as u64 + slots.len() as u64;
-        if entries.max(lanes_after).max(slots_after) >= u64::from(TOO_MANY) {
-            return Err(LayoutError::TooLarge);
-        }
-        for (slot, spec) in (0u32..).zip(slots) {
-            if spec.slab.index() >= self.slab_base.len() {
-                return Err(LayoutError::UnknownSlab { slab: spec.slab, slabs: self.slab_base.len() as u32 });
-            }
-            if spec.rows.len() as u64 != u64::from(lanes) {
-                return Err(LayoutError::LaneCount { slot, found: spec.rows.len() as u32, expected: lanes });
-            }
-        }
-        Ok(())
-    }
-
-    fn push_slot(&mut self, first_slot: u32, spec: &SlotSpec<'_>) -> Result<(), LayoutError> {
-        let base = self.slab_base[spec.slab.index()];
-        let count = self.slab_rows(spec.slab);
-        let id = self.slots.len() as u32;
-        let start = self.pool.len() as u32;
-        let twin = (first_slot..id).find(|&other| {
-            let other = &self.slots[other as usize];
-            let rows = &self.pool[other.start as usize..][..spec.rows.len()];
-            other.role == spec.role
-                && other.slab == spec.slab
-                && spec.rows.iter().zip(rows).all(|(row, known)| known - base == *row)
-        });
-        let same_as = SlotId(twin.unwrap_or(id));
-        self.slots.push(Slot {
-            role: spec.role,
-            bytes: spec.bytes,
-            start,
-            slab: spec.slab,
-            repeats: false,
-            same_as,
-            from: Slot::FROM_ANYWHERE,
-        });
-        if let Some(twin) = twin {
-            let rows = self.slots[twin as usize].start as usize;
-            self.pool.extend_from_within(rows..rows + spec.rows.len());
-            self.slots[id as usize].repeats = self.slots[twin as usize].repeats;
-            return Ok(());
-        }
-        for (lane, &row) in (0u32..).zip(spec.rows) {
-            if row >= count {
-                return Err(LayoutError::UnknownRow { slab: spec.slab, row, rows: count });
-            }
-            let global = base + row;
-            if spec.role == Role::Result {
-                let writer = &mut self.writers[global as usize];
-                if *writer != Writer::NOBODY {
-                    return Err(LayoutError::WrittenTwice { slab: spec.slab, row });
-                }
-                *writer = Writer { batch: self.batches.len() as u32, lane };
-                self.written_rows += 1;
-            }
-            let again = std::mem::replace(&mut self.seen[global as usize], id) == id;
-            self.slots[id as usize].repeats |= again;
-            self.pool.push(global);
-        }
-        Ok(())
-    }
-
-    /// Takes back the slots from `first_slot` on.
-    fn withdraw(&mut self, first_slot: usize) {
-        for slot in &self.slots[first_slot..] {
-            let start = slot.start as usize;
-            let end =
-                self.slots.iter().map(|s| s.start as usize).find(|&s| s > start).unwrap_or(self.pool.len());
-            for &row in &self.pool[start..end] {
-                self.seen[row as usize] = u32::MAX;
-                let writer = &mut self.writers[row as usize];
-                if slot.role == Role::Result && *writer != Writer::NOBODY {
-                    *writer = Writer::NOBODY;
-                    self.written_rows -= 1;
-                }
-            }
-        }
-        let pool = self.slots.get(first_slot).map_or(self.pool.len(), |s| s.start as usize);
-        self.pool.truncate(pool);
-        self.slots.truncate(first_slot);
-    }
-
-    /// Rows of all slabs.
-    pub fn rows(&self) -> u32 {
+    /// Number of rows of all slabs.
+    pub(crate) fn rows(&self) -> u32 {
         self.rows
     }
 
-    /// How many slabs there are.
-    pub fn slabs(&self) -> u32 {
-        self.slab_base.len() as u32
+    /// Rows of each slab, in slab order: how many existed before, and the global numbers of all.
+    pub(super) fn slabs(&self) -> impl Iterator<Item = (u32, Range<u32>)> + '_ {
+        (0..).zip(&self.before).map(|(slab, &before)| (before, self.numbers(SlabId(slab))))
     }
 
-    /// Rows of one slab; none of an unknown one.
-    pub fn slab_rows(&self, slab: SlabId) -> u32 {
-        self.span(slab).len() as u32
-    }
-
-    /// The slab's global rows; empty for an unknown slab.
+    /// The global rows of a slab.
     pub(crate) fn numbers(&self, slab: SlabId) -> Range<u32> {
         let base = |index: usize| self.slab_base.get(index).copied().unwrap_or(self.rows);
         base(slab.index())..base(slab.index() + 1)
     }
 
-    /// The same, to index by.
-    pub(crate) fn span(&self, slab: SlabId) -> Range<usize> {
-        self.numbers(slab).start as usize..self.numbers(slab).end as usize
-    }
-
-    /// How many batches there are.
-    pub fn batches(&self) -> u32 {
-        self.batches.len() as u32
-    }
-
-    /// The batch's slots, in the order in which they were added; none of an unknown batch.
-    pub fn slots(&self, batch: BatchId) -> impl Iterator<Item = SlotId> + use<> {
-        let slots = |batch: &Batch| batch.first_slot..batch.end_slot;
-        let slots = self.batches.get(batch.index()).map_or(0..0, slots);
-        slots.map(SlotId)
-    }
-
-    /// Whether the slot is written or read; `None` for an unknown slot.
-    pub fn role(&self, slot: SlotId) -> Option<Role> {
-        self.slots.get(slot.index()).map(|s| s.role)
-    }
-
-    /// The slab of the slot's rows; `None` for an unknown slot.
-    pub fn slab(&self, slot: SlotId) -> Option<SlabId> {
-        self.slots.get(slot.index()).map(|s| s.slab)
-    }
-
-    /// How many slots all batches have.
-    pub fn slot_count(&self) -> u32 {
+    /// Number of slots of all batches.
+    pub(crate) fn slot_count(&self) -> u32 {
         self.slots.len() as u32
     }
 
+    /// Number of entries of all slots.
+    pub(super) fn entries(&self) -> usize {
+        self.pool.len()
+    }
+
+    /// Number of lanes of all batches.
+    pub(super) fn all_lanes(&self) -> u32 {
+        self.lanes
+    }
+
+    /// All batches, in execution order.
     pub(crate) fn all_batches(&self) -> &[Batch] {
         &self.batches
     }
 
+    /// A slot by its number.
     pub(crate) fn slot(&self, slot: usize) -> &Slot {
         &self.slots[slot]
     }
 
-    /// The batch's result slots, each record once.
-    pub(crate) fn results(&self, batch: &Batch) -> impl Iterator<Item = &Slot> {
-        let own = |&(id, slot): &(u32, &Slot)| slot.role == Role::Result && slot.same_as.0 == id;
-        (batch.first_slot..batch.end_slot).zip(self.batch_slots(batch)).filter(own).map(|(_, slot)| slot)
-    }
-
+    /// The slots of a batch: results, then operands.
     pub(crate) fn batch_slots(&self, batch: &Batch) -> &[Slot] {
         &self.slots[batch.first_slot as usize..batch.end_slot as usize]
+    }
+
+    /// The result slots of a batch.
+    pub(super) fn results(&self, batch: &Batch) -> impl Iterator<Item = &Slot> {
+        self.batch_slots(batch).iter().take_while(|slot| slot.role == Role::Result)
+    }
+
+    /// The global rows of a result. They are consecutive, lane after lane.
+    pub(super) fn result_rows(&self, slot: &Slot, batch: &Batch) -> Range<usize> {
+        let first = self.pool[slot.start as usize] as usize;
+        first..first + batch.lanes as usize
+    }
+
+    /// The first slot of each group of equal operands that the layout may order, with its number.
+    pub(super) fn plannable<'a>(
+        &'a self,
+        batch: &'a Batch,
+    ) -> impl DoubleEndedIterator<Item = (u32, &'a Slot)> {
+        let slots = self.batch_slots(batch).iter().enumerate();
+        let slots = slots.map(|(place, slot)| (batch.first_slot + place as u32, slot));
+        slots.filter(|&(id, slot)| slot.is_plannable() && slot.same_as.0 == id)
     }
 
     /// The global rows of a slot of a batch with `lanes` lanes.
@@ -351,33 +295,14 @@ impl Problem {
         self.entries_from(slot.start, lanes)
     }
 
-    /// The global rows of `lanes` entries of slots, from one on.
-    pub(crate) fn entries_from(&self, first: u32, lanes: u32) -> &[u32] {
+    /// The global rows of `lanes` entries from `first` on.
+    pub(super) fn entries_from(&self, first: u32, lanes: u32) -> &[u32] {
         &self.pool[first as usize..(first + lanes) as usize]
     }
 
-    /// Global rows that no batch writes, ascending.
-    pub(crate) fn unwritten(&self) -> impl Iterator<Item = u32> + '_ {
-        let any = self.written_rows < self.rows;
-        let rows = if any { 0..self.rows } else { 0..0 };
-        rows.filter(|&row| self.writer(row) == Writer::NOBODY)
-    }
-
     /// The lane that writes a global row.
-    pub(crate) fn writer(&self, row: u32) -> Writer {
-        self.writers.get(row as usize).copied().unwrap_or(Writer::NOBODY)
-    }
-
-    /// Entries of all slots.
-    pub(crate) fn entries(&self) -> usize {
-        self.pool.len()
-    }
-
-    pub(crate) fn slab_of_row(&self, row: u32) -> SlabId {
-        SlabId(self.slab_base.partition_point(|&base| base <= row) as u32 - 1)
-    }
-
-    pub(crate) fn all_lanes(&self) -> u32 {
-        self.lanes
+    #[inline]
+    pub(super) fn writer(&self, row: u32) -> Writer {
+        self.writers[row as usize]
     }
 }

@@ -1,12 +1,10 @@
-//! Dead code: nodes that no wanted value depends on go.
+//! Dead code elimination: removes nodes that no requested value depends on.
 //!
-//! *Needs* a verified graph. *Ensures* the same bits of every wanted value, and that every
-//! node left is needed. *Cost.* One walk backwards, and a copy if anything goes.
-//! *Refuses* nothing: a mark does not make a node needed.
+//! *Needs* a verified graph. *Ensures* the same bits of every requested value; every remaining node is needed. An `alone` or
+//! `shared` mark does not make a node needed. *Cost.* One backward walk, and a copy if a node is removed.
 //!
-//! Clustering marks what is needed by itself, for every graph, at a cost below that of a copy, so
-//! this pass changes no plan and is off by default. It is for readers: `--print-after=dead` shows
-//! what is planned, and for graphs that are stored after passes ran.
+//! Clustering skips unneeded nodes at less than the cost of a copy, so this pass changes no plan and is off by default. It serves
+//! readers: `--print-after=dead` shows the planned graph, and a graph that is stored after passes becomes smaller.
 //!
 //! ```text
 //! %2 = tanh(%0)   %3 = sigmoid(%0)   output "y" %3
@@ -17,11 +15,11 @@ use super::{Change, Context, count};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::graph::rebuild::Rebuild;
 
-/// Drops what nothing needs.
+/// Removes unneeded nodes.
 pub(crate) fn dead(graph: &GraphData, context: &Context<'_>) -> Option<Change> {
     let arena = &graph.arena;
     let mut needed = vec![false; arena.len()];
-    context.kept(graph).for_each(|value| needed[arena.producer(value).index()] = true);
+    context.requested(graph).for_each(|value| needed[arena.producer(value).index()] = true);
     for node in arena.ids().rev() {
         if needed[node.index()] {
             for value in arena.operands(node).iter().filter_map(|operand| operand.as_value()) {

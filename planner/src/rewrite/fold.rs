@@ -1,29 +1,25 @@
-//! Constant folding: elementwise ops of constants are constants, and neutral constants vanish.
+//! Constant folding: elementwise ops of constants become constants, and neutral constants vanish.
 //!
-//! *Needs* a verified graph. *Ensures* the same bits of every value, NaN being equal to NaN as in the
-//! contract, and the same bits of gradients.
+//! *Needs* a verified graph. *Ensures* the same bits of every value (all NaNs are equal) and of every gradient.
 //!
-//! *How.* One walk in arena order that knows which values are one number throughout. It computes by
-//! the functions that the plan interpreter is made of. What vanishes, with the reason that it is
-//! exact for *every* x, signed zeros, infinities and denormals included (nothing here flushes):
-//! * `x * 1`, `1 * x`, `x / 1`: multiplication and division by one round nothing;
+//! *How.* One walk in arena order, which knows the values whose elements are all one number. It computes with the functions of
+//! the plan interpreter. These rewrites are exact for *every* x, also for signed zeros, infinities and denormals:
+//! * `x * 1`, `1 * x`, `x / 1`: multiplication and division by one never round;
 //! * `x + -0`, `-0 + x`: a sum of zeros is `-0` only if both are, so `-0 + -0 = -0` and
-//!   `+0 + -0 = +0`; `x + +0` is *not* `x`, as it turns `-0` into `+0`;
+//!   `+0 + -0 = +0`; `x + +0` is *not* `x`, because it turns `-0` into `+0`;
 //! * `x - +0` is `x + -0`; `x - -0` is not `x`;
 //! * for integers `x + 0`, `0 + x`, `x - 0`, `x * 1`, `1 * x`;
-//! * a cast to the operand's own type;
-//! * `select` by a constant, in inference. In training it stays: it gives zeros as the gradient of
-//!   what was not chosen, and adding a zero can change the sign of another.
+//! * a cast to the type of the operand;
+//! * `select` by a constant, in inference. In training it stays: it gives zeros as the gradient of the operand that was not
+//!   selected, and adding a zero can change the sign of another zero.
 //!
-//! Each hands its gradient on unchanged (`g * 1`, or `g`), but where x has other readers their
-//! contributions would be summed in another order; so in training x must have this one reader.
-//! What only looks neutral stays: `x * 0` (NaN, and the sign), `x - x`, `max(x, x)`.
+//! Each rewrite passes the gradient on unchanged (`g * 1`, or `g`). If x has other readers, the sum of their gradients would change
+//! its order, so in training x must have no other reader. `x * 0` (NaN, and the sign), `x - x` and `max(x, x)` are not neutral.
 //!
-//! *Refuses* a neutral operand where the result has another shape than x, or where x is bound and may be an
-//! index (out of range, a bound one is refused and a computed one takes the last); marked nodes; and
-//! the bodies of cells, which are compiled once and not once an instance.
+//! *Not folded*: an operand whose shape differs from the result; a bound index (a bound index out of range is an error, a computed
+//! one is clamped to the last row); marked nodes; bodies of cells, which are compiled only once.
 //!
-//! *Cost.* Linear; a graph with nothing to fold is scanned, not copied.
+//! *Cost.* Linear. A graph without constants to fold is not copied.
 //!
 //! ```text
 //! %1 = fill f32[4] {value=1.0}   %2 = mul(%0, %1)   %3 = exp(%1)      %4 = add(%2, %3)
@@ -39,7 +35,7 @@ use autobatch_ir::plan::Mode;
 use autobatch_ir::plan::row_ops::map_element;
 use autobatch_ir::types::{DType, Type};
 
-/// What becomes of a node.
+/// The rewrite of a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Fate {
     Stays,
@@ -49,7 +45,7 @@ enum Fate {
     Operand(ValueId),
 }
 
-/// Computes what can be computed without bindings.
+/// Folds constants.
 pub(crate) fn fold(graph: &GraphData, context: &Context<'_>) -> Option<Change> {
     let fates = fates(graph, context);
     let folded = fates.iter().filter(|&&fate| fate != Fate::Stays).count();
@@ -103,7 +99,7 @@ fn fates(graph: &GraphData, context: &Context<'_>) -> Vec<Fate> {
         }
         let fate = match fate(graph, context, node, op, &constants) {
             Fate::Operand(value) if context.mode == Mode::Train && readers[value.index()] > 1 => Fate::Stays,
-            // A promise about the readers of x says nothing about those of `x * 1`.
+            // A mark on x does not extend to the readers of `x * 1`.
             Fate::Operand(value) if marked[graph.arena.producer(value).index()] => Fate::Stays,
             Fate::Operand(value) if is_bound_index(graph, value) => Fate::Stays,
             fate => fate,
@@ -118,21 +114,20 @@ fn fates(graph: &GraphData, context: &Context<'_>) -> Vec<Fate> {
     fates
 }
 
-/// Whether indices are bound here. One out of range is refused, and one that was computed takes
-/// the last, so what is computed of it is not it.
+/// Whether a value is a bound index. Out of range, a bound index is an error and a computed index is clamped, so the two differ.
 fn is_bound_index(graph: &GraphData, value: ValueId) -> bool {
     let callee = graph.signature(graph.arena.producer(value)).callee;
     matches!(callee, Callee::Op(Op::Input(ty)) if ty.dtype == DType::U32)
 }
 
-/// How often each value is read, by nodes and from outside; in training, where it matters.
+/// Number of readers of each value, requests included. Empty in inference, which does not need it.
 fn readers(graph: &GraphData, context: &Context<'_>) -> Vec<u32> {
     if context.mode != Mode::Train {
         return Vec::new();
     }
     let mut readers = vec![0; graph.arena.values()];
     let operands = graph.arena.operand_pool().iter().filter_map(|operand| operand.as_value());
-    operands.chain(context.kept(graph)).for_each(|value| readers[value.index()] += 1);
+    operands.chain(context.requested(graph)).for_each(|value| readers[value.index()] += 1);
     readers
 }
 
@@ -166,7 +161,7 @@ fn fate(graph: &GraphData, context: &Context<'_>, node: NodeId, op: Op, constant
     }
 }
 
-/// Whether the constant with these bits, in this place, leaves every other operand as it is.
+/// Whether a constant with these bits, as this operand, leaves every other operand unchanged.
 fn is_neutral(binary: Binary, place: usize, bits: u32, ty: Type) -> bool {
     const ONE: u32 = 1.0f32.to_bits();
     const MINUS_ZERO: u32 = (-0.0f32).to_bits();

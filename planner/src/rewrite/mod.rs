@@ -1,11 +1,9 @@
-//! Passes from graph to graph.
+//! The graph passes.
 //!
-//! One pass is one file with one function: it takes a verified graph and gives a better one with the
-//! same bits, or `None` where it finds nothing to do, so that a graph which needs no pass is not even
-//! copied. The order of the passes and what each promises stand in [`passes`](crate::passes). What
-//! they may do is what the normal form of
-//! [`equivalent`](autobatch_oracle::equivalent::equivalent) identifies; tests hold every pass
-//! to that proof.
+//! Each pass is one function in a file or folder of its own. It takes a verified graph and returns an equal, better graph, or
+//! `None` if it finds nothing to do; a graph that needs no pass is then not even copied. [`passes`](crate::passes) defines the
+//! order of the passes and their promises. A pass may change a graph only within the normal form of `equivalent` in
+//! `autobatch_oracle`; the tests hold every pass to that proof.
 
 pub(crate) mod cse;
 pub(crate) mod dead;
@@ -18,39 +16,38 @@ use autobatch_ir::graph::rebuild::Renaming;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::Mode;
 
-/// What a pass is told besides the graph.
+/// The input of a pass besides the graph.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context<'a> {
     /// Values that must stay readable, besides the graph's outputs.
     pub wanted: &'a [ValueId],
-    /// What the plan will promise.
+    /// The mode of the plan to be made.
     pub mode: Mode,
-    /// Whether nodes of different instances may become one.
+    /// Whether nodes of different instances may merge.
     pub across_instances: bool,
-    /// Whether what has a price is done wherever it can be.
+    /// Whether a pass with a cost model applies every legal rewrite.
     pub eager: bool,
 }
 
 impl Context<'_> {
-    /// Every value that must stay readable.
-    pub(crate) fn kept<'b>(&'b self, graph: &'b GraphData) -> impl Iterator<Item = ValueId> + 'b {
+    /// All values that must stay readable.
+    pub(crate) fn requested<'b>(&'b self, graph: &'b GraphData) -> impl Iterator<Item = ValueId> + 'b {
         self.wanted.iter().copied().chain(graph.outputs.iter().map(|output| output.value))
     }
 }
 
-/// What a pass did.
+/// The result of a pass.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     /// The rewritten graph.
     pub graph: GraphData,
-    /// What became of each value.
+    /// The new name of each value.
     pub renaming: Renaming,
-    /// What was done, in a few words.
+    /// A summary of a few words for the log.
     pub note: String,
 }
 
-/// Marks the nodes that passes leave alone: those that must be batches of their own, and
-/// those whose values every consumer must share.
+/// Marks the nodes that passes must not touch: `alone` nodes, and nodes whose values are `shared`.
 pub(crate) fn marked(graph: &GraphData) -> Vec<bool> {
     let mut marked = vec![false; graph.arena.len()];
     graph.alone.iter().for_each(|node| marked[node.index()] = true);
@@ -58,7 +55,7 @@ pub(crate) fn marked(graph: &GraphData) -> Vec<bool> {
     marked
 }
 
-/// For each node the number of its stretch.
+/// The stretch number of each node.
 pub(crate) fn stretches(graph: &GraphData) -> Vec<u32> {
     let mut stretch_of = vec![0; graph.arena.len()];
     for (number, (_, nodes)) in graph.stretches().enumerate() {
@@ -67,7 +64,7 @@ pub(crate) fn stretches(graph: &GraphData) -> Vec<u32> {
     stretch_of
 }
 
-/// `1 node`, `2 nodes`.
+/// A number with its noun: `1 node`, `2 nodes`.
 pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,22 +1,22 @@
-//! Policy `agenda`: fire the ready type whose jobs lie least deep on average.
+//! Policy `agenda`: run the ready type whose jobs have the least mean depth.
 //!
-//! **What.** DyNet's first strategy. Every type has the mean depth of its jobs; the ready type with the smallest mean fires
-//! next, so that deep types wait and their ready sets grow. DyNet takes the mean over *all* jobs of the type, once:
-//! `agenda`. With [`Mean::Remaining`] (`agenda:remaining`) it is taken over the jobs still to run, which keeps a few early
-//! outliers from dragging a type forward. **Needs** a checked problem; **ensures** a valid order. Alone jobs run when ready.
+//! **Rule.** The first strategy of DyNet. Every type has the mean depth of its jobs. The ready type with the smallest mean runs
+//! next, so deep types wait and their ready sets grow. DyNet computes the mean once, over all jobs of the type: `agenda`.
+//! [`Mean::Remaining`] (`agenda:remaining`) takes it over the jobs that have not run, so that a few early outliers do not pull a
+//! type forward. **Needs** a checked problem. **Ensures** a valid order. Alone jobs run as soon as they are ready.
 //!
-//! **How.** A heap of ready types keyed by (mean, type). A type's key changes only when it fires, so the heap never holds a stale
-//! key. Means are compared as exact fractions: no rounding decides an order, ties go to the smaller type number.
-//! **Cost** O(jobs + operands + batches x log types). **Refuses** nothing.
+//! **How.** A heap holds the ready types by (mean, type). The key of a type changes only when it runs, so no key in the heap is
+//! stale. Means compare as exact fractions, so rounding never decides; ties go to the smaller type number. **Cost** O(jobs +
+//! operands + batches x log types).
 
 use super::depth::depths;
 use super::ready::Ready;
-use super::{Batches, Problem, Schedule, Scratch, Why};
+use super::{Batches, Problem, Schedule, Scratch, StopReason, builtin};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Up to this many types, all are looked at after a batch; above, those of the consumers of the batch.
-const FEW_TYPES: usize = 64;
+/// Up to this many types, every type is checked after a batch; above, only the types of the consumers of the batch.
+const MAX_SCANNED_TYPES: usize = 64;
 
 /// Over which jobs of a type the mean depth is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub enum Mean {
     Remaining,
 }
 
-/// Fires the ready type of least mean depth.
+/// Runs the ready type of least mean depth.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Agenda {
     /// Over which jobs the mean is taken.
@@ -45,7 +45,7 @@ pub(super) struct Memory {
     sums: Vec<(u64, u32)>,
 }
 
-/// A type in the heap; the greatest entry is the one with the smallest mean, then the smallest type.
+/// A type in the heap. The greatest entry has the smallest mean, then the smallest type.
 #[derive(PartialEq, Eq)]
 struct Entry {
     depths: u64,
@@ -75,13 +75,7 @@ impl Schedule for Agenda {
         }
     }
 
-    fn options(&self) -> String {
-        format!("{self:?}")
-    }
-
-    fn needs_check(&self) -> bool {
-        false
-    }
+    builtin!();
 
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
         let Scratch { part, front, fired, steps, keys, agenda, spare, .. } = scratch;
@@ -114,7 +108,7 @@ impl Schedule for Agenda {
                 *jobs -= fired.batch.len() as u32;
                 *sum -= fired.batch.iter().map(|&job| u64::from(keys[job as usize])).sum::<u64>();
             }
-            if part.types.len() <= FEW_TYPES {
+            if part.types.len() <= MAX_SCANNED_TYPES {
                 for ty in 0..part.types.len() {
                     enqueue(heap, queued, &front.ready, sums, ty as u32);
                 }
@@ -126,11 +120,11 @@ impl Schedule for Agenda {
                 }
             }
         }
-        Batches::collect(&steps.of, steps.count, None, Why::Rule, spare)
+        Batches::collect(&steps.of, steps.count, None, StopReason::Rule, spare)
     }
 }
 
-/// Puts a type into the heap if it is ready and not there yet.
+/// Adds a type to the heap if it is ready and not in the heap.
 fn enqueue(heap: &mut BinaryHeap<Entry>, queued: &mut [bool], ready: &Ready, sums: &[(u64, u32)], ty: u32) {
     let at = ty as usize;
     if at < queued.len() && !queued[at] && ready.count(ty) > 0 {

@@ -1,23 +1,23 @@
-//! What a policy returns: ordered batches, and why its search stopped.
+//! The result of a policy: ordered batches, and the reason why its search stopped.
 //!
-//! Batches are flat (offsets and items), because a minibatch has hundreds of them and they are read once, in order. Items are
-//! ascending by job number inside a batch: the order inside a batch is decided later, by the layout pass, and an order that
-//! does not depend on the policy keeps equal batches equal.
+//! Batches are flat (offsets and items), because a minibatch has hundreds of them and later stages read them once, in order.
+//! Items ascend inside a batch. The layout chooses the lane order later; ascending items keep equal batches of different
+//! policies equal.
 
 use std::fmt;
 
 /// An ordered list of batches that covers every job once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batches {
-    /// One offset per batch into `items`, and the length of `items` at the end. Empty only if made by hand; read through
-    /// [`Batches::len`] and [`Batches::get`].
+    /// One offset per batch into `items`, then the length of `items`. Read it through [`Batches::len`] and [`Batches::get`],
+    /// which also accept an empty list.
     pub start: Vec<u32>,
-    /// Job numbers, batch after batch, ascending inside a batch.
+    /// Job numbers, batch after batch; they ascend inside a batch.
     pub items: Vec<u32>,
-    /// The path-sum lower bound, where the policy knows it without extra work; see [`path_sum_bound`](super::path_sum_bound).
+    /// The lower bound of [`path_sum_bound`](super::path_sum_bound), if the policy knows it without extra work.
     pub bound: Option<u32>,
     /// Why the policy stopped searching.
-    pub why: Why,
+    pub why: StopReason,
 }
 
 impl Batches {
@@ -26,7 +26,7 @@ impl Batches {
         self.start.len().saturating_sub(1)
     }
 
-    /// Whether there is no batch.
+    /// Whether the list has no batches.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -44,15 +44,15 @@ impl Batches {
         (0..self.len()).map(|batch| self.get(batch))
     }
 
-    /// Groups jobs by batch number with one counting sort, which leaves the items of a batch ascending. Takes the memory that
-    /// `spare` holds.
+    /// Groups jobs by batch number with one counting sort, which keeps the items of a batch ascending. Uses the memory of
+    /// `spare`.
     ///
     /// Needs: `batch_of[v] < count` for every job `v`.
     pub(super) fn collect(
         batch_of: &[u32],
         count: u32,
         bound: Option<u32>,
-        why: Why,
+        why: StopReason,
         spare: &mut Spare,
     ) -> Self {
         let mut tally = Tally::new(count, spare);
@@ -63,13 +63,13 @@ impl Batches {
 
 /// Counts jobs by batch, then groups them.
 pub(super) struct Tally {
-    /// Per batch, two places later, how many jobs it has.
+    /// The number of jobs of each batch, at the number of the batch plus two.
     start: Vec<u32>,
     items: Vec<u32>,
 }
 
 impl Tally {
-    /// Nothing is counted of so many batches; takes the memory that `spare` holds.
+    /// Starts with `count` empty batches, in the memory of `spare`.
     pub(super) fn new(count: u32, spare: &mut Spare) -> Self {
         let Spare { mut start, items } = std::mem::take(spare);
         start.clear();
@@ -83,13 +83,13 @@ impl Tally {
         self.start[batch as usize + 2] += 1;
     }
 
-    /// The batches, once all jobs are counted. The items of a batch are ascending.
-    pub(super) fn collect(self, batch_of: &[u32], bound: Option<u32>, why: Why) -> Batches {
+    /// Makes the batches after all jobs are counted. The items of a batch ascend.
+    pub(super) fn collect(self, batch_of: &[u32], bound: Option<u32>, why: StopReason) -> Batches {
         let Self { mut start, mut items } = self;
         for at in 2..start.len() {
             start[at] += start[at - 1];
         }
-        // Every item is written, so what the memory held before need not be cleared.
+        // The loop writes every item, so stale entries need no clearing.
         items.resize(batch_of.len(), 0);
         for (job, &batch) in batch_of.iter().enumerate() {
             let at = &mut start[batch as usize + 1];
@@ -101,64 +101,64 @@ impl Tally {
     }
 }
 
-/// Memory of batches that are not needed any more.
+/// Memory of recycled batches.
 #[derive(Default)]
 pub(super) struct Spare {
     pub(super) start: Vec<u32>,
     pub(super) items: Vec<u32>,
 }
 
-/// Why a policy stopped; one sentence for reports through `Display`.
+/// The reason why a policy stopped searching. `Display` gives one sentence for reports.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub enum Why {
-    /// The policy follows a fixed rule and searches nothing.
+pub enum StopReason {
+    /// The policy follows a fixed rule without a search.
     Rule,
-    /// The number of batches equals the lower bound: no order has fewer.
+    /// The number of batches equals the lower bound, so no order has fewer.
     BoundMet,
-    /// The greedy choice ran to its end, above the bound.
+    /// The greedy choice ran to the end and stayed above the bound.
     Greedy,
-    /// The beam ran to its end in both directions, above the bound.
+    /// The beam ran to the end in both directions and stayed above the bound.
     BeamEnded {
-        /// How many states were kept at a time.
+        /// Number of states per step.
         width: u32,
     },
-    /// The work budget was spent, so the rest was chosen greedily.
+    /// The work budget ran out, and greedy choices completed the order.
     BudgetSpent {
         /// The budget, in visited edges.
         budget: u64,
     },
-    /// A group of mutually dependent types was too large to search, so it was ordered by depth.
+    /// A group of mutually dependent types was too large for a search and was ordered by depth.
     TooManyTypes {
-        /// The types in the largest such group.
+        /// Number of types in the largest such group.
         types: u32,
     },
-    /// The learned table chose; states that it did not know were decided by the frontier ratio.
+    /// The learned table decided; the frontier ratio decided in states that the table does not contain.
     Learned {
-        /// Decisions taken from the table.
+        /// Number of decisions from the table.
         known: u32,
-        /// Decisions that fell back to the ratio.
+        /// Number of decisions by the ratio.
         unknown: u32,
     },
-    /// Every order was found, so this one is the shortest.
+    /// The search visited every order, so no order has fewer batches.
     Exhausted,
-    /// A search is expected to cost more time than the batches that it would save.
+    /// A search is expected to take more time than its saved batches.
     SearchDoesNotPay {
-        /// Nanoseconds of executing that it is expected to save.
+        /// Expected saving of execution, in nanoseconds.
         saves: f64,
-        /// Nanoseconds of planning that it is expected to cost.
+        /// Expected cost of planning, in nanoseconds.
         costs: f64,
     },
-    /// The cost table predicts that jobs one by one take no longer than the best batches found.
+    /// By the cost table, single jobs take no longer than the best batches found.
     BatchingDoesNotPay {
-        /// Nanoseconds that steps of one job each cost, apart from their rows.
+        /// Fixed cost of steps of one job each, in nanoseconds.
         alone: f64,
-        /// Nanoseconds that the batches cost, apart from their rows, with operand rows read through tables.
+        /// Fixed cost of the batches plus gathered operand rows, in nanoseconds.
         batched: f64,
     },
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Rule => write!(f, "fixed rule, no search"),
@@ -173,15 +173,18 @@ impl fmt::Display for Why {
             }
             Self::Learned { known: 0, unknown } => write!(
                 f,
-                "learned table knows none of {unknown} states, the ratio decided all; train it on graphs like this one"
+                "the learned table contains none of {unknown} states and the ratio decided all; train it on similar graphs"
             ),
             Self::Learned { known, unknown } => {
-                write!(f, "learned table decided {known} times, {unknown} unknown states went to the ratio")
+                write!(
+                    f,
+                    "the learned table decided {known} times, the ratio decided in {unknown} unknown states"
+                )
             }
             Self::Exhausted => write!(f, "every order was searched: no order has fewer batches"),
             Self::SearchDoesNotPay { saves, costs } => write!(
                 f,
-                "searching further does not pay: it would save about {:.1} µs of executing and cost {:.1} µs of planning",
+                "searching further does not pay: it would save about {:.1} µs of execution and cost {:.1} µs of planning",
                 saves / 1e3,
                 costs / 1e3
             ),

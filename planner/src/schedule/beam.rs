@@ -1,38 +1,35 @@
 //! Policy `beam`: the k most promising partial orders at a time.
 //!
-//! **What.** Starts from the ratio's order as the one to beat. If that meets the bound, it is returned. Otherwise every hard part
-//! is searched from its first job on and then, mirrored, from its last; the best order wins.
-//! A step extends every kept state by one batch. Where a type has ratio 1 only that type is tried (the safe rule: exact
-//! pruning); elsewhere every ready type is. States with the same finished jobs are merged, those that cannot become shorter
-//! than the best known order are dropped, and the rest is ranked by the batches they still need at least, ties by more finished
-//! jobs, then by parent and type. All states of a step have the same number of batches behind them. (Ties by more ready jobs
-//! would be the obvious choice; on lattices and trees they give one to two percent more batches, and cost more to find out.)
+//! **Rule.** The search starts with the order of the ratio, which is returned if it meets the bound. Otherwise every hard part is
+//! searched forward from its first job, then backward from its last; the best order wins. A step extends every state by one
+//! batch. If a type has ratio 1, only that type is tried (the safe rule, an exact pruning); otherwise every ready type is. States
+//! with the same finished jobs merge. States that cannot beat the best known order are dropped. The rest is ranked by the least
+//! number of batches still needed, then by more finished jobs, parent and type. All states of a step have the same number of
+//! batches. (Ties by more ready jobs give one to two percent more batches on lattices and trees, and cost more.)
 //!
-//! **Rest bound.** S(v) = the most jobs of v's type on any path that begins at v. The rest needs at least
-//! `sum over types of max S(v)` over unfinished jobs of the type. Firing t changes only t's term, so each state keeps a small
-//! histogram of S per type, and a candidate is judged by looking at the ready jobs of one type.
+//! **Rest bound.** S(v) is the most jobs of v's type on any path that begins at v. The rest needs at least `sum over types of max
+//! S(v)` over the unfinished jobs of the type. Running t changes only the summand of t, so each state has a small histogram of S
+//! per type, and a candidate is judged by the ready jobs of one type.
 //!
-//! **Needs** a checked problem. **Ensures** a valid order, never longer than the ratio's. States are merged by a 64-bit sum
-//! of job hashes; a collision may lose a candidate, never validity. **Cost** about width x (2 to 4) ratio runs. A candidate is
-//! judged by the ready jobs of its type; only the kept ones are fired, and only those that share a parent are copied.
-//! **Budget**: when the work exceeds it, the width falls to one, and the mirrored search is left out; a part that has more than
-//! left / width edges keeps the ratio's order, because its search would end narrow. **Refuses** nothing; see `ratio` for huge
-//! type counts.
+//! **Needs** a checked problem. **Ensures** a valid order, never longer than the ratio's. States merge by a 64-bit sum of job
+//! hashes; a collision may lose a candidate, never validity. **Cost** about width x (2 to 4) ratio runs: only chosen candidates
+//! run, and only those with a common parent copy it. **Budget**: beyond it, the width falls to one and the backward search is
+//! left out. A part with more than left / width edges keeps the order of the ratio, because its search would end narrow.
 
 use super::bound::paths_below;
 use super::front::{Fired, Front};
 use super::part::Part;
 use super::ratio::{ratio_part, replay, safe_type};
 use super::solve::{Tools, solve};
-use super::{Batches, Problem, Schedule, Scratch, Why};
+use super::{Batches, Problem, Schedule, Scratch, StopReason, builtin};
+use autobatch_ir::hash::split_mix;
 
 /// Beam search over orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Beam {
-    /// How many states are kept; 0 counts as 1.
+    /// Number of states per step; 0 counts as 1.
     pub width: u32,
-    /// How much work may be done before the width falls to one, in visited edges: a judged job counts as one, a copied state
-    /// as a quarter per job.
+    /// Work until the width falls to one, in visited edges. A judged job counts as one, a copied state as a quarter per job.
     pub budget: u64,
 }
 
@@ -44,17 +41,7 @@ impl Default for Beam {
 }
 
 impl Schedule for Beam {
-    fn name(&self) -> &str {
-        "beam"
-    }
-
-    fn options(&self) -> String {
-        format!("{self:?}")
-    }
-
-    fn needs_check(&self) -> bool {
-        false
-    }
+    builtin!("beam");
 
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
         let mut memory = std::mem::take(&mut scratch.beam);
@@ -65,7 +52,7 @@ impl Schedule for Beam {
     }
 }
 
-/// Reused memory of the search, and what is left of the budget.
+/// Reused memory of the search, and the rest of the budget.
 #[derive(Default)]
 pub(super) struct Memory {
     left: u64,
@@ -74,8 +61,8 @@ pub(super) struct Memory {
     pool: Vec<State>,
     candidates: Vec<Candidate>,
     uses: Vec<u32>,
-    kept: Vec<Candidate>,
-    /// Every kept step: its predecessor in this list and the type fired.
+    chosen: Vec<Candidate>,
+    /// Every chosen step: its predecessor in this list, and its type.
     trail: Vec<(u32, u32)>,
     below: Vec<u32>,
     tally_start: Vec<u32>,
@@ -86,21 +73,21 @@ pub(super) struct Memory {
 #[derive(Default)]
 struct State {
     front: Front,
-    /// Unfinished jobs of every type by S; type t has its counts from `tally_start[t]` on.
+    /// Unfinished jobs of every type by S. The counts of type t begin at `tally_start[t]`.
     tally: Vec<u32>,
     /// Largest S of every type among unfinished jobs.
     top: Vec<u32>,
-    /// Sum of `top`: the least number of batches still to come.
+    /// Sum of `top`: the least number of further batches.
     rest: u32,
     hash: u64,
     link: u32,
 }
 
-/// One way to extend a state, ordered by promise.
+/// One way to extend a state. The smallest candidate is the most promising.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
     rest: u32,
-    /// Jobs not done yet.
+    /// Unfinished jobs.
     left: u32,
     parent: u32,
     ty: u32,
@@ -108,25 +95,25 @@ struct Candidate {
 }
 
 impl Beam {
-    fn search_part(&self, part: &Part, tools: &mut Tools<'_>, memory: &mut Memory) -> Why {
+    fn search_part(&self, part: &Part, tools: &mut Tools<'_>, memory: &mut Memory) -> StopReason {
         ratio_part(part, tools);
         if tools.steps.count == tools.bound {
-            return Why::BoundMet;
+            return StopReason::BoundMet;
         }
         if memory.left < u64::from(self.width.max(1)) * part.edges() as u64 {
             memory.left = 0;
-            return Why::BudgetSpent { budget: self.budget };
+            return StopReason::BudgetSpent { budget: self.budget };
         }
         self.search(part, tools, memory)
     }
 
-    /// Searches for an order shorter than the one that `tools.steps` holds, within the whole budget.
-    pub(super) fn improve(&self, part: &Part, tools: &mut Tools<'_>, memory: &mut Memory) -> Why {
+    /// Searches for a shorter order than the one in `tools.steps`, with the whole budget.
+    pub(super) fn improve(&self, part: &Part, tools: &mut Tools<'_>, memory: &mut Memory) -> StopReason {
         memory.left = self.budget;
         self.search(part, tools, memory)
     }
 
-    fn search(&self, part: &Part, tools: &mut Tools<'_>, memory: &mut Memory) -> Why {
+    fn search(&self, part: &Part, tools: &mut Tools<'_>, memory: &mut Memory) -> StopReason {
         let goal = tools.bound - part.alone;
         let mut shortest = tools.steps.count - part.alone;
         let mut found = run(part, tools, memory, self.width, shortest);
@@ -142,27 +129,27 @@ impl Beam {
             }
             *tools.mirror = mirror;
         }
-        // Nobody counts any more.
+        // Turns the counting of visits off.
         tools.fired.visits.of.clear();
         if found {
             replay(part, tools.front, tools.fired, &memory.best, tools.steps);
         }
         match () {
-            () if tools.steps.count == tools.bound => Why::BoundMet,
-            () if memory.left == 0 => Why::BudgetSpent { budget: self.budget },
-            () => Why::BeamEnded { width: self.width.max(1) },
+            () if tools.steps.count == tools.bound => StopReason::BoundMet,
+            () if memory.left == 0 => StopReason::BudgetSpent { budget: self.budget },
+            () => StopReason::BeamEnded { width: self.width.max(1) },
         }
     }
 }
 
-/// Searches one direction for an order shorter than `shortest`; if there is one, `memory.best` holds its types.
+/// Searches one direction for an order shorter than `shortest`. If it finds one, `memory.best` holds its types.
 fn run(part: &Part, tools: &mut Tools<'_>, memory: &mut Memory, width: u32, shortest: u32) -> bool {
     paths_below(part, tools.lanes, tools.longest, &mut memory.below);
     memory.begin(part, tools.longest, tools.fired);
     for done in 1..shortest {
         memory.judge(part, shortest - done);
         let width = if memory.left == 0 { 1 } else { width.max(1) as usize };
-        memory.keep(width);
+        memory.choose(width);
         memory.advance(part, tools.fired);
         if let Some(state) = memory.states.iter().find(|state| state.front.left == 0) {
             let mut link = state.link;
@@ -183,7 +170,7 @@ fn run(part: &Part, tools: &mut Tools<'_>, memory: &mut Memory, width: u32, shor
 }
 
 impl Memory {
-    /// One state before the first job.
+    /// Starts with one state before the first job.
     fn begin(&mut self, part: &Part, longest: &[u32], fired: &mut Fired) {
         self.pool.append(&mut self.states);
         self.trail.clear();
@@ -212,7 +199,7 @@ impl Memory {
         self.states.push(state);
     }
 
-    /// Lists the extensions of all states that may still need fewer than `limit` batches after this one.
+    /// Lists the extensions of all states that may need fewer than `limit` further batches.
     fn judge(&mut self, part: &Part, limit: u32) {
         self.candidates.clear();
         for (parent, state) in self.states.iter_mut().enumerate() {
@@ -235,26 +222,26 @@ impl Memory {
         }
     }
 
-    /// Keeps the `width` best candidates with different finished jobs.
-    fn keep(&mut self, width: usize) {
+    /// Chooses the `width` best candidates with different finished jobs.
+    fn choose(&mut self, width: usize) {
         self.candidates.sort_unstable();
-        self.kept.clear();
+        self.chosen.clear();
         self.uses.clear();
         self.uses.resize(self.states.len(), 0);
         for candidate in &self.candidates {
-            if self.kept.len() == width {
+            if self.chosen.len() == width {
                 break;
             }
-            if self.kept.iter().all(|kept| kept.hash != candidate.hash) {
-                self.kept.push(*candidate);
+            if self.chosen.iter().all(|chosen| chosen.hash != candidate.hash) {
+                self.chosen.push(*candidate);
                 self.uses[candidate.parent as usize] += 1;
             }
         }
     }
 
-    /// Makes the kept candidates the states; the last use of a parent takes its memory, the others copy it.
+    /// Makes states of the chosen candidates. The last use of a parent takes its memory, the others copy it.
     fn advance(&mut self, part: &Part, fired: &mut Fired) {
-        for candidate in &self.kept {
+        for candidate in &self.chosen {
             let parent = &mut self.states[candidate.parent as usize];
             let uses = &mut self.uses[candidate.parent as usize];
             *uses -= 1;
@@ -284,7 +271,7 @@ impl State {
         (self.rest, self.hash, self.link) = (other.rest, other.hash, other.link);
     }
 
-    /// The rest bound and the hash that firing a type would lead to.
+    /// The rest bound and the hash after a step of a type.
     fn after(&mut self, ty: u32, start: u32, below: &[u32]) -> (u32, u64) {
         let top = self.top[ty as usize];
         let mut hash = self.hash;
@@ -310,7 +297,7 @@ impl State {
     }
 }
 
-/// The largest position from `top` down with a count, or 0; position 0 never counts a job.
+/// The largest position from `top` down with a count, or 0. Position 0 never counts a job.
 fn highest(tally: &[u32], mut top: u32) -> u32 {
     while top > 0 && tally[top as usize] == 0 {
         top -= 1;
@@ -318,10 +305,7 @@ fn highest(tally: &[u32], mut top: u32) -> u32 {
     top
 }
 
-/// A job's share of a state's hash (the finaliser of SplitMix64).
+/// The summand of a job in the hash of a state.
 fn mix(job: u32) -> u64 {
-    let mut z = (u64::from(job) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    split_mix(&mut u64::from(job).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }

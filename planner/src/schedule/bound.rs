@@ -1,20 +1,20 @@
-//! The path-sum bound: a number of batches that no order can beat.
+//! The path-sum bound: a lower bound on the number of batches.
 //!
-//! **What.** Jobs of one type on one path need different batches, so a type needs at least as many batches as the longest
-//! count of its jobs on any path; a batch has one type, so these numbers add up, and every alone job adds one. An order that
-//! meets the bound is proved optimal; otherwise the pair (batches, bound) says how far it can be from the best.
+//! **Why it holds.** Jobs of one type on one path need different batches, so a type needs at least as many batches as its most
+//! jobs on any path. A batch has one type, so the numbers of the types add up. Every alone job adds one batch. An order that
+//! meets the bound is optimal; otherwise the bound limits its distance from the optimum.
 //!
-//! **How.** In a simple part (see `parts`) the count is the highest level + 1, known from the first scan. In a hard part one
-//! scan per eight types carries a row of counts, one lane per type, from operands to consumers and takes lane-wise maxima.
+//! **How.** In a simple part (see `parts`) the number is the highest level + 1, known from the first scan. In a hard part, one
+//! scan per eight types carries a row of counts, one per type, from operands to consumers and takes maxima.
 //!
-//! **Cost.** O(edges x types of the hard part / 8 lanes). **Refuses** nothing; in a part of more than
-//! [`SEARCHED_TYPES`](super::solve::SEARCHED_TYPES) types each type counts 1, which is still a bound.
+//! **Cost.** O(edges x types of the hard part / 8). In a part of more than [`MAX_SEARCHED_TYPES`] types each type counts 1, which
+//! is still a lower bound.
 
 use super::part::Part;
-use super::solve::SEARCHED_TYPES;
+use super::solve::MAX_SEARCHED_TYPES;
 use super::{Problem, Scratch};
 
-/// A lower bound on the number of batches, with its terms.
+/// A lower bound on the number of batches, with its summands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bound {
     /// The sum: no order has fewer batches.
@@ -31,7 +31,7 @@ pub fn path_sum_bound(problem: &Problem<'_>, scratch: &mut Scratch) -> Bound {
     Bound { total, per_type: scratch.per_type.clone(), alone: problem.alone().len() as u32 }
 }
 
-/// The total of the path-sum bound; its terms stay in the scratch.
+/// The total of the path-sum bound. Its summands stay in the scratch.
 pub(crate) fn path_sum_total(problem: &Problem<'_>, scratch: &mut Scratch) -> u32 {
     scratch.parts.analyse(problem);
     scratch.group_hard_jobs(problem);
@@ -53,13 +53,13 @@ pub(crate) fn path_sum_total(problem: &Problem<'_>, scratch: &mut Scratch) -> u3
     per_type.iter().sum::<u32>() + problem.alone().len() as u32
 }
 
-/// The most jobs of every local type on any path of a part; walks operands.
+/// The most jobs of every local type on any path of a part, by a walk along operands.
 pub(super) fn longest_paths(part: &Part, lanes: &mut Vec<i32>, longest: &mut Vec<u32>) {
     walk::<false>(part, lanes, longest, None);
 }
 
-/// The same, walking consumers (which must be linked); also, for every job, the most jobs of *its own* type on any path that
-/// begins at it, itself included.
+/// The same by a walk along consumers, which must be linked. `below` gets for every job the most jobs of its own type on any
+/// path that begins at it, itself included.
 pub(super) fn paths_below(part: &Part, lanes: &mut Vec<i32>, longest: &mut Vec<u32>, below: &mut Vec<u32>) {
     below.clear();
     below.resize(part.len(), 0);
@@ -74,7 +74,7 @@ fn walk<const DOWN: bool>(
 ) {
     let types = part.types.len();
     longest.clear();
-    if types > SEARCHED_TYPES {
+    if types > MAX_SEARCHED_TYPES {
         longest.resize(types, 1);
         return;
     }
@@ -91,8 +91,8 @@ fn walk<const DOWN: bool>(
     }
 }
 
-/// One scan for the types `from..from + LANES`; gives LANES. Lanes are signed because the oldest vector instructions have only a
-/// signed maximum; a count is at most the number of jobs, which fits.
+/// Scans for the types `from..from + LANES` and returns LANES. Counts are signed because the oldest vector instructions only have
+/// a signed maximum; a count is at most the number of jobs, which fits.
 fn scan<const LANES: usize, const DOWN: bool>(
     part: &Part,
     from: usize,
@@ -113,8 +113,8 @@ fn scan<const LANES: usize, const DOWN: bool>(
                 row[lane] = row[lane].max(other[lane]);
             }
         }
-        // Whole rows are read again soon, which waits for a lane that was written alone; so every lane is. What a lane behind the
-        // last type counts is for nobody.
+        // The row is read again soon as a whole. A read waits for a single lane that was just written, so all lanes are written,
+        // also those beyond the last type.
         let own = part.ty[job].wrapping_sub(from as u32);
         for lane in 0..LANES {
             row[lane] += i32::from(lane as u32 == own);

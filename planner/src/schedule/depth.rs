@@ -1,34 +1,24 @@
 //! Policy `depth`: jobs of one depth and type run together.
 //!
-//! **What.** depth(v) = 1 + the largest depth of an operand; batches in order of (depth, type). The rule of TensorFlow Fold,
-//! TorchFold, MXNet Fold and DyNet's second strategy. **Needs** a checked problem. **Ensures** a valid order: an operand is
-//! shallower than its consumer. An alone job stands behind the batch of its depth and type.
+//! **Rule.** depth(v) = 1 + the largest depth of an operand; batches run in order of (depth, type). TensorFlow Fold, TorchFold,
+//! MXNet Fold and the second strategy of DyNet use this rule. **Needs** a checked problem. **Ensures** a valid order, because an
+//! operand has less depth than its consumer. Alone jobs follow the batch of their depth and type.
 //!
-//! **How.** One forward scan for depths, then two counting sorts, by type and then, stable, by depth.
-//! **Cost** O(jobs + operands). **Weak** where like work sits at unlike depths: leaves of one tree do not wait for the deeper
-//! leaves of another, so lattices and ragged trees come out two to three times longer than needed. **Refuses** nothing.
+//! **How.** One forward scan computes depths; two stable counting sorts order by type, then by depth. **Cost** O(jobs +
+//! operands). **Weakness**: equal work at different depths does not meet. Leaves of one tree do not wait for the deeper leaves
+//! of another, so lattices and ragged trees need two to three times the batches of a good order.
 
 use super::batches::Spare;
 use super::part::Part;
 use super::solve::Steps;
-use super::{Batches, Problem, Schedule, Scratch, Why};
+use super::{Batches, Problem, Schedule, Scratch, StopReason, builtin};
 
 /// Batches by depth and type.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Depth;
 
 impl Schedule for Depth {
-    fn name(&self) -> &str {
-        "depth"
-    }
-
-    fn options(&self) -> String {
-        format!("{self:?}")
-    }
-
-    fn needs_check(&self) -> bool {
-        false
-    }
+    builtin!("depth");
 
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
         let Scratch { depth: Memory { depth, by_type, counts, rest }, spare, .. } = scratch;
@@ -55,7 +45,7 @@ impl Schedule for Depth {
             start.extend((together + 1..=run).map(|end| (from + end) as u32));
             from += run;
         }
-        Batches { start, items: sorted, bound: None, why: Why::Rule }
+        Batches { start, items: sorted, bound: None, why: StopReason::Rule }
     }
 }
 
@@ -65,7 +55,7 @@ pub(super) struct Memory {
     depth: Vec<u32>,
     by_type: Vec<u32>,
     counts: Vec<u32>,
-    /// The alone jobs of a run; for a part, all jobs in order.
+    /// The alone jobs of a run. For a part: all jobs in order.
     rest: Vec<u32>,
 }
 
@@ -83,20 +73,20 @@ impl Alone<'_> {
         if self.list.is_empty() {
             return;
         }
-        let mut kept = 0;
+        let mut end = 0;
         for at in 0..run.len() {
             if self.list.binary_search(&run[at]).is_ok() {
                 self.rest.push(run[at]);
             } else {
-                run[kept] = run[at];
-                kept += 1;
+                run[end] = run[at];
+                end += 1;
             }
         }
-        run[kept..].copy_from_slice(self.rest);
+        run[end..].copy_from_slice(self.rest);
     }
 }
 
-/// Depth of every job from 0; gives the number of depths.
+/// Computes the depth of every job, from 0, and returns the number of depths.
 pub(super) fn depths<'a>(jobs: usize, operands: impl Fn(usize) -> &'a [u32], depth: &mut Vec<u32>) -> u32 {
     depth.clear();
     depth.resize(jobs, 0);
@@ -109,7 +99,7 @@ pub(super) fn depths<'a>(jobs: usize, operands: impl Fn(usize) -> &'a [u32], dep
     deepest
 }
 
-/// Job numbers in order of (depth, type, number), into `sorted`.
+/// Sorts job numbers by (depth, type, number) into `sorted`.
 fn sort_by_type_and_depth(
     ty: &[u32],
     depth: &[u32],
@@ -148,7 +138,7 @@ fn counting_sort(
     }
 }
 
-/// The same rule for a part: the fallback where a part has too many types to search.
+/// Applies the rule to a part that has too many types for a search.
 pub(super) fn order_by_depth(part: &Part, steps: &mut Steps, memory: &mut Memory) {
     let Memory { depth, by_type, counts, rest: sorted } = memory;
     let deepest = depths(part.len(), |job| part.operands(job), depth);

@@ -1,22 +1,21 @@
-//! Exhaustive search: the fewest batches of a small problem, for tests and for those who compare policies.
+//! Exhaustive search: the fewest batches of a small problem, for tests and for comparisons of policies.
 //!
-//! **What.** Breadth-first search over sets of finished jobs; a step fires all ready jobs of one type, or one alone job. The
-//! first layer that contains the full set has the fewest batches. No bound, no part and no safe rule is used, so that it can
-//! judge them. **Needs** at most [`EXACT_NODES`] jobs (a set is one word, and there may be 2^jobs of them). **Ensures** an
-//! optimal order; among optimal ones, the one met first in order of (finished set, type). **Cost** O(2^jobs) at worst.
-//! **Refuses** larger problems.
+//! **How.** Breadth-first search over sets of finished jobs. A step runs all ready jobs of one type, or one alone job. The first
+//! layer with the full set has the fewest batches. The search uses no bound, no parts and no safe rule, so that it can judge
+//! them. **Needs** at most [`MAX_EXACT_JOBS`] jobs: a set is one word, and 2^jobs sets may exist. **Ensures** an optimal order;
+//! among optimal orders, the first in order of (finished set, type). **Cost** O(2^jobs) at worst.
 
 use super::batches::Spare;
-use super::{Batches, Problem, Why};
+use super::{Batches, Problem, StopReason};
 use std::fmt;
 
-/// The most jobs that [`exact`] accepts.
-pub const EXACT_NODES: usize = 20;
+/// Largest number of jobs that [`exact`] accepts.
+pub const MAX_EXACT_JOBS: usize = 20;
 
 /// The problem has more jobs than exhaustive search accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge {
-    /// How many jobs it has.
+    /// The number of jobs.
     pub jobs: usize,
 }
 
@@ -25,14 +24,14 @@ impl fmt::Display for TooLarge {
         let jobs = self.jobs;
         write!(
             f,
-            "exhaustive search: expected at most {EXACT_NODES} jobs, found {jobs}; use beam and compare with the bound"
+            "exhaustive search: expected at most {MAX_EXACT_JOBS} jobs, found {jobs}; use beam and compare with the bound"
         )
     }
 }
 
 impl std::error::Error for TooLarge {}
 
-/// A reached set of finished jobs, and the state of the layer before that led to it.
+/// A set of finished jobs, and the state of the previous layer that led to it.
 #[derive(Clone, Copy)]
 struct State {
     done: u32,
@@ -42,7 +41,7 @@ struct State {
 /// Finds an order with the fewest batches.
 pub fn exact(problem: &Problem<'_>) -> Result<Batches, TooLarge> {
     let jobs = problem.len();
-    if jobs > EXACT_NODES {
+    if jobs > MAX_EXACT_JOBS {
         return Err(TooLarge { jobs });
     }
     let all = (1u32 << jobs) - 1;
@@ -70,7 +69,7 @@ pub fn exact(problem: &Problem<'_>) -> Result<Batches, TooLarge> {
     }
 }
 
-/// The jobs of every type as a set; an alone job is a set of its own.
+/// The jobs of every type as a set. An alone job is a set of its own.
 fn groups(problem: &Problem<'_>) -> Vec<u32> {
     let alone = problem.alone().iter().fold(0u32, |set, &job| set | 1 << job);
     let mut order: Vec<u32> = problem.ty().to_vec();
@@ -82,6 +81,7 @@ fn groups(problem: &Problem<'_>) -> Vec<u32> {
     together.chain(problem.alone().iter().map(|&job| 1 << job)).collect()
 }
 
+/// Follows the states back from the full set and numbers the batches.
 fn read_back(problem: &Problem<'_>, layers: &[Vec<State>], mut at: usize) -> Batches {
     let mut batch_of = vec![0; problem.len()];
     for layer in (1..layers.len()).rev() {
@@ -92,5 +92,5 @@ fn read_back(problem: &Problem<'_>, layers: &[Vec<State>], mut at: usize) -> Bat
             .filter(|job| fired >> job & 1 == 1)
             .for_each(|job| batch_of[job] = layer as u32 - 1);
     }
-    Batches::collect(&batch_of, layers.len() as u32 - 1, None, Why::Exhausted, &mut Spare::default())
+    Batches::collect(&batch_of, layers.len() as u32 - 1, None, StopReason::Exhausted, &mut Spare::default())
 }

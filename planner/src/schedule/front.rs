@@ -1,15 +1,15 @@
-//! The moving front of a part: which jobs are ready, and how many sources each type has left.
+//! The front of a run over a part: the ready jobs, and the number of sources of each type.
 //!
-//! Firing a type runs **all** its ready jobs (holding some back never lowers the count). For every type t the front knows
+//! A step runs all ready jobs of a type; running only some of them never lowers the number of batches. For every type t the front
+//! knows
 //! * `ready[t]`: the ready jobs, `|Frontier_t(G)|` of them;
-//! * `sources[t]` = `|Frontier(G^t)|`: unfinished t-jobs without an unfinished t-job above them.
+//! * `sources[t]` = `|Frontier(G^t)|`: the unfinished t-jobs without an unfinished t-job above them.
 //!
-//! **How sources are counted without the graph G^t.** Call a job *t-clean* if neither it (being a t-job) nor any job above it
-//! is an unfinished t-job. What is done is closed under operands, so a t-job is a source iff all its operands are t-clean. The
-//! front counts, for every job and tracked type, the operands that are not t-clean yet; at zero a t-job becomes a source and
-//! any other job becomes t-clean itself and tells its consumers. A job that is done was t-clean for every other type before it
-//! fired, so firing a t-job only has to pass on t. Each pair (operand edge, type) is counted down once in a whole run: the cost
-//! of a run is O(edges x tracked types) at worst, and only jobs of this part (between its types) take part.
+//! **How sources are counted without the graph G^t.** A job is *t-clean* if neither it (as a t-job) nor any job above it is an
+//! unfinished t-job. Finished jobs are closed under operands, so a t-job is a source iff all its operands are t-clean. For every
+//! job and tracked type the front counts the operands that are not t-clean. At zero, a t-job becomes a source, and any other job
+//! becomes t-clean and updates its consumers. A job is t-clean for every other type before it runs, so a t-job only has to update
+//! the counts of t. Each pair (operand edge, type) is counted down once per run: O(edges x tracked types).
 //! Typed depths would be cheaper and wrong: jobs of equal typed depth may become sources at different times.
 
 use super::part::Part;
@@ -19,33 +19,33 @@ use super::ready::Ready;
 /// The state of a run over one part. Searches [copy](Front::copy) it.
 #[derive(Default)]
 pub(super) struct Front {
-    /// Per job: operands not done, then one count per tracked type of operands that are not clean.
+    /// Per job: unfinished operands, then for each tracked type the operands that are not clean.
     counts: Vec<u32>,
     stride: usize,
     pub(super) ready: Ready,
-    /// `|Frontier(G^t)|` of every type; for an untracked type all its unfinished jobs.
+    /// `|Frontier(G^t)|` of every type. For an untracked type: all its unfinished jobs.
     pub(super) sources: Vec<u32>,
-    /// Jobs not done, alone jobs included.
+    /// Number of unfinished jobs, alone jobs included.
     pub(super) left: u32,
 }
 
-/// Buffers that firing needs, and what it fired.
+/// The jobs of the last step, and buffers.
 #[derive(Default)]
 pub(super) struct Fired {
     /// The jobs of the last batch, in no particular order.
     pub(super) batch: Vec<u32>,
     /// The alone jobs that ran after it, in order.
     pub(super) alone: Vec<u32>,
-    /// Operand edges looked at, as far as somebody counts them.
+    /// Visited operand edges, if a search counts them.
     pub(super) visits: Visits,
     clean: Vec<u32>,
     mask: Vec<u64>,
 }
 
-/// What a search costs.
+/// The work of a search.
 #[derive(Default)]
 pub(super) struct Visits {
-    /// The operand edges of every job; empty while nobody counts.
+    /// The operand edges of every job. Empty turns counting off.
     pub(super) of: Vec<u32>,
     pub(super) count: u64,
 }
@@ -67,7 +67,7 @@ impl Front {
         self.left = other.left;
     }
 
-    /// Puts the front before the first job of `part`. `fired.alone` gets the alone jobs that run at once.
+    /// Starts before the first job of `part`. `fired.alone` gets the alone jobs that are ready.
     pub(super) fn reset(&mut self, part: &Part, fired: &mut Fired) {
         self.stride = part.slots + 1;
         self.counts.clear();
@@ -101,7 +101,7 @@ impl Front {
         self.run_alone(part, fired);
     }
 
-    /// Runs all ready jobs of a type, then the alone jobs that this makes ready; `fired` says which.
+    /// Runs all ready jobs of a type, then the alone jobs that become ready. `fired` gets these jobs.
     pub(super) fn fire(&mut self, part: &Part, ty: u32, fired: &mut Fired) {
         fired.alone.clear();
         let mut batch = std::mem::take(&mut fired.batch);
@@ -116,11 +116,11 @@ impl Front {
         self.run_alone(part, fired);
     }
 
-    /// The jobs of `batch`, of type `ty`, are done and clean of it: counts down the missing operands of their consumers, and
-    /// what is not clean of `ty` (counter number `lane`) as far as it reaches.
+    /// Finishes the jobs of `batch`, of type `ty`: counts down the unfinished operands of their consumers, and transitively the
+    /// operands that are not clean of `ty` (counter number `lane`).
     ///
-    /// The hottest loop of all policies; everything it needs is held in locals, because a write through one vector makes the
-    /// compiler read all others again.
+    /// This is the hottest loop of all policies. It keeps everything in locals, because after a write through one vector the
+    /// compiler loads all others again.
     fn pass_on(&mut self, part: &Part, ty: u32, lane: usize, batch: &[u32], fired: &mut Fired) {
         let Self { counts, stride, ready, sources, .. } = self;
         let (counts, stride) = (counts.as_mut_slice(), *stride);
@@ -167,7 +167,7 @@ impl Front {
         fired.clean = clean;
     }
 
-    /// Jobs are done: counts down the missing operands of their consumers.
+    /// Finishes jobs: counts down the unfinished operands of their consumers.
     fn release(&mut self, part: &Part, done: &[u32], fired: &mut Fired) {
         let Self { counts, stride, ready, .. } = self;
         let (counts, stride) = (counts.as_mut_slice(), *stride);
@@ -184,7 +184,7 @@ impl Front {
         }
     }
 
-    /// Runs the alone jobs that are ready, and those that they make ready.
+    /// Runs the ready alone jobs, and the alone jobs that become ready.
     fn run_alone(&mut self, part: &Part, fired: &mut Fired) {
         let mut at = 0;
         while at < fired.alone.len() {
@@ -196,7 +196,7 @@ impl Front {
     }
 }
 
-/// A job has all its operands.
+/// Makes a job ready.
 #[inline]
 fn admit(ready: &mut Ready, ty: u32, job: u32, fired: &mut Fired) {
     if !ready.push(ty, job) {
@@ -204,8 +204,8 @@ fn admit(ready: &mut Ready, ty: u32, job: u32, fired: &mut Fired) {
     }
 }
 
-/// Counts per tracked type the operands of a job that are not clean, from the `mask` of every earlier job; gives the job's
-/// own, but for its type.
+/// Counts for each tracked type the operands of a job that are not clean, from the `mask` of every earlier job. Returns the mask
+/// of the job without its own type.
 #[inline]
 fn count_unclean(operands: &[u32], mask: &[u64], counts: &mut [u32]) -> u64 {
     let mut above = 0u64;

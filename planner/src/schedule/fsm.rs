@@ -1,14 +1,13 @@
 //! Policy `fsm`: a learned table over the set of ready types.
 //!
-//! **What.** ED-Batch's finite-state machine. A state is the list of ready types sorted by how many jobs each has ready (most
-//! first, ties by type number); the table gives every type of the list a learned value, and the highest fires. Two things are
-//! ours: a type with ratio 1 fires without asking (never wrong, and it keeps the table small), and a state that the table does not
-//! know goes to the ratio and is counted, so that a stale table shows in the report instead of in the running time.
+//! **Rule.** The finite-state machine of ED-Batch. A state is the list of ready types, sorted by ready jobs (most first, ties by
+//! name). The table has a learned value for every type of a state, and the type with the highest value runs. Two additions: a
+//! type with ratio 1 runs without a lookup, which is always right and keeps the table small; and a state outside the table is
+//! decided by the ratio and counted, so that a stale table shows in reports.
 //!
-//! **Needs** a checked problem whose types have [names](Problem::with_names), so that they mean the same as in training: the planner
-//! gives them. A type that the table has not met goes to the ratio, too. **Ensures** a valid order. **Cost** as `ratio`,
-//! plus a sort of the ready types and a binary search per decision. **Refuses** nothing at run time; a malformed table is refused
-//! when it is read. Training is in `fsm/learn.rs`, the file in `fsm/document.rs`.
+//! **Needs** a checked problem whose types have the [names](Problem::with_names) of the training; the planner provides them.
+//! **Ensures** a valid order. **Cost** as `ratio`, plus a sort of the ready types and a binary search per decision. `fsm/learn.rs`
+//! holds the training and `fsm/document.rs` the file format.
 
 mod document;
 mod learn;
@@ -19,24 +18,24 @@ use super::front::Front;
 use super::part::Part;
 use super::ratio::{best_ratio, run_part, safe_type};
 use super::solve::solve;
-use super::{Batches, Problem, Schedule, Scratch, Why};
+use super::{Batches, Problem, Schedule, Scratch, StopReason, builtin};
 use document::Document;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Values of firing a type in a state, learned by [`train`]; reads and writes JSON.
+/// The learned value of every type in every state, made by [`train`]. It has a JSON form.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Document", into = "Document")]
 pub struct Table {
     entries: Vec<Entry>,
 }
 
-/// One state of the table. Types are called by their names.
+/// One state of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
-    /// Ready types, most ready jobs first, ties by name.
+    /// The names of the ready types, most ready jobs first, ties by name.
     ready: Vec<u64>,
-    /// Type and value in millionths of a batch, ascending by type. Whole numbers survive any JSON reader unchanged.
+    /// Type names, ascending, with values in millionths of a batch. Every JSON reader keeps such whole numbers exact.
     values: Vec<(u64, i64)>,
 }
 
@@ -46,34 +45,37 @@ impl Table {
         self.entries.len()
     }
 
-    /// Whether the table knows no state.
+    /// Whether the table has no states.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
     /// Reads a table from JSON.
+    ///
+    /// # Errors
+    /// If the text is not JSON or breaks a rule of the format.
     pub fn from_json(text: &str) -> Result<Self, FsmError> {
         serde_json::from_str(text).map_err(|error| FsmError(error.to_string()))
     }
 
-    /// Writes the table as JSON; equal tables give equal text.
+    /// Writes the table as JSON. Equal tables give equal text.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("lists of whole numbers have a JSON form")
     }
 
-    /// The type of the highest value in a state; ties go to the smaller number.
+    /// The type of the highest value in a state. Ties go to the smaller name.
     fn best(&self, ready: &[u64]) -> Option<u64> {
         let at = self.entries.binary_search_by(|entry| entry.ready.as_slice().cmp(ready)).ok()?;
         best_value(&self.entries[at].values).map(|(ty, _)| ty)
     }
 }
 
-/// The highest value; starts from no value at all, because every value is negative and zero would win.
+/// The entry of the highest value. Values are negative, so the maximum does not start from zero.
 fn best_value<V: PartialOrd + Copy>(values: &[(u64, V)]) -> Option<(u64, V)> {
     values.iter().copied().reduce(|best, next| if next.1 > best.1 { next } else { best })
 }
 
-/// Why a text is not a [`Table`].
+/// The reason why a text is not a [`Table`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FsmError(String);
 
@@ -88,25 +90,15 @@ impl std::error::Error for FsmError {}
 /// Schedules by a learned table.
 #[derive(Clone, Debug, Default)]
 pub struct Fsm {
-    /// The table; an empty one makes this policy the ratio.
+    /// The table. With an empty table, the policy is the ratio.
     pub table: Table,
 }
 
 impl Schedule for Fsm {
-    fn name(&self) -> &str {
-        "fsm"
-    }
-
-    fn options(&self) -> String {
-        format!("{self:?}")
-    }
+    builtin!("fsm");
 
     fn wants_names(&self) -> bool {
         !self.table.is_empty()
-    }
-
-    fn needs_check(&self) -> bool {
-        false
     }
 
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
@@ -115,9 +107,9 @@ impl Schedule for Fsm {
         let mut batches = solve(problem, scratch, |part, tools| {
             run_part(part, tools, |front| {
                 safe_type(front).or_else(|| {
-                    let place = Place { problem, part, front };
-                    place.describe(&mut state);
-                    match self.table.best(&state).and_then(|name| place.ready(name)) {
+                    let decision = Decision { problem, part, front };
+                    decision.describe(&mut state);
+                    match self.table.best(&state).and_then(|name| decision.ready(name)) {
                         Some(ty) => {
                             known += 1;
                             Some(ty)
@@ -132,22 +124,22 @@ impl Schedule for Fsm {
             })
         });
         scratch.names = state;
-        if batches.why == Why::Greedy {
-            batches.why = Why::Learned { known, unknown };
+        if batches.why == StopReason::Greedy {
+            batches.why = StopReason::Learned { known, unknown };
         }
         batches
     }
 }
 
-/// Where a decision is made.
-struct Place<'a> {
+/// The state of a run at a decision.
+struct Decision<'a> {
     problem: &'a Problem<'a>,
     part: &'a Part,
     front: &'a Front,
 }
 
-impl Place<'_> {
-    /// What a type of the part is called.
+impl Decision<'_> {
+    /// The name of a type of the part.
     fn name(&self, ty: u32) -> u64 {
         self.problem.name(self.part.types[ty as usize])
     }

@@ -1,7 +1,8 @@
-//! Batching schedulers over an abstract problem: which jobs run together, and in which order.
+//! Batching policies: they decide which jobs run together, and in which order.
 //!
-//! A [`Problem`] is a list of jobs in topological order with a small type number each; a policy returns [`Batches`]. Nothing
-//! here knows the graph language, so that policies can be compared on anything, and tested against exhaustive search.
+//! A [`Problem`] is a list of jobs in topological order, each with a small type number. A policy turns it into [`Batches`].
+//! This folder knows nothing of the graph language, so policies can be compared on any problem and tested against exhaustive
+//! search.
 //!
 //! | policy | rule | cost |
 //! |---|---|---|
@@ -11,10 +12,10 @@
 //! | [`ratio`](Ratio) | largest share of sources ready | O(n x types of a hard part) |
 //! | [`beam`](Beam) | k best partial orders, both directions, exact pruning | k times ratio and more |
 //! | [`fsm`](Fsm) | learned table over the set of ready types | as ratio |
-//! | [`auto`](Auto) | the least expected time of planning and executing, by a [`CostTable`] | the ratio, more only where it pays |
+//! | [`auto`](Auto) | least expected time of planning and execution, by a [`CostTable`] | as ratio; a beam only where it pays |
 //!
-//! Measured batches per minibatch of 32, means over real held-out sentences at cell granularity
-//! (`examples/measure_schedules.rs`; every order passed [`check`]):
+//! Mean batches per minibatch of 32 over real held-out sentences, with cells as jobs (`examples/measure_schedules.rs`; every
+//! order passed [`check`]):
 //!
 //! | workload | bound | depth | agenda | ratio | beam:1 | beam:8 |
 //! |---|---|---|---|---|---|---|
@@ -25,8 +26,9 @@
 //! | lattice LSTM, arity-free sums | 171.4 | 532.7 | 318.5 | 208.5 | 185.3 | 179.8 |
 //! | two-layer BiLSTM | 235.8 | 435.1 | 235.8 | 235.8 | 235.8 | 235.8 |
 //!
-//! [`path_sum_bound`] certifies, [`check`] proves validity independently, [`exact`] is the oracle for small problems, and
-//! [`Policy`] names them all. `parts` explains why most real problems split into pieces that need no search.
+//! [`path_sum_bound`] gives a lower bound, [`check`] validates any order independently, [`exact`] solves small problems by
+//! exhaustive search, and [`Policy`] parses policy names. `parts` explains why most real problems split into parts that need no
+//! search.
 
 mod agenda;
 mod auto;
@@ -47,57 +49,79 @@ mod problem;
 mod ratio;
 mod ready;
 mod solve;
+mod stage;
 #[cfg(test)]
 mod tests;
 
 pub use agenda::{Agenda, Mean};
 pub use auto::Auto;
-pub use batches::{Batches, Why};
+pub use batches::{Batches, StopReason};
 pub use beam::Beam;
-pub(crate) use bound::path_sum_total;
+use bound::path_sum_total;
 pub use bound::{Bound, path_sum_bound};
 pub use check::{ScheduleError, check};
 pub use costs::{
-    BeamGain, COSTS_VARIABLE, Class, ClassCost, ClassCosts, CostError, CostTable, PlanningCost, Price,
+    BeamGain, COSTS_VARIABLE, Class, ClassCost, ClassCosts, CostError, CostTable, PlanningCost, StepCost,
 };
 pub use depth::Depth;
-pub use exact::{EXACT_NODES, TooLarge, exact};
+pub use exact::{MAX_EXACT_JOBS, TooLarge, exact};
 pub use fsm::{Fsm, FsmError, Table, Training, train};
 pub use none::Unbatched;
 pub use policy::{LoadError, ParsePolicyError, Policy};
-pub use problem::{Problem, ProblemError, SPARE_TYPES};
+pub use problem::{MAX_SPARE_TYPES, Problem, ProblemError};
 pub use ratio::Ratio;
 pub use solve::Scratch;
+pub(crate) use stage::{Memory, schedule_jobs};
 
 /// A batching policy: turns a problem into an ordered list of batches.
 ///
-/// A policy is pure and deterministic: equal problems give equal batches, whatever the scratch held before. It never fails; a
-/// policy that cannot handle a problem falls back to a documented simpler one and says so in [`Batches::why`].
+/// A policy is pure and deterministic: equal problems give equal batches, whatever the scratch held before. It never fails. A
+/// policy that cannot handle a problem falls back to a documented simpler policy and reports that in [`Batches::why`].
 pub trait Schedule {
-    /// The name by which [`Policy`] knows it.
+    /// The name of the policy in [`Policy`].
     fn name(&self) -> &str;
 
-    /// All that decides what it makes beside its name, in any words: policies of one name that may order a problem
-    /// differently say different things.
+    /// All options that influence the order, as text. Policies of one name with different orders have different options.
     fn options(&self) -> String;
 
-    /// The table by which the policy wants the types of problems [priced](Problem::with_prices), if it looks at prices.
+    /// The cost table for the [costs](Problem::with_costs) of types, if the policy reads costs.
     fn costs(&self) -> Option<&CostTable> {
         None
     }
 
-    /// Whether the policy wants the types of problems [named](Problem::with_names): to remember what it learned of other graphs.
+    /// Whether the policy needs [names](Problem::with_names) of types, to apply what it learned from other graphs.
     fn wants_names(&self) -> bool {
         false
     }
 
-    /// Whether the planner must [`check`] each order before it goes on. It costs a scan, so only the policies of this
-    /// library, whose orders are tested, do without: an order that breaks a rule is an error where it is checked.
+    /// Whether the planner must [`check`] each order, which costs one scan. Only the tested policies of this library skip the
+    /// check.
     fn needs_check(&self) -> bool {
         true
     }
 
-    /// Orders the jobs of `problem`; `scratch` holds nothing but reusable memory, and whoever is done with the batches may give
-    /// theirs [back](Scratch::recycle) to it.
+    /// Orders the jobs of `problem`. `scratch` is reusable memory; the caller may [recycle](Scratch::recycle) the batches into
+    /// it.
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches;
 }
+
+/// The methods of [`Schedule`] that all policies of this library share. A name may depend on the policy.
+macro_rules! builtin {
+    ($name:literal) => {
+        fn name(&self) -> &str {
+            $name
+        }
+
+        builtin!();
+    };
+    () => {
+        fn options(&self) -> String {
+            format!("{self:?}")
+        }
+
+        fn needs_check(&self) -> bool {
+            false
+        }
+    };
+}
+use builtin;

@@ -1,28 +1,18 @@
-//! Policy `none`: every job alone, in the order recorded.
+//! Policy `none`: every job alone, in recorded order.
 //!
-//! **What.** One batch per job. **Needs** a checked problem; **ensures** a valid order, because arena order is topological.
-//! **Why it exists**: it is the yardstick of every other policy, the fallback where batching does not pay (tiny models on a CPU),
-//! and the plainest way to debug a plan. **Cost** O(jobs). **Refuses** nothing.
+//! **Needs** a checked problem. **Ensures** a valid order, because jobs are in topological order. **Use**: the measure of all
+//! other policies, the fallback where batching does not pay (tiny models on a CPU), and the simplest plans to debug.
+//! **Cost** O(jobs).
 
 use super::batches::Spare;
-use super::{Batches, Problem, Schedule, Scratch, Why};
+use super::{Batches, Problem, Schedule, Scratch, StopReason, builtin};
 
 /// Runs every job by itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unbatched;
 
 impl Schedule for Unbatched {
-    fn name(&self) -> &str {
-        "none"
-    }
-
-    fn options(&self) -> String {
-        format!("{self:?}")
-    }
-
-    fn needs_check(&self) -> bool {
-        false
-    }
+    builtin!("none");
 
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
         let jobs = problem.len() as u32;
@@ -31,6 +21,6 @@ impl Schedule for Unbatched {
         start.extend(0..=jobs);
         items.clear();
         items.extend(0..jobs);
-        Batches { start, items, bound: None, why: Why::Rule }
+        Batches { start, items, bound: None, why: StopReason::Rule }
     }
 }

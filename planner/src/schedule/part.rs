@@ -1,29 +1,29 @@
-//! One part of a problem with jobs and types renumbered from 0, linked in both directions: what searches work on.
+//! One part of a problem, with jobs and types renumbered from 0 and linked in both directions, as searches need it.
 //!
-//! Local numbers keep the global order, so operands are still earlier jobs and ties broken by local number are ties broken by
-//! id. Operands outside the part are left out: they belong to earlier parts and are done before the part begins. An alone job
-//! has no type here (its type number is [`Part::types`]`.len()`): it runs by itself as soon as it is ready, which is never
-//! wrong, because it costs one batch wherever it stands and can only release others.
+//! Local numbers keep the global order. Operands are therefore earlier jobs, and ties by local number are ties by job number.
+//! Operands outside the part belong to earlier parts, which are finished, so they are left out. An alone job has no type in the
+//! part (its type number is [`Part::types`]`.len()`). It runs as soon as it is ready: it costs one batch in any position and can
+//! only make other jobs ready.
 
 use super::Problem;
 use super::parts::{NONE, Parts};
 use super::problem::lists;
-use crate::room::make_room;
+use crate::lists::ensure_len;
 
-/// At most this many types of a part get exact source counters; see [`Part::track`].
-pub(super) const TRACKED_TYPES: usize = 64;
+/// Largest number of types of a part with exact source counters; see [`Part::track`].
+pub(super) const MAX_TRACKED_TYPES: usize = 64;
 
-/// At most this many counters are held for one part (4 bytes each).
-const COUNTERS: usize = 1 << 26;
+/// Largest number of counters of one part (4 bytes each).
+const MAX_COUNTERS: usize = 1 << 26;
 
-/// A renumbered part; see the module documentation.
+/// A renumbered part.
 #[derive(Default)]
 pub(super) struct Part {
     /// Global job of every local job, ascending.
     pub(super) jobs: Vec<u32>,
     /// Global type of every local type, ascending.
     pub(super) types: Vec<u32>,
-    /// Local type of every job; `types.len()` marks an alone job.
+    /// Local type of every job. `types.len()` marks an alone job.
     pub(super) ty: Vec<u32>,
     /// Number of jobs of every local type.
     pub(super) population: Vec<u32>,
@@ -31,21 +31,21 @@ pub(super) struct Part {
     pub(super) alone: u32,
     pub(super) operand_start: Vec<u32>,
     pub(super) operands: Vec<u32>,
-    /// Operands that stood behind themselves, with their consumer: the `h` and `c` of one cell are one edge that is counted once,
-    /// and once more here for those who count what a search costs.
+    /// Operands equal to their predecessor in the list of a consumer, with that consumer. The `h` and `c` of one cell are one
+    /// edge of the part; the cost of a search counts this second occurrence as well.
     repeats: Vec<(u32, u32)>,
-    /// Type and first consumer of every job, and one entry more that ends the last list.
+    /// Type and first consumer of every job, and one final entry that ends the last list.
     links: Vec<Link>,
     consumers: Vec<u32>,
-    /// Counter of every local type that is tracked, else [`NONE`].
+    /// Counter of every tracked local type, or [`NONE`].
     pub(super) slot_of: Vec<u32>,
     /// Number of tracked types.
     pub(super) slots: usize,
-    /// Types by population, where not all are tracked.
+    /// Types by population, if not all are tracked.
     most_populous: Vec<u32>,
 }
 
-/// What firing a job reads about it, side by side: on large parts every access is a cache miss.
+/// The data of a job that a step reads. It is stored together, because on large parts every access is a cache miss.
 #[derive(Clone, Copy, Default)]
 struct Link {
     consumers: u32,
@@ -55,7 +55,7 @@ struct Link {
 /// Maps from global to local numbers, reused between parts.
 #[derive(Default)]
 pub(super) struct Renumbering {
-    /// [`NONE`] of every job outside the part that is being extracted.
+    /// The local number of every job, or [`NONE`] outside the part.
     job: Vec<u32>,
     ty: Vec<u32>,
 }
@@ -71,7 +71,7 @@ impl Part {
         self.operands.len() + self.repeats.len()
     }
 
-    /// Per job how many operand occurrences it is.
+    /// Counts for each job how often it is an operand.
     pub(super) fn uses(&self, uses: &mut Vec<u32>) {
         uses.clear();
         uses.extend((0..self.len()).map(|job| self.consumers(job).len() as u32));
@@ -88,13 +88,13 @@ impl Part {
         &self.consumers[self.links[job].consumers as usize..self.links[job + 1].consumers as usize]
     }
 
-    /// The type of a linked job; equals `ty[job]`.
+    /// The type of a linked job, equal to `ty[job]`.
     #[inline]
     pub(super) fn linked_ty(&self, job: u32) -> u32 {
         self.links[job as usize].ty
     }
 
-    /// Makes `self` the part number `number`, whose global jobs are already in `self.jobs`, ascending. No consumers yet.
+    /// Extracts the part `number`, whose global jobs are in `self.jobs`, ascending. Does not link consumers.
     pub(super) fn extract(
         &mut self,
         problem: &Problem<'_>,
@@ -104,7 +104,7 @@ impl Part {
     ) {
         let kinds = parts.kinds(problem);
         renumbering.job.resize(problem.len().max(renumbering.job.len()), NONE);
-        renumbering.ty.resize(parts.part_of.len().max(renumbering.ty.len()), NONE);
+        renumbering.ty.resize(parts.kind_count().max(renumbering.ty.len()), NONE);
         self.types.clear();
         self.types.extend(parts.members(number).iter().filter(|&&kind| kind < problem.types()));
         for &kind in parts.members(number) {
@@ -115,7 +115,7 @@ impl Part {
         }
         let Self { jobs, ty, operand_start, operands, repeats, .. } = self;
         repeats.clear();
-        // The others are written before they are read.
+        // All other entries are written before they are read.
         ty.resize(jobs.len(), 0);
         operand_start.resize(jobs.len() + 1, 0);
         let mut end = 0;
@@ -125,7 +125,7 @@ impl Part {
             *ty = renumbering.ty[kinds[job as usize] as usize];
             *start = end as u32;
             let all = problem.operands(job as usize);
-            make_room(operands, end + all.len());
+            ensure_len(operands, end + all.len());
             let mut last = NONE;
             for &operand in all {
                 let operand = renumbering.job[operand as usize];
@@ -134,7 +134,7 @@ impl Part {
                     repeats.push((operand, local));
                     continue;
                 }
-                // Written always and kept by a sum: whether an operand is inside is as good as random, so a branch is slow.
+                // The write has no branch: whether an operand is inside is close to random, so a branch would be slow.
                 operands[end] = operand;
                 end += usize::from(is_inside);
                 last = operand;
@@ -146,7 +146,7 @@ impl Part {
         self.count();
     }
 
-    /// Makes `self` the whole problem as one part. No consumers yet.
+    /// Extracts the whole problem as one part. Does not link consumers.
     pub(super) fn whole(&mut self, problem: &Problem<'_>) {
         self.jobs.clear();
         self.jobs.extend(0..problem.len() as u32);
@@ -168,8 +168,8 @@ impl Part {
         self.count();
     }
 
-    /// Makes `self` the mirror image of `of`: job v becomes len - 1 - v and operands become consumers. A sequence of types
-    /// that schedules the mirror image schedules the original when read backwards.
+    /// Builds the mirror image of `of`: job v becomes len - 1 - v, and operands become consumers. A sequence of types that
+    /// schedules the mirror image schedules the original in reverse.
     pub(super) fn mirror(&mut self, of: &Self) {
         let mirrored = |job: u32| of.len() as u32 - 1 - job;
         self.jobs.clear();
@@ -204,7 +204,7 @@ impl Part {
         self.slot_of.resize(self.types.len(), NONE);
     }
 
-    /// Fills the consumer lists, ascending; a consumer is listed as often as it has the operand.
+    /// Fills the consumer lists, ascending. A consumer occurs as often as it has the operand.
     pub(super) fn link(&mut self) {
         let Self { links, consumers, operands, operand_start, ty, .. } = self;
         links.clear();
@@ -215,7 +215,7 @@ impl Part {
         for at in 2..links.len() {
             links[at].consumers += links[at - 1].consumers;
         }
-        // Every place is written.
+        // Every entry is written.
         consumers.resize(operands.len(), 0);
         let (links, consumers) = (links.as_mut_slice(), consumers.as_mut_slice());
         for (job, (&ty, operands)) in ty.iter().zip(lists(operand_start, operands)).enumerate() {
@@ -229,12 +229,12 @@ impl Part {
         self.links.pop();
     }
 
-    /// Chooses the types whose sources are counted exactly: all where possible, else the most populous (ties by number), at
-    /// most [`TRACKED_TYPES`] and no more than fit the memory cap. An untracked type counts every unfinished job as a source,
-    /// which makes its ratio smaller, never larger: a ratio of 1 still proves that firing it is safe.
+    /// Chooses the types with exact source counts: all if possible, else the most populous (ties by number), within
+    /// [`MAX_TRACKED_TYPES`] and the memory limit. An untracked type counts every unfinished job as a source. That can only lower
+    /// its ratio, so at a ratio of 1 it is still safe to run.
     pub(super) fn track(&mut self) {
-        let room = (COUNTERS / self.len().max(1)).saturating_sub(1);
-        self.slots = self.types.len().min(TRACKED_TYPES).min(room);
+        let room = (MAX_COUNTERS / self.len().max(1)).saturating_sub(1);
+        self.slots = self.types.len().min(MAX_TRACKED_TYPES).min(room);
         self.slot_of.clear();
         if self.slots == self.types.len() {
             self.slot_of.extend(0..self.slots as u32);

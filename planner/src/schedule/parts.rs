@@ -1,59 +1,79 @@
-//! Splits a problem into parts that can be scheduled one after another without losing a batch.
+//! Splits a problem into parts that can be scheduled one after another without extra batches.
 //!
-//! **What.** Draw a graph over *types* with an edge s -> t wherever some t-job has an s-job as operand; an alone job counts
-//! as a type of its own. A *part* is a strongly connected component of that graph. No job of a part depends on a later part
-//! (in topological order of components), so the jobs of part 1, then those of part 2, and so on, is a valid order; and a
-//! sequence for the whole, restricted to the types of one part, is a valid sequence for that part. Hence the fewest batches of
-//! the whole is the *sum* of the fewest batches of its parts: searching parts apart loses nothing.
+//! **Parts.** Take the graph over *types* with an edge s -> t if some t-job has an s-job as operand; an alone job counts as a type
+//! of its own. A *part* is a strongly connected component of this graph. No job of a part depends on a later part in topological
+//! order, so the jobs of part 1, then those of part 2, and so on, are a valid order. An order of the whole problem, restricted to
+//! one part, is a valid order of that part. So the fewest batches of the problem are the sum of the fewest batches of its parts,
+//! and separate searches lose nothing.
 //!
-//! **Simple parts** have one type (or one alone job). Paths between two jobs of the type stay inside the part, so the number
-//! of same-type jobs above a job, its *level*, is found from direct operands alone; batch = level is optimal and meets the
-//! path-sum bound. Trees and chains with one recurrent cell consist of simple parts only and need no search at all.
-//! **Hard parts** have several mutually dependent types; they go to a search as a [`Part`](super::part::Part).
+//! **Simple parts** have one type (or one alone job). Paths between two jobs of the type stay inside the part, so direct operands
+//! determine the *level* of a job: the number of same-type jobs above it. Batch = level is optimal and meets the path-sum bound.
+//! Trees and chains with one recurrent cell have simple parts only and need no search.
+//! **Hard parts** have several mutually dependent types and go to a search as a [`Part`](super::part::Part).
 //!
-//! **Needs** a checked [`Problem`]. **Ensures** parts are numbered in topological order, ties by type number. **Cost**: one scan
-//! of the operands plus the size of the type graph; a bit matrix up to [`DENSE_TYPES`] types, a counting-sorted edge list above.
+//! **Needs** a checked [`Problem`]. **Ensures** parts in topological order, ties by type number. **Cost**: one scan of the
+//! operands plus the size of the type graph, which is a bit matrix up to [`MAX_DENSE_TYPES`] types and a counting-sorted edge
+//! list above.
 
 use super::Problem;
 
-/// Up to this many types (alone jobs included) the type graph is a bit matrix.
-const DENSE_TYPES: usize = 1024;
+/// Largest number of types (alone jobs included) for a bit matrix.
+const MAX_DENSE_TYPES: usize = 1024;
 
-/// No number: an unset level, mark or position.
+/// Marks an unset number.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// The parts of one problem, and buffers that are reused.
+/// The parts of one problem, and reused buffers.
 #[derive(Default)]
 pub(super) struct Parts {
-    /// Type of every job, or types + k for the k-th alone job. Filled only if there are alone jobs; see [`Parts::kinds`].
+    /// Type of every job, or types + k for the k-th alone job. Empty without alone jobs; see [`Parts::kinds`].
     kind: Vec<u32>,
     /// Number of same-type jobs on the longest run of direct same-type operands above a job.
     pub(super) level: Vec<u32>,
-    /// Highest level + 1 of every kind, 0 for unused kinds.
+    /// Highest level + 1 of every kind; 0 for unused kinds.
     pub(super) levels: Vec<u32>,
+    found: Components,
+    matrix: Vec<u64>,
+    before: Edges,
+    walk: Walk,
+}
+
+/// The type graph: the predecessors of every kind.
+#[derive(Default)]
+struct Edges {
+    /// Where the list of every kind begins, and the end of the last.
+    start: Vec<u32>,
+    items: Vec<u32>,
+}
+
+/// The strongly connected components of the type graph.
+#[derive(Default)]
+struct Components {
     /// Part of every kind.
-    pub(super) part_of: Vec<u32>,
+    part_of: Vec<u32>,
     /// Kinds grouped by part, ascending inside a part.
     members: Vec<u32>,
     member_start: Vec<u32>,
-    matrix: Vec<u64>,
-    before_start: Vec<u32>,
-    before: Vec<u32>,
-    walk: Walk,
 }
 
 impl Parts {
     /// Number of parts.
     pub(super) fn len(&self) -> usize {
-        self.member_start.len() - 1
+        self.found.member_start.len() - 1
+    }
+
+    /// Number of kinds: types and alone jobs.
+    pub(super) fn kind_count(&self) -> usize {
+        self.found.part_of.len()
     }
 
     /// The kinds of a part, ascending.
     pub(super) fn members(&self, part: usize) -> &[u32] {
-        &self.members[self.member_start[part] as usize..self.member_start[part + 1] as usize]
+        let Components { members, member_start, .. } = &self.found;
+        &members[member_start[part] as usize..member_start[part + 1] as usize]
     }
 
-    /// The kind of every job: its type, or a number of its own from `types` on for an alone job.
+    /// The kind of every job: its type, or for an alone job a number of its own from `types` on.
     pub(super) fn kinds<'k>(&'k self, problem: &Problem<'k>) -> &'k [u32] {
         if problem.alone().is_empty() { problem.ty() } else { &self.kind }
     }
@@ -68,7 +88,7 @@ impl Parts {
                 self.kind[job as usize] = problem.types() + at as u32;
             }
         }
-        // A job's is written before it is read.
+        // The level of a job is written before it is read.
         self.level.resize(problem.len(), 0);
         self.levels.clear();
         self.levels.resize(kinds, 0);
@@ -77,21 +97,15 @@ impl Parts {
         } else {
             self.scan(problem);
         }
-        if kinds <= DENSE_TYPES {
+        if kinds <= MAX_DENSE_TYPES {
             self.unpack_matrix(kinds);
         } else {
             self.sort_edges(problem, kinds);
         }
-        self.walk.run(
-            &self.before_start,
-            &self.before,
-            &mut self.part_of,
-            &mut self.members,
-            &mut self.member_start,
-        );
+        self.walk.run(&self.before, &mut self.found);
     }
 
-    /// Levels, and the type graph as one word per kind.
+    /// Computes levels, and the type graph as one word per kind.
     fn scan_one_word(&mut self, problem: &Problem<'_>) {
         let Self { kind, level, levels, matrix, .. } = self;
         let kind: &[u32] = if problem.alone().is_empty() { problem.ty() } else { kind };
@@ -112,11 +126,11 @@ impl Parts {
         matrix.extend_from_slice(&rows[..levels.len()]);
     }
 
-    /// Levels, and the type graph as a bit matrix where it is small enough.
+    /// Computes levels, and the type graph as a bit matrix if it is small enough.
     fn scan(&mut self, problem: &Problem<'_>) {
         let Self { kind, level, levels, matrix, .. } = self;
         let kind: &[u32] = if problem.alone().is_empty() { problem.ty() } else { kind };
-        let words = if levels.len() <= DENSE_TYPES { levels.len().div_ceil(64) } else { 0 };
+        let words = if levels.len() <= MAX_DENSE_TYPES { levels.len().div_ceil(64) } else { 0 };
         matrix.clear();
         matrix.resize(words * levels.len(), 0);
         for (job, (&own, operands)) in kind.iter().zip(problem.operand_lists()).enumerate() {
@@ -134,125 +148,123 @@ impl Parts {
         }
     }
 
-    /// Predecessor lists of the type graph from the bit matrix.
+    /// Makes the predecessor lists of the type graph from the bit matrix.
     fn unpack_matrix(&mut self, kinds: usize) {
         let words = kinds.div_ceil(64);
-        self.before_start.clear();
-        self.before.clear();
-        self.before_start.push(0);
+        let Edges { start, items } = &mut self.before;
+        items.clear();
+        start.clear();
+        start.push(0);
         for own in 0..kinds {
             for word in 0..words {
                 let mut bits = self.matrix[own * words + word];
                 while bits != 0 {
-                    self.before.push((word * 64) as u32 + bits.trailing_zeros());
+                    items.push((word * 64) as u32 + bits.trailing_zeros());
                     bits &= bits - 1;
                 }
             }
-            self.before_start.push(self.before.len() as u32);
+            start.push(items.len() as u32);
         }
     }
 
-    /// Predecessor lists of the type graph by a counting sort of all operand edges; runs of one edge are kept once.
+    /// Makes the predecessor lists of the type graph by a counting sort of all operand edges.
     fn sort_edges(&mut self, problem: &Problem<'_>, kinds: usize) {
-        let Self { kind, before_start, before, .. } = self;
+        let Self { kind, before: Edges { start, items }, .. } = self;
         let kind: &[u32] = if problem.alone().is_empty() { problem.ty() } else { kind };
-        before_start.clear();
-        before_start.resize(kinds + 2, 0);
+        start.clear();
+        start.resize(kinds + 2, 0);
         for (job, &own) in kind.iter().enumerate() {
-            before_start[own as usize + 2] += problem.operands(job).len() as u32;
+            start[own as usize + 2] += problem.operands(job).len() as u32;
         }
-        for at in 2..before_start.len() {
-            before_start[at] += before_start[at - 1];
+        for at in 2..start.len() {
+            start[at] += start[at - 1];
         }
-        before.clear();
-        before.resize(problem.operand_count(), 0);
+        items.clear();
+        items.resize(problem.operand_count(), 0);
         for (job, &own) in kind.iter().enumerate() {
             for &operand in problem.operands(job) {
-                let at = &mut before_start[own as usize + 1];
-                before[*at as usize] = kind[operand as usize];
+                let at = &mut start[own as usize + 1];
+                items[*at as usize] = kind[operand as usize];
                 *at += 1;
             }
         }
-        before_start.pop();
+        start.pop();
     }
 }
 
-/// Tarjan's strongly connected components without recursion. Edges lead to predecessors, so a component is finished after all
-/// that it depends on: the order of completion is a topological order.
+/// Tarjan's strongly connected components without recursion. Edges lead to predecessors, so a component finishes after all
+/// components that it depends on, and the order of completion is topological.
 #[derive(Default)]
 struct Walk {
     index: Vec<u32>,
     low: Vec<u32>,
     open: Vec<u32>,
+    /// Kinds whose predecessors are being visited, each with its next edge.
     calls: Vec<(u32, u32)>,
 }
 
 impl Walk {
-    fn run(
-        &mut self,
-        before_start: &[u32],
-        before: &[u32],
-        part_of: &mut Vec<u32>,
-        members: &mut Vec<u32>,
-        member_start: &mut Vec<u32>,
-    ) {
-        let kinds = before_start.len() - 1;
-        for list in [&mut self.index, &mut self.low, &mut *part_of] {
+    fn run(&mut self, before: &Edges, found: &mut Components) {
+        let kinds = before.start.len() - 1;
+        for list in [&mut self.index, &mut self.low, &mut found.part_of] {
             list.clear();
             list.resize(kinds, NONE);
         }
-        members.clear();
-        member_start.clear();
-        member_start.push(0);
+        found.members.clear();
+        found.member_start.clear();
+        found.member_start.push(0);
         let mut next = 0u32;
         for root in 0..kinds as u32 {
-            if self.index[root as usize] != NONE {
-                continue;
-            }
-            self.enter(root, before_start, &mut next);
-            while let Some(&(kind, edge)) = self.calls.last() {
-                if edge < before_start[kind as usize + 1] {
-                    if let Some(top) = self.calls.last_mut() {
-                        top.1 += 1;
-                    }
-                    let other = before[edge as usize];
-                    if self.index[other as usize] == NONE {
-                        self.enter(other, before_start, &mut next);
-                    } else if part_of[other as usize] == NONE {
-                        self.low[kind as usize] = self.low[kind as usize].min(self.index[other as usize]);
-                    }
-                    continue;
-                }
-                self.calls.pop();
-                if let Some(&(caller, _)) = self.calls.last() {
-                    self.low[caller as usize] = self.low[caller as usize].min(self.low[kind as usize]);
-                }
-                if self.low[kind as usize] == self.index[kind as usize] {
-                    self.close(kind, part_of, members, member_start);
-                }
+            if self.index[root as usize] == NONE {
+                self.enter(root, before, &mut next);
+                while self.advance(before, found, &mut next) {}
             }
         }
     }
 
-    fn enter(&mut self, kind: u32, before_start: &[u32], next: &mut u32) {
+    fn enter(&mut self, kind: u32, before: &Edges, next: &mut u32) {
         self.index[kind as usize] = *next;
         self.low[kind as usize] = *next;
         *next += 1;
         self.open.push(kind);
-        self.calls.push((kind, before_start[kind as usize]));
+        self.calls.push((kind, before.start[kind as usize]));
     }
 
-    /// Takes the finished component off the stack of open kinds.
-    fn close(&mut self, kind: u32, part_of: &mut [u32], members: &mut Vec<u32>, member_start: &mut Vec<u32>) {
-        let (part, from) = (member_start.len() as u32 - 1, members.len());
+    /// Follows the next edge of the innermost call, or returns from it. Returns false after the last call.
+    fn advance(&mut self, before: &Edges, found: &mut Components, next: &mut u32) -> bool {
+        let Some((kind, edge)) = self.calls.last_mut() else { return false };
+        let at = *kind as usize;
+        if *edge < before.start[at + 1] {
+            let other = before.items[*edge as usize];
+            *edge += 1;
+            if self.index[other as usize] == NONE {
+                self.enter(other, before, next);
+            } else if found.part_of[other as usize] == NONE {
+                self.low[at] = self.low[at].min(self.index[other as usize]);
+            }
+            return true;
+        }
+        self.calls.pop();
+        if let Some(&(caller, _)) = self.calls.last() {
+            self.low[caller as usize] = self.low[caller as usize].min(self.low[at]);
+        }
+        if self.low[at] == self.index[at] {
+            self.close(at as u32, found);
+        }
+        true
+    }
+
+    /// Pops a finished component from the stack of open kinds.
+    fn close(&mut self, kind: u32, found: &mut Components) {
+        let (part, from) = (found.member_start.len() as u32 - 1, found.members.len());
         while let Some(member) = self.open.pop() {
-            part_of[member as usize] = part;
-            members.push(member);
+            found.part_of[member as usize] = part;
+            found.members.push(member);
             if member == kind {
                 break;
             }
         }
-        members[from..].sort_unstable();
-        member_start.push(members.len() as u32);
+        found.members[from..].sort_unstable();
+        found.member_start.push(found.members.len() as u32);
     }
 }

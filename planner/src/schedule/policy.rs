@@ -1,6 +1,6 @@
-//! Policies by name: what a command line or a configuration file says.
+//! Policies by name, for command lines and configuration files.
 //!
-//! `FromStr` and `Display` are inverse to each other. Parsing touches no file; [`Policy::load`] does, where a policy needs one.
+//! `FromStr` and `Display` are inverse to each other. Parsing reads no file; [`Policy::load`] reads the files of a policy.
 
 use super::{
     Agenda, Auto, Beam, CostError, CostTable, Depth, Fsm, FsmError, Mean, Ratio, Schedule, Table, Unbatched,
@@ -10,12 +10,12 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The largest beam width that a name may ask for.
-pub(super) const WIDEST: u32 = 4096;
-/// The longest table of `fsm`; those of large models have some hundred thousand bytes.
-const MOST_BYTES: u64 = 1 << 28;
+/// Largest beam width of a name.
+pub(super) const MAX_WIDTH: u32 = 4096;
+/// Largest table file of `fsm`. Tables of large models have some hundred thousand bytes.
+const MAX_BYTES: u64 = 1 << 28;
 
-/// A policy as it is written.
+/// The name of a policy, with its argument.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
     /// `none`
@@ -26,7 +26,7 @@ pub enum Policy {
     Agenda(Mean),
     /// `ratio`
     Ratio,
-    /// `beam:8`; `beam` alone means width 8.
+    /// `beam:8`. Plain `beam` has width 8.
     Beam(u32),
     /// `fsm:table.json`
     Fsm(PathBuf),
@@ -36,11 +36,14 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// The spellings that are understood, with examples for the parts that vary.
+    /// All spellings, with examples of arguments.
     pub const SPELLINGS: [&'static str; 8] =
         ["none", "depth", "agenda", "agenda:remaining", "ratio", "beam:8", "fsm:table.json", "auto"];
 
-    /// Makes the policy; reads the table of `fsm`, and for `auto` the cost table that `AUTOBATCH_COSTS` names, if it is set.
+    /// Makes the policy. Reads the table of `fsm`, and for `auto` the cost table of `AUTOBATCH_COSTS` if that is set.
+    ///
+    /// # Errors
+    /// If a file cannot be read or has the wrong form.
     pub fn load(&self) -> Result<Box<dyn Schedule + Send + Sync>, LoadError> {
         Ok(match self {
             Self::Unbatched => Box::new(Unbatched),
@@ -49,7 +52,7 @@ impl Policy {
             Self::Ratio => Box::new(Ratio),
             Self::Beam(width) => Box::new(Beam { width: *width, ..Beam::default() }),
             Self::Fsm(file) => {
-                let text = read_text_at_most(file, MOST_BYTES)
+                let text = read_text_at_most(file, MAX_BYTES)
                     .map_err(|error| LoadError::Read { file: file.clone(), error })?;
                 let table = Table::from_json(&text)
                     .map_err(|error| LoadError::Table { file: file.clone(), error })?;
@@ -80,7 +83,7 @@ impl FromStr for Policy {
             ("ratio", None) => Ok(Self::Ratio),
             ("beam", None) => Ok(Self::Beam(Beam::default().width)),
             ("beam", Some(width)) => match width.parse() {
-                Ok(width @ 1..=WIDEST) => Ok(Self::Beam(width)),
+                Ok(width @ 1..=MAX_WIDTH) => Ok(Self::Beam(width)),
                 _ => Err(unknown()),
             },
             ("fsm", Some(file)) if !file.is_empty() => Ok(Self::Fsm(PathBuf::from(file))),
@@ -105,7 +108,7 @@ impl fmt::Display for Policy {
     }
 }
 
-/// A text that names no policy.
+/// The error for a text that is not a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParsePolicyError {
     found: String,
@@ -116,7 +119,7 @@ impl fmt::Display for ParsePolicyError {
         let spellings = Policy::SPELLINGS.join(", ");
         write!(
             f,
-            "unknown batching policy `{}`: expected one of {spellings} (beam width 1 to {WIDEST})",
+            "unknown batching policy `{}`: expected one of {spellings} (beam width 1 to {MAX_WIDTH})",
             self.found
         )
     }
@@ -124,24 +127,24 @@ impl fmt::Display for ParsePolicyError {
 
 impl std::error::Error for ParsePolicyError {}
 
-/// Why a policy cannot be made.
+/// The reason why a policy cannot be made.
 #[derive(Debug)]
 pub enum LoadError {
-    /// The table's file cannot be read.
+    /// The file of the table cannot be read.
     Read {
         /// The file.
         file: PathBuf,
-        /// What went wrong.
+        /// The cause.
         error: std::io::Error,
     },
-    /// The file holds no table.
+    /// The file is not a table.
     Table {
         /// The file.
         file: PathBuf,
-        /// What went wrong.
+        /// The cause.
         error: FsmError,
     },
-    /// The cost table is none.
+    /// The cost table is invalid.
     Costs(CostError),
 }
 

@@ -1,25 +1,25 @@
-//! The scheduling problem: jobs in topological order, a small type number each, and their operands.
+//! The scheduling problem: jobs in topological order with a small type number each, and their operands.
 //!
-//! A problem knows nothing of the graph language. Two jobs may share a batch iff they have the same type, neither is marked
-//! *alone*, and neither depends on the other. Whoever fills a problem decides what a type is: a signature, a cell, an op.
+//! A problem knows nothing of the graph language. Two jobs may share a batch iff they have the same type, neither is *alone*, and
+//! neither depends on the other. The builder of a problem decides what a type is: a signature, a cell, or an op.
 //!
-//! [`Problem::new`] checks every rule below once, in one scan, so that no policy has to defend itself:
+//! [`Problem::new`] checks these rules once, in one scan, so policies rely on them:
 //! 1. `ty` holds one type number per job, each smaller than `types`;
-//! 2. `types` is at most jobs + [`SPARE_TYPES`], so that arrays over types stay small;
+//! 2. `types` is at most jobs + [`MAX_SPARE_TYPES`], so that arrays over types stay small;
 //! 3. `operand_start` holds jobs + 1 offsets, from 0, never falling, up to the length of `operands`;
-//! 4. an operand is an earlier job (the same operand may be named more than once);
-//! 5. `alone` is strictly ascending and names jobs.
+//! 4. an operand is an earlier job (the same operand may occur more than once);
+//! 5. `alone` ascends strictly and names jobs.
 
-use super::Price;
+use super::StepCost;
 use std::fmt;
 
-/// How far the type count may exceed the job count: a delta of a large graph may use few of its types.
-pub const SPARE_TYPES: u32 = 1 << 16;
+/// Largest excess of the type count over the job count. A delta of a large graph may use few of its types.
+pub const MAX_SPARE_TYPES: u32 = 1 << 16;
 
-/// The most jobs of a problem: job counts fit a signed 32-bit number, and marks fit above them.
-const MOST_NODES: usize = i32::MAX as usize;
+/// Largest number of jobs. Job counts fit a signed 32-bit number, and one bit stays free for marks.
+const MAX_JOBS: usize = i32::MAX as usize;
 
-/// A checked scheduling problem; see the module documentation for its rules.
+/// A checked scheduling problem; see [`Problem::new`] for its rules.
 #[derive(Clone, Copy, Debug)]
 pub struct Problem<'a> {
     types: u32,
@@ -27,15 +27,21 @@ pub struct Problem<'a> {
     alone: &'a [u32],
     operand_start: &'a [u32],
     operands: &'a [u32],
-    prices: &'a [Price],
+    costs: &'a [StepCost],
     names: &'a [u64],
 }
 
 impl<'a> Problem<'a> {
-    /// Checks the rules and wraps the slices; costs one scan of `ty` and `operands`.
+    /// Checks the rules with one scan of `ty` and `operands` and wraps the slices. `alone` lists the jobs that must be a batch of
+    /// their own. The operands of job `v` are `operands[operand_start[v]..operand_start[v + 1]]`. The rules are:
+    /// 1. `ty` holds one type number per job, each smaller than `types`, for fewer than 2^31 jobs;
+    /// 2. `types` is at most jobs + [`MAX_SPARE_TYPES`];
+    /// 3. `operand_start` holds jobs + 1 offsets, from 0, never falling, up to the length of `operands`;
+    /// 4. an operand is an earlier job (the same operand may occur more than once);
+    /// 5. `alone` ascends strictly and names jobs.
     ///
-    /// `alone` lists, ascending, the jobs that must be a batch of their own. The operands of job `v` are
-    /// `operands[operand_start[v]..operand_start[v + 1]]`.
+    /// # Errors
+    /// The first rule that the slices break.
     pub fn new(
         types: u32,
         ty: &'a [u32],
@@ -44,25 +50,34 @@ impl<'a> Problem<'a> {
         operands: &'a [u32],
     ) -> Result<Self, ProblemError> {
         let jobs = ty.len();
-        if jobs > MOST_NODES {
-            return Err(ProblemError::TooManyJobs { jobs });
+        if jobs > MAX_JOBS {
+            return broken(1, format!("{jobs} jobs, expected at most {MAX_JOBS}; split the graph"));
         }
-        if types > jobs as u32 + SPARE_TYPES {
-            return Err(ProblemError::TooManyTypes { types, jobs });
+        if types > jobs as u32 + MAX_SPARE_TYPES {
+            return broken(
+                2,
+                format!(
+                    "{types} types for {jobs} jobs, expected at most {MAX_SPARE_TYPES} more types than jobs; number the \
+                     types densely"
+                ),
+            );
         }
         if let Some(job) = ty.iter().position(|&t| t >= types) {
-            return Err(ProblemError::TypeOutOfRange { job, ty: ty[job], types });
+            return broken(1, format!("job {job} has type {}, expected a number below {types}", ty[job]));
         }
         check_operands(jobs, operand_start, operands)?;
         for (at, &job) in alone.iter().enumerate() {
             if job as usize >= jobs || (at > 0 && alone[at - 1] >= job) {
-                return Err(ProblemError::AloneOutOfOrder { at, job });
+                return broken(
+                    5,
+                    format!("entry {at} of the alone list is {job}, expected strictly ascending job numbers"),
+                );
             }
         }
-        Ok(Self { types, ty, alone, operand_start, operands, prices: &[], names: &[] })
+        Ok(Self { types, ty, alone, operand_start, operands, costs: &[], names: &[] })
     }
 
-    /// [`Problem::new`] for slices that are known to keep the rules; builds with debug assertions look nevertheless.
+    /// [`Problem::new`] for slices that keep the rules. Only debug builds check them.
     pub(crate) fn trusted(
         types: u32,
         ty: &'a [u32],
@@ -71,28 +86,28 @@ impl<'a> Problem<'a> {
         operands: &'a [u32],
     ) -> Self {
         debug_assert_eq!(Self::new(types, ty, alone, operand_start, operands).map(drop), Ok(()));
-        Self { types, ty, alone, operand_start, operands, prices: &[], names: &[] }
+        Self { types, ty, alone, operand_start, operands, costs: &[], names: &[] }
     }
 
-    /// The problem with what a batch of every type costs. Types beyond the end of `prices` have none.
+    /// Adds the cost of a batch of every type. Types beyond the end of `costs` have none.
     #[must_use]
-    pub fn with_prices(self, prices: &'a [Price]) -> Self {
-        Self { prices, ..self }
+    pub fn with_costs(self, costs: &'a [StepCost]) -> Self {
+        Self { costs, ..self }
     }
 
-    /// What a batch of each of the first types costs; empty if nobody said.
-    pub fn prices(&self) -> &'a [Price] {
-        self.prices
+    /// The costs of the first types; empty if none were added.
+    pub fn costs(&self) -> &'a [StepCost] {
+        self.costs
     }
 
-    /// The problem with a name for every type, which means the same in every problem whose types have names. Types beyond the
-    /// end of `names` are called by their numbers.
+    /// Adds a name for every type. A name means the same type in all problems. A type beyond the end of `names` has its number as
+    /// name.
     #[must_use]
     pub fn with_names(self, names: &'a [u64]) -> Self {
         Self { names, ..self }
     }
 
-    /// What a type is called.
+    /// The name of a type.
     #[inline]
     pub fn name(&self, ty: u32) -> u64 {
         self.names.get(ty as usize).copied().unwrap_or(ty.into())
@@ -103,12 +118,12 @@ impl<'a> Problem<'a> {
         self.ty.len()
     }
 
-    /// Whether there is nothing to schedule.
+    /// Whether the problem has no jobs.
     pub fn is_empty(&self) -> bool {
         self.ty.is_empty()
     }
 
-    /// Number of type numbers; not every one need be used.
+    /// Number of type numbers, used or not.
     pub fn types(&self) -> u32 {
         self.types
     }
@@ -123,7 +138,7 @@ impl<'a> Problem<'a> {
         self.alone
     }
 
-    /// The operands of a job, in the order given; one may occur more than once.
+    /// The operands of a job in their given order, with repetitions.
     ///
     /// # Panics
     /// If `job` is not smaller than [`Problem::len`].
@@ -132,7 +147,7 @@ impl<'a> Problem<'a> {
         &self.operands[self.operand_start[job] as usize..self.operand_start[job + 1] as usize]
     }
 
-    /// The operands of job after job.
+    /// The operand lists of all jobs, in job order.
     pub(super) fn operand_lists(&self) -> impl Iterator<Item = &'a [u32]> + use<'a> {
         lists(self.operand_start, self.operands)
     }
@@ -143,7 +158,7 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// List after list of those that lie side by side, from the offsets where they begin and end.
+/// Consecutive lists in one slice, cut at the offsets `start`.
 pub(super) fn lists<'a>(start: &'a [u32], items: &'a [u32]) -> impl Iterator<Item = &'a [u32]> + use<'a> {
     let mut rest = items;
     start.windows(2).map(move |ends| {
@@ -153,129 +168,55 @@ pub(super) fn lists<'a>(start: &'a [u32], items: &'a [u32]) -> impl Iterator<Ite
     })
 }
 
-/// Rules 3 and 4.
+/// Checks rules 3 and 4.
 fn check_operands(jobs: usize, start: &[u32], operands: &[u32]) -> Result<(), ProblemError> {
     if start.len() != jobs + 1 {
-        return Err(ProblemError::OffsetCount { expected: jobs + 1, found: start.len() });
+        return broken(3, format!("{} operand offsets, expected {} (jobs + 1)", start.len(), jobs + 1));
     }
     if start[0] != 0 || start[jobs] as usize != operands.len() {
-        return Err(ProblemError::OffsetEnds {
-            first: start[0],
-            last: start[jobs],
-            operands: operands.len(),
-        });
+        let (first, last, expected) = (start[0], start[jobs], operands.len());
+        return broken(3, format!("operand offsets run from {first} to {last}, expected 0 to {expected}"));
     }
     for job in 0..jobs {
         let (from, to) = (start[job] as usize, start[job + 1] as usize);
         let Some(own) = operands.get(from..to) else {
-            return Err(ProblemError::OffsetFalls { job });
+            return broken(3, format!("operand offsets of job {job} fall, or leave the operand list"));
         };
         if let Some(&operand) = own.iter().find(|&&operand| operand as usize >= job) {
-            return Err(ProblemError::OperandNotEarlier { job, operand });
+            return broken(
+                4,
+                format!(
+                    "job {job} has operand {operand}, expected an earlier job; number jobs in topological order"
+                ),
+            );
         }
     }
     Ok(())
 }
 
-/// Why slices do not form a [`Problem`].
+/// The first rule that slices break, so that they form no [`Problem`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ProblemError {
-    /// Job numbers must fit in 31 bits.
-    TooManyJobs {
-        /// How many jobs were given.
-        jobs: usize,
-    },
-    /// Type numbers are not dense (rule 2).
-    TooManyTypes {
-        /// The type count given.
-        types: u32,
-        /// How many jobs were given.
-        jobs: usize,
-    },
-    /// A job's type number is not smaller than the type count (rule 1).
-    TypeOutOfRange {
-        /// The job.
-        job: usize,
-        /// Its type number.
-        ty: u32,
-        /// The type count.
-        types: u32,
-    },
-    /// `operand_start` has the wrong length (rule 3).
-    OffsetCount {
-        /// Jobs + 1.
-        expected: usize,
-        /// The length given.
-        found: usize,
-    },
-    /// `operand_start` does not span `operands` (rule 3).
-    OffsetEnds {
-        /// Its first offset.
-        first: u32,
-        /// Its last offset.
-        last: u32,
-        /// The length of `operands`.
-        operands: usize,
-    },
-    /// The offsets of a job fall or leave the operand list (rule 3).
-    OffsetFalls {
-        /// The job.
-        job: usize,
-    },
-    /// A job names itself or a later job as operand (rule 4).
-    OperandNotEarlier {
-        /// The job.
-        job: usize,
-        /// The operand.
-        operand: u32,
-    },
-    /// The list of alone jobs is not strictly ascending, or names no job (rule 5).
-    AloneOutOfOrder {
-        /// Position in the list.
-        at: usize,
-        /// The job listed there.
-        job: u32,
-    },
+pub struct ProblemError {
+    rule: u8,
+    message: String,
+}
+
+impl ProblemError {
+    /// The number of the rule in the documentation of [`Problem::new`].
+    #[must_use]
+    pub fn rule(&self) -> u8 {
+        self.rule
+    }
 }
 
 impl fmt::Display for ProblemError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooManyJobs { jobs } => {
-                write!(
-                    f,
-                    "scheduling problem has {jobs} jobs, expected at most {MOST_NODES}; split the graph"
-                )
-            }
-            Self::TooManyTypes { types, jobs } => write!(
-                f,
-                "scheduling problem has {types} types for {jobs} jobs, expected at most {SPARE_TYPES} more types than \
-                 jobs; number the types densely"
-            ),
-            Self::TypeOutOfRange { job, ty, types } => {
-                write!(f, "job {job} has type {ty}, expected a number below the type count {types}")
-            }
-            Self::OffsetCount { expected, found } => {
-                write!(f, "operand offsets: expected {expected} (jobs + 1), found {found}")
-            }
-            Self::OffsetEnds { first, last, operands } => {
-                write!(f, "operand offsets: expected to run from 0 to {operands}, found {first} to {last}")
-            }
-            Self::OffsetFalls { job } => write!(
-                f,
-                "operand offsets of job {job}: expected a range inside the operand list, found one that falls or leaves it"
-            ),
-            Self::OperandNotEarlier { job, operand } => {
-                write!(
-                    f,
-                    "job {job} has operand {operand}, expected an earlier job; number jobs in topological order"
-                )
-            }
-            Self::AloneOutOfOrder { at, job } => {
-                write!(f, "alone list: entry {at} is {job}, expected strictly ascending job numbers")
-            }
-        }
+        write!(f, "scheduling problem: {}", self.message)
     }
 }
 
 impl std::error::Error for ProblemError {}
+
+fn broken<T>(rule: u8, message: String) -> Result<T, ProblemError> {
+    Err(ProblemError { rule, message })
+}

@@ -1,20 +1,20 @@
 //! The ready jobs of a part, by type.
 //!
-//! A type never has more ready jobs than its population, so all types share one block of memory: whatever types took turns
-//! before, a second part of the same size finds what it needs there.
+//! A type never has more ready jobs than its population. Each type therefore owns a fixed section of one block of memory, and a
+//! second part of the same size allocates nothing.
 
 use super::part::Part;
 
 /// Ready jobs of every type, in no particular order.
 #[derive(Default)]
 pub(super) struct Ready {
-    /// Per type where its ready jobs begin and end. Those before were ready once.
+    /// Where the ready jobs of each type begin and end.
     spans: Vec<(u32, u32)>,
     jobs: Vec<u32>,
 }
 
 impl Ready {
-    /// Nothing is ready.
+    /// Starts a part without ready jobs.
     pub(super) fn reset(&mut self, part: &Part) {
         self.spans.clear();
         let mut start = 0;
@@ -22,11 +22,11 @@ impl Ready {
             self.spans.push((start, start));
             start += population;
         }
-        // What is ready is written before it is read.
+        // Entries are written before they are read.
         self.jobs.resize(start as usize, 0);
     }
 
-    /// How many types there are.
+    /// Number of types.
     pub(super) fn types(&self) -> u32 {
         self.spans.len() as u32
     }
@@ -38,14 +38,14 @@ impl Ready {
         &self.jobs[from as usize..to as usize]
     }
 
-    /// How many jobs of a type are ready.
+    /// Number of ready jobs of a type.
     #[inline]
     pub(super) fn count(&self, ty: u32) -> u32 {
         let (from, to) = self.spans[ty as usize];
         to - from
     }
 
-    /// Adds a job of a type; false if there is no such type: the job is alone.
+    /// Adds a job of a type. Returns false for the type number of alone jobs.
     #[inline]
     pub(super) fn push(&mut self, ty: u32, job: u32) -> bool {
         let Some((_, end)) = self.spans.get_mut(ty as usize) else { return false };
@@ -62,7 +62,7 @@ impl Ready {
         *from = *to;
     }
 
-    /// Copies what is ready into the memory that `self` already has.
+    /// Copies another state into the memory of this one.
     pub(super) fn copy(&mut self, other: &Self) {
         self.spans.clone_from(&other.spans);
         self.jobs.resize(other.jobs.len(), 0);

@@ -1,9 +1,9 @@
-//! Drives a search over the hard parts of a problem and puts the order together.
+//! Runs a search over the hard parts of a problem and assembles the order.
 //!
-//! Simple parts are solved by level (see `parts`). Every hard part is renumbered, linked and given to the search, which says for
-//! each of its jobs the step at which it runs. Parts follow each other in topological order, and one counting sort turns batch
-//! numbers into [`Batches`]. Parts with more than [`SEARCHED_TYPES`] mutually dependent types are ordered by depth instead: a
-//! decision costs O(types), and so many types in one part mean that signatures are too fine for any policy to help.
+//! Simple parts are solved by level (see `parts`). Each hard part is renumbered, linked and given to the search, which returns
+//! the step of every job. The parts follow each other in topological order, and one counting sort turns batch numbers into
+//! [`Batches`]. A part with more than [`MAX_SEARCHED_TYPES`] mutually dependent types is ordered by depth: a decision costs
+//! O(types), and no policy helps where signatures are that fine.
 
 use super::batches::{Spare, Tally};
 use super::bound::longest_paths;
@@ -11,13 +11,13 @@ use super::depth::order_by_depth;
 use super::front::{Fired, Front};
 use super::part::{Part, Renumbering};
 use super::parts::{NONE, Parts};
-use super::{Batches, Problem, Why};
+use super::{Batches, Problem, StopReason};
 
-/// A part with more mutually dependent types than this is not searched.
-pub(super) const SEARCHED_TYPES: usize = 1024;
+/// Largest number of mutually dependent types in a searched part.
+pub(super) const MAX_SEARCHED_TYPES: usize = 1024;
 
-/// Buffers of all policies. Reuse one for many problems: a second problem of the same size allocates nothing but its result, and
-/// not even that if the first result was [given back](Scratch::recycle).
+/// Buffers of all policies. With one scratch, a second problem of the same size allocates only its result, and nothing if the
+/// first result was [recycled](Scratch::recycle).
 #[derive(Default)]
 pub struct Scratch {
     pub(super) parts: Parts,
@@ -47,7 +47,7 @@ pub struct Scratch {
 #[derive(Default)]
 pub(super) struct Steps {
     pub(super) of: Vec<u32>,
-    /// Number of steps; each runs one type, or one alone job.
+    /// Number of steps. Each runs one type, or one alone job.
     pub(super) count: u32,
     /// Number of steps of every type.
     pub(super) of_type: Vec<u32>,
@@ -62,13 +62,13 @@ impl Steps {
         self.of_type.resize(part.types.len(), 0);
     }
 
-    /// Appends a step of a type, and one for each alone job that followed it.
+    /// Appends a step of a type, and one step for each alone job after it.
     pub(super) fn push_type(&mut self, ty: u32, fired: &Fired) {
         self.of_type[ty as usize] += 1;
         self.push(fired);
     }
 
-    /// Appends a step for the batch that was fired (if any) and one for each alone job that followed it.
+    /// Appends a step for the batch in `fired`, if any, and one step for each alone job after it.
     pub(super) fn push(&mut self, fired: &Fired) {
         for &job in &fired.batch {
             self.of[job as usize] = self.count;
@@ -81,14 +81,14 @@ impl Steps {
     }
 }
 
-/// What a search gets to work with, besides the part.
+/// The working memory of a search.
 pub(super) struct Tools<'s> {
     pub(super) front: &'s mut Front,
     pub(super) fired: &'s mut Fired,
     pub(super) lanes: &'s mut Vec<i32>,
     pub(super) longest: &'s mut Vec<u32>,
     pub(super) mirror: &'s mut Part,
-    /// Where the search writes its result.
+    /// The result of the search.
     pub(super) steps: &'s mut Steps,
     /// The path-sum bound of the part, alone jobs included.
     pub(super) bound: u32,
@@ -108,10 +108,10 @@ impl HardJobs {
         &self.items[self.start[part] as usize..self.start[part + 1] as usize]
     }
 
-    /// The jobs of the only hard part. Every job is written and kept by a sum: kinds come in no predictable order.
+    /// Collects the jobs of the only hard part, without branches: the order of kinds is not predictable.
     fn pick(&mut self, kinds: &[u32], only: usize) {
         let Self { start, items, part_of } = self;
-        // Longer than what is in it.
+        // At least as long as the result.
         items.resize(kinds.len(), 0);
         let mut end = 0;
         for (job, &kind) in kinds.iter().enumerate() {
@@ -121,7 +121,7 @@ impl HardJobs {
         start[only + 1..].fill(end as u32);
     }
 
-    /// The jobs of several hard parts, by a counting sort.
+    /// Collects the jobs of several hard parts by a counting sort.
     fn sort(&mut self, kinds: &[u32]) {
         let Self { start, items, part_of } = self;
         for &kind in kinds {
@@ -144,19 +144,19 @@ impl HardJobs {
 }
 
 impl Scratch {
-    /// Takes back the memory of batches that are not needed any more, for those of the next problem.
+    /// Recycles batches: the next problem reuses their memory.
     pub fn recycle(&mut self, batches: Batches) {
         self.spare = Spare { start: batches.start, items: batches.items };
     }
 
-    /// Groups the jobs of hard parts; needs the analysis of `problem`.
+    /// Groups the jobs of hard parts. Needs the analysis of `problem`.
     pub(super) fn group_hard_jobs(&mut self, problem: &Problem<'_>) {
         let Self { parts, hard, .. } = self;
         hard.start.clear();
         hard.start.resize(parts.len() + 2, 0);
         let kinds = parts.kinds(problem);
         hard.part_of.clear();
-        hard.part_of.resize(parts.part_of.len(), NONE);
+        hard.part_of.resize(parts.kind_count(), NONE);
         let (mut parts_found, mut only) = (0, 0);
         for part in (0..parts.len()).filter(|&part| parts.members(part).len() > 1) {
             parts.members(part).iter().for_each(|&kind| hard.part_of[kind as usize] = part as u32);
@@ -171,11 +171,11 @@ impl Scratch {
     }
 }
 
-/// Schedules `problem`; `search` fills the steps of one hard part and says why it stopped.
+/// Schedules `problem`. `search` fills the steps of one hard part and returns why it stopped.
 pub(super) fn solve(
     problem: &Problem<'_>,
     scratch: &mut Scratch,
-    mut search: impl FnMut(&Part, &mut Tools<'_>) -> Why,
+    mut search: impl FnMut(&Part, &mut Tools<'_>) -> StopReason,
 ) -> Batches {
     scratch.parts.analyse(problem);
     scratch.group_hard_jobs(problem);
@@ -196,11 +196,11 @@ pub(super) fn solve(
         spare,
         ..
     } = scratch;
-    let (mut count, mut bound, mut reason) = (0u32, problem.alone().len() as u32, Why::BoundMet);
-    // Jobs of hard parts have theirs from the search, and all others from their level.
+    let (mut count, mut bound, mut reason) = (0u32, problem.alone().len() as u32, StopReason::BoundMet);
+    // Jobs of hard parts get their batch from the search, all others from their level.
     batch_of.resize(problem.len(), 0);
     base.clear();
-    base.resize(parts.part_of.len(), NONE);
+    base.resize(parts.kind_count(), NONE);
     for number in 0..parts.len() {
         if let &[kind] = parts.members(number) {
             base[kind as usize] = count;
@@ -214,9 +214,9 @@ pub(super) fn solve(
         longest_paths(part, lanes, longest);
         let part_bound = longest.iter().sum::<u32>();
         bound += part_bound;
-        let why = if part.types.len() > SEARCHED_TYPES {
+        let why = if part.types.len() > MAX_SEARCHED_TYPES {
             order_by_depth(part, steps, depth);
-            Why::TooManyTypes { types: part.types.len() as u32 }
+            StopReason::TooManyTypes { types: part.types.len() as u32 }
         } else {
             part.link();
             part.track();
@@ -235,16 +235,16 @@ pub(super) fn solve(
         *batch = if from == NONE { *batch } else { from + level };
         tally.add(*batch);
     }
-    let why = if count == bound { Why::BoundMet } else { reason };
+    let why = if count == bound { StopReason::BoundMet } else { reason };
     tally.collect(batch_of, Some(bound), why)
 }
 
-/// Of the reasons of two parts, the one that matters more to a reader; the first of equals.
-fn graver(one: Why, other: Why) -> Why {
-    let weight = |why: &Why| match why {
-        Why::BoundMet => 0,
-        Why::TooManyTypes { .. } => 3,
-        Why::BudgetSpent { .. } => 2,
+/// The more important of the reasons of two parts, the first of equals.
+fn graver(one: StopReason, other: StopReason) -> StopReason {
+    let weight = |why: &StopReason| match why {
+        StopReason::BoundMet => 0,
+        StopReason::TooManyTypes { .. } => 3,
+        StopReason::BudgetSpent { .. } => 2,
         _ => 1,
     };
     if weight(&other) > weight(&one) { other } else { one }

@@ -1,11 +1,11 @@
-//! Mutations of plans as JSON, which is how other programs write them.
+//! Mutations of plans as JSON, the format of other programs.
 
 use crate::{corpus, executed};
 use autobatch_ir::plan::Plan;
 use autobatch_testing::hostile::{campaign, limit, measured, mutated_json};
 use std::fmt::Display;
 
-/// A plan that parses and verifies within the limit of memory; what stage refused it otherwise.
+/// Parses and verifies within the memory limit. The error is the number of the rejecting stage.
 fn read(text: &str, what: &dyn Display) -> Result<autobatch_ir::plan::Verified<Plan>, usize> {
     let (result, peak) = measured(|| match serde_json::from_str::<Plan>(text) {
         Err(error) => Err((0, error.to_string())),
@@ -19,7 +19,7 @@ fn read(text: &str, what: &dyn Display) -> Result<autobatch_ir::plan::Verified<P
     })
 }
 
-/// Pieces of documents beside those of any document, to be put where they mean something else.
+/// Fragments of plan documents for random insertion.
 const TOKENS: [&str; 16] = [
     "\"f32[4]\"",
     "\"list f32[4]\"",
@@ -40,15 +40,15 @@ const TOKENS: [&str; 16] = [
 ];
 
 #[test]
-fn mutated_documents_are_refused_or_sound() {
+fn mutated_documents_are_rejected_or_sound() {
     let (seed, rounds, mut random) = campaign(0x5eed_0011);
-    let plan = |text: &String| Plan::from_text(text).expect("committed plans are plans");
+    let plan = |text: &String| Plan::from_text(text).expect("a committed plan is valid");
     let documents: Vec<Vec<u8>> = corpus()
         .iter()
         .map(|text| serde_json::to_vec(&plan(text)).expect("every plan has a JSON form"))
         .filter(|document| document.len() < 20_000)
         .collect();
-    // Not parsed, a rule broken, sound.
+    // Rejected by the parser, rejected by the verifier, valid.
     let mut outcomes = [0usize; 3];
     for round in 0..rounds {
         let bytes = mutated_json(&mut random, &documents, &TOKENS);
@@ -63,11 +63,11 @@ fn mutated_documents_are_refused_or_sound() {
         }] += 1;
     }
     println!("no plan, rule, sound: {outcomes:?}");
-    assert!(outcomes.iter().all(|&count| count > rounds / 1000), "every outcome is met: {outcomes:?}");
+    assert!(outcomes.iter().all(|&count| count > rounds / 1000), "every outcome occurs: {outcomes:?}");
 }
 
 #[test]
-fn nesting_without_end_is_refused() {
+fn deep_nesting_is_rejected() {
     for piece in ["[", "{\"a\":", "{\"kernels\":[", "[{\"a\":"] {
         assert_eq!(read(&piece.repeat(200_000), &piece).err(), Some(0), "{piece}");
     }

@@ -1,25 +1,26 @@
-//! Malformed and hostile plans, as text and as bytes: an error or a plan, never a panic, and never
-//! more memory than sixteen times the input and a mebibyte.
+//! Malformed and hostile plans, as text, JSON and bytes: the result is an error or a plan, never a panic, and takes at most sixteen
+//! times the memory of the input plus a mebibyte.
 
 mod binary;
 mod json;
 mod text;
+mod updates;
 
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
-use autobatch_oracle::naive::{execute, update};
+use autobatch_oracle::naive::execute;
 use autobatch_testing::hostile::Counting;
 use std::path::Path;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The committed plans: printed ones, and those written by hand, which have a reverse and reductions.
+/// The committed plans: printed plans, and handwritten plans with a reverse and reductions.
 fn corpus() -> Vec<String> {
     let mut files = Vec::new();
     for folder in ["plans", "handwritten"] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/files").join(folder);
-        let entries = std::fs::read_dir(folder).expect("the corpus is there");
+        let entries = std::fs::read_dir(folder).expect("the corpus exists");
         files.extend(entries.map(|entry| entry.expect("a file").path()));
     }
     files.sort();
@@ -30,8 +31,7 @@ fn corpus() -> Vec<String> {
     texts
 }
 
-/// Executes a plan that the verifier accepted: whatever it reads must be there, or this panics.
-/// `None` of one that asks for much memory or work.
+/// Executes a verified plan, which must not panic. `None` if the plan needs much memory or work.
 fn executed(plan: &Verified<Plan>) -> Option<()> {
     const MUCH: u64 = 1 << 16;
     let elements: u64 = plan.stores.iter().map(|store| store.ty.shape.elements() as u64).sum();
@@ -43,13 +43,6 @@ fn executed(plan: &Verified<Plan>) -> Option<()> {
     let all = [elements, registers, rows, bound, plan.certificate.slab_bytes, taken.sum()];
     if all.iter().any(|&much| much > MUCH) {
         return None;
-    }
-    if plan.is_update() {
-        let mut stores: Vec<Vec<f32>> =
-            plan.stores.iter().map(|store| vec![0.5; store.ty.shape.elements()]).collect();
-        let (floats, touched) = (vec![0.25; plan.floats as usize], vec![None; plan.stores.len()]);
-        update(plan, &mut stores, &floats, &touched).expect("every store is there");
-        return Some(());
     }
     let given = &plan.stores[..plan.given_stores()];
     let stores: Vec<Vec<f32>> = given.iter().map(|store| vec![0.5; store.ty.shape.elements()]).collect();

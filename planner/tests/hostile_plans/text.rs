@@ -1,11 +1,11 @@
-//! Mutations of committed plans, and texts made to cost as much as they can.
+//! Mutations of committed plans, and texts of the highest cost.
 
 use crate::{corpus, executed};
 use autobatch_ir::plan::Plan;
 use autobatch_testing::hostile::{campaign, limit, measured, mutated_text};
 use std::fmt::{Display, Write as _};
 
-/// Parses and checks the peak of memory; whether the text was a plan.
+/// Parses within the memory limit. Returns the plan if the text is one.
 fn parse(text: &[u8], what: &dyn Display) -> Option<Plan> {
     let (result, peak) = measured(|| Plan::from_text(text));
     let limit = limit(text.len());
@@ -20,8 +20,8 @@ fn parse(text: &[u8], what: &dyn Display) -> Option<Plan> {
     }
 }
 
-/// Tokens that mean something, to be put where they mean something else.
-const TOKENS: [&str; 56] = [
+/// Tokens of the plan text for random insertion.
+const TOKENS: [&str; 51] = [
     "s0.a",
     "s0",
     "s9.z",
@@ -70,18 +70,13 @@ const TOKENS: [&str; 56] = [
     "list f32[3]",
     "f32[4294967295]",
     "\"",
-    "c0",
-    "c9",
-    "x[0]",
-    "sumsq -> c0 <- @w",
-    "scalars k0",
-    "update k0 ->",
-    "touched",
+    "grad %3",
+    "output",
     "@w.grad",
 ];
 
 #[test]
-fn mutated_texts_parse_or_are_refused_within_bounds() {
+fn mutated_texts_parse_or_are_rejected_within_bounds() {
     let (seed, rounds, mut random) = campaign(0x5eed_0002);
     let corpus: Vec<Vec<u8>> = corpus().into_iter().map(String::into_bytes).collect();
     let (mut parsed, mut sound, mut reverse) = (0, 0, 0);
@@ -98,18 +93,18 @@ fn mutated_texts_parse_or_are_refused_within_bounds() {
             reverse += usize::from(executed(&plan).is_some() && !plan.reductions.is_empty());
         }
     }
-    assert!(reverse > 0, "none of the sound plans has reductions");
+    assert!(reverse > 0, "no valid plan has reductions");
     assert!(parsed > rounds / 50 && parsed < rounds / 2, "{parsed} of {rounds} texts were plans");
-    assert!(sound > 0 && sound < parsed, "{sound} of {parsed} were sound");
+    assert!(sound > 0 && sound < parsed, "{sound} of {parsed} were valid");
 }
 
-const HEAD: &str = "autobatch plan 1 module\"\"structure 0x0 mode infer ";
+const HEAD: &str = "autobatch plan 2 module\"\"structure 0x0 mode infer ";
 const BIND: &str = "bind words 0 floats 0 ";
 const SLAB: &str = "slab s0 value{a:f32}x9 ";
 const KERNEL: &str = "kernel k0 f(){return}";
 const TAIL: &str = "certificate batches 0 bound 0|rows copied 0 gathered 0 direct 0|slabs 0 bytes";
 
-/// A text of many small pieces.
+/// A text of many small fragments.
 fn repeated(head: &[&str], count: usize, mut piece: impl FnMut(&mut String, usize), tail: &str) -> String {
     let mut text = format!("{HEAD}{}", head.concat());
     (0..count).for_each(|n| piece(&mut text, n));
@@ -121,7 +116,7 @@ macro_rules! put {
 }
 
 #[test]
-fn large_texts_of_the_densest_kind_stay_within_bounds() {
+fn large_dense_texts_stay_within_bounds() {
     const N: usize = 70_000;
     let step = [BIND, SLAB, KERNEL, "wave 0 f0 k0 x1->"].concat();
     let read = [BIND, SLAB, KERNEL, "wave 0 f0 k0 x1<-"].concat();
@@ -173,13 +168,6 @@ fn large_texts_of_the_densest_kind_stay_within_bounds() {
         ("lanes", repeated(&[BIND, KERNEL, "wave 0 f0 k0 x1="], 200_000, |t, _| t.push_str("n1 "), "")),
         ("runs of lanes", repeated(&[BIND, KERNEL, "wave 0 f0 k0 x1="], N, |t, _| t.push_str("n0..n2 "), "")),
         ("a run of lanes", repeated(&[BIND, KERNEL, "wave 0 f0 k0 x1=n0..n60000 "], 0, |_, _| (), "")),
-        ("sums of squares", repeated(&[BIND], N, |t, n| put!(t, "sumsq->c{n}<-"), "")),
-        ("updates", repeated(&[BIND, KERNEL], N, |t, _| t.push_str("update k0-><-"), "")),
-        ("scalars", repeated(&[BIND, KERNEL, "update k0-><-"], N, |t, _| t.push_str("c1 "), "")),
-        (
-            "targets",
-            repeated(&["store@a param f32 ", BIND, KERNEL, "update k0->"], N, |t, _| t.push_str("@a"), "<-"),
-        ),
         ("outputs", repeated(&[BIND, SLAB], N, |t, _| t.push_str("output\"\"s0.a[0]"), "")),
         ("a name", repeated(&[BIND, "kernel k0\""], 300_000, |t, _| t.push_str("\\n"), "\"(){return}")),
     ];
@@ -188,7 +176,7 @@ fn large_texts_of_the_densest_kind_stay_within_bounds() {
     }
 }
 
-/// Short names, all different.
+/// Short, distinct names.
 fn name(mut number: usize) -> String {
     let mut name = String::new();
     loop {
@@ -201,7 +189,7 @@ fn name(mut number: usize) -> String {
 }
 
 #[test]
-fn large_texts_that_are_wrong_are_refused_within_bounds() {
+fn large_invalid_texts_are_rejected_within_bounds() {
     let many = |head: &str, piece: &str| repeated(&[BIND, SLAB, head], 100_000, |t, _| t.push_str(piece), "");
     let wave = "kernel k0 f(){return} wave 0 ";
     let texts = [

@@ -1,4 +1,4 @@
-//! Cells with random bodies: whatever is sliced, joined and fused, the kernel is the cell.
+//! Cells with random bodies: slicing, joining and fusion never change the results of a kernel.
 
 use crate::agreement::{executed, planner, proved, same_words, verified};
 use crate::graphs::Random;
@@ -11,7 +11,7 @@ use autobatch_testing::trials::trials;
 
 const WIDTHS: [usize; 4] = [1, 2, 4, 6];
 
-/// One more value from those that there are.
+/// Emits one more value from the existing values.
 fn grow<'g>(g: &'g Graph, pool: &mut Vec<Value<'g>>, weights: &[Param], random: &mut Random) {
     let vector = |value: Value<'g>| if value.shape().rank() == 0 { value.reshape(1) } else { value };
     let x = vector(pool[random.below(pool.len())]);
@@ -73,7 +73,7 @@ fn cell(
             if let Some(inner) = inner
                 && random.below(4) == 0
             {
-                // The inner cell takes what fits; its ports are whatever they were drawn as.
+                // The ports of the inner cell have random types, so the arguments are converted to fit.
                 let wanted =
                     |width: usize| pool.iter().copied().find(|value| value.shape().dims() == [width as u32]);
                 if let (Some(p), Some(q)) = (wanted(inner_width(g, inner)), wanted(4)) {
@@ -104,7 +104,7 @@ fn graph(random: &mut Random) -> GraphData {
         let total = xs.sum() * s;
         [g.list([total, xs.max()]).mean(), total]
     });
-    let g = Graph::new(&m.build().expect("the test model is sound"));
+    let g = Graph::new(&m.build().expect("the test model is valid"));
     for key in 0..3 {
         g.instance(key);
         let inputs: Vec<Value<'_>> = (0..3).map(|_| g.input(&random.floats(4))).collect();
@@ -118,16 +118,16 @@ fn graph(random: &mut Random) -> GraphData {
             g.output(&format!("v{key}_{number}"), value);
         }
     }
-    g.finish().expect("the test model is sound")
+    g.finish().expect("the test model is valid")
 }
 
 #[test]
-fn kernels_of_random_cells_are_the_cells() {
+fn kernels_of_random_cells_compute_the_cells() {
     for seed in 0..trials(300, 20_000) {
         let graph = graph(&mut Random(seed));
         let runs = ["none", "depth"].map(|policy| {
             let what = format!("bodies seed {seed} {policy}");
-            let plan = planner(policy).plan(&graph, &Request::default()).expect("outputs are wanted");
+            let plan = planner(policy).plan(&graph, &Request::default()).expect("the graph has outputs");
             let plan = verified(plan, &what);
             proved(&plan, &graph, false, &what);
             executed(&plan, &graph, Noise::Off)

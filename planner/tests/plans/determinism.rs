@@ -1,4 +1,4 @@
-//! Equal graphs give equal plans, byte by byte: on any thread, beside others, and in another process.
+//! Equal graphs give equal plans, byte by byte: on any thread, concurrently, and in another process.
 
 use crate::agreement::planner;
 use crate::graphs::{MODELS, Random};
@@ -9,7 +9,7 @@ use autobatch_ir::types::DType;
 use autobatch_planner::{Gradients, Request, RowOrder};
 use std::process::Command;
 
-/// Set in the other process.
+/// The environment variable that asks the other process for its digest.
 const ASKED: &str = "AUTOBATCH_PLANS_DIGEST";
 
 /// The hash of the bytes of many plans, with and without a reverse.
@@ -41,7 +41,7 @@ fn digest() -> u64 {
 }
 
 #[test]
-fn plans_are_equal_on_two_threads_at_once() {
+fn plans_are_equal_on_two_threads() {
     let alone = digest();
     let threads: Vec<_> = (0..2).map(|_| std::thread::spawn(digest)).collect();
     for thread in threads {
@@ -54,13 +54,13 @@ fn plans_are_equal_on_two_threads_at_once() {
 
 #[test]
 fn plans_are_equal_in_another_process() {
-    let program = std::env::current_exe().expect("a test is a program");
-    let test = "determinism::plans_are_equal_on_two_threads_at_once";
+    let program = std::env::current_exe().expect("the path of this test program");
+    let test = "determinism::plans_are_equal_on_two_threads";
     let output = Command::new(program)
         .args([test, "--exact", "--nocapture", "--test-threads=1"])
         .env(ASKED, "1")
         .output()
         .expect("the test runs again");
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(said.contains(&format!("digest {:016x}", digest())), "the other process says {said}");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains(&format!("digest {:016x}", digest())), "the other process printed {printed}");
 }

@@ -1,8 +1,8 @@
-//! Gradients of plans, by the naive executor, are those of the reference.
+//! Gradients of plans, by the naive executor, agree with the reference evaluator.
 //!
-//! Gradients of values agree bit for bit, except for the sign of a zero: what has no gradient is
-//! left out by the reference and added as 0 by a kernel. Gradients of parameters are the same terms
-//! in another order: they agree within `8 eps sqrt(terms)` of the sum of the terms' sizes.
+//! Gradients of values agree bit for bit, except for the sign of zeros: the reference leaves out missing contributions, and a kernel
+//! adds them as 0. Gradients of parameters have the same summands in another order. They agree within `8 eps sqrt(terms)` of the sum
+//! of the absolute summands.
 
 use crate::agreement::planner;
 use crate::graphs::{MODELS, Random};
@@ -26,7 +26,7 @@ fn is_float(graph: &GraphData, value: ValueId) -> bool {
     ty.dtype == DType::F32 && !ty.is_list
 }
 
-/// Every float output is a loss, with factors that differ.
+/// All float outputs as losses with different factors.
 fn losses(graph: &GraphData) -> Vec<(ValueId, f32)> {
     let floats = graph.outputs.iter().map(|output| output.value).filter(|&value| is_float(graph, value));
     floats.enumerate().map(|(number, value)| (value, [1.0, -0.5, 0.75][number % 3])).collect()
@@ -41,7 +41,7 @@ fn row(plan: &Plan, run: &Executed, operand: Operand, lane: u32) -> Vec<f32> {
     run.row(field, row).expect("a row").iter().map(|&word| f32::from_bits(word)).collect()
 }
 
-/// Per element of a gradient, how many terms it has and the sum of their sizes.
+/// For each element of a gradient the number of summands and the sum of their absolute values.
 fn sizes(plan: &Plan, run: &Executed, words: &[u32], param: ParamId) -> Vec<(f64, f64)> {
     let store = plan.gradient_of(param).expect("a gradient");
     let shape = plan.stores[store.index()].ty.shape;
@@ -82,7 +82,7 @@ fn sizes(plan: &Plan, run: &Executed, words: &[u32], param: ParamId) -> Vec<(f64
     sizes
 }
 
-/// Equal, zeros of both signs being one, NaN being NaN.
+/// Whether numbers are equal. Zeros of both signs are equal, and so are all NaNs.
 fn same(a: f32, b: f32) -> bool {
     a == b || (a.is_nan() && b.is_nan())
 }
@@ -112,11 +112,11 @@ impl Case<'_> {
     }
 
     fn reference(&self, losses: &[(ValueId, f32)]) -> reference::Gradients<f32> {
-        let run = reference::forward::<f32>(self.graph, &self.weights, self.noise()).expect("sound");
-        reference::reverse(self.graph, &self.weights, &run, losses).expect("sound")
+        let run = reference::forward::<f32>(self.graph, &self.weights, self.noise()).expect("valid");
+        reference::reverse(self.graph, &self.weights, &run, losses).expect("valid")
     }
 
-    /// The proof accepts the plan and finds what was asked for.
+    /// Requires that the proof accepts the plan and finds the requested gradients.
     fn is_proven(
         &self,
         plan: &Verified<Plan>,
@@ -156,9 +156,7 @@ impl Case<'_> {
                     .graph
                     .module
                     .callee_name(self.graph.signature(self.graph.arena.producer(value)).callee);
-                return Err(format!(
-                    "gradient of {value} of {callee} is {found:?}, the reference says {expected:?}"
-                ));
+                return Err(format!("gradient of {value} of {callee} is {found:?}, expected {expected:?}"));
             }
         }
         for number in 0..self.graph.module.params.len() {
@@ -171,7 +169,7 @@ impl Case<'_> {
                 let bound = 8.0 * f64::from(f32::EPSILON) * terms.sqrt() * size;
                 if !same(a, b) && (f64::from(a) - f64::from(b)).abs() > bound {
                     let name = &self.graph.module.params[number].name;
-                    return Err(format!("@{name}: {found:?}, the reference says {expected:?}"));
+                    return Err(format!("@{name}: {found:?}, expected {expected:?}"));
                 }
             }
         }
@@ -180,7 +178,7 @@ impl Case<'_> {
 }
 
 #[test]
-fn gradients_of_every_model_are_those_of_the_reference() {
+fn gradients_of_every_model_match_the_reference() {
     let mut failures = Vec::new();
     for (name, model) in MODELS {
         for round in 0..3 {
@@ -215,7 +213,7 @@ fn trained(graph: &GraphData) -> Verified<Plan> {
 }
 
 #[test]
-fn plans_with_gradients_come_back_equal_from_text_and_bytes() {
+fn plans_with_gradients_survive_text_and_bytes() {
     for (name, model) in MODELS {
         let plan = trained(&model(&mut Random(2)));
         assert!(!plan.reductions.is_empty() || *name == "elementwise", "{name} has no reductions");
@@ -228,7 +226,7 @@ fn plans_with_gradients_come_back_equal_from_text_and_bytes() {
 }
 
 #[test]
-fn frozen_parameters_have_no_gradient_and_change_no_other() {
+fn frozen_parameters_have_no_gradient_and_do_not_change_others() {
     let graph = model("tree_lstm");
     let losses = losses(&graph);
     let case = Case { graph: &graph, weights: Weights::init(&graph.module, 3), training: true };
@@ -245,11 +243,11 @@ fn frozen_parameters_have_no_gradient_and_change_no_other() {
     let bits = |x: Option<&[f32]>| x.expect("a gradient").iter().map(|x| x.to_bits()).collect::<Vec<_>>();
     let of = |plan: &Plan| plan.gradient_of(kept).expect("wanted");
     assert_eq!(bits(run.gradient(of(&one))), bits(everything.gradient(of(&all))));
-    assert!(one.steps.len() < all.steps.len(), "leaves need no reverse where tables are frozen");
+    assert!(one.steps.len() < all.steps.len(), "leaves need no reverse if tables are frozen");
 }
 
 #[test]
-fn gradients_that_cannot_be_are_refused() {
+fn impossible_gradients_are_rejected() {
     let graph = model("tree_lstm");
     let losses = losses(&graph);
     let plan = |mode, losses: &[(ValueId, f32)], params: Option<&[ParamId]>| {
@@ -264,12 +262,12 @@ fn gradients_that_cannot_be_are_refused() {
     assert_eq!(plan(Mode::Train, &losses, None), Ok(()));
 }
 
-/// The gradients that a plan makes of these values are proven, and those of the reference.
+/// Requires that the gradients of these values are proved and match the reference.
 fn gradients_agree(graph: &GraphData, losses: &[(ValueId, f32)], values: &[ValueId]) {
     let case = Case { graph, weights: Weights::init(&graph.module, 3), training: false };
     let plan = case.plan("auto", RowOrder::Propagated, Gradients { losses, params: None, values });
     let plan = plan.unwrap_or_else(|error| panic!("{error}"));
-    check_losses(&plan, graph, Wanted { values: &[], training: false }, losses).expect("it is right");
+    check_losses(&plan, graph, Wanted { values: &[], training: false }, losses).expect("a correct plan");
     let (run, expected) = (case.execute(&plan), case.reference(losses));
     for (number, &value) in values.iter().enumerate() {
         let words = run.output(plan.outputs.len() - values.len() + number).expect("an output");
@@ -280,24 +278,24 @@ fn gradients_agree(graph: &GraphData, losses: &[(ValueId, f32)], values: &[Value
 }
 
 #[test]
-fn losses_that_no_computed_value_leads_to_have_gradients() {
-    let g = Graph::new(&ModuleBuilder::new("inputs").build().expect("sound"));
+fn losses_without_computed_operands_have_gradients() {
+    let g = Graph::new(&ModuleBuilder::new("inputs").build().expect("valid"));
     let [x, aside] = [g.input(&[0.5, 0.25]), g.input(&[1.0, 2.0])];
     let y = x.tanh();
     g.output("y", y);
-    let [x, aside, y] = [x, aside, y].map(|value| value.id().expect("of the graph"));
-    let graph = g.finish().expect("sound");
-    // The reverse has seeds and sums of what was brought in, and one that has not even seeds.
+    let [x, aside, y] = [x, aside, y].map(|value| value.id().expect("a value of the graph"));
+    let graph = g.finish().expect("valid");
+    // One reverse has seeds and sums of inputs, the other has not even seeds.
     gradients_agree(&graph, &[(x, 0.5)], &[x, aside]);
     gradients_agree(&graph, &[(y, 0.5)], &[aside]);
     gradients_agree(&graph, &[(y, 0.5), (x, 2.0)], &[aside, x, y]);
 }
 
 #[test]
-fn a_batch_of_empty_lists_has_a_reverse_whatever_the_first_field_holds() {
+fn a_batch_of_empty_lists_has_a_reverse_with_any_first_field() {
     let mut m = ModuleBuilder::new("empty");
     let w = m.param("w", [1, 1], Init::Glorot(1.0));
-    let g = Graph::new(&m.build().expect("sound"));
+    let g = Graph::new(&m.build().expect("valid"));
     let first = g.index(3);
     g.output("first", first);
     let query = g.input(&[0.5]).affine(w, None);
@@ -306,35 +304,35 @@ fn a_batch_of_empty_lists_has_a_reverse_whatever_the_first_field_holds() {
     let keys = g.list([query, query.tanh()]);
     g.loss("nothing", nothing.sum());
     g.loss("something", g.attend(query, keys, keys, 1.0).sum());
-    let query = query.id().expect("of the graph");
-    let graph = g.finish().expect("sound");
+    let query = query.id().expect("a value of the graph");
+    let graph = g.finish().expect("valid");
     gradients_agree(&graph, &losses(&graph), &[query]);
 }
 
 #[test]
-fn a_fold_of_a_list_from_outside_with_one_from_inside_is_refused_by_name_and_site() {
+fn a_fold_of_a_list_from_outside_with_one_from_inside_is_rejected_by_name_and_site() {
     let mut m = ModuleBuilder::new("mixed");
     let w = m.param("w", [2, 2], Init::Glorot(1.0));
     let cell = m.cell("cell", [f32(2), list(f32(2))], |g, [x, values]| {
         let score = g.affine([x], w, None);
         [g.weighted_sum(g.list([score, score]), values)]
     });
-    let g = Graph::new(&m.build().expect("sound"));
+    let g = Graph::new(&m.build().expect("valid"));
     g.instance(0);
     let x = g.input(&[0.5, 0.25]);
     let [y] = g.call(cell, (x, g.list([x, x])));
     g.loss("loss", y.sum());
-    let graph = g.finish().expect("sound");
+    let graph = g.finish().expect("valid");
     let gradients = Some(Gradients { losses: &losses(&graph), params: None, values: &[] });
     let request = Request { mode: Mode::Train, gradients, ..Request::default() };
     let refused = Planner::default().plan(&graph, &request).expect_err("no rule");
-    assert!(refused.to_string().contains("hand all its lists in through ports"), "{refused}");
+    assert!(refused.to_string().contains("pass all its lists through ports"), "{refused}");
     let PlanError::NotDifferentiable { op, site } = refused else { panic!("{refused}") };
     assert_eq!(op, "wsum");
     assert!(site.contains("gradients.rs"), "{site}");
 }
 
-/// What breaks a rule of reductions, and the rule.
+/// The rules that a changed plan breaks.
 fn broken(name: &str, breaks: impl Fn(&mut Plan)) -> Vec<Rule> {
     let mut plan = trained(&model(name)).into_inner();
     breaks(&mut plan);
@@ -343,7 +341,7 @@ fn broken(name: &str, breaks: impl Fn(&mut Plan)) -> Vec<Rule> {
 }
 
 #[test]
-fn reductions_outside_their_store_are_refused() {
+fn reductions_outside_their_store_are_rejected() {
     let outside = |plan: &mut Plan| {
         let sum = plan.reductions.iter_mut().find_map(|sum| match &mut sum.sum {
             ReductionSum::Wgrad { row, .. } => Some(row),
@@ -359,13 +357,13 @@ fn reductions_outside_their_store_are_refused() {
 }
 
 #[test]
-fn reductions_of_rows_that_nobody_wrote_are_refused() {
+fn reductions_of_unwritten_rows_are_rejected() {
     let beyond = |plan: &mut Plan| plan.reductions[0].parts[0].lanes += 1_000_000;
     assert_eq!(broken("tree_lstm", beyond), [Rule::ReductionRows]);
 }
 
 #[test]
-fn reductions_of_more_lanes_than_there_are_are_refused_at_once() {
+fn reductions_of_too_many_lanes_are_rejected() {
     let endless = |plan: &mut Plan| {
         let sum = plan.reductions.iter_mut().find(|sum| sum.sum == ReductionSum::Colsum).expect("a bias");
         let part = &mut sum.parts[0];
@@ -380,7 +378,7 @@ fn reductions_of_more_lanes_than_there_are_are_refused_at_once() {
 }
 
 #[test]
-fn edges_that_are_two_results_are_refused() {
+fn edges_with_two_results_are_rejected() {
     let twice = |plan: &mut Plan| {
         let is_edges = |reg: &Reg| reg.kind == RegKind::Edges;
         let kernel = plan.kernels.iter_mut().find(|kernel| kernel.regs.iter().any(is_edges));
@@ -392,7 +390,7 @@ fn edges_that_are_two_results_are_refused() {
 }
 
 #[test]
-fn edges_without_the_offsets_of_their_list_are_refused() {
+fn edges_without_the_offsets_of_their_list_are_rejected() {
     let shifted = |plan: &mut Plan| {
         let place = plan.places.iter().find_map(|place| match *place {
             Place::Edges { offsets, .. } => Some(offsets as usize),

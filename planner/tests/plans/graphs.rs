@@ -1,4 +1,4 @@
-//! Small models of every shape that planning must get right, with random instances.
+//! Small models of many shapes, with random instances.
 
 use crate::vocabulary;
 use autobatch_ir::graph::{Graph, GraphData, Value};
@@ -7,7 +7,7 @@ use autobatch_ir::module::{Cell, Init, ModuleBuilder, Param, Table};
 use autobatch_ir::types::{INDEX, f32, list};
 use autobatch_ir::{ParamId, Weights};
 
-/// SplitMix64.
+/// Seeded random numbers.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -28,7 +28,7 @@ impl Random {
     }
 }
 
-/// Values for the parameters of a graph's module.
+/// Values of all parameters of a module.
 pub(crate) fn weights(graph: &GraphData) -> Weights {
     let mut random = Random(7);
     let mut weights = Weights::init(&graph.module, 0);
@@ -61,7 +61,7 @@ const H: usize = 3;
 const VOCABULARY: usize = 11;
 const CLASSES: usize = 4;
 
-/// Asks for a value under a name of its own.
+/// Makes a value an output with a unique name.
 pub(crate) fn output<'g>(g: &'g Graph, name: &str, value: Value<'g>) {
     let number = g.data().outputs.len();
     g.output(&format!("{name}{number}"), value);
@@ -73,7 +73,7 @@ fn loss<'g>(g: &'g Graph, name: &str, value: Value<'g>) {
 }
 
 pub(crate) fn finish(graph: Graph) -> GraphData {
-    graph.finish().expect("the test model is sound")
+    graph.finish().expect("the test model is valid")
 }
 
 struct Lstm {
@@ -116,7 +116,7 @@ fn tree_lstm(random: &mut Random) -> GraphData {
         let c = i.sigmoid() * u.tanh() + fl.sigmoid() * lc + fr.sigmoid() * rc;
         [o.sigmoid() * c.tanh(), c]
     });
-    let g = Graph::new(&m.build().expect("sound"));
+    let g = Graph::new(&m.build().expect("valid"));
     for key in 0..1 + random.below(4) {
         g.instance(key as u64);
         let mut stack: Vec<[Value<'_>; 2]> = Vec::new();
@@ -141,7 +141,7 @@ fn bilstm(random: &mut Random) -> GraphData {
     let embed = m.table("embed", [VOCABULARY, H], Init::Uniform(0.1));
     let (wo, bo) = head(&mut m, 2 * H);
     let (forward, backward) = (lstm(&mut m, "forward"), lstm(&mut m, "backward"));
-    let g = Graph::new(&m.build().expect("sound"));
+    let g = Graph::new(&m.build().expect("valid"));
     let zero = g.zeros(H);
     for key in 0..1 + random.below(3) {
         g.instance(key as u64);
@@ -183,7 +183,7 @@ fn child_sum(random: &mut Random) -> GraphData {
         let c = i.sigmoid() * u.tanh() + fcs.sum();
         [o.sigmoid() * c.tanh(), c]
     });
-    let g = Graph::new(&m.build().expect("sound"));
+    let g = Graph::new(&m.build().expect("valid"));
     for key in 0..1 + random.below(3) {
         g.instance(key as u64);
         let mut open: Vec<[Value<'_>; 2]> = Vec::new();
@@ -219,7 +219,7 @@ fn lattice(random: &mut Random) -> GraphData {
         let c = g.softmax_sum(gates, cells);
         [c, c.tanh()]
     });
-    let g = Graph::new(&m.build().expect("sound"));
+    let g = Graph::new(&m.build().expect("valid"));
     for key in 0..1 + random.below(3) {
         g.instance(key as u64);
         let mut states = vec![[g.zeros(H), g.fill(H, 0.5)]];
@@ -259,7 +259,7 @@ fn attention(random: &mut Random) -> GraphData {
         let values = g.list([a, b, q]);
         [g.attend(q, g.list([b, a, a]), values, 0.5) + values.mean()]
     });
-    let g = Graph::new(&m.build().expect("sound"));
+    let g = Graph::new(&m.build().expect("valid"));
     for key in 0..1 + random.below(3) {
         g.instance(key as u64);
         let words: Vec<Value<'_>> =
@@ -295,7 +295,7 @@ fn nested(random: &mut Random) -> GraphData {
         let [a] = g.call(one, [a]);
         let [b] = g.call(one, [b]);
         let x = embed.row(word);
-        // The weight is used as stored and transposed; operands are slices and pieces of others.
+        // Uses the weight directly and transposed, with slices and parts of other values as operands.
         let wide = g.concat([a, b, x]).affine_transposed(wt, None);
         let (left, right) = (wide.slice(0..H), wide.slice(H..2 * H));
         let swapped = g.concat([right, left]);
@@ -309,7 +309,7 @@ fn nested(random: &mut Random) -> GraphData {
         let [b, t] = g.call(block, [a, x, j]);
         [a * b, s + t, b]
     });
-    let g = Graph::new(&m.build().expect("sound"));
+    let g = Graph::new(&m.build().expect("valid"));
     let start = g.fill(H, 0.25);
     for key in 0..1 + random.below(3) {
         g.instance(key as u64);
@@ -333,7 +333,7 @@ fn mixed_indices(random: &mut Random) -> GraphData {
         let h = (embed.row(i) + embed.row(j) * h).tanh();
         [h, g.affine([h], wo, None)]
     });
-    let g = Graph::new(&m.build().expect("sound"));
+    let g = Graph::new(&m.build().expect("valid"));
     for key in 0..1 + random.below(4) {
         g.instance(key as u64);
         let mut state = g.zeros(H);
@@ -369,7 +369,7 @@ fn dropout(random: &mut Random) -> GraphData {
         let [b] = g.call(inner, [h]);
         [(g.affine([a.dropout(0.3) + b], w, None)).tanh()]
     });
-    let g = Graph::new(&m.build().expect("sound"));
+    let g = Graph::new(&m.build().expect("valid"));
     for key in 0..1 + random.below(4) {
         g.instance(key as u64);
         let mut h = g.zeros(H);

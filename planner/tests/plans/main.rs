@@ -1,8 +1,9 @@
-//! Plans of small models: verified, proved against their graph, executed, and broken on purpose.
+//! Plans of small models: verified, proved against their graph, executed, and mutated.
 
 mod agreement;
 mod bodies;
 mod caching;
+mod cost;
 mod determinism;
 mod found;
 mod gradients;
@@ -17,3 +18,6 @@ mod rewrites;
 mod sizes;
 mod updates;
 mod vocabulary;
+
+#[global_allocator]
+static ALLOCATOR: autobatch_testing::hostile::Counting = autobatch_testing::hostile::Counting;

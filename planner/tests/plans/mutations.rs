@@ -1,13 +1,12 @@
-//! Plans broken on purpose: whatever one number, word or truth value of a plan is changed to, and
-//! whichever of them change places, the verifier refuses the plan, or the proof does, or it still computes the same
-//! outputs.
+//! Mutated plans: after any change of one number, word or flag, and after any swap of two, the verifier rejects the plan, or the proof
+//! does, or the plan still computes the same outputs.
 
 use crate::agreement::{executed, planner, same_words};
 use crate::graphs::{MODELS, Random};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Mode, Plan, Verified};
+use autobatch_ir::plan::{Mode, OutputKey, Plan, Verified};
 use autobatch_ir::types::DType;
 use autobatch_oracle::check::{Proof, Wanted, check_losses};
 use autobatch_oracle::naive::Executed;
@@ -16,8 +15,8 @@ use autobatch_testing::trials::trials;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 
-/// A part of a plan, element by element as JSON, and how to put an element back. A mutant is made by
-/// the thousand, so no more than what changes goes through JSON.
+/// A part of a plan, element by element as JSON, and a function that replaces an element. The tests make thousands of mutants, so only
+/// the changed element goes through JSON.
 struct Part {
     name: &'static str,
     elements: Vec<Json>,
@@ -25,7 +24,7 @@ struct Part {
 }
 
 fn json(value: &impl serde::Serialize) -> Json {
-    serde_json::to_value(value).expect("plans are data")
+    serde_json::to_value(value).expect("a plan has a JSON form")
 }
 
 macro_rules! parts {
@@ -86,7 +85,7 @@ fn strings(json: &Json, found: &mut Vec<String>) {
     }
 }
 
-/// Another value for a leaf.
+/// A different value for a leaf.
 fn changed(leaf: &Json, words: &[String], random: &mut Random) -> Json {
     match leaf {
         Json::Bool(truth) => Json::Bool(!truth),
@@ -114,14 +113,14 @@ fn at<'a>(json: &'a mut Json, path: &[String]) -> &'a mut Json {
     })
 }
 
-/// Equal, or equal but for the order of a sum.
+/// Whether numbers are equal up to the order of a sum.
 fn close(a: &[u32], b: &[u32]) -> bool {
     let near =
         |a: f32, b: f32| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-4 * (1.0 + a.abs());
     a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| a == b || near(f32::from_bits(a), f32::from_bits(b)))
 }
 
-/// A plan as it was made, and what it computes.
+/// An unchanged plan and its results.
 struct Sound<'a> {
     graph: &'a GraphData,
     plan: Verified<Plan>,
@@ -133,8 +132,9 @@ struct Sound<'a> {
 
 impl<'a> Sound<'a> {
     fn new(plan: Plan, graph: &'a GraphData, training: bool, losses: &'a [(ValueId, f32)]) -> Self {
-        let plan = plan.verify().expect("sound");
-        let proof = check_losses(&plan, graph, Wanted { values: &[], training }, losses).expect("right");
+        let plan = plan.verify().expect("valid");
+        let proof =
+            check_losses(&plan, graph, Wanted { values: &[], training }, losses).expect("a correct plan");
         let run = executed(&plan, graph, Self::noise(training));
         Self { graph, plan, training, losses, proof, run }
     }
@@ -143,7 +143,7 @@ impl<'a> Sound<'a> {
         if training { Noise::On { seed: 5, step: 2 } } else { Noise::Off }
     }
 
-    /// What stopped a changed plan, or that nothing had to.
+    /// What rejected a changed plan, or that it computes the same.
     fn verdict(&self, plan: Plan) -> &'static str {
         let Ok(plan) = plan.verify() else { return "verify" };
         let wanted = Wanted { values: &[], training: self.training };
@@ -158,7 +158,7 @@ impl<'a> Sound<'a> {
         let outputs = (0..self.run.outputs()).all(|output| {
             let (a, b) = (self.run.output(output), run.output(output));
             let (a, b) = (a.expect("an output"), b.expect("an output"));
-            let is_gradient = self.plan.outputs[output].name.starts_with("grad ");
+            let is_gradient = matches!(self.plan.outputs[output].key, OutputKey::Gradient(_));
             if is_gradient { close(a, b) } else { same_words(a, b) }
         });
         let gradients = self.proof.params.iter().all(|&param| {
@@ -171,7 +171,7 @@ impl<'a> Sound<'a> {
         if outputs && gradients { "same" } else { "WRONG" }
     }
 
-    /// Changes some leaves of every part; counts what stopped each.
+    /// Changes some leaves of every part and counts the verdicts.
     fn mutate(
         &self,
         name: &str,
@@ -189,7 +189,7 @@ impl<'a> Sound<'a> {
     }
 }
 
-/// Plans with one leaf changed, some of every part: the name of the part, the plan unless it has no such form, and what was changed.
+/// Calls back with plans with one changed leaf, some of every part: the name of the part, the plan if the form exists, and the change.
 pub(crate) fn mutants(
     plan: &Plan,
     changes: usize,
@@ -221,13 +221,13 @@ pub(crate) fn mutants(
     }
 }
 
-/// What a leaf is: the last name on the way to it.
+/// The meaning of a leaf: the last name in its path.
 fn meaning(path: &[String]) -> &str {
     path.iter().rev().find(|name| name.parse::<usize>().is_err()).map_or("", String::as_str)
 }
 
-/// Plans in which two leaves of one meaning changed places, and in half of them two more of any part: what one change breaks
-/// another may hide.
+/// Calls back with plans in which two leaves of one meaning are swapped. Half of them have a second swap in any part, because one
+/// change can hide another.
 fn exchanges(
     plan: &Plan,
     changes: usize,
@@ -247,7 +247,7 @@ fn exchanges(
             found
         })
         .collect();
-    // The places of two leaves of a part that mean the same and differ.
+    // Two different leaves of a part with the same meaning.
     let pair = |part: usize, random: &mut Random| {
         let leaves = &found[part];
         let leaf = |(number, path): &(usize, Vec<String>)| {
@@ -289,7 +289,7 @@ fn exchanges(
 }
 
 #[test]
-fn a_changed_plan_is_refused_or_computes_the_same() {
+fn a_mutated_plan_is_rejected_or_computes_the_same() {
     let (plans, changes) = trials((200, 8), (1000, 200));
     let mut counts = BTreeMap::new();
     for number in 0..plans {
@@ -300,19 +300,22 @@ fn a_changed_plan_is_refused_or_computes_the_same() {
         let rows = [RowOrder::Batch, RowOrder::Propagated][random.below(2)];
         let policy = ["depth", "agenda", "auto", "none"][random.below(4)];
         let request = Request { mode, rows, ..Request::default() };
-        let plan = planner(policy).plan(&graph, &request).expect("outputs are wanted");
+        let plan = planner(policy).plan(&graph, &request).expect("the graph has outputs");
         let sound = Sound::new(plan, &graph, false, &[]);
         sound.mutate(&format!("{name} {number}"), changes, &mut random, &mut counts);
     }
     for (part, verdict) in
         [("operands", "check"), ("tables", "check"), ("kernels", "check"), ("steps", "verify")]
     {
-        assert!(counts.contains_key(&(part, verdict)), "no change of {part} met {verdict}: {counts:?}");
+        assert!(
+            counts.contains_key(&(part, verdict)),
+            "no change of {part} has verdict {verdict}: {counts:?}"
+        );
     }
 }
 
 #[test]
-fn a_changed_plan_for_training_is_refused_or_gives_the_same_gradients() {
+fn a_mutated_training_plan_is_rejected_or_gives_the_same_gradients() {
     let (plans, changes) = trials((44, 3), (200, 100));
     let mut counts = BTreeMap::new();
     for number in 0..plans {
@@ -343,6 +346,9 @@ fn a_changed_plan_for_training_is_refused_or_gives_the_same_gradients() {
         ("reductions", "check"),
         ("reductions", "verify"),
     ] {
-        assert!(counts.contains_key(&(part, verdict)), "no change of {part} met {verdict}: {counts:?}");
+        assert!(
+            counts.contains_key(&(part, verdict)),
+            "no change of {part} has verdict {verdict}: {counts:?}"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Policies of the caller's: a sound order is planned, one that breaks a rule is an error that names policy and rule.
+//! Policies of the caller: the planner accepts valid orders and rejects others with the policy and the broken rule.
 
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::module::{Init, ModuleBuilder};
@@ -6,7 +6,7 @@ use autobatch_ir::types::f32;
 use autobatch_planner::schedule::{Batches, Depth, Problem, Schedule, Scratch};
 use autobatch_planner::{Planner, Request};
 
-/// The order by depth, changed.
+/// The order by depth, with a change.
 struct Own(fn(&mut Batches));
 
 impl Schedule for Own {
@@ -25,13 +25,13 @@ impl Schedule for Own {
     }
 }
 
-/// Two chains of two cells in turn.
+/// Two chains of two alternating cells.
 fn graph() -> GraphData {
     let mut m = ModuleBuilder::new("chains");
     let w = m.param("w", [4, 4], Init::Glorot(1.0));
     let one = m.cell("one", [f32(4)], |g, [x]| [g.affine([x], w, None)]);
     let two = m.cell("two", [f32(4)], |_, [x]| [x.tanh()]);
-    let g = Graph::new(&m.build().expect("sound"));
+    let g = Graph::new(&m.build().expect("valid"));
     for name in ["a", "b"] {
         let mut x = g.input(&[0.5; 4]);
         for cell in [one, two, one, two] {
@@ -39,7 +39,7 @@ fn graph() -> GraphData {
         }
         g.output(name, x);
     }
-    g.finish().expect("sound")
+    g.finish().expect("valid")
 }
 
 fn planned(change: fn(&mut Batches)) -> Result<u32, String> {
@@ -48,12 +48,12 @@ fn planned(change: fn(&mut Batches)) -> Result<u32, String> {
 }
 
 #[test]
-fn a_sound_order_is_planned() {
+fn a_valid_order_is_planned() {
     assert_eq!(planned(|_| ()), Ok(4));
 }
 
 #[test]
-fn an_order_that_breaks_a_rule_is_refused() {
+fn an_invalid_order_is_rejected() {
     let changes: [fn(&mut Batches); 8] = [
         |batches| batches.start.clear(),
         |batches| batches.start.push(batches.items.len() as u32),
@@ -67,7 +67,7 @@ fn an_order_that_breaks_a_rule_is_refused() {
         },
     ];
     for (number, change) in changes.into_iter().enumerate() {
-        let message = planned(change).expect_err("the order is unsound");
+        let message = planned(change).expect_err("an invalid order");
         assert!(message.starts_with("the order of policy own: "), "change {number}: {message}");
     }
 }

@@ -1,4 +1,4 @@
-//! What the proof and the naive executor refuse, in words.
+//! Rejections by the proof and the naive executor, with their messages.
 
 use crate::agreement::{planner, verified};
 use crate::graphs::weights;
@@ -14,7 +14,7 @@ use autobatch_oracle::naive::{Executed, RunError, execute};
 use autobatch_planner::{PlanError, Request, Selection};
 use std::sync::Arc;
 
-/// Three words, looked up, and the sum of them in every order; a looked up row of a computed index.
+/// Three looked-up words, their sum in every order, and the row of a computed index.
 fn graph(words: [u32; 3]) -> GraphData {
     let mut m = ModuleBuilder::new("sums");
     let embed = m.table("embed", [5, 3], Init::Uniform(0.1));
@@ -22,18 +22,18 @@ fn graph(words: [u32; 3]) -> GraphData {
     let look = m.cell("look", [INDEX], |_, [word]| [embed.row(word).tanh()]);
     let pair = m.cell("pair", [f32(3), f32(3)], |_, [a, b]| [a - b]);
     let total = m.cell("total", [list(f32(3))], |_, [items]| [items.sum()]);
-    let g = Graph::new(&m.build().expect("sound"));
+    let g = Graph::new(&m.build().expect("valid"));
     let rows: Vec<Value<'_>> = words.iter().map(|&word| g.call(look, word)[0]).collect();
     g.output("total", g.call(total, g.list(&rows))[0]);
     g.output("pair", g.call(pair, [rows[0], rows[1]])[0]);
     g.output("pair2", g.call(pair, [rows[2], rows[0]])[0]);
     let far = rows[0].argmax();
     g.output("other", other.look(&g, far + far + far + far));
-    g.finish().expect("sound")
+    g.finish().expect("valid")
 }
 
 fn plan(graph: &GraphData) -> Plan {
-    planner("depth").plan(graph, &Request::default()).expect("outputs are wanted")
+    planner("depth").plan(graph, &Request::default()).expect("the graph has outputs")
 }
 
 fn refused(change: impl FnOnce(&mut Plan)) -> String {
@@ -42,7 +42,7 @@ fn refused(change: impl FnOnce(&mut Plan)) -> String {
     change(&mut plan);
     let plan = verified(plan, "the change keeps the rules");
     check(&plan, &graph, Wanted { values: &[], training: false })
-        .expect_err("it computes something else")
+        .expect_err("the plan computes other values")
         .to_string()
 }
 
@@ -54,13 +54,13 @@ fn run(words: [u32; 3]) -> Result<Executed, RunError> {
     execute(&plan, &stores, &graph.bindings.words, &graph.bindings.floats, Noise::Off)
 }
 
-/// The number of the first operand that `wanted` takes.
+/// The number of the first operand that `wanted` accepts.
 fn operand(plan: &Plan, wanted: impl Fn(&Operand) -> bool) -> usize {
     plan.operands.iter().position(wanted).expect("the plan has such an operand")
 }
 
 #[test]
-fn items_of_a_list_in_another_order_are_refused() {
+fn reordered_items_of_a_list_are_rejected() {
     let message = refused(|plan| {
         let at = operand(plan, |operand| matches!(operand, Operand::Segments { .. }));
         let Operand::Segments { items, .. } = plan.operands[at] else { unreachable!() };
@@ -73,7 +73,7 @@ fn items_of_a_list_in_another_order_are_refused() {
 }
 
 #[test]
-fn bound_words_of_another_place_are_refused() {
+fn other_bound_words_are_rejected() {
     let message = refused(|plan| {
         let at = operand(plan, |operand| matches!(operand, Operand::Words { .. }));
         plan.operands[at] = Operand::Words { start: 0, stride: 0 };
@@ -85,7 +85,7 @@ fn bound_words_of_another_place_are_refused() {
 }
 
 #[test]
-fn another_function_in_a_kernel_is_refused() {
+fn another_function_in_a_kernel_is_rejected() {
     let message = refused(|plan| {
         for kernel in &mut plan.kernels {
             for stage in &mut Arc::make_mut(kernel).stages {
@@ -103,26 +103,26 @@ fn another_function_in_a_kernel_is_refused() {
 }
 
 #[test]
-fn another_store_of_the_same_type_is_refused() {
+fn another_store_of_the_same_type_is_rejected() {
     let message = refused(|plan| plan.store_args[0] = autobatch_ir::plan::StoreId(1));
     assert!(message.contains("parameter port 0 is store1, the graph says store0"), "{message}");
 }
 
 #[test]
-fn a_bound_that_does_not_hold_is_refused() {
+fn a_wrong_bound_is_rejected() {
     let graph = graph([1, 2, 3]);
-    let mut plan = planner("none").plan(&graph, &Request::default()).expect("outputs are wanted");
+    let mut plan = planner("none").plan(&graph, &Request::default()).expect("the graph has outputs");
     let Certificate { batches, bound, .. } = plan.certificate;
-    assert!(bound < batches, "pairs alone are not optimal");
+    assert!(bound < batches, "the plan of policy none is not optimal");
     plan.certificate.bound = batches;
     let plan = verified(plan, "a bound needs the graph");
     let report = check(&plan, &graph, Wanted { values: &[], training: false });
-    let message = report.expect_err("there are better plans").to_string();
+    let message = report.expect_err("better plans exist").to_string();
     assert!(message.contains("the certificate claims a bound of"), "{message}");
 }
 
 #[test]
-fn an_output_read_elsewhere_is_refused() {
+fn an_output_at_another_row_is_rejected() {
     let message = refused(|plan| {
         let (field, row) = (plan.outputs[1].field, plan.outputs[1].row);
         (plan.outputs[2].field, plan.outputs[2].row) = (field, row);
@@ -131,21 +131,21 @@ fn an_output_read_elsewhere_is_refused() {
 }
 
 #[test]
-fn a_plan_of_another_graph_is_refused() {
+fn a_plan_of_another_graph_is_rejected() {
     let own = graph([1, 2, 3]);
     let plan = verified(plan(&own), "the plan is sound");
     let mut m = ModuleBuilder::new("other");
     let cell = m.cell("cell", [f32(3)], |_, [x]| [x.tanh()]);
-    let g = Graph::new(&m.build().expect("sound"));
+    let g = Graph::new(&m.build().expect("valid"));
     g.output("y", g.call(cell, g.input(&[1.0; 3]))[0]);
-    let other = g.finish().expect("sound");
+    let other = g.finish().expect("valid");
     let report = check(&plan, &other, Wanted { values: &[], training: false }).expect_err("another graph");
     assert!(report.to_string().contains("structure: the graph has"), "{report}");
 }
 
 #[test]
 fn a_bound_index_out_of_range_names_its_word_and_table() {
-    let message = run([1, 5, 2]).expect_err("5 is no row").to_string();
+    let message = run([1, 5, 2]).expect_err("row 5 does not exist").to_string();
     assert_eq!(message, "word 1 is bound to 5, step f0 takes it as an index of @embed and wants it below 5");
 }
 
@@ -157,7 +157,7 @@ fn a_computed_index_out_of_range_is_clamped_and_counted() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_inputs_are_named() {
     let graph = graph([1, 2, 3]);
     let plan = verified(plan(&graph), "the plan is sound");
     let full = [vec![0.0; 15], vec![0.0; 15]];
@@ -172,34 +172,34 @@ fn what_is_missing_is_named() {
     assert_eq!(refused(&short, &[1, 2, 3], &[]), expected);
 }
 
-/// Two queries over one context that is promised to be shared, or over one context each.
+/// Two queries over one context marked `shared`, or over one context each.
 fn promised(contexts: usize) -> GraphData {
     let mut m = ModuleBuilder::new("shared");
     let cell = m.cell("cell", [f32(3), f32(3)], |_, [x, context]| [x * context]);
-    let g = Graph::new(&m.build().expect("sound"));
+    let g = Graph::new(&m.build().expect("valid"));
     let contexts: Vec<Value<'_>> = (0..contexts).map(|_| g.input(&[0.5; 3]).tanh().shared()).collect();
     for number in 0..2 {
         let x = g.input(&[1.0; 3]);
         g.output(&format!("y{number}"), g.call(cell, [x, contexts[number % contexts.len()]])[0]);
     }
-    g.finish().expect("sound")
+    g.finish().expect("valid")
 }
 
 #[test]
-fn a_promise_to_share_is_kept_or_refused() {
+fn a_shared_mark_holds_or_is_rejected() {
     let kept = promised(1);
     let plan = verified(plan(&kept), "shared");
-    check(&plan, &kept, Wanted { values: &[], training: false }).expect("the promise holds");
+    check(&plan, &kept, Wanted { values: &[], training: false }).expect("all readers share the value");
     let error = planner("depth").plan(&promised(2), &Request::default()).expect_err("there are two contexts");
-    let wanted = "%1 was promised to be shared, but a batch of @cell takes %3 as well; \
-        drop .shared(), or keep the others apart with .alone()";
+    let wanted = "%1 is shared, but a batch of @cell also reads %3; \
+        remove .shared(), or separate the others with .alone()";
     assert_eq!(error.to_string(), wanted);
-    // Batches of one keep every promise.
-    planner("none").plan(&promised(2), &Request::default()).expect("nothing is batched");
+    // In batches of one job every mark holds.
+    planner("none").plan(&promised(2), &Request::default()).expect("no batch has two jobs");
 }
 
 #[test]
-fn values_that_the_graph_does_not_have_are_refused() {
+fn values_outside_the_graph_are_rejected() {
     let graph = graph([1, 2, 3]);
     let missing = ValueId::new(graph.arena.values());
     let request = Request { wanted: &[missing], ..Request::default() };

@@ -1,18 +1,19 @@
-//! Small graphs that random ones found, through single passes.
+//! Small graphs from failures of random tests, through single passes.
 
 use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::Mode;
+use autobatch_oracle::equivalent::prove;
 use autobatch_oracle::reference;
 use autobatch_planner::Selection;
 use autobatch_planner::passes::{Optimized, Verify, all, optimize};
 
-/// The graph after one pass, which runs wherever it can and is proved.
+/// The graph after one eager pass, which is proved.
 fn after<'g>(pass: &str, graph: &'g GraphData, mode: Mode) -> Optimized<'g> {
     graph.verify().unwrap_or_else(|errors| panic!("{errors}"));
     let mut selection = Selection::none().with(pass, true).expect("a pass");
-    (selection.eager, selection.verify) = (true, Verify::Prove);
+    (selection.eager, selection.verify) = (true, Verify::Prove(prove));
     optimize(graph, &[], mode, &selection, &mut all).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
@@ -34,7 +35,7 @@ fn recurrence(body: &str) -> GraphData {
 }
 
 #[test]
-fn a_list_of_what_is_done_before_a_recurrence_is_made_where_it_is_read() {
+fn a_list_of_hoisted_values_is_made_in_the_cell_that_reads_it() {
     let graph = recurrence(
         "%2: f32[4] = tanh(%0)  %3: list f32[4] = list(%2, %0)  %4: f32[4] = list_sum(%3)
          %5: f32[4] = affine[@0](%4)  %6: f32[4] = attend{scale=1.0}(%1, %3, %3)
@@ -45,13 +46,13 @@ fn a_list_of_what_is_done_before_a_recurrence_is_made_where_it_is_read() {
 }
 
 #[test]
-fn in_training_nothing_is_hoisted_whose_gradients_would_be_summed_in_another_order() {
+fn training_hoists_nothing_that_reorders_gradient_sums() {
     let bodies = [
-        // A hoisted value is read by the hoisted product and by the rest.
+        // The hoisted product and the rest read a hoisted value.
         "%2: f32[4] = tanh(%0)  %3: f32[4] = affine[@0](%2)  %4: f32[4] = mul(%3, %1)
          %5: f32[4] = mul(%2, %1)  %6: f32[4] = mul(%2, %4)  %7: f32[4] = add(%4, %5)
          %8: f32[4] = add(%7, %6)  return %8",
-        // A parameter is used by the rest first.
+        // The rest uses a parameter first.
         "%2: f32[4] = affine[@0](%1)  %3: f32[4] = affine[@0](%0)  %4: f32[4] = add(%2, %3)  return %4",
     ];
     for body in bodies {
@@ -59,22 +60,22 @@ fn in_training_nothing_is_hoisted_whose_gradients_would_be_summed_in_another_ord
         assert!(!after("hoist", &graph, Mode::Infer).renaming.is_identity());
         assert!(after("hoist", &graph, Mode::Train).renaming.is_identity(), "{body}");
     }
-    // Here every sum stays as it was.
+    // Here every gradient sum stays the same.
     let free =
         "%2: f32[4] = affine[@0](%0)  %3: f32[4] = affine[@0](%1)  %4: f32[4] = add(%2, %3)  return %4";
     assert!(!after("hoist", &recurrence(free), Mode::Train).renaming.is_identity());
 }
 
-/// The gradient of the first value, bit by bit.
+/// The bits of the gradient of the first value.
 fn gradient_of_first(graph: &GraphData) -> Vec<u32> {
     let (weights, end) = (Weights::init(&graph.module, 9), graph.outputs[0].value);
-    let run = reference::forward::<f32>(graph, &weights, reference::Noise::Off).expect("sound");
-    let gradients = reference::reverse(graph, &weights, &run, &[(end, 1.0)]).expect("sound");
+    let run = reference::forward::<f32>(graph, &weights, reference::Noise::Off).expect("valid");
+    let gradients = reference::reverse(graph, &weights, &run, &[(end, 1.0)]).expect("valid");
     gradients.value(ValueId::new(0)).expect("it is used").iter().map(|x| x.to_bits()).collect()
 }
 
 #[test]
-fn in_training_a_value_that_a_call_takes_twice_or_joined_is_not_summed_in_another_order() {
+fn training_does_not_reorder_gradient_sums_of_repeated_or_joined_operands() {
     let text = |state: &str, body: &str| {
         format!(
             "autobatch graph 2 module \"m\"
@@ -94,9 +95,9 @@ fn in_training_a_value_that_a_call_takes_twice_or_joined_is_not_summed_in_anothe
     let twice = "%2: f32[4] = affine[@0](%0)  %3: f32[4] = affine[@0](%1)  %4: f32[4] = tanh(%3)
                  %5: f32[8] = concat{axis=0}(%1, %1)  %6: f32[4] = affine[@1](%5)
                  %7: f32[4] = add(%2, %4)  %8: f32[4] = add(%7, %6)  return %8";
-    // The state of the first step is the input of all, and stands before it.
+    // The state of the first step is also the input of all steps, and its operand comes first.
     let one_value = text("%0", twice).replace("(%1, %0)", "(%0, %0)");
-    // The state is read joined with the input, and otherwise.
+    // The state is read both joined with the input and directly.
     let joined = "%2: f32[8] = concat{axis=0}(%1, %0)  %3: f32[4] = tanh(%0)  %4: f32[4] = sigmoid(%0)
                   %5: f32[4] = affine[@1](%2)  %6: f32[4] = mul(%3, %4)  %7: f32[4] = add(%5, %6)  return %7";
     let state = text("%1", joined).replace("(%1, %1)", "(%0, %1)");
@@ -115,9 +116,9 @@ fn in_training_a_value_that_a_call_takes_twice_or_joined_is_not_summed_in_anothe
             assert_eq!(own, gradient(&kept.graph), "{text}");
             differs |= own != gradient(&moved.graph);
         }
-        assert!(differs, "nothing was summed in another order, so nothing was tested: {text}");
+        assert!(differs, "no sum changed its order, so the test has no effect: {text}");
     }
-    // A join that nobody else reads is taken apart.
+    // A join without other readers is split.
     let lonely =
         "%2: f32[8] = concat{axis=0}(%1, %0)  %3: f32[4] = affine[@1](%2)  %4: f32[4] = tanh(%3)  return %4";
     let graph = GraphData::from_text(text("%1", lonely).replace("(%1, %1)", "(%0, %1)"))
@@ -128,7 +129,7 @@ fn in_training_a_value_that_a_call_takes_twice_or_joined_is_not_summed_in_anothe
 }
 
 #[test]
-fn what_is_computed_of_a_bound_index_does_not_become_the_bound_index() {
+fn a_computed_index_is_not_replaced_by_the_bound_index() {
     let computed = ["cast{to=u32}(%0)", "add(%0, %1)", "mul(%2, %0)"];
     for op in computed {
         let text = format!(
@@ -140,7 +141,7 @@ fn what_is_computed_of_a_bound_index_does_not_become_the_bound_index() {
         let optimized = after("fold", &graph, Mode::Infer);
         let weights = Weights::init(&graph.module, 5);
         for graph in [&graph, &*optimized.graph] {
-            // A bound index out of range is refused, one that was computed takes the last row.
+            // A bound index out of range is an error; a computed index is clamped to the last row.
             reference::forward::<f32>(graph, &weights, reference::Noise::Off).expect(op);
         }
     }

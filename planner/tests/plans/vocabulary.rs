@@ -1,4 +1,4 @@
-//! Models that use much of the vocabulary: shapes, elementwise functions, sources as outputs.
+//! Models that use many ops: shapes, elementwise functions, and sources as outputs.
 
 use crate::graphs::{Random, finish, output};
 use autobatch_ir::graph::{Graph, GraphData};
@@ -19,7 +19,7 @@ pub(crate) fn shapes(random: &mut Random) -> GraphData {
         let outer = z.outer(z).matmul(z) + z.broadcast([2, 3]).t().max_rows();
         [wide.layer_norm(1e-5), rows.log_softmax(), outer * xy.matmul(wide.t()).sum()]
     });
-    let g = Graph::new(&m.build().expect("sound"));
+    let g = Graph::new(&m.build().expect("valid"));
     for key in 0..1 + random.below(3) {
         g.instance(key as u64);
         let x = g.input_shaped([2, 2], &random.floats(4));
@@ -48,7 +48,7 @@ pub(crate) fn elementwise(random: &mut Random) -> GraphData {
         let whole = g.concat([c, d]);
         [whole.relu() + whole.rsqrt().minimum(3.0), s.tanh() * s, a.slice(1..3)]
     });
-    let g = Graph::new(&m.build().expect("sound"));
+    let g = Graph::new(&m.build().expect("valid"));
     for key in 0..1 + random.below(3) {
         g.instance(key as u64);
         let (x, y) = (g.input(&random.floats(4)), g.input(&random.floats(4)));
@@ -63,13 +63,12 @@ pub(crate) fn elementwise(random: &mut Random) -> GraphData {
     finish(g)
 }
 
-/// Wanted values that are inputs, constants and parameters; values used by nothing; one value wanted
-/// twice; a node on its own.
+/// Outputs that are inputs, constants and parameters; unused values; one value as two outputs; an alone node.
 pub(crate) fn sources(random: &mut Random) -> GraphData {
     let mut m = ModuleBuilder::new("sources");
     let p = m.param("p", 4, Init::ZEROS);
     let cell = m.cell("cell", [f32(4)], |g, [x]| [g.param(p), x, g.fill(4, 2.0), x]);
-    let g = Graph::new(&m.build().expect("sound"));
+    let g = Graph::new(&m.build().expect("valid"));
     for key in 0..1 + random.below(3) {
         g.instance(key as u64);
         let x = g.input(&random.floats(4));

@@ -1,8 +1,8 @@
-//! Compares the product kernels with crate `gemm` (built with its AVX-512 kernels), in turns, on one core.
+//! Compares the product kernels with the crate `gemm` (built with AVX-512 kernels) on one core, alternating the two.
 //!
 //! `cargo run --release --manifest-path runtime-cpu/compare-gemm/Cargo.toml`
 //!
-//! `gemm` gets its operands unpacked, as its interface has it; the packed weights are what a plan keeps between steps.
+//! `gemm` takes unpacked operands, as its interface requires. Our weights are packed, as they are between the steps of a plan.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use autobatch_runtime_cpu::kernels::{
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let isa = Isa::detect()?;
-    println!("{isa}; GFLOP/s of ours and of gemm, best of short runs in turns");
+    println!("{isa}; GFLOP/s of this crate and of gemm, best of short alternating runs");
     for (n, k) in [(256, 128), (600, 150), (1024, 512), (2048, 512)] {
         let w = floats(k * n);
         let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n))?;
@@ -74,7 +74,7 @@ fn multiply(rows: usize, n: usize, k: usize, out: &mut [f32], x: &[f32], w: &[f3
     }
 }
 
-/// Least seconds of one call, in about 20 ms.
+/// The minimum seconds of one call, measured for about 20 ms.
 fn best(mut work: impl FnMut()) -> f64 {
     let mut best = f64::INFINITY;
     let begin = Instant::now();

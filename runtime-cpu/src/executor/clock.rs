@@ -1,27 +1,27 @@
-//! A clock for times between steps.
+//! A clock for the times of steps.
 //!
-//! A system's clock costs tens of nanoseconds and lines of code and data that kernels have just pushed out of the cache, which
-//! would be most of what counting finds between two large steps. The processor's own counter is one instruction. It is used where
-//! it runs at one rate whatever the core does; a run is timed by the system's clock as a whole, and ticks are shares of that.
+//! The system clock costs tens of nanoseconds, and its code and data were evicted from the cache by the last kernel. That
+//! would be most of the time between two large steps. The time-stamp counter of the processor is one instruction. It is
+//! used where it runs at a constant rate. The system clock times the run as a whole, and ticks are shares of that time.
 
 use std::time::{Duration, Instant};
 
-/// When counting began, and how it reads time.
+/// The start of a counted run, and the source of its times.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     begun: Instant,
-    /// The counter then; nothing where there is none.
+    /// The counter at the start, if the machine has a steady one.
     counter: Option<u64>,
-    /// Ticks that it took to read the system's clock before.
+    /// Ticks that reading the system clock took at the start.
     lead: u64,
 }
 
-/// Ticks from when counting began.
+/// Ticks since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticks(u64);
 
 impl Clock {
-    /// Begins now.
+    /// Starts the clock.
     pub(super) fn start() -> Self {
         let read = || counter::is_steady().then(counter::read);
         let before = read();
@@ -31,18 +31,18 @@ impl Clock {
         Self { begun, counter, lead }
     }
 
-    /// What it is now.
+    /// The current time.
     #[inline]
     pub(super) fn now(&self) -> Ticks {
         Ticks(match self.counter {
-            // Cores may differ by a few ticks.
+            // The counters of cores may differ by a few ticks.
             Some(begun) => counter::read().saturating_sub(begun),
             None => self.begun.elapsed().as_nanos() as u64,
         })
     }
 
-    /// What turns ticks up to now into time: never more than went by, because ticks are counted from before the system's
-    /// clock was read first until after it was read last.
+    /// Returns the conversion of ticks to time. The result never exceeds the elapsed time, because the counted ticks include
+    /// both readings of the system clock.
     pub(super) fn stop(&self) -> impl Fn(Ticks) -> Duration + use<> {
         let (all, Ticks(ticks)) = (self.begun.elapsed(), self.now());
         let nanos = match self.counter {
@@ -58,7 +58,7 @@ mod counter {
     use std::arch::x86_64::{__cpuid, _rdtsc};
     use std::sync::OnceLock;
 
-    /// Whether the counter runs at one rate. Asking takes microseconds on a virtual machine, so it is asked once.
+    /// Whether the counter runs at a constant rate. The query takes microseconds on a virtual machine, so it runs once.
     pub(super) fn is_steady() -> bool {
         static STEADY: OnceLock<bool> = OnceLock::new();
         const POWER: u32 = 0x8000_0007;
@@ -67,7 +67,7 @@ mod counter {
 
     #[inline]
     pub(super) fn read() -> u64 {
-        // SAFETY: every processor of this architecture has the instruction; it touches no memory.
+        // SAFETY: every x86-64 processor has the instruction; it accesses no memory.
         unsafe { _rdtsc() }
     }
 }
@@ -79,25 +79,6 @@ mod counter {
     }
 
     pub(super) fn read() -> u64 {
-        unreachable!("there is no counter")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ticks_become_the_time_that_went_by() {
-        let clock = Clock::start();
-        let slept = Instant::now();
-        let before = clock.now();
-        std::thread::sleep(Duration::from_millis(20));
-        let after = clock.now();
-        let slept = slept.elapsed();
-        let time = clock.stop();
-        let found = time(after) - time(before);
-        assert!(before <= after, "{before:?} {after:?}");
-        assert!(found >= Duration::from_millis(19) && found <= slept, "{found:?}, slept for {slept:?}");
+        unreachable!("this target has no steady counter")
     }
 }

@@ -1,11 +1,11 @@
-//! What each step of a run did and how long it took, and the same as a trace for Perfetto or Chrome.
+//! Counters and times of each step of a run, and their export as a trace for Perfetto or Chrome.
 //!
-//! Counting is a choice of the executor; without it no clock is read. Flops are those of the
-//! definition: two for each product of a weight, one for each other element computed, whatever it
-//! costs. Bytes are those of operands, results and parameters, each once per step or lane that
-//! names it, wherever caches hold them.
+//! Counting is optional; without it no clock is read. Flops follow the definition: two per multiplication with a weight and
+//! one per other computed element, regardless of its cost. Bytes are those of operands, results and parameters, once per
+//! step or lane that names them, regardless of caches.
 
 use autobatch_ir::plan::{KernelId, ListSource, Operand, Plan, Stage, Step};
+use autobatch_ir::types::Type;
 use std::fmt::Write as _;
 use std::io;
 use std::time::Duration;
@@ -13,45 +13,45 @@ use std::time::Duration;
 /// One step of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepCount {
-    /// The step, by its place in the plan.
+    /// The number of the step in the plan.
     pub step: u32,
     /// Its kernel.
     pub kernel: KernelId,
     /// Its wave.
     pub wave: u32,
-    /// On how many rows the kernel was executed.
+    /// The rows of the step.
     pub rows: u32,
     /// Bytes of operands, results and parameters.
     pub bytes: u64,
     /// Floating-point operations of the definition.
     pub flops: u64,
-    /// When it began, from the beginning of the run.
+    /// The start, relative to the start of the run.
     pub start: Duration,
-    /// How long it took, on all threads together.
+    /// The time, summed over all threads.
     pub time: Duration,
 }
 
-/// What one thread did of a step.
+/// The part of a step that one thread executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The step, by its place in the plan.
+    /// The number of the step in the plan.
     pub step: u32,
     /// The thread, from 0.
     pub thread: u32,
-    /// When it began, from the beginning of the run.
+    /// The start, relative to the start of the run.
     pub start: Duration,
-    /// How long it took.
+    /// The duration.
     pub time: Duration,
 }
 
-/// All steps of a run that were executed with one kernel.
+/// The sums over all steps of a run with one kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelCount {
     /// The kernel.
     pub kernel: KernelId,
     /// Its name.
     pub name: String,
-    /// How many steps.
+    /// The number of steps.
     pub steps: u64,
     /// Their rows.
     pub rows: u64,
@@ -63,25 +63,25 @@ pub struct KernelCount {
     pub time: Duration,
 }
 
-/// The steps of the last run, in the order of the plan.
+/// The counters of the last run, in plan order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// The steps.
     pub steps: Vec<StepCount>,
-    /// How long it took to find programs and to pack weights that had changed, before the first step.
+    /// The time before the first step to look up programs and pack changed weights.
     pub pack: Duration,
-    /// How long it took to check what is bound and to find memory, behind that.
+    /// The time after that to check bindings and allocate memory.
     pub check: Duration,
-    /// How long the steps took with all that lies between them, two readings of the processor's counter a step included.
+    /// The time of all steps and the gaps between them, including two clock readings per step.
     pub executing: Duration,
-    /// How long the sums over all rows took, after the last step.
+    /// The time of the reductions, after the last step.
     pub reductions: Duration,
-    /// Who executed which part of a step when, by step and thread.
+    /// The executed parts of steps, by step and thread.
     pub spans: Vec<Span>,
 }
 
 impl Counters {
-    /// Takes the spans of a run; every step of the plan has at least one, unless the run was stopped.
+    /// Fills the counters from the spans of a run. Every executed step has at least one span.
     pub(super) fn fill(&mut self, plan: &Plan, spans: impl Iterator<Item = Span>) {
         self.steps.clear();
         self.spans.clear();
@@ -107,8 +107,8 @@ impl Counters {
         }
     }
 
-    /// The share of time, from the beginning of the first step to the end of the last, in which so many
-    /// threads executed nothing: waited, or planned who executes what.
+    /// The share of time, from the start of the first step to the end of the last, in which the threads executed no step:
+    /// they waited or distributed work.
     #[must_use]
     pub fn idle_share(&self, threads: usize) -> f64 {
         let first = self.spans.iter().map(|span| span.start).min().unwrap_or_default();
@@ -118,19 +118,22 @@ impl Counters {
         if whole > 0.0 { (1.0 - busy / whole).max(0.0) } else { 0.0 }
     }
 
-    /// Sums by kernel, the longest time first; ties by kernel.
+    /// The sums by kernel, longest time first; ties by kernel number.
     #[must_use]
     pub fn by_kernel(&self, plan: &Plan) -> Vec<KernelCount> {
-        let empty = |(number, kernel): (usize, &std::sync::Arc<autobatch_ir::plan::Kernel>)| KernelCount {
-            kernel: KernelId(number as u32),
-            name: kernel.name.clone(),
-            steps: 0,
-            rows: 0,
-            bytes: 0,
-            flops: 0,
-            time: Duration::ZERO,
-        };
-        let mut kernels: Vec<KernelCount> = plan.kernels.iter().enumerate().map(empty).collect();
+        let mut kernels: Vec<KernelCount> = (0..)
+            .map(KernelId)
+            .zip(&plan.kernels)
+            .map(|(id, kernel)| KernelCount {
+                kernel: id,
+                name: kernel.name.clone(),
+                steps: 0,
+                rows: 0,
+                bytes: 0,
+                flops: 0,
+                time: Duration::ZERO,
+            })
+            .collect();
         for step in &self.steps {
             let sum = &mut kernels[step.kernel.index()];
             sum.steps += 1;
@@ -144,7 +147,7 @@ impl Counters {
         kernels
     }
 
-    /// Time of the forward steps and of those in reverse, whose kernels are named with a prime.
+    /// The times of the forward steps and of the reverse steps, whose kernel names end with a prime.
     #[must_use]
     pub fn directions(&self, plan: &Plan) -> [Duration; 2] {
         let mut times = [Duration::ZERO; 2];
@@ -154,11 +157,11 @@ impl Counters {
         times
     }
 
-    /// Writes the run as trace events, which Perfetto and Chrome's tracing page draw: one bar a
-    /// step and thread, named as its kernel, times in microseconds.
+    /// Writes the run as trace events for Perfetto or Chrome's tracing page: one bar per step and thread, named after the
+    /// kernel, with times in microseconds.
     ///
     /// # Errors
-    /// If `out` cannot be written to.
+    /// If writing to `out` fails.
     pub fn write_trace(&self, plan: &Plan, out: &mut dyn io::Write) -> io::Result<()> {
         out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
         let micros = |time: Duration| time.as_nanos() as f64 / 1e3;
@@ -189,14 +192,14 @@ impl Counters {
     }
 }
 
-/// A string as JSON wants it between its quotes.
+/// Escapes a string for JSON.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
             '"' | '\\' => escaped.extend(['\\', c]),
             c if c < ' ' => {
-                // Writing to a string cannot fail.
+                // Writing to a string never fails.
                 let _ = write!(escaped, "\\u{:04x}", c as u32);
             }
             c => escaped.push(c),
@@ -205,7 +208,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Values in the lists that a list operand brings to all lanes of a step.
+/// The number of list values of an operand in all lanes of a step; 0 for other operands.
 fn listed(plan: &Plan, step: &Step, operand: Operand) -> u64 {
     match operand {
         Operand::Segments { offsets, .. } => {
@@ -216,6 +219,7 @@ fn listed(plan: &Plan, step: &Step, operand: Operand) -> u64 {
     }
 }
 
+/// The floating-point operations of a step, by definition.
 fn flops(plan: &Plan, step: &Step) -> u64 {
     let rows = u64::from(step.rows);
     let stage = |stage: &Stage| match stage {
@@ -228,7 +232,7 @@ fn flops(plan: &Plan, step: &Step) -> u64 {
             rows * sources.iter().map(|(view, _)| u64::from(view.width)).sum::<u64>()
         }
         Stage::Seg { lists, elements, .. } => {
-            let list = |(list, ty): (&ListSource, &autobatch_ir::types::Type)| {
+            let list = |(list, ty): (&ListSource, &Type)| {
                 let values = match list {
                     ListSource::Port(port) => listed(plan, step, plan.operands(step)[*port as usize]),
                     ListSource::Views(views) => rows * views.len() as u64,
@@ -242,6 +246,7 @@ fn flops(plan: &Plan, step: &Step) -> u64 {
     plan.kernel(step).stages.iter().map(stage).sum()
 }
 
+/// The bytes that a step names.
 fn bytes(plan: &Plan, step: &Step) -> u64 {
     let (kernel, rows) = (plan.kernel(step), u64::from(step.rows));
     let operand = |(port, &operand): (usize, &Operand)| match operand {
@@ -259,7 +264,7 @@ fn bytes(plan: &Plan, step: &Step) -> u64 {
     let operands: u64 = plan.operands(step).iter().enumerate().map(operand).sum();
     let results: u64 =
         plan.places(step).iter().map(|place| rows * u64::from(plan.field(place.field()).width())).sum();
-    let param = |(port, ty): (usize, &autobatch_ir::types::Type)| {
+    let param = |(port, ty): (usize, &Type)| {
         let looked_up = kernel.stages.iter().find_map(|stage| match stage {
             Stage::Lookup { param, dst, .. } if *param as usize == port => Some(rows * u64::from(dst.width)),
             _ => None,

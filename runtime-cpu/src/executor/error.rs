@@ -1,68 +1,64 @@
-//! Why a plan was not executed.
+//! Errors of the executor.
 
 use crate::kernels::{IsaError, KernelError};
 use autobatch_ir::NodeId;
 use autobatch_ir::plan::BindError;
 use std::fmt;
 
-/// Why a plan was not executed.
+/// The reason why a plan was not executed.
 #[derive(Debug)]
 pub enum RunError {
-    /// The instruction set asked for is not available.
+    /// The requested instruction set is not available.
     Isa(IsaError),
     /// There are too many threads.
     Threads {
-        /// The most.
-        most: usize,
-        /// The number asked for.
+        /// The maximum.
+        max: usize,
+        /// The requested number.
         found: usize,
     },
-    /// What is given does not fit the plan.
+    /// The bindings or stores do not fit the plan.
     Bound(BindError),
-    /// The slabs do not fit in memory.
+    /// The allocation of the slabs failed.
     Memory {
-        /// How many bytes the slabs take.
+        /// The bytes of the slabs.
         bytes: u64,
     },
-    /// What kernels keep while they are executed does not fit in memory.
+    /// The allocation of temporaries failed.
     Tiles {
-        /// How many bytes a kernel takes, on each thread.
+        /// The bytes of a kernel on each thread.
         bytes: u64,
     },
-    /// A plan that updates stores was executed as one that computes values.
-    IsUpdate,
-    /// A plan was to be executed on from where another ended.
-    NotBefore,
-    /// A plan that updates no stores was executed as one that does.
-    NoUpdate,
-    /// An update plan names other parameters and states than are given.
+    /// The plan to resume does not begin with the plan executed last.
+    NotResumable,
+    /// The number of parameters and states differs from the update plan.
     States {
-        /// How many parameters and states the plan names.
+        /// The number in the plan.
         expected: usize,
-        /// How many are given.
+        /// The given number.
         found: usize,
     },
-    /// A touched row is none of its table's.
+    /// A sparse row is outside of its table.
     SparseRows {
         /// The name of the gradient store.
         name: String,
         /// The row.
         row: u32,
-        /// How many rows there are.
+        /// The number of rows of the table.
         rows: u32,
     },
-    /// Gradients are kept and the next plan makes those of other parameters.
+    /// Gradients are accumulated, but the plan has gradients of other parameters.
     OtherGradients,
-    /// The slabs take more than the executor may hold.
+    /// The slabs exceed the memory limit.
     Limit {
-        /// How many bytes the slabs take.
+        /// The bytes of the slabs.
         needs: u64,
-        /// How many bytes they may take.
+        /// The limit in bytes.
         limit: u64,
     },
     /// A weight could not be packed.
     Kernel(KernelError),
-    /// A step made NaN or an infinity of finite numbers; only an executor that watches finds this.
+    /// A step made NaN or an infinity of finite numbers. Only an executor with a watch reports this.
     NotFinite {
         /// The first such step.
         step: usize,
@@ -70,9 +66,9 @@ pub enum RunError {
         kernel: String,
         /// The lane.
         lane: usize,
-        /// The node behind the lane, if one is.
+        /// The graph node of the lane, if there is one.
         node: Option<NodeId>,
-        /// Which result of the kernel.
+        /// The result of the kernel.
         result: usize,
         /// The first element of the result that is not finite.
         element: usize,
@@ -83,32 +79,30 @@ impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Isa(error) => error.fmt(f),
-            Self::Threads { most, found } => {
-                write!(f, "expected at most {most} threads, found {found}; 0 are as many as there are cores")
+            Self::Threads { max, found } => {
+                write!(f, "expected at most {max} threads, found {found}; pass 0 for one per core")
             }
             Self::Bound(error) => error.fmt(f),
             Self::Memory { bytes } => write!(
                 f,
-                "the slabs of the plan take {bytes} bytes, which cannot be had; plan fewer instances at once"
+                "out of memory: the slabs of the plan take {bytes} bytes; plan fewer instances at once"
             ),
             Self::Tiles { bytes } => write!(
                 f,
-                "what a kernel of the plan keeps between its stages takes {bytes} bytes a thread, which cannot be had; make values smaller, or cells of fewer ops"
+                "out of memory: temporaries of a kernel take {bytes} bytes per thread; make values smaller, or cells of fewer ops"
             ),
-            Self::IsUpdate => f.write_str("the plan updates stores; execute it with update"),
-            Self::NotBefore => {
-                f.write_str("the plan does not begin with what was executed last; execute all of it with execute")
+            Self::NotResumable => {
+                f.write_str("the plan does not begin with the plan executed last; execute all of it with execute")
             }
-            Self::NoUpdate => f.write_str("the plan updates no stores; execute it with execute"),
             Self::States { expected, found } => write!(
                 f,
-                "the plan updates {expected} parameters and states, found {found}; give the weights and states of its recipe"
+                "the plan updates {expected} parameters and states, found {found}; pass the weights and states of its recipe"
             ),
             Self::SparseRows { name, row, rows } => {
-                write!(f, "store @{name} has {rows} rows, row {row} was touched; list rows that exist")
+                write!(f, "store @{name} has {rows} rows, but sparse row {row} is listed; list rows that exist")
             }
             Self::OtherGradients => f.write_str(
-                "gradients are kept, but this plan makes those of other parameters; ask every plan for the same ones",
+                "gradients are accumulated, but this plan has gradients of other parameters; request the same ones of every plan",
             ),
             Self::Limit { needs, limit } => write!(
                 f,

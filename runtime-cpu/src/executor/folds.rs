@@ -1,11 +1,11 @@
-//! Folds over lists on a tile, and what they hand back, lane by lane.
+//! Executes folds over lists and their gradients on a tile, lane by lane.
 //!
-//! A sum of a list that comes through a port is most of what steps in reverse read: the
-//! contributions to a gradient. It has a loop of its own, without a list in between.
+//! Most reads of reverse steps are sums of lists at ports, the contributions to a gradient. They have a special loop that
+//! builds no list.
 
-use super::program::Home;
-use super::ready::recycled;
-use super::tile::{Space, Tile};
+use super::prepared::recycled;
+use super::program::RegisterLocation;
+use super::tile::{StageScratch, Tile};
 use crate::kernels::add_row_unchecked;
 use crate::kernels::list_gradients::{FoldGradient, run as run_gradient};
 use crate::kernels::lists::run as run_fold;
@@ -15,8 +15,8 @@ use autobatch_ir::types::Type;
 use std::ptr::NonNull;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
-// Every unsafe function of this type needs what `StepContext::execute` needs.
-#[allow(clippy::missing_safety_doc, reason = "said once, above")]
+// Every unsafe function of this type has the contract of `StepContext::execute`.
+#[allow(clippy::missing_safety_doc, reason = "the comment above states the contract")]
 impl Tile<'_> {
     pub(super) unsafe fn seg(
         &self,
@@ -25,7 +25,7 @@ impl Tile<'_> {
         lists: &[ListSource],
         elements: &[Type],
         dst: View,
-        space: &mut Space,
+        space: &mut StageScratch,
     ) {
         if let (Op::ListFold(ListFold::Sum), [ListSource::Port(port)]) = (op, lists) {
             // SAFETY: as for this function.
@@ -40,7 +40,7 @@ impl Tile<'_> {
                 // SAFETY: as for this function.
                 unsafe { self.list_items(list, row, element.shape.elements(), items) };
             }
-            // SAFETY: as for this function; the result of a lane is its own.
+            // SAFETY: as for this function; the result belongs to the lane.
             unsafe {
                 let query = query.map_or(&[][..], |(strip, width)| {
                     from_raw_parts(strip.base.add(row * strip.stride), width)
@@ -53,7 +53,7 @@ impl Tile<'_> {
         space.lists = items.map(recycled);
     }
 
-    /// The sums of lists that come through a port: the first value, then the others added to it.
+    /// Sums the list at a port: copies the first value, then adds the others.
     unsafe fn sum(&self, port: usize, dst: View) {
         let step = self.step;
         let Operand::Segments { field, offsets, items } = step.operands[port] else {
@@ -65,7 +65,7 @@ impl Tile<'_> {
         for (row, ends) in offsets.windows(2).enumerate() {
             let numbers = &step.tables[(items + ends[0]) as usize..(items + ends[1]) as usize];
             let out = to.base.wrapping_add(row * to.stride);
-            // SAFETY: as for this function; the result of a lane is its own, and no operand of its step.
+            // SAFETY: as for this function; the result belongs to the lane and is no operand of the step.
             unsafe {
                 let Some((&first, rest)) = numbers.split_first() else {
                     out.write_bytes(0, width);
@@ -79,7 +79,7 @@ impl Tile<'_> {
         }
     }
 
-    pub(super) unsafe fn fold_gradient(&self, stage: &Stage, space: &mut Space) {
+    pub(super) unsafe fn fold_gradient(&self, stage: &Stage, space: &mut StageScratch) {
         let Stage::SegGrad { op, query, lists, elements, dy, query_dst, dsts } = stage else { return };
         let strip = |view: &View| self.strip(*view);
         let (query, dy_strip, query_to) =
@@ -92,7 +92,7 @@ impl Tile<'_> {
                 unsafe { self.list_items(&ListSource::Port(list), row, element.shape.elements(), items) };
             }
             let (width, query_width) = (dy.width as usize, elements[0].shape.elements());
-            // SAFETY: as for this function: rows are read by nobody else, and results are the lane's own.
+            // SAFETY: as for this function; operand rows are only read, and the results belong to the lane.
             unsafe {
                 let dy = from_raw_parts(dy_strip.base.add(row * dy_strip.stride), width);
                 let query = query
@@ -117,18 +117,19 @@ impl Tile<'_> {
         space.lists = items.map(recycled);
     }
 
-    /// Where a lane's edges go, and how many floats they are: none where they are not wanted.
+    /// The destination of a lane's edges and their number of floats; empty if the plan does not use them.
     fn edge_rows(&self, reg: Option<u32>, row: usize, floats: usize) -> (*mut f32, usize) {
-        let nowhere = (NonNull::dangling().as_ptr(), 0);
-        let Some(reg) = reg else { return nowhere };
-        match self.step.program.registers[reg as usize].home {
-            Home::Edges(result) if result != u32::MAX && floats > 0 => {
+        let empty = (NonNull::dangling().as_ptr(), 0);
+        let Some(reg) = reg else { return empty };
+        match self.step.program.registers[reg as usize].location {
+            RegisterLocation::Edges(result) if result != u32::MAX && floats > 0 => {
                 (self.result_row(result as usize, self.lanes.start + row), floats)
             }
-            _ => nowhere,
+            _ => empty,
         }
     }
 
+    /// Appends the values of a list of one lane.
     unsafe fn list_items<'t>(
         &'t self,
         list: &ListSource,

@@ -1,10 +1,9 @@
-//! The gradients of parameters: their memory from execute to execute.
+//! The memory of parameter gradients, reused from run to run.
 //!
-//! A gradient is a sum that begins at 0, but few are filled with zeros. Of a weight, the first final
-//! that reaches a block overwrites it. Of a table, the rows that the run before touched are zeroed
-//! and no others, so a run costs what its lookups cost, not what the table holds; the rows stand
-//! where they stand in the table, so that the gradient is there dense as well, and
-//! [`touched`](super::touched) lists them.
+//! A gradient is a sum from 0, but the executor fills few gradients with zeros. The first reduction of a weight block
+//! overwrites it. Of a table, only the rows of the previous run are zeroed, so a run costs as much as its lookups, not as
+//! much as the table. The rows keep their positions in the table, so the gradient is also dense;
+//! [`sparse_rows`](super::sparse_rows) lists them.
 
 use super::RunError;
 use super::sparse_rows::{SparseRows, find_listed};
@@ -14,90 +13,105 @@ use autobatch_ir::plan::blocks::lie_apart;
 use autobatch_ir::plan::{Plan, Reduction, ReductionSum, Store, StoreId, StoreKind};
 use std::ops::Range;
 
-/// The gradients of the plan that was executed last, by store. Memory grows and stays.
+/// Up to this number, the blocks of a store are compared in pairs. Of more blocks, only whether all are disjoint is found.
+const FEW_BLOCKS: usize = 256;
+
+/// The gradients of the plan executed last, by store.
 #[derive(Default)]
 pub(super) struct Gradients {
     pub(super) stores: Vec<Gradient>,
-    /// The store of each parameter's gradient.
+    /// The gradient store of each parameter.
     params: Vec<Option<StoreId>>,
-    /// The same of a plan whose gradients are to be added.
+    /// The same for a plan that accumulates gradients.
     next_params: Vec<Option<StoreId>>,
-    pub(super) touched: SparseRows,
-    /// Per store of the plan whether the sparse rows of it are listed.
+    pub(super) sparse: SparseRows,
+    /// For each store of the plan, whether its sparse rows are listed.
     pub(super) listed: Vec<bool>,
-    /// Per final whether it overwrites.
-    pub(super) fresh: Vec<bool>,
-    /// Reductions by the blocks that they reach, and elements of stores that are overwritten: kept for their memory.
+    /// For each reduction, whether it overwrites its block.
+    pub(super) overwrites: Vec<bool>,
+    /// Scratch: reductions sorted by block.
     sorted: Vec<usize>,
-    covered: Vec<u64>,
+    /// Scratch: the number of overwritten elements of each store.
+    overwritten: Vec<u64>,
     pub(super) scratch: Vec<Scratch>,
 }
 
-/// One gradient.
+/// The gradient of one store.
 #[derive(Default)]
 pub(super) struct Gradient {
     pub(super) values: Vec<f32>,
-    /// Of a table, how wide the rows are outside of which everything is 0: those listed as touched.
-    sparse: Option<usize>,
+    /// The row width of a table gradient that is 0 outside of its listed rows.
+    sparse_width: Option<usize>,
+}
+
+impl Gradient {
+    fn clear(&mut self) {
+        self.values.clear();
+        self.sparse_width = None;
+    }
 }
 
 impl Gradients {
-    /// Memory for every gradient store of the plan, such that reductions give sums from 0 on; what is
-    /// there, if gradients are to be `kept`.
-    pub(super) fn fit(&mut self, plan: &Plan, threads: usize, kept: bool) -> Result<(), RunError> {
-        self.fresh.clear();
-        self.fresh.resize(plan.reductions.len(), false);
+    /// Prepares the memory of every gradient store of the plan, such that reductions compute sums from 0. If `accumulate`,
+    /// checks instead that the sums can continue from the existing gradients.
+    pub(super) fn fit(&mut self, plan: &Plan, threads: usize, accumulate: bool) -> Result<(), RunError> {
+        self.overwrites.clear();
+        self.overwrites.resize(plan.reductions.len(), false);
         find_listed(plan, &mut self.listed);
-        if kept {
-            gradients_of_params(plan, &mut self.next_params);
-            let elements = |store: StoreId| plan.stores[store.index()].ty.shape.elements();
-            let is_there = |gradient: Option<StoreId>| {
-                gradient.is_none_or(|store| self.stores[store.index()].values.len() == elements(store))
-            };
-            let same =
-                self.next_params == self.params && self.params.iter().all(|&gradient| is_there(gradient));
-            return if same { Ok(()) } else { Err(RunError::OtherGradients) };
+        if accumulate {
+            return self.check_same(plan);
         }
         gradients_of_params(plan, &mut self.params);
         if self.stores.len() < plan.stores.len() {
             self.stores.resize_with(plan.stores.len(), Gradient::default);
         }
-        find_fresh(plan, &mut self.fresh, &mut self.sorted);
-        cover(plan, &self.fresh, &mut self.covered);
+        find_overwriting(plan, &mut self.overwrites, &mut self.sorted);
+        count_overwritten(plan, &self.overwrites, &mut self.overwritten);
         for (number, store) in plan.stores.iter().enumerate() {
-            let gradient = &mut self.stores[number];
-            if !matches!(store.kind, StoreKind::Grad(_)) {
-                gradient.values.clear();
-                gradient.sparse = None;
-                continue;
-            }
-            let (elements, width) = (store.ty.shape.elements(), store.ty.shape.width());
-            let bytes = elements as u64 * 4;
-            let more = elements.saturating_sub(gradient.values.len());
-            gradient.values.try_reserve_exact(more).map_err(|_| RunError::Memory { bytes })?;
-            let listed = self.listed[number];
-            match self.touched.rows(number) {
-                Some(rows)
-                    if listed && gradient.sparse == Some(width) && gradient.values.len() == elements =>
-                {
-                    for &row in rows {
-                        gradient.values[row as usize * width..][..width].fill(0.0);
-                    }
-                }
-                _ => {
-                    if self.covered[number] != elements as u64 {
-                        gradient.values.clear();
-                    }
-                    gradient.values.resize(elements, 0.0);
-                }
-            }
-            gradient.sparse = listed.then_some(width);
+            self.reset(number, store)?;
         }
-        for gradient in &mut self.stores[plan.stores.len()..] {
-            gradient.values.clear();
-            gradient.sparse = None;
-        }
+        self.stores[plan.stores.len()..].iter_mut().for_each(Gradient::clear);
         self.scratch.resize_with(threads.max(self.scratch.len()), Scratch::new);
+        Ok(())
+    }
+
+    /// Checks that the plan has the gradients that exist.
+    fn check_same(&mut self, plan: &Plan) -> Result<(), RunError> {
+        gradients_of_params(plan, &mut self.next_params);
+        let exists = |gradient: &Option<StoreId>| {
+            gradient.is_none_or(|store| {
+                let elements = plan.stores[store.index()].ty.shape.elements();
+                self.stores[store.index()].values.len() == elements
+            })
+        };
+        let same = self.next_params == self.params && self.params.iter().all(exists);
+        if same { Ok(()) } else { Err(RunError::OtherGradients) }
+    }
+
+    /// Sizes one gradient, and zeroes the elements that no reduction overwrites.
+    fn reset(&mut self, number: usize, store: &Store) -> Result<(), RunError> {
+        let gradient = &mut self.stores[number];
+        if !matches!(store.kind, StoreKind::Grad(_)) {
+            gradient.clear();
+            return Ok(());
+        }
+        let (elements, width) = (store.ty.shape.elements(), store.ty.shape.width());
+        let bytes = elements as u64 * 4;
+        let more = elements.saturating_sub(gradient.values.len());
+        gradient.values.try_reserve_exact(more).map_err(|_| RunError::Memory { bytes })?;
+        let listed = self.listed[number];
+        let reusable = listed && gradient.sparse_width == Some(width) && gradient.values.len() == elements;
+        if let Some(rows) = self.sparse.rows(number).filter(|_| reusable) {
+            for &row in rows {
+                gradient.values[row as usize * width..][..width].fill(0.0);
+            }
+        } else {
+            if self.overwritten[number] != elements as u64 {
+                gradient.values.clear();
+            }
+            gradient.values.resize(elements, 0.0);
+        }
+        gradient.sparse_width = listed.then_some(width);
         Ok(())
     }
 
@@ -112,13 +126,13 @@ impl Gradients {
         self.of((*self.params.get(param.index())?)?)
     }
 
-    /// The sparse rows of a table's gradient, ascending; `None` if all count as touched.
+    /// The sparse rows of a table's gradient, ascending; `None` if the gradient is dense.
     pub(super) fn sparse_rows(&self, param: ParamId) -> Option<&[u32]> {
-        self.touched.rows((*self.params.get(param.index())?)?.index())
+        self.sparse.rows((*self.params.get(param.index())?)?.index())
     }
 }
 
-/// The rows and columns of its store that a final reaches.
+/// The rows and columns of its store that a reduction adds to.
 fn block(plan: &Plan, sum: &Reduction) -> [Range<u64>; 2] {
     match sum.sum {
         ReductionSum::Wgrad { row, col, k, n } => {
@@ -132,12 +146,16 @@ fn block(plan: &Plan, sum: &Reduction) -> [Range<u64>; 2] {
     }
 }
 
-/// So many blocks of a store are compared with each other, which takes no memory; of more, only whether all lie apart is found out.
-const FEW_BLOCKS: usize = 256;
+/// Whether two reductions add to a common element.
+pub(super) fn overlap(plan: &Plan, one: &Reduction, other: &Reduction) -> bool {
+    let ranges = |a: &Range<u64>, b: &Range<u64>| a.start < b.end && b.start < a.end;
+    let pairs = || block(plan, one).into_iter().zip(block(plan, other));
+    one.store == other.store && pairs().all(|(a, b)| ranges(&a, &b))
+}
 
-/// Finds out of which final's block, which it writes as a whole, no final before it reaches an element. Of stores with
-/// many blocks that meet in part none counts as such: it is filled with zeros, to which they add.
-fn find_fresh(plan: &Plan, fresh: &mut [bool], sorted: &mut Vec<usize>) {
+/// Finds the reductions that overwrite their block: those whose elements no earlier reduction reaches. In a store with many
+/// blocks that overlap in part there are none; such a store is filled with zeros.
+fn find_overwriting(plan: &Plan, overwrites: &mut [bool], sorted: &mut Vec<usize>) {
     let corners = |number: usize| {
         let [rows, columns] = block(plan, &plan.reductions[number]);
         [rows.start, rows.end, columns.start, columns.end]
@@ -147,7 +165,7 @@ fn find_fresh(plan: &Plan, fresh: &mut [bool], sorted: &mut Vec<usize>) {
     sorted.extend(0..plan.reductions.len());
     sorted.sort_unstable_by_key(|&number| (store(number), corners(number), number));
     for own in sorted.chunk_by_mut(|&one, &other| store(one) == store(other)) {
-        // Of reductions of one block the first; only it can be the first to reach it.
+        // Of several reductions of one block, only the first can overwrite.
         let mut count = 0;
         for at in 0..own.len() {
             if count == 0 || corners(own[at]) != corners(own[count - 1]) {
@@ -158,16 +176,16 @@ fn find_fresh(plan: &Plan, fresh: &mut [bool], sorted: &mut Vec<usize>) {
         let firsts = &mut own[..count];
         firsts.sort_unstable();
         let many = count > FEW_BLOCKS;
-        let apart = many && lie_apart(firsts.iter().map(|&number| block(plan, &plan.reductions[number])));
-        for (place, &number) in firsts.iter().enumerate() {
+        let all_apart = many && lie_apart(firsts.iter().map(|&number| block(plan, &plan.reductions[number])));
+        for (at, &number) in firsts.iter().enumerate() {
             let sum = &plan.reductions[number];
-            let alone = || firsts[..place].iter().all(|&before| !meet(plan, &plan.reductions[before], sum));
-            fresh[number] = sum.sum != ReductionSum::Tgrad && if many { apart } else { alone() };
+            let first = || firsts[..at].iter().all(|&before| !overlap(plan, &plan.reductions[before], sum));
+            overwrites[number] = sum.sum != ReductionSum::Tgrad && if many { all_apart } else { first() };
         }
     }
 }
 
-/// The store of each parameter's gradient, into a list that is written over: in one pass, whatever the number of parameters.
+/// Writes the gradient store of each parameter to `gradients`, in one pass over the stores.
 fn gradients_of_params(plan: &Plan, gradients: &mut Vec<Option<StoreId>>) {
     gradients.clear();
     let is_param = |store: &&Store| matches!(store.kind, StoreKind::Param(_));
@@ -179,22 +197,13 @@ fn gradients_of_params(plan: &Plan, gradients: &mut Vec<Option<StoreId>>) {
     }
 }
 
-/// Whether two reductions reach an element both.
-pub(super) fn meet(plan: &Plan, one: &Reduction, other: &Reduction) -> bool {
-    let ranges = |a: &Range<u64>, b: &Range<u64>| a.start < b.end && b.start < a.end;
-    one.store == other.store && {
-        let ([rows, columns], [other_rows, other_columns]) = (block(plan, one), block(plan, other));
-        ranges(&rows, &other_rows) && ranges(&columns, &other_columns)
-    }
-}
-
-/// How many elements of each store are reached by reductions that overwrite.
-fn cover(plan: &Plan, fresh: &[bool], covered: &mut Vec<u64>) {
-    covered.clear();
-    covered.resize(plan.stores.len(), 0);
-    for (sum, _) in plan.reductions.iter().zip(fresh).filter(|(_, fresh)| **fresh) {
+/// Counts the elements of each store that reductions overwrite.
+fn count_overwritten(plan: &Plan, overwrites: &[bool], counts: &mut Vec<u64>) {
+    counts.clear();
+    counts.resize(plan.stores.len(), 0);
+    for (sum, _) in plan.reductions.iter().zip(overwrites).filter(|(_, overwrites)| **overwrites) {
+        // Overwritten blocks are disjoint, so their sizes add up.
         let [rows, columns] = block(plan, sum);
-        // Blocks that overwrite do not meet, so their sizes add up.
-        covered[sum.store.index()] += (rows.end - rows.start) * (columns.end - columns.start);
+        counts[sum.store.index()] += (rows.end - rows.start) * (columns.end - columns.start);
     }
 }

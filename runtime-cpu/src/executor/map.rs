@@ -1,23 +1,22 @@
-//! Elementwise stages on a tile, block of rows by block of rows: one instruction after the other, each over the rows
-//! of the block.
+//! Executes elementwise stages on a tile, one block of rows at a time, instruction by instruction.
 //!
-//! Blocks themselves gain nothing (within 1 % on trees, taggers and perceptrons of hidden 100 and 500): the divisions
-//! of `tanh` and `sigmoid` fill the time, not the memory between instructions. But results that only their stage reads
-//! need no room in the tile, so tiles are taller and products read their weights less often.
+//! Blocks themselves save no time (within 1 % on trees, taggers and perceptrons with 100 and 500 hidden units), because
+//! the divisions of `tanh` and `sigmoid` dominate the memory traffic. But intermediate results need no memory in the tile,
+//! so tiles are taller and products read their weights less often.
 
-use super::program::{MOST_INPUTS, MapStage, Slot};
+use super::program::{MAX_INPUTS, MapStage, Slot};
 use super::tile::{Strip, Tile};
 use crate::kernels::elementwise::{Elements, ElementsMut, run};
 use std::ptr;
 
-// Every unsafe function of this type needs what `StepContext::execute` needs.
-#[allow(clippy::missing_safety_doc, reason = "said once, above")]
+// Every unsafe function of this type has the contract of `StepContext::execute`.
+#[allow(clippy::missing_safety_doc, reason = "the comment above states the contract")]
 impl Tile<'_> {
     pub(super) unsafe fn map(&self, stage: &MapStage) {
         for first in (0..self.lanes.len()).step_by(stage.block_rows) {
             let rows = stage.block_rows.min(self.lanes.len() - first);
             for instr in &stage.instrs {
-                let mut inputs = [Elements { base: ptr::null(), stride: 0, single: true }; MOST_INPUTS];
+                let mut inputs = [Elements { base: ptr::null(), stride: 0, single: true }; MAX_INPUTS];
                 for (to, slot) in inputs.iter_mut().zip(&instr.inputs[..instr.count]) {
                     let Strip { base, stride } = self.block(slot, first);
                     *to = Elements { base, stride, single: slot.single };
@@ -25,13 +24,13 @@ impl Tile<'_> {
                 let Strip { base, stride } = self.block(&instr.output, first);
                 let out = ElementsMut { base, stride };
                 let (isa, inputs) = (self.step.isa, &inputs[..instr.count]);
-                // SAFETY: as for this function; results of instructions overlap no operand.
-                unsafe { run(isa, instr.code, instr.dtype, (rows, stage.width), inputs, out) };
+                // SAFETY: as for this function; a result overlaps no operand of its instruction.
+                unsafe { run(isa, instr.code, instr.dtype, rows, stage.width, inputs, out) };
             }
         }
     }
 
-    /// The rows of a block that begins with this row of the tile.
+    /// The rows of the block that begins at row `first` of the tile.
     fn block(&self, slot: &Slot, first: usize) -> Strip {
         let Strip { base, stride } = self.register(slot.reg, slot.start);
         let skip = if slot.in_block { 0 } else { first * stride };

@@ -1,26 +1,26 @@
-//! The memory of an executor: one aligned matrix per field, grown when a plan needs more, and kept for
-//! the next plan unless a limit forbids it.
+//! The slab memory of an executor: one aligned matrix per field. It grows with the plans and is reused for the next plan,
+//! unless a limit forbids it.
 
 use crate::kernels::Aligned;
 use autobatch_ir::plan::{Mode, Plan, Verified};
 
-/// The fields of the plan being executed, and where they are.
+/// The fields of the current plan.
 #[derive(Default)]
 pub(super) struct Memory {
     fields: Vec<Aligned>,
     views: Vec<FieldMemory>,
-    /// The plan that views were made for, while they fit.
+    /// The identity of the plan that `views` belong to.
     plan: Option<u64>,
 }
 
-/// A field while a plan is executed: shared by the threads, which write distinct rows.
+/// A field during a run, shared by threads that write disjoint rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FieldMemory {
     pub(super) base: *mut f32,
     pub(super) width: usize,
 }
 
-// SAFETY: threads of one wave touch distinct rows or only read (plan rules on results and hazards).
+// SAFETY: threads of one wave write disjoint rows or only read (plan rules on results and hazards).
 unsafe impl Send for FieldMemory {}
 // SAFETY: as above.
 unsafe impl Sync for FieldMemory {}
@@ -29,18 +29,18 @@ impl FieldMemory {
     /// A row of the field.
     ///
     /// # Safety
-    /// The row exists, and nobody writes it while the result lives.
+    /// The row exists, and no one writes it while the result lives.
     pub(super) unsafe fn row<'a>(self, row: usize) -> &'a [f32] {
-        // SAFETY: the caller vouches for the row.
+        // SAFETY: the caller guarantees the row.
         unsafe { std::slice::from_raw_parts(self.base.wrapping_add(row * self.width), self.width) }
     }
 }
 
 impl Memory {
-    /// Makes room for every field of the plan; `None` if memory cannot be had.
+    /// Allocates every field of the plan. Returns `None` if an allocation fails.
     pub(super) fn fit(&mut self, plan: &Verified<Plan>) -> Option<&[FieldMemory]> {
         if self.plan == Some(plan.identity()) {
-            // Nothing grows. Pointers are taken anew, because results were read since.
+            // Pointers are renewed, because results were read through other references since.
             for (view, buffer) in self.views.iter_mut().zip(&mut self.fields) {
                 view.base = buffer.floats_mut().as_mut_ptr();
             }
@@ -65,7 +65,7 @@ impl Memory {
         Some(&self.views)
     }
 
-    /// Gives all memory back if it would be more than `limit` together with what the plan needs.
+    /// Frees all memory if it would exceed `limit` together with the needs of the plan.
     pub(super) fn shrink_to(&mut self, plan: &Plan, limit: u64) {
         let needs = |number: usize| -> u64 {
             let field = plan.fields.get(number);
@@ -93,7 +93,7 @@ impl Memory {
         self.fields[field].floats()
     }
 
-    /// Bytes held.
+    /// Bytes of allocated memory.
     pub(super) fn bytes(&self) -> usize {
         self.fields.iter().map(|field| size_of_val(field.floats())).sum()
     }

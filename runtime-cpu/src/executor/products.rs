@@ -1,35 +1,34 @@
-//! Products on a tile: rows of operands times packed weights, and the products of two values of a lane.
+//! Executes products on a tile: operand rows times packed weights, and products of two values of a lane.
 //!
-//! Both are the chain that the language defines; operand rows are read where they are, and results go
-//! to their homes.
+//! Operand rows are read from their fields, and results are written to the location of their register.
 
-use super::program::{Home, MOST_PARTS};
+use super::program::{Chain, MAX_PARTS, RegisterLocation};
 use super::tile::{Strip, Tile};
 use crate::kernels::{Matrix, Part, Product, RowNumbers, Rows, RowsMut, Scratch, Start, multiply_unchecked};
-use autobatch_ir::plan::{Operand, Part as KernelPart, ProdInit, View};
+use autobatch_ir::plan::{Operand, ProdInit, View};
 use autobatch_ir::types::Type;
 
-// Every unsafe function of this type needs what `StepContext::execute` needs.
-#[allow(clippy::missing_safety_doc, reason = "said once, above")]
+// Every unsafe function of this type has the contract of `StepContext::execute`.
+#[allow(clippy::missing_safety_doc, reason = "the comment above states the contract")]
 impl Tile<'_> {
     pub(super) unsafe fn prod(
         &self,
         dst: View,
         rows: usize,
         init: ProdInit,
-        chains: &[(usize, Vec<KernelPart>)],
+        chains: &[Chain],
         scratch: &mut Scratch,
     ) {
         let out = self.strip(dst);
         let width = dst.width as usize / rows;
-        // The bias begins where the parts begin, all at one column (plan rule on products).
-        let first_column = chains[0].1[0].col as usize;
-        for (number, (weight, parts)) in chains.iter().enumerate() {
+        // The bias begins at the common first column of the parts (plan rule on products).
+        let first_column = chains[0].parts[0].col as usize;
+        for (number, Chain { weight, parts }) in chains.iter().enumerate() {
             let weights = &*self.step.weights[*weight];
             for row_of_value in 0..if rows == 1 { 1 } else { self.lanes.len() } {
-                // A vector value: all lanes at once. A matrix value: its rows, lane by lane.
+                // All lanes of vector values form one product; each matrix value is a product of its own.
                 let lanes = if rows == 1 { self.lanes.clone() } else { 0..rows };
-                let mut slots = [Part { rows: Rows::shared(&[]), k: 0 }; MOST_PARTS];
+                let mut slots = [Part { rows: Rows::shared(&[]), k: 0 }; MAX_PARTS];
                 for (slot, part) in slots.iter_mut().zip(parts) {
                     slot.k = part.source.width as usize / rows;
                     // SAFETY: as for this function.
@@ -46,25 +45,24 @@ impl Tile<'_> {
                     }
                     _ => Start::Output,
                 };
-                let first_k = chains[number].1[0].row as usize;
-                let product =
-                    Product { weights, first_k, columns: 0..width, parts: &slots[..parts.len()], start };
+                let first_k = parts[0].row as usize;
+                let product = Product { weights, first_k, parts: &slots[..parts.len()], start };
                 let (base, stride) = if rows == 1 {
                     (out.base, out.stride)
                 } else {
                     (out.base.wrapping_add(row_of_value * out.stride), width)
                 };
-                // SAFETY: as for this function: operand rows exist, results are this tile's alone and no
+                // SAFETY: as for this function: operand rows exist, and the result rows belong to this tile and are no
                 // operand of the stage (a register is written once, before it is read).
                 unsafe { product.run_unchecked(lanes, RowsMut::from_raw(base, usize::MAX, stride), scratch) };
             }
         }
     }
 
-    /// The rows of one part of a product, numbered by the lanes that the product will ask for.
+    /// The rows of one part of a product, indexed by the lanes of the product.
     unsafe fn part_rows(&self, view: View, rows: usize, k: usize, lane: usize) -> Rows<'_> {
         if rows == 1
-            && let Home::Port(port) = self.step.program.registers[view.reg as usize].home
+            && let RegisterLocation::Port(port) = self.step.program.registers[view.reg as usize].location
             && let Some((base, stride, at)) = self.gathered(self.step.operands[port as usize])
         {
             let base = base.wrapping_add(view.start as usize);
@@ -82,7 +80,7 @@ impl Tile<'_> {
         unsafe { Rows::from_raw(base, usize::MAX, stride, RowNumbers::Stepped { first, step: 1 }) }
     }
 
-    /// Where the rows of an operand begin that come through a table, how far they are apart, and where the table begins.
+    /// The base, stride and table of a gathered operand.
     fn gathered(&self, operand: Operand) -> Option<(*const f32, usize, u32)> {
         match operand {
             Operand::Table { field, at } => {
@@ -94,9 +92,9 @@ impl Tile<'_> {
         }
     }
 
-    /// The product of two values of each lane. Where all lanes share the right one and the others lie
-    /// side by side, it is one product of all their rows.
-    pub(super) unsafe fn multiply(&self, (a, a_ty): (View, Type), b: View, dst: View, scratch: &mut Scratch) {
+    /// Multiplies two values of each lane. If all lanes share the right value and the others are contiguous, this is one
+    /// product of all their rows.
+    pub(super) unsafe fn multiply(&self, a: View, a_ty: Type, b: View, dst: View, scratch: &mut Scratch) {
         let k = a_ty.shape.width();
         let rows = a.width as usize / k;
         let columns = dst.width as usize / rows;
@@ -107,8 +105,8 @@ impl Tile<'_> {
             false => (self.lanes.len(), rows),
         };
         for lane in 0..lanes {
-            // SAFETY: as for this function: the values of a lane are as wide as their types say, and the
-            // result, which overlaps neither, is the lane's own.
+            // SAFETY: as for this function: the values of a lane have the size of their types, and the result belongs to
+            // the lane and overlaps no operand.
             unsafe {
                 let value = |strip: Strip, floats: usize| {
                     std::slice::from_raw_parts(strip.base.wrapping_add(lane * strip.stride), floats)

@@ -1,34 +1,34 @@
-//! Executes reductions: sums over all rows, after the last step.
+//! Executes the parameter-gradient reductions: sums over all rows, after the last step.
 //!
-//! By then nobody writes rows any more, so everything here is safe code over whole fields. Threads
-//! take rows of the *gradient*, never a part of a sum, so the bits depend on the plan only.
+//! No step writes rows any more, so this is safe code over whole fields. Threads split rows of the *gradient*, never a sum,
+//! so the bits depend on the plan only.
 //!
-//! What came back from a product is summed several times: with each part of what entered, and by itself
-//! for the bias. Neighbouring reductions that take the same rows are executed together, some rows at a time,
-//! which are in cache then for all but the first.
+//! Several reductions often sum the same rows of a gradient: with each part of a product's operand, and alone for the bias.
+//! Neighbouring reductions of the same rows run together, a few rows at a time, so that only the first one loads the rows
+//! from memory.
 
 use super::RunError;
-use super::gradients::{Gradients, meet};
+use super::gradients::{Gradients, overlap};
 use super::memory::Memory;
 use crate::kernels::{Isa, RowNumbers, Rows, RowsMut, Run, Scratch, TableSum, WeightGrad, column_sums};
 use autobatch_ir::plan::{FieldId, Operand, Plan, Reduction, ReductionPart, ReductionSum};
 use std::ops::Range;
 
-/// Multiply-adds below which a sum is not split among threads.
+/// Multiply-adds below which threads do not split a sum.
 const SPLIT_WORK: usize = 1_500_000;
-/// Additions to a table below which they are not split among threads.
+/// Elements below which threads do not split additions to a table.
 const SPLIT_ELEMENTS: usize = 100_000;
 
-/// Rows that reductions of the same rows take at a time.
+/// Rows that a group of reductions processes at a time.
 const ROWS_AT_ONCE: usize = 512;
-/// Elements of the gradients that are summed together: they go through the cache once for so many rows.
-const MOST_TOGETHER: usize = 1 << 18;
-/// So many reductions are executed together at most: each is compared with those before it.
-const MOST_FINALS: usize = 256;
+/// The maximum number of gradient elements of a group, which passes through the cache once per [`ROWS_AT_ONCE`] rows.
+const MAX_GROUP_ELEMENTS: usize = 1 << 18;
+/// The maximum number of reductions in a group. Each is compared with all before it.
+const MAX_GROUP: usize = 256;
 
-/// What reductions read.
+/// The inputs of reductions.
 #[derive(Clone, Copy)]
-pub(super) struct Executed<'a> {
+pub(super) struct ReductionInputs<'a> {
     pub(super) isa: Isa,
     pub(super) plan: &'a Plan,
     pub(super) memory: &'a Memory,
@@ -39,26 +39,26 @@ impl Gradients {
     /// Executes all reductions in order.
     pub(super) fn execute(
         &mut self,
-        executed: Executed<'_>,
+        inputs: ReductionInputs<'_>,
         threads: usize,
-        kept: bool,
+        accumulate: bool,
     ) -> Result<(), RunError> {
-        self.touched.mark(executed, &self.listed, kept);
-        let reductions = &executed.plan.reductions;
+        self.sparse.mark(inputs, &self.listed, accumulate);
+        let reductions = &inputs.plan.reductions;
         let mut end = 0;
         while end < reductions.len() {
             let begin = end;
-            end += together(executed.plan, &reductions[begin..]);
-            let sums: Vec<Sum<'_>> = reductions[begin..end].iter().map(|sum| executed.sum(sum)).collect();
+            end += group_size(inputs.plan, &reductions[begin..]);
+            let sums: Vec<Sum<'_>> = reductions[begin..end].iter().map(|sum| inputs.sum(sum)).collect();
             let count = sums[0].dy.iter().map(|run| run.count).sum();
             let each = if sums.len() > 1 { ROWS_AT_ONCE } else { count };
             let mut rows = 0..each.min(count);
-            // A sum of no rows still writes its start, in one turn of no length.
+            // An empty sum still writes its start, in one iteration of length 0.
             loop {
-                for (sum, fresh) in sums.iter().zip(&self.fresh[begin..end]) {
+                for (sum, overwrites) in sums.iter().zip(&self.overwrites[begin..end]) {
                     let gradient = &mut self.stores[sum.of.store.index()].values[..];
-                    let accumulate = !fresh || rows.start > 0;
-                    sum.execute(rows.clone(), gradient, accumulate, &mut self.scratch[..threads])?;
+                    let continues = !overwrites || rows.start > 0;
+                    sum.execute(rows.clone(), gradient, continues, &mut self.scratch[..threads])?;
                 }
                 if rows.end == count {
                     break;
@@ -70,21 +70,21 @@ impl Gradients {
     }
 }
 
-/// How many of the reductions, from the first on, take the same rows of what came back and reach no element
-/// twice, so that their order does not matter; at least one.
-fn together(plan: &Plan, reductions: &[Reduction]) -> usize {
+/// The number of reductions, from the first on, that form a group: they sum the same gradient rows into disjoint blocks, so
+/// their order does not matter. At least one.
+fn group_size(plan: &Plan, reductions: &[Reduction]) -> usize {
     let size = |sum: &Reduction| match sum.sum {
         ReductionSum::Wgrad { k, n, .. } => k as usize * n as usize,
         ReductionSum::Colsum => 0,
-        ReductionSum::Tgrad => MOST_TOGETHER,
+        ReductionSum::Tgrad => MAX_GROUP_ELEMENTS,
     };
     let rows =
         |sum: &Reduction| sum.parts.iter().map(|part| (part.lanes, part.each, part.dy)).collect::<Vec<_>>();
     let (mut count, mut elements, first) = (1, size(&reductions[0]), rows(&reductions[0]));
     while let Some(next) = reductions.get(count) {
         elements += size(next);
-        let apart = || reductions[..count].iter().all(|before| !meet(plan, before, next));
-        if elements >= MOST_TOGETHER || count == MOST_FINALS || rows(next) != first || !apart() {
+        let disjoint = || reductions[..count].iter().all(|before| !overlap(plan, before, next));
+        if elements >= MAX_GROUP_ELEMENTS || count == MAX_GROUP || rows(next) != first || !disjoint() {
             break;
         }
         count += 1;
@@ -92,7 +92,7 @@ fn together(plan: &Plan, reductions: &[Reduction]) -> usize {
     count
 }
 
-/// Rows of a field, `count` of them: numbers `first + i * step`, or a table of the caller's.
+/// Some rows of a field.
 struct RowRun {
     field: FieldId,
     width: usize,
@@ -101,19 +101,17 @@ struct RowRun {
 }
 
 enum Numbers {
-    Stepped {
-        first: usize,
-        step: usize,
-    },
+    /// Rows `first + i * step`.
+    Stepped { first: usize, step: usize },
     /// A range of the plan's tables.
     Tables(usize),
-    /// Row numbers of single rows of lanes that hold several.
+    /// The numbers of single rows, where a lane has several.
     Own(Vec<u32>),
 }
 
-/// A final, and the rows that it takes.
+/// A reduction with its rows.
 struct Sum<'a> {
-    executed: Executed<'a>,
+    inputs: ReductionInputs<'a>,
     of: &'a Reduction,
     x: Vec<RowRun>,
     dy: Vec<RowRun>,
@@ -122,7 +120,7 @@ struct Sum<'a> {
 }
 
 impl Sum<'_> {
-    /// Adds some of the rows.
+    /// Adds some of the rows. The sum starts from the gradient if `accumulate`, else from zero.
     fn execute(
         &self,
         rows: Range<usize>,
@@ -130,25 +128,25 @@ impl Sum<'_> {
         accumulate: bool,
         scratch: &mut [Scratch],
     ) -> Result<(), RunError> {
-        let Self { executed, of, ref x, ref dy, columns } = *self;
+        let Self { inputs, of, ref x, ref dy, columns } = *self;
         match of.sum {
             ReductionSum::Wgrad { row, col, k, n } => {
                 let (row, col, k, n) = (row as usize, col as usize, k as usize, n as usize);
                 let target = &mut gradient[row * columns..(row + k) * columns];
-                let product = Product { executed, x, dy, rows, k, n, col, accumulate };
-                product.execute(target, columns, scratch)
+                let product = WeightBlock { inputs, x, dy, rows, k, n, col, columns, accumulate };
+                product.execute(target, scratch)
             }
             ReductionSum::Colsum => {
-                Ok(column_sums(executed.isa, &runs_of(dy, 0, rows, executed), gradient, accumulate)?)
+                Ok(column_sums(inputs.isa, &runs_of(dy, 0, rows, inputs), gradient, accumulate)?)
             }
             ReductionSum::Tgrad => {
-                executed.add_table_rows(of, &runs_of(dy, 0, rows, executed), columns, gradient, scratch.len())
+                inputs.add_table_rows(of, &runs_of(dy, 0, rows, inputs), gradient, scratch.len())
             }
         }
     }
 }
 
-impl<'a> Executed<'a> {
+impl<'a> ReductionInputs<'a> {
     fn sum(self, of: &'a Reduction) -> Sum<'a> {
         let ty = self.plan.stores[of.store.index()].ty;
         let columns = ty.shape.width();
@@ -158,10 +156,10 @@ impl<'a> Executed<'a> {
             ReductionSum::Tgrad => (0, columns),
         };
         let x = if k > 0 { self.runs(of, k, |part| part.x) } else { Vec::new() };
-        Sum { executed: self, of, x, dy: self.runs(of, n, |part| Some(part.dy)), columns }
+        Sum { inputs: self, of, x, dy: self.runs(of, n, |part| Some(part.dy)), columns }
     }
 
-    /// What the parts of a final name, as runs of rows of one width.
+    /// The rows of one operand of all parts of a reduction.
     fn runs(
         &self,
         sum: &Reduction,
@@ -172,8 +170,6 @@ impl<'a> Executed<'a> {
         for part in &sum.parts {
             let Some(operand) = operand(part) else { continue };
             let (lanes, each) = (part.lanes as usize, part.each as usize);
-            let count = lanes * each;
-            let row = |lane: usize| self.lane_row(operand, lane);
             let numbers = match operand {
                 Operand::Rows { start, stride: 1, .. } => {
                     Numbers::Stepped { first: start as usize * each, step: 1 }
@@ -183,25 +179,25 @@ impl<'a> Executed<'a> {
                 }
                 Operand::Table { at, .. } if each == 1 => Numbers::Tables(at as usize),
                 _ => {
-                    let rows = (0..lanes).flat_map(|lane| (0..each).map(move |i| (lane, i)));
-                    Numbers::Own(rows.map(|(lane, i)| (row(lane) * each + i) as u32).collect())
+                    let rows = (0..lanes).map(|lane| self.lane_row(operand, lane) * each);
+                    Numbers::Own(rows.flat_map(|first| first as u32..(first + each) as u32).collect())
                 }
             };
-            runs.push(RowRun { field: field_of(operand), width, count, numbers });
+            runs.push(RowRun { field: field_of(operand), width, count: lanes * each, numbers });
         }
         runs
     }
 
-    /// The row of a field that a lane's operand is.
+    /// The field row of a lane's operand.
     fn lane_row(&self, operand: Operand, lane: usize) -> usize {
         match operand {
             Operand::Rows { start, stride, .. } => start as usize + lane * stride as usize,
             Operand::Table { at, .. } => self.plan.tables[at as usize + lane] as usize,
-            _ => unreachable!("reductions take rows (rule P28)"),
+            _ => unreachable!("reductions read rows (rule P28)"),
         }
     }
 
-    /// The index that a lane of a `tgrad` adds to.
+    /// The table row that a lane of a `tgrad` adds to.
     pub(super) fn index(&self, operand: Operand, lane: usize) -> u32 {
         match operand {
             Operand::Words { start, stride } => self.words[start as usize + lane * stride as usize],
@@ -210,15 +206,15 @@ impl<'a> Executed<'a> {
         }
     }
 
-    /// Adds rows to those of a table that indices name. Threads take columns.
+    /// Adds rows to the table rows given by indices. Threads split columns.
     fn add_table_rows(
         &self,
         sum: &Reduction,
         dy: &[Run<'_>],
-        columns: usize,
         gradient: &mut [f32],
         threads: usize,
     ) -> Result<(), RunError> {
+        let columns = self.plan.stores[sum.store.index()].ty.shape.width();
         let lanes: usize = sum.parts.iter().map(|part| part.lanes as usize).sum();
         let last = gradient.len() / columns - 1;
         let mut targets: Vec<u32> = Vec::with_capacity(lanes);
@@ -236,12 +232,17 @@ impl<'a> Executed<'a> {
 fn field_of(operand: Operand) -> FieldId {
     match operand {
         Operand::Rows { field, .. } | Operand::Table { field, .. } => field,
-        _ => unreachable!("reductions take rows (rule P28)"),
+        _ => unreachable!("reductions read rows (rule P28)"),
     }
 }
 
 /// Some of the rows, from column `first` on.
-fn runs_of<'a>(runs: &'a [RowRun], first: usize, rows: Range<usize>, executed: Executed<'a>) -> Vec<Run<'a>> {
+fn runs_of<'a>(
+    runs: &'a [RowRun],
+    first: usize,
+    rows: Range<usize>,
+    inputs: ReductionInputs<'a>,
+) -> Vec<Run<'a>> {
     let mut before = 0;
     let cut = runs.iter().filter_map(|run| {
         let begin = rows.start.saturating_sub(before).min(run.count);
@@ -254,62 +255,57 @@ fn runs_of<'a>(runs: &'a [RowRun], first: usize, rows: Range<usize>, executed: E
             Numbers::Stepped { first, step } => {
                 RowNumbers::Stepped { first: *first + begin * *step, step: *step }
             }
-            Numbers::Tables(at) => RowNumbers::Table(&executed.plan.tables[*at + begin..*at + end]),
+            Numbers::Tables(at) => RowNumbers::Table(&inputs.plan.tables[*at + begin..*at + end]),
             Numbers::Own(rows) => RowNumbers::Table(&rows[begin..end]),
         };
-        let data = &executed.memory.field(run.field.index())[first..];
+        let data = &inputs.memory.field(run.field.index())[first..];
         Run { rows: Rows::new(data, run.width, numbers), count: end - begin }
     };
     cut.map(run).collect()
 }
 
-/// One block of a weight's gradient.
-struct Product<'a> {
-    executed: Executed<'a>,
+/// A block of a weight's gradient, over some rows of the sum.
+struct WeightBlock<'a> {
+    inputs: ReductionInputs<'a>,
     x: &'a [RowRun],
     dy: &'a [RowRun],
-    /// Which of the rows.
     rows: Range<usize>,
     k: usize,
     n: usize,
     col: usize,
-    /// Whether the sum goes on from what the block holds.
+    /// The width of the store.
+    columns: usize,
+    /// Whether the sum starts from the contents of the block.
     accumulate: bool,
 }
 
-impl Product<'_> {
-    /// `target` holds the rows of the block, each as wide as the store.
-    fn execute(&self, target: &mut [f32], columns: usize, scratch: &mut [Scratch]) -> Result<(), RunError> {
+impl WeightBlock<'_> {
+    /// Computes the block into `target`, which holds its rows at the width of the store.
+    fn execute(&self, target: &mut [f32], scratch: &mut [Scratch]) -> Result<(), RunError> {
         let parts = (self.rows.len() * self.k * self.n / SPLIT_WORK + 1).min(scratch.len()).min(self.k);
         if parts <= 1 {
-            return self.block(0..self.k, target, columns, &mut scratch[0]);
+            return self.part(0..self.k, target, &mut scratch[0]);
         }
         let mut outcomes: Vec<Result<(), RunError>> = (0..parts).map(|_| Ok(())).collect();
         rayon::scope(|scope| {
             let (mut rest, mut first) = (target, 0);
             for (number, (scratch, outcome)) in scratch.iter_mut().zip(&mut outcomes).enumerate() {
                 let end = self.k * (number + 1) / parts;
-                let (own, after) = rest.split_at_mut((end - first) * columns);
-                let block = first..end;
-                scope.spawn(move |_| *outcome = self.block(block, own, columns, scratch));
+                let (own, after) = rest.split_at_mut((end - first) * self.columns);
+                let part = first..end;
+                scope.spawn(move |_| *outcome = self.part(part, own, scratch));
                 (rest, first) = (after, end);
             }
         });
         outcomes.into_iter().collect()
     }
 
-    /// Some rows of the block, which `target` begins with.
-    fn block(
-        &self,
-        block: Range<usize>,
-        target: &mut [f32],
-        columns: usize,
-        scratch: &mut Scratch,
-    ) -> Result<(), RunError> {
-        let Self { executed, ref rows, n, accumulate, .. } = *self;
-        let x = runs_of(self.x, block.start, rows.clone(), executed);
-        let dy = runs_of(self.dy, 0, rows.clone(), executed);
-        let product = WeightGrad { isa: executed.isa, k: block.len(), n, x: &x, dy: &dy, accumulate };
-        Ok(product.run(RowsMut::new(&mut target[self.col..], columns), scratch)?)
+    /// Computes some rows of the block into `target`.
+    fn part(&self, part: Range<usize>, target: &mut [f32], scratch: &mut Scratch) -> Result<(), RunError> {
+        let Self { inputs, ref rows, n, accumulate, .. } = *self;
+        let x = runs_of(self.x, part.start, rows.clone(), inputs);
+        let dy = runs_of(self.dy, 0, rows.clone(), inputs);
+        let product = WeightGrad { isa: inputs.isa, k: part.len(), n, x: &x, dy: &dy, accumulate };
+        Ok(product.run(RowsMut::new(&mut target[self.col..], self.columns), scratch)?)
     }
 }

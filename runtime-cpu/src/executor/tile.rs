@@ -1,14 +1,13 @@
 //! Executes the stages of one step on a tile of lanes.
 //!
-//! All stages run on the tile before the next tile begins, so temporaries stay in cache; lanes are
-//! independent, so this is the same function as stage by stage. Before the first stage every register of the
-//! program gets its strip: whatever stages ask later is an addition.
+//! All stages run on one tile before the next tile, so temporaries stay in cache. Lanes are independent, so the result is
+//! that of stage-by-stage execution. The strip of every register is computed before the first stage.
 
 use super::Bound;
 use super::memory::FieldMemory;
-use super::program::{Home, Program, Register, TILE_STEP, Task};
-use super::ready::{Ready, Turn};
-use super::waves::Stretch;
+use super::prepared::{PreparedSteps, StepArgs};
+use super::program::{Program, Register, RegisterLocation, TILE_STEP, Task};
+use super::waves::TimedPart;
 use crate::kernels::list_gradients::FoldSpace;
 use crate::kernels::{Aligned, Isa, PackedWeights, Scratch, prefetch};
 use autobatch_ir::plan::row_ops::Noise;
@@ -17,19 +16,19 @@ use autobatch_ir::types::Type;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What all steps of a run share.
+/// The data shared by all steps of a run.
 #[derive(Clone, Copy)]
 pub(super) struct ExecutionContext<'a> {
     pub(super) isa: Isa,
     pub(super) plan: &'a Plan,
-    pub(super) ready: &'a Ready,
-    /// The values of parameter ports, where `ready` says.
+    pub(super) prepared: &'a PreparedSteps,
+    /// The values of the parameter ports of all bindings.
     pub(super) params: &'a [&'a [f32]],
     pub(super) fields: &'a [FieldMemory],
     pub(super) bound: Bound<'a>,
 }
 
-/// What all tiles of a step share.
+/// The data shared by all tiles of a step.
 pub(super) struct StepContext<'a> {
     pub(super) isa: Isa,
     pub(super) noise: Noise,
@@ -41,35 +40,35 @@ pub(super) struct StepContext<'a> {
     pub(super) fields: &'a [FieldMemory],
     pub(super) words: &'a [u32],
     pub(super) floats: &'a [f32],
-    /// The values of the step's parameter ports, and what follows.
+    /// The values of the step's parameter ports, followed by others.
     pub(super) params: &'a [&'a [f32]],
-    /// The packed weights that its products meet, and what follows.
+    /// The packed weights of its products, followed by others.
     pub(super) weights: &'a [Arc<PackedWeights>],
-    /// The turn that is executed next, or one past the last.
-    next: *const Turn,
+    /// The arguments of the next step, or one past the last.
+    next: *const StepArgs,
 }
 
 /// The memory of one thread.
 #[derive(Default)]
 pub(super) struct TileMemory {
     tile: Aligned,
-    /// Of the tile being executed, per register of the program.
+    /// The strips of the registers in the current tile.
     registers: Vec<Strip>,
-    space: Space,
-    /// What was executed when, if that is counted.
-    pub(super) stretches: Vec<Stretch>,
+    space: StageScratch,
+    /// The times of executed parts, if the run is counted.
+    pub(super) timed: Vec<TimedPart>,
 }
 
 impl TileMemory {
-    /// Makes room for tiles of so many floats; `None` if it cannot be had.
+    /// Allocates tiles of `floats` floats. Returns `None` if the allocation fails.
     pub(super) fn fit(&mut self, floats: usize) -> Option<()> {
         self.tile.fit(floats)
     }
 }
 
-/// Space of stages, kept so that nothing is allocated again. The vectors hold nothing between calls.
+/// Scratch space of stages, reused to avoid allocations. The vectors are empty between calls.
 #[derive(Default)]
-pub(super) struct Space {
+pub(super) struct StageScratch {
     pub(super) scratch: Scratch,
     pub(super) strips: Vec<Strip>,
     pub(super) operands: Vec<(&'static [u32], Type)>,
@@ -87,55 +86,55 @@ pub(super) struct Strip {
 }
 
 impl Strip {
-    /// Of a register that no stage reads or writes by rows.
+    /// The strip of a register that no stage accesses by rows.
     const NONE: Self = Self { base: std::ptr::null_mut(), stride: 0 };
 }
 
-// SAFETY: a strip is read and written only while its tile is executed, by the thread that executes it.
+// SAFETY: a strip is used only while its tile runs, by the thread that runs it.
 unsafe impl Send for Strip {}
 
 impl<'a> ExecutionContext<'a> {
-    /// What the tiles of a step share.
-    pub(super) fn step(&self, turn: &Turn) -> StepContext<'a> {
-        let Self { isa, plan, ready, params, fields, bound } = *self;
-        let (kernel, program) = ready.executed(turn);
+    /// The context of a step.
+    pub(super) fn step(&self, args: &StepArgs) -> StepContext<'a> {
+        let Self { isa, plan, prepared, params, fields, bound } = *self;
+        let (kernel, program) = prepared.kernel_and_program(args);
         StepContext {
             isa,
             noise: bound.noise,
             kernel,
             program,
-            operands: turn.operands(plan),
-            places: turn.places(plan),
+            operands: args.operands(plan),
+            places: args.places(plan),
             tables: &plan.tables,
             fields,
             words: bound.words,
             floats: bound.floats,
-            params: ready.params(turn, params),
-            weights: ready.weights(turn),
-            next: std::ptr::from_ref(turn).wrapping_add(1),
+            params: prepared.params(args, params),
+            weights: prepared.weights(args),
+            next: std::ptr::from_ref(args).wrapping_add(1),
         }
     }
 }
 
 impl StepContext<'_> {
-    /// Executes the given lanes.
+    /// Executes some lanes of the step.
     ///
     /// # Safety
-    /// The context is that of a step of a verified plan, its fields have the rows that the plan
-    /// declares, its bindings cover what the plan binds, and no other thread executes the same lanes or
-    /// a step of another wave. The memory has room for a tile of the step.
+    /// The step belongs to a verified plan. Its fields have the rows that the plan declares, and the bindings cover what
+    /// the plan binds. No other thread executes the same lanes or a step of another wave. `memory` fits a tile of the
+    /// step.
     pub(super) unsafe fn execute(&self, lanes: Range<usize>, memory: &mut TileMemory) {
         let rows = self.program.tile_rows;
         let blocks = memory.tile.floats_mut().as_mut_ptr();
         let base = blocks.wrapping_add(self.program.block_floats);
-        // As few tiles as can be, nearly equal: each goes through the weights once.
+        // The smallest number of nearly equal tiles: each tile reads the weights once.
         let tiles = lanes.len().div_ceil(rows).max(1);
         let height = lanes.len().div_ceil(tiles).max(1).next_multiple_of(TILE_STEP);
         for start in lanes.clone().step_by(height) {
             let lanes = start..lanes.end.min(start + height);
             let registers = std::mem::take(&mut memory.registers);
             let mut tile = Tile { step: self, lanes, blocks, base, registers };
-            // SAFETY: the tile's lanes are some of those that the caller vouches for.
+            // SAFETY: the lanes of the tile are among those that the caller guarantees.
             unsafe { tile.execute(&mut memory.space) };
             memory.registers = tile.registers;
         }
@@ -145,25 +144,26 @@ impl StepContext<'_> {
 pub(super) struct Tile<'a> {
     pub(super) step: &'a StepContext<'a>,
     pub(super) lanes: Range<usize>,
-    /// Where registers of blocks are.
+    /// The memory of block registers.
     blocks: *mut f32,
+    /// The memory of tile registers.
     base: *mut f32,
-    /// Per register of the program, where its rows are.
+    /// The strip of each register.
     registers: Vec<Strip>,
 }
 
-// Every unsafe function of this type needs what `StepContext::execute` needs: then rows named by
-// operands and places exist, results of distinct lanes are distinct, and what is read was written.
-#[allow(clippy::missing_safety_doc, reason = "said once, above")]
+// Every unsafe function of this type has the contract of `StepContext::execute`: rows of operands and places exist,
+// results of different lanes do not overlap, and rows are written before they are read.
+#[allow(clippy::missing_safety_doc, reason = "the comment above states the contract")]
 impl Tile<'_> {
-    unsafe fn execute(&mut self, space: &mut Space) {
+    unsafe fn execute(&mut self, space: &mut StageScratch) {
         // SAFETY: as for this function, for all calls below.
         unsafe {
-            self.find_registers();
+            self.locate_registers();
             let tasks = &self.step.program.tasks;
             for (number, task) in tasks.iter().enumerate() {
                 if number + 1 == tasks.len() {
-                    // What comes next is read from memory while this is done.
+                    // The arguments of the next step load during the last task.
                     prefetch(self.step.next);
                 }
                 match task {
@@ -171,65 +171,64 @@ impl Tile<'_> {
                         self.prod(*dst, *rows as usize, *init, chains, &mut space.scratch)
                     }
                     Task::Map(stage) => self.map(stage),
-                    Task::Other(number) => self.other(&self.step.kernel.stages[*number], space),
+                    Task::Stage(number) => self.stage(&self.step.kernel.stages[*number], space),
                 }
             }
             self.copy_results();
         }
     }
 
-    /// Rows of the tile that begin so many floats a lane behind its first. A tile of few lanes is small, so that
-    /// its registers lie close together.
+    /// The tile memory at `floats` floats per lane. It scales with the lanes, so the registers of a small tile are close
+    /// together.
     fn at(&self, floats: usize) -> *mut f32 {
         self.base.wrapping_add(floats * self.lanes.len())
     }
 
-    unsafe fn find_registers(&mut self) {
+    unsafe fn locate_registers(&mut self) {
         let mut registers = std::mem::take(&mut self.registers);
         registers.clear();
         // SAFETY: as for this function.
-        registers.extend(self.step.program.registers.iter().map(|register| unsafe { self.found(register) }));
+        registers.extend(self.step.program.registers.iter().map(|register| unsafe { self.locate(register) }));
         self.registers = registers;
     }
 
-    /// Where a register's rows are in this tile.
+    /// The strip of a register in this tile.
     #[inline(always)]
-    unsafe fn found(&self, &Register { home, width }: &Register) -> Strip {
+    unsafe fn locate(&self, &Register { location, width }: &Register) -> Strip {
         let step = self.step;
         let read_only = |base: *const f32| Strip { base: base.cast_mut(), stride: 0 };
-        match home {
+        match location {
             // SAFETY: as for this function.
-            Home::Port(port) => unsafe { self.port_strip(port as usize, width) },
-            Home::Param(port) => read_only(step.params[port as usize].as_ptr()),
-            Home::Const(at) => read_only(step.program.constants[at..].as_ptr()),
-            Home::Tile(at) => Strip { base: self.at(at), stride: width },
-            Home::Block { at, rows } => {
+            RegisterLocation::Port(port) => unsafe { self.port_strip(port as usize, width) },
+            RegisterLocation::Param(port) => read_only(step.params[port as usize].as_ptr()),
+            RegisterLocation::Const(at) => read_only(step.program.constants[at..].as_ptr()),
+            RegisterLocation::Tile(at) => Strip { base: self.at(at), stride: width },
+            RegisterLocation::Block { at, rows } => {
                 Strip { base: self.blocks.wrapping_add(at * rows.min(self.lanes.len())), stride: width }
             }
-            Home::Result(result) => {
+            RegisterLocation::Result(result) => {
                 let base = self.result_row(result as usize, self.lanes.start);
                 Strip { base, stride: step.fields[step.places[result as usize].field().index()].width }
             }
-            // Nobody reads edges (plan rule on gradients of folds).
-            Home::Edges(_) => Strip::NONE,
+            // No stage reads edges (plan rule on gradients of folds).
+            RegisterLocation::Edges(_) => Strip::NONE,
         }
     }
 
-    /// The rows of a port. Those that come through a table are copied next to each other where stages want
-    /// them so; a list has none.
+    /// The strip of a port. Gathered rows are copied into the tile if a stage reads them by rows. A list has no strip.
     unsafe fn port_strip(&self, port: usize, width: usize) -> Strip {
         let step = self.step;
-        let steady = |base: *const f32, start: u32, stride: u32, width: usize| Strip {
+        let strided = |base: *const f32, start: u32, stride: u32, width: usize| Strip {
             base: base.wrapping_add((start as usize + stride as usize * self.lanes.start) * width).cast_mut(),
             stride: stride as usize * width,
         };
         let (from, stride, table) = match step.operands[port] {
             Operand::Rows { field, start, stride } => {
                 let field = step.fields[field.index()];
-                return steady(field.base, start, stride, field.width);
+                return strided(field.base, start, stride, field.width);
             }
-            Operand::Words { start, stride } => return steady(step.words.as_ptr().cast(), start, stride, 1),
-            Operand::Floats { start, stride } => return steady(step.floats.as_ptr(), start, stride, 1),
+            Operand::Words { start, stride } => return strided(step.words.as_ptr().cast(), start, stride, 1),
+            Operand::Floats { start, stride } => return strided(step.floats.as_ptr(), start, stride, 1),
             Operand::Segments { .. } => return Strip::NONE,
             Operand::Table { field, at } => {
                 let field = step.fields[field.index()];
@@ -247,7 +246,7 @@ impl Tile<'_> {
         let to = self.at(at);
         for (row, &number) in table.iter().enumerate() {
             let from = from.wrapping_add(number as usize * stride);
-            // SAFETY: as for this function; the tile has room for its rows.
+            // SAFETY: as for this function; the tile reserves memory for these rows.
             unsafe { std::ptr::copy_nonoverlapping(from, to.add(row * width), width) };
         }
         Strip { base: to, stride: width }
@@ -258,19 +257,19 @@ impl Tile<'_> {
         field.base.wrapping_add(row * field.width)
     }
 
-    /// The rows of a view for this tile.
+    /// The strip of a view.
     pub(super) fn strip(&self, view: View) -> Strip {
         self.register(view.reg, view.start)
     }
 
-    /// The rows of a register from an element on.
+    /// The strip of a register from element `start` on.
     pub(super) fn register(&self, reg: u32, start: u32) -> Strip {
         let Strip { base, stride } = self.registers[reg as usize];
-        debug_assert!(!base.is_null(), "a list and what only products read by tables has no rows of its own");
+        debug_assert!(!base.is_null(), "lists and operands that only products gather have no strip");
         Strip { base: base.wrapping_add(start as usize), stride }
     }
 
-    /// Where a lane's result begins; of edges the first.
+    /// The start of a lane's result; for edges, of the first edge.
     pub(super) fn result_row(&self, result: usize, lane: usize) -> *mut f32 {
         let row = match self.step.places[result] {
             Place::Rows { start, .. } => start as usize + lane,
@@ -282,7 +281,7 @@ impl Tile<'_> {
         self.field_row(self.step.places[result].field().index(), row).cast_mut()
     }
 
-    unsafe fn other(&self, stage: &Stage, space: &mut Space) {
+    unsafe fn stage(&self, stage: &Stage, space: &mut StageScratch) {
         // SAFETY: as for this function.
         unsafe {
             match stage {
@@ -292,17 +291,17 @@ impl Tile<'_> {
                 }
                 Stage::SegGrad { .. } => self.fold_gradient(stage, space),
                 Stage::Lookup { param, index, dst } => self.lookup(*param as usize, *index, *dst),
-                Stage::Prod { .. } | Stage::Map { .. } => unreachable!("these are tasks of their own"),
+                Stage::Prod { .. } | Stage::Map { .. } => unreachable!("products and maps are other tasks"),
             }
         }
     }
 
-    /// Copies results that are no homes.
+    /// Copies the results that were not written directly.
     unsafe fn copy_results(&self) {
         for &(number, view) in &self.step.program.copies {
             let from = self.strip(view);
             for (row, lane) in self.lanes.clone().enumerate() {
-                // SAFETY: as for this function; results are no operands of their own step.
+                // SAFETY: as for this function; a result is no operand of its step.
                 unsafe {
                     let from = from.base.add(row * from.stride);
                     std::ptr::copy_nonoverlapping(from, self.result_row(number, lane), view.width as usize);

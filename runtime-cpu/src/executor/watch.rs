@@ -1,17 +1,16 @@
-//! The watch: which step, lane and node first made NaN or an infinity of finite numbers.
+//! Finds the first step, lane and node that makes NaN or an infinity from finite numbers.
 //!
-//! After each step its float results are looked at. A result that is not finite is a finding only
-//! where all that the lane read was finite: its operands, the step's parameters and the kernel's
-//! constants. So a mask of `-inf` passes, and a fault is named where it arises and not where it
-//! shows. What is not finite only between two instructions of one kernel is not seen. Sums of
-//! gradients over a whole plan are not watched.
+//! The watch checks the float results of each step. A result that is not finite is a fault only if everything that the
+//! lane read was finite: its operands, the step's parameters and the kernel's constants. So a mask of `-inf` passes, and
+//! a fault is reported where it arises. The watch does not see values between the instructions of a kernel, and it does
+//! not check parameter-gradient reductions.
 
 use super::RunError;
 use super::tile::ExecutionContext;
 use autobatch_ir::plan::{FieldId, Kernel, Operand, Place, RegKind, Source, Stage};
 use autobatch_ir::types::DType;
 
-/// Looks at what a step wrote.
+/// Checks the results of a step.
 pub(super) fn check(context: &ExecutionContext<'_>, number: usize) -> Result<(), RunError> {
     let plan = context.plan;
     let step = &plan.steps[number];
@@ -20,10 +19,10 @@ pub(super) fn check(context: &ExecutionContext<'_>, number: usize) -> Result<(),
             let row = match *place {
                 Place::Rows { start, .. } => start as usize + lane,
                 Place::Table { at, .. } => plan.tables[at as usize + lane] as usize,
-                // Gradients of the values of a list: rows of their own, which later steps read.
+                // Gradients of list values have rows of their own; later steps read them.
                 Place::Edges { .. } => continue,
             };
-            let Some(element) = strange(context, place.field(), row) else { continue };
+            let Some(element) = first_non_finite(context, place.field(), row) else { continue };
             if reads_finite(context, number, lane) {
                 return Err(RunError::NotFinite {
                     step: number,
@@ -40,19 +39,20 @@ pub(super) fn check(context: &ExecutionContext<'_>, number: usize) -> Result<(),
 }
 
 /// The first element of a row of floats that is not finite.
-fn strange(context: &ExecutionContext<'_>, field: FieldId, row: usize) -> Option<usize> {
+fn first_non_finite(context: &ExecutionContext<'_>, field: FieldId, row: usize) -> Option<usize> {
     if context.plan.field(field).ty.dtype != DType::F32 {
         return None;
     }
-    // SAFETY: plans name rows that exist; they were written before (plan rules on spans), and no step is being executed.
+    // SAFETY: the row exists and was written before (plan rules on spans), and no step is running.
     let row = unsafe { context.fields[field.index()].row(row) };
     row.iter().position(|x| !x.is_finite())
 }
 
+/// Whether everything that a lane of a step reads is finite.
 fn reads_finite(context: &ExecutionContext<'_>, number: usize, lane: usize) -> bool {
     let plan = context.plan;
     let step = &plan.steps[number];
-    let (kernel, step_context) = (plan.kernel(step), context.step(&context.ready.turns()[number]));
+    let (kernel, step_context) = (plan.kernel(step), context.step(&context.prepared.steps()[number]));
     let operands = plan.operands(step).iter().enumerate();
     let finite = |(port, &operand): (usize, &Operand)| {
         operand_is_finite(context, operand, kernel.whole(port as u32).width as usize, lane)
@@ -68,12 +68,12 @@ fn operand_is_finite(context: &ExecutionContext<'_>, operand: Operand, width: us
     let floats = |start: usize| context.bound.floats[start..start + width].iter().all(|x| x.is_finite());
     match operand {
         Operand::Rows { field, start, stride } => {
-            strange(context, field, start as usize + lane * stride as usize).is_none()
+            first_non_finite(context, field, start as usize + lane * stride as usize).is_none()
         }
-        Operand::Table { field, at } => strange(context, field, table(at)).is_none(),
+        Operand::Table { field, at } => first_non_finite(context, field, table(at)).is_none(),
         Operand::Segments { field, offsets, items } => {
             let rows = &context.plan.tables[items as usize..][table(offsets)..table(offsets + 1)];
-            rows.iter().all(|&row| strange(context, field, row as usize).is_none())
+            rows.iter().all(|&row| first_non_finite(context, field, row as usize).is_none())
         }
         Operand::Floats { start, stride } => floats(start as usize + lane * stride as usize),
         Operand::FloatTable { at } => floats(table(at)),

@@ -1,35 +1,34 @@
-//! Executes the waves of a plan, alone or shared among threads.
+//! Executes the waves of a plan on one thread or several.
 //!
-//! Inside a wave nothing waits, so its steps laid end to end are one long row of lanes. Where that is
-//! work enough, it is cut into shares of equal work: a wave of one large step is split, a wave of
-//! several steps overlaps, and there is one fork and one join a wave. There are a few shares for each
-//! thread, which takes the next when it has done one, so that a thread that started late or lost its
-//! core keeps the others waiting for one share and not for half of the wave. Shares are cut at whole
-//! register tiles of rows where a step has many. Who executes a lane changes no bit of it.
+//! The steps of a wave are independent, so their lanes form one sequence. If a wave has enough work, the sequence is cut
+//! into shares of equal work: a wave of one large step is split, the steps of a wave overlap, and each wave has one fork
+//! and one join. Each thread takes a few shares, one after the other. A thread that starts late or loses its core then
+//! delays the others by one share, not by half of the wave. Steps with many lanes are cut at whole register tiles. The
+//! assignment of lanes to threads does not change the bits.
 
 use super::RunError;
 use super::clock::{Clock, Ticks};
 use super::counters::{Counters, Span};
+use super::prepared::StepArgs;
 use super::program::TILE_STEP;
-use super::ready::Turn;
 use super::tile::{ExecutionContext, TileMemory};
 use super::watch;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Floating-point operations below which a wave is executed by one thread: about 30 µs of one core. The example
-/// `sharing` measures from which work on sharing wins.
+/// Floating-point operations below which one thread executes a wave: about 30 µs of one core. The example `sharing`
+/// measures the work from which sharing is faster.
 pub(super) const SHARED_WORK: usize = 3_000_000;
 
-/// Shares of a large wave for each thread.
+/// Shares of a large wave per thread.
 const SHARES: usize = 4;
-/// A share is at least one of so many parts of the work from which waves are shared, so that taking it costs little.
+/// A share has at least this part of the work of the smallest shared wave, so that taking a share costs little.
 const SHARE_PART: usize = 2;
 
-/// When a thread executed a part of a step.
+/// The time of a thread in a part of a step.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stretch {
+pub(super) struct TimedPart {
     step: u32,
     start: Ticks,
     end: Ticks,
@@ -37,108 +36,110 @@ pub(super) struct Stretch {
 
 /// How waves are executed.
 #[derive(Clone, Copy)]
-pub(super) struct How {
-    /// The first wave that is executed.
+pub(super) struct WaveOptions {
+    /// The first wave to execute.
     pub(super) first: usize,
-    /// Floating-point operations from which a wave is shared, one at least.
+    /// Floating-point operations from which a wave is shared; at least one.
     pub(super) shared_work: usize,
-    /// Whether what steps write is looked at.
+    /// Whether results are checked for numbers that are not finite.
     pub(super) watched: bool,
 }
 
-/// A run that is counted: what it is timed by, and when what comes before its waves was done.
+/// The clock of a counted run, and the times before its waves.
 #[derive(Clone, Copy)]
 pub(super) struct Timing {
     pub(super) clock: Clock,
-    /// When programs and weights were found.
-    pub(super) packed: Ticks,
-    /// When what is bound was checked, and there was memory.
+    /// When all steps were prepared.
+    pub(super) prepared: Ticks,
+    /// When bindings were checked and memory was allocated.
     pub(super) checked: Ticks,
 }
 
-/// Executes all waves, counting and watching where that is asked for.
+/// Executes all waves, with counting and watching if requested.
 pub(super) fn execute(
     context: &ExecutionContext<'_>,
     threads: &mut [Mutex<TileMemory>],
-    how: How,
+    options: WaveOptions,
     counted: Option<(&mut Counters, Timing)>,
 ) -> Result<(), RunError> {
     let clock = counted.as_ref().map(|(_, timing)| timing.clock);
-    // A run that was stopped may have left some.
-    threads.iter_mut().for_each(|memory| alone(memory).stretches.clear());
-    if threads.len() == 1 && !how.watched {
-        // One after the other, so that it does not matter where waves end.
+    // A run that stopped early may have left parts.
+    threads.iter_mut().for_each(|memory| exclusive(memory).timed.clear());
+    if threads.len() == 1 && !options.watched {
+        // One thread executes all steps in order, so the bounds of waves do not matter.
         let waves = &context.plan.waves;
-        let begin = how.first.checked_sub(1).map_or(0, |before| waves[before] as usize);
+        let begin = options.first.checked_sub(1).map_or(0, |before| waves[before] as usize);
         let end = waves.last().map_or(0, |&end| end as usize);
-        execute_alone(context, begin..end.max(begin), alone(&mut threads[0]), clock);
+        execute_steps(context, begin..end.max(begin), exclusive(&mut threads[0]), clock);
     } else {
-        execute_waves(context, threads, how, clock)?;
-    }
-    if let Some((counters, Timing { clock, packed, checked })) = counted {
-        let end = clock.now();
-        let time = clock.stop();
-        let begun = time(checked);
-        counters.pack = time(packed);
-        counters.check = begun.saturating_sub(counters.pack);
-        counters.executing = time(end).saturating_sub(begun);
-        let span = |thread: usize, Stretch { step, start, end }| {
-            let (start, end) = (time(start), time(end));
-            let time = end.saturating_sub(start);
-            Span { step, thread: thread as u32, start: start.saturating_sub(begun), time }
-        };
-        let spans = threads.iter_mut().enumerate().flat_map(|(thread, memory)| {
-            alone(memory).stretches.drain(..).map(move |stretch| span(thread, stretch))
-        });
-        counters.fill(context.plan, spans);
-    }
-    Ok(())
-}
-
-/// Executes wave by wave, shared where that pays.
-fn execute_waves(
-    context: &ExecutionContext<'_>,
-    threads: &mut [Mutex<TileMemory>],
-    how: How,
-    clock: Option<Clock>,
-) -> Result<(), RunError> {
-    for wave in context.plan.waves_from(how.first) {
-        if how.watched {
-            // One step after the other, so that the first fault is found first.
+        for wave in context.plan.waves_from(options.first) {
+            if !options.watched {
+                execute_wave(context, wave, options.shared_work, threads, clock);
+                continue;
+            }
+            // One step at a time, so that the check finds the first fault first.
             for step in wave {
-                execute_wave(context, step..step + 1, how.shared_work, threads, clock);
+                execute_wave(context, step..step + 1, options.shared_work, threads, clock);
                 watch::check(context, step)?;
             }
-        } else {
-            execute_wave(context, wave, how.shared_work, threads, clock);
         }
+    }
+    if let Some((counters, timing)) = counted {
+        fill_counters(context, threads, counters, timing);
     }
     Ok(())
 }
 
-/// Executes whole steps, one after the other.
+/// Converts the recorded ticks to times.
+fn fill_counters(
+    context: &ExecutionContext<'_>,
+    threads: &mut [Mutex<TileMemory>],
+    counters: &mut Counters,
+    timing: Timing,
+) {
+    let Timing { clock, prepared, checked } = timing;
+    let end = clock.now();
+    let time = clock.stop();
+    let begun = time(checked);
+    counters.pack = time(prepared);
+    counters.check = begun.saturating_sub(counters.pack);
+    counters.executing = time(end).saturating_sub(begun);
+    let span = |thread: usize, TimedPart { step, start, end }| {
+        let (start, end) = (time(start), time(end));
+        let time = end.saturating_sub(start);
+        Span { step, thread: thread as u32, start: start.saturating_sub(begun), time }
+    };
+    let spans = threads
+        .iter_mut()
+        .enumerate()
+        .flat_map(|(thread, memory)| exclusive(memory).timed.drain(..).map(move |part| span(thread, part)));
+    counters.fill(context.plan, spans);
+}
+
+/// Executes whole steps in order.
 ///
-/// Behind a large step nothing is in cache, not even where pages lie, and each page asked for costs half a microsecond: between
-/// two steps it is that of the next turn, asked for before the last stage of a step, and that of the stretches, which nobody waits
-/// for. All else is on the stack, whose page kernels use too.
-fn execute_alone(
+/// After a large step nothing of the plan is in cache, nor its page in the TLB, and each page costs half a microsecond.
+/// Between two steps this loop reads two pages. The arguments of the next step are prefetched before the last stage of a
+/// step. Nothing waits for the write to `timed`. Everything else is on the stack, whose page kernels use too.
+fn execute_steps(
     context: &ExecutionContext<'_>,
     steps: Range<usize>,
     memory: &mut TileMemory,
     clock: Option<Clock>,
 ) {
-    let mut stretches = std::mem::take(&mut memory.stretches);
+    let mut timed = std::mem::take(&mut memory.timed);
     if clock.is_some() {
-        stretches.reserve(steps.len());
+        timed.reserve(steps.len());
     }
-    for (step, turn) in (steps.start as u32..).zip(&context.ready.turns()[steps]) {
-        if let Some(stretch) = execute_lanes(context, step, turn, 0..turn.rows as usize, memory, clock) {
-            stretches.push(stretch);
+    for (step, args) in (steps.start as u32..).zip(&context.prepared.steps()[steps]) {
+        if let Some(part) = execute_lanes(context, step, args, 0..args.rows as usize, memory, clock) {
+            timed.push(part);
         }
     }
-    memory.stretches = stretches;
+    memory.timed = timed;
 }
 
+/// Executes the steps of one wave, shared among the threads if it has enough work.
 fn execute_wave(
     context: &ExecutionContext<'_>,
     wave: Range<usize>,
@@ -149,49 +150,49 @@ fn execute_wave(
     let whole = || wave.clone().map(|step| work(context, step)).sum::<usize>();
     let whole = if threads.len() == 1 { 0 } else { whole() };
     if whole < shared_work {
-        execute_alone(context, wave, alone(&mut threads[0]), clock);
+        execute_steps(context, wave, exclusive(&mut threads[0]), clock);
         return;
     }
     let threads = &*threads;
     let parts = (whole / (shared_work / SHARE_PART).max(1)).clamp(2, SHARES * threads.len());
     (0..parts).into_par_iter().with_max_len(1).for_each(|number| {
-        let mut memory = own(threads);
-        let share = share(whole, number, parts)..share(whole, number + 1, parts);
+        let mut memory = lock_own(threads);
+        let share = share_start(whole, number, parts)..share_start(whole, number + 1, parts);
         let mut begin = 0;
         for step in wave.clone() {
             let work = work(context, step);
-            let turn = &context.ready.turns()[step];
-            let lane = |at: usize| lane_at(turn.rows as usize, work, at.saturating_sub(begin));
+            let args = &context.prepared.steps()[step];
+            let lane = |at: usize| lane_at(args.rows as usize, work, at.saturating_sub(begin));
             let lanes = lane(share.start)..lane(share.end);
-            let stretch = execute_lanes(context, step as u32, turn, lanes, &mut memory, clock);
-            memory.stretches.extend(stretch);
+            let part = execute_lanes(context, step as u32, args, lanes, &mut memory, clock);
+            memory.timed.extend(part);
             begin += work;
         }
     });
 }
 
-/// The memory of a thread, while no other thread executes.
-fn alone(memory: &mut Mutex<TileMemory>) -> &mut TileMemory {
+/// The memory of a thread while no other thread runs.
+fn exclusive(memory: &mut Mutex<TileMemory>) -> &mut TileMemory {
     memory.get_mut().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The memory of this thread, which nobody else locks: a share calls nothing that could begin another on its thread.
-fn own(threads: &[Mutex<TileMemory>]) -> MutexGuard<'_, TileMemory> {
+/// The memory of the current thread. The lock is free, because a share starts no other share on its thread.
+fn lock_own(threads: &[Mutex<TileMemory>]) -> MutexGuard<'_, TileMemory> {
     let number = rayon::current_thread_index().unwrap_or(0) % threads.len();
     threads[number].lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn work(context: &ExecutionContext<'_>, step: usize) -> usize {
-    (context.ready.turns()[step].rows as usize).saturating_mul(context.ready.program(step).row_work)
+    (context.prepared.steps()[step].rows as usize).saturating_mul(context.prepared.program(step).row_work)
 }
 
-/// Where the share of a thread begins.
-fn share(whole: usize, number: usize, parts: usize) -> usize {
+/// The work before share `number` of `parts`.
+pub(super) fn share_start(whole: usize, number: usize, parts: usize) -> usize {
     (whole as u128 * number as u128 / parts as u128) as usize
 }
 
-/// The lane of a step at which some of its work is done: whole register tiles, where lanes are many.
-fn lane_at(rows: usize, work: usize, done: usize) -> usize {
+/// The lane of a step after `done` of its work, rounded up to whole register tiles if there are many lanes.
+pub(super) fn lane_at(rows: usize, work: usize, done: usize) -> usize {
     if done >= work {
         return rows;
     }
@@ -200,52 +201,23 @@ fn lane_at(rows: usize, work: usize, done: usize) -> usize {
     lane.next_multiple_of(grain).min(rows)
 }
 
-/// Executes lanes of a step, if there are any, and says when if that is counted.
+/// Executes lanes of a step, if there are any, and returns their time if the run is counted.
 #[inline(always)]
 fn execute_lanes(
     context: &ExecutionContext<'_>,
     step: u32,
-    turn: &Turn,
+    args: &StepArgs,
     lanes: Range<usize>,
     memory: &mut TileMemory,
     clock: Option<Clock>,
-) -> Option<Stretch> {
+) -> Option<TimedPart> {
     if lanes.is_empty() {
         return None;
     }
     let start = clock.map(|clock| clock.now());
-    // SAFETY: the plan was verified, its bindings and stores were checked, its memory was made. Threads
-    // execute lanes of their own of the steps of one wave, which are independent, and all of them end
-    // before the next wave begins.
-    unsafe { context.step(turn).execute(lanes, memory) };
+    // SAFETY: the plan was verified, its bindings and stores were checked, and its memory was allocated. Threads execute
+    // disjoint lanes of the steps of one wave, which are independent, and all of them end before the next wave begins.
+    unsafe { context.step(args).execute(lanes, memory) };
     let end = clock.map(|clock| clock.now());
-    start.zip(end).map(|(start, end)| Stretch { step, start, end })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_shares_of_a_wave_cover_every_lane_once() {
-        for (steps, parts) in [
-            (vec![(1, 7)], 2),
-            (vec![(100, 3), (5, 1000), (57, 1)], 3),
-            (vec![(56, 9), (56, 9)], 2),
-            (vec![(14, 1), (1, 1 << 40), (900, 2)], 5),
-        ] {
-            let whole = steps.iter().map(|(rows, row_work)| rows * row_work).sum();
-            let mut begin = 0;
-            for &(rows, row_work) in &steps {
-                let cuts: Vec<usize> = (0..=parts)
-                    .map(|part| {
-                        lane_at(rows, rows * row_work, share(whole, part, parts).saturating_sub(begin))
-                    })
-                    .collect();
-                assert_eq!((cuts[0], cuts[parts]), (0, rows), "{steps:?}");
-                assert!(cuts.is_sorted(), "{steps:?} {cuts:?}");
-                begin += rows * row_work;
-            }
-        }
-    }
+    start.zip(end).map(|(start, end)| TimedPart { step, start, end })
 }

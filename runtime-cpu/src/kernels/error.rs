@@ -1,42 +1,33 @@
-//! What a kernel refuses, before it touches memory.
+//! Errors of the safe kernels, detected before any memory access.
 
 use std::fmt;
 
 use super::isa::IsaError;
 
-/// Why a kernel was not run. Nothing was written.
+/// The reason why a kernel did not run. Nothing was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KernelError {
     /// The instruction set cannot be used on this machine.
     Isa(IsaError),
-    /// Two sizes that must agree do not.
+    /// Two sizes that must agree differ.
     Size {
         /// The thing whose size is wrong.
         what: &'static str,
-        /// The size that the rest of the call asks for.
+        /// The size that the rest of the call requires.
         expected: usize,
-        /// The size it has.
+        /// The actual size.
         found: usize,
     },
-    /// Something reaches past the end of its slice, table or matrix.
+    /// An access would pass the end of its slice, table or matrix.
     Reach {
-        /// The thing that reaches too far.
+        /// The accessed thing.
         what: &'static str,
-        /// How many elements it needs; `usize::MAX` stands for more than can be counted.
+        /// How many elements it needs; `usize::MAX` after an overflow.
         needs: usize,
         /// How many there are.
         has: usize,
     },
-    /// A column range does not start and end where panels do.
-    Columns {
-        /// First column asked for.
-        start: usize,
-        /// Column after the last asked for.
-        end: usize,
-        /// Columns of a panel.
-        panel: usize,
-    },
-    /// Memory for packed weights of this size cannot be had.
+    /// The allocation of packed weights of this size failed.
     Memory {
         /// Rows of the weights.
         k: usize,
@@ -56,12 +47,8 @@ impl fmt::Display for KernelError {
                 f,
                 "{what}: expected at least {needs} elements, found {has}; pass more or name fewer rows"
             ),
-            KernelError::Columns { start, end, panel } => write!(
-                f,
-                "columns {start}..{end}: expected bounds that are multiples of {panel} or the last column; cut between panels"
-            ),
             KernelError::Memory { k, n } => {
-                write!(f, "no memory for packed weights of {k} x {n}; split the weights")
+                write!(f, "out of memory for packed weights of {k} x {n}; split the weights")
             }
         }
     }
@@ -82,12 +69,12 @@ impl From<IsaError> for KernelError {
     }
 }
 
-/// `Ok` if `found` is `expected`.
+/// Checks that `found` is `expected`.
 pub(super) fn same_size(what: &'static str, expected: usize, found: usize) -> Result<(), KernelError> {
     if expected == found { Ok(()) } else { Err(KernelError::Size { what, expected, found }) }
 }
 
-/// `Ok` if `has` is at least `needs`, where `None` stands for a size that overflowed.
+/// Checks that `has` is at least `needs`; `None` is a size that overflowed.
 pub(super) fn reaches(what: &'static str, needs: Option<usize>, has: usize) -> Result<(), KernelError> {
     match needs {
         Some(needs) if needs <= has => Ok(()),

@@ -1,32 +1,33 @@
-//! Which instruction set the kernels run on.
+//! Selects the instruction set of the kernels.
 //!
-//! Every kernel has one twin per [`Isa`]; the twins give the same bits, so the choice changes speed only. A machine is asked once, at run
-//! time; the environment variable `AUTOBATCH_CPU` forces a choice, for tests and for reproducing a report from another machine.
+//! Every kernel has one variant per [`Isa`]. All variants compute the same bits, so the choice only changes
+//! speed. The features of the machine are detected at run time. The environment variable `AUTOBATCH_CPU`
+//! forces a choice, for tests and for reproducing a report from another machine.
 
 use std::fmt;
 
 /// The environment variable that forces an instruction set.
 pub const ISA_VARIABLE: &str = "AUTOBATCH_CPU";
 
-/// An instruction set with its own twin of every kernel, slowest first.
+/// An instruction set with its own variant of every kernel, slowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Isa {
-    /// Portable Rust with `f32::mul_add`: the definition that the others are tested against. Very slow where the target has no fused
-    /// multiply-add in its base set (x86-64 calls a library function per element).
+    /// Portable Rust with `f32::mul_add`: the definition that the other variants are tested against. It is
+    /// very slow on x86-64, whose base set lacks a fused multiply-add: each element calls a library function.
     Scalar,
     /// Arm NEON, part of every aarch64 machine.
     Neon,
     /// x86-64 with AVX2 and FMA.
     Avx2,
-    /// x86-64 with AVX-512 F, DQ, VL and BW, as every such machine since Skylake-X has.
+    /// x86-64 with AVX-512 F, DQ, VL and BW (every AVX-512 machine since Skylake-X).
     Avx512,
 }
 
 impl Isa {
-    /// Every instruction set the crate knows, slowest first, whether this machine has it or not.
+    /// Every instruction set of the crate, slowest first, available on this machine or not.
     pub const ALL: [Isa; 4] = [Isa::Scalar, Isa::Neon, Isa::Avx2, Isa::Avx512];
 
-    /// The word that `AUTOBATCH_CPU` takes.
+    /// The name that `AUTOBATCH_CPU` accepts.
     pub fn name(self) -> &'static str {
         match self {
             Isa::Scalar => "scalar",
@@ -36,7 +37,7 @@ impl Isa {
         }
     }
 
-    /// Whether the machine this runs on has the instruction set.
+    /// Whether this machine has the instruction set.
     pub fn is_available(self) -> bool {
         match self {
             Isa::Scalar => true,
@@ -56,17 +57,17 @@ impl Isa {
         }
     }
 
-    /// What this machine has, slowest first; never empty, because [`Isa::Scalar`] runs everywhere.
+    /// The instruction sets of this machine, slowest first. [`Isa::Scalar`] is always one of them.
     pub fn available() -> Vec<Isa> {
         Self::ALL.into_iter().filter(|isa| isa.is_available()).collect()
     }
 
-    /// The fastest instruction set of this machine, whatever the environment says.
+    /// The fastest instruction set of this machine. It ignores the environment.
     pub fn best() -> Isa {
         Self::ALL.into_iter().rev().find(|isa| isa.is_available()).unwrap_or(Isa::Scalar)
     }
 
-    /// What `AUTOBATCH_CPU` names; without it, or if it is empty, the fastest of this machine.
+    /// The instruction set that `AUTOBATCH_CPU` names, or the fastest if the variable is unset or empty.
     pub fn detect() -> Result<Isa, IsaError> {
         match std::env::var_os(ISA_VARIABLE) {
             Some(word) if !word.is_empty() => Self::forced(&word.to_string_lossy()),
@@ -74,7 +75,10 @@ impl Isa {
         }
     }
 
-    /// The instruction set called `word`, if it is known and this machine has it.
+    /// The instruction set called `word`.
+    ///
+    /// # Errors
+    /// If the name is unknown or this machine lacks the instruction set.
     pub fn forced(word: &str) -> Result<Isa, IsaError> {
         let found = Self::ALL
             .into_iter()
@@ -83,7 +87,10 @@ impl Isa {
         found.required()
     }
 
-    /// The instruction set itself if this machine has it: what every safe kernel asks before it runs.
+    /// Returns `self` if this machine has the instruction set. Every safe kernel checks this before it runs.
+    ///
+    /// # Errors
+    /// If this machine lacks it.
     pub fn required(self) -> Result<Isa, IsaError> {
         if self.is_available() { Ok(self) } else { Err(IsaError::Missing(self)) }
     }
@@ -95,12 +102,12 @@ impl fmt::Display for Isa {
     }
 }
 
-/// Why an instruction set cannot be used.
+/// The reason why an instruction set cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IsaError {
-    /// The word names no instruction set.
+    /// No instruction set has this name.
     Unknown(String),
-    /// The word is known, but this machine lacks the instruction set.
+    /// This machine lacks the instruction set.
     Missing(Isa),
 }
 
@@ -117,37 +124,47 @@ impl fmt::Display for IsaError {
 
 impl std::error::Error for IsaError {}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Defines `fn $name(isa, ..)`, which runs `$body` compiled with the features of `isa`.
+///
+/// `$body` must be `#[inline(always)]`: only then is it compiled inside the function that enables the features.
+macro_rules! compiled_per_isa {
+    (
+        $(#[$meta:meta])*
+        $vis:vis unsafe fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $result:ty)? = $body:expr
+    ) => {
+        $(#[$meta])*
+        #[allow(unused_unsafe, reason = "some bodies are safe functions")]
+        $vis unsafe fn $name(isa: $crate::kernels::Isa, $($arg: $ty),*) $(-> $result)? {
+            /// # Safety
+            /// As for the outer function.
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma")]
+            unsafe fn avx512($($arg: $ty),*) $(-> $result)? {
+                // SAFETY: the caller of the outer function guarantees the memory.
+                unsafe { $body($($arg),*) }
+            }
 
-    #[test]
-    fn an_unknown_word_lists_what_this_machine_has() {
-        let error = Isa::forced("sse9").unwrap_err();
-        let text = error.to_string();
-        assert!(text.starts_with("unknown instruction set `sse9`: expected one of scalar"), "{text}");
-        assert!(text.contains(Isa::best().name()), "{text}");
-    }
+            /// # Safety
+            /// As for the outer function.
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            unsafe fn avx2($($arg: $ty),*) $(-> $result)? {
+                // SAFETY: as above.
+                unsafe { $body($($arg),*) }
+            }
 
-    #[test]
-    fn a_missing_instruction_set_is_refused_and_an_available_one_taken() {
-        for isa in Isa::ALL {
-            let expected =
-                if Isa::available().contains(&isa) { Ok(isa) } else { Err(IsaError::Missing(isa)) };
-            assert_eq!(Isa::forced(isa.name()), expected);
+            match isa {
+                // SAFETY: the caller guarantees the instruction set and the memory.
+                #[cfg(target_arch = "x86_64")]
+                $crate::kernels::Isa::Avx512 => unsafe { avx512($($arg),*) },
+                // SAFETY: as above.
+                #[cfg(target_arch = "x86_64")]
+                $crate::kernels::Isa::Avx2 => unsafe { avx2($($arg),*) },
+                // SAFETY: as above.
+                _ => unsafe { $body($($arg),*) },
+            }
         }
-        assert!(Isa::ALL.iter().any(|isa| !isa.is_available()), "no machine has both NEON and AVX2");
-    }
-
-    /// So that what was meant for an instruction set is not executed on others alone.
-    #[test]
-    fn what_the_environment_names_is_there() {
-        let chosen = Isa::detect().unwrap_or_else(|error| panic!("{error}"));
-        assert!(Isa::available().contains(&chosen));
-    }
-
-    #[test]
-    fn the_best_is_the_last_available() {
-        assert_eq!(Some(&Isa::best()), Isa::available().last());
-    }
+    };
 }
+
+pub(super) use compiled_per_isa;

@@ -1,15 +1,15 @@
-//! One vector register seen alike on every instruction set: the few operations the product kernels need.
+//! One vector register with the same interface on every instruction set: the operations of the product kernels.
 //!
-//! The methods carry no `target_feature` of their own. They are `inline(always)` and reach machine code only inside a function that enables
-//! the features (the wrappers in [`super::twins`]), so that the intrinsics inline there. One macro makes an implementation from the names of
-//! its functions.
+//! The methods have no `target_feature` attribute. They are `inline(always)` and are compiled only inside functions
+//! that enable the features (the wrappers in [`super::kernel_set`]), so the intrinsics inline there. One macro
+//! makes an implementation from the names of its functions.
 
 /// A vector of `WIDTH` lanes of `f32`. A panel of packed weights is `VECTORS * WIDTH` columns wide.
 ///
 /// # Safety
-/// Every method may be called only where the instruction set of the implementor is available, and pointers must be valid for the lanes
-/// touched: all `WIDTH` for `load` and `store`, the first `count` (less than `WIDTH`) for `load_first` and `store_first`. No pointer needs
-/// to be aligned beyond `f32`.
+/// Methods require the instruction set of the implementor. Pointers must be valid for the accessed lanes: all
+/// `WIDTH` for `load` and `store`, the first `count` (less than `WIDTH`) for `load_first` and `store_first`. Pointers
+/// need the alignment of `f32` only.
 pub(super) trait Lanes {
     type Vector: Copy;
     const WIDTH: usize;
@@ -19,22 +19,23 @@ pub(super) trait Lanes {
     unsafe fn splat(x: f32) -> Self::Vector;
     unsafe fn load(from: *const f32) -> Self::Vector;
     unsafe fn store(to: *mut f32, v: Self::Vector);
-    /// Lanes from `count` on are zero, and their memory is not touched.
+    /// Loads `count` lanes. The other lanes are zero; their memory is not accessed.
     unsafe fn load_first(from: *const f32, count: usize) -> Self::Vector;
-    /// Memory of the lanes from `count` on is not touched.
+    /// Stores `count` lanes. The memory of the other lanes is not accessed.
     unsafe fn store_first(to: *mut f32, v: Self::Vector, count: usize);
     /// `x * y + acc` with one rounding per lane.
     unsafe fn fma(x: Self::Vector, y: Self::Vector, acc: Self::Vector) -> Self::Vector;
     unsafe fn add(x: Self::Vector, y: Self::Vector) -> Self::Vector;
-    /// Asks for the cache line at `from`, which may lie outside of every allocation.
+    /// Prefetches the cache line at `from`, which may lie outside of every allocation.
     #[inline(always)]
     unsafe fn prefetch_first(_from: *const f32) {}
-    /// As `prefetch_first`, but only as far as the second-level cache.
+    /// Like `prefetch_first`, but only to the L2 cache.
     #[inline(always)]
     unsafe fn prefetch_second(_from: *const f32) {}
 }
 
-/// A vector type from its functions. `$fma` and the functions of the first lanes differ in the order of their arguments, so they are expressions.
+/// Implements [`Lanes`] from function names. Functions whose argument order differs between instruction sets are
+/// expressions.
 macro_rules! lanes {
     (
         $(#[$meta:meta])* $name:ident: $vector:ty, $width:literal wide, $vectors:literal a panel;
@@ -47,9 +48,9 @@ macro_rules! lanes {
         $(#[$meta])*
         pub(in crate::kernels) struct $name;
 
-        // SAFETY of every block: the caller vouches for the instruction set and for the memory of the lanes touched; lanes beyond a count are
-        // neither read nor written, and a prefetch never faults.
-        #[allow(clippy::undocumented_unsafe_blocks, reason = "said once, above")]
+        // SAFETY of every block: the caller guarantees the instruction set and the memory of the accessed lanes. Lanes
+        // beyond a count are neither read nor written, and a prefetch never faults.
+        #[allow(clippy::undocumented_unsafe_blocks, reason = "the comment above covers every block")]
         #[allow(unused_unsafe, reason = "some of the functions are safe where their features are enabled")]
         impl Lanes for $name {
             type Vector = $vector;
@@ -111,7 +112,7 @@ mod portable {
     type Vector = [f32; 4];
 
     lanes! {
-        /// Four lanes in portable Rust: free of intrinsics, and of the same panel shape as NEON.
+        /// Four lanes in portable Rust, with the panel shape of NEON.
         Portable: Vector, 4 wide, 4 a panel;
         splat, load, store, add;
         |x, y, acc| std::array::from_fn(|lane| x[lane].mul_add(y[lane], acc[lane]));
@@ -132,7 +133,7 @@ mod portable {
     /// Four floats from `from` on are readable.
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Vector {
-        // SAFETY: the caller vouches for the floats; the array is aligned as they are.
+        // SAFETY: the caller guarantees the floats; an array has the alignment of its elements.
         unsafe { from.cast::<Vector>().read() }
     }
 
@@ -156,7 +157,7 @@ mod x86 {
     use std::arch::x86_64::*;
 
     lanes! {
-        /// Sixteen lanes, with masks for the ends of rows.
+        /// Sixteen lanes; the ends of rows use masks.
         Avx512: __m512, 16 wide, 2 a panel;
         _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_add_ps;
         |x, y, acc| _mm512_fmadd_ps(x, y, acc);
@@ -180,13 +181,13 @@ mod x86 {
         ((1u32 << count) - 1) as __mmask16
     }
 
-    /// All bits set in the first `count` lanes.
+    /// A mask with all bits set in the first `count` lanes.
     ///
     /// # Safety
-    /// AVX2 must be available.
+    /// AVX2 is available.
     #[inline(always)]
     unsafe fn low_lanes(count: usize) -> __m256i {
-        // SAFETY: the caller vouches for AVX2; `count` is at most eight, so the cast keeps its value.
+        // SAFETY: the caller guarantees AVX2; `count` is at most eight, so the cast keeps its value.
         unsafe {
             _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
         }

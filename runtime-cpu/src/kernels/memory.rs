@@ -1,4 +1,4 @@
-//! Float buffers that begin at a cache line, and the scratch space of a thread.
+//! Cache-line-aligned float buffers, and the scratch space of a thread.
 
 use super::pack::PackedWeights;
 use bytemuck::{Pod, Zeroable};
@@ -19,7 +19,7 @@ pub(crate) struct Aligned {
 }
 
 impl Aligned {
-    /// At least `floats` zeros, or `None` if memory cannot be had.
+    /// Allocates at least `floats` zeros, or returns `None` if the allocation fails.
     pub(super) fn zeroed(floats: usize) -> Option<Self> {
         let count = floats.div_ceil(Line::FLOATS);
         let mut lines = Vec::new();
@@ -28,7 +28,7 @@ impl Aligned {
         Some(Aligned { lines })
     }
 
-    /// Grows to at least `floats` floats, new ones zero; `None` if memory cannot be had.
+    /// Grows to at least `floats` floats; new floats are zero. Returns `None` if the allocation fails.
     pub(crate) fn fit(&mut self, floats: usize) -> Option<()> {
         let count = floats.div_ceil(Line::FLOATS);
         if count > self.lines.len() {
@@ -38,7 +38,8 @@ impl Aligned {
         Some(())
     }
 
-    /// As [`fit`](Self::fit), with room for as much again where all must move: what grows row by row moves seldom.
+    /// Like [`fit`](Self::fit), but a reallocation doubles the capacity, so a buffer that grows row by row
+    /// rarely moves.
     pub(crate) fn fit_growing(&mut self, floats: usize) -> Option<()> {
         let more = floats.div_ceil(Line::FLOATS).saturating_sub(self.lines.len());
         self.lines.try_reserve(more).ok()?;
@@ -54,12 +55,14 @@ impl Aligned {
     }
 }
 
-/// Space in which kernels gather and pack operand rows. Keep one for each thread and pass it to every call: it grows to what the largest call
-/// needs, at most about one MiB and the largest value that was packed, and holds nothing between calls.
+/// Scratch space in which kernels gather and pack operand rows.
+///
+/// Use one per thread for all calls. It grows to the largest call's need: about one MiB plus the largest value
+/// that was packed. Its contents carry no meaning between calls.
 #[derive(Default)]
 pub struct Scratch {
     buffer: Aligned,
-    /// The right matrix of a product of two values, packed.
+    /// Memory for the packed right matrix of a product of two values.
     pub(super) packed: Option<PackedWeights>,
 }
 
@@ -69,7 +72,7 @@ impl Scratch {
         Self::default()
     }
 
-    /// `floats` floats whose values mean nothing. Callers ask for sizes bounded by constants.
+    /// Returns `floats` floats of unspecified value. Callers request sizes bounded by constants.
     pub(super) fn floats(&mut self, floats: usize) -> &mut [f32] {
         let lines = floats.div_ceil(Line::FLOATS);
         if self.buffer.lines.len() < lines {
@@ -79,35 +82,14 @@ impl Scratch {
     }
 }
 
-/// Brings a line to the first-level cache, if the machine has a way to ask for it.
+/// Prefetches a cache line to the L1 cache where the machine supports it.
 #[inline(always)]
 pub(crate) fn prefetch<T>(at: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: asking touches no memory, whatever the address.
+    // SAFETY: a prefetch accesses no memory, so any address is allowed.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = at;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn buffers_begin_at_a_cache_line_and_an_absurd_size_is_refused() {
-        let buffer = Aligned::zeroed(33).expect("132 bytes can be had");
-        assert_eq!(buffer.floats().as_ptr() as usize % 64, 0);
-        assert!(buffer.floats().len() >= 33 && buffer.floats().iter().all(|x| *x == 0.0));
-        assert!(Aligned::zeroed(usize::MAX / 4).is_none());
-    }
-
-    #[test]
-    fn scratch_grows_and_never_shrinks() {
-        let mut scratch = Scratch::new();
-        assert_eq!(scratch.floats(100).len(), 100);
-        let before = scratch.floats(5).as_ptr();
-        assert_eq!(scratch.floats(90).as_ptr(), before);
-    }
 }

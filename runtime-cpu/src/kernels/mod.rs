@@ -1,20 +1,21 @@
-//! The kernels that products stand on, with one twin for each instruction set and the same bits from all of them.
+//! The compute kernels, compiled once per instruction set. All variants of a kernel compute the same bits.
 //!
-//! * [`Isa`]: which twin runs.
-//! * [`PackedWeights`]: weights in panels, packed once for each version of a parameter.
-//! * [`Product`]: rows (ranges, tables, shared rows, several parts) times packed weights.
-//! * [`WeightGrad`], [`column_sums`]: gradients of weights and biases.
-//! * [`multiply`]: the product of two instance values.
-//! * [`peak_flops`]: what a core can do at most.
+//! * [`Isa`] selects the instruction set.
+//! * [`PackedWeights`] holds weights in panels. They are packed once per version of a parameter.
+//! * [`Product`] multiplies rows by packed weights. Rows come from ranges, tables, shared rows or several parts.
+//! * [`WeightGrad`] and [`column_sums`] compute the gradients of weights and biases.
+//! * [`multiply`] computes the product of two instance values.
+//! * [`peak_flops`] measures the arithmetic peak of a core.
 //!
-//! Safe functions prove every access from the lengths of their slices, once, before their loops. The `_unchecked` forms leave the proof to
-//! the caller: an executor of verified plans has it.
+//! Safe functions check every access against the lengths of their slices, once, before their loops. The
+//! `_unchecked` functions leave that proof to the caller; the executor has it from the plan verifier.
 
 pub mod elementwise;
 mod error;
+pub(crate) mod fused_update;
 mod isa;
+mod kernel_set;
 mod lanes;
-pub(crate) mod line;
 pub mod list_gradients;
 pub mod lists;
 mod memory;
@@ -24,9 +25,11 @@ mod peak;
 mod product;
 mod rows;
 pub mod rowwise;
+mod runs;
 mod table_sum;
+#[cfg(test)]
+mod tests;
 mod tile;
-mod twins;
 mod wgrad;
 
 pub use error::KernelError;
@@ -38,6 +41,7 @@ pub use pack::{Matrix, PackedWeights};
 pub use peak::peak_flops;
 pub use product::{Part, Product, Start};
 pub use rows::{RowNumbers, Rows, RowsMut};
+pub use runs::Run;
 pub use table_sum::TableSum;
 pub(crate) use table_sum::add_row_unchecked;
-pub use wgrad::{Run, WeightGrad, column_sums, column_sums_unchecked};
+pub use wgrad::{WeightGrad, column_sums};

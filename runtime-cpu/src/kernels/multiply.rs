@@ -1,26 +1,29 @@
-//! The product of two small matrices that both belong to an instance: nothing is packed ahead.
+//! The product of two small matrices of one instance; no weights are packed ahead.
 //!
 //! **Bits.** As for [`super::Product`]: `acc = start; for k ascending: acc = fma(a[i, k], b[k, j], acc)`.
 //!
-//! **Speed.** Few rows meet `b` where it is: its rows serve as panels, with the columns of the last panel read under a limit, and a matrix
-//! that is read by columns (a transposed operand) is copied into scratch, block of `k` by block of `k`. From a few register tiles of rows on
-//! it pays to pack `b` first, which costs as much as one more tile, and to run the product of packed weights.
+//! **Speed.** The rows of `b` serve as panels directly; loads in the last panel are limited to existing columns. A
+//! transposed `b` is packed first, which costs as much as one register tile, and multiplied as packed weights. If
+//! packing is impossible, blocks of its columns are copied into scratch.
 
 use std::ptr;
 
 use super::error::{KernelError, same_size};
 use super::isa::Isa;
+use super::kernel_set::{GATHERED_ROW, K_BLOCK, KernelSet, MAX_ROWS};
 use super::memory::Scratch;
 use super::pack::{Matrix, PackedWeights};
 use super::product::{Part, Product, Start, share};
 use super::rows::RowsMut;
-use super::tile::{Ahead, Tile};
-use super::twins::{GATHERED_ROW, K_BLOCK, MOST_ROWS, Twin};
+use super::tile::{Prefetch, Tile};
 
-/// Columns of a transposed `b` that are laid out at once, and their rows' distance.
-const LAID_OUT: usize = 64;
+/// The number of columns of a transposed `b` that are copied at once, and the row distance of the copy.
+const COPIED_COLUMNS: usize = 64;
 
-/// `out[i, j] = start + sum over k of a[i, k] * b[k, j]`, where `start` is what `out` holds if `accumulate`, and zero otherwise.
+/// Computes `out[i, j] = start + sum over k of a[i, k] * b[k, j]`. `start` is `out[i, j]` if `accumulate`, else zero.
+///
+/// # Errors
+/// If sizes differ or the instruction set is not available.
 pub fn multiply(
     isa: Isa,
     a: Matrix<'_>,
@@ -37,15 +40,15 @@ pub fn multiply(
         return Ok(());
     }
     out.check("result rows", a.rows(), b.columns())?;
-    // SAFETY: the checks above have proved both matrices and the result, and that the machine has the instruction set.
+    // SAFETY: the checks above proved both matrices, the result and the instruction set.
     unsafe { multiply_unchecked(isa, a, b, out, accumulate, scratch) };
     Ok(())
 }
 
-/// As [`multiply`], without the checks.
+/// [`multiply`] without the checks.
 ///
 /// # Safety
-/// [`multiply`] would accept the arguments, and the promises made when `out` was created hold.
+/// [`multiply`] would accept the arguments, and the contract of `out` holds.
 pub unsafe fn multiply_unchecked(
     isa: Isa,
     a: Matrix<'_>,
@@ -55,15 +58,15 @@ pub unsafe fn multiply_unchecked(
     scratch: &mut Scratch,
 ) {
     // SAFETY: as for this function.
-    if pays_to_pack(&a, &b) && unsafe { multiply_packed(isa, &a, b, &out, accumulate, scratch) } {
+    if b.is_transposed() && unsafe { multiply_packed(isa, &a, b, &out, accumulate, scratch) } {
         return;
     }
-    let twin = Twin::of(isa);
-    let tiles = a.rows().div_ceil(twin.rows);
-    let buffer = scratch.floats(MOST_ROWS * GATHERED_ROW + K_BLOCK * LAID_OUT);
-    let (gathered, laid_out) = buffer.split_at_mut(MOST_ROWS * GATHERED_ROW);
+    let kernels = KernelSet::of(isa);
+    let tiles = a.rows().div_ceil(kernels.rows);
+    let buffer = scratch.floats(MAX_ROWS * GATHERED_ROW + K_BLOCK * COPIED_COLUMNS);
+    let (gathered, copied) = buffer.split_at_mut(MAX_ROWS * GATHERED_ROW);
     let mut first_k = 0;
-    // A chain of no steps still writes its start, in one turn of no length.
+    // An empty chain still writes its start, in one iteration with `k == 0`.
     loop {
         let k = K_BLOCK.min(a.columns() - first_k);
         let mut row = 0;
@@ -72,7 +75,7 @@ pub unsafe fn multiply_unchecked(
             for i in 0..height {
                 a.copy_row(row + i, first_k, &mut gathered[i * GATHERED_ROW..][..k]);
             }
-            let mut start = [ptr::null::<f32>(); MOST_ROWS];
+            let mut start = [ptr::null::<f32>(); MAX_ROWS];
             if first_k > 0 || accumulate {
                 for (i, slot) in start.iter_mut().enumerate().take(height) {
                     *slot = out.row(row + i);
@@ -82,9 +85,9 @@ pub unsafe fn multiply_unchecked(
                 a: gathered.as_ptr(),
                 a_rows: ptr::null(),
                 b: ptr::null(),
-                b_panel: twin.panel,
+                b_panel: kernels.panel,
                 b_step: 0,
-                ahead: Ahead::lone(ptr::null(), 0),
+                prefetch: Prefetch::NOTHING,
                 k,
                 start: start.as_ptr(),
                 out: out.row(row),
@@ -92,8 +95,8 @@ pub unsafe fn multiply_unchecked(
                 column: 0,
                 columns: 0,
             };
-            // SAFETY: rows of `a` were gathered; `b` has rows first_k..first_k + k; the caller vouches for the result.
-            unsafe { run_row_tile(twin, height, shape, &b, first_k, laid_out) };
+            // SAFETY: rows of `a` were gathered; `b` has rows first_k..first_k + k; the caller guarantees the result.
+            unsafe { run_row_tile(kernels, height, shape, &b, first_k, copied) };
             row += height;
         }
         first_k += k;
@@ -103,12 +106,8 @@ pub unsafe fn multiply_unchecked(
     }
 }
 
-/// Whether packing `b` costs less than it gains.
-fn pays_to_pack(_a: &Matrix<'_>, b: &Matrix<'_>) -> bool {
-    b.row_slice(0, 0).is_none()
-}
-
-/// Packs `b` and says whether it could: a transposed `a`, a chain of no steps and a lack of memory are left to the other way.
+/// Packs `b` and multiplies. Returns `false`, without writing, if `a` is transposed, the chain is empty or memory is
+/// missing.
 ///
 /// # Safety
 /// As for [`multiply_unchecked`].
@@ -131,7 +130,7 @@ unsafe fn multiply_packed(
     if packed {
         let parts = [Part { rows, k }];
         let start = if accumulate { Start::Output } else { Start::Zero };
-        // SAFETY: the caller vouches for the operands and the result; the packed matrix is the right one.
+        // SAFETY: the caller guarantees the operands and the result; the packed matrix equals `b`.
         unsafe {
             let out = RowsMut::from_raw(out.row(0), usize::MAX, out.stride());
             Product::new(&weights, &parts, start).run_unchecked(0..a.rows(), out, scratch);
@@ -141,19 +140,19 @@ unsafe fn multiply_packed(
     packed
 }
 
-/// All columns of one tile of rows, over the rows of `b` from `first_k` on.
+/// Computes all columns of one tile of rows, over the rows of `b` from `first_k` on.
 ///
 /// # Safety
-/// `tile` is complete but for `b` and the columns, and as a tile function of `height` rows asks for.
+/// Apart from `b` and the columns, `tile` satisfies the contract of a tile function of `height` rows.
 unsafe fn run_row_tile(
-    twin: &Twin,
+    kernels: &KernelSet,
     height: usize,
     mut tile: Tile,
     b: &Matrix<'_>,
     first_k: usize,
-    laid_out: &mut [f32],
+    copied: &mut [f32],
 ) {
-    let widest = (twin.panels)(height);
+    let widest = (kernels.panels)(height);
     let mut column = 0;
     while column < b.columns() {
         let left = b.columns() - column;
@@ -162,21 +161,21 @@ unsafe fn run_row_tile(
         match b.row_slice(first_k, column) {
             Some((from, stride)) => {
                 (tile.b, tile.b_step) = (from.as_ptr(), stride);
-                width = (left / twin.panel).clamp(1, widest);
+                width = (left / kernels.panel).clamp(1, widest);
             }
             None => {
-                tile.columns = twin.panel.min(left);
+                tile.columns = kernels.panel.min(left);
                 for k in 0..tile.k {
-                    b.copy_row(first_k + k, column, &mut laid_out[k * LAID_OUT..][..tile.columns]);
+                    b.copy_row(first_k + k, column, &mut copied[k * COPIED_COLUMNS..][..tile.columns]);
                 }
-                (tile.b, tile.b_step) = (laid_out.as_ptr(), LAID_OUT);
+                (tile.b, tile.b_step) = (copied.as_ptr(), COPIED_COLUMNS);
             }
         }
-        tile.columns = left.min(width * twin.panel);
-        tile.ahead = Ahead::lone(tile.b, tile.b_step);
-        let whole = tile.columns == width * twin.panel;
-        let function = if whole { (twin.gathered)(height, width) } else { (twin.cut)(height) };
-        // SAFETY: the panels are whole, or one is cut and the function keeps to the limit.
+        tile.columns = left.min(width * kernels.panel);
+        tile.prefetch = Prefetch::single_tile(tile.b, tile.b_step);
+        let whole = tile.columns == width * kernels.panel;
+        let function = if whole { (kernels.gathered)(height, width) } else { (kernels.limited)(height) };
+        // SAFETY: the panels are whole, or the function reads existing columns only.
         unsafe { function(&tile) };
         column += tile.columns;
     }

@@ -1,28 +1,29 @@
-//! Weights rearranged for the product kernels.
+//! Weights in the layout of the product kernels.
 //!
-//! A block of weights `w[k, n]` is kept as blocks of `K_BLOCK` rows, each block as panels: panel `p` holds columns `p * panel ..` of every
-//! `k` of the block, one `k` after the other. A product therefore reads memory strictly upwards, all columns of a block before the next
-//! block, which is what hardware prefetches best. The columns that the last panel has too many are zero. Weights change with every training
-//! step; [`PackedWeights::fill`] overwrites in place and allocates nothing.
+//! A block of weights `w[k, n]` is stored as blocks of `K_BLOCK` rows, each block as panels. Panel `p` holds columns
+//! `p * panel ..` of every `k` of the block, one `k` after the other. A product therefore reads memory in ascending
+//! order, all columns of a block before the next block, which suits hardware prefetching. Surplus columns of the last
+//! panel are zero. Weights change with every training step; [`PackedWeights::fill`] overwrites them in place and
+//! allocates nothing.
 
 use std::fmt;
 use std::ops::Range;
 
 use super::error::{KernelError, reaches};
 use super::isa::Isa;
+use super::kernel_set::{K_BLOCK, KernelSet};
 use super::memory::Aligned;
 use super::rows::Rows;
-use super::twins::{K_BLOCK, Twin};
 
-/// Rows of a weight that are packed before the next panel's turn: few enough that their cache lines stay, enough to write runs of memory.
-/// (Of a transposed weight, a block of `K_BLOCK`: there memory runs along `k`.)
+/// Rows of a weight that are packed before the next panel: few enough that their cache lines stay, enough to write
+/// contiguous memory. A transposed weight is packed in blocks of `K_BLOCK`, because its memory runs along `k`.
 const ROWS_AT_ONCE: usize = 16;
 const _: () = assert!(K_BLOCK.is_multiple_of(ROWS_AT_ONCE), "rows packed at once lie in one block");
 
 /// Rows and columns that are transposed together: four vectors of four lanes, which compilers turn into shuffles.
 const SQUARE: usize = 4;
 
-/// A row-major matrix, or its transpose, to pack from.
+/// A row-major matrix or its transpose.
 #[derive(Clone, Copy, Debug)]
 pub struct Matrix<'a> {
     data: &'a [f32],
@@ -33,12 +34,13 @@ pub struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// The `rows x columns` block whose row `i` begins at `data[i * stride]`; for a block of columns, let `data` begin at its first.
+    /// The `rows x columns` block whose row `i` begins at `data[i * stride]`. For a block of columns, pass `data` from its
+    /// first column on.
     pub fn new(data: &'a [f32], stride: usize, rows: usize, columns: usize) -> Self {
         Matrix { data, stride, rows, columns, transposed: false }
     }
 
-    /// The same elements with rows and columns exchanged: what the product with a transposed weight (`dX = dY . W^T`) packs.
+    /// The transpose, which the product with a transposed weight (`dX = dY . W^T`) packs.
     pub fn transposed(self) -> Self {
         Matrix { rows: self.columns, columns: self.rows, transposed: !self.transposed, ..self }
     }
@@ -51,14 +53,18 @@ impl<'a> Matrix<'a> {
         self.columns
     }
 
-    /// The floats from element `(row, column)` on and the distance to the next row, unless rows lie across memory.
+    pub(super) fn is_transposed(&self) -> bool {
+        self.transposed
+    }
+
+    /// The floats from element `(row, column)` on and the row distance; `None` for a transpose.
     pub(super) fn row_slice(&self, row: usize, column: usize) -> Option<(&'a [f32], usize)> {
-        // Without rows there is no element, and no offset to it.
+        // An empty matrix has no such element, so the offset is limited.
         let start = (row * self.stride + column).min(self.data.len());
         (!self.transposed).then(|| (&self.data[start..], self.stride))
     }
 
-    /// Copies elements of row `row` from column `first` on; `to` is no longer than what is left of the row.
+    /// Copies elements of row `row` from column `first` on; `to` is at most as long as the rest of the row.
     pub(super) fn copy_row(&self, row: usize, first: usize, to: &mut [f32]) {
         if to.is_empty() {
             return;
@@ -73,7 +79,7 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    /// The rows, if they do not lie across memory.
+    /// The rows; `None` for a transpose.
     pub(super) fn as_rows(&self) -> Option<Rows<'a>> {
         (!self.transposed).then(|| Rows::range(self.data, self.stride, 0))
     }
@@ -100,9 +106,9 @@ pub struct PackedWeights {
 }
 
 impl PackedWeights {
-    /// Zero weights of `k` rows and `n` columns, to be filled block by block.
+    /// Makes zero weights of `k` rows and `n` columns, to be filled block by block.
     pub fn zeroed(isa: Isa, k: usize, n: usize) -> Result<Self, KernelError> {
-        let panel = Twin::of(isa.required()?).panel;
+        let panel = KernelSet::of(isa.required()?).panel;
         let buffer = n
             .checked_next_multiple_of(panel)
             .and_then(|columns| columns.checked_mul(k))
@@ -111,7 +117,7 @@ impl PackedWeights {
         Ok(PackedWeights { isa, panel, k, n, buffer })
     }
 
-    /// The whole of `weights`, packed.
+    /// Packs `weights`.
     pub fn pack(isa: Isa, weights: Matrix<'_>) -> Result<Self, KernelError> {
         weights.check()?;
         let mut packed = Self::zeroed(isa, weights.rows, weights.columns)?;
@@ -119,9 +125,9 @@ impl PackedWeights {
         Ok(packed)
     }
 
-    /// The same memory for other weights of `k` rows and `n` columns, which must be filled as a whole: what it holds means nothing.
+    /// Reuses the memory for weights of `k` rows and `n` columns. The contents are unspecified; fill all of them.
     pub(super) fn refit(&mut self, isa: Isa, k: usize, n: usize) -> Result<(), KernelError> {
-        let panel = Twin::of(isa).panel;
+        let panel = KernelSet::of(isa).panel;
         n.checked_next_multiple_of(panel)
             .and_then(|columns| columns.checked_mul(k))
             .and_then(|floats| self.buffer.fit(floats))
@@ -130,29 +136,24 @@ impl PackedWeights {
         Ok(())
     }
 
-    /// The instruction set that the panels are shaped for.
+    /// The instruction set of the panel shape.
     pub fn isa(&self) -> Isa {
         self.isa
     }
 
-    /// Rows of the weights: the length of the product's chain.
+    /// Rows of the weights.
     pub fn k(&self) -> usize {
         self.k
     }
 
-    /// Columns of the weights: the width of the product.
+    /// Columns of the weights.
     pub fn n(&self) -> usize {
         self.n
     }
 
-    /// Columns of a panel: a product over some of the columns is cut at multiples of this.
-    pub fn panel(&self) -> usize {
+    /// Columns of a panel.
+    pub(super) fn panel(&self) -> usize {
         self.panel
-    }
-
-    /// Bytes of memory held.
-    pub fn bytes(&self) -> usize {
-        std::mem::size_of_val(self.buffer.floats())
     }
 
     /// Overwrites the block whose first element is `(first_k, first_n)` with `block`.
@@ -176,44 +177,19 @@ impl PackedWeights {
                 column = columns.end;
                 let start = self.position(index, k);
                 let to = &mut self.buffer.floats_mut()[start..][..rows.len() * panel];
-                if block.transposed {
-                    transpose_block(&block, rows.clone(), columns, to, panel, lane);
-                } else {
-                    copy_block(&block, rows.clone(), columns, to, panel, lane);
-                }
+                let write = if block.transposed { transpose_block } else { copy_block };
+                write(&block, rows.clone(), columns, to, panel, lane);
             }
         }
         Ok(())
     }
 
-    /// Overwrites `rows` rows from `first_k` on, in all columns, with what `widen` writes: it is called once for each row, in order, with the
-    /// row's number (from 0) and a buffer of `n` floats. This is how weights kept in half precision are packed.
-    pub fn fill_rows_with(
-        &mut self,
-        first_k: usize,
-        rows: usize,
-        mut widen: impl FnMut(usize, &mut [f32]),
-    ) -> Result<(), KernelError> {
-        self.check_block(first_k, 0, rows, self.n)?;
-        let n = self.n;
-        let mut buffer = Aligned::zeroed(n * ROWS_AT_ONCE.min(rows))
-            .ok_or(KernelError::Memory { k: ROWS_AT_ONCE.min(rows), n })?;
-        for first in (0..rows).step_by(ROWS_AT_ONCE) {
-            let count = ROWS_AT_ONCE.min(rows - first);
-            for i in 0..count {
-                widen(first + i, &mut buffer.floats_mut()[i * n..][..n]);
-            }
-            self.fill(first_k + first, 0, Matrix::new(buffer.floats(), n, count, n))?;
-        }
-        Ok(())
-    }
-
-    /// Row `k` of panel `index`; the rows up to the next multiple of `K_BLOCK` follow.
+    /// Row `k` of panel `index`. The rows up to the next multiple of `K_BLOCK` follow it.
     pub(super) fn row(&self, index: usize, k: usize) -> *const f32 {
         self.buffer.floats().as_ptr().wrapping_add(self.position(index, k))
     }
 
-    /// Floats from a panel to its neighbour in the block that holds row `k`.
+    /// Floats from a panel to the next in the block that holds row `k`.
     pub(super) fn panel_len(&self, k: usize) -> usize {
         self.panel * K_BLOCK.min(self.k - (k / K_BLOCK * K_BLOCK).min(self.k))
     }
@@ -241,7 +217,7 @@ impl fmt::Debug for PackedWeights {
     }
 }
 
-/// Writes `rows x columns` of `block` to `to`, whose rows are `panel` wide, from lane `lane` on.
+/// Copies `rows x columns` of `block` to `to`, whose rows are `panel` wide, from lane `lane` on.
 fn copy_block(
     block: &Matrix<'_>,
     rows: Range<usize>,
@@ -252,15 +228,15 @@ fn copy_block(
 ) {
     for (k, to) in rows.zip(to.chunks_exact_mut(panel)) {
         let from = &block.data[k * block.stride + columns.start..][..columns.len()];
-        // A copy whose length the compiler knows is some moves; of any other length, a call.
-        match <(&mut [f32; 32], &[f32; 32])>::try_from_pair(to, from) {
-            Some((to, from)) => *to = *from,
-            None => to[lane..lane + columns.len()].copy_from_slice(from),
+        // A copy of constant length is a few moves; any other copy is a call.
+        match (<&mut [f32; 32]>::try_from(&mut *to), <&[f32; 32]>::try_from(from)) {
+            (Ok(to), Ok(from)) => *to = *from,
+            _ => to[lane..lane + columns.len()].copy_from_slice(from),
         }
     }
 }
 
-/// As [`copy_block`], for a block that lies transposed in memory: row `k` of the block is a column there.
+/// [`copy_block`] for a transposed matrix: row `k` of the block is a column in memory.
 fn transpose_block(
     block: &Matrix<'_>,
     rows: Range<usize>,
@@ -296,16 +272,5 @@ fn transpose_block(
         for (to, &x) in to.iter_mut().step_by(panel).zip(line(column)) {
             *to = x;
         }
-    }
-}
-
-/// Two slices seen as arrays of one length.
-trait FromPair<'a>: Sized {
-    fn try_from_pair(to: &'a mut [f32], from: &'a [f32]) -> Option<Self>;
-}
-
-impl<'a, const N: usize> FromPair<'a> for (&'a mut [f32; N], &'a [f32; N]) {
-    fn try_from_pair(to: &'a mut [f32], from: &'a [f32]) -> Option<Self> {
-        Some((to.try_into().ok()?, from.try_into().ok()?))
     }
 }

@@ -1,19 +1,22 @@
-//! How many floating-point operations a second a core can do at most: the yardstick of all products.
+//! Measures the peak floating-point rate of a core, the reference for the speed of products.
 
 use super::isa::{Isa, IsaError};
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Steps of a loop: some microseconds, less than a slice of time on a busy machine.
+/// Steps of a loop. It lasts a few microseconds, less than a scheduler slice on a busy machine.
 const STEPS: usize = if cfg!(miri) { 2 } else { 2000 };
-/// The best of so many loops counts.
+/// Number of loops; the fastest counts.
 const LOOPS: usize = 20;
 
-/// Floating-point operations a second of the calling thread at its best: independent fused multiply-adds in registers, two operations each.
-/// It is measured anew, in about 100 µs, because clocks change: ask right before or after what is compared with it.
+/// The peak floating-point operations per second of the calling thread, measured with independent fused
+/// multiply-adds in registers (two operations each).
+///
+/// Each call measures again, in about 100 µs, because clock rates change. Call it right before or after the code
+/// that is compared with it.
 ///
 /// # Errors
-/// If the machine lacks the instruction set.
+/// If this machine lacks the instruction set.
 pub fn peak_flops(isa: Isa) -> Result<f64, IsaError> {
     let isa = isa.required()?;
     let mut best = f64::INFINITY;
@@ -21,7 +24,7 @@ pub fn peak_flops(isa: Isa) -> Result<f64, IsaError> {
         let start = Instant::now();
         let lanes = match isa {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the machine has the instruction set.
+            // SAFETY: the instruction set is available.
             Isa::Avx512 => unsafe { fma512(STEPS) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
@@ -36,7 +39,7 @@ pub fn peak_flops(isa: Isa) -> Result<f64, IsaError> {
     Ok(1.0 / best)
 }
 
-/// A loop of independent chains of fused multiply-adds that stay in registers.
+/// Runs independent chains of fused multiply-adds that stay in registers.
 macro_rules! chains {
     ($steps:expr, $count:literal, $splat:expr, $fma:expr) => {{
         let x = $splat(black_box(0.5));
@@ -46,7 +49,7 @@ macro_rules! chains {
                 *a = $fma(*a, x, x);
             }
         }
-        // Each accumulator on its own: a reference to the array would keep it in memory.
+        // One accumulator at a time: a reference to the array would keep it in memory.
         for a in acc {
             black_box(a);
         }
@@ -72,7 +75,7 @@ fn fma256(steps: usize) -> usize {
 #[cfg(target_arch = "aarch64")]
 fn fma_neon(steps: usize) -> usize {
     use std::arch::aarch64::{vdupq_n_f32, vfmaq_f32};
-    // SAFETY: NEON is part of every aarch64 machine.
+    // SAFETY: every aarch64 machine has NEON.
     unsafe {
         chains!(steps, 16, |x| vdupq_n_f32(x), |a, b, c| vfmaq_f32(a, b, c));
     }
@@ -82,19 +85,4 @@ fn fma_neon(steps: usize) -> usize {
 fn fma_portable(steps: usize) -> usize {
     chains!(steps, 16, |x: f32| x, |a: f32, b, c| a.mul_add(b, c));
     16
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_peak_is_a_number_on_every_instruction_set_and_a_missing_one_is_refused() {
-        for isa in Isa::ALL {
-            match peak_flops(isa) {
-                Ok(peak) => assert!(peak > 1e3 && peak.is_finite(), "{isa}: {peak}"),
-                Err(error) => assert_eq!(error, IsaError::Missing(isa)),
-            }
-        }
-    }
 }

@@ -1,8 +1,8 @@
-//! Where kernels read and write rows: a slice, a distance between rows, and the numbers of the rows.
+//! Row operands and results of kernels: a slice, a distance between rows, and the numbers of the rows.
 //!
-//! A value of [`Rows`] carries the length of what it points to, so that a safe kernel proves every access once, before its loops. An executor of
-//! verified plans makes `Rows` from raw pointers instead, because results and operands may be rows of the same slab, and calls the
-//! `_unchecked` forms.
+//! [`Rows`] carries the length of its slice, so a safe kernel checks every access once, before its loops. The
+//! executor of verified plans makes `Rows` from raw pointers, because results and operands may be rows of the same
+//! slab, and calls the `_unchecked` functions.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,10 +10,10 @@ use std::ops::Range;
 
 use super::error::{KernelError, reaches};
 
-/// Which rows an operand names: lane `r` of a batch reads row number `numbers(r)`.
+/// The row number that each lane of a batch reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowNumbers<'a> {
-    /// Rows `first`, `first + step`, `first + 2 * step`, ..; a step of 0 is one row shared by all lanes.
+    /// Rows `first`, `first + step`, `first + 2 * step`, ..; with a step of 0 all lanes share one row.
     Stepped {
         /// Row of lane 0.
         first: usize,
@@ -33,12 +33,12 @@ impl RowNumbers<'_> {
     unsafe fn of(&self, lane: usize) -> usize {
         match *self {
             RowNumbers::Stepped { first, step } => first.wrapping_add(step.wrapping_mul(lane)),
-            // SAFETY: the caller vouches for the entry.
+            // SAFETY: the caller guarantees the entry.
             RowNumbers::Table(table) => unsafe { *table.get_unchecked(lane) as usize },
         }
     }
 
-    /// The largest row number among `lanes`, `None` if a number overflows; an error if a table is too short. `lanes` is not empty.
+    /// The largest row number of `lanes`, which is not empty; `None` if a number overflows. A short table is an error.
     fn largest(&self, what: &'static str, lanes: &Range<usize>) -> Result<Option<usize>, KernelError> {
         match *self {
             RowNumbers::Stepped { first, step } => {
@@ -52,7 +52,7 @@ impl RowNumbers<'_> {
     }
 }
 
-/// Rows to read, one for each lane of a batch. Row number `i` begins at element `i * stride`; how wide a row is, is said where it is used.
+/// Rows to read, one per lane of a batch. Row number `i` begins at element `i * stride`; the user knows its width.
 #[derive(Clone, Copy)]
 pub struct Rows<'a> {
     base: *const f32,
@@ -62,7 +62,7 @@ pub struct Rows<'a> {
     data: PhantomData<&'a [f32]>,
 }
 
-// SAFETY: `Rows` only reads, like the `&[f32]` it stands for.
+// SAFETY: `Rows` only reads, like a `&[f32]`.
 unsafe impl Send for Rows<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Rows<'_> {}
@@ -83,21 +83,21 @@ impl<'a> Rows<'a> {
         Self::new(data, stride, RowNumbers::Table(table))
     }
 
-    /// Lanes read the rows that `numbers` names. A field that begins inside the row is named by a slice that begins there.
+    /// Lanes read the rows of `numbers`. For a field inside the row, pass a slice that begins at the field.
     pub fn new(data: &'a [f32], stride: usize, numbers: RowNumbers<'a>) -> Self {
         Rows { base: data.as_ptr(), len: data.len(), stride, numbers, data: PhantomData }
     }
 
-    /// Rows of memory that other rows of the same allocation may be written to meanwhile.
+    /// Makes rows of an allocation whose other rows may be written during a kernel.
     ///
     /// # Safety
-    /// While a kernel runs on the result, each row that it reads (a lane of that call, as wide as the call says) lies within `base` and
-    /// `base + len`, is initialised, and is written by nobody, this kernel included.
+    /// While a kernel runs on the result, each row that it reads lies within `base` and `base + len`, is
+    /// initialised, and is not written by anyone, including this kernel.
     pub unsafe fn from_raw(base: *const f32, len: usize, stride: usize, numbers: RowNumbers<'a>) -> Self {
         Rows { base, len, stride, numbers, data: PhantomData }
     }
 
-    /// Whether every row of `lanes`, `width` wide, lies inside the slice.
+    /// Checks that every row of `lanes`, `width` wide, lies inside the slice.
     pub(super) fn check(
         &self,
         what: &'static str,
@@ -118,10 +118,10 @@ impl<'a> Rows<'a> {
     /// The first element of the row of lane `lane`.
     ///
     /// # Safety
-    /// A table has an entry for the lane. The pointer may be read only where the row lies inside what `self` was made from.
+    /// A table has an entry for the lane. The pointer is valid only inside the slice of `self`.
     #[inline(always)]
     pub(super) unsafe fn row(&self, lane: usize) -> *const f32 {
-        // SAFETY: the caller vouches for the entry.
+        // SAFETY: the caller guarantees the entry.
         let number = unsafe { self.numbers.of(lane) };
         self.base.wrapping_add(number.wrapping_mul(self.stride))
     }
@@ -131,7 +131,7 @@ impl<'a> Rows<'a> {
         self.stride
     }
 
-    /// Floats from the row of a lane to that of the next, if that is the same everywhere.
+    /// Floats from the row of a lane to the row of the next lane, if it is constant.
     pub(super) fn pitch(&self) -> Option<usize> {
         match self.numbers {
             RowNumbers::Stepped { step, .. } => Some(step.wrapping_mul(self.stride)),
@@ -158,7 +158,7 @@ pub struct RowsMut<'a> {
     data: PhantomData<&'a mut [f32]>,
 }
 
-// SAFETY: `RowsMut` stands for a `&mut [f32]`, which may go to another thread.
+// SAFETY: `RowsMut` represents a `&mut [f32]`, which is `Send`.
 unsafe impl Send for RowsMut<'_> {}
 
 impl<'a> RowsMut<'a> {
@@ -167,38 +167,16 @@ impl<'a> RowsMut<'a> {
         RowsMut { base: data.as_mut_ptr(), len: data.len(), stride, data: PhantomData }
     }
 
-    /// Rows of memory whose other rows, or other columns, are used by others meanwhile.
+    /// Makes rows of an allocation whose other rows or columns may be accessed during a kernel.
     ///
     /// # Safety
-    /// While a kernel runs on the result, the elements that it writes lie within `base` and `base + len`, and nobody else reads or writes
-    /// them, the operands of the same kernel included. They are initialised where the kernel starts from them. The same holds for the elements
-    /// of [`RowsMut::row_mut`] while its slice lives.
+    /// While a kernel runs on the result, the elements that it writes lie within `base` and `base + len`, and no one
+    /// else accesses them, including the operands of the kernel. They are initialised if the kernel starts from them.
     pub unsafe fn from_raw(base: *mut f32, len: usize, stride: usize) -> Self {
         RowsMut { base, len, stride, data: PhantomData }
     }
 
-    /// The rows from `first` on, borrowed for less long.
-    pub fn rows_from(&mut self, first: usize) -> RowsMut<'_> {
-        let skip = first.saturating_mul(self.stride).min(self.len);
-        RowsMut {
-            base: self.base.wrapping_add(skip),
-            len: self.len - skip,
-            stride: self.stride,
-            data: PhantomData,
-        }
-    }
-
-    /// The first `width` elements of row `row`, if the slice holds them.
-    pub fn row_mut(&mut self, row: usize, width: usize) -> Option<&mut [f32]> {
-        let start = row.checked_mul(self.stride)?;
-        if start.checked_add(width)? > self.len {
-            return None;
-        }
-        // SAFETY: the elements lie within `len` floats from `base`, which `self` stands for and lends out.
-        Some(unsafe { std::slice::from_raw_parts_mut(self.base.add(start), width) })
-    }
-
-    /// Whether `rows` rows, `width` wide, lie inside the slice and apart from each other.
+    /// Checks that `rows` rows, `width` wide, lie inside the slice without overlap.
     pub(super) fn check(&self, what: &'static str, rows: usize, width: usize) -> Result<(), KernelError> {
         if rows == 0 {
             return Ok(());
@@ -210,7 +188,7 @@ impl<'a> RowsMut<'a> {
         reaches(what, needs, self.len)
     }
 
-    /// The first element of row `row`, which may be touched only where it lies inside what `self` was made from.
+    /// The first element of row `row`. The pointer is valid only inside the slice of `self`.
     #[inline(always)]
     pub(super) fn row(&self, row: usize) -> *mut f32 {
         self.base.wrapping_add(row.wrapping_mul(self.stride))

@@ -1,30 +1,30 @@
-//! The gradient of a table: rows added where indices say.
+//! The gradient of a table: a scatter-add of rows at indices.
 //!
-//! **Bits.** Row `t` of the table is the chain `acc = acc + dy[r]` over the rows `r` whose index is `t`, ascending. Rows of a table do not
-//! meet, so this is the sum that a stable sort by index would give, without the sort. Threads take columns, never a part of a sum.
+//! **Bits.** Row `t` of the table is the chain `acc = acc + dy[r]` over the rows `r` whose index is `t`,
+//! ascending. Rows of a table are independent, so the result equals that of a stable sort by index. Threads
+//! split columns, never a sum.
 
 use super::error::{KernelError, reaches, same_size};
 use super::isa::Isa;
-use super::rows::Rows;
+use super::kernel_set::KernelSet;
+use super::runs::{Run, check_runs};
 use super::tile::RowSum;
-use super::twins::Twin;
-use super::wgrad::{Run, check_runs};
 use std::ops::Range;
 
-/// Rows to be added to rows of a table.
+/// A scatter-add of rows to the rows of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct TableSum<'a> {
-    /// Which twin computes; it changes no bit.
+    /// The instruction set; it does not change the bits.
     pub isa: Isa,
     /// The width of a row.
     pub columns: usize,
-    /// The rows that are added, in the order of the sums.
+    /// The rows to add, in the order of the sums.
     pub dy: &'a [Run<'a>],
-    /// For each of them, the row of the table.
+    /// For each of these rows, its row in the table.
     pub targets: &'a [u32],
 }
 
-/// A table that threads write columns of their own of.
+/// A table shared by threads that write disjoint columns.
 #[derive(Clone, Copy)]
 struct Shared(*mut f32);
 
@@ -34,10 +34,10 @@ unsafe impl Send for Shared {}
 unsafe impl Sync for Shared {}
 
 impl TableSum<'_> {
-    /// Adds all rows to `table`, in so many parts of its columns.
+    /// Adds all rows to `table`. Its columns are split into `parts`, one per thread.
     ///
     /// # Errors
-    /// If rows are missing or too narrow, targets are not as many, or one is outside of the table.
+    /// If rows are missing or too narrow, the number of targets differs, or a target is outside of the table.
     pub fn run(&self, table: &mut [f32], parts: usize) -> Result<(), KernelError> {
         self.isa.required()?;
         let count = check_runs("rows of dy", self.dy, self.columns)?;
@@ -53,7 +53,7 @@ impl TableSum<'_> {
         }
         rayon::scope(|scope| {
             for part in 0..parts {
-                // SAFETY: as above; each thread writes columns of its own.
+                // SAFETY: as above; threads write disjoint columns.
                 scope.spawn(move |_| unsafe { self.add(base, columns(part)) });
             }
         });
@@ -61,17 +61,17 @@ impl TableSum<'_> {
     }
 
     /// # Safety
-    /// All rows exist as wide as `columns` says, all targets lie in the table, the machine has the instruction set, and nobody else touches
-    /// these columns.
+    /// All rows exist and are `columns` wide, all targets lie in the table, the instruction set is available, and
+    /// no one else accesses these columns.
     unsafe fn add(&self, table: Shared, columns: Range<usize>) {
-        let row_sum = Twin::of(self.isa).row_sum;
+        let row_sum = KernelSet::of(self.isa).row_sum;
         let mut targets = self.targets.iter();
         for Run { rows, count } in self.dy {
             for (lane, &target) in (0..*count).zip(&mut targets) {
                 let sums = table.0.wrapping_add(target as usize * self.columns + columns.start);
                 // SAFETY: as for this function.
                 unsafe {
-                    let from = row_from(rows, lane, columns.start);
+                    let from = rows.row(lane).wrapping_add(columns.start);
                     row_sum(&RowSum { from, stride: 0, rows: 1, columns: columns.len(), sums });
                 }
             }
@@ -82,15 +82,8 @@ impl TableSum<'_> {
 /// Adds a row to another: `sums = sums + from`.
 ///
 /// # Safety
-/// The machine has `isa`; `from` is readable and `sums` readable and writable for `columns` floats, apart from each other.
+/// `isa` is available. `from` is readable and `sums` readable and writable for `columns` floats, without overlap.
 pub(crate) unsafe fn add_row_unchecked(isa: Isa, from: *const f32, sums: *mut f32, columns: usize) {
-    // SAFETY: the caller vouches for rows and instruction set.
-    unsafe { (Twin::of(isa).row_sum)(&RowSum { from, stride: 0, rows: 1, columns, sums }) };
-}
-
-/// # Safety
-/// The lane exists.
-unsafe fn row_from(rows: &Rows<'_>, lane: usize, column: usize) -> *const f32 {
-    // SAFETY: as for this function.
-    unsafe { rows.row(lane) }.wrapping_add(column)
+    // SAFETY: the caller guarantees the rows and the instruction set.
+    unsafe { (KernelSet::of(isa).row_sum)(&RowSum { from, stride: 0, rows: 1, columns, sums }) };
 }

@@ -1,93 +1,96 @@
-//! The register tile: the one loop in which all products spend their time.
+//! The register tile: the inner loop of all products.
 //!
-//! A tile keeps `ROWS x VECTORS` accumulators in registers and walks `k` upwards once, so that every output element is the chain
-//! `acc = fma(x, w, acc)` in the order of `k`. Blocks of `k` continue the chain by starting from what the block before wrote: a store and a
-//! load keep the bits.
+//! A tile holds `ROWS x VECTORS` accumulators in registers and walks `k` upwards once. Every output element is the
+//! chain `acc = fma(x, w, acc)` in the order of `k`. The next block of `k` continues the chain from the stored
+//! result: a store and a load keep the bits.
 
 use super::lanes::Lanes;
 
-/// The product over one block of `k`: `out[i][j] = start[i][j] + sum_k a[i, k] * b[k, j]`, for `i` below the tile's rows.
+/// The product over one block of `k`: `out[i][j] = start[i][j] + sum_k a[i, k] * b[k, j]`, for each row `i` of the tile.
 ///
-/// Where `a` keeps its elements is a constant of the tile function (row stride and `k` stride, in floats).
+/// The layout of `a` (row stride and `k` stride, in floats) is a constant of the tile function.
 pub(super) struct Tile {
     pub(super) a: *const f32,
-    /// One pointer for each row, used by the tile functions that read rows in place.
+    /// One pointer per row, used by the tile functions that read operand rows directly.
     pub(super) a_rows: *const *const f32,
-    /// First panel of this tile; element `(k, j)` of panel `p` is at `b + p * b_panel + k * b_step + j`.
+    /// First panel of this tile. Element `(k, j)` of panel `p` is at `b + p * b_panel + k * b_step + j`.
     pub(super) b: *const f32,
     pub(super) b_panel: usize,
     pub(super) b_step: usize,
     pub(super) k: usize,
-    pub(super) ahead: Ahead,
-    /// One pointer for each row to where its accumulators start from, column 0 of the whole product; null is zero.
+    pub(super) prefetch: Prefetch,
+    /// One pointer per row to the start of its accumulators, column 0 of the whole product; null means zero.
     pub(super) start: *const *const f32,
     /// Column 0 of the whole product in the tile's first row.
     pub(super) out: *mut f32,
     pub(super) out_stride: usize,
-    /// First column of the tile in the whole product, and how many of its columns exist.
+    /// First column of the tile in the whole product, and the number of its columns that exist.
     pub(super) column: usize,
     pub(super) columns: usize,
 }
 
-/// The weights that a tall tile asks for while it works, a panel's width at a time from `from` on, every `step` floats.
-pub(super) struct Ahead {
+/// The weights that a tall tile prefetches: a panel's width at a time from `from` on, every `step` floats.
+pub(super) struct Prefetch {
     from: *const f32,
     step: usize,
     when: When,
 }
 
-/// When a tall tile asks.
+/// When a tall tile prefetches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum When {
-    /// At every step of `k`, for the first-level cache.
+    /// At every step of `k`, to the L1 cache.
     EveryStep,
-    /// At every fourth, for the second-level cache.
+    /// At every fourth step, to the L2 cache.
     EveryFourth,
     Never,
 }
 
-impl Ahead {
-    /// Steps of `k` that a lone tile asks ahead: two KiB of the widest panel.
+impl Prefetch {
+    /// Prefetch distance of a single tile in steps of `k`: two KiB of the widest panel.
     const STEPS: usize = 16;
 
-    /// For tiles whose panel is in the first-level cache.
-    pub(super) const NOTHING: Ahead = Ahead { from: std::ptr::null(), step: 0, when: When::Never };
+    /// For tiles whose panel is in the L1 cache.
+    pub(super) const NOTHING: Prefetch = Prefetch { from: std::ptr::null(), step: 0, when: When::Never };
 
-    /// For a tile that is the only one to read its panel, whose rows of weights are `step` floats apart.
-    pub(super) fn lone(b: *const f32, step: usize) -> Self {
-        Ahead { from: b.wrapping_add(Self::STEPS * step), step, when: When::EveryStep }
+    /// For the only tile that reads its panel, whose rows of weights are `step` floats apart.
+    pub(super) fn single_tile(b: *const f32, step: usize) -> Self {
+        Prefetch { from: b.wrapping_add(Self::STEPS * step), step, when: When::EveryStep }
     }
 
-    /// For the `index`th of several tiles that read a panel of `len` floats, `step` a step of `k`, one after the other: four of them ask
-    /// for a quarter of the next panel each.
+    /// For tile `index` of several tiles that read a panel of `len` floats one after the other, `step` floats per
+    /// step of `k`. The first four tiles prefetch a quarter of the next panel each.
     pub(super) fn shared(b: *const f32, step: usize, len: usize, index: usize) -> Self {
         let when = if index < STEPS { When::EveryFourth } else { When::Never };
-        Ahead { from: b.wrapping_add(len + len / STEPS * index), step, when }
+        Prefetch { from: b.wrapping_add(len + len / STEPS * index), step, when }
     }
 }
 
-/// One register tile of a fixed shape.
+/// A register tile of a fixed shape.
 ///
 /// # Safety
-/// The instruction set of the function must be available. For every row `i` of the function's shape, every `k` below `tile.k` and every
-/// column `j` below `tile.columns`: `a` (or `a_rows[i] + k`) is readable, `start[i]` is null or readable at `column + j`, `out` is writable at
-/// `i * out_stride + column + j` and overlaps neither operand. `b` is readable over the whole width of every panel, unless the function is of
-/// the cut kind, which touches only existing columns. At least one column of the last panel exists.
+/// The instruction set of the function is available. For every row `i` of the function's shape, every `k` below
+/// `tile.k` and every column `j` below `tile.columns`: `a` (or `a_rows[i] + k`) is readable, `start[i]` is null or
+/// readable at `column + j`, and `out` is writable at `i * out_stride + column + j` and overlaps no operand. `b` is
+/// readable over the whole width of every panel; a limited function reads only existing columns. The last panel has
+/// at least one column.
 pub(super) type TileFn = unsafe fn(&Tile);
 
-/// How a tile function finds `a[i, k]`: at `a + i * ROW + k * K`, or at `a_rows[i] + k` where `ROW` is this.
-pub(super) const IN_PLACE: usize = usize::MAX;
+/// The value of `ROW` of a tile function that finds `a[i, k]` at `a_rows[i] + k`. Other functions find it at
+/// `a + i * ROW + k * K`.
+pub(super) const DIRECT: usize = usize::MAX;
 
 /// Floats in a cache line.
 const LINE: usize = 16;
 
-/// Steps of `k` between two counts of them.
+/// Steps of `k` per iteration of the unrolled loops.
 const STEPS: usize = 4;
 
-/// From so many accumulators of one panel on, a tile asks ahead: a lower one loads so much that asking slows it down.
+/// A tile of one panel prefetches if it has at least this many accumulators. A lower tile is bound by its loads, and
+/// prefetching slows it down.
 const TALL: usize = 12;
 
-/// The body of every [`TileFn`]; `CUT` reads the columns of `b` under the limit `columns`.
+/// The body of every [`TileFn`]. A `LIMITED` tile reads columns of `b` up to `columns`.
 ///
 /// # Safety
 /// As for [`TileFn`].
@@ -98,28 +101,16 @@ pub(super) unsafe fn run<
     const VECTORS: usize,
     const ROW: usize,
     const K: usize,
-    const CUT: bool,
+    const LIMITED: bool,
 >(
     t: &Tile,
 ) {
-    // SAFETY: every pointer formed below is inside what the caller vouches for: rows i < ROWS, vectors v < VECTORS whose columns are limited
-    // by `columns` where they are loaded from `start` or stored to `out`, and k < t.k.
+    // SAFETY: every pointer below is inside what the caller guarantees: rows below ROWS, vectors below VECTORS whose
+    // columns are limited by `columns` where they are loaded or stored, and `k` below `t.k`.
     unsafe {
-        let mut acc = [[L::splat(0.0); VECTORS]; ROWS];
-        for (i, row) in acc.iter_mut().enumerate() {
-            let start = *t.start.add(i);
-            if !start.is_null() {
-                for (v, slot) in row.iter_mut().enumerate() {
-                    *slot = load_limited::<L>(
-                        start.wrapping_add(t.column + v * L::WIDTH),
-                        t.columns,
-                        v * L::WIDTH,
-                    );
-                }
-            }
-        }
+        let mut acc = load_accumulators::<L, ROWS, VECTORS>(t);
         let mut rows = [std::ptr::null::<f32>(); ROWS];
-        if ROW == IN_PLACE {
+        if ROW == DIRECT {
             for (i, row) in rows.iter_mut().enumerate() {
                 *row = *t.a_rows.add(i);
             }
@@ -128,18 +119,19 @@ pub(super) unsafe fn run<
         let mut k = 0;
         macro_rules! x {
             ($row:expr) => {
-                L::splat(if ROW == IN_PLACE { *rows[$row].add(k) } else { *t.a.add($row * ROW + k * K) })
+                L::splat(if ROW == DIRECT { *rows[$row].add(k) } else { *t.a.add($row * ROW + k * K) })
             };
         }
         macro_rules! w {
             ($vector:expr) => {{
                 let (v, panel) = ($vector, $vector / L::VECTORS);
                 let from = b.wrapping_add(panel * t.b_panel + v % L::VECTORS * L::WIDTH);
-                if CUT { load_limited::<L>(from, t.columns, v * L::WIDTH) } else { L::load(from) }
+                if LIMITED { load_limited::<L>(from, t.columns, v * L::WIDTH) } else { L::load(from) }
             }};
         }
-        // One step of the chains. What a step has less of, rows or vectors, stands in registers while the other passes by, or accumulators would
-        // have to leave them; a lone row needs no register for weights. (Macros, because what a closure borrows stays in memory.)
+        // One step of the chains. The smaller of the two operands of a step (rows or vectors) stays in registers while
+        // the other one is loaded piece by piece; otherwise accumulators would spill. A single row needs no register
+        // for weights. These are macros because variables borrowed by a closure would stay in memory.
         macro_rules! step {
             () => {
                 if ROWS < VECTORS && ROWS > 1 {
@@ -163,37 +155,37 @@ pub(super) unsafe fn run<
                 k += 1;
             };
         }
-        let mut ahead = t.ahead.from;
-        macro_rules! ask {
-            ($prefetch:ident) => {
+        let mut ahead = t.prefetch.from;
+        macro_rules! prefetch {
+            ($level:ident) => {
                 for line in (0..L::PANEL).step_by(LINE) {
-                    L::$prefetch(ahead.wrapping_add(line));
+                    L::$level(ahead.wrapping_add(line));
                 }
-                ahead = ahead.wrapping_add(t.ahead.step);
+                ahead = ahead.wrapping_add(t.prefetch.step);
             };
         }
-        // Steps by fours, so that counting and asking cost little beside them; several panels leave no registers for that.
-        let tall = !CUT && VECTORS == L::VECTORS && ROWS * VECTORS >= TALL;
-        if tall && t.ahead.when == When::EveryFourth {
+        // Steps in groups of four amortise counting and prefetching. Several panels leave no registers for that.
+        let tall = !LIMITED && VECTORS == L::VECTORS && ROWS * VECTORS >= TALL;
+        if tall && t.prefetch.when == When::EveryFourth {
             while k + STEPS <= t.k {
-                ask!(prefetch_second);
+                prefetch!(prefetch_second);
                 step!();
                 step!();
                 step!();
                 step!();
             }
-        } else if tall && t.ahead.when == When::EveryStep {
+        } else if tall && t.prefetch.when == When::EveryStep {
             while k + STEPS <= t.k {
-                ask!(prefetch_first);
+                prefetch!(prefetch_first);
                 step!();
-                ask!(prefetch_first);
+                prefetch!(prefetch_first);
                 step!();
-                ask!(prefetch_first);
+                prefetch!(prefetch_first);
                 step!();
-                ask!(prefetch_first);
+                prefetch!(prefetch_first);
                 step!();
             }
-        } else if !CUT && VECTORS <= L::VECTORS {
+        } else if !LIMITED && VECTORS <= L::VECTORS {
             while k + STEPS <= t.k {
                 step!();
                 step!();
@@ -204,24 +196,60 @@ pub(super) unsafe fn run<
         while k < t.k {
             step!();
         }
-        for (i, row) in acc.iter().enumerate() {
-            let out = t.out.add(i * t.out_stride + t.column);
-            for (v, &value) in row.iter().enumerate() {
+        store_accumulators::<L, ROWS, VECTORS>(t, acc);
+    }
+}
+
+/// The start values of the accumulators.
+///
+/// # Safety
+/// As for [`TileFn`].
+#[inline(always)]
+unsafe fn load_accumulators<L: Lanes, const ROWS: usize, const VECTORS: usize>(
+    t: &Tile,
+) -> [[L::Vector; VECTORS]; ROWS] {
+    // SAFETY: loads are limited to the columns of the tile, which the caller guarantees for each start row.
+    unsafe {
+        let mut acc = [[L::splat(0.0); VECTORS]; ROWS];
+        for (i, row) in acc.iter_mut().enumerate() {
+            let start = *t.start.add(i);
+            if start.is_null() {
+                continue;
+            }
+            for (v, slot) in row.iter_mut().enumerate() {
                 let first = v * L::WIDTH;
-                if first + L::WIDTH <= t.columns {
-                    L::store(out.add(first), value);
-                } else if first < t.columns {
-                    L::store_first(out.add(first), value, t.columns - first);
-                }
+                *slot = load_limited::<L>(start.wrapping_add(t.column + first), t.columns, first);
+            }
+        }
+        acc
+    }
+}
+
+/// Stores the accumulators to the result rows.
+///
+/// # Safety
+/// As for [`TileFn`].
+#[inline(always)]
+unsafe fn store_accumulators<L: Lanes, const ROWS: usize, const VECTORS: usize>(
+    t: &Tile,
+    acc: [[L::Vector; VECTORS]; ROWS],
+) {
+    for (i, row) in acc.iter().enumerate() {
+        for (v, &value) in row.iter().enumerate() {
+            // SAFETY: the caller guarantees the result row; stores are limited to the columns of the tile.
+            unsafe {
+                let out = t.out.add(i * t.out_stride + t.column);
+                store_limited::<L>(out.wrapping_add(v * L::WIDTH), value, t.columns, v * L::WIDTH);
             }
         }
     }
 }
 
-/// The vector at `from`, which holds columns `first..` of a tile that has `columns`; lanes beyond are zero and not read.
+/// Loads the vector at `from`, which holds columns `first..` of a tile with `columns` columns. Lanes beyond are zero and
+/// not read.
 ///
 /// # Safety
-/// The instruction set of `L` must be available, and `from` readable for the columns that exist.
+/// The instruction set of `L` is available, and `from` is readable for the columns that exist.
 #[inline(always)]
 unsafe fn load_limited<L: Lanes>(from: *const f32, columns: usize, first: usize) -> L::Vector {
     // SAFETY: only lanes of existing columns are read.
@@ -236,7 +264,23 @@ unsafe fn load_limited<L: Lanes>(from: *const f32, columns: usize, first: usize)
     }
 }
 
-/// Adds `rows` rows to `sums`, rows ascending, `columns` columns wide: `sums[j] = sums[j] + from[r * stride + j]`.
+/// Stores a vector at `to`, which holds columns `first..` of a tile with `columns` columns. Lanes beyond are not written.
+///
+/// # Safety
+/// The instruction set of `L` is available, and `to` is writable for the columns that exist.
+#[inline(always)]
+unsafe fn store_limited<L: Lanes>(to: *mut f32, value: L::Vector, columns: usize, first: usize) {
+    // SAFETY: only lanes of existing columns are written.
+    unsafe {
+        if first + L::WIDTH <= columns {
+            L::store(to, value);
+        } else if first < columns {
+            L::store_first(to, value, columns - first);
+        }
+    }
+}
+
+/// Adds `rows` rows of `columns` columns to `sums`, rows ascending: `sums[j] = sums[j] + from[r * stride + j]`.
 pub(super) struct RowSum {
     pub(super) from: *const f32,
     pub(super) stride: usize,
@@ -246,7 +290,8 @@ pub(super) struct RowSum {
 }
 
 /// # Safety
-/// The instruction set of the function must be available; `from` must be readable and `sums` writable as [`RowSum`] says, apart from each other.
+/// The instruction set of the function is available. `from` is readable and `sums` writable as [`RowSum`] says, without
+/// overlap.
 pub(super) type RowSumFn = unsafe fn(&RowSum);
 
 /// The body of every [`RowSumFn`].
@@ -256,7 +301,7 @@ pub(super) type RowSumFn = unsafe fn(&RowSum);
 #[inline(always)]
 pub(super) unsafe fn row_sum<L: Lanes>(s: &RowSum) {
     const VECTORS: usize = 8;
-    // SAFETY: columns below `s.columns` and rows below `s.rows` only, which the caller vouches for.
+    // SAFETY: only columns below `s.columns` and rows below `s.rows` are accessed, which the caller guarantees.
     unsafe {
         let mut first = 0;
         while first < s.columns {
@@ -276,11 +321,7 @@ pub(super) unsafe fn row_sum<L: Lanes>(s: &RowSum) {
             }
             for (v, &value) in acc.iter().enumerate() {
                 let at = v * L::WIDTH;
-                if at + L::WIDTH <= left {
-                    L::store(s.sums.add(first + at), value);
-                } else if at < left {
-                    L::store_first(s.sums.add(first + at), value, left - at);
-                }
+                store_limited::<L>(s.sums.wrapping_add(first + at), value, left, at);
             }
             first += VECTORS * L::WIDTH;
         }

@@ -1,4 +1,4 @@
-//! What happens to gradients before the rule sees them, and which parameters change.
+//! Scaling and clipping of gradients, weight decay, and the choice of trained parameters.
 
 use crate::lab::{Given, Lab, Random, all, module};
 use autobatch_ir::ParamId;
@@ -9,7 +9,7 @@ fn executor() -> Executor {
     Executor::new(1).expect("the machine has an instruction set")
 }
 
-/// What one update by `lab` subtracts from each parameter.
+/// The amount that one update subtracts from each parameter.
 fn step(lab: &mut Lab, given: &Given, scale: f64) -> Vec<Vec<f64>> {
     let before = lab.weights.clone();
     lab.update(&mut executor(), given, scale);
@@ -33,14 +33,14 @@ fn close(found: &[Vec<f64>], expected: impl Fn(usize, usize) -> f64) {
             let expected = expected(param, at);
             assert!(
                 (found - expected).abs() < 1e-6,
-                "element {at} of parameter {param}: {found} for {expected}"
+                "element {at} of parameter {param}: {found}, expected {expected}"
             );
         }
     }
 }
 
 #[test]
-fn gradients_are_scaled_before_anything_else() {
+fn gradients_are_scaled_first() {
     let mut lab = Lab::new(&module(), Sgd::new(0.5));
     let given = lab.gradients(&mut Random(1));
     let found = step(&mut lab, &given, 0.25);
@@ -48,7 +48,7 @@ fn gradients_are_scaled_before_anything_else() {
 }
 
 #[test]
-fn a_long_gradient_is_cut_to_the_norm_over_all_parameters() {
+fn gradients_are_clipped_to_the_norm_over_all_parameters() {
     let mut lab = Lab::new(&module(), Sgd::new(0.5).clip_norm(2.0));
     let given = lab.gradients(&mut Random(2));
     let factor = 2.0 / (norm(&given.gradients) + 1e-6);
@@ -58,7 +58,7 @@ fn a_long_gradient_is_cut_to_the_norm_over_all_parameters() {
 }
 
 #[test]
-fn the_norm_is_that_of_scaled_gradients() {
+fn the_norm_uses_scaled_gradients() {
     let mut lab = Lab::new(&module(), Sgd::new(0.5).clip_norm(2.0));
     let given = lab.gradients(&mut Random(2));
     let scale = 1.9 / norm(&given.gradients);
@@ -71,7 +71,7 @@ fn the_norm_is_that_of_scaled_gradients() {
 }
 
 #[test]
-fn elements_are_cut_to_a_magnitude() {
+fn elements_are_clipped_to_a_magnitude() {
     let mut lab = Lab::new(&module(), Sgd::new(1.0).clip_value(0.1));
     let given = lab.gradients(&mut Random(4));
     let found = step(&mut lab, &given, 1.0);
@@ -79,7 +79,7 @@ fn elements_are_cut_to_a_magnitude() {
 }
 
 #[test]
-fn parameters_that_are_not_trained_stay_and_do_not_count_in_the_norm() {
+fn untrained_parameters_stay_and_do_not_count_in_the_norm() {
     let module = module();
     let trained = [ParamId::new(1)];
     let mut lab = Lab::training(&module, Sgd::new(1.0).clip_norm(0.5), &trained);
@@ -91,7 +91,7 @@ fn parameters_that_are_not_trained_stay_and_do_not_count_in_the_norm() {
     close(&found, |param, at| if param == 1 { factor * f64::from(given.gradients[1][at]) } else { 0.0 });
     let changed: Vec<bool> =
         all(&module).iter().zip(versions).map(|(&param, old)| lab.weights.version(param) != old).collect();
-    assert_eq!(changed, [false, true, false], "packed copies of the others stay good");
+    assert_eq!(changed, [false, true, false], "packed copies of other parameters stay valid");
 }
 
 #[test]

@@ -1,7 +1,7 @@
-//! A module with some parameters, gradients from a generator, and updates on both executors.
+//! A module with random gradients, and updates on this executor and the naive one.
 
 use autobatch_ir::hash::split_mix;
-use autobatch_ir::plan::{Plan, StoreKind, Verified};
+use autobatch_ir::plan::{StoreKind, UpdatePlan, Verified};
 use autobatch_ir::recipe::{StateInit, StateRecipe};
 use autobatch_ir::{Init, Module, ModuleBuilder, ParamId, States, Weights};
 use autobatch_nn::optim::{
@@ -12,7 +12,7 @@ use autobatch_planner::update_plan;
 use autobatch_runtime_cpu::{Executor, GradientSource};
 use std::sync::Arc;
 
-/// SplitMix64
+/// A SplitMix64 generator.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -20,7 +20,7 @@ impl Random {
         split_mix(&mut self.0)
     }
 
-    /// In -1..1.
+    /// A number in -1..1.
     pub(crate) fn float(&mut self) -> f32 {
         (self.next() >> 40) as f32 / (1 << 23) as f32 - 1.0
     }
@@ -34,7 +34,7 @@ impl Random {
 #[derive(Clone, Default)]
 pub(crate) struct Given {
     pub(crate) gradients: Vec<Vec<f32>>,
-    pub(crate) touched: Vec<Option<Vec<u32>>>,
+    pub(crate) sparse_rows: Vec<Option<Vec<u32>>>,
 }
 
 impl GradientSource for Given {
@@ -42,8 +42,8 @@ impl GradientSource for Given {
         self.gradients.get(param.index()).map(Vec::as_slice)
     }
 
-    fn touched(&self, param: ParamId) -> Option<&[u32]> {
-        self.touched.get(param.index())?.as_deref()
+    fn sparse_rows(&self, param: ParamId) -> Option<&[u32]> {
+        self.sparse_rows.get(param.index())?.as_deref()
     }
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn every_rule() -> Vec<Optimizer> {
     ]
 }
 
-/// A matrix, a bias whose length is no multiple of anything, and a table.
+/// A matrix, a bias of odd length, and a table.
 pub(crate) fn module() -> Arc<Module> {
     let mut m = ModuleBuilder::new("lab");
     m.param("w", [37, 29], Init::Uniform(1.0));
@@ -77,7 +77,7 @@ pub(crate) fn all(module: &Module) -> Vec<ParamId> {
 
 pub(crate) struct Lab {
     pub(crate) module: Arc<Module>,
-    pub(crate) plan: Verified<Plan>,
+    pub(crate) plan: Verified<UpdatePlan>,
     pub(crate) weights: Weights,
     pub(crate) states: States,
     pub(crate) optimizer: Optimizer,
@@ -98,45 +98,45 @@ impl Lab {
         let plan = update_plan(module, &recipe).expect("something is updated");
         let plan = plan.verify().unwrap_or_else(|errors| panic!("{errors}"));
         let weights = Weights::init(module, 7);
-        let states = recipe.states(&weights, module).expect("there is memory");
+        let states = recipe.states(&weights, module).expect("memory suffices");
         Self { module: Arc::clone(module), plan, weights, states, optimizer }
     }
 
     pub(crate) fn gradients(&self, random: &mut Random) -> Given {
         let sizes = self.module.params.iter().map(|decl| decl.ty.shape.elements());
-        Given { gradients: sizes.map(|size| random.floats(size)).collect(), touched: Vec::new() }
+        Given { gradients: sizes.map(|size| random.floats(size)).collect(), sparse_rows: Vec::new() }
     }
 
     pub(crate) fn next_floats(&self, scale: f64) -> Vec<f32> {
         self.optimizer.floats(self.states.updates() + 1, scale)
     }
 
-    /// The stores of the plan, as the naive executor wants them.
+    /// The stores of the plan and their sparse rows, in the form of the naive executor.
     pub(crate) fn stores(&self, given: &Given) -> (Vec<Vec<f32>>, Vec<Option<Vec<u32>>>) {
         let mut states = self.states.iter();
-        let mut touched = Vec::new();
+        let mut sparse_rows = Vec::new();
         let stores = self.plan.stores.iter().enumerate().map(|(number, store)| {
-            touched.push(None);
+            sparse_rows.push(None);
             match store.kind {
                 StoreKind::Param(_) => self.weights.get(ParamId::new(number)).to_vec(),
-                StoreKind::State(_) => states.next().expect("a state a store").values().to_vec(),
+                StoreKind::State(_) => states.next().expect("one state per store").values().to_vec(),
                 StoreKind::Grad(of) => {
-                    touched[number] = given.touched(ParamId::new(of.index())).map(<[u32]>::to_vec);
+                    sparse_rows[number] = given.sparse_rows(ParamId::new(of.index())).map(<[u32]>::to_vec);
                     given.gradients[of.index()].clone()
                 }
             }
         });
-        (stores.collect(), touched)
+        (stores.collect(), sparse_rows)
     }
 
-    /// One update by the naive executor, without changing anything here.
+    /// Computes one update with the naive executor. Does not change `self`.
     pub(crate) fn naive(&self, given: &Given, floats: &[f32]) -> Vec<Vec<f32>> {
-        let (mut stores, touched) = self.stores(given);
-        naive::update(&self.plan, &mut stores, floats, &touched).expect("everything fits");
+        let (mut stores, sparse_rows) = self.stores(given);
+        naive::update(&self.plan, &mut stores, floats, &sparse_rows).expect("everything fits");
         stores
     }
 
-    /// One update by an executor, which must give the bits of the naive one.
+    /// Updates with an executor, and compares with the naive executor bit for bit.
     pub(crate) fn update(&mut self, executor: &mut Executor, given: &Given, scale: f64) {
         let floats = self.next_floats(scale);
         let expected = self.naive(given, &floats);
@@ -152,11 +152,11 @@ impl Lab {
     }
 }
 
-/// So many states of the module's only parameter.
+/// Makes `count` states of the only parameter of a module.
 pub(crate) fn states_of(module: &Arc<Module>, weights: &Weights, count: usize) -> States {
     let state = |number| StateRecipe { role: format!("s{number}"), init: StateInit::Fill(0.0) };
     let mut recipe =
         Optimizer::from(Sgd::new(0.1)).recipe(module, &all(module)).expect("the rule is well typed");
     recipe.params[0].states = (0..count).map(state).collect();
-    recipe.states(weights, module).expect("there is memory")
+    recipe.states(weights, module).expect("memory suffices")
 }

@@ -1,12 +1,12 @@
-//! Optimisers: what they compute, against formulas in `f64`; and that the executor's bits are those of
-//! the naive one, for every instruction set and number of threads.
+//! Optimiser updates match formulas in `f64`, and match the naive executor bit for bit on every instruction set and number
+//! of threads.
 
 mod clips;
-mod kept;
+mod fused;
 mod lab;
-mod lines;
 mod minibatches;
 mod packed;
-mod refusals;
+mod rejections;
 mod rules;
+mod states;
 mod threads;

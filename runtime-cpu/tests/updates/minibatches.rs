@@ -1,4 +1,4 @@
-//! Gradient plans and update plans in turn: the loop of a trainer.
+//! Alternates gradient plans and update plans, as a trainer does.
 
 use crate::lab::{Lab, Random};
 use autobatch_ir::graph::{Graph, GraphData};
@@ -22,7 +22,7 @@ fn model() -> Model {
     model_of(4)
 }
 
-/// The model with words of such a width.
+/// The model with the given word width.
 fn model_of(width: usize) -> Model {
     let mut m = ModuleBuilder::new("classifier");
     let words = m.table("words", [20, width], Init::Uniform(0.5));
@@ -32,7 +32,7 @@ fn model_of(width: usize) -> Model {
 }
 
 impl Model {
-    /// A minibatch of words with labels, and the plan of the gradients of its losses.
+    /// A minibatch of words with labels, and its gradient plan.
     fn minibatch(&self, items: &[(u32, u32)]) -> (GraphData, Verified<Plan>) {
         let g = Graph::new(&self.module);
         for (key, &(word, label)) in items.iter().enumerate() {
@@ -67,7 +67,7 @@ fn execute(executor: &mut Executor, lab: &Lab, (graph, plan): &(GraphData, Verif
 }
 
 #[test]
-fn losses_fall_and_one_plan_serves_all_updates() {
+fn losses_fall_with_one_update_plan() {
     let model = model();
     let mut lab = Lab::new(&model.module, Adam::new(0.05).clip_norm(5.0).sparse_rows());
     let mut executor = Executor::new(2).expect("the machine has an instruction set");
@@ -84,7 +84,7 @@ fn losses_fall_and_one_plan_serves_all_updates() {
 }
 
 #[test]
-fn only_rows_that_lookups_named_are_touched_by_either_executor() {
+fn sparse_rows_are_the_rows_of_lookups_in_both_executors() {
     let model = model();
     let mut lab = Lab::new(&model.module, Adam::new(0.05).sparse_rows());
     let mut executor = Executor::new(1).expect("the machine has an instruction set");
@@ -92,12 +92,12 @@ fn only_rows_that_lookups_named_are_touched_by_either_executor() {
     execute(&mut executor, &lab, &batch);
     let table = ParamId::new(0);
     assert_eq!(executor.sparse_rows(table), Some(&[3, 7, 19][..]));
-    assert_eq!(executor.sparse_rows(ParamId::new(1)), None, "a weight has no list");
+    assert_eq!(executor.sparse_rows(ParamId::new(1)), None, "the gradient of a weight is dense");
     let (graph, plan) = &batch;
     let stores: Vec<&[f32]> = lab.weights.iter().map(|param| param.values()).collect();
     let naive = naive::execute(plan, &stores, &graph.bindings.words, &graph.bindings.floats, Noise::Off)
         .expect("everything is bound");
-    let store = plan.gradient_of(table).expect("a gradient is made");
+    let store = plan.gradient_of(table).expect("the plan has the gradient");
     assert_eq!(naive.touched(store), Some(&[3, 7, 19][..]));
     let before = lab.weights.get(table).to_vec();
     let floats = lab.next_floats(1.0);
@@ -108,7 +108,7 @@ fn only_rows_that_lookups_named_are_touched_by_either_executor() {
 }
 
 #[test]
-fn kept_gradients_are_those_of_all_minibatches_together() {
+fn accumulated_gradients_equal_those_of_one_large_minibatch() {
     let model = model();
     let lab = Lab::new(&model.module, Sgd::new(0.1));
     let mut random = Random(2);
@@ -124,11 +124,11 @@ fn kept_gradients_are_those_of_all_minibatches_together() {
     for number in 0..3 {
         let param = ParamId::new(number);
         let (found, expected) = (executor.gradient_of(param), whole.gradient_of(param));
-        let pairs = found.expect("it was made").iter().zip(expected.expect("it was made"));
-        pairs.for_each(|(x, y)| assert!((x - y).abs() < 1e-5, "{x} for {y}"));
+        let pairs = found.expect("the gradient exists").iter().zip(expected.expect("the gradient exists"));
+        pairs.for_each(|(x, y)| assert!((x - y).abs() < 1e-5, "{x}, expected {y}"));
         assert_eq!(executor.sparse_rows(param), whole.sparse_rows(param));
     }
-    // The next run begins at 0 again.
+    // The next run starts from 0 again.
     let batch = model.minibatch(&parts[1]);
     execute(&mut executor, &lab, &batch);
     execute(&mut whole, &lab, &batch);
@@ -136,7 +136,7 @@ fn kept_gradients_are_those_of_all_minibatches_together() {
 }
 
 #[test]
-fn gradients_of_other_sizes_are_not_added_to_those_that_are_kept() {
+fn gradients_of_other_sizes_are_not_accumulated() {
     let lab = Lab::new(&model().module, Sgd::new(0.1));
     let mut executor = Executor::new(1).expect("the machine has an instruction set");
     execute(&mut executor, &lab, &model().minibatch(&[(1, 1)]));
@@ -145,6 +145,6 @@ fn gradients_of_other_sizes_are_not_added_to_those_that_are_kept() {
     executor.set_accumulate_gradients(true);
     let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off };
     let error =
-        executor.execute(&plan, &Weights::init(&wider.module, 1), bound).expect_err("these are others");
+        executor.execute(&plan, &Weights::init(&wider.module, 1), bound).expect_err("the sizes differ");
     assert!(matches!(error, RunError::OtherGradients), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Weights that are packed while they are updated: what executes after an update is what a naive executor executes.
+//! Updates repack weights. Runs after an update match the naive executor bit for bit.
 
 use crate::lab::{Lab, Random};
 use autobatch_ir::graph::{Graph, GraphData};
@@ -13,9 +13,8 @@ use autobatch_runtime_cpu::kernels::Isa;
 use autobatch_runtime_cpu::{Bound, Executor};
 use std::sync::Arc;
 
-/// Two parts of an operand meet two parts of `wide`, which is transposed in reverse and has more rows than
-/// are packed at a time; its bias makes a third sum over the same rows. `half` is rounded when an update
-/// is done.
+/// `wide` has an operand of two parts, is transposed in the reverse, and has more rows than are packed at a time. Its bias adds
+/// a third reduction over the same rows. `half` is rounded after an update.
 struct Model {
     module: Arc<Module>,
     words: Table,
@@ -38,7 +37,7 @@ fn model() -> Model {
 }
 
 impl Model {
-    /// So many items, each with a chain of so many products.
+    /// A minibatch of `items` items, each with a chain of `steps` products.
     fn minibatch(&self, random: &mut Random, items: u64, steps: usize) -> (GraphData, Verified<Plan>) {
         let g = Graph::new(&self.module);
         for key in 0..items {
@@ -63,11 +62,7 @@ impl Model {
 }
 
 #[track_caller]
-fn executes_like_the_naive_executor(
-    executor: &mut Executor,
-    weights: &Weights,
-    (graph, plan): &(GraphData, Verified<Plan>),
-) {
+fn check_run(executor: &mut Executor, weights: &Weights, (graph, plan): &(GraphData, Verified<Plan>)) {
     let (words, floats) = (&graph.bindings.words, &graph.bindings.floats);
     executor.execute(plan, weights, Bound { words, floats, noise: Noise::Off }).expect("everything is bound");
     let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
@@ -79,27 +74,28 @@ fn executes_like_the_naive_executor(
     for store in plan.stores.iter() {
         let StoreKind::Grad(of) = store.kind else { continue };
         let of = autobatch_ir::ParamId::new(of.index());
-        let found = executor.gradient_of(of).expect("it was made");
-        let expected = plan.gradient_of(of).and_then(|store| naive.gradient(store)).expect("it was made");
+        let found = executor.gradient_of(of).expect("the gradient exists");
+        let expected =
+            plan.gradient_of(of).and_then(|store| naive.gradient(store)).expect("the gradient exists");
         assert!(bits(found) == bits(expected), "the gradient of {}", store.name);
     }
 }
 
 #[test]
-fn what_an_update_packs_is_what_the_next_run_needs() {
+fn weights_packed_by_an_update_serve_the_next_run() {
     let model = model();
     let mut random = Random(8);
-    // More rows than sums take at a time.
+    // The first batch has more rows than reductions process at a time.
     let batches = [model.minibatch(&mut random, 180, 3), model.minibatch(&mut random, 9, 1)];
     for isa in Isa::available() {
         for threads in [1, 2] {
             let mut lab = Lab::new(&model.module, Adam::new(0.05).clip_norm(5.0));
             let mut executor = Executor::with_isa(isa, threads);
             executor.set_shared_work(1);
-            let untouched = lab.weights.clone();
+            let original = lab.weights.clone();
             for (batch, updates) in [(0, 1), (1, 2), (0, 1)] {
-                executes_like_the_naive_executor(&mut executor, &lab.weights, &batches[batch]);
-                // A second update finds nothing that a run met.
+                check_run(&mut executor, &lab.weights, &batches[batch]);
+                // No run used the weights before a second update.
                 for _ in 0..updates {
                     let floats = lab.next_floats(1.0);
                     executor
@@ -107,8 +103,8 @@ fn what_an_update_packs_is_what_the_next_run_needs() {
                         .expect("everything fits");
                 }
             }
-            executes_like_the_naive_executor(&mut executor, &untouched, &batches[1]);
-            executes_like_the_naive_executor(&mut executor, &lab.weights, &batches[1]);
+            check_run(&mut executor, &original, &batches[1]);
+            check_run(&mut executor, &lab.weights, &batches[1]);
         }
     }
 }

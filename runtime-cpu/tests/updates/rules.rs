@@ -1,4 +1,4 @@
-//! Each rule for fifty updates against its formula in `f64`.
+//! Compares fifty updates of each rule with its formula in `f64`.
 
 use crate::lab::{Given, Lab, Random, module};
 use autobatch_ir::{Init, ModuleBuilder};
@@ -9,10 +9,10 @@ use autobatch_runtime_cpu::Executor;
 
 const UPDATES: u64 = 50;
 
-/// One element in `f64`: the value and whatever the formula keeps, changed by update `t` with `g`.
-type Formula = fn(t: f64, g: f64, w: &mut f64, kept: &mut [f64; 3]);
+/// Updates the value and the states of one element in update `t` with gradient `g`.
+type Formula = fn(t: f64, g: f64, w: &mut f64, states: &mut [f64; 3]);
 
-/// Executes an optimiser and its formula; the largest difference relative to 1 and the value.
+/// Compares an optimiser with its formula. `bound` limits the error relative to 1 and the value.
 #[track_caller]
 fn follows(optimizer: impl Into<Optimizer>, formula: Formula, bound: f64) {
     let mut lab = Lab::new(&module(), optimizer);
@@ -27,14 +27,14 @@ fn follows(optimizer: impl Into<Optimizer>, formula: Formula, bound: f64) {
         let given = lab.gradients(&mut random);
         lab.update(&mut executor, &given, 1.0);
         for (param, gradients) in exact.iter_mut().zip(&given.gradients) {
-            for ((w, kept), &g) in param.iter_mut().zip(gradients) {
-                formula(t as f64, f64::from(g), w, kept);
+            for ((w, states), &g) in param.iter_mut().zip(gradients) {
+                formula(t as f64, f64::from(g), w, states);
             }
         }
         for (param, exact) in lab.weights.iter().zip(&exact) {
             for (&found, (expected, _)) in param.values().iter().zip(exact) {
                 let error = (f64::from(found) - expected).abs() / expected.abs().max(1.0);
-                assert!(error < bound, "update {t} of @{}: {found} for {expected}", param.name());
+                assert!(error < bound, "update {t} of @{}: {found}, expected {expected}", param.name());
             }
         }
     }
@@ -42,7 +42,7 @@ fn follows(optimizer: impl Into<Optimizer>, formula: Formula, bound: f64) {
 }
 
 #[test]
-fn sgd_goes_against_the_gradient() {
+fn sgd_subtracts_the_gradient() {
     follows(Sgd::new(0.1), |_, g, w, _| *w -= 0.1 * g, 1e-5);
 }
 
@@ -65,7 +65,7 @@ fn nesterov_looks_ahead() {
 }
 
 #[test]
-fn adagrad_divides_by_all_gradients_there_were() {
+fn adagrad_divides_by_the_root_of_the_sum_of_squares() {
     let formula: Formula = |t, g, w, [s, ..]| {
         *s += g * g;
         *w -= 0.1 / (1.0 + (t - 1.0) * 0.01) * g / ((*s + 0.5).sqrt() + 1e-10);
@@ -74,7 +74,7 @@ fn adagrad_divides_by_all_gradients_there_were() {
 }
 
 #[test]
-fn adadelta_measures_steps_in_steps() {
+fn adadelta_scales_steps_by_earlier_steps() {
     let formula: Formula = |_, g, w, [s, e, _]| {
         *s = 0.9 * *s + 0.1 * g * g;
         let d = (*e + 1e-6).sqrt() / (*s + 1e-6).sqrt() * g;
@@ -105,7 +105,7 @@ fn centred_rmsprop_with_momentum_divides_by_the_deviation() {
 }
 
 #[test]
-fn centred_rmsprop_takes_gradients_that_are_all_alike() {
+fn centred_rmsprop_stays_finite_with_constant_gradients() {
     let module = module();
     let mut lab = Lab::new(&module, RmsProp::new(1e-6).alpha(0.9).centred());
     let mut executor = Executor::new(1).expect("an instruction set");
@@ -116,7 +116,7 @@ fn centred_rmsprop_takes_gradients_that_are_all_alike() {
     assert!(lab.weights.iter().all(|param| param.values().iter().all(|w| w.is_finite())));
 }
 
-/// With learning rate 0.01 and betas 0.9 and 0.999.
+/// Adam with learning rate 0.01 and betas 0.9 and 0.999.
 fn adam(t: f64, g: f64, w: &mut f64, [m, v, x]: &mut [f64; 3], ams: bool) {
     *m = 0.9 * *m + 0.1 * g;
     *v = 0.999 * *v + 0.001 * g * g;
@@ -127,11 +127,11 @@ fn adam(t: f64, g: f64, w: &mut f64, [m, v, x]: &mut [f64; 3], ams: bool) {
 
 #[test]
 fn adam_corrects_its_moments_and_adds_eps_outside_the_root() {
-    follows(Adam::new(0.01), |t, g, w, kept| adam(t, g, w, kept, false), 1e-5);
+    follows(Adam::new(0.01), |t, g, w, states| adam(t, g, w, states, false), 1e-5);
 }
 
 #[test]
-fn a_large_eps_shows_where_it_is_added() {
+fn a_large_eps_is_added_outside_the_root() {
     let formula: Formula = |t, g, w, [m, v, _]| {
         *m = 0.8 * *m + 0.2 * g;
         *v = 0.9 * *v + 0.1 * g * g;
@@ -143,43 +143,43 @@ fn a_large_eps_shows_where_it_is_added() {
 
 #[test]
 fn amsgrad_never_shrinks_its_divisor() {
-    follows(AmsGrad::new(0.01), |t, g, w, kept| adam(t, g, w, kept, true), 1e-5);
+    follows(AmsGrad::new(0.01), |t, g, w, states| adam(t, g, w, states, true), 1e-5);
 }
 
 #[test]
-fn the_decay_of_adam_is_part_of_the_gradient() {
-    let formula: Formula = |t, g, w, kept| adam(t, g + 0.1 * *w, w, kept, false);
+fn adam_adds_the_decay_to_the_gradient() {
+    let formula: Formula = |t, g, w, states| adam(t, g + 0.1 * *w, w, states, false);
     follows(Adam::new(0.01).weight_decay(0.1), formula, 1e-5);
 }
 
 #[test]
-fn the_decay_of_adamw_is_apart_from_its_moments() {
+fn adamw_decays_apart_from_its_moments() {
     follows(
         AdamW::new(0.01),
-        |t, g, w, kept| {
+        |t, g, w, states| {
             *w *= 1.0 - 0.01 * 0.01;
-            adam(t, g, w, kept, false);
+            adam(t, g, w, states, false);
         },
         1e-5,
     );
     follows(
         AdamW::new(0.01).weight_decay(0.3),
-        |t, g, w, kept| {
+        |t, g, w, states| {
             *w *= 1.0 - 0.01 * 0.3;
-            adam(t, g, w, kept, false);
+            adam(t, g, w, states, false);
         },
         1e-5,
     );
 }
 
 #[test]
-fn every_rule_can_decay_apart_from_its_gradient() {
+fn every_rule_supports_decoupled_decay() {
     let formula: Formula = |_, g, w, _| *w = *w * (1.0 - 0.1 * 0.2) - 0.1 * g;
     follows(Sgd::new(0.1).decoupled_weight_decay(0.2), formula, 1e-5);
 }
 
 #[test]
-fn learning_rates_follow_their_schedule_without_another_plan() {
+fn learning_rates_follow_their_schedule_with_one_plan() {
     let formula: Formula = |t, g, w, _| {
         let factor = if t <= 10.0 { t / 10.0 } else { 0.5f64.powf(((t - 11.0) / 8.0).floor()) };
         *w -= 0.1 * factor * g;
@@ -188,11 +188,11 @@ fn learning_rates_follow_their_schedule_without_another_plan() {
     follows(Sgd::new(0.1).schedule(schedule), formula, 1e-5);
 }
 
-/// Four elements after twenty updates of PyTorch 2.4 in float64, whose optimisers these are by its names: the
-/// elements begin as `[0.5, -1.25, 2, 0.001]`, element `i` of update `t` (both from 0) has the gradient
-/// `((7 t + 5 i) mod 13 - 6) / 8`, the last a 512th of it.
+/// Expected results: four elements after twenty updates of PyTorch 2.4 in float64, with its names of the optimisers. The elements
+/// start as `[0.5, -1.25, 2, 0.001]`. Element `i` of update `t` (both from 0) has the gradient
+/// `((7 t + 5 i) mod 13 - 6) / 8`; the last element has a 512th of it.
 #[test]
-fn every_rule_ends_where_pytorch_ends() {
+fn every_rule_matches_pytorch() {
     #[rustfmt::skip]
     let ends: [(&str, Optimizer, [f64; 4]); 12] = [
         ("SGD(lr=.1)", Sgd::new(0.1).into(),
@@ -231,12 +231,12 @@ fn every_rule_ends_where_pytorch_ends() {
         let mut lab = Lab::new(&module, optimizer);
         for t in 0..20 {
             let gradient = |i: i32| ((7 * t + 5 * i) % 13 - 6) as f32 / if i < 3 { 8.0 } else { 4096.0 };
-            let given = Given { gradients: vec![(0..4).map(gradient).collect()], touched: Vec::new() };
+            let given = Given { gradients: vec![(0..4).map(gradient).collect()], sparse_rows: Vec::new() };
             lab.update(&mut executor, &given, 1.0);
         }
         for (&found, expected) in lab.weights.by_name("w").expect("declared").iter().zip(expected) {
             let error = (f64::from(found) - expected).abs() / expected.abs().max(1.0);
-            assert!(error < 1e-6, "{name}: {found} for {expected}");
+            assert!(error < 1e-6, "{name}: {found}, expected {expected}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The bits of an update do not depend on threads, instruction sets, or where a run of elements ends.
+//! The bits of an update do not depend on threads, instruction sets or array lengths.
 
 use crate::lab::{Lab, Random, every_rule, module};
 use autobatch_ir::{Init, ModuleBuilder};
@@ -7,7 +7,7 @@ use autobatch_runtime_cpu::Executor;
 use autobatch_runtime_cpu::kernels::Isa;
 
 #[test]
-fn threads_and_instruction_sets_give_the_bits_of_the_naive_executor() {
+fn updates_match_the_naive_executor_for_all_threads_and_instruction_sets() {
     let mut m = ModuleBuilder::new("large");
     m.param("w", [233, 301], Init::Uniform(1.0));
     m.table("t", [200, 67], Init::Uniform(1.0));
@@ -17,7 +17,7 @@ fn threads_and_instruction_sets_give_the_bits_of_the_naive_executor() {
     let mut random = Random(1);
     let lab = Lab::new(&module, optimizer);
     let mut given = lab.gradients(&mut random);
-    given.touched = vec![None, Some((0..200).filter(|row| row % 7 < 4).collect())];
+    given.sparse_rows = vec![None, Some((0..200).filter(|row| row % 7 < 4).collect())];
     // The lab compares each update with the naive executor.
     let mut naive = Lab::new(&module, lab.optimizer.clone());
     let mut executor = Executor::new(1).expect("the machine has an instruction set");
@@ -38,7 +38,7 @@ fn threads_and_instruction_sets_give_the_bits_of_the_naive_executor() {
 }
 
 #[test]
-fn every_length_is_executed_to_its_end() {
+fn arrays_of_every_length_are_updated_completely() {
     for len in [1, 2, 15, 16, 17, 127, 128, 129, 255, 256, 257, 1025] {
         let mut m = ModuleBuilder::new("lengths");
         m.param("w", [len], Init::Uniform(1.0));
@@ -51,7 +51,7 @@ fn every_length_is_executed_to_its_end() {
 }
 
 #[test]
-fn every_rule_gives_the_bits_of_the_naive_executor_on_every_instruction_set() {
+fn every_rule_matches_the_naive_executor_on_every_instruction_set() {
     for optimizer in every_rule() {
         for isa in Isa::available() {
             let mut lab = Lab::new(&module(), optimizer.clone());

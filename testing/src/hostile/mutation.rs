@@ -5,13 +5,18 @@ use autobatch_ir::hash::{hash_bytes, split_mix};
 /// Bytes of the header of a binary file.
 pub const HEADER: usize = 32;
 
+/// The generator of mutations: SplitMix64 with this state.
+#[derive(Debug)]
 pub struct SplitMix64(pub u64);
 
 impl SplitMix64 {
+    /// Draws 64 bits.
+    #[allow(clippy::should_implement_trait, reason = "a generator without an end is no iterator here")]
     pub fn next(&mut self) -> u64 {
         split_mix(&mut self.0)
     }
 
+    /// Draws a number below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         (self.next() % limit.max(1) as u64) as usize
     }

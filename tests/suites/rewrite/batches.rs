@@ -1,4 +1,4 @@
-//! Models written op by op reach the batches of the same models written with cells.
+//! Models of plain ops reach the batches of the same models with cells.
 
 use autobatch_ir::graph::Graph;
 use autobatch_ir::hash::avalanche;
@@ -29,7 +29,7 @@ struct Model {
     score: Cell<2, 1>,
 }
 
-/// The state of a node, from the states of its children.
+/// The state of a node from the states of its children.
 fn node<'g>(g: &'g Graph, p: Params, [lh, lc, rh, rc]: [Value<'g>; 4]) -> [Value<'g>; 2] {
     let [a, i, l, r, o] = g.affine([lh, rh], p.gates, Some(p.bias)).split();
     let c = a.tanh() * i.sigmoid() + l.sigmoid() * lc + r.sigmoid() * rc;
@@ -76,7 +76,7 @@ fn tree<'g>(g: &'g Graph, model: &Model, cells: bool, leaves: u32, rng: &mut Rng
     if cells { g.call(model.node, children) } else { node(g, model.params, children) }
 }
 
-/// Sums of the losses of every step, or of the last only.
+/// The sum of the losses of every step, or of the last step only.
 fn chain<'g>(
     g: &'g Graph,
     model: &Model,
@@ -106,7 +106,7 @@ fn score<'g>(g: &'g Graph, model: &Model, cells: bool, h: Value<'g>, label: u32)
     h.affine(model.params.out, None).cross_entropy(label)
 }
 
-/// Plans 20 random instances, written with cells or op by op.
+/// Plans 20 random instances, with cells or as ops.
 fn plan(
     module: &Arc<Module>,
     selection: &Selection,
@@ -121,7 +121,7 @@ fn plan(
     }
     let data = g.finish().expect("the model is well typed");
     let policy: Policy = "ratio".parse().expect("a policy");
-    let mut planner = Planner::new(policy.load().expect("no file"));
+    let mut planner = Planner::new(policy.load().expect("needs no file"));
     let request = Request { wanted: &wanted, ..Request::default() };
     let planned = planner.optimize_and_plan(&data, &request, selection).expect("a plan");
     (planned.plan, planned.optimized.log)
@@ -134,7 +134,7 @@ fn tree_loss<'g>(g: &'g Graph, model: &Model, cells: bool, rng: &mut Rng) -> Val
 }
 
 #[test]
-fn trees_written_op_by_op_have_the_batches_of_cells() {
+fn trees_of_ops_have_the_batches_of_cells() {
     let (module, model) = model();
     let (cells, _) = plan(&module, &Selection::none(), |g, rng| tree_loss(g, &model, true, rng));
     let (ops, _) = plan(&module, &Selection::none(), |g, rng| tree_loss(g, &model, false, rng));
@@ -143,8 +143,8 @@ fn trees_written_op_by_op_have_the_batches_of_cells() {
     let batches = |plan: &Plan| plan.certificate.batches;
     assert_eq!(batches(&outlined), batches(&cells), "{log:?}");
     assert!(batches(&ops) > 5 * batches(&cells), "plain ops: {}", batches(&ops));
-    // One kernel each for words, nodes and scores. The run of a score is the model's own cell, which
-    // is found; a node's ports are in another order than the model's.
+    // One kernel each for words, nodes and scores. The run of a score equals the cell of the model. The cell of a node has its ports
+    // in another order than that of the model.
     let names = |plan: &Plan| -> Vec<String> {
         let mut names: Vec<String> =
             plan.kernels.iter().filter(|kernel| !kernel.source).map(|kernel| kernel.name.clone()).collect();
@@ -156,7 +156,7 @@ fn trees_written_op_by_op_have_the_batches_of_cells() {
 }
 
 #[test]
-fn chains_written_op_by_op_have_the_batches_of_cells() {
+fn chains_of_ops_have_the_batches_of_cells() {
     let (module, model) = model();
     for tagged in [false, true] {
         let chains = |cells: bool, selection: &Selection| {
@@ -168,13 +168,16 @@ fn chains_written_op_by_op_have_the_batches_of_cells() {
         let (cells, _) = chains(true, &Selection::none());
         let (outlined, log) = chains(false, &Selection::of_mode(Mode::Infer));
         let (cells, outlined) = (cells.certificate.batches, outlined.certificate.batches);
-        // A lookup that every step makes for itself may move into the step.
-        assert!(outlined <= cells && outlined + 1 >= cells, "{tagged}: {outlined} against {cells}: {log:?}");
+        // The lookup of a step may move into the cell of the step.
+        assert!(
+            outlined <= cells && outlined + 1 >= cells,
+            "{tagged}: {outlined} batches, {cells} with cells: {log:?}"
+        );
     }
 }
 
 #[test]
-fn equal_graphs_give_equal_plans_whatever_was_planned_before() {
+fn equal_graphs_give_equal_plans_after_any_other_plan() {
     let (module, model) = model();
     let default = Selection::of_mode(Mode::Infer);
     let trees = || plan(&module, &default, |g, rng| tree_loss(g, &model, false, rng)).0;

@@ -1,5 +1,4 @@
-//! The pass that looks between cells, on models: recurrences are hoisted, and the CPU computes the same
-//! bits afterwards, forward and in reverse.
+//! The pass between cells, on models: recurrences are hoisted, and the CPU computes the same bits, forward and in reverse.
 
 use crate::agrees;
 use autobatch_ir::graph::{Graph, GraphData};
@@ -11,6 +10,7 @@ use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_ir::{ParamId, Value, Weights};
 use autobatch_nn::{BiLstm, Embedding, Gru, GruOptions, Linear, Lstm};
 use autobatch_oracle::check::{Wanted, check_losses};
+use autobatch_oracle::equivalent::prove;
 use autobatch_planner::passes::{Verify, all, optimize};
 use autobatch_planner::{Gradients, Planner, Request, Selection};
 use autobatch_runtime_cpu::kernels::Isa;
@@ -18,7 +18,7 @@ use autobatch_runtime_cpu::{Bound, Executor};
 
 const H: usize = 6;
 
-/// A tagger that spells some words by their letters: a concatenation meets a lookup.
+/// A tagger that spells some words by letters: a concatenation and a lookup have the same readers.
 fn tagger(sentences: usize) -> GraphData {
     let mut m = ModuleBuilder::new("tagger");
     let words = Embedding::new(&mut m, "words", 20, 2 * H);
@@ -51,7 +51,7 @@ fn tagger(sentences: usize) -> GraphData {
 fn selection(passes: &[&str], eager: bool) -> Selection {
     let with = |selection: Selection, pass: &&str| selection.with(pass, true).expect("a pass");
     let mut selection = passes.iter().fold(Selection::none(), with);
-    (selection.eager, selection.verify) = (eager, Verify::Prove);
+    (selection.eager, selection.verify) = (eager, Verify::Prove(prove));
     selection
 }
 
@@ -63,7 +63,7 @@ fn sound(plan: Plan) -> Verified<Plan> {
     plan.verify().unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// All outputs, executed batched on one thread and on two by each instruction set.
+/// All outputs, by each instruction set on one thread and on two.
 fn outputs(plan: &Verified<Plan>, graph: &GraphData) -> Vec<Vec<f32>> {
     let weights = Weights::init(&graph.module, 11);
     let mut found: Vec<Vec<Vec<f32>>> = Vec::new();
@@ -71,22 +71,22 @@ fn outputs(plan: &Verified<Plan>, graph: &GraphData) -> Vec<Vec<f32>> {
         for threads in [1, 2] {
             let mut executor = Executor::with_isa(isa, threads);
             executor.set_shared_work(1);
-            executor.execute(plan, &weights, bound(graph)).expect("sound");
+            executor.execute(plan, &weights, bound(graph)).expect("valid");
             found
                 .push((0..plan.outputs.len()).map(|output| executor.output(plan, output).to_vec()).collect());
         }
     }
-    assert!(found.iter().all(|outputs| *outputs == found[0]), "executors agree");
+    assert!(found.iter().all(|outputs| *outputs == found[0]), "all executors agree");
     found.swap_remove(0)
 }
 
 #[test]
-fn hoisted_models_execute_to_the_same_bits() {
+fn hoisted_models_have_the_same_bits() {
     let graph = tagger(9);
     let request = Request::default();
     let mut planner = Planner::default();
     let plain = sound(planner.plan(&graph, &request).expect("a plan"));
-    assert!(plain.certificate.copied > 0, "spelled words are put together");
+    assert!(plain.certificate.copied > 0, "spelled words need copies");
     for passes in [&["hoist"][..], &["hoist", "dead"]] {
         let selection = selection(passes, true);
         let planned = planner.optimize_and_plan(&graph, &request, &selection).expect("a plan");
@@ -99,12 +99,12 @@ fn hoisted_models_execute_to_the_same_bits() {
         for (a, b) in before.iter().flatten().zip(after.iter().flatten()) {
             assert!(same_bits(*a, *b), "{passes:?}: {a} and {b}");
         }
-        // A lookup, a spelling in two directions, and the head: no batch more than the longest paths ask for.
+        // Lookups, spelling in two directions, and the head: as few batches as the longest paths allow.
         assert_eq!(plan.certificate.batches, plan.certificate.bound, "{passes:?}");
     }
 }
 
-/// The gradients of all parameters, and those of the values, of a plan that is proved.
+/// The gradients of all parameters and values of a proved plan.
 fn gradients(graph: &GraphData) -> Vec<Vec<f32>> {
     let losses: Vec<(ValueId, f32)> = graph
         .outputs
@@ -118,8 +118,10 @@ fn gradients(graph: &GraphData) -> Vec<Vec<f32>> {
     check_losses(&plan, graph, Wanted { values: &[], training: false }, &losses)
         .unwrap_or_else(|report| panic!("{report}"));
     let mut executor = Executor::with_isa(Isa::best(), 1);
-    executor.execute(&plan, &Weights::init(&graph.module, 11), bound(graph)).expect("sound");
-    let of = |number: usize| executor.gradient_of(ParamId::new(number)).expect("all are wanted").to_vec();
+    executor.execute(&plan, &Weights::init(&graph.module, 11), bound(graph)).expect("valid");
+    let of = |number: usize| {
+        executor.gradient_of(ParamId::new(number)).expect("all gradients are requested").to_vec()
+    };
     (0..graph.module.params.len()).map(of).collect()
 }
 
@@ -128,7 +130,7 @@ fn hoisted_models_are_differentiated() {
     let graph = tagger(9);
     let optimized = optimize(&graph, &[], Mode::Train, &selection(&["hoist"], true), &mut all);
     let optimized = optimized.unwrap_or_else(|failure| panic!("{failure}"));
-    assert!(optimized.log[0].contains("before 4 recurrences"), "{:?}", optimized.log);
+    assert!(optimized.log[0].contains("out of 4 recurrences"), "{:?}", optimized.log);
     let (before, after) = (gradients(&graph), gradients(&optimized.graph));
     for (a, b) in before.iter().flatten().zip(after.iter().flatten()) {
         assert!((a - b).abs() <= 1e-5 * (1.0 + a.abs()), "{a} and {b}");
@@ -137,7 +139,7 @@ fn hoisted_models_are_differentiated() {
 }
 
 #[test]
-fn a_hoist_has_a_price() {
+fn hoisting_depends_on_its_cost() {
     let mut m = ModuleBuilder::new("priced");
     let lstm = Lstm::new(&mut m, "lstm", 256, 256);
     let module = m.build().expect("the model is well typed");
@@ -153,6 +155,6 @@ fn a_hoist_has_a_price() {
         let done = optimize(&graph, &[], Mode::Infer, &selection, &mut all).map(|done| done.log[0].clone());
         !done.unwrap_or_else(|failure| panic!("{failure}")).ends_with("nothing to do")
     };
-    assert!(hoisted(1, 20), "a step of one row reads all weights for it");
-    assert!(!hoisted(200, 3), "a step of two hundred rows does not need it");
+    assert!(hoisted(1, 20), "a step of one row reads all weights");
+    assert!(!hoisted(200, 3), "hoisting costs more for steps of two hundred rows");
 }

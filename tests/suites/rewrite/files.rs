@@ -1,9 +1,10 @@
-//! `tests/files/rewrite/<pass>/<behaviour>.graph`: a snapshot shows the graph before and after its
-//! pass. A line `; across instances` or `; training` asks for that.
+//! `tests/files/rewrite/<pass>/<behaviour>.graph`: a snapshot beside the file shows the graph before and after the pass. The lines
+//! `; across instances` and `; training` set the context of the pass.
 
 use crate::agrees;
 use autobatch_ir::GraphData;
 use autobatch_ir::plan::Mode;
+use autobatch_oracle::equivalent::prove;
 use autobatch_planner::Selection;
 use autobatch_planner::passes::{PASSES, Verify, all, optimize};
 
@@ -14,19 +15,26 @@ fn every_file_is_rewritten_as_its_snapshot_says() {
         let graph = GraphData::from_text(&text).unwrap_or_else(|error| panic!("{}", error.in_file("input")));
         graph.verify().unwrap_or_else(|errors| panic!("{errors}"));
         let pass = path.parent().and_then(|folder| folder.file_name()).and_then(|name| name.to_str());
-        let pass = pass.expect("a file lies in the folder of its pass");
-        let asks = |words: &str| text.lines().any(|line| line == words);
-        let mode = if asks("; training") { Mode::Train } else { Mode::Infer };
-        let mut selection = Selection::none().with(pass, true).expect("the folder is named after a pass");
-        selection.across_instances = asks("; across instances");
-        selection.verify = Verify::Prove;
+        let pass = pass.expect("the folder has the name of a pass");
+        let has = |words: &str| text.lines().any(|line| line == words);
+        let mode = if has("; training") { Mode::Train } else { Mode::Infer };
+        let mut selection = Selection::none().with(pass, true).expect("the folder has the name of a pass");
+        selection.across_instances = has("; across instances");
+        selection.verify = Verify::Prove(prove);
         let optimized =
             optimize(&graph, &[], mode, &selection, &mut all).unwrap_or_else(|failure| panic!("{failure}"));
         agrees(&graph, &optimized.graph, &optimized.renaming).unwrap_or_else(|error| panic!("{error}"));
         let (before, after) = (graph.to_text(), optimized.graph.to_text());
         let after = if before == after { "the same\n".to_owned() } else { after };
         let shown = format!("{before}\n=== {}\n\n{after}", optimized.log.join("\n"));
-        insta::assert_snapshot!(shown);
+        let mut settings = insta::Settings::clone_current();
+        settings.set_snapshot_path(path.parent().expect("a file has a folder"));
+        settings.set_prepend_module_to_snapshot(false);
+        settings.set_omit_expression(true);
+        settings.remove_snapshot_suffix();
+        settings.remove_input_file();
+        let name = path.file_stem().and_then(|name| name.to_str()).expect("the name is text");
+        settings.bind(|| insta::assert_snapshot!(name, shown));
     });
 }
 
@@ -35,18 +43,21 @@ fn every_pass_has_files() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/files/rewrite");
     for pass in PASSES {
         let files = std::fs::read_dir(format!("{root}/{}", pass.name));
-        let count = files.map_or(0, Iterator::count);
+        let is_graph = |file: &std::io::Result<std::fs::DirEntry>| {
+            file.as_ref().is_ok_and(|file| file.path().extension().is_some_and(|ext| ext == "graph"))
+        };
+        let count = files.map_or(0, |files| files.filter(is_graph).count());
         assert!(count >= 2, "pass {} has {count} files in {root}", pass.name);
     }
 }
 
 #[test]
-fn an_observer_sees_each_pass_and_may_stop() {
+fn an_observer_sees_each_pass_and_may_stop_the_run() {
     let text = std::fs::read_to_string(concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/files/rewrite/fold/neutral_constants_vanish.graph"
     ));
-    let graph = GraphData::from_text(text.expect("the file is there")).expect("it is a graph");
+    let graph = GraphData::from_text(text.expect("the file exists")).expect("the text is a graph");
     let mut seen = Vec::new();
     let selection = Selection::of_mode(Mode::Infer);
     let optimized = optimize(&graph, &[], Mode::Infer, &selection, &mut |step| {
@@ -57,7 +68,7 @@ fn an_observer_sees_each_pass_and_may_stop() {
             std::ops::ControlFlow::Continue(())
         }
     });
-    let optimized = optimized.expect("passes are sound");
+    let optimized = optimized.expect("no check fails");
     let names: Vec<&str> = seen.iter().map(|(name, ..)| *name).collect();
     assert_eq!(names, ["fold", "cse"]);
     assert_eq!(optimized.log.len(), 2);
@@ -65,7 +76,7 @@ fn an_observer_sees_each_pass_and_may_stop() {
 }
 
 #[test]
-fn an_unknown_pass_is_named_with_the_known_ones() {
-    let error = Selection::none().with("inline", true).expect_err("there is none").to_string();
+fn the_error_for_an_unknown_pass_lists_all_passes() {
+    let error = Selection::none().with("inline", true).expect_err("no such pass").to_string();
     assert_eq!(error, "there is no pass \"inline\"; the passes are fold, cse, outline, hoist, dead");
 }

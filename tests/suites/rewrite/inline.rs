@@ -1,12 +1,11 @@
-//! The opposite of outlining: cells without noise become plain ops, so that random graphs of cells
-//! are random graphs of ops.
+//! The opposite of outlining: calls of cells without noise become ops, so random graphs of cells become random graphs of ops.
 
 use autobatch_ir::graph::rebuild::{Rebuild, Renaming};
 use autobatch_ir::graph::{Callee, GraphData, Op, Operand, OperandKind, ParamArg, Signature};
 use autobatch_ir::id::{NodeId, SiteId, ValueId};
 use autobatch_ir::{INDEX, SigId};
 
-/// The graph with the calls of quiet cells replaced by their bodies.
+/// Replaces calls of cells without noise by their bodies.
 pub(crate) fn inline(graph: &GraphData) -> (GraphData, Renaming) {
     let mut inliner = Inliner { graph, rebuild: Rebuild::new(graph) };
     for node in graph.arena.ids() {
@@ -35,7 +34,7 @@ impl Inliner<'_> {
         matches!(signature.callee, Callee::Cell(_)) && self.graph.module.noise_ports(signature) == 0
     }
 
-    /// Appends the body of a cell; its results.
+    /// Appends the body of a cell and returns its results.
     fn call(&mut self, at: NodeId, signature: Signature, operands: &[Operand]) -> Vec<ValueId> {
         let graph = self.graph;
         let Callee::Cell(cell) = signature.callee else { unreachable!("only cells are inlined") };
@@ -75,7 +74,7 @@ impl Inliner<'_> {
         results
     }
 
-    /// A bound number as a value.
+    /// A binding as a value.
     fn input(&mut self, at: NodeId, operand: Operand, site: SiteId) -> ValueId {
         let ty = self.rebuild.ty(INDEX);
         let input = Signature {
@@ -89,7 +88,7 @@ impl Inliner<'_> {
         self.rebuild.append(at, sig, &[operand], site)
     }
 
-    /// A bound number as an operand of an op, which some ops read directly and others as a value.
+    /// A binding as an operand. Some ops read it directly, others as a value.
     fn readable(
         &mut self,
         at: NodeId,

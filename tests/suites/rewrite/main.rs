@@ -1,5 +1,5 @@
-//! Passes from graph to graph: what they do to files, that what they do to random graphs is proved
-//! and keeps the bits of the reference interpreter, and that outlined ops batch like cells.
+//! The graph passes: snapshots of rewritten files; random graphs, proved and compared bit for bit with the reference evaluator; and
+//! the batches of outlined ops.
 
 mod batches;
 mod between;
@@ -15,7 +15,7 @@ use autobatch_ir::numeric::same_bits;
 use autobatch_oracle::equivalent::equivalent;
 use autobatch_oracle::reference::{self, Datum};
 
-/// Proves that every value left is the value that it was, and evaluates both graphs to see it.
+/// Proves that every remaining value is equal in both graphs, and compares their evaluations bit for bit.
 fn agrees(before: &GraphData, after: &GraphData, renaming: &Renaming) -> Result<(), String> {
     let pairs: Vec<(ValueId, ValueId)> = renaming.pairs().collect();
     equivalent(before, after, &pairs).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! Random graphs through every pass: the result keeps the rules, is proved, and has the same bits.
+//! Random graphs through every pass: the result follows the rules of graphs, is proved, and has the same bits.
 
 use crate::agrees;
 use crate::inline::inline;
@@ -7,7 +7,7 @@ use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::Mode;
 use autobatch_ir::{GraphData, ParamId};
 use autobatch_oracle::check::{self as proof, Wanted};
-use autobatch_oracle::equivalent::{Unproved, equivalent};
+use autobatch_oracle::equivalent::{Unproved, equivalent, prove};
 use autobatch_oracle::reference;
 use autobatch_oracle::reference::Datum;
 use autobatch_planner::passes::{PASSES, Verify, all, optimize};
@@ -17,19 +17,19 @@ use autobatch_testing::trials::asked_seed;
 use autobatch_testing::written::{self, Numbers};
 use std::cell::Cell;
 
-/// Every third value that can be read: passes must keep these, and may give the others up.
+/// Every third readable value. Passes must keep these and may remove the others.
 fn wanted(graph: &GraphData) -> Vec<ValueId> {
     let values = (0..graph.arena.values()).step_by(3).map(ValueId::new);
     values.filter(|&value| !graph.type_of(value).is_list).collect()
 }
 
-/// Runs passes, proves and evaluates; whether anything changed.
+/// Runs passes, proves and evaluates. Returns whether the graph changed.
 fn rewritten(graph: &GraphData, mode: Mode, selection: &Selection) -> Result<bool, String> {
     let wanted = wanted(graph);
     let optimized =
         optimize(graph, &wanted, mode, selection, &mut all).map_err(|failure| failure.to_string())?;
     if let Some(lost) = wanted.iter().find(|&&value| optimized.renaming.get(value).is_none()) {
-        return Err(format!("{lost} is wanted and has no name any more"));
+        return Err(format!("the requested value {lost} lost its name"));
     }
     agrees(graph, &optimized.graph, &optimized.renaming)?;
     Ok(optimized.log.iter().any(|line| !line.ends_with("nothing to do")))
@@ -44,11 +44,11 @@ fn selections() -> Vec<Selection> {
     let mut everything = everything.expect("passes");
     everything.across_instances = true;
     selections.push(everything);
-    selections.iter_mut().for_each(|selection| selection.verify = Verify::Prove);
+    selections.iter_mut().for_each(|selection| selection.verify = Verify::Prove(prove));
     selections
 }
 
-/// The numbers of the selections that must change some graph: all but those of these passes alone.
+/// The selections that must change some graph: all but those of one of these passes.
 fn all_but(idle: &[&str]) -> Vec<usize> {
     let busy = |number: &usize| PASSES.get(*number).is_none_or(|pass| !idle.contains(&pass.name));
     (0..=PASSES.len()).filter(busy).collect()
@@ -61,7 +61,7 @@ fn sweep(options: Options, count: u64, form: impl Fn(&GraphData) -> GraphData) -
     changed.iter().map(Cell::get).collect()
 }
 
-/// Runs every selection in both modes and counts those that changed the graph.
+/// Runs every selection in both modes and counts the changed graphs of each.
 fn by_all(graph: &GraphData, changed: &[Cell<u32>]) -> Result<(), String> {
     for (selection, changed) in selections().iter().zip(changed) {
         for mode in [Mode::Infer, Mode::Train] {
@@ -79,16 +79,16 @@ fn written_graphs_keep_their_bits() {
         written::check("passes keep every bit", numbers, 40, |graph| by_all(graph, &changed));
     }
     let changed: Vec<u32> = changed.iter().map(Cell::get).collect();
-    // Runs of ops repeat among cells, not among lines.
+    // These graphs repeat no runs of ops and have no recurrences.
     all_did_something(&changed, &all_but(&["outline", "hoist"]));
 }
 
-/// A seed alone need not change by every pass.
+/// Requires that each of these selections changed a graph, unless the test runs a single seed.
 #[track_caller]
 fn all_did_something(changed: &[u32], busy: &[usize]) {
     let alone = asked_seed().is_some();
     let idle = busy.iter().any(|&number| changed[number] == 0);
-    assert!(alone || !idle, "each selection changes some graph: {changed:?}, asked of {busy:?}");
+    assert!(alone || !idle, "selections {busy:?} must change some graph: {changed:?}");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn random_graphs_keep_their_bits() {
 fn random_graphs_of_ops_keep_their_bits() {
     for profile in [Profile::Trees, Profile::Chains, Profile::Lattices] {
         let changed = sweep(Options::new(profile), 15, |graph| inline(graph).0);
-        // Cells have few constants, so there may be nothing to fold; and no cell is left to be cut.
+        // Few constants remain to fold, and no cells remain to split.
         all_did_something(&changed, &all_but(&["fold", "hoist"]));
     }
 }
@@ -148,7 +148,7 @@ fn passes_of_training_keep_the_bits_of_gradients() {
 }
 
 #[test]
-fn cells_are_their_bodies() {
+fn cells_are_equal_to_their_bodies() {
     for profile in Profile::ALL {
         check("inlining keeps every bit", Options::new(profile), 15, |graph| {
             let (plain, renaming) = inline(graph);
@@ -186,14 +186,14 @@ fn plans_of_rewritten_graphs_are_proved_against_them() {
 }
 
 #[test]
-fn a_value_is_not_proved_equal_to_another_one() {
+fn different_values_are_not_proved_equal() {
     let refused = Cell::new(0u32);
     check("proofs tell values apart", Options::new(Profile::Medium), 20, |graph| {
         let weights = autobatch_ir::Weights::init(&graph.module, 5);
         let noise = reference::Noise::Off;
         let run = reference::forward::<f32>(graph, &weights, noise);
         let run = run.map_err(|error| error.to_string())?;
-        // Whether an index is checked is no part of what it is.
+        // The proof does not distinguish checked and unchecked indices.
         let content = |value| match run.value(value) {
             Some(Datum::Words(words)) => format!("{:?}", words.words),
             other => format!("{other:?}"),

@@ -1,21 +1,21 @@
-//! What differs between two graphs.
+//! Differences of two graphs.
 //!
-//! Numbers of types, signatures and source lines are private to a graph: a graph that was read has
-//! others than the one that was emitted. So graphs are compared by their text, which spells them out,
-//! apart from its references to source lines, which are compared by what they refer to.
+//! The ids of types, signatures and source lines belong to one graph: reading a graph assigns new ids.
+//! The comparison therefore uses the text form, which contains no ids except references to source
+//! lines. Source lines are compared separately.
 
-use super::{Difference, first, numbers, words};
-use crate::facts::brief;
-use crate::spell::nodes_by_signature;
+use super::{Difference, first_difference, numbers, texts};
+use crate::graph_text::nodes_by_signature;
+use crate::steps::short_hash;
 use autobatch_ir::graph::{Cut, GraphData, Output, OutputKind, Site};
 use autobatch_ir::id::{NodeId, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What differs, the coarse before the fine.
+/// The differences, the most general first.
 pub(super) fn differences(a: &GraphData, b: &GraphData) -> Vec<Difference> {
     let mut all: Vec<Difference> = [
-        words("module", a.module.name.clone(), b.module.name.clone()),
-        words("structure", brief(a.structure()), brief(b.structure())),
+        texts("module", a.module.name.clone(), b.module.name.clone()),
+        texts("structure", short_hash(a.structure()), short_hash(b.structure())),
         numbers("instances", a.instances() as u64, b.instances() as u64),
         numbers("nodes", a.arena.len() as u64, b.arena.len() as u64),
         numbers("values", a.arena.values() as u64, b.arena.values() as u64),
@@ -28,36 +28,36 @@ pub(super) fn differences(a: &GraphData, b: &GraphData) -> Vec<Difference> {
     .into_iter()
     .flatten()
     .collect();
-    let (mine, theirs) = (nodes_by_signature(a), nodes_by_signature(b));
-    for name in mine.keys().chain(theirs.keys()).collect::<BTreeSet<_>>() {
+    let (in_a, in_b) = (nodes_by_signature(a), nodes_by_signature(b));
+    for name in in_a.keys().chain(in_b.keys()).collect::<BTreeSet<_>>() {
         let number = |side: &BTreeMap<String, u64>| side.get(name).copied().unwrap_or(0);
-        all.extend(numbers(name.as_str(), number(&mine), number(&theirs)));
+        all.extend(numbers(name.as_str(), number(&in_a), number(&in_b)));
     }
-    let (one, two) = (Spelled::of(&a.to_text()), Spelled::of(&b.to_text()));
-    all.extend(one.nodes_that_differ(&two));
-    all.extend(one.declarations_that_differ(&two));
-    all.extend(one.cells_that_differ(&two));
-    all.extend(first("first instance that differs", &a.cuts, &b.cuts, cut));
-    all.extend(first("first output that differs", &a.outputs, &b.outputs, output));
-    let shared = |_: usize, value: &ValueId| format!("shared {value}");
-    all.extend(first("first mark that differs", &a.shared, &b.shared, shared));
-    let alone = |_: usize, node: &NodeId| format!("alone {node}");
-    all.extend(first("first mark that differs", &a.alone, &b.alone, alone));
-    // Where there is more or less of something, lines stand elsewhere: that says nothing new.
+    let (text_a, text_b) = (GraphText::of(&a.to_text()), GraphText::of(&b.to_text()));
+    all.extend(text_a.node_difference(&text_b));
+    all.extend(text_a.declaration_differences(&text_b));
+    all.extend(text_a.cell_differences(&text_b));
+    all.extend(first_difference("first instance that differs", &a.cuts, &b.cuts, cut));
+    all.extend(first_difference("first output that differs", &a.outputs, &b.outputs, output));
+    let shared = |value: &ValueId| format!("shared {value}");
+    all.extend(first_difference("first mark that differs", &a.shared, &b.shared, shared));
+    let alone = |node: &NodeId| format!("alone {node}");
+    all.extend(first_difference("first mark that differs", &a.alone, &b.alone, alone));
+    // Any other difference also shifts source lines, so they are compared only in its absence.
     if all.is_empty() {
-        all.extend(first("first source line that differs", &sites(a), &sites(b), site));
+        all.extend(first_difference("first source line that differs", &sites(a), &sites(b), site));
     }
     all
 }
 
-fn cut(_: usize, cut: &Cut) -> String {
+fn cut(cut: &Cut) -> String {
     match cut.key {
         Some(key) => format!("instance {key} from {}", NodeId::new(cut.first as usize)),
         None => format!("common from {}", NodeId::new(cut.first as usize)),
     }
 }
 
-fn output(_: usize, output: &Output) -> String {
+fn output(output: &Output) -> String {
     let kind = match output.kind {
         OutputKind::Value => "output",
         OutputKind::Loss => "loss",
@@ -65,7 +65,7 @@ fn output(_: usize, output: &Output) -> String {
     format!("{kind} {:?} {}", output.name, output.value)
 }
 
-fn site(_: usize, site: &&Site) -> String {
+fn site(site: &&Site) -> String {
     if site.file.is_empty() {
         "unknown".to_owned()
     } else {
@@ -73,7 +73,7 @@ fn site(_: usize, site: &&Site) -> String {
     }
 }
 
-/// Where everything was written, in the order of the text.
+/// The source lines of all declarations and nodes, in the order of the text.
 fn sites(graph: &GraphData) -> Vec<&Site> {
     let module = &graph.module;
     let params = module.params.iter().map(|param| param.site);
@@ -84,20 +84,20 @@ fn sites(graph: &GraphData) -> Vec<&Site> {
     declared.chain(graph.arena.nodes().iter().map(|node| graph.site(node.site))).collect()
 }
 
-/// The text of a graph, taken apart; without references to source lines.
+/// The parts of the text of a graph, without references to source lines.
 #[derive(Default)]
-struct Spelled {
-    /// Parameters, tables and exports by what they declare.
+struct GraphText {
+    /// Parameters, tables and exports by kind and name.
     declarations: BTreeMap<String, String>,
-    /// Heads and bodies of cells by name.
+    /// The lines of each cell by name.
     cells: BTreeMap<String, Vec<String>>,
-    /// The nodes with the numbers bound to them.
+    /// The nodes with their bindings.
     nodes: Vec<String>,
 }
 
-impl Spelled {
+impl GraphText {
     fn of(text: &str) -> Self {
-        let mut spelled = Self::default();
+        let mut parts = Self::default();
         let mut cell: Option<String> = None;
         for line in text.lines() {
             let word = line.split(' ').next().unwrap_or("");
@@ -109,67 +109,64 @@ impl Spelled {
                         "export" => ("export", format!("export {declared} = ")),
                         _ => ("parameter", format!("{declared} ")),
                     };
-                    spelled.declarations.insert(format!("{kind} {declared}"), line.replacen(&named, "", 1));
+                    parts.declarations.insert(format!("{kind} {declared}"), line.replacen(&named, "", 1));
                 }
                 (None, "cell") => {
                     let line = without_sites(line);
                     let name = line["cell ".len()..].split(['[', '(']).next().unwrap_or("").to_owned();
-                    spelled.cells.insert(name.clone(), vec![line]);
+                    parts.cells.insert(name.clone(), vec![line]);
                     cell = Some(name);
                 }
                 (None, "") if !line.is_empty() => {
-                    spelled.nodes.push(without_sites(line).trim_start().to_owned());
+                    parts.nodes.push(without_sites(line).trim_start().to_owned());
                 }
                 (None, _) => {}
                 (Some(_), "}") => cell = None,
                 (Some(name), _) => {
-                    let body = spelled.cells.entry(name.clone()).or_default();
+                    let body = parts.cells.entry(name.clone()).or_default();
                     body.push(without_sites(line).trim_start().to_owned());
                 }
             }
         }
-        spelled
+        parts
     }
 
-    /// The first node that differs, or else the first whose bound numbers do.
-    fn nodes_that_differ(&self, other: &Self) -> Option<Difference> {
-        let unbound = |side: &Self| -> Vec<String> {
-            side.nodes.iter().map(|line| without_bound_numbers(line)).collect()
+    /// The first node that differs, or else the first node with other bindings.
+    fn node_difference(&self, other: &Self) -> Option<Difference> {
+        let unbound =
+            |side: &Self| -> Vec<String> { side.nodes.iter().map(|line| without_bindings(line)).collect() };
+        let (a, b) = (unbound(self), unbound(other));
+        let structure = a.iter().zip(&b).position(|(x, y)| x != y);
+        let bindings = || self.nodes.iter().zip(&other.nodes).position(|(x, y)| x != y);
+        let (property, at) = match structure {
+            Some(at) => ("first node that differs", at),
+            None => ("first binding that differs", bindings()?),
         };
-        let (mine, theirs) = (unbound(self), unbound(other));
-        let structure = mine.iter().zip(&theirs).position(|(x, y)| x != y);
-        let numbers = || self.nodes.iter().zip(&other.nodes).position(|(x, y)| x != y);
-        let (what, place) = match structure {
-            Some(place) => ("first that differs", place),
-            None => ("first bound number that differs", numbers()?),
-        };
-        words(what, self.nodes[place].as_str(), other.nodes[place].as_str())
+        texts(property, self.nodes[at].as_str(), other.nodes[at].as_str())
     }
 
-    fn declarations_that_differ(&self, other: &Self) -> Vec<Difference> {
+    fn declaration_differences(&self, other: &Self) -> Vec<Difference> {
         let names: BTreeSet<&String> = self.declarations.keys().chain(other.declarations.keys()).collect();
-        let said = |side: &Self, name| side.declarations.get(name).cloned().unwrap_or_else(|| "-".to_owned());
+        let text = |side: &Self, name| side.declarations.get(name).cloned().unwrap_or_else(|| "-".to_owned());
         names
             .into_iter()
-            .filter_map(|name| words(name.as_str(), said(self, name), said(other, name)))
+            .filter_map(|name| texts(name.as_str(), text(self, name), text(other, name)))
             .collect()
     }
 
-    /// The first line of each cell that differs.
-    fn cells_that_differ(&self, other: &Self) -> Vec<Difference> {
+    /// The first line that differs of each cell.
+    fn cell_differences(&self, other: &Self) -> Vec<Difference> {
         let names: BTreeSet<&String> = self.cells.keys().chain(other.cells.keys()).collect();
         let differs = |name: &String| match (self.cells.get(name), other.cells.get(name)) {
-            (Some(mine), Some(theirs)) => {
-                first(format!("in cell {name}"), mine, theirs, |_, line| line.clone())
-            }
-            (Some(_), None) => words(format!("cell {name}"), "declared", "-"),
-            _ => words(format!("cell {name}"), "-", "declared"),
+            (Some(a), Some(b)) => first_difference(format!("in cell {name}"), a, b, Clone::clone),
+            (Some(_), None) => texts(format!("cell {name}"), "declared", "-"),
+            _ => texts(format!("cell {name}"), "-", "declared"),
         };
         names.into_iter().filter_map(differs).collect()
     }
 }
 
-/// A line without ` !3`. Lines with texts in quotes have none.
+/// A line without references such as ` !3`. Lines with quoted text contain no references.
 fn without_sites(line: &str) -> String {
     let mut parts = line.split(" !");
     let mut text = parts.next().unwrap_or("").to_owned();
@@ -177,8 +174,8 @@ fn without_sites(line: &str) -> String {
     text
 }
 
-/// A line with `#` for `#17` and for `#[0.25, 0.5]`.
-fn without_bound_numbers(line: &str) -> String {
+/// A line with `#` in place of bindings such as `#17` and `#[0.25, 0.5]`.
+fn without_bindings(line: &str) -> String {
     let mut parts = line.split('#');
     let mut text = parts.next().unwrap_or("").to_owned();
     for part in parts {

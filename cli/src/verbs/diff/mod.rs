@@ -1,4 +1,4 @@
-//! `diff`: what differs between two plans, or between two graphs.
+//! `diff`: compares two plans or two graphs.
 
 mod graphs;
 mod plans;
@@ -7,48 +7,48 @@ use crate::args::DiffArgs;
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
 use crate::files::{Loaded, load, one_standard_input};
-use crate::words::{count, table};
+use crate::text::{count, table};
 use serde::Serialize;
 use serde_json::json;
 use std::io::Write;
 
-/// A thing in which two files differ, and what it is in either.
+/// A property in which two files differ, with its value in each.
 #[derive(Debug, Serialize)]
 struct Difference {
-    what: String,
-    a: Said,
-    b: Said,
+    property: String,
+    a: Content,
+    b: Content,
 }
 
-/// What one of two files says of a thing.
+/// The value of a property in one file.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-enum Said {
+enum Content {
     Number(u64),
-    Words(String),
+    Text(String),
 }
 
-/// How long words may be that stand in the table.
-const SHORT: usize = 32;
+/// Maximum length of values in the table; longer ones follow below it.
+const MAX_TABLE_TEXT: usize = 32;
 
-impl Said {
-    fn words(&self) -> String {
+impl Content {
+    fn text(&self) -> String {
         match self {
             Self::Number(number) => count(*number),
-            Self::Words(words) => words.clone(),
+            Self::Text(text) => text.clone(),
         }
     }
 }
 
 impl Difference {
     fn is_short(&self) -> bool {
-        [&self.a, &self.b].into_iter().all(|said| said.words().chars().count() <= SHORT)
+        [&self.a, &self.b].into_iter().all(|content| content.text().chars().count() <= MAX_TABLE_TEXT)
     }
 
-    /// The line of the table: numbers with their change.
+    /// The row of the table; numbers have their change as the last cell.
     fn row(&self) -> Vec<String> {
-        let mut row = vec![self.what.clone(), self.a.words(), self.b.words()];
-        if let (Said::Number(a), Said::Number(b)) = (&self.a, &self.b) {
+        let mut row = vec![self.property.clone(), self.a.text(), self.b.text()];
+        if let (Content::Number(a), Content::Number(b)) = (&self.a, &self.b) {
             row.push(change(*a, *b));
         }
         row
@@ -61,8 +61,8 @@ fn change(a: u64, b: u64) -> String {
     let share = a.abs_diff(b) as f64 * 100.0 / a as f64;
     match (a, b) {
         _ if a == b => String::new(),
-        (0, _) => "new".to_owned(),
-        (_, 0) => "gone".to_owned(),
+        (0, _) => "added".to_owned(),
+        (_, 0) => "removed".to_owned(),
         _ if share < 0.5 => format!("{sign}{} (under 1 %)", count(a.abs_diff(b))),
         _ => format!("{sign}{} ({sign}{share:.0} %)", count(a.abs_diff(b))),
     }
@@ -70,7 +70,7 @@ fn change(a: u64, b: u64) -> String {
 
 /// Compares two files.
 pub fn diff(args: &DiffArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
-    console.work_on();
+    console.ignore_closed_pipe();
     one_standard_input([&args.a, &args.b])?;
     let differences = match (load(&args.a)?, load(&args.b)?) {
         (Loaded::Plan(a), Loaded::Plan(b)) => plans::differences(&a.into_inner(), &b.into_inner()),
@@ -80,9 +80,10 @@ pub fn diff(args: &DiffArgs, console: &mut Console<'_>) -> Result<Answer, Failur
                 Loaded::Graph(_) => [&args.a, &args.b],
                 Loaded::Plan(_) => [&args.b, &args.a],
             };
-            let message = format!("{graph} is a graph and {plan} a plan");
-            return Err(Failure::usage(message)
-                .help("diff two of a kind; autobatch check GRAPH PLAN compares the two"));
+            let message = format!("{graph} is a graph, but {plan} is a plan");
+            return Err(Failure::usage(message).help(
+                "compare two graphs or two plans; autobatch check GRAPH PLAN checks a plan against its graph",
+            ));
         }
     };
     let same = differences.is_empty();
@@ -90,7 +91,7 @@ pub fn diff(args: &DiffArgs, console: &mut Console<'_>) -> Result<Answer, Failur
         let answer = json!({"a": args.a, "b": args.b, "same": same, "differences": differences});
         writeln!(console, "{answer:#}")?;
     } else if same {
-        writeln!(console, "{} and {} say the same", args.a, args.b)?;
+        writeln!(console, "{} and {} are equal", args.a, args.b)?;
     } else {
         writeln!(console, "a  {}\nb  {}\n", args.a, args.b)?;
         let head = ["", "a", "b", "from a to b"].map(str::to_owned).to_vec();
@@ -101,32 +102,32 @@ pub fn diff(args: &DiffArgs, console: &mut Console<'_>) -> Result<Answer, Failur
             let all: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
             console.write_all(table(&all, &[0, 3]).as_bytes())?;
         }
-        for Difference { what, a, b } in long {
-            writeln!(console, "{what}\n  a  {}\n  b  {}", a.words(), b.words())?;
+        for Difference { property, a, b } in long {
+            writeln!(console, "{property}\n  a  {}\n  b  {}", a.text(), b.text())?;
         }
     }
     Ok(if same { Answer::Yes } else { Answer::No })
 }
 
-/// A number of each file, if the two differ.
-fn numbers(what: impl Into<String>, a: u64, b: u64) -> Option<Difference> {
-    (a != b).then(|| Difference { what: what.into(), a: Said::Number(a), b: Said::Number(b) })
+/// The difference of two numbers, if there is one.
+fn numbers(property: impl Into<String>, a: u64, b: u64) -> Option<Difference> {
+    (a != b).then(|| Difference { property: property.into(), a: Content::Number(a), b: Content::Number(b) })
 }
 
-/// Words of each file, if the two differ.
-fn words(what: impl Into<String>, a: impl Into<String>, b: impl Into<String>) -> Option<Difference> {
+/// The difference of two texts, if there is one.
+fn texts(property: impl Into<String>, a: impl Into<String>, b: impl Into<String>) -> Option<Difference> {
     let (a, b) = (a.into(), b.into());
-    (a != b).then(|| Difference { what: what.into(), a: Said::Words(a), b: Said::Words(b) })
+    (a != b).then(|| Difference { property: property.into(), a: Content::Text(a), b: Content::Text(b) })
 }
 
-/// The first place in which two sequences differ, in words; where one has ended, a dash stands.
-fn first<T: PartialEq>(
-    what: impl Into<String>,
+/// The first difference of two sequences. A dash stands for the end of a sequence.
+fn first_difference<T: PartialEq>(
+    property: impl Into<String>,
     a: &[T],
     b: &[T],
-    spell: impl Fn(usize, &T) -> String,
+    text: impl Fn(&T) -> String,
 ) -> Option<Difference> {
-    let place = (0..a.len().max(b.len())).find(|&place| a.get(place) != b.get(place))?;
-    let said = |side: &[T]| side.get(place).map_or_else(|| "-".to_owned(), |it| spell(place, it));
-    Some(Difference { what: what.into(), a: Said::Words(said(a)), b: Said::Words(said(b)) })
+    let at = (0..a.len().max(b.len())).find(|&at| a.get(at) != b.get(at))?;
+    let content = |side: &[T]| Content::Text(side.get(at).map_or_else(|| "-".to_owned(), &text));
+    Some(Difference { property: property.into(), a: content(a), b: content(b) })
 }

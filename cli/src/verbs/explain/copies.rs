@@ -1,37 +1,35 @@
-//! Rows that a step only moves, and why they are not written where they are wanted.
+//! Rows that a step only copies, each with its reason.
 //!
 //! Inside a cell, concatenations and slices are views. Between nodes they copy rows, and the reason
 //! follows from the steps that read those rows.
 
-use crate::facts::{for_each_place, for_each_row};
-use crate::words::{count, table};
-use autobatch_ir::plan::{Mode, Operand, Plan};
+use crate::steps::{for_each_row, for_each_written_row};
+use crate::text::{count, table};
+use autobatch_ir::plan::{Operand, Plan};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// Why rows are copied.
+/// Why a step copies rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
-    Training,
     Output,
     List,
-    Readers,
+    BetweenCells,
 }
 
 impl Reason {
-    const fn words(self) -> &'static str {
+    const fn text(self) -> &'static str {
         match self {
-            Self::Training => "a plan for training: in parts, gradients would be summed in another order",
-            Self::Output => "an output is one value, in one place",
-            Self::List => "the elements of a list lie in one field, each in one row",
-            Self::Readers => {
-                "the concatenation or slice stands between two cells; inside a cell it is a view and copies nothing"
+            Self::Output => "an output must be one contiguous value",
+            Self::List => "the elements of a list must be rows of one field",
+            Self::BetweenCells => {
+                "the concatenation or slice is between two cells; inside a cell it is a view without a copy"
             }
         }
     }
 }
 
-/// The rows that a step only moves.
+/// The rows that a step only copies.
 #[derive(Debug, Serialize)]
 pub(super) struct Copies {
     step: usize,
@@ -41,21 +39,21 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    /// Those of all steps that only move rows.
+    /// The copies of all steps that only copy rows.
     pub(super) fn all(plan: &Plan) -> Vec<Self> {
-        let moves = plan.steps.iter().enumerate().filter(|(_, step)| plan.kernel(step).only_moves());
-        moves
+        let copying = plan.steps.iter().enumerate().filter(|(_, step)| plan.kernel(step).only_moves());
+        copying
             .map(|(number, step)| Self {
                 step: number,
                 kernel: plan.kernel(step).name.clone(),
                 rows: u64::from(step.rows) * step.places.len() as u64,
-                reason: reason(plan, number).words(),
+                reason: reason(plan, number).text(),
             })
             .collect()
     }
 
-    /// A line a step; nothing if there are none.
-    pub(super) fn words(all: &[Self], plan: &Plan) -> String {
+    /// A table with a line per step; empty if there are no copies.
+    pub(super) fn text(all: &[Self], plan: &Plan) -> String {
         if all.is_empty() {
             return String::new();
         }
@@ -71,7 +69,7 @@ fn reason(plan: &Plan, number: usize) -> Reason {
     let step = &plan.steps[number];
     let mut written = BTreeSet::new();
     for &place in plan.places(step) {
-        for_each_place(plan, step, place, |_, row| {
+        for_each_written_row(plan, step, place, |_, row| {
             written.insert((place.field(), row));
         });
     }
@@ -85,12 +83,11 @@ fn reason(plan: &Plan, number: usize) -> Reason {
         let field = for_each_row(plan, reader, operand, |_, row| rows.push(row));
         field.is_some_and(|field| rows.iter().any(|&row| written.contains(&(field, row))))
     };
-    match plan.mode {
-        Mode::Train => Reason::Training,
-        _ if plan.outputs.iter().any(|output| written.contains(&(output.field, output.row))) => {
-            Reason::Output
-        }
-        _ if readers.any(reads) => Reason::List,
-        _ => Reason::Readers,
+    if plan.outputs.iter().any(|output| written.contains(&(output.field, output.row))) {
+        Reason::Output
+    } else if readers.any(reads) {
+        Reason::List
+    } else {
+        Reason::BetweenCells
     }
 }

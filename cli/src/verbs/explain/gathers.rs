@@ -1,25 +1,25 @@
-//! Operands that are read through a table, and why.
+//! Gathered operands of a plan, each with its reason.
 //!
-//! Read off the plan by executing it on the numbers of steps: each row remembers which step wrote it
-//! last. A table whose rows come from several steps could not be a range unless those steps wrote
-//! neighbouring blocks; one whose rows come from one step could, if nothing else reads them in
+//! The analysis goes through the steps and records which step last wrote each row. If the rows of a
+//! gathered operand come from several steps, they could be a range only if those steps wrote adjacent
+//! blocks. If they come from one step, they could be a range unless another operand reads them in
 //! another order.
 
 use super::Report;
 use super::copies::Copies;
 use super::kernels::share_of_rows;
-use crate::facts::{Kinds, for_each_place, for_each_row};
-use crate::words::{count, table};
+use crate::steps::{Kinds, for_each_row, for_each_written_row};
+use crate::text::{count, table};
 use autobatch_ir::plan::{FieldId, Operand, Plan};
 use serde::Serialize;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// Steps that a reason names at most.
-const NAMED: usize = 4;
+/// Maximum number of steps in a reason.
+const MAX_STEPS: usize = 4;
 
-/// An operand read through a table.
+/// A gathered operand.
 #[derive(Debug, Serialize)]
 pub(super) struct Gather {
     step: u32,
@@ -29,48 +29,48 @@ pub(super) struct Gather {
     reason: Reason,
 }
 
-/// Why it is.
+/// Why an operand is gathered.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Reason {
-    /// Lists are read in the order in which the model named their elements.
+    /// The operand is a list, whose order the model determines.
     List,
     /// Several lanes read the same row.
     Repeats,
-    /// The rows were written by several steps.
+    /// Several steps wrote the rows.
     SeveralSteps(Vec<u32>),
     /// One step wrote the rows, and several operands read them.
     SeveralReaders { written: u32, readers: u32 },
-    /// One step wrote the rows, in another order; this is their only reader.
+    /// One step wrote the rows in another order; this operand is their only reader.
     OtherOrder { written: u32 },
 }
 
 impl Reason {
-    /// The reason without numbers, for totals.
+    /// The reason without details, for totals.
     fn kind(&self) -> &'static str {
         match self {
-            Self::List => "lists are read in the order in which the model named their elements",
+            Self::List => "the model determines the order of the elements of a list",
             Self::Repeats => "several lanes read the same row",
-            Self::SeveralSteps(_) => "the rows were written by several steps",
-            Self::SeveralReaders { .. } => "the rows have several readers, and no order suits all of them",
+            Self::SeveralSteps(_) => "several steps wrote the rows",
+            Self::SeveralReaders { .. } => "the rows have several readers, and no order fits all of them",
             Self::OtherOrder { .. } => "one step wrote the rows in another order",
         }
     }
 
-    fn words(&self) -> String {
+    fn text(&self) -> String {
         match self {
             Self::List | Self::Repeats => self.kind().to_owned(),
             Self::SeveralSteps(steps) => {
-                let shown: Vec<String> = steps.iter().take(NAMED).map(u32::to_string).collect();
-                let more = if steps.len() > NAMED {
-                    format!(" and {} more", steps.len() - NAMED)
+                let shown: Vec<String> = steps.iter().take(MAX_STEPS).map(u32::to_string).collect();
+                let more = if steps.len() > MAX_STEPS {
+                    format!(" and {} more", steps.len() - MAX_STEPS)
                 } else {
                     String::new()
                 };
-                format!("the rows were written by steps {}{more}", shown.join(", "))
+                format!("steps {}{more} wrote the rows", shown.join(", "))
             }
             Self::SeveralReaders { written, readers } => {
-                format!("rows of step {written} with {readers} readers, and no order suits all of them")
+                format!("the rows of step {written} have {readers} readers, and no order fits all of them")
             }
             Self::OtherOrder { written } => format!("step {written} wrote the rows in another order"),
         }
@@ -78,7 +78,7 @@ impl Reason {
 }
 
 impl Gather {
-    /// All of a plan, in the order of steps.
+    /// All gathered operands of a plan, in the order of steps.
     pub(super) fn all(plan: &Plan) -> Vec<Self> {
         let kinds = Kinds::of(plan);
         let readers = readers(plan);
@@ -112,14 +112,16 @@ impl Gather {
                 });
             }
             for &place in plan.places(step) {
-                for_each_place(plan, step, place, |_, row| writer.set(place.field(), row, number as u32));
+                for_each_written_row(plan, step, place, |_, row| {
+                    writer.set(place.field(), row, number as u32)
+                });
             }
         }
         gathers
     }
 }
 
-/// The step that wrote each row of a field last; memory follows what is written.
+/// The step that last wrote each row of each field. Rows are added when a step writes them.
 #[derive(Default)]
 struct Writers(BTreeMap<(u32, u32), u32>);
 
@@ -133,7 +135,7 @@ impl Writers {
     }
 }
 
-/// How many operands read rows of a field that a step wrote.
+/// The number of operands that read rows of a field, by the step that wrote the rows.
 fn readers(plan: &Plan) -> BTreeMap<(u32, u32), u32> {
     let mut writer = Writers::default();
     let mut readers = BTreeMap::new();
@@ -145,13 +147,13 @@ fn readers(plan: &Plan) -> BTreeMap<(u32, u32), u32> {
             written.into_iter().for_each(|written| *readers.entry((field.0, written)).or_default() += 1);
         }
         for &place in plan.places(step) {
-            for_each_place(plan, step, place, |_, row| writer.set(place.field(), row, number as u32));
+            for_each_written_row(plan, step, place, |_, row| writer.set(place.field(), row, number as u32));
         }
     }
     readers
 }
 
-/// What one port of a kernel reads through tables.
+/// The gathered rows of one port of a kernel.
 #[derive(Default)]
 struct Total {
     rows: u64,
@@ -159,11 +161,11 @@ struct Total {
     reasons: BTreeMap<&'static str, u64>,
 }
 
-/// Totals by port of kernel.
+/// The totals by kernel and port.
 pub(super) fn summary(plan: &Plan) -> String {
     let gathers = Gather::all(plan);
     if gathers.is_empty() {
-        return "read through tables: nothing; every operand row is read in place\n".to_owned();
+        return "gathered: none; all operand rows are direct\n".to_owned();
     }
     let mut totals: BTreeMap<(String, u32), Total> = BTreeMap::new();
     for gather in &gathers {
@@ -179,24 +181,24 @@ pub(super) fn summary(plan: &Plan) -> String {
         let main = main.map_or("", |(reason, _)| reason).to_owned();
         rows.push(vec![format!("  {kernel}.{port}"), count(total), main]);
     }
-    format!("read through tables ({}; --gathers lists them)\n{}", share_of_rows(plan), table(&rows, &[0, 2]))
+    format!("gathered ({}; --gathers lists the operands)\n{}", share_of_rows(plan), table(&rows, &[0, 2]))
 }
 
-/// All of them, a line each, and after them the rows that are only moved.
+/// The report of all gathered operands and copied rows.
 pub(super) fn report(plan: &Plan) -> Report {
     let (gathers, copies) = (Gather::all(plan), Copies::all(plan));
     let json = json!({
-        "through_tables": gathers, "table_rows": plan.certificate.gathered,
+        "gathered": gathers, "gathered_rows": plan.certificate.gathered,
         "direct_rows": plan.certificate.direct, "copies": copies, "copied_rows": plan.certificate.copied,
     });
     let mut text = String::new();
-    let _ = writeln!(text, "read through tables: {}", share_of_rows(plan));
+    let _ = writeln!(text, "gathered: {}", share_of_rows(plan));
     let mut rows = vec![["step", "operand", "rows", "reason"].map(str::to_owned).to_vec()];
     for Gather { step, kernel, port, rows: lanes, reason } in gathers {
-        rows.push(vec![step.to_string(), format!("{kernel}.{port}"), count(lanes), reason.words()]);
+        rows.push(vec![step.to_string(), format!("{kernel}.{port}"), count(lanes), reason.text()]);
     }
     if rows.len() > 1 {
         text += &table(&rows, &[1, 3]);
     }
-    Report { text: text + &Copies::words(&copies, plan), json }
+    Report { text: text + &Copies::text(&copies, plan), json }
 }

@@ -1,25 +1,24 @@
-//! The overview: where steps and work go, what was not batched, what is read through tables, what
-//! was fused.
+//! The overview: steps and work by kernel, missed batching, gathered operands, fusion and copies.
 
 use super::{Report, Subject, batching, gathers};
-use crate::facts::{Kinds, computing, multiply_adds};
 use crate::failure::Failure;
 use crate::planning;
-use crate::words::{count, plural, sparkline, table};
+use crate::steps::{Kinds, computing, multiply_adds};
+use crate::text::{count, plural, sparkline, table};
 use autobatch_ir::plan::{Plan, Stage};
 use autobatch_planner::schedule::Policy;
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 use std::fmt::Write as _;
 
-/// Bars of a sparkline.
+/// Width of bar charts.
 const BARS: usize = 24;
-/// Findings that are shown.
-const FINDINGS: usize = 8;
-/// The beam whose saving is worth a hint.
+/// Number of findings to show.
+const SHOWN_FINDINGS: usize = 8;
+/// A wider search; the report has a hint if it saves batches.
 const WIDER: Policy = Policy::Beam(16);
 
-/// One kernel's share of a plan.
+/// The share of one kind of steps in a plan.
 struct Share {
     name: String,
     rows: Vec<u32>,
@@ -49,28 +48,28 @@ pub(super) fn report(subject: &Subject) -> Result<Report, Failure> {
         text,
         "{}  {}, bound {} (gap {:.0} %{optimal})",
         subject.path,
-        plural(u64::from(certificate.batches), "step"),
+        plural(u64::from(certificate.batches), "batch"),
         certificate.bound,
         certificate.gap() * 100.0
     );
     text += &kernel_table(plan);
     match findings.as_deref() {
-        None => text += "what was not batched: only the graph can tell (--graph FILE)\n",
-        Some([]) => text += "batched as far as it could be: no kernel has more steps than its longest path\n",
+        None => text += "missed batching: unknown without the graph (--graph FILE)\n",
+        Some([]) => text += "missed batching: none; no kernel has more batches than its longest path\n",
         Some(findings) => {
-            text += "not batched as far as they could be (most extra steps first)\n";
-            for (number, finding) in findings.iter().take(FINDINGS).enumerate() {
-                let _ = writeln!(text, "  {}. {}", number + 1, finding.words());
+            text += "missed batching (most additional batches first)\n";
+            for (number, finding) in findings.iter().take(SHOWN_FINDINGS).enumerate() {
+                let _ = writeln!(text, "  {}. {}", number + 1, finding.text());
             }
-            if findings.len() > FINDINGS {
-                let _ = writeln!(text, "  .. and {} more", findings.len() - FINDINGS);
+            if findings.len() > SHOWN_FINDINGS {
+                let _ = writeln!(text, "  .. and {} more", findings.len() - SHOWN_FINDINGS);
             }
         }
     }
     text += &gathers::summary(plan);
-    text += &fused.words(plan);
+    text += &fused.text(plan);
     if let Some(saved) = saved {
-        let _ = writeln!(text, "hint     --policy {WIDER} saves {}", plural(saved.into(), "step"));
+        let _ = writeln!(text, "hint     --policy {WIDER} saves {}", plural(saved.into(), "batch"));
     }
     let kernels: Vec<Json> = shares(plan)
         .into_iter()
@@ -82,14 +81,14 @@ pub(super) fn report(subject: &Subject) -> Result<Report, Failure> {
     let hint = saved.map(|saved| json!({"policy": WIDER.to_string(), "saves": saved}));
     let json = json!({
         "file": subject.path, "batches": certificate.batches, "bound": certificate.bound, "gap": certificate.gap(),
-        "rows": rows, "kernels": kernels, "not_batched": findings, "through_tables": gathers::Gather::all(plan),
-        "direct_rows": certificate.direct, "table_rows": certificate.gathered, "copied_rows": certificate.copied,
+        "rows": rows, "kernels": kernels, "missed_batching": findings, "gathered": gathers::Gather::all(plan),
+        "direct_rows": certificate.direct, "gathered_rows": certificate.gathered, "copied_rows": certificate.copied,
         "fused": fused, "hint": hint,
     });
     Ok(Report { text, json })
 }
 
-/// How many batches a wider beam has less, if it has.
+/// The number of batches that the wider search saves, if it saves any.
 fn saved_by_wider(subject: &Subject) -> Result<Option<u32>, Failure> {
     let certificate = &subject.plan.certificate;
     let Some(graph) = subject.graph.as_ref().filter(|_| certificate.batches > certificate.bound) else {
@@ -114,11 +113,11 @@ fn kernel_table(plan: &Plan) -> String {
     table(&rows, &[0, 3])
 }
 
-/// What fusion did, and what it left to be moved.
+/// The effect of fusion, and the kernels that still copy.
 #[derive(Debug, Default, Serialize)]
 struct Fused {
     ops: u64,
-    lines: u64,
+    stages: u64,
     kernels: u64,
     copying_kernels: u64,
 }
@@ -127,39 +126,38 @@ impl Fused {
     fn of(plan: &Plan) -> Self {
         let mut fused = Self::default();
         for kernel in plan.kernels.iter().filter(|kernel| !kernel.source) {
-            let before = fused.lines;
+            let before = fused.stages;
             for stage in &kernel.stages {
                 if let Stage::Map { code, .. } = stage
                     && code.len() > 1
                 {
                     fused.ops += code.len() as u64;
-                    fused.lines += 1;
+                    fused.stages += 1;
                 }
             }
-            fused.kernels += u64::from(fused.lines > before);
+            fused.kernels += u64::from(fused.stages > before);
             fused.copying_kernels += u64::from(kernel.only_moves());
         }
         fused
     }
 
-    /// `fused    18 elementwise ops into 2 lines of 2 kernels`
-    fn words(&self, plan: &Plan) -> String {
-        let mut text = match self.lines {
+    /// `fused    18 elementwise ops into 2 stages of 2 kernels`
+    fn text(&self, plan: &Plan) -> String {
+        let mut text = match self.stages {
             0 => String::new(),
             _ => format!(
                 "fused    {} into {} of {}\n",
                 plural(self.ops, "elementwise op"),
-                plural(self.lines, "line"),
+                plural(self.stages, "stage"),
                 plural(self.kernels, "kernel")
             ),
         };
         if plan.certificate.copied > 0 {
             let _ = writeln!(
                 text,
-                "copied   {} by {} that only move{} data",
+                "copied   {} by {} without other work",
                 plural(plan.certificate.copied, "row"),
-                plural(self.copying_kernels, "kernel"),
-                if self.copying_kernels == 1 { "s" } else { "" }
+                plural(self.copying_kernels, "kernel")
             );
         }
         text

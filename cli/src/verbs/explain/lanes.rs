@@ -1,13 +1,13 @@
-//! The packed picture: instances against the steps of one kernel.
+//! `--lanes`: the lanes of each instance in the steps of one kernel.
 //!
-//! A line is an instance, a column a step; a cell says how many lanes the instance has in the step,
-//! or with labels which bound word stands behind its lane. Padding would have made every step as
-//! wide as the widest.
+//! Each line of the table is an instance and each column is a step. A cell is the number of lanes of the
+//! instance in the step, or with `--labels` the bound word of its lane. The report compares the lanes
+//! with padding, which makes every step as wide as the widest.
 
 use super::Report;
-use crate::facts::Kinds;
 use crate::failure::Failure;
-use crate::words::{count, plural, table};
+use crate::steps::Kinds;
+use crate::text::{count, plural, table};
 use autobatch_ir::graph::{GraphData, OperandKind};
 use autobatch_ir::id::NodeId;
 use autobatch_ir::plan::Plan;
@@ -15,10 +15,12 @@ use serde_json::{Value as Json, json};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Instances and steps that are shown; the rest is counted.
-const SHOWN: usize = 48;
-const COLUMNS: usize = 32;
+/// Number of instances to show.
+const SHOWN_INSTANCES: usize = 48;
+/// Number of steps to show.
+const SHOWN_STEPS: usize = 32;
 
+/// Reports on one kernel, by default the one with the most steps.
 pub(super) fn report(
     graph: &GraphData,
     plan: &Plan,
@@ -26,10 +28,10 @@ pub(super) fn report(
     labels: bool,
 ) -> Result<Report, Failure> {
     let kinds = Kinds::of(plan);
-    let chosen = choose(plan, &kinds, kernel)?;
-    let steps: Vec<_> = kinds.steps(plan, chosen).map(|(_, step)| step).collect();
+    let kind = select(plan, &kinds, kernel)?;
+    let steps: Vec<_> = kinds.steps(plan, kind).map(|(_, step)| step).collect();
     let instances = instances(graph);
-    // Of each instance its lanes in the columns that it has any in.
+    // The lanes of each instance, by the column of their step.
     let mut lines: BTreeMap<Option<usize>, BTreeMap<usize, Vec<NodeId>>> = BTreeMap::new();
     for (column, step) in steps.iter().enumerate() {
         for &node in plan.lanes(step) {
@@ -40,7 +42,7 @@ pub(super) fn report(
     let lanes = |line: &BTreeMap<usize, Vec<NodeId>>| line.values().map(Vec::len).sum::<usize>();
     lines.sort_by_key(|(_, line)| Reverse((line.len(), lanes(line))));
 
-    let columns = steps.len().min(COLUMNS);
+    let columns = steps.len().min(SHOWN_STEPS);
     let more = steps.len() - columns;
     let mut rows = Vec::new();
     let head = std::iter::once("instance".to_owned()).chain((0..columns).map(|column| column.to_string()));
@@ -48,7 +50,7 @@ pub(super) fn report(
         head.chain((more > 0).then(|| format!(".. {}", plural(more as u64, "more step"))))
             .collect::<Vec<_>>(),
     );
-    for (instance, line) in lines.iter().take(SHOWN) {
+    for (instance, line) in lines.iter().take(SHOWN_INSTANCES) {
         let name = instance.map_or_else(|| "common".to_owned(), |number| number.to_string());
         let cell = |column: usize| match (line.get(&column).map(Vec::as_slice), labels) {
             (None, _) => ".".to_owned(),
@@ -57,20 +59,20 @@ pub(super) fn report(
         };
         rows.push(std::iter::once(name).chain((0..columns).map(cell)).collect());
     }
-    let hidden = lines.len().saturating_sub(SHOWN);
+    let hidden = lines.len().saturating_sub(SHOWN_INSTANCES);
     let packed: u64 = steps.iter().map(|step| u64::from(step.rows)).sum();
     let widest = steps.iter().map(|step| step.rows).max().unwrap_or(0);
     let padded = u64::from(widest) * steps.len() as u64;
     let sizes: Vec<u32> = steps.iter().map(|step| step.rows).collect();
-    let shown: Vec<String> = sizes.iter().take(COLUMNS).map(u32::to_string).collect();
+    let shown: Vec<String> = sizes.iter().take(SHOWN_STEPS).map(u32::to_string).collect();
     let etc = if more > 0 { " .." } else { "" };
     let mut text = format!(
-        "{}   {} of {}   batch sizes {}{etc}\npadded would be {}, packed {}{}\n\n{}",
-        kinds.names()[chosen],
+        "{}   {} of {}   batch sizes {}{etc}\npadding needs {}, batching needs {}{}\n\n{}",
+        kinds.names()[kind],
         plural(steps.len() as u64, "step"),
         plural(lines.len() as u64, "instance"),
         shown.join(" "),
-        plural(padded, "cell"),
+        plural(padded, "lane"),
         count(packed),
         saved(padded, packed),
         table(&rows, &[0]),
@@ -78,7 +80,7 @@ pub(super) fn report(
     if hidden > 0 {
         text += &format!(".. {}\n", plural(hidden as u64, "more instance"));
     }
-    text += "\nlongest first; outputs come back in your order\n";
+    text += "\nsorted by number of steps; outputs keep the order of emission\n";
     let cell = |(column, nodes): (&usize, &Vec<NodeId>)| {
         let words: Vec<Option<String>> = nodes.iter().map(|&node| label(graph, node)).collect();
         json!({"step": column, "lanes": nodes.len(), "labels": labels.then_some(words)})
@@ -88,13 +90,13 @@ pub(super) fn report(
         .map(|(instance, line)| json!({"instance": instance, "cells": line.iter().map(cell).collect::<Vec<_>>()}))
         .collect();
     let json = json!({
-        "kernel": kinds.names()[chosen], "batch_sizes": sizes, "padded_cells": padded, "packed_cells": packed,
+        "kernel": kinds.names()[kind], "batch_sizes": sizes, "padded_lanes": padded, "lanes": packed,
         "instances": lines,
     });
     Ok(Report { text, json })
 }
 
-/// ` (-20 %)`; nothing where packing saves nothing.
+/// ` (-20 %)`; empty if batching saves nothing over padding.
 fn saved(padded: u64, packed: u64) -> String {
     let saved = 100.0 - packed as f64 * 100.0 / padded.max(1) as f64;
     match saved {
@@ -104,15 +106,15 @@ fn saved(padded: u64, packed: u64) -> String {
     }
 }
 
-/// The kind that is asked for, or the one with the most steps; the first of equals.
-fn choose(plan: &Plan, kinds: &Kinds, asked: Option<&str>) -> Result<usize, Failure> {
+/// The kind of steps with the given name, or the kind with the most steps (the first of equals).
+fn select(plan: &Plan, kinds: &Kinds, name: Option<&str>) -> Result<usize, Failure> {
     let names = kinds.names();
     let bare = |name: &str| name.trim_start_matches('@').to_owned();
-    if let Some(asked) = asked {
-        let found = names.iter().position(|name| bare(name) == bare(asked));
+    if let Some(requested) = name {
+        let found = names.iter().position(|name| bare(name) == bare(requested));
         return found.ok_or_else(|| {
-            Failure::usage(format!("the plan has no kernel {asked:?}"))
-                .help(format!("it has {}", names.join(", ")))
+            Failure::usage(format!("the plan has no kernel {requested:?}"))
+                .help(format!("its kernels are {}", names.join(", ")))
         });
     }
     let computes = |&kind: &usize| !kinds.kernel(plan, kind).source;
@@ -120,10 +122,10 @@ fn choose(plan: &Plan, kinds: &Kinds, asked: Option<&str>) -> Result<usize, Fail
     (0..names.len())
         .filter(computes)
         .max_by_key(|&kind| steps(kind))
-        .ok_or_else(|| Failure::usage("the plan computes nothing: it has no steps to show"))
+        .ok_or_else(|| Failure::usage("the plan has no steps that compute nodes"))
 }
 
-/// The number of the instance of each node; none for common ones.
+/// The instance of each node; `None` for common nodes.
 fn instances(graph: &GraphData) -> Vec<Option<usize>> {
     let mut instances = vec![None; graph.arena.len()];
     for (instance, range) in graph.numbered_stretches() {
@@ -132,7 +134,7 @@ fn instances(graph: &GraphData) -> Vec<Option<usize>> {
     instances
 }
 
-/// The word that is bound where the node, or one that it reads, takes an index.
+/// The bound index word of the node, or else of one of its operands.
 fn label(graph: &GraphData, node: NodeId) -> Option<String> {
     let bound = |node: NodeId| {
         let slots = graph.arena.operands(node).iter().filter_map(|operand| match operand.kind() {
@@ -144,7 +146,7 @@ fn label(graph: &GraphData, node: NodeId) -> Option<String> {
     let own = bound(node);
     let read = || {
         let values = graph.arena.operands(node).iter().filter_map(|operand| operand.as_value());
-        // What the same cell made is the state before, not this lane's own input.
+        // An operand of the same signature is the previous state, not the input of this lane.
         let sig = graph.arena.node(node).sig;
         let mut producers =
             values.map(|value| graph.arena.producer(value)).filter(|&made| graph.arena.node(made).sig != sig);
@@ -156,18 +158,18 @@ fn label(graph: &GraphData, node: NodeId) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spell;
+    use crate::graph_text;
     use autobatch_ir::graph::Graph;
     use autobatch_ir::module::ModuleBuilder;
 
     #[test]
-    fn nodes_before_the_first_instance_belong_to_none() {
+    fn nodes_before_the_first_instance_belong_to_no_instance() {
         let g = Graph::new(&ModuleBuilder::new("m").build().expect("empty"));
         let x = g.zeros(2);
         g.instance(5);
         g.output("y", x.tanh());
         let graph = g.finish().expect("sound");
         assert_eq!(instances(&graph), [None, Some(0)]);
-        assert_eq!(spell::instance(&graph, NodeId::new(1)), "instance 0 (key 5)");
+        assert_eq!(graph_text::instance(&graph, NodeId::new(1)), "instance 0 (key 5)");
     }
 }

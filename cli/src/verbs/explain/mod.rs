@@ -1,8 +1,7 @@
-//! `explain`: why a plan is as it is.
+//! `explain`: shows why a plan has its batches, gathered operands and copies.
 //!
-//! A plan alone says where its steps go and what it reads through tables. With its graph, which is
-//! looked for beside it, it also says what could have been batched further, and why two values are
-//! not together.
+//! The plan alone is enough to show kernels and gathered operands. With the graph, which is searched
+//! for next to the plan, the report also shows missed batching and why two values do not share a batch.
 
 mod batching;
 mod copies;
@@ -10,30 +9,31 @@ mod gathers;
 mod kernels;
 mod lanes;
 mod site;
+mod stages;
 mod verdict;
 mod why;
 
-use super::check::computes;
-use crate::args::{ExplainArgs, WishArgs};
+use super::check::{InFile, check_computes};
+use crate::args::{ExplainArgs, PlanningArgs};
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
-use crate::files::{Loaded, graph_beside, load, load_graph, one_standard_input};
+use crate::files::{Loaded, adjacent_graph, load, load_graph, one_standard_input};
 use crate::planning;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::Plan;
 use std::io::Write;
 
-/// What is explained.
+/// The plan to explain.
 struct Subject {
     /// The file that the user named.
     path: String,
     plan: Plan,
     graph: Option<GraphData>,
-    /// Whether the plan was read and not made now.
+    /// Whether the plan was loaded from a file.
     from_file: bool,
 }
 
-/// An answer for people, and the same for machines.
+/// An answer, as text and as JSON.
 struct Report {
     text: String,
     json: serde_json::Value,
@@ -45,37 +45,36 @@ impl Subject {
         let path = args.file.clone();
         let plan = match load(&path)? {
             Loaded::Graph(graph) => {
-                let plan = planning::plan(&path, &graph, &args.wish.wish())?.plan;
+                let plan = planning::plan(&path, &graph, &args.planning.options())?.plan;
                 return Ok(Self { path, plan, graph: Some(*graph), from_file: false });
             }
             Loaded::Plan(plan) => *plan,
         };
-        // Alternatives to a plan are judged by a policy, too.
-        let policy = args.wish.policy.clone().filter(|_| args.why.is_none());
-        let unheeded = WishArgs { policy, rows: args.wish.rows, mode: args.wish.mode };
-        unheeded.none_given(&format!("{path} is a plan already"))?;
+        // `--why` uses the policy to judge alternatives.
+        let policy = args.planning.policy.clone().filter(|_| args.why.is_none());
+        let unused = PlanningArgs { policy, rows: args.planning.rows, mode: args.planning.mode };
+        unused.reject_if_given(&format!("{path} is already a plan"))?;
+        let check = |graph_path: &str, graph: &GraphData| {
+            let plan = InFile { path: &path, content: &plan };
+            check_computes(&plan, &InFile { path: graph_path, content: graph })
+        };
         let graph = match &args.graph {
             Some(graph_path) => {
                 let graph = load_graph(graph_path)?;
-                computes((&path, &plan), (graph_path, &graph))?;
+                check(graph_path, &graph)?;
                 Some(graph)
             }
-            None => graph_beside(&path, |beside, graph| computes((&path, &plan), (beside, graph)).is_ok()),
+            None => adjacent_graph(&path, |graph_path, graph| check(graph_path, graph).is_ok()),
         };
         let plan = plan.into_inner();
         Ok(Self { path, plan, graph, from_file: true })
     }
 
-    /// The graph, for questions that only it answers.
-    fn graph(&self, question: &str) -> Result<&GraphData, Failure> {
-        let message = || {
-            format!(
-                "{question} is a question about the graph, and none that {} computes lies beside it",
-                self.path
-            )
-        };
+    /// The graph, which `option` needs.
+    fn graph(&self, option: &str) -> Result<&GraphData, Failure> {
         self.graph.as_ref().ok_or_else(|| {
-            Failure::usage(message()).help("name it: --graph FILE, or explain the graph itself")
+            Failure::usage(format!("{option} needs the graph of {}, which is not next to it", self.path))
+                .help("name the graph with --graph FILE, or explain the graph itself")
         })
     }
 }
@@ -89,6 +88,8 @@ pub fn explain(args: &ExplainArgs, console: &mut Console<'_>) -> Result<Answer, 
         lanes::report(subject.graph("--lanes")?, &subject.plan, args.kernel.as_deref(), args.labels)?
     } else if let Some(site) = &args.site {
         site::report(subject.graph("--site")?, &subject.plan, site)?
+    } else if args.stages {
+        stages::report(subject.graph("--stages")?, args)?
     } else if args.gathers {
         gathers::report(&subject.plan)
     } else {

@@ -1,79 +1,81 @@
-//! Verdicts on two values, in sentences and for machines.
+//! The answer of `explain --why`: why two values do or do not share a batch, as text and as JSON.
 
-use crate::spell;
+use crate::graph_text;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_planner::schedule::Policy;
 use serde_json::{Value as Json, json};
 
-/// Values of a path that are shown at either end.
+/// Number of nodes of a path to show at either end.
 const SHOWN: usize = 4;
 
 /// Why two values do or do not share a batch.
-///
-/// Two of the reasons belong to questions of their own: that nodes were merged into one, to a
-/// graph that passes rewrite first; and that one was planned in an earlier delta, to a graph that
-/// grew after a value was forced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// They share a step.
     SameStep { step: u32 },
-    /// One is computed from the other, along this path of nodes.
+    /// One value is computed from the other, along this path of nodes.
     Depends { path: Vec<NodeId> },
-    /// They have different signatures; the part in which they differ.
+    /// Their signatures differ in this part.
     Signature { part: String },
     /// When the first ran, the second still waited for this node.
-    NotReady { waits_for: NodeId, meeting: Meeting },
-    /// Both could have run together; the policy chose otherwise.
-    PolicyChoice { meeting: Meeting },
-    /// The model asked that this one be a batch of its own.
+    NotReady { waits_for: NodeId, shared: SharedBatch },
+    /// Both were ready when the first ran, but the policy separated them.
+    PolicyChoice { shared: SharedBatch },
+    /// The model marked this node as a batch of its own.
     MarkedAlone { node: NodeId },
-    /// This one is in no batch: a list, what a pass computed, or a number that this step brings in.
-    Folded { node: NodeId, what: &'static str, step: Option<u32> },
-    /// Nothing wanted needs this one.
+    /// This node is in no batch: a list, a constant that a pass computed, or a source whose row the
+    /// given step copies.
+    Folded { node: NodeId, reason: &'static str, step: Option<u32> },
+    /// No output needs this node.
     Dead { node: NodeId },
-    /// A pass made them one node.
+    /// A pass merged them into one node. Only `--passes` gives this verdict.
     Merged,
-    /// One is needed by a value that was forced before the other was planned.
+    /// The planner planned `early`, because `forced` needed it, before the program emitted `late`.
+    /// Only `--forced` gives this verdict.
     DifferentDelta { early: ValueId, late: ValueId, forced: ValueId },
 }
 
-/// What it would cost if the two met.
+/// Whether a batch could hold both nodes, and at what cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Meeting {
-    /// So many batches more, or fewer.
-    Batches(i64),
-    /// The policy would still run them apart.
+pub(super) enum SharedBatch {
+    /// Yes; the schedule then has this number of additional batches (negative: fewer).
+    MoreBatches(i64),
+    /// No; the policy separates them even if each waits for the operands of the other.
     Never,
 }
 
-/// Whose word an answer to "could they have met?" is.
+/// The policy that judges whether a batch could hold both nodes.
 pub(super) struct Judge {
     pub(super) policy: Policy,
-    /// Whether the plan came from a file, which does not say who made it, and no policy was named.
+    /// Whether the policy is a guess: the plan is from a file, which does not record its policy.
     pub(super) assumed: bool,
 }
 
-impl Meeting {
-    fn words(self, judge: &Judge) -> String {
+impl SharedBatch {
+    fn text(self, judge: &Judge) -> String {
         let policy = &judge.policy;
         let answer = match self {
-            Self::Batches(0) => {
-                format!("yes, at no cost: policy {policy} needs as many batches with them together")
+            Self::MoreBatches(0) => {
+                format!("yes, at no cost: policy {policy} then needs the same number of batches")
             }
-            Self::Batches(more @ 1..) => format!("yes, but policy {policy} then needs {more} more in all"),
-            Self::Batches(fewer) => format!("yes, and policy {policy} then needs {} fewer in all", -fewer),
-            Self::Never => format!("no: policy {policy} runs them apart even if they wait for each other"),
+            Self::MoreBatches(more @ 1..) => {
+                format!("yes, but policy {policy} then needs {more} more in total")
+            }
+            Self::MoreBatches(fewer) => {
+                format!("yes, and policy {policy} then needs {} fewer in total", -fewer)
+            }
+            Self::Never => {
+                format!("no: policy {policy} separates them even if each waits for the operands of the other")
+            }
         };
-        match judge.assumed {
-            true => format!("{answer}\n  the plan does not say which policy made it; --policy asks another"),
-            false => answer,
-        }
+        let note = "\n  the plan does not record its policy; --policy selects another one";
+        format!("could a batch hold both?  {answer}{}\n", if judge.assumed { note } else { "" })
     }
 
     fn json(self, judge: &Judge) -> Json {
         let more = match self {
-            Self::Batches(more) => Some(more),
+            Self::MoreBatches(more) => Some(more),
             Self::Never => None,
         };
         json!({"policy": judge.policy.to_string(), "possible": more.is_some(), "more_batches": more})
@@ -81,24 +83,25 @@ impl Meeting {
 }
 
 impl Verdict {
-    /// The verdict for machines: its name, and what it speaks of.
+    /// The verdict as JSON: its name and its details.
     pub(super) fn json(&self, graph: &GraphData, judge: &Judge) -> Json {
-        let value = |node: &NodeId| spell::first_value(graph, *node);
+        let value = |node: &NodeId| graph_text::first_value(graph, *node);
         match self {
             Self::SameStep { step } => json!({"name": "same-step", "step": step}),
             Self::Depends { path } => {
                 json!({"name": "depends", "path": path.iter().map(value).collect::<Vec<_>>()})
             }
             Self::Signature { part } => json!({"name": "signature", "part": part}),
-            Self::NotReady { waits_for, meeting } => {
-                json!({"name": "not-ready", "waits_for": value(waits_for), "meeting": meeting.json(judge)})
+            Self::NotReady { waits_for, shared } => {
+                let shared = shared.json(judge);
+                json!({"name": "not-ready", "waits_for": value(waits_for), "shared_batch": shared})
             }
-            Self::PolicyChoice { meeting } => {
-                json!({"name": "policy-choice", "meeting": meeting.json(judge)})
+            Self::PolicyChoice { shared } => {
+                json!({"name": "policy-choice", "shared_batch": shared.json(judge)})
             }
             Self::MarkedAlone { node } => json!({"name": "marked-alone", "value": value(node)}),
-            Self::Folded { node, what, step } => {
-                json!({"name": "folded", "value": value(node), "reason": what, "step": step})
+            Self::Folded { node, reason, step } => {
+                json!({"name": "folded", "value": value(node), "reason": reason, "step": step})
             }
             Self::Merged => json!({"name": "merged"}),
             Self::DifferentDelta { early, late, forced } => {
@@ -110,89 +113,109 @@ impl Verdict {
     }
 }
 
-/// The verdict in sentences, the deciding line marked.
-pub(super) fn words(
-    graph: &GraphData,
-    steps: &[Option<u32>],
-    [a, b]: [ValueId; 2],
-    verdict: &Verdict,
-    judge: &Judge,
-) -> String {
-    let value = |node: NodeId| spell::first_value(graph, node);
-    let sig = |value: ValueId| graph.arena.node(graph.arena.producer(value)).sig;
-    let described = |node: NodeId| {
-        let step = steps[node.index()].map_or_else(String::new, |step| format!(" (step {step})"));
-        format!("{} {}{step}", value(node), spell::callee(graph, graph.arena.node(node).sig))
-    };
-    let same =
-        format!("same signature {} = {}  -> may share a batch\n", sig(a), spell::signature(graph, sig(a)));
-    let independent = "no path between them  -> independent\n";
-    match verdict {
-        Verdict::SameStep { step } if graph.arena.producer(a) == graph.arena.producer(b) => {
-            format!("same-step: both are results of one node, in step {step}\n")
+/// Two values of a graph with the steps of its plan.
+pub(super) struct Pair<'a> {
+    pub(super) graph: &'a GraphData,
+    pub(super) steps: &'a [Option<u32>],
+    pub(super) values: [ValueId; 2],
+}
+
+impl Pair<'_> {
+    /// The verdict as text, with an arrow at the decisive line.
+    pub(super) fn text(&self, verdict: &Verdict, judge: &Judge) -> String {
+        let [a, b] = self.values;
+        let independent = "no path between them  -> independent\n";
+        match verdict {
+            Verdict::SameStep { step } if self.producer(a) == self.producer(b) => {
+                format!("same-step: both are results of one node, in step {step}\n")
+            }
+            Verdict::SameStep { step } => format!("same-step: both are lanes of step {step}\n"),
+            Verdict::Depends { path } => format!(
+                "{}depends: one is computed from the other  -> never in one batch\n  {}\n",
+                self.same_signature(),
+                self.path(path)
+            ),
+            Verdict::Signature { part } => format!(
+                "signature: they differ in {part}  -> never in one batch\n  {a}  {}\n  {b}  {}\n",
+                self.signature(a),
+                self.signature(b),
+            ),
+            Verdict::NotReady { waits_for, shared } => {
+                let [first, second] = self.by_step();
+                format!(
+                    "{}{independent}not-ready: when {first} ran, {second} still waited for {}  -> this is why\n{}",
+                    self.same_signature(),
+                    self.node(*waits_for),
+                    shared.text(judge),
+                )
+            }
+            Verdict::PolicyChoice { shared } => format!(
+                "{}{independent}policy-choice: both were ready when the first ran; the policy delayed one  -> this is why\n{}",
+                self.same_signature(),
+                shared.text(judge),
+            ),
+            Verdict::MarkedAlone { node } => {
+                format!("marked alone: the model marked {} as a batch of its own\n", self.node(*node))
+            }
+            Verdict::Folded { node, reason, step } => {
+                let callee = graph_text::callee(self.graph, self.graph.arena.node(*node).sig);
+                let value = graph_text::first_value(self.graph, *node);
+                let step = step.map_or_else(String::new, |step| format!(" (step {step} copies it)"));
+                format!("folded: {value} {callee} is in no batch; {reason}{step}\n")
+            }
+            Verdict::Merged => {
+                format!(
+                    "merged (CSE): {a} and {b} are equal, so one node computes both  -> always in one batch\n"
+                )
+            }
+            Verdict::DifferentDelta { early, late, forced } => {
+                let site = graph_text::site(self.graph, self.producer(*forced));
+                let site = site.map_or_else(String::new, |site| format!(" at {site}"));
+                format!(
+                    "different delta: {early} was planned when the program forced {forced}{site}, before it emitted {late}  -> never in one batch\nto share a batch, force values later, or emit {late} earlier\n"
+                )
+            }
+            Verdict::Dead { node } => {
+                format!("dead: no output needs {}, so no step computes it\n", self.node(*node))
+            }
         }
-        Verdict::SameStep { step } => format!("same-step: both are lanes of step {step}\n"),
-        Verdict::Depends { path } => {
-            let names: Vec<String> = path.iter().map(|&node| described(node)).collect();
-            let skipped = names.len().saturating_sub(2 * SHOWN);
-            let shown: Vec<String> = if skipped > 1 {
-                let middle = format!(".. {skipped} more ..");
-                names[..SHOWN]
-                    .iter()
-                    .cloned()
-                    .chain([middle])
-                    .chain(names[names.len() - SHOWN..].iter().cloned())
-                    .collect()
-            } else {
-                names
-            };
-            format!(
-                "{same}depends: one is computed from the other  -> never in one batch\n  {}\n",
-                shown.join(" -> ")
-            )
+    }
+
+    fn producer(&self, value: ValueId) -> NodeId {
+        self.graph.arena.producer(value)
+    }
+
+    fn signature(&self, value: ValueId) -> String {
+        graph_text::signature(self.graph, self.graph.arena.node(self.producer(value)).sig)
+    }
+
+    fn same_signature(&self) -> String {
+        let [a, _] = self.values;
+        let sig = self.graph.arena.node(self.producer(a)).sig;
+        format!("same signature {sig} = {}  -> may share a batch\n", self.signature(a))
+    }
+
+    /// The two values in the order of their steps.
+    fn by_step(&self) -> [ValueId; 2] {
+        let [a, b] = self.values;
+        let step = |value| self.steps[self.producer(value).index()];
+        if step(a) < step(b) { [a, b] } else { [b, a] }
+    }
+
+    /// `%2 @b (step 3)`
+    fn node(&self, node: NodeId) -> String {
+        let step = self.steps[node.index()].map_or_else(String::new, |step| format!(" (step {step})"));
+        let callee = graph_text::callee(self.graph, self.graph.arena.node(node).sig);
+        format!("{} {callee}{step}", graph_text::first_value(self.graph, node))
+    }
+
+    /// The nodes of a path, without the middle of a long one.
+    fn path(&self, path: &[NodeId]) -> String {
+        let mut nodes: Vec<String> = path.iter().map(|&node| self.node(node)).collect();
+        let skipped = nodes.len().saturating_sub(2 * SHOWN);
+        if skipped > 1 {
+            nodes.splice(SHOWN..SHOWN + skipped, [format!(".. {skipped} more ..")]);
         }
-        Verdict::Signature { part } => format!(
-            "signature: they differ in {part}  -> never in one batch\n  {a}  {}\n  {b}  {}\n",
-            spell::signature(graph, sig(a)),
-            spell::signature(graph, sig(b)),
-        ),
-        Verdict::NotReady { waits_for, meeting } => {
-            let (first, second) =
-                if steps[graph.arena.producer(a).index()] < steps[graph.arena.producer(b).index()] {
-                    (a, b)
-                } else {
-                    (b, a)
-                };
-            format!(
-                "{same}{independent}not-ready: when {first} ran, {second} still waited for {}  -> this is why\ncould they have met?  {}\n",
-                described(*waits_for),
-                meeting.words(judge),
-            )
-        }
-        Verdict::PolicyChoice { meeting } => format!(
-            "{same}{independent}policy-choice: both were ready when the first ran; the policy held one back  -> this is why\ncould they have met?  {}\n",
-            meeting.words(judge),
-        ),
-        Verdict::MarkedAlone { node } => {
-            format!("marked alone: the model asked that {} be a batch of its own\n", described(*node))
-        }
-        Verdict::Folded { node, what, step } => {
-            let callee = spell::callee(graph, graph.arena.node(*node).sig);
-            let step = step.map_or_else(String::new, |step| format!(" (step {step} brings it in)"));
-            format!("folded: {} {callee} is in no batch; {what}{step}\n", value(*node))
-        }
-        Verdict::Merged => format!(
-            "merged (CSE): {a} and {b} are equal, so one node computes both  -> the question does not arise\n"
-        ),
-        Verdict::DifferentDelta { early, late, forced } => {
-            let place = spell::site(graph, graph.arena.producer(*forced));
-            let place = place.map_or_else(String::new, |site| format!(" at {site}"));
-            format!(
-                "different delta: {early} was planned when {forced}{place} was forced; {late} came later  -> never in one batch\nforce values later, or emit {late} before, and they may meet\n"
-            )
-        }
-        Verdict::Dead { node } => {
-            format!("dead: no output needs {}, so no step computes it\n", described(*node))
-        }
+        nodes.join(" -> ")
     }
 }

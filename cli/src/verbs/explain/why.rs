@@ -1,14 +1,14 @@
-//! `--why`: the one reason why two values do not share a batch, or that they do.
+//! `--why`: finds the reason why two values do or do not share a batch.
 //!
-//! Reasons are looked for in the order in which they exclude each other: one step, no step, a mark,
-//! the signature, a path, and at last the order that was chosen, which is judged by letting the
-//! policy plan again with the two bound together.
+//! The search tries reasons in an order in which each excludes the following ones: one step, no step, a
+//! mark, the signature, a path, the schedule. To judge the schedule, the policy schedules again with the
+//! two jobs constrained to become ready together.
 
-use super::verdict::{Judge, Meeting, Verdict, words};
+use super::verdict::{Judge, Pair, SharedBatch, Verdict};
 use super::{Report, Subject};
 use crate::args::ExplainArgs;
 use crate::failure::Failure;
-use crate::{planning, spell};
+use crate::{graph_text, planning};
 use autobatch_ir::graph::{Callee, GraphData, Op};
 use autobatch_ir::id::{NodeId, SigId, ValueId};
 use autobatch_ir::plan::Mode;
@@ -20,20 +20,20 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt::Write as _;
 
-/// The report on two values, which are spelled `%12`.
+/// Reports on two values, written `%12`.
 pub(super) fn report(subject: &Subject, args: &ExplainArgs, values: &[String]) -> Result<Report, Failure> {
     let (graph, plan) = (subject.graph("--why")?, &subject.plan);
     let [a, b] = values else {
-        return Err(Failure::usage("--why is a question about two values").help("--why %12 %34"));
+        return Err(Failure::usage("--why takes two values").help("for example: --why %12 %34"));
     };
-    let (a, b) = (spell::value(graph, a)?, spell::value(graph, b)?);
-    let steps = spell::steps_of(graph, plan);
+    let (a, b) = (graph_text::parse_value(graph, a)?, graph_text::parse_value(graph, b)?);
+    let steps = graph_text::steps_of(graph, plan);
     let (mut text, mut described) = (String::new(), Vec::new());
     for value in [a, b] {
         let node = graph.arena.producer(value);
-        let site = spell::site(graph, node);
+        let site = graph_text::site(graph, node);
         let (callee, instance) =
-            (spell::callee(graph, graph.arena.node(node).sig), spell::instance(graph, node));
+            (graph_text::callee(graph, graph.arena.node(node).sig), graph_text::instance(graph, node));
         described.push(json!({
             "value": value.to_string(), "callee": callee, "step": steps[node.index()], "site": site,
             "instance": instance,
@@ -42,23 +42,25 @@ pub(super) fn report(subject: &Subject, args: &ExplainArgs, values: &[String]) -
         let site = site.map_or_else(String::new, |site| format!("  {site}"));
         let _ = writeln!(text, "{value}  {callee}  {step}{site}   {instance}");
     }
-    let judge =
-        Judge { policy: args.wish.wish().policy, assumed: subject.from_file && args.wish.policy.is_none() };
+    let judge = Judge {
+        policy: args.planning.options().policy,
+        assumed: subject.from_file && args.planning.policy.is_none(),
+    };
     let mut verdict = if args.passes { after_passes(graph, plan.mode, a, b)? } else { None };
     if let (None, Some(forced)) = (&verdict, &args.forced) {
-        verdict = in_deltas(graph, spell::value(graph, forced)?, a, b);
+        verdict = in_deltas(graph, graph_text::parse_value(graph, forced)?, a, b);
     }
     let verdict = match verdict {
         Some(verdict) => verdict,
         None => judge_by_plan(graph, &steps, &judge.policy, a, b)?,
     };
-    let words = words(graph, &steps, [a, b], &verdict, &judge);
+    let reason = Pair { graph, steps: &steps, values: [a, b] }.text(&verdict, &judge);
     let json =
-        json!({"values": described, "verdict": verdict.json(graph, &judge), "words": words.trim_end()});
-    Ok(Report { text: text + &words, json })
+        json!({"values": described, "verdict": verdict.json(graph, &judge), "text": reason.trim_end()});
+    Ok(Report { text: text + &reason, json })
 }
 
-/// The verdict if the passes of the mode decide: one node was made of both, or one is gone.
+/// The verdict if a pass of the mode decides: it merged both nodes or computed one of them.
 fn after_passes(graph: &GraphData, mode: Mode, a: ValueId, b: ValueId) -> Result<Option<Verdict>, Failure> {
     let optimized = passes::optimize(graph, &[], mode, &Selection::of_mode(mode), &mut passes::all)
         .map_err(|failure| Failure::input(failure.to_string()))?;
@@ -75,15 +77,15 @@ fn after_passes(graph: &GraphData, mode: Mode, a: ValueId, b: ValueId) -> Result
         let now = found(value);
         now.is_some_and(|now| constant(&optimized.graph, now) && !constant(graph, value))
     };
-    let what = "a pass computed it when planning: it depends on constants alone";
+    let reason = "a pass computed it during planning: it depends on constants only";
     Ok([a, b].into_iter().find(folded).map(|value| Verdict::Folded {
         node: producer(value),
-        what,
+        reason,
         step: None,
     }))
 }
 
-/// The verdict if one value was planned with `forced` and the other was not.
+/// The verdict if `forced` needs one value, which was therefore planned early, but not the other.
 fn in_deltas(graph: &GraphData, forced: ValueId, a: ValueId, b: ValueId) -> Option<Verdict> {
     let mut first = vec![false; graph.arena.len()];
     first[graph.arena.producer(forced).index()] = true;
@@ -103,7 +105,7 @@ fn in_deltas(graph: &GraphData, forced: ValueId, a: ValueId, b: ValueId) -> Opti
     }
 }
 
-/// The verdict on two values as the plan has them.
+/// The verdict from the plan and the schedule.
 fn judge_by_plan(
     graph: &GraphData,
     steps: &[Option<u32>],
@@ -119,8 +121,8 @@ fn judge_by_plan(
         }
     }
     let (Some(step_a), Some(step_b)) = (steps[a.index()], steps[b.index()]) else {
-        let message = "the plan has no step for a value that the graph's outputs need";
-        return Err(Failure::input(message).help("autobatch check GRAPH PLAN says what is wrong with a plan"));
+        let message = "the plan has no step for a value that an output of the graph needs";
+        return Err(Failure::input(message).help("autobatch check GRAPH PLAN finds the errors of a plan"));
     };
     if step_a == step_b {
         return Ok(Verdict::SameStep { step: step_a });
@@ -130,7 +132,7 @@ fn judge_by_plan(
     }
     let problem = jobs.problem();
     let [job_a, job_b] =
-        [a, b].map(|node| jobs.job(node).expect("what has a step and is no source is a job"));
+        [a, b].map(|node| jobs.job(node).expect("a node with a step that is not a source is a job").0);
     if problem.ty()[job_a as usize] != problem.ty()[job_b as usize] {
         let part = signature_part(graph, graph.arena.node(a).sig, graph.arena.node(b).sig);
         return Ok(Verdict::Signature { part });
@@ -141,39 +143,39 @@ fn judge_by_plan(
             path: path.into_iter().map(|job| jobs.nodes()[job as usize]).collect(),
         });
     }
-    let meeting = meet(&problem, policy, early, late)?;
+    let shared = shared_batch(&problem, policy, early, late)?;
     let (first, second) = if step_a < step_b { (step_a, job_b) } else { (step_b, job_a) };
     let blocking = problem.operands(second as usize).iter().map(|&operand| jobs.nodes()[operand as usize]);
     let last = blocking.filter_map(|node| steps[node.index()].map(|step| (step, Reverse(node)))).max();
     Ok(match last {
-        Some((step, Reverse(waits_for))) if step >= first => Verdict::NotReady { waits_for, meeting },
-        _ => Verdict::PolicyChoice { meeting },
+        Some((step, Reverse(waits_for))) if step >= first => Verdict::NotReady { waits_for, shared },
+        _ => Verdict::PolicyChoice { shared },
     })
 }
 
-/// The verdict on what has no step of its own, or is a source.
+/// The verdict on a node that is not a job: a list, a source or a dead node.
 fn without_step(graph: &GraphData, jobs: &Jobs, steps: &[Option<u32>], node: NodeId) -> Option<Verdict> {
     if jobs.job(node).is_some() {
         return None;
     }
     let signature = graph.signature(node);
     if signature.is_list() {
-        let what = "a list is a name for other values and has no storage";
-        return Some(Verdict::Folded { node, what, step: None });
+        let reason = "a list is a name for other values and has no storage";
+        return Some(Verdict::Folded { node, reason, step: None });
     }
     if let Some(step) = steps[node.index()] {
-        let what = "it is there before the first batch: a constant, an input or a parameter";
-        return Some(Verdict::Folded { node, what, step: Some(step) });
+        let reason = "it is a constant, an input or a parameter";
+        return Some(Verdict::Folded { node, reason, step: Some(step) });
     }
     Some(Verdict::Dead { node })
 }
 
-/// The first part in which two signatures differ.
+/// The name of the first part in which two signatures differ.
 pub(super) fn signature_part(graph: &GraphData, a: SigId, b: SigId) -> String {
     let (one, two) = (graph.sigs.get(a), graph.sigs.get(b));
     match (one.callee, two.callee) {
         (Callee::Op(x), Callee::Op(y)) if x.spelling() != y.spelling() => return "callee".to_owned(),
-        // Each use of dropout draws noise of its own, told apart by a number that the model never sees.
+        // The ordinal of a dropout separates its noise from that of other dropouts; models do not set it.
         (Callee::Op(Op::Dropout { rate: x, .. }), Callee::Op(Op::Dropout { rate: y, .. }))
             if x == y && one.callee != two.callee && one.operands == two.operands =>
         {
@@ -192,10 +194,10 @@ pub(super) fn signature_part(graph: &GraphData, a: SigId, b: SigId) -> String {
     if one.params != two.params {
         return "weights".to_owned();
     }
-    "where indices come from: computed in one, bound in the other".to_owned()
+    "the source of indices: computed in one, a binding in the other".to_owned()
 }
 
-/// A path from an earlier job to a later one.
+/// A path from an earlier job to a later job.
 fn path(problem: &Problem<'_>, from: u32, to: u32) -> Option<Vec<u32>> {
     const UNSEEN: u32 = u32::MAX;
     let mut next = vec![UNSEEN; problem.len()];
@@ -215,23 +217,20 @@ fn path(problem: &Problem<'_>, from: u32, to: u32) -> Option<Vec<u32>> {
     (path.len() > 1).then_some(path)
 }
 
-/// Plans again with each of two independent jobs waiting for the operands of the other.
-fn meet(problem: &Problem<'_>, policy: &Policy, a: u32, b: u32) -> Result<Meeting, Failure> {
+/// Schedules again, with each of two independent jobs waiting also for the operands of the other.
+fn shared_batch(problem: &Problem<'_>, policy: &Policy, a: u32, b: u32) -> Result<SharedBatch, Failure> {
     let len = problem.len();
     let operands: Vec<Vec<u32>> = (0..len as u32)
         .map(|job| {
             let other = if job == a {
-                b
+                Some(b)
             } else if job == b {
-                a
+                Some(a)
             } else {
-                job
+                None
             };
-            let mut all = problem.operands(job as usize).to_vec();
-            if other != job {
-                all.extend_from_slice(problem.operands(other as usize));
-            }
-            all
+            let own = problem.operands(job as usize).iter();
+            own.chain(other.into_iter().flat_map(|other| problem.operands(other as usize))).copied().collect()
         })
         .collect();
     let order = topological(&operands);
@@ -245,34 +244,34 @@ fn meet(problem: &Problem<'_>, policy: &Policy, a: u32, b: u32) -> Result<Meetin
         flat.extend(operands[job as usize].iter().map(|&operand| number[operand as usize]));
         start.push(flat.len() as u32);
     }
-    let Ok(bound_together) = Problem::new(problem.types(), &ty, &alone, &start, &flat) else {
-        return Ok(Meeting::Never);
+    let Ok(constrained) = Problem::new(problem.types(), &ty, &alone, &start, &flat) else {
+        return Ok(SharedBatch::Never);
     };
     let policy = planning::policy(policy)?;
     let mut scratch = Scratch::default();
     let before = policy.schedule(problem, &mut scratch).len() as i64;
-    let batches = policy.schedule(&bound_together, &mut scratch);
+    let batches = policy.schedule(&constrained, &mut scratch);
     let together =
         batches.iter().any(|batch| [a, b].iter().all(|&job| batch.contains(&number[job as usize])));
-    Ok(if together { Meeting::Batches(batches.len() as i64 - before) } else { Meeting::Never })
+    Ok(if together { SharedBatch::MoreBatches(batches.len() as i64 - before) } else { SharedBatch::Never })
 }
 
-/// Jobs in topological order, the smallest number first among those that are free.
+/// A topological order of jobs; of several ready jobs, the smallest number comes first.
 fn topological(operands: &[Vec<u32>]) -> Vec<u32> {
     let mut waits: Vec<usize> = operands.iter().map(Vec::len).collect();
     let mut consumers: Vec<Vec<u32>> = vec![Vec::new(); operands.len()];
     for (job, operands) in operands.iter().enumerate() {
         operands.iter().for_each(|&operand| consumers[operand as usize].push(job as u32));
     }
-    let mut free: BinaryHeap<Reverse<u32>> =
+    let mut ready: BinaryHeap<Reverse<u32>> =
         (0..operands.len() as u32).filter(|&job| waits[job as usize] == 0).map(Reverse).collect();
     let mut order = Vec::with_capacity(operands.len());
-    while let Some(Reverse(job)) = free.pop() {
+    while let Some(Reverse(job)) = ready.pop() {
         order.push(job);
         for &consumer in &consumers[job as usize] {
             waits[consumer as usize] -= 1;
             if waits[consumer as usize] == 0 {
-                free.push(Reverse(consumer));
+                ready.push(Reverse(consumer));
             }
         }
     }

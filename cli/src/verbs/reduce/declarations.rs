@@ -1,39 +1,39 @@
-//! Cells and parameters that a graph declares and does not use.
+//! Removal of unused declarations of cells and parameters.
 //!
-//! Ids of cells and parameters stand in signatures, bodies and exports, so they are dropped from the
-//! text, which names them, and the reader numbers the rest anew.
+//! Signatures, bodies and exports contain the ids of cells and parameters. The text form contains names
+//! instead, so declarations are removed from the text, and the reader assigns new ids.
 
 use autobatch_ir::graph::GraphData;
 use std::collections::BTreeSet;
 
-/// The graph without what it declares in vain; none if it uses everything.
-pub(super) fn used(graph: &GraphData) -> Option<GraphData> {
+/// The graph without unused declarations; `None` if all declarations are used.
+pub(super) fn without_unused(graph: &GraphData) -> Option<GraphData> {
     let text = graph.to_text();
     let (module, rest) = text.split_once("\ngraph\n")?;
-    let mut wanted: BTreeSet<&str> = names(rest).collect();
-    // A body calls earlier cells only.
-    let mut kept: Vec<&str> = Vec::new();
+    let mut used: BTreeSet<&str> = names(rest).collect();
+    // Bodies call earlier cells only, so users of a declaration come after it.
+    let mut remaining: Vec<&str> = Vec::new();
     for declaration in declarations(module).into_iter().rev() {
         let mut own = names(declaration);
         let keeps = match declaration.split(' ').next() {
-            Some("cell") => own.next().is_some_and(|cell| wanted.contains(cell)),
-            Some("param" | "table") => own.next().is_some_and(|param| wanted.contains(param)),
-            // The name that an export has stands first; what it exports must be wanted already.
-            Some("export") => own.by_ref().skip(1).all(|part| wanted.contains(part)),
+            Some("cell") => own.next().is_some_and(|cell| used.contains(cell)),
+            Some("param" | "table") => own.next().is_some_and(|param| used.contains(param)),
+            // An export starts with its own name; the exported cell and parameters must be in use.
+            Some("export") => own.by_ref().skip(1).all(|part| used.contains(part)),
             _ => true,
         };
         if keeps {
-            wanted.extend(own);
-            kept.push(declaration);
+            used.extend(own);
+            remaining.push(declaration);
         }
     }
-    kept.reverse();
-    let smaller = format!("{}\ngraph\n{rest}", kept.join("\n"));
+    remaining.reverse();
+    let smaller = format!("{}\ngraph\n{rest}", remaining.join("\n"));
     let graph = GraphData::from_text(&smaller).ok().filter(|_| smaller.len() < text.len())?;
     graph.verify().is_ok().then_some(graph)
 }
 
-/// The lines of a module, those of a cell in one piece.
+/// The declarations of a module: a line each, or all lines of a cell.
 fn declarations(module: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = module;
@@ -49,7 +49,7 @@ fn declarations(module: &str) -> Vec<&str> {
     pieces
 }
 
-/// The names behind every `@`.
+/// The names after each `@`.
 fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split('@')
         .skip(1)

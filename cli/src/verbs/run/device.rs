@@ -5,29 +5,28 @@ use autobatch::ir::graph::GraphData;
 use autobatch::ir::plan::row_ops::Noise;
 use autobatch::ir::plan::{Plan, Verified};
 use autobatch::prelude::*;
-use autobatch::runtime_cpu::{Bound, Executor, threads_meant};
+use autobatch::runtime_cpu::{Bound, Executor, resolve_threads};
 
-/// An executor on some device.
+/// An executor on the CPU or on a GPU.
 pub(super) enum AnyExecutor {
-    /// Of so many threads.
+    /// With its number of threads.
     Cpu(Box<Executor>, usize),
     #[cfg(feature = "gpu")]
     Gpu(Box<autobatch::runtime_wgpu::Executor>),
 }
 
 impl AnyExecutor {
-    /// An executor on a device; 0 threads are one a core.
+    /// Creates an executor on a device; 0 threads means one per core.
     pub(super) fn new(device: &Device, threads: usize) -> Result<Self, Failure> {
         match device {
             Device::Cpu => {
-                let threads = threads_meant(threads);
+                let threads = resolve_threads(threads);
                 Ok(Self::Cpu(Box::new(Executor::new(threads).map_err(autobatch::Error::from)?), threads))
             }
             #[cfg(feature = "gpu")]
             Device::Gpu(selector) => {
-                use autobatch::runtime_wgpu::{Options, Terms};
-                let terms = Terms::from_env().map_err(autobatch::Error::from)?;
-                let options = Options { selector: selector.clone(), terms, ..Default::default() };
+                use autobatch::runtime_wgpu::Options;
+                let options = Options { selector: selector.clone(), ..Default::default() };
                 let executor =
                     autobatch::runtime_wgpu::Executor::new(options).map_err(autobatch::Error::from)?;
                 Ok(Self::Gpu(Box::new(executor)))
@@ -35,11 +34,11 @@ impl AnyExecutor {
         }
     }
 
-    /// What it executes on, in words.
-    pub(super) fn in_words(&self) -> String {
+    /// A description of the device.
+    pub(super) fn description(&self) -> String {
         match self {
             Self::Cpu(executor, threads) => {
-                format!("CPU  {}  {threads} of {} threads", executor.isa(), threads_meant(0))
+                format!("CPU  {}  {threads} of {} threads", executor.isa(), resolve_threads(0))
             }
             #[cfg(feature = "gpu")]
             Self::Gpu(executor) => match executor.gpu().map(|gpu| gpu.facts()) {
@@ -49,12 +48,12 @@ impl AnyExecutor {
         }
     }
 
-    /// Whether results are those of the CPU by definition.
+    /// Whether this is the CPU, whose results define the correct bits.
     pub(super) fn is_cpu(&self) -> bool {
         matches!(self, Self::Cpu(..))
     }
 
-    /// Executes a plan; its outputs, one behind the other.
+    /// Executes a plan and returns the concatenated outputs.
     pub(super) fn execute(
         &mut self,
         plan: &Verified<Plan>,

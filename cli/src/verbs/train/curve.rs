@@ -1,4 +1,4 @@
-//! What every epoch was like, and the learning curve as a file.
+//! The results of each epoch, and files of the learning curve.
 
 use super::measure::Measured;
 use super::percent;
@@ -13,9 +13,9 @@ use serde_json::json;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// The steps of an epoch.
+/// Sums over the steps of an epoch.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Taught {
+pub(super) struct Totals {
     instances: u64,
     loss: f64,
     steps: u64,
@@ -24,7 +24,7 @@ pub(super) struct Taught {
     times: [Duration; 4],
 }
 
-impl Taught {
+impl Totals {
     pub(super) fn add(&mut self, step: &Step) {
         self.instances += step.instances() as u64;
         self.loss += step.losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
@@ -40,25 +40,25 @@ impl Taught {
     }
 }
 
-/// An epoch.
+/// The results of an epoch.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Epoch {
-    /// Its number, from 1.
+    /// Its number, starting at 1.
     pub(super) number: u64,
-    pub(super) taught: Taught,
+    pub(super) totals: Totals,
     pub(super) measured: Measured,
 }
 
 impl Epoch {
     pub(super) fn line(&self, console: &Console<'_>) -> String {
-        let Taught { instances, steps, batches, bound, times, .. } = &self.taught;
+        let Totals { instances, steps, batches, bound, times, .. } = &self.totals;
         let total: Duration = times.iter().sum();
         let mean = |sum: u64| sum as f64 / (*steps).max(1) as f64;
         let mut line = format!(
             "epoch {:>3}   loss {:.4}  {}",
             self.number,
-            self.taught.mean_loss(),
-            self.measured.words()
+            self.totals.mean_loss(),
+            self.measured.text()
         );
         let _ = write!(line, "   {:.1} batches (bound {:.1})", mean(*batches), mean(*bound));
         if console.millis(total).is_some() {
@@ -73,28 +73,28 @@ impl Epoch {
     }
 }
 
-/// All epochs of a run.
+/// The epochs of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Curve {
     epochs: Vec<Epoch>,
 }
 
-/// The form of a curve's file.
+/// The form of a curve file.
 pub(super) enum Form {
     Csv,
     Json,
     Svg,
 }
 
-/// The form that a path's extension says.
+/// The form that the extension of a path selects.
 pub(super) fn form(path: &str) -> Result<Form, Failure> {
     match path.rsplit_once('.').map(|(_, extension)| extension) {
         Some("csv") => Ok(Form::Csv),
         Some("json") => Ok(Form::Json),
         Some("svg") => Ok(Form::Svg),
         _ => {
-            let known = form_of(path).map_or("an unknown form", |_| "a form of graphs");
-            let message = format!("{path}: expected .svg, .csv or .json for a curve, found {known}");
+            let found = form_of(path).map_or("an unknown extension", |_| "an extension of graphs");
+            let message = format!("{path}: expected .svg, .csv or .json for a curve, found {found}");
             Err(Failure::usage(message))
         }
     }
@@ -105,17 +105,17 @@ impl Curve {
         self.epochs.push(epoch);
     }
 
-    /// Whether no epoch was made, and so nothing was written.
+    /// Whether the run completed no epoch, so no file was written.
     pub(super) fn is_empty(&self) -> bool {
         self.epochs.is_empty()
     }
 
-    /// The epoch of this number, from 1, if this run made it.
+    /// The epoch with this number, starting at 1, if this run completed it.
     pub(super) fn epoch(&self, number: u64) -> Option<&Epoch> {
         self.epochs.iter().find(|epoch| epoch.number == number)
     }
 
-    /// Writes the curve so far to every file that is asked for.
+    /// Writes the curve so far to all requested files.
     pub(super) fn write(&self, args: &TrainArgs, lesson: &Lesson) -> Result<(), Failure> {
         for path in &args.curve {
             let text = match form(path)? {
@@ -138,15 +138,13 @@ impl Curve {
             name: name.to_owned(),
             points: self.epochs.iter().map(|epoch| (epoch.number as f64, value(epoch))).collect(),
         };
-        let of = |place: usize| {
-            move |epoch: &Epoch| {
-                epoch.measured.scores.numbers().get(place).map_or(f64::NAN, |number| number.1)
-            }
+        let score = |at: usize| {
+            move |epoch: &Epoch| epoch.measured.scores.numbers().get(at).map_or(f64::NAN, |number| number.1)
         };
         let measures: Vec<Line> =
-            self.names().iter().enumerate().map(|(place, name)| line(name, &of(place))).collect();
+            self.names().iter().enumerate().map(|(at, name)| line(name, &score(at))).collect();
         let losses = [
-            line("training loss", &|epoch| epoch.taught.mean_loss()),
+            line("training loss", &|epoch| epoch.totals.mean_loss()),
             line("held-out loss", &|epoch| epoch.measured.loss),
         ];
         picture::curve(&format!("{}: {}", lesson.entry.alias, lesson.entry.about), &measures, &losses)
@@ -155,7 +153,7 @@ impl Curve {
     fn csv(&self) -> String {
         let mut text = format!("epoch,training loss,held-out loss,{}\n", self.names().join(","));
         for epoch in &self.epochs {
-            let _ = write!(text, "{},{},{}", epoch.number, epoch.taught.mean_loss(), epoch.measured.loss);
+            let _ = write!(text, "{},{},{}", epoch.number, epoch.totals.mean_loss(), epoch.measured.loss);
             for (_, number) in epoch.measured.scores.numbers() {
                 let _ = write!(text, ",{number}");
             }
@@ -176,9 +174,9 @@ impl Curve {
                     .iter()
                     .map(|(name, number)| ((*name).to_owned(), json!(number)))
                     .collect();
-                let seconds: Vec<f64> = epoch.taught.times.iter().map(Duration::as_secs_f64).collect();
+                let seconds: Vec<f64> = epoch.totals.times.iter().map(Duration::as_secs_f64).collect();
                 json!({
-                    "epoch": epoch.number, "training_loss": epoch.taught.mean_loss(),
+                    "epoch": epoch.number, "training_loss": epoch.totals.mean_loss(),
                     "held_out_loss": epoch.measured.loss, "scores": scores,
                     "seconds_emit_plan_execute_update": seconds,
                 })

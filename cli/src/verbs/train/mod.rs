@@ -1,8 +1,8 @@
 //! `train`: trains a model of the catalogue on a corpus or on generated instances.
 //!
-//! One line an epoch: losses, measures on the instances held out, speed, batches beside their bound,
-//! and where the time went. Nothing but times depends on the machine; a run that is resumed from its
-//! checkpoint goes on with the same bits.
+//! Each epoch prints a line with its losses, the scores on held-out instances, speed, batches with their
+//! lower bound, and the shares of time. Only the times depend on the machine. A run that resumes from a
+//! checkpoint continues with the same bits.
 
 mod curve;
 mod measure;
@@ -11,8 +11,8 @@ mod order;
 use crate::args::{OptimizerArg, TrainArgs};
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
-use crate::places::{apart, make_folder, replaceable, writable};
-use crate::words::{count, plural};
+use crate::output_paths::{check_distinct, check_replaceable, check_writable, make_folder};
+use crate::text::{count, plural};
 use autobatch::nn::optim::{Adagrad, RmsProp};
 use autobatch::prelude::*;
 use autobatch::train::{Bar, CheckpointError, Patience, Progress};
@@ -25,10 +25,10 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Learning rates and minibatches follow the seed through this, so that instances do not.
-const ORDER: u64 = 0x0de5_0000_0000_0000;
+/// Separates the random order of minibatches from the generated instances, which use the same seed.
+const ORDER_SALT: u64 = 0x0de5_0000_0000_0000;
 
-/// Trains.
+/// Trains a model.
 pub fn train(args: &TrainArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
     let options = lessons::Options {
         data: args.data.as_ref().map(Into::into),
@@ -39,28 +39,29 @@ pub fn train(args: &TrainArgs, console: &mut Console<'_>) -> Result<Answer, Fail
     };
     let lesson = lessons::open(&args.model.name, &options)?;
     let mut run = Run::new(args, &lesson)?;
-    // Hours of training do not end because `head` has seen enough.
-    console.work_on();
-    run.head(console)?;
+    // Training continues if the reader of standard output closes the pipe.
+    console.ignore_closed_pipe();
+    run.print_header(console)?;
     let finished = run.epochs(console)?;
-    run.tail(finished, console)?;
+    run.finish(finished, console)?;
     Ok(Answer::Yes)
 }
 
-/// What best checkpoints went by, epoch by epoch; checkpoints carry it along.
+/// The score of each epoch, which selects the best checkpoint. Checkpoints store the scores in a note.
 #[derive(Clone, Debug, Default)]
 struct Scores(Vec<f64>);
 
 impl Scores {
     const NOTE: &'static str = "scores";
 
-    /// Those that a checkpoint brought; of a note that is none of ours, nothing.
-    fn noted(trainer: &Trainer) -> Self {
+    /// Reads the scores in a checkpoint. A malformed note gives no scores.
+    fn from_notes(trainer: &Trainer) -> Self {
         let bits: Option<Vec<u64>> =
             trainer.note(Self::NOTE).and_then(|note| serde_json::from_str(note).ok());
         Self(bits.unwrap_or_default().into_iter().map(f64::from_bits).collect())
     }
 
+    /// Stores the scores for the next checkpoint.
     fn note(&self, trainer: &mut Trainer) {
         let bits: Vec<u64> = self.0.iter().map(|score| score.to_bits()).collect();
         trainer.set_note(Self::NOTE, serde_json::json!(bits).to_string());
@@ -73,11 +74,11 @@ struct Run<'a> {
     lesson: &'a Lesson,
     trainer: Trainer,
     patience: Patience,
-    /// The score of every epoch, those before a resumed run as well.
+    /// The score of every epoch, including those before a resumption.
     scores: Scores,
     curve: Curve,
     batch: usize,
-    /// Whether a checkpoint was written.
+    /// Whether this run wrote a checkpoint.
     saved: bool,
     epochs: u64,
     start: Instant,
@@ -97,14 +98,14 @@ impl<'a> Run<'a> {
                 return Err(Failure::usage(format!("--{name} must be 0 or more, found {found}")));
             }
         }
-        // What would be refused in the end is refused before hours of training.
+        // Errors of output paths are reported before training starts.
         for path in &args.curve {
             curve::form(path)?;
         }
         check_outputs(args)?;
         if args.decode && lesson.parsing.is_none() {
-            let message = format!("model {} decodes nothing", lesson.entry.alias);
-            return Err(Failure::usage(message).help("leave --decode out"));
+            let message = format!("model {} has no decoder", lesson.entry.alias);
+            return Err(Failure::usage(message).help("remove --decode"));
         }
         let options = SessionOptions {
             device: args.model.device.clone(),
@@ -116,7 +117,7 @@ impl<'a> Run<'a> {
         let module = std::sync::Arc::clone(&lesson.module);
         let mut trainer = Trainer::with_options(module, optimizer(args, rate), options, args.model.seed)?;
         if let Some(path) = &args.resume {
-            trainer.load(path).map_err(|error| refused(&error))?;
+            trainer.load(path).map_err(|error| checkpoint_failure(&error))?;
         }
         let batch = args.batch.map_or(habits.batch, |batch| batch as usize);
         let order = Order { seed: args.model.seed, batch, bucket: args.bucket, count: lesson.train };
@@ -126,14 +127,14 @@ impl<'a> Run<'a> {
         order.note(&mut trainer);
         for path in &args.curve {
             make_folder(path)?;
-            writable(path)?;
+            check_writable(path)?;
         }
         if let Some(path) = &args.save {
             make_folder(path)?;
-            replaceable(path)?;
-            replaceable(&best_path(path))?;
+            check_replaceable(path)?;
+            check_replaceable(&best_path(path))?;
         }
-        let scores = Scores::noted(&trainer);
+        let scores = Scores::from_notes(&trainer);
         let mut patience = Patience::new(args.patience);
         for &score in &scores.0 {
             patience.observe(score);
@@ -152,13 +153,13 @@ impl<'a> Run<'a> {
         })
     }
 
-    fn head(&self, console: &mut Console<'_>) -> Result<(), Failure> {
+    fn print_header(&self, console: &mut Console<'_>) -> Result<(), Failure> {
         let Self { lesson, args, trainer, .. } = self;
         let parameters: usize = trainer.weights().iter().map(|param| param.values().len()).sum();
         let unit = lesson.entry.unit;
         writeln!(
             console,
-            "{}  {}, {} parameters; {} {unit} to learn from, {} held out ({})",
+            "{}  {}, {} parameters; {} {unit} for training, {} held out ({})",
             lesson.entry.alias,
             lesson.entry.about,
             count(parameters as u64),
@@ -179,33 +180,40 @@ impl<'a> Run<'a> {
         if let (Some(path), Progress { epoch, batches }) = (&args.resume, trainer.progress()) {
             if epoch >= self.epochs {
                 let made = plural(epoch, "epoch");
-                writeln!(console, "resumed from {path}, which has {made}: nothing is left to do (--epochs)")?;
+                writeln!(
+                    console,
+                    "resumed from {path} after {made}: training is complete (--epochs raises the total)"
+                )?;
                 return Ok(());
             }
-            writeln!(console, "resumed from {path}: epoch {}, {batches} minibatches into it", epoch + 1)?;
+            writeln!(
+                console,
+                "resumed from {path}: epoch {}, after {batches} of its minibatches",
+                epoch + 1
+            )?;
         }
         Ok(())
     }
 
-    /// Goes through the epochs; whether time did not run out before.
+    /// Trains all epochs. Returns false if time ran out first.
     fn epochs(&mut self, console: &mut Console<'_>) -> Result<bool, Failure> {
         for epoch in self.trainer.progress().epoch..self.epochs {
-            let Some(taught) = self.epoch(epoch)? else {
+            let Some(totals) = self.epoch(epoch)? else {
                 let at = self.trainer.progress();
                 writeln!(
                     console,
-                    "time is up in epoch {}, {} minibatches into it{}",
+                    "time ran out in epoch {}, after {} of its minibatches{}",
                     at.epoch + 1,
                     at.batches,
                     self.resume_hint()
                 )?;
                 let measured = measure(&mut self.trainer, self.lesson, &self.lesson.valid(), self.batch)?;
-                writeln!(console, "measured    {}", measured.words())?;
+                writeln!(console, "measured    {}", measured.text())?;
                 return Ok(false);
             };
             let measured = measure(&mut self.trainer, self.lesson, &self.lesson.valid(), self.batch)?;
             self.trainer.set_progress(Progress { epoch: epoch + 1, batches: 0 });
-            let epoch = Epoch { number: epoch + 1, taught, measured };
+            let epoch = Epoch { number: epoch + 1, totals, measured };
             writeln!(console, "{}", epoch.line(console))?;
             console.flush()?;
             let verdict = self.patience.observe(epoch.measured.main());
@@ -216,26 +224,26 @@ impl<'a> Run<'a> {
             self.curve.write(self.args, self.lesson)?;
             if verdict.stop {
                 let epochs = plural(self.args.patience as u64, "epoch");
-                writeln!(console, "no better for {epochs}")?;
+                writeln!(console, "no improvement for {epochs}")?;
                 return Ok(true);
             }
         }
         Ok(true)
     }
 
-    /// One epoch, or what is left of it; nothing if time ran out.
-    fn epoch(&mut self, epoch: u64) -> Result<Option<curve::Taught>, Failure> {
+    /// Trains one epoch, or the rest of it after a resumption. Returns `None` if time ran out.
+    fn epoch(&mut self, epoch: u64) -> Result<Option<curve::Totals>, Failure> {
         let train = self.lesson.train();
-        let seed = self.args.model.seed ^ ORDER ^ epoch.wrapping_mul(0x9e37_79b9);
+        let seed = self.args.model.seed ^ ORDER_SALT ^ epoch.wrapping_mul(0x9e37_79b9);
         let batches: Vec<Vec<&usize>> = match self.args.bucket {
             true => {
-                let like = train.shuffled(seed).bucket_by(|&number| self.lesson.sizes[number]);
-                like.batches(self.batch).shuffled_batches(seed).collect()
+                let buckets = train.shuffled(seed).bucket_by(|&number| self.lesson.sizes[number]);
+                buckets.batches(self.batch).shuffled_batches(seed).collect()
             }
             false => train.batches(self.batch).shuffled(seed).collect(),
         };
         let mut bar = Bar::new(&format!("epoch {}", epoch + 1), batches.len());
-        let mut taught = curve::Taught::default();
+        let mut totals = curve::Totals::default();
         let mut done = self.trainer.progress().batches;
         let (workload, start) = (&self.lesson.workload, self.start);
         let limit = self.args.max_minutes.map(|minutes| minutes * 60.0);
@@ -252,15 +260,15 @@ impl<'a> Run<'a> {
             done += 1;
             steps.set_progress(Progress { epoch, batches: done });
             bar.report(&step);
-            taught.add(&step);
+            totals.add(&step);
         }
-        Ok(Some(taught))
+        Ok(Some(totals))
     }
 
     fn save(&mut self, best: bool) -> Result<(), Failure> {
         let Some(path) = &self.args.save else { return Ok(()) };
         let written = |result: Result<(), CheckpointError>| {
-            result.map_err(|error| Failure { kind: crate::FailureKind::Output, ..refused(&error) })
+            result.map_err(|error| Failure { kind: crate::FailureKind::Output, ..checkpoint_failure(&error) })
         };
         written(self.trainer.save(path))?;
         self.saved = true;
@@ -273,21 +281,21 @@ impl<'a> Run<'a> {
 
     fn resume_hint(&self) -> String {
         match &self.args.save {
-            Some(path) => format!("; go on with --resume {path}"),
+            Some(path) => format!("; continue with --resume {path}"),
             None => String::new(),
         }
     }
 
-    fn tail(&mut self, finished: bool, console: &mut Console<'_>) -> Result<(), Failure> {
+    fn finish(&mut self, finished: bool, console: &mut Console<'_>) -> Result<(), Failure> {
         if !finished {
             self.save(false)?;
         }
         if let Some((number, score)) = self.patience.best() {
             let number = number as u64 + 1;
             match self.curve.epoch(number) {
-                Some(epoch) => writeln!(console, "best        epoch {number}: {}", epoch.measured.words())?,
+                Some(epoch) => writeln!(console, "best        epoch {number}: {}", epoch.measured.text())?,
                 None => {
-                    writeln!(console, "best        epoch {number}, before it was resumed: score {score:.4}")?
+                    writeln!(console, "best        epoch {number}, before the resumption: score {score:.4}")?
                 }
             }
         }
@@ -303,13 +311,13 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Parses what is held out without knowing the actions.
+    /// Parses the held-out sentences greedily, without the reference actions.
     fn decode(&mut self, parsing: &Parsing, console: &mut Console<'_>) -> Result<(), Failure> {
         let start = Instant::now();
         let score = greedy::measure(self.trainer.session(), parsing)?;
         writeln!(
             console,
-            "decoded     {} sentences greedily: {:.2} % of the words have the right head ({})",
+            "decoded     {} sentences greedily: {:.2} % of the words have the correct head ({})",
             count(parsing.sentences.len() as u64),
             100.0 * score.unlabelled(),
             console.time(start.elapsed()),
@@ -318,13 +326,13 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Refuses a file that would be written for two purposes, or over the checkpoint that is resumed from by anything else than one.
+/// Rejects two outputs with one path, and a curve that would overwrite the checkpoint to resume from.
 fn check_outputs(args: &TrainArgs) -> Result<(), Failure> {
     let best = args.save.as_deref().map(best_path);
     let curves: Vec<&str> = args.curve.iter().map(String::as_str).collect();
-    apart(&curves, args.resume.as_deref().as_slice())?;
+    check_distinct(&curves, args.resume.as_deref().as_slice())?;
     let all: Vec<&str> = curves.into_iter().chain(args.save.as_deref()).chain(best.as_deref()).collect();
-    apart(&all, &[])
+    check_distinct(&all, &[])
 }
 
 /// `names.best.safetensors` for `names.safetensors`.
@@ -334,7 +342,8 @@ fn best_path(path: &str) -> String {
     Path::new(path).with_extension(format!("best.{extension}")).to_string_lossy().into_owned()
 }
 
-fn refused(error: &CheckpointError) -> Failure {
+/// A checkpoint that cannot be read or written.
+fn checkpoint_failure(error: &CheckpointError) -> Failure {
     let failure = Failure::input(error.to_string());
     match error {
         CheckpointError::Io { .. } => failure.help("check the path"),
@@ -360,7 +369,7 @@ fn optimizer(args: &TrainArgs, rate: f64) -> Optimizer {
     optimizer
 }
 
-/// A share of a time in whole percent.
+/// A share of a time in percent.
 fn percent(part: Duration, whole: Duration) -> f64 {
     100.0 * part.as_secs_f64() / whole.as_secs_f64().max(1e-9)
 }

@@ -1,14 +1,14 @@
 //! The error function and gelu.
 //!
 //! Below `|x| = 0.921875`: `x + x p(x^2)`, `p` of degree 6 (relative error 2^-30). Above: `1 -
-//! exp(x q(x))` with `x q(x)` fitted to `log erfc(x)`, `q` of degree 5 and weighted by what the
-//! difference does to the result (2^-28.3). Beyond 4 the result rounds to 1.
+//! exp(x q(x))` with `x q(x)` fitted to `log erfc(x)`, `q` of degree 5, weighted by the effect of
+//! the difference on the result (2^-28.3). Beyond 4 the result rounds to 1.
 
 use super::exponential::exp_bounded;
 use super::horner;
 
-/// Where the two forms meet.
-const MEETING_POINT: f32 = 0.921_875;
+/// The boundary between the two forms.
+const BOUNDARY: f32 = 0.921_875;
 /// `erf(x)/x - 1` in powers of `x^2`, highest first.
 const NEAR: [f32; 7] = [
     f32::from_bits(0x38a7_9eff),
@@ -36,21 +36,21 @@ pub fn erf(x: f32) -> f32 {
     let near = a.mul_add(horner(a * a, NEAR), a);
     let bounded = if a > 4.0 { 4.0 } else { a };
     let far = 1.0 - exp_bounded(bounded * horner(bounded, FAR));
-    let magnitude = if a < MEETING_POINT { near } else { far };
+    let magnitude = if a < BOUNDARY { near } else { far };
     magnitude.copysign(x)
 }
 
-/// The standard normal distribution function as gelu uses it: `0.5 (1 + erf(x / sqrt 2))`, with the
-/// product by `FRAC_1_SQRT_2`. Absolutely accurate to 2^-24; exactly 0 below about `-5.5`.
+/// The standard normal distribution function for gelu: `0.5 (1 + erf(x / sqrt 2))`, with a product by
+/// `FRAC_1_SQRT_2`. The absolute error is at most 2^-24; exactly 0 below about `-5.5`.
 #[inline(always)]
 pub fn normal_cdf(x: f32) -> f32 {
     0.5 * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2))
 }
 
-/// The exact gelu, `x * normal_cdf(x)`; where the second factor is 0 the result is `-0`, so that
+/// The exact gelu, `x * normal_cdf(x)`. Where the second factor is 0 the result is `-0`, so
 /// `gelu(-inf) = -0`.
 ///
-/// The error is below `2^-22 |x|`; in the negative tail the relative error grows as the result
+/// The error is below `2^-22 |x|`. For large negative `x` the relative error grows as the result
 /// vanishes.
 #[inline(always)]
 pub fn gelu(x: f32) -> f32 {

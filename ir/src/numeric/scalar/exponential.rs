@@ -1,15 +1,15 @@
-//! The exponential family: exp, expm1, sigmoid, tanh, silu, elu share one reduction and one
+//! The exponential family: exp, expm1, sigmoid, tanh, silu and elu share one range reduction and one
 //! polynomial.
 //!
 //! `x = n ln 2 + r` with `n` the nearest integer and `|r| <= 0.3467`, `e^r = 1 + r + r^2 q(r)` with
-//! `q` of degree 4 (a weighted minimax fit with coefficients rounded to f32 one after the other;
-//! relative error 2^-28.2). `n` comes from adding `1.5 * 2^23`, whose low mantissa bits then hold
-//! the integer: no conversion instruction, and NaN needs no care because `r` is NaN too. `ln 2` is
-//! split so that `n * LN2_HI` is exact, and the rest joins late.
+//! `q` of degree 4 (a weighted minimax fit; the coefficients were rounded to f32 one after the other;
+//! relative error 2^-28.2). Adding `1.5 * 2^23` yields `n`: the low mantissa bits then hold the
+//! integer. This needs no conversion instruction, and NaN needs no special case because `r` is NaN
+//! too. `ln 2` is split such that `n * LN2_HI` is exact; the remainder is added last.
 
 use super::{horner, log1p_of_unit};
 
-/// `1.5 * 2^23`: adding it rounds to an integer that sits in the low mantissa bits.
+/// `1.5 * 2^23`: adding it rounds to an integer, stored in the low mantissa bits.
 const ROUND_TO_INT: f32 = 12_582_912.0;
 /// The leading 15 bits of `ln 2`: a product with an integer below 512 is exact.
 pub(super) const LN2_HI: f32 = f32::from_bits(0x3f31_7200);
@@ -32,8 +32,8 @@ const TANH: [f32; 5] = [
     f32::from_bits(0xbeaa_aa99),
 ];
 
-/// Splits `x` into `n`, `r` and `tail` with `e^x = 2^n (1 + r + tail)`, `r` exact and `tail` small;
-/// `|x| <= 104` or NaN (then both are NaN and `n` arbitrary).
+/// Splits `x` into `n`, `r` and `tail` with `e^x = 2^n (1 + r + tail)`, `r` exact and `tail` small.
+/// Requires `|x| <= 104` or NaN; for NaN `r` and `tail` are NaN and `n` is arbitrary.
 #[inline(always)]
 fn reduce(x: f32) -> (i32, f32, f32) {
     let shifted = x.mul_add(std::f32::consts::LOG2_E, ROUND_TO_INT);
@@ -45,20 +45,20 @@ fn reduce(x: f32) -> (i32, f32, f32) {
     (integer, exact, tail)
 }
 
-/// `2^n` for `-126 <= n <= 127`; other `n` give some number.
+/// `2^n` for `-126 <= n <= 127`; an arbitrary number for other `n`.
 #[inline(always)]
 fn power_of_two(n: i32) -> f32 {
     f32::from_bits((n.wrapping_add(127) as u32) << 23)
 }
 
-/// `e^x` for `|x| <= 87` or NaN: one scaling.
+/// `e^x` for `|x| <= 87` or NaN, with one scaling.
 #[inline(always)]
 pub(super) fn exp_bounded(x: f32) -> f32 {
     let (n, r, tail) = reduce(x);
     (1.0 + (r + tail)) * power_of_two(n)
 }
 
-/// `e^x` for `-104 <= x <= 89` or NaN: a scale in two factors, since `2^n` itself may not be a
+/// `e^x` for `-104 <= x <= 89` or NaN. It scales by two factors, since `2^n` itself may not be a
 /// normal number.
 #[inline(always)]
 fn exp_clamped(x: f32) -> f32 {
@@ -78,24 +78,23 @@ fn exp_of_neg_abs(x: f32) -> f32 {
 /// `e^x`; at most 0.9 units off.
 ///
 /// `exp(±0) = 1`, `exp(-inf) = +0`, `exp(+inf) = +inf`. From `88.72284` on the result is `+inf`.
-/// Underflow is gradual: the mantissa is scaled by two exact powers of two, so a denormal result is
-/// the rounded mantissa rounded once more to a multiple of 2^-149; it
-/// reaches `+0` below about `-103.97`.
+/// Underflow is gradual. Two exact powers of two scale the mantissa, so a denormal result is the
+/// rounded mantissa rounded again to a multiple of 2^-149. The result is `+0` below about `-103.97`.
 #[inline(always)]
 pub fn exp(x: f32) -> f32 {
     let upper = if x > 89.0 { 89.0 } else { x };
     exp_clamped(if x < -104.0 { -104.0 } else { upper })
 }
 
-/// `e^x - 1` without cancellation near 0; at most 1.63 units off; `expm1(±0) = ±0`, denormals pass unchanged, `-1` below
-/// about `-17.4`.
+/// `e^x - 1` without cancellation near 0; at most 1.63 units off. `expm1(±0) = ±0`, denormals pass
+/// unchanged, and the result is `-1` below about `-17.4`.
 #[inline(always)]
 pub fn expm1(x: f32) -> f32 {
     let upper = if x > 89.0 { 89.0 } else { x };
     let bounded = if x < -18.0 { -18.0 } else { upper };
     let (n, r, tail) = reduce(bounded);
     let y = r + tail;
-    // Half of 2^n, so that n = 128 has a representable scale; n = 0 is taken apart since halving a
+    // Half of 2^n, so that n = 128 has a representable scale. n = 0 is a special case, since halving a
     // denormal would round it.
     let half = power_of_two(n.wrapping_sub(1));
     let scaled = 2.0 * half.mul_add(y, half - 0.5);
@@ -104,7 +103,7 @@ pub fn expm1(x: f32) -> f32 {
 }
 
 /// `1 / (1 + e^-x)`, computed as `q = p / (1 + e)` with `e = exp(-|x|)` and `p = e` below zero,
-/// else 1; then `q - q * lost`, where `lost` is what the sum lost by rounding.
+/// else 1; then `q - q * lost`, where `lost` is the rounding error of the sum.
 ///
 /// At most 1.97 units off everywhere, also for the denormal results below `-87.34`; `+0` below about
 /// `-103.97`; `sigmoid(±0) = 0.5`.
@@ -133,8 +132,7 @@ pub fn tanh(x: f32) -> f32 {
     magnitude.copysign(x)
 }
 
-/// `x * sigmoid(x)`, two steps; where the sigmoid is 0 the result is `-0`, so that `silu(-inf) =
-/// -0`.
+/// `x * sigmoid(x)`, two roundings. Where the sigmoid is 0 the result is `-0`, so `silu(-inf) = -0`.
 #[inline(always)]
 pub fn silu(x: f32) -> f32 {
     let s = sigmoid(x);
@@ -144,7 +142,7 @@ pub fn silu(x: f32) -> f32 {
 
 /// `log(1 + e^x)`, computed as `relu(x) + log1p(exp(-|x|))`; at most 1.69 units off.
 ///
-/// No overflow; for `x` far below zero the result is `e^x`.
+/// It does not overflow; for large negative `x` the result is `e^x`.
 #[inline(always)]
 pub fn softplus(x: f32) -> f32 {
     super::relu(x) + log1p_of_unit(exp_of_neg_abs(x))

@@ -47,8 +47,8 @@ pub fn log(x: f32) -> f32 {
     if x == 0.0 { f32::NEG_INFINITY } else { defined }
 }
 
-/// `log(1 + e)` for `0 <= e <= 1` or NaN, relatively accurate down to the denormals (where it is
-/// `e`).
+/// `log(1 + e)` for `0 <= e <= 1` or NaN. The relative error is small down to the denormals, for
+/// which the result is `e`.
 #[inline(always)]
 pub fn log1p_of_unit(e: f32) -> f32 {
     let upper = e > std::f32::consts::SQRT_2 - 1.0;

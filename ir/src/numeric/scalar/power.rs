@@ -6,7 +6,7 @@
 
 use super::horner_f64;
 
-/// `1.5 * 2^52`: adding it rounds to an integer that sits in the low mantissa bits.
+/// `1.5 * 2^52`: adding it rounds to an integer, stored in the low mantissa bits.
 const ROUND_TO_INT: f64 = 6_755_399_441_055_744.0;
 /// The bits of `sqrt(1/2)` in f64.
 const SQRT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
@@ -44,8 +44,8 @@ const EXP: [f64; 13] = [
 #[inline(always)]
 fn log2(x: f64) -> f64 {
     let offset = x.to_bits().wrapping_sub(SQRT_HALF);
-    // Only 12 bits are left after the shift, so the low half holds the whole exponent; i32 to f64
-    // has a vector instruction.
+    // The shift leaves 12 bits, so the low half holds the whole exponent. The conversion of i32 to f64
+    // is a vector instruction.
     let k = (offset as i64 >> 32) as i32 >> 20;
     let m = f64::from_bits((offset & 0x000f_ffff_ffff_ffff).wrapping_add(SQRT_HALF));
     let s = (m - 1.0) / (m + 1.0);

@@ -1,19 +1,19 @@
 //! Sine and cosine, computed in f64 and rounded once.
 //!
 //! The reduction `r = x - n pi/2` in f64 with a two-part `pi/2` leaves an error below 2^-70 for all
-//! `|x| <= 2^30`, so that neither a table nor a second path is needed; half the vector width is a
-//! fair price for ops that are rare in models.
+//! `|x| <= 2^30`, so neither a table nor a second code path is necessary. The f64 arithmetic halves
+//! the vector width, which is acceptable for ops that are rare in models.
 
 use super::horner_f64;
 
 /// The largest magnitude with a defined result; the neighbours of an f32 there are 128 apart.
 pub const TRIG_LIMIT: f32 = 1_073_741_824.0;
-/// `1.5 * 2^52`: adding it rounds to an integer that sits in the low mantissa bits.
+/// `1.5 * 2^52`: adding it rounds to an integer, stored in the low mantissa bits.
 const ROUND_TO_INT: f64 = 6_755_399_441_055_744.0;
-/// `pi/2` rounded to f64, and what that rounding lost.
+/// `pi/2` rounded to f64, and the rounding error.
 const HALF_PI_HI: f64 = std::f64::consts::FRAC_PI_2;
 const HALF_PI_LO: f64 = 6.123_233_995_736_766e-17;
-/// Taylor coefficients suffice: on `|r| <= pi/4` the first term left out is below 2^-37 (sine) and
+/// Taylor coefficients suffice: on `|r| <= pi/4` the first omitted term is below 2^-37 (sine) and
 /// 2^-40 (cosine).
 const SIN: [f64; 5] = [-1.0 / 39_916_800.0, 1.0 / 362_880.0, -1.0 / 5_040.0, 1.0 / 120.0, -1.0 / 6.0];
 const COS: [f64; 7] =
@@ -35,16 +35,15 @@ fn sine_of_shifted(x: f32, quarter: u32) -> f32 {
     if x.abs() <= TRIG_LIMIT { signed as f32 } else { f32::NAN }
 }
 
-/// The sine for `|x| <= 2^30`, at most 0.51 units off; NaN beyond (and for infinities), because a
-/// wrong number would be silent. `sin(±0) = ±0`.
+/// The sine for `|x| <= 2^30`, at most 0.51 units off. Beyond (and for infinities) the result is NaN
+/// rather than a wrong number. `sin(±0) = ±0`.
 #[inline(always)]
 pub fn sin(x: f32) -> f32 {
     let value = sine_of_shifted(x, 0);
     if x == 0.0 { x } else { value }
 }
 
-/// The cosine for `|x| <= 2^30`, at most 0.51 units off; NaN beyond (and for infinities). `cos(±0)
-/// = 1`.
+/// The cosine for `|x| <= 2^30`, at most 0.51 units off; NaN beyond and for infinities. `cos(±0) = 1`.
 #[inline(always)]
 pub fn cos(x: f32) -> f32 {
     sine_of_shifted(x, 1)

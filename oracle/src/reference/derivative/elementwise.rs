@@ -9,8 +9,8 @@
 //! | `rsqrt` | `-0.5 * (y * (y * y))` |
 //! | `square` | `x + x` |
 //! | `recip` | `-(y * y)` |
-//! | `tanh` `sigmoid` | from the result, as [`Real`] says |
-//! | `relu` `gelu` `silu` `softplus` `erf` `leaky_relu` `elu` | as [`Real`] says; `relu'(0) = 0`, `leaky_relu'(0) = slope`, `elu'(0) = alpha` |
+//! | `tanh` `sigmoid` | from the result, as defined by [`Real`] |
+//! | `relu` `gelu` `silu` `softplus` `erf` `leaky_relu` `elu` | as defined by [`Real`]; `relu'(0) = 0`, `leaky_relu'(0) = slope`, `elu'(0) = alpha` |
 //! | `sin` `cos` | `cos(x)`, `-sin(x)` |
 //! | `clamp` | 1 from the lower bound to the upper, both included, else 0 |
 
@@ -58,9 +58,9 @@ pub(super) fn unary<T: Real>(unary: Unary, call: &Call<'_, T>, y: &[T], dy: &[T]
     Ok(vec![Partial::one(dx.collect())].into())
 }
 
-/// What a scalar operand gets from all its meetings, or another from each.
-fn gathered<T: Real>(call: &Call<'_, T>, place: usize, contributions: Vec<T>) -> Partial<T> {
-    if call.types[place].shape.elements() == contributions.len() {
+/// The contribution to an operand; a broadcast scalar gets the sum over all elements.
+fn contribution<T: Real>(call: &Call<'_, T>, operand: usize, contributions: Vec<T>) -> Partial<T> {
+    if call.types[operand].shape.elements() == contributions.len() {
         Partial::one(contributions)
     } else {
         Partial::one(vec![row::sum(&contributions)])
@@ -94,18 +94,18 @@ pub(super) fn binary<T: Real>(
         }
     };
     let (da, db) = (0..dy.len()).map(|i| rule(at(a, i), at(b, i), y[i], dy[i])).unzip();
-    Ok(vec![gathered(call, 0, da), gathered(call, 1, db)].into())
+    Ok(vec![contribution(call, 0, da), contribution(call, 1, db)].into())
 }
 
-/// The gradient goes to the operand chosen.
+/// The rule of `select`: the gradient flows to the selected operand.
 pub(super) fn select<T: Real>(call: &Call<'_, T>, dy: &[T]) -> Checked<Partials<T>> {
     if call.types[1].dtype != DType::F32 {
         return super::none(call);
     }
     let condition = &call.words(0)?.words;
     let share = |first: bool| -> Vec<T> {
-        let taken = |i| (at(condition, i) != 0) == first;
-        dy.iter().enumerate().map(|(i, &dy)| if taken(i) { dy } else { T::ZERO }).collect()
+        let selected = |i| (at(condition, i) != 0) == first;
+        dy.iter().enumerate().map(|(i, &dy)| if selected(i) { dy } else { T::ZERO }).collect()
     };
-    Ok(vec![Partial::None, gathered(call, 1, share(true)), gathered(call, 2, share(false))].into())
+    Ok(vec![Partial::None, contribution(call, 1, share(true)), contribution(call, 2, share(false))].into())
 }

@@ -43,7 +43,7 @@ fn to_values<T: Real>(coefficients: &[&[T]], dy: &[T]) -> Vec<Vec<T>> {
     coefficients.iter().map(of).collect()
 }
 
-/// The softmax of scores over a list, a row for each.
+/// The softmax of scores over a list, one row per score.
 fn weights_of<T: Real>(scores: &[&[T]], width: usize) -> Vec<Vec<T>> {
     let mut weights = vec![T::ZERO; scores.len() * width];
     list::softmax(scores, &mut weights);

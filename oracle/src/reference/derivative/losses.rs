@@ -6,7 +6,7 @@ use crate::reference::frame::Call;
 use crate::reference::ops::label;
 use autobatch_ir::numeric::{Real, row};
 
-/// The contribution to the scores, row by row, of a loss with labels: `rule(row, label, dy, dx)`.
+/// The contribution to the scores of a loss with labels, row by row: `rule(row, label, dy, dx)`.
 fn labelled<T: Real>(
     call: &Call<'_, T>,
     dy: &[T],
@@ -31,7 +31,7 @@ pub(super) fn pick_neg_log_softmax<T: Real>(call: &Call<'_, T>, dy: &[T]) -> Che
     })
 }
 
-/// `dx_j = dy` where `(margin - x_label) + x_j` is positive, and `-(dy * how many)` at the label.
+/// `dx_j = dy` where `(margin - x_label) + x_j` is positive, and `-(dy * count)` at the label.
 pub(super) fn hinge<T: Real>(margin: T, call: &Call<'_, T>, dy: &[T]) -> Checked<Partials<T>> {
     labelled(call, dy, |x, label, dy, out| {
         let offset = margin.sub(x[label]);
@@ -46,7 +46,7 @@ pub(super) fn hinge<T: Real>(margin: T, call: &Call<'_, T>, dy: &[T]) -> Checked
     })
 }
 
-/// Contributions to two operands, element by element: `rule(a, b)`.
+/// Contributions to two operands, element by element: `rule(index, a, b)`.
 fn pairs<T: Real>(call: &Call<'_, T>, rule: impl Fn(usize, T, T) -> (T, T)) -> Checked<Partials<T>> {
     let (a, b) = (call.floats(0)?, call.floats(1)?);
     let (da, db) = a.iter().zip(b.iter()).enumerate().map(|(i, (&a, &b))| rule(i, a, b)).unzip();

@@ -1,10 +1,9 @@
 //! The derivative rule of every op: from the gradients `dy` of the results to those of the operands.
 //!
-//! The rules use nothing but [`Real`] and the folds of [`numeric`](autobatch_ir::numeric), so they are as
-//! exact a definition as the forward ones. Products are chains of `fma` from `+0`; a sum of what
-//! several result elements owe to one operand element is [`row::sum`]
-//! over them, ascending. `x` is an operand, `y` the result, a product of several factors is
-//! multiplied from left to right.
+//! The rules use only [`Real`] and the folds of [`numeric`](autobatch_ir::numeric), so their bits are
+//! defined as exactly as those of the forward ops. Products are chains of `fma` from `+0`. If several
+//! result elements contribute to one operand element, their sum is [`row::sum`] in ascending order. `x`
+//! is an operand, `y` the result; a product of several factors is multiplied from left to right.
 //!
 //! | op | rule |
 //! |---|---|
@@ -14,19 +13,19 @@
 //! | `div` | `da = dy / b, db = -(dy * y / b)` |
 //! | `pow` | `da = dy * (b * a^(b - 1))`, 0 where `b` is 0; `db = dy * (y * log a)`, 0 where `a` is 0, NaN below |
 //! | `min` `max` | `dy` to the operand taken, the first of ties; 0 to the other |
-//! | a scalar that met many | the sum of what each meeting contributes |
+//! | a broadcast scalar | the sum of the contributions of all elements |
 //! | comparisons, `sign`, `argmax`, `one_hot`, `fork_noise`, integers | none |
 //! | `cast` | from `f32` to itself `dx = dy`, else none |
-//! | `select` | `dy` to the operand chosen, 0 to the other |
+//! | `select` | `dy` to the selected operand, 0 to the other |
 //! | moves (`concat` .. `stack`, `broadcast`) | the sum of the gradients of its copies, 0 without any |
 //! | `affine` | `dx[k] = chain over n of dy[n] * W[k][n]`; `dW[k][n] = chain of x[k] * dy[n]`; `db = sum of dy` |
-//! | `affine_rows` | as `affine`, of the rows it meets; where its chains began at a value, `dy` to that |
+//! | `affine_rows` | as `affine`, for its rows; if its chains start at a value, `dy` to that value |
 //! | `matmul` | `da[i][k] = chain over j of dc[i][j] * b[k][j]`; `db[k][j] = chain over i of a[i][k] * dc[i][j]` |
 //! | `outer` | as the matmul of a column and a row |
 //! | `dot` | `da = dy * b, db = dy * a` |
 //! | `reduce` sum, mean | `dx = dy`, `dx = dy / n` |
 //! | `reduce` max, min | `dy` to the first of ties (the first NaN), 0 elsewhere |
-//! | `top_k` | `dy` to the elements taken, 0 elsewhere |
+//! | `top_k` | `dy` to the selected elements, 0 elsewhere |
 //! | `softmax` | `dx = y * (dy - dot(dy, y))` |
 //! | `log_softmax` | `dx = dy - exp(y) * sum(dy)` |
 //! | `logsumexp` | `dx = dy * softmax(x)` |
@@ -43,7 +42,7 @@
 //! | `mse` | `da = (2 dy / n) * (a - b), db = -da` |
 //! | `bce` | `dx = (dy / n) * (sigmoid(x) - t)`; `dt = (dy / n) * -x` |
 //! | `hinge` | `dx_j = dy` where the margin is violated; `-(dy * violations)` at the label |
-//! | `dropout` | the dropout of `dy` by the same numbers |
+//! | `dropout` | the dropout of `dy` with the same mask |
 //! | `stop_gradient` | none |
 //! | `scale_gradient` | `dx = dy * by` |
 
@@ -56,20 +55,20 @@ mod rows;
 use super::datum::Datum;
 use super::error::{Checked, malformed};
 use super::frame::Call;
-use super::ops::{self, movement};
+use super::ops::{self, Chains, movement};
 use super::uses::{ParamUse, Share};
 use autobatch_ir::graph::Op;
 use autobatch_ir::numeric::{Real, row};
 use autobatch_ir::types::DType;
 use std::sync::Arc;
 
-/// What a node contributes to the gradient of one operand.
+/// The contribution of a node to the gradient of one operand.
 pub(crate) enum Partial<T> {
-    /// Nothing: no derivative leads there.
+    /// No contribution.
     None,
     /// To a value.
     One(Arc<[T]>),
-    /// To the values of a list: each gets its contributions in ascending order, perhaps none.
+    /// To the values of a list: each gets any number of contributions, in ascending order.
     Many(Vec<Vec<Arc<[T]>>>),
 }
 
@@ -83,9 +82,9 @@ impl<T> Partial<T> {
     }
 }
 
-/// What a node contributes.
+/// The contributions of a node.
 pub(crate) struct Partials<T> {
-    /// One for each operand.
+    /// One per operand.
     pub(crate) operands: Vec<Partial<T>>,
     /// To parameters, in the order of the operands.
     pub(crate) params: Vec<ParamUse<T>>,
@@ -97,7 +96,7 @@ impl<T> From<Vec<Partial<T>>> for Partials<T> {
     }
 }
 
-/// The rule of an op, for results `made` with gradients `grads`, of which at least one is there.
+/// Applies the rule of an op, given its results and their gradients, at least one of which is present.
 pub(crate) fn derive<T: Real>(
     op: &Op,
     call: &Call<'_, T>,
@@ -115,7 +114,7 @@ pub(crate) fn derive<T: Real>(
             none(call)
         }
         Op::StopGradient => none(call),
-        Op::Port(_) | Op::List => malformed("a name has no derivative"),
+        Op::Port(_) | Op::List => malformed("ports and lists have no derivative"),
         Op::Param => use_of(call, 0, Share::Rows(dy)),
         Op::Unary(unary) => elementwise::unary(*unary, call, y(made)?, &dy),
         Op::LeakyRelu { slope } => {
@@ -140,9 +139,12 @@ pub(crate) fn derive<T: Real>(
         | Op::Transpose(_)
         | Op::Pick
         | Op::Stack => moved(op, call, grads),
-        Op::Affine { bias, transposed } => product::affine(*bias, *transposed, (0, 0), call, &dy),
+        Op::Affine { bias, transposed } => {
+            product::affine(Chains { bias: *bias, transposed: *transposed, ..Chains::default() }, call, &dy)
+        }
         Op::AffineRows { row, bias, onto } => {
-            product::affine(*bias, false, (*row as usize, usize::from(*onto)), call, &dy)
+            let chains = Chains { row: *row as usize, bias: *bias, onto: *onto, transposed: false };
+            product::affine(chains, call, &dy)
         }
         Op::Matmul => product::matmul(call, &dy),
         Op::Dot => product::dot(call, &dy),
@@ -175,11 +177,11 @@ pub(crate) fn derive<T: Real>(
     }
 }
 
-/// The first result, a float.
+/// The first result, which must be a float value.
 fn y<T>(made: &[Datum<T>]) -> Checked<&[T]> {
     match made.first() {
         Some(Datum::Floats(elements)) => Ok(elements),
-        _ => malformed("a result is no float value"),
+        _ => malformed("a result is not a float value"),
     }
 }
 
@@ -187,21 +189,22 @@ fn none<T>(call: &Call<'_, T>) -> Checked<Partials<T>> {
     Ok(call.args.iter().map(|_| Partial::None).collect::<Vec<_>>().into())
 }
 
-/// An op whose only derivative leads to its parameter.
+/// The contribution of an op that has a derivative only with respect to its parameter.
 fn use_of<T>(call: &Call<'_, T>, operands: usize, share: Share<T>) -> Checked<Partials<T>> {
     let params = vec![ParamUse { param: call.params[0].id, share }];
     Ok(Partials { operands: (0..operands).map(|_| Partial::None).collect(), params })
 }
 
-/// Each operand element gets the sum of the gradients of its copies.
+/// The rule of moves: each operand element gets the sum of the gradients of its copies.
 fn moved<T: Real>(op: &Op, call: &Call<'_, T>, grads: &[Option<Arc<[T]>>]) -> Checked<Partials<T>> {
     let operands = if *op == Op::Pick { 1 } else { call.args.len() };
-    let elements = |place: usize| call.types[place].shape.elements();
-    let mut copies: Vec<Vec<Vec<T>>> = (0..operands).map(|place| vec![Vec::new(); elements(place)]).collect();
+    let elements = |operand: usize| call.types[operand].shape.elements();
+    let mut copies: Vec<Vec<Vec<T>>> =
+        (0..operands).map(|operand| vec![Vec::new(); elements(operand)]).collect();
     for (sources, dy) in movement::sources(op, call)?.iter().zip(grads) {
         for (number, source) in sources.iter().enumerate() {
             if let Some(dy) = dy {
-                copies[source.place][source.element].push(dy[number]);
+                copies[source.operand][source.element].push(dy[number]);
             }
         }
     }

@@ -3,29 +3,22 @@
 use super::{Partial, Partials};
 use crate::reference::error::Checked;
 use crate::reference::frame::Call;
-use crate::reference::ops::matrices;
+use crate::reference::ops::{Chains, matrices};
 use crate::reference::uses::{ParamUse, Share};
 use autobatch_ir::numeric::{Real, product};
 use std::sync::Arc;
 
-/// `dx[k] = chain over n ascending from +0 of dy[n] * W[k][n]`, for every row; the weight and the
-/// bias note their uses. The operands from `place` on meet the rows of the weight from `row` on; one
-/// before them is what the chains began at, and gets `dy`.
-pub(super) fn affine<T: Real>(
-    bias: bool,
-    transposed: bool,
-    (row, place): (usize, usize),
-    call: &Call<'_, T>,
-    dy: &Arc<[T]>,
-) -> Checked<Partials<T>> {
+/// `dx[k] = chain over n ascending from +0 of dy[n] * W[k][n]`, for every row, and the uses of the weight
+/// and the bias. An operand at which chains start gets `dy`.
+pub(super) fn affine<T: Real>(chains: Chains, call: &Call<'_, T>, dy: &Arc<[T]>) -> Checked<Partials<T>> {
+    let Chains { row: mut first, bias, onto, transposed } = chains;
     let weight = &call.params[0];
     let outputs = call.results[0].shape.width();
     let inputs = weight.values.len() / outputs;
     let (mut operands, mut params) = (Vec::new(), Vec::new());
-    operands.extend((place > 0).then(|| Partial::one(dy.to_vec())));
-    let mut first = row;
-    for place in place..call.args.len() {
-        let width = call.width(place);
+    operands.extend(onto.then(|| Partial::one(dy.to_vec())));
+    for operand in usize::from(onto)..call.args.len() {
+        let width = call.width(operand);
         let mut dx = Vec::with_capacity(width * dy.len() / outputs);
         for dy in dy.chunks_exact(outputs) {
             let mut acc = vec![T::ZERO; width];
@@ -36,12 +29,12 @@ pub(super) fn affine<T: Real>(
                     }
                 }
             } else {
-                chains(dy, &weight.values[first * outputs..], &mut acc);
+                parallel_chains(dy, &weight.values[first * outputs..], &mut acc);
             }
             dx.extend(acc);
         }
         operands.push(Partial::one(dx));
-        let x = Arc::clone(call.floats(place)?);
+        let x = Arc::clone(call.floats(operand)?);
         let share = Share::Product { x, width, dy: Arc::clone(dy), first, transposed };
         params.push(ParamUse { param: weight.id, share });
         first += width;
@@ -52,11 +45,11 @@ pub(super) fn affine<T: Real>(
     Ok(Partials { operands, params })
 }
 
-/// `acc[k] = chain over n ascending from +0 of dy[n] * w[k][n]`, for rows of `w` as wide as `dy`.
+/// `acc[k] = chain over n ascending from +0 of dy[n] * w[k][n]`, for rows of `w` of the width of `dy`.
 ///
-/// Eight chains advance together: each is what it would be alone, and a processor need not wait for
-/// one sum before it works on the next.
-fn chains<T: Real>(dy: &[T], w: &[T], acc: &mut [T]) {
+/// Eight chains advance together. This does not change any of them, and hides the latency of the
+/// additions.
+fn parallel_chains<T: Real>(dy: &[T], w: &[T], acc: &mut [T]) {
     const TOGETHER: usize = 8;
     let width = dy.len();
     let (blocks, rest) = acc.as_chunks_mut::<TOGETHER>();

@@ -1,4 +1,4 @@
-//! Derivatives of folds inside a value.
+//! Derivatives of reductions within a value.
 
 use super::{Partial, Partials};
 use crate::reference::datum::Datum;
@@ -7,7 +7,7 @@ use crate::reference::frame::Call;
 use autobatch_ir::graph::{Fold, Over};
 use autobatch_ir::numeric::{Real, row};
 
-/// One contribution, made row by row: `rule(number of the row, row of x, row of dx)`.
+/// One contribution, computed row by row: `rule(row number, row of x, row of dx)`.
 fn by_rows<T: Real>(
     call: &Call<'_, T>,
     width: usize,
@@ -41,14 +41,14 @@ pub(super) fn reduce<T: Real>(fold: Fold, over: Over, call: &Call<'_, T>, dy: &[
     })
 }
 
-/// The gradients of the values go where the values came from.
+/// The gradients of the selected values flow to their sources.
 pub(super) fn top_k<T: Real>(
     k: usize,
     call: &Call<'_, T>,
     made: &[Datum<T>],
     dy: &[T],
 ) -> Checked<Partials<T>> {
-    let Some(Datum::Words(taken)) = made.get(1) else { return malformed("top_k has lost its indices") };
+    let Some(Datum::Words(taken)) = made.get(1) else { return malformed("top_k has no indices") };
     by_rows(call, call.width(0), |number, _, out| {
         let of_row = number * k..number * k + k;
         for (&index, &dy) in taken.words[of_row.clone()].iter().zip(&dy[of_row]) {

@@ -1,10 +1,10 @@
-//! Elementwise ops: constants, functions of one operand, arithmetic, comparisons, choices, casts.
+//! Elementwise ops: constants, functions of one operand, arithmetic, comparisons, select, casts.
 //!
-//! Integers: `add`, `sub`, `mul` wrap; `min`, `max` and comparisons are signed for `i32`.
+//! Integers: `add`, `sub` and `mul` wrap; `min`, `max` and comparisons are signed for `i32`.
 //!
-//! Casts: a float becomes an integer by truncation towards zero, saturating at the ends of the
-//! type, NaN giving 0; an integer becomes the nearest float, ties to even; `i32` and `u32` exchange
-//! bits; a number becomes `true` where it is not zero (NaN is not); a bool becomes 0 or 1. A cast
+//! Casts: a float becomes an integer by truncation towards zero, with saturation at the ends of the
+//! type and 0 for NaN. An integer becomes the nearest float, ties to even. `i32` and `u32` exchange
+//! bits. A number becomes `true` unless it is zero (NaN is true). A bool becomes 0 or 1. A cast
 //! to the operand's own type is the identity.
 
 use super::{at, floats};
@@ -15,13 +15,13 @@ use autobatch_ir::graph::{Binary, Compare, Unary};
 use autobatch_ir::numeric::{Real, int};
 use autobatch_ir::types::{DType, Type};
 
-/// Every element has these bits.
+/// A value whose elements all have these bits.
 pub(super) fn fill<T: Real>(ty: Type, bits: u32) -> Checked<Vec<Datum<T>>> {
     let elements = ty.shape.elements();
     match ty.dtype {
         DType::F32 => Ok(floats(vec![T::from_f32(f32::from_bits(bits)); elements])),
         DType::I32 | DType::U32 | DType::Bool => Ok(vec![Datum::computed(vec![bits; elements])]),
-        DType::F16 | DType::BF16 => malformed("a constant is no storage format"),
+        DType::F16 | DType::BF16 => malformed("a constant cannot have a storage format"),
     }
 }
 
@@ -54,8 +54,8 @@ pub(super) fn unary<T: Real>(unary: Unary, x: T) -> T {
     }
 }
 
-/// Two operands met element by element.
-fn meet<N: Copy, R>(a: &[N], b: &[N], elements: usize, function: impl Fn(N, N) -> R) -> Vec<R> {
+/// Applies a function to two operands, element by element.
+fn zip_elements<N: Copy, R>(a: &[N], b: &[N], elements: usize, function: impl Fn(N, N) -> R) -> Vec<R> {
     (0..elements).map(|i| function(at(a, i), at(b, i))).collect()
 }
 
@@ -73,12 +73,12 @@ pub(super) fn binary<T: Real>(binary: Binary, call: &Call<'_, T>) -> Checked<Vec
                 Binary::Min => T::min,
                 Binary::Max => T::max,
             };
-            Ok(floats(meet(call.floats(0)?, call.floats(1)?, elements, function)))
+            Ok(floats(zip_elements(call.floats(0)?, call.floats(1)?, elements, function)))
         }
         dtype => {
             let function = integer(binary, dtype)?;
             let (a, b) = (&call.words(0)?.words, &call.words(1)?.words);
-            Ok(vec![Datum::computed(meet(a, b, elements, function))])
+            Ok(vec![Datum::computed(zip_elements(a, b, elements, function))])
         }
     }
 }
@@ -97,7 +97,7 @@ fn integer(binary: Binary, dtype: DType) -> Checked<fn(u32, u32) -> u32> {
     }
 }
 
-/// Whether `min` or `max` took its second operand: the first wins ties, a NaN wins over all.
+/// Whether `min` or `max` returns its second operand: the first wins ties, and a NaN always wins.
 pub(crate) fn takes_second<T: Real>(max: bool, a: T, b: T) -> bool {
     let better = if max { b > a } else { b < a };
     better || b.is_nan()
@@ -117,10 +117,10 @@ pub(super) fn compare<T: Real>(compare: Compare, call: &Call<'_, T>) -> Checked<
                 Compare::Ge => Real::ge,
             };
             let flag = |a, b| u32::from(function(a, b) != T::ZERO);
-            meet(call.floats(0)?, call.floats(1)?, elements, flag)
+            zip_elements(call.floats(0)?, call.floats(1)?, elements, flag)
         }
         dtype => {
-            // Flipping the sign bit makes the order of signed numbers that of unsigned ones.
+            // With the sign bit flipped, signed numbers have the order of unsigned ones.
             let sign = if dtype == DType::I32 { 1 << 31 } else { 0 };
             let flag = |a: u32, b: u32| {
                 let (a, b) = (a ^ sign, b ^ sign);
@@ -133,13 +133,13 @@ pub(super) fn compare<T: Real>(compare: Compare, call: &Call<'_, T>) -> Checked<
                     Compare::Ge => a >= b,
                 })
             };
-            meet(&call.words(0)?.words, &call.words(1)?.words, elements, flag)
+            zip_elements(&call.words(0)?.words, &call.words(1)?.words, elements, flag)
         }
     };
     Ok(vec![Datum::computed(words)])
 }
 
-/// The first of two operands where a condition holds, the second elsewhere.
+/// The second operand where the condition holds, the third elsewhere.
 pub(super) fn select<T: Real>(call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
     let condition = &call.words(0)?.words;
     let elements = call.results[0].shape.elements();
@@ -165,7 +165,7 @@ pub(super) fn cast<T: Real>(to: DType, call: &Call<'_, T>) -> Checked<Vec<Datum<
             DType::I32 => |x| (x.to_f64() as i32) as u32,
             DType::U32 => |x| x.to_f64() as u32,
             DType::Bool => |x| u32::from(x != T::ZERO),
-            DType::F16 | DType::BF16 => return malformed("values have no storage format"),
+            DType::F16 | DType::BF16 => return malformed("a value cannot have a storage format"),
         };
         let words: Vec<u32> = call.floats(0)?.iter().map(|&x| function(x)).collect();
         return Ok(vec![Datum::computed(words)]);
@@ -181,8 +181,8 @@ pub(super) fn cast<T: Real>(to: DType, call: &Call<'_, T>) -> Checked<Vec<Datum<
         }
         DType::I32 | DType::U32 => match &call.args[0] {
             Argument::One(Datum::Words(words)) => Ok(vec![Datum::computed(words.words.clone())]),
-            _ => malformed("a list is no value"),
+            _ => malformed("a list is not a value"),
         },
-        DType::F16 | DType::BF16 => malformed("values have no storage format"),
+        DType::F16 | DType::BF16 => malformed("a value cannot have a storage format"),
     }
 }

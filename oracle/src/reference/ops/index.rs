@@ -9,7 +9,7 @@ use autobatch_ir::hash::noise_key;
 use autobatch_ir::numeric::Real;
 use autobatch_ir::numeric::noise::{self, Stream};
 
-/// An index as a place among `bound`: a bound one must be one, a computed one is clamped.
+/// An index below `bound`: a bound index must be in range, a computed one is clamped.
 fn place_of(words: &Words, element: usize, bound: usize) -> Checked<usize> {
     let Some(&index) = words.words.get(element) else { return malformed("an index is missing") };
     if index as usize >= bound && words.is_bound() {
@@ -18,7 +18,7 @@ fn place_of(words: &Words, element: usize, bound: usize) -> Checked<usize> {
     Ok((index as usize).min(bound - 1))
 }
 
-/// The row of the table that a lookup takes.
+/// The table row of a lookup.
 pub(crate) fn row_of<T: Real>(call: &Call<'_, T>) -> Checked<usize> {
     place_of(call.words(0)?, 0, call.params[0].ty.shape.rows())
 }
@@ -34,18 +34,18 @@ pub(super) fn lookup<T: Real>(call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
     Ok(vec![Datum::floats(&call.params[0].values[row_of(call)? * width..][..width])])
 }
 
-/// 1 at an index, or at the last place, and 0 elsewhere.
+/// 1 at an index, or at the last position if the index is larger, and 0 elsewhere.
 pub(super) fn one_hot<T: Real>(width: usize, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
     let Some(&index) = call.words(0)?.words.first() else { return malformed("an index is missing") };
     let hot = (index as usize).min(width - 1);
-    Ok(floats((0..width).map(|place| if place == hot { T::ONE } else { T::ZERO }).collect()))
+    Ok(floats((0..width).map(|index| if index == hot { T::ONE } else { T::ZERO }).collect()))
 }
 
 /// The noise key derived from the operands `low` and `low + 1`.
 fn forked<T: Real>(call: &Call<'_, T>, low: usize, ordinal: u32) -> Checked<[u32; 2]> {
     match (&*call.words(low)?.words, &*call.words(low + 1)?.words) {
         (&[low], &[high]) => Ok(noise_key([low, high], ordinal)),
-        _ => malformed("a noise key is two words"),
+        _ => malformed("a noise key must consist of two words"),
     }
 }
 
@@ -54,8 +54,8 @@ pub(super) fn fork_noise<T: Real>(ordinal: u32, call: &Call<'_, T>) -> Checked<V
     Ok(forked(call, 0, ordinal)?.map(|word| Datum::computed(vec![word])).into())
 }
 
-/// `elements` with the mask and the scale of a dropout, which serves its derivative too; the
-/// identity in evaluation.
+/// Applies the mask and scale of a dropout to `elements`; the derivative uses it too. It is the
+/// identity in inference.
 pub(crate) fn mask<T: Real>(rate: f32, ordinal: u32, call: &Call<'_, T>, elements: &[T]) -> Checked<Vec<T>> {
     match call.noise {
         Noise::Off => Ok(elements.to_vec()),

@@ -7,7 +7,7 @@ use crate::reference::frame::Call;
 use autobatch_ir::graph::ListFold;
 use autobatch_ir::numeric::{Real, list, row};
 
-/// A fold of the values of a list, element by element; zeros where the list is empty.
+/// A fold of the values of a list, element by element; zeros for an empty list.
 pub(super) fn fold<T: Real>(fold: ListFold, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
     let mut result = vec![T::ZERO; call.results[0].shape.elements()];
     match fold {
@@ -18,13 +18,13 @@ pub(super) fn fold<T: Real>(fold: ListFold, call: &Call<'_, T>) -> Checked<Vec<D
     Ok(floats(result))
 }
 
-/// Lists taken side by side are equally long.
+/// Checks that two lists have equal lengths.
 fn check_lengths<T: Real>(a: &[&[T]], b: &[&[T]]) -> Checked<()> {
     let (expected, found) = (a.len(), b.len());
     if expected == found { Ok(()) } else { Err(RunFault::Lengths { expected, found }) }
 }
 
-/// `sum of score_i * value_i`, with the scores as they are or made a softmax first.
+/// `sum of score_i * value_i`, with the scores unchanged or after a softmax.
 pub(super) fn weighted_sum<T: Real>(softmax: bool, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
     let (scores, values) = (call.rows(0)?, call.rows(1)?);
     check_lengths(&scores, &values)?;
@@ -46,7 +46,7 @@ pub(super) fn attend<T: Real>(scale: T, call: &Call<'_, T>) -> Checked<Vec<Datum
     Ok(floats(result))
 }
 
-/// The scores of `attend` before their softmax, which its derivative needs again.
+/// The scores of `attend` before their softmax; the derivative needs them too.
 pub(crate) fn attention_scores<T: Real>(query: &[T], keys: &[&[T]], scale: T) -> Vec<T> {
     keys.iter().map(|key| row::dot(query, key).mul(scale)).collect()
 }

@@ -6,7 +6,7 @@ use crate::reference::error::Checked;
 use crate::reference::frame::Call;
 use autobatch_ir::numeric::{Real, loss};
 
-/// A loss of two values, all elements as one row.
+/// A loss of two values, with all elements as one row.
 pub(super) fn of_pair<T: Real>(call: &Call<'_, T>, loss: impl Fn(&[T], &[T]) -> T) -> Checked<Vec<Datum<T>>> {
     Ok(floats(vec![loss(call.floats(0)?, call.floats(1)?)]))
 }

@@ -1,8 +1,8 @@
-//! The definition of every op, on the numbers of one node.
+//! The definition of every op, for the elements of one node.
 //!
-//! The bits are those of [`numeric`](autobatch_ir::numeric); what stands here says which of its functions
-//! an op is, and in which order elements meet. Elements are in row-major order; a *row* is a run
-//! along the innermost axis.
+//! [`numeric`](autobatch_ir::numeric) defines the bits. This module selects the function of each op
+//! and the order of elements. Elements are in row-major order; a *row* is a range along the innermost
+//! axis.
 
 use super::datum::{Argument, Datum};
 use super::error::{Checked, malformed};
@@ -21,13 +21,13 @@ mod rows;
 pub(crate) use elementwise::takes_second;
 pub(crate) use index::{label, mask, row_of};
 pub(crate) use lists::attention_scores;
-pub(crate) use product::matrices;
+pub(crate) use product::{Chains, matrices};
 
 /// The results of an op.
 pub(crate) fn evaluate<T: Real>(op: &Op, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
     match op {
-        Op::Port(_) => malformed("a port stands outside the head of a body"),
-        Op::List => malformed("a list is no value"),
+        Op::Port(_) => malformed("a port is not at the start of a body"),
+        Op::List => malformed("a list is not a value"),
         Op::Input(_) | Op::StopGradient | Op::ScaleGradient { .. } => identity(call),
         Op::Fill { ty, bits } => elementwise::fill(*ty, *bits),
         Op::Param => Ok(vec![Datum::floats(call.params[0].values)]),
@@ -49,8 +49,12 @@ pub(crate) fn evaluate<T: Real>(op: &Op, call: &Call<'_, T>) -> Checked<Vec<Datu
         | Op::Transpose(_)
         | Op::Pick
         | Op::Stack => movement::evaluate(op, call),
-        Op::Affine { bias, transposed } => product::affine(*bias, *transposed, call),
-        Op::AffineRows { row, bias, onto } => product::affine_rows(*row, *bias, *onto, call),
+        Op::Affine { bias, transposed } => {
+            product::affine(Chains { bias: *bias, transposed: *transposed, ..Chains::default() }, call)
+        }
+        Op::AffineRows { row, bias, onto } => {
+            product::affine(Chains { row: *row as usize, bias: *bias, onto: *onto, transposed: false }, call)
+        }
         Op::Matmul => product::matmul(call),
         Op::Dot => product::dot(call),
         Op::Outer => product::outer(call),
@@ -80,20 +84,20 @@ pub(crate) fn evaluate<T: Real>(op: &Op, call: &Call<'_, T>) -> Checked<Vec<Datu
     }
 }
 
-/// `input`, `stop_gradient`, `scale_gradient`: the operand itself.
+/// `input`, `stop_gradient` and `scale_gradient` return their operand.
 fn identity<T: Real>(call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
     match &call.args[0] {
         Argument::One(datum) => Ok(vec![datum.clone()]),
-        Argument::Many(_) => malformed("a list is no value"),
+        Argument::Many(_) => malformed("a list is not a value"),
     }
 }
 
-/// A float result, alone.
+/// A single float result.
 fn floats<T>(elements: Vec<T>) -> Vec<Datum<T>> {
     vec![Datum::floats(elements)]
 }
 
-/// Result elements are computed by index; where an operand has one element, it meets all others.
+/// The element at `index`; an operand of one element is broadcast.
 pub(crate) fn at<N: Copy>(elements: &[N], index: usize) -> N {
     elements[if elements.len() == 1 { 0 } else { index }]
 }

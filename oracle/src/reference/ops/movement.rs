@@ -1,7 +1,7 @@
-//! Ops that move elements: each result element is one operand element.
+//! Ops that move elements: each result element is a copy of one operand element.
 //!
-//! One function, [`sources`], says which; the forward copies along it, the reverse adds back
-//! along it. So an op that moves is written once.
+//! [`sources`] maps result elements to operand elements. The forward evaluation copies along this map
+//! and the reverse adds gradients along it, so each op has a single definition.
 
 use crate::reference::datum::{Datum, Words};
 use crate::reference::error::{Checked, malformed};
@@ -11,11 +11,11 @@ use autobatch_ir::numeric::Real;
 use autobatch_ir::types::{DType, Shape, Type};
 use std::sync::Arc;
 
-/// Where a result element comes from.
+/// The source of a result element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Source {
-    /// The operand.
-    pub(crate) place: usize,
+    /// The index of the operand.
+    pub(crate) operand: usize,
     /// The element of that operand.
     pub(crate) element: usize,
 }
@@ -25,23 +25,23 @@ pub(super) fn evaluate<T: Real>(op: &Op, call: &Call<'_, T>) -> Checked<Vec<Datu
     let sources = sources(op, call)?;
     let operands = if *op == Op::Pick { 1 } else { call.args.len() };
     if call.types[0].dtype == DType::F32 {
-        let from = (0..operands).map(|place| call.floats(place)).collect::<Checked<Vec<_>>>()?;
-        Ok(sources.iter().map(|result| Datum::floats(copy(result, |s| from[s.place][s.element]))).collect())
+        let from = (0..operands).map(|operand| call.floats(operand)).collect::<Checked<Vec<_>>>()?;
+        Ok(sources.iter().map(|result| Datum::floats(copy(result, |s| from[s.operand][s.element]))).collect())
     } else {
-        let from = (0..operands).map(|place| call.words(place)).collect::<Checked<Vec<_>>>()?;
-        let word = |s: Source| from[s.place].words[s.element];
-        let bound = |s: Source| from[s.place].bound.get(s.element).copied().flatten();
-        let keeps = names(op) && from.iter().any(|words| !words.bound.is_empty());
+        let from = (0..operands).map(|operand| call.words(operand)).collect::<Checked<Vec<_>>>()?;
+        let word = |s: Source| from[s.operand].words[s.element];
+        let bound = |s: Source| from[s.operand].bound.get(s.element).copied().flatten();
+        let may_be_bound = preserves_order(op) && from.iter().any(|words| !words.bound.is_empty());
         let result = |sources: &Vec<Source>| {
-            let bound = if keeps { copy(sources, bound).into() } else { Arc::default() };
+            let bound = if may_be_bound { copy(sources, bound).into() } else { Arc::default() };
             Datum::Words(Words { words: copy(sources, word).into(), bound })
         };
         Ok(sources.iter().map(result).collect())
     }
 }
 
-/// Whether an op names ranges of elements and moves none, so that bound words are what they were bound as.
-fn names(op: &Op) -> bool {
+/// Whether an op only selects contiguous ranges, so bound words stay [bound](crate::reference#indices).
+fn preserves_order(op: &Op) -> bool {
     matches!(
         op,
         Op::Reshape(_)
@@ -56,11 +56,11 @@ fn copy<N>(sources: &[Source], element: impl Fn(Source) -> N) -> Vec<N> {
     sources.iter().map(|&source| element(source)).collect()
 }
 
-/// For every result, where its elements come from.
+/// The sources of the elements of every result.
 pub(crate) fn sources<T: Real>(op: &Op, call: &Call<'_, T>) -> Checked<Vec<Vec<Source>>> {
     let from = call.types[0].shape;
     let elements = call.results[0].shape.elements();
-    let first = |element: usize| Source { place: 0, element };
+    let first = |element: usize| Source { operand: 0, element };
     let one = match op {
         Op::Reshape(_) => (0..elements).map(first).collect(),
         Op::Broadcast(shape) => broadcast(from, *shape).into_iter().map(first).collect(),
@@ -77,14 +77,14 @@ pub(crate) fn sources<T: Real>(op: &Op, call: &Call<'_, T>) -> Checked<Vec<Vec<S
             (start..start + elements).map(first).collect()
         }
         Op::Slice { axis, start, len } => {
-            let (outer, extent, inner) = cut(call.types[0], *axis)?;
+            let (outer, extent, inner) = extents_around(call.types[0], *axis)?;
             block(outer, extent * inner, *start as usize * inner, *len as usize * inner)
                 .into_iter()
                 .map(first)
                 .collect()
         }
         Op::Split { axis, parts } => {
-            let (outer, extent, inner) = cut(call.types[0], *axis)?;
+            let (outer, extent, inner) = extents_around(call.types[0], *axis)?;
             let part = extent / *parts as usize * inner;
             let cut = |number| block(outer, extent * inner, number * part, part);
             let parts = (0..*parts as usize).map(|number| cut(number).into_iter().map(first).collect());
@@ -92,15 +92,15 @@ pub(crate) fn sources<T: Real>(op: &Op, call: &Call<'_, T>) -> Checked<Vec<Vec<S
         }
         Op::Concat { axis } => concat(call, *axis)?,
         Op::Stack => (0..call.args.len())
-            .flat_map(|place| (0..from.elements()).map(move |element| Source { place, element }))
+            .flat_map(|operand| (0..from.elements()).map(move |element| Source { operand, element }))
             .collect(),
         _ => return malformed(format!("{} does not move elements", op.spelling())),
     };
     Ok(vec![one])
 }
 
-/// Along an axis: how many blocks lie outside, its extent, and how many elements lie inside.
-fn cut(ty: Type, axis: u8) -> Checked<(usize, usize, usize)> {
+/// The number of blocks outside an axis, its extent, and the number of elements inside it.
+fn extents_around(ty: Type, axis: u8) -> Checked<(usize, usize, usize)> {
     let dims = ty.shape.dims();
     let axis = axis as usize;
     let Some(&extent) = dims.get(axis) else { return malformed(format!("{ty} has no axis {axis}")) };
@@ -114,13 +114,13 @@ fn block(outer: usize, size: usize, start: usize, len: usize) -> Vec<usize> {
 }
 
 fn concat<T>(call: &Call<'_, T>, axis: u8) -> Checked<Vec<Source>> {
-    let cuts = call.types.iter().map(|&ty| cut(ty, axis)).collect::<Checked<Vec<_>>>()?;
+    let cuts = call.types.iter().map(|&ty| extents_around(ty, axis)).collect::<Checked<Vec<_>>>()?;
     let outer = cuts.first().map_or(0, |cut| cut.0);
     let mut sources = Vec::new();
     for block in 0..outer {
-        for (place, &(_, extent, inner)) in cuts.iter().enumerate() {
+        for (operand, &(_, extent, inner)) in cuts.iter().enumerate() {
             let size = extent * inner;
-            sources.extend((0..size).map(|i| Source { place, element: block * size + i }));
+            sources.extend((0..size).map(|i| Source { operand, element: block * size + i }));
         }
     }
     Ok(sources)
@@ -147,7 +147,7 @@ fn broadcast(from: Shape, to: Shape) -> Vec<usize> {
     walk(to, &(0..to.rank()).map(stride).collect::<Vec<_>>())
 }
 
-/// The positions met when a shape is walked in row-major order with these strides.
+/// The positions visited in row-major order of a shape with these strides.
 fn walk(shape: Shape, strides: &[usize]) -> Vec<usize> {
     let mut positions = vec![0];
     for (&extent, &stride) in shape.dims().iter().zip(strides) {

@@ -7,21 +7,39 @@ use crate::reference::frame::Call;
 use autobatch_ir::numeric::{Real, product, row};
 use autobatch_ir::types::Type;
 
-/// `acc = bias or 0; for each part in operand order, k ascending: acc = fma(x[k], w[k], acc)`.
+/// The chains of an affine op: their starting values and the rows of the weight that they use.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Chains {
+    /// The row of the weight for the first element of the operands.
+    pub(crate) row: usize,
+    /// Whether chains start with a bias.
+    pub(crate) bias: bool,
+    /// Whether chains start with the first operand.
+    pub(crate) onto: bool,
+    /// Whether the weight is stored transposed.
+    pub(crate) transposed: bool,
+}
+
+/// `acc = bias, first operand or 0; for each part in operand order, k ascending: acc = fma(x[k], w[k], acc)`.
 ///
-/// All outputs of a row advance together, which gives each the chain of
-/// [`prod_chain`](product::prod_chain) and reads the weight in its own order.
-pub(super) fn affine<T: Real>(bias: bool, transposed: bool, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
+/// All outputs of a row advance together. This computes each chain of
+/// [`prod_chain`](product::prod_chain) and reads the weight in storage order.
+pub(super) fn affine<T: Real>(chains: Chains, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
+    let Chains { row: first, bias, onto, transposed } = chains;
     let weight = &call.params[0];
     let outputs = call.results[0].shape.width();
     let inputs = weight.values.len() / outputs;
     let mut result = Vec::with_capacity(call.results[0].shape.elements());
-    for row in 0..call.types[0].shape.rows() {
-        let mut acc = if bias { call.params[1].values.to_vec() } else { vec![T::ZERO; outputs] };
-        let mut k = 0;
-        for place in 0..call.args.len() {
-            let width = call.width(place);
-            for &x in &call.floats(place)?[row * width..][..width] {
+    for row in 0..call.results[0].shape.rows() {
+        let mut acc = match (bias, onto) {
+            (true, _) => call.params[1].values.to_vec(),
+            (_, true) => call.floats(0)?[row * outputs..][..outputs].to_vec(),
+            _ => vec![T::ZERO; outputs],
+        };
+        let mut k = first;
+        for operand in usize::from(onto)..call.args.len() {
+            let width = call.width(operand);
+            for &x in &call.floats(operand)?[row * width..][..width] {
                 if transposed {
                     let column = weight.values[k..].iter().step_by(inputs);
                     acc.iter_mut().zip(column).for_each(|(acc, &w)| *acc = x.fma(w, *acc));
@@ -37,37 +55,7 @@ pub(super) fn affine<T: Real>(bias: bool, transposed: bool, call: &Call<'_, T>) 
     Ok(floats(result))
 }
 
-/// A stretch of those chains: over rows of the weight from `row` on, from where the first operand left them.
-pub(super) fn affine_rows<T: Real>(
-    row: u32,
-    bias: bool,
-    onto: bool,
-    call: &Call<'_, T>,
-) -> Checked<Vec<Datum<T>>> {
-    let weight = &call.params[0];
-    let outputs = call.results[0].shape.width();
-    let mut result = Vec::with_capacity(call.results[0].shape.elements());
-    for line in 0..call.results[0].shape.rows() {
-        let mut acc = match (bias, onto) {
-            (true, _) => call.params[1].values.to_vec(),
-            (_, true) => call.floats(0)?[line * outputs..][..outputs].to_vec(),
-            _ => vec![T::ZERO; outputs],
-        };
-        let mut k = row as usize;
-        for place in usize::from(onto)..call.args.len() {
-            let width = call.width(place);
-            for &x in &call.floats(place)?[line * width..][..width] {
-                let weights = &weight.values[k * outputs..][..outputs];
-                acc.iter_mut().zip(weights).for_each(|(acc, &w)| *acc = x.fma(w, *acc));
-                k += 1;
-            }
-        }
-        result.extend(acc);
-    }
-    Ok(floats(result))
-}
-
-/// The extents `(m, k, n)` of a product of two values: a vector is a row on the left and a column
+/// The extents `(m, k, n)` of a product of two values. A vector is a row on the left and a column
 /// on the right.
 pub(crate) fn matrices(a: Type, b: Type) -> (usize, usize, usize) {
     let k = a.shape.width();
@@ -91,7 +79,7 @@ pub(super) fn dot<T: Real>(call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
     Ok(floats(vec![row::dot(call.floats(0)?, call.floats(1)?)]))
 }
 
-/// One rounding an element.
+/// The outer product, one rounding per element.
 pub(super) fn outer<T: Real>(call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
     let mut result = vec![T::ZERO; call.results[0].shape.elements()];
     product::outer(call.floats(0)?, call.floats(1)?, &mut result);

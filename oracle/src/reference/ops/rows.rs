@@ -1,4 +1,4 @@
-//! Folds inside a value, row by row, over 16 virtual lanes.
+//! Reductions within a value, row by row, over 16 virtual lanes.
 
 use super::floats;
 use crate::reference::datum::Datum;
@@ -7,12 +7,12 @@ use crate::reference::frame::Call;
 use autobatch_ir::graph::{Fold, Over};
 use autobatch_ir::numeric::{Real, row};
 
-/// One number for each row.
+/// One number per row.
 pub(super) fn fold_rows<T: Real>(call: &Call<'_, T>, fold: impl Fn(&[T]) -> T) -> Checked<Vec<Datum<T>>> {
     Ok(floats(call.floats(0)?.chunks_exact(call.width(0)).map(fold).collect()))
 }
 
-/// A row for each row.
+/// One row per row.
 pub(super) fn map_rows<T: Real>(call: &Call<'_, T>, map: impl Fn(&[T], &mut [T])) -> Checked<Vec<Datum<T>>> {
     let elements = call.floats(0)?;
     let mut result = vec![T::ZERO; elements.len()];
@@ -42,7 +42,7 @@ pub(super) fn argmax<T: Real>(call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
     Ok(vec![Datum::computed(rows.map(row::argmax).collect::<Vec<_>>())])
 }
 
-/// The largest elements of each row, and where they are.
+/// The largest elements of each row, and their indices.
 pub(super) fn top_k<T: Real>(k: usize, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
     let rows = call.floats(0)?.chunks_exact(call.width(0));
     let mut indices = vec![0; call.results[1].shape.elements()];

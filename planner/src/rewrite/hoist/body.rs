@@ -1,53 +1,53 @@
-//! The body of a cell, cut in two: what needs the free ports alone, and the rest.
+//! Splits the body of a cell in two: the part that needs only the free ports, and the rest.
 
 use autobatch_ir::graph::{Arena, Callee, GraphData, Op, Signature};
 use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::module::Body;
 use std::collections::BTreeSet;
 
-/// What becomes of a node of a body.
+/// The half of a node of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// It is a port, a constant or a parameter: whoever needs it has it.
+    /// A port, constant or parameter, available in both halves.
     Source,
-    /// It is done before the recurrence.
+    /// Before the recurrence.
     Before,
-    /// It is a list of what is done before: a name that no cell can hand on, so whoever needs it makes it.
+    /// A list of values from before. A cell cannot return a list, so each half that needs the list makes it.
     Either,
-    /// It stays.
+    /// In the rest.
     Stays,
-    /// A product whose first factors are free: these are met before, the others behind.
+    /// A product whose first factors are free: they move before the recurrence, the others stay.
     Cut {
-        /// The factors that are met before.
+        /// The factors before the recurrence.
         before: Vec<ValueId>,
-        /// The others.
+        /// The other factors.
         behind: Vec<ValueId>,
-        /// The first row of the weight that those behind meet.
+        /// The first row of the weight for the other factors.
         row: u32,
     },
 }
 
-/// A body with the parts of its nodes.
+/// A body with the half of each node.
 pub(super) struct Plan<'a> {
     pub(super) body: &'a Body,
     pub(super) parts: Vec<Part>,
-    /// Values made before that the rest reads, ascending; a cut product stands for its first part.
+    /// Values from before that the rest reads, ascending. A cut product stands for its first part.
     pub(super) crossing: Vec<ValueId>,
-    /// Multiply-adds a row, done before.
+    /// Multiply-adds per row before the recurrence.
     pub(super) weights: u64,
 }
 
-/// One of the cells that a cell is cut into.
+/// One of the two new cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Half {
-    /// What is done before the recurrence.
+    /// The cell before the recurrence.
     Before,
-    /// What stays in it.
+    /// The cell of the recurrence.
     Rest,
 }
 
 impl Plan<'_> {
-    /// The values that a half makes for others.
+    /// The results of a half.
     pub(super) fn results(&self, half: Half) -> &[ValueId] {
         match half {
             Half::Before => &self.crossing,
@@ -55,7 +55,7 @@ impl Plan<'_> {
         }
     }
 
-    /// What a node reads in a half: of a cut product that half's factors.
+    /// The operands of a node in a half. For a cut product: the factors of that half.
     pub(super) fn reads(&self, half: Half, node: NodeId) -> Vec<ValueId> {
         match (&self.parts[node.index()], half) {
             (Part::Cut { before, .. }, Half::Before) => before.clone(),
@@ -64,7 +64,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Whether a cut product reads vectors through a join, and a join or a vector has another reader.
+    /// Whether a cut product reads joined vectors of which one, or the join, has another reader.
     pub(super) fn shares_joined(&self, graph: &GraphData) -> bool {
         let arena = &self.body.arena;
         let mut readers = vec![0u32; arena.values()];
@@ -85,7 +85,7 @@ impl Plan<'_> {
         })
     }
 
-    /// The nodes of the body, ports included, that a half needs.
+    /// Marks the nodes that a half needs, ports included.
     pub(super) fn needed(&self, half: Half) -> Vec<bool> {
         let arena = &self.body.arena;
         let crosses =
@@ -106,25 +106,25 @@ impl Plan<'_> {
     }
 }
 
-/// What is known of a value of a body.
+/// What a value of a body depends on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum From {
     /// Constants and parameters alone.
     Nothing,
     /// Free ports, besides constants.
     Free,
-    /// Something of the recurrence.
+    /// The recurrence.
     Recurrence,
 }
 
-/// Cuts a body, or finds nothing in it that pays to be done before: a product.
+/// Splits a body. `None` if no product can be hoisted.
 pub(super) fn cut<'a>(graph: &GraphData, body: &'a Body, free: &[bool]) -> Option<Plan<'a>> {
     let arena = &body.arena;
     let mut from: Vec<From> =
         free.iter().map(|&free| if free { From::Free } else { From::Recurrence }).collect();
     let mut parts = vec![Part::Source; body.ports];
     let mut weights = 0;
-    let mut wanted: Vec<NodeId> = Vec::new();
+    let mut hoisted: Vec<NodeId> = Vec::new();
     for node in arena.ids().skip(body.ports) {
         let signature = graph.sigs.get(arena.node(node).sig);
         let operands = values(arena, node);
@@ -135,14 +135,14 @@ pub(super) fn cut<'a>(graph: &GraphData, body: &'a Body, free: &[bool]) -> Optio
             From::Free => {
                 if is_product(signature) {
                     weights += products(graph, signature, None);
-                    wanted.push(node);
+                    hoisted.push(node);
                 }
                 Part::Before
             }
             From::Recurrence => match cut_product(graph, arena, node, &from) {
                 Some((before, behind, row)) => {
                     weights += products(graph, signature, Some(row));
-                    wanted.push(node);
+                    hoisted.push(node);
                     Part::Cut { before, behind, row }
                 }
                 None => Part::Stays,
@@ -151,10 +151,10 @@ pub(super) fn cut<'a>(graph: &GraphData, body: &'a Body, free: &[bool]) -> Optio
         parts.push(part);
         from.extend(arena.results(node).map(|_| whole));
     }
-    if wanted.is_empty() {
+    if hoisted.is_empty() {
         return None;
     }
-    keep_needed(arena, &mut parts, &wanted);
+    keep_needed(arena, &mut parts, &hoisted);
     let crossing = crossing(body, &parts);
     Some(Plan { body, parts, crossing, weights })
 }
@@ -175,7 +175,7 @@ fn is_product(signature: &Signature) -> bool {
     matches!(signature.callee, Callee::Op(Op::Affine { .. } | Op::AffineRows { .. }))
 }
 
-/// The elements of the weight that a product meets, all or those of so many rows.
+/// The elements of the weight of a product, of all rows or of the first `rows`.
 fn products(graph: &GraphData, signature: &Signature, rows: Option<u32>) -> u64 {
     let weight = graph.ty(signature.param_types[0]).shape;
     match rows {
@@ -184,7 +184,7 @@ fn products(graph: &GraphData, signature: &Signature, rows: Option<u32>) -> u64 
     }
 }
 
-/// The factors of a product, and where it may be cut: behind the free ones that it begins with.
+/// Splits the factors of a product after its leading free factors. Also returns the weight row of the split.
 fn cut_product(
     graph: &GraphData,
     arena: &Arena,
@@ -203,7 +203,7 @@ fn cut_product(
     is_free.then_some((factors, behind, row))
 }
 
-/// The vectors that a factor is put together from.
+/// Appends the vectors that a factor is joined from.
 fn flatten(graph: &GraphData, arena: &Arena, value: ValueId, factors: &mut Vec<ValueId>) {
     match joined(graph, arena, value) {
         Some(inner) => inner.into_iter().for_each(|value| flatten(graph, arena, value, factors)),
@@ -211,7 +211,7 @@ fn flatten(graph: &GraphData, arena: &Arena, value: ValueId, factors: &mut Vec<V
     }
 }
 
-/// The vectors that a vector was joined from, if it was.
+/// The operands of the join that made a vector, if a join made it.
 fn joined(graph: &GraphData, arena: &Arena, value: ValueId) -> Option<Vec<ValueId>> {
     let maker = arena.producer(value);
     let rank = graph.ty(arena.type_of(value)).shape.rank();
@@ -219,10 +219,10 @@ fn joined(graph: &GraphData, arena: &Arena, value: ValueId) -> Option<Vec<ValueI
     (rank == 1 && callee == Callee::Op(Op::Concat { axis: 0 })).then(|| values(arena, maker))
 }
 
-/// Of what could be done before, leaves what products need; the rest stays where it is.
-fn keep_needed(arena: &Arena, parts: &mut [Part], wanted: &[NodeId]) {
+/// Moves nodes back to the rest unless a hoisted product needs them.
+fn keep_needed(arena: &Arena, parts: &mut [Part], hoisted: &[NodeId]) {
     let mut needed = vec![false; parts.len()];
-    wanted.iter().for_each(|node| needed[node.index()] = true);
+    hoisted.iter().for_each(|node| needed[node.index()] = true);
     for node in arena.ids().rev().filter(|node| parts[node.index()] != Part::Source) {
         if !needed[node.index()] {
             continue;
@@ -240,7 +240,7 @@ fn keep_needed(arena: &Arena, parts: &mut [Part], wanted: &[NodeId]) {
     }
 }
 
-/// What the rest reads of what is done before, as it stands or in a list.
+/// The values from before that the rest reads, directly or in a list.
 fn crossing(body: &Body, parts: &[Part]) -> Vec<ValueId> {
     let arena = &body.arena;
     let mut crossing = BTreeSet::new();

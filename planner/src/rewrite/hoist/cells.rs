@@ -1,4 +1,4 @@
-//! The two cells of a call that is cut.
+//! Declares the two cells of a split call.
 
 use super::body::{Half, Part, Plan};
 use autobatch_ir::graph::rebuild::Extension;
@@ -6,14 +6,14 @@ use autobatch_ir::graph::{Arena, Callee, GraphData, Op, Operand, ParamArg, Signa
 use autobatch_ir::id::{SigId, SiteId, TypeId, ValueId};
 use autobatch_ir::module::Body;
 
-/// A cell to call instead of a part of another.
+/// A call of one of the new cells.
 pub(super) struct Call {
     pub(super) signature: Signature,
-    /// The operand places of the old call that it takes; the rest takes what was done before behind them.
+    /// The operands of the old call that it takes. The rest takes the crossing values after them.
     pub(super) places: Vec<usize>,
 }
 
-/// Declares the cell of what is done before, whose results are what crosses, and that of the rest.
+/// Declares the cell before the recurrence, whose results are the crossing values, and the cell of the rest.
 pub(super) fn declare(
     extension: &mut Extension,
     graph: &GraphData,
@@ -21,7 +21,7 @@ pub(super) fn declare(
     plan: &Plan<'_>,
 ) -> [Call; 2] {
     let signature = graph.sigs.get(sig);
-    let Callee::Cell(cell) = signature.callee else { unreachable!("calls of cells alone are cut") };
+    let Callee::Cell(cell) = signature.callee else { unreachable!("only calls of cells are split") };
     let decl = graph.module.cell_decl(cell);
     let name = decl.name.clone();
     [Half::Before, Half::Rest].map(|half| {
@@ -54,9 +54,9 @@ struct Writer<'a> {
     plan: &'a Plan<'a>,
     half: Half,
     arena: Arena,
-    /// The parameter ports of the old body that the new one has.
+    /// The parameter ports of the old body that the new body uses.
     params: Vec<u32>,
-    /// What each value of the old body is in the new one.
+    /// The value in the new body of each value of the old body.
     values: Vec<Option<ValueId>>,
     /// Nodes of the old body that the half needs.
     needed: Vec<bool>,
@@ -77,7 +77,7 @@ impl<'a> Writer<'a> {
         Self { extension, graph, plan, half, arena, params, values, needed, site }
     }
 
-    /// Appends the ports; the old places of those that are not crossing values.
+    /// Appends the ports. Returns the old operands of the ports that are no crossing values.
     fn ports(&mut self) -> Vec<usize> {
         let (body, plan) = (self.plan.body, self.plan);
         let places: Vec<usize> = (0..body.ports).filter(|&place| self.needed[place]).collect();
@@ -88,7 +88,7 @@ impl<'a> Writer<'a> {
         if self.half == Half::Rest {
             for &value in &plan.crossing {
                 let port = self.port(body.arena.type_of(value));
-                // A cut product goes on from its first part, and has a value of its own behind.
+                // A cut product continues from this port and gets a new value later.
                 self.values[value.index()] = Some(port);
             }
         }
@@ -100,6 +100,7 @@ impl<'a> Writer<'a> {
         self.arena.append(sig, &[], &[ty], self.site)
     }
 
+    /// Appends the needed nodes and returns the results.
     fn write(&mut self) -> Vec<ValueId> {
         let body = self.plan.body;
         for node in body.arena.ids().skip(body.ports) {
@@ -128,10 +129,10 @@ impl<'a> Writer<'a> {
     }
 
     fn known(&self, old: ValueId) -> ValueId {
-        self.values[old.index()].expect("what a half needs is a port or stands before")
+        self.values[old.index()].expect("a half needs only ports and earlier values")
     }
 
-    /// Makes a product that of this half's factors.
+    /// Restricts a cut product to the factors of this half.
     fn half_product(
         &self,
         signature: &mut Signature,
@@ -140,7 +141,7 @@ impl<'a> Writer<'a> {
         begun: Option<ValueId>,
     ) {
         let Callee::Op(Op::Affine { bias, .. }) = signature.callee else {
-            unreachable!("affines alone are cut")
+            unreachable!("only affines are cut")
         };
         let op = match begun {
             None => Op::AffineRows { row: 0, bias, onto: false },
@@ -155,10 +156,10 @@ impl<'a> Writer<'a> {
         signature.operands = operands.iter().map(|&value| self.arena.type_of(value)).collect();
     }
 
-    /// Gives the parameter arguments the numbers that they have in this half.
+    /// Renumbers the parameter arguments for this half.
     fn lift(&mut self, signature: &mut Signature) {
         for arg in &mut signature.params {
-            let ParamArg::Port(old) = *arg else { unreachable!("bodies take parameters as ports") };
+            let ParamArg::Port(old) = *arg else { unreachable!("bodies take parameters through ports") };
             let port = self.params.iter().position(|&known| known == old).unwrap_or(self.params.len());
             if port == self.params.len() {
                 self.params.push(old);

@@ -1,31 +1,26 @@
-//! Hoisting: what a recurrent cell does with inputs alone is done for all steps at once, before.
+//! Hoisting: computes the part of a recurrent cell that depends only on inputs for all steps at once, before the recurrence.
 //!
-//! A step of an LSTM multiplies `[x h]` by one weight. Only `h` waits for the step before: the half
-//! of the product that meets `x` can be one large batch over all steps of all instances, and the
-//! weights of that half are read once and not once a step.
+//! A step of an LSTM multiplies `[x h]` by one weight. Only `h` waits for the previous step. The products with `x` can be one large
+//! batch over all steps of all instances, which reads that half of the weight once instead of once per step.
 //!
-//! *Needs* a verified graph. *Ensures* the same bits of every value. A product is a chain over
-//! ascending rows of the weight, so only its *first* factors can be met before: the rest goes on
-//! from where they left the chains (`affine_rows{onto}`), which is the chain that it was.
+//! *Needs* a verified graph. *Ensures* the same bits of every value. A product is a chain over ascending rows of the weight, so
+//! only its *first* factors can be hoisted; the rest continues the chain with `affine_rows{onto}`.
 //!
-//! *How.* A place of a call is free if, in all of the graph, no value that arrives there depends on an
-//! node of the same signature. A call with free places and others is a recurrence. Its cell is
-//! cut: products that need free places alone, the first factors of others that do, and what these are
-//! computed from (a looked-up row, a dropout mask that was drawn outside) move to a cell of their
-//! own; what crosses are ports of the rest. All calls of a signature are cut, or none.
+//! *How.* An operand of a call is free if, in the whole graph, no value at this operand depends on a node of the same signature. A
+//! call with free and other operands is a recurrence. Its cell is split: products of free operands, the first factors of other
+//! products, and everything that these need (a looked-up row, a dropout mask from outside) move to a cell of their own. Values that
+//! cross become ports of the other cell. Either all calls of a signature are split, or none.
 //!
-//! *Price.* With the default [`CostTable`](crate::schedule::CostTable): the weights of the hoisted products are read in
-//! one batch instead of one for each node on the longest path; against that stands a row
-//! that is written and read for every value that crosses, in every node, and one more step.
-//! So it pays where steps have few rows, and not where they have hundreds.
+//! *Cost model*, with the default [`CostTable`](crate::schedule::CostTable): the hoisted weights are read in one batch instead of
+//! one batch per node on the longest path. In return, every node writes and reads a row per crossing value, and there is one more
+//! step. It pays if steps have few rows, not if they have hundreds.
 //!
-//! *Refuses* cells that draw noise and marked nodes; the factors behind the first that is not
-//! free; in training all by which a sum of contributions would be taken in another order: cells in which the rest reads
-//! a hoisted port or what both halves need, since these contributions would meet outside; cells that use a parameter
-//! in the rest before they use it in what is hoisted; products of joined vectors that somebody else reads, joined or
-//! not; and recurrences of which a call takes one value in both halves. With that, gradients keep their bits.
+//! *Not hoisted*: cells that draw noise; marked nodes; factors after the first that is not free. In training also everything that
+//! would change the order of a gradient sum: cells whose rest reads a hoisted port or a source of both halves; cells that use a
+//! parameter in the rest before a use in the hoisted half; products of joined vectors with other readers; calls that pass one value
+//! to both halves. So gradients keep their bits.
 //!
-//! *Cost.* One walk over the graph, two more for each recurrence, and a copy if anything is hoisted.
+//! *Cost.* One walk over the graph, two more per recurrence, and a copy if something is hoisted.
 //!
 //! ```text
 //! cell @step[@0](%0, %1) { %2 = affine[@0](%0, %1)  %3 = tanh(%2)  return %3 }
@@ -47,7 +42,7 @@ use body::{Half, Part, Plan, cut};
 use cells::{Call, declare};
 use recurrence::{Recurrent, recurrent};
 
-/// Does before recurrences what does not depend on them.
+/// Hoists products out of recurrences.
 pub(crate) fn hoist(graph: &GraphData, context: &Context<'_>) -> Option<Change> {
     let mut plans: Vec<(Recurrent, Plan<'_>)> = Vec::new();
     for found in recurrent(graph) {
@@ -68,12 +63,12 @@ pub(crate) fn hoist(graph: &GraphData, context: &Context<'_>) -> Option<Change> 
         .collect();
     let hoisted = plans.iter().map(|(found, _)| found.applied).sum();
     let note =
-        format!("products of {} done before {}", count(hoisted, "call"), count(plans.len(), "recurrence"));
+        format!("products of {} hoisted out of {}", count(hoisted, "call"), count(plans.len(), "recurrence"));
     let (graph, renaming) = rewrite(graph, extension, &calls);
     Some(Change { graph, renaming, note })
 }
 
-/// Whether less is paid for the values that cross than for the weights of all steps but one.
+/// Whether the crossing values cost less than reading the weights in all steps but one.
 fn pays(graph: &GraphData, found: &Recurrent, plan: &Plan<'_>) -> bool {
     let table = CostTable::default();
     let (product, map) = (table.classes.product, table.classes.map);
@@ -83,8 +78,8 @@ fn pays(graph: &GraphData, found: &Recurrent, plan: &Plan<'_>) -> bool {
     saved > found.applied as f64 * row + table.step_ns + product.fixed_ns
 }
 
-/// Whether gradients are the same sums in the same order: nothing is read by both halves, no parameter is used
-/// by the first half behind a use in the rest, and what is read through a join has no other reader.
+/// Whether gradients stay the same sums in the same order: no value is read by both halves, the first half uses no parameter after
+/// a use in the rest, and vectors that are read through a join have no other reader.
 fn keeps_sums(graph: &GraphData, sig: SigId, plan: &Plan<'_>) -> bool {
     let (arena, args) = (&plan.body.arena, &graph.sigs.get(sig).params);
     let [before, rest] = [Half::Before, Half::Rest].map(|half| plan.needed(half));

@@ -1,4 +1,4 @@
-//! The cell of a run, and the signature of its calls.
+//! Declares the cell of a run, with the signature of its calls.
 
 use super::find::{Origin, Run, result_of};
 use autobatch_ir::graph::rebuild::Extension;
@@ -6,12 +6,12 @@ use autobatch_ir::graph::{Arena, Callee, GraphData, Operand, ParamArg, Signature
 use autobatch_ir::id::{NodeId, SigId, SiteId, TypeId, ValueId};
 use autobatch_ir::module::Body;
 
-/// A call of a run's cell.
+/// A call of the cell of a run.
 pub(super) struct Call {
     pub(super) signature: Signature,
 }
 
-/// Declares the cell of a run, or finds the one that is equal.
+/// Declares the cell of a run, or finds an equal cell.
 pub(super) fn declare(extension: &mut Extension, graph: &GraphData, run: &Run) -> Call {
     let site = graph.arena.node(NodeId::new(run.members[0][0] as usize)).site;
     let (params, constants) = (Vec::new(), Vec::new());
@@ -52,12 +52,12 @@ pub(super) fn declare(extension: &mut Extension, graph: &GraphData, run: &Run) -
 struct Writer<'a> {
     extension: &'a mut Extension,
     graph: &'a GraphData,
-    /// The site of the run's head, for what no line of the model says.
+    /// The site of the head, for nodes without a line in the model.
     site: SiteId,
     arena: Arena,
     /// Lifted parameter arguments with their types.
     params: Vec<(ParamArg, TypeId)>,
-    /// Constants that the body holds already.
+    /// The constants of the body so far.
     constants: Vec<(SigId, ValueId)>,
 }
 
@@ -91,7 +91,7 @@ impl Writer<'_> {
         value
     }
 
-    /// Appends a member; its parameter arguments become ports.
+    /// Appends a member, whose parameter arguments become ports.
     fn member(&mut self, node: NodeId, operands: &[Operand]) -> ValueId {
         let mut signature = self.graph.signature(node).clone();
         for (arg, &ty) in signature.params.iter_mut().zip(&signature.param_types) {

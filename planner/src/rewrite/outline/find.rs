@@ -1,4 +1,4 @@
-//! Finds the runs that all occurrences of a head agree on.
+//! Finds the runs on which all occurrences of a head agree.
 
 use super::MAX_RUN;
 use crate::rewrite::{Context, marked, stretches};
@@ -8,28 +8,28 @@ use autobatch_ir::types::INDEX;
 
 const NONE: u32 = u32::MAX;
 
-/// What a node is to a run.
+/// The role of a node in runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// May be in a run.
     Member,
-    /// Brings numbers in and waits for nothing.
+    /// Has no operands to wait for.
     Source,
-    /// A list, which is passed over if it names nothing of the run.
+    /// A list, which a run skips if it holds no value of the run.
     List,
     /// Ends a run.
     Barrier,
 }
 
-/// An operand place of a run: which member, which operand.
+/// An operand of a run: the number of the member, and of the operand.
 pub(super) type Use = (u32, u32);
 
-/// Where an operand of a member comes from.
+/// The origin of an operand of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// This result of this member.
     Inside { member: u32, result: u32 },
-    /// A constant, the same in all occurrences.
+    /// A constant, equal in all occurrences.
     Constant(SigId),
     /// This port.
     Port(u32),
@@ -38,20 +38,20 @@ pub(super) enum Origin {
 /// A port of a run's cell.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Port {
-    /// The first use of the port, which says its type and, in each occurrence, its operand.
+    /// The first use of the port. It determines the type, and the operand in each occurrence.
     pub(super) first: Use,
 }
 
-/// A run and where it occurs.
+/// A run and its occurrences.
 #[derive(Debug, Default)]
 pub(super) struct Run {
-    /// For each place in the run the node of each occurrence.
+    /// For each member of the run its node in each occurrence.
     pub(super) members: Vec<Vec<u32>>,
-    /// For each place in the run where its operands come from.
+    /// For each member of the run the origins of its operands.
     pub(super) origins: Vec<Vec<Origin>>,
-    /// What is read from outside.
+    /// The operands from outside.
     pub(super) ports: Vec<Port>,
-    /// Member and result of what is read outside of some occurrence.
+    /// The values with readers outside of some occurrence: number of the member, and of the result.
     pub(super) results: Vec<(u32, u32)>,
 }
 
@@ -65,27 +65,27 @@ impl Run {
         self.members.last().map_or(&[], Vec::as_slice)
     }
 
-    /// The operand in this place, in this occurrence.
+    /// The operand of a use in an occurrence.
     pub(super) fn operand(&self, graph: &GraphData, (member, place): Use, occurrence: usize) -> Operand {
         let node = NodeId::new(self.members[member as usize][occurrence] as usize);
         graph.arena.operands(node)[place as usize]
     }
 }
 
-/// Looks for runs.
+/// The search for runs.
 pub(super) struct Finder<'a> {
     graph: &'a GraphData,
     roles: Vec<Role>,
     stretch_of: Vec<u32>,
-    /// The last node that reads each value; [`NONE`] if it is read from outside.
+    /// The last reader of each value, or [`NONE`] for requested values.
     last_use: Vec<u32>,
-    /// The number of the occurrence, over all heads, that a node is in; and its place.
+    /// The occurrence of a node, numbered over all heads, and its member number.
     owner: Vec<u32>,
     place: Vec<u32>,
     owners: u32,
-    /// Whether a node is in a run already.
+    /// Whether a node belongs to a run.
     taken: Vec<bool>,
-    /// For each signature how many members are in no run yet.
+    /// Number of members of each signature outside of runs.
     free: Vec<u32>,
 }
 
@@ -97,7 +97,7 @@ impl<'a> Finder<'a> {
                 last_use[value.index()] = node.index() as u32;
             }
         }
-        context.kept(graph).for_each(|value| last_use[value.index()] = NONE);
+        context.requested(graph).for_each(|value| last_use[value.index()] = NONE);
         let nodes = graph.arena.len();
         Self {
             graph,
@@ -112,7 +112,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// All runs worth a cell, by the place of their first head.
+    /// All runs with at least two members and one result, by first head.
     pub(super) fn runs(mut self) -> Vec<Run> {
         let by_sig = self.by_signature();
         self.free = by_sig.iter().map(|nodes| nodes.len() as u32).collect();
@@ -163,7 +163,7 @@ impl<'a> Finder<'a> {
         by_sig
     }
 
-    /// The longest run from these heads, all of one signature, on which all agree.
+    /// The longest run from these heads, all of one signature, on which all occurrences agree.
     fn grow(&mut self, heads: Vec<u32>) -> Run {
         let base = self.owners;
         self.owners += heads.len() as u32;
@@ -178,7 +178,7 @@ impl<'a> Finder<'a> {
                 let Some(node) = self.following(from, base + occurrence as u32, head_sig) else { return run };
                 let agrees = match next.first() {
                     None => self.continues(node, base),
-                    Some(&model) => self.alike(node, base + occurrence as u32, model, base),
+                    Some(&model) => self.are_equal_members(node, base + occurrence as u32, model, base),
                 };
                 if !agrees || self.stands_apart(node, base + occurrence as u32, cursors.len()) {
                     return run;
@@ -191,7 +191,7 @@ impl<'a> Finder<'a> {
         run
     }
 
-    /// The next node that could be in the run after `from`.
+    /// The next possible member after `from`.
     fn following(&self, from: u32, owner: u32, head_sig: SigId) -> Option<u32> {
         let mut node = from + 1;
         while self.stretch_of.get(node as usize)? == &self.stretch_of[from as usize] {
@@ -209,7 +209,7 @@ impl<'a> Finder<'a> {
         None
     }
 
-    /// Member and result of the run's occurrence that an operand names.
+    /// The member and result that an operand names in an occurrence.
     fn inside(&self, operand: Operand, owner: u32) -> Option<(u32, u32)> {
         let value = operand.as_value()?;
         let producer = self.graph.arena.producer(value);
@@ -217,22 +217,21 @@ impl<'a> Finder<'a> {
         (self.owner[producer.index()] == owner).then(|| (self.place[producer.index()], result as u32))
     }
 
-    /// Whether a node reads something of the run.
+    /// Whether a node reads a value of the run.
     fn continues(&self, node: u32, owner: u32) -> bool {
         self.operands(node).iter().any(|&operand| self.inside(operand, owner).is_some())
     }
 
-    /// Whether two nodes do the same in their occurrences.
-    fn alike(&self, node: u32, owner: u32, model: u32, model_owner: u32) -> bool {
+    /// Whether two nodes are equal members of their occurrences.
+    fn are_equal_members(&self, node: u32, owner: u32, model: u32, model_owner: u32) -> bool {
         let (ours, theirs) = (self.operands(node), self.operands(model));
         self.sig(node) == self.sig(model)
             && ours.len() == theirs.len()
             && ours.iter().zip(theirs).all(|(&a, &b)| self.inside(a, owner) == self.inside(b, model_owner))
     }
 
-    /// Whether a node must not be tied to the run: it does much, and either others of its
-    /// signature are elsewhere, with which it can share a batch, or it reads a value of the run that
-    /// flows on.
+    /// Whether a node must stay out of the run: it is heavy, and either its signature also occurs elsewhere, or it reads a value of
+    /// the run that has later readers.
     fn stands_apart(&self, node: u32, owner: u32, occurrences: usize) -> bool {
         let sig = self.sig(node);
         let Callee::Op(op) = self.graph.sigs.get(sig).callee else { return true };
@@ -244,7 +243,7 @@ impl<'a> Finder<'a> {
             && (self.free[sig.index()] as usize != occurrences || self.operands(node).iter().any(flows_on))
     }
 
-    /// Makes these nodes the next member.
+    /// Appends these nodes as the next member.
     fn push(&mut self, run: &mut Run, members: Vec<u32>, base: u32) {
         let number = run.members.len() as u32;
         run.members.push(members);
@@ -264,7 +263,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Where an operand from outside comes from: a constant, a known port, or a new one.
+    /// The origin of an outside operand: a constant, a known port, or a new port.
     fn outside(&self, run: &mut Run, at: Use) -> Origin {
         let all = 0..run.occurrences();
         let constant = |operand: Operand| {
@@ -288,7 +287,7 @@ impl<'a> Finder<'a> {
         Origin::Port(known as u32)
     }
 
-    /// What is read outside of the run in any occurrence.
+    /// Finds the values with readers outside of the run in some occurrence.
     fn find_results(&self, run: &mut Run) {
         for (member, column) in run.members.iter().enumerate() {
             let results = self.graph.sigs.get(self.sig(column[0])).results.len();
@@ -305,7 +304,7 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// Whether an op does much more than read and write its operands once.
+/// Whether an op costs much more than reading and writing its operands once.
 const fn is_heavy(op: Op) -> bool {
     matches!(
         op,
@@ -334,7 +333,7 @@ fn roles(graph: &GraphData) -> Vec<Role> {
                 }
             })
         };
-        // The reader of a value that is promised to be shared keeps its own batches.
+        // The readers of a `shared` value keep their own batches.
         let promised = || {
             let mut read = graph.arena.operands(node).iter().filter_map(|operand| operand.as_value());
             !graph.shared.is_empty() && read.any(|value| marked[graph.arena.producer(value).index()])

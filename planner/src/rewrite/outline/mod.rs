@@ -1,38 +1,31 @@
-//! Outlining: a run of ops that is repeated everywhere becomes a call of a new cell.
+//! Outlining: a run of ops that repeats everywhere becomes a call of a new cell.
 //!
-//! A model that emits plain ops writes the same dozen nodes for every node of every tree. As
-//! ops, each is a batch of its own at every depth; as a cell, they are one. This pass finds such
-//! runs and gives the planner the cell that the model did not write.
+//! A model without cells emits the same dozen ops for every node of every tree. As ops, each is a batch at every depth; as a cell,
+//! they are one batch. This pass finds such runs and declares the cells.
 //!
-//! *Needs* a verified graph. *Ensures* the same bits of every value that is read outside of its run:
-//! the cell holds the same ops in the same order. A value inside a run has no name afterwards. The
-//! new module begins with everything the graph knew; parameters are lifted to arguments, so that
-//! both directions and all layers of a recurrent model call one cell.
+//! *Needs* a verified graph. *Ensures* the same bits of every value with readers outside of its run, because the cell holds the same
+//! ops in the same order. Other values of a run lose their names. The new module begins with the old declarations. Parameters become
+//! arguments, so both directions and all layers of a recurrent model call one cell.
 //!
-//! *How.* A run is an unbroken stretch of nodes of one instance; sources (inputs, constants,
-//! parameters) and lists of values from outside do not break it. Replacing an unbroken stretch by a
-//! call in its last place can make no cycle and moves nothing before what it reads. A run is found
-//! from its *head*: all nodes with the head's signature are followed in step, and the run
-//! grows while *all* of them do the same: the same signature, the same operands where these come
-//! from the run (by relative place), anything where they come from outside. What not all of them do
-//! ends the run, so either all nodes of the head's signature are replaced or none. A run
-//! ends, too,
-//! * before a node that reads nothing of the run: it may wait for other things;
-//! * before a *heavy* op (a product, a lookup, a fold over lists) if others of its signature are
-//!   elsewhere: they could share a batch with it;
-//! * before a heavy op that reads a value of the run which is read later as well: the state of a
-//!   recurrence flows on, and what is computed *from* the state (an output layer, the next layer)
-//!   must not be tied to it, for it may be done for all steps at once;
-//! * before calls of cells: whoever wrote cells chose the grain; before dropout, whose noise keys
-//!   belong to the graph; before marked nodes; and after [`MAX_RUN`] nodes.
+//! *How.* A run is a contiguous stretch of nodes of one instance; sources (inputs, constants, parameters) and lists of outside values
+//! do not interrupt it. Replacing a contiguous stretch by a call at its last node cannot create a cycle and moves no node before its
+//! operands. The search starts from a *head*: it follows all nodes with the signature of the head in parallel, and the run grows
+//! while *all* of them continue alike: same signature, and same operands from inside the run (by relative position). So either all
+//! nodes with the signature of the head are replaced, or none. A run also ends
+//! * before a node that reads no value of the run, because it may wait for other nodes;
+//! * before a *heavy* op (a product, a lookup, a fold over lists) if its signature also occurs elsewhere: they could share a batch;
+//! * before a heavy op that reads a value of the run which is also read later. The state of a recurrence flows on, and a product of
+//!   that state (an output layer, the next layer) may run for all steps at once;
+//! * before calls of cells, because the model chose their grain; before dropout, whose noise keys belong to the graph; before marked
+//!   nodes; and after [`MAX_RUN`] nodes.
 //!
-//! Operands from outside become ports, equal ones one port if they are equal in all occurrences;
-//! constants that all occurrences agree on move into the cell.
+//! Outside operands become ports, and operands that are equal in all occurrences share a port. Constants that are equal in all
+//! occurrences move into the cell.
 //!
-//! *Cost.* Each node is looked at once as part of a run and at most once as what ends one.
+//! *Cost.* Every node is visited at most once inside a run and once as its end.
 //!
-//! *Gradients.* A value read by several ops of a run gets one contribution from the cell instead of
-//! one from each op, so sums may round differently: off in training unless asked for.
+//! *Gradients.* A value with several readers in a run gets one gradient from the cell instead of one from each op, so sums may round
+//! differently. The pass is off in training by default.
 //!
 //! ```text
 //! %2 = affine[@w](%0)  %3 = tanh(%2)      %4 = affine[@w](%3)  %5 = tanh(%4)
@@ -49,16 +42,16 @@ use autobatch_ir::graph::rebuild::{Extension, Rebuild};
 use autobatch_ir::id::{NodeId, ValueId};
 use find::{Finder, Run};
 
-/// The most nodes that a run has.
+/// Largest number of nodes of a run.
 pub(crate) const MAX_RUN: usize = 256;
 
-/// What becomes of a node.
+/// The rewrite of a node.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Stays,
-    /// It is inside the run and not its last.
+    /// A node of a run, but not the last.
     Inside,
-    /// It is the last of this occurrence of this run.
+    /// The last node of this occurrence of this run.
     Last {
         run: u32,
         occurrence: u32,

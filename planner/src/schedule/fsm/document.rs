@@ -1,22 +1,22 @@
-//! The file of a table: the names of its types once, then states that speak of them by number.
+//! The file format of a table: the names of its types once, then states that refer to them by number.
 //!
-//! Names are hexadecimal, because JSON readers round large numbers.
+//! Names are hexadecimal text, because JSON readers round large numbers.
 
 use super::{Entry, FsmError, Table};
 use serde::{Deserialize, Serialize};
 
-/// How types get their names. It counts up whenever a type gets another name than before, because an older table would then
-/// know no type, and the ratio would decide all.
+/// Version of the naming of types. Every change of the naming increases it: an older table would match no type, and the ratio
+/// would silently decide everything.
 pub(super) const NAMES: u32 = 1;
 
-/// A table as JSON has it.
+/// The JSON form of a table.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Document {
-    /// The [`NAMES`] that the table was made with.
+    /// The [`NAMES`] of the table.
     #[serde(default)]
     names: u32,
-    /// The names of types, ascending.
+    /// The names of the types, ascending.
     types: Vec<String>,
     states: Vec<State>,
 }
@@ -24,9 +24,9 @@ pub(super) struct Document {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct State {
-    /// Ready types by their places in the list, most ready jobs first.
+    /// Numbers of the ready types, most ready jobs first.
     ready: Vec<u32>,
-    /// Type and value in millionths of a batch, ascending by type.
+    /// Type numbers, ascending, with values in millionths of a batch.
     values: Vec<(u32, i64)>,
 }
 
@@ -50,19 +50,18 @@ impl TryFrom<Document> for Table {
 
     fn try_from(Document { names: version, types, states }: Document) -> Result<Self, FsmError> {
         if version != NAMES {
-            return Err(FsmError(format!(
-                "it calls types by names of version {version}, this program by names of version {NAMES}, so it would know none"
-            )));
+            return Err(FsmError(format!("its type names have version {version}, expected version {NAMES}")));
         }
         let names = types.iter().map(|name| {
-            u64::from_str_radix(name, 16).map_err(|_| FsmError(format!("{name:?} is no name of a type")))
+            u64::from_str_radix(name, 16).map_err(|_| FsmError(format!("{name:?} is not a type name")))
         });
         let names: Vec<u64> = names.collect::<Result<_, _>>()?;
         if names.windows(2).any(|pair| pair[0] >= pair[1]) {
-            return Err(FsmError("the names of types do not ascend".to_owned()));
+            return Err(FsmError("the type names do not ascend".to_owned()));
         }
         let name = |at: usize, ty: u32| {
-            let missing = || FsmError(format!("state {at} speaks of type {ty} of {}", names.len()));
+            let missing =
+                || FsmError(format!("state {at} has type {ty}, expected a number below {}", names.len()));
             names.get(ty as usize).copied().ok_or_else(missing)
         };
         let mut entries: Vec<Entry> = Vec::new();
@@ -72,7 +71,7 @@ impl TryFrom<Document> for Table {
                 return Err(FsmError(format!("state {at} is not greater than the state before it")));
             }
             if values.is_empty() || values.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
-                return Err(FsmError(format!("state {at} has no values, or types that do not ascend")));
+                return Err(FsmError(format!("state {at} has no values, or its types do not ascend")));
             }
             let values = values.into_iter().map(|(ty, value)| Ok((name(at, ty)?, value)));
             let values = values.collect::<Result<Vec<(u64, i64)>, FsmError>>()?;
@@ -80,9 +79,7 @@ impl TryFrom<Document> for Table {
             sorted.sort_unstable();
             if let Some((ty, _)) = values.iter().find(|(ty, _)| sorted.binary_search(ty).is_err()) {
                 let place = names.partition_point(|known| known < ty);
-                return Err(FsmError(format!(
-                    "state {at} gives a value to type {place}, expected a type that is ready"
-                )));
+                return Err(FsmError(format!("state {at} has a value for type {place}, which is not ready")));
             }
             entries.push(Entry { ready, values });
         }

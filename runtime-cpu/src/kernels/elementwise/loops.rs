@@ -1,6 +1,6 @@
-//! The loops of elementwise instructions: a function of one, two or three elements over rows, in blocks that are vectors.
+//! Loops of elementwise instructions: they apply a function of one, two or three elements to rows, block by block.
 //!
-//! Everything is inlined into the functions of an instruction set, whose features it is compiled with.
+//! Everything is inlined into functions that enable the features of an instruction set. A block is one or two vectors.
 
 use super::{Elements, Work};
 #[cfg(target_arch = "x86_64")]
@@ -23,7 +23,7 @@ impl Work<'_> {
         let contiguous = !a.single && a.stride == self.width && out.stride == self.width;
         let (rows, width) = if contiguous { (1, self.rows * self.width) } else { (self.rows, self.width) };
         for row in 0..rows {
-            // SAFETY: row `row` of each is readable or writable; a single element fills a block by itself.
+            // SAFETY: row `row` of each operand is readable, that of the result is writable.
             unsafe {
                 let (x, y) = (a.base.add(row * a.stride), out.base.add(row * out.stride));
                 if a.single {
@@ -53,59 +53,52 @@ impl Work<'_> {
         let contiguous = dense(a) && dense(b) && out.stride == self.width;
         let (rows, width) = if contiguous { (1, self.rows * self.width) } else { (self.rows, self.width) };
         for row in 0..rows {
-            // SAFETY: row `row` of each is readable or writable.
+            // SAFETY: row `row` of each operand is readable, that of the result is writable.
             unsafe {
                 let (x, y) = (a.base.add(row * a.stride), b.base.add(row * b.stride));
                 let z = out.base.add(row * out.stride);
-                let whole = width / BLOCK * BLOCK;
                 match (a.single, b.single) {
-                    (false, false) => {
-                        for i in (0..whole).step_by(BLOCK) {
-                            keep_blocks_apart();
-                            store(z.add(i), zip_block(load(x.add(i)), load(y.add(i)), f));
-                        }
-                        if whole < width {
-                            let rest = width - whole;
-                            let (p, q) =
-                                (self.load_some(x.add(whole), rest), self.load_some(y.add(whole), rest));
-                            self.store_some(z.add(whole), zip_block(p, q, f), rest);
-                        }
-                    }
-                    (false, true) => {
-                        let single = [*y; BLOCK];
-                        for i in (0..whole).step_by(BLOCK) {
-                            keep_blocks_apart();
-                            store(z.add(i), zip_block(load(x.add(i)), single, f));
-                        }
-                        if whole < width {
-                            let rest = width - whole;
-                            self.store_some(
-                                z.add(whole),
-                                zip_block(self.load_some(x.add(whole), rest), single, f),
-                                rest,
-                            );
-                        }
-                    }
-                    (true, false) => {
-                        let single = [*x; BLOCK];
-                        for i in (0..whole).step_by(BLOCK) {
-                            keep_blocks_apart();
-                            store(z.add(i), zip_block(single, load(y.add(i)), f));
-                        }
-                        if whole < width {
-                            let rest = width - whole;
-                            self.store_some(
-                                z.add(whole),
-                                zip_block(single, self.load_some(y.add(whole), rest), f),
-                                rest,
-                            );
-                        }
-                    }
+                    (false, false) => self.zip_row::<false, false>(x, y, z, width, f),
+                    (false, true) => self.zip_row::<false, true>(x, y, z, width, f),
+                    (true, false) => self.zip_row::<true, false>(x, y, z, width, f),
                     (true, true) => {
                         let value = f(*x, *y);
                         (0..width).for_each(|i| *z.add(i) = value);
                     }
                 }
+            }
+        }
+    }
+
+    /// Applies `f` to one row. `X` and `Y` say which operand is a single element.
+    ///
+    /// # Safety
+    /// As for [`super::run`].
+    #[inline(always)]
+    unsafe fn zip_row<const X: bool, const Y: bool>(
+        self,
+        x: *const f32,
+        y: *const f32,
+        z: *mut f32,
+        width: usize,
+        f: impl Fn(f32, f32) -> f32 + Copy,
+    ) {
+        // SAFETY: as for this function.
+        unsafe {
+            let single_x = if X { [*x; BLOCK] } else { [0.0; BLOCK] };
+            let single_y = if Y { [*y; BLOCK] } else { [0.0; BLOCK] };
+            let whole = width / BLOCK * BLOCK;
+            for i in (0..whole).step_by(BLOCK) {
+                keep_blocks_apart();
+                let p = if X { single_x } else { load(x.add(i)) };
+                let q = if Y { single_y } else { load(y.add(i)) };
+                store(z.add(i), zip_block(p, q, f));
+            }
+            let rest = width - whole;
+            if rest > 0 {
+                let p = if X { single_x } else { self.load_some(x.add(whole), rest) };
+                let q = if Y { single_y } else { self.load_some(y.add(whole), rest) };
+                self.store_some(z.add(whole), zip_block(p, q, f), rest);
             }
         }
     }
@@ -119,7 +112,7 @@ impl Work<'_> {
             let out = self.out.base.wrapping_add(row * self.out.stride);
             for i in (0..self.width).step_by(BLOCK) {
                 let len = (self.width - i).min(BLOCK);
-                // SAFETY: elements `i..i + len` of row `row` of each are readable or writable.
+                // SAFETY: elements `i..i + len` of the row are readable in each operand and writable in the result.
                 unsafe {
                     let a = self.load_block(first, row, i, len);
                     let b = self.load_block(second, row, i, len);
@@ -134,17 +127,17 @@ impl Work<'_> {
         }
     }
 
-    /// Lane by lane `a` where the word of `condition` is not 0, else `b`.
+    /// Selects `a` in lanes where the word of `condition` is not 0, else `b`.
     ///
     /// # Safety
     /// As for [`super::run`].
     #[inline(always)]
     unsafe fn choose(&self, condition: [f32; BLOCK], a: [f32; BLOCK], b: [f32; BLOCK]) -> [f32; BLOCK] {
-        // Left to themselves, compilers take these vectors apart lane by lane.
+        // Without intrinsics the compiler splits these vectors into lanes.
         #[cfg(target_arch = "x86_64")]
         if self.masks {
             use std::arch::x86_64::{__m512i, _mm512_mask_blend_ps, _mm512_test_epi32_mask};
-            // SAFETY: the instruction set has masks; a vector is a block of words.
+            // SAFETY: the instruction set has masks, and a block of words has the size of a vector.
             return unsafe {
                 let words = transmute::<[f32; BLOCK], __m512i>(condition);
                 let (a, b) =
@@ -156,10 +149,10 @@ impl Work<'_> {
         std::array::from_fn(|lane| if condition[lane].to_bits() != 0 { a[lane] } else { b[lane] })
     }
 
-    /// Elements `i..i + len` of a row, or so many times its one element.
+    /// Loads elements `i..i + len` of a row, or repeats its single element.
     ///
     /// # Safety
-    /// They are readable; `len` is at most a block.
+    /// The elements are readable; `len` is at most a block.
     #[inline(always)]
     unsafe fn load_block(&self, from: Elements, row: usize, i: usize, len: usize) -> [f32; BLOCK] {
         let x = from.base.wrapping_add(row * from.stride);
@@ -173,42 +166,44 @@ impl Work<'_> {
         }
     }
 
-    /// The first `len` elements from `from` on, then zeros.
+    /// Loads `len` elements, followed by zeros.
     ///
     /// # Safety
-    /// `len` elements, less than a block, are readable.
+    /// `len` elements from `from` on are readable; `len` is less than a block.
     #[inline(always)]
     unsafe fn load_some(&self, from: *const f32, len: usize) -> [f32; BLOCK] {
         #[cfg(target_arch = "x86_64")]
         if self.masks {
-            // SAFETY: the caller vouches for the elements; a vector is a block of floats.
+            // SAFETY: the caller guarantees the elements; a block of floats has the size of a vector.
             return unsafe { transmute::<Vector512, [f32; BLOCK]>(Avx512::load_first(from, len)) };
         }
         let mut block = [0.0; BLOCK];
-        // SAFETY: the caller vouches for the elements, and the block is new.
+        // SAFETY: the caller guarantees the elements, and the block is local.
         unsafe { copy_some(from, block.as_mut_ptr(), len) };
         block
     }
 
+    /// Stores the first `len` elements of a block.
+    ///
     /// # Safety
-    /// `len` elements from `to` on, less than a block, are writable.
+    /// `len` elements from `to` on are writable; `len` is less than a block.
     #[inline(always)]
     unsafe fn store_some(&self, to: *mut f32, block: [f32; BLOCK], len: usize) {
         #[cfg(target_arch = "x86_64")]
         if self.masks {
-            // SAFETY: the caller vouches for the elements; a block of floats is a vector.
+            // SAFETY: the caller guarantees the elements; a block of floats has the size of a vector.
             return unsafe { Avx512::store_first(to, transmute::<[f32; BLOCK], Vector512>(block), len) };
         }
-        // SAFETY: the caller vouches for the elements, and the block is our own.
+        // SAFETY: the caller guarantees the elements, and the block is local.
         unsafe { copy_some(block.as_ptr(), to, len) };
     }
 }
 
-/// Keeps the compiler from widening over several blocks, which takes gathers: a block is a vector already, or two.
+/// Prevents the compiler from vectorising across blocks, which would need gathers.
 #[inline(always)]
 fn keep_blocks_apart() {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: no instruction at all.
+    // SAFETY: the assembly is empty.
     unsafe {
         std::arch::asm!("", options(nomem, nostack, preserves_flags));
     }
@@ -236,7 +231,7 @@ fn zip_block(x: [f32; BLOCK], y: [f32; BLOCK], f: impl Fn(f32, f32) -> f32) -> [
 /// A block from `from` on is readable.
 #[inline(always)]
 unsafe fn load(from: *const f32) -> [f32; BLOCK] {
-    // SAFETY: the caller vouches for the block; floats are aligned to their own size.
+    // SAFETY: the caller guarantees the block; an array of floats has the alignment of a float.
     unsafe { from.cast::<[f32; BLOCK]>().read() }
 }
 
@@ -244,17 +239,17 @@ unsafe fn load(from: *const f32) -> [f32; BLOCK] {
 /// A block from `to` on is writable.
 #[inline(always)]
 unsafe fn store(to: *mut f32, block: [f32; BLOCK]) {
-    // SAFETY: the caller vouches for the block; floats are aligned to their own size.
+    // SAFETY: the caller guarantees the block; an array of floats has the alignment of a float.
     unsafe { to.cast::<[f32; BLOCK]>().write(block) };
 }
 
-/// The same pieces of two runs of `len` elements, at most a block: neighbours where `len` is a power of two, overlapping where it is not.
+/// Copies `len` elements, at most a block, in one or two pieces of fixed size. The pieces overlap if needed.
 ///
 /// # Safety
-/// Both runs are as long as said and do not overlap.
+/// `from` is readable and `to` writable for `len` elements, without overlap.
 #[inline(always)]
 unsafe fn copy_some(from: *const f32, to: *mut f32, len: usize) {
-    // SAFETY: every piece lies within the first `len` elements, which the caller vouches for.
+    // SAFETY: every piece lies within the first `len` elements, which the caller guarantees.
     unsafe {
         let copy = |at: usize, size: usize| match size {
             16 => to.add(at).cast::<[f32; 16]>().write(from.add(at).cast::<[f32; 16]>().read()),

@@ -1,12 +1,12 @@
-//! Elementwise instructions over rows: every function of `ir::numeric::scalar`, compiled once for each instruction set.
+//! Elementwise instructions over strided rows: every function of `ir::numeric::scalar`, compiled per instruction set.
 //!
-//! **Bits.** One Rust function defines an instruction; here it is inlined into loops that are compiled with the features of each
-//! instruction set. Lanes of a vector and the scalar twin therefore compute the same, tail elements included: the last elements of a
-//! row are computed in a whole vector as well, of which only some are kept.
+//! **Bits.** One Rust function defines each instruction. It is inlined into loops that are compiled with the
+//! features of each instruction set, so all variants compute the same bits. The last elements of a row are
+//! computed in a whole vector too; only the existing elements are stored.
+//!
+//! Updates of whole arrays use [`fused_update`](super::fused_update) instead; its head says why there are two engines.
 
 mod loops;
-#[cfg(test)]
-mod tests;
 
 use super::isa::Isa;
 use autobatch_ir::graph::{Binary, Compare, Unary};
@@ -14,14 +14,14 @@ use autobatch_ir::numeric::{Real, scalar};
 use autobatch_ir::plan::Code;
 use autobatch_ir::types::DType;
 
-/// An operand: where row 0 begins, how far apart rows are, and whether a row is a single element that stands for all.
+/// The rows of an operand.
 #[derive(Clone, Copy, Debug)]
 pub struct Elements {
-    /// The first element of row 0. All elements are one word.
+    /// The first element of row 0. Every element is one 32-bit word.
     pub base: *const f32,
     /// Words from row to row.
     pub stride: usize,
-    /// Whether each row has one element only.
+    /// Whether each row is a single element, used for all elements of the result row.
     pub single: bool,
 }
 
@@ -37,28 +37,27 @@ pub struct ElementsMut {
 /// Computes `rows` rows of `width` elements.
 ///
 /// # Safety
-/// `isa` is available. `sources` holds as many operands as `code` takes; each has `rows` rows of `width` initialised words (of one, where
-/// `single`), which hold values of `dtype` (truth values where `code` takes them) and which nobody writes meanwhile. The rows of `out` are
-/// writable, touched by nobody else, and overlap an operand only where they are the same elements.
+/// `isa` is available. `sources` holds as many operands as `code` takes. Each has `rows` rows of `width`
+/// initialised words (one word if `single`) of type `dtype` (truth values where `code` takes them), which no one
+/// writes during the call. The rows of `out` are writable and not accessed by anyone else. They overlap an operand
+/// only if they are the same elements.
 pub unsafe fn run(
     isa: Isa,
     code: Code,
     dtype: DType,
-    (rows, width): (usize, usize),
+    rows: usize,
+    width: usize,
     sources: &[Elements],
     out: ElementsMut,
 ) {
     let work = Work { code, dtype, rows, width, sources, out, masks: false };
     match isa {
-        // SAFETY: the caller vouches for the instruction set and for the memory.
+        // SAFETY: the caller guarantees the instruction set and the memory.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 => unsafe { run_avx512(work) },
         // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2 => unsafe { run_avx2(work) },
-        // SAFETY: as above.
-        #[cfg(target_arch = "aarch64")]
-        Isa::Neon => unsafe { work.run() },
         // SAFETY: as above.
         _ => unsafe { work.run() },
     }
@@ -69,7 +68,7 @@ pub unsafe fn run(
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma")]
 unsafe fn run_avx512(work: Work<'_>) {
-    // SAFETY: the caller vouches for the memory; masks are part of the instruction set.
+    // SAFETY: the caller guarantees the memory; masks are part of the instruction set.
     unsafe { Work { masks: true, ..work }.run() };
 }
 
@@ -78,7 +77,7 @@ unsafe fn run_avx512(work: Work<'_>) {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 unsafe fn run_avx2(work: Work<'_>) {
-    // SAFETY: the caller vouches for the memory.
+    // SAFETY: the caller guarantees the memory.
     unsafe { work.run() };
 }
 
@@ -90,8 +89,8 @@ struct Work<'a> {
     width: usize,
     sources: &'a [Elements],
     out: ElementsMut,
-    /// Whether the ends of rows are read and written under a mask, which AVX-512 has. A constant wherever it is asked.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 asks"))]
+    /// Whether the ends of rows use masked loads and stores (AVX-512). After inlining it is a constant.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 reads it"))]
     masks: bool,
 }
 
@@ -101,7 +100,7 @@ impl Work<'_> {
     #[inline(always)]
     unsafe fn run(self) {
         let float = self.dtype == DType::F32;
-        // SAFETY: every arm reads as many operands as its code takes.
+        // SAFETY: every arm reads exactly the operands of its code.
         unsafe {
             match self.code {
                 Code::Copy => self.map1(|x| x),
@@ -163,7 +162,7 @@ impl Work<'_> {
                 Unary::Silu => self.map1(Real::silu_slope),
                 Unary::Softplus => self.map1(Real::softplus_slope),
                 Unary::Erf => self.map1(Real::erf_slope),
-                _ => unreachable!("{} has no slope of its own: the verifier refuses it", unary.spelling()),
+                _ => unreachable!("{} has no slope: the verifier rejects it", unary.spelling()),
             }
         }
     }
@@ -186,7 +185,7 @@ impl Work<'_> {
         }
     }
 
-    /// Integers of both signs: addition, subtraction and multiplication are the same words for both.
+    /// Integer arithmetic. Addition, subtraction and multiplication give the same words for both signs.
     ///
     /// # Safety
     /// As for [`run`].
@@ -206,7 +205,7 @@ impl Work<'_> {
                 (Binary::Min, true) => self.map2(words(|a, b| (a as i32).min(b as i32) as u32)),
                 (Binary::Max, true) => self.map2(words(|a, b| (a as i32).max(b as i32) as u32)),
                 (Binary::Div | Binary::Pow, _) => {
-                    unreachable!("integers are not divided: the verifier refuses it")
+                    unreachable!("integers have no division: the verifier rejects it")
                 }
             }
         }
@@ -226,7 +225,7 @@ impl Work<'_> {
                 DType::U32 | DType::Bool => {
                     self.map2(|a, b| truth(ordered(compare, &a.to_bits(), &b.to_bits())))
                 }
-                // An arm each, so that none asks in its loop which comparison it is.
+                // One arm per comparison keeps the dispatch out of the loop.
                 _ => match compare {
                     Compare::Eq => self.map2(|a, b| truth(a == b)),
                     Compare::Ne => self.map2(|a, b| truth(a != b)),
@@ -259,7 +258,7 @@ fn ordered<T: PartialOrd>(compare: Compare, a: &T, b: &T) -> bool {
     }
 }
 
-/// Conversion of one word: Rust's `as` between numbers, which saturates; anything but zero is true, and truth is 1.
+/// Converts one word. Numbers convert like Rust's saturating `as`; nonzero is true, and true is 1.
 fn cast_word(word: u32, from: DType, to: DType) -> u32 {
     match (from, to) {
         (DType::F32, DType::I32) => (f32::from_bits(word) as i32) as u32,

@@ -1,0 +1,61 @@
+//! Options of the verb `run`, and the options of models that `train` shares.
+
+use super::path;
+use autobatch::runtime_cpu::MAX_THREADS;
+use autobatch_planner::schedule::Policy;
+use clap::Args;
+
+/// A model of the catalogue and its device.
+#[derive(Args, Debug)]
+pub struct ModelArgs {
+    /// A model: mnist treelstm similarity tagger chartagger names acceptor treernn parser lattice sentiment, or
+    /// its benchmark name (a b c d dchar e f1 f2 g lattice sst).
+    #[arg(value_name = "MODEL")]
+    pub name: String,
+    /// Width of hidden states.
+    #[arg(long)]
+    pub hidden: Option<usize>,
+    /// Width of word vectors.
+    #[arg(long)]
+    pub embedding: Option<usize>,
+    /// Seed of generated instances, weights, noise and the order of minibatches.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Device: cpu, gpu, gpu:0, gpu:part-of-a-name.
+    #[arg(long, default_value = "cpu")]
+    pub device: autobatch::Device,
+    /// Batching policy: none, depth, agenda, agenda:remaining, ratio, beam:8, fsm:table.json, auto.
+    #[arg(long, default_value = "auto")]
+    pub policy: Policy,
+}
+
+/// Options of `run`.
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    /// The model to run.
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// A JSON file of instances [default: generated instances].
+    #[arg(long, value_parser = path)]
+    pub data: Option<String>,
+    /// Number of instances in the graph.
+    #[arg(long)]
+    pub batch: Option<usize>,
+    /// Number of threads that execute; 0 means one per core.
+    #[arg(long, default_value_t = 1, value_parser = threads)]
+    pub threads: usize,
+    /// Number of measurements of each variant.
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+    /// Folder for the plan, the graph and the picture.
+    #[arg(short, long, default_value = "target/autobatch", value_parser = path)]
+    pub output: String,
+}
+
+/// Parses a number of threads.
+pub(super) fn threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(threads @ 0..=MAX_THREADS) => Ok(threads),
+        _ => Err(format!("expected a number from 0 to {MAX_THREADS}")),
+    }
+}

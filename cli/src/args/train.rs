@@ -1,0 +1,87 @@
+//! Options of the verb `train`.
+
+use super::path;
+use super::run::{ModelArgs, threads};
+use clap::{Args, ValueEnum};
+
+/// Parses the path of a checkpoint. Training replaces the file repeatedly, so it cannot be a stream.
+fn checkpoint(text: &str) -> Result<String, String> {
+    match text {
+        "-" => Err("a checkpoint must be a file, found standard output".to_owned()),
+        _ => path(text),
+    }
+}
+
+/// Options of `train`.
+#[derive(Args, Debug)]
+pub struct TrainArgs {
+    /// The model to train.
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Folder of the model's corpus [default: generated instances].
+    #[arg(long, value_parser = path)]
+    pub data: Option<String>,
+    /// Number of training instances: generated ones, or the first ones of the corpus.
+    #[arg(long)]
+    pub count: Option<usize>,
+    /// Number of instances in a minibatch.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub batch: Option<u32>,
+    /// Number of threads that emit and execute; 0 means one per core.
+    #[arg(long, default_value_t = 0, value_parser = threads)]
+    pub threads: usize,
+    /// Total number of epochs, including those before --resume.
+    #[arg(long)]
+    pub epochs: Option<u64>,
+    /// Stop after this many minutes, even within an epoch.
+    #[arg(long, allow_negative_numbers = true)]
+    pub max_minutes: Option<f64>,
+    /// Learning rate.
+    #[arg(long, allow_negative_numbers = true)]
+    pub lr: Option<f64>,
+    /// Optimizer.
+    #[arg(long, value_enum, default_value_t)]
+    pub optimizer: OptimizerArg,
+    /// Maximum norm of the gradient; larger gradients are scaled down. 0 disables clipping.
+    #[arg(long, default_value_t = 5.0, allow_negative_numbers = true)]
+    pub clip: f64,
+    /// Weight decay.
+    #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
+    pub decay: f64,
+    /// Stop after this many epochs without improvement; 0 disables the check.
+    #[arg(long, default_value_t = 0)]
+    pub patience: usize,
+    /// Group instances of similar size into minibatches.
+    #[arg(long)]
+    pub bucket: bool,
+    /// Output file of the learning curve: .svg, .csv or .json; may be given several times.
+    #[arg(long, value_parser = path)]
+    pub curve: Vec<String>,
+    /// Checkpoint file, written after every epoch; the best epoch is also written to NAME.best.safetensors.
+    #[arg(long, value_parser = checkpoint)]
+    pub save: Option<String>,
+    /// Checkpoint from which to resume.
+    #[arg(long, value_parser = path)]
+    pub resume: Option<String>,
+    /// After training, decode the held-out sentences greedily; model parser only.
+    #[arg(long)]
+    pub decode: bool,
+}
+
+/// An optimizer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum OptimizerArg {
+    /// Plain gradient descent.
+    Sgd,
+    /// Gradient descent with momentum 0.9.
+    Momentum,
+    /// Adam.
+    #[default]
+    Adam,
+    /// Adam with decoupled weight decay.
+    Adamw,
+    /// Adagrad.
+    Adagrad,
+    /// RMSProp.
+    Rmsprop,
+}

@@ -1,0 +1,72 @@
+//! `doctor`: executes a small plan on a GPU and checks its results.
+
+use crate::console::Console;
+use crate::failure::{Answer, Failure};
+#[cfg(feature = "gpu")]
+use autobatch::runtime_wgpu::{Options, Selector, SelfTest, self_test};
+use std::io::Write;
+
+/// Lists the devices, executes a small plan on one GPU and reports the findings.
+#[cfg(feature = "gpu")]
+pub fn doctor(device: &str, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    console.ignore_closed_pipe();
+    let selector: Selector = device.parse().map_err(|error| Failure::usage(format!("{error}")))?;
+    super::devices(console)?;
+    let found = match self_test(Options { selector, ..Options::default() }) {
+        Ok(found) => found,
+        Err(error) => {
+            writeln!(console, "self-test: not executed; {error}")?;
+            return Ok(Answer::No);
+        }
+    };
+    for line in findings(&found) {
+        writeln!(console, "{line}")?;
+    }
+    Ok(if found.is_healthy() { Answer::Yes } else { Answer::No })
+}
+
+/// Reports that this build has no GPU support, if `device` names a GPU.
+#[cfg(not(feature = "gpu"))]
+pub fn doctor(device: &str, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    console.ignore_closed_pipe();
+    let which = device.strip_prefix("gpu:");
+    if device != "gpu" && which.is_none_or(|which| which.trim().is_empty()) {
+        let message = format!("unknown device {device:?}: expected gpu, gpu:0 or gpu:part-of-a-name");
+        return Err(Failure::usage(message));
+    }
+    super::devices(console)?;
+    writeln!(
+        console,
+        "self-test: not executed; this build has no GPU support: build with feature gpu, or execute on the cpu"
+    )?;
+    Ok(Answer::No)
+}
+
+#[cfg(feature = "gpu")]
+fn findings(found: &SelfTest) -> Vec<String> {
+    let SelfTest { adapter, same_bits, max_error, first_run, second_run } = found;
+    let (first, again) = (first_run.as_millis(), second_run.as_micros());
+    let result = match (found.is_healthy(), same_bits) {
+        (true, true) => "  correct: same bits as the cpu".to_owned(),
+        (true, false) => format!(
+            "  correct: maximum error {max_error:.1e} of the largest element; the device fuses or divides differently from the cpu"
+        ),
+        (false, _) => format!("  WRONG: maximum error {max_error:.1e} of the largest element"),
+    };
+    let advice = match (found.is_healthy(), adapter.kind) {
+        (false, _) => "advice: update the driver, select another adapter, or execute on the cpu".to_owned(),
+        (true, "software") => {
+            "advice: use software adapters only to check small models; they reject plans with long loops"
+                .to_owned()
+        }
+        (true, _) => {
+            format!("advice: execute with `gpu:{}`; models with many rows per step gain most", adapter.number)
+        }
+    };
+    vec![
+        format!("self-test: {}, driver {}", adapter.name, adapter.driver),
+        format!("  first run {first} ms including setup and compilation, second run {again} µs"),
+        result,
+        advice,
+    ]
+}

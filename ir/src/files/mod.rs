@@ -1,0 +1,279 @@
+//! Bounded reads and atomic writes of files.
+//!
+//! Reads: a regular file is read whole. A pipe has no length, so the read stops with an error at
+//! [`MAX_STREAMED`] bytes, and a device at [`MAX_FROM_DEVICE`] bytes.
+//!
+//! Writes: the bytes go to a temporary file in the same folder, are synced to disk, and replace the
+//! target by an atomic rename; then the folder is synced too. A killed process leaves the target
+//! unchanged, and at most a file that ends in `.partial`. Symbolic links stay: the file that they
+//! lead to is replaced, and keeps its permissions and, where the system permits, its owner. A
+//! read-only file is not replaced. Devices, pipes and the target of `/dev/stdout` are never replaced.
+
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{Error, ErrorKind, Read, Result, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The maximum length of a chain of symbolic links, as in many operating systems.
+const MAX_LINKS: usize = 40;
+
+/// The maximum number of bytes read from a pipe or standard input.
+pub const MAX_STREAMED: u64 = 1 << 30;
+/// The maximum number of bytes read from a device, which may never end.
+pub const MAX_FROM_DEVICE: u64 = 1 << 24;
+
+/// Reads all bytes of a file, or of a pipe or device up to its limit.
+///
+/// # Errors
+/// If the system reports one, or a pipe or device exceeds its limit.
+pub fn read(path: &Path) -> Result<Vec<u8>> {
+    read_open(File::open(path)?, u64::MAX)
+}
+
+/// Reads all bytes of a file, pipe or device with at most `max` bytes.
+///
+/// # Errors
+/// As [`read`], and if there are more than `max`.
+pub fn read_at_most(path: &Path, max: u64) -> Result<Vec<u8>> {
+    read_open(File::open(path)?, max)
+}
+
+/// As [`read_at_most`], as text.
+///
+/// # Errors
+/// As [`read_at_most`], and if the bytes are not UTF-8.
+pub fn read_text_at_most(path: &Path, max: u64) -> Result<String> {
+    String::from_utf8(read_at_most(path, max)?).map_err(|error| Error::new(ErrorKind::InvalidData, error))
+}
+
+/// Reads all bytes of standard input, which may be a file, a pipe or a device.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_standard_input() -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    take(std::io::stdin().lock(), 0, MAX_STREAMED, &mut bytes)?;
+    Ok(bytes)
+}
+
+fn read_open(file: File, max: u64) -> Result<Vec<u8>> {
+    let found = file.metadata()?;
+    let mut bytes = Vec::new();
+    if found.is_file() && found.len() > max {
+        return Err(too_long(max));
+    }
+    // Some system files report the length 0 but have content.
+    let limit = match found.is_file() {
+        true => MAX_STREAMED.max(found.len()),
+        false if is_device(&found) => MAX_FROM_DEVICE,
+        false => MAX_STREAMED,
+    };
+    take(file, found.len(), limit.min(max), &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads to the end of the stream, which must come before `limit`. Reserves `expected` bytes.
+fn take(from: impl Read, expected: u64, limit: u64, bytes: &mut Vec<u8>) -> Result<()> {
+    bytes.try_reserve_exact(usize::try_from(expected).unwrap_or(usize::MAX))?;
+    from.take(limit.saturating_add(1)).read_to_end(bytes)?;
+    if bytes.len() as u64 > limit { Err(too_long(limit)) } else { Ok(()) }
+}
+
+fn too_long(limit: u64) -> Error {
+    let message = format!(
+        "only the first {limit} bytes are read, and there are more; name the right file, or save the pipe's output to a file"
+    );
+    Error::new(ErrorKind::FileTooLarge, message)
+}
+
+#[cfg(unix)]
+fn is_device(found: &Metadata) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    found.file_type().is_char_device() || found.file_type().is_block_device()
+}
+
+#[cfg(not(unix))]
+fn is_device(_: &Metadata) -> bool {
+    false
+}
+
+/// Writes or replaces a file. Devices and pipes receive the bytes directly. An existing file is overwritten in place if
+/// its folder is not writable.
+///
+/// # Errors
+/// If the system reports one. The file is then unchanged, unless it was overwritten in place.
+pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let Some(Target { file, found }) = target(path)? else { return std::fs::write(path, bytes) };
+    match write_atomically(&file, found.as_ref(), bytes) {
+        Err(WriteError::Temporary(error))
+            if found.is_some() && error.kind() == ErrorKind::PermissionDenied =>
+        {
+            std::fs::write(file, bytes)
+        }
+        written => written.map_err(WriteError::into_inner),
+    }
+}
+
+/// Writes or replaces a file atomically, or fails.
+///
+/// # Errors
+/// If the path does not lead to a file, or the system reports an error. The file is then unchanged.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+    let Target { file, found } = target(path)?.ok_or_else(not_a_file)?;
+    write_atomically(&file, found.as_ref(), bytes).map_err(WriteError::into_inner)
+}
+
+/// Checks that [`write()`] could write to this path. Existing files stay unchanged and no new file remains.
+///
+/// # Errors
+/// If the system reports one.
+pub fn writable(path: &Path) -> Result<()> {
+    match target(path)? {
+        Some(Target { file, found: None }) => {
+            File::create_new(&file)?;
+            std::fs::remove_file(&file)
+        }
+        Some(Target { file, found: Some(_) }) => open_for_writing(&file),
+        None if std::fs::metadata(path)?.is_dir() => open_for_writing(path),
+        // Opening a pipe for the check would count as its writer.
+        None => Ok(()),
+    }
+}
+
+/// Checks that [`replace`] could write to this path, as [`writable`].
+///
+/// # Errors
+/// If the path does not lead to a file, or the system reports an error.
+pub fn replaceable(path: &Path) -> Result<()> {
+    target(path)?.ok_or_else(not_a_file)?;
+    writable(path)
+}
+
+fn open_for_writing(file: &Path) -> Result<()> {
+    OpenOptions::new().append(true).open(file).map(drop)
+}
+
+fn not_a_file() -> Error {
+    let message = "this is not a file that can be replaced atomically; name a regular file or a free path";
+    Error::new(ErrorKind::InvalidInput, message)
+}
+
+/// The regular file that a write creates or replaces.
+struct Target {
+    /// Its path, with all links resolved.
+    file: PathBuf,
+    /// Its metadata, if it exists.
+    found: Option<Metadata>,
+}
+
+/// Follows links to the target of a write; `None` if the path does not lead to a regular file.
+fn target(path: &Path) -> Result<Option<Target>> {
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        // Links in /proc look like links to files, but name open streams.
+        let folder = folder_of(&path).canonicalize()?;
+        let Some(name) = path.file_name().filter(|_| !folder.starts_with("/proc")) else { return Ok(None) };
+        let file = folder.join(name);
+        match std::fs::symlink_metadata(&file) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return Ok(Some(Target { file, found: None }));
+            }
+            Err(error) => return Err(error),
+            Ok(found) if found.is_symlink() => path = folder.join(std::fs::read_link(&file)?),
+            Ok(found) => return Ok(found.is_file().then_some(Target { file, found: Some(found) })),
+        }
+    }
+    Err(Error::new(ErrorKind::InvalidInput, "the symbolic links form a cycle or a long chain; name a file"))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Why an atomic write failed.
+enum WriteError {
+    /// The temporary file could not be created.
+    Temporary(Error),
+    Other(Error),
+}
+
+impl WriteError {
+    fn into_inner(self) -> Error {
+        let (Self::Temporary(error) | Self::Other(error)) = self;
+        error
+    }
+}
+
+/// Creates or replaces `file` with these bytes.
+fn write_atomically(
+    file: &Path,
+    found: Option<&Metadata>,
+    bytes: &[u8],
+) -> std::result::Result<(), WriteError> {
+    if found.is_some() {
+        // A rename checks only the permissions of the folder.
+        open_for_writing(file).map_err(WriteError::Other)?;
+    }
+    let (path, temporary) = create_temporary(file).map_err(WriteError::Temporary)?;
+    let written = fill(&temporary, found, bytes).and_then(|()| std::fs::rename(&path, file));
+    if written.is_err() {
+        // The first error is the one to report; a file that remains does no harm.
+        let _ = std::fs::remove_file(&path);
+    }
+    written.and_then(|()| sync_folder(file)).map_err(WriteError::Other)
+}
+
+/// Creates a temporary file beside `file`, with a name that no other writer uses.
+fn create_temporary(file: &Path) -> Result<(PathBuf, File)> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    // Leave space for the suffix within the system's limit on names.
+    let name: String = name.chars().take(50).collect();
+    loop {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = file.with_file_name(format!(".{name}.{}-{number}.partial", std::process::id()));
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            // A killed process with the same id left this file.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => return made.map(|made| (path, made)),
+        }
+    }
+}
+
+fn fill(mut file: &File, found: Option<&Metadata>, bytes: &[u8]) -> Result<()> {
+    file.write_all(bytes)?;
+    if let Some(found) = found {
+        copy_owner(file, found);
+        file.set_permissions(found.permissions())?;
+    }
+    file.sync_all()
+}
+
+/// Only privileged users can change the owner. Other users become the owner of the new file.
+#[cfg(unix)]
+fn copy_owner(file: &File, found: &Metadata) {
+    use std::os::unix::fs::{MetadataExt, fchown};
+    let _ = fchown(file, Some(found.uid()), Some(found.gid()));
+}
+
+#[cfg(not(unix))]
+fn copy_owner(_: &File, _: &Metadata) {}
+
+#[cfg(unix)]
+fn sync_folder(file: &Path) -> Result<()> {
+    match File::open(folder_of(file)) {
+        // The rename succeeded. A folder may be writable but not readable; that is not an error.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Ok(()),
+        opened => opened?.sync_all(),
+    }
+}
+
+/// Other systems cannot open folders as files, and journal renames.
+#[cfg(not(unix))]
+fn sync_folder(_: &Path) -> Result<()> {
+    Ok(())
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests;

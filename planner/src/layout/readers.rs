@@ -1,0 +1,295 @@
+//! The lane order of every batch by its first reader.
+//!
+//! The walk goes from the last batch to the first. When it reaches a batch, all readers of its results have their lane orders.
+//! They left *readings* in a list of the batch, in execution order; the batch takes its lanes in the order of this list.
+//!
+//! Two batches with neighbouring results can serve one slot together, a [`Bridge`]: the first batch ends with the rows that the
+//! slot reads of it, the second begins with the rows that the slot reads of it, and the reader runs its lanes in that order. In
+//! trees, the operands of the second level are such slots: they read leaves and nodes of the first level.
+
+use super::problem::{Batch, Role, Slot, TOO_MANY};
+use super::{Problem, SlabId};
+
+/// Working memory of [`lanes_by_first_reader`].
+#[derive(Debug, Default)]
+pub(super) struct Walk {
+    /// All readings, each at the position of its entry in the row pool.
+    readings: Vec<Reading>,
+    /// The first reading of each batch, or [`END`].
+    head: Vec<u32>,
+    /// Whether each lane has a position.
+    taken: Vec<bool>,
+    /// Batches without readers that the layout may order, descending.
+    pub(super) unread: Vec<u32>,
+    ends: Vec<Ends>,
+    /// Whether a later batch reads each batch by a slot that reads nothing else.
+    read_alone: Vec<bool>,
+    block: Vec<u32>,
+}
+
+/// One reading of a row, or of all rows of a slot that reads one batch only.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reading {
+    /// The lane that wrote the row; or [`COLUMN`] plus the number of the reading batch, whose slot begins at this entry.
+    what: u32,
+    /// The next reading of the batch in execution order, or [`END`].
+    next: u32,
+}
+
+/// Marks a [`Reading`] of a whole slot.
+const COLUMN: u32 = TOO_MANY;
+/// Ends a list of readings.
+const END: u32 = u32::MAX;
+
+/// A slot that two batches with neighbouring results serve together.
+#[derive(Clone, Copy, Debug)]
+struct Bridge {
+    slot: u32,
+    /// The batch that reads through the slot.
+    batch: u32,
+    /// The two batches that it reads.
+    from: [u32; 2],
+}
+
+/// The bridges for which a batch places rows first and last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ends {
+    first: Option<Bridge>,
+    last: Option<Bridge>,
+}
+
+impl Ends {
+    fn is_empty(self) -> bool {
+        self.first.is_none() && self.last.is_none()
+    }
+}
+
+/// The lanes of all batches after the current one, in execution order.
+#[derive(Clone, Copy)]
+struct Later<'a> {
+    problem: &'a Problem,
+    lanes: &'a [u32],
+    /// The position of the first of these lanes among the lanes of all batches.
+    start: usize,
+}
+
+impl<'a> Later<'a> {
+    /// A later batch and its lanes.
+    #[inline]
+    fn batch(self, id: u32) -> (&'a Batch, &'a [u32]) {
+        let batch = &self.problem.all_batches()[id as usize];
+        let span = batch.span();
+        (batch, &self.lanes[span.start - self.start..span.end - self.start])
+    }
+}
+
+/// The lane order of one batch under construction. It fills from the front, and for a bridge from the back.
+struct Filling<'a> {
+    order: &'a mut [u32],
+    /// Whether each lane has a position.
+    taken: &'a mut [bool],
+    /// Number of filled positions at the front.
+    front: usize,
+    /// First filled position at the back.
+    back: usize,
+}
+
+impl<'a> Filling<'a> {
+    fn new(order: &'a mut [u32], taken: &'a mut [bool]) -> Self {
+        let back = order.len();
+        Self { order, taken, front: 0, back }
+    }
+
+    /// Whether the lane had no position yet; it counts as placed from now on.
+    #[inline]
+    fn claim(&mut self, lane: u32) -> bool {
+        !std::mem::replace(&mut self.taken[lane as usize], true)
+    }
+
+    /// Puts a lane at the front, if it has no position yet.
+    #[inline]
+    fn push(&mut self, lane: u32) {
+        if self.claim(lane) {
+            self.order[self.front] = lane;
+            self.front += 1;
+        }
+    }
+
+    fn push_claimed(&mut self, lanes: &[u32]) {
+        self.order[self.front..self.front + lanes.len()].copy_from_slice(lanes);
+        self.front += lanes.len();
+    }
+
+    fn push_claimed_back(&mut self, lanes: &[u32]) {
+        self.back -= lanes.len();
+        self.order[self.back..self.back + lanes.len()].copy_from_slice(lanes);
+    }
+
+    fn is_full(&self) -> bool {
+        self.front == self.back
+    }
+
+    fn is_empty(&self) -> bool {
+        self.front == 0 && self.back == self.order.len()
+    }
+
+    /// Fills the gap with the remaining lanes, ascending.
+    fn push_rest(&mut self) {
+        if self.is_full() {
+            return;
+        }
+        let left = (0u32..).zip(self.taken.iter()).filter(|(_, taken)| !**taken);
+        for (place, (lane, _)) in self.order[self.front..self.back].iter_mut().zip(left) {
+            *place = lane;
+        }
+    }
+}
+
+/// Orders the lanes of every batch by first reader, in the memory `lanes`.
+pub(super) fn lanes_by_first_reader(problem: &Problem, mut lanes: Vec<u32>, walk: &mut Walk) -> Vec<u32> {
+    // Every lane is written.
+    lanes.resize(problem.all_lanes() as usize, 0);
+    walk.restart(problem);
+    for (id, batch) in problem.all_batches().iter().enumerate().rev() {
+        let id = id as u32;
+        let (earlier, later) = lanes.split_at_mut(batch.span().end);
+        let later = Later { problem, lanes: later, start: batch.span().end };
+        let order = &mut earlier[batch.span().start..];
+        walk.order_lanes(id, order, later);
+        walk.build_bridge(problem, id, order);
+        walk.leave_readings(problem, id, order);
+    }
+    lanes
+}
+
+impl Walk {
+    fn restart(&mut self, problem: &Problem) {
+        let batches = problem.all_batches().len();
+        // A reading is written before its list is walked.
+        self.readings.resize(problem.entries(), Reading::default());
+        self.head.clear();
+        self.head.resize(batches, END);
+        self.taken.clear();
+        self.taken.resize(problem.all_lanes() as usize, false);
+        self.unread.clear();
+        self.ends.clear();
+        self.ends.resize(batches, Ends::default());
+        self.read_alone.clear();
+        self.read_alone.resize(batches, false);
+    }
+
+    /// Orders the lanes of a batch: the rows of its bridges at both ends, and the others by the list of readings.
+    fn order_lanes(&mut self, id: u32, order: &mut [u32], later: Later<'_>) {
+        let Self { readings, head, taken, unread, ends, block, .. } = self;
+        let problem = later.problem;
+        let mut filling = Filling::new(order, &mut taken[problem.all_batches()[id as usize].span()]);
+        let Ends { first, last } = ends[id as usize];
+        for bridge in [first, last].into_iter().flatten() {
+            let (reader, own) = later.batch(bridge.batch);
+            let rows = problem.slot_rows(problem.slot(bridge.slot as usize), reader.lanes);
+            let writers = own.iter().map(|&lane| problem.writer(rows[lane as usize]));
+            block.clear();
+            // A slot repeats no row, but it may read several results of one lane.
+            block.extend(
+                writers
+                    .filter(|writer| writer.batch == id && filling.claim(writer.lane))
+                    .map(|writer| writer.lane),
+            );
+            match bridge.from[0] == id {
+                true => filling.push_claimed_back(block),
+                false => filling.push_claimed(block),
+            }
+        }
+        let mut at = head[id as usize];
+        if at == END && filling.is_empty() {
+            unread.push(id);
+        }
+        while at != END && !filling.is_full() {
+            let Reading { what, next } = readings[at as usize];
+            if what < COLUMN {
+                filling.push(what);
+            } else {
+                let (reader, own) = later.batch(what - COLUMN);
+                let rows = problem.entries_from(at, reader.lanes);
+                own.iter().for_each(|&lane| filling.push(problem.writer(rows[lane as usize]).lane));
+            }
+            at = next;
+        }
+        filling.push_rest();
+    }
+
+    /// Makes the widest suitable slot of a batch a bridge, unless the order of the batch is fixed already.
+    fn build_bridge(&mut self, problem: &Problem, id: u32, order: &mut [u32]) {
+        let Self { ends, read_alone, block, .. } = self;
+        let bridge = find_bridge(problem, id, ends, read_alone);
+        let is_fixed = read_alone[id as usize] || !ends[id as usize].is_empty();
+        let Some(bridge) = bridge.filter(|_| !is_fixed) else { return };
+        let rows = problem.slot_rows(problem.slot(bridge.slot as usize), order.len() as u32);
+        let reads_first = |lane: &u32| problem.writer(rows[*lane as usize]).batch == bridge.from[0];
+        block.clear();
+        block.extend(order.iter().filter(|lane| reads_first(lane)));
+        block.extend(order.iter().filter(|lane| !reads_first(lane)));
+        order.copy_from_slice(block);
+        ends[bridge.from[0] as usize].last = Some(bridge);
+        ends[bridge.from[1] as usize].first = Some(bridge);
+    }
+
+    /// Leaves the readings of a batch, whose lanes run in this order, with the batches that it reads.
+    ///
+    /// Readings go to the front of the lists from the last slot and lane to the first, so a finished list is in execution order
+    /// without a sort. A slot that reads one batch only leaves one reading; its rows are looked up later.
+    fn leave_readings(&mut self, problem: &Problem, id: u32, order: &[u32]) {
+        let (readings, head) = (self.readings.as_mut_slice(), self.head.as_mut_slice());
+        let batch = &problem.all_batches()[id as usize];
+        for (_, slot) in problem.plannable(batch).rev() {
+            if slot.reads_one_batch()
+                && let Some(head) = head.get_mut(slot.from[0] as usize)
+            {
+                readings[slot.start as usize] = Reading { what: COLUMN + id, next: *head };
+                *head = slot.start;
+                continue;
+            }
+            let rows = problem.slot_rows(slot, batch.lanes);
+            for (entry, &lane) in (slot.start..slot.start + batch.lanes).zip(order).rev() {
+                let writer = problem.writer(rows[lane as usize]);
+                if let Some(head) = head.get_mut(writer.batch as usize) {
+                    let next = std::mem::replace(head, entry);
+                    readings[entry as usize] = Reading { what: writer.lane, next };
+                }
+            }
+        }
+    }
+}
+
+/// The widest slot of a batch that can be a bridge between two batches. Also marks the batches that a slot reads alone.
+fn find_bridge(problem: &Problem, id: u32, ends: &[Ends], read_alone: &mut [bool]) -> Option<Bridge> {
+    let mut best: Option<(u32, Bridge)> = None;
+    for (number, slot) in problem.plannable(&problem.all_batches()[id as usize]) {
+        let from = slot.from;
+        let [Some(low), Some(high)] = from.map(|writer| ends.get(writer as usize)) else { continue };
+        if slot.reads_one_batch() {
+            read_alone[from[0] as usize] = true;
+        } else if low.last.is_none()
+            && high.first.is_none()
+            && are_side_by_side(problem, from, slot.slab)
+            && best.is_none_or(|(bytes, _)| slot.bytes > bytes)
+        {
+            best = Some((slot.bytes, Bridge { slot: number, batch: id, from }));
+        }
+    }
+    best.map(|(_, bridge)| bridge)
+}
+
+/// Whether the results of one batch in a slab come right before those of another.
+fn are_side_by_side(problem: &Problem, batches: [u32; 2], slab: SlabId) -> bool {
+    let block = |batch: u32| {
+        let batch = problem.all_batches().get(batch as usize)?;
+        let mut slots = problem.batch_slots(batch).iter();
+        let slot: &Slot = slots.find(|slot| slot.role == Role::Result && slot.slab == slab)?;
+        problem.slot_rows(slot, batch.lanes).first().map(|&first| (first, batch.lanes))
+    };
+    match batches.map(block) {
+        [Some((low, lanes)), Some((high, _))] => low + lanes == high,
+        _ => false,
+    }
+}

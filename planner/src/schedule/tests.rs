@@ -1,0 +1,168 @@
+//! Tests of internals: the counters of the front and the safe rule against their definitions, and mirrored parts.
+
+use super::batches::Spare;
+use super::bound::{longest_paths, paths_below};
+use super::front::{Fired, Front};
+use super::part::Part;
+use super::ratio::{best_ratio, replay, safe_type};
+use super::solve::Steps;
+use super::*;
+use autobatch_testing::job_graphs::{JobGraph, Random};
+use autobatch_testing::trials::trials;
+
+/// Number of cases: `usual`, or ten times as many in long runs.
+fn cases(usual: u64) -> u64 {
+    trials(usual, usual * 10)
+}
+
+/// The checked problem of a generated graph.
+trait AsProblem {
+    fn problem(&self) -> Problem<'_>;
+}
+
+impl AsProblem for JobGraph {
+    fn problem(&self) -> Problem<'_> {
+        Problem::new(self.types, &self.ty, &self.alone, &self.start, &self.operands)
+            .expect("generated problems follow the rules")
+    }
+}
+
+/// The linked and tracked whole of a problem as one part.
+fn whole(graph: &JobGraph) -> Part {
+    let mut part = Part::default();
+    part.whole(&graph.problem());
+    part.link();
+    part.track();
+    part
+}
+
+/// All jobs above each job, without the job itself.
+fn ancestors(graph: &JobGraph) -> Vec<Vec<bool>> {
+    let mut above: Vec<Vec<bool>> = Vec::new();
+    for job in 0..graph.ty.len() {
+        let mut own = vec![false; graph.ty.len()];
+        for &operand in graph.problem().operands(job) {
+            own[operand as usize] = true;
+            own.iter_mut().zip(&above[operand as usize]).for_each(|(own, &other)| *own |= other);
+        }
+        above.push(own);
+    }
+    above
+}
+
+#[test]
+fn source_and_ready_counts_match_their_definitions_in_every_state() {
+    for seed in 0..cases(200) {
+        let graph = JobGraph::any(seed);
+        let above = ancestors(&graph);
+        let (part, mut front, mut fired) = (whole(&graph), Front::default(), Fired::default());
+        let mut done = vec![false; part.len()];
+        let mut random = Random(seed);
+        front.reset(&part, &mut fired);
+        loop {
+            fired.batch.iter().chain(&fired.alone).for_each(|&job| done[job as usize] = true);
+            for ty in 0..graph.types {
+                let open = |job: &usize| part.ty[*job] == ty && !done[*job];
+                let held = |&job: &usize| (0..part.len()).any(|v| above[job][v] && open(&v));
+                let waits = |&job: &usize| part.operands(job).iter().any(|&v| !done[v as usize]);
+                let sources = (0..part.len()).filter(open).filter(|job| !held(job)).count();
+                let ready = (0..part.len()).filter(open).filter(|job| !waits(job)).count();
+                assert_eq!(front.ready.count(ty) as usize, ready, "ready of type {ty}, seed {seed}");
+                if part.slot_of[ty as usize] == u32::MAX {
+                    assert!(front.sources[ty as usize] as usize >= sources, "type {ty}, seed {seed}");
+                } else {
+                    assert_eq!(
+                        front.sources[ty as usize] as usize, sources,
+                        "sources of type {ty}, seed {seed}"
+                    );
+                }
+            }
+            assert_eq!(front.left as usize, done.iter().filter(|&&done| !done).count(), "seed {seed}");
+            let ready: Vec<u32> = (0..graph.types).filter(|&ty| front.ready.count(ty) > 0).collect();
+            if ready.is_empty() {
+                break;
+            }
+            let ty = ready[random.below(ready.len() as u64) as usize];
+            front.fire(&part, ty, &mut fired);
+        }
+        assert_eq!(front.left, 0, "seed {seed}: unfinished jobs, but none is ready");
+    }
+}
+
+#[test]
+fn path_counts_agree_in_both_directions() {
+    for seed in 0..cases(100) {
+        let graph = JobGraph::any(seed);
+        let (part, mut lanes, mut below) = (whole(&graph), Vec::new(), Vec::new());
+        let (mut up, mut down) = (Vec::new(), Vec::new());
+        longest_paths(&part, &mut lanes, &mut up);
+        paths_below(&part, &mut lanes, &mut down, &mut below);
+        assert_eq!(up, down, "seed {seed}");
+        for (ty, &most) in up.iter().enumerate() {
+            let own = (0..part.len()).filter(|&job| part.ty[job] as usize == ty);
+            assert_eq!(own.map(|job| below[job]).max().unwrap_or(0), most, "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn a_reversed_sequence_of_the_mirror_image_runs_the_original() {
+    for seed in 0..cases(200) {
+        let graph = JobGraph::any(seed);
+        let (part, mut mirror) = (whole(&graph), Part::default());
+        let (mut front, mut fired, mut steps) = (Front::default(), Fired::default(), Steps::default());
+        mirror.mirror(&part);
+        front.reset(&mirror, &mut fired);
+        let mut sequence = Vec::new();
+        while let Some(ty) = best_ratio(&front) {
+            front.fire(&mirror, ty, &mut fired);
+            sequence.push(ty);
+        }
+        sequence.reverse();
+        replay(&part, &mut front, &mut fired, &sequence, &mut steps);
+        assert_eq!(front.left, 0, "seed {seed}");
+        assert!(steps.count as usize <= sequence.len() + graph.alone.len(), "seed {seed}");
+        let batches = Batches::collect(&steps.of, steps.count, None, StopReason::Rule, &mut Spare::default());
+        assert_eq!(check(&graph.problem(), &batches), Ok(()), "seed {seed}");
+    }
+}
+
+/// The fewest batches, by exhaustive search.
+fn fewest_batches(graph: &JobGraph) -> usize {
+    exact(&graph.problem()).expect("a small problem").len()
+}
+
+/// The graph without its finished jobs.
+fn rest(graph: &JobGraph, done: &[bool]) -> JobGraph {
+    let mut left = JobGraph::new(graph.types);
+    let mut number = vec![0; graph.ty.len()];
+    for job in (0..graph.ty.len()).filter(|&job| !done[job]) {
+        let operands = graph.problem().operands(job);
+        let left_operands: Vec<u32> =
+            operands.iter().filter(|&&v| !done[v as usize]).map(|&v| number[v as usize]).collect();
+        number[job] = left.add(graph.ty[job], &left_operands);
+    }
+    left
+}
+
+#[test]
+fn a_type_with_ratio_one_begins_an_optimal_order() {
+    let mut decisions = 0;
+    for seed in 0..cases(1000) {
+        let mut random = Random(seed);
+        let (jobs, types) = (1 + random.below(14), 1 + random.below(4) as u32);
+        let graph = JobGraph::random(jobs, types, &mut random);
+        let (part, mut front, mut fired) = (whole(&graph), Front::default(), Fired::default());
+        front.reset(&part, &mut fired);
+        let mut done = vec![false; part.len()];
+        while let Some(ty) = safe_type(&front) {
+            let before = fewest_batches(&rest(&graph, &done));
+            front.fire(&part, ty, &mut fired);
+            fired.batch.iter().for_each(|&job| done[job as usize] = true);
+            let after = fewest_batches(&rest(&graph, &done));
+            assert_eq!(before, after + 1, "seed {seed}: a step of type {ty} loses a batch\n{graph:?}");
+            decisions += 1;
+        }
+    }
+    assert!(decisions > 1000, "only {decisions} safe decisions");
+}

@@ -1,0 +1,42 @@
+//! Tests of the batching policies: against exhaustive search and on many shapes of problems.
+//!
+//! Every random test prints the seed of a failing case. `AUTOBATCH_TEST=long` raises the number of cases.
+
+mod costs;
+mod files;
+mod learned;
+mod names;
+mod optimality;
+mod problems;
+mod validity;
+
+use autobatch_planner::schedule::{Problem, Schedule, Scratch, check};
+use autobatch_testing::job_graphs::JobGraph;
+use autobatch_testing::trials::trials;
+
+/// Number of cases: `usual`, or ten times as many in long runs.
+fn cases(usual: u64) -> u64 {
+    trials(usual, usual * 10)
+}
+
+/// The checked problem of a generated graph.
+trait AsProblem {
+    fn problem(&self) -> Problem<'_>;
+}
+
+impl AsProblem for JobGraph {
+    fn problem(&self) -> Problem<'_> {
+        Problem::new(self.types, &self.ty, &self.alone, &self.start, &self.operands)
+            .expect("generated problems follow the rules")
+    }
+}
+
+/// The number of batches of a policy, whose order must be valid.
+fn count(policy: &dyn Schedule, graph: &JobGraph, scratch: &mut Scratch, seed: u64) -> usize {
+    let problem = graph.problem();
+    let batches = policy.schedule(&problem, scratch);
+    if let Err(error) = check(&problem, &batches) {
+        panic!("{} on seed {seed}: {error}\n{graph:?}", policy.name());
+    }
+    batches.len()
+}

@@ -1,0 +1,191 @@
+//! The product kernels of every instruction set: one table of functions each, all made from the same bodies.
+//!
+//! The table has a shape `rows x panels` if two conditions hold. Its accumulators, the weights of one `k` and one
+//! broadcast fit the registers (32 with AVX-512 and NEON, 16 with AVX2). And it has enough accumulators to hide the
+//! latency of the fused multiply-add: wide and low tiles for few rows, one panel and tall tiles for many.
+
+use super::isa::Isa;
+use super::tile::{RowSumFn, TileFn};
+
+/// The maximum number of rows of a tile on any instruction set.
+pub(super) const MAX_ROWS: usize = 14;
+/// Steps of `k` between two reloads of the accumulators.
+pub(super) const K_BLOCK: usize = 256;
+/// Floats between two rows of a gathered block of operand rows. It is no multiple of 1024 floats, so the rows fall
+/// into different cache sets.
+pub(super) const GATHERED_ROW: usize = K_BLOCK + 16;
+/// The maximum of [`KernelSet::step`].
+pub(super) const MAX_STEP: usize = 16;
+
+/// The kernels of one instruction set.
+pub(super) struct KernelSet {
+    /// Columns of a panel of packed weights.
+    pub(super) panel: usize,
+    /// Rows of the tallest tile.
+    pub(super) rows: usize,
+    /// The maximum number of panels side by side, for `rows` rows.
+    pub(super) panels: fn(rows: usize) -> usize,
+    /// Tiles whose operand rows are gathered `GATHERED_ROW` apart.
+    pub(super) gathered: fn(rows: usize, panels: usize) -> TileFn,
+    /// Tiles whose operand rows are read through pointers.
+    pub(super) direct: fn(rows: usize, panels: usize) -> TileFn,
+    /// Tiles with gathered operand rows and one panel; they read columns of `b` up to a limit.
+    pub(super) limited: fn(rows: usize) -> TileFn,
+    /// Floats between two rows of the packed first operand of a weight gradient. It is little more than the rows of
+    /// a tile, because the packed block should stay in the L2 cache.
+    pub(super) step: usize,
+    /// Tiles of one panel whose first operand is packed with one step of `k` every `step` floats.
+    pub(super) transposed: fn(rows: usize) -> TileFn,
+    /// Columns of a vector. The `narrow` tiles compute panels with at most this many columns.
+    pub(super) vector: usize,
+    pub(super) narrow_gathered: fn(rows: usize) -> TileFn,
+    pub(super) narrow_direct: fn(rows: usize) -> TileFn,
+    pub(super) narrow_transposed: fn(rows: usize) -> TileFn,
+    pub(super) row_sum: RowSumFn,
+}
+
+impl KernelSet {
+    /// The kernels of `isa`. An instruction set of another architecture, which is never available, maps to the
+    /// portable kernels.
+    pub(super) fn of(isa: Isa) -> &'static KernelSet {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => &avx512::SET,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => &avx2::SET,
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => &neon::SET,
+            _ => &portable::SET,
+        }
+    }
+}
+
+/// A function from a shape to its tile. Callers split work by `KernelSet::rows` and `KernelSet::panels`, so they
+/// never request a shape outside of the table.
+macro_rules! shapes {
+    ($function:ident, $lanes:ty, $($rows:literal : $($panels:literal)+);+) => {
+        |rows, panels| match (rows, panels) {
+            $($(($rows, $panels) => $function::<$rows, { $panels * <$lanes as Lanes>::VECTORS }>,)+)+
+            _ => unreachable!("no tile of {rows} rows and {panels} panels"),
+        }
+    };
+}
+
+/// A function from a number of rows to its tile of `$vectors` vectors.
+macro_rules! heights {
+    ($function:ident, $vectors:expr, $($rows:literal)+) => {
+        |rows| match rows {
+            $($rows => $function::<$rows, { $vectors }>,)+
+            _ => unreachable!("no tile of {rows} rows"),
+        }
+    };
+}
+
+macro_rules! kernel_set {
+    (
+        $(#[$meta:meta])* $module:ident, $lanes:ident, $($feature:literal)?,
+        panels [$($max:literal)+],
+        shapes { $($rows:literal : $($panels:literal)+);+ },
+        heights [$($height:literal)+]
+    ) => {
+        $(#[$meta])*
+        mod $module {
+            use crate::kernels::kernel_set::{GATHERED_ROW, KernelSet};
+            use crate::kernels::lanes::{$lanes, Lanes};
+            use crate::kernels::tile::{self, DIRECT, RowSum, Tile};
+
+            const MAX_PANELS: &[usize] = &[$($max),+];
+            const STEP: usize = MAX_PANELS.len().next_multiple_of(8);
+
+            pub(super) static SET: KernelSet = KernelSet {
+                panel: <$lanes as Lanes>::PANEL,
+                rows: MAX_PANELS.len(),
+                panels: |rows| MAX_PANELS[rows - 1],
+                gathered: shapes!(gathered, $lanes, $($rows : $($panels)+);+),
+                direct: shapes!(direct, $lanes, $($rows : $($panels)+);+),
+                limited: heights!(limited, <$lanes as Lanes>::VECTORS, $($height)+),
+                step: STEP,
+                transposed: heights!(transposed, <$lanes as Lanes>::VECTORS, $($height)+),
+                vector: <$lanes as Lanes>::WIDTH,
+                narrow_gathered: heights!(gathered, 1, $($height)+),
+                narrow_direct: heights!(direct, 1, $($height)+),
+                narrow_transposed: heights!(transposed, 1, $($height)+),
+                row_sum,
+            };
+
+            /// # Safety
+            /// As for `TileFn`.
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn gathered<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
+                // SAFETY: the caller's contract is that of the body.
+                unsafe { tile::run::<$lanes, ROWS, VECTORS, GATHERED_ROW, 1, false>(t) }
+            }
+
+            /// # Safety
+            /// As for `TileFn`.
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn direct<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
+                // SAFETY: the caller's contract is that of the body.
+                unsafe { tile::run::<$lanes, ROWS, VECTORS, DIRECT, 1, false>(t) }
+            }
+
+            /// # Safety
+            /// As for `TileFn` of a limited tile.
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn limited<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
+                // SAFETY: the caller's contract is that of the body.
+                unsafe { tile::run::<$lanes, ROWS, VECTORS, GATHERED_ROW, 1, true>(t) }
+            }
+
+            /// # Safety
+            /// As for `TileFn`.
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn transposed<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
+                // SAFETY: the caller's contract is that of the body.
+                unsafe { tile::run::<$lanes, ROWS, VECTORS, 1, STEP, false>(t) }
+            }
+
+            /// # Safety
+            /// As for `RowSumFn`.
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn row_sum(s: &RowSum) {
+                // SAFETY: the caller's contract is that of the body.
+                unsafe { tile::row_sum::<$lanes>(s) }
+            }
+        }
+    };
+}
+
+kernel_set! {
+    #[cfg(target_arch = "x86_64")]
+    avx512, Avx512, "avx512f",
+    panels [8 6 4 3 2 2 1 1 1 1 1 1 1 1],
+    shapes {
+        1: 1 2 3 4 5 6 7 8; 2: 1 2 3 4 5 6; 3: 1 2 3 4; 4: 1 2 3; 5: 1 2; 6: 1 2;
+        7: 1; 8: 1; 9: 1; 10: 1; 11: 1; 12: 1; 13: 1; 14: 1
+    },
+    heights [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
+}
+
+kernel_set! {
+    #[cfg(target_arch = "x86_64")]
+    avx2, Avx2, "avx2,fma",
+    panels [5 3 2 1 1 1],
+    shapes { 1: 1 2 3 4 5; 2: 1 2 3; 3: 1 2; 4: 1; 5: 1; 6: 1 },
+    heights [1 2 3 4 5 6]
+}
+
+kernel_set! {
+    #[cfg(target_arch = "aarch64")]
+    neon, Neon, "neon",
+    panels [4 3 2 1 1 1],
+    shapes { 1: 1 2 3 4; 2: 1 2 3; 3: 1 2; 4: 1; 5: 1; 6: 1 },
+    heights [1 2 3 4 5 6]
+}
+
+kernel_set! {
+    portable, Portable, ,
+    panels [2 1 1 1],
+    shapes { 1: 1 2; 2: 1; 3: 1; 4: 1 },
+    heights [1 2 3 4]
+}

@@ -1,0 +1,9 @@
+//! Tests of the kernels that need crate-private access or run under Miri with `--lib`.
+
+mod elementwise;
+mod isa;
+mod list_gradients;
+mod lists;
+mod memory;
+mod peak;
+mod rowwise;
