@@ -126,29 +126,31 @@ impl Serialize for Numbers {
 
 impl<'de> Deserialize<'de> for Numbers {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Numbers;
+        deserializer.deserialize_seq(NumbersVisitor)
+    }
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of consecutive numbers")
-            }
+struct NumbersVisitor;
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Numbers, A::Error> {
-                let mut numbers = Numbers { first: 0, count: 0 };
-                while let Some(next) = items.next_element::<u32>()? {
-                    if numbers.count == 0 {
-                        numbers.first = next;
-                    } else if numbers.first.checked_add(numbers.count) != Some(next) {
-                        let message = format!("the results of a node have consecutive numbers, found {next}");
-                        return Err(serde::de::Error::custom(message));
-                    }
-                    numbers.count += 1;
-                }
-                Ok(numbers)
+impl<'de> Visitor<'de> for NumbersVisitor {
+    type Value = Numbers;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of consecutive numbers")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Numbers, A::Error> {
+        let mut numbers = Numbers { first: 0, count: 0 };
+        while let Some(next) = items.next_element::<u32>()? {
+            if numbers.count == 0 {
+                numbers.first = next;
+            } else if numbers.first.checked_add(numbers.count) != Some(next) {
+                let message = format!("the results of a node have consecutive numbers, found {next}");
+                return Err(serde::de::Error::custom(message));
             }
+            numbers.count += 1;
         }
-        deserializer.deserialize_seq(Reader)
+        Ok(numbers)
     }
 }
 
