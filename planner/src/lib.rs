@@ -42,8 +42,6 @@ pub use request::Request;
 pub use schedule::{Class, ClassCost, ClassCosts, CostError, CostTable, StepCost};
 pub use update::update_plan;
 
-
-
 use kernels::compile;
 
 use autobatch_ir::graph::GraphData;

@@ -18,7 +18,7 @@
 use super::part::Part;
 use super::ratio::ratio_part;
 use super::solve::{Tools, solve};
-use super::{Batches, Beam, CostTable, StepCost, Problem, Schedule, Scratch, StopReason, Unbatched, builtin};
+use super::{Batches, Beam, CostTable, Problem, Schedule, Scratch, StepCost, StopReason, Unbatched, builtin};
 
 /// Chooses between ratio, beams and no batching.
 #[derive(Clone, Debug, PartialEq)]

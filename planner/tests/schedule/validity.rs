@@ -159,7 +159,7 @@ fn a_spent_budget_is_reported_and_still_beats_or_equals_the_ratio() {
 }
 
 /// Costs of all types: every step costs `fixed` before its first row.
-fn costs(graph: &JobGraph, fixed: f64) -> Vec<StepCost> {
+fn step_costs(graph: &JobGraph, fixed: f64) -> Vec<StepCost> {
     vec![StepCost { fixed, row: 1.0 }; graph.types as usize]
 }
 
@@ -213,7 +213,7 @@ fn auto_never_spends_more_than_it_can_save() {
     for seed in 0..cases(20) {
         let graph = JobGraph::lattices(8, 40, &mut Random(seed));
         let batches =
-            Auto::default().schedule(&graph.problem().with_costs(&costs(&graph, 3e4)), &mut scratch);
+            Auto::default().schedule(&graph.problem().with_costs(&step_costs(&graph, 3e4)), &mut scratch);
         if let StopReason::BudgetSpent { budget } = batches.why {
             let gap = Ratio.schedule(&graph.problem(), &mut scratch).len() - batches.bound.unwrap() as usize;
             assert!(budget as f64 * costs.planning.beam_ns <= gap as f64 * 3e4, "seed {seed}");
