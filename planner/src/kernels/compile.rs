@@ -64,6 +64,7 @@ pub(crate) fn compile(tables: Tables<'_>, sig: SigId, options: CompileOptions) -
         stages: builder.stages,
         results,
         source,
+        roles: None,
     };
     fuse::fuse(&mut kernel);
     kernel

@@ -37,7 +37,6 @@ impl PlanBuffers {
         spare.lanes.clear();
         spare.tables.clear();
         spare.reductions.clear();
-        spare.updates.clear();
         spare.outputs.clear();
     }
 
@@ -70,7 +69,6 @@ impl PlanBuffers {
             lanes: settled(&mut plan.lanes, &mut spare.lanes),
             tables: settled(&mut plan.tables, &mut spare.tables),
             reductions: settled(&mut plan.reductions, &mut spare.reductions),
-            updates: settled(&mut plan.updates, &mut spare.updates),
             outputs: settled(&mut plan.outputs, &mut spare.outputs),
             certificate,
         };

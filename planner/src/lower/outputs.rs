@@ -1,37 +1,34 @@
 //! Outputs and the certificate of a plan.
 
 use super::Places;
-use super::spelling::ValueNames;
 use crate::ids::RowId;
 use crate::pipeline::Context;
 use crate::schedule::Batches;
-use autobatch_ir::plan::{FieldId, Plan, PlanOutput};
-use smol_str::SmolStr;
+use autobatch_ir::plan::{FieldId, OutputKey, Plan, PlanOutput};
 
 /// Scratch memory of [`add_outputs`].
 #[derive(Debug, Default)]
 pub(super) struct OutputMemory {
-    names: ValueNames,
     /// The places of wanted values.
     places: Vec<(FieldId, RowId)>,
 }
 
-/// Adds the outputs of the graph under their names, and the wanted values of the request under their spellings.
+/// Adds the outputs of the graph under their names, and the wanted values of the request under their ids.
 pub(super) fn add_outputs(
     context: &Context<'_>,
     memory: &mut OutputMemory,
     places: &Places<'_>,
     plan: &mut Plan,
 ) {
-    let output = |name, (field, row): (FieldId, RowId)| PlanOutput { name, field, row: row.0 };
+    let output = |key, (field, row): (FieldId, RowId)| PlanOutput { key, field, row: row.0 };
     let own = context.graph.outputs.iter();
-    plan.outputs.extend(own.map(|own| output(own.name.as_str().into(), places.of(own.value))));
+    plan.outputs.extend(own.map(|own| output(OutputKey::named(&own.name), places.of(own.value))));
     // A minibatch wants thousands of values. A loop of its own finds their places, so that many cache misses are in flight at once.
-    let OutputMemory { names, places: found } = memory;
+    let found = &mut memory.places;
     found.clear();
     found.extend(context.request.wanted.iter().map(|&value| places.of(value)));
-    let wanted = context.request.wanted.iter().zip(&*found);
-    plan.outputs.extend(wanted.map(|(&value, &place)| output(SmolStr::new_inline(names.of(value)), place)));
+    let wanted = context.request.wanted.iter().zip(found.iter());
+    plan.outputs.extend(wanted.map(|(&value, &place)| output(OutputKey::Value(value), place)));
 }
 
 /// Adds the steps from one on to the certificate.

@@ -10,10 +10,10 @@ use autobatch_planner::stages::{StageDump, trace};
 use serde_json::json;
 
 pub(super) fn report(graph: &GraphData, args: &ExplainArgs) -> Result<Report, Failure> {
-    let wish = args.wish.wish();
+    let options = args.planning.options();
     let request =
-        Request { mode: wish.mode, training: wish.training(), rows: wish.rows, ..Request::default() };
-    let dumps = trace(graph, &request, planning::policy(&wish.policy)?)
+        Request { mode: options.mode, training: options.training(), rows: options.rows, ..Request::default() };
+    let dumps = trace(graph, &request, planning::policy(&options.policy)?)
         .map_err(|error| Failure::input(format!("{}: {error}", args.file)))?;
     let text = |StageDump { name, text }: &StageDump| format!("== {name} ==\n{text}\n");
     let json = |StageDump { name, text }: &StageDump| json!({ "stage": name, "text": text });
