@@ -8,7 +8,7 @@
 use crate::error::{Error, Result};
 use autobatch_ir::graph::{GraphData, Output, OutputKind};
 use autobatch_ir::id::ValueId;
-use autobatch_ir::plan::Plan;
+use autobatch_ir::plan::{OutputKey, Plan};
 use autobatch_ir::types::{DType, Type};
 use autobatch_planner::Request;
 use std::collections::BTreeSet;
@@ -69,8 +69,13 @@ impl Dump {
         let Some(Number(number)) = number else { return Ok(()) };
         let graph = with_outputs(graph, read(wanted));
         let mut outputs = plan.outputs.clone();
+        for output in &mut outputs {
+            if let OutputKey::Value(value) = output.key {
+                output.key = OutputKey::named(&value.to_string());
+            }
+        }
         let mut seen = BTreeSet::new();
-        outputs.retain(|output| seen.insert(output.name.clone()));
+        outputs.retain(|output| seen.insert(output.key.clone()));
         let plan = Plan { structure: graph.structure(), outputs, ..plan.clone() };
         self.write(&format!("plan-{number}.abg"), &graph.to_bytes())?;
         self.write(&format!("plan-{number}.abp"), &plan.to_bytes())

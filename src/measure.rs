@@ -89,7 +89,7 @@ mod tests {
         adapter.number = 1000;
         let (device, why) = faster(&adapter);
         assert!(
-            device == Device::Cpu && why.contains("does not execute: no adapter fits `gpu:1000`"),
+            device == Device::Cpu && why.contains("does not execute: no adapter matches `gpu:1000`"),
             "{why}"
         );
     }

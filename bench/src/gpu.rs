@@ -323,7 +323,7 @@ fn executed(
             best = best.best(&Executed {
                 whole,
                 encode: times.encode,
-                ahead: times.ahead,
+                ahead: times.prerecord,
                 upload: times.upload,
                 new: unmeasured,
                 known: unmeasured,

@@ -6,7 +6,7 @@ use crate::{Mode, Options, chunks};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{self, Plan, Verified};
+use autobatch_ir::plan::{self, Plan, UpdatePlan, Verified};
 use autobatch_ir::{Graph, States, Value, Weights};
 use autobatch_models::catalogue::Problem;
 use autobatch_nn::optim::{Adagrad, Adam, Optimize as _, Optimizer};
@@ -74,7 +74,7 @@ impl AddAssign for Measured {
 /// An optimizer with its update plan and states.
 struct Training {
     optimizer: Optimizer,
-    plan: Verified<Plan>,
+    plan: Verified<UpdatePlan>,
     states: States,
 }
 

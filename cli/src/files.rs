@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::output_paths::check_distinct;
 use autobatch_ir::LoadError;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::plan::{Plan, Verified};
+use autobatch_ir::plan::{OTHER_VERSION_HELP, Plan, VERSION, Verified};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,6 @@ use std::path::{Path, PathBuf};
 /// The extensions of graphs that passes rewrote before planning: `x.passes.graph` is the graph of `x.plan`.
 const AFTER_PASSES: [&str; 2] = ["passes.abg", "passes.graph"];
 const PLAN_FORMAT: &str = "autobatch plan";
-const PLAN_VERSION: u32 = 1;
 
 /// The form of a file, by its extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +115,8 @@ struct PlanDocument<P> {
 #[derive(Deserialize)]
 struct Head {
     format: String,
+    #[serde(default)]
+    version: u32,
 }
 
 /// Reads a file, or standard input for `-`.
@@ -145,6 +146,10 @@ pub fn load(path: &str) -> Result<Loaded, Failure> {
         "abg" => binary_graph(path, &bytes),
         "abp" => binary_plan(path, &bytes),
         "json" => json(path, &bytes),
+        _ if first.starts_with("autobatch update") || matches!(extension, "update" | "abu") => {
+            let message = format!("{path}: this is an update plan, which only executors read");
+            Err(Failure::input(message).help("name a graph or a plan"))
+        }
         _ if first.starts_with("autobatch graph") || first.starts_with("module ") => text_graph(path, &bytes),
         _ if first.starts_with("autobatch plan") => text_plan(path, &bytes),
         _ if first.starts_with('{') => json(path, &bytes),
@@ -199,13 +204,12 @@ fn json(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
         malformed(message).help("expected a graph or plan as `autobatch show --format json` writes it")
     })?;
     if head.format == PLAN_FORMAT {
+        if head.version != VERSION {
+            let message = format!("expected version {VERSION} of the plan format, found {}", head.version);
+            return Err(malformed(message).help(OTHER_VERSION_HELP));
+        }
         let document: PlanDocument<Plan> =
             serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
-        if document.version != PLAN_VERSION {
-            let message =
-                format!("expected version {PLAN_VERSION} of the format, found {}", document.version);
-            return Err(malformed(message));
-        }
         return verified(path, document.plan);
     }
     let graph = GraphData::from_json(text).map_err(|error| malformed(error.to_string()))?;
@@ -261,7 +265,7 @@ pub fn write_after_passes(plan_path: &str, graph: &GraphData, given: &str) -> Re
 
 /// Encodes a plan as a JSON document.
 pub fn plan_json(plan: &Plan) -> Result<String, Failure> {
-    let document = PlanDocument { format: PLAN_FORMAT.to_owned(), version: PLAN_VERSION, plan };
+    let document = PlanDocument { format: PLAN_FORMAT.to_owned(), version: VERSION, plan };
     serde_json::to_string(&document)
         .map_err(|error| Failure::input(format!("cannot encode the plan as JSON: {error}")))
 }

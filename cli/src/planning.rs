@@ -87,7 +87,7 @@ pub fn plan(path: &str, graph: &GraphData, options: &PlanOptions) -> Result<Plan
 pub fn schedule(graph: &GraphData, policy: &Policy) -> Result<Batches, Failure> {
     let (policy, mut jobs) = (self::policy(policy)?, Jobs::new(graph, &[]));
     if let Some(table) = policy.costs() {
-        jobs.price(graph, false, table);
+        jobs.set_costs(graph, false, table);
     }
     Ok(policy.schedule(&jobs.problem(), &mut Scratch::default()))
 }

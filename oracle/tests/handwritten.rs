@@ -129,7 +129,7 @@ fn the_grown_plan_of_a_parser_preserves_its_rows() {
     // The outputs of the first plan must not move.
     for output in &first.plan.outputs {
         let before = first_run.row(output.field, output.row);
-        assert_eq!(before, run.row(output.field, output.row), "{} must not change", output.name);
+        assert_eq!(before, run.row(output.field, output.row), "{} must not change", output.key);
     }
 }
 

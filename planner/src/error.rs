@@ -1,4 +1,4 @@
-//! Why a graph has no plan. A verified graph has one, unless what is asked of it cannot be.
+//! Errors of planning.
 
 use crate::passes;
 use crate::schedule::ScheduleError;
@@ -6,46 +6,46 @@ use autobatch_ir::id::{ParamId, ValueId};
 use autobatch_ir::plan::Mode;
 use std::fmt;
 
-/// Why a graph has no plan.
+/// Why a verified graph has no plan: the request, a promise of the model, a policy or a pass is at fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlanError {
-    /// Nothing is wanted: the graph has no outputs and the request names no values.
+    /// The graph has no outputs and the request wants no values.
     NothingWanted,
-    /// A wanted value is none of the graph.
+    /// The graph has no such value.
     NoValue(ValueId),
     /// A wanted value is a list, which has no storage.
     WantedList(ValueId),
     /// The graph holds more rows than a plan can number.
     TooLarge,
-    /// A pass broke the graph: a fault of the pass, found by checking after it.
+    /// A check after a pass found that the pass broke the graph.
     Pass(passes::PassFailure),
-    /// A policy of the caller's gave an order that breaks a rule of batches.
+    /// A policy of the caller returned a schedule that breaks a rule of batches.
     Schedule {
         /// The name of the policy.
         policy: String,
-        /// What is wrong with its order.
+        /// The rule that it breaks.
         error: ScheduleError,
     },
-    /// Gradients are asked of a plan that does not keep its rows.
+    /// The request has gradients in a mode that does not keep rows.
     NotTraining(Mode),
-    /// A loss, or a value whose gradient is wanted, is no float value of the graph.
+    /// A loss, or a value whose gradient is wanted, is not a float value of the graph.
     NoFloat(ValueId),
-    /// The gradient of a parameter is wanted that the module does not have.
+    /// The request wants the gradient of a parameter that the module does not have.
     NoParam(ParamId),
-    /// An op on the way from a loss has no derivative rule in plans.
+    /// An op between a loss and a parameter has no derivative rule in plans.
     NotDifferentiable {
         /// The op.
         op: &'static str,
-        /// Where the model applied it, or the cell that does.
+        /// Where the model calls the op, or the cell with the op.
         site: String,
     },
-    /// A value that was promised to be shared is not taken by all rows of a batch that takes it.
+    /// Some rows of a batch read a shared value and others do not.
     NotShared {
-        /// The value that `.shared()` was asked for.
+        /// The value with `.shared()`.
         value: ValueId,
-        /// What another row of the batch takes in its place, if it takes a value.
+        /// The value that another row of the batch reads instead, if it reads a value.
         other: Option<ValueId>,
-        /// What the batch applies.
+        /// The callee of the batch.
         callee: String,
     },
 }
@@ -54,7 +54,7 @@ impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NothingWanted => {
-                f.write_str("nothing is wanted: name an output with g.output(name, value)")
+                f.write_str("the graph has no outputs; name one with g.output(name, value)")
             }
             Self::NoValue(value) => {
                 write!(f, "the graph has no value {value}; ask for values of the graph itself")
@@ -64,25 +64,28 @@ impl fmt::Display for PlanError {
                 f.write_str("the graph holds more than 2^31 rows; plan fewer instances at once")
             }
             Self::Pass(failure) => failure.fmt(f),
-            Self::Schedule { policy, error } => write!(f, "the order of policy {policy}: {error}"),
+            Self::Schedule { policy, error } => {
+                write!(f, "policy {policy} returned an invalid schedule: {error}")
+            }
             Self::NotTraining(mode) => {
                 write!(f, "gradients need a plan of mode train, found {mode:?}; ask for Mode::Train")
             }
             Self::NoFloat(value) => {
-                write!(f, "{value} is no float value of the graph; losses and values with gradients are")
+                write!(f, "{value} is not a float value; losses and values with gradients must be")
             }
             Self::NoParam(param) => write!(f, "the module has no parameter {param}"),
             Self::NotDifferentiable { op, site } => write!(
                 f,
-                "{op} at {site} has no derivative in plans where one list comes through a port and another is made in the cell; hand all its lists in through ports, make all of them in the cell, or put stop_gradient after it"
+                "{op} at {site} has no derivative in plans if one of its lists comes through a port and another is made in the cell; \
+                 pass all its lists through ports, make all of them in the cell, or put stop_gradient after it"
             ),
             Self::NotShared { value, other, callee } => {
-                write!(f, "{value} was promised to be shared, but a batch of {callee} takes ")?;
+                write!(f, "{value} is shared, but a batch of {callee} also reads ")?;
                 match other {
-                    Some(other) => write!(f, "{other} as well")?,
-                    None => f.write_str("a bound number as well")?,
+                    Some(other) => write!(f, "{other}")?,
+                    None => f.write_str("a bound number")?,
                 }
-                f.write_str("; drop .shared(), or keep the others apart with .alone()")
+                f.write_str("; remove .shared(), or separate the others with .alone()")
             }
         }
     }

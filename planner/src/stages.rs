@@ -1,68 +1,189 @@
-//! The stages of planning in their order: the one table from which help and reports speak.
+//! The stages of planning: one ordered table, and the products of each stage as text.
 //!
-//! A stage's name is the name of its file, whose head says what it needs and ensures. The column of
-//! bits says whether a stage may change what is computed; none of today's may.
+//! A stage's name is the name of its folder, whose head says what it needs and ensures. [`trace`] runs the pipeline and prints every
+//! product; a test holds the order of the table against it.
+
+use crate::cluster::Clusters;
+use crate::grow::ExistingRows;
+use crate::ids::JobId;
+use crate::kernels::Kernels;
+use crate::order::Rows;
+use crate::schedule::{Batches, Schedule};
+use crate::storage::Storage;
+use crate::{PlanError, Planner, Request};
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::id::SigId;
+use autobatch_ir::plan::Plan;
+use std::fmt::{self, Write};
 
 /// A stage of planning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Stage {
-    /// Its name, which is that of its file.
+    /// Its name, which is that of its folder.
     pub name: &'static str,
-    /// What it turns into what.
+    /// Its input and its product.
     pub turns: &'static str,
-    /// What it does, in a sentence.
+    /// What it does, in one sentence.
     pub what: &'static str,
     /// Whether values keep their bits whatever it decides.
     pub keeps_forward_bits: bool,
     /// Whether gradients of parameters keep their bits whatever it decides.
     pub keeps_gradient_bits: bool,
+    /// Prints the product; an error if the product is that of another stage.
+    print: fn(Product<'_>, &GraphData, &mut String) -> fmt::Result,
 }
 
-/// Every stage, in the order in which [`Planner::plan`](crate::Planner::plan) runs them.
-pub const STAGES: [Stage; 6] = [
+/// The printer of a stage.
+macro_rules! printer {
+    ($stage:ident) => {
+        |product, graph, out| match product {
+            Product::$stage(made) => made.print(graph, out),
+            _ => Err(fmt::Error),
+        }
+    };
+}
+
+/// Every stage, in the order in which [`Planner::plan`] runs them.
+pub const STAGES: [Stage; 7] = [
     Stage {
         name: "cluster",
         turns: "graph -> jobs",
-        what: "Keeps what wanted values need and gives nodes that may share a batch one type number.",
+        what: "Selects the nodes that wanted values need, and numbers the types of jobs that may share a batch.",
         keeps_forward_bits: true,
         keeps_gradient_bits: true,
+        print: printer!(Clusters),
+    },
+    Stage {
+        name: "kernels",
+        turns: "signatures -> kernels and costs",
+        what: "Inlines each cell into one straight program over a row, with views for copies and fused elementwise lines.",
+        keeps_forward_bits: true,
+        keeps_gradient_bits: true,
+        print: printer!(Kernels),
     },
     Stage {
         name: "schedule",
-        turns: "jobs -> batches",
-        what: "Orders the jobs into batches by the chosen policy and bounds from below how many there must be.",
+        turns: "jobs and costs -> batches",
+        what: "Orders the jobs into batches by the chosen policy, and computes a lower bound of their number.",
         keeps_forward_bits: true,
         keeps_gradient_bits: false,
+        print: printer!(Batches),
     },
     Stage {
         name: "storage",
         turns: "signatures -> fields",
-        what: "Gives results that meet at an operand one field, and results that travel together one slab.",
+        what: "Gives results that arrive at one operand one field, and results that always come together one slab.",
         keeps_forward_bits: true,
         keeps_gradient_bits: true,
+        print: printer!(Storage),
     },
     Stage {
         name: "order",
-        turns: "batches -> waves and rows",
-        what: "Sorts batches into waves, lets consumers decide the order of lanes, and reuses rows that are read no more.",
+        turns: "batches and fields -> waves and rows",
+        what: "Sorts batches into waves, orders lanes as their consumers read, and reuses rows after their last reader.",
         keeps_forward_bits: true,
         keeps_gradient_bits: false,
-    },
-    Stage {
-        name: "compile",
-        turns: "signatures -> kernels",
-        what: "Inlines a cell into one straight program over a row, with views for copies and fused elementwise lines.",
-        keeps_forward_bits: true,
-        keeps_gradient_bits: true,
+        print: printer!(Rows),
     },
     Stage {
         name: "lower",
         turns: "rows and kernels -> plan",
-        what: "Writes steps whose operands are ranges of rows where they can be and tables where they must.",
+        what: "Writes steps. Operands are direct ranges of rows where possible and gathered through tables otherwise.",
         keeps_forward_bits: true,
         keeps_gradient_bits: true,
+        print: printer!(Plan),
+    },
+    Stage {
+        name: "differentiate",
+        turns: "plan -> plan with its reverse",
+        what: "Appends steps in reverse and the reductions of parameter gradients, if the request has gradients.",
+        keeps_forward_bits: true,
+        keeps_gradient_bits: true,
+        print: printer!(Reverse),
     },
 ];
+
+/// The product of a stage.
+#[derive(Clone, Copy)]
+pub(crate) enum Product<'a> {
+    Clusters(&'a Clusters),
+    Kernels(&'a Kernels),
+    Batches(&'a Batches),
+    Storage(&'a Storage),
+    Rows(&'a Rows),
+    Plan(&'a Plan),
+    Reverse(Reverse<'a>),
+}
+
+/// A plan with its reverse.
+#[derive(Clone, Copy)]
+pub(crate) struct Reverse<'a>(pub(crate) &'a Plan);
+
+/// The product of a stage as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StageDump {
+    /// The name of the stage.
+    pub name: &'static str,
+    /// What the stage made.
+    pub text: String,
+}
+
+/// Plans a verified graph and prints the product of each stage.
+///
+/// # Errors
+/// As [`Planner::plan`].
+pub fn trace(
+    graph: &GraphData,
+    request: &Request<'_>,
+    policy: Box<dyn Schedule + Send + Sync>,
+) -> Result<Vec<StageDump>, PlanError> {
+    let mut dumps = Vec::with_capacity(STAGES.len());
+    Planner::new(policy).run(graph, request, &ExistingRows::default(), None, &mut |product| {
+        let Stage { name, print, .. } = STAGES[dumps.len()];
+        let mut text = String::new();
+        print(product, graph, &mut text).expect("the pipeline follows the table of stages");
+        dumps.push(StageDump { name, text });
+    })?;
+    Ok(dumps)
+}
+
+/// The name of the callee of a signature.
+pub(crate) fn callee(graph: &GraphData, sig: SigId) -> String {
+    graph.module.callee_name(graph.sigs.get(sig).callee)
+}
+
+trait Print {
+    fn print(&self, graph: &GraphData, out: &mut String) -> fmt::Result;
+}
+
+impl Print for Batches {
+    fn print(&self, _: &GraphData, out: &mut String) -> fmt::Result {
+        for (number, jobs) in self.iter().enumerate() {
+            write!(out, "batch {number}:")?;
+            jobs.iter().try_for_each(|&job| write!(out, " {}", JobId(job)))?;
+            out.push('\n');
+        }
+        if let Some(bound) = self.bound {
+            writeln!(out, "at least {bound}; {}", self.why)?;
+        }
+        Ok(())
+    }
+}
+
+impl Print for Plan {
+    fn print(&self, _: &GraphData, out: &mut String) -> fmt::Result {
+        out.write_str(&self.to_text())
+    }
+}
+
+impl Print for Reverse<'_> {
+    fn print(&self, graph: &GraphData, out: &mut String) -> fmt::Result {
+        match self.0.certificate.reverse_batches == 0 {
+            true => out.write_str("no gradients\n"),
+            false => self.0.print(graph, out),
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -70,12 +191,10 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn a_stage_has_the_name_of_its_file() {
+    fn each_stage_has_the_name_of_its_folder() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         for stage in STAGES {
-            let file = folder.join(format!("{}.rs", stage.name));
-            let module = folder.join(stage.name).join("mod.rs");
-            assert!(file.exists() || module.exists(), "no file is called {}", stage.name);
+            assert!(folder.join(stage.name).join("mod.rs").exists(), "no folder has the name {}", stage.name);
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::PlanError;
 use crate::compile::{CompileOptions, Tables, compile};
 use autobatch_ir::id::SigId;
 use autobatch_ir::module::Module;
-use autobatch_ir::plan::{Kernel, KernelId, Mode, Plan, StoreId, StoreKind, Update, UpdateSource};
+use autobatch_ir::plan::{Kernel, KernelId, StoreId, StoreKind, Update, UpdatePlan, UpdateSource};
 use autobatch_ir::recipe::{ParamRecipe, SharedNumber, UpdateRecipe, needs_master};
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// If the recipe updates nothing, or a parameter that the module does not have.
-pub fn update_plan(module: &Module, recipe: &UpdateRecipe) -> Result<Plan, PlanError> {
+pub fn update_plan(module: &Module, recipe: &UpdateRecipe) -> Result<UpdatePlan, PlanError> {
     if recipe.params.is_empty() {
         return Err(PlanError::NothingWanted);
     }
@@ -55,14 +55,12 @@ pub fn update_plan(module: &Module, recipe: &UpdateRecipe) -> Result<Plan, PlanE
         let (states, gradient) = (belongs(StoreKind::State(param)), belongs(StoreKind::Grad(param)));
         updates.push(work.apply(of, needs_master(module, of.param), param, &states, gradient[0]));
     }
-    Ok(Plan {
+    Ok(UpdatePlan {
         module: module.name.clone(),
-        mode: Mode::Train,
         stores,
         floats: recipe.floats,
         kernels: work.kernels,
         updates,
-        ..Plan::default()
     })
 }
 

@@ -1,24 +1,23 @@
-//! Adapters: which there are, what each has, and which is taken.
+//! Adapters of the machine, their properties, and the selection of one.
 
 use crate::error::GpuError;
 use pollster::block_on;
 use std::fmt;
 use std::str::FromStr;
 
-/// Which adapter is wanted.
+/// Selects an adapter.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Selector {
-    /// The best there is: discrete before integrated before virtual before software, in the order in
-    /// which the system lists them.
+    /// The first by kind: discrete, integrated, virtual, software. Within a kind the system's order decides.
     #[default]
     Best,
-    /// The one with this place in the list.
+    /// The adapter with this number in the list.
     Number(usize),
-    /// The first whose name contains this, whatever the case.
+    /// The first whose name contains this text, ignoring case.
     Named(String),
 }
 
-/// A word that selects no adapter.
+/// The error of a word that selects no adapter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownSelector {
     found: String,
@@ -57,33 +56,30 @@ impl fmt::Display for Selector {
     }
 }
 
-/// What one wants to know of an adapter before it is opened.
+/// Properties of an adapter, known before it is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdapterFacts {
-    /// Its place in the list, for [`Selector::Number`].
+    /// Its number in the list, for [`Selector::Number`].
     pub number: usize,
     /// Its name.
     pub name: String,
     /// `discrete`, `integrated`, `virtual`, `software` or `other`.
     pub kind: &'static str,
-    /// The interface: `vulkan`, `metal`, `dx12`, `gl`.
+    /// The graphics interface: `vulkan`, `metal`, `dx12`, `gl`.
     pub backend: String,
     /// The driver and its version.
     pub driver: String,
-    /// Bytes of one binding.
+    /// Maximum bytes of one binding.
     pub binding: u64,
-    /// Bytes of one buffer.
+    /// Maximum bytes of one buffer.
     pub buffer: u64,
     /// Storage bindings of a module.
     pub bindings: u32,
-    /// Threads of a subgroup, at least and at most; nothing where they cannot read from one another.
+    /// The smallest and the largest number of threads of a subgroup, or `None` without subgroup operations.
     pub subgroups: Option<(u32, u32)>,
-    /// Rows and columns of the squares of halves that it multiplies at once and adds to floats, 8 or 16, if it does.
-    /// [`Terms`](crate::Terms) makes use of it.
-    pub matrix_units: Option<u32>,
 }
 
-/// The adapters of this machine, best first by [`Selector::Best`]'s rule within the system's order.
+/// The adapters of this machine, in the order of [`Selector::Best`].
 #[must_use]
 pub fn adapters() -> Vec<AdapterFacts> {
     list().iter().enumerate().map(|(number, adapter)| facts(number, adapter)).collect()
@@ -92,7 +88,7 @@ pub fn adapters() -> Vec<AdapterFacts> {
 pub(crate) fn list() -> Vec<wgpu::Adapter> {
     let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle_from_env());
     let mut adapters = block_on(instance.enumerate_adapters(wgpu::Backends::all()));
-    // The same hardware may be listed by several interfaces; OpenGL comes after all others.
+    // Several interfaces may list the same hardware. OpenGL comes last.
     adapters.sort_by_key(|adapter| {
         let info = adapter.get_info();
         (rank(info.device_type), info.backend == wgpu::Backend::Gl)
@@ -131,25 +127,7 @@ pub(crate) fn facts(number: usize, adapter: &wgpu::Adapter) -> AdapterFacts {
         subgroups: features
             .contains(wgpu::Features::SUBGROUP)
             .then_some((info.subgroup_min_size, info.subgroup_max_size)),
-        matrix_units: features.contains(MATRIX).then(|| squares(adapter)).flatten(),
     }
-}
-
-/// What modules of matrix units ask for.
-pub(crate) const MATRIX: wgpu::Features = wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX
-    .union(wgpu::Features::SHADER_F16)
-    .union(wgpu::Features::SUBGROUP);
-
-/// The largest squares of halves that an adapter adds to floats.
-fn squares(adapter: &wgpu::Adapter) -> Option<u32> {
-    use wgpu::CooperativeScalarType::{F16, F32};
-    let kinds = adapter.cooperative_matrix_properties();
-    let adds = |size: &u32| {
-        let square =
-            |kind: &wgpu::CooperativeMatrixProperties| [kind.m_size, kind.n_size, kind.k_size] == [*size; 3];
-        kinds.iter().any(|kind| square(kind) && (kind.ab_type, kind.cr_type) == (F16, F32))
-    };
-    [16, 8].into_iter().find(adds)
 }
 
 pub(crate) fn choose(adapters: &[wgpu::Adapter], selector: &Selector) -> Result<usize, GpuError> {
@@ -165,20 +143,20 @@ pub(crate) fn choose(adapters: &[wgpu::Adapter], selector: &Selector) -> Result<
     found.ok_or_else(|| GpuError::NoAdapter { wanted: selector.to_string(), found: names() })
 }
 
-/// Every template keeps to these limits; an adapter below them executes nothing.
+/// Checks the limits that every template relies on.
 pub(crate) fn enough(facts: &AdapterFacts, limits: &wgpu::Limits) -> Result<(), GpuError> {
-    let wanted: [(&str, u64, u64); 5] = [
-        ("storage buffers a stage", u64::from(limits.max_storage_buffers_per_shader_stage), 3),
-        ("threads a group", u64::from(limits.max_compute_invocations_per_workgroup), 256),
-        ("threads a group in a row", u64::from(limits.max_compute_workgroup_size_x), 256),
+    let required: [(&str, u64, u64); 5] = [
+        ("storage buffers per stage", u64::from(limits.max_storage_buffers_per_shader_stage), 3),
+        ("threads per group", u64::from(limits.max_compute_invocations_per_workgroup), 256),
+        ("threads per group in x", u64::from(limits.max_compute_workgroup_size_x), 256),
         ("bytes of group memory", u64::from(limits.max_compute_workgroup_storage_size), 12 << 10),
-        ("groups a dimension", u64::from(limits.max_compute_workgroups_per_dimension), 65_535),
+        ("groups per dimension", u64::from(limits.max_compute_workgroups_per_dimension), 65_535),
     ];
-    match wanted.iter().find(|(_, found, least)| found < least) {
+    match required.iter().find(|(_, found, minimum)| found < minimum) {
         None => Ok(()),
-        Some((what, found, least)) => Err(GpuError::Missing {
+        Some((what, found, minimum)) => Err(GpuError::Missing {
             adapter: facts.name.clone(),
-            what: format!("{least} {what} (it has {found})"),
+            what: format!("{minimum} {what} (it has {found})"),
         }),
     }
 }

@@ -1,36 +1,35 @@
-//! What a run did, in counts that do not depend on the machine.
+//! Counters of runs. They do not depend on the machine's speed.
 
-/// What the last run did.
+/// Counters of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Dispatches that each step takes part in, in the order of the plan. Steps of a wave share them.
+    /// For each step of the plan the number of dispatches that execute it. Steps of a wave share dispatches.
     pub of_steps: Vec<u32>,
-    /// All dispatches: those of waves and reductions, the one that brings outputs together unless they lie together, and
-    /// what brings in parameters that kernels take whole, if they changed.
+    /// All dispatches: of waves and reductions, of collecting outputs, and of the prologue if it was executed.
     pub dispatches: u32,
     /// Submissions to the queue.
     pub submissions: u32,
-    /// Bytes that went up, parameters left out.
+    /// Uploaded bytes without parameters.
     pub uploaded: u64,
-    /// Bytes of parameters that went up.
+    /// Uploaded bytes of parameters.
     pub parameters: u64,
-    /// Bytes that came back.
+    /// Bytes read back.
     pub read: u64,
-    /// Pipelines made.
+    /// Pipelines built.
     pub pipelines: u32,
-    /// Whether its commands were written before it came.
-    pub was_written: bool,
+    /// Whether the run used commands that were recorded before it.
+    pub was_prerecorded: bool,
 }
 
-/// What the last update did.
+/// Counters of an update.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UpdateCounters {
     /// Dispatches.
     pub dispatches: u32,
-    /// Bytes of numbers and records that went up.
+    /// Uploaded bytes of numbers and records.
     pub uploaded: u64,
-    /// Bytes of parameters and states that went up, because they had changed here.
+    /// Uploaded bytes of parameters and states that the host changed.
     pub stores: u64,
-    /// Pipelines made.
+    /// Pipelines built.
     pub pipelines: u32,
 }

@@ -1,32 +1,23 @@
-//! An open device: what it can hold, and what it said.
+//! An open device: its limits and its errors.
 
-use crate::adapter::{AdapterFacts, MATRIX, choose, enough, facts, list};
-use crate::compile::Rounds;
+use crate::adapter::{AdapterFacts, choose, enough, facts, list};
+use crate::compile::LoopLimit;
 use crate::error::GpuError;
-use crate::module::Squares;
-use crate::options::{Options, Terms};
+use crate::options::Options;
 use autobatch_shaders::{Joins, Numbers};
 use pollster::block_on;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes of the numbers of a dispatch.
+/// Bytes of a dispatch's arguments.
 pub(crate) const NUMBERS: u32 = 12;
 
-/// Rounds of loops that Mesa's software drivers take; other software adapters may take more, but none says.
-const SOFTWARE_ROUNDS: u64 = 65_535;
+/// Maximum loop iterations of Mesa's software drivers. Other software adapters may allow more, but none reports it.
+const SOFTWARE_ITERATIONS: u64 = 65_535;
 
-/// What asks wgpu for a feature that it calls experimental: it wants to be told that one knows of possible faults.
-fn experimental() -> wgpu::ExperimentalFeatures {
-    // SAFETY: the feature is asked for only where a user wants halves. The modules that use it read and write
-    // within the buffers whose sizes the compilation of the plan counts (`compile::matrix`), from subgroups as a
-    // whole, and exchange nothing among threads.
-    unsafe { wgpu::ExperimentalFeatures::enabled() }
-}
-
-/// What a device said outside of a call: that it is lost, or an error nobody waited for.
+/// Errors that a device reported outside of a call.
 #[derive(Debug, Default)]
-struct Said {
+struct Reported {
     lost: Option<String>,
     error: Option<String>,
 }
@@ -39,70 +30,64 @@ pub struct Gpu {
     pub(crate) limits: wgpu::Limits,
     facts: AdapterFacts,
     options: Options,
-    said: Arc<Mutex<Said>>,
+    reported: Arc<Mutex<Reported>>,
 }
 
 impl Gpu {
     /// Opens a device.
     ///
     /// # Errors
-    /// If no adapter fits, or the one that does lacks something or gives no device.
+    /// If no adapter matches, or the matching one lacks something or gives no device.
     pub fn open(options: Options) -> Result<Self, GpuError> {
         let adapters = list();
         let number = choose(&adapters, &options.selector)?;
         let (adapter, facts) = (&adapters[number], facts(number, &adapters[number]));
         let limits = adapter.limits();
         enough(&facts, &limits)?;
-        let mut features =
-            wgpu::Features::PIPELINE_CACHE | wgpu::Features::SUBGROUP | wgpu::Features::IMMEDIATES;
-        let mut experimental_features = wgpu::ExperimentalFeatures::disabled();
-        if options.terms != Terms::Whole && facts.matrix_units.is_some() {
-            features |= MATRIX;
-            experimental_features = experimental();
-        }
+        let features = wgpu::Features::PIPELINE_CACHE | wgpu::Features::SUBGROUP | wgpu::Features::IMMEDIATES;
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("autobatch"),
             required_features: adapter.features() & features,
             required_limits: limits.clone(),
-            experimental_features,
+            experimental_features: wgpu::ExperimentalFeatures::disabled(),
             memory_hints: wgpu::MemoryHints::Performance,
             trace: wgpu::Trace::Off,
         };
         let (device, queue) = block_on(adapter.request_device(&descriptor))
             .map_err(|error| GpuError::Refused { adapter: facts.name.clone(), reason: error.to_string() })?;
-        let said = Arc::new(Mutex::new(Said::default()));
-        let (on_error, on_loss) = (Arc::clone(&said), Arc::clone(&said));
+        let reported = Arc::new(Mutex::new(Reported::default()));
+        let (on_error, on_loss) = (Arc::clone(&reported), Arc::clone(&reported));
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
-            let mut said = on_error.lock().unwrap_or_else(PoisonError::into_inner);
-            said.error.get_or_insert_with(|| error.to_string());
+            let mut reported = on_error.lock().unwrap_or_else(PoisonError::into_inner);
+            reported.error.get_or_insert_with(|| error.to_string());
         }));
         device.set_device_lost_callback(move |reason, message| {
-            let mut said = on_loss.lock().unwrap_or_else(PoisonError::into_inner);
-            said.lost.get_or_insert_with(|| format!("{reason:?} {message}").trim().to_owned());
+            let mut reported = on_loss.lock().unwrap_or_else(PoisonError::into_inner);
+            reported.lost.get_or_insert_with(|| format!("{reason:?} {message}").trim().to_owned());
         });
-        Ok(Self { device, queue, limits, facts, options, said })
+        Ok(Self { device, queue, limits, facts, options, reported })
     }
 
-    /// The adapter that the device is of.
+    /// The properties of its adapter.
     #[must_use]
     pub fn facts(&self) -> &AdapterFacts {
         &self.facts
     }
 
-    /// How it was opened.
+    /// The options it was opened with.
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// How threads of a row hand numbers to one another.
+    /// How the threads of a row exchange values.
     #[must_use]
     pub fn joins(&self) -> Joins {
         let threads = self.facts.subgroups.filter(|_| self.options.subgroups);
         threads.map_or(Joins::Memory, |(least, _)| Joins::of(least))
     }
 
-    /// How the numbers of a dispatch arrive.
+    /// How dispatches receive their arguments.
     #[must_use]
     pub fn numbers(&self) -> Numbers {
         let has = self.device.features().contains(wgpu::Features::IMMEDIATES)
@@ -110,19 +95,12 @@ impl Gpu {
         if self.options.immediates && has { Numbers::Immediate } else { Numbers::Uniform }
     }
 
-    /// What products are made of, if they are made on matrix units.
-    #[must_use]
-    pub fn matrix(&self) -> Option<Squares> {
-        let size = self.facts.matrix_units.filter(|_| self.options.terms != Terms::Whole)?;
-        Some(Squares { size, pairs: self.options.terms == Terms::Pairs })
-    }
-
-    /// Bytes of one binding: a power of two, so that a shift finds the binding of a word.
+    /// Bytes of one binding: a power of two, so that a shift selects the binding of a word.
     #[must_use]
     pub fn binding(&self) -> u64 {
         let of_device = self.limits.max_storage_buffer_binding_size.min(self.limits.max_buffer_size);
         let allowed = self.options.budget.binding.unwrap_or(u64::MAX).max(256);
-        // Words are counted in 32 bits, so one binding never needs to hold more than 2^32 bytes.
+        // Addresses have 32 bits, so a binding never needs to hold more than 2^32 bytes.
         let bounded = of_device.min(allowed).min(1 << 32);
         1 << bounded.ilog2()
     }
@@ -134,58 +112,57 @@ impl Gpu {
         self.limits.max_storage_buffers_per_shader_stage.min(allowed)
     }
 
-    /// Rounds of loops after which the device stops without a word, or that it was told to keep to; nothing for
-    /// hardware.
+    /// The maximum number of loop iterations of a thread, by the device or the budget. Hardware has none.
     #[must_use]
-    pub fn rounds(&self) -> Option<Rounds> {
-        let of_device = (self.facts.kind == "software").then_some(Rounds::OfDevice(SOFTWARE_ROUNDS));
-        let of_budget = self.options.budget.rounds.map(Rounds::OfBudget);
-        of_device.into_iter().chain(of_budget).min_by_key(|rounds| rounds.most())
+    pub fn iterations(&self) -> Option<LoopLimit> {
+        let of_device = (self.facts.kind == "software").then_some(LoopLimit::Device(SOFTWARE_ITERATIONS));
+        let of_budget = self.options.budget.iterations.map(LoopLimit::Budget);
+        of_device.into_iter().chain(of_budget).min_by_key(|limit| limit.max())
     }
 
-    /// Gives the device back at once; whoever executes on it next finds it lost.
+    /// Destroys the device. The next use reports its loss.
     pub fn destroy(&self) {
         self.device.destroy();
-        // The callback of a destroyed device comes with the next poll.
+        // The loss callback runs during the next poll.
         let _ = self.device.poll(wgpu::PollType::Poll);
     }
 
     /// Whether the device is lost.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).lost.is_some()
+        self.reported.lock().unwrap_or_else(PoisonError::into_inner).lost.is_some()
     }
 
-    /// The error that a call left behind, or the loss of the device.
-    pub(crate) fn heard(&self) -> Result<(), GpuError> {
-        let said = || self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        let error = said().error.take();
+    /// The error that an earlier call left, or the loss of the device.
+    pub(crate) fn take_error(&self) -> Result<(), GpuError> {
+        let reported = || self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let error = reported().error.take();
         match error {
             Some(reason) => Err(self.lost_or(GpuError::Rejected { reason })),
-            None => match &said().lost {
+            None => match &reported().lost {
                 Some(reason) => Err(GpuError::Lost { reason: reason.clone() }),
                 None => Ok(()),
             },
         }
     }
 
-    /// How much longer to wait for what was submitted at some time.
-    pub(crate) fn patience_left(&self, since: Instant) -> Duration {
-        Duration::from_secs(self.options.patience.max(1)).saturating_sub(since.elapsed())
+    /// The rest of the timeout for work that was submitted at `since`.
+    pub(crate) fn time_left(&self, since: Instant) -> Duration {
+        Duration::from_secs(self.options.timeout.max(1)).saturating_sub(since.elapsed())
     }
 
-    /// The loss of the device, if that is why a call failed, else the error. A device says that it is lost
-    /// only when all its work is over, so that is waited for.
+    /// The loss of the device if that made a call fail, else `error`. A device reports its loss only when its work is
+    /// done, so this waits for it.
     pub(crate) fn lost_or(&self, error: GpuError) -> GpuError {
-        let timeout = Some(Duration::from_secs(self.options.patience.max(1)));
+        let timeout = Some(Duration::from_secs(self.options.timeout.max(1)));
         let _ = self.device.poll(wgpu::PollType::Wait { submission_index: None, timeout });
-        match &self.said.lock().unwrap_or_else(PoisonError::into_inner).lost {
+        match &self.reported.lock().unwrap_or_else(PoisonError::into_inner).lost {
             Some(reason) => GpuError::Lost { reason: reason.clone() },
             None => error,
         }
     }
 
-    /// A buffer, if the device can give it.
+    /// Creates a buffer.
     pub(crate) fn buffer(
         &self,
         what: &'static str,
@@ -202,7 +179,7 @@ impl Gpu {
             wgpu::BufferDescriptor { label: Some(what), size: bytes, usage, mapped_at_creation: false };
         let buffer = self.device.create_buffer(&descriptor);
         let (rejected, exhausted) = (block_on(validation.pop()), block_on(memory.pop()));
-        self.heard()?;
+        self.take_error()?;
         if exhausted.is_some() {
             return Err(GpuError::Memory { what, bytes });
         }
@@ -215,8 +192,9 @@ impl Gpu {
 
 #[cfg(test)]
 impl Gpu {
-    /// An adapter. A test that gets none says that it is skipped, or fails where `AUTOBATCH_REQUIRE_GPU` is 1.
-    #[allow(clippy::print_stderr, reason = "whoever runs tests wants to know which were skipped")]
+    /// Opens a device for a test. Without an adapter it reports that the test is skipped, or fails if
+    /// `AUTOBATCH_REQUIRE_GPU` is 1.
+    #[expect(clippy::print_stderr, reason = "a skipped test says so")]
     pub(crate) fn of_tests(options: Options) -> Option<Self> {
         match Self::open(options) {
             Ok(gpu) => Some(gpu),

@@ -1,21 +1,21 @@
-//! Why a plan was not executed on a GPU, and what to do about it.
+//! Errors of the GPU runtime. Messages say what to do.
 
-use crate::compile::Rounds;
+use crate::compile::LoopLimit;
 use autobatch_ir::plan::BindError;
 use std::fmt;
 
-/// Why a plan was not executed on a GPU.
+/// An error of the GPU runtime.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GpuError {
-    /// No adapter fits what was asked for.
+    /// No adapter matches the selection.
     NoAdapter {
-        /// What was asked for.
+        /// The selection.
         wanted: String,
-        /// The adapters there are.
+        /// The names of the adapters.
         found: Vec<String>,
     },
-    /// The adapter lacks what every plan needs.
+    /// The adapter lacks something that every plan needs.
     Missing {
         /// The adapter.
         adapter: String,
@@ -26,71 +26,62 @@ pub enum GpuError {
     Refused {
         /// The adapter.
         adapter: String,
-        /// What the driver said.
+        /// The driver's message.
         reason: String,
     },
-    /// The device could not give the memory.
+    /// The device has not enough memory.
     Memory {
-        /// What for.
+        /// What needs it.
         what: &'static str,
-        /// How many bytes.
+        /// The number of bytes.
         bytes: u64,
     },
-    /// The plan takes more than the device's limits allow.
+    /// The plan exceeds a limit of the device.
     TooLarge {
         /// What is too large.
         what: &'static str,
-        /// How much it takes.
+        /// The required size.
         needed: u64,
-        /// How much there may be.
+        /// The limit.
         limit: u64,
     },
-    /// A step loops longer than it may: than a software adapter does, which would stop in the middle and say
-    /// nothing, or than the budget allows.
+    /// The loops of a step exceed the limit of the software adapter, which would silently abort them, or that of the
+    /// budget.
     Loops {
-        /// The step of the plan; nothing for a sum of gradients behind all steps.
+        /// The step of the plan, or `None` for a gradient reduction.
         step: Option<u32>,
         /// The template.
         what: &'static str,
-        /// How many rounds its loops take, counted from above.
+        /// Upper bound of the loop iterations of a thread.
         needed: u64,
-        /// How many there may be.
-        limit: Rounds,
+        /// The limit.
+        limit: LoopLimit,
     },
-    /// The device was lost: taken away, reset, or destroyed. The executor opens it again at the next run.
+    /// The device was lost: removed, reset, or destroyed. The next run opens it again.
     Lost {
-        /// What the driver said.
+        /// The driver's message.
         reason: String,
     },
-    /// A module was rejected. The fault is this crate's.
+    /// A module was rejected. This is a bug of this crate.
     Shader {
         /// The template.
         template: String,
-        /// What was said.
+        /// The message.
         reason: String,
     },
     /// The device did not answer in time.
-    Silent {
-        /// How many seconds were waited.
+    Timeout {
+        /// The timeout in seconds.
         seconds: u64,
     },
-    /// A call was rejected. The fault is this crate's.
+    /// A call was rejected. This is a bug of this crate.
     Rejected {
-        /// What was said.
+        /// The message.
         reason: String,
     },
-    /// The plan changes parameters, as those of optimisers do.
-    Updates,
-    /// The plan changes no parameters.
-    NoUpdate,
-    /// Gradients are kept and the next plan makes those of other parameters.
+    /// Gradients accumulate, but the plan makes gradients of other parameters.
     OtherGradients,
-    /// A word names no kind of terms.
-    Terms {
-        /// The word.
-        found: String,
-    },
-    /// What is given does not fit the plan.
+    /// Bindings or stores do not fit the plan.
     Bound(BindError),
 }
 
@@ -99,11 +90,11 @@ impl fmt::Display for GpuError {
         match self {
             Self::NoAdapter { wanted, found } if found.is_empty() => write!(
                 f,
-                "no adapter fits `{wanted}`: expected one, found none; install a Vulkan, Metal or Direct3D 12 driver (software: mesa-vulkan-drivers), or execute on the cpu"
+                "no adapter matches `{wanted}`: expected one, found none; install a Vulkan, Metal or Direct3D 12 driver (software: mesa-vulkan-drivers), or execute on the cpu"
             ),
             Self::NoAdapter { wanted, found } => write!(
                 f,
-                "no adapter fits `{wanted}`: found {}; name one of these, or execute on the cpu",
+                "no adapter matches `{wanted}`: found {}; name one of these, or execute on the cpu",
                 found.join(", ")
             ),
             Self::Missing { adapter, what } => {
@@ -124,35 +115,35 @@ impl fmt::Display for GpuError {
             ),
             Self::TooLarge { what, needed, limit } => write!(
                 f,
-                "{what} take {needed} bytes, the device holds {limit} at most; plan fewer instances at once, or execute on the cpu"
+                "{what} take {needed} bytes, the limit of the device is {limit}; plan fewer instances at once, or execute on the cpu"
             ),
             Self::Loops { step, what, needed, limit } => {
                 match step {
                     Some(step) => write!(f, "step {step} of the plan ({what})")?,
-                    None => write!(f, "a sum of gradients ({what})")?,
+                    None => write!(f, "a gradient reduction ({what})")?,
                 }
-                write!(f, " takes up to {needed} rounds of loops, ")?;
+                write!(f, " takes up to {needed} loop iterations, ")?;
                 match limit {
-                    Rounds::OfDevice(most) => write!(
+                    LoopLimit::Device(max) => write!(
                         f,
-                        "the software adapter leaves them after {most} and says nothing; execute on the cpu or on a hardware adapter"
+                        "this software adapter silently aborts loops after {max}; execute on the cpu or on a hardware adapter"
                     ),
-                    Rounds::OfBudget(most) => {
-                        write!(f, "the budget allows {most}; raise Budget::rounds, or execute on the cpu")
+                    LoopLimit::Budget(max) => {
+                        write!(f, "the budget allows {max}; raise Budget::iterations, or execute on the cpu")
                     }
                 }
             }
             Self::Lost { reason } => write!(
                 f,
-                "the device was lost: {reason}; execute again, which opens it anew with the parameters as they were given; if it is lost again, plan fewer instances at once"
+                "the device was lost: {reason}; execute again, which reopens it and uploads the parameters that it is given; if it is lost again, plan fewer instances at once"
             ),
             Self::Shader { template, reason } => write!(
                 f,
                 "the module of {template} was rejected: {reason}; execute on the cpu, and report this with the adapter's name"
             ),
-            Self::Silent { seconds } => write!(
+            Self::Timeout { seconds } => write!(
                 f,
-                "the device did not answer for {seconds} seconds; plan fewer instances at once, or set a longer patience"
+                "the device did not answer for {seconds} seconds; plan fewer instances at once, or set a longer timeout"
             ),
             Self::Rejected { reason } => {
                 write!(
@@ -160,18 +151,8 @@ impl fmt::Display for GpuError {
                     "a call was rejected: {reason}; execute on the cpu, and report this with the adapter's name"
                 )
             }
-            Self::Updates => f.write_str(
-                "the plan updates parameters, expected one that computes values; execute it with Executor::update",
-            ),
-            Self::NoUpdate => f.write_str(
-                "the plan computes values, expected one that updates parameters; execute it with Executor::execute",
-            ),
             Self::OtherGradients => f.write_str(
-                "gradients are kept, but this plan makes those of other parameters; ask every plan for the same ones",
-            ),
-            Self::Terms { found } => write!(
-                f,
-                "{found:?} says nothing of how products are made; write whole, pairs or halves, also as AUTOBATCH_TERMS"
+                "gradients accumulate, but this plan makes gradients of other parameters; request the same ones of every plan",
             ),
             Self::Bound(error) => error.fmt(f),
         }

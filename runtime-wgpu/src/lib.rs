@@ -1,36 +1,29 @@
-//! Executes plans on the GPU with wgpu: Vulkan, Metal, Direct3D 12 and OpenGL by one text.
+//! Executes plans on the GPU with wgpu: one implementation for Vulkan, Metal, Direct3D 12 and OpenGL.
 //!
-//! * [`adapters`]: which there are, and what each has; [`Gpu`] is an open one, and knows what it can hold.
-//! * [`compile`]: a plan becomes a list of dispatches: a pipeline, a record of numbers, a count of threads.
-//! * [`Executor`]: memory on the device, one upload and one submission a run, outputs read back.
+//! * [`adapters`] lists the adapters; [`Gpu`] is an open device with its limits.
+//! * [`compile`] turns a plan into dispatches: a pipeline, a record of numbers, a number of threads.
+//! * [`Executor`] owns the memory on the device. A run is an upload, a submission and a readback of the outputs.
 //!
-//! **Shape of a run.** A plan is compiled once and stays on the device: its tables and a record for each
-//! unit of each step lie in a buffer of its own, and a second run brings up what is bound and nothing else.
-//! A unit is a stage, or products together with the elementwise line that takes their sums (their *tail*):
-//! a Tree-LSTM cell is one. What a unit leaves behind for the next lies in rows that the plan's results take
-//! anyway, or in rows reserved behind the slabs. Units of a wave's steps that run the same program are
-//! *segments* of one dispatch. All dispatches are in one compute pass of one submission; every one writes
-//! the arena, so wgpu puts a barrier between any two. Outputs are copied from where they are if they lie side by side,
-//! as losses of a batch do; else a last dispatch brings them together. Nothing else comes back.
+//! **Runs.** A plan is compiled once and stays on the device: a buffer holds its tables and one record for each unit of
+//! each step, so later runs upload only the inputs. A unit is a stage, or products together with the elementwise line
+//! that reads their sums (their *epilogue*); a Tree-LSTM cell is one unit. Units exchange values through the rows of
+//! results or through scratch rows behind the slabs. Units of a wave that run the same program are *segments* of one
+//! dispatch. All dispatches are in one compute pass. Every dispatch writes the arena, so wgpu puts a barrier between any
+//! two. Contiguous outputs, such as the losses of a batch, are copied from their place; others are collected first.
 //!
-//! **Growing.** Of a plan that grows, [`Executor::resume`] executes what is new over the rows that are there.
+//! **Growing plans.** [`Executor::resume`] executes only the new steps, over the rows on the device.
 //!
-//! **Pipelines.** Only lines and tails are generated. All else is a fixed text whose sizes and places are
-//! in the record, so that a handful of pipelines executes any model and a new graph of known cells costs no
-//! compilation. wgpu validates every module with naga before a driver sees it, and its bounds checks stay
-//! on: no plan, stored or hostile, reads outside of its buffers.
+//! **Pipelines.** Only maps and epilogues are generated code. Everything else is fixed text that reads its sizes and
+//! addresses from the record. A handful of pipelines executes any model, and a new graph of known cells compiles none.
+//! wgpu validates every module with naga, and its bounds checks stay on: no plan reads outside of its buffers.
 //!
-//! **Matrix units.** Where a user allows fewer digits ([`Terms`]) and the adapter has units that multiply squares of
-//! halves, products of plans that are not for training are made there, where that takes no more dispatches than a step
-//! has stages and one.
+//! **Bits.** A result depends only on its own lane. The number and order of rows decide which thread computes it, and
+//! all product kernels compute one chain in ascending `k`. On one device the bits of a row therefore do not depend on
+//! its batch. Between devices, and against the CPU, they differ where devices round differently: see [`Arithmetic`].
 //!
-//! **Bits.** A result is a function of its own lane: the number and order of rows decide which thread
-//! computes it and nothing else, and all product kernels are one chain in ascending `k`. So on one device
-//! the bits of a row do not depend on its batch. Between devices, and against the CPU, they differ where
-//! devices round differently: see [`Arithmetic`].
+//! The design decisions are in `README.md` of this crate.
 
 mod adapter;
-mod border;
 pub mod compile;
 mod counters;
 mod device;
@@ -38,6 +31,7 @@ mod error;
 mod executor;
 pub mod module;
 mod options;
+mod precheck;
 mod self_test;
 
 pub use adapter::{AdapterFacts, Selector, UnknownSelector, adapters};
@@ -46,5 +40,5 @@ pub use counters::{Counters, UpdateCounters};
 pub use device::Gpu;
 pub use error::GpuError;
 pub use executor::{Executor, Next, StoresMut, Times, Trained};
-pub use options::{Arithmetic, Budget, Kept, Options, Terms};
+pub use options::{Arithmetic, Budget, Options, PipelineCacheDir};
 pub use self_test::{SelfTest, self_test};

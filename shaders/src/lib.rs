@@ -1,46 +1,43 @@
-//! WGSL templates of the GPU runtime, one a stage, and how a module is put together from them.
-//!
-//! A template has marked lines, `//~ name`, which are holes: `memory` (bindings and the functions that
-//! reach them), `numbers` (how those of a dispatch arrive), `thread` (threads that are elements), `body` (what a stage computes), `shape` (the
-//! constants of a tile), `tail` (a function of what products computed), `thread_of_group` and
-//! `number_of_thread` (what a module asks about a thread of a row). Functions of the library
-//! (elementwise functions, products, folds of rows, noise, lists) are put in where a template calls them,
-//! and only then: what a driver compiles is what a dispatch needs.
-//!
-//! The text is plain WGSL without extensions, but for subgroups where [`Joins`] and immediates where [`Numbers`]
-//! asks for them, and cooperative matrices in [`PROD_MATRIX`]. Every template keeps to 8 storage buffers, 256 threads a
-//! group and 16 KiB of group memory, which all devices have.
+//! WGSL templates of the GPU runtime, one per kind of stage, and how modules are assembled from them.
+//! A template has holes: lines of the form `//~ name`. `memory` gets the bindings and the functions that access them,
+//! `numbers` the arguments of a dispatch, `thread` the element of a thread, `body` the code of a stage, `shape` the
+//! constants of a tile, and `epilogue` a function of the sums of products. `thread_of_group` and `number_of_thread`
+//! identify a thread of a row. A module contains exactly the library functions that it calls (elementwise functions,
+//! products, folds of rows, noise, lists), so a driver compiles nothing that the dispatch does not need.
+//! The text is plain WGSL without extensions, except for subgroup operations as [`Joins`] selects and immediates as
+//! [`Numbers`] selects. Every template uses at most 8 storage buffers, 256 threads per group and 16 KiB of group
+//! memory, which all devices have.
 
 mod library;
 
 pub use library::Library;
 
-/// A stage template.
+/// A template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Template {
-    /// Its name: that of its file.
+    /// Its name, which is that of its file.
     pub name: &'static str,
     /// Its text, with holes.
     pub text: &'static str,
-    /// What its modules begin with.
+    /// The head of its modules.
     pub access: Access,
 }
 
 impl std::hash::Hash for Template {
-    /// Its name says which it is; texts are long.
+    /// The name identifies a template; hashing the text would be slow.
     fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
         self.name.hash(state);
     }
 }
 
-/// What a module begins with: the numbers of a dispatch, and how memory is reached.
+/// The head of a module: the arguments of a dispatch, and access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Access {
-    /// As the stages of plans do: [`ACCESS`].
+    /// The head of plans: [`ACCESS`].
     Plan,
-    /// As updates do: [`UPDATE_ACCESS`].
+    /// The head of updates: [`UPDATE_ACCESS`].
     Update,
-    /// With its own declarations.
+    /// None: the template has its own declarations.
     Own,
 }
 
@@ -81,29 +78,21 @@ templates! {
     PROD_FOUR = "prod_four" on Plan;
     /// Products of many rows, tile by tile.
     PROD_TILE = "prod_tile" on Plan;
-    /// Terms of products for matrix units.
-    TERMS = "terms" on Plan;
-    /// Weights of products for matrix units.
-    WEIGHT_TERMS = "weight_terms" on Plan;
-    /// Products on matrix units.
-    PROD_MATRIX = "prod_matrix" on Plan;
-    /// What takes the sums of products on matrix units.
-    PROD_SUMS = "prod_sums" on Plan;
     /// Rows of tables.
     LOOKUP = "lookup" on Plan;
     /// Products of two values.
     MATMUL = "matmul" on Plan;
     /// One row of a value.
     PICK = "pick" on Plan;
-    /// 1 at an index.
+    /// 1 at an index, else 0.
     ONE_HOT = "one_hot" on Plan;
-    /// The greatest elements.
+    /// The largest elements.
     TOP_K = "top_k" on Plan;
     /// Dropout.
     DROPOUT = "dropout" on Plan;
-    /// Keys of noise.
+    /// Noise keys.
     FORK_NOISE = "fork_noise" on Plan;
-    /// Ops that see a row as a whole.
+    /// Ops that read a row as a whole.
     ROW = "row" on Plan;
     /// Sum, mean and maximum over lists.
     SEG_FOLD = "seg_fold" on Plan;
@@ -111,11 +100,11 @@ templates! {
     WEIGHTED_SUM = "weighted_sum" on Plan;
     /// Attention over lists.
     ATTEND = "attend" on Plan;
-    /// What comes back from sums, means and maxima over lists.
+    /// The derivatives of sums, means and maxima over lists.
     SEG_FOLD_GRAD = "seg_fold_grad" on Plan;
-    /// What comes back from weighted sums over lists.
+    /// The derivative of weighted sums over lists.
     WEIGHTED_SUM_GRAD = "weighted_sum_grad" on Plan;
-    /// What comes back from attention.
+    /// The derivative of attention.
     ATTEND_GRAD = "attend_grad" on Plan;
     /// Gradients of weights.
     WGRAD = "wgrad" on Plan;
@@ -125,7 +114,7 @@ templates! {
     COLSUM = "colsum" on Plan;
     /// Gradients of tables.
     TGRAD = "tgrad" on Plan;
-    /// Outputs, brought together.
+    /// Collection of outputs.
     COLLECT = "collect" on Plan;
     /// Optimisers on whole arrays.
     UPDATE = "update" on Update;
@@ -137,26 +126,26 @@ templates! {
     SUMSQ = "sumsq" on Update;
     /// Sums of squares of whole arrays.
     SUMSQ_JOIN = "sumsq_join" on Update;
-    /// Rows of tables that lookups named.
-    TOUCH = "touch" on Own;
+    /// The rows of tables that lookups name.
+    SPARSE_ROWS = "sparse_rows" on Own;
 }
 
-/// What every module of a plan's stages begins with; its hole `memory` says how memory is reached.
+/// The head of modules of plans. Its hole `memory` gets the access to memory.
 pub const ACCESS: &str = include_str!("../wgsl/access.wgsl");
-/// What every module of an update begins with.
+/// The head of modules of updates.
 pub const UPDATE_ACCESS: &str = include_str!("../wgsl/update_access.wgsl");
-/// What stands in the hole `thread`.
+/// The text of the hole `thread`.
 pub const THREAD: &str = include_str!("../wgsl/thread.wgsl");
 
-/// How the threads of a row hand numbers to one another. All ways make the same bits.
+/// How the threads of a row exchange values. Every way computes the same bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Joins {
-    /// Through the memory of the group, as every device can.
+    /// Through group memory, which every device has.
     #[default]
     Memory,
-    /// Lane to lane where these are eight in a subgroup, the rest through memory.
+    /// By subgroup operations among eight threads, and through group memory beyond.
     Eight,
-    /// Lane to lane.
+    /// By subgroup operations.
     Sixteen,
 }
 
@@ -164,7 +153,7 @@ impl Joins {
     /// Every way.
     pub const ALL: [Self; 3] = [Self::Memory, Self::Eight, Self::Sixteen];
 
-    /// The way for subgroups of so many threads at least.
+    /// The way for subgroups of at least this many threads.
     #[must_use]
     pub const fn of(threads: u32) -> Self {
         match threads {
@@ -184,7 +173,7 @@ impl Joins {
         }
     }
 
-    /// The hole `thread_of_group`: what a module asks about a thread.
+    /// The text of the hole `thread_of_group`: the built-in values of a thread.
     const fn builtins(self) -> &'static str {
         match self {
             Self::Memory => "    @builtin(local_invocation_index) local: u32,\n",
@@ -195,7 +184,7 @@ impl Joins {
         }
     }
 
-    /// The hole `number_of_thread`: its number in the group, neighbours in one subgroup.
+    /// The text of the hole `number_of_thread`: the thread's number in the group. Neighbours share a subgroup.
     const fn number(self) -> &'static str {
         match self {
             Self::Memory => "",
@@ -204,13 +193,13 @@ impl Joins {
     }
 }
 
-/// How the numbers of a dispatch arrive at the stages of plans.
+/// How dispatches of plans receive their arguments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Numbers {
-    /// In a buffer, at an offset that is bound anew for each dispatch: as every device can.
+    /// In a uniform buffer with a dynamic offset, which every device supports.
     #[default]
     Uniform,
-    /// Among the commands, so that what is bound stays bound.
+    /// As immediates, so that the bind group stays bound.
     Immediate,
 }
 
@@ -218,7 +207,7 @@ impl Numbers {
     /// Every way.
     pub const ALL: [Self; 2] = [Self::Uniform, Self::Immediate];
 
-    /// The hole `numbers`.
+    /// The text of the hole `numbers`.
     const fn declaration(self) -> &'static str {
         match self {
             Self::Uniform => "@group(0) @binding(0) var<uniform> dispatch: Dispatch;\n",
@@ -227,7 +216,7 @@ impl Numbers {
     }
 }
 
-/// Files of library functions; the arithmetic is one of the two below.
+/// Files of library functions. One of the two arithmetics below is added.
 pub(crate) const FUNCTIONS: [&str; 6] = [
     include_str!("../wgsl/numeric.wgsl"),
     include_str!("../wgsl/products.wgsl"),
@@ -236,7 +225,7 @@ pub(crate) const FUNCTIONS: [&str; 6] = [
     include_str!("../wgsl/noise.wgsl"),
     include_str!("../wgsl/updates.wgsl"),
 ];
-/// Product, division and root as the device has them.
+/// The device's own multiply-add, division and square root.
 pub(crate) const NATIVE: &str = include_str!("../wgsl/arithmetic_native.wgsl");
 /// The same, exact on devices that round twice.
 pub(crate) const EXACT: &str = include_str!("../wgsl/arithmetic_exact.wgsl");

@@ -1,28 +1,25 @@
-// What every module begins with: the numbers of a dispatch, and how memory is reached.
-//
-// `tables` holds the row tables of the plan and, behind them, records and segments. A dispatch executes one
-// or more segments, each a stretch of groups with a record of its own: stages of different steps that run
-// the same program. Rows of all slabs, registers, bound numbers and gradients are words of one arena;
-// parameters are words of one other array, in vectors of four. Each is cut into as many bindings as the device
-// needs; the functions `ld`, `st`, `param` and `param4` that are put in here know the cuts.
-//
-// A place of a record that names rows is four words: base, row, stride, width. The row of lane `l` is
-// `row + l * stride`, or `tables[row + l]` where the stride is TABLED; its first word is
-// `base + row * width`.
+// The head of every module of a plan: the arguments of a dispatch, and access to memory.
+// `tables` holds the row tables of the plan, then records and segments. A dispatch executes one or more segments. A
+// segment is a range of groups with a record of its own: stages of different steps that run the same program. The
+// arena is one array of words for the rows of all slabs, registers, bound inputs and gradients. Parameters are
+// another array, of vectors of four words. Both are split across bindings; the generated functions `ld`, `st`,
+// `param` and `param4` hide the split.
+// The address of rows in a record is four words: base, row, stride, width. The row of lane `l` is `row + l * stride`,
+// or `tables[row + l]` if the stride is TABLED. Its first word is `base + row * width`.
 
 struct Dispatch {
-    // Where its segments begin in the tables: four words each, 0 the first group, 1 record, 2 threads,
-    // 3 first lane; and how many there are.
+    // The position of the segments in the tables, and their number. A segment is four words: 0 first group, 1 record,
+    // 2 threads, 3 first lane.
     segments: u32,
     count: u32,
-    // Zero, which no compiler knows: infinities and NaN are made with it at run time.
+    // Zero, but unknown to compilers: infinities and NaN are built from it at run time.
     zero: u32,
 }
 
-struct Execute {
-    // Where the record of the segment begins in the tables.
+struct Segment {
+    // The position of the segment's record in the tables.
     record: u32,
-    // How many threads have work (of templates that are executed by groups: how many groups).
+    // The number of threads that have work. For templates with one lane per group: the number of groups.
     threads: u32,
     // The first lane.
     first: u32,
@@ -32,12 +29,12 @@ struct Execute {
 @group(0) @binding(1) var<storage, read> tables: array<u32>;
 //~ memory
 
-// What the group of this thread executes.
-var<private> execute: Execute;
+// The segment of this thread's group.
+var<private> segment: Segment;
 
 const TABLED: u32 = 0xffffffffu;
 
-// Finds the segment of a group; gives the number of the group in it.
+// Finds the segment of a group. Returns the number of the group in it.
 fn enter(group: u32) -> u32 {
     var low = 0u;
     var high = dispatch.count;
@@ -50,12 +47,12 @@ fn enter(group: u32) -> u32 {
         }
     }
     let at = dispatch.segments + 4u * low;
-    execute = Execute(tables[at + 1u], tables[at + 2u], tables[at + 3u]);
+    segment = Segment(tables[at + 1u], tables[at + 2u], tables[at + 3u]);
     return group - tables[at];
 }
 
 fn r(at: u32) -> u32 {
-    return tables[execute.record + at];
+    return tables[segment.record + at];
 }
 
 fn row_of(at: u32, lane: u32) -> u32 {

@@ -1,6 +1,6 @@
-// Fused product, division and root by error-free transformations, for devices that round twice: the bits
-// of IEEE arithmetic but for double rounding near ties and for what underflows. Some twenty times slower;
-// for checks.
+// Fused multiply-add, division and square root by error-free transformations, for devices that round twice. The
+// results have the bits of IEEE arithmetic, except for double rounding near ties and for underflow. About twenty
+// times slower; meant for checks.
 
 fn upper_half(x: f32) -> f32 {
     return bitcast<f32>(bitcast<u32>(x) & 0xfffff000u);

@@ -1,4 +1,4 @@
-// The device's own fused product, division and root: one rounding each where the device keeps its word.
+// The device's fused multiply-add, division and square root, with one rounding each if the device conforms.
 
 fn mad(a: f32, b: f32, c: f32) -> f32 {
     return fma(a, b, c);

@@ -1,8 +1,7 @@
-// Attention of a query over a list, a group of threads a lane: sixteen threads a key for the scores, then
-// a thread an element of the result. The scores of a lane are kept in memory of its own in between.
-//
-// Record: 0 one, 1 width of a key, 2 width of a value, 3 scale, 4 the first word of the scores, 5..9 the
-// query, 9..14 the keys, 14..19 the values, 19..23 the result.
+// Attention of a query over a list, one group per lane. Sixteen threads compute the score of a key; then each thread
+// computes an element of the result. The scores of a lane are stored in scratch words of its own.
+// Record: 0 one, 1 width of a key, 2 width of a value, 3 scale, 4 first word of the scores, 5..9 query, 9..14 keys,
+// 14..19 values, 19..23 result.
 
 @compute @workgroup_size(64)
 fn main(
@@ -11,10 +10,10 @@ fn main(
     @builtin(local_invocation_index) local: u32,
 ) {
     let number_of_lane = enter(group.y * groups.x + group.x);
-    if number_of_lane >= execute.threads {
+    if number_of_lane >= segment.threads {
         return;
     }
-    let lane = execute.first + number_of_lane;
+    let lane = segment.first + number_of_lane;
     let count = list_len(9u, lane);
     let scores = r(4u) + list_before(9u, lane);
     for (var first = 0u; first < count; first = first + 4u) {

@@ -1,11 +1,9 @@
-// What comes back from attention, a group of threads a lane. The weights of a lane and the gradients of its
-// scores are kept in memory of its own in between.
-//
-// Record: 0 one, 1 width of a key, 2 width of a value, 3 scale, 4 the first word of the weights, 5 the first
-// word of the scores' gradients, 6..10 the query, 10..15 the keys, 15..20 the values, 20..24 the gradient of
-// the result, 24 whether the gradient of the query is wanted, 25..29 where it goes, 29 whether and 30 at
-// which word the edges of the keys are wanted, 31 where the tables of their offsets begin, 32..35 the same
-// of the values.
+// The derivative of attention, one group per lane. The weights of a lane and the gradients of its scores are stored
+// in scratch words of its own.
+// Record: 0 one, 1 width of a key, 2 width of a value, 3 scale, 4 first word of the weights, 5 first word of the
+// scores' gradients, 6..10 query, 10..15 keys, 15..20 values, 20..24 gradient of the result, 24 whether to compute
+// the gradient of the query, 25..29 its address, 29 whether to compute the edges of the keys, 30 their first word, 31
+// position of their offsets in the tables, 32..35 the same for the values.
 
 @compute @workgroup_size(64)
 fn main(
@@ -14,10 +12,10 @@ fn main(
     @builtin(local_invocation_index) local: u32,
 ) {
     let number_of_lane = enter(group.y * groups.x + group.x);
-    if number_of_lane >= execute.threads {
+    if number_of_lane >= segment.threads {
         return;
     }
-    let lane = execute.first + number_of_lane;
+    let lane = segment.first + number_of_lane;
     let count = list_len(10u, lane);
     let before = list_before(10u, lane);
     let weights = r(4u) + before;

@@ -1,7 +1,6 @@
-// Outputs, brought together so that one copy reads them, a thread a word.
-//
-// Record: 0 words, 1 the first word of the result, 2 outputs; an output from 3 on is two words: where
-// in the result it ends, and what is added to that to find its words in the arena.
+// Collects outputs so that one copy reads them, one thread per word.
+// Record: 0 words, 1 first word of the result, 2 outputs. An output, from 3 on, is two words: 0 its end in the
+// result, 1 the offset from there to its words in the arena.
 
 @compute @workgroup_size(64)
 fn main(
@@ -10,7 +9,7 @@ fn main(
     @builtin(local_invocation_index) local: u32,
 ) {
     let thread = enter(group.y * groups.x + group.x) * 64u + local;
-    if thread >= execute.threads {
+    if thread >= segment.threads {
         return;
     }
     var low = 0u;

@@ -1,7 +1,6 @@
-// Gradients of biases, a thread an element: it owns the element and adds the rows of all parts in order.
-//
-// Record: 0 elements, 1 the first word of the store in the arena, 2 parts; a part from 3 on is 6 words:
-// 0 lanes, 1 rows a lane, 2..6 dy.
+// Gradients of biases, one thread per element. It owns the element and adds the rows of all parts in order.
+// Record: 0 elements, 1 first word of the store in the arena, 2 parts. A part, from 3 on, is 6 words: 0 lanes, 1 rows
+// per lane, 2..6 dy.
 
 @compute @workgroup_size(64)
 fn main(

@@ -1,7 +1,6 @@
-// Dropout, a thread an element: noise of the row's key, drawn where the arena's first word is 1.
-//
-// Record: 0 elements a lane, 1 rate, 2 what is kept is multiplied by, 3 ordinal, 4..8 the value, 8..12 and
-// 12..16 the key's words, 16..20 the result. Arena: 0 whether noise is drawn, 1 2 seed, 3 4 step.
+// Dropout, one thread per element. Noise is drawn by the row's key if the arena's first word is 1.
+// Record: 0 elements per lane, 1 rate, 2 factor of the elements that stay, 3 ordinal, 4..8 value, 8..12 and 12..16
+// words of the key, 16..20 result. Arena: 0 whether to draw noise, 1 2 seed, 3 4 step.
 
 @compute @workgroup_size(64)
 fn main(

@@ -1,4 +1,4 @@
-// Pairs of lanes eight apart, where a subgroup has eight.
+// Pairs of lanes eight apart, for subgroups of eight.
 
 fn far(row: Row, mine: f32) -> Pair {
     lanes[row.local] = mine;

@@ -1,6 +1,5 @@
-// The key of a call's noise from that of its caller, a thread a lane.
-//
-// Record: 0 one, 1 ordinal, 2..6 and 6..10 the key's words, 10..14 and 14..18 the new one's.
+// The noise key of a call, derived from that of its caller, one thread per lane.
+// Record: 0 one, 1 ordinal, 2..6 and 6..10 words of the key, 10..14 and 14..18 words of the new key.
 
 @compute @workgroup_size(64)
 fn main(

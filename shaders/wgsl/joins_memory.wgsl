@@ -1,4 +1,4 @@
-// The tree that joins the sixteen lanes of a row, through the memory of the group.
+// The tree that joins the sixteen lanes of a row, through group memory.
 
 fn joined_sum(row: Row, mine: f32) -> f32 {
     lanes[row.local] = mine;

@@ -1,12 +1,12 @@
-// The tree that joins the sixteen lanes of a row, lane to lane inside subgroups. Both lanes of a pair join the
-// lower with the upper, so all lanes end with the bits of the tree.
+// The tree that joins the sixteen lanes of a row, by subgroup operations. Both lanes of a pair join the lower value
+// with the upper one, so all lanes end with the bits of the tree.
 
 struct Pair {
     low: f32,
     high: f32,
 }
 
-// Of a lane and the one `width` away, in the same subgroup, the numbers.
+// The values of a lane and of the lane `width` away in the same subgroup, ordered by lane.
 fn near(row: Row, mine: f32, width: u32) -> Pair {
     let other = subgroupShuffleXor(mine, width);
     let upper = (row.v & width) != 0u;

@@ -1,5 +1,5 @@
-// Lists. A list in a record is five words: TABLED, base, offsets, items, width for rows that tables
-// name; or length, and where in the record the places of the values begin, for values of the kernel.
+// Lists. A list in a record is five words: TABLED, base, offsets, items, width for rows that tables name; or the
+// length and the position of the addresses in the record, for values of the kernel.
 
 fn list_len(at: u32, lane: u32) -> u32 {
     if r(at) == TABLED {
@@ -17,21 +17,21 @@ fn list_item(at: u32, lane: u32, number: u32) -> u32 {
     return row_of(r(at + 1u) + 4u * number, lane);
 }
 
-// How many values the lanes before this one hold, from the first lane of the dispatch on.
+// The number of values in the lists of earlier lanes, from the first lane of the segment on.
 fn list_before(at: u32, lane: u32) -> u32 {
     if r(at) == TABLED {
         let offsets = r(at + 2u);
-        return tables[offsets + lane] - tables[offsets + execute.first];
+        return tables[offsets + lane] - tables[offsets + segment.first];
     }
-    return (lane - execute.first) * r(at);
+    return (lane - segment.first) * r(at);
 }
 
-// The dot of two rows, by sixteen threads of a group that holds four such dots; all sixteen get it.
+// The dot product of two rows, by sixteen threads of a group that computes four. All sixteen get the result.
 fn dot_of(x: u32, y: u32, width: u32, local: u32) -> f32 {
     return row_dot(Row(x, y, 0u, width, local % 16u, local, true));
 }
 
-// The greatest of scores that lie `stride` words apart; 0 of none.
+// The maximum of scores that are `stride` words apart; 0 if there are none.
 fn top_score(scores: u32, stride: u32, count: u32) -> f32 {
     var top = 0.0;
     for (var i = 0u; i < count; i++) {
@@ -45,7 +45,7 @@ fn top_score(scores: u32, stride: u32, count: u32) -> f32 {
     return top;
 }
 
-// What makes the exponentials of such scores, less the greatest, sum up to 1.
+// The factor that normalises the exponentials of such scores, relative to their maximum.
 fn softmax_scale(scores: u32, stride: u32, count: u32, top: f32) -> f32 {
     var total = 0.0;
     for (var i = 0u; i < count; i++) {
@@ -59,7 +59,7 @@ fn softmax_scale(scores: u32, stride: u32, count: u32, top: f32) -> f32 {
     return quotient(1.0, total);
 }
 
-// Scores become their softmax, and the gradients of the weights those of the scores.
+// Replaces scores by their softmax, and gradients of weights by gradients of scores.
 fn softmax_and_back(scores: u32, slopes: u32, stride: u32, count: u32) {
     let top = top_score(scores, stride, count);
     let scale = softmax_scale(scores, stride, count, top);

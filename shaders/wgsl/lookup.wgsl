@@ -1,8 +1,7 @@
-// Rows of tables, a thread an element: neighbouring threads read neighbours, and a thread writes one word whatever
-// it reads. An index past the end is cut to the last.
-//
-// Record: 0 elements a lane, 1 the first element of the table that is read, 2 its last row, 3..7 the index, 7..11 the
-// result, 11 how the table is stored, 12 how long its rows are.
+// Rows of tables, one thread per element. Neighbouring threads read neighbouring elements. Indices are clamped to the
+// last row.
+// Record: 0 elements per lane, 1 first element of the table that is read, 2 last row, 3..7 index, 7..11 result, 11
+// storage of the table, 12 length of its rows.
 
 @compute @workgroup_size(64)
 fn main(

@@ -1,7 +1,6 @@
-// Elementwise instructions, a thread an element. The body is generated, a line an instruction; its
-// constants and places are in the record, so that equal shapes of code are one pipeline.
-//
-// Record: 0 elements a lane; then as the body says.
+// Elementwise instructions, one thread per element. The body is generated, one line per instruction. Its constants
+// and addresses are in the record, so code of the same shape shares a pipeline.
+// Record: 0 elements per lane, then the words that the body reads.
 
 @compute @workgroup_size(64)
 fn main(

@@ -1,7 +1,6 @@
-// Products of two values and outer products, a thread an element.
-//
-// Record: 0 elements a lane, 1 columns, 2 depth (0 for an outer product), 3..7 the left operand, 7..11 the
-// right one, 11..15 the result.
+// Products of two values and outer products, one thread per element.
+// Record: 0 elements per lane, 1 columns, 2 depth (0 for an outer product), 3..7 left operand, 7..11 right operand,
+// 11..15 result.
 
 @compute @workgroup_size(64)
 fn main(

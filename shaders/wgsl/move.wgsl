@@ -1,8 +1,6 @@
-// Moves of words: broadcast, transpose, slice, concat, split, and results that are read elsewhere.
-//
-// Record: 0 elements a lane, 1 moves; a move is 23 words: 0 elements, 1..5 extents, 5..9 steps of the
-// source, 9..13 steps of the result, 13 offset in the source, 14 offset in the result, 15..19 the source,
-// 19..23 the result.
+// Moves of words: broadcast, transpose, slice, concat, split, and results that are stored elsewhere.
+// Record: 0 elements per lane, 1 moves. A move is 23 words: 0 elements, 1..5 extents, 5..9 strides of the source,
+// 9..13 strides of the result, 13 offset in the source, 14 offset in the result, 15..19 source, 19..23 result.
 
 @compute @workgroup_size(64)
 fn main(

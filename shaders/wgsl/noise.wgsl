@@ -1,4 +1,4 @@
-// The counter-based generator of the language, in words of 32 bits; a pair is (low, high).
+// The counter-based generator of the language, in 32-bit words. A pair is (low, high).
 
 fn sum64(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
     let low = a.x + b.x;
@@ -29,7 +29,7 @@ fn rotated(x: u32, by: u32) -> u32 {
     return (x << by) | (x >> (32u - by));
 }
 
-// The key of the noise that is drawn at an ordinal of what has a key.
+// The key of the noise that an owner of a key draws at an ordinal.
 fn noise_key(key: vec2<u32>, ordinal: u32) -> vec2<u32> {
     var low = key.x ^ (ordinal * 0x9e3779b1u);
     var high = key.y ^ (ordinal + 0x85ebca77u);

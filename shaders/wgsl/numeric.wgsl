@@ -1,12 +1,12 @@
-// The elementwise functions: the formulas of the language's definition, so that a device that rounds
-// as it says gives its bits. `mad` and `quotient` are put in: as the device has them, or exact.
+// The elementwise functions, by the formulas of the language's definition. A device that rounds as defined gets its
+// bits. `mad` and `quotient` come from the chosen arithmetic: native or exact.
 
 fn is_nan(x: f32) -> bool {
     return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
 }
 
-// The number itself, behind the back of compilers: some simplify `(a + b) - a` to `b`, which is what sums
-// that look for their rounding error must not have.
+// The value itself, hidden from compilers. Some simplify `(a + b) - a` to `b`, which breaks error-free
+// transformations.
 fn opaque(x: f32) -> f32 {
     return bitcast<f32>(bitcast<u32>(x) ^ dispatch.zero);
 }
@@ -104,7 +104,7 @@ fn op_max(a: f32, b: f32) -> f32 {
     return a;
 }
 
-// `e^x = 2^n (1 + r + tail)` for |x| <= 104; the integer sits in the low bits of a sum with 1.5 * 2^23.
+// `e^x = 2^n (1 + r + tail)` for |x| <= 104. The integer sits in the low bits of a sum with 1.5 * 2^23.
 struct Reduced {
     n: i32,
     r: f32,
@@ -258,7 +258,7 @@ fn op_log(x: f32) -> f32 {
     var scaled = x;
     var shift = 0;
     if bits < 0x00800000u {
-        // A denormal is an integer times 2^-149, whatever the device does to denormals.
+        // A denormal is an integer times 2^-149, however the device treats denormals.
         scaled = f32(bits);
         shift = 149;
     }
@@ -313,7 +313,7 @@ fn op_gelu(x: f32) -> f32 {
     return x * cdf;
 }
 
-// A product of 32 bits by 32 bits, from products of 16: (high, low).
+// The 64-bit product of two 32-bit words, from 16-bit products: (high, low).
 fn wide_product(a: u32, b: u32) -> vec2<u32> {
     let low = (a & 0xffffu) * (b & 0xffffu);
     let first = (a >> 16u) * (b & 0xffffu) + (low >> 16u);
@@ -321,8 +321,8 @@ fn wide_product(a: u32, b: u32) -> vec2<u32> {
     return vec2<u32>((a >> 16u) * (b >> 16u) + (first >> 16u) + (second >> 16u), a * b);
 }
 
-// `sin(x + quarter * pi/2)` for |x| <= 2^30, NaN beyond. The reduction is exact: the mantissa times 96
-// bits of 2/pi in integers.
+// `sin(x + quarter * pi/2)` for |x| <= 2^30, NaN beyond. The reduction is exact: the mantissa times 96 bits of 2/pi
+// in integers.
 fn sine_of_shifted(x: f32, quarter: u32) -> f32 {
     let a = magnitude(x);
     if !(a <= 1073741824.0) {
@@ -408,7 +408,7 @@ fn op_cos(x: f32) -> f32 {
     return sine_of_shifted(x, 1u);
 }
 
-// By way of `exp(y log |x|)`: the error grows with the exponent, as the bounds say.
+// Computed as `exp(y log |x|)`. The error grows with the exponent, as the documented bounds allow.
 fn op_pow(x: f32, y: f32) -> f32 {
     if y == 0.0 || x == 1.0 {
         return 1.0;
@@ -504,10 +504,10 @@ fn unsigned_of(x: f32) -> u32 {
     return u32(x);
 }
 
-fn least_signed(a: u32, b: u32) -> u32 {
+fn min_signed(a: u32, b: u32) -> u32 {
     return bitcast<u32>(min(bitcast<i32>(a), bitcast<i32>(b)));
 }
 
-fn most_signed(a: u32, b: u32) -> u32 {
+fn max_signed(a: u32, b: u32) -> u32 {
     return bitcast<u32>(max(bitcast<i32>(a), bitcast<i32>(b)));
 }

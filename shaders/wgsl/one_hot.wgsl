@@ -1,6 +1,5 @@
-// 1 at an index, 0 elsewhere, a thread an element. An index past the end is cut to the last.
-//
-// Record: 0 elements a lane, 1..5 the index, 5..9 the result.
+// 1 at an index, 0 elsewhere, one thread per element. Indices are clamped to the last element.
+// Record: 0 elements per lane, 1..5 index, 5..9 result.
 
 @compute @workgroup_size(64)
 fn main(

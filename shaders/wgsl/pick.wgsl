@@ -1,6 +1,5 @@
-// One row of a value by its index, a thread an element. An index past the end is cut to the last.
-//
-// Record: 0 elements a lane, 1 the last row, 2..6 the value, 6..10 the index, 10..14 the result.
+// One row of a value by its index, one thread per element. Indices are clamped to the last row.
+// Record: 0 elements per lane, 1 last row, 2..6 value, 6..10 index, 10..14 result.
 
 @compute @workgroup_size(64)
 fn main(

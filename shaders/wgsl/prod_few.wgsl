@@ -1,9 +1,8 @@
-// Products, a thread an element: of few rows, where reading the weights is the work and neighbouring
-// threads read neighbouring columns. What is put in computes the sums of all groups and calls the tail.
-//
+// Products of few rows, one thread per element. Reading the weights takes most of the time, and neighbouring threads
+// read neighbouring columns. The generated body computes the sums of all groups and calls the epilogue.
 // Record: see `products.wgsl`.
 
-//~ tail
+//~ epilogue
 
 @compute @workgroup_size(64)
 fn main(

@@ -1,10 +1,9 @@
-// Products, a thread four neighbouring elements of each group: of few rows and many columns, where reading the
-// weights is the work and a thread reads four neighbours of a row at once. What is put in computes the sums of all
-// groups and calls the tail. Every sum is the chain of `prod_few`.
-//
-// Record: see `products.wgsl`. Columns and what the parts read are multiples of four.
+// Products of few rows and many columns, one thread per four neighbouring elements of each group. Reading the weights
+// takes most of the time, and a thread reads four neighbours of a row at once. The generated body computes the sums
+// of all groups and calls the epilogue. Every sum is the chain of `prod_few`.
+// Record: see `products.wgsl`. The number of columns and the first columns are multiples of four.
 
-//~ tail
+//~ epilogue
 
 @compute @workgroup_size(64)
 fn main(
@@ -13,11 +12,11 @@ fn main(
     @builtin(local_invocation_index) local: u32,
 ) {
     let thread = enter(group.y * groups.x + group.x) * 64u + local;
-    if thread >= execute.threads {
+    if thread >= segment.threads {
         return;
     }
     let fours = r(0u) / 4u;
-    let lane = execute.first + thread / fours;
+    let lane = segment.first + thread / fours;
     let element = 4u * (thread % fours);
     let row = element / r(1u);
     let column = element % r(1u);

@@ -1,14 +1,12 @@
-// Products of many rows: a group of 16 by 16 threads makes a tile of HIGH rows and, of every group of
-// columns, WIDE columns; a thread has DOWN rows and ACROSS columns of each. DEEP columns of the gathered operand
-// and as many rows of the weight at a time are in the memory of the group, TALL rows and BROAD columns a word, so
-// that a thread reads neighbours at once. Every sum is one chain in ascending k, part by part: the bits of
-// `prod_few`.
-//
-// Record: see `products.wgsl`. Groups are tiles: a row of tiles has `ceil(columns / WIDE)`.
+// Products of many rows, tile by tile. A group of 16 by 16 threads computes HIGH rows and WIDE columns of every
+// column group; a thread computes DOWN rows and ACROSS columns of each. Group memory holds DEEP columns of the
+// gathered operand and DEEP rows of the weight at a time. A word of it holds TALL rows or BROAD columns, so that a
+// thread reads neighbours at once. Every sum is one chain in ascending k, part by part, with the bits of `prod_few`.
+// Record: see `products.wgsl`. A row of tiles has `ceil(columns / WIDE)` groups.
 
 //~ shape
 
-//~ tail
+//~ epilogue
 
 var<workgroup> starts: array<u32, HIGH>;
 
@@ -22,7 +20,7 @@ fn main(
     let columns = r(1u);
     let each = r(2u);
     // The rows of all lanes of the segment.
-    let rows = execute.threads;
+    let rows = segment.threads;
     let across = (columns + WIDE - 1u) / WIDE;
     let first_row = (number / across) * HIGH;
     let first_column = (number % across) * WIDE;

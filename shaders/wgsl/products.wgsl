@@ -1,14 +1,12 @@
-// Products. The record of a product is 0 elements a lane, 1 columns, 2 rows a lane; from 3 on where the
-// block of each product begins; then what the tail wants. The products of a dispatch are as wide as one
-// another: each computes `columns` columns at every place of its groups, so that what the tail of a row
-// and column needs of all of them is in one thread.
-//
-// A block is 0 parts, 1 what sums start from (0 zero, 1 a bias, 2 a place), 2..6 the place, or in 2 the
-// first element of the bias, 6 how the bias is stored; from 7 on a group's first column each; then 9 words a
-// part: 0..4 the source, 4 its width a row, 5 the first element of the weight, 6 from one k to the next, 7
-// from one column to the next, 8 how the weight is stored.
+// Products. Record: 0 elements per lane, 1 columns, 2 rows per lane, from 3 on the position of each product's block,
+// then the words that the epilogue reads. All products of a dispatch have `columns` columns in each of their groups.
+// So one thread holds everything that the epilogue reads of a row and a column.
+// A block is: 0 parts, 1 initial value (0 zero, 1 a bias, 2 a view), 2..6 the address of the view, or in 2 the first
+// element of the bias, 6 storage of the bias, from 7 on the first column of each group, then 9 words per part: 0..4
+// source, 4 its width per row, 5 first element of the weight, 6 step to the next k, 7 step to the next column, 8
+// storage of the weight.
 
-// An element of a parameter: 0 a word each, 1 halves, 2 the upper halves of words.
+// An element of a parameter. Its storage is: 0 a word, 1 `f16`, 2 `bf16`.
 fn stored(kind: u32, at: u32) -> f32 {
     if kind == 0u {
         return paramf(at);
@@ -20,7 +18,7 @@ fn stored(kind: u32, at: u32) -> f32 {
     return bitcast<f32>(half << 16u);
 }
 
-// Four neighbours, from a multiple of four on. Halves are read with the four beside them.
+// Four neighbours, from a multiple of four on. Elements of 16 bits are read with the four beside them.
 fn stored4(kind: u32, at: u32) -> vec4<f32> {
     if kind == 0u {
         return paramf4(at);
@@ -37,7 +35,7 @@ fn stored4(kind: u32, at: u32) -> vec4<f32> {
     return bitcast<vec4<f32>>(halves << vec4<u32>(16u));
 }
 
-// The number that a half of a word stands for, exactly, on devices that know no halves.
+// The value of an `f16`, exactly, on devices without 16-bit floats.
 fn widened(half: u32) -> f32 {
     let sign = (half & 0x8000u) << 16u;
     let magnitude = half & 0x7fffu;
@@ -46,13 +44,13 @@ fn widened(half: u32) -> f32 {
         bits = (magnitude << 13u) | 0x7f800000u;
     }
     if magnitude < 0x0400u {
-        // Denormals count multiples of 2^-24, which are no denormals here.
+        // Denormals count multiples of 2^-24, which are normal numbers here.
         bits = bitcast<u32>(f32(magnitude) * bitcast<f32>(0x33800000u));
     }
     return bitcast<f32>(sign | bits);
 }
 
-// What a sum starts from, of a row of a lane, at a column of the product.
+// The initial value of a sum, for a row of a lane and a column of the product.
 fn sum_start(block: u32, lane: u32, row: u32, column: u32) -> f32 {
     let kind = r(block + 1u);
     if kind == 1u {
@@ -62,23 +60,4 @@ fn sum_start(block: u32, lane: u32, row: u32, column: u32) -> f32 {
         return ldf(row_of(block + 2u, lane) + row * r(1u) + column);
     }
     return 0.0;
-}
-
-// What a half can hold of a number: one beyond the largest half counts as that. What is not finite stays so; of it
-// minimum and maximum would make any number.
-fn within_half(x: f32) -> f32 {
-    if (bitcast<u32>(x) & 0x7f800000u) == 0x7f800000u {
-        return x;
-    }
-    return clamp(x, -65504.0, 65504.0);
-}
-
-// Two numbers as halves of a word, or what these leave of them.
-fn two_halves(x: vec2<f32>, lower: bool) -> u32 {
-    let upper = pack2x16float(vec2<f32>(within_half(x.x), within_half(x.y)));
-    if lower {
-        let rest = x - unpack2x16float(upper);
-        return pack2x16float(vec2<f32>(within_half(rest.x), within_half(rest.y)));
-    }
-    return upper;
 }

@@ -1,8 +1,6 @@
-// Ops that see a row of a value as a whole, sixteen threads a row.
-//
-// Record: 0 rows a lane, 1 width of a row, 2 width of a row of the result, 3 an attribute, 4 words of the
-// second operand a row, 5 whether it is a label, 6..10 the value, 10..14 the second operand, 14..18 the
-// result.
+// Ops that read a row of a value as a whole, sixteen threads per row.
+// Record: 0 rows per lane, 1 width of a row, 2 width of a row of the result, 3 attribute, 4 words of the second
+// operand per row, 5 whether it is a label, 6..10 value, 10..14 second operand, 14..18 result.
 
 @compute @workgroup_size(64)
 fn main(
@@ -12,9 +10,9 @@ fn main(
 ) {
 //~ number_of_thread
     let wanted = enter(group.y * groups.x + group.x) * 4u + local / 16u;
-    // Threads past the end execute the last row again and keep nothing, so that all meet at barriers.
-    let index = min(wanted, execute.threads - 1u);
-    let lane = execute.first + index / r(0u);
+    // Threads past the end compute the last row again without storing it, so that all threads reach the barriers.
+    let index = min(wanted, segment.threads - 1u);
+    let lane = segment.first + index / r(0u);
     let of_lane = index % r(0u);
     let x = row_of(6u, lane) + of_lane * r(1u);
     var y = row_of(10u, lane) + of_lane * r(4u);
@@ -22,6 +20,6 @@ fn main(
         y = ld(y);
     }
     let result = row_of(14u, lane) + of_lane * r(2u);
-    let row = Row(x, y, result, r(1u), local % 16u, local, wanted < execute.threads);
+    let row = Row(x, y, result, r(1u), local % 16u, local, wanted < segment.threads);
 //~ body
 }

@@ -1,9 +1,8 @@
-// Folds of rows over sixteen virtual lanes: a thread a lane, four rows a group of threads. Lane `v` takes
-// the elements `v, v + 16, ..` in ascending order, then lanes are joined as a tree: the bits of the
-// language's definition.
+// Folds of rows over sixteen virtual lanes, one thread per lane, four rows per group. Lane `v` folds the elements `v,
+// v + 16, ..` in ascending order. Then lanes are joined as a tree. This gives the bits of the language's definition.
 
 struct Row {
-    // The first words of the row and of the second operand's; for labels the label itself.
+    // The first words of the row and of the second operand's row. A label is the label itself.
     x: u32,
     y: u32,
     // The first word of the result.
@@ -68,23 +67,23 @@ fn number(row: Row, x: f32) {
     }
 }
 
-fn execute_sum(row: Row) {
+fn store_sum(row: Row) {
     number(row, row_sum(row));
 }
 
-fn execute_mean(row: Row) {
+fn store_mean(row: Row) {
     number(row, quotient(row_sum(row), f32(row.width)));
 }
 
-fn execute_max(row: Row) {
+fn store_max(row: Row) {
     number(row, row_max(row));
 }
 
-fn execute_min(row: Row) {
+fn store_min(row: Row) {
     number(row, row_min(row));
 }
 
-fn execute_argmax(row: Row) {
+fn store_argmax(row: Row) {
     var best = 0.0;
     var place = TABLED;
     for (var i = row.v; i < row.width; i = i + 16u) {
@@ -115,7 +114,7 @@ fn execute_argmax(row: Row) {
     }
 }
 
-fn execute_softmax(row: Row) {
+fn store_softmax(row: Row) {
     let top = row_max(row);
     var mine = 0.0;
     for (var i = row.v; i < row.width; i = i + 16u) {
@@ -129,7 +128,7 @@ fn execute_softmax(row: Row) {
     }
 }
 
-fn execute_log_softmax(row: Row) {
+fn store_log_softmax(row: Row) {
     let top = row_max(row);
     let total = row_log_sum(row, top);
     if row.live {
@@ -139,7 +138,7 @@ fn execute_log_softmax(row: Row) {
     }
 }
 
-fn execute_logsumexp(row: Row) {
+fn store_logsumexp(row: Row) {
     let top = row_max(row);
     let total = row_log_sum(row, top);
     if magnitude(top) == infinity() {
@@ -149,7 +148,7 @@ fn execute_logsumexp(row: Row) {
     }
 }
 
-fn execute_norm(row: Row) {
+fn store_norm(row: Row) {
     var mine = 0.0;
     for (var i = row.v; i < row.width; i = i + 16u) {
         let x = ldf(row.x + i);
@@ -158,7 +157,7 @@ fn execute_norm(row: Row) {
     number(row, root(joined_sum(row, mine)));
 }
 
-fn execute_layer_norm(row: Row) {
+fn store_layer_norm(row: Row) {
     let count = f32(row.width);
     let centre = quotient(row_sum(row), count);
     var mine = 0.0;
@@ -175,14 +174,14 @@ fn execute_layer_norm(row: Row) {
     }
 }
 
-fn execute_pick_neg_log_softmax(row: Row) {
+fn store_pick_neg_log_softmax(row: Row) {
     let top = row_max(row);
     let total = row_log_sum(row, top);
     let picked = ldf(row.x + min(row.y, row.width - 1u));
     number(row, total - (picked - top));
 }
 
-fn execute_hinge(row: Row) {
+fn store_hinge(row: Row) {
     let index = min(row.y, row.width - 1u);
     let offset = bitcast<f32>(r(3u)) - ldf(row.x + index);
     var mine = 0.0;
@@ -196,16 +195,16 @@ fn execute_hinge(row: Row) {
     number(row, joined_sum(row, mine));
 }
 
-fn execute_dot(row: Row) {
+fn store_dot(row: Row) {
     number(row, row_dot(row));
 }
 
-// Whether a target is other than 0. One that is no number is, which no comparison says, not even `!=` as naga writes it.
+// Whether a target is not 0. NaN counts as not 0, which no comparison says, not even `!=` as naga translates it.
 fn counts(t: f32) -> bool {
     return t != 0.0 || is_nan(t);
 }
 
-fn execute_cross_entropy(row: Row) {
+fn store_cross_entropy(row: Row) {
     let top = row_max(row);
     let total = row_log_sum(row, top);
     var mine = 0.0;
@@ -218,7 +217,7 @@ fn execute_cross_entropy(row: Row) {
     number(row, joined_sum(row, mine));
 }
 
-fn execute_kl_div(row: Row) {
+fn store_kl_div(row: Row) {
     var mine = 0.0;
     for (var i = row.v; i < row.width; i = i + 16u) {
         let t = ldf(row.y + i);
@@ -229,7 +228,7 @@ fn execute_kl_div(row: Row) {
     number(row, joined_sum(row, mine));
 }
 
-fn execute_mse(row: Row) {
+fn store_mse(row: Row) {
     var mine = 0.0;
     for (var i = row.v; i < row.width; i = i + 16u) {
         let d = ldf(row.x + i) - ldf(row.y + i);
@@ -238,7 +237,7 @@ fn execute_mse(row: Row) {
     number(row, quotient(joined_sum(row, mine), f32(row.width)));
 }
 
-fn execute_bce(row: Row) {
+fn store_bce(row: Row) {
     var mine = 0.0;
     for (var i = row.v; i < row.width; i = i + 16u) {
         let x = ldf(row.x + i);

@@ -1,6 +1,5 @@
-// Sum, mean and maximum over a list, a thread an element, left to right.
-//
-// Record: 0 elements a lane, 1 which (0 sum, 1 mean, 2 maximum), 2..7 the list, 7..11 the result.
+// Sum, mean and maximum over a list, one thread per element, left to right.
+// Record: 0 elements per lane, 1 fold (0 sum, 1 mean, 2 maximum), 2..7 list, 7..11 result.
 
 @compute @workgroup_size(64)
 fn main(

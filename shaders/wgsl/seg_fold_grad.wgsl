@@ -1,8 +1,7 @@
-// What comes back from sums, means and maxima over a list: a thread an element, the values of its lane one
-// after the other.
-//
-// Record: 0 elements a lane, 1 which (0 sum, 1 mean, 2 maximum), 2..7 the list, 7..11 the gradient of the
-// result, 11 the first word of the edges, 12 where the tables of the edges' offsets begin.
+// The derivatives of sum, mean and maximum over a list, one thread per element, which visits the values of its lane
+// in order.
+// Record: 0 elements per lane, 1 fold (0 sum, 1 mean, 2 maximum), 2..7 list, 7..11 gradient of the result, 11 first
+// word of the edges, 12 position of their offsets in the tables.
 
 @compute @workgroup_size(64)
 fn main(

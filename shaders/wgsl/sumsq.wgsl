@@ -1,11 +1,9 @@
-// Sums of squares of blocks of 4096 elements, sixteen threads a block: the fold of a row. What is left of a
-// block at the end of a buffer hands its lanes on to the dispatch that has the next buffer.
-//
-// Record: 0 stretches, 1 where they begin, 2 groups of sixteen threads; a stretch is 10 words: 0 the
-// sixteen behind its last, 1 its first element, 2 the one behind its last, 3 what is added to find the
-// element, 4 of what: 0 gradients, 1 parameters, 2 states, 5 words of a tile of states, 6 where the sum of
-// the first block goes, 7 where lanes are handed on, 8 whether they were handed on to here, 9 whether they
-// go on from here.
+// Sums of squares of blocks of 4096 elements, sixteen threads per block, as the fold of a row. If a block continues
+// in the next buffer, its lanes are handed over to the dispatch that binds that buffer.
+// Record: 0 stretches, 1 position of the first, 2 groups of sixteen threads. A stretch is 10 words: 0 end of its
+// groups of sixteen, 1 first element, 2 end of its elements, 3 offset from the number of an element to its word, 4
+// array (0 gradients, 1 parameters, 2 states), 5 words of a tile of states, 6 position of the first block's sum, 7
+// position of handed-over lanes, 8 whether lanes were handed over to it, 9 whether it hands over.
 
 fn element_of(at: u32, element: u32) -> f32 {
     let word = r(at + 3u) + element;
@@ -25,13 +23,13 @@ fn main(
     @builtin(local_invocation_index) local: u32,
 ) {
     let wanted = (group.y * groups.x + group.x) * 4u + local / 16u;
-    // Threads past the end fold the last block again and keep nothing, so that all meet at barriers.
+    // Threads past the end fold the last block again without storing it, so that all threads reach the barriers.
     let sixteen = min(wanted, r(2u) - 1u);
     let live = wanted < r(2u);
     let v = local % 16u;
     let at = stretch_of(sixteen, r(1u), r(0u), 10u);
     let block = sixteen - groups_before(at, r(1u), 10u);
-    // Blocks are counted from element 0, so a stretch of several begins with a whole one.
+    // Blocks count from element 0, so a stretch of several blocks starts with a whole one.
     let first = r(at + 1u) + block * 4096u;
     let end = min(r(at + 2u), first - first % 4096u + 4096u);
     var mine = 0.0;

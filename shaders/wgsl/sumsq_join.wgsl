@@ -1,6 +1,6 @@
-// The sums of blocks become one scalar: a fold of a row for each store, and stores from left to right.
-//
-// Record: 0 stores, 1 the scalar; a store from 2 on is two words: the first of its sums, and how many.
+// Joins the sums of blocks to one scalar: a fold of a row for each store, then the stores from left to right.
+// Record: 0 stores, 1 scalar. A store, from 2 on, is two words: the position of its first sum, and the number of
+// sums.
 
 @compute @workgroup_size(64)
 fn main(@builtin(local_invocation_index) local: u32) {

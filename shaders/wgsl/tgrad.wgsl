@@ -1,8 +1,7 @@
-// Gradients of tables: a thread owns a column of the rows whose numbers leave one rest, and adds the rows
-// of all parts that meet them, in order.
-//
-// Record: 0 columns times rests, 1 columns, 2 rests, 3 the first word of the store in the arena, 4 its last
-// row, 5 parts; a part from 6 on is 10 words: 0 lanes, 1 rows a lane, 2..6 the index, 6..10 dy.
+// Gradients of tables. A thread owns one column of the rows that have one remainder modulo `remainders`, and adds the
+// rows of all parts with that remainder, in order.
+// Record: 0 columns times remainders, 1 columns, 2 remainders, 3 first word of the store in the arena, 4 last row, 5
+// parts. A part, from 6 on, is 10 words: 0 lanes, 1 rows per lane, 2..6 index, 6..10 dy.
 
 @compute @workgroup_size(64)
 fn main(

@@ -1,7 +1,7 @@
-    // Threads are elements: word 0 of the record says how many a lane has.
+    // One thread per element. Word 0 of the record is the number of elements of a lane.
     let thread = enter(group.y * groups.x + group.x) * 64u + local;
-    if thread >= execute.threads {
+    if thread >= segment.threads {
         return;
     }
-    let lane = execute.first + thread / r(0u);
+    let lane = segment.first + thread / r(0u);
     let element = thread % r(0u);

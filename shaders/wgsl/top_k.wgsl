@@ -1,7 +1,6 @@
-// The greatest elements of each row of a value and where they are, a thread a row: descending, ties by
+// The largest elements of each row of a value and their indices, one thread per row. Order: descending, ties by
 // ascending index, NaN before all numbers.
-//
-// Record: 0 rows a lane, 1 width, 2 how many, 3..7 the value, 7..11 the greatest, 11..15 their indices.
+// Record: 0 rows per lane, 1 width, 2 number of elements, 3..7 value, 7..11 largest elements, 11..15 their indices.
 
 @compute @workgroup_size(64)
 fn main(

@@ -1,9 +1,8 @@
-// An optimiser on whole arrays, a thread an element. The body is generated: it reads all that the element
-// has, then writes.
-//
-// Record: 0 stretches, 1 where they begin, 2 words of a tile of states; then as the body says; a stretch is
-// 6 words: 0 the group behind its last, 1 its first element, 2 the one behind its last, and what is added to
-// the number of an element to find 3 its gradient, 4 its parameter, 5 of its tile the state's.
+// An optimiser on whole arrays, one thread per element. The generated body reads everything before it writes
+// anything.
+// Record: 0 stretches, 1 position of the first, 2 words of a tile of states, then the words that the body reads. A
+// stretch is 6 words: 0 end of its groups, 1 first element, 2 end of its elements, then the offsets from the number
+// of an element to 3 its gradient and 4 its parameter, and 5 from the number of its tile's first word to its state.
 
 @compute @workgroup_size(64)
 fn main(

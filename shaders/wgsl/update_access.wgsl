@@ -1,14 +1,14 @@
-// What every module of an update begins with. An update binds what it changes and nothing else: one buffer
-// each of the gradients, the parameters and the states, whichever a stretch of elements lies in; so arrays
-// of any size are updated within the bindings that every device has.
+// The head of every module of an update. A dispatch binds one buffer each of the gradients, the parameters and the
+// states: those that hold its stretch of elements. So arrays of any size are updated with the bindings that every
+// device has.
 
 struct Dispatch {
-    // Where the record of the dispatch begins in the tables.
+    // The position of the dispatch's record in the tables.
     record: u32,
-    // How many groups have work.
+    // The number of groups that have work.
     threads: u32,
     first: u32,
-    // Zero, which no compiler knows: infinities and NaN are made with it at run time.
+    // Zero, but unknown to compilers: infinities and NaN are built from it at run time.
     zero: u32,
 }
 
@@ -18,9 +18,9 @@ struct Dispatch {
 @group(0) @binding(3) var<storage, read_write> params: array<u32>;
 // Tiles of 64 elements: those of the first state, then those of the second, and so on.
 @group(0) @binding(4) var<storage, read_write> states: array<u32>;
-// Bound floats, scalars, sums of blocks, lanes of blocks that two buffers share.
+// Bound floats, scalars, sums of blocks, and lanes that one buffer hands over to the next.
 @group(0) @binding(5) var<storage, read_write> numbers: array<u32>;
-// Of tables, the sparse rows as lookups name them, and which of these owns a row.
+// The owners of table rows, then the list of rows that lookups name.
 @group(0) @binding(6) var<storage, read> rows: array<u32>;
 
 fn r(at: u32) -> u32 {

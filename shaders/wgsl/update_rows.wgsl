@@ -1,8 +1,7 @@
-// An optimiser on sparse rows of tables, a thread an element of a row that a lookup named. A row that
-// several lookups named is updated by its owner.
-//
-// Record: as of whole arrays, but a stretch is 11 words: behind the six are 6 where the sparse rows begin,
-// 7 where the owners do, 8 the first of these lookups, 9 the one behind the last, 10 the width of a row.
+// An optimiser on the sparse rows of tables, one thread per element of a row that a lookup names. Only the owner of a
+// row updates it.
+// Record: as for whole arrays, but a stretch is 11 words. After the six: 6 position of the list, 7 position of the
+// owners, 8 first lookup, 9 end of the lookups, 10 width of a row.
 
 @compute @workgroup_size(64)
 fn main(

@@ -1,4 +1,4 @@
-// Scalars of an update, made of scalars and bound floats by one thread.
+// Scalars of an update, computed from scalars and bound floats by one thread.
 
 @compute @workgroup_size(64)
 fn main(@builtin(local_invocation_index) local: u32) {

@@ -1,7 +1,7 @@
-// What modules of updates share.
+// Functions of all updates.
 
-// The stretch that a group belongs to: the first whose end is behind the group. Stretches begin at word
-// `at` of the record, `size` words each; the first word is the end.
+// The stretch of a group: the first one whose end is past the group. Stretches start at word `at` of the record and
+// have `size` words each. Their first word is the end.
 fn stretch_of(group: u32, at: u32, count: u32, size: u32) -> u32 {
     var low = 0u;
     var high = count;
@@ -16,7 +16,7 @@ fn stretch_of(group: u32, at: u32, count: u32, size: u32) -> u32 {
     return at + size * low;
 }
 
-// How many groups execute the stretches before.
+// The number of groups of all earlier stretches.
 fn groups_before(stretch: u32, at: u32, size: u32) -> u32 {
     if stretch == at {
         return 0u;
@@ -24,7 +24,7 @@ fn groups_before(stretch: u32, at: u32, size: u32) -> u32 {
     return r(stretch - size);
 }
 
-// Where an element's gradient, parameter and first state are.
+// The positions of an element's gradient, parameter and first state.
 struct Places {
     gradient: u32,
     value: u32,
@@ -36,8 +36,8 @@ fn places_of(stretch: u32, element: u32) -> Places {
     return Places(r(stretch + 3u) + element, r(stretch + 4u) + element, state);
 }
 
-// The nearest number of half precision, ties to even.
-fn half_rounded(x: f32) -> f32 {
+// The nearest `f16`, ties to even.
+fn f16_rounded(x: f32) -> f32 {
     let bits = bitcast<u32>(x) & 0x7fffffffu;
     if bits > 0x7f800000u {
         return x;
@@ -47,15 +47,15 @@ fn half_rounded(x: f32) -> f32 {
         near = 0x7f800000u;
     }
     if bits < 0x38800000u {
-        // Below 2^-14 the last place is 2^-24, as that of numbers from one half on.
+        // Below 2^-14 the spacing is 2^-24, as it is for `f32` between one half and one.
         let sum = opaque(bitcast<f32>(bits) + 0.5);
         near = bitcast<u32>(sum - 0.5);
     }
     return with_sign(bitcast<f32>(near), x);
 }
 
-// The nearest number of the upper half of a word, ties to even.
-fn upper_rounded(x: f32) -> f32 {
+// The nearest `bf16`, ties to even.
+fn bf16_rounded(x: f32) -> f32 {
     let bits = bitcast<u32>(x);
     if is_nan(x) {
         return x;

@@ -1,8 +1,7 @@
-// The weighted sum of a list, a thread an element; weights as given, or the softmax of scores over the
-// list. Scores are as wide as the values, or one number.
-//
-// Record: 0 elements a lane, 1 whether weights are a softmax, 2 width of a score, 3..8 the scores, 8..13
-// the values, 13..17 the result.
+// The weighted sum of a list, one thread per element. Weights are the scores, or their softmax over the list. A score
+// is as wide as a value, or one number.
+// Record: 0 elements per lane, 1 whether weights are a softmax, 2 width of a score, 3..8 scores, 8..13 values, 13..17
+// result.
 
 @compute @workgroup_size(64)
 fn main(

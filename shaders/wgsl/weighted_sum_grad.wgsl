@@ -1,11 +1,10 @@
-// What comes back from weighted sums over a list, a group of threads a lane. With scores of width 1 the
-// coefficients' gradients are dots, sixteen threads each; with wide scores a thread executes an element. The
-// weights of a lane and the gradients of its weights are kept in memory of its own in between.
-//
-// Record: 0 one, 1 whether weights are a softmax, 2 width of a score, 3 width of a value, 4 the first word
-// of the weights, 5 the first word of their gradients, 6..11 the scores, 11..16 the values, 16..20 the
-// gradient of the result, 20 whether and 21 at which word the edges of the scores are wanted, 22 where the
-// tables of their offsets begin, 23..26 the same of the values.
+// The derivative of weighted sums over a list, one group per lane. Scores of width 1 have gradients that are dot
+// products, by sixteen threads each. Wide scores take one thread per element. The weights of a lane and their
+// gradients are stored in scratch words of its own.
+// Record: 0 one, 1 whether weights are a softmax, 2 width of a score, 3 width of a value, 4 first word of the
+// weights, 5 first word of their gradients, 6..11 scores, 11..16 values, 16..20 gradient of the result, 20 whether to
+// compute the edges of the scores, 21 their first word, 22 position of their offsets in the tables, 23..26 the same
+// for the values.
 
 @compute @workgroup_size(64)
 fn main(
@@ -14,10 +13,10 @@ fn main(
     @builtin(local_invocation_index) local: u32,
 ) {
     let number_of_lane = enter(group.y * groups.x + group.x);
-    if number_of_lane >= execute.threads {
+    if number_of_lane >= segment.threads {
         return;
     }
-    let lane = execute.first + number_of_lane;
+    let lane = segment.first + number_of_lane;
     let count = list_len(6u, lane);
     let wide = r(2u);
     let before = list_before(6u, lane) * wide;

@@ -1,8 +1,7 @@
-// Gradients of weights, a thread an element of the block: it owns the element and adds the rows of all
-// parts in order, so nothing is atomic and the sum is one chain.
-//
-// Record: 0 elements of the block, 1 its columns, 2 the first word of the block in the arena, 3 columns of
-// the store, 4 parts; a part from 5 on is 10 words: 0 lanes, 1 rows a lane, 2..6 x, 6..10 dy.
+// Gradients of weights, one thread per element of the block. It owns the element and adds the rows of all parts in
+// order, so no addition is atomic and the sum is one chain.
+// Record: 0 elements of the block, 1 its columns, 2 its first word in the arena, 3 columns of the store, 4 parts. A
+// part, from 5 on, is 10 words: 0 lanes, 1 rows per lane, 2..6 x, 6..10 dy.
 
 @compute @workgroup_size(64)
 fn main(

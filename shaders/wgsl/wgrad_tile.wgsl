@@ -1,9 +1,8 @@
-// Gradients of weights, tile by tile: a group of 16 by 16 threads owns EDGE by EDGE elements of the block, and
-// a thread EACH by EACH neighbours of them. DEEP rows of x and dy at a time are in the memory of the group,
-// EACH elements a word, so that a thread reads what it needs of a row at once. Every element is one chain over
-// the rows of all parts in order: the bits of `wgrad`.
-//
-// Record: as of `wgrad`. Groups are tiles: a row of tiles has `ceil(columns / EDGE)`.
+// Gradients of weights, tile by tile. A group of 16 by 16 threads owns EDGE by EDGE elements of the block; a thread
+// owns EACH by EACH neighbours of them. Group memory holds DEEP rows of x and dy at a time, EACH elements per word,
+// so that a thread reads all it needs of a row at once. Every element is one chain over the rows of all parts in
+// order, with the bits of `wgrad`.
+// Record: as for `wgrad`. A row of tiles has `ceil(columns / EDGE)` groups.
 
 //~ shape
 

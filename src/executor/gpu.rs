@@ -4,10 +4,10 @@ use crate::error::Result;
 use crate::mirror::Trained;
 use autobatch_ir::Weights;
 use autobatch_ir::id::ParamId;
-use autobatch_ir::plan::{Mode, Plan, StoreId, StoreKind, Update, Verified};
+use autobatch_ir::plan::{Mode, Plan, StoreId, StoreKind, Update, UpdatePlan, Verified};
 use autobatch_runtime_cpu::{Bound, RunError};
 use autobatch_runtime_wgpu::{
-    Executor, Gpu, GpuError, Kept, Next, Options, Selector, Terms, Trained as OnDevice,
+    Executor, Gpu, GpuError, Next, Options, PipelineCacheDir, Selector, Trained as OnDevice,
 };
 use std::collections::BTreeSet;
 use std::fmt;
@@ -31,11 +31,9 @@ impl fmt::Debug for GpuExecutor {
 }
 
 impl GpuExecutor {
-    /// What options leave at its default the environment may say.
-    pub(super) fn new(selector: &Selector, memory_limit: Option<u64>, terms: Terms) -> Result<Self> {
-        let pipelines = Kept::from_env();
-        let terms = if terms == Terms::default() { Terms::from_env()? } else { terms };
-        let options = Options { selector: selector.clone(), pipelines, terms, ..Options::default() };
+    pub(super) fn new(selector: &Selector, memory_limit: Option<u64>) -> Result<Self> {
+        let pipelines = PipelineCacheDir::from_env();
+        let options = Options { selector: selector.clone(), pipelines, ..Options::default() };
         let executor = Executor::new(options)?;
         Ok(Self { executor, memory_limit, changed: BTreeSet::new(), fault: OnceLock::new() })
     }
@@ -112,7 +110,7 @@ impl GpuExecutor {
     /// Updates with the gradients on the device. On the host only versions change.
     pub(super) fn update(
         &mut self,
-        plan: &Verified<Plan>,
+        plan: &Verified<UpdatePlan>,
         Trained { weights, states }: &mut Trained,
         floats: &[f32],
     ) -> Result<()> {

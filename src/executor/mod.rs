@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::mirror::Trained;
 use crate::session::SessionOptions;
 use autobatch_ir::Weights;
-use autobatch_ir::plan::{Plan, Verified};
+use autobatch_ir::plan::{Plan, UpdatePlan, Verified};
 use autobatch_runtime_cpu::{Bound, Executor, resolve_threads};
 use std::fmt;
 use std::sync::Arc;
@@ -21,8 +21,6 @@ pub(crate) struct AnyExecutor {
     gpu: Option<Box<gpu::GpuExecutor>>,
     #[cfg(feature = "gpu")]
     memory_limit: Option<u64>,
-    #[cfg(feature = "gpu")]
-    terms: autobatch_runtime_wgpu::Terms,
 }
 
 impl fmt::Debug for AnyExecutor {
@@ -46,8 +44,6 @@ impl AnyExecutor {
             gpu: None,
             #[cfg(feature = "gpu")]
             memory_limit: options.memory_limit,
-            #[cfg(feature = "gpu")]
-            terms: options.terms,
         };
         executor.move_to(&options.device)?;
         Ok(executor)
@@ -64,7 +60,7 @@ impl AnyExecutor {
             }
             #[cfg(feature = "gpu")]
             Device::Gpu(selector) => {
-                self.gpu = Some(Box::new(gpu::GpuExecutor::new(selector, self.memory_limit, self.terms)?));
+                self.gpu = Some(Box::new(gpu::GpuExecutor::new(selector, self.memory_limit)?));
             }
         }
         Ok(())
@@ -141,7 +137,7 @@ impl AnyExecutor {
     /// a device and not on the host.
     pub(crate) fn update(
         &mut self,
-        plan: &Verified<Plan>,
+        plan: &Verified<UpdatePlan>,
         trained: &mut Trained,
         floats: &[f32],
     ) -> Result<bool> {

@@ -16,7 +16,7 @@ use crate::train::explained;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Plan, Verified};
+use autobatch_ir::plan::{OutputKey, Plan, Verified};
 use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
 use autobatch_planner::passes::Selection;
 use autobatch_planner::schedule::{Policy, Schedule};
@@ -68,11 +68,6 @@ pub struct SessionOptions {
     /// assert!(error.contains("the memory limit is 100; plan a smaller minibatch"), "{error}");
     /// ```
     pub memory_limit: Option<u64>,
-    /// With how many digits a GPU with matrix units multiplies the numbers of products, where nothing is learned and a cell
-    /// goes on with their sums.
-    /// `AUTOBATCH_TERMS` overrides the default, which is all of them.
-    #[cfg(feature = "gpu")]
-    pub terms: autobatch_runtime_wgpu::Terms,
 }
 
 impl Default for SessionOptions {
@@ -85,8 +80,6 @@ impl Default for SessionOptions {
             threads: 0,
             cached_plans: 64,
             memory_limit: None,
-            #[cfg(feature = "gpu")]
-            terms: autobatch_runtime_wgpu::Terms::default(),
         }
     }
 }
@@ -385,7 +378,7 @@ impl<'s> Run<'s> {
     /// Returns the elements of a named output, or `None` if the graph has no output of this name.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&Row> {
-        let output = self.plan.outputs.iter().position(|output| output.name == name)?;
+        let output = self.plan.output(&OutputKey::named(name))?;
         Some(Row::new(self.executor.output(&self.plan, output)))
     }
 

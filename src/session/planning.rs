@@ -59,7 +59,7 @@ impl Planning {
 
     /// Returns the plan of a graph from the cache, or makes it.
     pub(crate) fn plan(&mut self, graph: &GraphData, request: &Request<'_>) -> Result<Arc<Verified<Plan>>> {
-        if let Some(plan) = self.cache.take_forgotten() {
+        if let Some(plan) = self.cache.take_evicted() {
             self.planner.recycle(plan);
         }
         let (planner, dump, passes) = (&mut self.planner, &self.dump, &self.passes);

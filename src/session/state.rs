@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::mirror::Trained;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::module::ParamDecl;
-use autobatch_ir::plan::{Plan, Verified};
+use autobatch_ir::plan::{UpdatePlan, Verified};
 use autobatch_ir::{Module, Weights};
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl Session {
     }
 
     /// Executes an update plan. Returns whether the state before the update can be restored.
-    pub(crate) fn update(&mut self, plan: &Verified<Plan>, floats: &[f32]) -> Result<bool> {
+    pub(crate) fn update(&mut self, plan: &Verified<UpdatePlan>, floats: &[f32]) -> Result<bool> {
         let settled = self.mirror.settle();
         let updated = self.executor.update(plan, self.mirror.changing(), floats);
         if self.handle_device_loss(updated)? {

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::session::Session;
 use crate::train::error::TrainError;
 use autobatch_ir::id::ParamId;
-use autobatch_ir::plan::{Plan, Verified};
+use autobatch_ir::plan::{UpdatePlan, Verified};
 use autobatch_ir::{Module, States, Weights};
 use autobatch_nn::optim::{Optimize, Optimizer, Schedule};
 use autobatch_planner::update_plan;
@@ -12,7 +12,7 @@ use autobatch_planner::update_plan;
 /// An optimiser with its plan.
 pub(crate) struct Updater {
     optimizer: Optimizer,
-    plan: Verified<Plan>,
+    plan: Verified<UpdatePlan>,
     trained: Vec<ParamId>,
 }
 

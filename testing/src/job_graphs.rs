@@ -6,8 +6,7 @@ use autobatch_ir::hash::split_mix;
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next number.
-    pub fn next(&mut self) -> u64 {
+    fn next(&mut self) -> u64 {
         split_mix(&mut self.0)
     }
 

@@ -239,6 +239,9 @@ pub struct ExplainArgs {
     /// List all gathered operands and copied rows, with reasons.
     #[arg(long)]
     pub gathers: bool,
+    /// Print the product of each stage of planning a graph.
+    #[arg(long, conflicts_with_all = ["why", "lanes", "site", "gathers"])]
+    pub stages: bool,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

@@ -44,14 +44,14 @@ pub fn doctor(device: &str, console: &mut Console<'_>) -> Result<Answer, Failure
 
 #[cfg(feature = "gpu")]
 fn findings(found: &SelfTest) -> Vec<String> {
-    let SelfTest { adapter, same_bits, off, first, again, .. } = found;
-    let (first, again) = (first.as_millis(), again.as_micros());
+    let SelfTest { adapter, same_bits, max_error, first_run, second_run } = found;
+    let (first, again) = (first_run.as_millis(), second_run.as_micros());
     let result = match (found.is_healthy(), same_bits) {
         (true, true) => "  correct: same bits as the cpu".to_owned(),
         (true, false) => format!(
-            "  correct: maximum error {off:.1e} of the largest element; the device fuses or divides differently from the cpu"
+            "  correct: maximum error {max_error:.1e} of the largest element; the device fuses or divides differently from the cpu"
         ),
-        (false, _) => format!("  WRONG: maximum error {off:.1e} of the largest element"),
+        (false, _) => format!("  WRONG: maximum error {max_error:.1e} of the largest element"),
     };
     let advice = match (found.is_healthy(), adapter.kind) {
         (false, _) => "advice: update the driver, select another adapter, or execute on the cpu".to_owned(),

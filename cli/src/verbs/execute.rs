@@ -16,6 +16,7 @@ use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::types::{DType, Type};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
@@ -135,14 +136,18 @@ fn plan_of(args: &ExecuteArgs, graph: &GraphData) -> Result<Verified<Plan>, Fail
 
 /// A named output.
 struct Output<'a> {
-    name: &'a str,
+    name: Cow<'a, str>,
     ty: Type,
     elements: &'a [f32],
 }
 
 fn output<'a>(executor: &'a Executor, plan: &'a Plan, number: usize) -> Output<'a> {
     let output = &plan.outputs[number];
-    Output { name: &output.name, ty: plan.field(output.field).ty, elements: executor.output(plan, number) }
+    Output {
+        name: output.key.label(),
+        ty: plan.field(output.field).ty,
+        elements: executor.output(plan, number),
+    }
 }
 
 impl Output<'_> {
@@ -168,7 +173,7 @@ fn show(outputs: &[Output<'_>], console: &mut Console<'_>) -> Result<(), Failure
         if output.elements.len() > SHOWN_ELEMENTS {
             elements += " …";
         }
-        vec![output.name.to_owned(), output.ty.to_string(), elements]
+        vec![output.name.to_string(), output.ty.to_string(), elements]
     };
     let rows: Vec<Vec<String>> = outputs.iter().take(SHOWN_OUTPUTS).map(line).collect();
     write!(console, "{}", table(&rows, &[1, 2]))?;
@@ -220,7 +225,7 @@ fn encoded(path: &str, outputs: &[Output<'_>]) -> Result<Vec<u8>, Failure> {
         };
         let values = output.elements.iter().map(value).collect();
         (
-            output.name.to_owned(),
+            output.name.to_string(),
             OutputDocument { ty: output.ty.to_string(), shape: output.extents(), values },
         )
     };

@@ -5,7 +5,10 @@
 
 use super::tables::{read_type, type_words};
 use super::{Blob, FORMAT, LoadError, Text, Words};
-use crate::plan::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View};
+use crate::plan::{
+    Code, Instr, Kernel, ListSource, Part, PortRole, ProdInit, Reg, RegKind, ResultRole, Roles, Source,
+    Stage, View,
+};
 use crate::types::{DType, Type};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -42,7 +45,7 @@ impl KernelWriter {
     }
 
     pub(super) fn push(&mut self, kernel: &Kernel) {
-        let Kernel { name, ports, params, regs, stages, results, source } = kernel;
+        let Kernel { name, ports, params, regs, stages, results, source, roles } = kernel;
         self.count += 1;
         self.text.push_str(name);
         self.words.extend([name.len() as u32, *ports, u32::from(*source)]);
@@ -62,6 +65,13 @@ impl KernelWriter {
         self.count(stages.len());
         stages.iter().for_each(|stage| self.stage(stage));
         self.views(results);
+        self.words.push(u32::from(roles.is_some()));
+        if let Some(Roles { ports, results }) = roles {
+            self.count(ports.len());
+            self.words.extend(ports.iter().flat_map(|&role| port_words(role)));
+            self.count(results.len());
+            self.words.extend(results.iter().flat_map(|&role| result_words(role)));
+        }
     }
 
     fn count(&mut self, count: usize) {
@@ -203,6 +213,25 @@ impl RawKernels<'_> {
     }
 }
 
+fn port_words(role: PortRole) -> [u32; 2] {
+    match role {
+        PortRole::Operand(number) => [0, number],
+        PortRole::Result(number) => [1, number],
+        PortRole::Saved(number) => [2, number],
+        PortRole::Gradient(number) => [3, number],
+        PortRole::Contributions => [4, 0],
+    }
+}
+
+fn result_words(role: ResultRole) -> [u32; 3] {
+    match role {
+        ResultRole::Contribution { operand, number } => [0, operand, number],
+        ResultRole::Part => [1, 0, 0],
+        ResultRole::Gradient => [2, 0, 0],
+        ResultRole::Seed => [3, 0, 0],
+    }
+}
+
 struct KernelReader<'a> {
     text: Text<'a>,
     words: Words<'a>,
@@ -219,7 +248,38 @@ impl KernelReader<'_> {
         // The shortest stages, a lookup and an empty map, have at least three words.
         let stages = self.many(3, Self::stage)?;
         let results = self.views()?;
-        Ok(Kernel { name, ports, params, regs, stages, results, source })
+        let declares = self.words.next()?;
+        let roles = match self.flag(declares)? {
+            true => Some(Roles {
+                ports: self.many(2, Self::port_role)?,
+                results: self.many(3, Self::result_role)?,
+            }),
+            false => None,
+        };
+        Ok(Kernel { name, ports, params, regs, stages, results, source, roles })
+    }
+
+    fn port_role(&mut self) -> Result<PortRole, LoadError> {
+        let [kind, number] = self.words.array()?;
+        match (kind, number) {
+            (0, _) => Ok(PortRole::Operand(number)),
+            (1, _) => Ok(PortRole::Result(number)),
+            (2, _) => Ok(PortRole::Saved(number)),
+            (3, _) => Ok(PortRole::Gradient(number)),
+            (4, 0) => Ok(PortRole::Contributions),
+            _ => Err(self.words.refused(kind)),
+        }
+    }
+
+    fn result_role(&mut self) -> Result<ResultRole, LoadError> {
+        let [kind, operand, number] = self.words.array()?;
+        match (kind, operand, number) {
+            (0, ..) => Ok(ResultRole::Contribution { operand, number }),
+            (1, 0, 0) => Ok(ResultRole::Part),
+            (2, 0, 0) => Ok(ResultRole::Gradient),
+            (3, 0, 0) => Ok(ResultRole::Seed),
+            _ => Err(self.words.refused(kind)),
+        }
     }
 
     /// Reads a count and then the items, each at least `size` words. Compares the count with the

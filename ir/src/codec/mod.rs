@@ -38,18 +38,20 @@ pub enum Kind {
     Plan,
     /// A module, `.abm`.
     Module,
+    /// An update plan, `.abu`.
+    Update,
 }
 
 impl Kind {
     /// Every kind, indexed by its number in files.
-    pub const ALL: [Self; 3] = [Self::Graph, Self::Plan, Self::Module];
+    pub const ALL: [Self; 4] = [Self::Graph, Self::Plan, Self::Module, Self::Update];
 
     /// The newest version of the kind's format.
     #[must_use]
     pub const fn version(self) -> u32 {
         match self {
             Self::Graph | Self::Module => crate::graph::FORMAT_VERSION,
-            Self::Plan => 1,
+            Self::Plan | Self::Update => crate::plan::VERSION,
         }
     }
 
@@ -60,6 +62,7 @@ impl Kind {
             Self::Graph => "abg",
             Self::Plan => "abp",
             Self::Module => "abm",
+            Self::Update => "abu",
         }
     }
 }
@@ -70,6 +73,7 @@ impl fmt::Display for Kind {
             Self::Graph => "graph",
             Self::Plan => "plan",
             Self::Module => "module",
+            Self::Update => "update plan",
         })
     }
 }
@@ -103,6 +107,8 @@ pub enum LoadError {
     },
     /// The format version is unknown.
     Version {
+        /// The kind of the file.
+        kind: Kind,
         /// The version of the file.
         found: u32,
         /// The newest known version.
@@ -146,17 +152,18 @@ impl fmt::Display for LoadError {
             Self::Kind { expected, found: None } => {
                 write!(f, "expected a {expected}, found an unknown kind of file; update autobatch")
             }
-            Self::Version { found, known } if found > known => {
+            Self::Version { kind: _, found, known } if found > known => {
                 write!(
                     f,
                     "the file has format version {found}, this autobatch reads {known}: update autobatch"
                 )
             }
-            Self::Version { found, known } => {
-                write!(
-                    f,
-                    "the file has format version {found}, this autobatch reads {known}: write the file again with this autobatch"
-                )
+            Self::Version { kind, found, known } => {
+                let remedy = match kind {
+                    Kind::Plan | Kind::Update => crate::plan::OTHER_VERSION_HELP,
+                    Kind::Graph | Kind::Module => "write the file again with this autobatch",
+                };
+                write!(f, "the file has format version {found}, this autobatch reads {known}: {remedy}")
             }
             Self::Length { expected, found } if found < expected => {
                 write!(f, "the file is truncated: expected {expected} bytes, found {found}; copy it again")
@@ -246,7 +253,7 @@ fn unwrap(kind: Kind, bytes: &[u8]) -> Result<&[u8], LoadError> {
     }
     let version = number(12, 4) as u32;
     if version != kind.version() {
-        return Err(LoadError::Version { found: version, known: kind.version() });
+        return Err(LoadError::Version { kind, found: version, known: kind.version() });
     }
     let expected = number(16, 8);
     if expected != payload.len() as u64 {

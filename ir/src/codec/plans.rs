@@ -3,12 +3,12 @@
 use super::kernels::{KernelWriter, RawKernels};
 use super::tables::{read_type, type_words};
 use super::{Blob, Kind, LoadError, Text, Words, open, read_file, seal};
-use crate::id::NodeId;
+use crate::id::{NodeId, ValueId};
 use crate::module::ParamKind;
 use crate::plan::normal::check_names;
 use crate::plan::{
-    Certificate, Field, FieldId, KernelId, Mode, Operand, Place, Plan, PlanOutput, Reduction, ReductionPart,
-    ReductionSum, Slab, SlabId, SlabKind, Step, Store, StoreId, StoreKind, Verified,
+    Certificate, Field, FieldId, KernelId, Mode, Operand, OutputKey, Place, Plan, PlanOutput, Reduction,
+    ReductionPart, ReductionSum, Slab, SlabId, SlabKind, Step, Store, StoreId, StoreKind, Verified,
 };
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -39,15 +39,12 @@ struct RawPlan<'a> {
     store_args: Blob<'a>,
     lanes: Blob<'a>,
     tables: Blob<'a>,
-    /// Length of the name, field, row.
+    /// Kind of the key, length of the name or number of the value, field, row.
     outputs: Blob<'a>,
     /// Store, kind, four numbers of the block, how many parts.
     reductions: Blob<'a>,
     /// Lanes, rows per lane, whether there is an `x`, then two operands.
     reduction_parts: Blob<'a>,
-    /// See [`updates`](super::updates).
-    updates: Blob<'a>,
-    update_names: Blob<'a>,
 }
 
 const HEAD: usize = 19;
@@ -117,7 +114,6 @@ impl<'a> RawPlan<'a> {
             lanes,
             tables,
             reductions,
-            updates,
             outputs,
             certificate,
         } = plan;
@@ -128,13 +124,7 @@ impl<'a> RawPlan<'a> {
         head.extend([*words, *floats, *batches, *reverse_batches, *bound]);
         head.extend([*copied, *gathered, *direct, *slab_bytes].into_iter().flat_map(halves));
         let mut text = module.clone();
-        let mut store_blob = Vec::with_capacity(8 * stores.len());
-        for Store { name, ty, kind } in stores {
-            text.push_str(name);
-            store_blob.push(name.len() as u32);
-            store_blob.extend(store_words(*kind));
-            store_blob.extend(type_words(*ty));
-        }
+        let store_blob = write_stores(stores, &mut text);
         let slab_blob = slabs.iter().flat_map(|Slab { kind, rows, fields }| {
             let [kind, of] = slab_words(*kind);
             [kind, of, *rows, fields.start, fields.end]
@@ -149,10 +139,17 @@ impl<'a> RawPlan<'a> {
             let [a, b, c, d] = [operands, places, stores, lanes].map(|range| [range.start, range.end]);
             [kernel.0, *rows, a[0], a[1], b[0], b[1], c[0], c[1], d[0], d[1]]
         });
-        let mut output_blob = Vec::with_capacity(3 * outputs.len());
-        for PlanOutput { name, field, row } in outputs {
-            text.push_str(name);
-            output_blob.extend([name.len() as u32, field.0, *row]);
+        let mut output_blob = Vec::with_capacity(4 * outputs.len());
+        for PlanOutput { key, field, row } in outputs {
+            let [kind, of] = match key {
+                OutputKey::Named(name) => {
+                    text.push_str(name);
+                    [0, name.len() as u32]
+                }
+                OutputKey::Value(value) => [1, value.index() as u32],
+                OutputKey::Gradient(value) => [2, value.index() as u32],
+            };
+            output_blob.extend([kind, of, field.0, *row]);
         }
         let reduction_blob = reductions.iter().flat_map(|Reduction { store, sum, parts }| {
             let [kind, row, col, k, n] = sum_words(*sum);
@@ -166,7 +163,6 @@ impl<'a> RawPlan<'a> {
         });
         let mut kernel_writer = KernelWriter::default();
         kernels.iter().for_each(|kernel| kernel_writer.push(kernel));
-        let [update_blob, update_names] = super::updates::write(updates);
         let blob = |words: Vec<u32>| Blob::words(&words);
         Self {
             text: Blob(text.into_bytes().into()),
@@ -185,8 +181,6 @@ impl<'a> RawPlan<'a> {
             outputs: blob(output_blob),
             reductions: blob(reduction_blob.collect()),
             reduction_parts: blob(part_blob.collect()),
-            updates: blob(update_blob),
-            update_names: blob(update_names),
         }
     }
 
@@ -211,7 +205,7 @@ impl RawPlan<'_> {
             module: text.take(module)?,
             structure: u128::from(whole([c, d])) << 64 | u128::from(whole([a, b])),
             mode,
-            stores: self.read_stores(&mut text)?,
+            stores: read_stores(&self.stores, &mut text)?,
             words,
             floats,
             slabs: self.read_slabs()?,
@@ -225,7 +219,6 @@ impl RawPlan<'_> {
             lanes: self.lanes.reader("lanes")?.members(|word| NodeId::try_new(word as usize))?,
             tables: self.tables.reader("tables")?.members(Some)?,
             reductions: self.read_reductions()?,
-            updates: super::updates::read(&self.updates, &self.update_names)?,
             outputs: self.read_outputs(&mut text)?,
             certificate: Certificate {
                 batches,
@@ -239,19 +232,6 @@ impl RawPlan<'_> {
         };
         text.end()?;
         Ok(plan)
-    }
-
-    fn read_stores(&self, text: &mut Text<'_>) -> Result<Vec<Store>, LoadError> {
-        records(&self.stores, "stores", |words, [name, kind, of, ty @ ..]: [u32; 8]| {
-            let kind = match (kind, of) {
-                (0, 0) => StoreKind::Param(ParamKind::Param),
-                (1, 0) => StoreKind::Param(ParamKind::Table),
-                (2, of) => StoreKind::Grad(StoreId(of)),
-                (3, of) => StoreKind::State(StoreId(of)),
-                _ => return Err(words.refused(kind)),
-            };
-            Ok(Store { name: text.take(name)?, ty: read_type(ty)?, kind })
-        })
     }
 
     fn read_slabs(&self) -> Result<Vec<Slab>, LoadError> {
@@ -333,10 +313,42 @@ impl RawPlan<'_> {
     }
 
     fn read_outputs(&self, text: &mut Text<'_>) -> Result<Vec<PlanOutput>, LoadError> {
-        records(&self.outputs, "outputs", |_, [name, field, row]| {
-            Ok(PlanOutput { name: text.take(name)?.into(), field: FieldId(field), row })
+        records(&self.outputs, "outputs", |words, [kind, of, field, row]| {
+            let value = || ValueId::try_new(of as usize).ok_or_else(|| words.refused(of));
+            let key = match kind {
+                0 => OutputKey::Named(text.take(of)?.into()),
+                1 => OutputKey::Value(value()?),
+                2 => OutputKey::Gradient(value()?),
+                _ => return Err(words.refused(kind)),
+            };
+            Ok(PlanOutput { key, field: FieldId(field), row })
         })
     }
+}
+
+/// The records of stores; their names are appended to the text.
+pub(super) fn write_stores(stores: &[Store], text: &mut String) -> Vec<u32> {
+    let mut words = Vec::with_capacity(8 * stores.len());
+    for Store { name, ty, kind } in stores {
+        text.push_str(name);
+        words.push(name.len() as u32);
+        words.extend(store_words(*kind));
+        words.extend(type_words(*ty));
+    }
+    words
+}
+
+pub(super) fn read_stores(stores: &Blob<'_>, text: &mut Text<'_>) -> Result<Vec<Store>, LoadError> {
+    records(stores, "stores", |words, [name, kind, of, ty @ ..]: [u32; 8]| {
+        let kind = match (kind, of) {
+            (0, 0) => StoreKind::Param(ParamKind::Param),
+            (1, 0) => StoreKind::Param(ParamKind::Table),
+            (2, of) => StoreKind::Grad(StoreId(of)),
+            (3, of) => StoreKind::State(StoreId(of)),
+            _ => return Err(words.refused(kind)),
+        };
+        Ok(Store { name: text.take(name)?, ty: read_type(ty)?, kind })
+    })
 }
 
 fn sum_words(sum: ReductionSum) -> [u32; 5] {

@@ -1,8 +1,7 @@
-//! What a runtime is given beside a plan: parameters, bound numbers and noise; and what is wrong where
-//! they do not fit the plan.
+//! The inputs of an execution beside the plan: stores, bound numbers and noise, and errors for inputs that do not fit.
 
 use super::row_ops::Noise;
-use super::{Plan, StoreId};
+use super::{Plan, Store, StoreId};
 use crate::id::ParamId;
 use crate::weights::Weights;
 use std::fmt;
@@ -11,37 +10,36 @@ use std::fmt;
 pub trait Stores {
     /// The elements of a store.
     fn values(&self, store: StoreId) -> &[f32];
-    /// A number that changes with the elements, and is never used for others.
+    /// A number that changes whenever the elements change. No other elements ever have it.
     fn version(&self, store: StoreId) -> u64;
 }
 
 impl dyn Stores + '_ {
-    /// The elements of a store, as many as the plan says. Who relies on the number asks here: nothing else keeps an
-    /// implementation from giving another one each time.
+    /// The elements of a store, if their number fits the plan. Unsafe code relies on this check, because an implementation may
+    /// return another number each time.
     ///
     /// # Errors
     /// If they are more or fewer.
     pub fn sized(&self, plan: &Plan, store: StoreId) -> Result<&[f32], BindError> {
-        plan.sized(store, self.values(store))
+        plan.stores[store.index()].sized(self.values(store))
     }
 }
 
-impl Plan {
-    /// The elements of a store, if they are as many as the plan says.
+impl Store {
+    /// The elements of the store, if their number fits its type.
     ///
     /// # Errors
-    /// If they are more or fewer.
-    pub fn sized<'a>(&self, store: StoreId, elements: &'a [f32]) -> Result<&'a [f32], BindError> {
-        let store = &self.stores[store.index()];
-        let (expected, found) = (store.ty.shape.elements(), elements.len());
+    /// If there are more or fewer.
+    pub fn sized<'a>(&self, elements: &'a [f32]) -> Result<&'a [f32], BindError> {
+        let (expected, found) = (self.ty.shape.elements(), elements.len());
         match found == expected {
             true => Ok(elements),
-            false => Err(BindError::Store { name: store.name.clone(), expected, found }),
+            false => Err(BindError::Store { name: self.name.clone(), expected, found }),
         }
     }
 }
 
-/// Stores beyond the parameters hold nothing, which fits no plan.
+/// Stores beyond the parameters are empty, which fits no plan.
 impl Stores for Weights {
     fn values(&self, store: StoreId) -> &[f32] {
         if store.index() < self.len() { self.get(ParamId::new(store.index())) } else { &[] }
@@ -63,10 +61,10 @@ pub struct Bound<'a> {
 }
 
 impl Bound<'_> {
-    /// Checks that enough is bound and that stores have the sizes that the plan says.
+    /// Checks that enough numbers are bound and that stores have the sizes of the plan.
     ///
     /// # Errors
-    /// Says what does not fit.
+    /// The first input that does not fit.
     pub fn check(&self, plan: &Plan, stores: &dyn Stores) -> Result<(), BindError> {
         let missing = |what, expected, found| BindError::Missing { what, expected, found };
         if self.words.len() < plan.words as usize {
@@ -79,7 +77,7 @@ impl Bound<'_> {
     }
 }
 
-/// What is given does not fit the plan.
+/// An input does not fit the plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BindError {
     /// Fewer words or floats are bound than the plan reads.

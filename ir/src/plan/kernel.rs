@@ -1,13 +1,13 @@
-//! Kernels: what one lane of a step computes.
+//! Kernels: the program of one lane of a step.
 //!
-//! A kernel is a straight program over registers. Its first registers are its ports; the others
-//! are constants, whole parameters, or temporaries that a stage writes. A [`View`] is a range of a
-//! register's elements, so `concat`, `split`, `slice` and `reshape` are no stages: they are views.
+//! A kernel is a straight program over registers. Its first registers are its ports. The others are constants, whole
+//! parameters, or temporaries that a stage writes. A [`View`] is a range of a register's elements, so `concat`, `split`,
+//! `slice` and `reshape` are views and need no stage.
 //!
-//! Stages come from a closed set of templates. All lanes are independent, so a runtime may execute
-//! all stages on a tile of lanes, tile by tile, or one stage on all lanes, stage by stage: both
-//! are the same function, bit by bit.
+//! Stages come from a closed set of templates. All lanes are independent. A runtime may execute all stages on a tile of lanes,
+//! or one stage on all lanes; both give the same bits.
 
+use super::Roles;
 use crate::graph::Float;
 use crate::graph::{Binary, Compare, Op, Unary};
 use crate::types::{DType, Type};
@@ -24,7 +24,7 @@ pub struct View {
     pub width: u32,
 }
 
-/// Where a register's elements come from.
+/// The origin of a register's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RegKind {
@@ -36,30 +36,28 @@ pub enum RegKind {
     Const(u32),
     /// Written by stages; each element exactly once.
     Temp,
-    /// Written whole by the gradient of a fold: one value for each value of a list, of a list type.
-    /// Only results read it.
+    /// Written whole by the gradient of a fold: one value for each value of a list. Its type is a list, and only results read it.
     Edges,
 }
 
 /// A register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Reg {
-    /// Where its elements come from.
+    /// The origin of its elements.
     pub kind: RegKind,
-    /// The type of the value it holds. Stages read views and know their own shapes; the type says
-    /// how many elements there are and what they are.
+    /// The type of its value. Stages read views with shapes of their own; the type gives the number and kind of elements.
     pub ty: Type,
 }
 
-/// What a product starts from.
+/// The start of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProdInit {
     /// Zero.
     Zero,
-    /// The elements of a parameter port, a vector, from the column on where the parts begin.
+    /// The elements of a parameter port, a vector, from the first column of the parts on.
     Bias(u32),
-    /// A view as wide as the result: a product continued.
+    /// A view as wide as the result: the product continues.
     View(View),
 }
 
@@ -70,9 +68,9 @@ pub struct Part {
     pub source: View,
     /// The weight, a parameter port.
     pub param: u32,
-    /// The first row of the weight that the part meets (of its transpose, where it is transposed).
+    /// The first row of the weight that is multiplied (of its transpose, if it is transposed).
     pub row: u32,
-    /// The first column of the weight that the product meets (likewise).
+    /// The first column of the weight that is multiplied (likewise).
     pub col: u32,
     /// Whether the weight is stored transposed.
     pub transposed: bool,
@@ -121,7 +119,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// The elementwise function that an op is; `None` for an op that is none.
+    /// The elementwise function of an op; `None` for other ops.
     #[must_use]
     pub const fn of(op: Op) -> Option<Self> {
         Some(match op {
@@ -137,7 +135,7 @@ impl Code {
         })
     }
 
-    /// The op that is this function; `None` for a copy and for slopes.
+    /// The op of this function; `None` for copies and slopes.
     #[must_use]
     pub const fn op(self) -> Option<Op> {
         Some(match self {
@@ -173,13 +171,13 @@ impl Code {
 /// One elementwise instruction.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Instr {
-    /// What it computes.
+    /// The function.
     pub code: Code,
-    /// The element type that it computes in: that of its operands.
+    /// The element type of its operands, in which it computes.
     pub dtype: DType,
     /// Its operands, as many as the code takes.
     pub sources: Vec<Source>,
-    /// Where the result is kept, if anything but this stage reads it.
+    /// Where the result is stored, if another stage or a result reads it.
     pub store: Option<View>,
 }
 
@@ -198,15 +196,15 @@ pub enum ListSource {
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
     /// `dst = init; for each part, for k ascending: dst = fma(source[k], W[row + k, col..], dst)`.
-    /// Where a value is a matrix, so many rows of it.
+    /// A matrix value has `rows` rows.
     Prod {
         /// The result: `rows` rows.
         dst: View,
         /// How many rows of the value; 1 for a vector.
         rows: u32,
-        /// What the sums start from.
+        /// The start of the sums.
         init: ProdInit,
-        /// What is added, in order.
+        /// The products that are added, in order.
         parts: Vec<Part>,
     },
     /// A straight line of elementwise instructions over one width.
@@ -216,10 +214,10 @@ pub enum Stage {
         /// The instructions; each is a local, numbered from 0.
         code: Vec<Instr>,
     },
-    /// Any op that looks at a value as a whole: row reductions, softmax, losses, matrix products of
-    /// values, transposes, picks, dropout. `numeric` says what it computes.
+    /// Any op that reads a value as a whole: row reductions, softmax, losses, matrix products of values, transposes, picks,
+    /// dropout. `numeric` defines it.
     Row {
-        /// The op. Never one that another template executes.
+        /// The op, which no other template executes.
         op: Op,
         /// Its operands and their types.
         sources: Vec<(View, Type)>,
@@ -239,9 +237,9 @@ pub enum Stage {
         /// The result.
         dst: View,
     },
-    /// What a fold over lists hands back: the gradients of its query and of the values of its lists.
+    /// The gradient of a fold over lists: the gradients of its query and of the values of its lists.
     SegGrad {
-        /// The op whose reverse this is.
+        /// The op of the fold.
         op: Op,
         /// The query of an attention.
         query: Option<View>,
@@ -251,9 +249,9 @@ pub enum Stage {
         elements: Vec<Type>,
         /// The gradient of the fold's result.
         dy: View,
-        /// Where the gradient of the query goes, if it is wanted.
+        /// The view that takes the gradient of the query, if it is needed.
         query_dst: Option<View>,
-        /// Per list the register of edges that takes the gradients of its values, if wanted.
+        /// Per list the register of edges that takes the gradients of its values, if they are needed.
         dsts: Vec<Option<u32>>,
     },
     /// A row of a table. The index is one word.
@@ -284,11 +282,14 @@ pub struct Kernel {
     pub results: Vec<View>,
     /// Whether it only brings in bound numbers, constants or parameters.
     pub source: bool,
+    /// The roles of ports and results, exactly if the kernel belongs to the reverse (rule P36).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roles: Option<Roles>,
 }
 
 impl Kernel {
-    /// Whether it moves values and computes nothing: the certificate counts what it writes as copied.
-    /// Sources move bound numbers to where rows are, which no plan can do without.
+    /// Whether it only moves values, so that the certificate counts its rows as copied. Sources do not count, because every plan
+    /// needs them.
     #[must_use]
     pub fn only_moves(&self) -> bool {
         let moves = |stage: &Stage| match stage {

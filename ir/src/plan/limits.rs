@@ -1,7 +1,7 @@
-//! Which words may be bound where: indices below what they index, truth values 0 or 1.
+//! Limits of bound words: an index must lie below the number of rows, a truth value must be 0 or 1.
 //!
-//! Executors ask before they execute, all of them here, so that all refuse the same words. What a kernel computed is
-//! another matter: an index is cut to the last, and every op that gives a truth value gives 0 or 1.
+//! All executors check bound words here before they execute, so all refuse the same words. Computed words need no check: an
+//! index is clamped to the last row, and every op with a truth value gives 0 or 1.
 
 use super::{BindError, Kernel, Stage, View};
 use crate::graph::Op;
@@ -13,13 +13,13 @@ use std::collections::HashMap;
 pub struct WordLimit {
     /// The words.
     pub view: View,
-    /// What they must be below.
+    /// The words must be below this.
     pub below: u32,
-    /// What they are.
+    /// What the words mean.
     pub of: LimitOf,
 }
 
-/// What limited words are.
+/// What limited words mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitOf {
     /// Indices of rows of the table at this parameter port.
@@ -43,7 +43,7 @@ impl WordLimit {
 }
 
 impl Kernel {
-    /// What must hold of the words that its ports take where they are bound: the least limit of each view.
+    /// The limits of bound words at its ports: the least limit of each view.
     #[must_use]
     pub fn word_limits(&self) -> Vec<WordLimit> {
         let mut limits: Vec<WordLimit> = Vec::new();
@@ -66,7 +66,7 @@ impl Kernel {
                 Stage::Lookup { param, index, .. } => {
                     (*index, self.params[*param as usize].shape.dims()[0], LimitOf::Table(*param))
                 }
-                // Of `pick` and `one_hot` the language says that an index beyond takes the last.
+                // The language clamps indices of `pick` and `one_hot`.
                 Stage::Row { op: Op::PickNegLogSoftmax | Op::Hinge { .. }, sources, .. } => {
                     (sources[1].0, sources[0].1.shape.width() as u32, LimitOf::Scores)
                 }

@@ -1,12 +1,11 @@
-//! The Plan language: what a planner makes of a graph and a runtime executes.
+//! The Plan language: the output of a planner and the input of a runtime.
 //!
-//! A plan is plain data. It names memory (stores, slabs, bound pools, outputs), holds kernels, each
-//! a short program over *one row*, and lists steps: execute this kernel on so many rows, reading
-//! operands here and writing results there. Steps are grouped in waves; nothing inside a wave
-//! depends on anything else in it, so a runtime needs barriers between waves only.
+//! A plan is plain data. It names memory (stores, slabs, bound pools, outputs), holds kernels, each a short program over
+//! *one row*, and lists steps: execute this kernel on a number of rows, with operands from here and results to there. Waves
+//! group steps. No step of a wave depends on another of the same wave, so a runtime needs barriers between waves only.
 //!
-//! The plan fixes what is computed, in which order of roundings, and where it lives. Tile shapes,
-//! weight packing, threads and pipelines belong to the runtimes. No bound number is part of a plan.
+//! The plan fixes which values are computed, in which order of roundings, and where they lie. Tile shapes, weight packing,
+//! threads and pipelines belong to the runtimes. A plan contains no bound number.
 
 pub mod blocks;
 pub mod bound;
@@ -16,16 +15,21 @@ pub mod kernel;
 mod limits;
 pub(crate) mod normal;
 pub mod reductions;
+mod roles;
 pub mod row_ops;
+#[cfg(test)]
+mod tests;
 pub mod text;
 pub mod updates;
 pub mod verify;
 
-use crate::id::{NodeId, ParamId};
+use crate::graph::text::write::push_text;
+use crate::id::{NodeId, ParamId, ValueId};
 use crate::module::ParamKind;
 use crate::types::{DType, Type};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,8 +40,15 @@ pub use kernel::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, 
 pub use limits::{LimitOf, WordLimit};
 pub use normal::Spare;
 pub use reductions::{Reduction, ReductionPart, ReductionSum};
-pub use updates::{Update, UpdateSource};
+pub use roles::{PortRole, ResultRole, Roles};
+pub use updates::{Update, UpdatePlan, UpdateSource};
 pub use verify::{Examined, Verified, VerifyErrors};
+
+/// The version of the plan format: text, binary and JSON.
+pub const VERSION: u32 = 2;
+
+/// What to do with a plan file of another version.
+pub const OTHER_VERSION_HELP: &str = "plan the graph again with this version of autobatch";
 
 macro_rules! plan_ids {
     ($($(#[$doc:meta])* $name:ident, $spelling:literal;)*) => {$(
@@ -82,20 +93,20 @@ plan_ids! {
     StepId, "f";
 }
 
-/// What a store holds.
+/// The content of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StoreKind {
     /// A parameter of the module.
     Param(ParamKind),
-    /// The gradient of the parameter in another store: made by the plan's reductions, owned by whoever
-    /// executes the plan, and read by store after the run. No step reads it.
+    /// The gradient of the parameter in another store. The plan's reductions make it, the executor owns it, and no step reads
+    /// it.
     Grad(StoreId),
-    /// What an optimiser keeps for the parameter in another store.
+    /// A state of an optimiser for the parameter in another store.
     State(StoreId),
 }
 
-/// An array that outlives plans.
+/// An array that exists beyond the execution of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Store {
     /// Its name; text spells it `@name`.
@@ -106,13 +117,13 @@ pub struct Store {
     pub kind: StoreKind,
 }
 
-/// What the rows of a slab are for.
+/// The use of a slab's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SlabKind {
     /// Rows that any step may name.
     Value,
-    /// Rows in step order that only a step's own reverse reads.
+    /// Rows in step order that only the reverse of a step reads.
     Node,
     /// Gradients: row `r` mirrors row `r` of a value slab.
     Mirror(SlabId),
@@ -129,8 +140,7 @@ pub struct Slab {
     pub fields: Range<u32>,
 }
 
-/// One of the values that a row of a slab holds. In memory a field is a matrix of its own, row by
-/// row, so that neighbouring rows are neighbours.
+/// One of the values of each row of a slab. In memory a field is a matrix of its own, so neighbouring rows are neighbours.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Field {
     /// The slab it belongs to.
@@ -153,7 +163,7 @@ impl Field {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operand {
-    /// Row `start + lane * stride`. Stride 1 reads neighbours in place, stride 0 one shared row.
+    /// Row `start + lane * stride`. Stride 1 reads neighbours directly, stride 0 reads one shared row.
     Rows {
         /// The field read.
         field: FieldId,
@@ -222,8 +232,8 @@ pub enum Place {
         /// Where the rows begin in the plan's tables.
         at: u32,
     },
-    /// Of a register of edges: value `i` of a lane goes to row `start + tables[offsets + lane] + i`.
-    /// The offsets are those of the list.
+    /// For a register of edges: value `i` of a lane goes to row `start + tables[offsets + lane] + i`. The offsets are those of
+    /// the list.
     Edges {
         /// The field written.
         field: FieldId,
@@ -244,44 +254,93 @@ impl Place {
     }
 }
 
-/// Execute a kernel on some rows.
+/// The execution of a kernel on a number of rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// What is executed.
+    /// The kernel.
     pub kernel: KernelId,
-    /// On how many rows.
+    /// The number of rows, one per lane.
     pub rows: u32,
-    /// What the kernel's ports read, as a range of the plan's operands.
+    /// The operands of the kernel's ports, as a range of the plan's operands.
     pub operands: Range<u32>,
-    /// Where its results go, as a range of the plan's places.
+    /// The places of the kernel's results, as a range of the plan's places.
     pub places: Range<u32>,
-    /// The stores that its parameter ports are, as a range of the plan's store arguments.
+    /// The stores of the kernel's parameter ports, as a range of the plan's store arguments.
     pub stores: Range<u32>,
     /// The node behind each lane, as a range of the plan's lanes.
     pub lanes: Range<u32>,
 }
 
-/// Where a wanted value is found after the plan was executed.
+/// What an output of a plan is. Displayed as text spells it: `"loss"`, `%12`, `grad %3`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OutputKey {
+    /// An output that the graph names.
+    Named(SmolStr),
+    /// A value that was requested by its id.
+    Value(ValueId),
+    /// The gradient of a value.
+    Gradient(ValueId),
+}
+
+impl OutputKey {
+    /// The key of an output with a name.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self::Named(SmolStr::new(name))
+    }
+
+    /// The name, if the output has one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Named(name) => Some(name),
+            Self::Value(_) | Self::Gradient(_) => None,
+        }
+    }
+
+    /// A word or two for tables and file keys: the name without quotes, or `%12`, or `grad %3`.
+    #[must_use]
+    pub fn label(&self) -> Cow<'_, str> {
+        self.name().map_or_else(|| Cow::Owned(self.to_string()), Cow::Borrowed)
+    }
+}
+
+impl fmt::Display for OutputKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Named(name) => {
+                let mut quoted = String::with_capacity(name.len() + 2);
+                push_text(&mut quoted, name);
+                f.write_str(&quoted)
+            }
+            Self::Value(value) => write!(f, "{value}"),
+            Self::Gradient(value) => write!(f, "grad {value}"),
+        }
+    }
+}
+
+/// Where an output is found after the plan was executed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanOutput {
-    /// The name it is read by. A minibatch asks for thousands; names such as `%123` are stored in place.
-    pub name: SmolStr,
+    /// What it is.
+    pub key: OutputKey,
     /// The field that holds it.
     pub field: FieldId,
     /// The row that holds it.
     pub row: u32,
 }
 
-/// What the plan promises to whom it is executed for.
+/// What a plan promises about its rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// Outputs only; rows are reused once nothing reads them any more.
+    /// Only outputs stay. A row is reused after its last reader.
     #[default]
     Infer,
-    /// Every row stays until the reverse has read it.
+    /// Every row stays until the reverse reads it.
     Train,
-    /// Row numbers stay while the graph grows.
+    /// Rows keep their numbers while the graph grows.
     Grow,
 }
 
@@ -300,21 +359,21 @@ impl Mode {
     }
 }
 
-/// Memory, kernels and steps. The default is a plan of nothing, for whoever fills some of it.
+/// Memory, kernels and steps. The default is an empty plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// The module's name.
     pub module: String,
-    /// The structure of the graph that the plan was made for; see `GraphData::structure`.
+    /// The structure of the planned graph; see `GraphData::structure`.
     #[serde(with = "hex")]
     pub structure: u128,
-    /// What the plan promises.
+    /// What the plan promises about its rows.
     pub mode: Mode,
-    /// Arrays that outlive the plan; the module's parameters come first, in order.
+    /// Stores. The module's parameters come first, in order.
     pub stores: Vec<Store>,
-    /// Words that must be bound.
+    /// How many words must be bound.
     pub words: u32,
-    /// Floats that must be bound.
+    /// How many floats must be bound.
     pub floats: u32,
     /// Memory of the plan.
     pub slabs: Vec<Slab>,
@@ -339,17 +398,14 @@ pub struct Plan {
     /// Sums over all rows, executed in order after the last step: the gradients of parameters.
     #[serde(default)]
     pub reductions: Vec<Reduction>,
-    /// What an optimiser does, in order; a plan that has updates has nothing else.
-    #[serde(default)]
-    pub updates: Vec<Update>,
-    /// Where wanted values are found.
+    /// Where outputs are found.
     pub outputs: Vec<PlanOutput>,
-    /// How good it is.
+    /// The quality of the plan, in numbers.
     pub certificate: Certificate,
 }
 
 impl Plan {
-    /// The operands of a step, one a port of its kernel.
+    /// The operands of a step, one per port of its kernel.
     #[inline]
     #[must_use]
     pub fn operands(&self, step: &Step) -> &[Operand] {
@@ -404,11 +460,16 @@ impl Plan {
         starts.zip(ends).map(|(start, &end)| start as usize..end as usize)
     }
 
-    /// How many stores must be given to execute the plan: all but the gradients, which come last.
+    /// The number of the output with a key.
+    #[must_use]
+    pub fn output(&self, key: &OutputKey) -> Option<usize> {
+        self.outputs.iter().position(|output| output.key == *key)
+    }
+
+    /// How many stores the caller gives: all but the gradients, which come last.
     #[must_use]
     pub fn given_stores(&self) -> usize {
-        let gradient = |store: &Store| matches!(store.kind, StoreKind::Grad(_));
-        self.stores.iter().position(gradient).unwrap_or(self.stores.len())
+        given_stores(&self.stores)
     }
 
     /// The store that holds the gradient of a parameter, if the plan makes it.
@@ -434,6 +495,12 @@ impl Plan {
         };
         self.slabs.iter().map(|slab| row_bytes(slab) * u64::from(slab.rows)).sum()
     }
+}
+
+/// How many stores come before the gradients.
+fn given_stores(stores: &[Store]) -> usize {
+    let gradient = |store: &Store| matches!(store.kind, StoreKind::Grad(_));
+    stores.iter().position(gradient).unwrap_or(stores.len())
 }
 
 /// The element types that slabs and registers hold: one word each.

@@ -1,18 +1,16 @@
-//! The normal form of a plan's pools: what steps name lies in the order in which they name it.
+//! The normal form of a plan's pools: entries lie in the order in which steps name them.
 //!
-//! Steps point into pools of operands, places, store arguments, lanes and tables. Where in a pool
-//! something lies means nothing, but plans are compared and hashed as data, and text says what a
-//! step reads and not where that is kept. So there is one normal form: step by step, its places
-//! one after another, then its operands, as text says them; the table of each appended when it is
-//! met, for a list its offsets and then its rows, offsets counted from 0; the operands of reductions come
-//! last. Planners produce it; a reader of text
-//! produces it; [`Plan::normalise`] makes it.
+//! Steps point into pools of operands, places, store arguments, lanes and tables. The position of an entry has no meaning, but
+//! plans are compared and hashed as data, and text does not spell positions. So there is one normal form. Step by step, the
+//! pools hold its places, then its operands. Each appends its table when it is named; a list appends its offsets, counted
+//! from 0, and then its rows. The operands of reductions come last. Planners and readers of text produce this form, and
+//! [`Plan::normalise`] makes it.
 
-use super::{Operand, Place, Plan, StoreId};
+use super::{Operand, Place, Plan, Store, StoreId};
 use crate::id::NodeId;
 use std::ops::Range;
 
-/// Memory that plans are brought into normal form with, kept by whoever does that often: the lists that the last one had.
+/// Working memory of normalisation: the lists of the plan before, reused for the next one.
 #[derive(Clone, Debug, Default)]
 pub struct Spare {
     operands: Vec<Operand>,
@@ -23,13 +21,13 @@ pub struct Spare {
 }
 
 impl Plan {
-    /// Brings the pools into normal form. What no step names is dropped; what leaves its pool is
-    /// cut off there, so that this is safe on a plan that was not verified.
+    /// Brings the pools into normal form and drops entries that no step names. A range that leaves its pool is cut, so this is
+    /// safe for a plan that was not verified.
     pub fn normalise(&mut self) {
         self.normalise_with(&mut Spare::default());
     }
 
-    /// [`normalise`](Self::normalise) into kept memory, which gets that of the plan in turn.
+    /// [`normalise`](Self::normalise) with working memory, which gets the memory of the plan in exchange.
     pub fn normalise_with(&mut self, spare: &mut Spare) {
         let Spare { operands, places, store_args, lanes, tables } = spare;
         emptied(operands, self.operands.capacity());
@@ -59,32 +57,25 @@ impl Plan {
     }
 }
 
-/// Exchanges a list for its normal form, and makes the old one ready to take as much.
+/// Exchanges a list for its normal form, and empties the old list for the next one.
 fn exchange<T>(list: &mut Vec<T>, normal: &mut Vec<T>) {
     std::mem::swap(list, normal);
     emptied(normal, list.capacity());
 }
 
-/// Empties a list that will hold about as much as another; each is the other in turn.
-fn emptied<T>(list: &mut Vec<T>, room: usize) {
+/// Empties a list and reserves capacity.
+fn emptied<T>(list: &mut Vec<T>, capacity: usize) {
     list.clear();
-    list.reserve(room);
+    list.reserve(capacity);
 }
 
-/// Whether text can name what a plan holds: stores are called as parameters may be, each otherwise,
-/// and so are the fields of a slab.
+/// Whether text can name the stores and fields of a plan: store names are words, and no two stores or fields of a slab have one
+/// name.
 ///
 /// # Errors
-/// What cannot be named.
+/// The first name that text cannot spell.
 pub(crate) fn check_names(plan: &Plan) -> Result<(), String> {
-    if let Some(store) = plan.stores.iter().find(|store| !is_store_name(&store.name)) {
-        return Err(format!("{:?} is no name of a store", store.name));
-    }
-    let mut names: Vec<&str> = plan.stores.iter().map(|store| store.name.as_str()).collect();
-    names.sort_unstable();
-    if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(format!("two stores are called {}", pair[0]));
-    }
+    check_store_names(&plan.stores)?;
     let mut names: Vec<_> = plan.fields.iter().map(|field| (field.slab, field.name.as_str())).collect();
     names.sort_unstable();
     match names.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -93,17 +84,33 @@ pub(crate) fn check_names(plan: &Plan) -> Result<(), String> {
     }
 }
 
+/// Whether text can name stores.
+///
+/// # Errors
+/// The first name that is no word, or that two stores have.
+pub(crate) fn check_store_names(stores: &[Store]) -> Result<(), String> {
+    if let Some(store) = stores.iter().find(|store| !is_store_name(&store.name)) {
+        return Err(format!("{:?} is no name of a store", store.name));
+    }
+    let mut names: Vec<&str> = stores.iter().map(|store| store.name.as_str()).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(format!("two stores are called {}", pair[0])),
+        None => Ok(()),
+    }
+}
+
 fn is_store_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(crate::graph::text::lex::is_name)
 }
 
-/// The items that a range names, as far as there are such.
+/// The items of a range, as far as they exist.
 pub(crate) fn within<'a, T>(items: &'a [T], range: &Range<u32>) -> &'a [T] {
     let end = (range.end as usize).min(items.len());
     &items[(range.start as usize).min(end)..end]
 }
 
-/// The words of a table from `at` on, as far as there are such.
+/// The words of a table from `at` on, as far as they exist.
 pub(crate) fn table(tables: &[u32], at: u32, words: u32) -> &[u32] {
     let end = (at as usize).saturating_add(words as usize).min(tables.len());
     &tables[(at as usize).min(end)..end]

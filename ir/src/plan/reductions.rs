@@ -1,25 +1,24 @@
 //! Reductions: sums over all rows of a minibatch, executed after the last step.
 //!
-//! A final adds to a *gradient store*, which holds `+0` before the first final. Its parts say which
-//! rows it takes, and the order of the sum is theirs: parts in order, lanes ascending, rows of a
-//! lane ascending. Two reductions of one store are executed in the order listed; each goes on from what
-//! the ones before it left. So the bits of a gradient are a function of the plan and of the rows,
-//! whatever tiles and threads a runtime cuts the *store* into: no sum is ever cut.
+//! A reduction adds to a *gradient store*, which holds `+0` before the first reduction. Its parts name the rows and fix the
+//! order of the sum: parts in order, lanes ascending, rows of a lane ascending. Reductions of one store are executed in the
+//! order listed, and each continues the sums of the ones before it. So the bits of a gradient are a function of the plan and
+//! the rows. A runtime may cut the *store* into tiles for threads, but never cuts a sum.
 //!
-//! Gradients of tables are dense. A runtime that keeps sparse rows only gives the same bits for
-//! those rows if it takes the parts stably sorted by index, because rows of a table do not meet.
+//! Gradients of tables are dense. A runtime that only has sparse rows gets the same bits for these rows if it sorts the parts
+//! stably by index, because different rows of a table are independent.
 
 use super::{Operand, StoreId};
 use serde::{Deserialize, Serialize};
 
-/// What a final adds, and where.
+/// The terms of a reduction, and where they are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReductionSum {
     /// `d[row + k][col + n] = fma(x[k], dy[n], d[row + k][col + n])` for the rows of `x` and `dy`.
     ///
-    /// Of a weight that is stored transposed, `x` is what came back from the results and `dy` what
-    /// went in: a product of two numbers has no order.
+    /// For a weight that is stored transposed, `x` is the gradient of the results and `dy` is the operand. The order of two
+    /// factors does not matter.
     Wgrad {
         /// The first row of the block.
         row: u32,
@@ -32,31 +31,31 @@ pub enum ReductionSum {
     },
     /// `d = d + dy`, where a row of `dy` is as long as the store.
     Colsum,
-    /// `d[x] = d[x] + dy`, where `x` is one index and `dy` as long as a row of the store. An index
-    /// past the end is cut to the last, as lookups do.
+    /// `d[x] = d[x] + dy`, where `x` is one index and `dy` is as long as a row of the store. An index past the end is clamped to
+    /// the last row, as in lookups.
     Tgrad,
 }
 
-/// Rows that a final takes: one lane after the other.
+/// Rows that a reduction takes, one lane after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReductionPart {
     /// How many lanes.
     pub lanes: u32,
-    /// How many rows of the sum each lane holds: those of a matrix value.
+    /// How many rows of the sum each lane holds: the rows of a matrix value.
     pub each: u32,
-    /// What entered the product, or the index of a table's row; none where `dy` alone is summed.
+    /// The operand of the product, or the index of a table's row; `None` if only `dy` is summed.
     pub x: Option<Operand>,
-    /// What came back.
+    /// The gradient of the result.
     pub dy: Operand,
 }
 
 /// A sum over all rows of a minibatch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reduction {
-    /// The gradient store that it adds to.
+    /// The gradient store.
     pub store: StoreId,
-    /// What it adds.
+    /// The terms.
     pub sum: ReductionSum,
-    /// The rows it takes, in the order of the sum.
+    /// The rows, in the order of the sum.
     pub parts: Vec<ReductionPart>,
 }

@@ -1,49 +1,44 @@
-//! Updates: what an optimiser does to stores, between one minibatch and the next.
+//! Update plans: how an optimiser changes stores between two minibatches.
 //!
-//! An *update plan* holds updates and nothing else (no steps, slabs, reductions or outputs). It depends on
-//! the module, the optimiser and the set of trained parameters, not on any minibatch: it is made
-//! once and executed after every gradient plan, on the gradients that one left. Learning rates, bias
-//! corrections and other numbers that change from one update to the next are *bound floats*, so no
-//! schedule ever makes a new plan; a caller computes them in `f64` and rounds once, which no kernel
-//! in `f32` could (`1 - 0.999^1` would keep four digits).
+//! An [`UpdatePlan`] depends on the module, the optimiser and the set of trained parameters, but on no minibatch. A trainer
+//! makes it once and executes it after every gradient plan, on the gradients that the gradient plan left. Learning rates,
+//! bias corrections and other numbers that change from one update to the next are *bound floats*, so no schedule ever
+//! requires a new plan. The caller computes them in `f64` and rounds once, which no kernel in `f32` could do: `1 - 0.999^1`
+//! would keep four digits.
 //!
-//! An update plan is a [`Plan`] and not a type of its own, so that text, binary form,
-//! verifier, tools and both runtimes know it.
+//! # Execution
+//! Updates are executed in order. **Scalars** are single numbers `c0 c1 ..`, numbered in the order in which updates
+//! make them.
+//! * [`Update::Sumsq`] computes the sum of the squares of some stores: [`numeric::store`].
+//! * [`Update::Scalars`] computes scalars from scalars and bound floats with a kernel, for example the factor that clips
+//!   gradients.
+//! * [`Update::Apply`] executes a kernel on every element of a parameter. The kernel's ports are elements of stores,
+//!   scalars and bound floats; its results go to the same element of stores. The kernel reads all its operands of an
+//!   element before it writes any, so a store may be both read and written.
 //!
-//! # What is executed
-//! Updates are executed in order. **Scalars** are single numbers `c0 c1 ..`, numbered in the order in
-//! which updates make them.
-//! * [`Update::Sumsq`] makes the sum of the squares of some stores: [`numeric::store`].
-//! * [`Update::Scalars`] makes scalars of scalars and bound floats, by a kernel: the factor of a
-//!   clipped gradient, for one.
-//! * [`Update::Apply`] executes a kernel on every element of a parameter: the kernel's ports are
-//!   elements of stores, scalars and bound floats; its results go to the same element of stores. All
-//!   elements are read before one is written, element by element, so a store may be both.
-//!
-//! Kernels of updates are elementwise, one element wide: their bits are those of
-//! [`map_element`](super::row_ops::map_element), whatever a runtime makes of them. What goes to a
-//! store of `f16` or `bf16` is rounded to it. (Such a parameter has a state that holds it in `f32`,
-//! its *master*, which the kernel reads and writes; the parameter is the rounded copy.)
+//! Kernels of updates are elementwise, one element wide. [`map_element`](super::row_ops::map_element) defines their bits for
+//! every runtime. A result is rounded to the type of its store, `f16` or `bf16`. Such a parameter has a state that holds it
+//! in `f32`, its *master*; the kernel reads and writes the master, and the parameter is the rounded copy.
 //!
 //! # Sparse rows
-//! A touched update changes only rows of a table that the gradient plan named: row `r` counts as
-//! touched if some `tgrad` final added to row `r` of the gradient, even if it added zero. Moments and
-//! values of other rows stay as they are: no decay, no weight decay, no step along an old moment.
-//! Without moments and weight decay that is the same as updating all rows; with them it is what
-//! others call a sparse or lazy optimiser. Whoever makes gradients lists sparse rows, ascending
-//! and each once; a gradient without a list (because something else than `tgrad` added to it) has
-//! all rows touched.
+//! A `touched` update changes only the rows of a table that the gradient plan named. Row `r` counts as touched if some
+//! `tgrad` reduction added to row `r` of the gradient, even if it added zero. Moments and values of other rows stay as they
+//! are: no decay, no weight decay, no step along an old moment. Without moments and weight decay this equals an update of
+//! all rows; with them it is what other libraries call a sparse or lazy optimiser. The source of the gradients lists the
+//! touched rows, ascending and each once. A gradient without a list has all rows touched, because another reduction than
+//! `tgrad` added to it.
 //!
 //! [`numeric::store`]: crate::numeric::store
 
-use super::{KernelId, Plan, StoreId};
+use super::{BindError, Kernel, KernelId, Store, StoreId, given_stores};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
-/// What a port of an update's kernel reads.
+/// The operand of a port of an update's kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UpdateSource {
-    /// The element of a store that is being updated.
+    /// The element of a store at the place that is updated.
     Store(StoreId),
     /// A scalar that an earlier update made.
     Scalar(u32),
@@ -51,7 +46,7 @@ pub enum UpdateSource {
     Float(u32),
 }
 
-/// One part of what an optimiser does.
+/// One operation of an optimiser.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Update {
@@ -60,28 +55,28 @@ pub enum Update {
         /// The stores, in the order of the sum.
         stores: Vec<StoreId>,
     },
-    /// Makes scalars, as many as the kernel has results.
+    /// Makes one scalar for each result of a kernel.
     Scalars {
-        /// What is executed, on one lane.
+        /// The kernel, executed on one lane.
         kernel: KernelId,
-        /// What its ports read: no stores.
+        /// The operands of its ports: no stores.
         sources: Vec<UpdateSource>,
     },
     /// Changes stores, element by element.
     Apply {
-        /// What is executed, on as many lanes as the stores have elements.
+        /// The kernel, executed on every element of the stores.
         kernel: KernelId,
         /// Whether only sparse rows are updated.
         touched: bool,
-        /// What its ports read.
+        /// The operands of its ports.
         sources: Vec<UpdateSource>,
-        /// Where its results go.
+        /// The stores that take its results.
         targets: Vec<StoreId>,
     },
 }
 
 impl Update {
-    /// What the ports of its kernel read; of a sum of squares, its stores.
+    /// The operands of the kernel's ports; of a sum of squares, its stores.
     pub fn sources(&self) -> impl Iterator<Item = UpdateSource> + '_ {
         let (stores, sources): (&[StoreId], &[UpdateSource]) = match self {
             Self::Sumsq { stores } => (stores, &[]),
@@ -90,7 +85,7 @@ impl Update {
         stores.iter().map(|&store| UpdateSource::Store(store)).chain(sources.iter().copied())
     }
 
-    /// The stores that it changes.
+    /// The stores that the update changes.
     #[must_use]
     pub fn targets(&self) -> &[StoreId] {
         match self {
@@ -99,7 +94,7 @@ impl Update {
         }
     }
 
-    /// Its kernel.
+    /// The kernel, if the update has one.
     #[must_use]
     pub const fn kernel(&self) -> Option<KernelId> {
         match self {
@@ -107,17 +102,49 @@ impl Update {
             Self::Scalars { kernel, .. } | Self::Apply { kernel, .. } => Some(*kernel),
         }
     }
+
+    /// How many scalars the update makes.
+    pub(crate) fn scalars(&self, kernels: &[Arc<Kernel>]) -> usize {
+        match self {
+            Self::Sumsq { .. } => 1,
+            Self::Scalars { kernel, .. } => results_of(kernels, *kernel),
+            Self::Apply { .. } => 0,
+        }
+    }
 }
 
-impl Plan {
-    /// Whether it updates stores: see [`updates`](self).
+/// The number of a kernel's results; 0 if there is no such kernel.
+pub(crate) fn results_of(kernels: &[Arc<Kernel>], kernel: KernelId) -> usize {
+    kernels.get(kernel.index()).map_or(0, |kernel| kernel.results.len())
+}
+
+/// Stores, kernels over one element, and the updates of an optimiser.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpdatePlan {
+    /// The module's name.
+    pub module: String,
+    /// Parameters in the module's order, then states, then gradients.
+    pub stores: Vec<Store>,
+    /// How many floats must be bound.
+    pub floats: u32,
+    /// Programs over one element.
+    pub kernels: Vec<Arc<Kernel>>,
+    /// What is executed, in order.
+    pub updates: Vec<Update>,
+}
+
+impl UpdatePlan {
+    /// How many stores the caller keeps: parameters and states. Gradients follow.
     #[must_use]
-    pub fn is_update(&self) -> bool {
-        !self.updates.is_empty()
+    pub fn given_stores(&self) -> usize {
+        given_stores(&self.stores)
     }
 
-    /// How many results a kernel has; none if there is no such kernel.
-    pub(crate) fn kernel_results(&self, kernel: KernelId) -> usize {
-        self.kernels.get(kernel.index()).map_or(0, |kernel| kernel.results.len())
+    /// The elements of a store, if their number is the plan's.
+    ///
+    /// # Errors
+    /// If there are more or fewer.
+    pub fn sized<'a>(&self, store: StoreId, elements: &'a [f32]) -> Result<&'a [f32], BindError> {
+        self.stores[store.index()].sized(elements)
     }
 }

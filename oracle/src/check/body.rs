@@ -6,8 +6,7 @@ use autobatch_ir::plan::Code;
 use autobatch_ir::plan::row_ops::{Template, template};
 use autobatch_ir::types::{DType, Type};
 
-/// The terms of the results of a signature of a graph; `None` if the module cannot be read, or
-/// there is too much of it.
+/// The terms of the results of a signature; `None` if its body is malformed or too large.
 pub(super) fn results(
     terms: &mut Terms,
     graph: &GraphData,
@@ -25,7 +24,7 @@ pub(super) fn results(
     execute.apply(signature, ports, &args)?.into_iter().map(Value::seq).collect()
 }
 
-/// A value of a body.
+/// A value of a cell body.
 #[derive(Clone, Debug)]
 enum Value {
     Seq(Seq),
@@ -159,7 +158,7 @@ impl Execute<'_> {
         self.terms.whole(Term::Fold(op, query, lists), width)
     }
 
-    /// Operands side by side meet the rows of the weight from `first` on; a matrix is so many rows.
+    /// A product of operands, side by side, with the rows of the weight from `first` on. A matrix operand is a product per row.
     fn affine(
         &mut self,
         start: ProductStart<'_>,

@@ -1,23 +1,22 @@
-//! The path-sum bound, counted anew.
+//! The path-sum bound, recomputed.
 //!
-//! Nodes of one kind on one path need a batch each, and a batch has one kind: the sum over
-//! kinds of the most nodes on any path is a number of batches that no plan beats. An
-//! node marked to stand alone is a batch whatever its kind is. A kind is a signature, and
-//! for each operand whether it is a value, words or floats.
+//! Nodes of one kind on one path need one batch each, and a batch has one kind. So the sum over kinds of the most nodes on
+//! any path bounds the number of batches from below. A node that is marked to stand alone is a batch of its own kind. A kind
+//! is a signature and, for each operand, whether it is a value, words or floats.
 
 use autobatch_ir::graph::{Callee, GraphData, Op, OperandKind, Signature};
 use autobatch_ir::id::{NodeId, SigId, ValueId};
 use std::collections::BTreeMap;
 
-/// How many kinds are counted in one walk over the graph.
+/// How many kinds one walk over the graph counts.
 const LANES: usize = 8;
 
-/// Whether a node only names numbers that are there before the first step.
+/// Whether a node only names numbers that exist before the first step.
 pub(super) fn is_source(signature: &Signature) -> bool {
     matches!(signature.callee, Callee::Op(Op::Input(_) | Op::Fill { .. } | Op::Param))
 }
 
-/// The bound for the nodes that the wanted values depend on.
+/// The bound for the nodes that the given values depend on.
 pub(super) fn path_sum(graph: &GraphData, wanted: &[ValueId]) -> u64 {
     let needed = needed(graph, wanted);
     let alone = alone(graph);
@@ -41,7 +40,7 @@ pub(super) fn path_sum(graph: &GraphData, wanted: &[ValueId]) -> u64 {
         counts[kind as usize] += 1;
         kind_of[id.index()] = kind;
     }
-    // A kind of one node needs no walk.
+    // A kind with one node needs no walk.
     total += counts.iter().filter(|&&count| count == 1).count() as u64;
     let many: Vec<u32> = (0..counts.len() as u32).filter(|&kind| counts[kind as usize] > 1).collect();
     let mut lane_of = vec![usize::MAX; counts.len()];
@@ -54,7 +53,7 @@ pub(super) fn path_sum(graph: &GraphData, wanted: &[ValueId]) -> u64 {
     total
 }
 
-/// The nodes that must be batches of their own. Sources and lists are no batches, so a mark says nothing of them.
+/// Per node whether it must be a batch of its own. Sources and lists are no batches, so their marks have no effect.
 pub(super) fn alone(graph: &GraphData) -> Vec<bool> {
     let mut alone = vec![false; graph.arena.len()];
     for id in graph.alone.iter().filter(|id| id.index() < graph.arena.len()) {
@@ -64,7 +63,7 @@ pub(super) fn alone(graph: &GraphData) -> Vec<bool> {
     alone
 }
 
-/// The nodes that a wanted value depends on.
+/// The nodes that a given value depends on.
 pub(super) fn needed(graph: &GraphData, wanted: &[ValueId]) -> Vec<bool> {
     let mut needed = vec![false; graph.arena.len()];
     for &value in wanted {
@@ -89,7 +88,7 @@ fn kind(graph: &GraphData, id: NodeId) -> (SigId, Vec<u8>) {
     (graph.arena.node(id).sig, letters.collect())
 }
 
-/// For each of some kinds the most nodes of it on any path.
+/// Per kind the most nodes of it on any path.
 fn longest(graph: &GraphData, needed: &[bool], kind_of: &[u32], lane_of: &[usize]) -> [u32; LANES] {
     let mut longest = [0; LANES];
     let mut counts = vec![[0u32; LANES]; graph.arena.len()];

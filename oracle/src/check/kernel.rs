@@ -7,7 +7,7 @@ use autobatch_ir::plan::{Instr, Kernel, ListSource, Part, ProdInit, RegKind, Sou
 use autobatch_ir::types::Type;
 use std::collections::BTreeMap;
 
-/// The terms of the results. The kernel is one of a verified plan.
+/// The terms of the results of a kernel of a verified plan.
 pub(super) fn results(terms: &mut Terms, kernel: &Kernel, training: bool) -> Vec<Seq> {
     let mut execute = Execute { terms, kernel, training, written: vec![BTreeMap::new(); kernel.regs.len()] };
     for stage in &kernel.stages {
@@ -23,7 +23,7 @@ struct Execute<'a> {
     terms: &'a mut Terms,
     kernel: &'a Kernel,
     training: bool,
-    /// Per temporary the values written, by where they begin.
+    /// Per temporary the values written, by their first element.
     written: Vec<BTreeMap<u32, Seq>>,
 }
 
@@ -35,7 +35,7 @@ impl Execute<'_> {
             RegKind::Port => self.terms.whole(Term::Port(view.reg), elements),
             RegKind::Const(bits) => self.terms.whole(Term::Const(bits), elements),
             RegKind::Param(param) => self.terms.whole(Term::Param(param), elements),
-            // Edges are gradients: no cell makes any, and a term that nothing else has equals none.
+            // Edges are gradients, which no cell makes. Their term is unique, so it equals no other.
             RegKind::Edges => return self.terms.whole(Term::Port(u32::MAX), elements),
             RegKind::Temp => return self.read_temp(view),
         };

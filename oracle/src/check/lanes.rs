@@ -1,12 +1,12 @@
-//! The plan executed on the names of values. What is read in reverse is looked at in `reverse`.
+//! The plan executed on the names of values. `reverse` follows what the reverse reads.
 
 use super::report::{Disagreement, Disagreements, Held, Proof};
 use super::reverse::{Name, Reverse};
 use super::terms::Terms;
-use super::{body, bound, brings_constant, constant, constant_bits, kernel};
+use super::{body, bound, constant, kernel};
 use autobatch_ir::graph::{GraphData, OperandKind, ParamArg};
 use autobatch_ir::id::{NodeId, SigId, ValueId};
-use autobatch_ir::plan::{FieldId, KernelId, Operand, Place, Plan, Step, StepId};
+use autobatch_ir::plan::{FieldId, KernelId, Operand, OutputKey, Place, Plan, Step, StepId};
 use autobatch_ir::types::Type;
 use std::collections::BTreeSet;
 
@@ -18,13 +18,13 @@ pub(super) struct Lanes<'a> {
     pub(super) graph: &'a GraphData,
     pub(super) training: bool,
     pub(super) report: &'a mut Disagreements,
-    /// Where the rows of each field begin in `held`.
+    /// Per field the place of its first row in `held`.
     pub(super) base: Vec<usize>,
     /// The value that each row holds.
     pub(super) held: Vec<u32>,
     executed: Vec<bool>,
     alone: Vec<bool>,
-    /// Values promised to be shared, or none at all.
+    /// Per value whether it was promised to be shared; empty if no value was.
     shared: Vec<bool>,
     compared: BTreeSet<(KernelId, SigId)>,
 }
@@ -63,7 +63,7 @@ impl<'a> Lanes<'a> {
 
     pub(super) fn execute(
         mut self,
-        outputs: &[(String, ValueId)],
+        outputs: &[(OutputKey, ValueId)],
         losses: Option<&[(ValueId, f32)]>,
     ) -> Proof {
         let mut reverse = Reverse::of(self.plan, self.graph, self.training, losses);
@@ -78,12 +78,9 @@ impl<'a> Lanes<'a> {
                 return Proof::default();
             }
             let id = StepId(number as u32);
-            let first = self.plan.lanes(step)[0];
-            match &mut reverse {
-                Some(reverse) if self.is_executed(first) && !brings_constant(self.plan, self.graph, step) => {
-                    self.reverse_step(id, step, reverse);
-                }
-                reverse => self.step(id, step, reverse.as_mut()),
+            match (&mut reverse, &self.plan.kernel(step).roles) {
+                (Some(reverse), Some(roles)) => self.reverse_step(id, step, roles, reverse),
+                (reverse, _) => self.step(id, step, reverse.as_mut()),
             }
         }
         let mut proof = Proof { kernels: self.compared.len(), ..Proof::default() };
@@ -107,8 +104,6 @@ impl<'a> Lanes<'a> {
             self.operand(id, step, number, operand);
         }
         let results = self.graph.sigs.get(sig).results.len();
-        // A constant that has the bits of a factor is the gradient of a loss as well.
-        let seed = constant_bits(self.plan.kernel(step)).map_or(Name::Nothing, Name::Seed);
         for (number, &place) in self.plan.places(step).iter().enumerate() {
             for lane in 0..step.rows {
                 let node = self.plan.lanes(step)[lane as usize];
@@ -119,7 +114,7 @@ impl<'a> Lanes<'a> {
                         let offset = |lane: u32| self.plan.tables[(offsets + lane) as usize];
                         let first = self.base[field.index()] + start as usize;
                         let rows = first + offset(lane) as usize..first + offset(lane + 1) as usize;
-                        // Gradients hold no value of the graph, and nothing in reverse asks for those.
+                        // Edges are gradients: they hold no value of the graph, and the reverse of this plan did not make them.
                         self.held[rows.clone()].fill(NOTHING);
                         if let Some(reverse) = &mut reverse {
                             reverse.names[rows].fill(Name::Nothing);
@@ -131,15 +126,15 @@ impl<'a> Lanes<'a> {
                 if number < results {
                     self.held[at] = self.graph.arena.node(node).results + number as u32;
                     if let Some(reverse) = &mut reverse {
-                        reverse.names[at] = seed;
+                        reverse.names[at] = Name::Nothing;
                     }
                     continue;
                 }
-                // Results beyond those of the signature are kept for the reverse.
+                // Results behind those of the signature are registers saved for the reverse.
                 self.held[at] = NOTHING;
                 if let Some(reverse) = &mut reverse {
                     let (node, number) = (node.index() as u32, (number - results) as u32);
-                    reverse.names[at] = Name::Save { node, number };
+                    reverse.names[at] = Name::Saved { node, number };
                 }
             }
         }
@@ -148,12 +143,8 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    fn is_executed(&self, node: NodeId) -> bool {
-        self.executed.get(node.index()) == Some(&true)
-    }
-
-    /// The signature of all lanes, each of which is executed for the first time: but for constants, which
-    /// are brought into every field that they are read in.
+    /// The signature of all lanes. Every lane must be executed for the first time, except constants: a plan may bring a constant
+    /// into several fields.
     fn signature(&mut self, id: StepId, step: &Step) -> Option<SigId> {
         let lanes = self.plan.lanes(step);
         let mut sig = None;
@@ -179,8 +170,7 @@ impl<'a> Lanes<'a> {
         sig
     }
 
-    /// Whether the kernel has the ports, parameters and results of the signature; what it computes is
-    /// compared once.
+    /// Whether the kernel has the ports, parameters and results of the signature. Compares the terms of each pair once.
     fn interface(&mut self, id: StepId, step: &Step, sig: SigId) -> bool {
         let (plan, graph) = (self.plan, self.graph);
         let (signature, kernel) = (graph.sigs.get(sig), plan.kernel(step));
@@ -268,7 +258,7 @@ impl<'a> Lanes<'a> {
         self.held[self.base[field.index()] + row as usize]
     }
 
-    /// Whether a lane reads what the graph says.
+    /// Whether a lane reads the operand that the graph names.
     #[inline]
     pub(super) fn agrees(&self, lane: u32, node: NodeId, number: usize, operand: Operand) -> bool {
         let tables = &self.plan.tables;
@@ -313,7 +303,7 @@ impl<'a> Lanes<'a> {
         (field, &tables[(items + from) as usize..(items + to) as usize])
     }
 
-    /// Where a value was promised to be shared, all lanes must take it.
+    /// If a value was promised to be shared, all lanes must read it.
     fn promises(&mut self, id: StepId, lanes: &[NodeId], operand: usize) {
         let taken =
             |node: NodeId| self.graph.arena.operands(node).get(operand).and_then(|own| own.as_value());
@@ -367,16 +357,16 @@ impl<'a> Lanes<'a> {
         ValueId::try_new(self.at(field, row) as usize).map_or(Held::Nothing, Held::Value)
     }
 
-    /// Outputs hold what is wanted; those after them are gradients. Gives the values that have one.
-    fn outputs(&mut self, wanted: &[(String, ValueId)], reverse: Option<&Reverse<'_>>) -> Vec<ValueId> {
+    /// Outputs hold the requested values; the outputs behind them are gradients. Gives the values that have a gradient.
+    fn outputs(&mut self, wanted: &[(OutputKey, ValueId)], reverse: Option<&Reverse<'_>>) -> Vec<ValueId> {
         let places = &self.plan.outputs;
-        let named = places.iter().map(|output| &output.name).take(wanted.len());
+        let keys = places.iter().map(|output| &output.key).take(wanted.len());
         let gradients = places.get(wanted.len()..).unwrap_or(&[]);
-        let of = |name: &str| gradient_of(self.graph, name).filter(|_| reverse.is_some());
-        let values: Option<Vec<ValueId>> = gradients.iter().map(|output| of(&output.name)).collect();
-        let Some(values) = values.filter(|_| named.eq(wanted.iter().map(|output| &output.0))) else {
-            let expected = wanted.iter().map(|output| output.0.clone()).collect();
-            let found = places.iter().map(|output| output.name.to_string()).collect();
+        let of = |key| gradient_of(self.graph, key).filter(|_| reverse.is_some());
+        let values: Option<Vec<ValueId>> = gradients.iter().map(|output| of(&output.key)).collect();
+        let Some(values) = values.filter(|_| keys.eq(wanted.iter().map(|output| &output.0))) else {
+            let expected = wanted.iter().map(|output| output.0.to_string()).collect();
+            let found = places.iter().map(|output| output.key.to_string()).collect();
             self.report.push(Disagreement::Outputs { expected, found });
             return Vec::new();
         };
@@ -402,8 +392,10 @@ impl<'a> Lanes<'a> {
     }
 }
 
-/// The value whose gradient an output is, by its name.
-pub(super) fn gradient_of(graph: &GraphData, name: &str) -> Option<ValueId> {
-    let value = ValueId::try_new(name.strip_prefix("grad %")?.parse().ok()?)?;
-    (value.index() < graph.arena.values()).then_some(value)
+/// The value of the graph whose gradient an output is.
+pub(super) fn gradient_of(graph: &GraphData, key: &OutputKey) -> Option<ValueId> {
+    match *key {
+        OutputKey::Gradient(value) => (value.index() < graph.arena.values()).then_some(value),
+        OutputKey::Named(_) | OutputKey::Value(_) => None,
+    }
 }

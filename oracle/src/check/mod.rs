@@ -1,26 +1,24 @@
 //! The proof that a plan computes what its graph says.
 //!
-//! It shares no code with any planner, and looks at nothing but the graph and the plan:
-//! * **Lanes.** The plan is executed on the *names* of values. Each row holds the name of the value
-//!   that was last written there; each operand of each lane must hold exactly the value (the list of
-//!   values in the same order, the bound number of the same place) that the graph gives to the
-//!   node behind the lane; the results get the node's names. At the end every output
-//!   place holds the wanted value.
-//! * **Kernels.** Once per kernel and signature, both are expanded to terms in a normal form and
-//!   compared; see `terms`. Cells are inlined, so the comparison is against what the model wrote.
-//! * **The reverse**, of plans that make gradients: every use of a value contributes once, in graph
-//!   order; see `reverse`. What a derivative kernel computes is *compared*, with the reference's reverse mode of
-//!   the one node, bit for bit on random numbers; it is not proved for all numbers, and
-//!   [`Proof`] says so.
-//! * **Promises.** Parameter arguments, nodes of their own, shared values, outputs, and the
+//! The proof shares no code with any planner. It reads only the graph and the plan.
+//! * **Lanes.** The proof executes the plan on the *names* of values. Each row holds the name of the value that was last
+//!   written there. Each operand of each lane must hold exactly what the graph gives to the node behind the lane: the value,
+//!   the list of values in the same order, or the bound number of the same place. The results get the node's names. At the
+//!   end every output row holds the requested value.
+//! * **Kernels.** The proof expands each kernel and its signature to terms in a normal form and compares them; see `terms`.
+//!   It inlines cells, so the comparison is with what the model wrote.
+//! * **The reverse** of plans that make gradients: every use of a value contributes once, in graph order; see `reverse`. The
+//!   proof *compares* what a derivative kernel computes with the reference's reverse mode of the one node, bit for bit on
+//!   random numbers. It does not prove it for all numbers, and [`Proof`] says so.
+//! * **Promises.** Parameter arguments, nodes that must be batches of their own, shared values, outputs, and the
 //!   certificate's bound.
 //!
-//! Terms that are equal have equal bits by the definitions of [`numeric`](autobatch_ir::numeric), so the
-//! forward part of a plan that passes has the bits of the graph. The converse does not hold: a plan may be right in a way
-//! that the normal form does not see, and is refused.
+//! Equal terms have equal bits by the definitions of [`numeric`](autobatch_ir::numeric), so the forward part of a plan that
+//! passes has the bits of the graph. The converse does not hold. The proof refuses a correct plan if the normal form does not
+//! show that it is correct.
 //!
-//! *Cost.* One look per operand and lane; a row's name stands in a flat table. A derivative kernel is
-//! executed a few times, whatever the number of its lanes.
+//! *Cost.* One comparison per operand and lane; a flat table holds the names of rows. A derivative kernel is executed a few
+//! times, for any number of lanes.
 
 mod body;
 mod bound;
@@ -39,37 +37,35 @@ pub use reverse::PROBES;
 use autobatch_ir::graph::{Callee, GraphData, Op};
 use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::module::ParamKind;
-use autobatch_ir::plan::{Kernel, Mode, Plan, RegKind, Step, StoreId, StoreKind, Verified};
+use autobatch_ir::plan::{Kernel, Mode, OutputKey, Plan, RegKind, StoreId, StoreKind, Verified};
 use autobatch_ir::types::Type;
 use lanes::Lanes;
 
-/// What the plan is to be compared with.
+/// What a plan is compared with.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
-    /// The values wanted besides the graph's own outputs.
+    /// The values that were requested besides the graph's own outputs.
     pub values: &'a [ValueId],
     /// Whether dropout draws noise.
     pub training: bool,
 }
 
-/// Proves that a plan computes what a verified graph says. Of a plan with a reverse, the losses are
-/// those that it has seeds for; see [`Proof::losses`]. Where a node has several results
-/// that may be losses, which seed is whose is told by order alone: [`check_losses`] knows. A constant that is
-/// brought in once more, as it is, counts as a loss if the plan gives its gradient.
+/// Proves that a plan computes what a verified graph says. The seeds of the plan tell which values are losses; see
+/// [`Proof::losses`]. A node with several results may have several seeds. Then their order assigns them to results;
+/// [`check_losses`] needs no such guess.
 ///
-/// A loss that leads to nothing that gets a gradient has no seed, so here the bound of a plan for training is that
-/// of all nodes that it executes.
+/// A loss that leads to no gradient has no seed. So here the bound of a plan for training covers all nodes that it executes.
 ///
 /// # Errors
-/// Everything that the two disagree about, up to [`MAX_DISAGREEMENTS`].
+/// All disagreements, up to [`MAX_DISAGREEMENTS`].
 pub fn check(plan: &Verified<Plan>, graph: &GraphData, wanted: Wanted<'_>) -> Result<Proof, Disagreements> {
     prove(plan, graph, wanted, None)
 }
 
-/// As [`check`], of a plan whose reverse must begin with these losses and their factors.
+/// Proves, as [`check`] does, a plan whose reverse must begin with these losses and their factors.
 ///
 /// # Errors
-/// Everything that the two disagree about, up to [`MAX_DISAGREEMENTS`].
+/// All disagreements, up to [`MAX_DISAGREEMENTS`].
 pub fn check_losses(
     plan: &Verified<Plan>,
     graph: &GraphData,
@@ -88,9 +84,9 @@ fn prove(
     let mut report = Disagreements::default();
     structure(plan, graph, &mut report);
     parameters(plan, graph, &mut report);
-    let named = graph.outputs.iter().map(|output| (output.name.clone(), output.value));
-    let outputs: Vec<(String, ValueId)> =
-        named.chain(wanted.values.iter().map(|&value| (value.to_string(), value))).collect();
+    let named = graph.outputs.iter().map(|output| (OutputKey::named(&output.name), output.value));
+    let values = wanted.values.iter().map(|&value| (OutputKey::Value(value), value));
+    let outputs: Vec<(OutputKey, ValueId)> = named.chain(values).collect();
     let mut proof = Proof::default();
     if report.found().is_empty() {
         proof = Lanes::new(plan, graph, wanted.training, &mut report).execute(&outputs, losses);
@@ -124,7 +120,7 @@ fn structure(plan: &Plan, graph: &GraphData, report: &mut Disagreements) {
     }
 }
 
-/// The first stores are the module's parameters.
+/// Compares the first stores with the module's parameters.
 fn parameters(plan: &Plan, graph: &GraphData, report: &mut Disagreements) {
     let declared = graph.module.params.iter().map(|decl| (&decl.name, decl.ty, StoreKind::Param(decl.kind)));
     let held = plan.stores.iter().map(|store| (&store.name, store.ty, store.kind));
@@ -150,15 +146,7 @@ fn parameters(plan: &Plan, graph: &GraphData, report: &mut Disagreements) {
     }
 }
 
-/// Whether a step brings a constant of the graph into a field, perhaps one more. What brings other bits in is none: the
-/// gradient of a constant begins with the factor of a loss.
-fn brings_constant(plan: &Plan, graph: &GraphData, step: &Step) -> bool {
-    let bits = constant_bits(plan.kernel(step));
-    let mut lanes = plan.lanes(step).iter();
-    bits.is_some() && lanes.all(|&node| node.index() < graph.arena.len() && constant(graph, node) == bits)
-}
-
-/// The bits of the elements of a node that is a constant.
+/// The bits of the elements of a constant node.
 fn constant(graph: &GraphData, node: NodeId) -> Option<u32> {
     let sig = graph.arena.node(node).sig;
     match graph.sigs.get(sig).callee {
@@ -167,7 +155,7 @@ fn constant(graph: &GraphData, node: NodeId) -> Option<u32> {
     }
 }
 
-/// The bits that a kernel of nothing but a constant gives.
+/// The bits that a kernel writes if it only brings in a constant.
 fn constant_bits(kernel: &Kernel) -> Option<u32> {
     match (&kernel.results[..], kernel.ports, kernel.stages.len()) {
         ([result], 0, 0) => match kernel.regs.get(result.reg as usize)?.kind {

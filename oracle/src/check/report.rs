@@ -1,14 +1,14 @@
-//! What a plan and its graph disagree about.
+//! Disagreements of a plan with its graph, and the summary of a proof.
 
 use super::reverse::PROBES;
 use autobatch_ir::id::{NodeId, ParamId, SigId, ValueId};
-use autobatch_ir::plan::{KernelId, StepId, StoreId};
+use autobatch_ir::plan::{KernelId, PortRole, StepId, StoreId};
 use std::fmt;
 
-/// How many disagreements are kept.
+/// The most disagreements that a report holds.
 pub const MAX_DISAGREEMENTS: usize = 100;
 
-/// What an operand place holds, or should.
+/// What an operand row holds, or should hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Held {
     /// A value of the graph.
@@ -19,7 +19,7 @@ pub enum Held {
     Words(u32),
     /// Bound floats from this place on.
     Floats(u32),
-    /// Nothing that the graph knows.
+    /// No value of the graph.
     Nothing,
 }
 
@@ -42,10 +42,10 @@ impl fmt::Display for Held {
     }
 }
 
-/// One thing that a plan and its graph disagree about.
+/// One disagreement of a plan with its graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Disagreement {
-    /// The plan was made for a graph of another structure, or binds other numbers.
+    /// The plan was made for another graph structure, or binds other numbers.
     Structure {
         /// What differs.
         what: &'static str,
@@ -54,7 +54,7 @@ pub enum Disagreement {
         /// The plan's.
         found: u128,
     },
-    /// A store is not the parameter of the module that stands at its place.
+    /// A store is not the parameter of the module at the same place.
     Parameter {
         /// The store.
         store: StoreId,
@@ -63,7 +63,7 @@ pub enum Disagreement {
         /// The plan's.
         found: String,
     },
-    /// A lane names a node that the graph has not.
+    /// A lane names a node that the graph does not have.
     Node {
         /// The step.
         step: StepId,
@@ -84,7 +84,7 @@ pub enum Disagreement {
         /// The node.
         node: NodeId,
     },
-    /// A kernel has other ports, parameters or results than the signature that it executes.
+    /// The ports, parameters or results of a kernel do not fit the signature that it executes.
     Interface {
         /// The kernel.
         kernel: KernelId,
@@ -93,7 +93,7 @@ pub enum Disagreement {
         /// What differs.
         what: &'static str,
     },
-    /// A kernel computes another result than the signature that it executes.
+    /// A result of a kernel differs from the signature that it executes.
     Kernel {
         /// The kernel.
         kernel: KernelId,
@@ -102,7 +102,7 @@ pub enum Disagreement {
         /// The number of the result.
         result: usize,
     },
-    /// A kernel or cell is too large to be compared.
+    /// A kernel or cell is too large to compare.
     TooLarge {
         /// The kernel.
         kernel: KernelId,
@@ -118,7 +118,7 @@ pub enum Disagreement {
         /// The store that the step takes.
         found: StoreId,
     },
-    /// A lane reads something else than the graph's operand.
+    /// A lane does not read the operand that the graph names.
     Operand {
         /// The step.
         step: StepId,
@@ -133,30 +133,30 @@ pub enum Disagreement {
         /// What the lane reads.
         found: Held,
     },
-    /// An output place does not hold what is wanted at the end.
+    /// An output row does not hold the requested value at the end.
     Output {
         /// The number of the output.
         output: usize,
-        /// What is wanted.
+        /// What was requested.
         expected: Held,
-        /// What is there.
+        /// What the row holds.
         found: Held,
     },
-    /// The plan's outputs are not those that are wanted.
+    /// The plan has other outputs than those requested.
     Outputs {
-        /// What is wanted, in order.
+        /// The requested outputs, in order.
         expected: Vec<String>,
         /// What the plan names.
         found: Vec<String>,
     },
-    /// A node that must be a batch of its own has company.
+    /// A node that must be a batch of its own shares a batch.
     Alone {
         /// The step.
         step: StepId,
         /// The node.
         node: NodeId,
     },
-    /// A value that its consumers promised to share is not taken by all lanes of a step.
+    /// Some lane of a step does not read the value that all lanes promised to share.
     Shared {
         /// The step.
         step: StepId,
@@ -164,29 +164,30 @@ pub enum Disagreement {
         operand: usize,
         /// The value that was promised.
         value: ValueId,
-        /// What another lane takes.
+        /// What another lane reads.
         found: Held,
     },
-    /// A signature that a gradient reaches is too large to be executed beside the reference, or has no
-    /// derivative.
+    /// A signature that a gradient reaches is too large for the reference, or has no derivative.
     Unknown {
         /// The signature.
         sig: SigId,
         /// A node of it.
         node: NodeId,
     },
-    /// A port of a step in reverse takes nothing that the reverse of its lanes is made of.
+    /// A port of a step of the reverse reads other rows than its role names.
     Port {
         /// The step.
         step: StepId,
         /// The port.
         port: usize,
+        /// The role that its kernel declares.
+        role: PortRole,
         /// The first lane that is wrong.
         lane: usize,
         /// The node behind it.
         node: NodeId,
     },
-    /// A kernel in reverse makes something that is no gradient.
+    /// A result of a kernel of the reverse is not what its role says.
     Derivative {
         /// The kernel.
         kernel: KernelId,
@@ -195,10 +196,9 @@ pub enum Disagreement {
         /// The number of the result.
         result: usize,
     },
-    /// What a signature contributes to a gradient is finite on none of the lanes on which its derivative is executed, so nothing
-    /// can be compared.
+    /// A contribution of a signature is finite on no probe, so the proof cannot compare it.
     NotFinite {
-        /// A step in reverse.
+        /// A step of the reverse.
         step: StepId,
         /// The signature.
         sig: SigId,
@@ -207,18 +207,18 @@ pub enum Disagreement {
         /// The operand, or the parameter, to whose gradient it contributes.
         to: String,
     },
-    /// A final takes rows that are no contribution to its parameter.
+    /// A reduction takes rows that are no contribution to its parameter.
     Reduction {
-        /// The final.
+        /// The reduction.
         number: usize,
         /// Its part.
         part: usize,
         /// The lane of the part.
         lane: u32,
-        /// The node whose rows it takes, if they are of one.
+        /// The node that the rows belong to, if they belong to one.
         node: Option<NodeId>,
     },
-    /// What a node contributes to the gradient of a parameter is not taken exactly once.
+    /// Reductions do not take a contribution of a node to a parameter exactly once.
     Parameters {
         /// The node.
         node: NodeId,
@@ -232,11 +232,11 @@ pub enum Disagreement {
         /// What it names.
         of: StoreId,
     },
-    /// An output that is named after a gradient does not hold it.
+    /// The output for a gradient does not hold it.
     GradientOutput {
         /// The number of the output.
         output: usize,
-        /// The value whose gradient is wanted.
+        /// The value whose gradient was requested.
         value: ValueId,
     },
     /// The certificate claims a bound that does not hold.
@@ -251,7 +251,7 @@ pub enum Disagreement {
 impl fmt::Display for Disagreement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            // The structure is a hash; all else is counted.
+            // The structure is a hash; the others are counts.
             Self::Structure { what: what @ "structure", expected, found } => {
                 write!(f, "{what}: the graph has {expected:x}, the plan was made for {found:x}")
             }
@@ -291,10 +291,10 @@ impl fmt::Display for Disagreement {
                 "step {step}: lane {lane} ({node}) reads {found} as operand {operand}, the graph says {expected}"
             ),
             Self::Output { output, expected, found } => {
-                write!(f, "output {output}: it holds {found}, wanted is {expected}")
+                write!(f, "output {output}: expected {expected}, found {found}")
             }
             Self::Outputs { expected, found } => {
-                write!(f, "the outputs are {found:?}, wanted are {expected:?}")
+                write!(f, "expected the outputs {expected:?}, found {found:?}")
             }
             Self::Alone { step, node } => write!(f, "step {step}: {node} must be a batch of its own"),
             Self::Shared { step, operand, value, found } => write!(
@@ -305,30 +305,30 @@ impl fmt::Display for Disagreement {
                 f,
                 "{node}: its signature {sig} is too large to be executed beside the reference, or has no derivative"
             ),
-            Self::Port { step, port, lane, node } => write!(
+            Self::Port { step, port, role, lane, node } => write!(
                 f,
-                "step {step}: port {port} of lane {lane} ({node}) takes no operand, result or saved register of it, nor all contributions to the gradient of a result in graph order"
+                "step {step}: the kernel declares port {port} as {role}, but lane {lane} ({node}) reads other rows there"
             ),
             Self::Derivative { kernel, step, result } => write!(
                 f,
-                "kernel {kernel}: result {result} is no gradient of the signature whose reverse step {step} executes"
+                "kernel {kernel}: result {result} is not what its role says of the signature whose reverse step {step} executes"
             ),
             Self::NotFinite { step, sig, node, to } => write!(
                 f,
                 "step {step}: what {sig} ({node}) contributes to the gradient of {to} is infinite or no number on every lane of \
-                 random numbers, by the reference too, so its reverse cannot be proven; keep what divides by 0 or overflows \
-                 out of what is differentiated"
+                 random numbers, in the reference too, so its reverse cannot be proven; do not differentiate \
+                 divisions by 0 or overflows"
             ),
             Self::Reduction { number, part, lane, node } => {
-                write!(f, "final {number}: lane {lane} of part {part} ")?;
+                write!(f, "reduction {number}: lane {lane} of part {part} ")?;
                 match node {
                     Some(node) => write!(f, "takes rows of {node} that are no contribution to its parameter"),
-                    None => f.write_str("takes no row that a step in reverse made"),
+                    None => f.write_str("takes no row that a step of the reverse made"),
                 }
             }
             Self::Parameters { node, param } => write!(
                 f,
-                "{node}: what it contributes to the gradient of {param} must be taken by reductions exactly once"
+                "{node}: reductions must take its contribution to the gradient of {param} exactly once"
             ),
             Self::Gradient { store, of } => {
                 write!(
@@ -346,26 +346,26 @@ impl fmt::Display for Disagreement {
     }
 }
 
-/// What was proved of a plan, and how.
+/// What a proof examined.
 ///
-/// Forward, everything is proved for all numbers. In reverse, the structure is; what a derivative
-/// kernel computes was compared with the reference's reverse mode of the one node, in `f32`
-/// and without tolerance, on [`PROBES`] lanes of random numbers.
+/// The forward part is proved for all numbers, and so is the structure of the reverse. The proof compares what a derivative
+/// kernel computes with the reference's reverse mode of the one node, in `f32` and without tolerance, on [`PROBES`] lanes of
+/// random numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Proof {
     /// Kernels whose terms equal those of a signature.
     pub kernels: usize,
-    /// Signatures whose reverse was asked of the reference.
+    /// Signatures whose derivative the reference computed.
     pub signatures: usize,
     /// Derivative kernels that were executed beside the reference.
     pub derivatives: usize,
-    /// Operand rows of steps in reverse that were followed.
+    /// Operand rows of the reverse that were followed.
     pub reverse_rows: u64,
-    /// The losses that the plan begins its reverse with, and their factors.
+    /// The losses that the reverse begins with, and their factors.
     pub losses: Vec<(ValueId, f32)>,
-    /// The parameters whose gradients it makes.
+    /// The parameters whose gradients the plan makes.
     pub params: Vec<ParamId>,
-    /// The values whose gradients it gives.
+    /// The values whose gradients are outputs.
     pub values: Vec<ValueId>,
 }
 
@@ -395,14 +395,14 @@ impl fmt::Display for Proof {
     }
 }
 
-/// Everything that a plan and its graph disagree about, at most [`MAX_DISAGREEMENTS`].
+/// The disagreements of a plan with its graph, at most [`MAX_DISAGREEMENTS`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Disagreements {
     found: Vec<Disagreement>,
 }
 
 impl Disagreements {
-    /// The disagreements in the order they were met.
+    /// The disagreements in the order in which the proof found them.
     #[must_use]
     pub fn found(&self) -> &[Disagreement] {
         &self.found

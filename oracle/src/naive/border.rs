@@ -1,9 +1,9 @@
-//! Bound numbers that are indices or truth values, checked before a step is executed.
+//! Checks of bound indices and truth values, before a step is executed.
 
 use super::{COMPUTED, Run, RunError, operand_row, slot};
 use autobatch_ir::plan::{LimitOf, Operand, Plan, Step, StepId, WordLimit};
 
-/// Per kernel what its ports are taken for.
+/// Per kernel the limits of its ports.
 pub(super) struct Border {
     limits: Vec<Vec<WordLimit>>,
 }
@@ -13,7 +13,7 @@ impl Border {
         Self { limits: plan.kernels.iter().map(|kernel| kernel.word_limits()).collect() }
     }
 
-    /// Whether what a step's lanes take from the pools may be taken so.
+    /// Checks the bound words that the lanes of a step read.
     pub(super) fn check<S>(&self, run: &Run<'_, S>, number: usize, step: &Step) -> Result<(), RunError> {
         let id = StepId(number as u32);
         for limit in &self.limits[step.kernel.index()] {
@@ -32,7 +32,7 @@ impl Border {
     }
 }
 
-/// The bound word that a lane's operand begins with, if it is what was bound.
+/// The place of the bound word that a lane's operand begins with, if the operand was bound and not computed.
 fn bound_word<S>(run: &Run<'_, S>, operand: Operand, at: u32) -> Option<u32> {
     match operand {
         Operand::Words { .. } | Operand::WordTable { .. } => Some(slot(run.plan, operand, at)),

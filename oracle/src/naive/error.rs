@@ -1,7 +1,7 @@
-//! Why a plan could not be executed, and the checks of what is bound.
+//! Errors of the naive executor, and checks of stores and bound numbers.
 
 use super::Plan;
-use autobatch_ir::plan::StepId;
+use autobatch_ir::plan::{StepId, Store};
 use std::fmt;
 
 /// Why a plan could not be executed.
@@ -9,23 +9,23 @@ use std::fmt;
 pub enum RunError {
     /// Too few or too many words are bound.
     Words {
-        /// As many as the plan wants.
+        /// How many the plan requires.
         expected: usize,
-        /// As many as were given.
+        /// How many were given.
         found: usize,
     },
     /// Too few or too many floats are bound.
     Floats {
-        /// As many as the plan wants.
+        /// How many the plan requires.
         expected: usize,
-        /// As many as were given.
+        /// How many were given.
         found: usize,
     },
     /// Too few or too many stores are given.
     Stores {
-        /// As many as the plan wants.
+        /// How many the plan requires.
         expected: usize,
-        /// As many as were given.
+        /// How many were given.
         found: usize,
     },
     /// A store has another size than the plan says.
@@ -43,11 +43,11 @@ pub enum RunError {
         step: StepId,
         /// The place of the bound word.
         word: u32,
-        /// What is bound there.
+        /// The word.
         index: u32,
-        /// What it must be below.
+        /// The index must be below this.
         limit: u32,
-        /// What it is an index of: a table's `@name`, or `scores`.
+        /// What it indexes: a table's `@name`, or `scores`.
         of: String,
     },
     /// A bound truth value is neither 0 nor 1.
@@ -56,14 +56,10 @@ pub enum RunError {
         step: StepId,
         /// The place of the bound word.
         word: u32,
-        /// What is bound there.
+        /// The word.
         found: u32,
     },
-    /// A plan that updates stores is executed by [`update`](super::update()).
-    IsUpdate,
-    /// A plan that updates no stores was given to be executed as one that does.
-    NoUpdate,
-    /// A touched row is none of the table's.
+    /// A touched row is not in the table.
     SparseRows {
         /// The name of the gradient store.
         name: String,
@@ -81,14 +77,14 @@ impl fmt::Display for RunError {
         match self {
             Self::Words { expected, found } => write!(
                 f,
-                "the plan wants {expected} bound words, found {found}; bind those of the graph it was made for"
+                "the plan requires {expected} bound words, found {found}; bind those of the graph it was made for"
             ),
             Self::Floats { expected, found } => write!(
                 f,
-                "the plan wants {expected} bound floats, found {found}; bind those of the graph it was made for"
+                "the plan requires {expected} bound floats, found {found}; bind those of the graph it was made for"
             ),
             Self::Stores { expected, found } => {
-                write!(f, "the plan wants {expected} stores, found {found}; give those of its module")
+                write!(f, "the plan requires {expected} stores, found {found}; give those of its module")
             }
             Self::Store { name, expected, found } => write!(
                 f,
@@ -96,13 +92,11 @@ impl fmt::Display for RunError {
             ),
             Self::Index { step, word, index, limit, of } => write!(
                 f,
-                "word {word} is bound to {index}, step {step} takes it as an index of {of} and wants it below {limit}"
+                "word {word} is bound to {index}, step {step} takes it as an index of {of}: it must be below {limit}"
             ),
             Self::Truth { step, word, found } => {
                 write!(f, "word {word} is bound to {found}, step {step} takes it as a truth value: 0 or 1")
             }
-            Self::IsUpdate => f.write_str("the plan updates stores; execute it with update"),
-            Self::NoUpdate => f.write_str("the plan updates no stores; execute it with execute"),
             Self::SparseRows { name, row, limit } => {
                 write!(f, "store @{name} has {limit} rows, row {row} was touched; list rows that exist")
             }
@@ -125,25 +119,22 @@ pub(super) fn check_pools<S: AsRef<[f32]>>(
     if expected != found {
         return Err(RunError::Words { expected, found });
     }
-    if plan.is_update() {
-        return Err(RunError::IsUpdate);
-    }
-    check_floats(plan, floats)?;
+    check_floats(plan.floats, floats)?;
     let (expected, found) = (plan.given_stores(), stores.len());
     if expected != found {
         return Err(RunError::Stores { expected, found });
     }
-    check_stores(plan, stores)
+    check_stores(&plan.stores, stores)
 }
 
-pub(super) fn check_floats(plan: &Plan, floats: &[f32]) -> Result<(), RunError> {
-    let (expected, found) = (plan.floats as usize, floats.len());
+pub(super) fn check_floats(expected: u32, floats: &[f32]) -> Result<(), RunError> {
+    let (expected, found) = (expected as usize, floats.len());
     if expected == found { Ok(()) } else { Err(RunError::Floats { expected, found }) }
 }
 
-/// Whether the stores that are given have the sizes that the plan says.
-pub(super) fn check_stores<S: AsRef<[f32]>>(plan: &Plan, stores: &[S]) -> Result<(), RunError> {
-    for (store, given) in plan.stores.iter().zip(stores) {
+/// Checks that stores have the sizes that the plan declares.
+pub(super) fn check_stores<S: AsRef<[f32]>>(declared: &[Store], given: &[S]) -> Result<(), RunError> {
+    for (store, given) in declared.iter().zip(given) {
         let (expected, found) = (store.ty.shape.elements(), given.as_ref().len());
         if expected != found {
             return Err(RunError::Store { name: store.name.clone(), expected, found });
@@ -152,7 +143,7 @@ pub(super) fn check_stores<S: AsRef<[f32]>>(plan: &Plan, stores: &[S]) -> Result
     Ok(())
 }
 
-/// So many zeros, if there is memory for them.
+/// A vector of zeros, if there is memory for it.
 pub(super) fn zeros(len: Option<usize>) -> Result<Vec<u32>, RunError> {
     let len = len.ok_or(RunError::Memory)?;
     let mut words = Vec::new();

@@ -1,4 +1,4 @@
-//! One lane of a kernel: its registers, and its stages one after the other.
+//! One lane of a kernel: its registers and the execution of its stages.
 
 use super::RunError;
 use super::error::zeros;
@@ -7,17 +7,17 @@ use autobatch_ir::plan::row_ops::{Noise, Scratch, map_element, row_op, seg_grad,
 use autobatch_ir::plan::{Instr, Kernel, ListSource, Part, ProdInit, RegKind, Source, Stage, View};
 use autobatch_ir::types::Type;
 
-/// The registers of a lane, end to end in one buffer. Lists have none; their values are kept beside.
+/// The registers of a lane, end to end in one buffer. The values of lists lie in buffers of their own.
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
     words: Vec<u32>,
     starts: Vec<usize>,
     lists: Vec<Vec<Vec<u32>>>,
-    /// Per register of edges its values side by side; others stay empty.
+    /// Per register of edges its values, side by side; empty for other registers.
     edges: Vec<Vec<f32>>,
 }
 
-/// What a kernel is executed with.
+/// The inputs of a kernel besides its ports.
 #[derive(Clone, Copy)]
 pub(crate) struct Operands<'a> {
     pub(crate) kernel: &'a Kernel,
@@ -26,7 +26,7 @@ pub(crate) struct Operands<'a> {
 }
 
 impl Lane {
-    /// Makes room for the registers of a kernel.
+    /// Allocates the registers of a kernel.
     pub(crate) fn fit(&mut self, kernel: &Kernel) -> Result<(), RunError> {
         self.starts.clear();
         let mut total = 0usize;

@@ -1,14 +1,13 @@
 //! The naive executor of plans: one step after the other, one lane at a time, by the definitions of
 //! [`numeric`](autobatch_ir::numeric).
 //!
-//! It is the oracle of the runtimes, so it is written to be read and does nothing clever. Rows stay
-//! after the run and can be looked at, which is how a runtime that differs is found out.
+//! It is the oracle of the runtimes, so its code is plain. Rows stay after the run, so a test can find the first row in which
+//! a runtime differs.
 //!
 //! # Indices and truth values
-//! A number that was bound and is looked up, or labels scores, as it was bound (directly, or from a
-//! row that a source brought in) must be in range: anything else is an error that names the word.
-//! An index that a kernel computed is clamped to the last, and counted. A bound truth value is 0 or 1, or an
-//! error likewise: what an op would make of another word is defined nowhere.
+//! A bound index of a table or of scores must be in range, whether a step reads it directly or from a row that a source
+//! brought in. Otherwise the executor returns an error that names the word. The executor clamps a computed index to the last
+//! row and counts it. A bound truth value must be 0 or 1, because no op defines the meaning of another word.
 
 mod border;
 mod error;
@@ -20,19 +19,18 @@ pub use error::RunError;
 pub use updates::update;
 
 use autobatch_ir::plan::row_ops::{Noise, Scratch};
-use autobatch_ir::plan::{FieldId, Operand, Place, Plan, Step, StoreId, Verified};
+use autobatch_ir::plan::{FieldId, Operand, OutputKey, Place, Plan, Step, StoreId, Verified};
 use border::Border;
 use lane::{Lane, Operands};
-use smol_str::SmolStr;
 
-/// No bound word.
+/// The origin of a row that holds no bound word.
 const COMPUTED: u32 = u32::MAX;
 
-/// What a run left behind.
+/// The rows, outputs and gradients of a run.
 #[derive(Clone, Debug)]
 pub struct Executed {
     fields: Vec<Rows>,
-    outputs: Vec<(SmolStr, FieldId, u32)>,
+    outputs: Vec<(OutputKey, FieldId, u32)>,
     gradients: Vec<Vec<f32>>,
     touched: Vec<Option<Vec<u32>>>,
     /// How many computed indices were clamped.
@@ -44,7 +42,7 @@ pub struct Executed {
 struct Rows {
     width: usize,
     words: Vec<u32>,
-    /// For fields of indices: the bound word that each row is, or [`COMPUTED`].
+    /// For fields of indices: per row the bound word that it holds, or [`COMPUTED`].
     origin: Vec<u32>,
 }
 
@@ -81,26 +79,25 @@ impl Executed {
         self.gradients.get(store.index()).map(Vec::as_slice).filter(|gradient| !gradient.is_empty())
     }
 
-    /// The rows of the gradient of a table that `tgrad` reductions added to, ascending; `None` for other
-    /// stores and where other reductions add to it as well: all rows count as touched then.
+    /// The rows of a table's gradient that `tgrad` reductions added to, ascending. `None` for other stores, and for a gradient
+    /// with other reductions, of which all rows count as touched.
     #[must_use]
     pub fn touched(&self, store: StoreId) -> Option<&[u32]> {
         self.touched.get(store.index())?.as_deref()
     }
 
-    /// The words of the first output of this name.
+    /// The words of the output that the graph gives this name.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&[u32]> {
-        self.output(self.outputs.iter().position(|output| output.0 == name)?)
+        self.output(self.outputs.iter().position(|output| output.0.name() == Some(name))?)
     }
 }
 
-/// Executes a plan: `stores` are the values of the plan's stores in order (gradients, which the plan
-/// makes, left out), widened to `f32`, `words`
-/// and `floats` what is bound.
+/// Executes a plan. `stores` are the values of the plan's stores in order, without gradients, widened to `f32`; `words` and
+/// `floats` are the bound numbers.
 ///
 /// # Errors
-/// If something bound is missing or out of range, or memory is.
+/// If a store or bound number is missing or out of range, or there is not enough memory.
 pub fn execute<S: AsRef<[f32]>>(
     plan: &Verified<Plan>,
     stores: &[S],
@@ -113,9 +110,8 @@ pub fn execute<S: AsRef<[f32]>>(
     execute_from(Run { plan, stores, words, floats, noise, fields, clamped: 0 }, 0)
 }
 
-/// Executes the steps of a plan from `first` on, over the rows that a run of the steps before left.
-///
-/// Everything else is as for [`execute`]; a plan in mode `grow` that grew is executed so.
+/// Executes the steps of a plan from `first` on, over the rows that a run of the earlier steps left. This is how a plan in mode
+/// `grow` continues. All else is as for [`execute`].
 ///
 /// # Errors
 /// As for [`execute`].
@@ -138,7 +134,7 @@ pub fn resume<S: AsRef<[f32]>>(
     execute_from(Run { plan, stores, words, floats, noise, fields, clamped: 0 }, first)
 }
 
-/// Executes the steps from `first` on, and what comes after all steps.
+/// Executes the steps from `first` on, then the reductions.
 fn execute_from<S: AsRef<[f32]>>(mut run: Run<'_, S>, first: usize) -> Result<Executed, RunError> {
     let plan = run.plan;
     let border = Border::new(plan);
@@ -151,7 +147,7 @@ fn execute_from<S: AsRef<[f32]>>(mut run: Run<'_, S>, first: usize) -> Result<Ex
             run.lane(step, at, &mut lane, &mut scratch);
         }
     }
-    let outputs = plan.outputs.iter().map(|output| (output.name.clone(), output.field, output.row));
+    let outputs = plan.outputs.iter().map(|output| (output.key.clone(), output.field, output.row));
     let (outputs, gradients, touched) =
         (outputs.collect(), reductions::execute(&run)?, reductions::touched(&run));
     Ok(Executed { fields: run.fields, outputs, gradients, touched, clamped: run.clamped })
@@ -250,7 +246,7 @@ impl<S: AsRef<[f32]>> Run<'_, S> {
     }
 }
 
-/// The row that a lane's result goes to; of edges the first.
+/// The row of a lane's result; of edges the first.
 fn row_of(plan: &Plan, place: Place, at: u32) -> (FieldId, u32) {
     match place {
         Place::Rows { field, start } => (field, start + at),
@@ -259,7 +255,7 @@ fn row_of(plan: &Plan, place: Place, at: u32) -> (FieldId, u32) {
     }
 }
 
-/// The row that a lane's operand is, if it is one.
+/// The row of a lane's operand, if the operand is a row.
 fn operand_row(plan: &Plan, operand: Operand, at: u32) -> Option<(FieldId, u32)> {
     match operand {
         Operand::Rows { field, start, stride } => Some((field, start + at * stride)),

@@ -1,11 +1,11 @@
-//! The naive executor of reductions: one row of the sum after the other.
+//! The naive executor of reductions, one row of the sum after the other.
 
 use super::{Run, RunError, operand_row, slot};
 use autobatch_ir::module::ParamKind;
 use autobatch_ir::numeric::scalar;
 use autobatch_ir::plan::{Operand, Reduction, ReductionSum, StoreKind};
 
-/// The gradients that a plan's reductions make, by store; other stores have none.
+/// The gradients that a plan's reductions make, by store; empty for other stores.
 pub(super) fn execute<S>(run: &Run<'_, S>) -> Result<Vec<Vec<f32>>, RunError> {
     let mut gradients: Vec<Vec<f32>> = Vec::with_capacity(run.plan.stores.len());
     for store in &run.plan.stores {
@@ -24,7 +24,7 @@ pub(super) fn execute<S>(run: &Run<'_, S>) -> Result<Vec<Vec<f32>>, RunError> {
     Ok(gradients)
 }
 
-/// The rows of the gradients of tables that reductions touch, where those are `tgrad` all.
+/// The touched rows of the gradients of tables that only `tgrad` reductions add to.
 pub(super) fn touched<S>(run: &Run<'_, S>) -> Vec<Option<Vec<u32>>> {
     let plan = run.plan;
     let mut touched: Vec<Option<Vec<u32>>> = vec![None; plan.stores.len()];

@@ -1,32 +1,29 @@
-//! The naive executor of update plans: one element after the other.
+//! The naive executor of update plans, one element after the other.
 
 use super::lane::{Lane, Operands};
 use super::{RunError, error};
 use autobatch_ir::numeric::store;
 use autobatch_ir::plan::row_ops::{Noise, Scratch};
-use autobatch_ir::plan::{KernelId, Plan, StoreId, StoreKind, Update, UpdateSource, Verified};
+use autobatch_ir::plan::{KernelId, StoreId, StoreKind, Update, UpdatePlan, UpdateSource, Verified};
 use autobatch_ir::weights::round;
 
-/// Executes an update plan on all its stores, gradients among them, widened to `f32`. `touched` lists by
-/// gradient store the rows that were touched, ascending; where it has no list, all were.
+/// Executes an update plan on all its stores, gradients included, widened to `f32`. `touched` lists the touched rows of each
+/// gradient store, ascending; a gradient without a list has all rows touched.
 ///
 /// # Errors
-/// If the plan is no update plan, or what is given does not fit it. Then no store was changed.
+/// If a store, float or touched row does not fit the plan. Then no store was changed.
 pub fn update(
-    plan: &Verified<Plan>,
+    plan: &Verified<UpdatePlan>,
     stores: &mut [Vec<f32>],
     floats: &[f32],
     touched: &[Option<Vec<u32>>],
 ) -> Result<(), RunError> {
-    if !plan.is_update() {
-        return Err(RunError::NoUpdate);
-    }
     let (expected, found) = (plan.stores.len(), stores.len());
     if expected != found {
         return Err(RunError::Stores { expected, found });
     }
-    error::check_floats(plan, floats)?;
-    error::check_stores(plan, stores)?;
+    error::check_floats(plan.floats, floats)?;
+    error::check_stores(&plan.stores, stores)?;
     for (store, rows) in plan.stores.iter().zip(touched) {
         let limit = store.ty.shape.dims().first().copied().unwrap_or(1);
         if let Some(&row) = rows.iter().flatten().find(|&&row| row >= limit) {
@@ -41,7 +38,7 @@ pub fn update(
 }
 
 struct Run<'a> {
-    plan: &'a Plan,
+    plan: &'a UpdatePlan,
     floats: &'a [f32],
     scalars: Vec<f32>,
     lane: Lane,
@@ -124,9 +121,9 @@ impl Run<'_> {
     }
 }
 
-/// The rows that an update of sparse rows changes; all, if there is no list of them.
+/// The rows that an update of sparse rows changes; `None` for all rows.
 fn sparse_rows<'a>(
-    plan: &Plan,
+    plan: &UpdatePlan,
     sources: &[UpdateSource],
     touched: &'a [Option<Vec<u32>>],
 ) -> Option<&'a [u32]> {

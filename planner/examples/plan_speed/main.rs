@@ -110,7 +110,7 @@ fn measure(
         "{size} instances, {nodes} nodes: batches {} bound {}, {}; ns a node, least (median): emit {}, found in a cache {}",
         batches.0,
         batches.1,
-        planner.why(),
+        planner.search_end(),
         each(emitting),
         each(finding),
     );

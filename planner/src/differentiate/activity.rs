@@ -1,10 +1,9 @@
 //! Activity: which values get gradients.
 //!
-//! A value *needs* a gradient if it depends, through ops that have derivatives, on a parameter or a
-//! value whose gradient is asked for. A node is *live* if something that it reads needs a
-//! gradient, and a result of it leads to a loss. Both are decided for the whole graph, once. A kernel in reverse serves
-//! all live lanes of its signature, so it makes the gradient of an operand if any lane needs it;
-//! what lanes that do not need it contribute is listed nowhere.
+//! A value *needs* a gradient if it depends, through ops with derivatives, on a trained parameter or on a value whose gradient
+//! is requested. A node is *live* if one of its operands needs a gradient and one of its results leads to a loss. Both are
+//! decided once for the whole graph. A kernel in reverse serves all live lanes of its signature, so it makes the gradient of
+//! an operand if any lane needs it. No reader lists the contributions of lanes that do not need it.
 
 use super::Gradients;
 use super::signatures::{SigFacts, Signatures};
@@ -12,15 +11,15 @@ use crate::cluster::Clusters;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, SigId};
 
-/// What the walks found. Kept from plan to plan.
+/// The results of both walks. Its memory is reused from plan to plan.
 #[derive(Default)]
 pub(super) struct Activity {
     /// Per value whether it needs a gradient.
     pub(super) needs: Vec<bool>,
     /// Per node whether it is live.
     pub(super) live: Vec<bool>,
-    /// Per node whether it hands gradients on: an operand or parameter needs one.
-    hands_on: Vec<bool>,
+    /// Per node whether an operand or parameter of it needs a gradient.
+    passes_on: Vec<bool>,
     /// Per value whether it needs a gradient and leads to a loss.
     reached: Vec<bool>,
 }
@@ -31,7 +30,7 @@ fn refill(list: &mut Vec<bool>, length: usize) {
 }
 
 impl Activity {
-    /// Walks from parameters to results: what needs a gradient, and what each signature wants.
+    /// Walks from parameters to results: which values need a gradient, and which gradients each signature must make.
     pub(super) fn find_needs(
         &mut self,
         graph: &GraphData,
@@ -39,9 +38,9 @@ impl Activity {
         sigs: &mut Signatures,
         request: &Gradients<'_>,
     ) {
-        let Self { needs, hands_on, .. } = self;
+        let Self { needs, passes_on, .. } = self;
         refill(needs, graph.arena.values());
-        hands_on.clear();
+        passes_on.clear();
         for value in request.values {
             needs[value.index()] = true;
         }
@@ -54,7 +53,7 @@ impl Activity {
             let mut any = facts.params;
             for (place, operand) in graph.arena.operands(node).iter().enumerate() {
                 let Some(value) = operand.as_value() else { continue };
-                // The nodes that make lists have one operand type, for any number of operands.
+                // Nodes that make lists have one operand type for any number of operands.
                 let read = if !facts.is_list && facts.lists[place] {
                     let items = graph.arena.operands(graph.arena.producer(value));
                     items.iter().filter_map(|item| item.as_value()).any(|item| needs[item.index()])
@@ -66,7 +65,7 @@ impl Activity {
                     facts.wanted.operands[place] |= read;
                 }
             }
-            hands_on.push(any);
+            passes_on.push(any);
             if any && !facts.blocked {
                 for (slot, &float) in graph.arena.results(node).zip(&facts.floats) {
                     needs[slot] |= float;
@@ -75,23 +74,23 @@ impl Activity {
         }
     }
 
-    /// Walks from losses to operands: which nodes are live. `ask` finds the derivative of a signature, which such an
-    /// node is the first to need.
+    /// Walks from losses to operands: which nodes are live. `request_derivative` is called with the first live node of each
+    /// signature.
     pub(super) fn find_live<E>(
         &mut self,
         graph: &GraphData,
         sigs: &mut Signatures,
         request: &Gradients<'_>,
-        mut ask: impl FnMut(SigId, NodeId, &mut SigFacts) -> Result<(), E>,
+        mut request_derivative: impl FnMut(SigId, NodeId, &mut SigFacts) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Self { needs, live, hands_on, reached } = self;
+        let Self { needs, live, passes_on, reached } = self;
         refill(live, graph.arena.len());
         refill(reached, graph.arena.values());
         for &(value, _) in request.losses {
             reached[value.index()] = needs[value.index()];
         }
         for node in graph.arena.ids().rev() {
-            if !hands_on[node.index()] || !graph.arena.results(node).any(|slot| reached[slot]) {
+            if !passes_on[node.index()] || !graph.arena.results(node).any(|slot| reached[slot]) {
                 continue;
             }
             let sig = graph.arena.node(node).sig;
@@ -100,8 +99,8 @@ impl Activity {
                 continue;
             }
             live[node.index()] = true;
-            if facts.is_unasked() {
-                ask(sig, node, facts)?;
+            if facts.is_unrequested() {
+                request_derivative(sig, node, facts)?;
             }
             let operands = graph.arena.operands(node);
             for group in &facts.groups {

@@ -1,19 +1,19 @@
-//! Which rows contribute to the gradient of which value, in the order of the graph.
+//! The rows that contribute to the gradient of each value, in graph order.
 
 use super::Gradients;
-use super::backs::Backs;
+use super::reverse_steps::ReverseSteps;
 use super::seeds::Seeds;
 use super::signatures::Signatures;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 
-/// Contributions to the gradients of values, in the order of the graph. Kept from plan to plan.
+/// Contributions to the gradients of all values, in graph order. Its memory is reused from plan to plan.
 #[derive(Default)]
 pub(super) struct Contributions {
-    /// Where those of each value begin, and where the last one's end.
+    /// The place of the first row of each value, then the number of rows.
     start: Vec<u32>,
     rows: Vec<u32>,
-    /// Values and rows as they are met.
+    /// Pairs of value and row, in graph order.
     uses: Vec<(u32, u32)>,
 }
 
@@ -22,19 +22,19 @@ impl Contributions {
         &self.rows[self.start[value.index()] as usize..self.start[value.index() + 1] as usize]
     }
 
-    /// Finds every use of every value that needs a gradient, once; a loss uses a value last.
+    /// Finds every use of every value that needs a gradient. Losses come last.
     pub(super) fn collect(
         &mut self,
         graph: &GraphData,
         needs: &[bool],
-        (backs, sigs): (&Backs, &Signatures),
+        (reverse_steps, sigs): (&ReverseSteps, &Signatures),
         (seeds, request): (&Seeds, &Gradients<'_>),
     ) {
         self.uses.clear();
         let mut add = |value: ValueId, row: u32| self.uses.push((value.index() as u32, row));
         for node in graph.arena.ids() {
-            let Some((back, lane)) = backs.of(node) else { continue };
-            let rows = backs.rows(back);
+            let Some((back, lane)) = reverse_steps.of(node) else { continue };
+            let rows = reverse_steps.rows(back);
             for group in &sigs[back.sig].groups {
                 let Some(value) = graph.arena.operands(node)[group.operand as usize].as_value() else {
                     continue;
@@ -49,7 +49,10 @@ impl Contributions {
                 let items = graph.arena.operands(graph.arena.producer(value));
                 for (number, item) in items.iter().filter_map(|item| item.as_value()).enumerate() {
                     for rows in rows.iter().filter(|_| needs[item.index()]) {
-                        let edge = backs.before(rows).get(lane as usize).map(|before| before + number as u32);
+                        let edge = reverse_steps
+                            .before(rows)
+                            .get(lane as usize)
+                            .map(|before| before + number as u32);
                         add(item, rows.first + edge.unwrap_or(lane));
                     }
                 }
@@ -61,11 +64,11 @@ impl Contributions {
         self.sort(graph.arena.values());
     }
 
-    /// Sorts uses by value, in the order in which they were met.
+    /// Sorts uses by value and keeps their order otherwise.
     fn sort(&mut self, values: usize) {
         let Self { start, rows, uses } = self;
-        // Counted two places ahead, so that a place ahead is where the next row of a value goes, and in the end where the next
-        // value's begin.
+        // Counts lie two places ahead. So entry `value + 1` is the place of the value's next row, and in the end the place of the
+        // next value's first row.
         start.clear();
         start.resize(values + 2, 0);
         uses.iter().for_each(|&(value, _)| start[value as usize + 2] += 1);

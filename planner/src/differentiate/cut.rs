@@ -1,23 +1,22 @@
-//! Cuts the stages of a body and of its reverse into two kernels.
+//! Cuts the stages of a body and of its derivative into two kernels.
 //!
-//! *Needs* the forward stages, then those in reverse, which read forward registers as they please.
-//! *Ensures* two kernels that compute the same bits, and says where the second finds what it reads
-//! of the first. What the reverse reads is, in this order:
-//! 1. an operand, where the forward step found it;
-//! 2. a result, where the forward step left it;
-//! 3. what a sum over rows takes as it stands, saved: the forward step returns it, written in place;
-//! 4. what a product, a row stage, a fold or a lookup made: saved;
-//! 5. a transcendental function of anything that is none of these: saved, so that the argument
-//!    need not be. A gate is kept as `sigmoid(z)` and not as `z`: the same memory, and nothing to
-//!    compute again. A `tanh` of a result is computed again: writing and reading a row costs what
-//!    computing it costs, and memory besides;
-//! 6. any other elementwise stage: computed again.
+//! *Needs* the forward stages, then the stages in reverse, which read any forward register. *Ensures* two kernels that
+//! compute the same bits, and the place in the forward step of every register that the second kernel reads. These places are,
+//! in this order:
+//! 1. An operand is read where the forward step reads it.
+//! 2. A result is read where the forward step writes it.
+//! 3. A register that a reduction takes as it stands is saved: the forward step returns it and writes it to a node slab.
+//! 4. The result of a product, a row stage, a fold or a lookup is saved.
+//! 5. A transcendental function of a register that is none of these is saved, so its argument need not be. A gate is saved as
+//!    `sigmoid(z)` and not as `z`: it takes the same memory and saves the function. The `tanh` of a result is computed again,
+//!    because a row costs as much time as the function, and memory besides.
+//! 6. Any other elementwise stage is computed again.
 
-use super::at_hand::AtHand;
-use super::kernel::{Derivative, Deriver, Forward, From, GradientOf, LaneReduction};
-use crate::compile::fuse::{fuse, rename, stage_reads, stage_writes};
+use super::kernel::{Derivative, Deriver, Forward, GradientOf, LaneReduction, RowSource};
+use super::rematerialize::Rematerialize;
+use crate::kernels::fuse::{fuse, rename, stage_reads, stage_writes};
 use autobatch_ir::graph::{Binary, Unary};
-use autobatch_ir::plan::{Code, Kernel, ListSource, RegKind, Stage, View};
+use autobatch_ir::plan::{Code, Kernel, ListSource, PortRole, RegKind, ResultRole, Roles, Stage, View};
 use autobatch_ir::types::Type;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -33,17 +32,17 @@ impl Deriver<'_> {
     ) -> Derivative {
         let mut left = Left::new(forward);
         let pending = std::mem::take(&mut self.reductions);
-        let mut xs: Vec<Option<From>> = Vec::new();
+        let mut xs: Vec<Option<RowSource>> = Vec::new();
         for view in pending.iter().map(|pending| pending.x) {
-            xs.push(view.map(|view| self.home(view, &mut left)));
+            xs.push(view.map(|view| RowSource::Port(self.port_role(view, &mut left))));
         }
-        let dys = self.homes_of_kept(&gradients, &made);
+        let dys = self.sources_of_kept(&gradients, &made);
         let results: Vec<View> = made.iter().chain(&self.kept).copied().collect();
-        let mut ports: BTreeMap<u32, From> = BTreeMap::new();
+        let mut ports: BTreeMap<u32, PortRole> = BTreeMap::new();
         let kept_stages = self.live(&results, forward, &mut left, &mut ports);
         let saves = left.saves;
         let forward_kernel = self.forward_kernel(&name, forward, &saves);
-        let kept: Vec<Type> = self.kept.iter().map(|view| self.view_type(*view)).collect();
+        let parts: Vec<Type> = self.kept.iter().map(|view| self.view_type(*view)).collect();
         let reductions = pending
             .iter()
             .zip(xs)
@@ -57,38 +56,37 @@ impl Deriver<'_> {
             })
             .collect();
         let saves = saves.iter().map(|view| self.view_type(*view)).collect();
-        let (kernel, ports) = self.kernel(name + "'", forward, kept_stages, results, ports);
+        let results = Results { views: results, roles: result_roles(&gradients, parts.len()) };
+        let kernel = self.kernel(name + "'", forward, kept_stages, results, ports);
         Derivative {
             forward: Arc::new(forward_kernel),
             saves,
             kernel: Arc::new(kernel),
-            ports,
             gradients,
-            kept,
+            parts,
             reductions,
         }
     }
 
-    /// Where reductions find each view that was kept for them. What is contributed to a gradient as it
-    /// stands is read there, and kept no second time.
-    fn homes_of_kept(&mut self, gradients: &[GradientOf], made: &[View]) -> Vec<From> {
-        let mut homes = Vec::with_capacity(self.kept.len());
+    /// Where reductions find each of their views. A view that is a contribution as it stands is read there and written only once.
+    fn sources_of_kept(&mut self, gradients: &[GradientOf], made: &[View]) -> Vec<RowSource> {
+        let mut sources = Vec::with_capacity(self.kept.len());
         let mut kept = Vec::new();
         let mut contributions: HashMap<View, u32> = HashMap::new();
         for (number, (_, &made)) in (0..).zip(gradients.iter().zip(made)).filter(|(_, (of, _))| !of.edges) {
             contributions.entry(made).or_insert(number);
         }
         for view in std::mem::take(&mut self.kept) {
-            homes.push(match contributions.get(&view) {
-                Some(&contribution) => From::Contribution(contribution),
+            sources.push(match contributions.get(&view) {
+                Some(&contribution) => RowSource::Contribution(contribution),
                 None => {
                     kept.push(view);
-                    From::Kept(kept.len() as u32 - 1)
+                    RowSource::Part(kept.len() as u32 - 1)
                 }
             });
         }
         self.kept = kept;
-        homes
+        sources
     }
 
     /// The type of a register, or of some of its elements.
@@ -106,28 +104,27 @@ impl Deriver<'_> {
         View { reg, start: 0, width: self.b.regs[reg as usize].ty.shape.elements() as u32 }
     }
 
-    /// Where a forward view is found after the forward step; saved if nowhere else.
-    fn home(&self, view: View, left: &mut Left) -> From {
+    /// Where a forward view is after the forward step; saves it if it has no place.
+    fn port_role(&self, view: View, left: &mut Left) -> PortRole {
         let reg = self.b.regs[view.reg as usize];
         if reg.kind == RegKind::Port && view == self.whole(view.reg) {
-            return From::Operand(view.reg);
+            return PortRole::Operand(view.reg);
         }
         left.find(view)
     }
 
-    /// The stages that the results need, and the registers that become ports instead of being
-    /// computed.
+    /// The stages that the results need. Registers that are read instead of computed become ports.
     fn live(
         &self,
         results: &[View],
         forward: &Forward,
         left: &mut Left,
-        ports: &mut BTreeMap<u32, From>,
+        ports: &mut BTreeMap<u32, PortRole>,
     ) -> Vec<Stage> {
         let is_cheap = |stage: &Stage| matches!(stage, Stage::Map { .. }) && !is_transcendental(stage);
         let is_left = |reg: u32| left.has(self.whole(reg));
         let stages = &self.b.stages[..forward.stages];
-        let mut at_hand = AtHand::new(stages, &self.b.regs, is_cheap, is_left);
+        let mut available = Rematerialize::new(stages, &self.b.regs, is_cheap, is_left);
         let mut needed = vec![false; self.b.regs.len()];
         results.iter().for_each(|view| needed[view.reg as usize] = true);
         let mut kept = Vec::new();
@@ -140,11 +137,11 @@ impl Deriver<'_> {
             for &reg in writes.iter().filter(|&&reg| number < forward.stages && needed[reg as usize]) {
                 let whole = self.whole(reg);
                 let is_costly = || {
-                    is_transcendental(stage) && !stage_reads(stage).iter().all(|view| at_hand.has(view.reg))
+                    is_transcendental(stage) && !stage_reads(stage).iter().all(|view| available.has(view.reg))
                 };
                 if left.has(whole) || !matches!(stage, Stage::Map { .. }) || is_costly() {
-                    ports.insert(reg, self.home(whole, left));
-                    at_hand.leave(reg);
+                    ports.insert(reg, self.port_role(whole, left));
+                    available.add(reg);
                 } else {
                     found = false;
                 }
@@ -157,7 +154,7 @@ impl Deriver<'_> {
         kept.reverse();
         for (number, reg) in self.b.regs.iter().enumerate() {
             if reg.kind == RegKind::Port && needed[number] && number < forward.regs {
-                ports.insert(number as u32, From::Operand(number as u32));
+                ports.insert(number as u32, PortRole::Operand(number as u32));
             }
         }
         kept
@@ -172,23 +169,24 @@ impl Deriver<'_> {
             stages: self.b.stages[..forward.stages].to_vec(),
             results: forward.results.iter().chain(saves).copied().collect(),
             source: false,
+            roles: None,
         };
         fuse(&mut kernel);
         kernel
     }
 
-    /// The kernel in reverse: registers are numbered anew, ports first.
+    /// The kernel in reverse, with registers renumbered so that ports come first.
     fn kernel(
         &self,
         name: String,
         forward: &Forward,
         stages: Vec<Stage>,
-        results: Vec<View>,
-        mut ports: BTreeMap<u32, From>,
-    ) -> (Kernel, Vec<From>) {
+        results: Results,
+        mut ports: BTreeMap<u32, PortRole>,
+    ) -> Kernel {
         let reads: HashSet<u32> = stages.iter().flat_map(stage_reads).map(|view| view.reg).collect();
         for &(reg, result) in self.incoming.iter().filter(|(reg, _)| reads.contains(reg)) {
-            ports.insert(reg, From::Gradient(result));
+            ports.insert(reg, PortRole::Gradient(result));
         }
         let others = (0..self.b.regs.len() as u32)
             .filter(|reg| !ports.contains_key(reg) && self.b.regs[*reg as usize].kind != RegKind::Port);
@@ -200,16 +198,17 @@ impl Deriver<'_> {
             let mut reg = self.b.regs[old as usize];
             if let Some(&from) = ports.get(&old) {
                 reg.kind = RegKind::Port;
-                // One register may be several results, each in its own shape.
-                if let From::Result(result) = from {
+                // One register may be several results of different shapes.
+                if let PortRole::Result(result) = from {
                     reg.ty = forward.types[result as usize];
                 }
             }
             regs.push(reg);
         }
         let renumber = |view: &mut View| view.reg = renumbered[view.reg as usize];
-        let (mut stages, mut results) = (stages, results);
-        // Gradients are summed first, so that one straight line can follow.
+        let Results { views: mut results, roles } = results;
+        let mut stages = stages;
+        // Gradients are summed first, so that one line of instructions can follow.
         let incoming: HashSet<u32> = self.incoming.iter().map(|port| port.0).collect();
         let of_gradients = |stage: &Stage| match stage {
             Stage::Seg { lists, .. } => {
@@ -221,20 +220,44 @@ impl Deriver<'_> {
         stages.iter_mut().for_each(|stage| rename(stage, &renumber));
         results.iter_mut().for_each(renumber);
         let params = self.b.params.clone();
-        let mut kernel =
-            Kernel { name, ports: ports.len() as u32, params, regs, stages, results, source: false };
+        let ports: Vec<PortRole> = ports.into_values().collect();
+        let mut kernel = Kernel {
+            name,
+            ports: ports.len() as u32,
+            params,
+            regs,
+            stages,
+            results,
+            source: false,
+            roles: Some(Roles { ports, results: roles }),
+        };
         fuse(&mut kernel);
-        (kernel, ports.into_values().collect())
+        kernel
     }
 }
 
-/// What the forward step leaves behind for the reverse.
+/// The results of a kernel in reverse.
+struct Results {
+    views: Vec<View>,
+    roles: Vec<ResultRole>,
+}
+
+/// The roles of results: contributions first, which ascend by operand and use, then parts of parameter gradients.
+fn result_roles(gradients: &[GradientOf], parts: usize) -> Vec<ResultRole> {
+    let of_operand = gradients.chunk_by(|a, b| a.operand == b.operand);
+    let contributions = of_operand.flat_map(|uses| {
+        (0..).zip(uses).map(|(number, of)| ResultRole::Contribution { operand: of.operand, number })
+    });
+    contributions.chain(std::iter::repeat_n(ResultRole::Part, parts)).collect()
+}
+
+/// The views that the forward step writes.
 struct Left {
     /// The results of the body, by their views; of equal ones the first.
     results: HashMap<View, u32>,
-    /// What is saved besides.
+    /// The views that are saved besides.
     saves: Vec<View>,
-    /// The places of views among that.
+    /// The place of each saved view.
     saved: HashMap<View, u32>,
 }
 
@@ -251,21 +274,21 @@ impl Left {
         self.results.contains_key(&view) || self.saved.contains_key(&view)
     }
 
-    /// Where a view is; saved if nowhere.
-    fn find(&mut self, view: View) -> From {
+    /// Where a view is; saves it if it has no place.
+    fn find(&mut self, view: View) -> PortRole {
         if let Some(&result) = self.results.get(&view) {
-            return From::Result(result);
+            return PortRole::Result(result);
         }
         let next = self.saves.len() as u32;
         let place = *self.saved.entry(view).or_insert(next);
         if place == next {
             self.saves.push(view);
         }
-        From::Save(place)
+        PortRole::Saved(place)
     }
 }
 
-/// Whether a stage costs so much that its result is worth a row.
+/// Whether a stage costs more than writing and reading its result as a row.
 fn is_transcendental(stage: &Stage) -> bool {
     let Stage::Map { code, .. } = stage else { return false };
     code.iter().any(|instr| match instr.code {

@@ -1,16 +1,16 @@
-//! Edits of a plan: slabs, rows, steps, operands of some lanes.
+//! Edits of a plan: adds slabs, rows and steps, and selects lanes of operands.
 
 use crate::PlanError;
 use crate::lower::{Run, numbered, progression, run_at_the_end};
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::plan::{
-    Field, FieldId, Kernel, KernelId, ListSource, Operand, Plan, Reg, RegKind, Slab, SlabId, SlabKind, Stage,
-    Step, View,
+    Field, FieldId, Kernel, KernelId, ListSource, Operand, Plan, PortRole, Reg, RegKind, ResultRole, Roles,
+    Slab, SlabId, SlabKind, Stage, Step, View,
 };
 use autobatch_ir::types::Type;
 use std::sync::Arc;
 
-/// The field that an operand reads rows of.
+/// The field whose rows an operand reads.
 pub(super) fn operand_field(operand: Operand) -> Option<FieldId> {
     match operand {
         Operand::Rows { field, .. } | Operand::Table { field, .. } | Operand::Segments { field, .. } => {
@@ -20,7 +20,7 @@ pub(super) fn operand_field(operand: Operand) -> Option<FieldId> {
     }
 }
 
-/// A slab of one row after the other with these fields; gives the first.
+/// Adds a node slab with fields of these types; gives its first field.
 pub(super) fn add_slab(plan: &mut Plan, types: &[Type]) -> FieldId {
     let first = plan.fields.len() as u32;
     let slab = SlabId(plan.slabs.len() as u32);
@@ -31,7 +31,7 @@ pub(super) fn add_slab(plan: &mut Plan, types: &[Type]) -> FieldId {
     FieldId(first)
 }
 
-/// The first of so many new rows of a field's slab.
+/// Adds rows to the slab of a field; gives the first of them.
 pub(super) fn grow(plan: &mut Plan, field: FieldId, rows: u32) -> Result<u32, PlanError> {
     let slab = plan.field(field).slab;
     let slab = &mut plan.slabs[slab.index()];
@@ -41,7 +41,7 @@ pub(super) fn grow(plan: &mut Plan, field: FieldId, rows: u32) -> Result<u32, Pl
 }
 
 pub(super) fn kernel_id(plan: &mut Plan, kernel: &Arc<Kernel>) -> KernelId {
-    // Mostly it is the very kernel of an earlier step.
+    // Mostly an earlier step has the same allocation.
     let kernels = &plan.kernels;
     let known = kernels.iter().position(|known| Arc::ptr_eq(known, kernel));
     let known = known.or_else(|| kernels.iter().position(|known| known == kernel));
@@ -51,7 +51,7 @@ pub(super) fn kernel_id(plan: &mut Plan, kernel: &Arc<Kernel>) -> KernelId {
     }) as u32)
 }
 
-/// Forgets kernels that no step executes any more; `numbers` is working memory.
+/// Removes kernels that no step executes. `numbers` is working memory.
 pub(super) fn drop_unused_kernels(plan: &mut Plan, numbers: &mut Vec<u32>) {
     const UNUSED: u32 = u32::MAX;
     numbers.clear();
@@ -64,7 +64,7 @@ pub(super) fn drop_unused_kernels(plan: &mut Plan, numbers: &mut Vec<u32>) {
     plan.steps.iter_mut().for_each(|step| step.kernel = KernelId(numbers[step.kernel.index()]));
 }
 
-/// Where the lists begin that a step adds to those of the plan.
+/// The lengths of the plan's lists before a step.
 pub(super) struct Begun {
     pub(super) operands: usize,
     pub(super) lanes: usize,
@@ -72,7 +72,7 @@ pub(super) struct Begun {
     store_args: usize,
 }
 
-/// Begins a step. What is appended to the lists of the plan before it [ends](end_step) is the step's.
+/// Begins a step. Entries that are appended to the plan's lists until it [ends](end_step) belong to the step.
 pub(super) fn begin_step(plan: &Plan) -> Begun {
     Begun {
         operands: plan.operands.len(),
@@ -95,7 +95,7 @@ pub(super) fn end_step(plan: &mut Plan, kernel: &Arc<Kernel>, begun: Begun) {
     });
 }
 
-/// Ends a wave, unless nothing was added to it.
+/// Ends a wave, unless it is empty.
 pub(super) fn close_wave(plan: &mut Plan) {
     let end = plan.steps.len() as u32;
     if plan.waves.last().copied().unwrap_or(0) < end {
@@ -103,7 +103,7 @@ pub(super) fn close_wave(plan: &mut Plan) {
     }
 }
 
-/// Appends lists to the tables, and names them.
+/// Appends lists to the tables; gives the operand that names them.
 pub(super) fn segments<'a>(
     tables: &mut Vec<u32>,
     field: FieldId,
@@ -112,7 +112,7 @@ pub(super) fn segments<'a>(
     append_lists(tables, field, lists, |tables, list| tables.extend_from_slice(list))
 }
 
-/// Appends the lists that `append` makes of `items` to the tables, and names them.
+/// Appends to the tables the list that `append` makes of each item; gives the operand that names them.
 #[inline]
 fn append_lists<T>(
     tables: &mut Vec<u32>,
@@ -171,8 +171,8 @@ pub(super) fn only_lanes(tables: &mut Vec<u32>, operand: Operand, lanes: &[u32],
     }
 }
 
-/// The sum of the contributions to a gradient.
-pub(super) fn fold_kernel(ty: Type) -> Kernel {
+/// The kernel that sums the contributions to a gradient.
+pub(super) fn sum_kernel(ty: Type) -> Kernel {
     let whole = View { reg: 1, start: 0, width: ty.shape.elements() as u32 };
     let list = Reg { kind: RegKind::Port, ty: Type { is_list: true, ..ty } };
     let op = Op::ListFold(ListFold::Sum);
@@ -190,10 +190,11 @@ pub(super) fn fold_kernel(ty: Type) -> Kernel {
         }],
         results: vec![whole],
         source: false,
+        roles: Some(Roles { ports: vec![PortRole::Contributions], results: vec![ResultRole::Gradient] }),
     }
 }
 
-/// The certificate of the whole plan, of which so many steps are forward.
+/// Recomputes the certificate of a plan with this many forward steps.
 pub(super) fn recount(plan: &mut Plan, forward: usize) {
     let mut own = autobatch_ir::plan::Certificate { bound: plan.certificate.bound, ..Default::default() };
     own.slab_bytes = plan.slab_bytes();

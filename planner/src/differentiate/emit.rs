@@ -1,34 +1,32 @@
-//! The steps in reverse: what forward steps save, operands, waves, the gradients of values.
+//! The steps of the reverse: saved registers, operands, waves, and the gradients of values.
 
 use super::Gradients;
-use super::backs::{Back, Backs, ContributionFields};
 use super::contributions::Contributions;
 use super::edit::{
-    add_slab, begin_step, close_wave, drop_unused_kernels, end_step, fold_kernel, grow, kernel_id,
-    only_lanes, segments,
+    add_slab, begin_step, close_wave, drop_unused_kernels, end_step, grow, kernel_id, only_lanes, segments,
+    sum_kernel,
 };
-use super::kernel::{Derivative, From};
+use super::kernel::{Derivative, RowSource};
+use super::reverse_steps::{ContributionFields, ReverseStep, ReverseSteps};
 use super::signatures::Signatures;
 use crate::PlanError;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, ValueId};
-use autobatch_ir::plan::{FieldId, Kernel, Operand, Place, Plan, PlanOutput};
-use std::fmt::Write as _;
+use autobatch_ir::plan::{FieldId, Kernel, Operand, OutputKey, Place, Plan, PlanOutput, PortRole};
 use std::sync::Arc;
 
-/// Lists for a while. Kept from plan to plan.
+/// Working memory of emission, reused from plan to plan.
 #[derive(Default)]
 pub(super) struct Lists {
     places: Vec<Place>,
     kernels: Vec<u32>,
-    asked: Vec<Asked>,
-    name: String,
-    /// Kernels that fold gradients that are wanted themselves.
-    folds: Vec<Arc<Kernel>>,
+    requested: Vec<Requested>,
+    /// Kernels that sum requested gradients.
+    sums: Vec<Arc<Kernel>>,
 }
 
-/// A value whose gradient is wanted.
-struct Asked {
+/// A value whose gradient is requested.
+struct Requested {
     /// The field of the value.
     field: FieldId,
     value: ValueId,
@@ -36,42 +34,42 @@ struct Asked {
     found: (FieldId, u32),
 }
 
-/// What steps are made of.
+/// The inputs of the steps of the reverse.
 #[derive(Clone, Copy)]
 pub(super) struct Emitter<'a> {
     pub(super) graph: &'a GraphData,
     pub(super) sigs: &'a Signatures,
-    pub(super) backs: &'a Backs,
+    pub(super) reverse_steps: &'a ReverseSteps,
 }
 
 impl Emitter<'_> {
-    pub(super) fn derivative(&self, back: &Back) -> &Arc<Derivative> {
+    pub(super) fn derivative(&self, back: &ReverseStep) -> &Arc<Derivative> {
         self.sigs[back.sig].derivative().expect("steps that have a reverse have a derivative")
     }
 
     /// The field of a register that forward steps save.
-    fn saved(&self, back: &Back, save: u32) -> FieldId {
-        let first = self.sigs[back.sig].saved.expect("signatures that save something have fields for it");
+    fn saved(&self, back: &ReverseStep, save: u32) -> FieldId {
+        let first = self.sigs[back.sig].saved.expect("signatures with saved registers have fields for them");
         FieldId(first.0 + save)
     }
 
-    /// The field of a register that steps in reverse keep.
-    fn kept(&self, back: &Back, kept: u32) -> FieldId {
-        let first = self.sigs[back.sig].kept.expect("signatures that keep something have fields for it");
-        FieldId(first.0 + kept)
+    /// The field of a part that reductions take.
+    fn part(&self, back: &ReverseStep, part: u32) -> FieldId {
+        let first = self.sigs[back.sig].parts.expect("signatures with parts have fields for them");
+        FieldId(first.0 + part)
     }
 
-    /// Forward steps leave behind what their reverse reads.
+    /// Makes forward steps save the registers that their reverse reads.
     pub(super) fn save(&self, plan: &mut Plan, Lists { places, kernels, .. }: &mut Lists) {
         places.clear();
         places.append(&mut plan.places);
-        let saving = |back: &&Back| !self.derivative(back).saves.is_empty();
-        let mut backs = self.backs.all().iter().rev().filter(saving).peekable();
+        let saving = |back: &&ReverseStep| !self.derivative(back).saves.is_empty();
+        let mut reverse_steps = self.reverse_steps.all().iter().rev().filter(saving).peekable();
         for number in 0..plan.steps.len() {
             let start = plan.places.len() as u32;
             let old = plan.steps[number].places.clone();
             plan.places.extend_from_slice(&places[old.start as usize..old.end as usize]);
-            if let Some(back) = backs.next_if(|back| back.step == number) {
+            if let Some(back) = reverse_steps.next_if(|back| back.step == number) {
                 let derivative = self.derivative(back);
                 let saves = 0..derivative.saves.len() as u32;
                 plan.places.extend(
@@ -84,18 +82,18 @@ impl Emitter<'_> {
         drop_unused_kernels(plan, kernels);
     }
 
-    /// The steps in reverse, in the waves of the forward steps backwards.
+    /// Emits the steps of the reverse, in the waves of the forward steps, backwards.
     pub(super) fn steps(
         &self,
         plan: &mut Plan,
         forward_waves: usize,
         (fields, contributions): (&ContributionFields, &Contributions),
     ) {
-        // Backs stand in descending order of their steps, and waves are executed in that of their backs.
-        let mut backs = self.backs.all().iter().peekable();
+        // ReverseSteps stand in descending order of their steps, and waves are executed in that of their reverse_steps.
+        let mut reverse_steps = self.reverse_steps.all().iter().peekable();
         for wave in (0..forward_waves).rev() {
             let start = wave.checked_sub(1).map_or(0, |before| plan.waves[before] as usize);
-            while let Some(back) = backs.next_if(|back| back.step >= start) {
+            while let Some(back) = reverse_steps.next_if(|back| back.step >= start) {
                 self.step(plan, back, (fields, contributions));
             }
             close_wave(plan);
@@ -105,18 +103,18 @@ impl Emitter<'_> {
     fn step(
         &self,
         plan: &mut Plan,
-        back: &Back,
+        back: &ReverseStep,
         (fields, contributions): (&ContributionFields, &Contributions),
     ) {
         let derivative = self.derivative(back);
         let forward = plan.steps[back.step].clone();
         let begun = begin_step(plan);
-        for &lane in self.backs.lanes(back) {
+        for &lane in self.reverse_steps.lanes(back) {
             plan.lanes.push(plan.lanes[(forward.lanes.start + lane) as usize]);
         }
-        for &port in &derivative.ports {
-            let operand = match port {
-                From::Gradient(result) => {
+        for &role in derivative.ports() {
+            let operand = match role {
+                PortRole::Gradient(result) => {
                     let place = plan.places(&forward)[result as usize];
                     let field = fields.get(place.field()).unwrap_or(FieldId(0));
                     let slot =
@@ -124,93 +122,103 @@ impl Emitter<'_> {
                     let results = plan.lanes[begun.lanes..].iter().map(|node| ValueId::new(slot(node)));
                     segments(&mut plan.tables, field, results.map(|value| contributions.of(value)))
                 }
-                other => self.operand(plan, back, other),
+                other => self.operand(plan, back, RowSource::Port(other)),
             };
             plan.operands.push(operand);
         }
-        for (of, rows) in derivative.gradients.iter().zip(self.backs.rows(back)) {
+        for (of, rows) in derivative.gradients.iter().zip(self.reverse_steps.rows(back)) {
             let (field, start) = (rows.field, rows.first);
-            let list = derivative.ports.iter().position(|port| *port == From::Operand(of.operand));
+            let list = derivative.ports().iter().position(|role| *role == PortRole::Operand(of.operand));
             plan.places.push(match (of.edges, list.map(|port| plan.operands[begun.operands + port])) {
                 (true, Some(Operand::Segments { offsets, .. })) => Place::Edges { field, start, offsets },
                 _ => Place::Rows { field, start },
             });
         }
-        for kept in 0..derivative.kept.len() as u32 {
-            plan.places.push(Place::Rows { field: self.kept(back, kept), start: back.kept });
+        for part in 0..derivative.parts.len() as u32 {
+            plan.places.push(Place::Rows { field: self.part(back, part), start: back.parts });
         }
         let stores = forward.stores.start as usize..forward.stores.end as usize;
         plan.store_args.extend_from_within(stores);
         end_step(plan, &derivative.kernel, begun);
     }
 
-    /// Where a step in reverse or a final finds something of its forward step, live lanes only.
-    pub(super) fn operand(&self, plan: &mut Plan, back: &Back, from: From) -> Operand {
+    /// The operand for rows of live lanes, of a port in reverse or a reduction.
+    pub(super) fn operand(&self, plan: &mut Plan, back: &ReverseStep, from: RowSource) -> Operand {
         let step = &plan.steps[back.step];
         let rows = |field: FieldId, start: u32| Operand::Rows { field, start, stride: 1 };
         let of_all = match from {
-            From::Operand(place) => plan.operands(step)[place as usize],
-            From::Result(result) => match plan.places(step)[result as usize] {
+            RowSource::Port(PortRole::Operand(place)) => plan.operands(step)[place as usize],
+            RowSource::Port(PortRole::Result(result)) => match plan.places(step)[result as usize] {
                 Place::Rows { field, start } => rows(field, start),
                 Place::Table { field, at } => Operand::Table { field, at },
                 Place::Edges { .. } => unreachable!("forward steps write rows"),
             },
-            From::Save(save) => rows(self.saved(back, save), back.saved),
-            From::Kept(kept) => return rows(self.kept(back, kept), back.kept),
-            From::Contribution(number) => {
-                let own = &self.backs.rows(back)[number as usize];
+            RowSource::Port(PortRole::Saved(save)) => rows(self.saved(back, save), back.saved),
+            RowSource::Part(part) => return rows(self.part(back, part), back.parts),
+            RowSource::Contribution(number) => {
+                let own = &self.reverse_steps.rows(back)[number as usize];
                 return rows(own.field, own.first);
             }
-            From::Gradient(_) => unreachable!("reductions take what steps in reverse keep"),
+            RowSource::Port(PortRole::Gradient(_) | PortRole::Contributions) => {
+                unreachable!("reductions take rows of the node, not of its readers")
+            }
         };
-        only_lanes(&mut plan.tables, of_all, self.backs.lanes(back), step.rows)
+        only_lanes(&mut plan.tables, of_all, self.reverse_steps.lanes(back), step.rows)
     }
 
-    /// Steps that fold the gradients that are wanted themselves; `place` is where a value is.
+    /// Emits the steps that sum requested gradients, and their outputs. `place` gives the field and row of a value.
     pub(super) fn outputs(
         &self,
         plan: &mut Plan,
         request: &Gradients<'_>,
         (fields, contributions): (&mut ContributionFields, &Contributions),
         place: &dyn Fn(ValueId) -> (FieldId, u32),
-        Lists { asked, name, folds, .. }: &mut Lists,
+        Lists { requested, sums, .. }: &mut Lists,
     ) -> Result<(), PlanError> {
-        asked.clear();
+        requested.clear();
         let nowhere = (FieldId(0), 0);
-        asked.extend(request.values.iter().map(|&value| Asked {
-            field: place(value).0,
-            value,
-            found: nowhere,
-        }));
-        asked.sort_unstable_by_key(|asked| (asked.field, asked.value));
-        asked.dedup_by_key(|asked| asked.value);
-        for wanted in asked.chunk_by_mut(|a, b| a.field == b.field) {
-            let ty = plan.field(wanted[0].field).ty;
-            let from = fields.get_or_add(plan, wanted[0].field);
-            let to = add_slab(plan, &[ty]);
-            grow(plan, to, wanted.len() as u32)?;
-            let begun = begin_step(plan);
-            let lists = wanted.iter().map(|asked| contributions.of(asked.value));
-            let operand = segments(&mut plan.tables, from, lists);
-            plan.operands.push(operand);
-            plan.places.push(Place::Rows { field: to, start: 0 });
-            plan.lanes.extend(wanted.iter().map(|asked| self.graph.arena.producer(asked.value)));
-            let known = folds.iter().position(|fold| fold.regs[1].ty == ty).unwrap_or_else(|| {
-                folds.push(Arc::new(fold_kernel(ty)));
-                folds.len() - 1
-            });
-            end_step(plan, &folds[known], begun);
-            wanted.iter_mut().zip(0..).for_each(|(asked, row)| asked.found = (to, row));
+        let all = request.values.iter();
+        requested.extend(all.map(|&value| Requested { field: place(value).0, value, found: nowhere }));
+        requested.sort_unstable_by_key(|own| (own.field, own.value));
+        requested.dedup_by_key(|own| own.value);
+        for of_field in requested.chunk_by_mut(|a, b| a.field == b.field) {
+            let from = fields.get_or_add(plan, of_field[0].field);
+            self.sum(plan, of_field, from, contributions, sums)?;
         }
         close_wave(plan);
         for &value in request.values {
             let key = (place(value).0, value);
-            let at = asked.binary_search_by_key(&key, |asked| (asked.field, asked.value));
-            let (field, row) = asked[at.expect("every value that is wanted is listed")].found;
-            name.clear();
-            write!(name, "grad {value}").expect("a string takes what is written to it");
-            plan.outputs.push(PlanOutput { name: name.as_str().into(), field, row });
+            let at = requested.binary_search_by_key(&key, |own| (own.field, own.value));
+            let (field, row) = requested[at.expect("every requested value is listed")].found;
+            plan.outputs.push(PlanOutput { key: OutputKey::Gradient(value), field, row });
         }
+        Ok(())
+    }
+
+    /// Emits the step that sums the requested gradients of the values of one field.
+    fn sum(
+        &self,
+        plan: &mut Plan,
+        requested: &mut [Requested],
+        from: FieldId,
+        contributions: &Contributions,
+        sums: &mut Vec<Arc<Kernel>>,
+    ) -> Result<(), PlanError> {
+        let ty = plan.field(requested[0].field).ty;
+        let to = add_slab(plan, &[ty]);
+        grow(plan, to, requested.len() as u32)?;
+        let begun = begin_step(plan);
+        let lists = requested.iter().map(|own| contributions.of(own.value));
+        let operand = segments(&mut plan.tables, from, lists);
+        plan.operands.push(operand);
+        plan.places.push(Place::Rows { field: to, start: 0 });
+        plan.lanes.extend(requested.iter().map(|own| self.graph.arena.producer(own.value)));
+        let known = sums.iter().position(|kernel| kernel.regs[1].ty == ty).unwrap_or_else(|| {
+            sums.push(Arc::new(sum_kernel(ty)));
+            sums.len() - 1
+        });
+        end_step(plan, &sums[known], begun);
+        requested.iter_mut().zip(0..).for_each(|(own, row)| own.found = (to, row));
         Ok(())
     }
 }

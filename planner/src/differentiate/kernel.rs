@@ -1,91 +1,89 @@
 //! The derivative kernel of a signature.
 //!
-//! *Needs* a signature and which of its ports and parameters want gradients. *Ensures* a kernel over
-//! one lane that, from the gradients of the results, makes the gradients of those ports with the
-//! bits of `reference::reverse`, and whatever the sums over parameters take.
+//! *Needs* a signature, and which of its ports and parameters require gradients. *Ensures* a kernel over one lane that makes
+//! the gradients of these ports from the gradients of the results, with the bits of `reference::reverse`, and the rows that
+//! reductions take.
 //!
-//! *How.* The body is walked forward once, exactly as it is compiled, with a tape of what every
-//! node read and made; then in reverse ([`tape`](super::tape)), each op appending the stages
-//! of its rule ([`rules`](super::rules)). Everything forward that the reverse half reads would thus
-//! be computed again. What is worth keeping is cut out instead ([`cut`](super::cut)): the forward
-//! kernel returns those registers too, written in place to a node slab. Dead stages go, the
-//! rest is fused like any kernel.
+//! *How.* The deriver walks the body forward, as the compiler does, with a tape of what every node read and made. It then
+//! walks in reverse ([`tape`](super::tape)), and each op appends the stages of its rule ([`rules`](super::rules)). The reverse
+//! half could recompute every forward register that it reads. [`cut`](super::cut) instead saves the registers that are worth
+//! a row: the forward kernel returns them too and writes them to a node slab. Dead stages are dropped, and the rest is fused
+//! like any kernel.
 //!
-//! A result's gradient arrives as a list of contributions, folded first: none gives zeros, one is
-//! copied, several are added in the order of the graph.
+//! The gradient of a result arrives as a list of contributions and is summed first. No contribution gives zeros, one is
+//! copied, several are added in graph order.
 
 use super::rules::{Partial, PortUse};
 use crate::compile::{Builder, CompileOptions, Tables, Value};
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::id::SigId;
-use autobatch_ir::plan::{Code, Kernel, ListSource, ReductionSum, RegKind, Source, Stage, View};
+use autobatch_ir::plan::{Code, Kernel, ListSource, PortRole, ReductionSum, RegKind, Source, Stage, View};
 use autobatch_ir::types::{DType, Type};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// An op that has no rule here; gradients are refused rather than wrong.
+/// An op without a derivative rule for its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refused {
     pub(crate) op: &'static str,
 }
 
-/// Where a step in reverse finds what a port of its kernel or a final takes.
+/// Where a reduction finds its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum From {
-    /// Where the forward step found this operand.
-    Operand(u32),
-    /// Where the forward step left this result.
-    Result(u32),
-    /// Where the forward step left this saved register.
-    Save(u32),
-    /// The contributions to the gradient of this forward result.
-    Gradient(u32),
-    /// Where the step in reverse left this one of its `kept` results.
-    Kept(u32),
-    /// Where the step in reverse left this one of its contributions, a row a lane.
+pub(crate) enum RowSource {
+    /// Where a port of a kernel in reverse with this role finds them.
+    Port(PortRole),
+    /// In this result that the step in reverse makes for reductions only.
+    Part(u32),
+    /// In this contribution that the step in reverse makes, one row per lane.
     Contribution(u32),
 }
 
-/// Rows that a sum over a parameter takes from every lane.
+/// Rows that a reduction takes from every lane.
 #[derive(Clone, Debug)]
 pub(crate) struct LaneReduction {
     /// The parameter argument of the signature.
     pub(crate) param: u32,
     pub(crate) sum: ReductionSum,
     pub(crate) each: u32,
-    pub(crate) x: Option<From>,
-    pub(crate) dy: From,
+    pub(crate) x: Option<RowSource>,
+    pub(crate) dy: RowSource,
 }
 
-/// What a result in reverse contributes to.
+/// The operand that a result in reverse contributes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GradientOf {
-    /// The forward operand. Of a list, one row is for all its values unless they are edges.
+    /// The forward operand. Of a list, one row is for all its values unless the result is edges.
     pub(crate) operand: u32,
     /// Whether every value of the list has a row of its own.
     pub(crate) edges: bool,
 }
 
-/// What is executed in reverse for a signature, and what the forward step must keep for it.
+/// The kernels of a signature for training: a forward kernel that saves registers, and a kernel in reverse.
 #[derive(Debug)]
 pub(crate) struct Derivative {
     /// The forward kernel, which returns the saved registers after its results.
     pub(crate) forward: Arc<Kernel>,
     /// The types of the saved registers.
     pub(crate) saves: Vec<Type>,
-    /// The kernel in reverse: first the gradients of operands, then what is kept for reductions.
+    /// The kernel in reverse. Its first results are contributions, the others are for reductions only.
     pub(crate) kernel: Arc<Kernel>,
-    /// Per port of that kernel, where it reads.
-    pub(crate) ports: Vec<From>,
-    /// What its first results contribute to: of a list, one for each use of it in the body.
+    /// The operands of its contributions. A list has one contribution per use in the body.
     pub(crate) gradients: Vec<GradientOf>,
-    /// The types of the results after those.
-    pub(crate) kept: Vec<Type>,
-    /// The sums that it feeds.
+    /// The types of the results for reductions only.
+    pub(crate) parts: Vec<Type>,
+    /// The reductions that take its rows.
     pub(crate) reductions: Vec<LaneReduction>,
 }
 
-/// What wants gradients.
+impl Derivative {
+    /// What the ports of the kernel in reverse read.
+    pub(crate) fn ports(&self) -> &[PortRole] {
+        self.kernel.roles.as_ref().map_or(&[], |roles| &roles.ports)
+    }
+}
+
+/// Which operands and parameters of a signature require gradients.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Wanted {
     /// Per operand of the signature.
@@ -94,7 +92,7 @@ pub(crate) struct Wanted {
     pub(crate) params: Vec<bool>,
 }
 
-/// The derivative of a signature; none if nothing that wants a gradient gets one.
+/// The derivative of a signature; `None` if nothing that requires a gradient gets one.
 pub(crate) fn derive(
     tables: Tables<'_>,
     sig: SigId,
@@ -154,7 +152,7 @@ pub(crate) fn derive(
     Ok(Some(deriver.finish(tables.module.callee_name(signature.callee), &forward, gradients, made)))
 }
 
-/// How far the forward half of the stages goes.
+/// The forward half of the registers and stages.
 pub(super) struct Forward {
     pub(super) regs: usize,
     pub(super) stages: usize,
@@ -163,33 +161,33 @@ pub(super) struct Forward {
     pub(super) types: Vec<Type>,
 }
 
-/// A sum over a parameter in the making.
+/// A reduction before its rows have places.
 pub(super) struct PendingReduction {
     pub(super) param: u32,
     pub(super) sum: ReductionSum,
     pub(super) each: u32,
     pub(super) x: Option<View>,
-    /// One of the `kept` views.
+    /// The number of a view among those that reductions take.
     pub(super) dy: usize,
-    /// For a transposed weight the roles are exchanged.
+    /// Whether `x` and `dy` are exchanged, as for a transposed weight.
     pub(super) swapped: bool,
 }
 
 pub(super) struct Deriver<'a> {
     pub(super) b: Builder<'a>,
-    /// Which parameter arguments want gradients.
+    /// Which parameter arguments require gradients.
     pub(super) params: Vec<bool>,
     pub(super) reductions: Vec<PendingReduction>,
     /// Views that reductions take.
     pub(super) kept: Vec<View>,
-    /// The places of views among them.
+    /// The place of each of these views.
     pub(super) kept_at: HashMap<View, usize>,
-    /// The register of each gradient that arrives, and the result it belongs to.
+    /// The port register of each result's gradient, and the number of the result.
     pub(super) incoming: Vec<(u32, u32)>,
 }
 
 impl<'a> Deriver<'a> {
-    /// A port for the contributions to a gradient, and their sum.
+    /// Adds a port for the contributions to a gradient; gives their sum.
     fn incoming(&mut self, result: u32, ty: Type) -> Value {
         let list = self.b.reg(RegKind::Port, Type { is_list: true, ..ty });
         self.incoming.push((list.reg, result));
@@ -204,6 +202,7 @@ impl<'a> Deriver<'a> {
         });
         Value::Pieces(vec![dst], ty)
     }
+
     /// One elementwise instruction.
     pub(super) fn instr(&mut self, code: Code, sources: Vec<Source>, ty: Type) -> View {
         let dst = self.b.temp(ty);
@@ -211,13 +210,13 @@ impl<'a> Deriver<'a> {
         dst
     }
 
-    /// One elementwise instruction with a place for its result.
+    /// One elementwise instruction that writes a given view.
     pub(super) fn instr_to(&mut self, dst: View, code: Code, dtype: DType, sources: Vec<Source>) {
         let instr = autobatch_ir::plan::Instr { code, dtype, sources, store: Some(dst) };
         self.b.stages.push(Stage::Map { width: dst.width, code: vec![instr] });
     }
 
-    /// Keeps a view for reductions.
+    /// Notes a view that reductions take.
     pub(super) fn keep(&mut self, view: View) -> usize {
         let next = self.kept.len();
         let place = *self.kept_at.entry(view).or_insert(next);

@@ -1,8 +1,7 @@
 //! Derivative rules of folds over lists.
 //!
-//! A list made inside the kernel is so many views, and its fold is elementwise arithmetic. Of a list
-//! that comes through a port the length is not known: a sum contributes the same row to all its
-//! values, and other folds have a stage of their own, which gives a row to each.
+//! A list that is made inside the kernel is a number of views, and its fold is elementwise arithmetic. The length of a list
+//! port is not known. A sum contributes the same row to all its values; other folds have a stage that gives a row to each.
 
 use super::kernel::{Deriver, Refused};
 use super::rules::{Partial, PortUse, SCALAR, floats, number};

@@ -1,41 +1,35 @@
-//! Differentiation: a plan for training gets its reverse.
+//! Differentiation: adds the reverse to a plan for training.
 //!
-//! *Needs* a lowered plan in which rows keep their numbers ([`Mode::Train`](autobatch_ir::plan::Mode)),
-//! and the graph it was made of. *Ensures* the same forward steps, some of which leave a few more
-//! registers behind, then steps in reverse, then reductions, such that gradients are those of
-//! `reference::reverse`:
-//! * gradients of values bit for bit, except that a zero may have the other sign: a kernel leaves out the zeros around the
-//!   gradient of a slice, which the reference adds. A result that gets no gradient of a node that gets one has a
-//!   gradient of zeros in both, so that a derivative that is not finite there makes NaN of it;
-//! * gradients of parameters as sums in the order of the steps.
+//! *Needs* a lowered plan in which rows keep their numbers ([`Mode::Train`](autobatch_ir::plan::Mode)), and its graph.
+//! *Ensures* the same forward steps, some of which save additional registers, then the steps of the reverse, then reductions.
+//! The gradients are those of `reference::reverse`:
+//! * Gradients of values are equal bit for bit, except that a zero may have the other sign: a kernel omits the zeros around
+//!   the gradient of a slice, which the reference adds. A result without a gradient, of a node that gets one, has a gradient
+//!   of zeros in both, so a derivative that is not finite there gives NaN in both.
+//! * Gradients of parameters are sums in the order of the steps.
 //!
-//! *How.* Every forward step that has live lanes gets one step in reverse over those lanes, and the
-//! waves are those of the forward steps backwards: there is nothing to schedule. Contributions to
-//! the gradients of the values of a field have a field of their own, a row for each use; the reader
-//! folds the rows of a value in the order of the graph. Nothing is zeroed, nothing is added in
-//! place.
+//! *How.* Every forward step with live lanes gets one step in reverse over these lanes. The waves of the reverse are those of
+//! the forward steps, backwards, so there is nothing to schedule. Contributions to the gradients of the values of a field
+//! have a field of their own, with one row per use. A reader sums the rows of a value in graph order. No step clears rows
+//! or adds to rows.
 //!
-//! *Refuses* folds of a list that comes through a port with one that is made in the cell:
+//! *Refuses* folds of a list port together with a list made in the cell:
 //! [`PlanError::NotDifferentiable`](crate::PlanError).
 //!
-//! *Bounds.* How far a gradient may be from that of `reference::reverse` in `f32`, `|terms|` being the
-//! sum of the sizes of what is added, `eps = 2^-23`; `tests/plans/gradients.rs` and the gradient suite
-//! hold every stage to them.
+//! *Bounds.* The table says how far a gradient may be from that of `reference::reverse` in `f32`. `|terms|` is the sum of the
+//! sizes of the terms, `eps = 2^-23`. `tests/plans/gradients.rs` and the gradient suite check every stage.
 //!
 //! | stage | bits | bound |
 //! |---|---|---|
-//! | map, row, fold, lookup, product: gradients of values | those of the reference | 0, but for the sign of a zero |
+//! | map, row, fold, lookup, product: gradients of values | those of the reference | 0, except the sign of a zero |
 //! | gradients of values between policies, threads, instruction sets | equal | 0 |
-//! | `wgrad`, `k` rows of sum in step order | of plan and rows | `8 * eps * sqrt(k) * |terms|` |
-//! | `colsum`, `tgrad`, `k` rows | of plan and rows | `8 * eps * sqrt(k) * |terms|` |
-//! | the same, of other threads, tiles, instruction sets | equal | 0 |
+//! | `wgrad`, `k` rows of sum in step order | a function of plan and rows | `8 * eps * sqrt(k) * |terms|` |
+//! | `colsum`, `tgrad`, `k` rows | a function of plan and rows | `8 * eps * sqrt(k) * |terms|` |
+//! | the same on other threads, tiles, instruction sets | equal | 0 |
 //!
-//! *Cost.* Linear in the operands of live nodes; a kernel in reverse is made once a
-//! signature.
+//! *Cost.* Linear in the operands of live nodes. A kernel in reverse is made once per signature.
 
 mod activity;
-mod at_hand;
-mod backs;
 mod contributions;
 mod cut;
 mod edit;
@@ -43,24 +37,30 @@ mod emit;
 mod kernel;
 mod lists;
 mod reductions;
+mod rematerialize;
+mod reverse_steps;
 mod rules;
 mod seeds;
 mod signatures;
 mod tape;
 
-pub(crate) use kernel::{Derivative, Refused, Wanted, derive};
+pub(crate) use kernel::Wanted;
 
 use crate::PlanError;
 use crate::cluster::Clusters;
+use crate::kernels::{CompileOptions, KernelCache, Tables};
+use crate::lower::Places;
+use crate::pipeline::Context;
 use activity::Activity;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::{NodeId, ParamId, SigId, ValueId};
-use autobatch_ir::plan::{FieldId, Plan, Spare};
-use backs::{Backs, ContributionFields};
+use autobatch_ir::id::{NodeId, ParamId, ValueId};
+use autobatch_ir::plan::{Plan, Spare};
 use contributions::Contributions;
 use edit::recount;
 use emit::{Emitter, Lists};
+use kernel::{Derivative, Refused, derive};
 use reductions::Reductions;
+use reverse_steps::{ContributionFields, ReverseSteps};
 use seeds::Seeds;
 use signatures::Signatures;
 use std::sync::Arc;
@@ -68,24 +68,24 @@ use std::sync::Arc;
 /// Which gradients a plan makes.
 #[derive(Clone, Copy, Debug)]
 pub struct Gradients<'a> {
-    /// Float values, normally scalars, and their factors: gradients are those of
-    /// `sum of factor * sum(value)`.
+    /// Float values, normally scalars, and their factors. Gradients are those of `sum of factor * sum(value)`.
     pub losses: &'a [(ValueId, f32)],
-    /// The parameters and tables that get gradients; all if none are named.
+    /// The parameters and tables that get gradients; all if `None`.
     pub params: Option<&'a [ParamId]>,
-    /// Values whose gradients are wanted as outputs, after all others, named `grad %3`.
+    /// Values whose gradients are requested as outputs, behind all other outputs.
     pub values: &'a [ValueId],
 }
 
-/// Working memory of differentiation. Kept from plan to plan.
+/// Scratch memory of [`add_reverse`], with the derivatives made so far.
 #[derive(Default)]
-pub(crate) struct Reverse {
+pub(crate) struct Memory {
+    derivatives: KernelCache<Option<Arc<Derivative>>>,
     /// Per parameter whether it gets a gradient.
     params: Vec<bool>,
     sigs: Signatures,
     activity: Activity,
     fields: ContributionFields,
-    backs: Backs,
+    reverse_steps: ReverseSteps,
     seeds: Seeds,
     contributions: Contributions,
     reductions: Reductions,
@@ -93,46 +93,63 @@ pub(crate) struct Reverse {
     spare: Spare,
 }
 
-impl Reverse {
-    /// Adds the reverse to a plan. `place` is the field and row of a value that the plan makes; `derivative_of` finds or makes the
-    /// derivative of a signature.
-    pub(crate) fn add(
-        &mut self,
-        plan: &mut Plan,
-        (graph, clusters): (&GraphData, &Clusters),
-        request: &Gradients<'_>,
-        place: &dyn Fn(ValueId) -> (FieldId, u32),
-        mut derivative_of: impl FnMut(SigId, &Wanted) -> Result<Option<Arc<Derivative>>, Refused>,
-    ) -> Result<(), PlanError> {
-        let Self { params, sigs, activity, fields, backs, seeds, contributions, reductions, lists, spare } =
-            self;
-        find_params(graph, request, params)?;
-        sigs.begin(graph, params);
-        activity.find_needs(graph, clusters, sigs, request);
-        activity.find_live(graph, sigs, request, |sig, node, facts| {
-            let derivative = match facts.planned {
-                true => derivative_of(sig, &facts.wanted).map_err(|refused| site_of(graph, node, refused))?,
-                false => None,
-            };
-            facts.set_derivative(derivative);
-            Ok(())
-        })?;
-        let Activity { needs, live, .. } = &*activity;
-        let (forward_steps, forward_waves) = (plan.steps.len(), plan.waves.len());
-        fields.begin();
-        backs.collect(plan, graph, live, sigs, fields)?;
-        let emitter = Emitter { graph, sigs, backs };
-        emitter.save(plan, lists);
-        seeds.collect(plan, (needs, request), fields, place)?;
-        contributions.collect(graph, needs, (backs, sigs), (seeds, request));
-        seeds.steps(plan, graph, request);
-        emitter.steps(plan, forward_waves, (fields, contributions));
-        emitter.outputs(plan, request, (fields, contributions), place, lists)?;
-        reductions.add(plan, (graph, params), (backs, &emitter));
-        plan.normalise_with(spare);
-        recount(plan, forward_steps);
+/// Appends the reverse to a plan, if the request has gradients.
+pub(crate) fn add_reverse(
+    context: &Context<'_>,
+    memory: &mut Memory,
+    clusters: &Clusters,
+    places: &Places<'_>,
+    mut plan: Plan,
+) -> Result<Plan, PlanError> {
+    let (graph, Some(request)) = (context.graph, &context.request.gradients) else { return Ok(plan) };
+    let Memory {
+        derivatives,
+        params,
+        sigs,
+        activity,
+        fields,
+        reverse_steps,
+        seeds,
+        contributions,
+        reductions,
+        lists,
+        spare,
+    } = memory;
+    let (tables, options) = (Tables::of(graph), CompileOptions { training: context.request.training });
+    let place = |value: ValueId| {
+        let (field, row) = places.of(value);
+        (field, row.0)
+    };
+    find_params(graph, request, params)?;
+    sigs.begin(graph, params);
+    activity.find_needs(graph, clusters, sigs, request);
+    activity.find_live(graph, sigs, request, |sig, node, facts| {
+        let wanted = &facts.wanted;
+        let derive = || derive(tables, sig, options, wanted).map(|made| made.map(Arc::new));
+        let derivative = match facts.planned {
+            true => derivatives
+                .get_or_make(tables, sig, options, Some(wanted), derive)
+                .map_err(|refused| site_of(graph, node, refused))?,
+            false => None,
+        };
+        facts.set_derivative(derivative);
         Ok(())
-    }
+    })?;
+    let Activity { needs, live, .. } = &*activity;
+    let (forward_steps, forward_waves) = (plan.steps.len(), plan.waves.len());
+    fields.begin();
+    reverse_steps.collect(&mut plan, graph, live, sigs, fields)?;
+    let emitter = Emitter { graph, sigs, reverse_steps };
+    emitter.save(&mut plan, lists);
+    seeds.collect(&mut plan, (needs, request), fields, &place)?;
+    contributions.collect(graph, needs, (reverse_steps, sigs), (seeds, request));
+    seeds.steps(&mut plan, graph, request);
+    emitter.steps(&mut plan, forward_waves, (fields, contributions));
+    emitter.outputs(&mut plan, request, (fields, contributions), &place, lists)?;
+    reductions.add(&mut plan, (graph, params), (reverse_steps, &emitter));
+    plan.normalise_with(spare);
+    recount(&mut plan, forward_steps);
+    Ok(plan)
 }
 
 /// Finds per parameter whether it gets a gradient.

@@ -1,27 +1,27 @@
-//! The sums over all rows that make the gradients of parameters.
+//! The reductions that make the gradients of parameters.
 
-use super::backs::{Back, Backs};
 use super::emit::Emitter;
+use super::reverse_steps::{ReverseStep, ReverseSteps};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::{Plan, Reduction, ReductionPart, ReductionSum, Store, StoreId, StoreKind};
 use autobatch_ir::types::{DType, Type};
 
-/// What the name of a gradient adds to that of its parameter.
+/// The suffix of the name of a parameter's gradient.
 const SUFFIX: &str = ".grad";
 
-/// What reductions are made of. Kept from plan to plan.
+/// Working memory of reductions, reused from plan to plan.
 #[derive(Default)]
 pub(super) struct Reductions {
     /// Per parameter the store of its gradient, if it gets one.
     stores: Vec<Option<StoreId>>,
-    /// Parameters whose names could be those of gradients, by name.
-    alike: Vec<u32>,
+    /// Parameters whose names end like names of gradients, sorted by name.
+    suffixed: Vec<u32>,
     parts: Vec<Part>,
 }
 
-/// A part of a final.
+/// A part of a reduction.
 struct Part {
-    /// The final.
+    /// The reduction.
     of: (StoreId, ReductionSum),
     /// Its place among all parts.
     number: u32,
@@ -29,28 +29,28 @@ struct Part {
 }
 
 impl Reductions {
-    /// Adds stores for gradients, and one final for each block of each parameter, over the steps in forward order.
+    /// Adds stores for gradients, and one reduction for each block of each parameter, over the steps in forward order.
     pub(super) fn add(
         &mut self,
         plan: &mut Plan,
         (graph, params): (&GraphData, &[bool]),
-        (backs, emitter): (&Backs, &Emitter<'_>),
+        (reverse_steps, emitter): (&ReverseSteps, &Emitter<'_>),
     ) {
-        let Self { stores, alike, parts } = self;
+        let Self { stores, suffixed, parts } = self;
         let decls = &graph.module.params;
         let name = |&param: &u32| decls[param as usize].name.as_str();
-        alike.clear();
-        alike.extend(
+        suffixed.clear();
+        suffixed.extend(
             (0..decls.len() as u32).filter(|param| name(param).trim_end_matches('_').ends_with(SUFFIX)),
         );
-        alike.sort_unstable_by_key(|param| name(param));
+        suffixed.sort_unstable_by_key(|param| name(param));
         stores.clear();
         for ((param, decl), &wanted) in (0..).zip(decls).zip(params) {
             stores.push(wanted.then(|| {
                 let ty = Type::new(DType::F32, decl.ty.shape);
-                // Gradients of two parameters never have one name, but a parameter may have it.
+                // Two gradients never have one name, but a parameter may have the name of a gradient.
                 let mut name = [&decl.name, SUFFIX].concat();
-                while alike.binary_search_by(|own| decls[*own as usize].name.cmp(&name)).is_ok() {
+                while suffixed.binary_search_by(|own| decls[*own as usize].name.cmp(&name)).is_ok() {
                     name.push('_');
                 }
                 plan.stores.push(Store { name, ty, kind: StoreKind::Grad(StoreId(param)) });
@@ -58,8 +58,8 @@ impl Reductions {
             }));
         }
         parts.clear();
-        for back in backs.all().iter().rev() {
-            let lanes = backs.lanes(back).len() as u32;
+        for back in reverse_steps.all().iter().rev() {
+            let lanes = reverse_steps.lanes(back).len() as u32;
             for lane in &emitter.derivative(back).reductions {
                 let Some(store) = stores[argument(plan, back, lane.param).index()] else { continue };
                 let x = lane.x.map(|from| emitter.operand(plan, back, from));
@@ -78,6 +78,6 @@ impl Reductions {
 }
 
 /// The store that the forward step names for an argument of its signature: that of a parameter.
-fn argument(plan: &Plan, back: &Back, param: u32) -> StoreId {
+fn argument(plan: &Plan, back: &ReverseStep, param: u32) -> StoreId {
     plan.stores(&plan.steps[back.step])[param as usize]
 }

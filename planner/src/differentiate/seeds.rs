@@ -1,39 +1,39 @@
-//! Where the reverse begins: rows that hold the factors of losses, and the steps that bring them in.
+//! Seeds: rows that hold the factors of losses, and the steps that write them.
 
 use super::Gradients;
-use super::backs::ContributionFields;
 use super::edit::{begin_step, close_wave, end_step, grow};
+use super::reverse_steps::ContributionFields;
 use crate::PlanError;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
-use autobatch_ir::plan::{FieldId, Kernel, Place, Plan, Reg, RegKind, View};
+use autobatch_ir::plan::{FieldId, Kernel, Place, Plan, Reg, RegKind, ResultRole, Roles, View};
 use autobatch_ir::types::Type;
 use std::sync::Arc;
 
-/// So many kernels of factors are kept, and those of one plan.
-const MOST_KERNELS: usize = 64;
+/// The number of kernels above which the next plan starts with none.
+const MAX_KERNELS: usize = 64;
 
-/// A loss that leads anywhere.
+/// A loss that leads to a value that needs a gradient.
 struct Seed {
-    /// The field of the loss; once it has a row, that of contributions.
+    /// The field of the loss; after it got a row, the field of contributions.
     field: FieldId,
     /// The bits of its factor.
     factor: u32,
-    /// By its place in the request.
+    /// The place of the loss in the request.
     loss: u32,
 }
 
-/// All of them. Kept from plan to plan.
+/// The seeds of a plan. Its memory is reused from plan to plan.
 #[derive(Default)]
 pub(super) struct Seeds {
     seeds: Vec<Seed>,
-    /// Per loss of the request its row, if it leads anywhere.
+    /// Per loss of the request the row of its seed.
     rows: Vec<Option<u32>>,
     kernels: Vec<Arc<Kernel>>,
 }
 
 impl Seeds {
-    /// Gives rows to losses that lead anywhere; `place` is where a value is.
+    /// Allocates rows for seeds. `place` gives the field and row of a value.
     pub(super) fn collect(
         &mut self,
         plan: &mut Plan,
@@ -63,7 +63,7 @@ impl Seeds {
         Ok(())
     }
 
-    /// Per loss of the request its row, if it leads anywhere.
+    /// Per loss of the request the row of its seed.
     pub(super) fn rows(&self) -> impl Iterator<Item = Option<u32>> {
         self.rows.iter().copied()
     }
@@ -71,7 +71,7 @@ impl Seeds {
     /// One source step for each field and factor.
     pub(super) fn steps(&mut self, plan: &mut Plan, graph: &GraphData, request: &Gradients<'_>) {
         let Self { seeds, rows, kernels } = self;
-        if kernels.len() > MOST_KERNELS {
+        if kernels.len() > MAX_KERNELS {
             kernels.clear();
         }
         for group in seeds.chunk_by(|a, b| (a.field, a.factor) == (b.field, b.factor)) {
@@ -88,7 +88,7 @@ impl Seeds {
     }
 }
 
-/// The kernel that brings a constant in, made now or before.
+/// The kernel that writes a constant, found or made.
 fn constant(kernels: &mut Vec<Arc<Kernel>>, reg: Reg) -> Arc<Kernel> {
     if let Some(known) = kernels.iter().find(|known| known.regs == [reg]) {
         return Arc::clone(known);
@@ -102,6 +102,7 @@ fn constant(kernels: &mut Vec<Arc<Kernel>>, reg: Reg) -> Arc<Kernel> {
         stages: Vec::new(),
         results: vec![View { reg: 0, start: 0, width: shape.elements() as u32 }],
         source: true,
+        roles: Some(Roles { ports: Vec::new(), results: vec![ResultRole::Seed] }),
     });
     kernels.push(Arc::clone(&kernel));
     kernel

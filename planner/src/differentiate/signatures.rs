@@ -1,4 +1,4 @@
-//! What differentiation knows of the signatures of a graph. Kept from plan to plan.
+//! Facts of differentiation about the signatures of a graph.
 
 use super::kernel::{Derivative, Wanted};
 use crate::cluster::is_source;
@@ -9,12 +9,12 @@ use autobatch_ir::types::DType;
 use std::ops::{Index, IndexMut, Range};
 use std::sync::Arc;
 
-/// Facts of every signature of a graph; behind them perhaps those of an earlier graph that had more.
+/// Facts of every signature of a graph. Entries of an earlier, larger graph may follow. Its memory is reused from plan to plan.
 #[derive(Default)]
 pub(super) struct Signatures(Vec<SigFacts>);
 
 impl Signatures {
-    /// Begins anew, for a graph of whose parameters these want gradients.
+    /// Starts with a new graph. `params` says which of its parameters get gradients.
     pub(super) fn begin(&mut self, graph: &GraphData, params: &[bool]) {
         let signatures = graph.sigs.items();
         if self.0.len() < signatures.len() {
@@ -38,12 +38,12 @@ impl IndexMut<SigId> for Signatures {
     }
 }
 
-/// What differentiation knows of a signature.
+/// Facts about a signature.
 #[derive(Default)]
 pub(super) struct SigFacts {
     /// Whether a parameter of it needs a gradient.
     pub(super) params: bool,
-    /// Whether its results hand no gradient on.
+    /// Whether no gradient passes through its results.
     pub(super) blocked: bool,
     pub(super) is_list: bool,
     pub(super) is_source: bool,
@@ -53,16 +53,16 @@ pub(super) struct SigFacts {
     pub(super) floats: Vec<bool>,
     /// Whether some planned node has it.
     pub(super) planned: bool,
-    /// What wants gradients in some planned node.
+    /// Which operands and parameters require gradients in some planned node.
     pub(super) wanted: Wanted,
-    /// Once a live node asked for it: its derivative, or that there is none.
+    /// The derivative, after the first live node requested it; `Some(None)` if there is none.
     derivative: Option<Option<Arc<Derivative>>>,
-    /// The gradients of that by operand, ascending.
+    /// The contributions of the derivative by operand, ascending.
     pub(super) groups: Vec<Group>,
-    /// The first field of what forward steps save for it.
+    /// The first field of the registers that forward steps save.
     pub(super) saved: Option<FieldId>,
-    /// The first field of what steps in reverse keep for reductions.
-    pub(super) kept: Option<FieldId>,
+    /// The first field of the parts that reductions take.
+    pub(super) parts: Option<FieldId>,
 }
 
 /// The results in reverse that contribute to one operand.
@@ -100,20 +100,20 @@ impl SigFacts {
         refill(&mut self.wanted.params, signature.params.iter().map(wants));
         self.derivative = None;
         self.groups.clear();
-        (self.saved, self.kept) = (None, None);
+        (self.saved, self.parts) = (None, None);
     }
 
-    /// Whether nobody has asked for the derivative.
-    pub(super) fn is_unasked(&self) -> bool {
+    /// Whether no node has requested the derivative.
+    pub(super) fn is_unrequested(&self) -> bool {
         self.derivative.is_none()
     }
 
-    /// The derivative, if it was asked for and there is one.
+    /// The derivative, if it was requested and there is one.
     pub(super) fn derivative(&self) -> Option<&Arc<Derivative>> {
         self.derivative.as_ref()?.as_ref()
     }
 
-    /// Notes the derivative, which lists the gradients of operands in ascending order.
+    /// Sets the derivative, whose contributions ascend by operand.
     pub(super) fn set_derivative(&mut self, derivative: Option<Arc<Derivative>>) {
         let gradients = derivative.as_ref().map_or(&[][..], |found| &found.gradients);
         for (number, of) in gradients.iter().enumerate() {

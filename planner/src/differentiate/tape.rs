@@ -1,9 +1,7 @@
-//! The walk of a body forward, with a tape, and back.
+//! The walk of a body forward with a tape, and back.
 //!
-//! *Needs* the nodes of a body in order. *Ensures* that contributions to the gradient of a
-//! value meet in the order in which the reference adds them: descending by use while they arrive,
-//! ascending when they are summed. What a node contributes is the business of
-//! [`rules`](super::rules).
+//! *Needs* the nodes of a body in order. *Ensures* that contributions to the gradient of a value are added in the order of the
+//! reference: they arrive descending by use and are summed ascending. [`rules`](super::rules) says what a node contributes.
 
 use super::kernel::{Deriver, Refused};
 use super::rules::{Partial, floats, sub};
@@ -12,7 +10,7 @@ use autobatch_ir::graph::{Arena, Binary, Callee, Op, OperandKind, Signature};
 use autobatch_ir::plan::{Code, Part, RegKind, Source, Stage, View};
 use autobatch_ir::types::{DType, Type};
 
-/// What was applied, what it read and what it made.
+/// A node on the tape: an op or a cell.
 pub(super) enum Tape<'a> {
     Op(Applied),
     Cell(Level<'a>),
@@ -37,7 +35,8 @@ pub(super) struct Level<'a> {
     needs: Vec<bool>,
     calls: Vec<Option<Tape<'a>>>,
 }
-/// Whether no derivative leads through an op.
+
+/// Whether no derivative passes through an op.
 fn blocks(op: Op) -> bool {
     matches!(
         op,
@@ -52,8 +51,7 @@ fn blocks(op: Op) -> bool {
 }
 
 impl<'a> Deriver<'a> {
-    /// Computes a signature's node and notes it: results, which of them need gradients, and
-    /// the tape.
+    /// Computes a node forward. Gives its results, which of them need gradients, and its tape.
     pub(super) fn forward(
         &mut self,
         signature: &'a Signature,
@@ -120,7 +118,7 @@ impl<'a> Deriver<'a> {
         (values, Level { arena, ports: ports.len(), results: Vec::new(), needs, calls })
     }
 
-    /// What a node on the tape contributes to its operands.
+    /// The contributions of a node on the tape to its operands.
     pub(super) fn reverse(
         &mut self,
         tape: &Tape<'a>,
@@ -132,7 +130,7 @@ impl<'a> Deriver<'a> {
         }
     }
 
-    /// As the reference walks a body: contributions arrive in descending order of the uses.
+    /// Walks a body as the reference does: contributions arrive in descending order of the uses.
     fn reverse_level(&mut self, level: &Level<'a>, grads: &[Option<Value>]) -> Result<Vec<Partial>, Refused> {
         let mut pending: Vec<Vec<Partial>> = level.needs.iter().map(|_| Vec::new()).collect();
         for (&slot, grad) in level.results.iter().zip(grads).rev() {
@@ -202,7 +200,7 @@ impl<'a> Deriver<'a> {
         self.b.regs[view.reg as usize].kind == RegKind::Const(0)
     }
 
-    /// The sum range by range: where one side is the zeros around a slice, the other stands alone.
+    /// The sum range by range. Where one side is the zeros around a slice, the result is the other side.
     fn add_pieces(&mut self, a: &[View], b: &[View]) -> Vec<View> {
         let mut sum: Vec<View> = Vec::with_capacity(a.len() + b.len());
         let (mut rest, mut other) = (a.iter().copied(), b.iter().copied());
@@ -238,14 +236,14 @@ fn operand_slots(arena: &Arena, id: autobatch_ir::id::NodeId) -> Vec<usize> {
     arena.operands(id).iter().map(slot).collect()
 }
 
-/// Hands a contribution to the values that an operand names, in descending order.
+/// Adds a contribution to the values that an operand names, in descending order.
 fn distribute(level: &Level<'_>, slot: usize, partial: Partial, pending: &mut [Vec<Partial>]) {
     if !level.needs[slot] || matches!(partial, Partial::None) {
         return;
     }
     let producer = level.arena.producer(autobatch_ir::id::ValueId::new(slot));
     match partial {
-        // A list made in this body names its elements; one that came through a port is handed on.
+        // A list made in this body names its elements. A list port passes its contributions on.
         Partial::Many(items) if producer.index() >= level.ports => {
             let slots = operand_slots(level.arena, producer);
             for (&slot, item) in slots.iter().zip(items).rev() {

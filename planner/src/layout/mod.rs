@@ -16,10 +16,10 @@ mod readers;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use problem::{KnownSlot, Problem, SlabId};
+pub(crate) use problem::{KnownSlot, Problem, Role, SlabId};
 pub(crate) use propagate::{Memory, propagated_with, widest};
 
-use problem::{Batch, Role, Slot};
+use problem::{Batch, Slot};
 
 /// Why a problem cannot be laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,7 +19,7 @@ use autobatch_ir::graph::rebuild::Rebuild;
 pub(crate) fn dead(graph: &GraphData, context: &Context<'_>) -> Option<Change> {
     let arena = &graph.arena;
     let mut needed = vec![false; arena.len()];
-    context.kept(graph).for_each(|value| needed[arena.producer(value).index()] = true);
+    context.requested(graph).for_each(|value| needed[arena.producer(value).index()] = true);
     for node in arena.ids().rev() {
         if needed[node.index()] {
             for value in arena.operands(node).iter().filter_map(|operand| operand.as_value()) {

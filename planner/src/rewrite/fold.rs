@@ -127,7 +127,7 @@ fn readers(graph: &GraphData, context: &Context<'_>) -> Vec<u32> {
     }
     let mut readers = vec![0; graph.arena.values()];
     let operands = graph.arena.operand_pool().iter().filter_map(|operand| operand.as_value());
-    operands.chain(context.kept(graph)).for_each(|value| readers[value.index()] += 1);
+    operands.chain(context.requested(graph)).for_each(|value| readers[value.index()] += 1);
     readers
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct Context<'a> {
 
 impl Context<'_> {
     /// All values that must stay readable.
-    pub(crate) fn kept<'b>(&'b self, graph: &'b GraphData) -> impl Iterator<Item = ValueId> + 'b {
+    pub(crate) fn requested<'b>(&'b self, graph: &'b GraphData) -> impl Iterator<Item = ValueId> + 'b {
         self.wanted.iter().copied().chain(graph.outputs.iter().map(|output| output.value))
     }
 }

@@ -3,14 +3,14 @@
 //! **Rule.** The order with the least expected time of planning and execution, by a [`CostTable`]:
 //! 1. The ratio orders every hard part. A part that meets its bound is done.
 //! 2. For the other parts the largest possible saving is known, because the bound is a sum over types:
-//!    `most = sum over types of (batches - bound of the type) * fixed price of the type`. A beam of width `w` is expected to save
+//!    `most = sum over types of (batches - bound of the type) * fixed cost of the type`. A beam of width `w` is expected to save
 //!    `share(w) * most` on each execution ([`BeamGain`](super::BeamGain)), and costs `2 * w * edges of the part * beam_ns` once.
 //!    The width with the largest difference is searched, if a difference is positive. Its budget is `most / beam_ns`, so a search
 //!    never costs more than it can save. Otherwise the order of the ratio stays, with [`StopReason::SearchDoesNotPay`].
-//! 3. The result is compared with running every job alone. Batches save fixed prices, but they read operand rows through tables.
+//! 3. The result is compared with running every job alone. Batches save fixed costs, but they read operand rows through tables.
 //!    If single jobs are not slower, every job runs alone, with [`StopReason::BatchingDoesNotPay`].
 //!
-//! The prices are those of [`Problem::with_prices`]; a type without a price has [`CostTable::typical`].
+//! The costs are those of [`Problem::with_costs`]; a type without a cost has [`CostTable::typical`].
 //!
 //! **Needs** a checked problem. **Ensures** a valid order, with at most as many batches as the ratio unless all jobs run alone.
 //! **Cost** as the ratio, plus the beams that pay.
@@ -18,7 +18,7 @@
 use super::part::Part;
 use super::ratio::ratio_part;
 use super::solve::{Tools, solve};
-use super::{Batches, Beam, CostTable, Price, Problem, Schedule, Scratch, StopReason, Unbatched, builtin};
+use super::{Batches, Beam, CostTable, Problem, Schedule, Scratch, StepCost, StopReason, Unbatched, builtin};
 
 /// Chooses between ratio, beams and no batching.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,13 +46,13 @@ impl Schedule for Auto {
 
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
         let typical = self.costs.typical();
-        let prices = Prices { of_types: problem.prices(), typical };
+        let costs = Costs { of_types: problem.costs(), typical };
         let mut memory = std::mem::take(&mut scratch.beam);
         let batches = solve(problem, scratch, |part, tools| {
             if ratio_part(part, tools) == StopReason::BoundMet || tools.steps.count == tools.bound {
                 return StopReason::BoundMet;
             }
-            let most = self.executes * most_saved(part, tools, prices);
+            let most = self.executes * most_saved(part, tools, costs);
             match self.width(part, most) {
                 Ok(width) => {
                     let budget = (most / self.costs.planning.beam_ns) as u64;
@@ -62,28 +62,28 @@ impl Schedule for Auto {
             }
         });
         scratch.beam = memory;
-        self.unless_alone_is_as_fast(problem, batches, prices, scratch)
+        self.unless_alone_is_as_fast(problem, batches, costs, scratch)
     }
 }
 
-/// The price of every type.
+/// The cost of every type.
 #[derive(Clone, Copy)]
-struct Prices<'a> {
-    of_types: &'a [Price],
-    typical: Price,
+struct Costs<'a> {
+    of_types: &'a [StepCost],
+    typical: StepCost,
 }
 
-impl Prices<'_> {
-    fn of(self, ty: u32) -> Price {
+impl Costs<'_> {
+    fn of(self, ty: u32) -> StepCost {
         self.of_types.get(ty as usize).copied().unwrap_or(self.typical)
     }
 }
 
 /// The fixed cost of the batches above the bound, for the order in `tools.steps`.
-fn most_saved(part: &Part, tools: &Tools<'_>, prices: Prices<'_>) -> f64 {
+fn most_saved(part: &Part, tools: &Tools<'_>, costs: Costs<'_>) -> f64 {
     let types = part.types.iter().zip(tools.longest.iter()).zip(&tools.steps.of_type);
     let excess = |((&ty, &least), &found): ((&u32, &u32), &u32)| {
-        f64::from(found.saturating_sub(least)) * prices.of(ty).fixed
+        f64::from(found.saturating_sub(least)) * costs.of(ty).fixed
     };
     types.map(excess).sum()
 }
@@ -110,7 +110,7 @@ impl Auto {
         &self,
         problem: &Problem<'_>,
         batches: Batches,
-        prices: Prices<'_>,
+        costs: Costs<'_>,
         scratch: &mut Scratch,
     ) -> Batches {
         if batches.len() == problem.len() {
@@ -122,8 +122,8 @@ impl Auto {
         let ty_of = |jobs: &[u32]| problem.ty()[jobs[0] as usize];
         batches.iter().for_each(|jobs| counts[ty_of(jobs) as usize] += jobs.len() as u32);
         // The cost per row is equal on both sides and left out.
-        let alone: f64 = (0..).zip(&*counts).map(|(ty, &jobs)| f64::from(jobs) * prices.of(ty).fixed).sum();
-        let fixed: f64 = batches.iter().map(|jobs| prices.of(ty_of(jobs)).fixed).sum();
+        let alone: f64 = (0..).zip(&*counts).map(|(ty, &jobs)| f64::from(jobs) * costs.of(ty).fixed).sum();
+        let fixed: f64 = batches.iter().map(|jobs| costs.of(ty_of(jobs)).fixed).sum();
         let batched = fixed + problem.operand_count() as f64 * self.costs.gathered_row_ns;
         if alone > batched {
             return batches;

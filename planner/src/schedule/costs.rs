@@ -1,8 +1,8 @@
 //! The costs of steps and of planning on a machine, as data.
 //!
 //! A [`CostTable`] is measured once per machine and stored as JSON; policy `auto` reads it. Its model is linear: a step of `n`
-//! rows costs a fixed price plus `n` times a price per row. A schedule changes the *number* of steps, weighted by their fixed
-//! prices, and a calibration fits a line.
+//! rows costs a fixed cost plus `n` times a cost per row. A schedule changes the *number* of steps, weighted by their fixed
+//! costs, and a calibration fits a line.
 //!
 //! ```text
 //! step  = step_ns + sum over stages s of (fixed_ns + weights(s) * weight_ns) + rows * sum over s of (row_ns + units(s) * unit_ns)
@@ -48,7 +48,7 @@ impl Class {
         [Class::Product, Class::Map, Class::Function, Class::Row, Class::Fold, Class::Lookup];
 }
 
-/// Prices of one class of stages, in nanoseconds.
+/// Costs of one class of stages, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClassCost {
@@ -62,7 +62,7 @@ pub struct ClassCost {
     pub unit_ns: f64,
 }
 
-/// Prices of all classes.
+/// Costs of all classes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClassCosts {
@@ -81,7 +81,7 @@ pub struct ClassCosts {
 }
 
 impl ClassCosts {
-    /// The prices of a class.
+    /// The costs of a class.
     #[must_use]
     pub fn of(&self, class: Class) -> ClassCost {
         match class {
@@ -94,7 +94,7 @@ impl ClassCosts {
         }
     }
 
-    /// The prices of a class, for changes.
+    /// The costs of a class, for changes.
     pub fn of_mut(&mut self, class: Class) -> &mut ClassCost {
         match class {
             Class::Product => &mut self.product,
@@ -145,7 +145,7 @@ pub struct CostTable {
     pub gathered_row_ns: f64,
     /// Extra cost of a byte of such a row.
     pub gathered_byte_ns: f64,
-    /// The prices of stages, by class.
+    /// The costs of stages, by class.
     pub classes: ClassCosts,
     /// The cost of planning.
     pub planning: PlanningCost,
@@ -185,7 +185,7 @@ impl CostTable {
     /// Reads a table from JSON.
     ///
     /// # Errors
-    /// If the text is not a table, or a price is not a finite number of at least zero.
+    /// If the text is not a table, or a cost is not a finite number of at least zero.
     pub fn from_json(text: &str) -> Result<Self, CostError> {
         let rejected =
             |error| CostError(format!("cost table: {error}; write a new one with `autobatch calibrate`"));
@@ -223,16 +223,16 @@ impl CostTable {
         }
     }
 
-    /// The price of a step with an unknown kernel: that of a product with 2^16 weights.
+    /// The cost of a step with an unknown kernel: that of a product with 2^16 weights.
     #[must_use]
-    pub fn typical(&self) -> Price {
+    pub fn typical(&self) -> StepCost {
         let ClassCost { fixed_ns, weight_ns, row_ns, unit_ns } = self.classes.product;
         let weights = f64::from(1 << 16);
-        Price { fixed: self.step_ns + fixed_ns + weights * weight_ns, row: row_ns + weights * unit_ns }
+        StepCost { fixed: self.step_ns + fixed_ns + weights * weight_ns, row: row_ns + weights * unit_ns }
     }
 
-    /// Every price with its name.
-    fn prices(&self) -> impl Iterator<Item = (String, f64)> {
+    /// Every cost with its name.
+    fn costs(&self) -> impl Iterator<Item = (String, f64)> {
         let Self { version: _, machine: _, step_ns, gathered_row_ns, gathered_byte_ns, classes, planning } =
             self;
         let PlanningCost { node_ns, ratio_ns, beam_ns, gains } = planning;
@@ -247,10 +247,10 @@ impl CostTable {
         let of_classes = Class::ALL.map(|class| {
             let ClassCost { fixed_ns, weight_ns, row_ns, unit_ns } = classes.of(class);
             [("fixed_ns", fixed_ns), ("weight_ns", weight_ns), ("row_ns", row_ns), ("unit_ns", unit_ns)]
-                .map(|(name, price)| (format!("classes.{class:?}.{name}").to_lowercase(), price))
+                .map(|(name, cost)| (format!("classes.{class:?}.{name}").to_lowercase(), cost))
         });
         let shares = gains.iter().map(|gain| (format!("planning.gains of width {}", gain.width), gain.share));
-        let plain = plain.into_iter().map(|(name, price)| (name.to_owned(), price));
+        let plain = plain.into_iter().map(|(name, cost)| (name.to_owned(), cost));
         plain.chain(of_classes.into_iter().flatten()).chain(shares)
     }
 
@@ -262,7 +262,7 @@ impl CostTable {
                 self.version
             )));
         }
-        if let Some((name, found)) = self.prices().find(|(_, price)| !price.is_finite() || *price < 0.0) {
+        if let Some((name, found)) = self.costs().find(|(_, cost)| !cost.is_finite() || *cost < 0.0) {
             let message = format!("cost table: {name} is {found}, expected a finite number of at least 0");
             return Err(CostError(message));
         }
@@ -295,14 +295,14 @@ impl std::error::Error for CostError {}
 
 /// The cost of a step of one type, `fixed + rows * row`, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Price {
+pub struct StepCost {
     /// Cost before the first row, which one batch less saves.
     pub fixed: f64,
     /// Cost of a row.
     pub row: f64,
 }
 
-impl Price {
+impl StepCost {
     /// The cost of a step of `rows` rows.
     #[must_use]
     pub fn of_step(&self, rows: u32) -> f64 {

@@ -73,16 +73,16 @@ impl Alone<'_> {
         if self.list.is_empty() {
             return;
         }
-        let mut kept = 0;
+        let mut end = 0;
         for at in 0..run.len() {
             if self.list.binary_search(&run[at]).is_ok() {
                 self.rest.push(run[at]);
             } else {
-                run[kept] = run[at];
-                kept += 1;
+                run[end] = run[at];
+                end += 1;
             }
         }
-        run[kept..].copy_from_slice(self.rest);
+        run[end..].copy_from_slice(self.rest);
     }
 }
 

@@ -49,6 +49,7 @@ mod problem;
 mod ratio;
 mod ready;
 mod solve;
+mod stage;
 #[cfg(test)]
 mod tests;
 
@@ -56,11 +57,11 @@ pub use agenda::{Agenda, Mean};
 pub use auto::Auto;
 pub use batches::{Batches, StopReason};
 pub use beam::Beam;
-pub(crate) use bound::path_sum_total;
+use bound::path_sum_total;
 pub use bound::{Bound, path_sum_bound};
 pub use check::{ScheduleError, check};
 pub use costs::{
-    BeamGain, COSTS_VARIABLE, Class, ClassCost, ClassCosts, CostError, CostTable, PlanningCost, Price,
+    BeamGain, COSTS_VARIABLE, Class, ClassCost, ClassCosts, CostError, CostTable, PlanningCost, StepCost,
 };
 pub use depth::Depth;
 pub use exact::{MAX_EXACT_JOBS, TooLarge, exact};
@@ -70,6 +71,7 @@ pub use policy::{LoadError, ParsePolicyError, Policy};
 pub use problem::{MAX_SPARE_TYPES, Problem, ProblemError};
 pub use ratio::Ratio;
 pub use solve::Scratch;
+pub(crate) use stage::{Memory, schedule_jobs};
 
 /// A batching policy: turns a problem into an ordered list of batches.
 ///
@@ -82,7 +84,7 @@ pub trait Schedule {
     /// All options that influence the order, as text. Policies of one name with different orders have different options.
     fn options(&self) -> String;
 
-    /// The cost table for the [prices](Problem::with_prices) of types, if the policy reads prices.
+    /// The cost table for the [costs](Problem::with_costs) of types, if the policy reads costs.
     fn costs(&self) -> Option<&CostTable> {
         None
     }

@@ -8,7 +8,7 @@
 use super::Problem;
 use super::parts::{NONE, Parts};
 use super::problem::lists;
-use crate::room::make_room;
+use crate::lists::ensure_len;
 
 /// Largest number of types of a part with exact source counters; see [`Part::track`].
 pub(super) const MAX_TRACKED_TYPES: usize = 64;
@@ -125,7 +125,7 @@ impl Part {
             *ty = renumbering.ty[kinds[job as usize] as usize];
             *start = end as u32;
             let all = problem.operands(job as usize);
-            make_room(operands, end + all.len());
+            ensure_len(operands, end + all.len());
             let mut last = NONE;
             for &operand in all {
                 let operand = renumbering.job[operand as usize];

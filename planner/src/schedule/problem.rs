@@ -10,7 +10,7 @@
 //! 4. an operand is an earlier job (the same operand may occur more than once);
 //! 5. `alone` ascends strictly and names jobs.
 
-use super::Price;
+use super::StepCost;
 use std::fmt;
 
 /// Largest excess of the type count over the job count. A delta of a large graph may use few of its types.
@@ -27,7 +27,7 @@ pub struct Problem<'a> {
     alone: &'a [u32],
     operand_start: &'a [u32],
     operands: &'a [u32],
-    prices: &'a [Price],
+    costs: &'a [StepCost],
     names: &'a [u64],
 }
 
@@ -74,7 +74,7 @@ impl<'a> Problem<'a> {
                 );
             }
         }
-        Ok(Self { types, ty, alone, operand_start, operands, prices: &[], names: &[] })
+        Ok(Self { types, ty, alone, operand_start, operands, costs: &[], names: &[] })
     }
 
     /// [`Problem::new`] for slices that keep the rules. Only debug builds check them.
@@ -86,18 +86,18 @@ impl<'a> Problem<'a> {
         operands: &'a [u32],
     ) -> Self {
         debug_assert_eq!(Self::new(types, ty, alone, operand_start, operands).map(drop), Ok(()));
-        Self { types, ty, alone, operand_start, operands, prices: &[], names: &[] }
+        Self { types, ty, alone, operand_start, operands, costs: &[], names: &[] }
     }
 
-    /// Adds the price of a batch of every type. Types beyond the end of `prices` have none.
+    /// Adds the cost of a batch of every type. Types beyond the end of `costs` have none.
     #[must_use]
-    pub fn with_prices(self, prices: &'a [Price]) -> Self {
-        Self { prices, ..self }
+    pub fn with_costs(self, costs: &'a [StepCost]) -> Self {
+        Self { costs, ..self }
     }
 
-    /// The prices of the first types; empty if none were added.
-    pub fn prices(&self) -> &'a [Price] {
-        self.prices
+    /// The costs of the first types; empty if none were added.
+    pub fn costs(&self) -> &'a [StepCost] {
+        self.costs
     }
 
     /// Adds a name for every type. A name means the same type in all problems. A type beyond the end of `names` has its number as

@@ -4,10 +4,11 @@
 mod binary;
 mod json;
 mod text;
+mod updates;
 
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
-use autobatch_oracle::naive::{execute, update};
+use autobatch_oracle::naive::execute;
 use autobatch_testing::hostile::Counting;
 use std::path::Path;
 
@@ -42,13 +43,6 @@ fn executed(plan: &Verified<Plan>) -> Option<()> {
     let all = [elements, registers, rows, bound, plan.certificate.slab_bytes, taken.sum()];
     if all.iter().any(|&much| much > MUCH) {
         return None;
-    }
-    if plan.is_update() {
-        let mut stores: Vec<Vec<f32>> =
-            plan.stores.iter().map(|store| vec![0.5; store.ty.shape.elements()]).collect();
-        let (floats, touched) = (vec![0.25; plan.floats as usize], vec![None; plan.stores.len()]);
-        update(plan, &mut stores, &floats, &touched).expect("every store exists");
-        return Some(());
     }
     let given = &plan.stores[..plan.given_stores()];
     let stores: Vec<Vec<f32>> = given.iter().map(|store| vec![0.5; store.ty.shape.elements()]).collect();

@@ -21,7 +21,7 @@ fn parse(text: &[u8], what: &dyn Display) -> Option<Plan> {
 }
 
 /// Tokens of the plan text for random insertion.
-const TOKENS: [&str; 56] = [
+const TOKENS: [&str; 51] = [
     "s0.a",
     "s0",
     "s9.z",
@@ -70,13 +70,8 @@ const TOKENS: [&str; 56] = [
     "list f32[3]",
     "f32[4294967295]",
     "\"",
-    "c0",
-    "c9",
-    "x[0]",
-    "sumsq -> c0 <- @w",
-    "scalars k0",
-    "update k0 ->",
-    "touched",
+    "grad %3",
+    "output",
     "@w.grad",
 ];
 
@@ -103,7 +98,7 @@ fn mutated_texts_parse_or_are_rejected_within_bounds() {
     assert!(sound > 0 && sound < parsed, "{sound} of {parsed} were valid");
 }
 
-const HEAD: &str = "autobatch plan 1 module\"\"structure 0x0 mode infer ";
+const HEAD: &str = "autobatch plan 2 module\"\"structure 0x0 mode infer ";
 const BIND: &str = "bind words 0 floats 0 ";
 const SLAB: &str = "slab s0 value{a:f32}x9 ";
 const KERNEL: &str = "kernel k0 f(){return}";
@@ -173,13 +168,6 @@ fn large_dense_texts_stay_within_bounds() {
         ("lanes", repeated(&[BIND, KERNEL, "wave 0 f0 k0 x1="], 200_000, |t, _| t.push_str("n1 "), "")),
         ("runs of lanes", repeated(&[BIND, KERNEL, "wave 0 f0 k0 x1="], N, |t, _| t.push_str("n0..n2 "), "")),
         ("a run of lanes", repeated(&[BIND, KERNEL, "wave 0 f0 k0 x1=n0..n60000 "], 0, |_, _| (), "")),
-        ("sums of squares", repeated(&[BIND], N, |t, n| put!(t, "sumsq->c{n}<-"), "")),
-        ("updates", repeated(&[BIND, KERNEL], N, |t, _| t.push_str("update k0-><-"), "")),
-        ("scalars", repeated(&[BIND, KERNEL, "update k0-><-"], N, |t, _| t.push_str("c1 "), "")),
-        (
-            "targets",
-            repeated(&["store@a param f32 ", BIND, KERNEL, "update k0->"], N, |t, _| t.push_str("@a"), "<-"),
-        ),
         ("outputs", repeated(&[BIND, SLAB], N, |t, _| t.push_str("output\"\"s0.a[0]"), "")),
         ("a name", repeated(&[BIND, "kernel k0\""], 300_000, |t, _| t.push_str("\\n"), "\"(){return}")),
     ];

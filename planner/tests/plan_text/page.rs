@@ -1,6 +1,7 @@
 //! The page of the grammar: each of its examples parses.
 
 use crate::round_trip::parsed;
+use autobatch_ir::plan::UpdatePlan;
 
 const PAGE: &str = include_str!("../../../ir/PLAN.md");
 
@@ -10,12 +11,12 @@ fn examples(kind: &str) -> Vec<&'static str> {
     PAGE.split(&fence).skip(1).map(|rest| rest.split("\n```").next().expect("a fence is closed")).collect()
 }
 
-const HEAD: &str = "autobatch plan 1 module \"page\" structure 0x0 mode infer ";
+const HEAD: &str = "autobatch plan 2 module \"page\" structure 0x0 mode infer ";
 const TAIL: &str = "certificate batches 0 bound 0 | rows copied 0 gathered 0 direct 0 | slabs 0 bytes";
 
 /// The text around an example of each kind.
 const SETTINGS: [(&str, usize, &str, &str); 4] = [
-    ("plan", 2, "", ""),
+    ("plan", 1, "", ""),
     ("memory", 1, HEAD, TAIL),
     (
         "stage",
@@ -50,6 +51,30 @@ fn every_example_of_the_page_parses_and_prints_what_it_says() {
                 plan.verify().unwrap_or_else(|errors| panic!("{errors}"));
             }
         }
+    }
+}
+
+#[test]
+fn every_example_of_roles_parses_and_prints_as_it_stands() {
+    let lines = examples("roles").concat();
+    assert_eq!(lines.lines().count(), 3);
+    for line in lines.lines() {
+        let kernel = format!("kernel k0 f () {{ {line} return }}");
+        let plan = parsed("ir/PLAN.md", &format!("{HEAD}bind words 0 floats 0 {kernel}{TAIL}"));
+        assert!(plan.kernels[0].roles.is_some());
+        assert!(plan.to_text().contains(line), "{}", plan.to_text());
+    }
+}
+
+#[test]
+fn every_update_plan_of_the_page_parses_and_verifies() {
+    let found = examples("update");
+    assert_eq!(found.len(), 1);
+    for example in found {
+        let plan = UpdatePlan::from_text(example).unwrap_or_else(|error| panic!("{error}"));
+        let printed = plan.to_text();
+        assert_eq!(UpdatePlan::from_text(&printed).unwrap_or_else(|error| panic!("{error}")), plan);
+        plan.verify().unwrap_or_else(|errors| panic!("{errors}"));
     }
 }
 

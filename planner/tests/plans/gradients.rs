@@ -326,7 +326,7 @@ fn a_fold_of_a_list_from_outside_with_one_from_inside_is_rejected_by_name_and_si
     let gradients = Some(Gradients { losses: &losses(&graph), params: None, values: &[] });
     let request = Request { mode: Mode::Train, gradients, ..Request::default() };
     let refused = Planner::default().plan(&graph, &request).expect_err("no rule");
-    assert!(refused.to_string().contains("hand all its lists in through ports"), "{refused}");
+    assert!(refused.to_string().contains("pass all its lists through ports"), "{refused}");
     let PlanError::NotDifferentiable { op, site } = refused else { panic!("{refused}") };
     assert_eq!(op, "wsum");
     assert!(site.contains("gradients.rs"), "{site}");

@@ -3,6 +3,7 @@
 mod agreement;
 mod bodies;
 mod caching;
+mod cost;
 mod determinism;
 mod found;
 mod gradients;

@@ -6,7 +6,7 @@ use crate::graphs::{MODELS, Random};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Mode, Plan, Verified};
+use autobatch_ir::plan::{Mode, OutputKey, Plan, Verified};
 use autobatch_ir::types::DType;
 use autobatch_oracle::check::{Proof, Wanted, check_losses};
 use autobatch_oracle::naive::Executed;
@@ -158,7 +158,7 @@ impl<'a> Sound<'a> {
         let outputs = (0..self.run.outputs()).all(|output| {
             let (a, b) = (self.run.output(output), run.output(output));
             let (a, b) = (a.expect("an output"), b.expect("an output"));
-            let is_gradient = self.plan.outputs[output].name.starts_with("grad ");
+            let is_gradient = matches!(self.plan.outputs[output].key, OutputKey::Gradient(_));
             if is_gradient { close(a, b) } else { same_words(a, b) }
         });
         let gradients = self.proof.params.iter().all(|&param| {

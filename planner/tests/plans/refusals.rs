@@ -191,8 +191,8 @@ fn a_shared_mark_holds_or_is_rejected() {
     let plan = verified(plan(&kept), "shared");
     check(&plan, &kept, Wanted { values: &[], training: false }).expect("all readers share the value");
     let error = planner("depth").plan(&promised(2), &Request::default()).expect_err("there are two contexts");
-    let wanted = "%1 was promised to be shared, but a batch of @cell takes %3 as well; \
-        drop .shared(), or keep the others apart with .alone()";
+    let wanted = "%1 is shared, but a batch of @cell also reads %3; \
+        remove .shared(), or separate the others with .alone()";
     assert_eq!(error.to_string(), wanted);
     // In batches of one job every mark holds.
     planner("none").plan(&promised(2), &Request::default()).expect("no batch has two jobs");

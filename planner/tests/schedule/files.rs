@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 /// The batches of a policy, one line each: the callee and the nodes.
 fn batches(graph: &GraphData, policy: &str) -> String {
     let mut jobs = Jobs::new(graph, &[]);
-    jobs.price(graph, false, &CostTable::default());
+    jobs.set_costs(graph, false, &CostTable::default());
     let problem = jobs.problem();
     let loaded = policy.parse::<Policy>().expect("a policy").load().expect("needs no file");
     let mut scratch = Scratch::default();

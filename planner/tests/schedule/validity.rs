@@ -158,22 +158,22 @@ fn a_spent_budget_is_reported_and_still_beats_or_equals_the_ratio() {
     assert!(spent[0] > 0 && spent[1] > 0, "no search spent its budget: {spent:?}");
 }
 
-/// Prices of all types: every step costs `fixed` before its first row.
-fn prices(graph: &JobGraph, fixed: f64) -> Vec<Price> {
-    vec![Price { fixed, row: 1.0 }; graph.types as usize]
+/// Costs of all types: every step costs `fixed` before its first row.
+fn type_costs(graph: &JobGraph, fixed: f64) -> Vec<StepCost> {
+    vec![StepCost { fixed, row: 1.0 }; graph.types as usize]
 }
 
 #[test]
 fn auto_runs_jobs_one_by_one_where_steps_cost_less_than_tables() {
     let (graph, mut scratch) = (JobGraph::trees(4, 10, 2, &mut Random(3)), Scratch::default());
     let auto = Auto::default();
-    let free = auto.schedule(&graph.problem().with_prices(&prices(&graph, 0.0)), &mut scratch);
+    let free = auto.schedule(&graph.problem().with_costs(&type_costs(&graph, 0.0)), &mut scratch);
     assert_eq!(free.len(), graph.ty.len());
     assert!(matches!(free.why, StopReason::BatchingDoesNotPay { .. }), "{:?}", free.why);
-    let dear = auto.schedule(&graph.problem().with_prices(&prices(&graph, 1e3)), &mut scratch);
+    let dear = auto.schedule(&graph.problem().with_costs(&type_costs(&graph, 1e3)), &mut scratch);
     assert!(dear.len() < graph.ty.len());
-    let broken = auto.schedule(&graph.problem().with_prices(&prices(&graph, f64::NAN)), &mut scratch);
-    check(&graph.problem(), &broken).expect("an order is valid even with NaN prices");
+    let broken = auto.schedule(&graph.problem().with_costs(&type_costs(&graph, f64::NAN)), &mut scratch);
+    check(&graph.problem(), &broken).expect("an order is valid even with NaN costs");
 }
 
 #[test]
@@ -185,8 +185,8 @@ fn auto_searches_where_the_saved_batches_cost_more_than_the_search() {
         let bound = path_sum_bound(&graph.problem(), &mut scratch).total as usize;
         let auto = |fixed: f64, executes: f64, scratch: &mut Scratch| {
             let problem = graph.problem();
-            let prices = prices(&graph, fixed);
-            Auto { executes, ..Auto::default() }.schedule(&problem.with_prices(&prices), scratch)
+            let costs = type_costs(&graph, fixed);
+            Auto { executes, ..Auto::default() }.schedule(&problem.with_costs(&costs), scratch)
         };
         let cheap = auto(300.0, 1.0, &mut scratch);
         assert_eq!(cheap.len(), ratio, "seed {seed}");
@@ -213,7 +213,7 @@ fn auto_never_spends_more_than_it_can_save() {
     for seed in 0..cases(20) {
         let graph = JobGraph::lattices(8, 40, &mut Random(seed));
         let batches =
-            Auto::default().schedule(&graph.problem().with_prices(&prices(&graph, 3e4)), &mut scratch);
+            Auto::default().schedule(&graph.problem().with_costs(&type_costs(&graph, 3e4)), &mut scratch);
         if let StopReason::BudgetSpent { budget } = batches.why {
             let gap = Ratio.schedule(&graph.problem(), &mut scratch).len() - batches.bound.unwrap() as usize;
             assert!(budget as f64 * costs.planning.beam_ns <= gap as f64 * 3e4, "seed {seed}");

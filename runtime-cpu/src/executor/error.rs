@@ -29,12 +29,8 @@ pub enum RunError {
         /// The bytes of a kernel on each thread.
         bytes: u64,
     },
-    /// An update plan was passed to `execute`.
-    IsUpdate,
     /// The plan to resume does not begin with the plan executed last.
     NotResumable,
-    /// A plan without updates was passed to `update`.
-    NoUpdate,
     /// The number of parameters and states differs from the update plan.
     States {
         /// The number in the plan.
@@ -95,11 +91,9 @@ impl fmt::Display for RunError {
                 f,
                 "out of memory: temporaries of a kernel take {bytes} bytes per thread; make values smaller, or cells of fewer ops"
             ),
-            Self::IsUpdate => f.write_str("the plan updates stores; execute it with update"),
             Self::NotResumable => {
                 f.write_str("the plan does not begin with the plan executed last; execute all of it with execute")
             }
-            Self::NoUpdate => f.write_str("the plan updates no stores; execute it with execute"),
             Self::States { expected, found } => write!(
                 f,
                 "the plan updates {expected} parameters and states, found {found}; pass the weights and states of its recipe"

@@ -34,7 +34,7 @@ pub use error::RunError;
 pub use updates::GradientSource;
 
 use crate::kernels::Isa;
-use autobatch_ir::plan::{Bound, Mode, Plan, StoreId, Stores, Verified};
+use autobatch_ir::plan::{Bound, Mode, Plan, StoreId, Stores, UpdatePlan, Verified};
 use autobatch_ir::{ParamId, States, Weights};
 use bound_words::Origins;
 use clock::{Clock, Ticks};
@@ -209,9 +209,6 @@ impl Executor {
         bound: Bound<'_>,
         first: Option<usize>,
     ) -> Result<(), RunError> {
-        if plan.is_update() {
-            return Err(RunError::IsUpdate);
-        }
         bound.check(plan, stores)?;
         if let Some(limit) = self.limit {
             let needs = plan.slab_bytes();
@@ -293,10 +290,10 @@ impl Executor {
     /// counts the update. `floats` are the bindings of the optimiser.
     ///
     /// # Errors
-    /// If the plan has no updates, or gradients, weights, states or floats do not fit it. Then nothing changes.
+    /// If gradients, weights, states or floats do not fit the plan. Then nothing changes.
     pub fn update(
         &mut self,
-        plan: &Verified<Plan>,
+        plan: &Verified<UpdatePlan>,
         weights: &mut Weights,
         states: &mut States,
         floats: &[f32],
@@ -313,15 +310,12 @@ impl Executor {
     /// As [`update`](Self::update).
     pub fn update_with(
         &mut self,
-        plan: &Verified<Plan>,
+        plan: &Verified<UpdatePlan>,
         gradients: &(dyn GradientSource + Sync),
         weights: &mut Weights,
         states: &mut States,
         floats: &[f32],
     ) -> Result<(), RunError> {
-        if !plan.is_update() {
-            return Err(RunError::NoUpdate);
-        }
         let packed = self.prepared.release_weights();
         let arrays = Arrays { plan, gradients, weights: &mut *weights, states: &mut *states, floats, packed };
         arrays.check()?;

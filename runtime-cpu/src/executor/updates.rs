@@ -13,7 +13,7 @@ use crate::kernels::fused_update::{FusedKernel, FusedScratch, Port};
 use crate::kernels::rowwise::{RowResult, run as run_row};
 use autobatch_ir::graph::Op;
 use autobatch_ir::numeric::{row, store};
-use autobatch_ir::plan::{BindError, Kernel, KernelId, Plan, StoreId, StoreKind, Update, UpdateSource};
+use autobatch_ir::plan::{BindError, Kernel, KernelId, StoreId, StoreKind, Update, UpdatePlan, UpdateSource};
 use autobatch_ir::types::{DType, Shape, Type};
 use autobatch_ir::{ParamId, States, Weights};
 use std::sync::Arc;
@@ -69,7 +69,7 @@ struct CachedKernel {
 
 /// The arrays of one update plan.
 pub(super) struct Arrays<'a> {
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a UpdatePlan,
     pub(super) gradients: &'a (dyn GradientSource + Sync),
     pub(super) weights: &'a mut Weights,
     pub(super) states: &'a mut States,

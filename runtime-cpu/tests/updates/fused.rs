@@ -1,7 +1,7 @@
 //! Update kernels that no optimiser makes: results that are ports or constants, repeated results, and early results.
 
 use crate::lab::{Given, Random};
-use autobatch_ir::plan::Plan;
+use autobatch_ir::plan::UpdatePlan;
 use autobatch_ir::{Init, Module, ModuleBuilder, ParamId, Weights};
 use autobatch_oracle::naive;
 use autobatch_runtime_cpu::Executor;
@@ -17,10 +17,9 @@ fn module(len: usize) -> Arc<Module> {
 /// An update plan for one parameter with two states.
 fn text(len: usize, kernel: &str, updates: &str) -> String {
     format!(
-        "autobatch plan 1 module \"fused\" structure 0x0 mode train\n\
+        "autobatch update 2 module \"fused\"\n\
          store @w param f32[{len}] store @w.a state @w f32[{len}] store @w.b state @w f32[{len}]\n\
-         store @w.grad grad @w f32[{len}]\nbind words 0 floats 2\n{kernel}\n{updates}\n\
-         certificate batches 0 bound 0 | rows copied 0 gathered 0 direct 0 | slabs 0 bytes"
+         store @w.grad grad @w f32[{len}]\nbind floats 2\n{kernel}\n{updates}"
     )
 }
 
@@ -29,7 +28,7 @@ fn text(len: usize, kernel: &str, updates: &str) -> String {
 fn check(kernel: &str, updates: &str) {
     for len in [1, 20, 700] {
         let text = text(len, kernel, updates);
-        let plan = Plan::from_text(&text).unwrap_or_else(|error| panic!("{error}"));
+        let plan = UpdatePlan::from_text(&text).unwrap_or_else(|error| panic!("{error}"));
         let plan = plan.verify().unwrap_or_else(|errors| panic!("{errors}"));
         let module = module(len);
         let mut random = Random(4);

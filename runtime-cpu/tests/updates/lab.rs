@@ -1,7 +1,7 @@
 //! A module with random gradients, and updates on this executor and the naive one.
 
 use autobatch_ir::hash::split_mix;
-use autobatch_ir::plan::{Plan, StoreKind, Verified};
+use autobatch_ir::plan::{StoreKind, UpdatePlan, Verified};
 use autobatch_ir::recipe::{StateInit, StateRecipe};
 use autobatch_ir::{Init, Module, ModuleBuilder, ParamId, States, Weights};
 use autobatch_nn::optim::{
@@ -77,7 +77,7 @@ pub(crate) fn all(module: &Module) -> Vec<ParamId> {
 
 pub(crate) struct Lab {
     pub(crate) module: Arc<Module>,
-    pub(crate) plan: Verified<Plan>,
+    pub(crate) plan: Verified<UpdatePlan>,
     pub(crate) weights: Weights,
     pub(crate) states: States,
     pub(crate) optimizer: Optimizer,

@@ -1,4 +1,4 @@
-//! Folds over lists, and what comes back from them.
+//! Folds over lists, and their derivatives.
 
 use super::record::{Record, TABLED};
 use super::step::Lanes;
@@ -16,10 +16,10 @@ const fn number(fold: ListFold) -> u32 {
     }
 }
 
-/// Adds the segment of a fold.
+/// Adds the segment of a fold over lists.
 pub(super) fn lower(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuError> {
     let Stage::Seg { op, query, lists, elements, dst } = stage else { return Ok(()) };
-    let to = lanes.spot(*dst);
+    let to = lanes.address(*dst);
     match (*op, lists.as_slice()) {
         (Op::ListFold(fold), [values]) => {
             let mut record = Record::new(&[dst.width, number(fold)]);
@@ -41,24 +41,24 @@ pub(super) fn lower(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuE
             let items = items(lanes, keys);
             let scores = lanes.more_scratch(items)?;
             let mut record = Record::new(&[1, query.width, dst.width, scale.bits(), scores]);
-            record.all(&lanes.spot(query));
+            record.all(&lanes.address(query));
             let late = [list(lanes, &mut record, keys), list(lanes, &mut record, values)];
             record.all(&to);
             views(lanes, &mut record, &late, &[keys, values]);
             lanes.segment(Program::Fixed(ATTEND), &record, 1)
         }
-        // Ops of other templates are no folds (rule P13).
+        // Rule P13 allows no other op.
         _ => Ok(()),
     }
 }
 
-/// Adds the segment of a fold's reverse.
+/// Adds the segment of the derivative of a fold.
 pub(super) fn lower_gradient(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuError> {
     let Stage::SegGrad { op, query, lists, elements, dy, query_dst, dsts } = stage else { return Ok(()) };
     let ports: Vec<ListSource> = lists.iter().map(|&port| ListSource::Port(port)).collect();
     let edges: Vec<[u32; 3]> =
         dsts.iter().map(|&reg| lanes.edges(reg).map_or([0; 3], |(at, offsets)| [1, at, offsets])).collect();
-    let dy_at = lanes.spot(*dy);
+    let dy_at = lanes.address(*dy);
     match (*op, ports.as_slice(), edges.as_slice()) {
         (Op::ListFold(fold), [values], [[1, at, offsets]]) => {
             let mut record = Record::new(&[dy.width, number(fold)]);
@@ -83,11 +83,11 @@ pub(super) fn lower_gradient(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result
             let weights = lanes.more_scratch(2 * words)?;
             let slopes = weights + words as u32;
             let mut record = Record::new(&[1, query.width, dy.width, scale.bits(), weights, slopes]);
-            record.all(&lanes.spot(query));
+            record.all(&lanes.address(query));
             list(lanes, &mut record, keys);
             list(lanes, &mut record, values);
             record.all(&dy_at).push(u32::from(query_dst.is_some()));
-            record.all(&query_dst.map_or([0; 4], |dst| lanes.spot(dst)));
+            record.all(&query_dst.map_or([0; 4], |dst| lanes.address(dst)));
             record.all(of_keys).all(of_values);
             lanes.segment(Program::Fixed(ATTEND_GRAD), &record, 1)
         }
@@ -95,12 +95,11 @@ pub(super) fn lower_gradient(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result
     }
 }
 
-/// Writes a list; gives where the place of its views must be written once it is known.
+/// Writes a list. Returns the word that will hold the position of its views.
 fn list(lanes: &Lanes<'_, '_>, record: &mut Record, list: &ListSource) -> u32 {
     match list {
         ListSource::Port(port) => {
-            let operand = lanes.build.plan.operands(lanes.step)[*port as usize];
-            if let Operand::Segments { field, offsets, items } = operand {
+            if let Operand::Segments { field, offsets, items } = lanes.operand(*port) {
                 let (base, width) = lanes.build.layout.field(field);
                 record.all(&[TABLED, base, offsets, items, width]);
             }
@@ -114,24 +113,23 @@ fn list(lanes: &Lanes<'_, '_>, record: &mut Record, list: &ListSource) -> u32 {
     }
 }
 
-/// Writes the places of the values of lists that are views, behind all else.
+/// Writes the addresses of the views of lists at the end of the record.
 fn views(lanes: &Lanes<'_, '_>, record: &mut Record, late: &[u32], lists: &[&ListSource]) {
     for (&at, list) in late.iter().zip(lists) {
         if let ListSource::Views(views) = list {
             record.set(at, record.len());
             for &view in views {
-                record.all(&lanes.spot(view));
+                record.all(&lanes.address(view));
             }
         }
     }
 }
 
-/// How many values the lists of all lanes hold.
+/// The total length of the lists of all lanes.
 fn items(lanes: &Lanes<'_, '_>, list: &ListSource) -> u64 {
     match list {
         ListSource::Port(port) => {
-            let operand = lanes.build.plan.operands(lanes.step)[*port as usize];
-            let Operand::Segments { offsets, .. } = operand else { return 0 };
+            let Operand::Segments { offsets, .. } = lanes.operand(*port) else { return 0 };
             let at = |lane: u32| u64::from(lanes.build.plan.tables[(offsets + lane) as usize]);
             at(lanes.first + lanes.count) - at(lanes.first)
         }

@@ -1,26 +1,25 @@
-//! Kernels: what of their lowering follows from them alone. It is found once for each of them and kept from plan to plan:
-//! plans of one model, and all plans of one planner, share their kernels.
+//! Lowering of kernels: everything that depends on a kernel alone. It is computed once per kernel and cached across
+//! plans, because the plans of one model and of one planner share their kernels.
 
-use super::map::{Cut, Recipe};
+use super::map::{Recipe, Variant};
 use super::product::recipe;
 use super::units::{Fused, Unit, reads, units, writes};
-use super::worth::chosen;
 use crate::module::Program;
 use autobatch_ir::plan::{Kernel, Reg, RegKind, Stage, View};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// So many bytes are kept, about; who has met more begins anew with the next plan.
-const MOST_KEPT: usize = 64 << 20;
+/// Bytes that the cache holds, about. A larger one is cleared before the next plan.
+const MAX_BYTES: usize = 64 << 20;
 
-/// What a kernel or a program, and what a stage or a register counts for.
-const KERNEL: usize = 512;
-const STAGE: usize = 128;
+/// Estimated bytes of a kernel or a program, and of a stage or a register.
+const KERNEL_BYTES: usize = 512;
+const STAGE_BYTES: usize = 128;
 
-/// Where a register lives.
+/// Where a register is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Home {
-    /// Where the operand is.
+pub(super) enum RegisterLocation {
+    /// In the rows of the operand.
     Port,
     /// In a run of words with these bits.
     Const(u32),
@@ -28,192 +27,194 @@ pub(super) enum Home {
     Param(u32),
     /// In the rows of a result.
     Result(u32),
-    /// In scratch rows, behind so many words a lane.
+    /// In scratch rows, from this word of a lane on.
     Scratch(u64),
-    /// Among the edges of a result; of none, if nobody wants them.
+    /// In the edges of a result, or nowhere if no result takes them.
     Edges(Option<u32>),
-    /// Nowhere: it is looked up for results alone, which take it from the table.
-    Nowhere,
+    /// Not stored: results look the row up in the table themselves.
+    LookupOnly,
 }
 
-/// A unit of a kernel, and what it takes.
+/// A unit of a kernel with everything that steps need of it.
 #[derive(Debug)]
-pub(super) struct Piece {
+pub(super) struct LoweredUnit {
     /// Its number in the kernel.
     pub(super) number: u32,
     pub(super) unit: Unit,
     /// Its products.
     pub(super) products: Vec<Fused>,
-    /// How many others of its step it waits for, one after another.
+    /// The length of the longest chain of units that it depends on.
     pub(super) level: u32,
-    /// What its line takes; nothing of other stages.
+    /// The words of the record that its code reads; empty for stages without code.
     pub(super) recipe: Recipe,
-    /// Of a lookup the results that it brings rows to, if nothing else reads them.
+    /// For a lookup that is not stored: the results that take its row.
     pub(super) results: Option<Vec<u32>>,
 }
 
-/// What steps of a kernel have in common.
+/// The lowering of a kernel.
 #[derive(Debug)]
 pub(super) struct Lowered {
-    /// Its number among those that are kept.
+    /// Its number in the cache.
     pub(super) number: u32,
-    pub(super) pieces: Vec<Piece>,
-    /// Per register where it lives.
-    pub(super) homes: Vec<Home>,
+    pub(super) units: Vec<LoweredUnit>,
+    /// The location of each register.
+    pub(super) locations: Vec<RegisterLocation>,
     /// Scratch words of a lane.
     pub(super) scratch: u64,
     /// Elements of the widest register.
     pub(super) widest: u64,
-    /// The results that live elsewhere than where they are wanted.
+    /// The results whose registers are stored elsewhere.
     pub(super) moved: Vec<u32>,
     /// The level at which all of these can be read.
     pub(super) moved_level: u32,
 }
 
-/// What is kept from plan to plan.
+/// Lowered kernels and programs, kept across plans.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
-    /// By the address of a kernel that `kernels` keeps alive, and whether matrix units multiply.
-    numbers: HashMap<(usize, bool), u32>,
+pub(crate) struct LoweringCache {
+    /// The numbers of kernels, by the addresses that `kernels` keeps alive.
+    numbers: HashMap<usize, u32>,
     kernels: Vec<(Arc<Kernel>, Arc<Lowered>)>,
-    /// Equal programs are one, so that their addresses name them.
+    /// Equal programs are shared, so their addresses identify them.
     programs: HashSet<Arc<Program>>,
-    /// By the numbers of kernel and unit, and how products are cut.
-    generated: HashMap<(u32, u32, Cut), Arc<Program>>,
-    /// How much that is, about.
-    kept: usize,
+    /// By the numbers of kernel and unit, and the variant of products.
+    generated: HashMap<(u32, u32, Option<Variant>), Arc<Program>>,
+    /// Bytes of all, about.
+    bytes: usize,
 }
 
-impl Known {
-    /// Begins anew if much is kept: what is named by numbers stays while a plan is compiled.
-    pub(super) fn make_room(&mut self) {
-        if self.kept > MOST_KEPT {
+impl LoweringCache {
+    /// Clears the cache if it is large. Numbers are valid while one plan is compiled.
+    pub(super) fn trim(&mut self) {
+        if self.bytes > MAX_BYTES {
             *self = Self::default();
         }
     }
 
-    /// What steps of a kernel have in common.
-    pub(super) fn kernel(&mut self, kernel: &Arc<Kernel>, on_matrix: bool) -> Arc<Lowered> {
-        let key = (Arc::as_ptr(kernel) as usize, on_matrix);
+    /// The lowering of a kernel.
+    pub(super) fn kernel(&mut self, kernel: &Arc<Kernel>) -> Arc<Lowered> {
         let next = self.kernels.len() as u32;
-        let number = *self.numbers.entry(key).or_insert(next);
+        let number = *self.numbers.entry(Arc::as_ptr(kernel) as usize).or_insert(next);
         if number == next {
-            let lowered = Arc::new(Lowered::new(kernel, next, on_matrix));
+            let lowered = Arc::new(Lowered::new(kernel, next));
             self.kernels.push((Arc::clone(kernel), lowered));
-            self.kept += KERNEL + STAGE * size(kernel);
+            self.bytes += KERNEL_BYTES + STAGE_BYTES * size(kernel);
         }
         Arc::clone(&self.kernels[number as usize].1)
     }
 
-    /// The one of all programs like this.
+    /// The shared copy of a program.
     pub(super) fn program(&mut self, program: Program) -> Arc<Program> {
         if let Some(known) = self.programs.get(&program) {
             return Arc::clone(known);
         }
-        self.kept += KERNEL + program.letters();
+        self.bytes += KERNEL_BYTES + program.generated_len();
         let program = Arc::new(program);
         self.programs.insert(Arc::clone(&program));
         program
     }
 
-    /// The program with a generated body of a unit of a kernel, which is written unless it is known.
-    pub(super) fn generated(&mut self, key: (u32, u32, Cut), made: impl FnOnce() -> Program) -> Arc<Program> {
+    /// The program with generated code of a unit of a kernel. `generate` runs if the cache does not have it.
+    pub(super) fn generated(
+        &mut self,
+        key: (u32, u32, Option<Variant>),
+        generate: impl FnOnce() -> Program,
+    ) -> Arc<Program> {
         if let Some(known) = self.generated.get(&key) {
             return Arc::clone(known);
         }
-        let program = self.program(made());
-        self.kept += STAGE;
+        let program = self.program(generate());
+        self.bytes += STAGE_BYTES;
         self.generated.insert(key, Arc::clone(&program));
         program
     }
 }
 
 impl Lowered {
-    fn new(kernel: &Kernel, number: u32, on_matrix: bool) -> Self {
+    fn new(kernel: &Kernel, number: u32) -> Self {
         let units = units(kernel);
-        let units = if on_matrix { chosen(kernel, units) } else { units };
-        let (homes, scratch) = homes(kernel, &units);
+        let (locations, scratch) = locations(kernel, &units);
         let widest = kernel.regs.iter().map(|reg| reg.ty.shape.elements() as u64).max().unwrap_or(1).max(1);
         let results = results(kernel);
-        // Per register the level at which all that was written of it can be read.
+        // For each register the level at which everything that was written of it can be read.
         let mut ready = vec![0; kernel.regs.len()];
-        let mut piece = |(number, unit): (usize, Unit)| {
+        let mut lower = |(number, unit): (usize, Unit)| {
             let stages = unit.stages(kernel);
             let read = stages.iter().flat_map(|stage| reads(stage));
             let level = read.map(|view| ready[view.reg as usize]).max().unwrap_or(0);
             for view in stages.iter().flat_map(|stage| writes(stage)) {
                 let ready = &mut ready[view.reg as usize];
-                *ready = (*ready).max(level + unit.depth());
+                *ready = (*ready).max(level + 1);
             }
-            let recipe = recipe(kernel, &unit, &homes);
+            let recipe = recipe(kernel, &unit, &locations);
             let products = unit.products(kernel);
             let results = match (&unit, stages.as_slice()) {
                 (Unit::Stage(_), [Stage::Lookup { dst, .. }]) => {
                     let reg = dst.reg as usize;
-                    (homes[reg] == Home::Nowhere).then(|| results[reg].clone())
+                    (locations[reg] == RegisterLocation::LookupOnly).then(|| results[reg].clone())
                 }
                 _ => None,
             };
-            Piece { number: number as u32, unit, products, level, recipe, results }
+            LoweredUnit { number: number as u32, unit, products, level, recipe, results }
         };
-        let pieces = units.into_iter().enumerate().map(&mut piece).collect();
-        let moved = moved(kernel, &homes);
+        let units = units.into_iter().enumerate().map(&mut lower).collect();
+        let moved = moved(kernel, &locations);
         let level = |&result: &u32| ready[kernel.results[result as usize].reg as usize];
         let moved_level = moved.iter().map(level).max().unwrap_or(0);
-        Self { number, pieces, homes, scratch, widest, moved, moved_level }
+        Self { number, units, locations, scratch, widest, moved, moved_level }
     }
 }
 
-/// Stages, instructions and registers of a kernel.
+/// The number of stages, instructions, registers and results of a kernel.
 fn size(kernel: &Kernel) -> usize {
     let of = |stage: &Stage| if let Stage::Map { code, .. } = stage { code.len() } else { 1 };
     kernel.regs.len() + kernel.results.len() + kernel.stages.iter().map(of).sum::<usize>()
 }
 
-/// Where registers live, and the scratch words of a lane.
-fn homes(kernel: &Kernel, units: &[Unit]) -> (Vec<Home>, u64) {
+/// The locations of registers, and the scratch words of a lane.
+fn locations(kernel: &Kernel, units: &[Unit]) -> (Vec<RegisterLocation>, u64) {
     let mut scratch = 0u64;
-    let (in_memory, nowhere) = (in_memory(kernel, units), looked_up(kernel));
+    let (in_memory, lookup_only) = (in_memory(kernel, units), lookup_only(kernel));
     let results = results(kernel);
     let whole = |reg: usize| {
         let is_whole = |&&result: &&u32| kernel.results[result as usize] == kernel.whole(reg as u32);
         results[reg].iter().find(is_whole).copied()
     };
-    let mut home = |(number, reg): (usize, &Reg)| match reg.kind {
-        RegKind::Port => Home::Port,
-        RegKind::Const(bits) => Home::Const(bits),
-        RegKind::Param(param) => Home::Param(param),
-        RegKind::Edges => Home::Edges(results[number].first().copied()),
-        RegKind::Temp if nowhere[number] => Home::Nowhere,
+    let mut location = |(number, reg): (usize, &Reg)| match reg.kind {
+        RegKind::Port => RegisterLocation::Port,
+        RegKind::Const(bits) => RegisterLocation::Const(bits),
+        RegKind::Param(param) => RegisterLocation::Param(param),
+        RegKind::Edges => RegisterLocation::Edges(results[number].first().copied()),
+        RegKind::Temp if lookup_only[number] => RegisterLocation::LookupOnly,
         RegKind::Temp => match whole(number) {
-            Some(result) => Home::Result(result),
+            Some(result) => RegisterLocation::Result(result),
             None => {
-                let home = Home::Scratch(scratch);
+                let location = RegisterLocation::Scratch(scratch);
                 scratch += if in_memory[number] { reg.ty.shape.elements() as u64 } else { 0 };
-                home
+                location
             }
         },
     };
-    let homes = kernel.regs.iter().enumerate().map(&mut home).collect();
-    (homes, scratch)
+    let locations = kernel.regs.iter().enumerate().map(&mut location).collect();
+    (locations, scratch)
 }
 
-/// Per register whether it is rows of a table that are looked up whole, and that nothing but results reads.
-fn looked_up(kernel: &Kernel) -> Vec<bool> {
-    let (mut looked_up, mut others) = (vec![false; kernel.regs.len()], vec![0; kernel.regs.len()]);
+/// For each register whether it is a row of a table, looked up whole, that only results read.
+fn lookup_only(kernel: &Kernel) -> Vec<bool> {
+    let (mut looked_up, mut uses) = (vec![false; kernel.regs.len()], vec![0; kernel.regs.len()]);
     for stage in &kernel.stages {
         for view in reads(stage).into_iter().chain(writes(stage)) {
-            others[view.reg as usize] += 1;
+            uses[view.reg as usize] += 1;
         }
         if let Stage::Lookup { dst, .. } = stage {
             looked_up[dst.reg as usize] = *dst == kernel.whole(dst.reg);
         }
     }
-    // The lookup itself is one of them.
-    looked_up.iter().zip(others).map(|(&looked_up, others)| looked_up && others == 1).collect()
+    // The lookup itself is the one use.
+    looked_up.iter().zip(uses).map(|(&looked_up, uses)| looked_up && uses == 1).collect()
 }
 
-/// Per register the results that are any of it.
+/// For each register the results that are any of it.
 fn results(kernel: &Kernel) -> Vec<Vec<u32>> {
     let mut of = vec![Vec::new(); kernel.regs.len()];
     for (number, view) in (0..).zip(&kernel.results) {
@@ -222,23 +223,21 @@ fn results(kernel: &Kernel) -> Vec<Vec<u32>> {
     of
 }
 
-/// The results that live elsewhere than where they are wanted: what is a port, a constant, part of a register, or
-/// there already under another number.
-fn moved(kernel: &Kernel, homes: &[Home]) -> Vec<u32> {
-    let is_moved = |(number, view): (u32, &View)| match homes[view.reg as usize] {
-        Home::Result(home) => home != number,
-        Home::Edges(_) | Home::Nowhere => false,
-        Home::Port | Home::Const(_) | Home::Param(_) | Home::Scratch(_) => true,
+/// The results whose registers are stored elsewhere: ports, constants, parts of registers, and registers that are stored
+/// as another result.
+fn moved(kernel: &Kernel, locations: &[RegisterLocation]) -> Vec<u32> {
+    let is_moved = |(number, view): (u32, &View)| match locations[view.reg as usize] {
+        RegisterLocation::Result(own) => own != number,
+        RegisterLocation::Edges(_) | RegisterLocation::LookupOnly => false,
+        RegisterLocation::Port
+        | RegisterLocation::Const(_)
+        | RegisterLocation::Param(_)
+        | RegisterLocation::Scratch(_) => true,
     };
     (0..).zip(&kernel.results).filter(|&result| is_moved(result)).map(|(number, _)| number).collect()
 }
 
-/// Whether a result has to be moved to where it is wanted.
-pub(super) fn has_moves(kernel: &Kernel) -> bool {
-    !moved(kernel, &homes(kernel, &[]).0).is_empty()
-}
-
-/// Per register whether a unit writes any of it to memory.
+/// For each register whether a unit writes any of it to memory.
 fn in_memory(kernel: &Kernel, units: &[Unit]) -> Vec<bool> {
     let mut written = vec![false; kernel.regs.len()];
     let mut note = |stage: usize| {
@@ -249,9 +248,9 @@ fn in_memory(kernel: &Kernel, units: &[Unit]) -> Vec<bool> {
     for unit in units {
         match unit {
             Unit::Stage(stage) => note(*stage),
-            Unit::Fused { products, .. } | Unit::OnMatrix { products, .. } => {
-                unit.tail().into_iter().for_each(&mut note);
-                products.iter().filter(|product| product.kept).for_each(|product| note(product.stage));
+            Unit::Fused { products, epilogue } => {
+                note(*epilogue);
+                products.iter().filter(|product| product.stored).for_each(|product| note(product.stage));
             }
         }
     }

@@ -1,81 +1,86 @@
-//! Maps: the generated body of a straight line of elementwise instructions, alone or as the tail of products.
+//! Maps: generated code of a line of elementwise instructions, alone or as the epilogue of products.
 //!
-//! Instructions become `let` lines over words; constants, attributes and places are read from the record,
-//! so lines of equal shape are one pipeline. Their text follows from the kernel and from nothing that a step decides: it is
-//! written once, and neither for every step of the kernel nor for every plan.
+//! Instructions become `let` lines over words. Constants, attributes and addresses are read from the record, so lines of
+//! the same shape share a pipeline. The text depends on the kernel alone, so it is generated once per kernel.
 
-use super::kernels::{Home, Piece};
+use super::kernels::{LoweredUnit, RegisterLocation};
 use super::record::Record;
 use super::step::Lanes;
 use crate::error::GpuError;
-use crate::module::{Program, Reach, Tile};
+use crate::module::{LoadWidth, Program, Tile};
 use autobatch_ir::DType;
 use autobatch_ir::graph::{Binary, Compare, Unary};
 use autobatch_ir::plan::{Code, Instr, Source, View};
 use std::collections::HashMap;
-use std::fmt::Write as _;
+use std::fmt::{Arguments, Write as _};
 
-/// What a line takes of a record, in the order in which its text asks for it.
+/// The words of the record that generated code reads, in order.
 pub(super) type Recipe = Vec<Item>;
 
-/// What is taken of a record.
+/// A part of the record.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Item {
-    /// The place of a view.
-    Place(View),
+    /// The address of a view.
+    Address(View),
     /// A word.
     Word(u32),
 }
 
-/// How products are cut among threads, what is read of weights at once, and whether one is in halves; nothing for lines.
-pub(super) type Cut = Option<(Tile, Reach, bool)>;
+/// The variant of a program of products.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Variant {
+    pub(super) tile: Tile,
+    pub(super) load: LoadWidth,
+    /// Whether a weight is stored in 16 bits.
+    pub(super) packed: bool,
+}
 
-/// Lines in the making.
+/// Code that is being generated.
 pub(super) struct Body<'h> {
     pub(super) text: String,
     recipe: Recipe,
-    /// Where the registers of the kernel live.
-    homes: &'h [Home],
-    /// The lines that have the addresses of places.
-    places: HashMap<(Home, u32, u32), u32>,
+    /// The locations of the kernel's registers.
+    locations: &'h [RegisterLocation],
+    /// The variables that hold addresses.
+    addresses: HashMap<(RegisterLocation, u32, u32), u32>,
     /// Words of the record so far.
     len: u32,
-    /// Views that are sums in registers; the place in the list is the number of the sum.
+    /// Views that are sums in registers. The position in the list is the number of the sum.
     sums: Vec<View>,
 }
 
 /// Adds the segment of a map.
 pub(super) fn lower(
     lanes: &mut Lanes<'_, '_>,
-    piece: &Piece,
+    unit: &LoweredUnit,
     width: u32,
     code: &[Instr],
 ) -> Result<(), GpuError> {
     let mut record = Record::new(&[width]);
-    lanes.fill(&piece.recipe, &mut record);
-    let homes = lanes.lowered.homes.as_slice();
-    let number = lanes.generated(piece, None, || Program::Map(body(homes, code).text));
-    let threads = u64::from(lanes.count) * u64::from(width);
-    lanes.build.segment_of(number, &record, lanes.level, (lanes.first, threads), 1)
+    lanes.fill(&unit.recipe, &mut record);
+    let locations = lanes.lowered.locations.as_slice();
+    let number = lanes.generated(unit, None, || Program::Map(body(locations, code).text));
+    let threads = lanes.threads(width);
+    lanes.build.segment_of(number, &record, lanes.level, threads)
 }
 
-/// What a map takes.
-pub(super) fn recipe(homes: &[Home], code: &[Instr]) -> Recipe {
-    body(homes, code).recipe
+/// The recipe of a map.
+pub(super) fn recipe(locations: &[RegisterLocation], code: &[Instr]) -> Recipe {
+    body(locations, code).recipe
 }
 
-fn body<'h>(homes: &'h [Home], code: &[Instr]) -> Body<'h> {
-    let mut body = Body::new(1, Vec::new(), homes);
+fn body<'h>(locations: &'h [RegisterLocation], code: &[Instr]) -> Body<'h> {
+    let mut body = Body::new(1, Vec::new(), locations);
     body.lines(code);
     body
 }
 
 impl Lanes<'_, '_> {
-    /// Writes what a line takes behind what is in the record.
+    /// Appends the words of a recipe to a record.
     pub(super) fn fill(&self, recipe: &Recipe, record: &mut Record) {
         for item in recipe {
             match *item {
-                Item::Place(view) => record.all(&self.spot(view)),
+                Item::Address(view) => record.all(&self.address(view)),
                 Item::Word(word) => record.push(word),
             };
         }
@@ -83,18 +88,17 @@ impl Lanes<'_, '_> {
 }
 
 impl<'h> Body<'h> {
-    /// Lines behind so many words of the record.
-    pub(super) fn new(len: u32, sums: Vec<View>, homes: &'h [Home]) -> Self {
-        let (text, recipe, places) = (String::new(), Recipe::new(), HashMap::new());
-        Self { text, recipe, homes, places, len, sums }
+    /// Code whose words of the record follow the first `len`.
+    pub(super) fn new(len: u32, sums: Vec<View>, locations: &'h [RegisterLocation]) -> Self {
+        let (text, recipe, addresses) = (String::new(), Recipe::new(), HashMap::new());
+        Self { text, recipe, locations, addresses, len, sums }
     }
 
-    /// What was asked for.
     pub(super) fn into_recipe(self) -> Recipe {
         self.recipe
     }
 
-    /// The text, and the record of lines that read no places, behind its first words.
+    /// The text, and the record of code that reads no addresses, after its first words.
     pub(super) fn with_record(self, first: &[u32]) -> (String, Record) {
         let mut record = Record::new(first);
         for item in self.recipe {
@@ -105,7 +109,7 @@ impl<'h> Body<'h> {
         (self.text, record)
     }
 
-    /// Writes a line an instruction, then what is kept.
+    /// Writes one line per instruction, then the stores.
     pub(super) fn lines(&mut self, code: &[Instr]) {
         for (number, instr) in code.iter().enumerate() {
             let sources: Vec<String> = instr.sources.iter().map(|source| self.source(source)).collect();
@@ -119,28 +123,32 @@ impl<'h> Body<'h> {
         }
     }
 
-    /// Writes a word to the element's place among others.
-    pub(super) fn store(&mut self, view: View, word: std::fmt::Arguments<'_>) {
-        let at = self.spot(view);
+    /// Writes the store of a word at the element's address.
+    pub(super) fn store(&mut self, view: View, word: Arguments<'_>) {
+        let at = self.address(view);
         let _ = writeln!(self.text, "    st(p{at} + element, {word});");
     }
 
-    /// The number of the line that has the address of a view's place. Of registers that are one run of words, as equal
-    /// constants are, views have one.
-    fn spot(&mut self, view: View) -> u32 {
-        let home = self.homes[view.reg as usize];
-        let reg = if matches!(home, Home::Const(_) | Home::Param(_)) { 0 } else { view.reg };
-        let next = self.places.len() as u32;
-        let number = *self.places.entry((home, reg, view.start)).or_insert(next);
+    /// The number of the variable that holds the address of a view. Registers that share a run of words, such as equal
+    /// constants, share variables.
+    fn address(&mut self, view: View) -> u32 {
+        let location = self.locations[view.reg as usize];
+        let reg = if matches!(location, RegisterLocation::Const(_) | RegisterLocation::Param(_)) {
+            0
+        } else {
+            view.reg
+        };
+        let next = self.addresses.len() as u32;
+        let number = *self.addresses.entry((location, reg, view.start)).or_insert(next);
         if number == next {
             let _ = writeln!(self.text, "    let p{number} = row_of({}u, lane);", self.len);
-            self.recipe.push(Item::Place(view));
+            self.recipe.push(Item::Address(view));
             self.len += 4;
         }
         number
     }
 
-    /// A word of the record.
+    /// The expression of a word of the record.
     pub(super) fn word(&mut self, word: u32) -> String {
         let at = self.len;
         self.recipe.push(Item::Word(word));
@@ -156,18 +164,18 @@ impl<'h> Body<'h> {
                 format!("bitcast<u32>(s{sum})")
             }
             Source::View(view) => {
-                let at = self.spot(*view);
+                let at = self.address(*view);
                 format!("ld(p{at} + element)")
             }
             Source::Scalar(view) => {
-                let at = self.spot(*view);
+                let at = self.address(*view);
                 format!("ld(p{at})")
             }
             Source::Const(bits) => self.word(*bits),
         }
     }
 
-    /// The attributes of an instruction, which are words of the record.
+    /// The expressions of an instruction's attributes, which are words of the record.
     fn attributes(&mut self, code: Code) -> [String; 2] {
         let words = match code {
             Code::LeakyRelu(slope) => [Some(slope.bits()), None],
@@ -178,7 +186,7 @@ impl<'h> Body<'h> {
         words.map(|word| word.map_or_else(String::new, |word| self.word(word)))
     }
 
-    /// What an instruction computes, as a word.
+    /// The expression of an instruction, as a word.
     pub(super) fn code(&mut self, code: Code, dtype: DType, sources: &[String]) -> String {
         let [one, two] = self.attributes(code);
         let float = |number: usize| format!("bitcast<f32>({})", sources[number]);
@@ -212,7 +220,7 @@ impl<'h> Body<'h> {
     }
 }
 
-/// The function of a slope; ops without one of their own never come here (rule P15).
+/// The function of a derivative. Rule P15 excludes ops without one.
 fn slope_function(unary: Unary) -> String {
     match unary {
         Unary::Tanh
@@ -244,16 +252,17 @@ fn integer_binary(binary: Binary, dtype: DType, a: &str, b: &str) -> String {
         Binary::Add => format!("({a} + {b})"),
         Binary::Sub => format!("({a} - {b})"),
         Binary::Mul => format!("({a} * {b})"),
-        Binary::Min if signed => format!("least_signed({a}, {b})"),
-        Binary::Max if signed => format!("most_signed({a}, {b})"),
+        Binary::Min if signed => format!("min_signed({a}, {b})"),
+        Binary::Max if signed => format!("max_signed({a}, {b})"),
         Binary::Min => format!("min({a}, {b})"),
         Binary::Max => format!("max({a}, {b})"),
-        // Types see to it that no division and no power of integers arrives.
+        // Typing excludes division and power of integers.
         Binary::Div | Binary::Pow => "0u".to_owned(),
     }
 }
 
-/// A NaN differs from all and is in no order; said apart, because compilers may assume there is none.
+/// A comparison. NaN is unordered and unequal to everything; the text tests it explicitly, because compilers may assume
+/// that it does not occur.
 fn compared(compare: Compare, dtype: DType, a: &str, b: &str) -> String {
     let sign = match compare {
         Compare::Eq => "==",

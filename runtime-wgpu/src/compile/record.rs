@@ -1,13 +1,13 @@
-//! Records: the words that a template reads, and places of rows in them.
+//! Records: the words that a template reads.
 
-/// Where rows are: base, row, stride, width, as `access.wgsl` says.
-pub(super) type Spot = [u32; 4];
+/// The address of rows: base, row, stride, width, as `access.wgsl` describes.
+pub(super) type RowAddress = [u32; 4];
 
-/// The stride of rows that a table names.
+/// The stride of rows whose numbers are in a table.
 pub(super) const TABLED: u32 = u32::MAX;
 
-/// Words that few records exceed.
-const MOST_WORDS: usize = 96;
+/// Initial capacity. Few records exceed it.
+const CAPACITY: usize = 96;
 
 /// The words that a template reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -15,7 +15,7 @@ pub struct Record(Vec<u32>);
 
 impl Record {
     pub(super) fn new(words: &[u32]) -> Self {
-        let mut record = Vec::with_capacity(MOST_WORDS.max(words.len()));
+        let mut record = Vec::with_capacity(CAPACITY.max(words.len()));
         record.extend_from_slice(words);
         Self(record)
     }
@@ -40,7 +40,7 @@ impl Record {
         self.0.len() as u32
     }
 
-    /// Sets a word that is known late only.
+    /// Sets a word that becomes known later.
     pub(super) fn set(&mut self, at: u32, word: u32) {
         self.0[at as usize] = word;
     }

@@ -1,6 +1,6 @@
-//! Row stages: ops that see a value as a whole.
+//! Row stages: ops that read a value as a whole.
 
-use super::record::{Record, Spot};
+use super::record::{Record, RowAddress};
 use super::step::{Lanes, Move};
 use crate::error::GpuError;
 use crate::module::Program;
@@ -9,6 +9,7 @@ use autobatch_ir::numeric::noise::dropout_scale;
 use autobatch_ir::plan::View;
 use autobatch_ir::types::{Shape, Type};
 use autobatch_shaders::{DROPOUT, FORK_NOISE, MATMUL, ONE_HOT, PICK, TOP_K};
+use std::ops::Range;
 
 /// Adds the segment of a row stage.
 pub(super) fn lower(
@@ -17,14 +18,16 @@ pub(super) fn lower(
     sources: &[(View, Type)],
     dsts: &[View],
 ) -> Result<(), GpuError> {
-    let spots: Vec<Spot> = sources.iter().map(|(view, _)| lanes.spot(*view)).collect();
+    let addresses: Vec<RowAddress> = sources.iter().map(|(view, _)| lanes.address(*view)).collect();
     let types: Vec<Shape> = sources.iter().map(|(_, ty)| ty.shape).collect();
-    let to: Vec<Spot> = dsts.iter().map(|dst| lanes.spot(*dst)).collect();
-    if let Some(moves) = moves(op, &spots, &types, &to) {
+    let to: Vec<RowAddress> = dsts.iter().map(|dst| lanes.address(*dst)).collect();
+    if let Some(moves) = moves(op, &addresses, &types, &to) {
         return lanes.moves(&moves);
     }
     if let Some((function, whole)) = row_function(op) {
-        return fold(lanes, function, whole, op, (&spots, &types), (dsts[0], to[0]));
+        let fold =
+            RowFold { function, whole, op, sources: &addresses, shape: types[0], width: dsts[0].width };
+        return fold.lower(lanes, to[0]);
     }
     let width = dsts[0].width;
     let (program, each, record) = match op {
@@ -32,34 +35,34 @@ pub(super) fn lower(
             let columns = if types[1].rank() == 1 && op == Op::Matmul { 1 } else { types[1].width() as u32 };
             let depth = if op == Op::Matmul { types[0].width() as u32 } else { 0 };
             let mut record = Record::new(&[width, columns, depth]);
-            record.all(&spots[0]).all(&spots[1]).all(&to[0]);
+            record.all(&addresses[0]).all(&addresses[1]).all(&to[0]);
             (MATMUL, width, record)
         }
         Op::Pick => {
             let mut record = Record::new(&[width, types[0].dims()[0] - 1]);
-            record.all(&spots[0]).all(&spots[1]).all(&to[0]);
+            record.all(&addresses[0]).all(&addresses[1]).all(&to[0]);
             (PICK, width, record)
         }
         Op::OneHot { .. } => {
             let mut record = Record::new(&[width]);
-            record.all(&spots[0]).all(&to[0]);
+            record.all(&addresses[0]).all(&to[0]);
             (ONE_HOT, width, record)
         }
         Op::TopK { k } => {
             let rows = types[0].rows() as u32;
             let mut record = Record::new(&[rows, types[0].width() as u32, k]);
-            record.all(&spots[0]).all(&to[0]).all(&to[1]);
+            record.all(&addresses[0]).all(&to[0]).all(&to[1]);
             (TOP_K, rows, record)
         }
         Op::Dropout { rate, ordinal } => {
             let scale: f32 = dropout_scale(rate.get());
             let mut record = Record::new(&[width, rate.bits(), scale.to_bits(), ordinal]);
-            record.all(&spots[0]).all(&spots[1]).all(&spots[2]).all(&to[0]);
+            record.all(&addresses[0]).all(&addresses[1]).all(&addresses[2]).all(&to[0]);
             (DROPOUT, width, record)
         }
         Op::ForkNoise { ordinal } => {
             let mut record = Record::new(&[1, ordinal]);
-            record.all(&spots[0]).all(&spots[1]).all(&to[0]).all(&to[1]);
+            record.all(&addresses[0]).all(&addresses[1]).all(&to[0]).all(&to[1]);
             (FORK_NOISE, 1, record)
         }
         // Ops of other templates are no row stages (rule P12).
@@ -73,55 +76,62 @@ fn row_function(op: Op) -> Option<(&'static str, bool)> {
     Some(match op {
         Op::Reduce { fold, over } => {
             let function = match fold {
-                Fold::Sum => "execute_sum",
-                Fold::Mean => "execute_mean",
-                Fold::Max => "execute_max",
-                Fold::Min => "execute_min",
+                Fold::Sum => "store_sum",
+                Fold::Mean => "store_mean",
+                Fold::Max => "store_max",
+                Fold::Min => "store_min",
             };
             (function, over == Over::All)
         }
-        Op::ArgMax => ("execute_argmax", false),
-        Op::Softmax => ("execute_softmax", false),
-        Op::LogSoftmax => ("execute_log_softmax", false),
-        Op::LogSumExp => ("execute_logsumexp", false),
-        Op::Norm => ("execute_norm", false),
-        Op::LayerNorm { .. } => ("execute_layer_norm", false),
-        Op::PickNegLogSoftmax => ("execute_pick_neg_log_softmax", false),
-        Op::Hinge { .. } => ("execute_hinge", false),
-        Op::Dot => ("execute_dot", true),
-        Op::CrossEntropy => ("execute_cross_entropy", true),
-        Op::KlDiv => ("execute_kl_div", true),
-        Op::Mse => ("execute_mse", true),
-        Op::Bce => ("execute_bce", true),
+        Op::ArgMax => ("store_argmax", false),
+        Op::Softmax => ("store_softmax", false),
+        Op::LogSoftmax => ("store_log_softmax", false),
+        Op::LogSumExp => ("store_logsumexp", false),
+        Op::Norm => ("store_norm", false),
+        Op::LayerNorm { .. } => ("store_layer_norm", false),
+        Op::PickNegLogSoftmax => ("store_pick_neg_log_softmax", false),
+        Op::Hinge { .. } => ("store_hinge", false),
+        Op::Dot => ("store_dot", true),
+        Op::CrossEntropy => ("store_cross_entropy", true),
+        Op::KlDiv => ("store_kl_div", true),
+        Op::Mse => ("store_mse", true),
+        Op::Bce => ("store_bce", true),
         _ => return None,
     })
 }
 
-fn fold(
-    lanes: &mut Lanes<'_, '_>,
+/// A row op that is a fold.
+struct RowFold<'a> {
     function: &'static str,
+    /// Whether the value counts as one row.
     whole: bool,
     op: Op,
-    (spots, types): (&[Spot], &[Shape]),
-    (dst, to): (View, Spot),
-) -> Result<(), GpuError> {
-    let (rows, width) = match whole {
-        true => (1, types[0].elements() as u32),
-        false => (types[0].rows() as u32, types[0].width() as u32),
-    };
-    let labelled = matches!(op, Op::PickNegLogSoftmax | Op::Hinge { .. });
-    let attribute = match op {
-        Op::LayerNorm { eps } => eps.bits(),
-        Op::Hinge { margin } => margin.bits(),
-        _ => 0,
-    };
-    let mut record = Record::new(&[rows, width, dst.width / rows, attribute]);
-    record.push(u32::from(labelled)).push(u32::from(labelled));
-    record.all(&spots[0]).all(spots.get(1).unwrap_or(&spots[0])).all(&to);
-    lanes.segment(Program::Row(function), &record, rows)
+    sources: &'a [RowAddress],
+    /// The shape of the first source.
+    shape: Shape,
+    /// Elements of the result.
+    width: u32,
 }
 
-/// Per axis how far its neighbours lie apart; shapes are filled up with outer axes of extent 1.
+impl RowFold<'_> {
+    fn lower(&self, lanes: &mut Lanes<'_, '_>, to: RowAddress) -> Result<(), GpuError> {
+        let (rows, width) = match self.whole {
+            true => (1, self.shape.elements() as u32),
+            false => (self.shape.rows() as u32, self.shape.width() as u32),
+        };
+        let labelled = u32::from(matches!(self.op, Op::PickNegLogSoftmax | Op::Hinge { .. }));
+        let attribute = match self.op {
+            Op::LayerNorm { eps } => eps.bits(),
+            Op::Hinge { margin } => margin.bits(),
+            _ => 0,
+        };
+        let mut record = Record::new(&[rows, width, self.width / rows, attribute, labelled, labelled]);
+        record.all(&self.sources[0]).all(self.sources.get(1).unwrap_or(&self.sources[0])).all(&to);
+        lanes.segment(Program::Row(self.function), &record, rows)
+    }
+}
+
+/// The extent and the stride of four axes. Shapes of lower rank get outer axes of extent 1.
 fn filled(shape: Shape) -> ([u32; 4], [u32; 4]) {
     let (mut extents, mut steps) = ([1; 4], [0; 4]);
     let outer = 4 - shape.rank();
@@ -133,14 +143,14 @@ fn filled(shape: Shape) -> ([u32; 4], [u32; 4]) {
     (extents, steps)
 }
 
-/// Elements inside one step along an axis, its extent, and how many runs of them there are outside.
+/// The number of outer runs, the extent of an axis, and the elements of one step along it.
 fn around(shape: Shape, axis: u8) -> (u32, u32, u32) {
     let (dims, axis) = (shape.dims(), axis as usize);
     (dims[..axis].iter().product(), dims[axis], dims[axis + 1..].iter().product())
 }
 
-/// The moves of an op that only moves; nothing for other ops.
-fn moves(op: Op, from: &[Spot], shapes: &[Shape], to: &[Spot]) -> Option<Vec<Move>> {
+/// The moves of an op that only moves words, or `None` for other ops.
+fn moves(op: Op, from: &[RowAddress], shapes: &[Shape], to: &[RowAddress]) -> Option<Vec<Move>> {
     Some(match op {
         Op::Broadcast(shape) => {
             let (own, mut steps) = filled(shapes[0]);
@@ -168,12 +178,13 @@ fn moves(op: Op, from: &[Spot], shapes: &[Shape], to: &[Spot]) -> Option<Vec<Mov
             vec![Move { extents, from_steps, to_steps, ..Move::straight(0, from[0], to[0]) }]
         }
         Op::Slice { axis, start, len } => {
-            vec![cut(shapes[0], axis, (start, len), (from[0], to[0]))]
+            vec![slice(shapes[0], axis, start..start + len, from[0], to[0])]
         }
         Op::Split { axis, parts } => {
             let len = around(shapes[0], axis).1 / parts;
-            let part = |(number, &to): (usize, &Spot)| {
-                cut(shapes[0], axis, (number as u32 * len, len), (from[0], to))
+            let part = |(number, &to): (usize, &RowAddress)| {
+                let start = number as u32 * len;
+                slice(shapes[0], axis, start..start + len, from[0], to)
             };
             to.iter().enumerate().map(part).collect()
         }
@@ -184,7 +195,7 @@ fn moves(op: Op, from: &[Spot], shapes: &[Shape], to: &[Spot]) -> Option<Vec<Mov
             };
             let total: u32 = shapes.iter().map(run).sum();
             let mut at = 0;
-            let mut piece = |(shape, &from): (&Shape, &Spot)| {
+            let mut piece = |(shape, &from): (&Shape, &RowAddress)| {
                 let (outer, run) = (around(*shape, axis).0, run(shape));
                 let to_offset = at;
                 at += run;
@@ -202,14 +213,15 @@ fn moves(op: Op, from: &[Spot], shapes: &[Shape], to: &[Spot]) -> Option<Vec<Mov
     })
 }
 
-/// A stretch of an axis.
-fn cut(shape: Shape, axis: u8, (start, len): (u32, u32), (from, to): (Spot, Spot)) -> Move {
+/// The move of a range of an axis.
+fn slice(shape: Shape, axis: u8, range: Range<u32>, from: RowAddress, to: RowAddress) -> Move {
+    let len = range.end - range.start;
     let (outer, extent, inner) = around(shape, axis);
     Move {
         extents: [1, 1, outer, len * inner],
         from_steps: [0, 0, extent * inner, 1],
         to_steps: [0, 0, len * inner, 1],
-        from_offset: start * inner,
+        from_offset: range.start * inner,
         ..Move::straight(0, from, to)
     }
 }

@@ -1,26 +1,25 @@
-//! Which lookups name the sparse rows of a table's gradient.
+//! The lookups that name the sparse rows of table gradients.
 
 use super::layout::Layout;
-use super::record::Spot;
+use super::record::RowAddress;
 use autobatch_ir::ParamId;
 use autobatch_ir::module::ParamKind;
 use autobatch_ir::plan::{Plan, Reduction, ReductionSum, StoreKind};
 
-/// The lookups that sparse rows of a table's gradient.
+/// A table whose gradient is non-zero only in rows that lookups name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Touches {
+pub struct SparseTable {
     /// The table.
     pub param: ParamId,
     /// Its rows.
     pub rows: u32,
-    /// Where the indices of each sum are, and how many there are.
-    pub indices: Vec<(Spot, u32)>,
+    /// For each sum the address of its row indices, and their number.
+    pub indices: Vec<(RowAddress, u32)>,
 }
 
-/// The lookups of every table to whose gradient nothing but lookups add; all rows of other gradients
-/// count as touched.
+/// The tables to whose gradients only lookups contribute. All rows of other gradients count as non-zero.
 #[must_use]
-pub fn touches(plan: &Plan, layout: &Layout) -> Vec<Touches> {
+pub fn sparse_tables(plan: &Plan, layout: &Layout) -> Vec<SparseTable> {
     let mut all = Vec::new();
     let mut of_stores: Vec<Vec<&Reduction>> = vec![Vec::new(); plan.stores.len()];
     plan.reductions.iter().for_each(|sum| of_stores[sum.store.index()].push(sum));
@@ -33,7 +32,7 @@ pub fn touches(plan: &Plan, layout: &Layout) -> Vec<Touches> {
         let parts = own.iter().flat_map(|sum| &sum.parts);
         let indices = parts.filter_map(|part| Some((layout.operand(part.x?), part.lanes))).collect();
         let rows = store.ty.shape.dims().first().copied().unwrap_or(1);
-        all.push(Touches { param: ParamId::new(of.index()), rows, indices });
+        all.push(SparseTable { param: ParamId::new(of.index()), rows, indices });
     }
     all
 }

@@ -1,24 +1,24 @@
-//! Update plans: what is executed and in which order, before it is known where anything is.
+//! Update plans: the operations of an update and their order, before the locations of arrays are known.
 //!
-//! Every update of a parameter is a line of code an element, generated like that of a map. Updates of
-//! different parameters by one kernel are one deed, so that an optimiser is a dispatch a kernel, however
-//! many parameters there are.
+//! The update of a parameter is generated code per element, like a map. Updates of different parameters by one kernel
+//! are one operation, so an optimiser is one dispatch per kernel, however many parameters there are.
 
 use super::map::Body;
 use super::record::Record;
 use crate::error::GpuError;
 use autobatch_ir::DType;
 use autobatch_ir::plan::{
-    BindError, Kernel, Plan, RegKind, Source, Stage, StoreId, StoreKind, Update, UpdateSource, Verified, View,
+    BindError, Kernel, RegKind, Source, Stage, StoreId, StoreKind, Update, UpdatePlan, UpdateSource,
+    Verified, View,
 };
 use autobatch_shaders::{Library, SUMSQ, SUMSQ_JOIN, Template, UPDATE, UPDATE_ROWS, UPDATE_SCALARS};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
-/// Elements of a tile: those of each state of a parameter stand together.
+/// Elements of a tile, in which the states of a parameter are interleaved.
 pub const TILE_ELEMENTS: u64 = 64;
 
-/// What a dispatch of an update runs.
+/// The program of a dispatch of an update.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct UpdateProgram {
     /// The template.
@@ -27,7 +27,7 @@ pub struct UpdateProgram {
     pub body: String,
 }
 
-/// What sums squares: blocks first, then all.
+/// The programs of a sum of squares: of blocks, then of all blocks.
 pub static SUM_OF_SQUARES: [UpdateProgram; 2] = [
     UpdateProgram { template: SUMSQ, body: String::new() },
     UpdateProgram { template: SUMSQ_JOIN, body: String::new() },
@@ -41,63 +41,60 @@ impl UpdateProgram {
     }
 }
 
-/// One part of what an update plan does.
+/// An operation of an update plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Deed {
-    /// The sum of the squares of some stores becomes a scalar.
+pub enum UpdateOp {
+    /// Sums the squares of stores into a scalar.
     Sumsq {
         /// The stores, in the order of the sum.
         stores: Vec<StoreId>,
         /// The scalar.
         scalar: u32,
     },
-    /// Scalars are made.
+    /// Computes scalars.
     Scalars {
-        /// What runs.
+        /// The program.
         program: UpdateProgram,
         /// Its record.
         record: Record,
     },
-    /// Parameters and states change.
+    /// Changes parameters and states.
     Apply {
-        /// What runs on whole arrays and, if sparse rows alone change, what runs on those.
+        /// The program for whole arrays and, if the operation is sparse, the program for sparse rows.
         programs: Vec<UpdateProgram>,
         /// The head of its record.
         record: Record,
         /// Whether only sparse rows change.
-        touched: bool,
+        sparse: bool,
         /// The parameters.
         params: Vec<StoreId>,
-        /// How many states each of them has.
+        /// The number of states of each parameter.
         states: u32,
-        /// Whether gradients are read.
+        /// Whether it reads gradients.
         gradients: bool,
     },
 }
 
-/// An update plan, ready for a device.
+/// A compiled update plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Updates {
-    /// What is done, in order.
-    pub deeds: Vec<Deed>,
-    /// How many stores are parameters; states follow.
+    /// The operations, in order.
+    pub ops: Vec<UpdateOp>,
+    /// The number of stores that are parameters. States follow them.
     pub params: usize,
     /// The states of each parameter.
     pub states: Vec<Vec<StoreId>>,
-    /// How many floats are bound.
+    /// The number of bound floats.
     pub floats: u32,
-    /// How many scalars are made.
+    /// The number of computed scalars.
     pub scalars: u32,
 }
 
 /// Compiles an update plan.
 ///
 /// # Errors
-/// If the plan updates nothing, or keeps states of another shape than the parameter's.
-pub fn compile_update(plan: &Verified<Plan>) -> Result<Updates, GpuError> {
-    if !plan.is_update() {
-        return Err(GpuError::NoUpdate);
-    }
+/// If a state has another shape than its parameter.
+pub fn compile_update(plan: &Verified<UpdatePlan>) -> Result<Updates, GpuError> {
     let is_param = |kind: StoreKind| matches!(kind, StoreKind::Param(_));
     let params = plan.stores.iter().take_while(|store| is_param(store.kind)).count();
     let mut states = vec![Vec::new(); params];
@@ -111,25 +108,25 @@ pub fn compile_update(plan: &Verified<Plan>) -> Result<Updates, GpuError> {
             states[of.index()].push(StoreId(number as u32));
         }
     }
-    let mut updates = Updates { deeds: Vec::new(), params, states, floats: plan.floats, scalars: 0 };
-    let mut open = Open::default();
+    let mut updates = Updates { ops: Vec::new(), params, states, floats: plan.floats, scalars: 0 };
+    let mut open = OpenOps::default();
     for update in &plan.updates {
         match update {
             Update::Sumsq { stores } => {
-                updates.deeds.push(Deed::Sumsq { stores: stores.clone(), scalar: updates.scalars });
+                updates.ops.push(UpdateOp::Sumsq { stores: stores.clone(), scalar: updates.scalars });
                 updates.scalars += 1;
-                open.settle();
+                open.close();
             }
             Update::Scalars { kernel, sources } => {
                 let kernel = &plan.kernels[kernel.index()];
                 let (program, record) = updates.scalars(kernel, sources);
-                updates.deeds.push(Deed::Scalars { program, record });
+                updates.ops.push(UpdateOp::Scalars { program, record });
                 updates.scalars += kernel.results.len() as u32;
-                open.settle();
+                open.close();
             }
             Update::Apply { kernel, touched, sources, targets } => {
                 let kernel = &plan.kernels[kernel.index()];
-                let apply = Apply { plan, kernel, touched: *touched, sources, targets };
+                let apply = Apply { plan, kernel, sparse: *touched, sources, targets };
                 updates.apply(&apply, &mut open);
             }
         }
@@ -137,29 +134,95 @@ pub fn compile_update(plan: &Verified<Plan>) -> Result<Updates, GpuError> {
     Ok(updates)
 }
 
-/// Deeds that updates may still join: those before may read what a later one changes.
+/// The operations that a later update may join. Earlier operations are closed, because they may read what it changes.
 #[derive(Default)]
-struct Open {
-    /// By what runs, the head of its record, and how many states a parameter has.
-    deeds: HashMap<(Vec<UpdateProgram>, Record, u32), usize>,
+struct OpenOps {
+    /// By the programs, the head of the record, and the number of states of a parameter.
+    ops: HashMap<(Vec<UpdateProgram>, Record, u32), usize>,
     /// The parameters that they change.
     params: HashSet<StoreId>,
 }
 
-impl Open {
-    fn settle(&mut self) {
-        self.deeds.clear();
+impl OpenOps {
+    fn close(&mut self) {
+        self.ops.clear();
         self.params.clear();
     }
 }
 
-/// One update of a parameter.
+/// The update of one parameter.
 struct Apply<'a> {
-    plan: &'a Plan,
+    plan: &'a UpdatePlan,
     kernel: &'a Kernel,
-    touched: bool,
+    sparse: bool,
     sources: &'a [UpdateSource],
     targets: &'a [StoreId],
+}
+
+impl Apply<'_> {
+    fn kind(&self, store: StoreId) -> StoreKind {
+        self.plan.stores[store.index()].kind
+    }
+
+    /// The parameter.
+    fn param(&self) -> StoreId {
+        match self.kind(self.targets[0]) {
+            StoreKind::Param(_) => self.targets[0],
+            StoreKind::State(of) | StoreKind::Grad(of) => of,
+        }
+    }
+
+    /// The WGSL expression of a store's element, among the states of the parameter.
+    fn element(&self, store: StoreId, states: &[StoreId]) -> String {
+        match self.kind(store) {
+            StoreKind::Param(_) => "params[own.value]".to_owned(),
+            StoreKind::Grad(_) => "gradients[own.gradient]".to_owned(),
+            StoreKind::State(_) => {
+                let number = states.iter().position(|&state| state == store).unwrap_or(0);
+                format!("states[own.state + {}u]", number as u64 * TILE_ELEMENTS)
+            }
+        }
+    }
+
+    /// Whether it reads gradients.
+    fn reads_gradients(&self) -> bool {
+        let is_gradient = |store: StoreId| matches!(self.kind(store), StoreKind::Grad(_));
+        self.sources.iter().any(|source| matches!(*source, UpdateSource::Store(store) if is_gradient(store)))
+    }
+
+    /// The code of an element, and the head of the record.
+    fn body(&self, updates: &Updates, states: &[StoreId]) -> (String, Record) {
+        let head = [0, 0, (states.len() as u64 * TILE_ELEMENTS) as u32];
+        let mut body = Body::new(head.len() as u32, Vec::new(), &[]);
+        let mut ports = Vec::with_capacity(self.sources.len());
+        // The code reads everything before it writes anything.
+        for (number, &source) in self.sources.iter().enumerate() {
+            let value = match source {
+                UpdateSource::Store(store) => self.element(store, states),
+                UpdateSource::Scalar(_) | UpdateSource::Float(_) => {
+                    let word = body.word(updates.number(source));
+                    format!("numbers[{word}]")
+                }
+            };
+            let _ = writeln!(body.text, "    let x{number} = {value};");
+            ports.push(format!("x{number}"));
+        }
+        let results = write_lines(&mut body, self.kernel, &ports);
+        for (&target, result) in self.targets.iter().zip(&results) {
+            let place = match self.kind(target) {
+                StoreKind::State(_) => self.element(target, states),
+                StoreKind::Param(_) | StoreKind::Grad(_) => "params[own.value]".to_owned(),
+            };
+            let round = |function| format!("bitcast<u32>({function}(bitcast<f32>({result})))");
+            let rounded = match self.plan.stores[target.index()].ty.dtype {
+                DType::F16 => round("f16_rounded"),
+                DType::BF16 => round("bf16_rounded"),
+                DType::F32 | DType::I32 | DType::U32 | DType::Bool => result.clone(),
+            };
+            let _ = writeln!(body.text, "    {place} = {rounded};");
+        }
+        body.with_record(&head)
+    }
 }
 
 impl Updates {
@@ -168,7 +231,7 @@ impl Updates {
         match source {
             UpdateSource::Float(float) => float,
             UpdateSource::Scalar(scalar) => self.floats + scalar,
-            // Scalars are not made of stores (rule P33), and an update reads its stores by element.
+            // Scalars are not computed from stores (rule P33), and an update reads its stores by element.
             UpdateSource::Store(_) => 0,
         }
     }
@@ -180,85 +243,39 @@ impl Updates {
             format!("numbers[{word}]")
         });
         let ports: Vec<String> = ports.collect();
-        let results = lines(&mut body, kernel, &ports);
-        for (made, result) in results.iter().enumerate() {
-            let word = body.word(self.floats + self.scalars + made as u32);
+        let results = write_lines(&mut body, kernel, &ports);
+        for (number, result) in (0..).zip(&results) {
+            let word = body.word(self.floats + self.scalars + number);
             let _ = writeln!(body.text, "    numbers[{word}] = {result};");
         }
         let (body, record) = body.with_record(&[]);
         (UpdateProgram { template: UPDATE_SCALARS, body }, record)
     }
 
-    /// Adds an update: to a deed with the same code that has not met the parameter, or as a new one.
-    fn apply(&mut self, apply: &Apply<'_>, open: &mut Open) {
-        let Apply { plan, kernel, touched, sources, targets } = *apply;
-        let kind = |store: StoreId| plan.stores[store.index()].kind;
-        let param = match kind(targets[0]) {
-            StoreKind::Param(_) => targets[0],
-            StoreKind::State(of) | StoreKind::Grad(of) => of,
-        };
-        let own = &self.states[param.index()];
-        let state = |store: StoreId| {
-            let number = own.iter().position(|&state| state == store).unwrap_or(0);
-            format!("states[own.state + {}u]", number as u64 * TILE_ELEMENTS)
-        };
-        let head = [0, 0, (own.len() as u64 * TILE_ELEMENTS) as u32];
-        let mut body = Body::new(head.len() as u32, Vec::new(), &[]);
-        let mut gradients = false;
-        let mut ports = Vec::with_capacity(sources.len());
-        for (number, &source) in sources.iter().enumerate() {
-            let place = match source {
-                UpdateSource::Store(store) => match kind(store) {
-                    StoreKind::Param(_) => "params[own.value]".to_owned(),
-                    StoreKind::State(_) => state(store),
-                    StoreKind::Grad(_) => {
-                        gradients = true;
-                        "gradients[own.gradient]".to_owned()
-                    }
-                },
-                UpdateSource::Scalar(_) | UpdateSource::Float(_) => {
-                    let word = body.word(self.number(source));
-                    format!("numbers[{word}]")
-                }
-            };
-            // Everything is read before anything is written.
-            let _ = writeln!(body.text, "    let x{number} = {place};");
-            ports.push(format!("x{number}"));
-        }
-        let results = lines(&mut body, kernel, &ports);
-        for (&target, result) in targets.iter().zip(&results) {
-            let place = match kind(target) {
-                StoreKind::State(_) => state(target),
-                StoreKind::Param(_) | StoreKind::Grad(_) => "params[own.value]".to_owned(),
-            };
-            let round = |function| format!("bitcast<u32>({function}(bitcast<f32>({result})))");
-            let rounded = match plan.stores[target.index()].ty.dtype {
-                DType::F16 => round("half_rounded"),
-                DType::BF16 => round("upper_rounded"),
-                DType::F32 | DType::I32 | DType::U32 | DType::Bool => result.clone(),
-            };
-            let _ = writeln!(body.text, "    {place} = {rounded};");
-        }
-        let (text, record) = body.with_record(&head);
+    /// Adds an update to an open operation with the same code that does not change its parameter yet, or as a new one.
+    fn apply(&mut self, apply: &Apply<'_>, open: &mut OpenOps) {
+        let param = apply.param();
+        let states = &self.states[param.index()];
+        let (text, record) = apply.body(self, states);
+        let states = states.len() as u32;
         let of = |template| UpdateProgram { template, body: text.clone() };
         let mut programs = vec![of(UPDATE)];
-        if touched {
+        if apply.sparse {
             programs.push(of(UPDATE_ROWS));
         }
-        let states = own.len() as u32;
         if !open.params.insert(param) {
-            open.settle();
+            open.close();
             open.params.insert(param);
         }
-        let key = (programs.clone(), record.clone(), states);
-        let next = self.deeds.len();
-        let number = *open.deeds.entry(key).or_insert(next);
-        match self.deeds.get_mut(number) {
-            Some(Deed::Apply { params, .. }) => params.push(param),
-            _ => self.deeds.push(Deed::Apply {
+        let next = self.ops.len();
+        let number = *open.ops.entry((programs.clone(), record.clone(), states)).or_insert(next);
+        let (sparse, gradients) = (apply.sparse, apply.reads_gradients());
+        match self.ops.get_mut(number) {
+            Some(UpdateOp::Apply { params, .. }) => params.push(param),
+            _ => self.ops.push(UpdateOp::Apply {
                 programs,
                 record,
-                touched,
+                sparse,
                 params: vec![param],
                 states,
                 gradients,
@@ -267,8 +284,8 @@ impl Updates {
     }
 }
 
-impl Deed {
-    /// What runs.
+impl UpdateOp {
+    /// The programs that it runs.
     #[must_use]
     pub fn programs(&self) -> &[UpdateProgram] {
         match self {
@@ -279,17 +296,17 @@ impl Deed {
     }
 }
 
-/// Writes the lines of a kernel one element wide; gives its results.
-fn lines(body: &mut Body<'_>, kernel: &Kernel, ports: &[String]) -> Vec<String> {
-    // Registers are names: those of ports are given, others are written before they are read.
+/// Writes the lines of a kernel that is one element wide. Returns its results.
+fn write_lines(body: &mut Body<'_>, kernel: &Kernel, ports: &[String]) -> Vec<String> {
+    // Registers are names. Those of ports are given, others are written before they are read.
     let mut names: HashMap<(u32, u32), String> = HashMap::new();
-    for (number, port) in ports.iter().enumerate() {
-        names.insert((number as u32, 0), port.clone());
+    for (number, port) in (0..).zip(ports) {
+        names.insert((number, 0), port.clone());
     }
-    for (number, reg) in kernel.regs.iter().enumerate() {
+    for (number, reg) in (0..).zip(&kernel.regs) {
         if let RegKind::Const(bits) = reg.kind {
             let word = body.word(bits);
-            names.extend((0..reg.ty.shape.elements() as u32).map(|at| ((number as u32, at), word.clone())));
+            names.extend((0..reg.ty.shape.elements() as u32).map(|at| ((number, at), word.clone())));
         }
     }
     let name = |names: &HashMap<(u32, u32), String>, view: View| {
@@ -300,14 +317,12 @@ fn lines(body: &mut Body<'_>, kernel: &Kernel, ports: &[String]) -> Vec<String> 
         let Stage::Map { code, .. } = stage else { continue };
         let first = line;
         for instr in code {
-            let mut sources = Vec::with_capacity(instr.sources.len());
-            for source in &instr.sources {
-                sources.push(match source {
-                    Source::Local(local) => format!("t{}", first + local),
-                    Source::View(view) | Source::Scalar(view) => name(&names, *view),
-                    Source::Const(bits) => body.word(*bits),
-                });
-            }
+            let mut source = |source: &Source| match source {
+                Source::Local(local) => format!("t{}", first + local),
+                Source::View(view) | Source::Scalar(view) => name(&names, *view),
+                Source::Const(bits) => body.word(*bits),
+            };
+            let sources: Vec<String> = instr.sources.iter().map(&mut source).collect();
             let result = body.code(instr.code, instr.dtype, &sources);
             let _ = writeln!(body.text, "    let t{line} = {result};");
             if let Some(view) = instr.store {

@@ -1,73 +1,75 @@
 //! Executes plans on a device.
 //!
-//! A [`Executor`] keeps what lasts longer than a run: the device, pipelines by content, plans with their
-//! tables, the arena, and the parameters, which go up again only when their version changes. If the device is lost, the run fails
-//! with [`GpuError::Lost`] and the next one opens it anew: the values of parameters are the caller's, so
-//! nothing but the time is gone.
+//! An [`Executor`] owns all state that outlives a run: the device, its pipelines, loaded plans, the arena and the
+//! parameters. It uploads a parameter again only when its version changes. If the device is lost, the run fails with
+//! [`GpuError::Lost`] and the next run opens the device again. Parameter values belong to the caller, so only time is
+//! lost.
 
-mod ahead;
 mod build;
 mod cache;
-mod cut;
-mod fetch;
-mod grown;
+mod growing;
 mod memory;
 mod pipelines;
 mod plans;
+mod prerecord;
+mod readback;
+mod run;
+mod split_array;
 mod update;
 
 pub use update::{StoresMut, Trained};
 
-use self::ahead::{Ahead, Behind, known};
-use crate::border;
 use crate::compile::{Compiled, DEFAULT_SCRATCH, Packing, Target};
 use crate::counters::Counters;
 use crate::device::Gpu;
 use crate::error::GpuError;
 use crate::options::Options;
+use crate::precheck;
 use autobatch_ir::plan::{Bound, FieldId, Mode, Plan, StoreId, StoreKind, Stores, Verified};
-use fetch::submitted;
-use grown::Grown;
+use growing::Growing;
 use memory::Memory;
 use pipelines::Pipelines;
-use plans::{Loaded, Plans};
+use plans::Plans;
+use readback::submit;
+use run::{Finished, Request};
 use std::fmt;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use update::Training;
 
-/// Multiply-adds that one submission holds, about: half a second of a slow device, so that no watchdog
-/// takes it for hung.
-const SUBMISSION_WORK: u64 = 1 << 39;
-
-/// Where the time of a run on the host went.
+/// Host time of a run, by phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// Compiling the plan, and making pipelines: nothing, the second time.
+    /// Compiling the plan and building pipelines. Zero from the second run on.
     pub prepare: Duration,
-    /// Handing over what goes up.
+    /// Uploading inputs and parameters.
     pub upload: Duration,
-    /// Writing commands, unless they were written ahead, and submitting them.
+    /// Recording commands, unless they were prerecorded, and submitting them.
     pub encode: Duration,
-    /// Bringing the next plan up and writing the commands of its run, while the device works.
-    pub ahead: Duration,
-    /// Waiting for the device after that, and reading what came back.
+    /// Loading the next plan and recording its commands while the device works.
+    pub prerecord: Duration,
+    /// Waiting for the device afterwards and reading results back.
     pub wait: Duration,
 }
 
-/// What lives on the device.
-struct Resident {
+/// The open device and its state that all plans share.
+struct DeviceState {
     gpu: Gpu,
     memory: Memory,
     pipelines: Pipelines,
     training: Training,
-    plans: Plans,
-    /// The plan that grows whose rows are in the arena.
-    grown: Option<Grown>,
 }
 
-/// The plan that is executed next: not known yet, none that is known, or this one.
+/// Everything that lives on the device.
+struct Resident {
+    device: DeviceState,
+    plans: Plans,
+    /// The growing plan whose rows are in the arena.
+    growing: Option<Growing>,
+}
+
+/// The plan that follows the current run: pending, known to be none, or this one.
 pub type Next = Poll<Option<Arc<Verified<Plan>>>>;
 
 /// Executes plans on a GPU.
@@ -75,12 +77,13 @@ pub struct Executor {
     options: Options,
     resident: Option<Resident>,
     outputs: Vec<u32>,
+    /// For each output its first element in `outputs` and its width.
     places: Vec<(usize, usize)>,
     last: Option<Arc<Compiled>>,
     counters: Counters,
-    keep: bool,
-    /// How parameters lie on the device: a word an element once gradients were asked for, until the device is
-    /// closed, since an update may follow.
+    accumulate: bool,
+    /// How the device stores parameters. It changes to one element per word when a plan makes gradients, because an
+    /// update may follow, and stays so until the device is closed.
     packing: Packing,
     times: Times,
 }
@@ -96,7 +99,7 @@ impl Executor {
     /// Opens a device.
     ///
     /// # Errors
-    /// If no adapter fits, or gives no device.
+    /// If no adapter matches or the adapter gives no device.
     pub fn new(options: Options) -> Result<Self, GpuError> {
         let mut executor = Self {
             options,
@@ -105,7 +108,7 @@ impl Executor {
             places: Vec::new(),
             last: None,
             counters: Counters::default(),
-            keep: false,
+            accumulate: false,
             packing: Packing::default(),
             times: Times::default(),
         };
@@ -113,59 +116,60 @@ impl Executor {
         Ok(executor)
     }
 
-    /// The open device; nothing after it was lost and before the next run.
+    /// The open device, or `None` between the loss of a device and the next run.
     #[must_use]
     pub fn gpu(&self) -> Option<&Gpu> {
-        self.resident.as_ref().map(|resident| &resident.gpu)
+        self.resident.as_ref().map(|resident| &resident.device.gpu)
     }
 
-    /// What the last run did.
+    /// Counters of the last run.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Where the time of the last run went.
+    /// Host times of the last run.
     #[must_use]
     pub fn times(&self) -> Times {
         self.times
     }
 
-    /// What plans are compiled for.
+    /// The device limits that plans are compiled for.
     ///
     /// # Errors
     /// If the device was lost and cannot be opened again.
     pub fn target(&mut self) -> Result<Target, GpuError> {
         let scratch = self.options.budget.scratch.map_or(DEFAULT_SCRATCH, |bytes| (bytes / 4).max(1));
         let (strict, packing) = (self.options.strict, self.packing);
-        let gpu = &self.open()?.gpu;
-        let (binding, bindings, rounds) = (gpu.binding(), gpu.bindings(), gpu.rounds());
-        Ok(Target { binding, bindings, scratch, strict, packing, rounds, matrix: gpu.matrix() })
+        let gpu = &self.open()?.device.gpu;
+        let (binding, bindings, iterations) = (gpu.binding(), gpu.bindings(), gpu.iterations());
+        Ok(Target { binding, bindings, scratch, strict, packing, iterations })
     }
 
     fn open(&mut self) -> Result<&mut Resident, GpuError> {
-        if self.resident.as_ref().is_some_and(|resident| resident.gpu.is_lost()) {
-            self.resident = None;
-        }
+        self.drop_lost_device();
         if self.resident.is_none() {
             let gpu = Gpu::open(self.options.clone())?;
-            let (memory, pipelines, training) =
-                (Memory::default(), Pipelines::new(&gpu), Training::new(&gpu));
-            let plans = Plans::default();
-            self.resident = Some(Resident { gpu, memory, pipelines, training, plans, grown: None });
+            let (pipelines, training) = (Pipelines::new(&gpu), Training::new(&gpu));
+            let device = DeviceState { gpu, memory: Memory::default(), pipelines, training };
+            self.resident = Some(Resident { device, plans: Plans::default(), growing: None });
         }
         Ok(self.resident.as_mut().expect("it was opened just now"))
     }
 
-    /// A device that was lost between runs is told of, once; the next run opens it.
-    fn forget_lost(&mut self) -> Result<(), GpuError> {
-        match self.resident.take_if(|resident| resident.gpu.is_lost()) {
-            Some(lost) => lost.gpu.heard(),
+    fn drop_lost_device(&mut self) -> Option<Resident> {
+        self.resident.take_if(|resident| resident.device.gpu.is_lost())
+    }
+
+    /// Reports a device loss between runs, once. The next run opens the device again.
+    fn report_device_loss(&mut self) -> Result<(), GpuError> {
+        match self.drop_lost_device() {
+            Some(lost) => lost.device.gpu.take_error(),
             None => Ok(()),
         }
     }
 
-    /// Gives the device back; the next run opens it again, with parameters as they are given then.
+    /// Closes the device. The next run opens it again and uploads the parameters that it is given.
     pub fn close(&mut self) {
         self.resident = None;
         self.packing = Packing::default();
@@ -184,9 +188,9 @@ impl Executor {
         self.execute_and_prepare(plan, stores, bound, || Poll::Ready(None))
     }
 
-    /// Executes a plan, and makes ready for another one: while the device works, `next` is asked which plan follows, until
-    /// it knows. That one is brought to the device and its commands are written, so that its run submits them and
-    /// no more, if nothing else is executed between. What cannot be prepared is no error: its own execute says why.
+    /// Executes a plan and prepares the next one. While the device works, the executor polls `next` until it is ready.
+    /// It then loads that plan and records its commands, so that the next run only submits them. A failure to prepare
+    /// is not an error here: the run of that plan reports it.
     ///
     /// # Errors
     /// As [`execute`](Self::execute).
@@ -197,13 +201,13 @@ impl Executor {
         bound: Bound<'_>,
         mut next: impl FnMut() -> Next,
     ) -> Result<(), GpuError> {
-        self.execute_by(plan, stores, bound, |executor| executor.on_device(plan, stores, bound, &mut next))
+        self.execute_with(plan, stores, bound, |executor, request| executor.run_exact(request, &mut next))
     }
 
-    /// Executes what a plan gained since this executor executed it last, over the rows that are on the device; all of it, if it
-    /// is none in mode `grow` that [grew](Verified::<Plan>::grow) from what this executor executed last, or if its rows no
-    /// longer have room where they are, which becomes rarer as they become more. The bits are those of executing all of it,
-    /// if what is bound and stored for the earlier steps is the same.
+    /// Executes only the steps that a growing plan gained since its last run on this executor, over the rows on the
+    /// device. It executes the whole plan if the plan does not [grow](Verified::<Plan>::grow) from the last one, or if
+    /// the reserved rows are used up. Reservations double, so whole runs become rarer. The results have the bits of a
+    /// whole run, provided that the inputs of earlier steps are the same.
     ///
     /// # Errors
     /// As [`execute`](Self::execute).
@@ -216,147 +220,51 @@ impl Executor {
         if plan.mode != Mode::Grow {
             return self.execute(plan, stores, bound);
         }
-        self.execute_by(plan, stores, bound, |executor| executor.on_from_rows(plan, stores, bound))
+        self.execute_with(plan, stores, bound, Self::run_growing)
     }
 
-    fn execute_by(
+    fn execute_with<'r>(
         &mut self,
-        plan: &Verified<Plan>,
-        stores: &dyn Stores,
-        bound: Bound<'_>,
-        how: impl FnOnce(&mut Self) -> Result<Arc<Compiled>, GpuError>,
+        plan: &'r Verified<Plan>,
+        stores: &'r dyn Stores,
+        bound: Bound<'r>,
+        run: impl FnOnce(&mut Self, &Request<'r>) -> Result<Finished, GpuError>,
     ) -> Result<(), GpuError> {
-        border::check(plan, stores, bound)?;
-        self.forget_lost()?;
+        precheck::check(plan, stores, bound)?;
+        self.report_device_loss()?;
         self.outputs.clear();
         self.places.clear();
         self.last = None;
-        match how(self) {
-            Ok(compiled) => {
-                let widths = plan.outputs.iter().map(|output| plan.field(output.field).width() as usize);
-                self.places.extend(compiled.outputs.iter().map(|&at| at as usize).zip(widths));
-                self.last = Some(compiled);
-                Ok(())
-            }
-            Err(error) => {
-                if self.resident.as_ref().is_some_and(|resident| resident.gpu.is_lost()) {
-                    self.resident = None;
-                }
-                Err(error)
-            }
-        }
+        let request = Request { plan, stores, bound, accumulate: self.accumulate, uploaded: [0; 2] };
+        let finished = run(self, &request).inspect_err(|_| drop(self.drop_lost_device()))?;
+        let Finished { compiled, outputs, counters, times } = finished;
+        let widths = plan.outputs.iter().map(|output| plan.field(output.field).width() as usize);
+        self.places.extend(compiled.outputs.iter().map(|&at| at as usize).zip(widths));
+        (self.last, self.outputs, self.counters, self.times) = (Some(compiled), outputs, counters, times);
+        Ok(())
     }
 
-    fn on_device(
-        &mut self,
-        plan: &Verified<Plan>,
-        stores: &dyn Stores,
-        bound: Bound<'_>,
-        next: &mut dyn FnMut() -> Next,
-    ) -> Result<Arc<Compiled>, GpuError> {
-        if makes_gradients(plan) {
-            self.packing = Packing::Words;
-        }
-        let target = self.target()?;
-        let keep = self.keep;
-        let mut counters = Counters::default();
-        let started = Instant::now();
-        let Resident { gpu, memory, pipelines, training, plans, grown } = self.open()?;
-        *grown = None;
-        // It reads the tables of the last plan, which loading this one may overwrite.
-        training.before(gpu, memory, plan, keep)?;
-        let mut loaded = plans.load(gpu, plan, target, (None, &mut counters))?;
-        loaded.limited.check(plan, bound.words)?;
-        let compiled = Arc::clone(&loaded.compiled);
-        if !memory.has_room(gpu, target, &compiled) {
-            plans.forget_commands();
-            loaded = plans.load(gpu, plan, target, (None, &mut counters))?;
-        }
-        let written = loaded.ahead.take().filter(|_| !keep);
-        let (identity, tables) = (loaded.identity(), loaded.tables().clone());
-        memory.fit(gpu, target, &compiled)?;
-        let before = pipelines.made();
-        loaded.prepare(gpu, memory, pipelines)?;
-        counters.pipelines = pipelines.made() - before;
-        let prepared = Instant::now();
-
-        counters.parameters = memory.bring_parameters(gpu, &plan.stores[..plan.given_stores()], stores)?;
-        let again = memory.stands(&compiled);
-        let first = if again { compiled.prologue as usize } else { 0 };
-        counters.uploaded += memory.bring_numbers(gpu, &compiled, bound, [0; 2]);
-        let uploaded = Instant::now();
-
-        counters.of_steps.clone_from(&compiled.of_steps);
-        counters.dispatches = (compiled.dispatches.len() - first) as u32;
-        let back = compiled.words_back();
-        let commands = match written.and_then(|written| written.fitting(memory, first)) {
-            Some(commands) => {
-                counters.was_written = true;
-                commands
-            }
-            None => write(gpu, memory, loaded, (first, keep.then_some(&*training)), &mut counters)?,
-        };
-        let submitted = submitted(gpu, commands)?;
-        memory.settle(&compiled);
-        // What is prepared now may let words come back through another buffer.
-        let staging = memory.staging().clone();
-        let encoded = Instant::now();
-        let next = known(gpu, &submitted, next);
-        let asked = Instant::now();
-        let leaves_parameters = !makes_gradients(plan);
-        match next {
-            None if !keep && std::mem::replace(&mut loaded.was_executed, true) => {
-                let first = if again && leaves_parameters { first } else { 0 };
-                loaded.ahead = Ahead::write(gpu, memory, loaded, first)?;
-            }
-            None => {}
-            Some(next) => {
-                loaded.was_executed = true;
-                let made = pipelines.made();
-                let behind = Behind { identity, leaves_parameters, target };
-                // Its own execute says what is wrong with it.
-                let _ = Ahead::of(gpu, &next, &behind, (memory, pipelines, plans), &mut counters);
-                counters.pipelines += pipelines.made() - made;
-            }
-        }
-        let idle = Instant::now();
-        let outputs = memory.wait(gpu, &staging, submitted, back, gpu.patience_left(encoded))?;
-        training.after(plan, &compiled.layout, &tables, keep);
-        counters.submissions += 1;
-        counters.read = back * 4;
-        self.outputs = outputs;
-        self.counters = counters;
-        self.times = Times {
-            prepare: prepared - started,
-            upload: uploaded - prepared,
-            encode: encoded - uploaded,
-            ahead: idle - asked,
-            wait: idle.elapsed() + (asked - encoded),
-        };
-        Ok(compiled)
-    }
-
-    /// The elements of an output of the plan that was executed last, as floats (words by their bits).
+    /// The elements of an output of the last plan, as floats (words by their bits).
     ///
     /// # Panics
-    /// If the plan has no such output, or none was executed.
+    /// If the plan has no such output, or no plan was executed.
     #[must_use]
     pub fn output(&self, number: usize) -> &[f32] {
         let (at, width) = self.places[number];
         &bytemuck::cast_slice(&self.outputs)[at..at + width]
     }
 
-    /// Reads the gradient of a store that the last run made; nothing for other stores.
+    /// Reads the gradient of a store that the last run made, or `None` for other stores.
     ///
     /// # Errors
     /// If the device fails.
     pub fn gradient(&mut self, store: StoreId) -> Result<Option<Vec<f32>>, GpuError> {
-        let run = self.last.as_ref().and_then(|last| last.layout.gradient(store));
-        let Some(run) = run else { return Ok(None) };
-        Ok(Some(bytemuck::cast_slice(&self.words(run)?).to_vec()))
+        let range = self.last.as_ref().and_then(|last| last.layout.gradient(store));
+        let Some(range) = range else { return Ok(None) };
+        Ok(Some(bytemuck::cast_slice(&self.words(range)?).to_vec()))
     }
 
-    /// Reads a row of a field as the last run left it; nothing if there is no such field.
+    /// Reads a row of a field as the last run left it, or `None` if there is no such row.
     ///
     /// # Errors
     /// If the device fails.
@@ -372,62 +280,21 @@ impl Executor {
         self.words((at, u64::from(width))).map(Some)
     }
 
-    fn words(&mut self, run: (u64, u64)) -> Result<Vec<u32>, GpuError> {
-        let patience = Duration::from_secs(self.options.patience.max(1));
-        // One that was opened since has executed nothing.
-        let resident = self.resident.as_mut().filter(|resident| resident.memory.is_fitted());
-        let Some(Resident { gpu, memory, .. }) = resident else {
-            return Err(GpuError::Lost { reason: "rows of the last run went with it".to_owned() });
+    fn words(&mut self, range: (u64, u64)) -> Result<Vec<u32>, GpuError> {
+        // A device that was opened since has executed nothing.
+        let resident = self.resident.as_mut().filter(|resident| resident.device.memory.is_fitted());
+        let Some(Resident { device: DeviceState { gpu, memory, .. }, .. }) = resident else {
+            return Err(GpuError::Lost { reason: "the rows of the last run were lost with it".to_owned() });
         };
+        let started = Instant::now();
         let encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        let submitted = submitted(gpu, memory.finish(gpu, encoder, &[run])?)?;
+        let submission = submit(gpu, memory.finish(gpu, encoder, &[range])?)?;
         let staging = memory.staging().clone();
-        memory.wait(gpu, &staging, submitted, run.1, patience)
+        memory.wait(gpu, &staging, submission, range.1, gpu.time_left(started))
     }
 }
 
-/// Whether a plan leaves gradients.
+/// Whether a plan makes parameter gradients.
 fn makes_gradients(plan: &Plan) -> bool {
     plan.stores.iter().any(|store| matches!(store.kind, StoreKind::Grad(_)))
-}
-
-/// Writes the commands of a run from a dispatch on, behind those that bring back the gradients that it is added to; all
-/// but the last submission are submitted.
-fn write(
-    gpu: &Gpu,
-    memory: &mut Memory,
-    loaded: &Loaded,
-    (first, summed): (usize, Option<&Training>),
-    counters: &mut Counters,
-) -> Result<wgpu::CommandBuffer, GpuError> {
-    let compiled = &loaded.compiled;
-    let mut encoder = memory.begin(gpu, compiled);
-    if let Some(training) = summed {
-        training.restore(memory, &compiled.layout, &mut encoder);
-    }
-    let mut next = first;
-    while next < compiled.dispatches.len() {
-        let end = one_submission(compiled, next);
-        loaded.encode(&mut encoder, next..end);
-        next = end;
-        if next < compiled.dispatches.len() {
-            let descriptor = wgpu::CommandEncoderDescriptor::default();
-            let rest = gpu.device.create_command_encoder(&descriptor);
-            gpu.queue.submit([std::mem::replace(&mut encoder, rest).finish()]);
-            counters.submissions += 1;
-        }
-    }
-    memory.finish(gpu, encoder, &compiled.back)
-}
-
-/// The end of the dispatches that go into one submission from one on: all, unless they are much work.
-fn one_submission(compiled: &Compiled, first: usize) -> usize {
-    let mut work = 0u64;
-    for (number, dispatch) in compiled.dispatches.iter().enumerate().skip(first) {
-        work = work.saturating_add(dispatch.work);
-        if work > SUBMISSION_WORK && number > first {
-            return number;
-        }
-    }
-    compiled.dispatches.len()
 }

@@ -1,31 +1,31 @@
-//! Pipelines by content: what a dispatch runs and how memory is cut decide, not the plan.
+//! Pipelines by content: a program and the split of memory determine a pipeline, not the plan.
 
 use super::build::{self, Build, storage, uniform, vectors};
 use super::cache::PipelineFile;
 use crate::device::{Gpu, NUMBERS};
 use crate::error::GpuError;
-use crate::module::{Cuts, Program};
+use crate::module::{Program, Split};
 use crate::options::Arithmetic;
 use autobatch_shaders::{Library, Numbers};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// So many pipelines are kept; those that plans hold stay with them.
-const MOST_PIPELINES: usize = 4096;
+/// Maximum number of cached pipelines. Loaded plans keep theirs.
+const MAX_PIPELINES: usize = 4096;
 
-/// The layouts of one kind of cut.
+/// The layouts for one split of memory.
 pub(super) struct Layouts {
     pub(super) group: wgpu::BindGroupLayout,
     pipeline: wgpu::PipelineLayout,
 }
 
-/// Pipelines and layouts made so far. When they go, what the driver made of them is kept.
+/// All pipelines and layouts so far. Dropping it saves the driver's cache.
 pub(super) struct Pipelines {
     library: Library,
-    layouts: HashMap<Cuts, Layouts>,
-    kept: HashMap<Cuts, HashMap<Arc<Program>, wgpu::ComputePipeline>>,
-    /// Those that were asked for, by the addresses of the programs that are kept alive here: texts are long.
-    asked: HashMap<(usize, Cuts), (Arc<Program>, wgpu::ComputePipeline)>,
+    layouts: HashMap<Split, Layouts>,
+    by_content: HashMap<Split, HashMap<Arc<Program>, wgpu::ComputePipeline>>,
+    /// Pipelines by the addresses of programs, which the entries keep alive: comparing texts is slow.
+    by_address: HashMap<(usize, Split), (Arc<Program>, wgpu::ComputePipeline)>,
     made: u32,
     file: PipelineFile,
 }
@@ -42,64 +42,69 @@ impl Pipelines {
         Self {
             library: Library::new(exact, gpu.joins()).with(gpu.numbers()),
             layouts: HashMap::new(),
-            kept: HashMap::new(),
-            asked: HashMap::new(),
+            by_content: HashMap::new(),
+            by_address: HashMap::new(),
             made: 0,
             file: PipelineFile::open(gpu),
         }
     }
 
-    /// How many were made so far.
+    /// The number of pipelines built so far.
     pub(super) fn made(&self) -> u32 {
         self.made
     }
 
-    /// The layouts of a kind of cut.
-    pub(super) fn layouts(&mut self, gpu: &Gpu, cuts: Cuts) -> &Layouts {
-        self.layouts.entry(cuts).or_insert_with(|| layouts(gpu, cuts))
+    /// The layouts for a split of memory.
+    pub(super) fn layouts(&mut self, gpu: &Gpu, split: Split) -> &Layouts {
+        self.layouts.entry(split).or_insert_with(|| layouts(gpu, split))
     }
 
-    /// The pipeline of a program, made unless it is there.
+    /// The pipeline of a program. It is built on first use.
     pub(super) fn get(
         &mut self,
         gpu: &Gpu,
         program: &Arc<Program>,
-        cuts: Cuts,
+        split: Split,
     ) -> Result<wgpu::ComputePipeline, GpuError> {
-        let name = (Arc::as_ptr(program) as usize, cuts);
-        if let Some((_, pipeline)) = self.asked.get(&name) {
+        let key = (Arc::as_ptr(program) as usize, split);
+        if let Some((_, pipeline)) = self.by_address.get(&key) {
             return Ok(pipeline.clone());
         }
-        let known = self.kept.get(&cuts).and_then(|kept| kept.get(program)).cloned();
+        let known = self.by_content.get(&split).and_then(|known| known.get(program)).cloned();
         let pipeline = match known {
             Some(pipeline) => pipeline,
             None => {
-                let pipeline = self.make(gpu, program, cuts)?;
-                let kept = self.kept.entry(cuts).or_default();
-                if kept.len() >= MOST_PIPELINES {
-                    kept.clear();
+                let pipeline = self.make(gpu, program, split)?;
+                let known = self.by_content.entry(split).or_default();
+                if known.len() >= MAX_PIPELINES {
+                    known.clear();
                 }
-                kept.insert(Arc::clone(program), pipeline.clone());
+                known.insert(Arc::clone(program), pipeline.clone());
                 self.made += 1;
                 pipeline
             }
         };
-        if self.asked.len() >= MOST_PIPELINES {
-            self.asked.clear();
+        if self.by_address.len() >= MAX_PIPELINES {
+            self.by_address.clear();
         }
-        self.asked.insert(name, (Arc::clone(program), pipeline.clone()));
+        self.by_address.insert(key, (Arc::clone(program), pipeline.clone()));
         Ok(pipeline)
     }
 
-    fn make(&mut self, gpu: &Gpu, program: &Program, cuts: Cuts) -> Result<wgpu::ComputePipeline, GpuError> {
-        let text = program.text(&self.library, cuts);
+    fn make(
+        &mut self,
+        gpu: &Gpu,
+        program: &Program,
+        split: Split,
+    ) -> Result<wgpu::ComputePipeline, GpuError> {
+        let text = program.text(&self.library, split);
         let name = program.template().name;
-        self.layouts(gpu, cuts);
-        Build { gpu, name, text, cache: self.file.cache() }.on(&self.layouts[&cuts].pipeline)
+        self.layouts(gpu, split);
+        Build { gpu, name, text, cache: self.file.cache() }.on(&self.layouts[&split].pipeline)
     }
 }
 
-fn layouts(gpu: &Gpu, cuts: Cuts) -> Layouts {
+fn layouts(gpu: &Gpu, split: Split) -> Layouts {
     let mut entries = vec![storage(1, true)];
     let immediates = match gpu.numbers() {
         Numbers::Immediate => NUMBERS,
@@ -108,11 +113,8 @@ fn layouts(gpu: &Gpu, cuts: Cuts) -> Layouts {
             0
         }
     };
-    entries.extend((0..cuts.arena).map(|number| storage(2 + number, false)));
-    entries.extend((0..cuts.params).map(|number| vectors(2 + cuts.arena + number)));
-    // The last two are the terms and the sums of products on matrix units.
-    let before = 2 + cuts.arena + cuts.params;
-    entries.extend((before..1 + cuts.bindings()).map(|number| storage(number, false)));
+    entries.extend((0..split.arena).map(|number| storage(2 + number, false)));
+    entries.extend((0..split.params).map(|number| vectors(2 + split.arena + number)));
     let (group, pipeline) = build::layouts(gpu, &entries, immediates);
     Layouts { group, pipeline }
 }

@@ -1,94 +1,119 @@
-//! Plans that are on the device: compiled once, their tables and records in buffers of their own, pipelines
-//! at hand. Executing one again brings up what is bound and nothing else.
+//! Plans on the device: compiled once, with buffers of their own for tables and records, and with their pipelines.
+//! Executing a loaded plan again uploads only its inputs.
 //!
-//! A bounded number of plans stays; the one unused for longest goes, and its buffers are used again. Writes
-//! to a queue come after all that was submitted before, so a buffer can be written while its last run runs.
+//! A bounded number of plans stays loaded. The least recently used one goes first, and later plans reuse its buffers.
+//! Queue writes happen after all earlier submissions, so a buffer can be written while its last run is in flight.
 
-use super::ahead::Ahead;
 use super::build::binding;
 use super::memory::Memory;
 use super::pipelines::Pipelines;
-use crate::border::{self, Limited, Origins};
-use crate::compile::{Compiled, Known, Layout, Space, Target, compile_from};
+use super::prerecord::Prerecorded;
+use crate::compile::{Capacity, Compiled, Layout, LoweringCache, Target, compile_from};
 use crate::counters::Counters;
 use crate::device::Gpu;
 use crate::error::GpuError;
-use crate::module::Cuts;
+use crate::module::Split;
+use crate::precheck::{self, WordChecks, WordOrigins};
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_shaders::Numbers;
+use std::ops::Range;
 use std::sync::Arc;
 use wgpu::BufferUsages as Usage;
 
-/// So many plans stay on the device.
-const MOST_PLANS: usize = 16;
-/// So many words of tables stay, those of the plan being executed aside: 256 MiB.
-const MOST_WORDS: u64 = 64 << 20;
-/// Buffers are as large as a multiple of so many words.
+/// Maximum number of loaded plans.
+const MAX_PLANS: usize = 16;
+/// Maximum words of tables of all loaded plans but the current one: 256 MiB.
+const MAX_WORDS: u64 = 64 << 20;
+/// Buffer sizes are multiples of this many words.
 const GRAIN: u64 = 1 << 12;
-/// Words of a dispatch's numbers where they are bound.
-const BOUND: u64 = 4;
+/// Words of a dispatch's arguments in a uniform buffer.
+const ARG_WORDS: u64 = 4;
 
 /// A plan on the device.
 pub(super) struct Loaded {
     identity: u64,
     target: Target,
     pub(super) compiled: Arc<Compiled>,
-    /// Which bound words are indices or truth values.
-    pub(super) limited: Limited,
-    tables: Growing,
-    /// How many words of the plan's tables are there.
-    known_tables: usize,
-    /// The numbers of dispatches, where they do not go among the commands.
-    numbers: Option<Numbered>,
+    /// Range checks of bound words.
+    pub(super) checks: WordChecks,
+    tables: SizedBuffer,
+    /// Words of the plan's own tables that are uploaded.
+    uploaded_tables: usize,
+    /// The arguments of dispatches, unless they are immediates.
+    args: Option<DispatchArgs>,
     pipelines: Vec<wgpu::ComputePipeline>,
-    /// The bind group, and what memory it names.
-    bound: Option<(u64, Cuts, wgpu::BindGroup)>,
-    /// The commands of its next run, if they were written.
-    pub(super) ahead: Option<Ahead>,
-    /// Whether it was executed.
+    group: Option<BoundGroup>,
+    /// The recorded commands of its next run.
+    pub(super) prerecorded: Option<Prerecorded>,
     pub(super) was_executed: bool,
+    /// The time of its last use.
     used: u64,
 }
 
-/// The numbers of all dispatches in a buffer.
-struct Numbered {
-    growing: Growing,
-    /// Words from one dispatch's numbers to the next.
+/// A bind group and the memory that it names.
+struct BoundGroup {
+    generation: u64,
+    split: Split,
+    group: wgpu::BindGroup,
+}
+
+/// The arguments of all dispatches in one buffer.
+struct DispatchArgs {
+    buffer: SizedBuffer,
+    /// Words from one dispatch's arguments to the next.
     stride: u64,
 }
 
-/// A buffer, and how many words it holds.
-pub(super) struct Growing {
+/// A buffer and its size in words.
+struct SizedBuffer {
     buffer: wgpu::Buffer,
     words: u64,
 }
 
-/// Plans on the device, and buffers of plans that were.
+/// The new part of a growing plan.
+pub(super) struct Extension<'p> {
+    pub(super) plan: &'p Verified<Plan>,
+    pub(super) target: Target,
+    pub(super) compiled: Compiled,
+    pub(super) checks: WordChecks,
+    /// The plan as it was executed before.
+    pub(super) before: Option<Loaded>,
+}
+
+/// The buffers that a growing plan keeps.
+struct Retained {
+    tables: SizedBuffer,
+    uploaded_tables: usize,
+    group: Option<BoundGroup>,
+}
+
+/// Loaded plans, and spare buffers of unloaded ones.
 #[derive(Default)]
 pub(super) struct Plans {
     loaded: Vec<Loaded>,
-    spare_tables: Vec<Growing>,
-    spare_numbers: Vec<Growing>,
-    /// What compiling keeps from plan to plan.
-    pub(super) known: Known,
+    spare_tables: Vec<SizedBuffer>,
+    spare_args: Vec<SizedBuffer>,
+    /// What compilation caches across plans.
+    pub(super) lowering: LoweringCache,
     clock: u64,
 }
 
 impl Plans {
-    /// The plan on the device, brought there unless it is; the tables of one that `stays` are not written over.
+    /// The loaded plan; it is compiled and uploaded first if necessary. The plan `current` stays loaded.
     pub(super) fn load(
         &mut self,
         gpu: &Gpu,
         plan: &Verified<Plan>,
         target: Target,
-        (stays, counters): (Option<u64>, &mut Counters),
+        current: Option<u64>,
+        counters: &mut Counters,
     ) -> Result<&mut Loaded, GpuError> {
         self.clock += 1;
-        let known = |loaded: &Loaded| loaded.identity == plan.identity() && loaded.target == target;
-        let at = match self.loaded.iter().position(known) {
+        let matches = |loaded: &Loaded| loaded.identity == plan.identity() && loaded.target == target;
+        let at = match self.loaded.iter().position(matches) {
             Some(at) => at,
             None => {
-                let loaded = self.bring(gpu, plan, target, (stays, counters))?;
+                let loaded = self.upload(gpu, plan, target, current, counters)?;
                 self.loaded.push(loaded);
                 self.loaded.len() - 1
             }
@@ -98,227 +123,224 @@ impl Plans {
         Ok(loaded)
     }
 
-    /// Forgets commands that were written: they hold the buffers that they name.
-    pub(super) fn forget_commands(&mut self) {
-        self.loaded.iter_mut().for_each(|loaded| loaded.ahead = None);
+    /// Drops all recorded commands, because they keep the buffers alive that they name.
+    pub(super) fn drop_prerecorded(&mut self) {
+        self.loaded.iter_mut().for_each(|loaded| loaded.prerecorded = None);
     }
 
-    fn bring(
+    fn upload(
         &mut self,
         gpu: &Gpu,
         plan: &Verified<Plan>,
         target: Target,
-        (stays, counters): (Option<u64>, &mut Counters),
-    ) -> Result<Loaded, GpuError> {
-        let layout = Layout::new(plan, target.packing, Space::Exact)?;
-        let mut compiled = compile_from(plan, target, layout, 0, &mut self.known)?;
-        let words = std::mem::take(&mut compiled.tables);
-        self.make_room(words.len() as u64, stays);
-        let tables = self.tables(gpu, words.len() as u64)?;
-        gpu.queue.write_buffer(&tables.buffer, 0, bytemuck::cast_slice(&words));
-        counters.uploaded += words.len() as u64 * 4;
-        let numbers = self.numbers(gpu, &compiled, counters)?;
-        Ok(Loaded {
-            identity: plan.identity(),
-            target,
-            compiled: Arc::new(compiled),
-            limited: border::limited(plan, 0, &mut Origins::default()),
-            tables,
-            known_tables: plan.tables.len(),
-            numbers,
-            pipelines: Vec::new(),
-            bound: None,
-            ahead: None,
-            was_executed: false,
-            used: self.clock,
-        })
-    }
-
-    /// The plan on the device with what it has gained: tables behind those that are up, records and segments of what
-    /// is new. `before` is what there was of it; without it all tables go up.
-    pub(super) fn lengthen(
-        &mut self,
-        gpu: &Gpu,
-        (plan, target): (&Verified<Plan>, Target),
-        before: Option<Loaded>,
-        (mut compiled, limited): (Compiled, Limited),
+        current: Option<u64>,
         counters: &mut Counters,
     ) -> Result<Loaded, GpuError> {
-        let records = std::mem::take(&mut compiled.tables);
-        let at = u64::from(compiled.tables_at);
-        let needed = at + records.len() as u64;
-        let mut known = 0;
-        let (tables, bound) = match before {
-            None => (self.tables(gpu, needed.next_power_of_two())?, None),
-            Some(Loaded { tables, numbers, bound, known_tables, .. }) => {
-                let is_numbered = numbers.is_some();
-                if let Some(Numbered { growing, .. }) = numbers {
-                    keep(&mut self.spare_numbers, growing);
-                }
-                if tables.words >= needed {
-                    known = known_tables;
-                    (tables, bound.filter(|_| !is_numbered))
-                } else {
-                    keep(&mut self.spare_tables, tables);
-                    (self.tables(gpu, needed.next_power_of_two())?, None)
-                }
-            }
-        };
-        for (at, words) in [(known as u64, &plan.tables[known..]), (at, records.as_slice())] {
-            gpu.queue.write_buffer(&tables.buffer, at * 4, bytemuck::cast_slice(words));
-            counters.uploaded += words.len() as u64 * 4;
-        }
-        let numbers = self.numbers(gpu, &compiled, counters)?;
-        Ok(Loaded {
-            identity: plan.identity(),
-            target,
-            compiled: Arc::new(compiled),
-            limited,
-            tables,
-            known_tables: plan.tables.len(),
-            numbers,
-            pipelines: Vec::new(),
-            bound,
-            ahead: None,
-            was_executed: true,
-            used: self.clock,
-        })
+        let layout = Layout::new(plan, target.packing, Capacity::Exact)?;
+        let mut compiled = compile_from(plan, target, layout, 0, &mut self.lowering)?;
+        let words = std::mem::take(&mut compiled.tables);
+        self.evict(words.len() as u64, current);
+        let tables = self.tables(gpu, words.len() as u64)?;
+        tables.write(gpu, 0, &words, counters);
+        let args = self.args(gpu, &compiled, counters)?;
+        let checks = precheck::word_checks(plan, 0, &mut WordOrigins::default());
+        Ok(Loaded::new(plan, target, compiled, checks, tables, args))
     }
 
-    /// A buffer for so many words of tables.
-    fn tables(&mut self, gpu: &Gpu, words: u64) -> Result<Growing, GpuError> {
+    /// Uploads the new part of a growing plan: its tables behind those on the device, and the records and segments of
+    /// its new steps. Without an earlier run it uploads all tables.
+    pub(super) fn extend(
+        &mut self,
+        gpu: &Gpu,
+        extension: Extension<'_>,
+        counters: &mut Counters,
+    ) -> Result<Loaded, GpuError> {
+        let Extension { plan, target, mut compiled, checks, before } = extension;
+        let records = std::mem::take(&mut compiled.tables);
+        let at = u64::from(compiled.tables_at);
+        let Retained { tables, uploaded_tables, group } =
+            self.retain(gpu, before, at + records.len() as u64)?;
+        tables.write(gpu, uploaded_tables as u64, &plan.tables[uploaded_tables..], counters);
+        tables.write(gpu, at, &records, counters);
+        let args = self.args(gpu, &compiled, counters)?;
+        Ok(Loaded { group, ..Loaded::new(plan, target, compiled, checks, tables, args) })
+    }
+
+    /// The table buffer of a plan as it was before, if it holds `needed` words, else a new one of up to twice the size.
+    fn retain(&mut self, gpu: &Gpu, before: Option<Loaded>, needed: u64) -> Result<Retained, GpuError> {
+        if let Some(Loaded { tables, args, group, uploaded_tables, .. }) = before {
+            // The bind group names the argument buffer.
+            let group = group.filter(|_| args.is_none());
+            recycle_args(&mut self.spare_args, args);
+            if tables.words >= needed {
+                return Ok(Retained { tables, uploaded_tables, group });
+            }
+            recycle(&mut self.spare_tables, tables);
+        }
+        let tables = self.tables(gpu, needed.next_power_of_two())?;
+        Ok(Retained { tables, uploaded_tables: 0, group: None })
+    }
+
+    /// A buffer for `words` words of tables.
+    fn tables(&mut self, gpu: &Gpu, words: u64) -> Result<SizedBuffer, GpuError> {
         buffer(gpu, &mut self.spare_tables, "the tables", words, Usage::STORAGE | Usage::COPY_DST)
     }
 
-    /// The numbers of all dispatches, where they do not go among the commands.
-    fn numbers(
+    /// Writes the arguments of all dispatches into a buffer at the required alignment, unless they are immediates.
+    fn args(
         &mut self,
         gpu: &Gpu,
         compiled: &Compiled,
         counters: &mut Counters,
-    ) -> Result<Option<Numbered>, GpuError> {
-        match gpu.numbers() {
-            Numbers::Immediate => Ok(None),
-            Numbers::Uniform => self.number(gpu, compiled, counters).map(Some),
+    ) -> Result<Option<DispatchArgs>, GpuError> {
+        if gpu.numbers() == Numbers::Immediate {
+            return Ok(None);
         }
-    }
-
-    /// Writes the numbers of all dispatches into a buffer, as far apart as offsets must be.
-    fn number(
-        &mut self,
-        gpu: &Gpu,
-        compiled: &Compiled,
-        counters: &mut Counters,
-    ) -> Result<Numbered, GpuError> {
-        let stride = u64::from(gpu.limits.min_uniform_buffer_offset_alignment).max(BOUND * 4) / 4;
-        let mut own = Vec::with_capacity(compiled.dispatches.len() * stride as usize);
+        let stride = u64::from(gpu.limits.min_uniform_buffer_offset_alignment).max(ARG_WORDS * 4) / 4;
+        let mut words = Vec::with_capacity(compiled.dispatches.len() * stride as usize);
         for dispatch in &compiled.dispatches {
-            let start = own.len();
-            own.extend(dispatch.numbers());
-            own.resize(start + stride as usize, 0);
+            let start = words.len();
+            words.extend(dispatch.args());
+            words.resize(start + stride as usize, 0);
         }
         let usage = Usage::UNIFORM | Usage::COPY_DST;
-        let what = "the numbers of dispatches";
-        let growing = buffer(gpu, &mut self.spare_numbers, what, (own.len() as u64).max(BOUND), usage)?;
-        gpu.queue.write_buffer(&growing.buffer, 0, bytemuck::cast_slice(&own));
-        counters.uploaded += own.len() as u64 * 4;
-        Ok(Numbered { growing, stride })
+        let what = "the arguments of dispatches";
+        let size = (words.len() as u64).max(ARG_WORDS);
+        let buffer = buffer(gpu, &mut self.spare_args, what, size, usage)?;
+        buffer.write(gpu, 0, &words, counters);
+        Ok(Some(DispatchArgs { buffer, stride }))
     }
 
-    /// Forgets plans but the one that stays until there is room for another.
-    fn make_room(&mut self, words: u64, stays: Option<u64>) {
+    /// Unloads plans until there is room for another one of `words` words. The plan `current` stays.
+    fn evict(&mut self, words: u64, current: Option<u64>) {
         let held = |loaded: &[Loaded]| loaded.iter().map(|plan| plan.tables.words).sum::<u64>();
-        while self.loaded.len() >= MOST_PLANS || held(&self.loaded) + words > MOST_WORDS {
-            let others = (0..self.loaded.len()).filter(|&at| Some(self.loaded[at].identity) != stays);
+        while self.loaded.len() >= MAX_PLANS || held(&self.loaded) + words > MAX_WORDS {
+            let others = (0..self.loaded.len()).filter(|&at| Some(self.loaded[at].identity) != current);
             let Some(oldest) = others.min_by_key(|&at| self.loaded[at].used) else { return };
-            let Loaded { tables, numbers, .. } = self.loaded.swap_remove(oldest);
-            keep(&mut self.spare_tables, tables);
-            if let Some(Numbered { growing, .. }) = numbers {
-                keep(&mut self.spare_numbers, growing);
-            }
+            let Loaded { tables, args, .. } = self.loaded.swap_remove(oldest);
+            recycle(&mut self.spare_tables, tables);
+            recycle_args(&mut self.spare_args, args);
         }
     }
 }
 
-/// Keeps a buffer for the next plan; of two, the larger.
-fn keep(spare: &mut Vec<Growing>, buffer: Growing) {
-    spare.push(buffer);
-    if spare.len() > 2 {
-        let least = (0..spare.len()).min_by_key(|&at| spare[at].words).unwrap_or(0);
-        spare.swap_remove(least);
+impl SizedBuffer {
+    fn write(&self, gpu: &Gpu, at: u64, words: &[u32], counters: &mut Counters) {
+        gpu.queue.write_buffer(&self.buffer, at * 4, bytemuck::cast_slice(words));
+        counters.uploaded += words.len() as u64 * 4;
     }
 }
 
-/// A spare buffer that is large enough, or another one.
+/// Keeps a buffer for later plans: at most two, the larger ones.
+fn recycle(spare: &mut Vec<SizedBuffer>, buffer: SizedBuffer) {
+    spare.push(buffer);
+    if spare.len() > 2 {
+        let smallest = (0..spare.len()).min_by_key(|&at| spare[at].words).unwrap_or(0);
+        spare.swap_remove(smallest);
+    }
+}
+
+fn recycle_args(spare: &mut Vec<SizedBuffer>, args: Option<DispatchArgs>) {
+    if let Some(DispatchArgs { buffer, .. }) = args {
+        recycle(spare, buffer);
+    }
+}
+
+/// The smallest spare buffer of at least `words` words, or a new one.
 fn buffer(
     gpu: &Gpu,
-    spare: &mut Vec<Growing>,
+    spare: &mut Vec<SizedBuffer>,
     what: &'static str,
     words: u64,
     usage: Usage,
-) -> Result<Growing, GpuError> {
+) -> Result<SizedBuffer, GpuError> {
     let fitting = (0..spare.len()).filter(|&at| spare[at].words >= words);
     if let Some(at) = fitting.min_by_key(|&at| spare[at].words) {
         return Ok(spare.swap_remove(at));
     }
     let limit = gpu.limits.max_buffer_size / 4;
     let words = words.max(1).next_multiple_of(GRAIN).min(limit.max(words));
-    Ok(Growing { buffer: gpu.buffer(what, words * 4, usage)?, words })
+    Ok(SizedBuffer { buffer: gpu.buffer(what, words * 4, usage)?, words })
 }
 
 impl Loaded {
-    /// Makes the pipelines that are missing and the bind group, for the memory as it is.
+    fn new(
+        plan: &Verified<Plan>,
+        target: Target,
+        compiled: Compiled,
+        checks: WordChecks,
+        tables: SizedBuffer,
+        args: Option<DispatchArgs>,
+    ) -> Self {
+        Self {
+            identity: plan.identity(),
+            target,
+            compiled: Arc::new(compiled),
+            checks,
+            tables,
+            uploaded_tables: plan.tables.len(),
+            args,
+            pipelines: Vec::new(),
+            group: None,
+            prerecorded: None,
+            was_executed: false,
+            used: 0,
+        }
+    }
+
+    /// Builds missing pipelines and the bind group for the current memory.
     pub(super) fn prepare(
         &mut self,
         gpu: &Gpu,
         memory: &Memory,
         pipelines: &mut Pipelines,
     ) -> Result<(), GpuError> {
-        let (generation, cuts) = (memory.generation(), memory.cuts());
-        let is_bound = self.bound.as_ref().is_some_and(|bound| (bound.0, bound.1) == (generation, cuts));
+        let (generation, split) = (memory.generation(), memory.split());
+        let is_bound =
+            self.group.as_ref().is_some_and(|bound| (bound.generation, bound.split) == (generation, split));
         if is_bound && self.pipelines.len() == self.compiled.programs.len() {
             return Ok(());
         }
-        let get = |program| pipelines.get(gpu, program, cuts);
+        let get = |program| pipelines.get(gpu, program, split);
         self.pipelines = self.compiled.programs.iter().map(get).collect::<Result<_, _>>()?;
         if is_bound {
             return Ok(());
         }
-        let numbers = self.numbers.iter().map(|own| binding(0, &own.growing.buffer, Some(BOUND * 4)));
-        let mut entries: Vec<_> = numbers.chain([binding(1, &self.tables.buffer, None)]).collect();
+        let args = self.args.iter().map(|args| binding(0, &args.buffer.buffer, Some(ARG_WORDS * 4)));
+        let mut entries: Vec<_> = args.chain([binding(1, &self.tables.buffer, None)]).collect();
         for (number, buffer) in memory.bindings().enumerate() {
             entries.push(binding(2 + number as u32, buffer, None));
         }
         let group = gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: Some("a plan"),
-            layout: &pipelines.layouts(gpu, cuts).group,
+            layout: &pipelines.layouts(gpu, split).group,
             entries: &entries,
         });
-        self.bound = Some((generation, cuts, group));
+        self.group = Some(BoundGroup { generation, split, group });
         Ok(())
     }
 
-    /// Whether it was brought for such a device.
+    /// Whether it was compiled for this target.
     pub(super) fn is_for(&self, target: Target) -> bool {
         self.target == target
     }
 
-    /// What names this plan's rows in the arena.
+    /// The identity of its plan.
     pub(super) const fn identity(&self) -> u64 {
         self.identity
     }
 
-    /// The tables of row numbers.
+    /// The buffer of its tables.
     pub(super) const fn tables(&self) -> &wgpu::Buffer {
         &self.tables.buffer
     }
 
-    /// Encodes a stretch of the dispatches. Binding makes wgpu look at every buffer of the group again, so it is
-    /// done once where numbers go among the commands.
-    pub(super) fn encode(&self, encoder: &mut wgpu::CommandEncoder, dispatches: std::ops::Range<usize>) {
-        let Some((_, _, group)) = &self.bound else { return };
+    /// Encodes a range of its dispatches. wgpu checks every buffer of a group when the group is set, so with immediates
+    /// the group is set only once.
+    pub(super) fn encode(&self, encoder: &mut wgpu::CommandEncoder, dispatches: Range<usize>) {
+        let Some(BoundGroup { group, .. }) = &self.group else { return };
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-        if self.numbers.is_none() {
+        if self.args.is_none() {
             pass.set_bind_group(0, group, &[]);
         }
         let mut current = None;
@@ -328,9 +350,9 @@ impl Loaded {
                 pass.set_pipeline(&self.pipelines[dispatch.program as usize]);
                 current = Some(dispatch.program);
             }
-            match &self.numbers {
-                Some(own) => pass.set_bind_group(0, group, &[(number as u64 * own.stride * 4) as u32]),
-                None => pass.set_immediates(0, bytemuck::cast_slice(&dispatch.numbers())),
+            match &self.args {
+                Some(args) => pass.set_bind_group(0, group, &[(number as u64 * args.stride * 4) as u32]),
+                None => pass.set_immediates(0, bytemuck::cast_slice(&dispatch.args())),
             }
             pass.dispatch_workgroups(dispatch.groups[0], dispatch.groups[1], 1);
         }

@@ -12,15 +12,15 @@ use autobatch_runtime_wgpu::Executor;
 use autobatch_testing::random::{Options, Profile, check};
 use std::cell::RefCell;
 
-/// With exact arithmetic all but sine, cosine and powers have the bits of the reference, save for double
-/// rounding; a network magnifies what there is.
+/// With exact arithmetic everything but sine, cosine and powers has the bits of the reference, except for double
+/// rounding. Networks amplify such differences.
 pub(crate) const EXACT: Within = Within { row: 2e-5, least: f32::MIN_POSITIVE };
 
 fn readable(graph: &GraphData) -> Vec<ValueId> {
     (0..graph.arena.values()).map(ValueId::new).filter(|&value| !graph.type_of(value).is_list).collect()
 }
 
-/// The largest number that a value was made of: what terms are off by stays when they cancel.
+/// The largest number that a value is computed from. Rounding errors of terms remain when the terms cancel.
 fn terms(graph: &GraphData, run: &reference::Run<f32>, value: ValueId) -> f32 {
     let operands = graph.arena.operands(graph.arena.producer(value)).iter();
     let read = operands.filter_map(|operand| operand.as_value()).map(|operand| {
@@ -106,7 +106,7 @@ fn medium_graphs_agree_with_the_reference() {
 }
 
 #[test]
-fn medium_graphs_agree_with_noise_drawn() {
+fn medium_graphs_agree_with_noise() {
     sweep("medium graphs agree on the gpu in training", Options::new(Profile::Medium), true);
 }
 

@@ -1,4 +1,4 @@
-//! Layers of attention and encoders of them, over sequences of unequal length: values and gradients.
+//! Attention layers and encoders over sequences of different lengths: values and gradients.
 
 use crate::agreement::{EXACT, agrees};
 use crate::common::{exact, executor, weights};
@@ -13,10 +13,10 @@ use autobatch_runtime_wgpu::{Executor, Options};
 use autobatch_testing::random::Rng;
 use autobatch_testing::trials::trials;
 
-/// Emits a model's instances, which a random number decides.
+/// Emits the instances of a model from random numbers.
 type Emit = fn(&mut Rng) -> GraphData;
 
-/// Lengths of sequences: a group of threads has 64, so there are more and fewer.
+/// Lengths of sequences. A group has 64 threads, so some are longer and some shorter.
 fn length(rng: &mut Rng) -> usize {
     rng.pick(&[1, 2, 3, 7, 18, 70])
 }
@@ -27,7 +27,7 @@ fn sequence<'g>(g: &'g Graph, rng: &mut Rng, [length, width]: [usize; 2]) -> Vec
     (0..length).map(|_| g.input(&row())).collect()
 }
 
-/// Makes a loss of what an instance ends with.
+/// Adds a loss of the final values of an instance.
 fn lose<'g>(g: &'g Graph, key: usize, values: &[Value<'g>]) {
     for (number, value) in values.iter().enumerate() {
         g.loss(&format!("loss {key} {number}"), value.square().mean());
@@ -52,7 +52,7 @@ fn heads_over_themselves(rng: &mut Rng) -> GraphData {
     g.finish().expect("sound")
 }
 
-/// Queries, keys and values of a width each, and queries that meet.
+/// Queries, keys and values of one width each, with shared queries.
 fn heads_across(rng: &mut Rng) -> GraphData {
     let heads = rng.between(1, 3) as usize;
     let width = heads * rng.between(1, 7) as usize;
@@ -69,14 +69,14 @@ fn heads_across(rng: &mut Rng) -> GraphData {
         let queries = rng.between(1, 3) as usize;
         let read: Vec<Value<'_>> =
             sequence(&g, rng, [queries, width]).into_iter().map(|query| layer.read(query, &memory)).collect();
-        // What one query read asks once more.
+        // The result of one query asks again.
         let again = layer.read(read[0], &memory);
         lose(&g, instance, &[read, vec![again]].concat());
     }
     g.finish().expect("sound")
 }
 
-/// Values of another width than keys, by products and by sums.
+/// Values whose width differs from that of keys, by products and by sums.
 fn values_of_their_own_width(rng: &mut Rng) -> GraphData {
     let [query, key, value, inner] = [(); 4].map(|()| rng.between(1, 33) as usize);
     let mut m = ModuleBuilder::new("values");
@@ -106,7 +106,7 @@ fn encoders(rng: &mut Rng) -> GraphData {
         norm_first: rng.chance(50),
         dropout: rng.pick(&[0.0, 0.25]),
         bias: rng.chance(50),
-        // Of rows of one number nothing is left but this.
+        // Only this remains of rows of one number.
         eps: 1e-3,
         ..TransformerOptions::default()
     };
@@ -142,17 +142,17 @@ fn every(name: &str, emit: Emit) {
 }
 
 #[test]
-fn heads_that_read_their_own_sequence_agree_in_values_and_gradients() {
+fn self_attention_agrees_in_values_and_gradients() {
     every("heads over themselves", heads_over_themselves);
 }
 
 #[test]
-fn heads_that_read_a_memory_of_other_widths_agree_in_values_and_gradients() {
+fn cross_attention_agrees_in_values_and_gradients() {
     every("heads across", heads_across);
 }
 
 #[test]
-fn attention_to_values_of_their_own_width_agrees_in_values_and_gradients() {
+fn attention_with_wider_values_agrees_in_values_and_gradients() {
     every("values of their own width", values_of_their_own_width);
 }
 

@@ -1,4 +1,4 @@
-//! On one device the bits of a row do not depend on its batch, whichever kernel executes the batch.
+//! On one device the bits of a row do not depend on its batch, whatever kernel executes the batch.
 
 use crate::common::{bound, executor, inferring, skipped, training, weights};
 use crate::models;
@@ -13,7 +13,7 @@ use autobatch_runtime_wgpu::compile::compile;
 use autobatch_runtime_wgpu::{Executor, Options};
 use autobatch_shaders::{Joins, Numbers};
 
-/// So many equal cells with different inputs; those of the first are always the same.
+/// This many equal cells with different inputs. The inputs of the first cells are always the same.
 pub(crate) fn cells(instances: u32, width: usize) -> (GraphData, Vec<ValueId>) {
     let mut m = ModuleBuilder::new("cells");
     let w = m.param("w", [2 * width, width], Init::Glorot(1.0));
@@ -51,7 +51,7 @@ fn a_row_has_the_same_bits_in_a_batch_of_any_size() {
     for width in [5, 70] {
         let (graph, values) = cells(1, width);
         let alone = bits(&mut executor, &graph, &values)[0].clone();
-        // Fifteen rows are executed a thread an element, the others in tiles of 16, 64 and 128 rows.
+        // Fifteen rows take one thread per element, the others tiles of 16, 64 and 128 rows.
         for instances in [2, 15, 17, 70, 1030] {
             let (graph, values) = cells(instances, width);
             let together = bits(&mut executor, &graph, &values);
@@ -61,7 +61,7 @@ fn a_row_has_the_same_bits_in_a_batch_of_any_size() {
 }
 
 #[test]
-fn rows_of_a_step_of_more_groups_than_a_dimension_holds_have_the_bits_of_one_alone() {
+fn rows_beyond_one_dimension_of_groups_have_the_bits_of_a_single_row() {
     let Some(mut executor) = executor(Options::default()) else { return };
     let mut m = ModuleBuilder::new("many");
     let w = m.param("w", [2, 3], Init::Glorot(1.0));
@@ -81,14 +81,14 @@ fn rows_of_a_step_of_more_groups_than_a_dimension_holds_have_the_bits_of_one_alo
         (down, bits(executor, &graph, &values))
     };
     let (few, alone) = rows(7, &mut executor);
-    // A softmax takes sixteen threads a row, so a group of 64 has four.
+    // A softmax takes sixteen threads per row, so a group of 64 has four.
     let (many, together) = rows(263_000, &mut executor);
     assert!(few == Some(1) && many > Some(1), "{few:?} {many:?}");
     assert!(together.iter().zip(alone.iter().cycle()).all(|(found, expected)| found == expected));
 }
 
 #[test]
-fn rows_have_the_same_bits_whether_lanes_meet_in_subgroups_or_in_memory() {
+fn subgroups_and_group_memory_give_the_same_bits() {
     let Some(mut near) = executor(Options::default()) else { return };
     let Some(mut far) = executor(Options { subgroups: false, ..Options::default() }) else { return };
     assert_eq!(far.gpu().expect("open").joins(), Joins::Memory);
@@ -105,7 +105,7 @@ fn rows_have_the_same_bits_whether_lanes_meet_in_subgroups_or_in_memory() {
             let floats = |seed: u32| -> Vec<f32> {
                 (0..width).map(|i| ((seed * 31 + i * i) as f32 * 0.37).sin()).collect()
             };
-            // Zeros of both signs, of which a maximum keeps one.
+            // Zeros of both signs. A maximum keeps one of them.
             let zeros: Vec<f32> =
                 (0..width).map(|i| if (i * 7 + key) % 3 == 0 { 0.0 } else { -0.0 }).collect();
             let (x, y, zeros) = (g.input(&floats(key)), g.input(&floats(key + 50)), g.input(&zeros));
@@ -131,7 +131,7 @@ fn rows_have_the_same_bits_whether_lanes_meet_in_subgroups_or_in_memory() {
 }
 
 #[test]
-fn numbers_among_the_commands_give_the_bits_of_numbers_that_are_bound() {
+fn immediates_and_uniform_buffers_give_the_same_bits() {
     let Some(mut among) = executor(Options::default()) else { return };
     let Some(mut bound_anew) = executor(Options { immediates: false, ..Options::default() }) else { return };
     assert_eq!(bound_anew.gpu().expect("open").numbers(), Numbers::Uniform);
@@ -147,7 +147,7 @@ fn numbers_among_the_commands_give_the_bits_of_numbers_that_are_bound() {
         let (graph, losses) = models::graph(entry);
         let (plan, weights) = (training(&graph, &losses), weights(&graph));
         let gradients = |executor: &mut Executor| -> Vec<Option<Vec<f32>>> {
-            // The second run finds all there, and must say the same.
+            // The second run finds everything on the device and must give the same.
             for _ in 0..2 {
                 executor.execute(&plan, &weights, bound(&graph, true)).expect("executes");
             }
@@ -160,7 +160,7 @@ fn numbers_among_the_commands_give_the_bits_of_numbers_that_are_bound() {
 }
 
 #[test]
-fn one_cut_for_all_rows_gives_the_bits_of_many() {
+fn strict_tiles_give_the_same_bits() {
     let Some(mut one) = executor(Options { strict: true, ..Options::default() }) else { return };
     let Some(mut many) = executor(Options::default()) else { return };
     for instances in [1, 20, 70] {
@@ -180,9 +180,9 @@ fn executing_twice_gives_the_same_bits_and_uploads_no_parameters() {
         executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
         let counters = executor.counters().clone();
         assert_eq!(counters.submissions, 1, "a plan is one submission");
-        assert_eq!(counters.parameters > 0, turn == 0, "parameters go up once");
+        assert_eq!(counters.parameters > 0, turn == 0, "parameters are uploaded once");
         assert_eq!(counters.pipelines > 0, turn == 0, "pipelines are made once");
-        assert_eq!(counters.read, values.len() as u64 * 6 * 4, "outputs alone come back");
+        assert_eq!(counters.read, values.len() as u64 * 6 * 4, "only outputs are read back");
         seen.push(executor.output(0).iter().map(|x| x.to_bits()).collect());
     }
     assert_eq!(seen[0], seen[1]);

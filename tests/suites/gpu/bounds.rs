@@ -1,4 +1,4 @@
-//! How far every op may be off on a device, against the definition's bits.
+//! Error bounds of every op on a device, against the bits of the definition.
 
 use crate::common::{bound, exact, executor, inferring};
 use autobatch_ir::graph::{Graph, GraphData};
@@ -10,9 +10,9 @@ use autobatch_runtime_wgpu::{Arithmetic, Executor, Options};
 use autobatch_testing::op_table::{self, Evaluate, Kind};
 use std::cell::RefCell;
 
-/// Elementwise functions, their operands' range, and units in the last place that native and exact
-/// arithmetic may be off. The native ones are those of a device that rounds every product twice and
-/// divides by way of a reciprocal, as software Vulkan does.
+/// Elementwise functions, the range of their operands, and their errors in units in the last place, native and exact.
+/// The native ones hold for a device that rounds every product twice and divides through a reciprocal, as software
+/// Vulkan does.
 type Row = (&'static str, f32, u32, u32, for<'g> fn(Value<'g>) -> Value<'g>);
 
 const ROWS: [Row; 17] = [
@@ -35,13 +35,13 @@ const ROWS: [Row; 17] = [
     ("sign", 10.0, 0, 0, |x| x.sign()),
 ];
 
-/// How many numbers of single precision lie between two.
+/// The number of `f32` values between two.
 fn apart(a: f32, b: f32) -> u32 {
     let order = |x: f32| {
         let bits = x.to_bits() as i32;
         if bits < 0 { i32::MIN.wrapping_sub(bits) } else { bits }
     };
-    // Denormals may be flushed.
+    // Devices may flush denormals.
     let tiny = |x: f32| x.abs() < 2.0 * f32::MIN_POSITIVE;
     if (tiny(a) && tiny(b)) || (a.is_nan() && b.is_nan()) { 0 } else { order(a).abs_diff(order(b)) }
 }
@@ -53,7 +53,7 @@ fn worst(executor: &mut Executor, (_, range, _, _, function): Row) -> (u32, f32)
     let inputs: Vec<f32> = (0..2000)
         .map(|i| {
             let share = (i as f32 - 999.5) / 1000.0;
-            // Half of them evenly, half of them towards zero.
+            // One half is spread evenly, the other half towards zero.
             if i % 2 == 0 { share * range } else { share * share * share * range }
         })
         .collect();
@@ -83,17 +83,17 @@ fn within(options: Options, allowed: fn(&Row) -> u32) {
 }
 
 #[test]
-fn elementwise_functions_are_within_their_bounds_on_native_arithmetic() {
+fn elementwise_functions_are_within_their_bounds_with_native_arithmetic() {
     within(Options { arithmetic: Arithmetic::Native, ..Options::default() }, |row| row.2);
 }
 
 #[test]
-fn elementwise_functions_are_within_their_bounds_on_exact_arithmetic() {
+fn elementwise_functions_are_within_their_bounds_with_exact_arithmetic() {
     within(exact(), |row| row.3);
 }
 
 #[test]
-fn targets_that_are_no_numbers_make_losses_that_are_none() {
+fn nan_targets_give_nan_losses() {
     for options in [Options::default(), exact()] {
         let Some(mut executor) = executor(options) else { return };
         let graph = Graph::new(&ModuleBuilder::new("losses").build().expect("sound"));
@@ -106,7 +106,7 @@ fn targets_that_are_no_numbers_make_losses_that_are_none() {
         let plan = inferring(&graph, &[]);
         executor.execute(&plan, &Weights::init(&graph.module, 0), bound(&graph, false)).expect("executes");
         for (number, output) in plan.outputs.iter().enumerate() {
-            assert!(executor.output(number)[0].is_nan(), "{}: {:?}", output.name, executor.output(number));
+            assert!(executor.output(number)[0].is_nan(), "{}: {:?}", output.key, executor.output(number));
         }
     }
 }
@@ -138,7 +138,7 @@ impl Evaluate for OnGpu {
 }
 
 #[test]
-fn every_op_gives_the_numbers_of_its_entry() {
+fn every_op_gives_the_values_of_its_table_entry() {
     let Some(executor) = executor(Options::default()) else { return };
     let executor = OnGpu(RefCell::new(executor));
     let check = |&kind: &Kind| op_table::check_numbers(kind, &executor, 2e-5).err();

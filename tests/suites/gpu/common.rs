@@ -1,4 +1,4 @@
-//! One device a thread, and what two results may differ by.
+//! One device per thread, and the tolerances of comparisons.
 
 use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
@@ -8,12 +8,12 @@ use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_planner::{Gradients, Planner, Request};
 use autobatch_runtime_wgpu::{Arithmetic, Bound, Executor, GpuError, Options};
 
-/// The seed and step that noise is drawn with.
+/// The seed and the step of noise.
 pub(crate) const SEED: u64 = 7;
 /// See [`SEED`].
 pub(crate) const STEP: u64 = 3;
 
-/// An executor, or nothing where there is no adapter and none is required.
+/// An executor, or `None` if there is no adapter and none is required.
 pub(crate) fn executor(options: Options) -> Option<Executor> {
     match Executor::new(options) {
         Ok(executor) => Some(executor),
@@ -45,12 +45,12 @@ pub(crate) fn weights(graph: &GraphData) -> Weights {
     Weights::init(&graph.module, 11)
 }
 
-/// How far apart two results may be.
+/// The tolerance of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Within {
-    /// As a share of the largest element of the row.
+    /// Relative to the largest element of the row.
     pub(crate) row: f32,
-    /// At least.
+    /// The minimum.
     pub(crate) least: f32,
 }
 
@@ -69,13 +69,13 @@ pub(crate) fn largest(row: &[f32]) -> f32 {
     row.iter().filter(|x| x.is_finite()).fold(0f32, |most, x| most.max(x.abs()))
 }
 
-/// The plan that makes values, besides the graph's own outputs.
+/// The plan that computes values and the graph's own outputs.
 pub(crate) fn inferring(graph: &GraphData, wanted: &[ValueId]) -> Verified<Plan> {
     let request = Request { wanted, ..Request::default() };
     Planner::default().plan(graph, &request).expect("plans").verify().expect("verifies")
 }
 
-/// The plan that makes losses and the gradients of all parameters.
+/// The plan that computes losses and the gradients of all parameters.
 pub(crate) fn training(graph: &GraphData, losses: &[(ValueId, f32)]) -> Verified<Plan> {
     let wanted: Vec<ValueId> = losses.iter().map(|loss| loss.0).collect();
     let gradients = Gradients { losses, params: None, values: &[] };

@@ -1,4 +1,5 @@
-//! Sizes at the edge: arrays that end where a binding ends, plans with nothing to execute or to give, steps of no row and of many.
+//! Boundary sizes: arrays that end at the end of a binding, plans without steps or outputs, steps of one row and of
+//! many.
 
 use crate::batches::{bits, cells};
 use crate::common::{executor, inferring, training, weights};
@@ -13,7 +14,7 @@ use autobatch_ir::types::f32;
 use autobatch_runtime_wgpu::compile::compile;
 use autobatch_runtime_wgpu::{Bound, Budget, Executor, GpuError, Options};
 
-/// Bytes of the smallest binding that these tests ask for, and its words.
+/// Bytes of the smallest binding in these tests, and its words.
 const BINDING: u64 = 16 << 10;
 const WORDS: u64 = BINDING / 4;
 
@@ -35,7 +36,7 @@ fn rows(width: usize, singles: usize) -> (GraphData, Vec<ValueId>) {
 }
 
 #[test]
-fn rows_that_end_with_a_binding_or_a_word_beside_are_those_of_a_roomy_device() {
+fn rows_at_the_end_of_a_binding_are_correct() {
     let (Some(mut roomy), Some(mut narrow)) = (executor(Options::default()), narrow()) else { return };
     let target = narrow.target().expect("open");
     let total = |width: usize, singles: usize| {
@@ -45,7 +46,7 @@ fn rows_that_end_with_a_binding_or_a_word_beside_are_those_of_a_roomy_device() {
     let mut met = 0;
     for bindings in [1, 2] {
         for words in [bindings * WORDS - 1, bindings * WORDS, bindings * WORDS + 1] {
-            // Each element takes as many words, whatever it is of.
+            // Each element takes the same number of words, whatever its field.
             let slope = total(101, 0) - total(100, 0);
             let found = (0..8).find_map(|singles| {
                 let left = words.checked_sub(total(100, singles))?;
@@ -62,11 +63,11 @@ fn rows_that_end_with_a_binding_or_a_word_beside_are_those_of_a_roomy_device() {
             met += 1;
         }
     }
-    assert_eq!(met, 6, "a word less, as many, and a word more, of one binding and of two");
+    assert_eq!(met, 6, "one word less, as many, and one word more than one and two bindings");
 }
 
 #[test]
-fn parameters_that_end_with_a_binding_or_beside_are_those_of_a_roomy_device() {
+fn parameters_at_the_end_of_a_binding_are_correct() {
     let (Some(mut roomy), Some(mut narrow)) = (executor(Options::default()), narrow()) else { return };
     for elements in [WORDS - 4, WORDS - 1, WORDS, WORDS + 1, 2 * WORDS - 1, 2 * WORDS, 2 * WORDS + 1] {
         let elements = elements as usize;
@@ -96,13 +97,13 @@ fn parameters_that_end_with_a_binding_or_beside_are_those_of_a_roomy_device() {
 }
 
 #[test]
-fn tables_as_long_as_a_binding_are_executed_and_longer_ones_are_refused() {
+fn tables_longer_than_a_binding_are_rejected() {
     let (Some(mut roomy), Some(mut narrow)) = (executor(Options::default()), narrow()) else { return };
     let target = narrow.target().expect("open");
     let mut m = ModuleBuilder::new("tables");
     let module = m.cell("sum", [f32([1]), f32([1])], |_, [x, y]| [x + y]);
     let (cell, module) = (module, m.build().expect("sound"));
-    // Sums of numbers that lie in no order, so that both are named by tables.
+    // Sums of numbers in no order, so tables name both operands.
     let made = |lanes: usize, others: usize| {
         let g = Graph::new(&module);
         g.instance(0);
@@ -136,18 +137,18 @@ fn tables_as_long_as_a_binding_are_executed_and_longer_ones_are_refused() {
             }
         }
     }
-    assert!(fits + 256 > WORDS && refused > 0, "the longest has {fits} words, {refused} are refused");
+    assert!(fits + 256 > WORDS && refused > 0, "the longest has {fits} words, {refused} are rejected");
 }
 
 #[test]
-fn plans_with_nothing_to_execute_or_nothing_to_give_are_executed() {
+fn plans_without_steps_or_outputs_are_executed() {
     let Some(mut executor) = executor(Options::default()) else { return };
     let mut m = ModuleBuilder::new("nothing");
     m.param("w", [4, 4], Init::Glorot(1.0));
     let module = m.build().expect("sound");
-    // The planner makes none of these.
+    // The planner never creates these.
     let text = |rest: &str| {
-        let head = "autobatch plan 1 module \"m\" structure 0x00000000000000000000000000000001 mode infer";
+        let head = "autobatch plan 2 module \"m\" structure 0x00000000000000000000000000000001 mode infer";
         let plan = format!("{head}\n    bind words 0 floats 0\n    {rest}\n");
         Plan::from_text(&plan).expect("parses").verify()
     };
@@ -172,13 +173,13 @@ fn plans_with_nothing_to_execute_or_nothing_to_give_are_executed() {
         executor.execute(&plan, &weights, bound(&graph.bindings.floats)).expect("executes");
         assert_eq!(executor.output(0), [3.0, 4.0], "{turn}");
     }
-    // The executor is as good as before.
+    // The executor still works.
     let (graph, values) = cells(2, 4);
     assert_eq!(bits(&mut executor, &graph, &values)[0].len(), 4);
 }
 
 #[test]
-fn steps_of_one_row_and_of_more_than_two_bytes_count_at_odd_widths_have_the_bits_of_one_alone() {
+fn rows_of_odd_width_have_the_bits_of_a_single_row_in_steps_of_any_size() {
     let Some(mut executor) = executor(Options::default()) else { return };
     for width in [1, 3, 5] {
         let mut m = ModuleBuilder::new("odd");
@@ -209,7 +210,7 @@ fn steps_of_one_row_and_of_more_than_two_bytes_count_at_odd_widths_have_the_bits
 }
 
 #[test]
-fn budgets_of_nothing_and_of_everything_are_executed_or_refused_with_what_to_do() {
+fn extreme_budgets_are_obeyed_or_rejected_with_a_remedy() {
     let Some(mut roomy) = executor(Options::default()) else { return };
     let (graph, values) = cells(3, 6);
     let expected = bits(&mut roomy, &graph, &values);

@@ -1,5 +1,5 @@
-//! How plans are executed: how many dispatches they take, what a second run brings up, how parameters and
-//! pipelines are kept.
+//! How plans are executed: the number of dispatches, the uploads of a second run, and the reuse of parameters and
+//! pipelines.
 
 use crate::batches::{bits, cells};
 use crate::common::{bound, executor, inferring, training, weights};
@@ -11,18 +11,18 @@ use autobatch_ir::types::{DType, INDEX, f32};
 use autobatch_ir::{ValueId, Weights};
 use autobatch_models::catalogue::{ENTRIES, Entry};
 use autobatch_runtime_wgpu::compile::{Compiled, Target, compile};
-use autobatch_runtime_wgpu::{Kept, Options};
+use autobatch_runtime_wgpu::{Options, PipelineCacheDir};
 use std::fs;
 
 fn of_model(entry: &Entry) -> (Verified<Plan>, Compiled) {
     let (graph, losses) = graph(entry);
     let plan = training(&graph, &losses);
-    let compiled = compile(&plan, Target::LEAST).expect("fits");
+    let compiled = compile(&plan, Target::MINIMUM).expect("fits");
     (plan, compiled)
 }
 
 #[test]
-fn no_step_takes_part_in_more_dispatches_than_it_has_stages_and_one() {
+fn a_step_has_at_most_one_dispatch_more_than_stages() {
     for entry in &ENTRIES {
         let (plan, compiled) = of_model(entry);
         let most = |number: usize| plan.kernel(&plan.steps[number]).stages.len() as u32 + 1;
@@ -33,7 +33,7 @@ fn no_step_takes_part_in_more_dispatches_than_it_has_stages_and_one() {
         let reductions = plan.reductions.len() + 1;
         let limit = all as usize + reductions + compiled.prologue as usize;
         assert!(compiled.dispatches.len() <= limit, "{}: {limit}", entry.name);
-        // Units of one program share dispatches: never more than if each step had its own.
+        // Units of one program share dispatches, so there are never more than if each step had its own.
         let steps: u32 = compiled.of_steps.iter().sum();
         let own = compiled.dispatches.len() - compiled.prologue as usize;
         assert!(own <= steps as usize + reductions, "{}: {own} of {steps}", entry.name);
@@ -41,7 +41,7 @@ fn no_step_takes_part_in_more_dispatches_than_it_has_stages_and_one() {
 }
 
 #[test]
-fn a_cell_of_products_and_a_tail_is_one_dispatch_and_a_wave_of_equal_cells_too() {
+fn products_with_an_epilogue_are_one_dispatch_per_wave() {
     let mut m = ModuleBuilder::new("cells");
     let mut lstm = |name: &str| {
         let w = m.param(&format!("{name}_w"), [8, 16], Init::Glorot(1.0));
@@ -65,22 +65,22 @@ fn a_cell_of_products_and_a_tail_is_one_dispatch_and_a_wave_of_equal_cells_too()
     }
     let graph = g.finish().expect("sound");
     let plan = inferring(&graph, &[]);
-    let compiled = compile(&plan, Target::LEAST).expect("fits");
+    let compiled = compile(&plan, Target::MINIMUM).expect("fits");
     let product = |stage: &Stage| matches!(stage, Stage::Prod { .. });
     let mut steps = 0;
     for (step, &dispatches) in plan.steps.iter().zip(&compiled.of_steps) {
         if plan.kernel(step).stages.iter().any(product) {
-            assert_eq!(dispatches, 1, "gates and cell state are a tail");
+            assert_eq!(dispatches, 1, "gates and cell state are an epilogue");
             steps += 1;
         }
     }
     assert_eq!(steps, 10, "five steps of two directions");
-    // One a wave for both directions, one that brings in inputs, and one that brings out outputs.
+    // One per wave for both directions, one for inputs, one for outputs.
     assert!(compiled.dispatches.len() <= 5 + 2, "{}", compiled.dispatches.len());
 }
 
 #[test]
-fn parts_of_a_row_of_a_table_are_looked_up_where_they_are_wanted() {
+fn results_look_up_parts_of_table_rows_directly() {
     let mut m = ModuleBuilder::new("parts");
     let table = m.table("table", [5, 8], Init::Uniform(1.0));
     let leaf = m.cell("leaf", [INDEX], |_, [word]| {
@@ -97,8 +97,8 @@ fn parts_of_a_row_of_a_table_are_looked_up_where_they_are_wanted() {
     }
     let (graph, weights) = (g.finish().expect("sound"), Weights::init(&module, 3));
     let plan = inferring(&graph, &[]);
-    let compiled = compile(&plan, Target::LEAST).expect("fits");
-    assert_eq!(compiled.of_steps, [1, 1], "parts of rows are moved nowhere behind their lookup");
+    let compiled = compile(&plan, Target::MINIMUM).expect("fits");
+    assert_eq!(compiled.of_steps, [1, 1], "no move follows the lookup of parts of rows");
     let Some(mut executor) = executor(Options::default()) else { return };
     executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
     let rows = weights.by_name("table").expect("there");
@@ -110,7 +110,7 @@ fn parts_of_a_row_of_a_table_are_looked_up_where_they_are_wanted() {
 }
 
 #[test]
-fn a_wave_begins_with_the_program_that_the_one_before_ended_with() {
+fn a_wave_starts_with_the_last_program_of_the_wave_before() {
     let mut m = ModuleBuilder::new("two");
     let w = m.param("w", [4, 4], Init::Glorot(1.0));
     let rounds = 6;
@@ -126,16 +126,16 @@ fn a_wave_begins_with_the_program_that_the_one_before_ended_with() {
         g.output(&format!("h{number}"), h);
     }
     let graph = g.finish().expect("sound");
-    let compiled = compile(&inferring(&graph, &[]), Target::LEAST).expect("fits");
+    let compiled = compile(&inferring(&graph, &[]), Target::MINIMUM).expect("fits");
     let programs: Vec<u32> = compiled.dispatches.iter().map(|dispatch| dispatch.program).collect();
     let set = 1 + programs.windows(2).filter(|two| two[0] != two[1]).count();
-    // Each wave is two dispatches of two programs; the others bring inputs in and outputs out.
+    // Each wave is two dispatches of two programs. The others copy inputs and collect outputs.
     let others = programs.len() - 2 * rounds;
     assert!(set <= 1 + rounds + others, "{programs:?}: {set} pipelines are set");
 }
 
 #[test]
-fn outputs_that_lie_side_by_side_are_copied_from_where_they_are() {
+fn contiguous_outputs_are_copied_in_place() {
     let mut m = ModuleBuilder::new("rows");
     let w = m.param("w", [4, 4], Init::Glorot(1.0));
     let cell = m.cell("cell", [f32([4])], |g, [x]| [g.affine([x], w, None).tanh()]);
@@ -160,13 +160,13 @@ fn outputs_that_lie_side_by_side_are_copied_from_where_they_are() {
         (vec![7, 0, 5, 3], false),
     ] {
         let rows: Vec<usize> = wanted;
-        // The plan of all rows, so that they lie alike.
+        // The plan of all rows, so that layouts are equal.
         let mut plan = whole.clone().into_inner();
         plan.outputs = rows.iter().map(|&row| whole.outputs[row].clone()).collect();
         let plan = plan.verify().expect("sound");
-        let compiled = compile(&plan, Target::LEAST).expect("fits");
+        let compiled = compile(&plan, Target::MINIMUM).expect("fits");
         let collects = compiled.programs.iter().any(|program| program.template().name == "collect");
-        assert_eq!(collects, !together, "{rows:?}: {:?}", compiled.back);
+        assert_eq!(collects, !together, "{rows:?}: {:?}", compiled.readback);
         let Some(executor) = &mut executor else { continue };
         executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
         let found: Vec<Vec<f32>> = (0..rows.len()).map(|at| executor.output(at).to_vec()).collect();
@@ -178,14 +178,14 @@ fn outputs_that_lie_side_by_side_are_copied_from_where_they_are() {
 }
 
 #[test]
-fn a_second_run_of_a_plan_brings_up_what_is_bound() {
+fn a_second_run_uploads_only_its_inputs() {
     let Some(mut executor) = executor(Options::default()) else { return };
     let (graph, losses) = graph(&ENTRIES[0]);
     let (plan, weights) = (training(&graph, &losses), weights(&graph));
     // The noise is the same.
     let inputs = (u64::from(plan.words) + u64::from(plan.floats)) * 4;
     executor.execute(&plan, &weights, bound(&graph, true)).expect("executes");
-    assert!(executor.counters().uploaded > inputs, "tables go up once");
+    assert!(executor.counters().uploaded > inputs, "tables are uploaded once");
     let first = executor.output(0).to_vec();
     for turn in 0..3 {
         executor.execute(&plan, &weights, bound(&graph, true)).expect("executes");
@@ -193,7 +193,7 @@ fn a_second_run_of_a_plan_brings_up_what_is_bound() {
         assert_eq!((counters.uploaded, counters.parameters, counters.pipelines), (inputs, 0, 0), "{turn}");
         assert_eq!(executor.output(0), first);
     }
-    // A clone is the same plan, one that was verified anew is not.
+    // A clone is the same plan. A plan that is verified again is not.
     executor.execute(&plan.clone(), &weights, bound(&graph, true)).expect("executes");
     assert_eq!(executor.counters().uploaded, inputs);
     let anew = plan.clone().into_inner().verify().expect("verifies");
@@ -203,7 +203,7 @@ fn a_second_run_of_a_plan_brings_up_what_is_bound() {
 }
 
 #[test]
-fn plans_in_turns_do_not_disturb_one_another() {
+fn alternating_plans_are_independent() {
     let Some(mut executor) = executor(Options::default()) else { return };
     // More plans than stay on a device, with constants and whole parameters of their own.
     let made: Vec<(GraphData, Verified<Plan>, Weights)> = (0..20)
@@ -238,7 +238,7 @@ fn plans_in_turns_do_not_disturb_one_another() {
 }
 
 #[test]
-fn halves_stay_halves_on_the_device_and_count_as_what_they_hold() {
+fn sixteen_bit_parameters_stay_packed_and_keep_their_values() {
     let Some(mut executor) = executor(Options::default()) else { return };
     let mut made = Vec::new();
     for dtype in [DType::F32, DType::F16, DType::BF16] {
@@ -246,7 +246,7 @@ fn halves_stay_halves_on_the_device_and_count_as_what_they_hold() {
         let mut param = |name: &str, kind, shape: &[usize]| {
             m.param_stored_as(name, kind, dtype, shape, Init::Uniform(1.0))
         };
-        // Odd sizes: what is stored behind a parameter begins with a word of its own.
+        // Odd sizes: each parameter starts at a word of its own.
         let w = param("w", ParamKind::Param, &[7, 9]);
         let b = param("b", ParamKind::Param, &[9]);
         let scale = param("scale", ParamKind::Param, &[9]);
@@ -278,23 +278,23 @@ fn halves_stay_halves_on_the_device_and_count_as_what_they_hold() {
             let expected = run.floats(output.value).expect("floats");
             let found = executor.output(number);
             let close = found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-6);
-            assert!(close, "output {number}: {found:?}, the reference says {expected:?}");
+            assert!(close, "output {number}: {found:?}, expected {expected:?}");
         }
     }
     assert_eq!(bytes, [116 * 4, (32 + 5 + 5 + 18) * 4, (32 + 5 + 5 + 18) * 4]);
 }
 
 #[test]
-fn pipelines_are_kept_where_they_are_wanted_and_a_broken_file_is_none() {
+fn the_pipeline_cache_ignores_a_damaged_file() {
     let folder = std::env::temp_dir().join(format!("autobatch-kept-{}", std::process::id()));
-    let options = Options { pipelines: Kept::Folder(folder.clone()), ..Options::default() };
+    let options = Options { pipelines: PipelineCacheDir::Folder(folder.clone()), ..Options::default() };
     let (graph, values) = cells(3, 5);
     let mut seen = Vec::new();
     for turn in 0..3 {
         let Some(mut executor) = executor(options.clone()) else { return };
         seen.push(bits(&mut executor, &graph, &values));
         drop(executor);
-        // Adapters without such a cache leave nothing.
+        // Adapters without such a cache leave no file.
         for entry in fs::read_dir(&folder).into_iter().flatten() {
             let path = entry.expect("an entry").path();
             let mut bytes = fs::read(&path).expect("a file");

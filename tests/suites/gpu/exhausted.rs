@@ -1,4 +1,4 @@
-//! Memory that the system does not give, in a process of its own that may have little.
+//! Memory that the system refuses, in a process of its own with little memory.
 
 use crate::batches::{bits, cells};
 use crate::common::{bound, executor, inferring, skipped};
@@ -8,14 +8,14 @@ use autobatch_ir::module::ModuleBuilder;
 use autobatch_runtime_wgpu::{GpuError, Options};
 use std::process::Command;
 
-/// Set in the process that has little memory.
+/// Marks the process with little memory.
 const LITTLE: &str = "AUTOBATCH_LITTLE_MEMORY";
 
-/// Kibibytes of addresses that it may have: a driver takes about one and a half million.
+/// Kibibytes of its address space. A driver takes about one and a half million.
 const ADDRESSES: u32 = 3 << 20;
 
 #[test]
-fn memory_that_the_system_refuses_is_an_error_and_the_executor_executes_on() {
+fn refused_memory_is_an_error_and_the_executor_continues() {
     let Some(mut executor) = executor(Options::default()) else { return };
     if std::env::var_os(LITTLE).is_some() {
         return refused(&mut executor);
@@ -29,7 +29,7 @@ fn memory_that_the_system_refuses_is_an_error_and_the_executor_executes_on() {
         .args(["-c", &format!("ulimit -v {ADDRESSES} && exec \"$0\" \"$@\"")])
         .arg(own)
         .args(["--exact", "--nocapture", "--test-threads", "1"])
-        .arg("exhausted::memory_that_the_system_refuses_is_an_error_and_the_executor_executes_on")
+        .arg("exhausted::refused_memory_is_an_error_and_the_executor_continues")
         .env(LITTLE, "1")
         .output()
         .expect("the test starts");
@@ -40,8 +40,8 @@ fn memory_that_the_system_refuses_is_an_error_and_the_executor_executes_on() {
     assert!(output.status.success() && said[0].contains("1 passed"), "{}\n{}", said[0], said[1]);
 }
 
-/// Whether the driver is a Mesa that backs memory of a device by files, which a limit of addresses does not refuse:
-/// the process is killed where they are mapped, or where it asks for memory of its own.
+/// Whether the driver is a Mesa that backs device memory by files. A limit of the address space does not refuse such
+/// memory: the process is killed when it is mapped, or when the driver allocates memory of its own.
 fn memory_is_a_file(executor: &autobatch_runtime_wgpu::Executor) -> bool {
     let driver = executor.gpu().map(|gpu| gpu.facts().driver.clone()).unwrap_or_default();
     let version = driver.split("Mesa ").nth(1).and_then(|rest| rest.split('.').next());
@@ -51,12 +51,12 @@ fn memory_is_a_file(executor: &autobatch_runtime_wgpu::Executor) -> bool {
 fn refused(executor: &mut autobatch_runtime_wgpu::Executor) {
     let (small, values) = cells(9, 6);
     let before = bits(executor, &small, &values);
-    // Fourteen times three rows of 64 MB, more than there are addresses and less than bindings hold.
+    // Fourteen times three rows of 64 MB: more than the address space, and less than bindings hold.
     let g = Graph::new(&ModuleBuilder::new("wide").build().expect("sound"));
     let mut wanted = Vec::new();
     for instance in 0..14 {
         g.instance(instance);
-        // In rows that the loops of a software adapter go along.
+        // Rows that are short enough for the loops of a software adapter.
         let ones = g.zeros([32, 512 << 10]) + g.input(&[1.0]).broadcast([32, 512 << 10]);
         wanted.extend(ones.max_rows().id());
     }

@@ -1,22 +1,22 @@
-//! The same agreement on OpenGL, in a process of its own, because the interface is chosen by the
-//! environment: `apt-get install libegl1 libgl1-mesa-dri` has it in software. Where there is none the test
-//! says that it was skipped; `AUTOBATCH_REQUIRE_GL=1` makes that a failure.
+//! The same agreement on OpenGL, in a process of its own because environment variables select the interface. `apt-get
+//! install libegl1 libgl1-mesa-dri` installs it in software. Without it the test reports that it is skipped;
+//! `AUTOBATCH_REQUIRE_GL=1` makes that a failure.
 
 use crate::common::skipped;
 use std::process::Command;
 
-/// Values, gradients, updates and a whole training, each at its smallest.
+/// The smallest test each of values, gradients, updates and training.
 const TESTS: [&str; 6] = [
     "agreement::small_graphs_agree_with_the_reference",
     "gradients::small_graphs_have_the_gradients_of_the_naive_executor",
-    "updates::every_optimiser_has_the_bits_of_the_naive_executor_on_exact_arithmetic",
-    "updates::rows_that_no_lookup_named_stay_as_they_are",
-    "training::a_run_resumed_on_a_gpu_has_the_bits_of_an_uninterrupted_one",
-    "faults::a_lost_device_is_an_error_and_the_next_run_opens_it_again",
+    "updates::every_optimiser_has_the_bits_of_the_naive_executor_with_exact_arithmetic",
+    "updates::rows_without_a_lookup_do_not_change",
+    "training::a_resumed_run_has_the_bits_of_an_uninterrupted_one",
+    "faults::a_lost_device_is_an_error_and_the_next_run_reopens_it",
 ];
 
 #[test]
-fn opengl_agrees_as_well() {
+fn opengl_agrees_too() {
     let own = std::env::current_exe().expect("the test has a file");
     let output = Command::new(own)
         .args(["--exact", "--nocapture", "--test-threads", "1"])

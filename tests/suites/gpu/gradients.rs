@@ -10,11 +10,11 @@ use autobatch_ir::types::DType;
 use autobatch_oracle::naive;
 use autobatch_planner::{Gradients, Planner, Request};
 use autobatch_runtime_wgpu::Executor;
-use autobatch_runtime_wgpu::module::Patch;
+use autobatch_runtime_wgpu::module::WgradTile;
 use autobatch_testing::random::{Options, Profile, check};
 use std::cell::RefCell;
 
-/// The plan of a graph's losses and of the gradients of all values; nothing if there is no loss.
+/// The plan of a graph's losses and of the gradients of all values, or `None` without a loss.
 pub(crate) fn plan(graph: &GraphData) -> Result<Option<Verified<Plan>>, String> {
     let losses: Vec<(ValueId, f32)> = graph
         .outputs
@@ -37,7 +37,7 @@ pub(crate) fn plan(graph: &GraphData) -> Result<Option<Verified<Plan>>, String> 
     plan.verify().map(Some).map_err(|errors| errors.to_string())
 }
 
-/// Executes a plan here and on the device; every output and every gradient must agree.
+/// Executes a plan on the host and on the device, and compares all outputs and gradients.
 pub(crate) fn same_as_naive(
     executor: &mut Executor,
     plan: &Verified<Plan>,
@@ -50,7 +50,7 @@ pub(crate) fn same_as_naive(
         .map_err(|error| error.to_string())?;
     executor.execute(plan, weights, bound).map_err(|error| error.to_string())?;
     let gradients = || (0..plan.stores.len()).filter_map(|store| executed.gradient(StoreId(store as u32)));
-    // Small gradients are differences of large ones: what the largest lose, all may be off by.
+    // Small gradients are differences of large ones, so the tolerance follows the largest.
     let all = gradients().map(largest).fold(0f32, f32::max);
     let within = Within { row: 2e-5, least: 2e-6 * all.max(1e-3) };
     for (number, output) in plan.outputs.iter().enumerate() {
@@ -60,7 +60,7 @@ pub(crate) fn same_as_naive(
         if !within.holds(found, &expected) {
             return Err(format!(
                 "output {number} ({}) is {found:?}, the naive executor says {expected:?}",
-                output.name
+                output.key
             ));
         }
     }
@@ -119,8 +119,8 @@ fn blocks_have_the_gradients_of_the_naive_executor() {
     sweep("gradients of blocks on the gpu", Profile::Blocks);
 }
 
-/// Products of rows with a weight of this shape, read as they are and squared, so that there are two steps; what comes
-/// back to each row of results is given.
+/// Products of rows with a weight of this shape, read as they are and squared, so that there are two steps. The
+/// gradients of the results are given.
 fn products(k: usize, n: usize, rows: usize) -> (GraphData, Verified<Plan>) {
     let mut m = ModuleBuilder::new("products");
     let w = m.param("w", [k, n], Init::Uniform(1.0));
@@ -143,16 +143,16 @@ fn products(k: usize, n: usize, rows: usize) -> (GraphData, Verified<Plan>) {
 }
 
 #[test]
-fn gradients_of_weights_have_the_bits_of_one_chain_however_they_are_cut() {
+fn weight_gradients_have_the_bits_of_one_chain_in_every_tile() {
     let Some(mut executor) = executor(exact()) else { return };
     for (k, n, patch) in [
-        (5, 40, Patch::Element),
-        (40, 15, Patch::Element),
-        (16, 16, Patch::Two),
-        (33, 70, Patch::Two),
-        (520, 517, Patch::Four),
+        (5, 40, WgradTile::Element),
+        (40, 15, WgradTile::Element),
+        (16, 16, WgradTile::Two),
+        (33, 70, WgradTile::Two),
+        (520, 517, WgradTile::Four),
     ] {
-        assert_eq!(Patch::of(k as u64, n as u64), patch);
+        assert_eq!(WgradTile::of(k as u64, n as u64), patch);
         for rows in [1, 24, 53] {
             let (graph, plan) = products(k, n, rows);
             let weights = weights(&graph);

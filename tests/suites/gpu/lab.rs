@@ -1,11 +1,11 @@
-//! A module with every kind of parameter, minibatches over it, and an optimiser: executed on a device, and by
-//! the naive executor along the same gradients.
+//! A module with every kind of parameter, minibatches over it, and an optimiser: executed on a device, and by the
+//! naive executor along the same gradients.
 
 use crate::common::{bound, training};
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, Module, ModuleBuilder, ParamKind};
-use autobatch_ir::plan::{Plan, StoreId, StoreKind, Verified};
+use autobatch_ir::plan::{Plan, StoreId, StoreKind, UpdatePlan, Verified};
 use autobatch_ir::{DType, Param, ParamId, States, Table, Weights};
 use autobatch_nn::optim::Optimizer;
 use autobatch_oracle::naive;
@@ -13,7 +13,7 @@ use autobatch_planner::{Planner, Request, update_plan};
 use autobatch_runtime_wgpu::{Executor, Trained};
 use std::sync::Arc;
 
-/// Rows of the table, its width: more than one block of a sum of squares.
+/// Rows of the table and its width: more than one block of a sum of squares.
 pub(crate) const TABLE: (u32, usize) = (900, 6);
 
 pub(crate) struct Lab {
@@ -23,11 +23,11 @@ pub(crate) struct Lab {
     b: Param,
     heads: [Param; 2],
     optimizer: Optimizer,
-    plan: Verified<Plan>,
-    /// What the device is given; after the first update only versions tell anything.
+    plan: Verified<UpdatePlan>,
+    /// The stores of the device. After the first update only their versions are meaningful.
     pub(crate) weights: Weights,
     pub(crate) states: States,
-    /// What the naive executor made of the same gradients.
+    /// The results of the naive executor for the same gradients.
     naive: Vec<Vec<f32>>,
     touched: Option<Vec<u32>>,
 }
@@ -54,7 +54,7 @@ impl Lab {
         Self { module, words, w, b, heads, optimizer, plan, weights, states, naive, touched: None }
     }
 
-    /// A minibatch that looks words up, and the plan that trains on it.
+    /// A minibatch with lookups, and the plan that trains on it.
     pub(crate) fn graph(&self, words: &[u32]) -> (GraphData, Verified<Plan>) {
         let (graph, losses) = self.emitted(words);
         let plan = training(&graph, &losses);
@@ -84,7 +84,7 @@ impl Lab {
         (0..losses.len()).map(|loss| executor.output(loss)[0]).collect()
     }
 
-    /// Executes minibatches whose gradients are summed up; then one update here and there.
+    /// Executes minibatches whose gradients accumulate, then one update on the device and one on the host.
     pub(crate) fn step(&mut self, executor: &mut Executor, minibatches: &[&[u32]]) {
         let mut sums: Vec<Vec<f32>> = Vec::new();
         for (number, words) in minibatches.iter().enumerate() {
@@ -119,8 +119,8 @@ impl Lab {
         self.states.set_updates(self.states.updates() + 1);
     }
 
-    /// The largest difference between device and naive executor, as a share of the largest element of an
-    /// array, and whether all bits are equal.
+    /// The largest difference between device and naive executor, relative to the largest element of an array, and
+    /// whether all bits are equal.
     pub(crate) fn compare(&self, executor: &Executor) -> (f32, bool) {
         let (mut off, mut same) = (0f32, true);
         for param in 0..self.module.params.len() {
@@ -138,17 +138,17 @@ impl Lab {
         (off, same)
     }
 
-    /// The table and its states as the device has them.
+    /// The table and its states on the device.
     pub(crate) fn table(&self, executor: &Executor) -> Vec<Vec<f32>> {
         executor.updated(StoreId(0)).expect("reads").into_iter().map(|(_, values)| values).collect()
     }
 
-    /// The rows that the last step touched.
+    /// The rows that the last step looked up.
     pub(crate) fn touched(&self) -> &[u32] {
         self.touched.as_deref().unwrap_or(&[])
     }
 
-    /// Takes what the device has as the host's.
+    /// Copies the values of the device to the host.
     pub(crate) fn receive(&mut self, executor: &Executor) {
         for param in 0..self.module.params.len() {
             for (store, values) in executor.updated(StoreId(param as u32)).expect("reads") {
@@ -160,13 +160,13 @@ impl Lab {
         }
     }
 
-    /// The numbers of the next update.
+    /// The floats of the next update.
     pub(crate) fn floats(&self) -> Vec<f32> {
         self.optimizer.floats(self.states.updates() + 1, 1.0)
     }
 
     /// The update plan.
-    pub(crate) fn plan(&self) -> &Verified<Plan> {
+    pub(crate) fn plan(&self) -> &Verified<UpdatePlan> {
         &self.plan
     }
 }

@@ -1,4 +1,4 @@
-//! Devices with little room: memory cut into many bindings, steps executed in pieces, plans that do not fit.
+//! Devices with low limits: memory split into many bindings, steps split by lanes, plans that do not fit.
 
 use crate::batches::{bits, cells};
 use crate::common::{bound, exact, executor, inferring, training};
@@ -19,7 +19,7 @@ fn with(budget: Budget) -> Options {
 }
 
 #[test]
-fn memory_in_many_bindings_gives_the_bits_of_memory_in_one() {
+fn many_bindings_give_the_bits_of_one() {
     let Some(mut roomy) = executor(Options::default()) else { return };
     let (graph, values) = cells(60, 40);
     let expected = bits(&mut roomy, &graph, &values);
@@ -30,7 +30,7 @@ fn memory_in_many_bindings_gives_the_bits_of_memory_in_one() {
 }
 
 #[test]
-fn steps_in_pieces_give_the_bits_of_whole_steps() {
+fn split_steps_give_the_bits_of_whole_steps() {
     let Some(mut roomy) = executor(Options::default()) else { return };
     let (graph, values) = cells(33, 20);
     let expected = bits(&mut roomy, &graph, &values);
@@ -39,7 +39,7 @@ fn steps_in_pieces_give_the_bits_of_whole_steps() {
         return;
     };
     assert_eq!(bits(&mut narrow, &graph, &values), expected);
-    assert!(narrow.counters().dispatches > whole, "steps were cut");
+    assert!(narrow.counters().dispatches > whole, "steps were split");
 }
 
 fn refusal(budget: Budget) -> Option<GpuError> {
@@ -48,14 +48,14 @@ fn refusal(budget: Budget) -> Option<GpuError> {
     let weights = Weights::init(&graph.module, 3);
     let plan = inferring(&graph, &values);
     let error = executor.execute(&plan, &weights, bound(&graph, false)).expect_err("does not fit");
-    // The executor is as good as before.
+    // The executor still works.
     let (graph, values) = cells(1, 4);
     assert_eq!(bits(&mut executor, &graph, &values)[0].len(), 4);
     Some(error)
 }
 
 #[test]
-fn a_plan_larger_than_the_device_is_an_error_that_says_what_to_do() {
+fn a_plan_larger_than_the_device_is_rejected_with_a_remedy() {
     let Some(error) = refusal(Budget { binding: Some(16 << 10), bindings: Some(4), ..Budget::default() })
     else {
         return;
@@ -65,21 +65,21 @@ fn a_plan_larger_than_the_device_is_an_error_that_says_what_to_do() {
 }
 
 #[test]
-fn memory_that_cannot_be_had_is_an_error_that_says_what_to_do() {
+fn exceeding_the_memory_budget_is_an_error_with_a_remedy() {
     let Some(error) = refusal(Budget { memory: Some(40 << 10), ..Budget::default() }) else { return };
     assert!(matches!(error, GpuError::Memory { .. }), "{error:?}");
     assert!(error.to_string().contains("close other programs"), "{error}");
 }
 
 #[test]
-fn rows_of_one_plan_make_way_for_the_parameters_of_another() {
+fn rows_of_one_plan_are_freed_for_the_parameters_of_another() {
     let Some(mut roomy) = executor(Options::default()) else { return };
     let made = [cells(400, 20), cells(1, 200)];
     let bytes = |(graph, wanted): &(GraphData, Vec<ValueId>)| {
-        let layout = compile(&inferring(graph, wanted), Target::LEAST).expect("fits").layout;
+        let layout = compile(&inferring(graph, wanted), Target::MINIMUM).expect("fits").layout;
         (layout.total() + layout.params()) * 4
     };
-    // Each fits alone.
+    // Each plan fits alone.
     let memory = made.iter().map(bytes).max();
     let Some(mut narrow) = executor(with(Budget { memory, ..Budget::default() })) else { return };
     for (graph, values) in made.iter().chain(&made) {
@@ -89,7 +89,7 @@ fn rows_of_one_plan_make_way_for_the_parameters_of_another() {
 
 #[test]
 fn a_table_larger_than_one_binding_is_looked_up() {
-    // In long runs the table of the benchmarks, 150 MB, on the limits of the device itself.
+    // Long runs use the table of the benchmarks, 150 MB, with the limits of the device itself.
     let (rows, width, budget) = match is_long() {
         true => (18_280u32, 2048, Budget::default()),
         false => (500, 40, Budget { binding: Some(32 << 10), ..Budget::default() }),
@@ -115,7 +115,7 @@ fn a_table_larger_than_one_binding_is_looked_up() {
 }
 
 #[test]
-fn a_dispatch_of_more_groups_than_a_dimension_holds_has_two() {
+fn a_dispatch_of_many_groups_uses_two_dimensions() {
     let Some(mut executor) = executor(Options::default()) else { return };
     // 67,188 groups of 64 threads.
     let width = 4_300_000u32;
@@ -134,11 +134,11 @@ fn a_dispatch_of_more_groups_than_a_dimension_holds_has_two() {
     assert!(found.len() == width as usize && found.iter().all(|&x| x == 1.0));
 }
 
-/// A table is updated: by whole arrays and by sparse rows, with what an optimiser keeps.
+/// Updates a table: as a whole array and by sparse rows, with optimiser states.
 #[test]
 fn a_table_larger_than_one_binding_is_trained() {
     let long = std::env::var_os("AUTOBATCH_TEST").is_some_and(|word| word == "long");
-    // In long runs 585,000 groups and arrays of 150 MB; else 70,000 groups.
+    // Long runs use 585,000 groups and arrays of 150 MB, others 70,000 groups.
     let (rows, width, budget) = match long {
         true => (18_280u32, 2048, Budget::default()),
         false => (70_000, 64, Budget { binding: Some(4 << 20), ..Budget::default() }),
@@ -175,7 +175,7 @@ fn a_table_larger_than_one_binding_is_trained() {
 }
 
 #[test]
-fn a_plan_that_does_not_fit_leaves_what_was_updated_on_the_device() {
+fn a_plan_that_does_not_fit_keeps_updated_parameters() {
     let budget = Budget { memory: Some(300 << 10), ..Budget::default() };
     let Some(mut executor) = executor(Options { budget, ..exact() }) else { return };
     let mut lab = Lab::new(Adam::new(0.01));
@@ -190,9 +190,9 @@ fn a_plan_that_does_not_fit_leaves_what_was_updated_on_the_device() {
 }
 
 #[test]
-fn parameters_that_were_updated_here_stay_when_rows_need_the_memory() {
+fn updated_parameters_stay_when_rows_need_their_memory() {
     let Some(mut roomy) = executor(exact()) else { return };
-    // Of another module, with more parameters.
+    // Those of another module, with more parameters.
     let (large, values) = cells(1, 200);
     for comes_after_another in [false, true] {
         let mut lab = Lab::new(Sgd::new(0.5));
@@ -204,11 +204,11 @@ fn parameters_that_were_updated_here_stay_when_rows_need_the_memory() {
             let layout = compile(&plan, target).expect("fits").layout;
             (words, (layout.total() + layout.params()) * 4)
         };
-        // Without a word to spare, so that what is there must become less.
+        // The budget is exact, so the existing buffers must shrink.
         let (words, memory) = (1..)
             .map(|count| bytes_of(100 * count))
             .find(|found| found.1 > if comes_after_another { 400 << 10 } else { 200 << 10 })
-            .expect("more words take more memory");
+            .expect("more words need more memory");
         let budget = Budget { memory: Some(memory), ..Budget::default() };
         let Some(mut narrow) = executor(Options { budget, ..exact() }) else { return };
         if comes_after_another {
@@ -224,7 +224,7 @@ fn parameters_that_were_updated_here_stay_when_rows_need_the_memory() {
 }
 
 #[test]
-fn a_device_with_too_few_bindings_executes_and_refuses_to_update() {
+fn a_device_with_too_few_bindings_executes_but_rejects_updates() {
     let Some(mut executor) = executor(with(Budget { bindings: Some(5), ..Budget::default() })) else {
         return;
     };
@@ -234,12 +234,12 @@ fn a_device_with_too_few_bindings_executes_and_refuses_to_update() {
     let (update, floats) = (lab.plan().clone(), lab.floats());
     let mut trained = Trained { weights: &mut lab.weights, states: &mut lab.states };
     let error = executor.update(&update, &mut trained, &floats).expect_err("is refused");
-    assert!(error.to_string().contains("6 storage buffers a stage, for updates (it has 5)"), "{error}");
+    assert!(error.to_string().contains("6 storage buffers per stage, for updates (it has 5)"), "{error}");
 }
 
 #[test]
-fn states_that_do_not_fit_are_an_error_that_says_what_to_do() {
-    // Rows and parameters fit, two moments more do not.
+fn states_that_do_not_fit_are_an_error_with_a_remedy() {
+    // Rows and parameters fit, but two more moments do not.
     let Some(mut roomy) = executor(exact()) else { return };
     let mut lab = Lab::new(Adam::new(0.01));
     lab.step(&mut roomy, &[&[1, 2]]);
@@ -258,11 +258,11 @@ fn states_that_do_not_fit_are_an_error_that_says_what_to_do() {
 }
 
 #[test]
-fn an_adapter_that_is_not_there_is_an_error_that_names_those_that_are() {
+fn a_missing_adapter_is_an_error_that_names_the_others() {
     if executor(Options::default()).is_none() {
         return;
     }
     let options = Options { selector: "gpu:no such adapter".parse().expect("a name"), ..Options::default() };
     let error = autobatch_runtime_wgpu::Executor::new(options).expect_err("there is none");
-    assert!(error.to_string().contains("no adapter fits `gpu:no such adapter`: found "), "{error}");
+    assert!(error.to_string().contains("no adapter matches `gpu:no such adapter`: found "), "{error}");
 }

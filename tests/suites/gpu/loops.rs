@@ -1,5 +1,5 @@
-//! Software adapters leave long loops early and say nothing: the longest plans that are executed there are
-//! right, the next longer ones are refused.
+//! Software adapters silently abort long loops. The longest plans that are accepted give correct results, and longer
+//! ones are rejected.
 
 use crate::common::{bound, executor, inferring, skipped, training};
 use autobatch_ir::graph::{Graph, GraphData};
@@ -8,16 +8,16 @@ use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::plan::{Plan, StoreId, Verified};
 use autobatch_ir::types::f32;
 use autobatch_ir::{Param, Value, Weights};
-use autobatch_runtime_wgpu::compile::Rounds;
+use autobatch_runtime_wgpu::compile::LoopLimit;
 use autobatch_runtime_wgpu::{Budget, Executor, GpuError, Options};
 
 type Planned = (GraphData, Verified<Plan>);
 
-/// An executor on a software adapter, or nothing.
+/// An executor on a software adapter, or `None`.
 fn software() -> Option<Executor> {
     let executor = executor(Options::default())?;
     let gpu = executor.gpu().expect("open");
-    if gpu.rounds().is_none() {
+    if gpu.iterations().is_none() {
         skipped(&format!("{} is no software adapter", gpu.facts().name));
         return None;
     }
@@ -34,7 +34,7 @@ fn product(rows: usize, depth: usize, columns: usize) -> Planned {
     product_with([rows, depth], [depth, columns], |x, w| x.affine(w, None))
 }
 
-/// The same, of a weight that is stored transposed.
+/// The same, for a weight that is stored transposed.
 fn product_transposed(rows: usize, depth: usize, columns: usize) -> Planned {
     product_with([rows, depth], [columns, depth], |x, w| x.affine_transposed(w, None))
 }
@@ -53,7 +53,7 @@ fn product_with(
     planned(g.finish().expect("sound"), &wanted)
 }
 
-/// Sixteen instances with four gates each, which one thread adds up.
+/// Sixteen instances with four gates each, which one thread adds.
 fn gates(depth: usize) -> Planned {
     let mut m = ModuleBuilder::new("gates");
     let w = m.param("w", [depth, 16], Init::Constant(1.0));
@@ -72,7 +72,7 @@ fn gates(depth: usize) -> Planned {
     planned(g.finish().expect("sound"), &wanted)
 }
 
-/// What an op makes of a row of ones.
+/// The result of an op on a row of ones.
 fn of_a_row(width: usize, op: impl for<'g> Fn(Value<'g>) -> Value<'g>) -> Planned {
     let g = Graph::new(&ModuleBuilder::new("rows").build().expect("sound"));
     g.instance(0);
@@ -80,7 +80,7 @@ fn of_a_row(width: usize, op: impl for<'g> Fn(Value<'g>) -> Value<'g>) -> Planne
     planned(g.finish().expect("sound"), &wanted)
 }
 
-/// The gradients of a table, a weight and a bias that so many instances look at; all are ones.
+/// The gradients of a table, a weight and a bias that this many instances use. All are ones.
 fn of_instances(instances: u32) -> Planned {
     let mut m = ModuleBuilder::new("instances");
     let table = m.table("embed", [2, 2], Init::Constant(1.0));
@@ -97,7 +97,7 @@ fn of_instances(instances: u32) -> Planned {
     (graph, plan)
 }
 
-/// The gradient of a weight along so many rows of ones, in tiles.
+/// The gradient of a weight over this many rows of ones, in tiles.
 fn of_rows(rows: usize) -> Planned {
     let mut m = ModuleBuilder::new("rows");
     let w = m.param("w", [16, 16], Init::Constant(1.0));
@@ -123,7 +123,7 @@ fn gradients(executor: &mut Executor, plan: &Plan) -> Vec<Vec<f32>> {
     stores.filter_map(|store| executor.gradient(store).expect("reads")).collect()
 }
 
-/// Refuses the plan; says at which step, and in which template.
+/// Asserts that the plan is rejected. Returns its step and template.
 #[track_caller]
 fn refused(executor: &mut Executor, (graph, plan): &Planned) -> (Option<u32>, &'static str) {
     let weights = Weights::init(&graph.module, 1);
@@ -132,9 +132,9 @@ fn refused(executor: &mut Executor, (graph, plan): &Planned) -> (Option<u32>, &'
     assert!(said.contains("execute on the cpu"), "{said}");
     match error {
         GpuError::Loops { step, what, limit, .. } => {
-            let of_device = matches!(limit, Rounds::OfDevice(_));
+            let of_device = matches!(limit, LoopLimit::Device(_));
             assert_eq!(said.contains("software adapter"), of_device, "{said}");
-            assert_eq!(said.contains("raise Budget::rounds"), !of_device, "{said}");
+            assert_eq!(said.contains("raise Budget::iterations"), !of_device, "{said}");
             (step, what)
         }
         other => panic!("{other}"),
@@ -142,20 +142,20 @@ fn refused(executor: &mut Executor, (graph, plan): &Planned) -> (Option<u32>, &'
 }
 
 #[test]
-fn the_longest_products_that_a_software_adapter_executes_are_right() {
+fn the_longest_accepted_products_are_correct_on_a_software_adapter() {
     let Some(mut executor) = software() else { return };
     for (rows, depth, what) in [(1, 65_466, "prod_few"), (16, 47_600, "prod_tile")] {
         let found = executes(&mut executor, &product(rows, depth, 16));
         assert!(found.iter().all(|&x| x == depth as f32), "{what}: {:?}", &found[..4]);
         assert_eq!(refused(&mut executor, &product(rows, depth + 1, 16)), (Some(1), what));
     }
-    // Four k at once are one round of a thread that has an element; in tiles they save reads alone.
+    // One iteration of a thread with one element covers four k. In tiles it only saves reads.
     for (rows, depth, what) in [(1, 261_860, "prod_few"), (16, 47_600, "prod_tile")] {
         let found = executes(&mut executor, &product_transposed(rows, depth, 16));
         assert!(found.iter().all(|&x| x == depth as f32), "{what}: {:?}", &found[..4]);
         assert_eq!(refused(&mut executor, &product_transposed(rows, depth + 4, 16)), (Some(1), what));
     }
-    // Four words of the group's memory are gathered by one read.
+    // One read gathers four words of group memory.
     let depth = 47_603;
     let found = executes(&mut executor, &gates(depth));
     assert!(found.iter().all(|&x| x == 4.0 * depth as f32), "{:?}", &found[..4]);
@@ -163,7 +163,7 @@ fn the_longest_products_that_a_software_adapter_executes_are_right() {
 }
 
 #[test]
-fn the_longest_rows_that_a_software_adapter_executes_are_right() {
+fn the_longest_accepted_rows_are_correct_on_a_software_adapter() {
     let Some(mut executor) = software() else { return };
     let width = 16 * 65_465;
     assert_eq!(executes(&mut executor, &of_a_row(width, |x| x.sum())), [width as f32]);
@@ -176,7 +176,7 @@ fn the_longest_rows_that_a_software_adapter_executes_are_right() {
 }
 
 #[test]
-fn the_longest_sums_of_gradients_that_a_software_adapter_executes_are_right() {
+fn the_longest_accepted_gradient_sums_are_correct_on_a_software_adapter() {
     let Some(mut executor) = software() else { return };
     let instances = 21_823;
     let plan = of_instances(instances);
@@ -193,11 +193,11 @@ fn the_longest_sums_of_gradients_that_a_software_adapter_executes_are_right() {
 }
 
 #[test]
-fn a_budget_of_rounds_is_kept_to_on_any_device() {
-    let budget = Budget { rounds: Some(100), ..Budget::default() };
+fn an_iteration_budget_holds_on_any_device() {
+    let budget = Budget { iterations: Some(100), ..Budget::default() };
     let Some(mut executor) = executor(Options { budget, ..Options::default() }) else { return };
     assert_eq!(executes(&mut executor, &product(1, 31, 1)), [31.0]);
     assert_eq!(refused(&mut executor, &product(1, 32, 1)), (Some(1), "prod_few"));
-    // What was refused is not in the way of what comes after it.
+    // A rejected plan does not affect later ones.
     assert_eq!(executes(&mut executor, &product(1, 30, 1)), [30.0]);
 }

@@ -1,11 +1,9 @@
-//! The GPU runtime: agreement with the definition, forward and backward; bits that do not depend on the
-//! batch; limits; faults; and that every module translates.
-//!
-//! Without an adapter each test says that it was skipped and passes; `AUTOBATCH_REQUIRE_GPU=1` makes that
-//! a failure.
+//! Tests of the GPU runtime: agreement with the definition, forward and backward; bits that do not depend on the
+//! batch; limits; faults; and translation of every module.
+//! Without an adapter each test reports that it is skipped, and passes. `AUTOBATCH_REQUIRE_GPU=1` makes that a
+//! failure.
 
 mod agreement;
-mod ahead;
 mod attention;
 mod batches;
 mod bounds;
@@ -17,15 +15,15 @@ mod faults;
 mod files;
 mod gl;
 mod gradients;
-mod grown;
+mod growing;
 mod lab;
 mod limits;
 mod loops;
-mod matrix;
 mod models;
 mod parts;
+mod persistent;
+mod prerecorded;
 mod session;
-mod standing;
 mod together;
 mod training;
 mod translate;

@@ -11,7 +11,7 @@ pub(crate) fn graph(entry: &Entry) -> (GraphData, Vec<(ValueId, f32)>) {
     sized(entry, 6)
 }
 
-/// A model of the catalogue, so wide and with embeddings a little narrower.
+/// A model of the catalogue of this width, with slightly narrower embeddings.
 pub(crate) fn sized(entry: &Entry, hidden: usize) -> (GraphData, Vec<(ValueId, f32)>) {
     let options = Options {
         seed: 1,
@@ -32,7 +32,7 @@ pub(crate) fn sized(entry: &Entry, hidden: usize) -> (GraphData, Vec<(ValueId, f
 }
 
 #[test]
-fn every_model_has_the_losses_and_gradients_of_the_naive_executor() {
+fn every_model_agrees_with_the_naive_executor() {
     let Some(mut executor) = executor(autobatch_runtime_wgpu::Options::default()) else { return };
     for entry in &ENTRIES {
         let (graph, losses) = graph(entry);

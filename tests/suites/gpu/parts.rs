@@ -1,4 +1,4 @@
-//! Items in parts on a GPU, which makes ready for the next part while it executes one.
+//! Items in parts on a GPU, which prepares the next part while it executes one.
 
 use crate::common::executor;
 use autobatch::prelude::*;
@@ -25,9 +25,9 @@ impl Model {
         (Self { words, cell }, m.build().expect("sound"))
     }
 
-    /// Of item n a chain that is longer the larger n is; of number 999 a word that the table lacks.
+    /// A chain whose length grows with the number of the item. Item 999 looks up a word that the table lacks.
     fn emit<'g>(&self, g: &'g Graph, number: u32) -> Value<'g> {
-        // As long as an item of a real model takes, so that the next part is worth a thread.
+        // This takes as long as an item of a real model, so that preparing the next part on a thread pays.
         thread::sleep(Duration::from_micros(30));
         (0..1 + number / 8).fold(g.zeros([8]), |h, at| {
             let word = if number == 999 { WORDS } else { (number + at) % WORDS };
@@ -44,7 +44,7 @@ fn session(module: &Arc<Module>, memory_limit: Option<u64>) -> Session {
     Session::with_options(module, weights, options).expect("opens")
 }
 
-/// The bits of items in parts, as far as they were read, and what was said of the rest.
+/// The bits of items in parts until the first error, and the error.
 fn in_parts(
     session: &mut Session,
     model: &Model,
@@ -67,7 +67,7 @@ fn together(session: &mut Session, model: &Model, items: std::ops::Range<u32>) -
 }
 
 #[test]
-fn parts_have_the_bits_of_all_items_together_in_sessions_of_several_threads() {
+fn parts_have_the_bits_of_one_batch_in_sessions_with_threads() {
     if executor(Options::default()).is_none() {
         return;
     }
@@ -90,20 +90,20 @@ fn parts_have_the_bits_of_all_items_together_in_sessions_of_several_threads() {
 }
 
 #[test]
-fn a_part_that_cannot_be_executed_is_said_behind_the_parts_before() {
+fn an_error_of_a_part_follows_the_results_of_earlier_parts() {
     if executor(Options::default()).is_none() {
         return;
     }
     let (model, module) = Model::new();
     let mut open = session(&module, None);
     let expected = together(&mut open, &model, 0..40);
-    // Item 45 is of the sixth part.
+    // Item 45 belongs to the sixth part.
     let items = (0..60).map(|number| if number == 45 { 999 } else { number });
     let (found, error) = in_parts(&mut open, &model, items, 8);
     let said = error.map(|error| error.to_string()).unwrap_or_default();
     assert!(found == expected && said.starts_with("item 45: index 9"), "{} items, {said}", found.len());
 
-    // Chains become longer, so the rows of a part need more than those of the part before.
+    // Chains become longer, so each part needs more rows than the one before.
     together(&mut open, &model, 32..40);
     let limit = open.last_plan().expect("it was executed").slab_bytes() - 1;
     let mut limited = session(&module, Some(limit));
@@ -116,7 +116,7 @@ fn a_part_that_cannot_be_executed_is_said_behind_the_parts_before() {
 }
 
 #[test]
-fn a_device_that_is_lost_between_parts_is_said_once_and_the_session_executes_on() {
+fn a_device_loss_between_parts_is_reported_once() {
     if executor(Options::default()).is_none() {
         return;
     }

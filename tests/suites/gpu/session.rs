@@ -21,7 +21,7 @@ fn sums(device: Device) -> autobatch::Result<Vec<Vec<f32>>> {
 }
 
 #[test]
-fn a_session_predicts_on_a_gpu_what_it_predicts_on_the_cpu() {
+fn a_session_predicts_the_same_on_gpu_and_cpu() {
     if executor(Options::default()).is_none() {
         return;
     }
@@ -32,7 +32,7 @@ fn a_session_predicts_on_a_gpu_what_it_predicts_on_the_cpu() {
 }
 
 #[test]
-fn words_name_devices() {
+fn device_words_are_parsed() {
     for word in ["cpu", "gpu", "gpu:1", "gpu:radeon"] {
         assert_eq!(word.parse::<Device>().expect("a device").to_string(), word);
     }
@@ -45,7 +45,7 @@ fn words_name_devices() {
 }
 
 #[test]
-fn the_self_test_finds_a_healthy_device() {
+fn the_self_test_passes() {
     if executor(Options::default()).is_none() {
         return;
     }
@@ -54,7 +54,7 @@ fn the_self_test_finds_a_healthy_device() {
     assert!(found.same_bits || found.off > 0.0, "{found:?}");
 }
 
-/// Halves numbers until they are below 1, beside one another; how often, and what is left.
+/// Halves numbers until they are below 1, in parallel. Returns how often, and the results.
 fn halved(device: Device) -> autobatch::Result<Vec<(u32, Vec<f32>)>> {
     let mut session = Session::new(&ModuleBuilder::new("halves").build()?, device)?;
     let g = session.graph();
@@ -70,7 +70,7 @@ fn halved(device: Device) -> autobatch::Result<Vec<(u32, Vec<f32>)>> {
 }
 
 #[test]
-fn tasks_wait_for_a_gpu_as_they_do_for_the_cpu() {
+fn tasks_await_values_of_a_gpu() {
     if executor(Options::default()).is_none() {
         return;
     }

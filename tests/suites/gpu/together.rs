@@ -1,4 +1,4 @@
-//! Several executors on one adapter: they share it and nothing else.
+//! Several executors on one adapter are independent.
 
 use crate::batches::{bits, cells};
 use crate::common::{bound, executor, inferring};
@@ -7,7 +7,7 @@ use autobatch_runtime_wgpu::{Executor, GpuError, Options};
 use std::thread;
 
 #[test]
-fn executors_of_several_threads_do_not_meet_and_go_in_any_order() {
+fn executors_on_several_threads_are_independent() {
     let Some(mut alone) = executor(Options::default()) else { return };
     let graphs = [3, 40, 17].map(|instances| cells(instances, 8));
     let expected: Vec<_> = graphs.iter().map(|(graph, values)| bits(&mut alone, graph, values)).collect();
@@ -31,7 +31,7 @@ fn executors_of_several_threads_do_not_meet_and_go_in_any_order() {
             .collect();
         spawned.into_iter().map(|thread| thread.join().expect("executes")).collect()
     });
-    // One that loses its device takes no other along.
+    // An executor that loses its device does not affect others.
     executors[1].gpu().expect("open").destroy();
     check(&mut executors[0], 1);
     let (graph, values) = &graphs[0];
@@ -39,7 +39,7 @@ fn executors_of_several_threads_do_not_meet_and_go_in_any_order() {
     let error = executors[1].execute(&plan, &weights, bound(graph, false)).expect_err("the device is gone");
     assert!(matches!(error, GpuError::Lost { .. }), "{error:?}");
     check(&mut executors[1], 0);
-    // The first goes first, and the last on another thread while one executes.
+    // The first is dropped first, and the last on another thread while one executes.
     drop(executors.remove(0));
     let last = executors.pop().expect("two are left");
     thread::scope(|scope| {

@@ -1,5 +1,4 @@
-//! Trainers on a GPU: parameters and the optimiser's state stay there, checkpoints and losses of the device
-//! are survived with equal bits.
+//! Trainers on a GPU: parameters and optimiser states stay there; checkpoints and lost devices do not change bits.
 
 use crate::common::executor;
 use autobatch::nn::Linear;
@@ -37,7 +36,7 @@ impl Model {
     }
 }
 
-/// The model of all trainers here.
+/// The model of all trainers in this file.
 fn shared() -> (Model, Arc<Module>) {
     static SHARED: OnceLock<(Model, Arc<Module>)> = OnceLock::new();
     let make = || {
@@ -59,7 +58,7 @@ fn trainer(optimizer: impl Into<Optimizer>, device: &str) -> (Model, Trainer) {
     (model, Trainer::with_options(module, optimizer, options, 7).expect("opens"))
 }
 
-/// A trainer on the GPU that made so many steps without interruption, and the bits of their losses.
+/// A trainer on the GPU after this many uninterrupted steps, and the bits of its losses.
 fn uninterrupted(steps: u64) -> (Model, Trainer, Vec<u32>) {
     let (model, mut trainer) = trainer(adam(), "gpu");
     let losses = train(&model, &mut trainer, steps);
@@ -76,7 +75,7 @@ fn minibatch(n: u64) -> Vec<Item> {
     (0..6).map(|i| ((0..1 + (i + n) % 5).map(|at| word(7 * i + at)).collect(), (i % 3) as u32)).collect()
 }
 
-/// Makes the steps from the trainer's own to one; the bits of the losses.
+/// Makes the steps from the trainer's own to `end`. Returns the bits of the losses.
 fn train(model: &Model, trainer: &mut Trainer, end: u64) -> Vec<u32> {
     let mut losses = Vec::new();
     while trainer.steps() < end {
@@ -86,7 +85,7 @@ fn train(model: &Model, trainer: &mut Trainer, end: u64) -> Vec<u32> {
     losses
 }
 
-/// What the next step says, which fails.
+/// The error of the next step, which fails.
 fn failed(model: &Model, trainer: &mut Trainer) -> autobatch::Error {
     let batch = minibatch(trainer.steps());
     trainer.step(&batch, |g, item| model.loss(g, item)).expect_err("it must be told")
@@ -116,7 +115,7 @@ fn went_back(error: &autobatch::Error) -> Option<(u64, u64)> {
 }
 
 #[test]
-fn a_trainer_on_a_gpu_learns_what_one_on_the_cpu_learns() {
+fn training_on_a_gpu_matches_training_on_the_cpu() {
     if no_adapter() {
         return;
     }
@@ -146,7 +145,7 @@ fn a_trainer_on_a_gpu_learns_what_one_on_the_cpu_learns() {
 }
 
 #[test]
-fn equal_runs_end_with_equal_bits_and_reading_in_between_changes_none() {
+fn equal_runs_have_equal_bits_whatever_is_read() {
     if no_adapter() {
         return;
     }
@@ -161,23 +160,23 @@ fn equal_runs_end_with_equal_bits_and_reading_in_between_changes_none() {
     other.save(file("between")).expect("writes");
     again.extend(train(&model, other, 8));
     assert_eq!((losses, bits(&one)), (again, bits(other)));
-    assert_eq!(*held, copy, "whoever holds weights keeps them");
-    // Weights that were read and given back are the same, and so are those of before.
+    assert_eq!(*held, copy, "copies of the weights do not change");
+    // Weights that were read and set again are the same, and so are earlier ones.
     let early = train(&model, other, 9);
-    other.set_weights(held).expect("they are this module's");
+    other.set_weights(held).expect("they belong to this module");
     assert_eq!(**other.weights(), copy);
     assert_ne!(train(&model, other, 10), early);
 }
 
 #[test]
-fn a_pass_on_a_gpu_makes_the_steps_of_its_minibatches() {
+fn a_pass_makes_the_steps_of_its_minibatches() {
     if no_adapter() {
         return;
     }
     let (_, whole, losses) = uninterrupted(6);
     let (model, mut passing) = trainer(adam(), "gpu");
     let pass = passing.pass((0..6).map(minibatch), |g, item| {
-        // Long enough for the next minibatch to be prepared beside.
+        // Long enough that the next minibatch is prepared at the same time.
         std::thread::sleep(std::time::Duration::from_micros(50));
         model.loss(g, &item)
     });
@@ -186,7 +185,7 @@ fn a_pass_on_a_gpu_makes_the_steps_of_its_minibatches() {
 }
 
 #[test]
-fn a_run_resumed_on_a_gpu_has_the_bits_of_an_uninterrupted_one() {
+fn a_resumed_run_has_the_bits_of_an_uninterrupted_one() {
     if no_adapter() {
         return;
     }
@@ -196,7 +195,7 @@ fn a_run_resumed_on_a_gpu_has_the_bits_of_an_uninterrupted_one() {
     let early = train(&model, &mut first, 4);
     first.save(&path).expect("writes");
     let (_, mut second) = trainer(adam(), "gpu");
-    // What the device held before is forgotten.
+    // The earlier contents of the device are forgotten.
     train(&model, &mut second, 2);
     second.load(&path).expect("reads");
     let late = train(&model, &mut second, 9);
@@ -206,7 +205,7 @@ fn a_run_resumed_on_a_gpu_has_the_bits_of_an_uninterrupted_one() {
 }
 
 #[test]
-fn parts_of_a_minibatch_make_the_step_of_the_whole() {
+fn a_step_in_parts_equals_the_step_of_the_minibatch() {
     if no_adapter() {
         return;
     }
@@ -218,7 +217,7 @@ fn parts_of_a_minibatch_make_the_step_of_the_whole() {
             whole.step(&batch, |g, item| model.loss(g, item)).expect("steps");
             parts.step_in_parts(&batch, 2, |g, item| model.loss(g, item)).expect("steps");
             let step = slow.step_in_parts(&batch, 2, |g, item| {
-                // Long enough for the next part to be prepared beside.
+                // Long enough that the next part is prepared at the same time.
                 std::thread::sleep(std::time::Duration::from_micros(100));
                 model.loss(g, item)
             });
@@ -233,7 +232,7 @@ fn parts_of_a_minibatch_make_the_step_of_the_whole() {
 }
 
 #[test]
-fn a_trainer_that_loses_its_device_goes_back_to_what_was_read_and_repeats_its_steps() {
+fn after_a_device_loss_a_trainer_repeats_steps_from_its_mirror() {
     if no_adapter() {
         return;
     }
@@ -257,7 +256,7 @@ fn a_trainer_that_loses_its_device_goes_back_to_what_was_read_and_repeats_its_st
 }
 
 #[test]
-fn a_trainer_that_never_read_goes_back_to_its_beginning() {
+fn after_a_device_loss_without_a_mirror_a_trainer_restarts() {
     if no_adapter() {
         return;
     }
@@ -265,7 +264,7 @@ fn a_trainer_that_never_read_goes_back_to_its_beginning() {
     let before = bits(&lost);
     let losses = train(&model, &mut lost, 2);
     destroy(&mut lost);
-    // Nothing can be read: these are the weights that training goes on from.
+    // Nothing can be read: training continues from these weights.
     assert_eq!(bits(&lost), before);
     let error = lost.save(file("never")).expect_err("nothing can be read");
     assert!(error.to_string().contains("could not be read"), "{error}");
@@ -275,7 +274,7 @@ fn a_trainer_that_never_read_goes_back_to_its_beginning() {
 }
 
 #[test]
-fn a_mirror_of_every_step_loses_none() {
+fn a_mirror_of_every_step_loses_no_step() {
     if no_adapter() {
         return;
     }
@@ -292,7 +291,7 @@ fn a_mirror_of_every_step_loses_none() {
 }
 
 #[test]
-fn a_prediction_that_loses_the_device_takes_the_trainer_back_as_well() {
+fn a_prediction_that_loses_the_device_resets_the_trainer_to_its_mirror() {
     if no_adapter() {
         return;
     }
@@ -303,7 +302,7 @@ fn a_prediction_that_loses_the_device_takes_the_trainer_back_as_well() {
     let predict = |session: &mut Session| session.predict(&batch, |g, (words, _)| model.logits(g, words));
     let error = predict(lost.session()).expect_err("the device is gone");
     assert!(matches!(error, autobatch::Error::Gpu(GpuError::Lost { .. })), "{error}");
-    assert_eq!(lost.steps(), 0, "what the session went back to is what the trainer is at");
+    assert_eq!(lost.steps(), 0, "the session and the trainer return to the same step");
     predict(lost.session()).expect("executes on a new device");
     let error = failed(&model, &mut lost);
     assert_eq!(went_back(&error), Some((3, 0)), "{error}");
@@ -311,7 +310,7 @@ fn a_prediction_that_loses_the_device_takes_the_trainer_back_as_well() {
 }
 
 #[test]
-fn a_minibatch_that_does_not_fit_leaves_the_trainer_as_it_was() {
+fn a_minibatch_that_does_not_fit_changes_nothing() {
     if no_adapter() {
         return;
     }
@@ -332,7 +331,7 @@ fn a_minibatch_that_does_not_fit_leaves_the_trainer_as_it_was() {
 }
 
 #[test]
-fn training_moves_between_devices_with_all_that_it_needs() {
+fn training_moves_between_devices_with_its_state() {
     if no_adapter() {
         return;
     }
@@ -350,7 +349,7 @@ fn training_moves_between_devices_with_all_that_it_needs() {
 }
 
 #[test]
-fn freezing_begins_the_optimiser_anew_from_what_the_device_holds() {
+fn freezing_restarts_the_optimiser_from_the_device_parameters() {
     if no_adapter() {
         return;
     }
@@ -362,11 +361,11 @@ fn freezing_begins_the_optimiser_anew_from_what_the_device_holds() {
     let same: Vec<bool> =
         held.iter().zip(trainer.weights().iter()).map(|(a, b)| a.values() == b.values()).collect();
     assert!(same[0], "the table is frozen");
-    assert!(same[1..].iter().all(|same| !same), "the rest is trained on");
+    assert!(same[1..].iter().all(|same| !same), "other parameters are still trained");
 }
 
 #[test]
-fn a_session_that_loses_its_device_executes_on_with_its_parameters() {
+fn a_session_continues_after_a_device_loss() {
     if no_adapter() {
         return;
     }

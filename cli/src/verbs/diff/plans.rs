@@ -29,7 +29,6 @@ pub(super) fn differences(a: &Plan, b: &Plan) -> Vec<Difference> {
         numbers("bound words", a.words.into(), b.words.into()),
         numbers("bound floats", a.floats.into(), b.floats.into()),
         numbers("parameter-gradient reductions", a.reductions.len() as u64, b.reductions.len() as u64),
-        numbers("updates", a.updates.len() as u64, b.updates.len() as u64),
         numbers("outputs", a.outputs.len() as u64, b.outputs.len() as u64),
     ]
     .into_iter()

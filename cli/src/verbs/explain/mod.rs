@@ -9,6 +9,7 @@ mod gathers;
 mod kernels;
 mod lanes;
 mod site;
+mod stages;
 mod verdict;
 mod why;
 
@@ -87,6 +88,8 @@ pub fn explain(args: &ExplainArgs, console: &mut Console<'_>) -> Result<Answer, 
         lanes::report(subject.graph("--lanes")?, &subject.plan, args.kernel.as_deref(), args.labels)?
     } else if let Some(site) = &args.site {
         site::report(subject.graph("--site")?, &subject.plan, site)?
+    } else if args.stages {
+        stages::report(subject.graph("--stages")?, args)?
     } else if args.gathers {
         gathers::report(&subject.plan)
     } else {

@@ -132,7 +132,7 @@ fn judge_by_plan(
     }
     let problem = jobs.problem();
     let [job_a, job_b] =
-        [a, b].map(|node| jobs.job(node).expect("a node with a step that is not a source is a job"));
+        [a, b].map(|node| jobs.job(node).expect("a node with a step that is not a source is a job").0);
     if problem.ty()[job_a as usize] != problem.ty()[job_b as usize] {
         let part = signature_part(graph, graph.arena.node(a).sig, graph.arena.node(b).sig);
         return Ok(Verdict::Signature { part });

@@ -13,7 +13,7 @@ mod document;
 #[cfg(test)]
 mod tests;
 
-use crate::codec::LoadError;
+use crate::codec::{Kind, LoadError};
 use crate::graph::{
     Arena, Bindings, FORMAT_VERSION, Float, GraphData, Node, Operand, OperandKind, Signature, Signatures,
     Site,
@@ -69,7 +69,7 @@ impl GraphData {
             return Err(LoadError::malformed(format!("the field format must be {FORMAT:?}")));
         }
         if version != FORMAT_VERSION {
-            return Err(LoadError::Version { found: version, known: FORMAT_VERSION });
+            return Err(LoadError::Version { kind: Kind::Graph, found: version, known: FORMAT_VERSION });
         }
         let document: Document = serde_json::from_str(text).map_err(malformed)?;
         let module = document.module.read()?;

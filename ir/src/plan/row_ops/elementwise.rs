@@ -1,12 +1,12 @@
-//! One element of each elementwise function.
+//! Elementwise functions of one element.
 
 use crate::graph::{Binary, Compare, Unary};
 use crate::numeric::{Real, int, scalar};
 use crate::plan::Code;
 use crate::types::DType;
 
-/// One element of an elementwise function: operands and result as words, `dtype` being the element
-/// type that `code` computes in. Operands that the code does not take are not looked at.
+/// An elementwise function of one element. Operands and result are words, and `code` computes in `dtype`. Operands that the
+/// code does not take are ignored.
 #[inline]
 #[must_use]
 pub fn map_element(code: Code, dtype: DType, [a, b, c]: [u32; 3]) -> u32 {
@@ -39,7 +39,7 @@ pub fn map_element(code: Code, dtype: DType, [a, b, c]: [u32; 3]) -> u32 {
     }
 }
 
-/// Whether [`Code::Slope`] knows the slope of a function.
+/// Whether [`Code::Slope`] defines the slope of a function.
 #[must_use]
 pub const fn has_slope(unary: Unary) -> bool {
     matches!(
@@ -96,7 +96,7 @@ fn float_binary(binary: Binary, x: f32, y: f32) -> f32 {
     }
 }
 
-/// Division and powers are for floats only; types see to it that they do not arrive here.
+/// An integer function of two operands. Division and powers have float types only.
 fn unsigned_binary(binary: Binary, a: u32, b: u32) -> u32 {
     match binary {
         Binary::Add => int::add(a, b),
@@ -108,7 +108,7 @@ fn unsigned_binary(binary: Binary, a: u32, b: u32) -> u32 {
     }
 }
 
-/// Two's complement: sums and products have the bits of unsigned ones, order has not.
+/// A function of two signed integers. Sums and products have the bits of unsigned ones; comparisons do not.
 fn signed_binary(binary: Binary, a: u32, b: u32) -> u32 {
     match binary {
         Binary::Min => (a as i32).min(b as i32) as u32,
@@ -128,7 +128,7 @@ fn compared(compare: Compare, order: Option<std::cmp::Ordering>) -> u32 {
     })
 }
 
-/// Floats become integers by truncation, out of range the nearest, NaN 0; anything but zero is true.
+/// Floats are truncated to integers: numbers out of range become the nearest integer, NaN becomes 0. Any number but zero is true.
 fn cast_element(from: DType, to: DType, word: u32) -> u32 {
     let float = f32::from_bits(word);
     match (from, to) {

@@ -1,16 +1,15 @@
-//! Folds over lists, and what they hand back.
+//! Folds over lists, and their gradients.
 
 use crate::graph::{ListFold, Op};
 use crate::numeric::{list, row, scalar};
 
-/// Buffers that folds over lists need; they grow to the largest list and stay.
+/// Buffers of folds over lists, which grow to the largest list.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     weights: Vec<f32>,
 }
 
-/// What a fold over lists computes: `out = op(query, lists)`. Only attention has a query. An op of
-/// another template changes nothing.
+/// Computes a fold over lists: `out = op(query, lists)`. Only attention has a query. An op of another template has no effect.
 pub fn seg_op(op: Op, query: &[f32], lists: &[&[&[f32]]], out: &mut [f32], scratch: &mut Scratch) {
     match (op, lists) {
         (Op::ListFold(ListFold::Sum), [values]) => list::sum(values, out),
@@ -35,11 +34,8 @@ pub fn seg_op(op: Op, query: &[f32], lists: &[&[&[f32]]], out: &mut [f32], scrat
     }
 }
 
-/// What a fold over lists hands back, by the rules of [`reference::derivative`]: `outs` take the
-/// gradients of the values of its lists side by side, `query_out` that of the query. A slice without
-/// elements is not wanted.
-///
-/// [`reference::derivative`]: crate::reference::derivative
+/// Computes the gradient of a fold over lists, by the rules of the oracle's `reference::derivative`. `outs` take the gradients
+/// of the values of its lists, side by side, and `query_out` takes that of the query. An empty slice takes none.
 pub fn seg_grad(
     op: Op,
     query: &[f32],
@@ -143,7 +139,7 @@ fn value_grads(coefficients: &[f32], dy: &[f32], out: &mut [f32]) {
     }
 }
 
-/// [`list::softmax`] of scores of width 1 that stand side by side.
+/// [`list::softmax`] of scores of width 1, side by side.
 fn softmax_of_numbers(scores: &mut [f32]) {
     let Some(top) = scores.iter().copied().reduce(scalar::max) else { return };
     for score in &mut *scores {
@@ -156,7 +152,7 @@ fn softmax_of_numbers(scores: &mut [f32]) {
     }
 }
 
-/// [`list::weighted_sum`] with weights that stand side by side.
+/// [`list::weighted_sum`] with weights side by side.
 fn weighted_by(weights: &[f32], values: &[&[f32]], out: &mut [f32]) {
     out.fill(0.0);
     if values.is_empty() {

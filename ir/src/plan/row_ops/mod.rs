@@ -1,11 +1,10 @@
-//! What the stages of a kernel compute, one value at a time, straight from [`numeric`].
+//! The stages of a kernel, one value at a time, by the definitions of [`numeric`].
 //!
-//! The plan interpreter is made of these functions, and a runtime may fall back on them wherever it
-//! has no kernel of its own. Values are runs of words; a float is its bits, so one type of buffer
-//! serves all element types. Nothing is allocated but the growth of a [`Scratch`], once.
+//! The naive executor consists of these functions, and a runtime may use them for stages without a kernel of its own. Values
+//! are runs of words, and a float is its bits, so one type of buffer serves all element types. Only a [`Scratch`] allocates,
+//! when it grows.
 //!
-//! The widths of all runs are those that the types say; the verifier's rules P11 to P13 see to that
-//! for stages of a verified plan.
+//! The widths of all runs are those of the types. Rules P11 to P13 guarantee this for stages of a verified plan.
 //!
 //! [`numeric`]: crate::numeric
 
@@ -22,14 +21,14 @@ use crate::numeric::noise::Stream;
 use crate::numeric::{loss, noise, product, row};
 use crate::types::{Shape, Type};
 
-/// Which part of a kernel executes an op.
+/// The part of a kernel that executes an op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Template {
-    /// None: it is a port, or a kernel of its own that brings numbers in.
+    /// No stage: the op is a port, or a source kernel.
     Source,
-    /// None: it is a range of its operands' elements, or the very same elements.
+    /// No stage: the op is a view of its operands.
     View,
-    /// None: it is a list of a fold.
+    /// No stage: the op is a list of a fold.
     List,
     /// A map stage.
     Map,
@@ -43,7 +42,7 @@ pub enum Template {
     Row,
 }
 
-/// Which part of a kernel executes `op`.
+/// The part of a kernel that executes `op`.
 #[must_use]
 pub const fn template(op: Op) -> Template {
     match op {
@@ -98,7 +97,7 @@ fn floats_mut(words: &mut [u32]) -> &mut [f32] {
     bytemuck::cast_slice_mut(words)
 }
 
-/// What a row stage computes: `dsts = op(sources)`. An op of another template changes nothing.
+/// Computes a row stage: `dsts = op(sources)`. An op of another template has no effect.
 pub fn row_op(op: Op, noise: Noise, sources: &[(&[u32], Type)], dsts: &mut [&mut [u32]]) {
     match (op, sources) {
         (Op::Concat { axis }, _) => concat(axis, sources, &mut *dsts[0]),
@@ -123,7 +122,7 @@ pub fn row_op(op: Op, noise: Noise, sources: &[(&[u32], Type)], dsts: &mut [&mut
     }
 }
 
-/// Row by row: `each(row of x, row of the result)`, where a result row has `out.len() / rows` words.
+/// Calls `each(row of x, row of the result)` for every row. A result row has `out.len() / rows` words.
 fn by_rows(x: &[u32], ty: Type, out: &mut [u32], each: impl Fn(&[f32], &mut [u32])) {
     let out_width = out.len() / ty.shape.rows();
     for (row, result) in floats(x).chunks_exact(ty.shape.width()).zip(out.chunks_exact_mut(out_width)) {
@@ -202,7 +201,7 @@ fn matmul(x: &[f32], x_shape: Shape, y: &[f32], y_shape: Shape, out: &mut [f32])
     }
 }
 
-/// Elements inside one step along an axis, and how many runs of them there are outside of it.
+/// The number of elements in one step along an axis, and the number of runs along it.
 fn around(shape: Shape, axis: u8) -> (usize, usize, usize) {
     let axis = axis as usize;
     let product = |dims: &[u32]| dims.iter().map(|&extent| extent as usize).product::<usize>();
@@ -241,7 +240,7 @@ fn slice(axis: u8, start: usize, len: usize, x: &[u32], shape: Shape, out: &mut 
     }
 }
 
-/// Per axis how far its neighbours lie apart.
+/// Per axis the distance between neighbours.
 fn strides(shape: Shape) -> [usize; Shape::MAX_RANK] {
     let mut strides = [0; Shape::MAX_RANK];
     let mut step = 1;

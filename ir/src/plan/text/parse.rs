@@ -1,25 +1,39 @@
 //! Text to plans: the sections around kernels and steps.
 //!
-//! Recursive descent without recursion. Sections come in one order, the order in which later ones
-//! name earlier ones. What can be long and is nested in brackets is counted before memory is taken
-//! for it, so that a text costs at most sixteen times its size.
+//! Recursive descent without recursion. Sections come in one order, in which later ones name entries of earlier ones. Lists in
+//! brackets are counted before their memory is reserved, so a text costs at most sixteen times its size.
 
 use super::runs::allowance;
-use super::{HEADER, VERSION};
+use super::{HEADER, UPDATE_HEADER};
 use crate::graph::text::ParseError;
 use crate::graph::text::cursor::{Cursor, span};
 use crate::graph::text::error::{Parsed, Problem, nearest};
 use crate::graph::text::lex::{Kind, Token, token};
 use crate::graph::text::names::Names;
+use crate::graph::text::number::unsigned;
+use crate::id::ValueId;
 use crate::module::ParamKind;
 use crate::plan::{
-    Certificate, Field, FieldId, Mode, Plan, PlanOutput, Slab, SlabId, SlabKind, Store, StoreId, StoreKind,
+    Certificate, Field, FieldId, Mode, OTHER_VERSION_HELP, OutputKey, Plan, PlanOutput, Slab, SlabId,
+    SlabKind, Store, StoreId, StoreKind, Update, UpdatePlan, VERSION,
 };
 use smol_str::SmolStr;
 use std::cmp::Ordering;
 
 /// The plan that a text describes.
 pub(super) fn plan(text: &[u8]) -> Result<Plan, ParseError> {
+    Ok(parsed(text, Parser::sections)?.plan)
+}
+
+/// The update plan that a text describes.
+pub(super) fn update_plan(text: &[u8]) -> Result<UpdatePlan, ParseError> {
+    let Parser { plan, updates, .. } = parsed(text, Parser::update_sections)?;
+    let Plan { module, stores, floats, kernels, .. } = plan;
+    Ok(UpdatePlan { module, stores, floats, kernels, updates })
+}
+
+/// The parser after it read all sections of a text.
+fn parsed<'t>(text: &'t [u8], sections: fn(&mut Parser<'t>) -> Parsed<()>) -> Result<Parser<'t>, ParseError> {
     let valid = match std::str::from_utf8(text) {
         Ok(valid) if text.len() < u32::MAX as usize => valid,
         Ok(_) => {
@@ -33,22 +47,24 @@ pub(super) fn plan(text: &[u8]) -> Result<Plan, ParseError> {
         }
     };
     let mut parser = Parser::new(valid);
-    match parser.sections() {
-        Ok(()) => Ok(parser.plan),
+    match sections(&mut parser) {
+        Ok(()) => Ok(parser),
         Err(problem) => Err(ParseError::new(text, *problem)),
     }
 }
 
-/// All that is known while a text is read.
+/// The state of a reader.
 pub(super) struct Parser<'t> {
     pub(super) cursor: Cursor<'t>,
     pub(super) plan: Plan,
     stores: Names,
     /// The fields in the order of their slabs and names.
     fields: Vec<u32>,
-    /// How many scalars the updates above make.
+    /// What an update plan has beside the stores and kernels of `plan`.
+    pub(super) updates: Vec<Update>,
+    /// How many scalars the updates so far make.
     pub(super) scalars: u32,
-    /// How many more numbers may be left unspelled.
+    /// How many more numbers runs may leave unspelled.
     pub(super) allowance: usize,
 }
 
@@ -59,13 +75,14 @@ impl<'t> Parser<'t> {
             plan: Plan::default(),
             stores: Names::default(),
             fields: Vec::new(),
+            updates: Vec::new(),
             scalars: 0,
             allowance: allowance(text.len()),
         }
     }
 
     fn sections(&mut self) -> Parsed<()> {
-        self.header()?;
+        self.plan_header()?;
         while self.cursor.eat_word("store") {
             self.store()?;
         }
@@ -87,7 +104,6 @@ impl<'t> Parser<'t> {
         while self.cursor.eat_word("sum") {
             self.sum()?;
         }
-        while self.update()? {}
         while self.cursor.eat_word("output") {
             self.output()?;
         }
@@ -98,27 +114,59 @@ impl<'t> Parser<'t> {
         Err(self.cursor.unexpected("the end of the plan").help("the certificate is the last line of a plan"))
     }
 
-    fn header(&mut self) -> Parsed<()> {
+    fn update_sections(&mut self) -> Parsed<()> {
+        self.header("update", UPDATE_HEADER)?;
+        while self.cursor.eat_word("store") {
+            self.store()?;
+        }
+        self.keyword("bind")?;
+        self.keyword("floats")?;
+        self.plan.floats = self.cursor.number()?;
+        while self.cursor.eat_word("kernel") {
+            self.kernel()?;
+        }
+        while self.update()? {}
+        if self.cursor.at(Kind::End) {
+            return Ok(());
+        }
+        Err(self
+            .cursor
+            .unexpected("an update or the end")
+            .help("an update begins with sumsq, scalars or update"))
+    }
+
+    /// The version line and the module: what plans and update plans begin with.
+    fn header(&mut self, kind: &str, line: &str) -> Parsed<()> {
         let first = self.cursor.token;
         if !self.cursor.eat_word("autobatch") {
             let problem = self.cursor.at_token(first, "the version line is missing", "the text begins here");
-            return Err(problem.help(format!("begin the text with '{HEADER}'")));
+            return Err(problem.help(format!("begin the text with '{line}'")));
         }
-        if self.cursor.at_word("graph") {
-            let problem =
-                self.cursor.at_token(self.cursor.token, "this is a graph, not a plan", "a graph begins here");
-            return Err(problem.help("read it as a graph and plan it"));
+        let others = [
+            ("graph", "this is a graph, not a plan", "read it as a graph and plan it"),
+            ("plan", "this is a plan, not an update plan", "read it as a plan"),
+            ("update", "this is an update plan", "read it as an update plan"),
+        ];
+        for (word, message, help) in others {
+            if word != kind && self.cursor.at_word(word) {
+                return Err(self.cursor.at_token(self.cursor.token, message, "it begins here").help(help));
+            }
         }
-        self.keyword("plan")?;
+        self.keyword(kind)?;
         let version = self.cursor.token;
-        if self.cursor.long_number()? != VERSION {
+        if self.cursor.long_number()? != u64::from(VERSION) {
             let found = self.cursor.spelling(version);
             let message = format!("expected version {VERSION}, found {found:.20}");
             let problem = self.cursor.at_token(version, message, "another version");
-            return Err(problem.help("write the text anew with this version of autobatch"));
+            return Err(problem.help(OTHER_VERSION_HELP));
         }
         self.keyword("module")?;
         self.plan.module = self.cursor.string()?.into_owned();
+        Ok(())
+    }
+
+    fn plan_header(&mut self) -> Parsed<()> {
+        self.header("plan", HEADER)?;
         self.keyword("structure")?;
         self.plan.structure = self.structure()?;
         self.keyword("mode")?;
@@ -147,7 +195,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Steps over a word that must stand here.
+    /// Steps over a required word.
     pub(super) fn keyword(&mut self, word: &str) -> Parsed<()> {
         if self.cursor.eat_word(word) {
             return Ok(());
@@ -201,7 +249,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// The number behind the letter of an id, which must be the next one.
+    /// Steps over an id, which must be the next one.
     pub(super) fn next_id(&mut self, letter: char, number: usize) -> Parsed<()> {
         let wanted = format!("{letter}{number}");
         if self.cursor.eat_word(&wanted) {
@@ -249,7 +297,7 @@ impl<'t> Parser<'t> {
         };
         let start = self.plan.fields.len() as u32;
         self.cursor.expect_mark(b'{')?;
-        self.plan.fields.reserve(self.room(is_mark(b'}'), is_mark(b':'), 6));
+        self.plan.fields.reserve(self.capacity(is_mark(b'}'), is_mark(b':'), 6));
         while !self.cursor.eat(b'}') {
             if self.plan.fields.len() as u32 > start {
                 self.cursor.expect_mark(b',')?;
@@ -265,14 +313,14 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// How many tokens of a sort stand before the one that ends the count.
+    /// How many tokens of a kind precede the token that ends the count.
     pub(super) fn count_until(&self, ends: impl Fn(Token) -> bool, counts: impl Fn(Token) -> bool) -> usize {
-        self.room(ends, counts, 1)
+        self.capacity(ends, counts, 1)
     }
 
-    /// The same, as room to keep what begins with such tokens: no more than there can be in the text
-    /// between if each takes so many bytes.
-    pub(super) fn room(
+    /// The same, as a capacity for items that begin with such tokens. An item takes at least `bytes` bytes of text, which limits
+    /// the capacity.
+    pub(super) fn capacity(
         &self,
         ends: impl Fn(Token) -> bool,
         counts: impl Fn(Token) -> bool,
@@ -353,15 +401,31 @@ impl<'t> Parser<'t> {
         problem.help(format!("its fields are {:.200}", names.join(", ")))
     }
 
-    /// `output "loss" s1.a[0]`
+    /// `output "loss" s1.a[0]`, `output %12 s0.h[4]` or `output grad %3 s4.dh[1]`
     fn output(&mut self) -> Parsed<()> {
-        let name = SmolStr::from(self.cursor.string()?);
+        let key = if self.cursor.eat_word("grad") {
+            OutputKey::Gradient(self.value()?)
+        } else if self.cursor.at(Kind::Value) {
+            OutputKey::Value(self.value()?)
+        } else {
+            OutputKey::Named(SmolStr::from(self.cursor.string()?))
+        };
         let field = self.field()?;
         self.cursor.expect_mark(b'[')?;
         let row = self.cursor.number()?;
         self.cursor.expect_mark(b']')?;
-        self.plan.outputs.push(PlanOutput { name, field, row });
+        self.plan.outputs.push(PlanOutput { key, field, row });
         Ok(())
+    }
+
+    /// `%12`
+    fn value(&mut self) -> Parsed<ValueId> {
+        let token = self.cursor.expect(Kind::Value, "a value of the graph such as %12")?;
+        let number = unsigned(self.cursor.name(token).as_bytes()).ok();
+        match number.and_then(|number| ValueId::try_new(number as usize)) {
+            Some(value) => Ok(value),
+            None => Err(self.cursor.at_token(token, "expected the number of a value", "not such as %12")),
+        }
     }
 
     /// `certificate batches 4 bound 4 | reverse 3 | rows copied 0 gathered 0 direct 14 | slabs 512 bytes`
@@ -399,7 +463,7 @@ pub(super) fn is_mark(mark: u8) -> impl Fn(Token) -> bool {
 }
 
 /// The words that begin sections, in order.
-const SECTIONS: [&str; 14] = [
+const SECTIONS: [&str; 11] = [
     "module",
     "structure",
     "mode",
@@ -409,9 +473,6 @@ const SECTIONS: [&str; 14] = [
     "kernel",
     "wave",
     "sum",
-    "sumsq",
-    "scalars",
-    "update",
     "output",
     "certificate",
 ];

@@ -1,5 +1,5 @@
-//! Text to kernels; see [`print_kernel`](super::print_kernel) for what it looks like. Stages that take rows, lists
-//! and tables are read in [`parse_stage`](super::parse_stage).
+//! Text to kernels; [`print_kernel`](super::print_kernel) shows the form. [`parse_stage`](super::parse_stage) reads stages of
+//! rows, lists and tables.
 
 use super::parse::{Parser, is_mark};
 use crate::graph::Op;
@@ -7,7 +7,9 @@ use crate::graph::text::error::{Parsed, nearest};
 use crate::graph::text::lex::{Kind, THROUGH, TO, Token};
 use crate::graph::text::number::unsigned32;
 use crate::graph::text::vocabulary::{prototype, spellings};
-use crate::plan::{Code, Instr, Kernel, Part, ProdInit, Reg, RegKind, Source, Stage, View};
+use crate::plan::{
+    Code, Instr, Kernel, Part, PortRole, ProdInit, Reg, RegKind, ResultRole, Roles, Source, Stage, View,
+};
 use crate::types::{DType, Type};
 use std::sync::Arc;
 
@@ -30,6 +32,7 @@ impl Parser<'_> {
             stages: Vec::new(),
             results: Vec::new(),
             source,
+            roles: None,
         };
         self.cursor.expect_mark(b'(')?;
         while !self.cursor.eat(b')') {
@@ -50,9 +53,10 @@ impl Parser<'_> {
             }
         }
         self.cursor.expect_mark(b'{')?;
+        kernel.roles = self.roles()?;
         self.registers(&mut kernel)?;
         let is_stage = |token| self.is_one_of(token, &STAGES);
-        kernel.stages.reserve_exact(self.room(|token| self.is_one_of(token, &["return"]), is_stage, 9));
+        kernel.stages.reserve_exact(self.capacity(|token| self.is_one_of(token, &["return"]), is_stage, 9));
         while !self.cursor.eat_word("return") {
             let stage = self.stage(&kernel)?;
             kernel.stages.push(stage);
@@ -64,6 +68,64 @@ impl Parser<'_> {
         kernel.regs.shrink_to_fit();
         self.plan.kernels.push(Arc::new(kernel));
         Ok(())
+    }
+
+    /// `reverse gradient 0, operand 1 -> to 0, to 1 use 2, part`, if the kernel declares roles.
+    fn roles(&mut self) -> Parsed<Option<Roles>> {
+        if !self.cursor.eat_word("reverse") {
+            return Ok(None);
+        }
+        let mut roles = Roles::default();
+        while !self.cursor.eat(TO) {
+            if !roles.ports.is_empty() {
+                self.cursor.expect_mark(b',')?;
+            }
+            roles.ports.push(self.port_role()?);
+        }
+        while self.is_one_of(self.cursor.token, &["to", "part", "gradient", "seed"]) {
+            roles.results.push(self.result_role()?);
+            if !self.cursor.eat(b',') {
+                break;
+            }
+        }
+        roles.ports.shrink_to_fit();
+        roles.results.shrink_to_fit();
+        Ok(Some(roles))
+    }
+
+    fn port_role(&mut self) -> Parsed<PortRole> {
+        let word = self.cursor.expect(Kind::Word, "the role of a port such as operand 0")?;
+        Ok(match self.cursor.spelling(word) {
+            "operand" => PortRole::Operand(self.cursor.number()?),
+            "result" => PortRole::Result(self.cursor.number()?),
+            "saved" => PortRole::Saved(self.cursor.number()?),
+            "gradient" => PortRole::Gradient(self.cursor.number()?),
+            "contributions" => PortRole::Contributions,
+            other => {
+                let message = format!(
+                    "expected operand, result, saved, gradient or contributions, found '{other:.40}'"
+                );
+                return Err(self.cursor.at_token(word, message, "no role of a port"));
+            }
+        })
+    }
+
+    fn result_role(&mut self) -> Parsed<ResultRole> {
+        let word = self.cursor.expect(Kind::Word, "the role of a result such as to 0")?;
+        Ok(match self.cursor.spelling(word) {
+            "to" => {
+                let operand = self.cursor.number()?;
+                let number = if self.cursor.eat_word("use") { self.cursor.number()? } else { 0 };
+                ResultRole::Contribution { operand, number }
+            }
+            "part" => ResultRole::Part,
+            "gradient" => ResultRole::Gradient,
+            "seed" => ResultRole::Seed,
+            other => {
+                let message = format!("expected to, part, gradient or seed, found '{other:.40}'");
+                return Err(self.cursor.at_token(word, message, "no role of a result"));
+            }
+        })
     }
 
     pub(super) fn is_one_of(&self, token: Token, words: &[&str]) -> bool {
@@ -269,7 +331,7 @@ impl Parser<'_> {
     fn map(&mut self, kernel: &Kernel) -> Parsed<Stage> {
         let width = self.cursor.number()?;
         let open = self.cursor.expect_mark(b'{')?;
-        let mut code = Vec::with_capacity(self.room(is_mark(b'}'), is_mark(b'='), 8));
+        let mut code = Vec::with_capacity(self.capacity(is_mark(b'}'), is_mark(b'='), 8));
         while !self.cursor.eat(b'}') {
             let instr = self.instr(kernel, code.len())?;
             code.push(instr);

@@ -1,4 +1,4 @@
-//! Text to the stages of a kernel that take whole rows, lists or tables.
+//! Text to stages that read whole rows, lists or tables.
 
 use super::parse::Parser;
 use super::parse_kernel::STAGES;
@@ -8,7 +8,7 @@ use crate::graph::text::lex::Kind;
 use crate::plan::{Kernel, ListSource, Stage};
 use crate::types::Type;
 
-/// More lists than any op folds.
+/// A limit above the number of lists of any fold.
 const MOST_LISTS: usize = 8;
 
 impl Parser<'_> {
@@ -18,7 +18,7 @@ impl Parser<'_> {
         self.cursor.expect_mark(b'=')?;
         let op = self.stage_op()?;
         let ends = |token| self.is_one_of(token, &STAGES) || self.is_one_of(token, &["return"]);
-        let mut sources = Vec::with_capacity(self.room(ends, |token| token.kind == Kind::Value, 3));
+        let mut sources = Vec::with_capacity(self.capacity(ends, |token| token.kind == Kind::Value, 3));
         while sources.is_empty() && self.cursor.at(Kind::Value)
             || !sources.is_empty() && self.cursor.eat(b',')
         {
@@ -30,7 +30,7 @@ impl Parser<'_> {
         Ok(Stage::Row { op, sources, dsts })
     }
 
-    /// The type behind a colon, or the one that goes without saying.
+    /// The type behind a colon, or the default.
     fn told(&mut self, known: Option<Type>) -> Parsed<Type> {
         match known {
             Some(known) if !self.cursor.at(Kind::Mark(b':')) => Ok(known),

@@ -1,4 +1,4 @@
-//! Text to steps; see [`print_step`](super::print_step) for what it looks like.
+//! Text to steps; [`print_step`](super::print_step) shows the form.
 
 use super::parse::{Parser, is_mark};
 use crate::graph::text::cursor::span;
@@ -8,7 +8,7 @@ use crate::graph::text::number::unsigned;
 use crate::id::NodeId;
 use crate::plan::{Operand, Place, Reduction, ReductionPart, ReductionSum, Step};
 
-/// What an operand or place reads or writes: rows of a field, or bound numbers.
+/// The memory of an operand or place: rows of a field, or bound numbers.
 #[derive(Clone, Copy)]
 enum Memory {
     Field(crate::plan::FieldId),
@@ -223,7 +223,7 @@ impl Parser<'_> {
     fn segments(&mut self, rows: u32) -> Parsed<Operand> {
         let field = self.field()?;
         let open = self.cursor.expect_mark(b'[')?;
-        // Offsets lie before the rows, so they are counted first; a lane takes a byte of text.
+        // Offsets lie before the rows, so they are counted first. Each lane takes a byte of text.
         let bars = self.count_until(is_mark(b']'), is_mark(b'|'));
         let empty = self.cursor.at(Kind::Mark(b']'));
         let found = if empty && rows == 0 { 0 } else { bars + 1 };
@@ -316,7 +316,7 @@ impl Parser<'_> {
         Ok((stride, count))
     }
 
-    /// Counts numbers that a run adds without spelling them.
+    /// Counts the numbers of a run that text does not spell.
     fn unspelled(&mut self, token: Token, count: u32) -> Parsed<()> {
         match self.allowance.checked_sub((count as usize).saturating_sub(1)) {
             Some(left) => {

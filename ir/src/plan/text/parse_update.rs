@@ -1,8 +1,9 @@
-//! Text to updates; see [`print_update`](super::print_update) for what it looks like.
+//! Text to updates; [`print_update`](super::print_update) shows the form.
 
 use super::parse::Parser;
 use crate::graph::text::error::Parsed;
 use crate::graph::text::lex::{FROM, Kind, TO};
+use crate::plan::updates::results_of;
 use crate::plan::{KernelId, StoreId, Update, UpdateSource};
 
 impl Parser<'_> {
@@ -13,7 +14,7 @@ impl Parser<'_> {
             Update::Sumsq { stores: self.update_stores(FROM)? }
         } else if self.cursor.eat_word("scalars") {
             let kernel = self.kernel_id()?;
-            self.scalars_made(self.plan.kernel_results(kernel))?;
+            self.scalars_made(results_of(&self.plan.kernels, kernel))?;
             Update::Scalars { kernel, sources: self.update_sources()? }
         } else if self.cursor.eat_word("update") {
             let kernel = self.kernel_id()?;
@@ -23,11 +24,11 @@ impl Parser<'_> {
         } else {
             return Ok(false);
         };
-        self.plan.updates.push(update);
+        self.updates.push(update);
         Ok(true)
     }
 
-    /// `-> c3 c4`: the next scalars, so many.
+    /// `-> c3 c4`: the next scalars.
     fn scalars_made(&mut self, count: usize) -> Parsed<()> {
         self.cursor.expect_mark(TO)?;
         for _ in 0..count {

@@ -3,18 +3,17 @@
 use super::HEADER;
 use super::print_kernel;
 use super::print_step::Steps;
-use super::print_update;
 use super::runs::{REACHES, allowance};
 use crate::graph::text::write::push_text;
 use crate::module::ParamKind;
-use crate::plan::{Certificate, Plan, PlanOutput, Slab, SlabKind, Store, StoreId, StoreKind};
+use crate::plan::{Certificate, Kernel, Plan, PlanOutput, Slab, SlabKind, Store, StoreId, StoreKind};
 use std::fmt::{Display, Write as _};
+use std::sync::Arc;
 
 /// Lines are broken at this column where they can be.
 pub(super) const COLUMNS: usize = 110;
 
-/// The text of a plan. Runs are as long as they are, unless the text would then be too short for a
-/// reader to believe its tables.
+/// The text of a plan. Runs are cut if a reader would otherwise refuse the text for its unspelled numbers.
 pub(super) fn plan(plan: &Plan) -> String {
     let mut text = String::new();
     for reach in REACHES {
@@ -49,7 +48,7 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
-    /// Writes all of it; how many numbers runs left unspelled.
+    /// Writes the plan; gives how many numbers runs leave unspelled.
     fn plan(&mut self, reach: usize) -> usize {
         let Plan {
             module,
@@ -69,25 +68,18 @@ impl Printer<'_> {
             lanes: _,
             tables: _,
             reductions: _,
-            updates: _, // by their own file
             outputs,
             certificate,
         } = self.plan;
         self.out.push_str("module ");
         push_text(&mut self.out, module);
         put(&mut self.out, format_args!("\nstructure {structure:#034x}\nmode {}\n", mode.spelling()));
-        let width = stores.iter().map(|store| store.name.len()).max().unwrap_or(0).min(24);
-        self.gap(!stores.is_empty());
-        stores.iter().for_each(|store| self.store(store, width));
+        push_stores(&mut self.out, stores);
         put(&mut self.out, format_args!("\nbind words {words} floats {floats}\n"));
         self.gap(!slabs.is_empty());
         slabs.iter().enumerate().for_each(|(number, slab)| self.slab(number, slab));
-        for (number, kernel) in kernels.iter().enumerate() {
-            self.out.push('\n');
-            print_kernel::kernel(&mut self.out, number, kernel);
-        }
+        push_kernels(&mut self.out, kernels);
         let unspelled = Steps::new(self.plan, reach).print(&mut self.out);
-        print_update::updates(&mut self.out, self.plan);
         self.gap(!outputs.is_empty());
         outputs.iter().for_each(|output| self.output(output));
         self.certificate(certificate);
@@ -96,20 +88,6 @@ impl Printer<'_> {
 
     fn gap(&mut self, wanted: bool) {
         self.out.push_str(if wanted { "\n" } else { "" });
-    }
-
-    fn store(&mut self, store: &Store, width: usize) {
-        let Store { name, ty, kind } = store;
-        put(&mut self.out, format_args!("store @{name:width$} "));
-        match kind {
-            StoreKind::Param(ParamKind::Param) => self.out.push_str("param "),
-            StoreKind::Param(ParamKind::Table) => self.out.push_str("table "),
-            StoreKind::Grad(of) => put(&mut self.out, format_args!("grad @{} ", store_name(self.plan, *of))),
-            StoreKind::State(of) => {
-                put(&mut self.out, format_args!("state @{} ", store_name(self.plan, *of)))
-            }
-        }
-        put(&mut self.out, format_args!("{ty}\n"));
     }
 
     fn slab(&mut self, number: usize, slab: &Slab) {
@@ -129,10 +107,8 @@ impl Printer<'_> {
     }
 
     fn output(&mut self, output: &PlanOutput) {
-        let PlanOutput { name, field, row } = output;
-        self.out.push_str("output ");
-        push_text(&mut self.out, name);
-        self.out.push(' ');
+        let PlanOutput { key, field, row } = output;
+        put(&mut self.out, format_args!("output {key} "));
         push_field(&mut self.out, self.plan, field.index());
         put(&mut self.out, format_args!("[{row}]\n"));
     }
@@ -149,9 +125,33 @@ impl Printer<'_> {
     }
 }
 
-/// The name of a store; of one that is not there, a name that no reader finds.
-pub(super) fn store_name(plan: &Plan, store: StoreId) -> &str {
-    plan.stores.get(store.index()).map_or("?", |store| &store.name)
+/// Writes the declarations of stores, in columns.
+pub(super) fn push_stores(out: &mut String, stores: &[Store]) {
+    let width = stores.iter().map(|store| store.name.len()).max().unwrap_or(0).min(24);
+    out.push_str(if stores.is_empty() { "" } else { "\n" });
+    for Store { name, ty, kind } in stores {
+        put(out, format_args!("store @{name:width$} "));
+        match kind {
+            StoreKind::Param(ParamKind::Param) => out.push_str("param "),
+            StoreKind::Param(ParamKind::Table) => out.push_str("table "),
+            StoreKind::Grad(of) => put(out, format_args!("grad @{} ", store_name(stores, *of))),
+            StoreKind::State(of) => put(out, format_args!("state @{} ", store_name(stores, *of))),
+        }
+        put(out, format_args!("{ty}\n"));
+    }
+}
+
+/// Writes all kernels, each after an empty line.
+pub(super) fn push_kernels(out: &mut String, kernels: &[Arc<Kernel>]) {
+    for (number, kernel) in kernels.iter().enumerate() {
+        out.push('\n');
+        print_kernel::kernel(out, number, kernel);
+    }
+}
+
+/// The name of a store; `?`, which no reader accepts, if there is no such store.
+pub(super) fn store_name(stores: &[Store], store: StoreId) -> &str {
+    stores.get(store.index()).map_or("?", |store| &store.name)
 }
 
 /// `s0.a`

@@ -12,19 +12,21 @@
 //!   return %3
 //! }
 //! ```
-//! What follows from something else is not said: the type of an operand that is a whole register,
-//! the element type of an instruction if it is f32, columns from 0 on.
+//! Text omits defaults: the type of an operand that is a whole register, the element type `f32` of an instruction, and columns
+//! from 0 on.
 
 use super::print::{COLUMNS, is_plain, put};
 use crate::graph::text::lex::is_name;
 use crate::graph::text::number::push_element;
 use crate::graph::text::write::{push_op, push_text};
-use crate::plan::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View};
+use crate::plan::{
+    Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Roles, Source, Stage, View,
+};
 use crate::types::{DType, Type};
 
 /// The text of kernel `k<number>`.
 pub(super) fn kernel(out: &mut String, number: usize, kernel: &Kernel) {
-    let Kernel { name, ports, params, regs, stages, results, source } = kernel;
+    let Kernel { name, ports, params, regs, stages, results, source, roles } = kernel;
     put(out, format_args!("kernel k{number} "));
     out.push_str(if *source { "source " } else { "" });
     let cell = name.strip_prefix('@').is_some_and(|cell| !cell.is_empty() && cell.bytes().all(is_name));
@@ -42,6 +44,9 @@ pub(super) fn kernel(out: &mut String, number: usize, kernel: &Kernel) {
         line.item(if place == 0 { " [" } else { ", " }, &format!("@{place}: {ty}"));
     }
     out.push_str(if params.is_empty() { " {\n" } else { "] {\n" });
+    if let Some(roles) = roles {
+        self::roles(out, roles);
+    }
     registers(out, regs, *ports as usize);
     for stage in stages {
         self::stage(out, kernel, stage);
@@ -76,7 +81,21 @@ impl<'a> Line<'a> {
     }
 }
 
-/// Registers behind the ports, those of a kind together.
+/// `reverse gradient 0, operand 1 -> to 0, part`
+fn roles(out: &mut String, Roles { ports, results }: &Roles) {
+    let mut line = Line::of(out);
+    line.out.push_str("  reverse");
+    for (place, role) in ports.iter().enumerate() {
+        line.item(if place == 0 { " " } else { ", " }, &role.to_string());
+    }
+    line.out.push_str(" ->");
+    for (place, role) in results.iter().enumerate() {
+        line.item(if place == 0 { " " } else { ", " }, &role.to_string());
+    }
+    out.push('\n');
+}
+
+/// Registers behind the ports, grouped by kind.
 fn registers(out: &mut String, regs: &[Reg], ports: usize) {
     let word = |kind: &RegKind| match kind {
         RegKind::Port => "port",
@@ -289,7 +308,7 @@ pub(super) fn whole_type(kernel: &Kernel, view: View) -> Option<Type> {
     (view.start == 0 && view.width as usize == ty.shape.elements()).then_some(ty)
 }
 
-/// The type that a list's elements have if nothing else is said.
+/// The default type of a list's elements.
 pub(super) fn element_type(kernel: &Kernel, list: &ListSource) -> Option<Type> {
     match list {
         ListSource::Port(reg) => kernel.regs.get(*reg as usize).map(|reg| reg.ty.element()),

@@ -83,7 +83,7 @@ impl<'a> Steps<'a> {
             put(&mut self.heads, step.kernel);
             for (place, &store) in within(&self.plan.store_args, &step.stores).iter().enumerate() {
                 self.heads.push_str(if place == 0 { "[@" } else { ", @" });
-                self.heads.push_str(store_name(self.plan, store));
+                self.heads.push_str(store_name(&self.plan.stores, store));
             }
             self.heads.push_str(if step.stores.is_empty() { "" } else { "]" });
             let kernel = self.heads.len() - start - id;
@@ -171,7 +171,7 @@ impl<'a> Steps<'a> {
 
     /// `sum @w.grad wgrad row 0 col 0 k 4 n 8` and its parts.
     fn sum(&mut self, out: &mut String, sum: &Reduction) {
-        put(out, format_args!("sum @{} ", store_name(self.plan, sum.store)));
+        put(out, format_args!("sum @{} ", store_name(&self.plan.stores, sum.store)));
         match sum.sum {
             ReductionSum::Wgrad { row, col, k, n } => {
                 put(out, format_args!("wgrad row {row} col {col} k {k} n {n}"));

@@ -1,25 +1,25 @@
-//! Verifying what is new in a plan that grew.
+//! Verification of the new part of a plan that grew.
 //!
-//! A plan that was verified cannot be changed, only made longer, here: what a longer plan has beyond it is appended and
-//! looked at, and its beginning, which nobody looks at, is not taken. So the whole keeps every rule if what is new
-//! does: rows of slabs and bound numbers only become more, kernels and fields that steps name stay, rows once written
-//! stay written. Where that is not how the longer plan differs, it is verified from its beginning.
+//! A verified plan cannot change, but it can grow here. The new part of a longer plan is appended and verified; the beginning
+//! of the longer plan is ignored. The whole plan keeps every rule if the new part does: slabs and bound pools only grow,
+//! kernels and fields that steps name stay, and written rows stay written. If the longer plan differs in another way, it is
+//! verified from its beginning.
 
 use super::order::Order;
 use super::{Since, Verified, VerifyErrors, examine};
 use crate::plan::Plan;
 use std::sync::Arc;
 
-/// What was found out about a plan when it was verified, to go on from when it has grown.
+/// The state of a verification, from which the verification of a grown plan continues.
 #[derive(Clone, Debug, Default)]
 pub struct Examined {
-    /// The plan that it is about.
+    /// The identity of the verified plan.
     identity: Option<u64>,
     order: Order,
 }
 
 impl Plan {
-    /// Checks every rule, and keeps what is needed to go on when the plan has [grown](Verified::<Plan>::grow).
+    /// Checks every rule, and stores the state from which to continue after the plan has [grown](Verified::<Plan>::grow).
     ///
     /// # Errors
     /// As [`verify`](Self::verify).
@@ -33,12 +33,12 @@ impl Plan {
 }
 
 impl Verified<Plan> {
-    /// The plan with what a longer one has beyond it; of what it has itself only outputs, certificate and structure
-    /// are taken from there. The work is linear in what is new, if `examined` is what was found out about this plan
-    /// and the longer one begins with it; else it is that of [`Plan::verify`] on the longer one.
+    /// The plan with the additional part of a longer one. Outputs, certificate and structure are those of the longer plan. The
+    /// work is linear in the new part if `examined` is the state of this plan and the longer plan begins with it. Otherwise the
+    /// longer plan is verified whole.
     ///
     /// # Errors
-    /// As [`Plan::verify`]. The plan is gone then.
+    /// As [`Plan::verify`]. The plan is dropped then.
     pub fn grow(mut self, longer: &Plan, examined: &mut Examined) -> Result<Self, VerifyErrors> {
         if examined.identity.take() != Some(self.identity) || !begins(&self.thing, longer) {
             return longer.clone().verify_to_grow(examined);
@@ -53,7 +53,7 @@ impl Verified<Plan> {
     }
 }
 
-/// Whether a longer plan may be one that grew from this: all that steps name is there, and no less of it.
+/// Whether a longer plan has everything that the steps of a plan name.
 fn begins(plan: &Plan, longer: &Plan) -> bool {
     let slabs = plan.slabs.iter().zip(&longer.slabs);
     let lengths = |plan: &Plan| {
@@ -70,11 +70,10 @@ fn begins(plan: &Plan, longer: &Plan) -> bool {
             plan.floats as usize,
         ]
     };
-    let others = |plan: &Plan| !plan.reductions.is_empty() || !plan.updates.is_empty();
     plan.mode == longer.mode
         && plan.module == longer.module
-        && !others(plan)
-        && !others(longer)
+        && plan.reductions.is_empty()
+        && longer.reductions.is_empty()
         && lengths(plan).iter().zip(lengths(longer)).all(|(&own, other)| own <= other)
         && plan.stores == longer.stores
         && longer.fields.starts_with(&plan.fields)
@@ -84,7 +83,7 @@ fn begins(plan: &Plan, longer: &Plan) -> bool {
         && slabs.clone().all(|(own, other)| own.rows <= other.rows)
 }
 
-/// Appends what is new. Whatever the beginning of the longer plan says, it is not read.
+/// Appends the new part. The beginning of the longer plan is not read.
 fn append(plan: &mut Plan, longer: &Plan) {
     fn rest<T: Clone>(own: &mut Vec<T>, longer: &[T]) {
         own.extend_from_slice(&longer[own.len()..]);

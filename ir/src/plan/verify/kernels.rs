@@ -1,14 +1,22 @@
 //! Rules P7 to P9 and P15: registers, views, single assignment.
 //!
-//! A kernel is walked once, stage by stage. Per temporary a set of runs says which elements are
-//! written, so a register of 2^29 elements costs what its views cost.
+//! One walk over the stages of each kernel. Per temporary a set of runs holds the written elements, so the cost depends on
+//! views and not on the size of registers.
 
 use super::spans::Spans;
 use super::{AtKernel, Rule, VerifyErrors};
 use crate::plan::{Kernel, KernelId, Reg, RegKind, Stage, View, is_word_type};
 use crate::types::{DType, Type};
+use std::sync::Arc;
 
-pub(super) fn verify(id: KernelId, kernel: &Kernel, findings: &mut VerifyErrors) {
+/// P7 to P15 of the kernels from `since` on.
+pub(super) fn verify_all(kernels: &[Arc<Kernel>], since: usize, findings: &mut VerifyErrors) {
+    for (number, kernel) in kernels.iter().enumerate().skip(since) {
+        verify(KernelId(number as u32), kernel, findings);
+    }
+}
+
+fn verify(id: KernelId, kernel: &Kernel, findings: &mut VerifyErrors) {
     let mut walk = Walk { id, kernel, stage: None, written: Vec::new(), pending: Vec::new(), findings };
     if !walk.registers() {
         return;
@@ -34,13 +42,16 @@ pub(super) fn verify(id: KernelId, kernel: &Kernel, findings: &mut VerifyErrors)
     if let Some(pair) = edges.windows(2).find(|pair| pair[0] == pair[1]) {
         walk.report(Rule::Edges, format!("the edges of register {} are two results", pair[0]));
     }
+    if let Some(message) = super::roles::misfit(kernel) {
+        walk.report(Rule::Roles, message);
+    }
     if kernel.source && !kernel.stages.is_empty() {
         let found = kernel.stages.len();
         walk.report(Rule::Sources, format!("a source has no stages, found {found}"));
     }
 }
 
-/// A kernel under examination.
+/// The verification of a kernel.
 pub(super) struct Walk<'a> {
     id: KernelId,
     pub(super) kernel: &'a Kernel,
@@ -59,7 +70,7 @@ impl Walk<'_> {
         self.findings.report(rule, &at, message);
     }
 
-    /// P7; whether views can be looked at.
+    /// P7. Gives whether views can be verified.
     fn registers(&mut self) -> bool {
         let before = self.findings.findings().len();
         let Kernel { ports, params, regs, .. } = self.kernel;
@@ -185,7 +196,7 @@ impl Walk<'_> {
         Some(dtype)
     }
 
-    /// The writes of a stage count once it is over.
+    /// Makes the writes of a stage visible to later stages.
     fn commit(&mut self) {
         for view in std::mem::take(&mut self.pending) {
             let (start, end) = bounds(view);

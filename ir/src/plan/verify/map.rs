@@ -1,7 +1,7 @@
 //! Rule P11: elementwise instructions.
 //!
-//! What an instruction may compute on is asked of [`infer`], with single elements for operands: the
-//! graph and the plan cannot disagree about the types of an elementwise function.
+//! [`infer`] gives the types of an instruction, with single elements as operands. So graph and plan cannot disagree about the
+//! types of an elementwise function.
 
 use super::Rule;
 use super::kernels::Walk;
@@ -48,7 +48,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The element type that a source has; `None` where something is wrong or anything will do.
+    /// The element type of a source; `None` for an invalid source or a constant.
     fn source(
         &mut self,
         number: usize,
@@ -87,7 +87,7 @@ impl Walk<'_> {
     }
 }
 
-/// The element type of an instruction's result on operands of these types; unknown ones fit.
+/// The element type of an instruction's result on operands of these types. Unknown types fit.
 fn result(instr: &Instr, operands: &[Option<DType>]) -> Result<DType, String> {
     let wanted = |place: usize| match instr.code {
         Code::Select if place == 0 => DType::Bool,

@@ -1,7 +1,7 @@
 //! Rules P1 to P5: pools, ids, waves, storage, sizes.
 
 use super::{AtStep, Rule, Since, VerifyErrors};
-use crate::plan::{Operand, Plan, SlabKind, Step, StoreKind, is_word_type};
+use crate::plan::{Operand, Plan, SlabKind, Step, Store, StoreKind, given_stores, is_word_type};
 use crate::types::DType;
 use std::ops::Range;
 
@@ -14,14 +14,14 @@ pub(super) fn verify(plan: &Plan, since: Since, findings: &mut VerifyErrors) {
     ids(plan, since.steps, findings);
     waves(plan, since.waves, findings);
     fields(plan, findings);
-    stores(plan, findings);
+    stores(&plan.stores, findings);
     if findings.is_clean() {
         mirrors(plan, findings);
         sizes(plan, findings);
     }
 }
 
-/// A pool that ranges of steps tile.
+/// A pool that the ranges of steps tile.
 type Pool = (&'static str, fn(&Step) -> &Range<u32>, usize);
 
 fn step_ranges(plan: &Plan, since: usize, findings: &mut VerifyErrors) {
@@ -114,13 +114,6 @@ fn ids(plan: &Plan, since: usize, findings: &mut VerifyErrors) {
             missing(&format_args!("output {number}"), &output.field, plan.fields.len());
         }
     }
-    for (number, store) in plan.stores.iter().enumerate() {
-        if let StoreKind::Grad(of) | StoreKind::State(of) = store.kind
-            && of.index() >= plan.stores.len()
-        {
-            missing(&format_args!("store {number}"), &of, plan.stores.len());
-        }
-    }
     for (number, slab) in plan.slabs.iter().enumerate() {
         if let SlabKind::Mirror(of) = slab.kind
             && of.index() >= plan.slabs.len()
@@ -167,10 +160,11 @@ fn fields(plan: &Plan, findings: &mut VerifyErrors) {
     }
 }
 
-fn stores(plan: &Plan, findings: &mut VerifyErrors) {
+/// P2 and P4 of the stores of a plan or an update plan.
+pub(super) fn stores(stores: &[Store], findings: &mut VerifyErrors) {
     let mut others = false;
-    let given = plan.given_stores();
-    for (number, store) in plan.stores.iter().enumerate() {
+    let given = given_stores(stores);
+    for (number, store) in stores.iter().enumerate() {
         let at = format_args!("store {number}");
         if store.ty.is_list || !matches!(store.ty.dtype, DType::F32 | DType::F16 | DType::BF16) {
             findings.report(Rule::Storage, &at, format!("a store holds floats, found {}", store.ty));
@@ -185,7 +179,11 @@ fn stores(plan: &Plan, findings: &mut VerifyErrors) {
             }
             StoreKind::Grad(of) | StoreKind::State(of) => {
                 others = true;
-                let Some(param) = plan.stores.get(of.index()) else { continue };
+                let Some(param) = stores.get(of.index()) else {
+                    let message = format!("there is no {of}, only {} of them", stores.len());
+                    findings.report(Rule::Ids, &at, message);
+                    continue;
+                };
                 let of_param = matches!(param.kind, StoreKind::Param(_));
                 if !of_param || param.ty.shape != store.ty.shape {
                     let message = format!(

@@ -1,20 +1,18 @@
-//! The verifier of plans: what executors may rely on.
+//! The verifier of plans: the guarantees that executors rely on.
 //!
-//! Only [`Plan::verify`] makes a [`Verified<Plan>`], and [`Verified::grow`] a longer one of it, by the
-//! same rules. Executors take nothing else: whatever passes can be executed without reading or writing
-//! outside its memory, without reading a row that nobody wrote, and with the steps of a wave in any
-//! order. That a plan computes what a *graph* says is another question, which
-//! [`check`](super::check) answers.
+//! Only [`Plan::verify`] and [`UpdatePlan::verify`] make a [`Verified`] plan, and [`Verified::grow`] makes a longer one by the
+//! same rules. Executors accept nothing else. A verified plan never reads or writes outside its memory, never reads a row that
+//! no step wrote, and allows the steps of a wave in any order. The oracle proves that a plan computes what a *graph* says.
 //!
 //! Memory:
 //! * **P1** The operands, places, store arguments and lanes of the steps tile their pools in the
 //!   order of the steps; the fields of the slabs tile the fields.
-//! * **P2** Kernels, slabs, fields and stores that are named exist.
+//! * **P2** All named kernels, slabs, fields and stores exist.
 //! * **P3** Waves ascend, none is empty, and the last ends with the last step.
 //! * **P4** Fields hold words and no lists. Stores are arrays of floats, parameters first; gradients
 //!   and states belong to a parameter and have its shape; gradients come last. A mirror has the fields of its slab.
 //! * **P5** The bytes of a row and of all slabs fit in 64 bits.
-//! * **P6** A value slab has no row that no step writes: a plan asks for no memory but for results.
+//! * **P6** A step writes every row of a value slab: a plan allocates no unused memory.
 //!
 //! Kernels:
 //! * **P7** Ports are the first registers; every register has a type that its kind allows.
@@ -22,8 +20,8 @@
 //! * **P9** Stages write temporaries only, each element once, before a later stage or a result reads
 //!   it.
 //! * **P10** The parts of a product lie inside their weights; widths and rows agree.
-//! * **P11** Elementwise instructions read earlier locals, views of the width of the line, single
-//!   elements or constants, of the element types that the code takes.
+//! * **P11** Elementwise instructions read earlier locals, views of the width of the stage, single elements or constants, of
+//!   the element types of their code.
 //! * **P12** A row stage executes an op that no other template executes, with the types that
 //!   [`infer`](crate::graph::infer::infer) demands.
 //! * **P13** So does a fold; its lists are list ports or views as wide as one element.
@@ -34,7 +32,7 @@
 //! * **P16** A step has as many operands, places and stores as its kernel has ports, results and
 //!   parameter ports, and as many lanes as rows, at least one.
 //! * **P17** An operand has the type of its port: lists are segments, floats are bound as floats,
-//!   other words as words. (The field of a segment list without items is not looked at.)
+//!   other words as words. (The field of a list without items is ignored.)
 //! * **P18** A place has the type of its result.
 //! * **P19** A store has the type of its parameter port, and is no gradient.
 //! * **P20** Rows lie inside their slabs, and table ranges inside the tables.
@@ -43,22 +41,20 @@
 //! * **P23** Bound numbers lie inside their pools.
 //!
 //! Order:
-//! * **P24** Every row that is read was written in an earlier wave, and every output at all.
+//! * **P24** An earlier wave writes every row that is read, and some wave writes every output.
 //! * **P25** No two results of a wave are one row.
 //! * **P26** No wave reads a row that it writes.
-//! * **P27** The certificate says what the plan does. Its bound needs the graph and is left to
-//!   [`check`](super::check).
+//! * **P27** The numbers of the certificate are true. Its bound needs the graph and is left to the oracle.
 //!
 //! Reductions:
-//! * **P28** A final adds to a gradient store, inside it, and its rows have the widths of its block:
-//!   `x` and `dy` are rows, the index of a table's row is one word. A part has no more lanes than all steps.
-//! * **P29** The rows that it takes lie inside their slabs and were written by a step.
-//! * **P30** The gradient of a fold reads what its fold reads, and gives edges of those types; a
-//!   register of edges is written once and is one result, and its place has the offsets of the list.
+//! * **P28** A reduction adds to a gradient store, inside it, and its rows have the widths of its block: `x` and `dy` are rows,
+//!   the index of a table's row is one word. A part has no more lanes than all steps.
+//! * **P29** The rows of a reduction lie inside their slabs, and a step writes them.
+//! * **P30** The gradient of a fold reads the operands of the fold and gives edges of their types. A register of edges is
+//!   written once and is one result, and its place has the offsets of the list.
 //!
 //! Updates:
-//! * **P31** A plan that updates stores is of mode train and has no steps, slabs, sums or outputs and
-//!   binds no words.
+//! * **P31** An update plan has an update.
 //! * **P32** The kernel of an update takes single floats, is made of lines one element wide and gives
 //!   single floats: as many as the update has sources and targets, at least one.
 //! * **P33** All stores of an update belong to one parameter, no gradient is a target, no store twice.
@@ -66,9 +62,12 @@
 //! * **P34** Scalars are made before they are read, and bound floats lie inside their pool.
 //! * **P35** Only tables whose gradient the update reads have sparse rows.
 //!
-//! Order is examined only where memory, kernels and steps are sound: a step whose operands are no
-//! rows has no hazards to speak of. The work and the memory are linear in the plan and in the rows
-//! that its steps touch; declared sizes cost nothing.
+//! Reverse:
+//! * **P36** A kernel that declares roles declares one for each port and result. The first step whose kernel declares roles
+//!   begins the reverse: no step before it executes a node again, and the kernels of all steps after it declare roles.
+//!
+//! The order rules are checked after memory, kernels and steps are sound. Work and memory are linear in the plan and in the
+//! rows that its steps touch; declared sizes cost nothing.
 
 mod grown;
 mod kernels;
@@ -76,6 +75,7 @@ mod map;
 mod memory;
 mod order;
 mod reductions;
+mod roles;
 mod spans;
 mod stages;
 mod steps;
@@ -86,7 +86,7 @@ mod tests;
 
 pub use grown::Examined;
 
-use super::{Kernel, KernelId, Plan, StepId};
+use super::{Kernel, KernelId, Plan, StepId, UpdatePlan};
 use crate::findings::{Findings, brief, rules};
 use std::fmt;
 use std::ops::Deref;
@@ -124,26 +124,27 @@ rules! {
     Reductions = 28, "reductions fit their gradient stores";
     ReductionRows = 29, "rows of reductions exist and were written";
     Edges = 30, "gradients of folds fit their lists";
-    Updates = 31, "a plan that updates stores does nothing else";
+    Updates = 31, "an update plan has an update";
     UpdateKernels = 32, "kernels of updates compute on one element";
     UpdateStores = 33, "an update changes what belongs to one parameter";
     UpdateScalars = 34, "scalars are made before they are read";
     UpdateRows = 35, "sparse rows are those of a table's gradient";
+    Roles = 36, "kernels of the reverse declare roles";
 }
 
 /// The broken rules of a plan.
 pub type VerifyErrors = Findings<Rule>;
 
-/// Something whose rules were found to hold. It cannot be changed any more, only taken apart.
+/// A value whose rules hold. It cannot change, only be taken apart.
 #[derive(Clone, Debug)]
 pub struct Verified<T> {
     thing: T,
     identity: u64,
-    /// The identity that it had before it grew, if it did.
+    /// The identity before it grew, if it grew.
     before: Option<u64>,
 }
 
-/// Equal things are equal, whenever they were verified.
+/// Equality ignores identities.
 impl<T: PartialEq> PartialEq for Verified<T> {
     fn eq(&self, other: &Self) -> bool {
         self.thing == other.thing
@@ -158,19 +159,19 @@ impl<T> Verified<T> {
         Self { thing, identity: NEXT.fetch_add(1, Ordering::Relaxed), before: None }
     }
 
-    /// The thing itself, to be changed and verified again.
+    /// The value itself, which may change and be verified again.
     #[must_use]
     pub fn into_inner(self) -> T {
         self.thing
     }
 
-    /// A number that only clones of this share, in this process: what was made of the thing may be kept under it.
+    /// A number that only clones of this value share in this process: a key for caches.
     #[must_use]
     pub const fn identity(&self) -> u64 {
         self.identity
     }
 
-    /// Whether it is what had this identity, [grown](Verified::<Plan>::grow) once: it begins with all steps of that.
+    /// Whether it [grew](Verified::<Plan>::grow) in one step from the plan with this identity, whose steps it begins with.
     #[must_use]
     pub fn grew_from(&self, identity: u64) -> bool {
         self.before == Some(identity)
@@ -195,7 +196,7 @@ impl Plan {
     }
 }
 
-/// What of a plan was found to be sound before: so many of its kernels, steps and waves.
+/// The part of a plan that was verified before.
 #[derive(Clone, Copy, Debug, Default)]
 struct Since {
     kernels: usize,
@@ -203,14 +204,12 @@ struct Since {
     waves: usize,
 }
 
-/// Checks every rule of what is new, with what was found out about the order of the rest.
+/// Checks every rule of the new part, with the state of the rest.
 fn examine(plan: &Plan, since: Since, order: &mut order::Order) -> Result<(), VerifyErrors> {
     let mut findings = Findings::default();
     memory::verify(plan, since, &mut findings);
     if findings.is_clean() {
-        for (number, kernel) in plan.kernels.iter().enumerate().skip(since.kernels) {
-            kernels::verify(KernelId(number as u32), kernel, &mut findings);
-        }
+        kernels::verify_all(&plan.kernels, since.kernels, &mut findings);
     }
     if findings.is_clean() {
         steps::verify(plan, since.steps, &mut findings);
@@ -218,10 +217,23 @@ fn examine(plan: &Plan, since: Since, order: &mut order::Order) -> Result<(), Ve
     if findings.is_clean() {
         order.verify(plan, since, &mut findings);
     }
-    if findings.is_clean() {
-        updates::verify(plan, &mut findings);
-    }
     findings.verdict(())
+}
+
+impl UpdatePlan {
+    /// Checks every rule that concerns stores, kernels and updates.
+    ///
+    /// # Errors
+    /// All broken rules, up to [`MAX_FINDINGS`](crate::findings::MAX_FINDINGS).
+    pub fn verify(self) -> Result<Verified<Self>, VerifyErrors> {
+        let mut findings = Findings::default();
+        memory::stores(&self.stores, &mut findings);
+        kernels::verify_all(&self.kernels, 0, &mut findings);
+        if findings.is_clean() {
+            updates::verify(&self, &mut findings);
+        }
+        findings.verdict(()).map(|()| Verified::new(self))
+    }
 }
 
 /// Where a kernel breaks a rule.

@@ -1,26 +1,26 @@
-//! Rules P6 and P24 to P27 (and P28 and P29 by way of [`reductions`](super::reductions)): definition before use, hazards, and the certificate.
+//! Rules P6 and P24 to P27: definition before use, hazards, and the certificate. Calls the rules P28, P29 and P36.
 //!
-//! Per field a set of runs says which rows earlier waves wrote, and another which rows the current
-//! wave writes. Operands and places that are ranges cost one look each, tables one a row.
+//! Per field a set of runs holds the rows that earlier waves wrote, and another the rows that the current wave writes. An
+//! operand or place that is a range costs one lookup, a table one lookup per row.
 
+use super::roles::ForwardNodes;
 use super::spans::Spans;
 use super::{AtStep, Rule, Since, VerifyErrors};
-use crate::plan::certificate::Forward;
 use crate::plan::{Certificate, FieldId, Operand, Place, Plan, SlabKind, Step};
 
-/// What the waves of a plan did so far.
+/// The state after the waves so far.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Order {
     /// Per field the rows that earlier waves wrote.
     written: Vec<Spans>,
-    /// Which steps are forward.
-    forward: Forward,
-    /// What the certificate counts of them.
+    /// The nodes that the forward steps executed.
+    forward: ForwardNodes,
+    /// The numbers of the certificate so far.
     counts: Certificate,
 }
 
 impl Order {
-    /// Looks at what is new.
+    /// Verifies the new part of a plan.
     pub(super) fn verify(&mut self, plan: &Plan, since: Since, findings: &mut VerifyErrors) {
         self.written.resize_with(plan.fields.len(), Spans::default);
         let writing = vec![Spans::default(); plan.fields.len()];
@@ -34,6 +34,7 @@ impl Order {
         walk.outputs();
         walk.slabs();
         super::reductions::verify(plan, &self.written, findings);
+        self.forward.verify(plan, since.steps, findings);
         if findings.is_clean() {
             self.certificate(plan, since.steps, findings);
         }
@@ -46,7 +47,7 @@ struct Walk<'a> {
     written: &'a mut [Spans],
     /// Per field the rows that the current wave writes.
     writing: Vec<Spans>,
-    /// Fields that the current wave writes, and with what.
+    /// The fields that the current wave writes.
     touched: Vec<FieldId>,
     findings: &'a mut VerifyErrors,
 }
@@ -104,7 +105,7 @@ impl Walk<'_> {
     /// P24 and P26
     fn read(&mut self, number: usize, place: usize, step: &Step, operand: Operand) {
         let (plan, written, writing) = (self.plan, &*self.written, &self.writing);
-        // Mostly all rows between the first and the last are there, and need not be looked at one by one.
+        // Mostly all rows between the first and the last were written, and one lookup shows it.
         if let Some((field, start, end)) = hull(plan, step, operand)
             && written[field.index()].first_missing(start, end).is_none()
             && writing[field.index()].first_present(start, end).is_none()
@@ -169,7 +170,7 @@ fn for_place_runs(plan: &Plan, step: &Step, place: Place, mut run: impl FnMut(Fi
     }
 }
 
-/// The field of an operand, its first row and the one after its last.
+/// The field of an operand, its first row and the row after its last.
 fn hull(plan: &Plan, step: &Step, operand: Operand) -> Option<(FieldId, u64, u64)> {
     let of = |field: FieldId, rows: &[u32]| {
         let (first, last) = ends(rows)?;
@@ -230,13 +231,13 @@ fn for_operand_runs(plan: &Plan, step: &Step, operand: Operand, mut run: impl Fn
 impl Order {
     /// P27
     fn certificate(&mut self, plan: &Plan, since: usize, findings: &mut VerifyErrors) {
-        let forward = self.forward.go_on(plan, since);
         let own = &mut self.counts;
         (own.bound, own.slab_bytes) =
             (plan.certificate.bound, super::memory::slab_bytes(plan).unwrap_or(u64::MAX));
-        for (number, step) in plan.steps.iter().enumerate().skip(since) {
+        for step in &plan.steps[since..] {
             let (kernel, rows) = (plan.kernel(step), u64::from(step.rows));
-            let batches = if number < forward { &mut own.batches } else { &mut own.reverse_batches };
+            let is_forward = kernel.roles.is_none();
+            let batches = if is_forward { &mut own.batches } else { &mut own.reverse_batches };
             *batches += u32::from(!kernel.source);
             if kernel.only_moves() {
                 own.copied += rows * plan.places(step).len() as u64;

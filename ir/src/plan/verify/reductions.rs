@@ -1,4 +1,4 @@
-//! Rules P28 and P29: sums over all rows.
+//! Rules P28 and P29: reductions.
 
 use super::order::ends;
 use super::spans::Spans;
@@ -13,28 +13,28 @@ pub(super) fn verify(plan: &Plan, written: &[Spans], findings: &mut VerifyErrors
         }
         let Some(store) = plan.stores.get(sum.store.index()) else {
             let message = format!("there is no store {}, only {}", sum.store, plan.stores.len());
-            findings.report(Rule::Reductions, &format_args!("final {number}"), message);
+            findings.report(Rule::Reductions, &format_args!("reduction {number}"), message);
             continue;
         };
         if !matches!(store.kind, StoreKind::Grad(_)) || store.ty.dtype != DType::F32 {
             let message = format!("it must add to a gradient of f32, found {}: {}", sum.store, store.ty);
-            findings.report(Rule::Reductions, &format_args!("final {number}"), message);
+            findings.report(Rule::Reductions, &format_args!("reduction {number}"), message);
             continue;
         }
         let Some(widths) = widths(sum.sum, store.ty.shape.dims(), store.ty.shape.elements()) else {
             let message = format!("{:?} is no part of {}: {}", sum.sum, sum.store, store.ty);
-            findings.report(Rule::Reductions, &format_args!("final {number}"), message);
+            findings.report(Rule::Reductions, &format_args!("reduction {number}"), message);
             continue;
         };
         for (part_number, part) in sum.parts.iter().enumerate() {
             if let Err((rule, message)) = check_part(plan, part, sum.sum, widths, written) {
-                findings.report(rule, &format_args!("final {number}, part {part_number}"), message);
+                findings.report(rule, &format_args!("reduction {number}, part {part_number}"), message);
             }
         }
     }
 }
 
-/// How wide a row of `x` and one of `dy` must be, if the final lies inside its store.
+/// The widths of a row of `x` and of `dy`, if the reduction lies inside its store.
 fn widths(sum: ReductionSum, dims: &[u32], elements: usize) -> Option<(u64, u64)> {
     match (sum, dims) {
         (ReductionSum::Wgrad { row, col, k, n }, [rows, columns]) => {
@@ -77,7 +77,7 @@ fn check_part(
         _ => return refuse(format!("{sum:?} does not take {:?} with {} rows a lane", part.x, part.each)),
     }
     rows(plan, part, "dy", part.dy, (dy_width, DType::F32), written)?;
-    // One row may stand for all lanes, so that nothing else bounds them.
+    // One row may serve all lanes, so no other rule bounds their number.
     match part.lanes as usize > plan.lanes.len() {
         true => {
             refuse(format!("its {} lanes are more than the {} of all steps", part.lanes, plan.lanes.len()))
@@ -101,7 +101,7 @@ fn table(plan: &Plan, at: u32, lanes: u32) -> Result<&[u32], (Rule, String)> {
     })
 }
 
-/// An operand that must be written rows of a field, each `part.each` times as wide as said.
+/// Checks that an operand names written rows of a field, each `part.each` times as wide as given.
 fn rows(
     plan: &Plan,
     part: &ReductionPart,

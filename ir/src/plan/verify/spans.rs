@@ -1,8 +1,8 @@
-//! Sets of numbers as disjoint runs: what rows were written, which elements of a register are set.
+//! Sets of numbers as disjoint runs: written rows, or written elements of a register.
 //!
-//! Runs that touch are one run, so a set costs memory by its gaps, not by its numbers. Rows are mostly
-//! written one block after the other, so most sets have a few runs, which a list holds; a set with
-//! more of them, as a file may ask for, goes into a tree, where no order of insertions is slow.
+//! Runs that touch are merged, so the memory of a set depends on its gaps. Rows are mostly written block after block. So most
+//! sets have a few runs, which a list holds. A set with more runs, as a hostile file may require, uses a tree, which is fast
+//! for every order of insertions.
 
 use std::collections::BTreeMap;
 
@@ -12,9 +12,9 @@ const FEW: usize = 32;
 /// A set of numbers below 2^32.
 #[derive(Clone, Debug)]
 pub(super) enum Spans {
-    /// Start and end of each run, the end excluded, ascending.
+    /// The half-open runs, ascending.
     Few(Vec<(u64, u64)>),
-    /// The same by start.
+    /// The same, by start.
     Many(BTreeMap<u64, u64>),
 }
 
@@ -25,7 +25,7 @@ impl Default for Spans {
 }
 
 impl Spans {
-    /// Forgets all.
+    /// Empties the set.
     pub(super) fn clear(&mut self) {
         match self {
             Self::Few(runs) => runs.clear(),
@@ -71,7 +71,7 @@ impl Spans {
         }
     }
 
-    /// Adds `start..end`, whatever of it is there already.
+    /// Adds `start..end`, which may overlap the set.
     pub(super) fn insert(&mut self, start: u64, end: u64) {
         if start >= end {
             return;

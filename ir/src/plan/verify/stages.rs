@@ -241,13 +241,13 @@ impl Walk<'_> {
         }
     }
 
-    /// A view that is read as a value of this type.
+    /// Verifies a view that is read as a value of this type.
     fn typed_read(&mut self, rule: Rule, view: View, ty: Type) {
         let dtype = self.read(view);
         self.same_type(rule, "reads", view, dtype, ty);
     }
 
-    /// A view that is written as a value of this type.
+    /// Verifies a view that is written as a value of this type.
     fn typed_write(&mut self, rule: Rule, view: View, ty: Type) {
         let dtype = self.write(view);
         self.same_type(rule, "writes", view, dtype, ty);

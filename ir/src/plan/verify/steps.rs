@@ -1,4 +1,4 @@
-//! Rules P15 to P23: what a step gives its kernel.
+//! Rules P15 to P23: the operands, places, stores and lanes of steps.
 
 use super::order::ends;
 use super::{AtStep, Rule, VerifyErrors};
@@ -6,7 +6,7 @@ use crate::plan::{FieldId, Kernel, ListSource, Operand, Place, Plan, RegKind, St
 use crate::types::{DType, Type};
 use std::fmt::Display;
 
-/// Looks at the steps from one on, and at all outputs.
+/// Verifies the steps from `since` on, and all outputs.
 pub(super) fn verify(plan: &Plan, since: usize, findings: &mut VerifyErrors) {
     let pairs: Vec<Vec<Pair>> = plan.kernels.iter().map(|kernel| pairs(kernel)).collect();
     let given = plan.given_stores();
@@ -59,7 +59,7 @@ fn pairs(kernel: &Kernel) -> Vec<Pair> {
 
 struct StepCheck<'a> {
     plan: &'a Plan,
-    /// How many stores are given; gradients follow.
+    /// How many stores precede the gradients.
     given: usize,
     number: usize,
     step: &'a Step,
@@ -73,7 +73,7 @@ impl StepCheck<'_> {
         self.findings.report(rule, &AtStep { plan: self.plan, step: self.number }, message);
     }
 
-    /// P16; whether the rest can be looked at.
+    /// P16. Gives whether the other rules can be verified.
     fn arity(&mut self) -> bool {
         let (plan, step, kernel) = (self.plan, self.step, self.kernel);
         let counts: [(&dyn Display, usize, usize); 4] = [
@@ -181,7 +181,7 @@ impl StepCheck<'_> {
         }
     }
 
-    /// What the last lane of a progression names.
+    /// The row or number of the last lane of a progression.
     fn last(&self, start: u32, stride: u32) -> u64 {
         u64::from(start) + u64::from(self.step.rows - 1) * u64::from(stride)
     }
@@ -206,7 +206,7 @@ impl StepCheck<'_> {
         }
     }
 
-    /// The entries of a table from `at` on, one a lane: the largest, if they lie inside the tables.
+    /// The largest entry of a table from `at` on, one entry per lane, if all lie inside the tables.
     fn table(&mut self, what: &dyn Display, at: u32) -> Option<u64> {
         let entries = self.entries(what, at, u64::from(self.step.rows))?;
         ends(entries).map(|(_, highest)| u64::from(highest))
@@ -312,7 +312,7 @@ impl StepCheck<'_> {
         }
     }
 
-    /// P22, where P20 and P21 hold.
+    /// P22, after P20 and P21 hold.
     fn lengths(&mut self, pairs: &[Pair]) {
         for &pair in pairs {
             let equal = match pair {

@@ -1,16 +1,14 @@
 //! Rules P31 to P35: what an optimiser does.
 
-use super::{Findings, Rule, brief};
+use super::{Rule, VerifyErrors, brief};
 use crate::module::ParamKind;
-use crate::plan::{Kernel, KernelId, Mode, Plan, Stage, Store, StoreId, StoreKind, Update, UpdateSource};
+use crate::plan::{Kernel, KernelId, Stage, Store, StoreId, StoreKind, Update, UpdatePlan, UpdateSource};
 use crate::types::{DType, Type};
-use std::fmt::Display;
 
-pub(super) fn verify(plan: &Plan, findings: &mut Findings<Rule>) {
-    if !plan.is_update() {
-        return;
+pub(super) fn verify(plan: &UpdatePlan, findings: &mut VerifyErrors) {
+    if plan.updates.is_empty() {
+        findings.report(Rule::Updates, &"the plan", "it must have an update");
     }
-    alone(plan, findings);
     let mut walk = Walk { plan, scalars: 0, number: 0, findings };
     for (number, update) in plan.updates.iter().enumerate() {
         if walk.findings.is_full() {
@@ -21,30 +19,12 @@ pub(super) fn verify(plan: &Plan, findings: &mut Findings<Rule>) {
     }
 }
 
-/// P31
-fn alone(plan: &Plan, findings: &mut Findings<Rule>) {
-    let others = [
-        ("steps", plan.steps.len()),
-        ("slabs", plan.slabs.len()),
-        ("sums", plan.reductions.len()),
-        ("outputs", plan.outputs.len()),
-        ("bound words", plan.words as usize),
-    ];
-    for (what, count) in others.into_iter().filter(|(_, count)| *count > 0) {
-        findings.report(Rule::Updates, &"the plan", format!("it updates stores and has {count} {what}"));
-    }
-    if plan.mode != Mode::Train {
-        let found = plan.mode.spelling();
-        findings.report(Rule::Updates, &"the plan", format!("it updates stores in mode {found}, not train"));
-    }
-}
-
 struct Walk<'a> {
-    plan: &'a Plan,
+    plan: &'a UpdatePlan,
     /// How many scalars the updates before made.
     scalars: u64,
     number: usize,
-    findings: &'a mut Findings<Rule>,
+    findings: &'a mut VerifyErrors,
 }
 
 impl Walk<'_> {
@@ -189,15 +169,4 @@ fn not_elementwise(kernel: &Kernel) -> Option<String> {
     let dtype = |reg: u32| kernel.regs[reg as usize].ty.dtype;
     let wrong = kernel.results.iter().position(|view| view.width != 1 || dtype(view.reg) != DType::F32);
     wrong.map(|number| format!("must give single floats, result {number} is none"))
-}
-
-/// Only so that a place can be named.
-impl Display for UpdateSource {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Store(store) => write!(f, "{store}"),
-            Self::Scalar(scalar) => write!(f, "c{scalar}"),
-            Self::Float(float) => write!(f, "x[{float}]"),
-        }
-    }
 }

@@ -1,49 +1,38 @@
 //! Derivative kernels beside the reference.
 //!
-//! A *class* is a derivative kernel with what its ports take: operands, results and saved registers
-//! of a forward step of one signature, and the contributions to the gradients of its results. Its
-//! results mean something only by what they equal: the contribution to the gradient of an operand,
-//! or what a sum over a parameter takes.
+//! A *class* is a derivative kernel together with the signature whose nodes it is executed for and the forward kernel that
+//! saves registers for it. The proof executes a class once, on the probes of the signature. Its kernel declares what its
+//! results are, and each contribution must equal the one of the reference.
 
-use super::alike::{Alike, Same, differ};
-use super::truth::{Contribution, NOISE, Probe, Truth};
+use super::equal_results::{Comparison, RowHash};
+use super::probe::{NOISE, Probe, fold};
+use super::reference_derivative::{Contribution, ReferenceDerivative};
 use crate::naive::lane::{Lane, Operands};
 use crate::reference::{Argument, Datum, Partial, Share};
 use autobatch_ir::plan::row_ops::{Noise, Scratch};
-use autobatch_ir::plan::{Kernel, ReductionSum, RegKind, StoreId};
+use autobatch_ir::plan::{Kernel, PortRole, ReductionSum, RegKind, ResultRole, Roles, StoreId, View};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
-/// What a port of a derivative kernel takes from a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Role {
-    Operand(u32),
-    Result(u32),
-    Save(u32),
-    /// The contributions to the gradient of a result, or their sum.
-    Gradient(u32),
-}
-
-/// How a result in reverse is a contribution.
+/// Which values of an operand a contribution is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Match {
-    /// The row is it; of a list, for each of its values.
-    Row,
-    /// Edge `i` is what value `i` of the list gets.
+pub(super) enum Target {
+    /// The value, or every value of a list.
+    Whole,
+    /// Edge `i` is for value `i` of a list.
     Edges,
 }
 
-/// Where a final finds what it takes.
+/// Where a reduction finds its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Taken {
     Nothing,
     Operand(u32),
     Result(u32),
-    Save(u32),
+    Saved(u32),
     Made(u32),
 }
 
-/// The rows and columns of what a use of a parameter contributes that a final covers.
+/// The rows and columns of a use of a parameter that a reduction covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Block {
     /// The use, among those of the signature.
@@ -52,113 +41,128 @@ pub(super) struct Block {
     pub(super) columns: (u32, u32),
 }
 
-/// What was executed of a class.
+/// What a reduction takes from a class.
+#[derive(Clone, Copy)]
+pub(super) struct Taking {
+    pub(super) param: usize,
+    pub(super) sum: ReductionSum,
+    /// Rows of the sum per lane.
+    pub(super) each: u32,
+    /// Rows of the gradient store.
+    pub(super) table_rows: u32,
+    pub(super) x: Taken,
+    pub(super) dy: Taken,
+}
+
+/// A class and what its kernels made on every probe.
 pub(super) struct Class {
-    /// Contributions by number, as results are them: results that are alike share an entry.
-    matches: Vec<Vec<(u32, Match)>>,
-    /// Per result the place of its contributions.
-    of_result: Vec<u32>,
+    /// Per result the contribution that it is.
+    contributions: Vec<Option<(u32, Target)>>,
     /// Per probe the saved registers.
-    saves: Vec<Vec<Vec<u32>>>,
+    saved: Vec<Vec<Vec<u32>>>,
     /// Per probe the results; of edges, those of all values side by side.
     made: Vec<Vec<Vec<u32>>>,
 }
 
-/// What executes a class.
-pub(super) struct Executing<'a> {
-    pub(super) truth: &'a Truth,
+/// The kernels of a class and the values they are executed on.
+pub(super) struct Execution<'a> {
+    pub(super) reference: &'a ReferenceDerivative,
     pub(super) params: &'a [Vec<Vec<f32>>; 2],
     pub(super) training: bool,
     pub(super) forward: &'a Kernel,
     /// The stores of the forward kernel's parameter ports.
     pub(super) forward_stores: &'a [StoreId],
     pub(super) kernel: &'a Kernel,
+    pub(super) roles: &'a Roles,
     pub(super) stores: &'a [StoreId],
 }
 
-impl Executing<'_> {
-    /// Executes forward and derivative kernel on every probe.
-    pub(super) fn execute(&self, roles: &[Role]) -> Option<Class> {
-        let (mut saves, mut made) = (Vec::new(), Vec::new());
-        for probe in &self.truth.probes {
-            let saved = self.saved(probe)?;
-            made.push(self.made(probe, &saved, roles)?);
-            saves.push(saved);
+impl Execution<'_> {
+    /// Executes the kernels on every probe and compares the results with their roles.
+    ///
+    /// # Errors
+    /// The number of the first result that is not what its role says.
+    pub(super) fn execute(&self) -> Result<Class, usize> {
+        let (mut all_saved, mut all_made) = (Vec::new(), Vec::new());
+        for probe in &self.reference.probes {
+            let saved = self.saved(probe).ok_or(0usize)?;
+            all_made.push(self.made(probe, &saved).ok_or(0usize)?);
+            all_saved.push(saved);
         }
-        let mut class = Class { matches: Vec::new(), of_result: Vec::new(), saves, made };
-        // Results that are alike, by hash: the first of each kind, and the place of its contributions.
-        let mut known: BTreeMap<(u64, bool), Vec<(usize, u32)>> = BTreeMap::new();
-        for (result, view) in self.kernel.results.iter().enumerate() {
-            let edges = self.kernel.regs[view.reg as usize].kind == RegKind::Edges;
-            let hash = class.hash(self.truth, Taken::Made(result as u32)).unwrap_or_default();
-            let alike = known.entry((hash, edges)).or_default();
-            let place = match alike.iter().find(|(first, _)| class.are_alike(*first, result)) {
-                Some(&(_, place)) => place,
-                None => {
-                    let place = class.matches.len() as u32;
-                    let matches = class.find_matches(self.truth, result, hash, edges);
-                    class.matches.push(matches);
-                    alike.push((result, place));
-                    place
+        let mut class = Class { contributions: Vec::new(), saved: all_saved, made: all_made };
+        for (result, (view, role)) in self.kernel.results.iter().zip(&self.roles.results).enumerate() {
+            let contribution = match *role {
+                ResultRole::Part => None,
+                ResultRole::Gradient | ResultRole::Seed => return Err(result),
+                ResultRole::Contribution { operand, number } => {
+                    let edges = self.kernel.regs[view.reg as usize].kind == RegKind::Edges;
+                    let to = self.reference.contribution(operand, number).ok_or(result)?;
+                    if !class.is_contribution(self.reference, result, edges, to) {
+                        return Err(result);
+                    }
+                    Some((to, if edges { Target::Edges } else { Target::Whole }))
                 }
             };
-            class.of_result.push(place);
+            class.contributions.push(contribution);
         }
-        Some(class)
+        Ok(class)
     }
 
-    fn lane<'k>(&self, kernel: &'k Kernel, lane: &mut Lane) -> Option<(&'k Kernel, Noise)> {
-        lane.fit(kernel).ok()?;
+    fn noise(&self) -> Noise {
         let (seed, step) = NOISE;
-        Some((kernel, if self.training { Noise::On { seed, step } } else { Noise::Off }))
+        if self.training { Noise::On { seed, step } } else { Noise::Off }
     }
 
+    /// What the forward kernel saves behind the results of the node.
     fn saved(&self, probe: &Probe) -> Option<Vec<Vec<u32>>> {
         let kernel = self.forward;
         if kernel.results.len() == probe.results.len() {
             return Some(Vec::new());
         }
         let mut lane = Lane::default();
-        let (_, noise) = self.lane(kernel, &mut lane)?;
+        lane.fit(kernel).ok()?;
         for (port, operand) in probe.operands.iter().enumerate() {
             set(&mut lane, port, operand);
         }
         let params = self.params(self.forward_stores, probe)?;
-        lane.execute(Operands { kernel, params: &params, noise }, &mut Scratch::default());
+        let operands = Operands { kernel, params: &params, noise: self.noise() };
+        lane.execute(operands, &mut Scratch::default());
         Some(kernel.results[probe.results.len()..].iter().map(|&view| lane.view(view).to_vec()).collect())
     }
 
     fn params(&self, stores: &[StoreId], probe: &Probe) -> Option<Vec<&[f32]>> {
-        let numbers = &self.params[probe.set];
-        stores.iter().map(|store| numbers.get(store.index()).map(Vec::as_slice)).collect()
+        let values = &self.params[probe.set];
+        stores.iter().map(|store| values.get(store.index()).map(Vec::as_slice)).collect()
     }
 
-    fn made(&self, probe: &Probe, saved: &[Vec<u32>], roles: &[Role]) -> Option<Vec<Vec<u32>>> {
+    /// What the derivative kernel makes.
+    fn made(&self, probe: &Probe, saved: &[Vec<u32>]) -> Option<Vec<Vec<u32>>> {
         let kernel = self.kernel;
         let mut lane = Lane::default();
-        let (_, noise) = self.lane(kernel, &mut lane)?;
-        for (port, &role) in roles.iter().enumerate() {
+        lane.fit(kernel).ok()?;
+        for (port, &role) in self.roles.ports.iter().enumerate() {
             match role {
-                Role::Operand(operand) => set(&mut lane, port, &probe.operands[operand as usize]),
-                Role::Result(result) => lane.set_port(port, &words(&probe.results[result as usize])),
-                Role::Save(save) => lane.set_port(port, saved.get(save as usize)?),
-                Role::Gradient(result) => {
+                PortRole::Operand(operand) => set(&mut lane, port, &probe.operands[operand as usize]),
+                PortRole::Result(result) => lane.set_port(port, &words(&probe.results[result as usize])),
+                PortRole::Saved(number) => lane.set_port(port, saved.get(number as usize)?),
+                PortRole::Gradient(result) => {
                     let grads = &probe.grads[result as usize];
                     if kernel.regs[port].ty.is_list {
                         lane.set_list(port, grads.iter().map(|grad| bytemuck::cast_slice(&grad[..])));
                     } else {
-                        let sum = super::truth::fold(grads)?;
-                        lane.set_port(port, bytemuck::cast_slice(&sum[..]));
+                        lane.set_port(port, bytemuck::cast_slice(&fold(grads)?[..]));
                     }
                 }
+                PortRole::Contributions => return None,
             }
         }
         let params = self.params(self.stores, probe)?;
         if params.iter().zip(&kernel.params).any(|(param, ty)| param.len() != ty.shape.elements()) {
             return None;
         }
-        lane.execute(Operands { kernel, params: &params, noise }, &mut Scratch::default());
-        let result = |view: &autobatch_ir::plan::View| match kernel.regs[view.reg as usize].kind {
+        let operands = Operands { kernel, params: &params, noise: self.noise() };
+        lane.execute(operands, &mut Scratch::default());
+        let result = |view: &View| match kernel.regs[view.reg as usize].kind {
             RegKind::Edges => lane.edges(view.reg).to_vec(),
             _ => lane.view(*view).to_vec(),
         };
@@ -167,85 +171,39 @@ impl Executing<'_> {
 }
 
 impl Class {
-    /// How a result is a contribution, if it is.
-    pub(super) fn matches(&self, result: usize, contribution: u32) -> Option<Match> {
-        let matches = self.contributions(result);
-        let at = matches.binary_search_by_key(&contribution, |found| found.0).ok()?;
-        Some(matches[at].1)
+    /// The contribution that a result is.
+    pub(super) fn contribution(&self, result: usize) -> Option<(u32, Target)> {
+        self.contributions[result]
     }
 
-    /// The contributions that a result is.
-    fn contributions(&self, result: usize) -> &[(u32, Match)] {
-        &self.matches[self.of_result[result] as usize]
-    }
-
-    /// Whether two results are the same numbers on every probe, so that whatever one is, the other is.
-    fn are_alike(&self, one: usize, other: usize) -> bool {
-        let mut rows = self.made.iter().map(|made| (&made[one], &made[other]));
-        rows.all(|(one, other)| {
-            let same = |(&one, &other): (&u32, &u32)| !differ(one, f32::from_bits(other));
-            one.len() == other.len() && one.iter().zip(other).all(same)
-        })
-    }
-
-    fn find_matches(&self, truth: &Truth, result: usize, hash: u64, edges: bool) -> Vec<(u32, Match)> {
-        let same = |&number: &u32| {
-            let found = self.compare(truth, result, edges, truth.contributions[number as usize]);
-            found.map(|found| (number, found))
-        };
-        let alike = truth.found.contributions(hash);
-        let mut matches: Vec<_> = alike.iter().chain(&truth.found.of_lists).filter_map(same).collect();
-        matches.sort_unstable_by_key(|found| found.0);
-        matches
-    }
-
-    fn compare(&self, truth: &Truth, result: usize, edges: bool, to: Contribution) -> Option<Match> {
-        let mut same = Same::default();
-        for (probe, made) in truth.probes.iter().zip(&self.made) {
+    /// Whether a result equals a contribution on every probe.
+    fn is_contribution(&self, reference: &ReferenceDerivative, result: usize, edges: bool, to: u32) -> bool {
+        let Contribution { operand, number, .. } = reference.contributions[to as usize];
+        let mut comparison = Comparison::default();
+        for (probe, made) in reference.probes.iter().zip(&self.made) {
             let made = &made[result][..];
-            match &probe.returned.operands[to.operand as usize] {
-                Partial::None => return None,
-                Partial::One(wanted) => same.compare(made, wanted),
+            match &probe.returned.operands[operand as usize] {
+                Partial::None => return false,
+                Partial::One(expected) => comparison.compare(made, expected),
                 Partial::Many(items) => {
                     let width = made.len() / items.len().max(1);
-                    for (number, item) in items.iter().enumerate() {
-                        let wanted = &item[to.number as usize];
-                        match edges {
-                            true => same.compare(&made[number * width..][..width], wanted),
-                            false => same.compare(made, wanted),
-                        }
+                    for (at, item) in items.iter().enumerate() {
+                        let made = if edges { &made[at * width..][..width] } else { made };
+                        comparison.compare(made, &item[number as usize]);
                     }
                 }
             }
-            if same.differs {
-                return None;
+            if comparison.differs {
+                return false;
             }
         }
-        same.holds().then_some(if edges { Match::Edges } else { Match::Row })
+        comparison.holds()
     }
 
-    /// Whether a result is a contribution, or what sums over parameters take.
-    pub(super) fn means_something(&self, truth: &Truth, result: usize) -> bool {
-        let hash = || self.hash(truth, Taken::Made(result as u32));
-        !self.contributions(result).is_empty()
-            || hash().and_then(|hash| truth.found.rows(hash)).is_some_and(|(uses, entered)| {
-                let mut same = Same::default();
-                for (probe, made) in truth.probes.iter().zip(&self.made) {
-                    match &probe.returned.params[truth.uses[uses as usize].first].share {
-                        Share::Product { x, .. } if entered => same.compare(&made[result], x),
-                        Share::Product { dy, .. } | Share::Rows(dy) | Share::Row { dy, .. } => {
-                            same.compare(&made[result], dy);
-                        }
-                    }
-                }
-                same.holds()
-            })
-    }
-
-    /// A hash of what is taken on all lanes; `None` of what is not there.
-    fn hash(&self, truth: &Truth, from: Taken) -> Option<u64> {
-        let mut hash = Alike::default();
-        for (number, probe) in truth.probes.iter().enumerate() {
+    /// A hash of rows on all probes; `None` if there are no such rows.
+    fn hash(&self, reference: &ReferenceDerivative, from: Taken) -> Option<u64> {
+        let mut hash = RowHash::default();
+        for (number, probe) in reference.probes.iter().enumerate() {
             if from != Taken::Nothing {
                 hash.floats(bytemuck::cast_slice(&self.taken(probe, number, from)?));
             }
@@ -253,10 +211,10 @@ impl Class {
         Some(hash.value())
     }
 
-    /// The same of indices, which are cut to the last row.
-    fn hash_of_index(&self, truth: &Truth, from: Taken, table_rows: u32) -> Option<u64> {
-        let mut hash = Alike::default();
-        for (number, probe) in truth.probes.iter().enumerate() {
+    /// The same of indices. An index beyond the table names its last row.
+    fn hash_of_index(&self, reference: &ReferenceDerivative, from: Taken, table_rows: u32) -> Option<u64> {
+        let mut hash = RowHash::default();
+        for (number, probe) in reference.probes.iter().enumerate() {
             let index = self.taken(probe, number, from)?.first().copied()?;
             hash.index(index.min(table_rows.saturating_sub(1)));
         }
@@ -271,82 +229,65 @@ impl Class {
                 Argument::Many(_) => return None,
             },
             Taken::Result(place) => words(probe.results.get(place as usize)?),
-            Taken::Save(place) => Cow::Borrowed(self.saves[number].get(place as usize)?),
+            Taken::Saved(place) => Cow::Borrowed(self.saved[number].get(place as usize)?),
             Taken::Made(place) => Cow::Borrowed(self.made[number].get(place as usize)?),
         })
     }
 
-    /// The part of a use of a parameter that a final takes from this class, if it is one.
-    pub(super) fn block(
-        &self,
-        truth: &Truth,
-        param: usize,
-        sum: ReductionSum,
-        (each, table_rows): (u32, u32),
-        (x, dy): (Taken, Taken),
-    ) -> Option<Block> {
+    /// The part of a use of a parameter that a reduction takes from this class, if it is one.
+    pub(super) fn block(&self, reference: &ReferenceDerivative, taking: Taking) -> Option<Block> {
+        let Taking { param, sum, each, table_rows, x, dy } = taking;
         let takes = |&number: &u32| {
-            let block = block_of(truth, number, sum, each)?;
-            let uses = truth.uses[number as usize].first;
-            self.is_block(truth, uses, block, table_rows, (x, dy)).then_some(block)
+            let block = block_of(reference, number, sum, each)?;
+            self.is_block(reference, block, taking).then_some(block)
         };
-        let of_x = match sum {
-            ReductionSum::Wgrad { .. } => self.hash(truth, x),
-            ReductionSum::Colsum => self.hash(truth, Taken::Nothing),
-            ReductionSum::Tgrad => self.hash_of_index(truth, x, table_rows),
+        let (of_x, row, col) = match sum {
+            ReductionSum::Wgrad { row, col, .. } => (self.hash(reference, x), row, col),
+            ReductionSum::Colsum => (self.hash(reference, Taken::Nothing), 0, 0),
+            ReductionSum::Tgrad => (self.hash_of_index(reference, x, table_rows), 0, 0),
         };
-        let hashes = [of_x?, self.hash(truth, dy)?];
-        let (row, col) = match sum {
-            ReductionSum::Wgrad { row, col, .. } => (row, col),
-            ReductionSum::Colsum | ReductionSum::Tgrad => (0, 0),
-        };
-        let [by_row, by_col] = [row, col].map(|at| truth.found.whole(param, at, hashes));
-        // What is covered in part has other rows than the use: the uses are looked at one by one.
+        let hashes = [of_x?, self.hash(reference, dy)?];
+        let [by_row, by_col] = [row, col].map(|at| reference.use_index.whole(param, at, hashes));
+        // A block that covers a use in part takes other rows than the whole use, so the hashes do not find it.
         let cut = || match sum {
             ReductionSum::Wgrad { k, n, .. } => {
-                let is_cut = |number: &&u32| is_cut(truth, **number, (k, n));
-                truth.found.of_param(param).iter().filter(is_cut).find_map(takes)
+                let is_cut = |number: &&u32| is_cut(reference, **number, (k, n));
+                reference.use_index.of_param(param).iter().filter(is_cut).find_map(takes)
             }
             ReductionSum::Colsum | ReductionSum::Tgrad => None,
         };
         by_row.iter().chain(by_col).find_map(takes).or_else(cut)
     }
 
-    fn is_block(
-        &self,
-        truth: &Truth,
-        number: usize,
-        block: Block,
-        table_rows: u32,
-        (x, dy): (Taken, Taken),
-    ) -> bool {
-        let (mut same_x, mut same_dy) = (Same::default(), Same::default());
-        for (place, probe) in truth.probes.iter().enumerate() {
-            let (Some(x), Some(dy)) = (self.taken(probe, place, x), self.taken(probe, place, dy)) else {
-                return false;
-            };
-            match &probe.returned.params[number].share {
+    /// Whether the rows of a reduction equal those of a block of a use on every probe.
+    fn is_block(&self, reference: &ReferenceDerivative, block: Block, taking: Taking) -> bool {
+        let uses = reference.uses[block.uses as usize].first;
+        let (mut of_x, mut of_dy) = (Comparison::default(), Comparison::default());
+        for (place, probe) in reference.probes.iter().enumerate() {
+            let taken = |from| self.taken(probe, place, from);
+            let (Some(x), Some(dy)) = (taken(taking.x), taken(taking.dy)) else { return false };
+            match &probe.returned.params[uses].share {
                 Share::Product { x: own_x, width, dy: own_dy, transposed, .. } => {
                     let each = own_x.len() / width;
                     let (of_rows, of_columns) = if *transposed { (own_dy, own_x) } else { (own_x, own_dy) };
-                    same_x.compare(&x, &cut(of_rows, each, block.rows));
-                    same_dy.compare(&dy, &cut(of_columns, each, block.columns));
+                    of_x.compare(&x, &cut(of_rows, each, block.rows));
+                    of_dy.compare(&dy, &cut(of_columns, each, block.columns));
                 }
-                Share::Rows(own) => same_dy.compare(&dy, own),
+                Share::Rows(own) => of_dy.compare(&dy, own),
                 Share::Row { index, dy: own } => {
-                    // An index past the end is cut to the last row.
-                    let row = |index: u32| index.min(table_rows.saturating_sub(1)) as usize;
+                    // An index beyond the table names its last row.
+                    let row = |index: u32| index.min(taking.table_rows.saturating_sub(1)) as usize;
                     if x.len() != 1 || row(x[0]) != *index {
                         return false;
                     }
-                    same_dy.compare(&dy, own);
+                    of_dy.compare(&dy, own);
                 }
             }
-            if same_x.differs || same_dy.differs {
+            if of_x.differs || of_dy.differs {
                 return false;
             }
         }
-        same_dy.holds() && (same_x.holds() || !same_x.started)
+        of_dy.holds() && (of_x.holds() || !of_x.started)
     }
 }
 
@@ -355,9 +296,9 @@ fn extent(x: &[f32], width: usize, dy: &[f32]) -> (u32, u32) {
     (width as u32, (dy.len() * width / x.len().max(1)) as u32)
 }
 
-/// Whether a final of so many rows and columns covers a use of a weight in part.
-fn is_cut(truth: &Truth, number: u32, (k, n): (u32, u32)) -> bool {
-    match &truth.probes[0].returned.params[truth.uses[number as usize].first].share {
+/// Whether a reduction over `k` rows and `n` columns covers a use of a weight in part.
+fn is_cut(reference: &ReferenceDerivative, number: u32, (k, n): (u32, u32)) -> bool {
+    match &reference.probes[0].returned.params[reference.uses[number as usize].first].share {
         Share::Product { x, width, dy, transposed, .. } => {
             let (inner, outer) = extent(x, *width, dy);
             (if *transposed { (outer, inner) } else { (inner, outer) }) != (k, n)
@@ -366,10 +307,10 @@ fn is_cut(truth: &Truth, number: u32, (k, n): (u32, u32)) -> bool {
     }
 }
 
-/// The rows and columns of a use that a final is about, if it may be about it.
-fn block_of(truth: &Truth, number: u32, sum: ReductionSum, each: u32) -> Option<Block> {
+/// The block of a use that a reduction covers by its position, if it lies inside the use.
+fn block_of(reference: &ReferenceDerivative, number: u32, sum: ReductionSum, each: u32) -> Option<Block> {
     let block = Block { uses: number, rows: (0, 1), columns: (0, 1) };
-    match (&truth.probes[0].returned.params[truth.uses[number as usize].first].share, sum) {
+    match (&reference.probes[0].returned.params[reference.uses[number as usize].first].share, sum) {
         (Share::Product { x, width, dy, first, transposed }, ReductionSum::Wgrad { row, col, k, n }) => {
             let (inner, outer) = extent(x, *width, dy);
             let (first, each_use) = (*first as u32, (x.len() / width) as u32);

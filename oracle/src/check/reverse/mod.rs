@@ -1,41 +1,40 @@
-//! The reverse of a plan, certified by structure; its kernels beside the reference.
+//! The proof of the reverse of a plan.
 //!
-//! The graph is not differentiated a second time. What the reverse must be follows from the graph
-//! and from two facts a signature, which the reference tells by example: which operands get
-//! contributions, and which parameters are used (see `truth`).
-//! * **Contributions.** The gradient of a value is the sum over its uses by nodes that a
-//!   gradient reaches, in the order of the graph, then over its seeds. Whatever folds it must read
-//!   exactly those rows in exactly that order; of a value that no gradient reaches, none.
-//! * **Steps in reverse.** Its lanes were executed before. Each of its ports takes one thing of every lane:
-//!   an operand of the node, a result, a register that its forward step saved (the rows
-//!   still hold them, because rows are followed by name), or the complete contributions to a
-//!   result's gradient. What its results are is found by executing the kernel (see `class`), so a row
-//!   is a contribution because it has the numbers of one, whatever the plan calls it.
-//! * **Reductions.** Each row pair is a part of the contribution of one node to one parameter;
-//!   of every node that a gradient reaches, all parts of all contributions to the parameters
-//!   that get gradients are taken exactly once.
-//! * **Gradients asked for.** An output `grad %3` holds the fold of all contributions to `%3`.
+//! The graph is not differentiated a second time. The graph and two facts per signature determine the reverse. The
+//! reference gives both facts by example: which operands get contributions, and which parameters are used (see
+//! `reference_derivative`).
+//! * **Contributions.** The gradient of a value is the sum over its uses by nodes that a gradient reaches, in graph order,
+//!   and then over its seeds. A reader of this gradient must read exactly these rows in exactly this order. A value that no
+//!   gradient reaches has none.
+//! * **Steps of the reverse.** Their kernels declare the role of every port and result. The proof takes the roles as
+//!   untrusted hints. It verifies on every lane that a port reads the row of its role: an operand of the node, a result, a
+//!   register that the forward step saved, or all contributions to the gradient of a result. It then executes the kernel
+//!   beside the reference and compares each result with the contribution that its role names (see `class`).
+//! * **Reductions.** Each pair of rows is a part of what one node contributes to one parameter. Of every node that a
+//!   gradient reaches, reductions take every part for every trained parameter exactly once.
+//! * **Requested gradients.** An output `grad %3` holds the sum of all contributions to `%3`.
 //!
-//! Which values are losses is read off the plan's seeds and reported; whoever asked for other losses
+//! The seeds of the plan tell which values are losses, and the proof reports them. A caller that requested other losses
 //! compares.
 
-mod alike;
 mod class;
+mod equal_results;
+mod ports;
+mod probe;
 mod reductions;
-mod roles;
+mod reference_derivative;
 mod steps;
-mod truth;
 mod uses;
 
-pub use truth::PROBES;
+pub use probe::PROBES;
 
-use super::{brings_constant, constant_bits};
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::{SigId, ValueId};
-use autobatch_ir::plan::{KernelId, Plan, StoreId, StoreKind};
-use class::{Class, Role};
+use autobatch_ir::id::{NodeId, SigId, ValueId};
+use autobatch_ir::plan::{KernelId, Plan, StepId, StoreId, StoreKind};
+use autobatch_ir::types::DType;
+use class::Class;
+use reference_derivative::ReferenceDerivatives;
 use std::collections::BTreeMap;
-use truth::Truths;
 use uses::Expected;
 
 /// What a row holds that is no value of the graph.
@@ -43,53 +42,53 @@ use uses::Expected;
 pub(super) enum Name {
     Nothing,
     /// A register that the forward step of a node saved.
-    Save {
+    Saved {
         node: u32,
         number: u32,
     },
-    /// A result in reverse; of edges, that of one value of the list.
+    /// A result of a derivative; of edges, the row of one value of the list.
     Made {
         class: u32,
         node: u32,
         result: u32,
         item: u32,
     },
-    /// The gradient of results of a node, by the number of their set: one row may be what several get.
+    /// The gradient of results of a node. The number of a set names them, because results may have equal contributions.
     Sum {
         node: u32,
         results: u32,
     },
-    /// The gradient that a loss begins with.
+    /// The bits of the factor of a loss.
     Seed(u32),
 }
 
-/// What a class is.
+/// The identity of a class.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     sig: SigId,
     forward: KernelId,
     kernel: KernelId,
     stores: Vec<StoreId>,
-    /// See [`Derivative`].
-    sums: Vec<u32>,
-    roles: Vec<Role>,
 }
 
-/// A class that was certified.
+/// A class that was compared with the reference.
 struct Derivative {
     sig: SigId,
+    kernel: KernelId,
+    /// The first step that executes it.
+    step: StepId,
     class: Class,
-    /// Results whose gradients it makes: of a mere sum.
-    sums: Vec<u32>,
+    /// Per result whether a reduction takes it.
+    taken: Vec<bool>,
 }
 
-/// What is known while a plan with a reverse is executed on names.
+/// The state of the proof of a plan with a reverse.
 pub(super) struct Reverse<'a> {
-    /// Per row, where it holds no value.
+    /// Per row, what it holds beside values.
     pub(super) names: Vec<Name>,
-    /// Per node the step that executed it, or `u32::MAX`.
+    /// Per node the forward step that executed it, or `u32::MAX`.
     pub(super) forward: Vec<u32>,
-    truths: Truths<'a>,
+    references: ReferenceDerivatives<'a>,
     expected: Expected,
     known: BTreeMap<Key, u32>,
     classes: Vec<Derivative>,
@@ -98,53 +97,40 @@ pub(super) struct Reverse<'a> {
     set_numbers: BTreeMap<Vec<u32>, u32>,
     /// Parts of contributions to parameters that reductions take: node and block.
     taken: Vec<(u32, u32)>,
-    /// Operand rows in reverse that were followed.
+    /// How many operand rows of the reverse were followed.
     rows: u64,
 }
 
-/// Whether a plan makes gradients: it executes nodes again, constants aside, or has stores for gradients.
-fn is_training(plan: &Plan, graph: &GraphData) -> bool {
-    let mut executed = vec![false; graph.arena.len()];
-    let again = plan.steps.iter().any(|step| {
-        let first = plan.lanes(step).first();
-        let again = first.is_some_and(|node| executed.get(node.index()) == Some(&true));
-        let again = again && !brings_constant(plan, graph, step);
-        for node in plan.lanes(step) {
-            if let Some(executed) = executed.get_mut(node.index()) {
-                *executed = true;
-            }
-        }
-        again
-    });
-    again || plan.stores.iter().any(|store| matches!(store.kind, StoreKind::Grad(_)))
+/// Whether a plan makes gradients.
+fn is_training(plan: &Plan) -> bool {
+    let stores = || plan.stores.iter().any(|store| matches!(store.kind, StoreKind::Grad(_)));
+    plan.forward_steps() < plan.steps.len() || stores()
 }
 
 impl<'a> Reverse<'a> {
-    /// What the reverse of a plan must be; `None` of a plan that makes no gradients.
+    /// What the graph requires of the reverse of a plan; `None` for a plan that makes no gradients.
     pub(super) fn of(
         plan: &Plan,
         graph: &'a GraphData,
         training: bool,
         losses: Option<&[(ValueId, f32)]>,
     ) -> Option<Self> {
-        let seeded = uses::losses(plan, graph);
-        if seeded.is_empty() && !is_training(plan, graph) {
+        if !is_training(plan) {
             return None;
         }
         let float = |&(value, _): &(ValueId, f32)| {
-            value.index() < graph.arena.values()
-                && graph.type_of(value).dtype == autobatch_ir::types::DType::F32
+            value.index() < graph.arena.values() && graph.type_of(value).dtype == DType::F32
         };
         let losses = match losses {
             Some(losses) => losses.iter().copied().filter(float).collect(),
-            None => seeded,
+            None => uses::losses(plan, graph),
         };
-        let mut truths = Truths::new(graph, training);
-        let expected = Expected::new(graph, &mut truths, losses);
+        let mut references = ReferenceDerivatives::new(graph, training);
+        let expected = Expected::new(graph, &mut references, losses);
         Some(Self {
             names: Vec::new(),
             forward: vec![u32::MAX; graph.arena.len()],
-            truths,
+            references,
             expected,
             known: BTreeMap::new(),
             classes: Vec::new(),
@@ -165,8 +151,8 @@ impl<'a> Reverse<'a> {
         number
     }
 
-    /// Signatures that a gradient reaches and that are too large to be executed.
-    pub(super) fn unknown(&self) -> &[(SigId, autobatch_ir::id::NodeId)] {
+    /// Signatures that a gradient reaches and that the reference cannot execute.
+    pub(super) fn unknown(&self) -> &[(SigId, NodeId)] {
         &self.expected.unknown
     }
 
@@ -175,8 +161,8 @@ impl<'a> Reverse<'a> {
         &self.expected.losses
     }
 
-    /// How many signatures, derivative kernels and operand rows in reverse were looked at.
+    /// How many signatures, derivative kernels and operand rows of the reverse the proof examined.
     pub(super) fn counts(&self) -> (usize, usize, u64) {
-        (self.truths.examined, self.classes.len(), self.rows)
+        (self.references.examined, self.classes.len(), self.rows)
     }
 }

@@ -1,120 +1,160 @@
-//! Reductions: every contribution to a parameter is taken once, and nothing else.
+//! Reductions: together they take every contribution to a trained parameter once, and take no other rows.
 
-use super::class::{Block, Taken};
+use super::class::{Block, Taken, Taking};
 use super::uses::WHOLE;
-use super::{Derivative, Name, Reverse};
+use super::{Name, Reverse};
 use crate::check::lanes::Lanes;
 use crate::check::report::Disagreement;
 use autobatch_ir::graph::ParamArg;
 use autobatch_ir::id::{NodeId, ParamId, SigId};
 use autobatch_ir::plan::blocks::lie_apart;
-use autobatch_ir::plan::{Operand, Reduction, ReductionPart, StoreId, StoreKind};
+use autobatch_ir::plan::{Operand, Reduction, ReductionPart, ResultRole, StoreId, StoreKind};
 use std::collections::BTreeMap;
 
-/// What is known of the reductions of a plan.
+/// The blocks that reductions take.
 #[derive(Default)]
-struct Known {
+struct Blocks {
     /// Blocks by number.
     blocks: Vec<(SigId, Block)>,
     numbers: BTreeMap<(SigId, Block), u32>,
-    /// What a final takes from a class, by final, rows a lane and sources.
+    /// The block that a reduction takes from a class, by reduction, class, rows per lane and row sources.
     found: BTreeMap<(usize, u32, u32, Taken, Taken), Option<u32>>,
 }
 
+/// A reduction and the parameter it is for.
+#[derive(Clone, Copy)]
+struct Current<'a> {
+    number: usize,
+    sum: &'a Reduction,
+    param: ParamId,
+}
+
+/// What a lane of a reduction takes from its node.
+#[derive(Clone, Copy)]
+struct LaneSource {
+    class: u32,
+    x: Taken,
+    dy: Taken,
+    block: u32,
+}
+
 impl Lanes<'_> {
-    /// Gradients of parameters. Gives the parameters that get one.
+    /// Proves the gradients of parameters. Gives the parameters that get one.
     pub(in crate::check) fn reductions(&mut self, reverse: &mut Reverse<'_>) -> Vec<ParamId> {
         let mut gradient_of: BTreeMap<StoreId, ParamId> = BTreeMap::new();
-        let mut wanted = vec![false; self.graph.module.params.len()];
+        let mut trained = vec![false; self.graph.module.params.len()];
         for (number, store) in self.plan.stores.iter().enumerate() {
             let StoreKind::Grad(of) = store.kind else { continue };
             let store = StoreId(number as u32);
-            match wanted.get_mut(of.index()) {
-                Some(wanted) if !*wanted => *wanted = true,
+            match trained.get_mut(of.index()) {
+                Some(trained) if !*trained => *trained = true,
                 _ => self.report.push(Disagreement::Gradient { store, of }),
             }
             gradient_of.insert(store, ParamId::new(of.index()));
         }
-        let mut known = Known::default();
+        let mut blocks = Blocks::default();
         for (number, sum) in self.plan.reductions.iter().enumerate() {
             let Some(&param) = gradient_of.get(&sum.store) else { continue };
             for (place, part) in sum.parts.iter().enumerate() {
                 if self.report.is_full() {
                     return Vec::new();
                 }
-                if let Err((lane, node)) = self.part(number, sum, param, part, reverse, &mut known) {
+                let current = Current { number, sum, param };
+                if let Err((lane, node)) = self.part(current, part, reverse, &mut blocks) {
                     self.report.push(Disagreement::Reduction { number, part: place, lane, node });
                 }
             }
         }
-        self.complete(&wanted, reverse, &known);
+        self.complete(&trained, reverse, &blocks);
+        self.all_parts_taken(reverse);
         gradient_of.into_values().collect()
     }
 
-    /// One part of a final: what each lane takes must be a part of one contribution.
+    /// One part of a reduction: the rows of each lane must be a part of one contribution.
     fn part(
         &self,
-        number: usize,
-        sum: &Reduction,
-        param: ParamId,
+        current: Current<'_>,
         part: &ReductionPart,
         reverse: &mut Reverse<'_>,
-        known: &mut Known,
+        blocks: &mut Blocks,
     ) -> Result<(), (u32, Option<NodeId>)> {
-        let mut before = None;
+        let mut before: Option<LaneSource> = None;
         for lane in 0..part.lanes {
             let node = self.node_of(part.dy, lane, reverse);
             let node = node.or_else(|| self.node_of(part.x?, lane, reverse));
             let Some((class, node)) = node else { return Err((lane, None)) };
             let id = NodeId::new(node as usize);
-            let wrong = Err((lane, Some(id)));
             if !reverse.expected.reached[id.index()] {
-                return wrong;
+                return Err((lane, Some(id)));
             }
-            // Neighbours take the same, as a rule.
-            if let Some((of, x, dy, block)) = before
-                && of == class
-                && self.takes(part.x, lane, id, x, reverse)
-                && self.takes(Some(part.dy), lane, id, dy, reverse)
-            {
-                reverse.taken.push((node, block));
-                continue;
-            }
-            let xs = self.sources(part.x, lane, id, class, reverse);
-            let dys = self.sources(Some(part.dy), lane, id, class, reverse);
-            let pairs = xs.iter().flat_map(|&x| dys.iter().map(move |&dy| (x, dy)));
-            let mut found = None;
-            for (x, dy) in pairs {
-                let key = (number, part.each, class, x, dy);
-                let block = match known.found.get(&key) {
-                    Some(&block) => block,
-                    None => {
-                        let Derivative { sig, class: own, .. } = &reverse.classes[class as usize];
-                        let truth = reverse.truths.get(*sig).expect("classes have truths");
-                        let rows = self.plan.stores[sum.store.index()].ty.shape.rows() as u32;
-                        let block = own.block(truth, param.index(), sum.sum, (part.each, rows), (x, dy));
-                        let block = block.map(|block| known.number(*sig, block));
-                        known.found.insert(key, block);
-                        block
-                    }
-                };
-                if let Some(block) = block {
-                    found = Some((class, x, dy, block));
-                    break;
-                }
-            }
-            match found {
-                Some(one) => {
-                    before = Some(one);
-                    reverse.taken.push((node, one.3));
-                }
-                None => return wrong,
+            // Neighbouring lanes mostly have the same source.
+            let same = before.filter(|before| {
+                before.class == class
+                    && self.takes(part.x, lane, id, before.x, reverse)
+                    && self.takes(Some(part.dy), lane, id, before.dy, reverse)
+            });
+            let find = || self.find_source(current, part, (lane, id, class), reverse, blocks);
+            let source = same.or_else(find).ok_or((lane, Some(id)))?;
+            before = Some(source);
+            reverse.taken.push((node, source.block));
+            let results = [source.x, source.dy];
+            for result in results.into_iter().filter_map(Taken::made) {
+                reverse.classes[class as usize].taken[result as usize] = true;
             }
         }
         Ok(())
     }
 
-    /// The class and the node whose reverse made the row that a lane takes.
+    /// What a lane takes from a node, if it is a part of a contribution to the parameter.
+    fn find_source(
+        &self,
+        Current { number, sum, param }: Current<'_>,
+        part: &ReductionPart,
+        (lane, node, class): (u32, NodeId, u32),
+        reverse: &Reverse<'_>,
+        blocks: &mut Blocks,
+    ) -> Option<LaneSource> {
+        let xs = self.sources(part.x, lane, node, class, reverse);
+        let dys = self.sources(Some(part.dy), lane, node, class, reverse);
+        let pairs = xs.iter().flat_map(|&x| dys.iter().map(move |&dy| (x, dy)));
+        let derivative = &reverse.classes[class as usize];
+        for (x, dy) in pairs {
+            let key = (number, class, part.each, x, dy);
+            let block = match blocks.found.get(&key) {
+                Some(&block) => block,
+                None => {
+                    let reference = reverse.references.get(derivative.sig)?;
+                    let table_rows = self.plan.stores[sum.store.index()].ty.shape.rows() as u32;
+                    let (param, sum, each) = (param.index(), sum.sum, part.each);
+                    let taking = Taking { param, sum, each, table_rows, x, dy };
+                    let block = derivative.class.block(reference, taking);
+                    let block = block.map(|block| blocks.number(derivative.sig, block));
+                    blocks.found.insert(key, block);
+                    block
+                }
+            };
+            if let Some(block) = block {
+                return Some(LaneSource { class, x, dy, block });
+            }
+        }
+        None
+    }
+
+    /// Every result that is declared as a part of the gradient of a parameter must be taken by a reduction.
+    fn all_parts_taken(&mut self, reverse: &Reverse<'_>) {
+        for derivative in &reverse.classes {
+            let kernel = &self.plan.kernels[derivative.kernel.index()];
+            let roles = kernel.roles.iter().flat_map(|roles| &roles.results);
+            let untaken =
+                roles.zip(&derivative.taken).position(|(role, taken)| *role == ResultRole::Part && !taken);
+            if let Some(result) = untaken {
+                let (kernel, step) = (derivative.kernel, derivative.step);
+                self.report.push(Disagreement::Derivative { kernel, step, result });
+            }
+        }
+    }
+
+    /// The class and the node whose derivative made the row that a lane takes.
     fn node_of(&self, operand: Operand, lane: u32, reverse: &Reverse<'_>) -> Option<(u32, u32)> {
         let (field, row) = self.row(lane, operand)?;
         match self.name(reverse, field, row) {
@@ -123,7 +163,7 @@ impl Lanes<'_> {
         }
     }
 
-    /// Whether a lane of a part takes this of a node.
+    /// Whether a lane takes a row from this place of a node.
     fn takes(
         &self,
         operand: Option<Operand>,
@@ -141,7 +181,7 @@ impl Lanes<'_> {
             Taken::Result(place) => self.row(lane, operand).is_some_and(|(field, row)| {
                 self.at(field, row) == self.graph.arena.results(node).start as u32 + place
             }),
-            Taken::Save(number) => row() == Some(Name::Save { node: of, number }),
+            Taken::Saved(number) => row() == Some(Name::Saved { node: of, number }),
             Taken::Made(place) => {
                 matches!(row(), Some(Name::Made { node, result, item: WHOLE, .. })
                     if node == of && result == place)
@@ -149,7 +189,7 @@ impl Lanes<'_> {
         }
     }
 
-    /// All that a lane of a part may take of a node.
+    /// The places of a node from which a lane may take its row.
     fn sources(
         &self,
         operand: Option<Operand>,
@@ -166,8 +206,8 @@ impl Lanes<'_> {
             {
                 return vec![Taken::Made(result)];
             }
-            Some(Name::Save { node: of, number }) if of as usize == node.index() => {
-                return vec![Taken::Save(number)];
+            Some(Name::Saved { node: of, number }) if of as usize == node.index() => {
+                return vec![Taken::Saved(number)];
             }
             _ => {}
         }
@@ -180,8 +220,8 @@ impl Lanes<'_> {
             .collect()
     }
 
-    /// Whether of every node that a gradient reaches everything is taken once.
-    fn complete(&mut self, wanted: &[bool], reverse: &mut Reverse<'_>, known: &Known) {
+    /// Whether reductions take every contribution of every node that a gradient reaches once.
+    fn complete(&mut self, trained: &[bool], reverse: &mut Reverse<'_>, blocks_taken: &Blocks) {
         reverse.taken.sort_unstable();
         let mut good: BTreeMap<SigId, Vec<u32>> = BTreeMap::new();
         let mut at = 0;
@@ -196,8 +236,9 @@ impl Lanes<'_> {
             if !reverse.expected.reached[node.index()] {
                 continue;
             }
-            let wants = |arg: &ParamArg| matches!(arg, ParamArg::Module(param) if wanted[param.index()]);
-            if start == at && !self.graph.signature(node).params.iter().any(wants) {
+            let is_trained =
+                |arg: &ParamArg| matches!(arg, ParamArg::Module(param) if trained[param.index()]);
+            if start == at && !self.graph.signature(node).params.iter().any(is_trained) {
                 continue;
             }
             let sig = self.graph.arena.node(node).sig;
@@ -206,34 +247,36 @@ impl Lanes<'_> {
                 continue;
             }
             let blocks: Vec<u32> = blocks.collect();
-            match self.lacks(sig, wanted, reverse, known, &blocks) {
+            match self.lacks(sig, trained, reverse, blocks_taken, &blocks) {
                 None => drop(good.insert(sig, blocks)),
                 Some(param) => self.report.push(Disagreement::Parameters { node, param }),
             }
         }
     }
 
-    /// A parameter of which a signature's contribution is not taken exactly once.
+    /// A parameter for which reductions do not take the contribution of a signature exactly once.
     fn lacks(
         &self,
         sig: SigId,
-        wanted: &[bool],
+        trained: &[bool],
         reverse: &Reverse<'_>,
-        known: &Known,
+        blocks_taken: &Blocks,
         blocks: &[u32],
     ) -> Option<ParamId> {
-        let truth = reverse.truths.get(sig)?;
-        let mut counts: Vec<BTreeMap<Block, u32>> = vec![BTreeMap::new(); truth.uses.len()];
-        for block in blocks.iter().map(|&block| known.blocks[block as usize].1) {
+        let reference = reverse.references.get(sig)?;
+        let mut counts: Vec<BTreeMap<Block, u32>> = vec![BTreeMap::new(); reference.uses.len()];
+        for block in blocks.iter().map(|&block| blocks_taken.blocks[block as usize].1) {
             *counts[block.uses as usize].entry(block).or_default() += 1;
         }
         let range = |(from, to): (u32, u32)| u64::from(from)..u64::from(to);
-        for (uses, counts) in truth.uses.iter().zip(&counts).filter(|(uses, _)| wanted[uses.param.index()]) {
+        for (uses, counts) in
+            reference.uses.iter().zip(&counts).filter(|(uses, _)| trained[uses.param.index()])
+        {
             let once = || counts.keys().map(|block| [range(block.rows), range(block.columns)]);
             let area: u64 =
                 once().map(|[rows, columns]| (rows.end - rows.start) * (columns.end - columns.start)).sum();
             let times = counts.values().all(|&count| count == uses.count);
-            if !times || area != truth.area(uses) || !lie_apart(once()) {
+            if !times || area != reference.area(uses) || !lie_apart(once()) {
                 return Some(uses.param);
             }
         }
@@ -241,7 +284,17 @@ impl Lanes<'_> {
     }
 }
 
-impl Known {
+impl Taken {
+    /// The number of the result that is taken, if a derivative made it.
+    fn made(self) -> Option<u32> {
+        match self {
+            Self::Made(result) => Some(result),
+            _ => None,
+        }
+    }
+}
+
+impl Blocks {
     fn number(&mut self, sig: SigId, block: Block) -> u32 {
         let next = self.blocks.len() as u32;
         let number = *self.numbers.entry((sig, block)).or_insert(next);

@@ -1,6 +1,6 @@
-//! Steps in reverse, executed on names.
+//! Steps of the reverse, executed on names.
 
-use super::class::{Executing, Match, Role};
+use super::class::{Execution, Target};
 use super::uses::{SEED, Use, WHOLE};
 use super::{Derivative, Key, Name, Reverse};
 use crate::check::constant_bits;
@@ -8,24 +8,28 @@ use crate::check::lanes::{Lanes, NOTHING};
 use crate::check::report::Disagreement;
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::id::{NodeId, SigId, ValueId};
-use autobatch_ir::plan::{FieldId, Kernel, Operand, Place, Stage, Step, StepId};
-use std::collections::BTreeSet;
-
-/// The most ways to read a step's ports that are tried.
-const TRIALS: usize = 64;
+use autobatch_ir::plan::{
+    FieldId, Kernel, ListSource, Operand, Place, PortRole, ResultRole, Roles, Stage, Step, StepId,
+};
 
 impl Lanes<'_> {
-    /// A step whose lanes were executed before: seeds, a fold of gradients, or a derivative.
-    pub(in crate::check) fn reverse_step(&mut self, id: StepId, step: &Step, reverse: &mut Reverse<'_>) {
+    /// A step whose kernel declares roles: seeds, a sum of contributions, or a derivative.
+    pub(in crate::check) fn reverse_step(
+        &mut self,
+        id: StepId,
+        step: &Step,
+        roles: &Roles,
+        reverse: &mut Reverse<'_>,
+    ) {
         let Some(sig) = self.executed_before(id, step, reverse) else { return };
         let kernel = self.plan.kernel(step);
-        if let Some(bits) = constant_bits(kernel) {
-            return self.name_results(step, reverse, |_, _, _| Name::Seed(bits));
-        }
-        // The derivative of a node that hands its gradient on is a fold, too.
-        let class = self.class(id, step, sig, reverse);
-        match class {
-            Ok(class) => {
+        let wrong = match (&roles.results[..], constant_bits(kernel)) {
+            ([ResultRole::Seed], Some(bits)) => {
+                self.name_results(step, reverse, |_, _, _| Name::Seed(bits));
+                return;
+            }
+            ([ResultRole::Gradient], _) => self.sum(id, step, roles, reverse),
+            _ => self.class(id, step, roles, sig, reverse).map(|class| {
                 let made = |node: NodeId, result: usize, item: u32| Name::Made {
                     class,
                     node: node.index() as u32,
@@ -33,14 +37,15 @@ impl Lanes<'_> {
                     item,
                 };
                 self.name_results(step, reverse, made);
-            }
-            Err(_) if is_fold(kernel) && self.fold(step, reverse) => {}
-            Err(wrong) => self.report.push(wrong),
+            }),
+        };
+        if let Err(wrong) = wrong {
+            self.report.push(wrong);
         }
     }
 
-    /// Whether all lanes were executed before, by another kernel: their signature, if they share it
-    /// and the kernel that executed them.
+    /// Whether forward steps executed all lanes. Gives the signature of the lanes, if all have one signature and one forward
+    /// kernel.
     fn executed_before(&mut self, id: StepId, step: &Step, reverse: &Reverse<'_>) -> Option<Option<SigId>> {
         let mut all = None;
         let mut mixed = false;
@@ -50,10 +55,6 @@ impl Lanes<'_> {
                 self.report.push(Disagreement::Node { step: id, node });
                 return None;
             };
-            if forward.kernel == step.kernel {
-                self.report.push(Disagreement::Twice { step: id, node });
-                return None;
-            }
             let own = (self.graph.arena.node(node).sig, forward.kernel);
             mixed |= *all.get_or_insert(own) != own;
         }
@@ -98,18 +99,27 @@ impl Lanes<'_> {
         reverse.names[at] = name;
     }
 
-    /// What a row holds that is no value.
+    /// What a row holds beside values.
     pub(super) fn name(&self, reverse: &Reverse<'_>, field: FieldId, row: u32) -> Name {
         let at = self.base[field.index()] + row as usize;
-        let name = reverse.names[at];
-        if self.held[at] == NOTHING || matches!(name, Name::Seed(_)) { name } else { Name::Nothing }
+        if self.held[at] == NOTHING { reverse.names[at] } else { Name::Nothing }
     }
 
-    /// Steps that make the gradients of values by folding: whether this is one.
-    fn fold(&mut self, step: &Step, reverse: &mut Reverse<'_>) -> bool {
-        let Some(&operand) = self.plan.operands(step).first() else { return false };
-        let mut sums = Vec::with_capacity(step.rows as usize);
+    /// A step whose lanes each sum all contributions to the gradient of a result.
+    fn sum(
+        &mut self,
+        id: StepId,
+        step: &Step,
+        roles: &Roles,
+        reverse: &mut Reverse<'_>,
+    ) -> Result<(), Disagreement> {
+        let kernel = self.plan.kernel(step);
+        if !is_sum(kernel) || roles.ports != [PortRole::Contributions] {
+            return Err(Disagreement::Derivative { kernel: step.kernel, step: id, result: 0 });
+        }
+        let operand = self.plan.operands(step)[0];
         let width = self.plan.field(self.plan.places(step)[0].field()).width() as usize;
+        let mut sets = Vec::with_capacity(step.rows as usize);
         for (lane, &node) in self.plan.lanes(step).iter().enumerate() {
             let fits = |&(_, value): &(u32, usize)| {
                 let is_wide = self.graph.type_of(ValueId::new(value)).shape.elements() == width;
@@ -118,24 +128,26 @@ impl Lanes<'_> {
             let results = (0..).zip(self.graph.arena.results(node)).filter(fits);
             let results: Vec<u32> = results.map(|(result, _)| result).collect();
             if results.is_empty() {
-                return false;
+                let role = PortRole::Contributions;
+                return Err(Disagreement::Port { step: id, port: 0, role, lane, node });
             }
-            sums.push(Name::Sum { node: node.index() as u32, results: reverse.set(results) });
+            sets.push(results);
         }
-        let place = self.plan.places(step)[0];
-        for (lane, sum) in sums.into_iter().enumerate() {
-            let (field, row) = match place {
-                Place::Rows { field, start } => (field, start + lane as u32),
-                Place::Table { field, at } => (field, self.plan.tables[at as usize + lane]),
-                Place::Edges { .. } => return false,
-            };
-            self.set_name(reverse, field, row, sum);
-        }
+        let sets: Vec<u32> = sets.into_iter().map(|results| reverse.set(results)).collect();
         reverse.rows += u64::from(step.rows);
-        true
+        let place = self.plan.places(step)[0];
+        for ((lane, &node), results) in (0..).zip(self.plan.lanes(step)).zip(sets) {
+            let (field, row) = match place {
+                Place::Rows { field, start } => (field, start + lane),
+                Place::Table { field, at } => (field, self.plan.tables[(at + lane) as usize]),
+                Place::Edges { .. } => continue,
+            };
+            self.set_name(reverse, field, row, Name::Sum { node: node.index() as u32, results });
+        }
+        Ok(())
     }
 
-    /// Whether an operand is all contributions to the gradient of a value, in order, or their sum.
+    /// Whether an operand is the list of all contributions to the gradient of a value, in order, or their sum.
     pub(super) fn is_gradient(
         &self,
         reverse: &Reverse<'_>,
@@ -160,12 +172,12 @@ impl Lanes<'_> {
                 if in_order.clone().all(|(row, own)| is_use(name(row), own)) {
                     return true;
                 }
-                // The order of several losses that are one value is that of the request.
-                let mut wanted: Vec<Name> =
+                // Several losses may be one value. Their seeds are in the order of the request.
+                let mut left: Vec<Name> =
                     expected[seeds..].iter().map(|own| Name::Seed(own.contribution)).collect();
                 rows[seeds..].iter().all(|row| {
-                    let at = wanted.iter().position(|wanted| *wanted == name(row));
-                    at.map(|at| wanted.swap_remove(at)).is_some()
+                    let at = left.iter().position(|own| *own == name(row));
+                    at.map(|at| left.swap_remove(at)).is_some()
                 })
             }
             Operand::Rows { .. } | Operand::Table { .. } => {
@@ -184,19 +196,15 @@ impl Lanes<'_> {
         row: u32,
         value: ValueId,
     ) -> bool {
-        let wanted = reverse.expected.of(value.index());
-        let same = |node: u32, results: &[u32]| {
-            let first = self.graph.arena.results(NodeId::new(node as usize)).start;
-            let mut of = results.iter().map(|&result| first + result as usize);
-            of.any(|of| of == value.index() || reverse.expected.of(of) == wanted)
-        };
+        let expected = reverse.expected.of(value.index());
         match self.name(reverse, field, row) {
-            Name::Sum { node, results } => same(node, &reverse.sets[results as usize]),
-            name @ Name::Made { class, node, .. } => {
-                same(node, &reverse.classes[class as usize].sums)
-                    || (wanted.len() == 1 && is_use(reverse, name, &wanted[0]))
+            Name::Sum { node, results } => {
+                let first = self.graph.arena.results(NodeId::new(node as usize)).start;
+                let results = reverse.sets[results as usize].iter();
+                let mut values = results.map(|&result| first + result as usize);
+                values.any(|of| of == value.index() || reverse.expected.of(of) == expected)
             }
-            name => wanted.len() == 1 && is_use(reverse, name, &wanted[0]),
+            name => expected.len() == 1 && is_use(reverse, name, &expected[0]),
         }
     }
 
@@ -208,11 +216,12 @@ impl Lanes<'_> {
         }
     }
 
-    /// The class of a step: what its ports take, such that its results mean something.
+    /// The class of a derivative: every port reads what its role names, every result is what its role says.
     fn class(
         &self,
         id: StepId,
         step: &Step,
+        roles: &Roles,
         sig: Option<SigId>,
         reverse: &mut Reverse<'_>,
     ) -> Result<u32, Disagreement> {
@@ -220,72 +229,42 @@ impl Lanes<'_> {
         let first = self.plan.lanes(step)[0];
         let Some(sig) = sig else { return Err(Disagreement::Signature { step: id, node: first }) };
         let forward = &self.plan.steps[reverse.forward[first.index()] as usize];
-        let saves =
-            self.plan.kernel(forward).results.len().saturating_sub(self.graph.sigs.get(sig).results.len());
-        let mut ports = Vec::with_capacity(kernel.ports as usize);
-        let choice = self.choice(step, sig, saves);
-        for port in 0..kernel.ports as usize {
-            let roles = self.roles(step, &choice, port, reverse);
-            if roles.is_empty() {
-                let (lane, node) = self.first_stray(step, &choice, port, reverse);
-                return Err(Disagreement::Port { step: id, port, lane, node });
+        let results = self.graph.sigs.get(sig).results.len();
+        let saves = self.plan.kernel(forward).results.len().saturating_sub(results);
+        for (port, &role) in roles.ports.iter().enumerate() {
+            if let Some((lane, node)) = self.first_stray(step, sig, port, saves, reverse) {
+                return Err(Disagreement::Port { step: id, port, role, lane, node });
             }
-            ports.push(roles);
         }
         reverse.rows += u64::from(step.rows) * u64::from(kernel.ports);
         let stores = self.plan.stores(step).to_vec();
-        let roles = ports.first().filter(|_| is_fold(kernel)).into_iter().flatten();
-        let sums: Vec<u32> = roles
-            .filter_map(|role| match *role {
-                Role::Gradient(result) => Some(result),
-                _ => None,
-            })
-            .collect();
-        let key = |roles: Vec<Role>| Key {
-            sig,
-            sums: sums.clone(),
-            forward: forward.kernel,
-            kernel: step.kernel,
-            stores: stores.clone(),
-            roles,
-        };
-        let trials = trials(&ports);
-        for roles in &trials {
-            if let Some(&class) = reverse.known.get(&key(roles.clone())) {
-                return Ok(class);
-            }
+        let key = Key { sig, forward: forward.kernel, kernel: step.kernel, stores };
+        if let Some(&class) = reverse.known.get(&key) {
+            return Ok(class);
         }
-        if reverse.truths.of(sig).is_none() {
+        if reverse.references.of(sig).is_none() {
             return Err(Disagreement::TooLarge { kernel: step.kernel });
         }
-        let truth = reverse.truths.get(sig).expect("it was examined above");
-        let forward_stores = self.plan.stores(forward);
-        let executing = Executing {
-            truth,
-            params: &reverse.truths.params,
+        let reference = reverse.references.get(sig).expect("it was made above");
+        let execution = Execution {
+            reference,
+            params: &reverse.references.params,
             training: self.training,
             forward: self.plan.kernel(forward),
-            forward_stores,
+            forward_stores: self.plan.stores(forward),
             kernel,
-            stores: &stores,
+            roles,
+            stores: &key.stores,
         };
-        let mut stray = 0;
-        for roles in trials {
-            let Some(class) = executing.execute(&roles) else { continue };
-            match (0..kernel.results.len()).find(|&result| !class.means_something(truth, result)) {
-                Some(result) => stray = stray.max(result),
-                None => {
-                    let number = reverse.classes.len() as u32;
-                    reverse.known.insert(key(roles), number);
-                    reverse.classes.push(Derivative { sig, class, sums });
-                    return Ok(number);
-                }
-            }
-        }
-        Err(match truth.nowhere_finite() {
-            Some(to) => Disagreement::NotFinite { step: id, sig, node: self.plan.lanes(step)[0], to },
-            None => Disagreement::Derivative { kernel: step.kernel, step: id, result: stray },
-        })
+        let class = execution.execute().map_err(|result| match reference.nowhere_finite() {
+            Some(to) => Disagreement::NotFinite { step: id, sig, node: first, to },
+            None => Disagreement::Derivative { kernel: step.kernel, step: id, result },
+        })?;
+        let number = reverse.classes.len() as u32;
+        let taken = vec![false; roles.results.len()];
+        reverse.known.insert(key, number);
+        reverse.classes.push(Derivative { sig, kernel: step.kernel, step: id, class, taken });
+        Ok(number)
     }
 }
 
@@ -294,61 +273,23 @@ fn is_use(reverse: &Reverse<'_>, name: Name, own: &Use) -> bool {
     match name {
         Name::Seed(bits) => own.node == SEED && own.contribution == bits,
         Name::Made { class, node, result, item } if node == own.node => {
-            let class = &reverse.classes[class as usize].class;
-            match class.matches(result as usize, own.contribution) {
-                Some(Match::Row) => item == WHOLE,
-                Some(Match::Edges) => item == own.item,
-                None => false,
+            match reverse.classes[class as usize].class.contribution(result as usize) {
+                Some((contribution, target)) if contribution == own.contribution => {
+                    item == if target == Target::Whole { WHOLE } else { own.item }
+                }
+                _ => false,
             }
         }
         _ => false,
     }
 }
 
-/// Whether a kernel is nothing but the sum of a list.
-fn is_fold(kernel: &Kernel) -> bool {
+/// Whether a kernel only sums a list.
+fn is_sum(kernel: &Kernel) -> bool {
     let (1, [result], [Stage::Seg { op: Op::ListFold(ListFold::Sum), lists, dst, .. }]) =
         (kernel.ports, &kernel.results[..], &kernel.stages[..])
     else {
         return false;
     };
-    lists[..] == [autobatch_ir::plan::ListSource::Port(0)] && dst == result
-}
-
-/// A way to choose roles for the first ports.
-#[derive(Clone, Default)]
-struct Trial {
-    roles: Vec<Role>,
-    taken: BTreeSet<Role>,
-    /// How many ports take what one before them takes.
-    repeats: usize,
-}
-
-impl Trial {
-    fn take(&mut self, role: Role) {
-        self.roles.push(role);
-        self.repeats += usize::from(!self.taken.insert(role));
-    }
-}
-
-/// Ways to choose one role a port, those first in which no two ports take the same.
-fn trials(ports: &[Vec<Role>]) -> Vec<Vec<Role>> {
-    let mut trials = vec![Trial::default()];
-    for roles in ports {
-        if let [role] = roles[..] {
-            trials.iter_mut().for_each(|trial| trial.take(role));
-        } else {
-            let longer = trials.iter().flat_map(|trial| {
-                roles.iter().map(|&role| {
-                    let mut longer = trial.clone();
-                    longer.take(role);
-                    longer
-                })
-            });
-            trials = longer.collect();
-        }
-        trials.sort_by_key(|trial| trial.repeats);
-        trials.truncate(TRIALS);
-    }
-    trials.into_iter().map(|trial| trial.roles).collect()
+    lists[..] == [ListSource::Port(0)] && dst == result
 }

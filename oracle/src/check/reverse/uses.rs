@@ -1,17 +1,16 @@
-//! Which contributions the gradient of every value is the sum of, in the order of the reference.
+//! The contributions to the gradient of every value, in the order of the reference.
 
-use super::truth::{Contribution, Truths};
-use super::{brings_constant, constant_bits};
-use crate::check::lanes::gradient_of;
+use super::reference_derivative::{Contribution, ReferenceDerivatives};
+use crate::check::constant_bits;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, SigId, ValueId};
-use autobatch_ir::plan::Plan;
+use autobatch_ir::plan::{Plan, ResultRole};
 use autobatch_ir::types::DType;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-/// No value of a list.
+/// The item of a contribution that is for no single value of a list.
 pub(super) const WHOLE: u32 = u32::MAX;
-/// The node of a seed.
+/// The node number of a seed.
 pub(super) const SEED: u32 = u32::MAX;
 
 /// One contribution to the gradient of a value.
@@ -19,9 +18,9 @@ pub(super) const SEED: u32 = u32::MAX;
 pub(super) struct Use {
     /// The node that contributes, or [`SEED`].
     pub(super) node: u32,
-    /// Its contribution, by number; of a seed, the bits of the factor.
+    /// The number of its contribution; of a seed, the bits of the factor.
     pub(super) contribution: u32,
-    /// The place in the list, or [`WHOLE`].
+    /// The place of the value in a list, or [`WHOLE`].
     pub(super) item: u32,
 }
 
@@ -31,9 +30,9 @@ pub(super) struct Expected {
     uses: Vec<Use>,
     /// Per node whether a gradient reaches it.
     pub(super) reached: Vec<bool>,
-    /// Signatures that a gradient reaches and that could not be examined.
+    /// Signatures that a gradient reaches and that the reference cannot execute.
     pub(super) unknown: Vec<(SigId, NodeId)>,
-    /// The losses with their factors, as the plan has them.
+    /// The losses with their factors.
     pub(super) losses: Vec<(ValueId, f32)>,
 }
 
@@ -42,43 +41,47 @@ impl Expected {
         &self.uses[self.start[value] as usize..self.start[value + 1] as usize]
     }
 
-    pub(super) fn new(graph: &GraphData, truths: &mut Truths<'_>, losses: Vec<(ValueId, f32)>) -> Self {
+    pub(super) fn new(
+        graph: &GraphData,
+        references: &mut ReferenceDerivatives<'_>,
+        losses: Vec<(ValueId, f32)>,
+    ) -> Self {
         let values = graph.arena.values();
-        let mut waits = vec![false; values];
-        losses.iter().for_each(|(value, _)| waits[value.index()] = true);
+        let mut reaches = vec![false; values];
+        losses.iter().for_each(|(value, _)| reaches[value.index()] = true);
         let mut reached = vec![false; graph.arena.len()];
         let mut unknown: BTreeMap<SigId, NodeId> = BTreeMap::new();
         for node in graph.arena.ids().rev() {
             let signature = graph.signature(node);
-            if signature.is_list() || !graph.arena.results(node).any(|slot| waits[slot]) {
+            if signature.is_list() || !graph.arena.results(node).any(|slot| reaches[slot]) {
                 continue;
             }
             let sig = graph.arena.node(node).sig;
-            let Some(truth) = truths.of(sig) else {
+            let Some(reference) = references.of(sig) else {
                 unknown.entry(sig).or_insert(node);
                 continue;
             };
             reached[node.index()] = true;
-            for &to in &truth.contributions {
-                for_each_value(graph, node, to, |value, _| waits[value] = true);
+            for &to in &reference.contributions {
+                for_each_value(graph, node, to, |value, _| reaches[value] = true);
             }
         }
         let unknown = unknown.into_iter().collect();
         let mut expected = Self { start: vec![0; values + 1], uses: Vec::new(), reached, unknown, losses };
-        expected.fill(graph, truths);
+        expected.fill(graph, references);
         expected
     }
 
-    fn fill(&mut self, graph: &GraphData, truths: &Truths<'_>) {
+    fn fill(&mut self, graph: &GraphData, references: &ReferenceDerivatives<'_>) {
         let mut count = std::mem::take(&mut self.start);
-        self.each(graph, truths, |value, _| count[value + 1] += 1);
+        self.each(graph, references, |value, _| count[value + 1] += 1);
         for value in 1..count.len() {
             count[value] += count[value - 1];
         }
-        let nobody = Use { node: SEED, contribution: 0, item: WHOLE };
-        let mut uses = vec![nobody; count.last().copied().unwrap_or(0) as usize];
+        let empty = Use { node: SEED, contribution: 0, item: WHOLE };
+        let mut uses = vec![empty; count.last().copied().unwrap_or(0) as usize];
         let mut next = count.clone();
-        self.each(graph, truths, |value, own| {
+        self.each(graph, references, |value, own| {
             uses[next[value] as usize] = own;
             next[value] += 1;
         });
@@ -86,10 +89,15 @@ impl Expected {
         self.uses = uses;
     }
 
-    fn each(&self, graph: &GraphData, truths: &Truths<'_>, mut each: impl FnMut(usize, Use)) {
+    fn each(
+        &self,
+        graph: &GraphData,
+        references: &ReferenceDerivatives<'_>,
+        mut each: impl FnMut(usize, Use),
+    ) {
         for node in graph.arena.ids().filter(|node| self.reached[node.index()]) {
-            let Some(truth) = truths.get(graph.arena.node(node).sig) else { continue };
-            let all = &truth.contributions;
+            let Some(reference) = references.get(graph.arena.node(node).sig) else { continue };
+            let all = &reference.contributions;
             let mut at = 0;
             while at < all.len() {
                 let of_operand = all[at..].iter().take_while(|to| to.operand == all[at].operand).count();
@@ -109,7 +117,7 @@ impl Expected {
     }
 }
 
-/// The values that a contribution of a node goes to, with their places in the list.
+/// Calls `each` with every value that a contribution of a node is for, and with its place in a list.
 fn for_each_value(graph: &GraphData, node: NodeId, to: Contribution, mut each: impl FnMut(usize, u32)) {
     let Some(value) = graph.arena.operands(node).get(to.operand as usize).and_then(|own| own.as_value())
     else {
@@ -126,37 +134,25 @@ fn for_each_value(graph: &GraphData, node: NodeId, to: Contribution, mut each: i
     }
 }
 
-/// The losses that a plan has seeds for: constants written for nodes that were executed
-/// before, those of constants as they are if the plan gives their gradients. Of a node with
-/// several results that fit, the graph's losses come first, then its outputs; one seed each.
+/// The losses that a plan has seeds for. Of a node with several results that fit, the graph's losses come first, then its
+/// outputs; one seed each.
 pub(super) fn losses(plan: &Plan, graph: &GraphData) -> Vec<(ValueId, f32)> {
-    let mut seen = vec![false; graph.arena.len()];
     let mut found: Vec<(ValueId, f32)> = Vec::new();
+    // Per value how many seeds it has, and whether it is no output.
     let mut rank = vec![(0u32, true); graph.arena.values()];
     graph.outputs.iter().for_each(|output| rank[output.value.index()].1 = false);
-    let asked: BTreeSet<ValueId> =
-        plan.outputs.iter().filter_map(|output| gradient_of(graph, &output.name)).collect();
-    for step in &plan.steps {
-        let bits = constant_bits(plan.kernel(step));
-        let brings = bits.is_some() && brings_constant(plan, graph, step);
-        for &node in plan.lanes(step) {
-            let Some(seen) = seen.get_mut(node.index()) else { continue };
-            let (Some(bits), true) = (bits, std::mem::replace(seen, true)) else { continue };
-            if brings && !graph.arena.results(node).any(|value| asked.contains(&ValueId::new(value))) {
-                continue;
-            }
-            let width = plan.places(step).first().map(|place| plan.field(place.field()).width());
-            let mut fits: Vec<ValueId> = graph
-                .arena
-                .results(node)
-                .map(ValueId::new)
-                .filter(|&value| {
-                    let ty = graph.type_of(value);
-                    ty.dtype == DType::F32 && !ty.is_list && Some(ty.shape.elements() as u32) == width
-                })
-                .collect();
-            fits.sort_by_key(|value| rank[value.index()]);
-            if let Some(&value) = fits.first() {
+    for step in &plan.steps[plan.forward_steps()..] {
+        let kernel = plan.kernel(step);
+        let is_seed = kernel.roles.as_ref().is_some_and(|roles| roles.results == [ResultRole::Seed]);
+        let Some(bits) = constant_bits(kernel).filter(|_| is_seed) else { continue };
+        let width = plan.field(plan.places(step)[0].field()).width() as usize;
+        for node in plan.lanes(step).iter().filter(|node| node.index() < graph.arena.len()) {
+            let fits = |value: &ValueId| {
+                let ty = graph.type_of(*value);
+                ty.dtype == DType::F32 && !ty.is_list && ty.shape.elements() == width
+            };
+            let values = graph.arena.results(*node).map(ValueId::new).filter(fits);
+            if let Some(value) = values.min_by_key(|value| rank[value.index()]) {
                 rank[value.index()].0 += 1;
                 found.push((value, f32::from_bits(bits)));
             }

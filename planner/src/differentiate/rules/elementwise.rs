@@ -4,10 +4,48 @@ use super::{Partial, number, value};
 use crate::compile::{Value, type_of};
 use crate::differentiate::kernel::Deriver;
 use crate::differentiate::tape::Applied;
-use autobatch_ir::graph::{Binary, Compare, Fold, Unary};
+use autobatch_ir::graph::{Binary, Compare, Float, Fold, Unary};
 use autobatch_ir::plan::{Code, Source, View};
+use autobatch_ir::types::INDEX;
 
 impl Deriver<'_> {
+    pub(super) fn leaky_relu(&mut self, at: &Applied, dy: Value, slope: Float) -> Value {
+        let above = self.compare(at, 0, Compare::Gt, 0.0);
+        self.times_choice(at, dy, above, (number(1.0), number(slope.get())))
+    }
+
+    pub(super) fn elu(&mut self, at: &Applied, dy: Value, alpha: Float) -> Value {
+        let (ty, x) = self.operand(at, 0);
+        let above = self.compare(at, 0, Compare::Gt, 0.0);
+        let exp = self.instr(Code::Unary(Unary::Exp), vec![x], ty);
+        let below = self.binary(Binary::Mul, number(alpha.get()), Source::View(exp), ty);
+        self.times_choice(at, dy, above, (number(1.0), Source::View(below)))
+    }
+
+    pub(super) fn clamp(&mut self, at: &Applied, dy: Value, low: Float, high: Float) -> Value {
+        let inside = self.compare(at, 0, Compare::Ge, low.get());
+        let below = self.compare(at, 0, Compare::Le, high.get());
+        let (ty, _) = self.operand(at, 0);
+        let upper = self.choose(Source::View(below), number(1.0), number(0.0), ty);
+        self.times_choice(at, dy, inside, (Source::View(upper), number(0.0)))
+    }
+
+    pub(super) fn scale(&mut self, dy: Value, by: Float) -> Value {
+        let ty = type_of(&dy);
+        let dy = self.source(dy);
+        value(self.binary(Binary::Mul, dy, number(by.get()), ty), ty)
+    }
+
+    /// The same dropout of the gradient, by the same keys.
+    pub(super) fn dropout(&mut self, at: &Applied, dy: Value) -> Value {
+        let ty = type_of(&dy);
+        let mut sources = vec![(self.b.one_view(dy), ty)];
+        for key in &at.operands[1..] {
+            sources.push((self.b.one_view(key.clone()), INDEX));
+        }
+        value(self.row_stage(at.op, sources, ty), ty)
+    }
+
     pub(super) fn unary(&mut self, unary: Unary, at: &Applied, dy: Value) -> Value {
         use Binary::{Add, Div, Mul};
         let (ty, x) = self.operand(at, 0);
@@ -32,7 +70,7 @@ impl Deriver<'_> {
                 let square = self.binary(Mul, y, y, ty);
                 self.one_operand(Unary::Neg, Source::View(square), ty)
             }
-            // A result of relu is positive where its operand is, and more often at hand.
+            // The result of relu is positive where its operand is, and is more often available.
             Unary::Tanh | Unary::Sigmoid | Unary::Relu => self.instr(Code::Slope(unary), vec![y], ty),
             Unary::Gelu | Unary::Silu | Unary::Softplus | Unary::Erf => {
                 self.instr(Code::Slope(unary), vec![x], ty)
@@ -47,8 +85,8 @@ impl Deriver<'_> {
         value(self.binary(Mul, dy, Source::View(slope), ty), ty)
     }
 
-    /// What a scalar operand gets from all its meetings, or another from each.
-    pub(super) fn gathered(&mut self, at: &Applied, place: usize, contributions: View) -> Value {
+    /// The gradient of an operand from a contribution per element: their sum if the operand was broadcast.
+    pub(super) fn unbroadcast(&mut self, at: &Applied, place: usize, contributions: View) -> Value {
         let ty = type_of(&at.operands[place]);
         if ty.shape.elements() as u32 == contributions.width {
             return value(contributions, ty);
@@ -63,7 +101,7 @@ impl Deriver<'_> {
         let whole = self.b.one_view(dy);
         let dy = self.view_source(whole, whole.width);
         let y = self.source(at.results[0].clone());
-        let (a, b) = (self.met(at, 0), self.met(at, 1));
+        let (a, b) = (self.broadcast(at, 0), self.broadcast(at, 1));
         self.for_operands(at, |this, place| {
             let share = match (binary, place) {
                 (Add, _) | (Sub, 0) => whole,
@@ -100,18 +138,18 @@ impl Deriver<'_> {
                     this.choose(Source::View(better), second, Source::View(rest), ty)
                 }
             };
-            this.gathered(at, place, share)
+            this.unbroadcast(at, place, share)
         })
     }
 
     pub(super) fn select(&mut self, at: &Applied, dy: Value) -> Vec<Partial> {
         let ty = type_of(&at.results[0]);
         let dy = self.source(dy);
-        let condition = self.met(at, 0);
+        let condition = self.broadcast(at, 0);
         self.for_operands(at, |this, place| {
             let (yes, no) = if place == 1 { (dy, number(0.0)) } else { (number(0.0), dy) };
             let share = this.choose(condition, yes, no, ty);
-            this.gathered(at, place, share)
+            this.unbroadcast(at, place, share)
         })
     }
 }

@@ -1,8 +1,7 @@
 //! The derivative rule of every op, as stages.
 //!
-//! Each rule composes the stages of the forward vocabulary so that every rounding of
-//! `reference::derivative` happens here too, in the same order: see the table there. What looks at a
-//! value row by row does so here as well, a few stages for each row.
+//! Each rule composes forward stages so that every rounding of `reference::derivative` happens here too, in the same order:
+//! see the table there. The rule of an op that reads a value row by row has a few stages for each row.
 
 mod elementwise;
 mod losses;
@@ -10,12 +9,12 @@ mod moves;
 mod products;
 mod rows;
 
-use super::kernel::{Deriver, PendingReduction, Refused};
+use super::kernel::{Deriver, Refused};
 use super::lists;
 use super::tape::Applied;
-use crate::compile::{Value, side_by_side, type_of};
+use crate::compile::{Value, type_of};
 use autobatch_ir::graph::{Binary, Compare, Fold, Op, Over, Unary};
-use autobatch_ir::plan::{Code, ReductionSum, RegKind, Source, Stage, View};
+use autobatch_ir::plan::{Code, RegKind, Source, Stage, View};
 use autobatch_ir::types::{DType, INDEX, Shape, Type};
 
 /// What a node contributes to the gradient of one operand.
@@ -64,160 +63,70 @@ pub(super) fn sub(view: View, start: u32, width: u32) -> View {
 }
 
 impl Deriver<'_> {
-    /// The rule of an op whose results have gradients, of which at least one is there.
+    /// The contributions of an op to its operands. At least one of its results has a gradient, or none has a contribution.
     pub(super) fn rule(&mut self, at: &Applied, grads: &[Option<Value>]) -> Result<Vec<Partial>, Refused> {
-        let one = |dx: Value| vec![Partial::One(dx)];
         let none = || at.operands.iter().map(|_| Partial::None).collect::<Vec<_>>();
+        let first = |dx: Value| {
+            let others = at.operands.iter().skip(1).map(|_| Partial::None);
+            std::iter::once(Partial::One(dx)).chain(others).collect::<Vec<_>>()
+        };
         let Some(dy) = self.first_gradient(at, grads) else { return Ok(none()) };
         Ok(match at.op {
-            Op::Port(_) | Op::List | Op::Input(_) | Op::Fill { .. } | Op::ArgMax | Op::OneHot { .. } => {
-                none()
-            }
-            Op::ForkNoise { .. } | Op::Compare(_) | Op::StopGradient | Op::Unary(Unary::Sign) => none(),
+            Op::Port(_)
+            | Op::List
+            | Op::Input(_)
+            | Op::Fill { .. }
+            | Op::ArgMax
+            | Op::OneHot { .. }
+            | Op::ForkNoise { .. }
+            | Op::Compare(_)
+            | Op::StopGradient
+            | Op::Unary(Unary::Sign) => none(),
             Op::Param => {
                 self.sum_rows(at.args[0], dy, 1);
                 none()
             }
-            Op::Unary(unary) => one(self.unary(unary, at, dy)),
-            Op::LeakyRelu { slope } => {
-                let above = self.compare(at, 0, Compare::Gt, 0.0);
-                one(self.times_choice(at, dy, above, (number(1.0), number(slope.get()))))
+            Op::Lookup => {
+                self.lookup(at, dy);
+                none()
             }
-            Op::Elu { alpha } => {
-                let (ty, x) = self.operand(at, 0);
-                let above = self.compare(at, 0, Compare::Gt, 0.0);
-                let exp = self.instr(Code::Unary(Unary::Exp), vec![x], ty);
-                let below = self.binary(Binary::Mul, number(alpha.get()), Source::View(exp), ty);
-                one(self.times_choice(at, dy, above, (number(1.0), Source::View(below))))
-            }
-            Op::Clamp { low, high } => {
-                let inside = self.compare(at, 0, Compare::Ge, low.get());
-                let below = self.compare(at, 0, Compare::Le, high.get());
-                let (ty, _) = self.operand(at, 0);
-                let upper = self.choose(Source::View(below), number(1.0), number(0.0), ty);
-                one(self.times_choice(at, dy, inside, (Source::View(upper), number(0.0))))
-            }
+            Op::Unary(unary) => first(self.unary(unary, at, dy)),
+            Op::LeakyRelu { slope } => first(self.leaky_relu(at, dy, slope)),
+            Op::Elu { alpha } => first(self.elu(at, dy, alpha)),
+            Op::Clamp { low, high } => first(self.clamp(at, dy, low, high)),
+            Op::ScaleGradient { by } => first(self.scale(dy, by)),
+            Op::Cast(DType::F32) if type_of(&at.operands[0]).dtype == DType::F32 => first(dy),
+            Op::Cast(_) => none(),
+            Op::Dropout { .. } if self.b.options.training => first(self.dropout(at, dy)),
+            Op::Dropout { .. } => first(dy),
             Op::Binary(binary) => self.two_operands(binary, at, dy),
             Op::Select => self.select(at, dy),
-            Op::Cast(DType::F32) if type_of(&at.operands[0]).dtype == DType::F32 => one(dy),
-            Op::Cast(_) => none(),
-            Op::Reshape(_) => one(value_as(dy, type_of(&at.operands[0]))),
+            Op::Reshape(_) => first(value_as(dy, type_of(&at.operands[0]))),
             Op::Concat { axis: 0 } | Op::Stack => self.cut(at, &dy),
             Op::Concat { axis } => self.cut_inside(at, dy, axis),
-            Op::Split { axis: 0, .. } => {
-                let ty = type_of(&at.operands[0]);
-                let parts = grads.iter().zip(&at.results).map(|(grad, made)| match grad {
-                    Some(grad) => grad.clone(),
-                    None => self.zeros(type_of(made)),
-                });
-                one(side_by_side(parts.collect(), ty))
-            }
-            Op::Split { axis, .. } => {
-                let mut sources = Vec::new();
-                for (grad, made) in grads.iter().zip(&at.results) {
-                    let ty = type_of(made);
-                    let grad = grad.clone().unwrap_or_else(|| self.zeros(ty));
-                    sources.push((self.b.one_view(grad), ty));
-                }
-                let ty = type_of(&at.operands[0]);
-                one(value(self.row_stage(Op::Concat { axis }, sources, ty), ty))
-            }
-            Op::Slice { axis, start, .. } => one(self.padded(at, dy, axis, start)),
-            Op::Transpose(permutation) => {
-                let (ty, from) = (type_of(&at.operands[0]), type_of(&dy));
-                let mut inverse = permutation;
-                for (place, &axis) in permutation.0.iter().enumerate() {
-                    inverse.0[axis as usize] = place as u8;
-                }
-                let view = self.b.one_view(dy);
-                one(value(self.row_stage(Op::Transpose(inverse), vec![(view, from)], ty), ty))
-            }
-            Op::Broadcast(to) => one(self.gather_copies(at, dy, to)),
-            Op::Pick => {
-                let ty = type_of(&at.operands[0]);
-                let rows = ty.shape.dims()[0];
-                let width = ty.shape.elements() as u32 / rows;
-                let index = self.b.one_view(at.operands[1].clone());
-                let chosen = self.one_hot(index, rows);
-                let dy = self.b.one_view(dy);
-                let dx = self.b.temp(ty);
-                for row in 0..rows {
-                    let taken = self.truth(sub(chosen, row, 1));
-                    let dy = self.view_source(dy, width);
-                    let sources = vec![Source::Scalar(taken), dy, number(0.0)];
-                    self.instr_to(sub(dx, row * width, width), Code::Select, DType::F32, sources);
-                }
-                vec![Partial::One(value(dx, ty)), Partial::None]
-            }
+            Op::Split { axis, .. } => first(self.join(at, grads, axis)),
+            Op::Slice { axis, start, .. } => first(self.padded(at, dy, axis, start)),
+            Op::Transpose(permutation) => first(self.transpose(at, dy, permutation)),
+            Op::Broadcast(to) => first(self.sum_copies(at, dy, to)),
+            Op::Pick => first(self.pick(at, dy)),
             Op::Affine { bias, transposed } => self.affine(at, dy, (bias, transposed), (0, 0)),
             Op::AffineRows { row, bias, onto } => {
                 self.affine(at, dy, (bias, false), (row, usize::from(onto)))
             }
-            Op::Matmul => {
-                let (a, b) = (type_of(&at.operands[0]).shape, type_of(&at.operands[1]).shape);
-                let k = a.width() as u32;
-                self.products(at, dy, (a.rows() as u32, k, b.elements() as u32 / k))
-            }
-            Op::Outer => {
-                let (m, n) =
-                    (type_of(&at.operands[0]).shape.elements(), type_of(&at.operands[1]).shape.elements());
-                self.products(at, dy, (m as u32, 1, n as u32))
-            }
-            Op::Dot => {
-                let dy = self.b.one_view(dy);
-                self.for_operands(at, |this, place| {
-                    let (ty, other) = this.operand(at, 1 - place);
-                    value(this.binary(Binary::Mul, other, Source::Scalar(dy), ty), ty)
-                })
-            }
-            Op::Reduce { fold, over } => one(self.reduce(at, dy, fold, over)),
-            Op::TopK { .. } => one(self.top_k(at, dy)),
+            Op::Matmul | Op::Outer => self.products(at, dy),
+            Op::Dot => self.dot_product(at, dy),
+            Op::Reduce { fold, over } => first(self.reduce(at, dy, fold, over)),
+            Op::TopK { .. } => first(self.top_k(at, dy)),
             Op::Softmax | Op::LogSoftmax | Op::LogSumExp | Op::Norm | Op::LayerNorm { .. } => {
-                one(self.row_function(at, dy))
+                first(self.row_function(at, dy))
             }
-            Op::PickNegLogSoftmax | Op::Hinge { .. } => {
-                vec![Partial::One(self.labelled(at, dy)), Partial::None]
-            }
+            Op::PickNegLogSoftmax | Op::Hinge { .. } => first(self.labelled(at, dy)),
             Op::CrossEntropy | Op::KlDiv | Op::Mse | Op::Bce => self.pair_loss(at, dy),
             Op::ListFold(_) | Op::WeightedSum { .. } | Op::Attend { .. } => lists::rule(self, at, dy)?,
-            Op::Lookup => {
-                if self.params[at.args[0] as usize] {
-                    let index = self.b.one_view(at.operands[0].clone());
-                    let dy = self.b.one_view(dy);
-                    let dy = self.keep(dy);
-                    let (param, sum) = (at.args[0], ReductionSum::Tgrad);
-                    self.reductions.push(PendingReduction {
-                        param,
-                        sum,
-                        each: 1,
-                        x: Some(index),
-                        dy,
-                        swapped: false,
-                    });
-                }
-                none()
-            }
-            Op::Dropout { .. } if !self.b.options.training => {
-                vec![Partial::One(dy), Partial::None, Partial::None]
-            }
-            Op::Dropout { .. } => {
-                let ty = type_of(&dy);
-                let mut sources = vec![(self.b.one_view(dy), ty)];
-                for key in &at.operands[1..] {
-                    sources.push((self.b.one_view(key.clone()), INDEX));
-                }
-                let dx = value(self.row_stage(at.op, sources, ty), ty);
-                vec![Partial::One(dx), Partial::None, Partial::None]
-            }
-            Op::ScaleGradient { by } => {
-                let ty = type_of(&dy);
-                let dy = self.source(dy);
-                one(value(self.binary(Binary::Mul, dy, number(by.get()), ty), ty))
-            }
         })
     }
 
-    /// The gradient of the first result, zeros where only others have one.
+    /// The gradient of the first result; zeros if only other results have one.
     fn first_gradient(&mut self, at: &Applied, grads: &[Option<Value>]) -> Option<Value> {
         let there = grads.iter().flatten().next()?;
         match (&grads[0], at.op) {
@@ -231,7 +140,7 @@ impl Deriver<'_> {
         value(self.b.reg(RegKind::Const(0), ty), ty)
     }
 
-    /// One contribution for each operand that wants one.
+    /// One contribution for each operand that needs one.
     fn for_operands(
         &mut self,
         at: &Applied,
@@ -263,8 +172,8 @@ impl Deriver<'_> {
         (type_of(&value), self.source(value))
     }
 
-    /// An operand of a function of two, which may be one element that meets all.
-    fn met(&mut self, at: &Applied, place: usize) -> Source {
+    /// An operand of a function of two, broadcast if it is one element.
+    fn broadcast(&mut self, at: &Applied, place: usize) -> Source {
         let width = type_of(&at.results[0]).shape.elements() as u32;
         self.b.source(at.operands[place].clone(), width)
     }
@@ -323,7 +232,7 @@ impl Deriver<'_> {
         self.row_stage(Op::Dot, vec![(a, floats(a.width)), (b, floats(b.width))], SCALAR)
     }
 
-    /// 1 at an index, 0 elsewhere.
+    /// A vector with 1 at an index and 0 elsewhere.
     fn one_hot(&mut self, index: View, width: u32) -> View {
         self.row_stage(Op::OneHot { width }, vec![(index, INDEX)], floats(width))
     }

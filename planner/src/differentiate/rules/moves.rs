@@ -1,14 +1,15 @@
 //! Derivatives of ops that move elements: each element gets the sum of the gradients of its copies.
 
-use super::{Partial, floats, shape, value, value_as};
+use super::{Partial, floats, number, shape, sub, value, value_as};
 use crate::compile::{Value, pieces, range, side_by_side, type_of};
-use crate::differentiate::kernel::Deriver;
+use crate::differentiate::kernel::{Deriver, PendingReduction};
 use crate::differentiate::tape::Applied;
 use autobatch_ir::graph::{Fold, Op, Over, Permutation};
+use autobatch_ir::plan::{Code, ReductionSum, Source};
 use autobatch_ir::types::{DType, Shape, Type};
 
 impl Deriver<'_> {
-    /// Operands side by side get their ranges.
+    /// Each operand of a concatenation gets its range.
     pub(super) fn cut(&mut self, at: &Applied, dy: &Value) -> Vec<Partial> {
         let mut start = 0;
         let mut partials = Vec::new();
@@ -33,6 +34,63 @@ impl Deriver<'_> {
             start += len;
         }
         partials
+    }
+
+    /// The gradients of the parts of a split, joined; zeros for parts without a gradient.
+    pub(super) fn join(&mut self, at: &Applied, grads: &[Option<Value>], axis: u8) -> Value {
+        let ty = type_of(&at.operands[0]);
+        let (mut parts, mut sources) = (Vec::new(), Vec::new());
+        for (grad, made) in grads.iter().zip(&at.results) {
+            let ty = type_of(made);
+            let part = grad.clone().unwrap_or_else(|| self.zeros(ty));
+            match axis {
+                0 => parts.push(part),
+                _ => sources.push((self.b.one_view(part), ty)),
+            }
+        }
+        match axis {
+            0 => side_by_side(parts, ty),
+            _ => value(self.row_stage(Op::Concat { axis }, sources, ty), ty),
+        }
+    }
+
+    pub(super) fn transpose(&mut self, at: &Applied, dy: Value, permutation: Permutation) -> Value {
+        let (ty, from) = (type_of(&at.operands[0]), type_of(&dy));
+        let mut inverse = permutation;
+        for (place, &axis) in permutation.0.iter().enumerate() {
+            inverse.0[axis as usize] = place as u8;
+        }
+        let view = self.b.one_view(dy);
+        value(self.row_stage(Op::Transpose(inverse), vec![(view, from)], ty), ty)
+    }
+
+    /// The gradient of a value from that of one picked row: zeros in the other rows.
+    pub(super) fn pick(&mut self, at: &Applied, dy: Value) -> Value {
+        let ty = type_of(&at.operands[0]);
+        let rows = ty.shape.dims()[0];
+        let width = ty.shape.elements() as u32 / rows;
+        let index = self.b.one_view(at.operands[1].clone());
+        let chosen = self.one_hot(index, rows);
+        let dy = self.b.one_view(dy);
+        let dx = self.b.temp(ty);
+        for row in 0..rows {
+            let taken = self.truth(sub(chosen, row, 1));
+            let dy = self.view_source(dy, width);
+            let sources = vec![Source::Scalar(taken), dy, number(0.0)];
+            self.instr_to(sub(dx, row * width, width), Code::Select, DType::F32, sources);
+        }
+        value(dx, ty)
+    }
+
+    /// A trained table gets `dy` in the row of the index.
+    pub(super) fn lookup(&mut self, at: &Applied, dy: Value) {
+        if self.params[at.args[0] as usize] {
+            let index = self.b.one_view(at.operands[0].clone());
+            let dy = self.b.one_view(dy);
+            let dy = self.keep(dy);
+            let (param, sum, x) = (at.args[0], ReductionSum::Tgrad, Some(index));
+            self.reductions.push(PendingReduction { param, sum, each: 1, x, dy, swapped: false });
+        }
     }
 
     /// The gradient of a slice, with zeros around it.
@@ -62,7 +120,7 @@ impl Deriver<'_> {
     }
 
     /// Each element gets the sum of its copies, ascending.
-    pub(super) fn gather_copies(&mut self, at: &Applied, dy: Value, to: Shape) -> Value {
+    pub(super) fn sum_copies(&mut self, at: &Applied, dy: Value, to: Shape) -> Value {
         let ty = type_of(&at.operands[0]);
         let new = to.rank() - ty.shape.rank();
         let repeated =

@@ -4,15 +4,15 @@ use super::{Partial, floats, shape, sub, value};
 use crate::compile::{Value, type_of};
 use crate::differentiate::kernel::{Deriver, PendingReduction};
 use crate::differentiate::tape::Applied;
-use autobatch_ir::graph::{Op, Permutation};
-use autobatch_ir::plan::{Part, ProdInit, ReductionSum, Stage, View};
+use autobatch_ir::graph::{Binary, Op, Permutation};
+use autobatch_ir::plan::{Part, ProdInit, ReductionSum, Source, Stage, View};
 use autobatch_ir::types::{DType, Type};
 
 /// Columns that the widest register tiles compute together.
 const PANEL: u32 = 32;
 
 impl Deriver<'_> {
-    /// A parameter that was added gets the rows of `dy`.
+    /// A parameter that was added gets the sum of the rows of `dy`.
     pub(super) fn sum_rows(&mut self, param: u32, dy: Value, each: u32) {
         if self.params[param as usize] {
             let dy = self.b.one_view(dy);
@@ -28,8 +28,8 @@ impl Deriver<'_> {
         }
     }
 
-    /// The operands from `place` on meet the rows of the weight from `row` on; one before them is what
-    /// the chains began at.
+    /// The operands from `place` on are multiplied with the rows of the weight from `row` on. An operand before them is the start
+    /// of the product.
     pub(super) fn affine(
         &mut self,
         at: &Applied,
@@ -90,9 +90,8 @@ impl Deriver<'_> {
         partials
     }
 
-    /// The gradients of several vectors that met one weight, as ranges of one product: the chains are
-    /// the same. Products are computed in panels of columns, so this pays where panels of their own
-    /// would be emptier; elsewhere it would only copy the ranges to where they belong.
+    /// The gradients of several factors of one weight, as ranges of one product with the same chains. Kernels compute products
+    /// in panels of columns. One product is worthwhile if separate products have more panels; otherwise it only adds copies.
     fn one_product(
         &mut self,
         (operands, needs): (&[Value], &[bool]),
@@ -104,8 +103,8 @@ impl Deriver<'_> {
         let widths = operands.iter().map(|operand| type_of(operand).shape.elements() as u32);
         let (total, apart): (u32, u32) =
             widths.fold((0, 0), |(sum, count), width| (sum + width, count + panels(width)));
-        let pays = rows == 1 && needs.iter().all(|&needs| needs) && panels(total) < apart;
-        if !pays {
+        let is_worthwhile = rows == 1 && needs.iter().all(|&needs| needs) && panels(total) < apart;
+        if !is_worthwhile {
             return None;
         }
         let whole = self.b.temp(floats(total));
@@ -121,8 +120,19 @@ impl Deriver<'_> {
         Some(ranges.collect())
     }
 
-    /// The rules of `[m, k] · [k, n]`.
-    pub(super) fn products(&mut self, at: &Applied, dy: Value, (m, k, n): (u32, u32, u32)) -> Vec<Partial> {
+    pub(super) fn dot_product(&mut self, at: &Applied, dy: Value) -> Vec<Partial> {
+        let dy = self.b.one_view(dy);
+        self.for_operands(at, |this, place| {
+            let (ty, other) = this.operand(at, 1 - place);
+            value(this.binary(Binary::Mul, other, Source::Scalar(dy), ty), ty)
+        })
+    }
+
+    /// The gradients of the operands of a product `[m, k] · [k, n]`; of an outer product, `k` is 1.
+    pub(super) fn products(&mut self, at: &Applied, dy: Value) -> Vec<Partial> {
+        let [a, b] = [0, 1].map(|place| type_of(&at.operands[place]).shape);
+        let k = if at.op == Op::Outer { 1 } else { a.width() as u32 };
+        let (m, n) = (a.elements() as u32 / k, b.elements() as u32 / k);
         let matrix = |a: u32, b: u32| Type::new(DType::F32, shape(&[a, b]));
         let dy = self.b.one_view(dy);
         self.for_operands(at, |this, place| {

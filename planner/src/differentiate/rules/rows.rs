@@ -1,4 +1,4 @@
-//! Derivatives of what looks at a value row by row: a few stages for each row.
+//! Derivatives of ops that read a value row by row, with a few stages for each row.
 
 use super::{SCALAR, floats, number, shape, sub, value};
 use crate::compile::{Value, type_of};
@@ -9,7 +9,7 @@ use autobatch_ir::plan::{Code, Source, View};
 use autobatch_ir::types::{DType, INDEX, Type};
 
 impl Deriver<'_> {
-    /// Makes a value row by row: `rule(self, number of the row, row of x, place for the row)`.
+    /// Makes a value row by row: `rule(self, number of the row, row of x, view for the row)`.
     pub(super) fn by_rows(
         &mut self,
         at: &Applied,

@@ -43,8 +43,8 @@ pub(crate) fn cse(graph: &GraphData, context: &Context<'_>) -> Option<Change> {
             rebuild.copy(node);
             continue;
         };
-        for (old, kept) in arena.results(node).zip(arena.results(twin)) {
-            let name = rebuild.renaming(ValueId::new(kept)).expect("a twin is earlier and not removed");
+        for (old, survivor) in arena.results(node).zip(arena.results(twin)) {
+            let name = rebuild.renaming(ValueId::new(survivor)).expect("a twin is earlier and not removed");
             rebuild.name(ValueId::new(old), name);
         }
     }
@@ -124,11 +124,11 @@ impl<'a, S: BuildHasher> Numbering<'a, S> {
     /// Makes the results of `node` equal to those of `twin`.
     fn merge(&mut self, node: NodeId, twin: NodeId) {
         let arena = &self.graph.arena;
-        for (old, kept) in arena.results(node).zip(arena.results(twin)) {
-            self.first[old] = ValueId::new(kept);
-            let had_one_reader = self.readers[kept] == 1;
-            self.readers[kept] += self.readers[old];
-            let reader = NodeId::new(self.reader[kept] as usize);
+        for (old, survivor) in arena.results(node).zip(arena.results(twin)) {
+            self.first[old] = ValueId::new(survivor);
+            let had_one_reader = self.readers[survivor] == 1;
+            self.readers[survivor] += self.readers[old];
+            let reader = NodeId::new(self.reader[survivor] as usize);
             // The only reader so far had no equal until now and is not in the table.
             if had_one_reader && reader < node && self.may_merge(reader) {
                 self.find_or_insert(reader);

@@ -97,7 +97,7 @@ impl<'a> Finder<'a> {
                 last_use[value.index()] = node.index() as u32;
             }
         }
-        context.kept(graph).for_each(|value| last_use[value.index()] = NONE);
+        context.requested(graph).for_each(|value| last_use[value.index()] = NONE);
         let nodes = graph.arena.len();
         Self {
             graph,

@@ -1,24 +1,24 @@
-//! What optimisers keep, on the device. The states of a parameter stand together in tiles of 64 elements:
-//! those of its first state, those of its second, and so on. A tile lies in one buffer, so an update binds
-//! one buffer of states, however many there are.
+//! Optimiser states on the device. The states of a parameter are interleaved in tiles of 64 elements: the first 64
+//! elements of its first state, those of its second, and so on. A tile lies in one buffer, so an update binds one buffer
+//! of states, however many states there are.
 
 use super::super::Stores;
-use super::super::fetch;
-use super::runs::{Piece, Run};
+use super::super::readback;
+use super::runs::{Run, Segment};
 use crate::compile::{TILE_ELEMENTS, Updates};
 use crate::device::Gpu;
 use crate::error::GpuError;
-use autobatch_ir::plan::{Plan, StoreId};
+use autobatch_ir::plan::{StoreId, UpdatePlan};
 use std::time::Duration;
 use wgpu::BufferUsages as Usage;
 
-/// Words that are put together at once on their way up: 16 MiB.
-const AT_ONCE: u64 = 4 << 20;
+/// Words that one upload interleaves: 16 MiB.
+const UPLOAD_WORDS: u64 = 4 << 20;
 
-/// A parameter's states.
+/// The states of a parameter.
 struct Held {
     elements: u64,
-    /// The states, and their versions that are here; none yet is 0.
+    /// The states and their uploaded versions; 0 before the first upload.
     stores: Vec<(StoreId, u64)>,
     run: Run,
 }
@@ -28,9 +28,42 @@ impl Held {
     fn tile(&self) -> u64 {
         self.stores.len() as u64 * TILE_ELEMENTS
     }
+
+    /// Places its tiles behind those of other parameters, in buffers of at most `size` words. A tile that is larger than
+    /// that gets a buffer of its own. `filled` are the words of each buffer so far.
+    fn place(&mut self, size: u64, filled: &mut Vec<u64>) {
+        let (tile, mut done) = (self.tile(), 0);
+        let tiles = self.elements.div_ceil(TILE_ELEMENTS);
+        while done < tiles && tile > 0 {
+            let mut free = size.saturating_sub(filled.last().copied().unwrap_or(size)) / tile;
+            if free == 0 {
+                filled.push(0);
+                free = (size / tile).max(1);
+            }
+            let buffer = filled.len() - 1;
+            let taken = free.min(tiles - done);
+            let base = (filled[buffer] as u32).wrapping_sub((done * tile) as u32);
+            filled[buffer] += taken * tile;
+            done += taken;
+            self.run.push(Segment { buffer, base, end: done * TILE_ELEMENTS });
+        }
+    }
+
+    /// The words of some of its tiles, padded with zeros.
+    fn interleave(&self, tiles: std::ops::Range<u64>, stores: &dyn Stores, words: &mut Vec<u32>) {
+        words.clear();
+        for number in tiles {
+            let range = number * TILE_ELEMENTS..((number + 1) * TILE_ELEMENTS).min(self.elements);
+            for &(store, _) in &self.stores {
+                let values = &stores.values(store)[range.start as usize..range.end as usize];
+                words.extend_from_slice(bytemuck::cast_slice(values));
+                words.resize(words.len() + TILE_ELEMENTS as usize - values.len(), 0);
+            }
+        }
+    }
 }
 
-/// All states.
+/// The states of all parameters.
 #[derive(Default)]
 pub(super) struct States {
     params: Vec<Held>,
@@ -38,77 +71,56 @@ pub(super) struct States {
 }
 
 impl States {
-    /// Makes room for the states of an update plan; what is there stays if they are the same.
+    /// Makes room for the states of an update plan. The current ones stay if the plan has the same. `others` are the
+    /// bytes of other memory that count towards the budget.
     pub(super) fn fit(
         &mut self,
         gpu: &Gpu,
-        plan: &Plan,
+        plan: &UpdatePlan,
         updates: &Updates,
         others: u64,
     ) -> Result<(), GpuError> {
         let elements = |store: usize| plan.stores[store].ty.shape.elements() as u64;
-        let wanted = updates.states.iter().enumerate();
         let same = |(held, (param, states)): (&Held, (usize, &Vec<StoreId>))| {
             held.elements == elements(param) && held.stores.iter().map(|held| &held.0).eq(states)
         };
         if !self.buffers.is_empty()
             && self.params.len() == updates.states.len()
-            && self.params.iter().zip(wanted.clone()).all(same)
+            && self.params.iter().zip(updates.states.iter().enumerate()).all(same)
         {
             return Ok(());
         }
         *self = Self::default();
-        let size = gpu.binding() / 4;
-        // Words of each buffer.
-        let mut rooms: Vec<u64> = Vec::new();
-        for (param, states) in wanted {
+        let mut created = Self::default();
+        let mut sizes: Vec<u64> = Vec::new();
+        for (param, states) in updates.states.iter().enumerate() {
             let stores = states.iter().map(|&state| (state, 0)).collect();
             let mut held = Held { elements: elements(param), stores, run: Run::new() };
-            let (tile, mut done) = (held.tile(), 0);
-            let tiles = held.elements.div_ceil(TILE_ELEMENTS);
-            while done < tiles && tile > 0 {
-                let free = size.saturating_sub(rooms.last().copied().unwrap_or(size)) / tile;
-                if free == 0 {
-                    // A tile that is larger than a budget has a buffer of its own.
-                    rooms.push(0);
-                }
-                let buffer = rooms.len() - 1;
-                let taken = free.max(if free == 0 { (size / tile).max(1) } else { 0 }).min(tiles - done);
-                let base = (rooms[buffer] as u32).wrapping_sub((done * tile) as u32);
-                rooms[buffer] += taken * tile;
-                done += taken;
-                held.run.push(Piece { buffer, base, end: done * TILE_ELEMENTS });
-            }
-            self.params.push(held);
+            held.place(gpu.binding() / 4, &mut sizes);
+            created.params.push(held);
         }
         let what = "the optimiser's states";
-        let bytes = others + rooms.iter().sum::<u64>() * 4;
+        let bytes = others + sizes.iter().sum::<u64>() * 4;
         if gpu.options().budget.memory.is_some_and(|budget| bytes > budget) {
-            *self = Self::default();
             return Err(GpuError::Memory { what, bytes });
         }
         let usage = Usage::STORAGE | Usage::COPY_DST | Usage::COPY_SRC;
-        // A module binds one even if nothing is kept.
-        rooms.resize(rooms.len().max(1), TILE_ELEMENTS);
-        for words in rooms {
-            match gpu.buffer(what, words * 4, usage) {
-                Ok(buffer) => self.buffers.push(buffer),
-                Err(error) => {
-                    *self = Self::default();
-                    return Err(error);
-                }
-            }
+        // Modules bind a buffer of states even if there are none.
+        sizes.resize(sizes.len().max(1), TILE_ELEMENTS);
+        for words in sizes {
+            created.buffers.push(gpu.buffer(what, words * 4, usage)?);
         }
+        *self = created;
         Ok(())
     }
 
-    /// The run of a parameter's states.
+    /// The segments of a parameter's states.
     pub(super) fn run(&self, param: StoreId) -> &Run {
         &self.params[param.index()].run
     }
 
-    /// Writes the states of every parameter of which one changed; gives how many bytes went up.
-    pub(super) fn bring(&mut self, gpu: &Gpu, stores: &dyn Stores) -> u64 {
+    /// Uploads the states of every parameter of which one changed. Returns the uploaded bytes.
+    pub(super) fn upload(&mut self, gpu: &Gpu, stores: &dyn Stores) -> u64 {
         let mut bytes = 0;
         let mut words: Vec<u32> = Vec::new();
         for held in &mut self.params {
@@ -116,22 +128,14 @@ impl States {
                 continue;
             }
             let (tile, mut first) = (held.tile(), 0);
-            for piece in &held.run {
-                let tiles = piece.end.div_ceil(TILE_ELEMENTS);
+            for segment in &held.run {
+                let tiles = segment.end.div_ceil(TILE_ELEMENTS);
                 while first < tiles {
-                    let end = tiles.min(first + (AT_ONCE / tile).max(1));
-                    words.clear();
-                    for number in first..end {
-                        let range = number * TILE_ELEMENTS..((number + 1) * TILE_ELEMENTS).min(held.elements);
-                        for &(store, _) in &held.stores {
-                            let values = &stores.values(store)[range.start as usize..range.end as usize];
-                            words.extend_from_slice(bytemuck::cast_slice(values));
-                            let rest = TILE_ELEMENTS as usize - values.len();
-                            words.resize(words.len() + rest, 0);
-                        }
-                    }
-                    let at = u64::from(piece.base.wrapping_add((first * tile) as u32));
-                    gpu.queue.write_buffer(&self.buffers[piece.buffer], at * 4, bytemuck::cast_slice(&words));
+                    let end = tiles.min(first + (UPLOAD_WORDS / tile).max(1));
+                    held.interleave(first..end, stores, &mut words);
+                    let at = u64::from(segment.base.wrapping_add((first * tile) as u32));
+                    let buffer = &self.buffers[segment.buffer];
+                    gpu.queue.write_buffer(buffer, at * 4, bytemuck::cast_slice(&words));
                     bytes += words.len() as u64 * 4;
                     first = end;
                 }
@@ -143,7 +147,7 @@ impl States {
         bytes
     }
 
-    /// Says that a state changed here and is now of this version.
+    /// Notes the version of a state that the device changed.
     pub(super) fn renew(&mut self, store: StoreId, version: u64) {
         let all = self.params.iter_mut().flat_map(|held| &mut held.stores);
         if let Some(held) = all.into_iter().find(|held| held.0 == store) {
@@ -156,18 +160,18 @@ impl States {
         &self,
         gpu: &Gpu,
         param: StoreId,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Vec<(StoreId, Vec<f32>)>, GpuError> {
         let Some(held) = self.params.get(param.index()) else { return Ok(Vec::new()) };
         let (tile, mut first) = (held.tile(), 0);
-        let mut stretches = Vec::new();
-        for piece in &held.run {
-            let end = piece.end.div_ceil(TILE_ELEMENTS);
-            let at = u64::from(piece.base.wrapping_add((first * tile) as u32));
-            stretches.push((&self.buffers[piece.buffer], at * 4, (end - first) * tile));
+        let mut ranges = Vec::new();
+        for segment in &held.run {
+            let end = segment.end.div_ceil(TILE_ELEMENTS);
+            let at = u64::from(segment.base.wrapping_add((first * tile) as u32));
+            ranges.push((&self.buffers[segment.buffer], at * 4, (end - first) * tile));
             first = end;
         }
-        let words = fetch::read(gpu, &stretches, patience)?;
+        let words = readback::read(gpu, &ranges, timeout)?;
         let values = |number: usize| -> Vec<f32> {
             let start = number * TILE_ELEMENTS as usize;
             let tiles = words.chunks(tile as usize).map(|tile| &tile[start..start + TILE_ELEMENTS as usize]);

@@ -1,17 +1,16 @@
-//! What an update changes.
+//! The stores that an update changes.
 
 use super::super::Stores;
 use autobatch_ir::plan::StoreId;
 use autobatch_ir::{ParamId, States as HostStates, Weights};
 
-/// Stores that change on a device.
+/// Stores that a device changes.
 pub trait StoresMut: Stores {
-    /// Says that the elements of a store changed where they are not seen from here: its version is another
-    /// one from now on.
+    /// Gives a store a new version, because the device changed its elements.
     fn renew(&mut self, store: StoreId);
 }
 
-/// The parameters of a module and what an optimiser keeps for them: the stores of an update plan.
+/// The stores of an update plan: the parameters of a module and the states of an optimiser.
 #[derive(Debug)]
 pub struct Trained<'a> {
     /// The parameters.

@@ -1,6 +1,6 @@
-//! Texts of products of few rows: a thread an element of each group, or four neighbours.
+//! Module texts of products of few rows: one element of each group per thread, or four neighbours.
 
-use super::{BLOCK_HEAD, PART, Products, Reach};
+use super::{BLOCK_HEAD, LoadWidth, PART, Products};
 use std::fmt::Write as _;
 
 impl Products {
@@ -35,7 +35,7 @@ impl Products {
                 let _ = writeln!(text, "        var w{sum} = r(at + 5u) + c{sum} * r(at + 7u);");
             }
             text.push_str("        var k = 0u;\n");
-            if self.reach == Reach::Depth {
+            if self.load == LoadWidth::Depth {
                 text.push_str("        for (; k + 4u <= width; k = k + 4u) {\n");
                 for i in 0..4 {
                     let _ = writeln!(text, "            let x{i} = ldf(x_at + k + {i}u);");
@@ -60,11 +60,11 @@ impl Products {
             text.push_str("        }\n    }\n");
         }
         let sums: String = (0..self.all()).map(|sum| format!(", s{sum}")).collect();
-        let _ = writeln!(text, "    tail(lane, element{sums});");
+        let _ = writeln!(text, "    epilogue(lane, element{sums});");
         text
     }
 
-    /// All weights are read four columns at once.
+    /// Text for four neighbours per thread. It reads all weights four columns at a time.
     pub(super) fn four(&self) -> String {
         let mut text = String::new();
         for (number, sums) in self.each() {
@@ -113,7 +113,7 @@ impl Products {
         let sums: String = (0..self.all()).map(|sum| format!(", s{sum}[i]")).collect();
         let _ = write!(
             text,
-            "    for (var i = 0u; i < 4u; i++) {{\n        tail(lane, element + i{sums});\n    }}\n"
+            "    for (var i = 0u; i < 4u; i++) {{\n        epilogue(lane, element + i{sums});\n    }}\n"
         );
         text
     }

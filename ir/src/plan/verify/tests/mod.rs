@@ -31,9 +31,9 @@ use crate::NodeId;
 use crate::graph::{Binary, Fold, Op, Over, Unary};
 use crate::module::ParamKind;
 use crate::plan::{
-    Certificate, Code, Field, FieldId, Instr, Kernel, KernelId, ListSource, Mode, Operand, Part, Place, Plan,
-    PlanOutput, ProdInit, Reg, RegKind, Slab, SlabId, SlabKind, Source, Stage, Step, Store, StoreId,
-    StoreKind, View,
+    Certificate, Code, Field, FieldId, Instr, Kernel, KernelId, ListSource, Mode, Operand, OutputKey, Part,
+    Place, Plan, PlanOutput, ProdInit, Reg, RegKind, Slab, SlabId, SlabKind, Source, Stage, Step, Store,
+    StoreId, StoreKind, View,
 };
 use crate::types::{DType, INDEX, Type, f32, list};
 use std::sync::Arc;
@@ -56,6 +56,7 @@ fn lookup() -> Kernel {
         stages: vec![Stage::Lookup { param: 0, index: view(0, 0, 1), dst: view(1, 0, 2) }],
         results: vec![view(1, 0, 2)],
         source: false,
+        roles: None,
     }
 }
 
@@ -69,6 +70,7 @@ fn input() -> Kernel {
         stages: vec![],
         results: vec![view(0, 0, 2)],
         source: true,
+        roles: None,
     }
 }
 
@@ -122,6 +124,7 @@ fn node() -> Kernel {
         stages: vec![fold, product, line, sum],
         results: vec![view(5, 0, 3), view(6, 0, 1)],
         source: false,
+        roles: None,
     }
 }
 
@@ -140,7 +143,8 @@ fn good() -> Plan {
     };
     let place = |field, start| Place::Rows { field: FieldId(field), start };
     let segments = |items| Operand::Segments { field: FieldId(0), offsets: 0, items };
-    let output = |name: &str, field, row| PlanOutput { name: name.into(), field: FieldId(field), row };
+    let output =
+        |name: &str, field, row| PlanOutput { key: OutputKey::named(name), field: FieldId(field), row };
     Plan {
         module: "test".to_owned(),
         structure: 7,
@@ -173,7 +177,6 @@ fn good() -> Plan {
         lanes: (0..5).map(NodeId::new).collect(),
         tables: vec![0, 1, 3, 2, 0, 1, 1, 2, 2],
         reductions: Vec::new(),
-        updates: Vec::new(),
         outputs: vec![output("h", 1, 1), output("total", 2, 0)],
         certificate: Certificate {
             batches: 2,

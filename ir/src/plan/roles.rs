@@ -1,0 +1,76 @@
+//! Roles: what the ports and results of a kernel in reverse are.
+//!
+//! A kernel in reverse computes the derivative of one node from rows that belong to this node. The planner knows which row
+//! each port reads and which gradient each result contributes to. It declares both once per kernel. A proof verifies the
+//! declaration; executors ignore it.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The roles of all ports and results of a kernel in reverse.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Roles {
+    /// One role per port.
+    pub ports: Vec<PortRole>,
+    /// One role per result.
+    pub results: Vec<ResultRole>,
+}
+
+/// What a port of a kernel in reverse reads, for the node of each lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PortRole {
+    /// An operand of the node.
+    Operand(u32),
+    /// A result of the node.
+    Result(u32),
+    /// A register that the forward step saves behind the results of the node.
+    Saved(u32),
+    /// All contributions to the gradient of a result, as a list or as their sum.
+    Gradient(u32),
+    /// All contributions to the gradient of some result. Lanes of a step may name results with different numbers.
+    Contributions,
+}
+
+/// What a result of a kernel in reverse is, for the node of each lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ResultRole {
+    /// A contribution to the gradient of an operand. Of a list, one row is for all its values unless the result is edges.
+    Contribution {
+        /// The operand.
+        operand: u32,
+        /// Which use of the operand contributes. Only lists have more than one.
+        number: u32,
+    },
+    /// Rows that a sum over the minibatch takes for the gradient of a parameter.
+    Part,
+    /// The sum of the contributions that the one port reads.
+    Gradient,
+    /// The factor of a loss.
+    Seed,
+}
+
+impl fmt::Display for PortRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Operand(number) => write!(f, "operand {number}"),
+            Self::Result(number) => write!(f, "result {number}"),
+            Self::Saved(number) => write!(f, "saved {number}"),
+            Self::Gradient(number) => write!(f, "gradient {number}"),
+            Self::Contributions => f.write_str("contributions"),
+        }
+    }
+}
+
+impl fmt::Display for ResultRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Contribution { operand, number: 0 } => write!(f, "to {operand}"),
+            Self::Contribution { operand, number } => write!(f, "to {operand} use {number}"),
+            Self::Part => f.write_str("part"),
+            Self::Gradient => f.write_str("gradient"),
+            Self::Seed => f.write_str("seed"),
+        }
+    }
+}

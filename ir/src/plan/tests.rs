@@ -1,0 +1,38 @@
+//! Tests of disjoint blocks.
+
+use super::blocks::lie_apart;
+use crate::hash::split_mix;
+use std::ops::Range;
+
+#[test]
+fn the_sweep_agrees_with_a_comparison_of_all_pairs() {
+    let mut state = 7;
+    let mut below = |end: u64| split_mix(&mut state) % end;
+    let mut apart = 0;
+    for _ in 0..20_000 {
+        let blocks: Vec<[Range<u64>; 2]> = (0..1 + below(5))
+            .map(|_| {
+                [(); 2].map(|()| {
+                    let start = below(8);
+                    start..start + below(5)
+                })
+            })
+            .collect();
+        let meet = |a: &Range<u64>, b: &Range<u64>| a.start.max(b.start) < a.end.min(b.end);
+        let pairs = (0..blocks.len()).all(|one| {
+            blocks[..one].iter().all(|other| !(0..2).all(|axis| meet(&blocks[one][axis], &other[axis])))
+        });
+        assert_eq!(lie_apart(blocks.iter().cloned()), pairs, "{blocks:?}");
+        apart += u32::from(pairs);
+    }
+    assert!((2_000..18_000).contains(&apart), "{apart}");
+}
+
+#[test]
+fn a_hundred_thousand_blocks_are_compared_in_time() {
+    let start = std::time::Instant::now();
+    let columns = |n: u64| [0..1 << 20, n..n + 1];
+    assert!(lie_apart((0..100_000).map(columns)));
+    assert!(!lie_apart((0..100_000).chain([99_999]).map(columns)));
+    assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
+}

@@ -1,0 +1,85 @@
+//! Ports of a derivative: whether each lane reads the row that the role of the port names.
+
+use super::{Name, Reverse};
+use crate::check::lanes::Lanes;
+use autobatch_ir::graph::{ListFold, Op};
+use autobatch_ir::id::{NodeId, SigId, TypeId};
+use autobatch_ir::plan::{Kernel, ListSource, Operand, PortRole, Stage, Step};
+
+/// Whether a stage reads a list port other than to sum it. The sum of no contributions is zero; other stages may disagree.
+fn is_taken_apart(kernel: &Kernel, port: u32) -> bool {
+    kernel.stages.iter().any(|stage| match stage {
+        Stage::Seg { op: Op::ListFold(ListFold::Sum), .. } => false,
+        Stage::Seg { lists, .. } => lists.contains(&ListSource::Port(port)),
+        Stage::SegGrad { lists, .. } => lists.contains(&port),
+        _ => false,
+    })
+}
+
+impl Lanes<'_> {
+    /// The first lane that does not read what the role of a port names. The forward step saves so many registers.
+    pub(super) fn first_stray(
+        &self,
+        step: &Step,
+        sig: SigId,
+        port: usize,
+        saves: usize,
+        reverse: &Reverse<'_>,
+    ) -> Option<(usize, NodeId)> {
+        let kernel = self.plan.kernel(step);
+        let role = kernel.roles.as_ref()?.ports[port];
+        let lanes = self.plan.lanes(step);
+        if !self.has_type(kernel, sig, port, role, saves) {
+            return Some((0, lanes[0]));
+        }
+        let operand = self.plan.operands(step)[port];
+        let strays =
+            |&(lane, &node): &(usize, &NodeId)| !self.holds(reverse, role, lane as u32, node, operand);
+        lanes.iter().enumerate().find(strays).map(|(lane, &node)| (lane, node))
+    }
+
+    /// Whether the signature has what the role names, in the type of the port.
+    fn has_type(&self, kernel: &Kernel, sig: SigId, port: usize, role: PortRole, saves: usize) -> bool {
+        let (signature, ty) = (self.graph.sigs.get(sig), kernel.regs[port].ty);
+        let fits = |types: &[TypeId], number: u32, list: bool| {
+            types.get(number as usize).is_some_and(|&own| {
+                let own = self.graph.ty(own);
+                (own.dtype, own.shape.elements(), own.is_list) == (ty.dtype, ty.shape.elements(), list)
+            })
+        };
+        match role {
+            PortRole::Operand(number) => fits(&signature.operands, number, ty.is_list),
+            PortRole::Result(number) => !ty.is_list && fits(&signature.results, number, false),
+            PortRole::Saved(number) => !ty.is_list && (number as usize) < saves,
+            PortRole::Gradient(number) => {
+                fits(&signature.results, number, false)
+                    && !(ty.is_list && is_taken_apart(kernel, port as u32))
+            }
+            PortRole::Contributions => false,
+        }
+    }
+
+    /// Whether a lane reads what a role names.
+    fn holds(
+        &self,
+        reverse: &Reverse<'_>,
+        role: PortRole,
+        lane: u32,
+        node: NodeId,
+        operand: Operand,
+    ) -> bool {
+        let first = self.graph.arena.results(node).start;
+        let row = || self.row(lane, operand);
+        match role {
+            PortRole::Operand(number) => self.agrees(lane, node, number as usize, operand),
+            PortRole::Result(number) => {
+                row().is_some_and(|(field, row)| self.at(field, row) as usize == first + number as usize)
+            }
+            PortRole::Saved(number) => row().is_some_and(|(field, row)| {
+                self.name(reverse, field, row) == Name::Saved { node: node.index() as u32, number }
+            }),
+            PortRole::Gradient(number) => self.is_gradient(reverse, first + number as usize, lane, operand),
+            PortRole::Contributions => false,
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! The derivative of a signature by the reference, on probes.
+//!
+//! **The bound is zero.** Each element of a derivative kernel must equal the element of the reference in `f32`, and must be
+//! finite on at least one probe. All NaNs are equal, and so are zeros of both signs.
+
+use super::equal_results::UseIndex;
+use super::probe::{NOISE, POSITIVE, PROBES, Probe, Random, fold};
+use crate::reference::{Argument, Noise, Partial, Returned, Share, Single, costs};
+use autobatch_ir::graph::{GraphData, ParamArg, Signature};
+use autobatch_ir::hash::StructureHash;
+use autobatch_ir::id::{ParamId, SigId};
+use autobatch_ir::module::ParamKind;
+use autobatch_ir::types::{DType, Type};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The most elements that the additional probes of a signature with indices read and make. Cells that look up rows of tables
+/// are large, and read no index element by element.
+const MAX_NAMED: u64 = 1 << 18;
+/// The most elements that one node may make.
+const MAX_ELEMENTS: u64 = 1 << 24;
+/// The most elements that all parameters may have.
+const MAX_PARAMS: usize = 1 << 28;
+/// Larger parameters have the same values on all probes. They are factors of products, and no root is taken of them.
+const MAX_POSITIVE: usize = 1 << 22;
+
+/// One contribution that a node makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Contribution {
+    /// The operand whose gradient gets it; of a list, the gradients of all its values.
+    pub(super) operand: u32,
+    /// The number of the use of a list.
+    pub(super) number: u32,
+    pub(super) is_list: bool,
+}
+
+/// Uses of a parameter that contribute the same.
+#[derive(Clone, Debug)]
+pub(super) struct Uses {
+    pub(super) param: ParamId,
+    /// The number of the first of them by the reference.
+    pub(super) first: usize,
+    pub(super) count: u32,
+}
+
+/// What the reference says about the derivative of a signature.
+pub(super) struct ReferenceDerivative {
+    pub(super) probes: Vec<Probe>,
+    /// In the order in which the reference adds them: ascending by operand and number.
+    pub(super) contributions: Vec<Contribution>,
+    pub(super) uses: Vec<Uses>,
+    pub(super) use_index: UseIndex,
+}
+
+impl ReferenceDerivative {
+    /// The place of a contribution.
+    pub(super) fn contribution(&self, operand: u32, number: u32) -> Option<u32> {
+        let key = |own: &Contribution| (own.operand, own.number);
+        self.contributions.binary_search_by_key(&(operand, number), key).ok().map(|at| at as u32)
+    }
+
+    /// How many elements of its parameter a use adds to, as reductions count. A sum of rows counts as one.
+    pub(super) fn area(&self, uses: &Uses) -> u64 {
+        match &self.probes[0].returned.params[uses.first].share {
+            Share::Product { x, width, dy, .. } => {
+                (*width as u64) * (dy.len() * width / x.len().max(1)) as u64
+            }
+            Share::Rows(_) | Share::Row { .. } => 1,
+        }
+    }
+
+    /// What gets a contribution with an element that is finite on no probe.
+    pub(super) fn nowhere_finite(&self) -> Option<String> {
+        let operand = self.contributions.iter().find(|to| {
+            let mut finite = Finite::default();
+            for probe in &self.probes {
+                match &probe.returned.operands[to.operand as usize] {
+                    Partial::None => {}
+                    Partial::One(elements) => finite.add(elements),
+                    Partial::Many(items) => {
+                        items.iter().for_each(|item| finite.add(&item[to.number as usize]))
+                    }
+                }
+            }
+            finite.is_incomplete()
+        });
+        let of_param = || {
+            self.uses.iter().find(|uses| {
+                let mut finite = Finite::default();
+                for probe in &self.probes {
+                    let (Share::Product { dy, .. } | Share::Rows(dy) | Share::Row { dy, .. }) =
+                        &probe.returned.params[uses.first].share;
+                    finite.add(dy);
+                }
+                finite.is_incomplete()
+            })
+        };
+        match operand {
+            Some(to) => Some(format!("operand {}", to.operand)),
+            None => of_param().map(|uses| uses.param.to_string()),
+        }
+    }
+}
+
+/// Per element whether it is finite on some probe.
+#[derive(Default)]
+struct Finite(Vec<bool>);
+
+impl Finite {
+    fn add(&mut self, elements: &[f32]) {
+        self.0.resize(elements.len().max(self.0.len()), false);
+        self.0.iter_mut().zip(elements).for_each(|(finite, element)| *finite |= element.is_finite());
+    }
+
+    fn is_incomplete(&self) -> bool {
+        self.0.iter().any(|&finite| !finite)
+    }
+}
+
+/// The reference derivatives of the signatures of a graph, made on request.
+pub(super) struct ReferenceDerivatives<'a> {
+    graph: &'a GraphData,
+    noise: Noise,
+    /// Values of the module's parameters, made when a signature takes them: of both signs, and positive ones unless the
+    /// parameter is large.
+    pub(super) params: [Vec<Vec<f32>>; 2],
+    /// How many elements of both signs there are.
+    held: usize,
+    costs: Option<Vec<u64>>,
+    known: Vec<Option<Option<ReferenceDerivative>>>,
+    /// How many signatures were examined.
+    pub(super) examined: usize,
+}
+
+impl<'a> ReferenceDerivatives<'a> {
+    pub(super) fn new(graph: &'a GraphData, training: bool) -> Self {
+        let (seed, step) = NOISE;
+        Self {
+            graph,
+            noise: if training { Noise::On { seed, step } } else { Noise::Off },
+            params: [0, 1].map(|_| vec![Vec::new(); graph.module.params.len()]),
+            held: 0,
+            costs: costs(graph).ok(),
+            known: (0..graph.sigs.items().len()).map(|_| None).collect(),
+            examined: 0,
+        }
+    }
+
+    /// The derivative of a signature; `None` if the signature is too large or has no derivative.
+    pub(super) fn of(&mut self, sig: SigId) -> Option<&ReferenceDerivative> {
+        if self.known[sig.index()].is_none() {
+            let found = self.examine(sig);
+            self.examined += 1;
+            self.known[sig.index()] = Some(found);
+        }
+        self.get(sig)
+    }
+
+    /// The derivative of a signature that was requested before.
+    pub(super) fn get(&self, sig: SigId) -> Option<&ReferenceDerivative> {
+        self.known[sig.index()].as_ref()?.as_ref()
+    }
+
+    fn examine(&mut self, sig: SigId) -> Option<ReferenceDerivative> {
+        let signature = self.graph.sigs.get(sig);
+        let cost = self.costs.as_ref()?.get(sig.index()).copied().filter(|&cost| cost <= MAX_ELEMENTS)?;
+        for arg in &signature.params {
+            let ParamArg::Module(param) = *arg else { return None };
+            self.fill(param)?;
+        }
+        let mut random = Random(sig.index() as u64 + 1);
+        let probes: Option<Vec<Probe>> = (0..PROBES + self.named(signature, cost))
+            .map(|n| self.probe(sig, signature, n, &mut random))
+            .collect();
+        let probes = probes?;
+        let contributions = contributions(&probes)?;
+        let uses = uses(&probes)?;
+        let use_index = UseIndex::new(&probes, &uses);
+        Some(ReferenceDerivative { probes, contributions, uses, use_index })
+    }
+
+    /// How many additional probes name one element after the other.
+    fn named(&self, signature: &Signature, cost: u64) -> usize {
+        let types = || signature.operands.iter().map(|&ty| self.graph.ty(ty));
+        if !types().any(|ty| matches!(ty.dtype, DType::I32 | DType::U32)) {
+            return 0;
+        }
+        let results = signature.results.iter().map(|&ty| self.graph.ty(ty));
+        let elements = |ty: Type| ty.shape.elements() as u64;
+        let widest = types().chain(results).map(elements).max().unwrap_or(0);
+        let lane = types().map(elements).fold(cost.max(1), u64::saturating_add);
+        widest.min(MAX_NAMED / lane) as usize
+    }
+
+    /// Makes the values of a parameter: a block of a few thousand numbers, repeated.
+    fn fill(&mut self, param: ParamId) -> Option<()> {
+        const PERIOD: usize = 4093;
+        let decl = &self.graph.module.params[param.index()];
+        let elements = decl.ty.shape.elements();
+        let [params, positive] = &mut self.params;
+        let fits = self.held + elements <= MAX_PARAMS;
+        if !params[param.index()].is_empty() || !fits {
+            return fits.then_some(());
+        }
+        self.held += elements;
+        let rows = if decl.kind == ParamKind::Table { 1 } else { decl.ty.shape.rows() };
+        let scale = 1.0 / (rows as f32).sqrt();
+        let mut random = Random(param.index() as u64 + (1 << 32));
+        let block: Vec<f32> = (0..PERIOD.min(elements)).map(|_| scale * random.unit()).collect();
+        let mut numbers = Vec::new();
+        numbers.try_reserve_exact(elements).ok()?;
+        while numbers.len() < elements {
+            let more = block.len().min(elements - numbers.len());
+            numbers.extend_from_slice(&block[..more]);
+        }
+        if elements <= block.len() {
+            positive[param.index()] = numbers.iter().map(|x| 0.05 * scale + x.abs()).collect();
+        } else if elements <= MAX_POSITIVE {
+            positive[param.index()].clone_from(&numbers);
+        }
+        params[param.index()] = numbers;
+        Some(())
+    }
+
+    fn probe(&self, sig: SigId, signature: &Signature, number: usize, random: &mut Random) -> Option<Probe> {
+        let operands: Vec<Argument<f32>> =
+            signature.operands.iter().map(|&ty| random.argument(self.graph.ty(ty), number)).collect();
+        let twice = signature.params.iter().all(|arg| match *arg {
+            ParamArg::Module(param) => !self.params[1][param.index()].is_empty(),
+            ParamArg::Port(_) => false,
+        });
+        let set = usize::from(twice && POSITIVE.contains(&number));
+        let single = Single::new(self.graph, &self.params[set], self.noise, sig, operands.clone()).ok()?;
+        let grads: Vec<Vec<Arc<[f32]>>> = signature
+            .results
+            .iter()
+            .map(|&ty| {
+                let ty = self.graph.ty(ty);
+                let count = if ty.dtype == DType::F32 { 1 + number % 3 } else { 0 };
+                (0..count).map(|_| (0..ty.shape.elements()).map(|_| random.unit()).collect()).collect()
+            })
+            .collect();
+        let sums: Vec<Option<Arc<[f32]>>> = grads.iter().map(|grads| fold(grads)).collect();
+        if sums.iter().all(Option::is_none) {
+            let none = signature.operands.iter().map(|_| Partial::None).collect();
+            let returned = Returned { operands: none, params: Vec::new() };
+            return Some(Probe { set, operands, results: single.results, grads, returned });
+        }
+        let returned = single.reverse(&sums).ok()?;
+        Some(Probe { set, operands, results: single.results, grads, returned })
+    }
+}
+
+fn contributions(probes: &[Probe]) -> Option<Vec<Contribution>> {
+    let mut found = Vec::new();
+    for (operand, partial) in probes[0].returned.operands.iter().enumerate() {
+        let (count, is_list) = match partial {
+            Partial::None => (0, false),
+            Partial::One(_) => (1, false),
+            Partial::Many(items) => (items.first().map_or(0, Vec::len), true),
+        };
+        let operand = operand as u32;
+        found.extend((0..count as u32).map(|number| Contribution { operand, number, is_list }));
+    }
+    let mut counts = vec![0; probes[0].returned.operands.len()];
+    found.iter().for_each(|own| counts[own.operand as usize] += 1);
+    // The same operands must get contributions on all probes.
+    let same = probes.iter().all(|probe| {
+        probe.returned.operands.iter().enumerate().all(|(operand, partial)| {
+            let count = counts[operand];
+            match partial {
+                Partial::None => count == 0,
+                Partial::One(_) => count == 1,
+                Partial::Many(items) => items.iter().all(|item| item.len() == count),
+            }
+        })
+    });
+    same.then_some(found)
+}
+
+fn uses(probes: &[Probe]) -> Option<Vec<Uses>> {
+    let all = &probes[0].returned.params;
+    let same_kinds = |a: &Probe, b: &Probe| {
+        let (a, b) = (&a.returned.params, &b.returned.params);
+        a.len() == b.len()
+            && a.iter().zip(b).all(|(a, b)| a.param == b.param && same_kind(&a.share, &b.share))
+    };
+    if !probes.iter().all(|probe| same_kinds(&probes[0], probe)) {
+        return None;
+    }
+    let mut found: Vec<Uses> = Vec::new();
+    // Places in `found` by a hash of the numbers, because a hundred thousand uses are too many to compare pairwise.
+    let mut by_hash: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    for (number, own) in all.iter().enumerate() {
+        let same = |known: &Uses| {
+            known.param == own.param
+                && probes.iter().all(|probe| {
+                    let uses = &probe.returned.params;
+                    same_share(&uses[known.first].share, &uses[number].share)
+                })
+        };
+        let places = by_hash.entry(hash_of_use(probes, number)).or_default();
+        match places.iter().find(|&&place| same(&found[place])) {
+            Some(&place) => found[place].count += 1,
+            None => {
+                places.push(found.len());
+                found.push(Uses { param: own.param, first: number, count: 1 });
+            }
+        }
+    }
+    Some(found)
+}
+
+/// A hash of what a use of a parameter adds on all probes.
+fn hash_of_use(probes: &[Probe], number: usize) -> u64 {
+    let mut hash = StructureHash::default();
+    for probe in probes {
+        let (x, dy): (&[f32], &[f32]) = match &probe.returned.params[number].share {
+            Share::Product { x, dy, .. } => (x, dy),
+            Share::Rows(dy) | Share::Row { dy, .. } => (&[], dy),
+        };
+        x.iter().chain(dy).for_each(|number| hash.push(number.to_bits().into()));
+    }
+    hash.value() as u64
+}
+
+/// Whether two shares differ in numbers at most.
+fn same_kind(a: &Share<f32>, b: &Share<f32>) -> bool {
+    match (a, b) {
+        (
+            Share::Product { x, width, dy, first, transposed },
+            Share::Product { x: x2, width: width2, dy: dy2, first: first2, transposed: transposed2 },
+        ) => {
+            (x.len(), dy.len(), width, first, transposed)
+                == (x2.len(), dy2.len(), width2, first2, transposed2)
+        }
+        (Share::Rows(a), Share::Rows(b)) => a.len() == b.len(),
+        (Share::Row { dy: a, .. }, Share::Row { dy: b, .. }) => a.len() == b.len(),
+        _ => false,
+    }
+}
+
+fn same_share(a: &Share<f32>, b: &Share<f32>) -> bool {
+    let same = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits());
+    same_kind(a, b)
+        && match (a, b) {
+            (Share::Product { x, dy, .. }, Share::Product { x: x2, dy: dy2, .. }) => {
+                same(x, x2) && same(dy, dy2)
+            }
+            (Share::Rows(a), Share::Rows(b)) => same(a, b),
+            (Share::Row { index, dy }, Share::Row { index: index2, dy: dy2 }) => {
+                index == index2 && same(dy, dy2)
+            }
+            _ => false,
+        }
+}

@@ -1,0 +1,215 @@
+//! The walk over needed nodes that numbers jobs, types and operands.
+
+use super::needed::Needed;
+use super::{Arrivals, Clusters, Memory, NONE, is_source};
+use crate::lists::ensure_len;
+use crate::pipeline::Context;
+use autobatch_ir::graph::{GraphData, Operand};
+use autobatch_ir::id::{NodeId, ValueId};
+
+/// What a node of a signature is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Source,
+    List,
+    Job,
+}
+
+/// The facts of a signature that the walk uses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SigFacts {
+    kind: Kind,
+    /// Its first result among the results of all signatures.
+    results: u32,
+    result_count: u32,
+    /// Its first operand port among those of all signatures.
+    ports: u32,
+    /// How many operands a node has. Lists ignore it.
+    operand_count: u32,
+}
+
+/// The facts of a value that its consumers use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ValueFacts {
+    /// The job that computes it, or [`NONE`].
+    job: u32,
+    /// Its number among the results of all signatures, or [`LIST`].
+    result: u32,
+}
+
+/// The result number of lists.
+const LIST: u32 = u32::MAX;
+
+/// Numbers jobs and their operands, from the first node on whose facts may differ from the call before.
+///
+/// The lists that the loop writes are locals: after a write through one vector of a struct the compiler reads the others again.
+pub(super) fn walk(context: &Context<'_>, memory: &mut Memory, clusters: &mut Clusters, first: usize) {
+    let graph = context.graph;
+    begin(graph, memory, clusters);
+    let Memory { needed, numbers, found_sources, sigs, values, .. } = memory;
+    let Clusters { jobs, ty, operand_start, operands, arrivals, .. } = clusters;
+    let (nodes, pool, needed) = (graph.arena.nodes(), graph.arena.operand_pool(), Needed::marks(needed));
+    let (sigs, values) = (sigs.as_slice(), values.as_mut_slice());
+    let (mut count, mut end) = (0, 0);
+    // One iterator over the three lists, so that one bounds check serves all.
+    let mut slots = jobs.iter_mut().zip(ty.iter_mut()).zip(operand_start.iter_mut());
+    for (index, (node, is_needed)) in (first..).zip(nodes[first..].iter().zip(&needed[first..])) {
+        let facts = sigs[node.sig.index()];
+        let results = &mut values[node.results as usize..][..facts.result_count as usize];
+        if !is_needed {
+            if context.existing.has(node.results) {
+                number_results(results, NONE, facts.results);
+            }
+            continue;
+        }
+        match facts.kind {
+            Kind::List => results.fill(ValueFacts { job: NONE, result: LIST }),
+            Kind::Source => {
+                number_results(results, NONE, facts.results);
+                found_sources.push((node.sig, NodeId::new(index)));
+            }
+            Kind::Job => {
+                number_results(results, count, facts.results);
+                let ((job, ty), start) = slots.next().expect("there are at most as many jobs as nodes");
+                (*job, *start) = (NodeId::new(index), end as u32);
+                let own = &pool[node.operands as usize..][..facts.operand_count as usize];
+                ensure_len(operands, end + own.len());
+                let targets = &mut operands[end..end + own.len()];
+                let port = facts.ports as usize;
+                let bound = match read_known(own, arrivals.known(port, own.len()), values, targets) {
+                    Some((bound, read)) => {
+                        end += read;
+                        bound
+                    }
+                    None => {
+                        let mut reader = Reader { graph, values, arrivals, operands, end };
+                        let bound = reader.read(own, port);
+                        end = reader.end;
+                        bound
+                    }
+                };
+                *ty = numbers.of(node.sig, own, bound);
+                count += 1;
+            }
+        }
+    }
+    let count = count as usize;
+    operand_start[count] = end as u32;
+    jobs.truncate(count);
+    ty.truncate(count);
+    operand_start.truncate(count + 1);
+    operands.truncate(end);
+    numbers.give_types(&mut clusters.types);
+}
+
+/// Makes the lists long enough for all nodes and finds the facts of signatures.
+fn begin(graph: &GraphData, memory: &mut Memory, clusters: &mut Clusters) {
+    let (nodes, signatures) = (graph.arena.len(), graph.sigs.items());
+    // The walk writes these lists before it reads them.
+    clusters.jobs.resize(nodes, NodeId::new(0));
+    clusters.ty.resize(nodes, 0);
+    clusters.operand_start.resize(nodes + 1, 0);
+    memory.values.resize(graph.arena.values(), ValueFacts { job: NONE, result: LIST });
+    memory.found_sources.clear();
+    memory.numbers.clear(signatures.len(), &mut clusters.types);
+    memory.sigs.clear();
+    let (mut results, mut ports) = (0, 0);
+    for signature in signatures {
+        let kind = match signature.is_list() {
+            true => Kind::List,
+            false if is_source(signature.callee) => Kind::Source,
+            false => Kind::Job,
+        };
+        let (result_count, operand_count) = (signature.results.len() as u32, signature.operands.len() as u32);
+        memory.sigs.push(SigFacts { kind, results, result_count, ports, operand_count });
+        results += result_count;
+        ports += operand_count;
+    }
+}
+
+/// Writes the jobs that compute the operands, if each operand is known to arrive at its port, as nearly all are. Returns a bit
+/// for each of the first 64 operands that are bound numbers, and how many jobs it wrote.
+///
+/// Separate from [`Reader`], so that the counters stay in registers.
+#[inline]
+fn read_known(
+    own: &[Operand],
+    known: &[u64],
+    values: &[ValueFacts],
+    targets: &mut [u32],
+) -> Option<(u64, usize)> {
+    let (mut bound, mut read, known) = (0, 0, &known[..own.len()]);
+    for index in 0..own.len() {
+        let Some(value) = own[index].as_value() else {
+            bound |= 1 << (index & 63);
+            continue;
+        };
+        let facts = values[value.index()];
+        if facts.result >= 64 || known[index] >> facts.result & 1 == 0 {
+            return None;
+        }
+        // An unconditional write: whether an operand is a job is hard to predict.
+        targets[read] = facts.job;
+        read += usize::from(facts.job != NONE);
+    }
+    Some((bound, read))
+}
+
+/// Reads the operands of a job that takes a list, or a result that arrives at a port for the first time.
+struct Reader<'a> {
+    graph: &'a GraphData,
+    values: &'a [ValueFacts],
+    arrivals: &'a mut Arrivals,
+    /// Operand jobs, up to `end`.
+    operands: &'a mut Vec<u32>,
+    end: usize,
+}
+
+impl Reader<'_> {
+    /// Does what [`read_known`] does, for any operands.
+    #[inline(never)]
+    fn read(&mut self, own: &[Operand], first_port: usize) -> u64 {
+        let mut bound = 0;
+        for (index, operand) in own.iter().enumerate() {
+            let Some(value) = operand.as_value() else {
+                bound |= 1 << (index & 63);
+                continue;
+            };
+            let facts = self.values[value.index()];
+            if facts.result == LIST {
+                self.read_list(value, first_port + index, own.len() - index);
+                continue;
+            }
+            self.read_value(facts, first_port + index);
+        }
+        bound
+    }
+
+    /// Appends the elements of a list and leaves space for the `after` operands that follow.
+    fn read_list(&mut self, list: ValueId, port: usize, after: usize) {
+        let items = self.graph.arena.operands(self.graph.arena.producer(list));
+        ensure_len(self.operands, self.end + items.len() + after);
+        for item in items.iter().filter_map(|item| item.as_value()) {
+            self.read_value(self.values[item.index()], port);
+        }
+    }
+
+    #[inline]
+    fn read_value(&mut self, facts: ValueFacts, port: usize) {
+        self.arrivals.add(port, facts.result);
+        self.operands[self.end] = facts.job;
+        self.end += usize::from(facts.job != NONE);
+    }
+}
+
+/// Notes the job that computes the values, and that they are the results from `first` on. One and two results, nearly all cases,
+/// need no loop.
+#[inline]
+fn number_results(values: &mut [ValueFacts], job: u32, first: u32) {
+    let facts = |result: u32| ValueFacts { job, result };
+    match values {
+        [one] => *one = facts(first),
+        [one, two] => [*one, *two] = [facts(first), facts(first + 1)],
+        many => (first..).zip(many).for_each(|(result, value)| *value = facts(result)),
+    }
+}

@@ -1,0 +1,181 @@
+//! The steps of the reverse: their live lanes, and rows for their contributions and parts.
+
+use super::edit::{add_slab, grow, operand_field};
+use super::signatures::Signatures;
+use crate::PlanError;
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::id::{NodeId, SigId};
+use autobatch_ir::plan::{FieldId, Operand, Plan};
+use autobatch_ir::types::Type;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// No step, no field.
+const NONE: u32 = u32::MAX;
+
+/// A forward step and its step in reverse.
+pub(super) struct ReverseStep {
+    /// The forward step.
+    pub(super) step: usize,
+    pub(super) sig: SigId,
+    /// The first row of the parts that reductions take.
+    pub(super) parts: u32,
+    /// The first row of the registers that the forward step saves.
+    pub(super) saved: u32,
+    lanes: Range<usize>,
+    rows: Range<usize>,
+}
+
+/// The rows of a contribution.
+pub(super) struct Rows {
+    pub(super) field: FieldId,
+    pub(super) first: u32,
+    before: Range<usize>,
+}
+
+/// All steps of the reverse, descending by forward step. Their memory is reused from plan to plan.
+#[derive(Default)]
+pub(super) struct ReverseSteps {
+    all: Vec<ReverseStep>,
+    /// Per node its step and its lane there.
+    at: Vec<(u32, u32)>,
+    /// The live lanes of all steps.
+    lanes: Vec<u32>,
+    /// The rows of all contributions of all steps.
+    rows: Vec<Rows>,
+    /// Per lane how many edges precede it, for all contributions that are edges.
+    before: Vec<u32>,
+}
+
+/// The field of the contributions to the gradients of each field of values. Its memory is reused from plan to plan.
+#[derive(Default)]
+pub(super) struct ContributionFields(Vec<FieldId>);
+
+impl ContributionFields {
+    /// Forgets the fields of the plan before.
+    pub(super) fn begin(&mut self) {
+        self.0.clear();
+    }
+
+    pub(super) fn get(&self, field: FieldId) -> Option<FieldId> {
+        self.0.get(field.index()).copied().filter(|&found| found != FieldId(NONE))
+    }
+
+    pub(super) fn get_or_add(&mut self, plan: &mut Plan, field: FieldId) -> FieldId {
+        self.get(field).unwrap_or_else(|| {
+            let made = add_slab(plan, &[plan.field(field).ty]);
+            self.0.resize(self.0.len().max(field.index() + 1), FieldId(NONE));
+            self.0[field.index()] = made;
+            made
+        })
+    }
+}
+
+impl ReverseSteps {
+    /// Finds the steps with live lanes, last first, and allocates rows for their contributions, parts and saved registers.
+    pub(super) fn collect(
+        &mut self,
+        plan: &mut Plan,
+        graph: &GraphData,
+        live: &[bool],
+        sigs: &mut Signatures,
+        fields: &mut ContributionFields,
+    ) -> Result<(), PlanError> {
+        let Self { all, at, lanes, rows, before } = self;
+        all.clear();
+        at.clear();
+        at.resize(graph.arena.len(), (NONE, 0));
+        lanes.clear();
+        rows.clear();
+        before.clear();
+        for number in (0..plan.steps.len()).rev() {
+            let step = plan.steps[number].clone();
+            let sig = graph.arena.node(plan.lanes(&step)[0]).sig;
+            let facts = &mut sigs[sig];
+            let Some(derivative) = facts.derivative().map(Arc::clone) else { continue };
+            let (back, first_lane, first_row) = (all.len() as u32, lanes.len(), rows.len());
+            for (lane, node) in (0..).zip(plan.lanes(&step)) {
+                if live[node.index()] {
+                    at[node.index()] = (back, (lanes.len() - first_lane) as u32);
+                    lanes.push(lane);
+                }
+            }
+            let own = &lanes[first_lane..];
+            if own.is_empty() {
+                continue;
+            }
+            for of in &derivative.gradients {
+                let operand = plan.operands(&step)[of.operand as usize];
+                let first_before = before.len();
+                let count = match (operand, of.edges) {
+                    (Operand::Segments { offsets, .. }, true) => edges_before(plan, offsets, own, before),
+                    _ => own.len() as u32,
+                };
+                let field = operand_field(operand).expect("bound numbers get no gradients");
+                let ty = graph.ty(graph.sigs.get(sig).operands[of.operand as usize]).element();
+                // A step whose lists are all empty may name any field. Its contributions have no reader.
+                let field = match plan.field(field).ty == ty {
+                    true => fields.get_or_add(plan, field),
+                    false => add_slab(plan, &[ty]),
+                };
+                let first = grow(plan, field, count)?;
+                rows.push(Rows { field, first, before: first_before..before.len() });
+            }
+            let count = own.len() as u32;
+            let parts = own_rows(plan, &mut facts.parts, &derivative.parts, count)?;
+            let saved = own_rows(plan, &mut facts.saved, &derivative.saves, step.rows)?;
+            let (lanes, rows) = (first_lane..lanes.len(), first_row..rows.len());
+            all.push(ReverseStep { step: number, sig, parts, saved, lanes, rows });
+        }
+        Ok(())
+    }
+
+    pub(super) fn all(&self) -> &[ReverseStep] {
+        &self.all
+    }
+
+    /// The step of a live node, and its lane there.
+    #[inline]
+    pub(super) fn of(&self, node: NodeId) -> Option<(&ReverseStep, u32)> {
+        let (back, lane) = self.at[node.index()];
+        Some((self.all.get(back as usize)?, lane))
+    }
+
+    /// The live lanes.
+    pub(super) fn lanes(&self, back: &ReverseStep) -> &[u32] {
+        &self.lanes[back.lanes.clone()]
+    }
+
+    /// The rows of each contribution of a step.
+    pub(super) fn rows(&self, back: &ReverseStep) -> &[Rows] {
+        &self.rows[back.rows.clone()]
+    }
+
+    /// Per lane how many edges precede it; empty for rows that are no edges.
+    pub(super) fn before(&self, rows: &Rows) -> &[u32] {
+        &self.before[rows.before.clone()]
+    }
+}
+
+/// Appends per lane how many edges precede it; gives the number of all.
+fn edges_before(plan: &Plan, offsets: u32, lanes: &[u32], before: &mut Vec<u32>) -> u32 {
+    let offset = |at: u32| plan.tables[(offsets + at) as usize];
+    lanes.iter().fold(0, |total, &lane| {
+        before.push(total);
+        total + offset(lane + 1) - offset(lane)
+    })
+}
+
+/// Adds rows to the fields that belong to a signature, and the fields if there are none; gives the first row.
+fn own_rows(
+    plan: &mut Plan,
+    first: &mut Option<FieldId>,
+    types: &[Type],
+    rows: u32,
+) -> Result<u32, PlanError> {
+    if types.is_empty() {
+        return Ok(0);
+    }
+    let first = *first.get_or_insert_with(|| add_slab(plan, types));
+    grow(plan, first, rows)
+}

@@ -1,0 +1,116 @@
+//! The cache of compiled kernels and derivatives, by the content of their signature.
+
+use super::content;
+use super::{CompileOptions, Tables};
+use crate::differentiate::Wanted;
+use autobatch_ir::graph::Callee;
+use autobatch_ir::hash::BuildMix;
+use autobatch_ir::id::{SigId, TypeId};
+use autobatch_ir::plan::Kernel;
+use autobatch_ir::types::Type;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Products of signatures, by a hash of what they depend on.
+#[derive(Debug)]
+pub(crate) struct KernelCache<T> {
+    entries: HashMap<u64, Vec<Entry<T>>, BuildMix>,
+}
+
+/// A product with everything that it depends on. Types are compared in full. Passes create and drop modules, so a cell is compared
+/// by its content.
+#[derive(Debug)]
+struct Entry<T> {
+    /// The content of the signature, of 128 bits like a graph's structure.
+    content: u128,
+    callee: Callee,
+    /// The types of operands, parameters and results.
+    types: [Vec<Type>; 3],
+    options: CompileOptions,
+    /// What gets gradients, if the product is a derivative.
+    wanted: Option<Wanted>,
+    product: T,
+}
+
+/// What an entry is looked up by.
+struct Key<'a> {
+    tables: Tables<'a>,
+    sig: SigId,
+    content: u128,
+    options: CompileOptions,
+    wanted: Option<&'a Wanted>,
+}
+
+impl<T> Default for KernelCache<T> {
+    fn default() -> Self {
+        Self { entries: HashMap::default() }
+    }
+}
+
+impl KernelCache<Arc<Kernel>> {
+    /// The kernel of a signature, compiled if it is new.
+    pub(super) fn kernel(
+        &mut self,
+        tables: Tables<'_>,
+        sig: SigId,
+        options: CompileOptions,
+        compile: impl FnOnce() -> Kernel,
+    ) -> Arc<Kernel> {
+        let Ok(kernel) = self.get_or_make(tables, sig, options, None, || {
+            Ok::<_, std::convert::Infallible>(Arc::new(compile()))
+        });
+        kernel
+    }
+}
+
+impl<T: Clone> KernelCache<T> {
+    /// The product of a signature, made if it is new. `wanted` tells derivatives of one signature apart.
+    pub(crate) fn get_or_make<E>(
+        &mut self,
+        tables: Tables<'_>,
+        sig: SigId,
+        options: CompileOptions,
+        wanted: Option<&Wanted>,
+        make: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let key = Key { tables, sig, content: content::of_kernel(tables, sig), options, wanted };
+        let entries = self.entries.entry(key.content as u64).or_default();
+        if let Some(entry) = entries.iter().find(|entry| key.matches(entry)) {
+            return Ok(entry.product.clone());
+        }
+        let product = make()?;
+        entries.push(key.entry(product.clone()));
+        Ok(product)
+    }
+}
+
+impl Key<'_> {
+    fn matches<T>(&self, entry: &Entry<T>) -> bool {
+        let signature = self.tables.sigs.get(self.sig);
+        let same = |ids: &[TypeId], types: &[Type]| {
+            ids.iter().map(|&id| self.tables.types.get(id)).eq(types.iter().copied())
+        };
+        let [operands, params, results] = &entry.types;
+        let same_callee = match (entry.callee, signature.callee) {
+            (Callee::Op(own), Callee::Op(op)) => own == op,
+            (Callee::Cell(_), Callee::Cell(_)) => true,
+            _ => false,
+        };
+        // Parameters arrive through ports, so which ones a signature names does not matter.
+        entry.content == self.content
+            && entry.options == self.options
+            && same_callee
+            && entry.wanted.as_ref() == self.wanted
+            && same(&signature.operands, operands)
+            && same(&signature.param_types, params)
+            && same(&signature.results, results)
+    }
+
+    fn entry<T>(&self, product: T) -> Entry<T> {
+        let signature = self.tables.sigs.get(self.sig);
+        let types = [&signature.operands, &signature.param_types, &signature.results]
+            .map(|ids| ids.iter().map(|&id| self.tables.types.get(id)).collect());
+        let Self { content, options, wanted, .. } = *self;
+        Entry { content, callee: signature.callee, types, options, wanted: wanted.cloned(), product }
+    }
+}

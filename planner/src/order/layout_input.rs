@@ -1,0 +1,278 @@
+//! Builds the layout problem of batches whose waves are known: provisional rows in batch order, and the rows of each operand.
+
+use super::gather::{BatchTarget, Columns, CopiedRows, Gatherer, PortRead, bound_number};
+use super::{Batch, Memory, NONE, Rows};
+use crate::cluster::Clusters;
+use crate::layout::{self, KnownSlot, LayoutError};
+use crate::pipeline::Context;
+use crate::schedule::Batches;
+use crate::storage::Storage;
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::id::{NodeId, ValueId};
+use autobatch_ir::plan::SlabId;
+use std::ops::Range;
+
+/// An existing row that a growing plan reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct ReusedRow {
+    pub(super) slab: u32,
+    pub(super) row: u32,
+    value: ValueId,
+}
+
+/// What the layout problem is built from, batch after batch.
+#[derive(Debug, Default)]
+pub(super) struct LayoutInput {
+    /// The existing rows that a growing plan reads, ascending.
+    pub(super) reused: Vec<ReusedRow>,
+    /// Per slab the number of these.
+    pub(super) reused_rows: Vec<u32>,
+    /// Per slab the number of rows in the problem.
+    pub(super) slab_rows: Vec<u32>,
+    /// The provisional rows of each slab.
+    slabs: Vec<Range<u32>>,
+    /// The operand ports that take values.
+    ports: Vec<PortRead>,
+    /// The operand ports that take lists.
+    lists: Vec<PortRead>,
+    /// The operand ports that take bound numbers.
+    bound: Vec<u32>,
+    /// The first rows of results.
+    starts: Vec<u32>,
+    targets: Vec<BatchTarget>,
+    /// The rows of constants' copies besides the first.
+    copies: Vec<CopiedRows>,
+    /// The wave of each slot of the problem.
+    pub(super) slot_waves: Vec<u32>,
+    /// Per provisional row the last wave that reads it as an element of a list. May be shorter than the rows.
+    pub(super) list_waves: Vec<u32>,
+    /// The slots of one batch.
+    results: Vec<KnownSlot>,
+    operands: Vec<KnownSlot>,
+}
+
+/// Builds the layout problem in `rows`.
+pub(super) fn build_layout_problem(
+    context: &Context<'_>,
+    rows: &mut Rows,
+    memory: &mut Memory,
+    clusters: &Clusters,
+    storage: &Storage,
+    batches: &Batches,
+) -> Result<(), LayoutError> {
+    let Memory { nodes, input, .. } = memory;
+    rows.count_slab_rows(storage)?;
+    input.find_reused(context, clusters, storage);
+    let slabs = rows.slab_rows.iter().zip(&storage.slabs).zip(&input.reused_rows);
+    input.slab_rows.clear();
+    input.slab_rows.extend(slabs.map(|((rows, slab), reused)| rows - slab.rows + reused));
+    rows.problem.restart(&input.slab_rows, &input.reused_rows)?;
+    input.slabs.clear();
+    let slabs = (0..storage.slabs.len()).map(|slab| layout::SlabId(slab as u32));
+    input.slabs.extend(slabs.map(|slab| rows.problem.numbers(slab)));
+    rows.row_of.resize(context.graph.arena.values(), NONE);
+    input.number_reused(&mut rows.row_of);
+    let builder = Builder { graph: context.graph, storage, nodes };
+    builder
+        .find_targets(rows, input, |batch| clusters.jobs[batches.items[batch.jobs.start as usize] as usize]);
+    let gatherer = Gatherer {
+        graph: context.graph,
+        jobs: &clusters.jobs,
+        items: &batches.items,
+        ports: &input.ports,
+        lists: &input.lists,
+        bound: &input.bound,
+        starts: &input.starts,
+        copies: &input.copies,
+    };
+    let mut columns = Columns {
+        row_of: &mut rows.row_of,
+        nodes,
+        rows: rows.problem.pool(),
+        bound: &mut rows.bound,
+        lists: &mut rows.lists,
+        list_waves: &mut input.list_waves,
+    };
+    gatherer.gather(&mut input.targets, &mut columns);
+    rows.problem.settle();
+    Ok(())
+}
+
+impl LayoutInput {
+    /// Finds the existing rows that are read. The problem holds no other existing rows.
+    fn find_reused(&mut self, context: &Context<'_>, clusters: &Clusters, storage: &Storage) {
+        let reused = |&value: &ValueId| {
+            let (field, row) = context.existing.get(value).expect("a reused value exists");
+            ReusedRow { slab: storage.fields[field.index()].slab.0, row: row.0, value }
+        };
+        self.reused.clear();
+        self.reused.extend(clusters.reused().iter().map(reused));
+        self.reused.sort_unstable();
+        self.reused.dedup();
+        self.reused_rows.clear();
+        self.reused_rows.resize(storage.slabs.len(), 0);
+        self.reused.iter().for_each(|reused| self.reused_rows[reused.slab as usize] += 1);
+    }
+
+    /// Numbers the existing rows: they come first in their slabs.
+    fn number_reused(&self, row_of: &mut [u32]) {
+        let mut next = 0;
+        for (number, reused) in self.reused.iter().enumerate() {
+            let is_same_slab = number > 0 && self.reused[number - 1].slab == reused.slab;
+            next = if is_same_slab { next + 1 } else { 0 };
+            row_of[reused.value.index()] = self.slabs[reused.slab as usize].start + next;
+        }
+    }
+
+    fn clear_batches(&mut self) {
+        self.ports.clear();
+        self.lists.clear();
+        self.bound.clear();
+        self.starts.clear();
+        self.targets.clear();
+        self.copies.clear();
+        self.slot_waves.clear();
+        self.list_waves.clear();
+    }
+}
+
+impl Rows {
+    fn count_slab_rows(&mut self, storage: &Storage) -> Result<(), LayoutError> {
+        self.slab_rows.clear();
+        self.slab_rows.extend(storage.slabs.iter().map(|slab| slab.rows));
+        for batch in &self.batches {
+            for block in storage.sigs[batch.sig.index()].blocks_of(batch.copy) {
+                let rows = &mut self.slab_rows[block.slab.index()];
+                *rows = rows.checked_add(batch.lanes.len() as u32).ok_or(LayoutError::TooLarge)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds batches to the problem.
+struct Builder<'a> {
+    graph: &'a GraphData,
+    storage: &'a Storage,
+    /// Nodes as the problem numbers lanes; at first those of sources.
+    nodes: &'a [NodeId],
+}
+
+impl Builder<'_> {
+    /// Gives rows to the results of all batches and columns to their operands, and writes those of sources.
+    fn find_targets(&self, rows: &mut Rows, input: &mut LayoutInput, first_job: impl Fn(&Batch) -> NodeId) {
+        input.clear_batches();
+        let (mut bound_columns, mut list_columns) = (0, 0);
+        for number in 0..rows.batches.len() {
+            let batch = &mut rows.batches[number];
+            (batch.bound, batch.lists) = (bound_columns, list_columns);
+            let is_source = batch.jobs.is_empty();
+            let any = if is_source { self.nodes[batch.lanes.start as usize] } else { first_job(batch) };
+            let target = self.find_target(number, any, rows, input);
+            bound_columns += target.lanes * target.bound.len() as u32;
+            list_columns += target.lanes * target.lists.len() as u32;
+            // Gathering writes the new part before anyone reads it.
+            rows.bound.resize(rows.bound.len().max(bound_columns as usize), 0);
+            if is_source {
+                self.write_source(&target, rows, input);
+            }
+            input.targets.push(target);
+        }
+        rows.lists.restart(list_columns as usize);
+    }
+
+    /// Adds a batch, one node of which is `any`, to the problem.
+    fn find_target(
+        &self,
+        number: usize,
+        any: NodeId,
+        rows: &mut Rows,
+        input: &mut LayoutInput,
+    ) -> BatchTarget {
+        let batch = &rows.batches[number];
+        let own = &self.storage.sigs[batch.sig.index()];
+        let first = [&input.ports, &input.lists].map(|ports| ports.len() as u32);
+        let [first_bound, first_start] = [&input.bound, &input.starts].map(|list| list.len() as u32);
+        let result = |slab: SlabId| known_slot(self.storage, slab, None);
+        input.results.clear();
+        input.results.extend(own.blocks_of(batch.copy).iter().map(|block| result(block.slab)));
+        self.find_ports(batch, any, input);
+        if input.lists.len() as u32 > first[1] {
+            input.list_waves.resize(rows.problem.rows() as usize, 0);
+        }
+        let lanes = batch.lanes.len() as u32;
+        let columns = rows.problem.add_known(lanes, &input.results, &input.operands);
+        input.slot_waves.resize(rows.problem.slot_count() as usize, batch.wave.0);
+        if batch.copy > 0 {
+            let first = rows.row_of[self.graph.arena.node(any).results as usize];
+            let start = rows.problem.first_row(0);
+            input.copies.push(CopiedRows { first: first..first + lanes, start });
+        } else {
+            input.starts.extend(own.results.iter().map(|&(_, block)| rows.problem.first_row(block)));
+        }
+        BatchTarget {
+            jobs: batch.jobs.clone(),
+            next: batch.lanes.start,
+            done: 0,
+            lanes,
+            columns,
+            wave: batch.wave.0,
+            ports: first[0]..input.ports.len() as u32,
+            lists: first[1]..input.lists.len() as u32,
+            list_columns: batch.lists,
+            bound: first_bound..input.bound.len() as u32,
+            bound_columns: batch.bound,
+            starts: first_start..input.starts.len() as u32,
+        }
+    }
+
+    /// Lists the operand ports of a batch and the slots of those that take values.
+    fn find_ports(&self, batch: &Batch, any: NodeId, input: &mut LayoutInput) {
+        let LayoutInput { slabs, ports, lists, bound, operands, .. } = input;
+        operands.clear();
+        for (port, operand) in (0..).zip(self.graph.arena.operands(any)) {
+            let Some(value) = operand.as_value() else {
+                bound.push(port);
+                continue;
+            };
+            let field = self.storage.fields.get(self.storage.port_field(batch.sig, port as usize).index());
+            if self.graph.arena.is_list(value, &self.graph.sigs) {
+                // There is no field if all lists are empty.
+                let slab = field.map_or(0..0, |field| slabs[field.slab.index()].clone());
+                lists.push(PortRead { port, slab });
+                continue;
+            }
+            let field = field.expect("values that are read have a field");
+            operands.push(known_slot(self.storage, field.slab, Some(field.width())));
+            ports.push(PortRead { port, slab: slabs[field.slab.index()].clone() });
+        }
+    }
+
+    /// Writes the rows of a source batch and the numbers that its lanes bind. Copies of constants keep the rows of the first.
+    fn write_source(&self, target: &BatchTarget, rows: &mut Rows, input: &LayoutInput) {
+        let starts = &input.starts[target.starts.start as usize..target.starts.end as usize];
+        let bound = &input.bound[target.bound.start as usize..target.bound.end as usize];
+        let first = target.next as usize;
+        for (lane, &node) in (0..).zip(&self.nodes[first..first + target.lanes as usize]) {
+            let results = &mut rows.row_of[self.graph.arena.node(node).results as usize..];
+            results.iter_mut().zip(starts).for_each(|(row, start)| *row = start + lane);
+            let columns = (target.bound_columns + lane..).step_by(target.lanes as usize);
+            for (at, &port) in columns.zip(bound) {
+                rows.bound[at as usize] = bound_number(self.graph.arena.operands(node)[port as usize]);
+            }
+        }
+    }
+}
+
+/// A slot of a slab. `width` is the number of elements that are read; without it, all fields of the slab count.
+fn known_slot(storage: &Storage, slab: SlabId, width: Option<u32>) -> KnownSlot {
+    let bytes = match width {
+        Some(width) => width * 4,
+        None => {
+            let fields = storage.slabs[slab.index()].fields.clone();
+            let fields = &storage.fields[fields.start as usize..fields.end as usize];
+            fields.iter().map(|field| field.width() * 4).sum()
+        }
+    };
+    (layout::SlabId(slab.0), bytes)
+}

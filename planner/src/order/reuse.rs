@@ -1,0 +1,80 @@
+//! Reuses rows after the last wave that reads them.
+
+use super::{Batch, Memory, NONE, Rows};
+use crate::layout;
+use crate::pipeline::Context;
+use crate::storage::Storage;
+use std::ops::Range;
+
+/// Gives every batch rows that no live value holds, and frees them after the last wave that reads them. Roots stay live.
+pub(super) fn reuse_rows(context: &Context<'_>, rows: &mut Rows, memory: &mut Memory, storage: &Storage) {
+    let list_waves = &mut memory.input.list_waves;
+    list_waves.resize(rows.problem.rows() as usize, 0);
+    for root in context.roots {
+        list_waves[rows.row_of[root.index()] as usize] = NONE;
+    }
+    let waves = rows.batches.last().map_or(0, |batch| batch.wave.index() + 1);
+    memory.heaps.restart(storage.slabs.len(), waves);
+    // Unread batches, descending, without those already visited.
+    let mut unread = memory.layout.unread().len();
+    for number in 0..rows.batches.len() {
+        if memory.layout.unread()[..unread].last() == Some(&(number as u32)) {
+            unread -= 1;
+            rows.follow_widest_operand(number, memory);
+        }
+        rows.place_results(number, memory, storage);
+    }
+    rows.slab_rows.clear();
+    rows.slab_rows.extend(memory.heaps.highs());
+}
+
+impl Rows {
+    /// Sorts the lanes of an unread batch by the rows of its widest operand. Reuse may have moved these rows since the layout.
+    fn follow_widest_operand(&mut self, number: usize, memory: &mut Memory) {
+        let posed = &self.problem.all_batches()[number];
+        let Some(slot) = layout::widest(&self.problem, posed) else { return };
+        let read = self.problem.slot_rows(slot, posed.lanes);
+        let row = |lane: u32| self.rows[read[lane as usize] as usize];
+        let span = self.batches[number].span();
+        let order = &mut self.lane_order[span.clone()];
+        if !order.is_sorted_by_key(|&lane| row(lane)) {
+            // The slot repeats no row, so the keys are distinct.
+            memory.layout.sort_by_place(order, row);
+            let own = &memory.nodes[span.clone()];
+            let lanes = self.nodes[span].iter_mut().zip(order);
+            lanes.for_each(|(node, &mut lane)| *node = own[lane as usize]);
+        }
+    }
+
+    /// Takes rows for the results of a batch and notes when they become free.
+    fn place_results(&mut self, number: usize, memory: &mut Memory, storage: &Storage) {
+        let Self { batches, problem, rows, lane_order, .. } = self;
+        let Memory { input, heaps, .. } = memory;
+        let (batch, posed): (&Batch, _) = (&batches[number], &problem.all_batches()[number]);
+        let (wave, lanes) = (batch.wave.0, &lane_order[batch.span()]);
+        let slot_waves = input.slot_waves.as_slice();
+        let blocks = storage.sigs[batch.sig.index()].blocks_of(batch.copy).iter();
+        for (block, slot) in blocks.zip(problem.batch_slots(posed)) {
+            let slab = block.slab.index();
+            // The provisional rows of a result are consecutive in the order of the problem's lanes.
+            let first = problem.slot_rows(slot, posed.lanes)[0] as usize;
+            let own: Range<usize> = first..first + posed.lanes as usize;
+            let (readers, listed) = (&problem.last_readers()[own.clone()], &input.list_waves[own.clone()]);
+            let rows = &mut rows[own];
+            let start = heaps.take(wave, slab, posed.lanes);
+            // Consecutive rows often become free together.
+            let (mut last_wave, mut run_start) = (wave, start);
+            for (row, &lane) in (start..).zip(lanes) {
+                let lane = lane as usize;
+                rows[lane] = row;
+                let read = slot_waves.get(readers[lane] as usize).copied().unwrap_or(0);
+                let free_after = listed[lane].max(read).max(wave);
+                if free_after != last_wave {
+                    heaps.release_after(last_wave, slab, run_start..row);
+                    (last_wave, run_start) = (free_after, row);
+                }
+            }
+            heaps.release_after(last_wave, slab, run_start..start + posed.lanes);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Waves: the wave of a batch is one after the latest wave that it reads. Sources are wave 0.
+
+use super::{Batch, Memory, Rows};
+use crate::cluster::Clusters;
+use crate::ids::{JobId, WaveId};
+use crate::schedule::Batches;
+use crate::storage::Storage;
+use autobatch_ir::id::{NodeId, SigId};
+use std::ops::Range;
+
+/// Lists batches wave after wave, sources first, and writes the nodes of sources.
+pub(super) fn list_batches(
+    rows: &mut Rows,
+    memory: &mut Memory,
+    clusters: &Clusters,
+    storage: &Storage,
+    batches: &Batches,
+) {
+    let Memory { nodes, wave_of_job, .. } = memory;
+    rows.batches.clear();
+    nodes.clear();
+    for (sig, source) in clusters.sources() {
+        for copy in 0..storage.sigs[sig.index()].source_batches() {
+            let first = nodes.len() as u32;
+            nodes.extend_from_slice(source);
+            let lanes = first..nodes.len() as u32;
+            rows.batches.push(Batch { lanes, copy, ..empty(sig, 0, 0..0) });
+        }
+    }
+    let sources = rows.batches.len();
+    wave_of_job.resize(clusters.jobs.len(), 0);
+    let sorted = find_waves(rows, wave_of_job, clusters, batches);
+    let own = &mut rows.batches[sources..];
+    if !sorted {
+        // The second key keeps the batches of a wave in order: a stable sort would allocate.
+        own.sort_unstable_by_key(|batch| (batch.wave, batch.jobs.start));
+    }
+    let mut first = nodes.len() as u32;
+    for batch in own {
+        batch.lanes = first..first + batch.jobs.len() as u32;
+        first = batch.lanes.end;
+    }
+    // Gathering writes the nodes of jobs.
+    nodes.resize(first as usize, NodeId::new(0));
+}
+
+/// Appends the scheduler's batches with their waves. Returns whether the waves ascend.
+fn find_waves(rows: &mut Rows, wave_of_job: &mut [u32], clusters: &Clusters, batches: &Batches) -> bool {
+    let first_wave = u32::from(!rows.batches.is_empty());
+    // The latest wave that a batch can have. One operand of the wave before decides it, which ends the search.
+    let mut latest = first_wave;
+    let mut sorted = true;
+    for (number, jobs) in batches.iter().enumerate() {
+        let mut wave = first_wave;
+        for &job in jobs {
+            if wave == latest {
+                break;
+            }
+            let waves = clusters.operands(JobId(job)).map(|operand| wave_of_job[operand.index()] + 1);
+            wave = waves.fold(wave, u32::max);
+        }
+        sorted &= wave + 1 >= latest;
+        latest = latest.max(wave + 1);
+        jobs.iter().for_each(|&job| wave_of_job[job as usize] = wave);
+        let sig = clusters.types()[clusters.type_of(JobId(jobs[0])).index()];
+        rows.batches.push(empty(sig, wave, batches.start[number]..batches.start[number + 1]));
+    }
+    sorted
+}
+
+/// A batch without lanes.
+fn empty(sig: SigId, wave: u32, jobs: Range<u32>) -> Batch {
+    Batch { sig, lanes: 0..0, wave: WaveId(wave), copy: 0, jobs, bound: 0, lists: 0 }
+}

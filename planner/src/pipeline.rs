@@ -1,0 +1,89 @@
+//! The pipeline: from a graph to its plan, one typed stage after the other.
+//!
+//! ```text
+//! graph ─▶ Clusters ─▶ Kernels ─▶ Batches ─▶ Storage ─▶ Rows ─▶ Plan ─▶ Plan with its reverse
+//! ```
+//! Each stage is a function of the context, its scratch memory and the products of earlier stages. A stage owns its product and
+//! changes no other. [`STAGES`](crate::stages::STAGES) lists the stages in this order. The second plan of a size allocates only the
+//! plan itself, because every product returns to the memory that it came from.
+
+use crate::PlanError;
+use crate::cluster::{self, cluster};
+use crate::differentiate::{self, add_reverse};
+use crate::grow::ExistingRows;
+use crate::kernels::{self, compile_kernels};
+use crate::lower::{self, Places, lower};
+use crate::order::{self, order_rows};
+use crate::request::Request;
+use crate::schedule::{self, Schedule, schedule_jobs};
+use crate::shared::{self, check_shared};
+use crate::stages::{Product, Reverse};
+use crate::storage::{self, assign_storage};
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::id::ValueId;
+use autobatch_ir::plan::{Mode, Plan};
+
+/// The inputs of all stages.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'a> {
+    pub(crate) graph: &'a GraphData,
+    pub(crate) request: &'a Request<'a>,
+    pub(crate) policy: &'a dyn Schedule,
+    /// The values that the plan must make available.
+    pub(crate) roots: &'a [ValueId],
+    /// The rows of a growing plan; none of other plans.
+    pub(crate) existing: &'a ExistingRows,
+}
+
+impl Context<'_> {
+    /// Whether the plan grows with its graph.
+    pub(crate) fn is_growing(&self) -> bool {
+        self.request.mode == Mode::Grow
+    }
+}
+
+/// The scratch memory of all stages.
+#[derive(Default)]
+pub(crate) struct Memory {
+    cluster: cluster::Memory,
+    kernels: kernels::Memory,
+    pub(crate) schedule: schedule::Memory,
+    storage: storage::Memory,
+    order: order::Memory,
+    shared: shared::Memory,
+    pub(crate) lower: lower::Memory,
+    reverse: differentiate::Memory,
+}
+
+/// Plans a graph. `watch` sees the product of each stage.
+pub(crate) fn plan(
+    context: &Context<'_>,
+    memory: &mut Memory,
+    earlier: Option<&mut Plan>,
+    watch: &mut dyn FnMut(Product<'_>),
+) -> Result<Plan, PlanError> {
+    let clusters = cluster(context, &mut memory.cluster);
+    watch(Product::Clusters(&clusters));
+    let kernels = compile_kernels(context, &mut memory.kernels, &clusters);
+    watch(Product::Kernels(&kernels));
+    let batches = schedule_jobs(context, &mut memory.schedule, &clusters, &kernels.costs)?;
+    watch(Product::Batches(&batches));
+    let storage = assign_storage(context, &mut memory.storage, &clusters, earlier.as_deref());
+    watch(Product::Storage(&storage));
+    let rows = order_rows(context, &mut memory.order, &clusters, &batches, &storage)?;
+    check_shared(context, &mut memory.shared, &rows)?;
+    watch(Product::Rows(&rows));
+    let (continues, earlier) = (earlier.is_some(), earlier.map(std::mem::take));
+    let plan = lower(context, &mut memory.lower, &kernels, &batches, &storage, &rows, earlier);
+    watch(Product::Plan(&plan));
+    let places = Places { graph: context.graph, existing: context.existing, storage: &storage, rows: &rows };
+    let plan = add_reverse(context, &mut memory.reverse, &clusters, &places, plan)?;
+    watch(Product::Reverse(Reverse(&plan)));
+    memory.cluster.recycle(clusters);
+    memory.kernels.recycle(kernels);
+    memory.schedule.recycle(batches);
+    memory.storage.recycle(storage);
+    memory.order.recycle(rows);
+    // A continued plan keeps its lists, which have space to grow.
+    Ok(if continues { plan } else { memory.lower.buffers.settle(plan) })
+}

@@ -1,0 +1,85 @@
+//! Requests for plans, and the values that a request makes available.
+
+use crate::{Gradients, PlanError, RowOrder};
+use autobatch_ir::graph::{Callee, GraphData, Op};
+use autobatch_ir::id::ValueId;
+use autobatch_ir::plan::Mode;
+
+/// What a plan must compute, and how.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// Values to read after the run, besides the graph's own outputs.
+    pub wanted: &'a [ValueId],
+    /// What the plan promises.
+    pub mode: Mode,
+    /// Whether dropout draws noise.
+    pub training: bool,
+    /// How the planner orders rows.
+    pub rows: RowOrder,
+    /// The gradients that the plan computes; only in [`Mode::Train`].
+    pub gradients: Option<Gradients<'a>>,
+}
+
+impl Default for Request<'_> {
+    fn default() -> Self {
+        Self { wanted: &[], mode: Mode::Infer, training: false, rows: RowOrder::default(), gradients: None }
+    }
+}
+
+impl Request<'_> {
+    /// The losses and the values whose gradients are outputs.
+    fn differentiated(&self) -> impl Iterator<Item = ValueId> {
+        let gradients = self.gradients.iter();
+        gradients.flat_map(|of| of.losses.iter().map(|loss| loss.0).chain(of.values.iter().copied()))
+    }
+
+    /// Whether a constant may have copies in several fields. The gradient of a constant needs all its readers in one field, and
+    /// rows of a growing plan have one field for each type.
+    pub(crate) fn may_copy_constants(&self, graph: &GraphData) -> bool {
+        let is_constant = |value: ValueId| {
+            let producer = graph.arena.node(graph.arena.producer(value));
+            matches!(graph.sigs.get(producer.sig).callee, Callee::Op(Op::Fill { .. }))
+        };
+        self.mode != Mode::Grow && !self.differentiated().any(is_constant)
+    }
+}
+
+/// Lists in `roots` the values that a plan must make available: outputs of the graph, wanted values, losses, and values whose
+/// gradients are outputs.
+pub(crate) fn find_roots(
+    graph: &GraphData,
+    request: &Request<'_>,
+    roots: &mut Vec<ValueId>,
+) -> Result<(), PlanError> {
+    check_wanted(graph, request, roots)?;
+    if request.gradients.is_some() && request.mode != Mode::Train {
+        return Err(PlanError::NotTraining(request.mode));
+    }
+    let first = roots.len();
+    roots.extend(request.differentiated());
+    match roots[first..].iter().find(|value| value.index() >= graph.arena.values()) {
+        Some(&missing) => Err(PlanError::NoFloat(missing)),
+        None => Ok(()),
+    }
+}
+
+/// Lists in `roots` the outputs of the graph and the wanted values.
+pub(crate) fn check_wanted(
+    graph: &GraphData,
+    request: &Request<'_>,
+    roots: &mut Vec<ValueId>,
+) -> Result<(), PlanError> {
+    roots.clear();
+    roots.extend(graph.outputs.iter().map(|output| output.value));
+    roots.extend_from_slice(request.wanted);
+    if roots.is_empty() && request.gradients.is_none() {
+        return Err(PlanError::NothingWanted);
+    }
+    if let Some(&missing) = roots.iter().find(|value| value.index() >= graph.arena.values()) {
+        return Err(PlanError::NoValue(missing));
+    }
+    match roots.iter().find(|&&value| graph.type_of(value).is_list) {
+        Some(&list) => Err(PlanError::WantedList(list)),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,87 @@
+//! Fields and slabs of classes.
+
+use super::classes::Classes;
+use super::{Block, Memory, NONE, Storage, nameless};
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::plan::{FieldId, Slab, SlabId, SlabKind};
+
+impl Storage {
+    /// Gives each class of results a field. Classes with the same makers, one result for each, become fields of one slab.
+    pub(super) fn assign_by_use(&mut self, graph: &GraphData, memory: &mut Memory) {
+        find_classes(graph, memory);
+        let Memory { unions, used, classes, chains, bundle, .. } = memory;
+        for &sig in &*used {
+            let results = graph.sigs.get(sig).results.len();
+            self.sigs[sig.index()].results.resize(results, (FieldId(NONE), NONE));
+        }
+        chains.build(classes.all());
+        for number in 0..classes.all().len() {
+            let all = classes.all();
+            let class = &all[number];
+            if class.is_placed() {
+                continue;
+            }
+            bundle.clear();
+            bundle.push(number);
+            if class.once_each() {
+                let joins = |&other: &usize| {
+                    let other = &all[other];
+                    !other.is_placed() && other.once_each() && other.same_makers(class)
+                };
+                bundle.extend(chains.after(number).filter(joins));
+            }
+            self.add_slab(classes, bundle);
+        }
+        self.port_fields.extend(unions.port_classes().map(|root| {
+            let class = root.and_then(|root| classes.of_root(root));
+            class.map_or(FieldId(NONE), |class| class.field)
+        }));
+    }
+
+    /// Adds a slab with a field for each class of the bundle.
+    fn add_slab(&mut self, classes: &mut Classes, bundle: &[usize]) {
+        let Self { slabs, fields, sigs, .. } = self;
+        let slab = SlabId(slabs.len() as u32);
+        let first = fields.len() as u32;
+        for &member in bundle {
+            let class = classes.nth(member);
+            let field = FieldId(fields.len() as u32);
+            fields.push(nameless(slab, class.ty));
+            class.field = field;
+            let mut previous = None;
+            let mut repeat = 0;
+            for &(sig, result) in &class.makers {
+                repeat = if previous == Some(sig) { repeat + 1 } else { 0 };
+                previous = Some(sig);
+                let own = &mut sigs[sig.index()];
+                let block = Block { slab, repeat };
+                // A signature makes each class of a larger bundle once, so a known block is the last.
+                if own.blocks.last() != Some(&block) {
+                    own.blocks.push(block);
+                }
+                let number = own.blocks.len() as u32 - 1;
+                let result = &mut own.results[result as usize];
+                match result.0 {
+                    FieldId(NONE) => *result = (field, number),
+                    _ => own.extra_fields.push((field, number)),
+                }
+            }
+        }
+        slabs.push(Slab { kind: SlabKind::Value, rows: 0, fields: first..fields.len() as u32 });
+    }
+}
+
+/// Lists the classes of used results, each with its makers, a maker once for each result.
+fn find_classes(graph: &GraphData, memory: &mut Memory) {
+    let Memory { unions, used, classes, .. } = memory;
+    classes.clear(unions.results());
+    for &sig in &*used {
+        for (position, &ty) in (0..).zip(&graph.sigs.get(sig).results) {
+            let result = unions.result_base[sig.index()] + position;
+            let root = unions.find(result);
+            for root in std::iter::once(root).chain(unions.copies_of(result)) {
+                classes.of_root_or_new(root, graph.ty(ty)).makers.push((sig, position));
+            }
+        }
+    }
+}

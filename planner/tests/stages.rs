@@ -1,0 +1,108 @@
+//! File tests of the stages: `tests/files/FOLDER/NAME.graph`, and beside it a snapshot of the product of the folder's stage.
+//!
+//! Comments of a graph give directives, one a line: `; policy depth`, `; rows batch`, `; mode train`, `; want %3 %5`, and
+//! `; gradients`, which makes every output a loss. The defaults are policy `depth` and those of [`Request`].
+
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::id::ValueId;
+use autobatch_ir::plan::Mode;
+use autobatch_planner::schedule::Policy;
+use autobatch_planner::stages::{STAGES, StageDump, trace};
+use autobatch_planner::{Gradients, Request, RowOrder};
+use std::path::Path;
+
+/// A test for each folder, with the stage whose product it shows.
+macro_rules! folders {
+    ($($folder:ident: $stage:literal),* $(,)?) => {
+        $(
+            #[test]
+            fn $folder() {
+                insta::glob!("../../tests/files", concat!(stringify!($folder), "/*.graph"), |path| check($stage, path));
+            }
+        )*
+    };
+}
+
+folders! {
+    cluster: "cluster",
+    fuse: "kernels",
+    storage: "storage",
+    order: "order",
+    lower: "lower",
+}
+
+/// The graph of a file, and its directives.
+struct Case {
+    graph: GraphData,
+    directives: Vec<Vec<String>>,
+}
+
+impl Case {
+    fn read(path: &Path) -> Self {
+        let text = std::fs::read_to_string(path).expect("the file is readable");
+        let graph = GraphData::from_text(&text).unwrap_or_else(|error| panic!("{}", error.in_file("input")));
+        graph.verify().unwrap_or_else(|errors| panic!("{errors}"));
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
+        let directives = text.lines().filter_map(|line| line.strip_prefix(';')).map(words).collect();
+        Self { graph, directives }
+    }
+
+    /// The words of a directive after its first.
+    fn directive(&self, name: &str) -> Option<&[String]> {
+        self.directives
+            .iter()
+            .find(|words| words.first().is_some_and(|word| word == name))
+            .map(|words| &words[1..])
+    }
+
+    fn word(&self, name: &str) -> Option<&str> {
+        self.directive(name).map(|words| words.first().expect("the directive has a word").as_str())
+    }
+
+    fn trace(&self) -> Vec<StageDump> {
+        let policy: Policy = self.word("policy").unwrap_or("depth").parse().expect("the policy exists");
+        let value = |word: &String| ValueId::new(word.trim_start_matches('%').parse().expect("a value"));
+        let wanted: Vec<ValueId> = self.directive("want").unwrap_or(&[]).iter().map(value).collect();
+        let losses: Vec<(ValueId, f32)> =
+            self.graph.outputs.iter().map(|output| (output.value, 1.0)).collect();
+        let gradients =
+            self.directive("gradients").map(|_| Gradients { losses: &losses, params: None, values: &[] });
+        let mode = match self.word("mode") {
+            Some("train") => Mode::Train,
+            None if gradients.is_some() => Mode::Train,
+            Some("infer") | None => Mode::Infer,
+            Some(other) => panic!("there is no mode {other}"),
+        };
+        let rows = match self.word("rows") {
+            Some("batch") => RowOrder::Batch,
+            Some("propagated") | None => RowOrder::Propagated,
+            Some(other) => panic!("there is no row order {other}"),
+        };
+        let request = Request { wanted: &wanted, mode, training: mode == Mode::Train, rows, gradients };
+        trace(&self.graph, &request, policy.load().expect("the policy loads"))
+            .unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+/// Compares the product of a stage with the snapshot beside the graph.
+fn check(stage: &str, path: &Path) {
+    let dumps = Case::read(path).trace();
+    let dump = dumps.iter().find(|dump| dump.name == stage).expect("the stage exists");
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(path.parent().expect("a file has a folder"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.remove_snapshot_suffix();
+    settings.remove_input_file();
+    let name = path.file_stem().and_then(|name| name.to_str()).expect("the name is text");
+    settings.bind(|| insta::assert_snapshot!(name, dump.text));
+}
+
+#[test]
+fn the_pipeline_runs_the_stages_in_the_order_of_the_table() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/files/order/chain.graph");
+    let dumps = Case::read(Path::new(path)).trace();
+    let found: Vec<&str> = dumps.iter().map(|dump| dump.name).collect();
+    assert_eq!(found, STAGES.map(|stage| stage.name));
+    assert!(dumps.iter().all(|dump| !dump.text.is_empty()), "every stage prints its product");
+}

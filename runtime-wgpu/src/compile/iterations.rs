@@ -1,0 +1,140 @@
+//! Loop iterations of one thread, over all its loops.
+//!
+//! Mesa's software drivers count the iterations of all loops of a shader together, for all threads of a vector. When
+//! the count reaches 65,535 they silently leave every loop. The record alone determines how long loops are, so a plan
+//! with longer loops is rejected before it is executed. The count is an upper bound: it includes the final test of each
+//! condition, and loops that a compiler unrolls.
+
+use super::record::TABLED;
+use super::wave::Threads;
+use crate::module::{Program, WgradTile};
+use autobatch_shaders::{
+    ATTEND, ATTEND_GRAD, COLSUM, MATMUL, MOVE, SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, Template, WEIGHTED_SUM,
+    WEIGHTED_SUM_GRAD, WGRAD,
+};
+
+/// Upper bound of the iterations of small loops: the search for the segment, joins of lanes.
+const SMALL_LOOPS: u64 = 64;
+/// Iterations of a join of the sixteen lanes of a row.
+const JOIN: u64 = 5;
+
+/// The maximum number of loop iterations of a thread, over all its loops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoopLimit {
+    /// The device silently aborts loops after this number.
+    Device(u64),
+    /// [`Budget::iterations`](crate::Budget::iterations) allows this number.
+    Budget(u64),
+}
+
+impl LoopLimit {
+    /// The number.
+    #[must_use]
+    pub const fn max(self) -> u64 {
+        match self {
+            Self::Device(max) | Self::Budget(max) => max,
+        }
+    }
+}
+
+/// A record and what it refers to.
+pub(super) struct Loops<'r> {
+    /// The words of the record.
+    pub(super) record: &'r [u32],
+    /// The tables of the plan, which hold the offsets of lists.
+    pub(super) tables: &'r [u32],
+    pub(super) threads: Threads,
+}
+
+impl Loops<'_> {
+    /// Upper bound of the iterations of a thread of a program.
+    pub(super) fn of(&self, program: &Program) -> u64 {
+        let iterations = match program {
+            Program::Fixed(template) => self.of_fixed(*template),
+            Program::Map(_) => 0,
+            Program::Row(function) => passes(function) * (self.lane_steps(1) + 1 + JOIN),
+            Program::Products(products) => products.iterations(self.record),
+            Program::Wgrad(WgradTile::Element) => self.of_fixed(WGRAD),
+            Program::Wgrad(_) => self.parts(5, 10, |lanes, each| (lanes * each).div_ceil(16) * 18 + 2),
+        };
+        iterations.saturating_add(SMALL_LOOPS)
+    }
+
+    fn word(&self, at: usize) -> u64 {
+        u64::from(self.record[at])
+    }
+
+    /// The elements per lane of a row that sixteen lanes share. The row's width is a word of the record.
+    fn lane_steps(&self, at: usize) -> u64 {
+        self.word(at).div_ceil(16)
+    }
+
+    fn of_fixed(&self, template: Template) -> u64 {
+        // A loop over the lanes of a part, with a loop over rows inside.
+        let rows = |lanes: u64, each: u64| lanes * (each + 2) + 2;
+        match template {
+            MATMUL => self.word(2) + 1,
+            TOP_K => self.word(2) * (self.word(1) + 2) + 1,
+            MOVE => self.word(1) + 6,
+            SEG_FOLD => self.longest(2) + 1,
+            SEG_FOLD_GRAD => 2 * (self.longest(2) + 1),
+            WEIGHTED_SUM => 3 * (self.longest(3) + 1),
+            ATTEND => {
+                let count = self.longest(9);
+                self.dots(count, &[1]) + 2 * (count + 1) + self.elements(2) * (count + 2)
+            }
+            WEIGHTED_SUM_GRAD => {
+                let count = self.longest(6);
+                let copied = count * self.word(2).max(self.word(3));
+                self.dots(count, &[3]) + self.elements(2) * (5 * count + 6) + 2 * (copied / 64 + 2)
+            }
+            ATTEND_GRAD => {
+                let count = self.longest(10);
+                let copied = count * self.word(1).max(self.word(2));
+                let of_query = self.elements(1) * (count + 2);
+                self.dots(count, &[1, 2]) + 5 * (count + 1) + of_query + 2 * (copied / 64 + 2)
+            }
+            WGRAD => self.parts(5, 10, rows),
+            COLSUM => self.parts(3, 6, rows),
+            TGRAD => self.parts(6, 10, rows),
+            _ => 0,
+        }
+    }
+
+    /// The iterations over the parts of a reduction, from word `first` of the record on; the word before is their number.
+    fn parts(&self, first: usize, size: usize, each: impl Fn(u64, u64) -> u64) -> u64 {
+        let at = |part: u64| first + size * part as usize;
+        (0..self.word(first - 1)).map(|part| each(self.word(at(part)), self.word(at(part) + 1))).sum()
+    }
+
+    /// The iterations over elements that 64 threads share, with the final test.
+    fn elements(&self, at: usize) -> u64 {
+        self.word(at).div_ceil(64) + 1
+    }
+
+    /// The iterations of dot products of `items` items, four at a time. Their widths are words of the record.
+    fn dots(&self, items: u64, widths: &[usize]) -> u64 {
+        let each: u64 = widths.iter().map(|&at| self.lane_steps(at) + 1 + JOIN).sum();
+        items.div_ceil(4) * (1 + each) + 1
+    }
+
+    /// The length of the longest list that a word of the record describes.
+    fn longest(&self, at: usize) -> u64 {
+        if self.record[at] != TABLED {
+            return self.word(at);
+        }
+        let lanes = self.threads.count / self.word(0).max(1);
+        let from = self.record[at + 2] as usize + self.threads.first_lane as usize;
+        let offsets = &self.tables[from..=from + lanes as usize];
+        offsets.windows(2).map(|pair| u64::from(pair[1] - pair[0])).max().unwrap_or(0)
+    }
+}
+
+/// How often a function reads the row.
+fn passes(function: &str) -> u64 {
+    match function {
+        "store_logsumexp" | "store_pick_neg_log_softmax" => 2,
+        "store_softmax" | "store_log_softmax" | "store_layer_norm" | "store_cross_entropy" => 3,
+        _ => 1,
+    }
+}

@@ -1,0 +1,119 @@
+//! Builds pipelines: a module, its layouts, and the driver's errors.
+
+use crate::compile::VECTOR;
+use crate::device::Gpu;
+use crate::error::GpuError;
+use pollster::block_on;
+use std::num::NonZeroU64;
+
+/// A pipeline to build.
+pub(super) struct Build<'a> {
+    pub(super) gpu: &'a Gpu,
+    /// The template.
+    pub(super) name: &'static str,
+    pub(super) text: String,
+    /// The driver's cache.
+    pub(super) cache: Option<&'a wgpu::PipelineCache>,
+}
+
+impl Build<'_> {
+    /// Builds the pipeline for a layout.
+    pub(super) fn on(self, layout: &wgpu::PipelineLayout) -> Result<wgpu::ComputePipeline, GpuError> {
+        let Self { gpu, name, text, cache } = self;
+        let internal = gpu.device.push_error_scope(wgpu::ErrorFilter::Internal);
+        let validation = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
+        let module = gpu.device.create_shader_module(wgpu::ShaderModuleDescriptor {
+            label: Some(name),
+            source: wgpu::ShaderSource::Wgsl(text.into()),
+        });
+        let pipeline = gpu.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: Some(name),
+            layout: Some(layout),
+            module: &module,
+            entry_point: Some("main"),
+            compilation_options: wgpu::PipelineCompilationOptions {
+                // Every template writes group memory before it reads it.
+                zero_initialize_workgroup_memory: false,
+                ..wgpu::PipelineCompilationOptions::default()
+            },
+            cache,
+        });
+        let said = (block_on(validation.pop()), block_on(internal.pop()));
+        gpu.take_error()?;
+        if let (Some(error), _) | (_, Some(error)) = said {
+            return Err(GpuError::Shader {
+                template: name.to_owned(),
+                reason: error.to_string().trim().to_owned(),
+            });
+        }
+        Ok(pipeline)
+    }
+
+    /// Builds the pipeline for one bind group. Returns the group's layout as well.
+    pub(super) fn with_entries(
+        self,
+        entries: &[wgpu::BindGroupLayoutEntry],
+    ) -> Result<(wgpu::BindGroupLayout, wgpu::ComputePipeline), GpuError> {
+        let (group, layout) = layouts(self.gpu, entries, 0);
+        Ok((group, self.on(&layout)?))
+    }
+}
+
+/// The layouts of one bind group and of `immediates` bytes of immediates.
+pub(super) fn layouts(
+    gpu: &Gpu,
+    entries: &[wgpu::BindGroupLayoutEntry],
+    immediates: u32,
+) -> (wgpu::BindGroupLayout, wgpu::PipelineLayout) {
+    let label = Some("a dispatch");
+    let group = gpu.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries });
+    let pipeline = gpu.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+        label,
+        bind_group_layouts: &[Some(&group)],
+        immediate_size: immediates,
+    });
+    (group, pipeline)
+}
+
+fn entry(
+    number: u32,
+    ty: wgpu::BufferBindingType,
+    dynamic: bool,
+    least: Option<u64>,
+) -> wgpu::BindGroupLayoutEntry {
+    wgpu::BindGroupLayoutEntry {
+        binding: number,
+        visibility: wgpu::ShaderStages::COMPUTE,
+        ty: wgpu::BindingType::Buffer {
+            ty,
+            has_dynamic_offset: dynamic,
+            min_binding_size: least.and_then(NonZeroU64::new),
+        },
+        count: None,
+    }
+}
+
+/// A uniform buffer with a dynamic offset.
+pub(super) fn uniform(number: u32) -> wgpu::BindGroupLayoutEntry {
+    entry(number, wgpu::BufferBindingType::Uniform, true, None)
+}
+
+/// An array of words. Its minimum size is given here, so that no dispatch checks it.
+pub(super) fn storage(number: u32, read_only: bool) -> wgpu::BindGroupLayoutEntry {
+    entry(number, wgpu::BufferBindingType::Storage { read_only }, false, Some(4))
+}
+
+/// A read-only array of vectors.
+pub(super) fn vectors(number: u32) -> wgpu::BindGroupLayoutEntry {
+    entry(number, wgpu::BufferBindingType::Storage { read_only: true }, false, Some(VECTOR * 4))
+}
+
+/// A buffer in a bind group: all of it, or `bytes` bytes from a dynamic offset.
+pub(super) fn binding(number: u32, buffer: &wgpu::Buffer, bytes: Option<u64>) -> wgpu::BindGroupEntry<'_> {
+    let size = bytes.and_then(NonZeroU64::new);
+    let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset: 0, size });
+    wgpu::BindGroupEntry { binding: number, resource }
+}
+
+#[cfg(test)]
+mod tests;

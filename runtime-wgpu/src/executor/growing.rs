@@ -1,0 +1,90 @@
+//! Growing plans: rows stay in place, and a run compiles, uploads and executes only the steps that the plan gained.
+//!
+//! The layout of such a plan reserves up to twice the rows and inputs ([`Capacity::Growable`]). While the reservation
+//! suffices, no address changes, so earlier results stay valid. When it is used up, or the memory was replaced, one run
+//! executes everything with a doubled reservation. The runs of a plan that grows step by step therefore cost a small
+//! multiple of one run of the final plan. A device without memory for the reservation executes the whole plan each
+//! time.
+
+use super::plans::{Extension, Loaded};
+use super::run::{Finished, Request};
+use super::{DeviceState, Executor, Resident};
+use crate::compile::{Capacity, Layout, Target, compile_from};
+use crate::counters::Counters;
+use crate::error::GpuError;
+use crate::precheck::{WordOrigins, word_checks};
+use autobatch_ir::plan::{Plan, Verified};
+use std::task::Poll;
+use std::time::Instant;
+
+/// A plan that was executed and may grow.
+pub(super) struct Growing {
+    loaded: Loaded,
+    steps: usize,
+    waves: usize,
+    /// The generation of the memory that holds the rows.
+    generation: u64,
+    origins: WordOrigins,
+}
+
+impl Growing {
+    /// Whether a plan with this layout starts with the executed steps, and their rows are still valid.
+    fn is_prefix_of(&self, plan: &Verified<Plan>, target: Target, layout: &Layout, generation: u64) -> bool {
+        plan.grew_from(self.loaded.identity())
+            && self.generation == generation
+            && self.loaded.is_for(target)
+            && layout.extends(&self.loaded.compiled.layout)
+    }
+}
+
+impl Executor {
+    /// Executes the new steps of a growing plan, or all of it without a reservation if memory does not suffice.
+    pub(super) fn run_growing(&mut self, request: &Request<'_>) -> Result<Finished, GpuError> {
+        match self.run_growable(request) {
+            // A second attempt cannot accumulate: the gradients of the last run are no longer where it looks.
+            Err(GpuError::TooLarge { .. } | GpuError::Memory { .. }) if !request.accumulate => {
+                self.run_exact(request, &mut || Poll::Ready(None))
+            }
+            finished => finished,
+        }
+    }
+
+    fn run_growable(&mut self, request: &Request<'_>) -> Result<Finished, GpuError> {
+        let plan = request.plan;
+        let target = self.target()?;
+        let (mut counters, started) = (Counters::default(), Instant::now());
+        let Resident { device, plans, growing } = self.open()?;
+        plans.drop_prerecorded();
+        let DeviceState { gpu, memory, training, .. } = &mut *device;
+        let generation = memory.generation();
+        let layout = || Layout::new(plan, target.packing, Capacity::Growable);
+        let own = layout()?;
+        let mut before =
+            growing.take().filter(|growing| growing.is_prefix_of(plan, target, &own, generation));
+        let waves = before.as_ref().map_or(0, |before| before.waves);
+        let mut compiled = compile_from(plan, target, own, waves, &mut plans.lowering)?;
+        training.before(gpu, memory, plan, request.accumulate)?;
+        memory.fit(gpu, target, &compiled)?;
+        if before.is_some() && memory.generation() != generation {
+            before = None;
+            compiled = compile_from(plan, target, layout()?, 0, &mut plans.lowering)?;
+            memory.fit(gpu, target, &compiled)?;
+        }
+
+        let (steps, mut origins, before) = match before {
+            Some(Growing { loaded, steps, origins, .. }) => (steps, origins, Some(loaded)),
+            None => (0, WordOrigins::default(), None),
+        };
+        let checks = word_checks(plan, steps, &mut origins);
+        checks.check(plan, request.bound.words)?;
+        let uploaded = before.as_ref().map_or([0; 2], |before| before.compiled.layout.bound());
+        let extension = Extension { plan, target, compiled, checks, before };
+        let mut loaded = plans.extend(gpu, extension, &mut counters)?;
+        let request = Request { uploaded, ..*request };
+        let run = device.start(&request, &mut loaded, counters, started)?;
+        let finished = device.finish(&request, run)?;
+        let (steps, waves, generation) = (plan.steps.len(), plan.waves.len(), device.memory.generation());
+        *growing = Some(Growing { loaded, steps, waves, generation, origins });
+        Ok(finished)
+    }
+}

@@ -1,0 +1,216 @@
+//! One run of a plan: upload, commands, submission, readback. Plans of fixed size and growing plans share these steps.
+
+use super::memory::Memory;
+use super::plans::Loaded;
+use super::prerecord::{CurrentRun, Prerecorded, poll_next};
+use super::readback::submit;
+use super::update::Training;
+use super::{DeviceState, Executor, Next, Resident, Times, makes_gradients};
+use crate::compile::{Compiled, Packing};
+use crate::counters::Counters;
+use crate::device::Gpu;
+use crate::error::GpuError;
+use autobatch_ir::plan::{Bound, Plan, Stores, Verified};
+use std::mem;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Multiply-adds of one submission, about: half a second of a slow device, so that no watchdog resets it.
+const SUBMISSION_WORK: u64 = 1 << 39;
+
+/// What the caller asks of a run.
+pub(super) struct Request<'r> {
+    pub(super) plan: &'r Verified<Plan>,
+    pub(super) stores: &'r dyn Stores,
+    pub(super) bound: Bound<'r>,
+    /// Whether gradients are added to those of the last run.
+    pub(super) accumulate: bool,
+    /// Bound words and floats that an earlier run has uploaded.
+    pub(super) uploaded: [u64; 2],
+}
+
+/// A run that the device executes now.
+pub(super) struct InFlight {
+    compiled: Arc<Compiled>,
+    tables: wgpu::Buffer,
+    submission: wgpu::SubmissionIndex,
+    /// The buffer that receives the outputs. Preparing the next plan may replace that of the memory.
+    staging: wgpu::Buffer,
+    /// The first dispatch of the run.
+    first: usize,
+    submitted: Instant,
+    counters: Counters,
+    times: Times,
+}
+
+/// The results of a run.
+pub(super) struct Finished {
+    pub(super) compiled: Arc<Compiled>,
+    pub(super) outputs: Vec<u32>,
+    pub(super) counters: Counters,
+    pub(super) times: Times,
+}
+
+impl DeviceState {
+    /// Uploads the inputs of a run and submits its commands. `started` is when the preparation of the plan began.
+    pub(super) fn start(
+        &mut self,
+        request: &Request<'_>,
+        loaded: &mut Loaded,
+        mut counters: Counters,
+        started: Instant,
+    ) -> Result<InFlight, GpuError> {
+        let Self { gpu, memory, pipelines, training } = self;
+        let made = pipelines.made();
+        loaded.prepare(gpu, memory, pipelines)?;
+        counters.pipelines = pipelines.made() - made;
+        let prepared = Instant::now();
+
+        let params = &request.plan.stores[..request.plan.given_stores()];
+        counters.parameters = memory.upload_parameters(gpu, params, request.stores)?;
+        let compiled = Arc::clone(&loaded.compiled);
+        let first = if memory.claim_persistent(&compiled) { compiled.prologue as usize } else { 0 };
+        counters.uploaded += memory.upload_inputs(gpu, &compiled, request.bound, request.uploaded);
+        let uploaded = Instant::now();
+
+        counters.of_steps.clone_from(&compiled.of_steps);
+        counters.dispatches = (compiled.dispatches.len() - first) as u32;
+        let prerecorded = loaded.prerecorded.take().filter(|_| !request.accumulate);
+        let commands = match prerecorded.and_then(|commands| commands.fitting(memory, first)) {
+            Some(commands) => {
+                counters.was_prerecorded = true;
+                commands
+            }
+            None => {
+                let saved = request.accumulate.then_some(&*training);
+                record(gpu, memory, loaded, first, saved, &mut counters)?
+            }
+        };
+        let submission = submit(gpu, commands)?;
+        counters.submissions += 1;
+        memory.mark_persistent(&compiled);
+        let submitted = Instant::now();
+        Ok(InFlight {
+            compiled,
+            tables: loaded.tables().clone(),
+            submission,
+            staging: memory.staging().clone(),
+            first,
+            submitted,
+            counters,
+            times: Times {
+                prepare: prepared - started,
+                upload: uploaded - prepared,
+                encode: submitted - uploaded,
+                ..Times::default()
+            },
+        })
+    }
+
+    /// Waits for a run and reads its outputs.
+    pub(super) fn finish(&mut self, request: &Request<'_>, run: InFlight) -> Result<Finished, GpuError> {
+        let InFlight { compiled, tables, submission, staging, submitted, mut counters, mut times, .. } = run;
+        let Self { gpu, memory, training, .. } = self;
+        let started = Instant::now();
+        let words = compiled.readback_words();
+        let outputs = memory.wait(gpu, &staging, submission, words, gpu.time_left(submitted))?;
+        training.after(request.plan, &compiled.layout, &tables, request.accumulate);
+        counters.read = words * 4;
+        times.wait += started.elapsed();
+        Ok(Finished { compiled, outputs, counters, times })
+    }
+}
+
+impl Executor {
+    /// Executes a plan of fixed size, and prepares the next one while the device works.
+    pub(super) fn run_exact(
+        &mut self,
+        request: &Request<'_>,
+        next: &mut dyn FnMut() -> Next,
+    ) -> Result<Finished, GpuError> {
+        let plan = request.plan;
+        if makes_gradients(plan) {
+            self.packing = Packing::Words;
+        }
+        let target = self.target()?;
+        let (mut counters, started) = (Counters::default(), Instant::now());
+        let Resident { device, plans, growing } = self.open()?;
+        *growing = None;
+        // This reads the tables of the last plan, which loading a plan may overwrite.
+        device.training.before(&device.gpu, &device.memory, plan, request.accumulate)?;
+        let loaded = plans.load(&device.gpu, plan, target, None, &mut counters)?;
+        loaded.checks.check(plan, request.bound.words)?;
+        let compiled = Arc::clone(&loaded.compiled);
+        if !device.memory.has_room(&device.gpu, target, &compiled) {
+            plans.drop_prerecorded();
+        }
+        device.memory.fit(&device.gpu, target, &compiled)?;
+        let loaded = plans.load(&device.gpu, plan, target, None, &mut counters)?;
+        let mut run = device.start(request, loaded, counters, started)?;
+
+        let DeviceState { gpu, memory, pipelines, .. } = device;
+        let next = poll_next(gpu, &run.submission, next);
+        let polled = Instant::now();
+        let keeps_parameters = !makes_gradients(plan);
+        match next {
+            None if !request.accumulate && mem::replace(&mut loaded.was_executed, true) => {
+                let first = if keeps_parameters { run.first } else { 0 };
+                loaded.prerecorded = Prerecorded::record(gpu, memory, loaded, first)?;
+            }
+            None => {}
+            Some(next) => {
+                loaded.was_executed = true;
+                let made = pipelines.made();
+                let current = CurrentRun { identity: loaded.identity(), keeps_parameters, target };
+                // The run of the next plan reports its errors.
+                let _ = current.prepare_next(gpu, &next, memory, pipelines, plans, &mut run.counters);
+                run.counters.pipelines += pipelines.made() - made;
+            }
+        }
+        run.times.prerecord = polled.elapsed();
+        run.times.wait = polled - run.submitted;
+        device.finish(request, run)
+    }
+}
+
+/// Records the commands of a run from dispatch `first` on. With `saved`, they first restore the gradients that the run
+/// adds to. Large runs take several submissions; this submits all but the last.
+fn record(
+    gpu: &Gpu,
+    memory: &mut Memory,
+    loaded: &Loaded,
+    first: usize,
+    saved: Option<&Training>,
+    counters: &mut Counters,
+) -> Result<wgpu::CommandBuffer, GpuError> {
+    let compiled = &loaded.compiled;
+    let mut encoder = memory.begin(gpu, compiled);
+    if let Some(training) = saved {
+        training.restore(memory, &compiled.layout, &mut encoder);
+    }
+    let mut next = first;
+    while next < compiled.dispatches.len() {
+        let end = submission_end(compiled, next);
+        loaded.encode(&mut encoder, next..end);
+        next = end;
+        if next < compiled.dispatches.len() {
+            let descriptor = wgpu::CommandEncoderDescriptor::default();
+            let rest = gpu.device.create_command_encoder(&descriptor);
+            gpu.queue.submit([mem::replace(&mut encoder, rest).finish()]);
+            counters.submissions += 1;
+        }
+    }
+    memory.finish(gpu, encoder, &compiled.readback)
+}
+
+/// The end of the dispatches that one submission executes from `first` on, by their work.
+pub(super) fn submission_end(compiled: &Compiled, first: usize) -> usize {
+    let mut work = 0u64;
+    for (number, dispatch) in compiled.dispatches.iter().enumerate().skip(first) {
+        work = work.saturating_add(dispatch.work);
+        if work > SUBMISSION_WORK && number > first {
+            return number;
+        }
+    }
+    compiled.dispatches.len()
+}

@@ -1,0 +1,227 @@
+//! Module texts of products: the sums of all groups, and the epilogue that reads them.
+//! A *group* is a range of columns of a product that is as wide as its epilogue. The thread that computes column `j`
+//! of one group computes column `j` of all groups. A cell whose gates are column ranges of one product, or separate
+//! products, is therefore one dispatch: a thread holds all gates of an element.
+
+mod few;
+mod tiles;
+
+/// Maximum number of groups of all products of a dispatch. Each takes one register of a thread, or sixteen.
+pub const MAX_GROUPS: usize = 8;
+/// Words of a block before its groups.
+pub const BLOCK_HEAD: u32 = 7;
+/// Words of a part of a block.
+pub const PART: u32 = 9;
+/// Number of thread groups that keeps a device busy.
+const MANY_GROUPS: u64 = 64;
+
+/// How threads share products. In every case a sum is one chain of multiply-adds in ascending `k`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Tile {
+    /// One element per thread.
+    Few,
+    /// Four neighbouring elements per thread, whose weights are read together.
+    Four,
+    /// Tiles of 16 rows.
+    Rows16,
+    /// Tiles of 64 rows.
+    Rows64,
+    /// Tiles of 128 rows.
+    Rows128,
+}
+
+impl Tile {
+    /// Every tile.
+    pub const ALL: [Self; 5] = [Self::Few, Self::Four, Self::Rows16, Self::Rows64, Self::Rows128];
+
+    /// The tile for this many rows and columns. Products of few rows spend their time reading weights. Four elements
+    /// per thread take a quarter of the reads. They are used if enough threads remain (16,384 elements) and all
+    /// weights allow it.
+    #[must_use]
+    pub const fn of(rows: u64, columns: u64, load: LoadWidth) -> Self {
+        let fours = matches!(load, LoadWidth::Columns) && columns.is_multiple_of(4);
+        match rows {
+            0..16 if fours && rows * columns >= 4 * MANY_GROUPS * super::GROUP => Self::Four,
+            0..16 => Self::Few,
+            _ if columns < 4 => Self::Few,
+            16..64 => Self::Rows16,
+            64..1024 => Self::Rows64,
+            _ => Self::Rows128,
+        }
+    }
+
+    /// The load width of its threads, given the width that the weights allow. A thread with one element cannot use
+    /// other columns; a thread with four always reads four columns.
+    #[must_use]
+    pub const fn load(self, most: LoadWidth) -> LoadWidth {
+        match (self, most) {
+            (Self::Four, _) => LoadWidth::Columns,
+            (Self::Few, LoadWidth::Columns) => LoadWidth::One,
+            _ => most,
+        }
+    }
+
+    /// Rows per thread.
+    const fn down(self) -> u32 {
+        match self {
+            Self::Few | Self::Four | Self::Rows16 => 1,
+            Self::Rows64 => 4,
+            Self::Rows128 => 8,
+        }
+    }
+}
+
+/// How many elements of a weight one load reads. It is part of the module. A branch on a word of the record would
+/// save one pipeline per model, and no dispatch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LoadWidth {
+    /// One element.
+    One,
+    /// Four columns, from a multiple of four on.
+    Columns,
+    /// Four `k`, from a multiple of four on.
+    Depth,
+}
+
+impl LoadWidth {
+    /// Every width.
+    pub const ALL: [Self; 3] = [Self::One, Self::Columns, Self::Depth];
+
+    /// The width that a weight allows, given its first element, the stored row length and the first columns of its
+    /// groups.
+    #[must_use]
+    pub fn of(
+        first: u32,
+        stored_width: u32,
+        transposed: bool,
+        mut groups: impl Iterator<Item = u32>,
+    ) -> Self {
+        if !first.is_multiple_of(4) || !stored_width.is_multiple_of(4) {
+            Self::One
+        } else if transposed {
+            Self::Depth
+        } else if groups.all(|start| start.is_multiple_of(4)) {
+            Self::Columns
+        } else {
+            Self::One
+        }
+    }
+}
+
+/// Products of equal width, and the epilogue that reads their sums.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Products {
+    /// How threads share them.
+    pub tile: Tile,
+    /// The load width of every weight.
+    pub load: LoadWidth,
+    /// Whether a weight is stored in 16 bits.
+    pub packed: bool,
+    /// The number of groups of each product.
+    pub groups: Vec<u32>,
+    /// The body of `epilogue(lane, element, s0, s1, ..)`, which gets one sum per group.
+    pub epilogue: String,
+}
+
+impl Products {
+    /// Groups of all products.
+    fn all(&self) -> u32 {
+        self.groups.iter().sum::<u32>().max(1)
+    }
+
+    /// Columns per thread, in each group.
+    fn across(&self) -> u32 {
+        let most = if self.tile == Tile::Rows128 { 8 } else { 4 };
+        (most / self.all()).max(1)
+    }
+
+    /// Rows of a tile, and columns of each group.
+    fn extents(&self) -> (u32, u32) {
+        (16 * self.tile.down(), 16 * self.across())
+    }
+
+    /// The number of groups for `threads` threads; of tiles, for `threads` rows of `columns` columns.
+    pub(super) fn workgroups(&self, threads: u64, columns: u64) -> u64 {
+        let (high, wide) = self.extents();
+        match self.tile {
+            Tile::Few | Tile::Four => threads.div_ceil(super::GROUP),
+            _ => threads.div_ceil(u64::from(high)) * columns.div_ceil(u64::from(wide)),
+        }
+    }
+
+    /// The hole `epilogue`.
+    pub(super) fn epilogue_text(&self) -> String {
+        let sums: String = (0..self.all()).map(|sum| format!(", s{sum}: f32")).collect();
+        format!("fn epilogue(lane: u32, element: u32{sums}) {{\n{}}}\n", self.epilogue)
+    }
+
+    /// The hole `body`.
+    pub(super) fn body(&self) -> String {
+        match self.tile {
+            Tile::Few => self.few(),
+            Tile::Four => self.four(),
+            _ => self.tiled(),
+        }
+    }
+
+    /// The loop iterations of a thread for this record, in the loops of [`body`](Self::body).
+    pub(crate) fn iterations(&self, record: &[u32]) -> u64 {
+        let (down, across) = (u64::from(self.tile.down()), u64::from(self.across()));
+        let (high, wide) = self.extents();
+        let deep = self.deep();
+        let mut iterations = match self.tile {
+            Tile::Few => 0,
+            Tile::Four => 5,
+            _ => down * (across + 2) + 1,
+        };
+        for (number, &groups) in self.groups.iter().enumerate() {
+            let block = record[3 + number] as usize;
+            iterations += match self.tile {
+                Tile::Few => u64::from(groups) + 2,
+                Tile::Four => 4 * u64::from(groups) + 2,
+                _ => u64::from(groups) * down * across + 2,
+            };
+            // The loads of `deep` columns into group memory, and the columns.
+            let gathered = |words: u32| u64::from(words.div_ceil(256)) + 1;
+            let (tall, (ks, columns)) = (word(self.tile.down()), self.at_once());
+            let each = gathered(deep * high / tall) + gathered(deep / ks * groups * wide / columns) + 1;
+            for part in 0..record[block] {
+                let at = block + (BLOCK_HEAD + groups + PART * part) as usize;
+                let width = u64::from(record[at + 4]);
+                iterations += match self.tile {
+                    Tile::Few if self.load == LoadWidth::Depth => width / 4 + width % 4 + 3,
+                    Tile::Few | Tile::Four => width + 2,
+                    _ => width + width.div_ceil(deep.into()) * (each + 1) + 2,
+                };
+            }
+        }
+        iterations
+    }
+
+    /// The expression of an element of a weight. `at` is the part in the generated code.
+    fn weight(&self, place: &str) -> String {
+        if self.packed { format!("stored(r(at + 8u), {place})") } else { format!("paramf({place})") }
+    }
+
+    /// The expression of four neighbours.
+    fn weights(&self, place: &str) -> String {
+        if self.packed { format!("stored4(r(at + 8u), {place})") } else { format!("paramf4({place})") }
+    }
+
+    /// The products, each with the numbers of its sums.
+    fn each(&self) -> impl Iterator<Item = (u32, std::ops::Range<u32>)> + '_ {
+        let mut next = 0;
+        self.groups.iter().zip(0..).map(move |(&groups, number)| {
+            next += groups;
+            (number, next - groups..next)
+        })
+    }
+}
+
+/// Neighbours per word of group memory.
+const fn word(neighbours: u32) -> u32 {
+    if neighbours < 4 { neighbours } else { 4 }
+}
+
+#[cfg(test)]
+mod tests;
