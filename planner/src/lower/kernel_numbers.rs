@@ -55,7 +55,7 @@ mod tests {
         let named = |name: usize| {
             let (name, regs) = (format!("k{name}"), Vec::new());
             let (params, stages, results) = (Vec::new(), Vec::new(), Vec::new());
-            Arc::new(Kernel { name, ports: 0, params, regs, stages, results, source: false })
+            Arc::new(Kernel { name, ports: 0, params, regs, stages, results, source: false, roles: None })
         };
         let (mut numbers, mut kernels) = (KernelNumbers::default(), Vec::new());
         for _ in 0..2 {

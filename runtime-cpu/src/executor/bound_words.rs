@@ -20,7 +20,7 @@ pub(super) fn check_words(
     words: &[u32],
     origins: &mut Origins,
 ) -> Result<(), BindError> {
-    if !any_reaches(words, prepared.least_limit()) {
+    if !any_reaches(words, prepared.least_limit) {
         return Ok(());
     }
     let max = words.iter().copied().max();

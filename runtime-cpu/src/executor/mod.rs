@@ -242,7 +242,7 @@ impl Executor {
         bound_words::check_words(plan, &self.prepared, bound.words, &mut self.origins)?;
         let before = self.executed.take().filter(|_| first.is_some());
         let fields = self.memory.fit(plan).ok_or(RunError::Memory { bytes: plan.slab_bytes() })?;
-        let tile = self.prepared.tile_floats();
+        let tile = self.prepared.tile_floats;
         for memory in &mut self.threads {
             let memory = memory.get_mut().unwrap_or_else(PoisonError::into_inner);
             memory.fit(tile).ok_or(RunError::Tiles { bytes: (tile as u64).saturating_mul(4) })?;

@@ -38,11 +38,12 @@ pub(super) struct PreparedSteps {
     weights: Vec<Arc<PackedWeights>>,
     /// The store versions of `weights`, binding by binding; empty if the weights are invalid.
     versions: Vec<u64>,
-    steps: Vec<StepArgs>,
+    /// The arguments of all steps of the plan.
+    pub(super) steps: Vec<StepArgs>,
     /// The smallest limit of any bound word.
-    least_limit: u32,
+    pub(super) least_limit: u32,
     /// Floats of the largest tile of any step, saturating.
-    tile_floats: usize,
+    pub(super) tile_floats: usize,
     /// The identity of the prepared plan.
     plan: Option<u64>,
 }
@@ -208,21 +209,6 @@ impl PreparedSteps {
         self.weights.clear();
         self.versions.clear();
         &mut self.weight_cache
-    }
-
-    /// The arguments of all steps of the plan.
-    pub(super) fn steps(&self) -> &[StepArgs] {
-        &self.steps
-    }
-
-    /// The smallest limit of any bound word at a port of the plan.
-    pub(super) fn least_limit(&self) -> u32 {
-        self.least_limit
-    }
-
-    /// Floats of the largest tile of any step.
-    pub(super) fn tile_floats(&self) -> usize {
-        self.tile_floats
     }
 
     /// The program of a step.

@@ -52,7 +52,7 @@ fn first_non_finite(context: &ExecutionContext<'_>, field: FieldId, row: usize) 
 fn reads_finite(context: &ExecutionContext<'_>, number: usize, lane: usize) -> bool {
     let plan = context.plan;
     let step = &plan.steps[number];
-    let (kernel, step_context) = (plan.kernel(step), context.step(&context.prepared.steps()[number]));
+    let (kernel, step_context) = (plan.kernel(step), context.step(&context.prepared.steps[number]));
     let operands = plan.operands(step).iter().enumerate();
     let finite = |(port, &operand): (usize, &Operand)| {
         operand_is_finite(context, operand, kernel.whole(port as u32).width as usize, lane)

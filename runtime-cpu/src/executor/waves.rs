@@ -131,7 +131,7 @@ fn execute_steps(
     if clock.is_some() {
         timed.reserve(steps.len());
     }
-    for (step, args) in (steps.start as u32..).zip(&context.prepared.steps()[steps]) {
+    for (step, args) in (steps.start as u32..).zip(&context.prepared.steps[steps]) {
         if let Some(part) = execute_lanes(context, step, args, 0..args.rows as usize, memory, clock) {
             timed.push(part);
         }
@@ -161,7 +161,7 @@ fn execute_wave(
         let mut begin = 0;
         for step in wave.clone() {
             let work = work(context, step);
-            let args = &context.prepared.steps()[step];
+            let args = &context.prepared.steps[step];
             let lane = |at: usize| lane_at(args.rows as usize, work, at.saturating_sub(begin));
             let lanes = lane(share.start)..lane(share.end);
             let part = execute_lanes(context, step as u32, args, lanes, &mut memory, clock);
@@ -183,7 +183,7 @@ fn lock_own(threads: &[Mutex<TileMemory>]) -> MutexGuard<'_, TileMemory> {
 }
 
 fn work(context: &ExecutionContext<'_>, step: usize) -> usize {
-    (context.prepared.steps()[step].rows as usize).saturating_mul(context.prepared.program(step).row_work)
+    (context.prepared.steps[step].rows as usize).saturating_mul(context.prepared.program(step).row_work)
 }
 
 /// The work before share `number` of `parts`.

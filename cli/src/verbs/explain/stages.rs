@@ -11,8 +11,12 @@ use serde_json::json;
 
 pub(super) fn report(graph: &GraphData, args: &ExplainArgs) -> Result<Report, Failure> {
     let options = args.planning.options();
-    let request =
-        Request { mode: options.mode, training: options.training(), rows: options.rows, ..Request::default() };
+    let request = Request {
+        mode: options.mode,
+        training: options.training(),
+        rows: options.rows,
+        ..Request::default()
+    };
     let dumps = trace(graph, &request, planning::policy(&options.policy)?)
         .map_err(|error| Failure::input(format!("{}: {error}", args.file)))?;
     let text = |StageDump { name, text }: &StageDump| format!("== {name} ==\n{text}\n");
