@@ -8,7 +8,7 @@ use autobatch_ir::types::{INDEX, f32};
 use autobatch_ir::{Graph, GraphData, Init, ModuleBuilder};
 use std::time::Instant;
 
-const APPLICATIONS: usize = 1_000_000;
+const NODES: usize = 1_000_000;
 const REPETITIONS: usize = 7;
 
 /// Binary trees of 128 leaves: half of the nodes take a word, half take four values; each
@@ -26,7 +26,7 @@ fn trees() -> GraphData {
     let module = m.build().expect("the module is valid");
     let g = Graph::new(&module);
     let mut key = 0;
-    while g.data().arena.len() < APPLICATIONS {
+    while g.data().arena.len() < NODES {
         g.instance(key);
         key += 1;
         let mut level: Vec<_> = (0..128).map(|word| g.call(leaf, word)).collect();

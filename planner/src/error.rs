@@ -83,7 +83,7 @@ impl fmt::Display for PlanError {
                 write!(f, "{value} is shared, but a batch of {callee} also reads ")?;
                 match other {
                     Some(other) => write!(f, "{other}")?,
-                    None => f.write_str("a bound number")?,
+                    None => f.write_str("a binding")?,
                 }
                 f.write_str("; remove .shared(), or separate the others with .alone()")
             }

@@ -96,7 +96,7 @@ pub const PASSES: &[Pass] = &[
 /// `equivalent::prove`. The error says which pair could not be proved.
 pub type Prover = fn(&GraphData, &GraphData, &[(ValueId, ValueId)]) -> Result<(), String>;
 
-/// What the driver checks after each pass.
+/// The check after each pass.
 #[derive(Clone, Copy, Debug)]
 pub enum Verify {
     /// Nothing.
@@ -140,7 +140,7 @@ pub struct Selection {
     pub across_instances: bool,
     /// Whether passes with a cost model apply every legal rewrite. For tests, and to inspect what a pass can do.
     pub eager: bool,
-    /// What the driver checks after each pass.
+    /// The check after each pass.
     pub verify: Verify,
 }
 
@@ -222,7 +222,7 @@ pub struct Optimized<'g> {
     pub log: Vec<String>,
 }
 
-/// What the observer sees after each pass.
+/// The observer's view after each pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
     /// The pass that ran.
@@ -240,7 +240,7 @@ pub struct Step<'a> {
 pub struct PassFailure {
     /// The name of the pass.
     pub pass: &'static str,
-    /// What the check found.
+    /// The finding of the check.
     pub message: String,
 }
 

@@ -5,12 +5,12 @@ use autobatch_ir::graph::{Callee, GraphData, Op};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::Mode;
 
-/// What a plan must compute, and how.
+/// The values that a plan computes, and its options.
 #[derive(Clone, Debug)]
 pub struct Request<'a> {
     /// Values to read after the run, besides the graph's own outputs.
     pub wanted: &'a [ValueId],
-    /// What the plan promises.
+    /// The promise of the plan.
     pub mode: Mode,
     /// Whether dropout draws noise.
     pub training: bool,

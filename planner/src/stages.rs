@@ -23,7 +23,7 @@ pub struct Stage {
     pub name: &'static str,
     /// Its input and its product.
     pub turns: &'static str,
-    /// What it does, in one sentence.
+    /// Its task in one sentence.
     pub what: &'static str,
     /// Whether values keep their bits whatever it decides.
     pub keeps_forward_bits: bool,
@@ -124,7 +124,7 @@ pub(crate) struct Reverse<'a>(pub(crate) &'a Plan);
 pub struct StageDump {
     /// The name of the stage.
     pub name: &'static str,
-    /// What the stage made.
+    /// The product as text.
     pub text: String,
 }
 

@@ -19,7 +19,7 @@ pub enum GpuError {
     Missing {
         /// The adapter.
         adapter: String,
-        /// What it lacks.
+        /// The missing capability.
         what: String,
     },
     /// The adapter gave no device.
@@ -31,14 +31,14 @@ pub enum GpuError {
     },
     /// The device has not enough memory.
     Memory {
-        /// What needs it.
+        /// The feature that needs it.
         what: &'static str,
         /// The number of bytes.
         bytes: u64,
     },
     /// The plan exceeds a limit of the device.
     TooLarge {
-        /// What is too large.
+        /// The thing that is too large.
         what: &'static str,
         /// The required size.
         needed: u64,

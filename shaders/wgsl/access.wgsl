@@ -5,7 +5,7 @@
 // another array, of vectors of four words. Both are split across bindings; the generated functions `ld`, `st`,
 // `param` and `param4` hide the split.
 // The address of rows in a record is four words: base, row, stride, width. The row of lane `l` is `row + l * stride`,
-// or `tables[row + l]` if the stride is TABLED. Its first word is `base + row * width`.
+// or `tables[row + l]` if the stride is GATHERED. Its first word is `base + row * width`.
 
 struct Dispatch {
     // The position of the segments in the tables, and their number. A segment is four words: 0 first group, 1 record,
@@ -32,7 +32,7 @@ struct Segment {
 // The segment of this thread's group.
 var<private> segment: Segment;
 
-const TABLED: u32 = 0xffffffffu;
+const GATHERED: u32 = 0xffffffffu;
 
 // Finds the segment of a group. Returns the number of the group in it.
 fn enter(group: u32) -> u32 {
@@ -58,7 +58,7 @@ fn r(at: u32) -> u32 {
 fn row_of(at: u32, lane: u32) -> u32 {
     let stride = r(at + 2u);
     var row = r(at + 1u) + lane * stride;
-    if stride == TABLED {
+    if stride == GATHERED {
         row = tables[r(at + 1u) + lane];
     }
     return r(at) + row * r(at + 3u);

@@ -1,8 +1,8 @@
-// Lists. A list in a record is five words: TABLED, base, offsets, items, width for rows that tables name; or the
+// Lists. A list in a record is five words: GATHERED, base, offsets, items, width for rows that tables name; or the
 // length and the position of the addresses in the record, for values of the kernel.
 
 fn list_len(at: u32, lane: u32) -> u32 {
-    if r(at) == TABLED {
+    if r(at) == GATHERED {
         let offsets = r(at + 2u) + lane;
         return tables[offsets + 1u] - tables[offsets];
     }
@@ -10,7 +10,7 @@ fn list_len(at: u32, lane: u32) -> u32 {
 }
 
 fn list_item(at: u32, lane: u32, number: u32) -> u32 {
-    if r(at) == TABLED {
+    if r(at) == GATHERED {
         let item = r(at + 3u) + tables[r(at + 2u) + lane] + number;
         return r(at + 1u) + tables[item] * r(at + 4u);
     }
@@ -19,7 +19,7 @@ fn list_item(at: u32, lane: u32, number: u32) -> u32 {
 
 // The number of values in the lists of earlier lanes, from the first lane of the segment on.
 fn list_before(at: u32, lane: u32) -> u32 {
-    if r(at) == TABLED {
+    if r(at) == GATHERED {
         let offsets = r(at + 2u);
         return tables[offsets + lane] - tables[offsets + segment.first];
     }

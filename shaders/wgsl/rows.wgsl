@@ -85,10 +85,10 @@ fn store_min(row: Row) {
 
 fn store_argmax(row: Row) {
     var best = 0.0;
-    var place = TABLED;
+    var place = GATHERED;
     for (var i = row.v; i < row.width; i = i + 16u) {
         let x = ldf(row.x + i);
-        if place == TABLED || exceeds(x, best) {
+        if place == GATHERED || exceeds(x, best) {
             best = x;
             place = i;
         }
@@ -102,7 +102,7 @@ fn store_argmax(row: Row) {
             let other_place = places[row.local + width];
             let mine = lanes[row.local];
             let tie = !exceeds(mine, other) && other_place < places[row.local];
-            if other_place != TABLED && (exceeds(other, mine) || tie) {
+            if other_place != GATHERED && (exceeds(other, mine) || tie) {
                 lanes[row.local] = other;
                 places[row.local] = other_place;
             }

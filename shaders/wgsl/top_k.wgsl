@@ -13,14 +13,14 @@ fn main(
     let values = row_of(7u, lane) + element * r(2u);
     let indices = row_of(11u, lane) + element * r(2u);
     var last = 0.0;
-    var last_index = TABLED;
+    var last_index = GATHERED;
     for (var k = 0u; k < r(2u); k++) {
         var best = 0.0;
-        var best_index = TABLED;
+        var best_index = GATHERED;
         for (var i = 0u; i < r(1u); i++) {
             let e = ldf(x + i);
-            let later = last_index == TABLED || exceeds(last, e) || (!exceeds(e, last) && i > last_index);
-            if later && (best_index == TABLED || exceeds(e, best)) {
+            let later = last_index == GATHERED || exceeds(last, e) || (!exceeds(e, last) && i > last_index);
+            if later && (best_index == GATHERED || exceeds(e, best)) {
                 best = e;
                 best_index = i;
             }

@@ -31,7 +31,7 @@ pub(crate) struct Planning {
 #[derive(Default)]
 pub(super) struct Growth {
     grown: Option<Grown>,
-    /// What the verifier knows about the last plan, so that it examines only new steps.
+    /// The verifier's knowledge of the last plan, which limits it to new steps.
     examined: Examined,
     /// The number of the dump files, if the session writes dumps.
     file: Option<Number>,

@@ -66,7 +66,6 @@ const RETIRED: &[tidy::Retired] = &[
     ("says nothing", "is ignored, or prints nothing"),
     ("so many", "a number, or `count`"),
     ("deed", "the operation's name"),
-    ("home", "a location, or a copy"),
     ("homes", "locations, or copies"),
     ("meanwhile", "at the same time"),
 ];
@@ -180,7 +179,7 @@ fn the_rule_of_language_reads_names_comments_and_pages() {
     for text in ["struct AnyPlayer;", "fn two_players() {}", "// Nobody knows.", "let x = \"at hand\";"] {
         finds(words(text), "ir/src/a.rs:1: ");
     }
-    clean(words("display, replayed, homely"));
+    clean(words("display, replayed, (bound, number)"));
     clean(tidy::retired_words(&sample("ir/src/a.rs", "player"), RETIRED, &["ir/src/a.rs"]));
     let openings = |path: &str, text: &str| tidy::retired_openings(&sample(path, text), OPENINGS);
     finds(openings("ir/src/a.rs", "fn f() {}\n/// What it does.\n"), "ir/src/a.rs:2: ");

@@ -79,7 +79,7 @@ impl Operand {
         }
     }
 
-    /// The value that the operand reads; `None` for bound numbers.
+    /// The value that the operand reads; `None` for bindings.
     #[inline]
     #[must_use]
     pub const fn as_value(self) -> Option<ValueId> {

@@ -7,7 +7,7 @@ use crate::graph::value::Value;
 pub enum Arg<'g> {
     /// A value or list of the same graph.
     Value(Value<'g>),
-    /// A bound number: an index port, a label or a pick.
+    /// A binding: an index port, a label or a pick.
     Index(u32),
 }
 

@@ -15,7 +15,7 @@ pub struct EmitError(Box<Fault>);
 pub struct Fault {
     /// The op or method that failed.
     pub op: String,
-    /// What was expected and what was found.
+    /// The expected and the found thing.
     pub message: String,
     /// The source line of the call.
     pub site: Site,

@@ -168,7 +168,7 @@ fn numbers_cannot_be_bound_inside_a_cell() {
     let table = m.table("embed", [3, 2], Init::ZEROS);
     let _: Cell<0, 1> = m.cell("fixed", [], |g, []| [table.look(g, 1)]);
     assert_eq!(
-        m.build().expect_err("the index is a bound number").message,
+        m.build().expect_err("the index is a binding").message,
         "numbers cannot be bound inside a cell"
     );
 }

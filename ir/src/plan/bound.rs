@@ -1,4 +1,4 @@
-//! The inputs of an execution beside the plan: stores, bound numbers and noise, and errors for inputs that do not fit.
+//! The inputs of an execution beside the plan: stores, bindings and noise, and errors for inputs that do not fit.
 
 use super::row_ops::Noise;
 use super::{Plan, Store, StoreId};
@@ -82,7 +82,7 @@ impl Bound<'_> {
 pub enum BindError {
     /// Fewer words or floats are bound than the plan reads.
     Missing {
-        /// What is missing: `words` or `floats`.
+        /// The missing kind: `words` or `floats`.
         what: &'static str,
         /// How many the plan reads.
         expected: usize,
@@ -99,7 +99,7 @@ pub enum BindError {
         kernel: String,
         /// The index.
         found: u32,
-        /// What it must be below.
+        /// The upper limit, exclusive.
         limit: u32,
     },
     /// A bound truth value is neither 0 nor 1.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The quality of a plan, in numbers that the verifier recomputes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Certificate {
-    /// Forward steps that compute nodes. Steps that only bring in bound numbers, constants and parameters do not count.
+    /// Forward steps that compute nodes. Steps that only bring in bindings, constants and parameters do not count.
     pub batches: u32,
     /// Steps of the reverse without seeds of losses. Nothing bounds them.
     #[serde(default)]

@@ -280,7 +280,7 @@ pub struct Kernel {
     pub stages: Vec<Stage>,
     /// The results.
     pub results: Vec<View>,
-    /// Whether it only brings in bound numbers, constants or parameters.
+    /// Whether it only brings in bindings, constants or parameters.
     pub source: bool,
     /// The roles of ports and results, exactly if the kernel belongs to the reverse (rule P36).
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -15,11 +15,11 @@ pub struct WordLimit {
     pub view: View,
     /// The words must be below this.
     pub below: u32,
-    /// What the words mean.
+    /// The meaning of the words.
     pub of: LimitOf,
 }
 
-/// What limited words mean.
+/// The meaning of limited words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitOf {
     /// Indices of rows of the table at this parameter port.

@@ -5,7 +5,7 @@
 //! group steps. No step of a wave depends on another of the same wave, so a runtime needs barriers between waves only.
 //!
 //! The plan fixes which values are computed, in which order of roundings, and where they lie. Tile shapes, weight packing,
-//! threads and pipelines belong to the runtimes. A plan contains no bound number.
+//! threads and pipelines belong to the runtimes. A plan contains no binding.
 
 pub mod blocks;
 pub mod bound;
@@ -47,7 +47,7 @@ pub use verify::{Examined, Verified, VerifyErrors};
 /// The version of the plan format: text, binary and JSON.
 pub const VERSION: u32 = 2;
 
-/// What to do with a plan file of another version.
+/// The remedy for a plan file of another version.
 pub const OTHER_VERSION_HELP: &str = "plan the graph again with this version of autobatch";
 
 macro_rules! plan_ids {
@@ -113,7 +113,7 @@ pub struct Store {
     pub name: String,
     /// Storage type and shape.
     pub ty: Type,
-    /// What it holds.
+    /// Its contents.
     pub kind: StoreKind,
 }
 
@@ -132,7 +132,7 @@ pub enum SlabKind {
 /// A matrix of rows per field; the fields of a slab share row numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slab {
-    /// What its rows are for.
+    /// The purpose of its rows.
     pub kind: SlabKind,
     /// How many rows it has.
     pub rows: u32,
@@ -271,7 +271,7 @@ pub struct Step {
     pub lanes: Range<u32>,
 }
 
-/// What an output of a plan is. Displayed as text spells it: `"loss"`, `%12`, `grad %3`.
+/// The key of an output of a plan. It displays as text spells it: `"loss"`, `%12`, `grad %3`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OutputKey {
@@ -323,7 +323,7 @@ impl fmt::Display for OutputKey {
 /// Where an output is found after the plan was executed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanOutput {
-    /// What it is.
+    /// Its kind.
     pub key: OutputKey,
     /// The field that holds it.
     pub field: FieldId,
@@ -331,7 +331,7 @@ pub struct PlanOutput {
     pub row: u32,
 }
 
-/// What a plan promises about its rows.
+/// The promise of a plan about its rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -367,7 +367,7 @@ pub struct Plan {
     /// The structure of the planned graph; see `GraphData::structure`.
     #[serde(with = "hex")]
     pub structure: u128,
-    /// What the plan promises about its rows.
+    /// The promise of the plan about its rows.
     pub mode: Mode,
     /// Stores. The module's parameters come first, in order.
     pub stores: Vec<Store>,
@@ -393,7 +393,7 @@ pub struct Plan {
     pub store_args: Vec<StoreId>,
     /// The nodes of all steps, lane by lane.
     pub lanes: Vec<NodeId>,
-    /// Row numbers, segment offsets, places of bound numbers.
+    /// Row numbers, segment offsets, places of bindings.
     pub tables: Vec<u32>,
     /// Sums over all rows, executed in order after the last step: the gradients of parameters.
     #[serde(default)]

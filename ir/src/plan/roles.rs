@@ -16,7 +16,7 @@ pub struct Roles {
     pub results: Vec<ResultRole>,
 }
 
-/// What a port of a kernel in reverse reads, for the node of each lane.
+/// The role of a port of a kernel in reverse, for the node of each lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PortRole {
@@ -32,7 +32,7 @@ pub enum PortRole {
     Contributions,
 }
 
-/// What a result of a kernel in reverse is, for the node of each lane.
+/// The role of a result of a kernel in reverse, for the node of each lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResultRole {

@@ -25,7 +25,7 @@
 //! `tgrad` reduction added to row `r` of the gradient, even if it added zero. Moments and values of other rows stay as they
 //! are: no decay, no weight decay, no step along an old moment. Without moments and weight decay this equals an update of
 //! all rows; with them it is what other libraries call a sparse or lazy optimiser. The source of the gradients lists the
-//! touched rows, ascending and each once. A gradient without a list has all rows touched, because another reduction than
+//! sparse rows, ascending and each once. A gradient without a list has all rows touched, because another reduction than
 //! `tgrad` added to it.
 //!
 //! [`numeric::store`]: crate::numeric::store
@@ -129,7 +129,7 @@ pub struct UpdatePlan {
     pub floats: u32,
     /// Programs over one element.
     pub kernels: Vec<Arc<Kernel>>,
-    /// What is executed, in order.
+    /// The updates, in order.
     pub updates: Vec<Update>,
 }
 

@@ -98,7 +98,7 @@ super::shows! {
       | ^^ its type is f32[4]
       = help: correct the type, or leave it out: types follow from the operands
     "#;
-    a_wrong_number_of_bound_numbers_is_explained:
+    a_wrong_number_of_bindings_is_explained:
         HEAD, "graph", "%x = input f32[3] (#[1.0, 2.0])" => @r#"
     error: f32[3] needs 3 numbers, found 2
      --> model.graph:3:20
@@ -106,7 +106,7 @@ super::shows! {
     3 | %x = input f32[3] (#[1.0, 2.0])
       |                    ^ 2 numbers begin here
     "#;
-    several_bound_numbers_in_an_index_operand_are_explained: HEAD, X, "%y = pick(%x, #[1, 2])" => @r#"
+    several_bindings_in_an_index_operand_are_explained: HEAD, X, "%y = pick(%x, #[1, 2])" => @r#"
     error: only 'input' binds several numbers
      --> model.graph:4:16
       |

@@ -105,7 +105,7 @@ super::shows! {
       |      ^^ out of order
       = help: sites count from !0
     "#;
-    bound_numbers_in_a_cell_are_explained:
+    bindings_in_a_cell_are_explained:
         HEAD, "cell @f(%x: f32[4]) {", "  %y = pick(%x, #1)", "  return %y", "}" => @r#"
     error: numbers cannot be bound inside a cell
      --> model.graph:3:17

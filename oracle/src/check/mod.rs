@@ -3,7 +3,7 @@
 //! The proof shares no code with any planner. It reads only the graph and the plan.
 //! * **Lanes.** The proof executes the plan on the *names* of values. Each row holds the name of the value that was last
 //!   written there. Each operand of each lane must hold exactly what the graph gives to the node behind the lane: the value,
-//!   the list of values in the same order, or the bound number of the same place. The results get the node's names. At the
+//!   the list of values in the same order, or the binding of the same place. The results get the node's names. At the
 //!   end every output row holds the requested value.
 //! * **Kernels.** The proof expands each kernel and its signature to terms in a normal form and compares them; see `terms`.
 //!   It inlines cells, so the comparison is with what the model wrote.
@@ -41,7 +41,7 @@ use autobatch_ir::plan::{Kernel, Mode, OutputKey, Plan, RegKind, StoreId, StoreK
 use autobatch_ir::types::Type;
 use lanes::Lanes;
 
-/// What a plan is compared with.
+/// The specification of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
     /// The values that were requested besides the graph's own outputs.

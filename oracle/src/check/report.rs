@@ -8,7 +8,7 @@ use std::fmt;
 /// The most disagreements that a report holds.
 pub const MAX_DISAGREEMENTS: usize = 100;
 
-/// What an operand row holds, or should hold.
+/// The content of an operand row, found or expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Held {
     /// A value of the graph.
@@ -47,7 +47,7 @@ impl fmt::Display for Held {
 pub enum Disagreement {
     /// The plan was made for another graph structure, or binds other numbers.
     Structure {
-        /// What differs.
+        /// The difference.
         what: &'static str,
         /// The graph's.
         expected: u128,
@@ -67,7 +67,7 @@ pub enum Disagreement {
     Node {
         /// The step.
         step: StepId,
-        /// What the lane names.
+        /// The value that the lane names.
         node: NodeId,
     },
     /// The lanes of a step have different signatures.
@@ -90,7 +90,7 @@ pub enum Disagreement {
         kernel: KernelId,
         /// A step that executes it.
         step: StepId,
-        /// What differs.
+        /// The difference.
         what: &'static str,
     },
     /// A result of a kernel differs from the signature that it executes.
@@ -128,25 +128,25 @@ pub enum Disagreement {
         node: NodeId,
         /// The number of the operand.
         operand: usize,
-        /// What the graph says.
+        /// The value in the graph.
         expected: Held,
-        /// What the lane reads.
+        /// The value that the lane reads.
         found: Held,
     },
     /// An output row does not hold the requested value at the end.
     Output {
         /// The number of the output.
         output: usize,
-        /// What was requested.
+        /// The requested value.
         expected: Held,
-        /// What the row holds.
+        /// The content of the row.
         found: Held,
     },
     /// The plan has other outputs than those requested.
     Outputs {
         /// The requested outputs, in order.
         expected: Vec<String>,
-        /// What the plan names.
+        /// The value that the plan names.
         found: Vec<String>,
     },
     /// A node that must be a batch of its own shares a batch.
@@ -164,7 +164,7 @@ pub enum Disagreement {
         operand: usize,
         /// The value that was promised.
         value: ValueId,
-        /// What another lane reads.
+        /// The value that another lane reads.
         found: Held,
     },
     /// A signature that a gradient reaches is too large for the reference, or has no derivative.
@@ -229,7 +229,7 @@ pub enum Disagreement {
     Gradient {
         /// The store.
         store: StoreId,
-        /// What it names.
+        /// The value that it names.
         of: StoreId,
     },
     /// The output for a gradient does not hold it.
@@ -243,7 +243,7 @@ pub enum Disagreement {
     Bound {
         /// The largest that is proved.
         proved: u64,
-        /// What the plan claims.
+        /// The claim of the plan.
         claimed: u32,
     },
 }
@@ -346,7 +346,7 @@ impl fmt::Display for Disagreement {
     }
 }
 
-/// What a proof examined.
+/// The objects that a proof examined.
 ///
 /// The forward part is proved for all numbers, and so is the structure of the reverse. The proof compares what a derivative
 /// kernel computes with the reference's reverse mode of the one node, in `f32` and without tolerance, on [`PROBES`] lanes of

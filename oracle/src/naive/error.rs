@@ -1,4 +1,4 @@
-//! Errors of the naive executor, and checks of stores and bound numbers.
+//! Errors of the naive executor, and checks of stores and bindings.
 
 use super::Plan;
 use autobatch_ir::plan::{StepId, Store};
@@ -47,7 +47,7 @@ pub enum RunError {
         index: u32,
         /// The index must be below this.
         limit: u32,
-        /// What it indexes: a table's `@name`, or `scores`.
+        /// The indexed thing: a table's `@name`, or `scores`.
         of: String,
     },
     /// A bound truth value is neither 0 nor 1.

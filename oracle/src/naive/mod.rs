@@ -94,10 +94,10 @@ impl Executed {
 }
 
 /// Executes a plan. `stores` are the values of the plan's stores in order, without gradients, widened to `f32`; `words` and
-/// `floats` are the bound numbers.
+/// `floats` are the bindings.
 ///
 /// # Errors
-/// If a store or bound number is missing or out of range, or there is not enough memory.
+/// If a store or binding is missing or out of range, or there is not enough memory.
 pub fn execute<S: AsRef<[f32]>>(
     plan: &Verified<Plan>,
     stores: &[S],
@@ -264,7 +264,7 @@ fn operand_row(plan: &Plan, operand: Operand, at: u32) -> Option<(FieldId, u32)>
     }
 }
 
-/// The first bound number of a lane's operand.
+/// The first binding of a lane's operand.
 fn slot(plan: &Plan, operand: Operand, at: u32) -> u32 {
     match operand {
         Operand::Words { start, stride } | Operand::Floats { start, stride } => start + at * stride,

@@ -24,7 +24,7 @@ pub(super) fn execute<S>(run: &Run<'_, S>) -> Result<Vec<Vec<f32>>, RunError> {
     Ok(gradients)
 }
 
-/// The touched rows of the gradients of tables that only `tgrad` reductions add to.
+/// The sparse rows of the gradients of tables that only `tgrad` reductions add to.
 pub(super) fn touched<S>(run: &Run<'_, S>) -> Vec<Option<Vec<u32>>> {
     let plan = run.plan;
     let mut touched: Vec<Option<Vec<u32>>> = vec![None; plan.stores.len()];

@@ -7,7 +7,7 @@ use autobatch_ir::plan::row_ops::{Noise, Scratch};
 use autobatch_ir::plan::{KernelId, StoreId, StoreKind, Update, UpdatePlan, UpdateSource, Verified};
 use autobatch_ir::weights::round;
 
-/// Executes an update plan on all its stores, gradients included, widened to `f32`. `touched` lists the touched rows of each
+/// Executes an update plan on all its stores, gradients included, widened to `f32`. `touched` lists the sparse rows of each
 /// gradient store, ascending; a gradient without a list has all rows touched.
 ///
 /// # Errors

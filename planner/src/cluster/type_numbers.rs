@@ -11,7 +11,7 @@ use std::collections::HashMap;
 pub(super) struct TypeNumbers {
     /// The signature of each type.
     types: Vec<SigId>,
-    /// Per signature the type of its jobs that take no bound numbers, or [`NONE`].
+    /// Per signature the type of its jobs that take no bindings, or [`NONE`].
     of_sig: Vec<u32>,
     /// Per signature the set of bound operands seen last, and its type.
     last_mixed: Vec<(u64, u32)>,
@@ -37,7 +37,7 @@ impl TypeNumbers {
         *types = std::mem::take(&mut self.types);
     }
 
-    /// The type of a job. `bound` has a bit for each of the first 64 operands that are bound numbers.
+    /// The type of a job. `bound` has a bit for each of the first 64 operands that are bindings.
     #[inline]
     pub(super) fn of(&mut self, sig: SigId, operands: &[Operand], bound: u64) -> u32 {
         if operands.len() > 64 {

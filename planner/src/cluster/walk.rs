@@ -7,7 +7,7 @@ use crate::pipeline::Context;
 use autobatch_ir::graph::{GraphData, Operand};
 use autobatch_ir::id::{NodeId, ValueId};
 
-/// What a node of a signature is.
+/// The kind of a signature's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Source,
@@ -128,7 +128,7 @@ fn begin(graph: &GraphData, memory: &mut Memory, clusters: &mut Clusters) {
 }
 
 /// Writes the jobs that compute the operands, if each operand is known to arrive at its port, as nearly all are. Returns a bit
-/// for each of the first 64 operands that are bound numbers, and how many jobs it wrote.
+/// for each of the first 64 operands that are bindings, and how many jobs it wrote.
 ///
 /// Separate from [`Reader`], so that the counters stay in registers.
 #[inline]

@@ -77,7 +77,7 @@ pub(crate) struct Derivative {
 }
 
 impl Derivative {
-    /// What the ports of the kernel in reverse read.
+    /// The values that the ports of the kernel in reverse read.
     pub(crate) fn ports(&self) -> &[PortRole] {
         self.kernel.roles.as_ref().map_or(&[], |roles| &roles.ports)
     }

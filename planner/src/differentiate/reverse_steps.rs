@@ -111,7 +111,7 @@ impl ReverseSteps {
                     (Operand::Segments { offsets, .. }, true) => edges_before(plan, offsets, own, before),
                     _ => own.len() as u32,
                 };
-                let field = operand_field(operand).expect("bound numbers get no gradients");
+                let field = operand_field(operand).expect("bindings get no gradients");
                 let ty = graph.ty(graph.sigs.get(sig).operands[of.operand as usize]).element();
                 // A step whose lists are all empty may name any field. Its contributions have no reader.
                 let field = match plan.field(field).ty == ty {

@@ -27,12 +27,12 @@ struct Entry<T> {
     /// The types of operands, parameters and results.
     types: [Vec<Type>; 3],
     options: CompileOptions,
-    /// What gets gradients, if the product is a derivative.
+    /// The values that get gradients, if the product is a derivative.
     wanted: Option<Wanted>,
     product: T,
 }
 
-/// What an entry is looked up by.
+/// The key of an entry.
 struct Key<'a> {
     tables: Tables<'a>,
     sig: SigId,

@@ -75,7 +75,7 @@ impl Lists {
 
 /// How many lanes are processed together, so that many cache misses are in flight at once.
 const STRETCH: usize = 64;
-/// The least number of jobs that all batches process before the next ones start. The facts of so many jobs fit the second-level
+/// The least number of jobs that all batches process before the next ones start. The facts of this many jobs fit the second-level
 /// cache.
 const CHUNK: usize = 1 << 13;
 
@@ -106,9 +106,9 @@ pub(super) struct BatchTarget {
     pub(super) lists: Range<u32>,
     /// Its first column of lists.
     pub(super) list_columns: u32,
-    /// Its operand ports that take bound numbers.
+    /// Its operand ports that take bindings.
     pub(super) bound: Range<u32>,
-    /// Its first column of bound numbers.
+    /// Its first column of bindings.
     pub(super) bound_columns: u32,
     /// Its results.
     pub(super) starts: Range<u32>,
@@ -125,7 +125,7 @@ pub(super) struct Gatherer<'a> {
     pub(super) ports: &'a [PortRead],
     /// Ports that take lists, batch after batch.
     pub(super) lists: &'a [PortRead],
-    /// Ports that take bound numbers, batch after batch.
+    /// Ports that take bindings, batch after batch.
     pub(super) bound: &'a [u32],
     /// Per result, batch after batch, the row of the first lane.
     pub(super) starts: &'a [u32],
@@ -233,7 +233,7 @@ impl Gatherer<'_> {
         for port in &self.bound[target.bound.start as usize..target.bound.end as usize] {
             let column = &mut to.bound[first..first + operands.len()];
             for (number, operands) in column.iter_mut().zip(operands) {
-                *number = bound_number(pool[(operands + port) as usize]);
+                *number = binding_of(pool[(operands + port) as usize]);
             }
             first += target.lanes as usize;
         }
@@ -262,7 +262,7 @@ impl Gatherer<'_> {
 
 /// The number that an operand binds.
 #[inline]
-pub(super) fn bound_number(operand: Operand) -> u32 {
+pub(super) fn binding_of(operand: Operand) -> u32 {
     match operand.kind() {
         Some(OperandKind::Index(number) | OperandKind::Data(number)) => number,
         _ => unreachable!("jobs of one type take the same kinds of operands"),

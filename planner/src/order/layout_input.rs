@@ -1,6 +1,6 @@
 //! Builds the layout problem of batches whose waves are known: provisional rows in batch order, and the rows of each operand.
 
-use super::gather::{BatchTarget, Columns, CopiedRows, Gatherer, PortRead, bound_number};
+use super::gather::{BatchTarget, Columns, CopiedRows, Gatherer, PortRead, binding_of};
 use super::{Batch, Memory, NONE, Rows};
 use crate::cluster::Clusters;
 use crate::layout::{self, KnownSlot, LayoutError};
@@ -20,7 +20,7 @@ pub(super) struct ReusedRow {
     value: ValueId,
 }
 
-/// What the layout problem is built from, batch after batch.
+/// The inputs of the layout problem, batch after batch.
 #[derive(Debug, Default)]
 pub(super) struct LayoutInput {
     /// The existing rows that a growing plan reads, ascending.
@@ -35,7 +35,7 @@ pub(super) struct LayoutInput {
     ports: Vec<PortRead>,
     /// The operand ports that take lists.
     lists: Vec<PortRead>,
-    /// The operand ports that take bound numbers.
+    /// The operand ports that take bindings.
     bound: Vec<u32>,
     /// The first rows of results.
     starts: Vec<u32>,
@@ -258,7 +258,7 @@ impl Builder<'_> {
             results.iter_mut().zip(starts).for_each(|(row, start)| *row = start + lane);
             let columns = (target.bound_columns + lane..).step_by(target.lanes as usize);
             for (at, &port) in columns.zip(bound) {
-                rows.bound[at as usize] = bound_number(self.graph.arena.operands(node)[port as usize]);
+                rows.bound[at as usize] = binding_of(self.graph.arena.operands(node)[port as usize]);
             }
         }
     }

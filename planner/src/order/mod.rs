@@ -46,7 +46,7 @@ pub(crate) struct Batch {
     pub(crate) copy: u32,
     /// Its jobs as a range of the scheduler's items; empty for sources.
     jobs: Range<u32>,
-    /// The first column of its bound numbers.
+    /// The first column of its bindings.
     bound: u32,
     /// The first column of its lists.
     lists: u32,
@@ -84,7 +84,7 @@ pub(crate) struct Rows {
     rows: Vec<u32>,
     /// Per lane in execution order its number in the layout problem, counted inside its batch.
     lane_order: Vec<u32>,
-    /// The bound numbers of operands, column after column, batch after batch, as the problem numbers lanes.
+    /// The bindings of operands, column after column, batch after batch, as the problem numbers lanes.
     bound: Vec<u32>,
     /// The lists that operands are.
     lists: Lists,

@@ -1,4 +1,4 @@
-//! What is wrong with a text, as it is shown.
+//! Errors of plan texts, as they are displayed.
 
 use autobatch_ir::plan::Plan;
 

@@ -143,7 +143,7 @@ impl<'a> Sound<'a> {
         if training { Noise::On { seed: 5, step: 2 } } else { Noise::Off }
     }
 
-    /// What rejected a changed plan, or that it computes the same.
+    /// The outcome of a changed plan: its rejection, or equal results.
     fn verdict(&self, plan: Plan) -> &'static str {
         let Ok(plan) = plan.verify() else { return "verify" };
         let wanted = Wanted { values: &[], training: self.training };

@@ -1,6 +1,6 @@
 //! Folds over lists, and their derivatives.
 
-use super::record::{Record, TABLED};
+use super::record::{GATHERED, Record};
 use super::step::Lanes;
 use crate::error::GpuError;
 use crate::module::Program;
@@ -101,7 +101,7 @@ fn list(lanes: &Lanes<'_, '_>, record: &mut Record, list: &ListSource) -> u32 {
         ListSource::Port(port) => {
             if let Operand::Segments { field, offsets, items } = lanes.operand(*port) {
                 let (base, width) = lanes.build.layout.field(field);
-                record.all(&[TABLED, base, offsets, items, width]);
+                record.all(&[GATHERED, base, offsets, items, width]);
             }
             0
         }

@@ -5,7 +5,7 @@
 //! with longer loops is rejected before it is executed. The count is an upper bound: it includes the final test of each
 //! condition, and loops that a compiler unrolls.
 
-use super::record::TABLED;
+use super::record::GATHERED;
 use super::wave::Threads;
 use crate::module::{Program, WgradTile};
 use autobatch_shaders::{
@@ -120,7 +120,7 @@ impl Loops<'_> {
 
     /// The length of the longest list that a word of the record describes.
     fn longest(&self, at: usize) -> u64 {
-        if self.record[at] != TABLED {
+        if self.record[at] != GATHERED {
             return self.word(at);
         }
         let lanes = self.threads.count / self.word(0).max(1);

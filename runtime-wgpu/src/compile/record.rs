@@ -4,7 +4,7 @@
 pub(super) type RowAddress = [u32; 4];
 
 /// The stride of rows whose numbers are in a table.
-pub(super) const TABLED: u32 = u32::MAX;
+pub(super) const GATHERED: u32 = u32::MAX;
 
 /// Initial capacity. Few records exceed it.
 const CAPACITY: usize = 96;

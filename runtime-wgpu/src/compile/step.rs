@@ -9,7 +9,7 @@
 use super::kernels::{Lowered, LoweredUnit, RegisterLocation};
 use super::layout::WordSource;
 use super::map::Variant;
-use super::record::{Record, RowAddress, TABLED};
+use super::record::{GATHERED, Record, RowAddress};
 use super::units::Unit;
 use super::wave::Threads;
 use super::{Build, MAX_THREADS, fold, map, product, row};
@@ -97,7 +97,7 @@ impl Lanes<'_, '_> {
             }
             Place::Table { field, at } => {
                 let (base, width) = layout.field(field);
-                [base, at, TABLED, width]
+                [base, at, GATHERED, width]
             }
             Place::Edges { .. } => [0; 4],
         }

@@ -93,7 +93,7 @@ pub(super) struct Plans {
     loaded: Vec<Loaded>,
     spare_tables: Vec<SizedBuffer>,
     spare_args: Vec<SizedBuffer>,
-    /// What compilation caches across plans.
+    /// The cache of compilation across plans.
     pub(super) lowering: LoweringCache,
     clock: u64,
 }

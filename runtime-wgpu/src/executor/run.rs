@@ -18,7 +18,7 @@ use std::time::Instant;
 /// Multiply-adds of one submission, about: half a second of a slow device, so that no watchdog resets it.
 const SUBMISSION_WORK: u64 = 1 << 39;
 
-/// What the caller asks of a run.
+/// The caller's request of a run.
 pub(super) struct Request<'r> {
     pub(super) plan: &'r Verified<Plan>,
     pub(super) stores: &'r dyn Stores,

@@ -14,7 +14,7 @@ use autobatch_shaders::{
 /// Threads of a group of every template but the tiled ones.
 pub const GROUP: u64 = 64;
 
-/// What a dispatch runs. Equal programs share a pipeline, whatever plan or kernel they come from.
+/// The program of a dispatch. Equal programs share a pipeline, whatever plan or kernel they come from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Program {
     /// A template without generated code.

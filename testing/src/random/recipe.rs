@@ -30,7 +30,7 @@ impl Profile {
     pub const ALL: [Self; 6] =
         [Self::Small, Self::Medium, Self::Trees, Self::Chains, Self::Lattices, Self::Blocks];
 
-    /// The nodes that a graph of this profile has, list and bound numbers included.
+    /// The nodes that a graph of this profile has, list and bindings included.
     #[must_use]
     pub const fn nodes(self) -> std::ops::RangeInclusive<usize> {
         match self {

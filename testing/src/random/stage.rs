@@ -72,7 +72,7 @@ impl<'g, 'k> Stage<'g, 'k> {
     }
 
     /// The newest list of values of this type.
-    pub(super) fn list_at_hand(&self, element: Type) -> Option<Bounded<'g>> {
+    pub(super) fn existing_list(&self, element: Type) -> Option<Bounded<'g>> {
         self.lists.iter().rev().find(|(list, _)| list.ty().element() == element).copied()
     }
 
@@ -164,7 +164,7 @@ impl<'g, 'k> Stage<'g, 'k> {
         }
     }
 
-    /// A new value of this type, made of bound numbers alone.
+    /// A new value of this type, made of bindings alone.
     pub(super) fn bound(&self, step: &Step, ty: Type) -> Bounded<'g> {
         let floats = self.bound_floats(step, ty.shape);
         match ty.dtype {
@@ -264,8 +264,8 @@ impl<'g, 'k> Stage<'g, 'k> {
 
     /// An index below `end`: bound, an emitted value, or the place of a vector's largest element.
     pub(super) fn index(&mut self, step: &Step, end: usize) -> Arg<'g> {
-        let at_hand = (step.size / 16) % 3;
-        if at_hand == 0 || self.in_body {
+        let existing = (step.size / 16) % 3;
+        if existing == 0 || self.in_body {
             let kept = (0..self.pool.len())
                 .rev()
                 .find(|&at| self.pool[at].ty == INDEX && self.pool[at].bound < end as f64);
@@ -278,7 +278,7 @@ impl<'g, 'k> Stage<'g, 'k> {
             // Nothing is bound in a body, and a computed place is not smooth: a constant.
             return self.g.constant((step.size / 64 % end as u32) as f32).cast(DType::U32).into();
         }
-        if self.in_body || (at_hand == 1 && !self.options.smooth && self.width() <= end) {
+        if self.in_body || (existing == 1 && !self.options.smooth && self.width() <= end) {
             let (vector, _) = self.vector(step, 0);
             let fitting = vector.slice(0..self.width().min(end));
             return fitting.argmax().into();

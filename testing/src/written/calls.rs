@@ -20,9 +20,9 @@ fn length(scope: &mut Scope<'_>) -> usize {
 /// A list of values of this type, sometimes an existing one.
 fn some_list(scope: &mut Scope<'_>, element: Type) -> Option<usize> {
     let list = Type { is_list: true, ..element };
-    let at_hand = if scope.rng.chance(30) { scope.any(|value| value.ty == list) } else { None };
+    let existing = if scope.rng.chance(30) { scope.any(|value| value.ty == list) } else { None };
     let len = length(scope);
-    at_hand.or_else(|| scope.list(element, len)).or_else(|| scope.list(element, 0))
+    existing.or_else(|| scope.list(element, len)).or_else(|| scope.list(element, 0))
 }
 
 pub(super) fn fold(scope: &mut Scope<'_>) -> Option<Node> {

@@ -1,7 +1,7 @@
 //! Random graphs written as text: all that the language can say and the emitter does not.
 //!
 //! A graph here is lines, not decisions of a model: parameters of any shape and storage format, cells with any ports
-//! and parameters, calls of a cell with other parameters, constants and bound numbers of every element type, losses
+//! and parameters, calls of a cell with other parameters, constants and bindings of every element type, losses
 //! along any way. So they are shrunk by lines as well. What a model can emit, and long graphs, are the business of
 //! [`random`](crate::random).
 //!

@@ -134,7 +134,7 @@ impl Scope<'_> {
         }
     }
 
-    /// A constant, or bound numbers where they may stand.
+    /// A constant, or bindings where they may stand.
     pub(super) fn leaf(&mut self) {
         let dtype = self.rng.pick(&[
             DType::F32,

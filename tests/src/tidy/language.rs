@@ -61,19 +61,21 @@ fn opens_with(text: &str, opening: &str) -> bool {
     text.strip_prefix(opening).is_some_and(|rest| rest.starts_with(' '))
 }
 
-/// Returns the lower-case words of a line, each between two spaces. Camel case is split.
+/// Returns the lower-case words of a line, each between two spaces. Camel case and underscores part words;
+/// other marks stay as words of their own, so that `bound, number` is no phrase.
 fn words_of(line: &str) -> String {
     let mut words = String::from(" ");
     let mut previous = ' ';
     for letter in line.chars() {
-        let new_word = letter.is_uppercase() && previous.is_lowercase();
-        if new_word || !letter.is_alphanumeric() {
-            if !words.ends_with(' ') {
-                words.push(' ');
-            }
+        let is_word = letter.is_alphanumeric();
+        let parts_words = !is_word || (letter.is_uppercase() && previous.is_lowercase());
+        if parts_words && !words.ends_with(' ') {
+            words.push(' ');
         }
-        if letter.is_alphanumeric() {
-            words.extend(letter.to_lowercase());
+        match letter {
+            _ if is_word => words.extend(letter.to_lowercase()),
+            '_' | '-' | ' ' => {}
+            _ => words.push_str(". "),
         }
         previous = letter;
     }

@@ -192,7 +192,7 @@ fn a_plan_that_does_not_fit_keeps_updated_parameters() {
 #[test]
 fn updated_parameters_stay_when_rows_need_their_memory() {
     let Some(mut roomy) = executor(exact()) else { return };
-    // Those of another module, with more parameters.
+    // The weights of another module, with more parameters.
     let (large, values) = cells(1, 200);
     for comes_after_another in [false, true] {
         let mut lab = Lab::new(Sgd::new(0.5));

@@ -4,7 +4,7 @@ use crate::model::{CLASSES, Model, data};
 use autobatch::prelude::*;
 use autobatch_ir::graph::GraphData;
 
-/// Everything at once: instances, common stretches, bound numbers, outputs, marks, noise, lists.
+/// Everything at once: instances, common stretches, bindings, outputs, marks, noise, lists.
 fn emit(g: &Graph, model: &Model, items: &[(usize, &(crate::model::Tree, u32))]) {
     for &(number, item) in items {
         g.instance(number as u64);

@@ -141,7 +141,7 @@ fn a_panic_of_the_next_minibatch_leaves_a_pass_the_step_before() {
 }
 
 #[test]
-fn a_step_in_parts_prepares_the_next_part_meanwhile_and_has_the_same_bits() {
+fn a_step_in_parts_prepares_the_next_part_early_with_equal_bits() {
     let items = data(1, 100);
     let step = |threads| {
         let (model, trainer) = trainer(threads);

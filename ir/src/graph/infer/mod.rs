@@ -15,7 +15,7 @@ use std::fmt;
 /// The reason why an op rejects its operands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InferError {
-    /// What was expected and what was found.
+    /// The expected and the found thing.
     pub message: String,
     /// How to fix it, if there is good advice.
     pub help: Option<String>,
@@ -213,7 +213,7 @@ fn input(ty: Type, operands: &[Type]) -> Inferred {
         return Err(InferError::new(format!("an input is f32, i32, u32 or bool, found {ty}")));
     }
     if operands[0] != ty {
-        return Err(InferError::new(format!("the bound numbers must be {ty}, found {}", operands[0])));
+        return Err(InferError::new(format!("the bindings must be {ty}, found {}", operands[0])));
     }
     Ok(vec![ty])
 }

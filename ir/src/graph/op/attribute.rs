@@ -208,7 +208,7 @@ words! {
 words! {
     /// The elements of a value that a fold combines.
     Over {
-        /// Those along the innermost axis; the result keeps the other axes.
+        /// The elements along the innermost axis; the result keeps the other axes.
         Last = "last",
         /// All of them; the result is a scalar.
         All = "all",

@@ -30,7 +30,7 @@ impl Recorder {
         Some((data.arena.push_whole(sig, operands, results, site), *results))
     }
 
-    /// Appends a node and adds the bound numbers among its operands to the pools.
+    /// Appends a node and adds the bindings among its operands to the pools.
     pub(super) fn append_raw(
         &mut self,
         sig: SigId,
@@ -80,7 +80,7 @@ impl Recorder {
     #[cold]
     fn refuse_full<T>(&mut self, sig: SigId, caller: Caller) -> Option<T> {
         let name = self.data.module.callee_name(self.data.sigs.get(sig).callee);
-        let message = "the graph is full: it holds 2^30 operands, values and bound numbers of a kind";
+        let message = "the graph is full: it holds 2^30 operands, values and bindings of a kind";
         self.refuse(&name, message.to_owned(), caller)
     }
 }

@@ -45,7 +45,7 @@ impl Parser<'_> {
             return Err(self.cursor.at_token(
                 callee,
                 "the graph is full",
-                "too many operands, values or bound numbers",
+                "too many operands, values or bindings",
             ));
         }
         if !self.in_cell {

@@ -15,7 +15,7 @@ pub struct ParseError(Box<Flaw>);
 pub struct Flaw {
     /// The faulty bytes of the text.
     pub span: Range<usize>,
-    /// What was expected and what was found.
+    /// The expected and the found thing.
     pub message: String,
     /// The label at the caret.
     pub label: String,

@@ -1,4 +1,4 @@
-//! Parsing operands: parameter arguments, values, bound numbers and the elements of lists.
+//! Parsing operands: parameter arguments, values, bindings and the elements of lists.
 
 use super::error::{Parsed, Problem, nearest};
 use super::lex::{Kind, Token, token};
@@ -91,7 +91,7 @@ impl Parser<'_> {
     /// `(#17)`, `(#[1.0, 2.0])`
     pub(super) fn input(&mut self, ty: Type) -> Parsed<()> {
         self.cursor.expect_mark(b'(')?;
-        let sigil = self.cursor.expect(Kind::Hash, "bound numbers such as #3 or #[1.0, 2.0]")?;
+        let sigil = self.cursor.expect(Kind::Hash, "bindings such as #3 or #[1.0, 2.0]")?;
         self.check_outside_cell(sigil)?;
         let float = ty.dtype == DType::F32;
         let (words, floats) = (self.bindings.words.len(), self.bindings.floats.len());
@@ -111,7 +111,7 @@ impl Parser<'_> {
         }
         self.cursor.expect_mark(b')')?;
         if floats.max(words) > self.limit {
-            return Err(self.cursor.at_token(sigil, "the graph is full", "too many bound numbers"));
+            return Err(self.cursor.at_token(sigil, "the graph is full", "too many bindings"));
         }
         let operand = if float { Operand::data(floats as u32) } else { Operand::index(words as u32) };
         self.arena.push_operand(operand);

@@ -39,7 +39,7 @@ pub(super) fn graph(text: &[u8]) -> Result<GraphData, ParseError> {
     graph_within(text, MAX_INDEX)
 }
 
-/// Parses a graph with at most `limit` operands, values and bound numbers.
+/// Parses a graph with at most `limit` operands, values and bindings.
 fn graph_within(text: &[u8], limit: usize) -> Result<GraphData, ParseError> {
     read(text, limit, |parser| {
         parser.module()?;

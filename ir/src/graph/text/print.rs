@@ -60,7 +60,7 @@ struct Head {
     typed: bool,
     /// Whether the text has parentheses even without operands.
     called: bool,
-    /// The type of the bound numbers of an input.
+    /// The type of the bindings of an input.
     input: Option<Type>,
     /// The element type of a list, which the text of an empty list contains.
     element: Option<TypeId>,
@@ -292,7 +292,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// Prints bound numbers, or `?` for slots outside the pools. Cell bodies have no pools.
+/// Prints bindings, or `?` for slots outside the pools. Cell bodies have no pools.
 fn push_bound(out: &mut String, kind: OperandKind, input: Option<Type>, bindings: Option<&Bindings>) {
     out.push('#');
     let ty = input.unwrap_or(crate::types::INDEX);

@@ -22,7 +22,7 @@
 //! * **G10** A node has the number of operands of its signature; a list has any number.
 //! * **G11** Operands are results of earlier nodes.
 //! * **G12** Operands have the types of the signature.
-//! * **G13** Only graphs have bound numbers, and only in inputs and index operands: labels, picks,
+//! * **G13** Only graphs have bindings, and only in inputs and index operands: labels, picks,
 //!   lookups, noise keys, index ports. Inputs have no other operands.
 //! * **G14** Bound ranges lie inside their pools, and bound booleans are 0 or 1.
 //! * **G15** A noise key is bound words, the noise ports of the body, or a fork of such a key.
@@ -83,7 +83,7 @@ rules! {
     OperandCount = 10, "a node has the number of operands of its signature";
     Order = 11, "operands are results of earlier nodes";
     OperandTypes = 12, "operands have the types of the signature";
-    Bound = 13, "only inputs and index operands of graphs are bound numbers";
+    Bound = 13, "only inputs and index operands of graphs are bindings";
     Pools = 14, "bound ranges lie inside their pools, booleans are 0 or 1";
     Noise = 15, "a noise key is bound words, noise ports, or a fork";
     Lengths = 16, "lists that an op reads together have equal lengths";

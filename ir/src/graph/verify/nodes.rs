@@ -177,15 +177,11 @@ impl<'a> Verifier<'a> {
                 self.report(Rule::OperandTypes, at, message);
             }
             (Some(_), Scope::Body(..)) => {
-                self.report(Rule::Bound, at, format!("operand {place} is a bound number in a body"));
+                self.report(Rule::Bound, at, format!("operand {place} is a binding in a body"));
             }
             (Some(_), Scope::Graph(_)) => {
                 let name = self.callee_name(facts.callee);
-                self.report(
-                    Rule::Bound,
-                    at,
-                    format!("{name} does not accept a bound number as operand {place}"),
-                );
+                self.report(Rule::Bound, at, format!("{name} does not accept a binding as operand {place}"));
             }
             (None, _) => {
                 let message = format!("operand {place} is the invalid word {:#x}", operand.word());
@@ -197,7 +193,7 @@ impl<'a> Verifier<'a> {
     #[inline]
     fn input(&mut self, operand: Operand, elements: usize, dtype: DType, scope: Scope<'_>, at: At<'_>) {
         let Scope::Graph(bindings) = scope else {
-            return self.report(Rule::Bound, at, "a body has no bound numbers; use a port");
+            return self.report(Rule::Bound, at, "a body has no bindings; use a port");
         };
         let (slot, pool) = match (operand.kind(), dtype) {
             (Some(OperandKind::Data(slot)), DType::F32) => (slot as usize, bindings.floats.len()),
@@ -274,7 +270,7 @@ impl<'a> Verifier<'a> {
     }
 }
 
-/// Whether the operand at `place` may be a bound number.
+/// Whether the operand at `place` may be a binding.
 #[inline]
 fn reads_index(facts: &Facts<'_>, place: usize) -> bool {
     facts.form == Form::Plain

@@ -60,7 +60,7 @@ pub(super) struct Parser<'t> {
     stores: Names,
     /// The fields in the order of their slabs and names.
     fields: Vec<u32>,
-    /// What an update plan has beside the stores and kernels of `plan`.
+    /// The parts of an update plan besides the stores and kernels of `plan`.
     pub(super) updates: Vec<Update>,
     /// How many scalars the updates so far make.
     pub(super) scalars: u32,

@@ -59,7 +59,10 @@ impl Parser<'_> {
                 break;
             }
             if lists.len() == MOST_LISTS {
-                return Err(self.cursor.unexpected("the end of the stage").help("no op takes so many lists"));
+                return Err(self
+                    .cursor
+                    .unexpected("the end of the stage")
+                    .help("no op takes this number of lists"));
             }
         }
         lists.shrink_to_fit();
@@ -76,7 +79,10 @@ impl Parser<'_> {
                 break;
             }
             if taken.len() == MOST_LISTS {
-                return Err(self.cursor.unexpected("the end of the stage").help("no op takes so many lists"));
+                return Err(self
+                    .cursor
+                    .unexpected("the end of the stage")
+                    .help("no op takes this number of lists"));
             }
         }
         self.cursor.expect_mark(b'=')?;

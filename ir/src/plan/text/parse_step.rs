@@ -8,7 +8,7 @@ use crate::graph::text::number::unsigned;
 use crate::id::NodeId;
 use crate::plan::{Operand, Place, Reduction, ReductionPart, ReductionSum, Step};
 
-/// The memory of an operand or place: rows of a field, or bound numbers.
+/// The memory of an operand or place: rows of a field, or bindings.
 #[derive(Clone, Copy)]
 enum Memory {
     Field(crate::plan::FieldId),
@@ -113,7 +113,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Whether an operand comes next: a field, bound numbers, a list or a shared row.
+    /// Whether an operand comes next: a field, bindings, a list or a shared row.
     #[inline]
     fn at_operand(&self) -> bool {
         let token = self.cursor.token;
@@ -298,7 +298,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// What follows `start..end`: the stride and count of the run.
+    /// Parses the rest after `start..end`: the stride and count of the run.
     fn run_rest(&mut self, token: Token, start: u32, end: u64) -> Parsed<(u32, u32)> {
         let stride = if self.cursor.eat_word("by") { self.cursor.number()? } else { 1 };
         let length = end.checked_sub(u64::from(start)).filter(|length| *length > 0);

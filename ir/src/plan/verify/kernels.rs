@@ -58,7 +58,7 @@ pub(super) struct Walk<'a> {
     stage: Option<usize>,
     /// Per register the elements that earlier stages wrote.
     written: Vec<Spans>,
-    /// What the current stage writes; later stages may read it.
+    /// The registers that the current stage writes; later stages may read them.
     pending: Vec<View>,
     findings: &'a mut VerifyErrors,
 }

@@ -26,7 +26,7 @@
 //!   [`infer`](crate::graph::infer::infer) demands.
 //! * **P13** So does a fold; its lists are list ports or views as wide as one element.
 //! * **P14** A lookup takes one word and gives a row of a matrix.
-//! * **P15** A source has no stages, and its steps read bound numbers only.
+//! * **P15** A source has no stages, and its steps read bindings only.
 //!
 //! Steps:
 //! * **P16** A step has as many operands, places and stores as its kernel has ports, results and
@@ -38,7 +38,7 @@
 //! * **P20** Rows lie inside their slabs, and table ranges inside the tables.
 //! * **P21** Segment offsets start at 0 and ascend.
 //! * **P22** Lists that are folded together are equally long, lane by lane.
-//! * **P23** Bound numbers lie inside their pools.
+//! * **P23** Bindings lie inside their pools.
 //!
 //! Order:
 //! * **P24** An earlier wave writes every row that is read, and some wave writes every output.
@@ -116,7 +116,7 @@ rules! {
     Bounds = 20, "rows lie inside slabs, ranges inside tables";
     Segments = 21, "segment offsets ascend from 0";
     Lengths = 22, "lists folded together are equally long";
-    Bindings = 23, "bound numbers lie inside their pools";
+    Bindings = 23, "bindings lie inside their pools";
     Definition = 24, "rows are written before they are read";
     Distinct = 25, "results of a wave are distinct";
     Hazards = 26, "no wave reads a row that it writes";

@@ -89,7 +89,7 @@ impl Spans {
 }
 
 fn insert_into_list(runs: &mut Vec<(u64, u64)>, start: u64, end: u64) {
-    // Those from `first` up to `after` touch the new run.
+    // The runs from `first` up to `after` touch the new run.
     let first = runs.iter().rposition(|run| run.1 < start).map_or(0, |before| before + 1);
     let after = runs[first..].iter().position(|run| run.0 > end).map_or(runs.len(), |more| first + more);
     match &mut runs[first..after] {

@@ -104,7 +104,7 @@ impl StepCheck<'_> {
             self.operand_bounds(place, operand, port);
             let bound = super::memory::operand_field(&operand).is_none();
             if kernel.source && !bound {
-                self.report(Rule::Sources, format!("operand {place} of a source must be bound numbers"));
+                self.report(Rule::Sources, format!("operand {place} of a source must be bindings"));
             }
         }
     }

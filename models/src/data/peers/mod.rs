@@ -41,9 +41,9 @@ pub trait Workload: Serialize + DeserializeOwned {
 /// Instances that do not fit together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
-    /// What must hold.
+    /// The rule.
     pub expected: String,
-    /// What was found, and in which instance (from 0).
+    /// The violation, with its instance (from 0).
     pub found: String,
 }
 

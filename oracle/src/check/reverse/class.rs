@@ -41,7 +41,7 @@ pub(super) struct Block {
     pub(super) columns: (u32, u32),
 }
 
-/// What a reduction takes from a class.
+/// The input of a reduction from a class.
 #[derive(Clone, Copy)]
 pub(super) struct Taking {
     pub(super) param: usize,
@@ -113,7 +113,7 @@ impl Execution<'_> {
         if self.training { Noise::On { seed, step } } else { Noise::Off }
     }
 
-    /// What the forward kernel saves behind the results of the node.
+    /// The registers that the forward kernel saves after the results of the node.
     fn saved(&self, probe: &Probe) -> Option<Vec<Vec<u32>>> {
         let kernel = self.forward;
         if kernel.results.len() == probe.results.len() {
@@ -135,7 +135,7 @@ impl Execution<'_> {
         stores.iter().map(|store| values.get(store.index()).map(Vec::as_slice)).collect()
     }
 
-    /// What the derivative kernel makes.
+    /// The results of the derivative kernel.
     fn made(&self, probe: &Probe, saved: &[Vec<u32>]) -> Option<Vec<Vec<u32>>> {
         let kernel = self.kernel;
         let mut lane = Lane::default();

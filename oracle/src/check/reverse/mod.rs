@@ -37,7 +37,7 @@ use reference_derivative::ReferenceDerivatives;
 use std::collections::BTreeMap;
 use uses::Expected;
 
-/// What a row holds that is no value of the graph.
+/// The content of a row that holds no value of the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
     Nothing,
@@ -108,7 +108,7 @@ fn is_training(plan: &Plan) -> bool {
 }
 
 impl<'a> Reverse<'a> {
-    /// What the graph requires of the reverse of a plan; `None` for a plan that makes no gradients.
+    /// Derives the requirements on the reverse of a plan from the graph; `None` for a plan without gradients.
     pub(super) fn of(
         plan: &Plan,
         graph: &'a GraphData,

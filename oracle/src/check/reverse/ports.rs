@@ -17,7 +17,7 @@ fn is_taken_apart(kernel: &Kernel, port: u32) -> bool {
 }
 
 impl Lanes<'_> {
-    /// The first lane that does not read what the role of a port names. The forward step saves so many registers.
+    /// The first lane that does not read what the role of a port names. `saved` counts the registers that the forward step saves.
     pub(super) fn first_stray(
         &self,
         step: &Step,

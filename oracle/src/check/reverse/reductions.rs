@@ -29,7 +29,7 @@ struct Current<'a> {
     param: ParamId,
 }
 
-/// What a lane of a reduction takes from its node.
+/// The input of a lane of a reduction from its node.
 #[derive(Clone, Copy)]
 struct LaneSource {
     class: u32,
@@ -105,7 +105,7 @@ impl Lanes<'_> {
         Ok(())
     }
 
-    /// What a lane takes from a node, if it is a part of a contribution to the parameter.
+    /// Returns the input of a lane from a node, if it is part of a contribution to the parameter.
     fn find_source(
         &self,
         Current { number, sum, param }: Current<'_>,

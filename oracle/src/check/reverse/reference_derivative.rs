@@ -43,7 +43,7 @@ pub(super) struct Uses {
     pub(super) count: u32,
 }
 
-/// What the reference says about the derivative of a signature.
+/// The reference's derivative of a signature.
 pub(super) struct ReferenceDerivative {
     pub(super) probes: Vec<Probe>,
     /// In the order in which the reference adds them: ascending by operand and number.
@@ -69,7 +69,7 @@ impl ReferenceDerivative {
         }
     }
 
-    /// What gets a contribution with an element that is finite on no probe.
+    /// The target of a contribution with an element that is finite on no probe.
     pub(super) fn nowhere_finite(&self) -> Option<String> {
         let operand = self.contributions.iter().find(|to| {
             let mut finite = Finite::default();

@@ -99,7 +99,7 @@ impl Lanes<'_> {
         reverse.names[at] = name;
     }
 
-    /// What a row holds beside values.
+    /// The content of a row that holds no value.
     pub(super) fn name(&self, reverse: &Reverse<'_>, field: FieldId, row: u32) -> Name {
         let at = self.base[field.index()] + row as usize;
         if self.held[at] == NOTHING { reverse.names[at] } else { Name::Nothing }

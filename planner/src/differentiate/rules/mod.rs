@@ -17,7 +17,7 @@ use autobatch_ir::graph::{Binary, Compare, Fold, Op, Over, Unary};
 use autobatch_ir::plan::{Code, RegKind, Source, Stage, View};
 use autobatch_ir::types::{DType, INDEX, Shape, Type};
 
-/// What a node contributes to the gradient of one operand.
+/// The contribution of a node to the gradient of one operand.
 #[derive(Clone, Debug)]
 pub(super) enum Partial {
     /// Nothing.
@@ -30,7 +30,7 @@ pub(super) enum Partial {
     Port(Vec<PortUse>),
 }
 
-/// What one use of a list that came through a port contributes.
+/// The contribution of one use of a list from a port.
 #[derive(Clone, Debug)]
 pub(super) enum PortUse {
     /// The same to every value.

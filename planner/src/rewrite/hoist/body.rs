@@ -106,7 +106,7 @@ impl Plan<'_> {
     }
 }
 
-/// What a value of a body depends on.
+/// The dependence of a value of a body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum From {
     /// Constants and parameters alone.

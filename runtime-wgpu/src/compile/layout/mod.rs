@@ -3,7 +3,7 @@
 //! depend on sizes of the plan, so the plans of a model share these words.
 
 use super::HEAD;
-use super::record::{RowAddress, TABLED};
+use super::record::{GATHERED, RowAddress};
 use crate::error::GpuError;
 use autobatch_ir::plan::{FieldId, Kernel, Operand, Plan, RegKind, StoreId, StoreKind};
 use autobatch_ir::types::{DType, Type};
@@ -68,7 +68,7 @@ const MIN_CAPACITY: u64 = 16;
 /// How many rows and words a layout reserves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Capacity {
-    /// Those of the plan.
+    /// The kernels of the plan.
     Exact,
     /// Up to twice as many. A plan that grows keeps its addresses until they are used up.
     Growable,
@@ -243,20 +243,20 @@ impl Layout {
             Operand::Rows { field, start, stride } => {
                 let (base, width) = self.field(field);
                 // Such a stride belongs to a single row (rule P20), and would mean a table here.
-                [base, start, if stride == TABLED { 0 } else { stride }, width]
+                [base, start, if stride == GATHERED { 0 } else { stride }, width]
             }
             Operand::Table { field, at } => {
                 let (base, width) = self.field(field);
-                [base, at, TABLED, width]
+                [base, at, GATHERED, width]
             }
             Operand::Words { start, stride } => {
-                [self.bound_words(), start, if stride == TABLED { 0 } else { stride }, 1]
+                [self.bound_words(), start, if stride == GATHERED { 0 } else { stride }, 1]
             }
-            Operand::WordTable { at } => [self.bound_words(), at, TABLED, 1],
+            Operand::WordTable { at } => [self.bound_words(), at, GATHERED, 1],
             Operand::Floats { start, stride } => {
-                [self.bound_floats(), start, if stride == TABLED { 0 } else { stride }, 1]
+                [self.bound_floats(), start, if stride == GATHERED { 0 } else { stride }, 1]
             }
-            Operand::FloatTable { at } => [self.bound_floats(), at, TABLED, 1],
+            Operand::FloatTable { at } => [self.bound_floats(), at, GATHERED, 1],
             Operand::Segments { .. } => [0; 4],
         }
     }

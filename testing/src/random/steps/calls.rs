@@ -91,7 +91,7 @@ fn argument<'g>(stage: &mut Stage<'g, '_>, step: &Step, slot: u32, ty: Type) -> 
         INDEX => stage.index(step, CLASSES),
         ty if ty.is_list => {
             let again = if slot > 0 && (step.size / 64).is_multiple_of(2) {
-                stage.list_at_hand(ty.element())
+                stage.existing_list(ty.element())
             } else {
                 None
             };

@@ -35,8 +35,8 @@ fn element(stage: &mut Stage<'_, '_>, step: &Step) -> Type {
 
 /// A list of values of this type: sometimes an existing one, otherwise a new one, which may hold none.
 fn list<'g>(stage: &mut Stage<'g, '_>, step: &Step, element: Type) -> Bounded<'g> {
-    let at_hand = if step.size / 4096 % 3 == 1 { stage.list_at_hand(element) } else { None };
-    at_hand.unwrap_or_else(|| {
+    let existing = if step.size / 4096 % 3 == 1 { stage.existing_list(element) } else { None };
+    existing.unwrap_or_else(|| {
         let items = stage.items(step, element);
         new_list(stage, element, &items)
     })
@@ -81,8 +81,8 @@ pub(crate) fn folded<'g>(fold: ListFold, list: Value<'g>) -> Value<'g> {
 /// An existing list, whose length a body does not know, gives its own scores.
 fn weighted_sum<'g>(stage: &mut Stage<'g, '_>, step: &Step, softmax: bool) -> Bounded<'g> {
     let element = element(stage, step);
-    let at_hand = if step.size / 4096 % 3 == 1 { stage.list_at_hand(element) } else { None };
-    let (scores, (values, bound)) = match at_hand {
+    let existing = if step.size / 4096 % 3 == 1 { stage.existing_list(element) } else { None };
+    let (scores, (values, bound)) = match existing {
         Some(values) => (values.0, values),
         None => {
             let items = stage.items(step, element);
@@ -115,8 +115,8 @@ fn scores<'g>(stage: &Stage<'g, '_>, step: &Step, element: Type, items: &[Bounde
 fn attend<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
     let (query, scale) = (stage.vector(step, 40).0, [0.5, -1.0, 0.0][step.size as usize / 64 % 3]);
     let (vector, element) = (stage.vector_type(), element(stage, step));
-    let at_hand = if step.size / 4096 % 3 == 1 { stage.list_at_hand(vector) } else { None };
-    let (keys, (values, bound)) = match at_hand {
+    let existing = if step.size / 4096 % 3 == 1 { stage.existing_list(vector) } else { None };
+    let (keys, (values, bound)) = match existing {
         Some(values) => (values.0, values),
         None => {
             let items = stage.items(step, element);

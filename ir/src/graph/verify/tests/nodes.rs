@@ -67,9 +67,9 @@ fn g13_numbers_are_bound_where_an_index_is_read() {
         });
     }), @r"
     the rules of graphs are broken in 3 places
-       1. G13 n1 of cell @leaf: operand 0 is a bound number in a body
+       1. G13 n1 of cell @leaf: operand 0 is a binding in a body
        2. G13 n0: an input of f32 takes bound floats
-       3. G13 n7: list does not accept a bound number as operand 0
+       3. G13 n7: list does not accept a binding as operand 0
     ");
 }
 

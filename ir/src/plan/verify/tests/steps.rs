@@ -68,7 +68,7 @@ shows! {
     the plan breaks its rules in 1 place
        1. P22 step f2 (k2 @node): lists that are folded together must be equally long in every lane
     "#;
-    bound_numbers_lie_inside_their_pools:
+    bindings_lie_inside_their_pools:
         refused(Rule::Bindings, |plan| plan.operands[1] = Operand::Floats { start: 1, stride: 1 }) => @r#"
     the plan breaks its rules in 1 place
        1. P23 step f1 (k1 input): operand 0 reads up to floats 3 of 2 that are bound
