@@ -194,7 +194,7 @@ impl Gpu {
 impl Gpu {
     /// Opens a device for a test. Without an adapter it reports that the test is skipped, or fails if
     /// `AUTOBATCH_REQUIRE_GPU` is 1.
-    #[expect(clippy::print_stderr, reason = "a skipped test says so")]
+    #[allow(clippy::print_stderr, reason = "a skipped test says so")]
     pub(crate) fn of_tests(options: Options) -> Option<Self> {
         match Self::open(options) {
             Ok(gpu) => Some(gpu),

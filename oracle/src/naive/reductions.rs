@@ -46,6 +46,11 @@ pub(super) fn touched<S>(run: &Run<'_, S>) -> Vec<Option<Vec<u32>>> {
     touched
 }
 
+/// Adds `x * dy` to a row of sums, fused.
+fn add_scaled(sums: &mut [f32], x: f32, dy: &[f32]) {
+    sums.iter_mut().zip(dy).for_each(|(sum, &dy)| *sum = scalar::fma(x, dy, *sum));
+}
+
 fn add<S>(run: &Run<'_, S>, sum: &Reduction, gradient: &mut [f32]) {
     let columns = run.plan.stores[sum.store.index()].ty.shape.width();
     for part in &sum.parts {
@@ -55,11 +60,8 @@ fn add<S>(run: &Run<'_, S>, sum: &Reduction, gradient: &mut [f32]) {
                 match (sum.sum, part.x) {
                     (ReductionSum::Wgrad { row, col, k, .. }, Some(x)) => {
                         let x = &floats(run, x, lane)[number * k as usize..][..k as usize];
-                        for (sums, &x) in gradient.chunks_exact_mut(columns).skip(row as usize).zip(x) {
-                            for (sum, &dy) in sums[col as usize..].iter_mut().zip(dy) {
-                                *sum = scalar::fma(x, dy, *sum);
-                            }
-                        }
+                        let rows = gradient.chunks_exact_mut(columns).skip(row as usize);
+                        rows.zip(x).for_each(|(sums, &x)| add_scaled(&mut sums[col as usize..], x, dy));
                     }
                     (ReductionSum::Tgrad, Some(x)) => {
                         let last = gradient.len() / columns - 1;

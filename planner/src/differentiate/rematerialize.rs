@@ -64,12 +64,11 @@ impl<'a> Rematerialize<'a> {
             for &stage in &self.readers[reg as usize] {
                 for view in stage_writes(&self.stages[stage as usize]) {
                     let missing = &mut self.missing[view.reg as usize];
-                    if *missing != BLOCKED {
-                        *missing -= 1;
-                        if *missing == 0 {
-                            self.pending.push(view.reg);
-                        }
+                    if *missing == BLOCKED {
+                        continue;
                     }
+                    *missing -= 1;
+                    self.pending.extend((*missing == 0).then_some(view.reg));
                 }
             }
         }

@@ -58,11 +58,9 @@ fn sizes(plan: &Plan, run: &Executed, words: &[u32], param: ParamId) -> Vec<(f64
                     (ReductionSum::Wgrad { row: first, col, k, n }, Some(x)) => {
                         let x = row(plan, run, x, lane);
                         for (x, dy) in x.chunks_exact(k as usize).zip(dy.chunks_exact(n as usize)) {
-                            for (i, x) in x.iter().enumerate() {
-                                for (j, dy) in dy.iter().enumerate() {
-                                    add((first as usize + i) * shape.width() + col as usize + j, x * dy);
-                                }
-                            }
+                            let places = (0..x.len()).flat_map(|i| (0..dy.len()).map(move |j| (i, j)));
+                            let start = first as usize * shape.width() + col as usize;
+                            places.for_each(|(i, j)| add(start + i * shape.width() + j, x[i] * dy[j]));
                         }
                     }
                     (ReductionSum::Tgrad, Some(index)) => {
