@@ -29,6 +29,7 @@ folders! {
     storage: "storage",
     order: "order",
     lower: "lower",
+    differentiate: "differentiate",
 }
 
 /// The graph of a file, and its directives.
@@ -105,4 +106,26 @@ fn the_pipeline_runs_the_stages_in_the_order_of_the_table() {
     let found: Vec<&str> = dumps.iter().map(|dump| dump.name).collect();
     assert_eq!(found, STAGES.map(|stage| stage.name));
     assert!(dumps.iter().all(|dump| !dump.text.is_empty()), "every stage prints its product");
+}
+
+/// ARCHITECTURE.md follows one graph through every stage: a block `graph`, then a block per stage with its name.
+#[test]
+fn the_example_of_the_architecture_is_what_the_stages_make() {
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../ARCHITECTURE.md")).expect("a page");
+    let block = |name: &str| {
+        let (_, rest) = page.split_once(&format!("```{name}\n"))?;
+        rest.split_once("```").map(|(text, _)| text.trim_end().to_owned())
+    };
+    let graph = GraphData::from_text(&block("graph").expect("the page has a graph")).expect("it parses");
+    graph.verify().expect("the graph keeps its rules");
+    let policy = Policy::Depth.load().expect("needs no file");
+    for StageDump { name, text } in trace(&graph, &Request::default(), policy).expect("the graph has outputs")
+    {
+        if let Some(shown) = block(name) {
+            assert_eq!(shown, text.trim_end(), "ARCHITECTURE.md shows another {name}");
+        }
+    }
+    let shown = STAGES.iter().filter(|stage| block(stage.name).is_some()).count();
+    assert!(shown >= 5, "ARCHITECTURE.md shows {shown} stages");
 }

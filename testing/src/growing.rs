@@ -1,12 +1,11 @@
-//! A model for graphs that grow: all vectors have one width, so that any value may be read by whatever is
-//! appended later.
+//! A model for graphs that grow. All vectors have one width, so any later node can read any earlier value.
 
 use autobatch_ir::graph::{Graph, Value};
 use autobatch_ir::module::{Cell, Init, Module, ModuleBuilder, Param, Table};
 use autobatch_ir::types::{INDEX, f32};
 use std::sync::Arc;
 
-/// The width of all vectors: no multiple of a panel's.
+/// The width of all vectors. It is not a multiple of a weight panel's width.
 pub const H: usize = 9;
 const WORDS: usize = 11;
 
@@ -16,9 +15,9 @@ pub struct Model {
     /// The table of words.
     pub words: Table,
     weight: Param,
-    /// A cell of two children.
+    /// A cell that combines two children.
     pub node: Cell<4, 2>,
-    /// A cell of a word.
+    /// A cell that encodes a word.
     pub leaf: Cell<1, 2>,
 }
 
@@ -40,8 +39,8 @@ pub fn model() -> (Arc<Module>, Model) {
 }
 
 impl Model {
-    /// Appends a random node whose operands are any earlier values; its results join `known`.
-    /// `below` draws a number below another.
+    /// Appends a random node and adds its results to `known`. The operands are any earlier values.
+    /// `below` draws a number smaller than its argument.
     pub fn act<'g>(&self, g: &'g Graph, known: &mut Vec<Value<'g>>, below: &mut dyn FnMut(usize) -> usize) {
         let any = |below: &mut dyn FnMut(usize) -> usize| match known.get(below(known.len().max(1))) {
             Some(&value) if below(8) > 0 => value,
@@ -49,7 +48,7 @@ impl Model {
         };
         let made: Vec<Value<'g>> = match below(8) {
             0 => g.call(self.leaf, below(WORDS) as u32).to_vec(),
-            // The index is a row that a source brings in, perhaps earlier than the lookup.
+            // The index is the row of a source, which an earlier wave than the lookup may load.
             1 => vec![self.words.row(g.index(below(WORDS) as u32))],
             2 => vec![self.words.look(g, below(WORDS) as u32)],
             3 => vec![g.input(&[(); H].map(|()| below(1 << 24) as f32 / (1 << 23) as f32 - 1.0))],

@@ -21,11 +21,11 @@ impl Random {
 pub struct JobGraph {
     /// Number of types.
     pub types: u32,
-    /// The type of every job.
+    /// The type of each job.
     pub ty: Vec<u32>,
-    /// The alone jobs, ascending.
+    /// The jobs that must be batches of one, ascending.
     pub alone: Vec<u32>,
-    /// Where the operands of every job begin, and the end of the last.
+    /// The position of each job's first operand, and the end of the last job's operands.
     pub start: Vec<u32>,
     /// The operands of all jobs.
     pub operands: Vec<u32>,
@@ -45,12 +45,12 @@ impl JobGraph {
         self.ty.len() as u32 - 1
     }
 
-    /// Number of edges in the hard part of a lattice: all edges that do not begin at an input.
+    /// Returns the number of edges in the hard part of a lattice: all edges that do not start at an input.
     pub fn hard_edges(&self) -> u64 {
         self.operands.iter().filter(|&&operand| self.ty[operand as usize] != 0).count() as u64
     }
 
-    /// Marks each job alone with a chance of one in `one_in`.
+    /// Marks each job as alone with probability `1 / one_in`.
     pub fn mark_alone(&mut self, one_in: u64, random: &mut Random) {
         self.alone = (0..self.ty.len() as u32).filter(|_| random.below(one_in) == 0).collect();
     }
@@ -80,8 +80,8 @@ impl JobGraph {
         graph
     }
 
-    /// Binary trees over leaves of type 0. Inner jobs have a random type of 1..=inner, and every job has an output of the last
-    /// type, as in a sentiment treebank.
+    /// Binary trees over leaves of type 0. An inner job has a random type of 1..=inner. Every job has an output of the
+    /// last type, as in a sentiment treebank.
     pub fn trees(trees: u64, leaves: u64, inner: u32, random: &mut Random) -> Self {
         let mut graph = Self::new(inner + 2);
         for _ in 0..trees {
@@ -102,8 +102,8 @@ impl JobGraph {
         graph
     }
 
-    /// Chains of character cells. Word cells skip ahead and are summed, as in a lattice tagger. Types: 0 input, 1 character cell,
-    /// 2 word cell, 3 sum.
+    /// Chains of character cells. Word cells skip ahead, and sums merge them, as in a lattice tagger.
+    /// Types: 0 input, 1 character cell, 2 word cell, 3 sum.
     pub fn lattices(sentences: u64, longest: u64, random: &mut Random) -> Self {
         let mut graph = Self::new(4);
         for _ in 0..sentences {
@@ -130,7 +130,7 @@ impl JobGraph {
         graph
     }
 
-    /// Layers of one type each. A job has up to three operands in the previous layer.
+    /// Layers with one type per layer. A job has up to three operands in the previous layer.
     pub fn layered(layers: u64, width: u64, types: u32, random: &mut Random) -> Self {
         let mut graph = Self::new(types);
         let mut before: Vec<u32> = Vec::new();
@@ -149,7 +149,7 @@ impl JobGraph {
         graph
     }
 
-    /// One of the shapes above with a few hundred jobs, sometimes with alone jobs.
+    /// Returns one of the shapes above with a few hundred jobs, sometimes with alone jobs.
     pub fn any(seed: u64) -> Self {
         let mut random = Random(seed);
         let types = 1 + random.below(7) as u32;

@@ -1,9 +1,9 @@
 //! The tools that the tests of all crates share.
 //!
 //! * [`random`]: random graphs as models emit them, with shrinking.
-//! * [`written`]: random graphs as texts, with what the emitter cannot express.
-//! * [`op_table`]: for every op its inference test, error test, numbers and gradient check. An op
-//!   without an entry does not compile.
+//! * [`written`]: random graphs as texts, with constructs that the emitter cannot express.
+//! * [`op_table`]: the inference test, the error test, the expected numbers and the gradient check of every op.
+//!   An op without an entry does not compile.
 //! * [`job_graphs`]: random scheduling problems.
 //! * [`growing`]: a model for graphs that grow.
 //! * [`tree_lstm`]: the model that the examples of several crates measure.

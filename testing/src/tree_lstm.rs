@@ -1,12 +1,12 @@
 //! The model that examples measure: a binary Tree-LSTM over random trees, with logits at the roots.
 //!
-//! The examples of several crates use it, so that the costs of emitting, planning and executing are
-//! figures of one model.
+//! The examples of several crates use it, so their costs of emitting, planning and executing describe
+//! one model.
 
 use autobatch_ir::{Cell, Graph, INDEX, Init, Module, ModuleBuilder, Param, Value, f32};
 use std::sync::Arc;
 
-/// Words of the embedding.
+/// The number of words of the embedding.
 const WORDS: usize = 1000;
 
 /// The handles of the model.
@@ -25,12 +25,12 @@ pub struct TreeLstm {
 pub enum Tree {
     /// A word.
     Leaf(u32),
-    /// Two children.
+    /// A node with two children.
     Node(Box<[Tree; 2]>),
 }
 
 impl Tree {
-    /// Draws a random binary tree with this many leaves.
+    /// Draws a random binary tree with `leaves` leaves.
     pub fn random(leaves: usize, random: &mut u64) -> Self {
         *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let drawn = (*random >> 33) as usize;
@@ -48,7 +48,7 @@ impl Tree {
 }
 
 impl TreeLstm {
-    /// The model with vectors of `h` numbers.
+    /// Builds the model with vectors of `h` numbers.
     pub fn new(h: usize) -> (Arc<Module>, Self) {
         let mut m = ModuleBuilder::new("treelstm");
         let embed = m.table("embed", [WORDS, h], Init::Uniform(0.1));
@@ -62,7 +62,7 @@ impl TreeLstm {
         (m.build().expect("the model is well typed"), model)
     }
 
-    /// A tree by calls of cells.
+    /// Emits a tree as calls of cells.
     pub fn cells<'g>(&self, g: &'g Graph, tree: &Tree) -> [Value<'g>; 2] {
         match tree {
             Tree::Leaf(word) => g.call(self.leaf, *word),
@@ -74,7 +74,7 @@ impl TreeLstm {
         }
     }
 
-    /// The same, nodes op by op: fifteen ops each.
+    /// Emits a tree as single ops, fifteen per node.
     pub fn ops<'g>(&self, g: &'g Graph, tree: &Tree) -> [Value<'g>; 2] {
         match tree {
             Tree::Leaf(word) => g.call(self.leaf, *word),
@@ -86,7 +86,7 @@ impl TreeLstm {
         }
     }
 
-    /// The logits of a tree, by calls of cells.
+    /// Emits the logits of a tree, as calls of cells.
     pub fn logits<'g>(&self, g: &'g Graph, tree: &Tree) -> Value<'g> {
         let [h, _] = self.cells(g, tree);
         h.affine(self.out, Some(self.out_bias))

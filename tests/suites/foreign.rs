@@ -82,7 +82,10 @@ fn a_graph_over_other_parameters_is_refused_and_one_over_the_same_is_executed() 
         [session.value(y).err(), session.growing(&other).value(y).err(), session.eager(&other).err()];
     for error in refused {
         let error = error.expect("the parameters are others").to_string();
-        assert!(error.contains("there @in.w: f32[2,1], here @out.w: f32[2,1]"), "{error}");
+        assert!(
+            error.contains("their parameters differ: @in.w: f32[2,1] there, @out.w: f32[2,1] here"),
+            "{error}"
+        );
     }
 }
 
@@ -110,7 +113,8 @@ fn reading_what_was_not_run_names_the_value_or_the_graphs() {
         let panic = catch_unwind(AssertUnwindSafe(|| run[value].len())).unwrap_err();
         panic.downcast_ref::<String>().unwrap().clone()
     };
-    assert_eq!(told(y), "%1: f32[1] is not among the values that were run; ask for it, too");
-    let graphs = format!("%0: f32[1] is of graph {}, and graph {} was run", other.number(), g.number());
+    assert_eq!(told(y), "%1: f32[1] is not among the values of this run; ask for it too");
+    let graphs =
+        format!("%0: f32[1] belongs to graph {}, and this run executed graph {}", other.number(), g.number());
     assert_eq!(told(z), graphs);
 }

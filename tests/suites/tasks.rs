@@ -213,7 +213,7 @@ fn what_tasks_cannot_wait_for_is_said() {
         if number == 1 { pending().await } else { Ok(number) }
     });
     let found = error(session.tasks(&g, tasks));
-    assert!(found.contains("task 1 waits for something that is no value"), "{found}");
+    assert!(found.contains("task 1 awaits something that is no value"), "{found}");
 
     let g = session.graph();
     let mut inner = Session::new(&module, Device::Cpu).unwrap();

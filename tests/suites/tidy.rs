@@ -2,7 +2,7 @@
 
 use autobatch_tests::tidy::{self, Manifest, Source};
 
-/// What each crate may use. Dependencies of tests are free.
+/// The allowed dependencies of each crate. Those of its tests are free.
 const ARROWS: &[(&str, &[&str])] = &[
     ("autobatch-ir", &[]),
     ("autobatch-shaders", &[]),

@@ -96,7 +96,7 @@ wrong_use! {
     a_narrow_input_of_a_linear_layer:
         |m| Linear::new(m, "l", 4, 2), |g, l| { let _ = l.on(g.zeros([3])); }, "the weight takes 4";
     parts_that_do_not_add_up:
-        |m| Linear::new(m, "l", 4, 2), |g, l| { let _ = l.on_parts(g, [g.zeros([3])]); }, "wants 4";
+        |m| Linear::new(m, "l", 4, 2), |g, l| { let _ = l.on_parts(g, [g.zeros([3])]); }, "the weight takes 4";
     a_narrow_input_of_an_mlp:
         |m| Mlp::new(m, "l", &[4, 2], Activation::Relu), |g, l| { let _ = l.on(g.zeros([3])); }, "f32[4]";
     a_narrow_input_of_an_lstm:
@@ -149,7 +149,7 @@ wrong_use! {
         |g, l| {
             let keys = l.keys(g, [g.zeros([2])]);
             let _ = l.read(g, g.zeros([3]), &keys, [g.zeros([4]); 2]);
-        }, "equally long, found 1 and 2";
+        }, "equal lengths, found 1 and 2";
     heads_over_an_empty_list:
         |m| MultiHeadAttention::new(m, "l", 4, 2),
         |g, l| { let _ = l.read(g.zeros([4]), &l.memory(g, NO_VALUES, NO_VALUES)); },

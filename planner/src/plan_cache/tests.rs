@@ -1,3 +1,5 @@
+//! Tests of the plan cache.
+
 use super::*;
 use crate::schedule::{Agenda, Auto, Beam, CostTable, Depth, Fsm, Mean, Ratio, Table, Unbatched};
 use crate::{Planner, RowOrder};

@@ -384,7 +384,7 @@ fn edges_with_two_results_are_rejected() {
         let edges = kernel.results.iter().copied().find(|view| is_edges(&kernel.regs[view.reg as usize]));
         kernel.results.extend(edges);
     };
-    assert_eq!(broken("attention", twice), [Rule::Edges]);
+    assert_eq!(broken("attention", twice), [Rule::Edges, Rule::Roles]);
 }
 
 #[test]

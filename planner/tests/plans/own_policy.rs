@@ -68,6 +68,9 @@ fn an_invalid_order_is_rejected() {
     ];
     for (number, change) in changes.into_iter().enumerate() {
         let message = planned(change).expect_err("an invalid order");
-        assert!(message.starts_with("the order of policy own: "), "change {number}: {message}");
+        assert!(
+            message.starts_with("policy own returned an invalid schedule: "),
+            "change {number}: {message}"
+        );
     }
 }

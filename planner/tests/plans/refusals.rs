@@ -127,7 +127,7 @@ fn an_output_at_another_row_is_rejected() {
         let (field, row) = (plan.outputs[1].field, plan.outputs[1].row);
         (plan.outputs[2].field, plan.outputs[2].row) = (field, row);
     });
-    assert!(message.contains("output 2: it holds"), "{message}");
+    assert!(message.contains("output 2: expected %6, found %5"), "{message}");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_plan_of_another_graph_is_rejected() {
 #[test]
 fn a_bound_index_out_of_range_names_its_word_and_table() {
     let message = run([1, 5, 2]).expect_err("row 5 does not exist").to_string();
-    assert_eq!(message, "word 1 is bound to 5, step f0 takes it as an index of @embed and wants it below 5");
+    assert_eq!(message, "word 1 is bound to 5, step f0 takes it as an index of @embed: it must be below 5");
 }
 
 #[test]

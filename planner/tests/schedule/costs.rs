@@ -41,5 +41,5 @@ fn the_error_for_a_missing_file_names_it() {
 #[test]
 fn an_endless_file_is_rejected() {
     let error = CostTable::load("/dev/zero").expect_err("the file is endless").to_string();
-    assert!(error.contains("at most 1048576 bytes"), "{error}");
+    assert!(error.contains("only the first 1048576 bytes are read"), "{error}");
 }

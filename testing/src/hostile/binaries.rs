@@ -1,10 +1,11 @@
-//! Mutated binary files, read one after the other.
+//! Reads mutated binary files one after the other.
 
 use super::{campaign, limit, measured, mutated_bytes};
 use autobatch_ir::codec::LoadError;
 
-/// Reads mutated files: memory is bounded by the file, messages are short, and every kind of outcome is
-/// met. `sound` gets what was read, and a name for the round; `verify` knows the error of broken rules.
+/// Reads mutated files. Asserts that the file size bounds the memory, that messages are short, and that every
+/// kind of outcome occurs. `sound` receives each decoded value and the name of its round. `verify` recognises
+/// errors of broken rules.
 pub fn read_mutated<T>(
     seed: u64,
     files: &[Vec<u8>],

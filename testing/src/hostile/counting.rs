@@ -1,9 +1,9 @@
-//! An allocator that counts, thread by thread: tests of one process run beside each other.
+//! An allocator that counts per thread, because the tests of one process run at the same time.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// An allocator that counts what each thread holds and how often it asks. A test binary installs it:
+/// An allocator that counts the bytes and the allocations of each thread. A test binary installs it:
 ///
 /// ```
 /// #[global_allocator]
@@ -19,7 +19,7 @@ thread_local! {
 }
 
 fn count(bytes: isize, calls: usize) {
-    // While a thread ends its counters may be gone; what it frees then is not of interest.
+    // The counters of an ending thread may be gone. The allocator ignores memory that the thread frees then.
     let _ = HELD.try_with(|held| {
         held.set(held.get() + bytes);
         let _ = PEAK.try_with(|peak| peak.set(peak.get().max(held.get())));
@@ -27,41 +27,41 @@ fn count(bytes: isize, calls: usize) {
     });
 }
 
-// SAFETY: every call is passed on to the system's allocator with the same arguments and its answer
-// is returned unchanged; counting touches thread-local cells, which never allocate and have no
+// SAFETY: every call is forwarded to the system allocator with the same arguments, and its result is
+// returned unchanged. The counters are thread-local cells, which never allocate and have no
 // destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as isize, 1);
-        // SAFETY: the caller keeps the contract of `alloc`, which is the system allocator's.
+        // SAFETY: the caller upholds the contract of `alloc`, which is the contract of the system allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         count(-(layout.size() as isize), 0);
-        // SAFETY: `block` came from `alloc` above, which is the system allocator's, with this layout.
+        // SAFETY: `alloc` above, and so the system allocator, returned `block` for this layout.
         unsafe { System.dealloc(block, layout) }
     }
 
     // Large blocks grow by remapping pages, so a growing block counts once.
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size as isize - layout.size() as isize, 1);
-        // SAFETY: `block` came from the system allocator with this layout; the caller keeps the rest.
+        // SAFETY: the system allocator returned `block` for this layout; the caller upholds the other conditions.
         unsafe { System.realloc(block, layout, size) }
     }
 }
 
-/// Counts the allocations of this thread.
+/// Returns the number of allocations of this thread.
 pub fn allocations() -> usize {
     CALLS.get()
 }
 
-/// The bytes that this thread holds; below zero where it freed what others made.
+/// Returns the number of bytes that this thread holds. It is negative if the thread freed the memory of others.
 pub fn held() -> isize {
     HELD.get()
 }
 
-/// A result, and how many bytes more than before were held at the worst while it was made.
+/// Runs `make`. Returns its result and the peak of the additional bytes that the thread held during the run.
 pub fn measured<T>(make: impl FnOnce() -> T) -> (T, usize) {
     let before = HELD.get();
     PEAK.set(before);
@@ -69,7 +69,7 @@ pub fn measured<T>(make: impl FnOnce() -> T) -> (T, usize) {
     (result, (PEAK.get() - before).max(0) as usize)
 }
 
-/// The memory limit of reading this many bytes.
+/// The memory limit for reading a file of this many bytes.
 pub fn limit(bytes: usize) -> usize {
     16 * bytes + (1 << 20)
 }

@@ -1,6 +1,6 @@
-//! Tools of the tests of hostile input: a counting allocator and mutations of good samples.
+//! Tools for tests of hostile input: a counting allocator and mutations of valid samples.
 //!
-//! `AUTOBATCH_TEST=long` multiplies the number of mutations by ten; `AUTOBATCH_SEED=n` takes another
+//! `AUTOBATCH_TEST=long` multiplies the number of mutations by ten; `AUTOBATCH_SEED=n` selects another
 //! seed.
 
 #![allow(clippy::print_stdout, reason = "a failing test shows the seed")]
@@ -15,7 +15,7 @@ pub use counting::{Counting, allocations, held, limit, measured};
 
 pub use mutation::{HEADER, SplitMix64, mutated_bytes, mutated_json, mutated_text, reseal};
 
-/// The seed, the number of mutations to try and their source; printed, so that a failure names them.
+/// Returns the seed, the number of mutations and their generator. Prints the first two, so a failure shows them.
 pub fn campaign(seed: u64) -> (u64, usize, SplitMix64) {
     let seed = asked_seed().unwrap_or(seed);
     let rounds = trials(20_000, 200_000);

@@ -1,8 +1,8 @@
-//! Good samples, damaged: binary files whose checksum mostly fits, texts with words in wrong places.
+//! Mutates valid samples: binary files, most with a matching checksum, and texts with misplaced words.
 
 use autobatch_ir::hash::{hash_bytes, split_mix};
 
-/// Bytes of the header of a binary file.
+/// The length of the header of a binary file, in bytes.
 pub const HEADER: usize = 32;
 
 /// The generator of mutations: SplitMix64 with this state.
@@ -26,7 +26,7 @@ impl SplitMix64 {
     }
 }
 
-/// Writes the length and checksum that the payload has now.
+/// Updates the length and the checksum in the header to match the payload.
 pub fn reseal(bytes: &mut [u8]) {
     if bytes.len() >= HEADER {
         let (length, hash) = ((bytes.len() - HEADER) as u64, hash_bytes(&bytes[HEADER..]));
@@ -42,17 +42,18 @@ fn change_word(bytes: &mut [u8], at: usize, change: impl Fn(u32) -> u32) {
     }
 }
 
-/// One of the files with up to three changes: bits, bytes, words, counts, pieces of another file,
-/// pieces cut out, the end cut off. Most get a checksum that fits, so that they reach the decoder.
+/// Returns one of the files with up to three changes. A change flips bits, replaces bytes, words or counts,
+/// inserts pieces of another file, deletes pieces, or truncates the file. Most results get a matching checksum,
+/// so they reach the decoder.
 pub fn mutated_bytes(random: &mut SplitMix64, files: &[Vec<u8>]) -> Vec<u8> {
     let mut bytes = files[random.below(files.len())].clone();
-    // Half of the files are changed gently, in single bytes: those reach the verifier most often.
+    // Half of the files change in single bytes only. These reach the verifier most often.
     let gentle = random.below(2) == 0;
     for _ in 0..=random.below(if gentle { 2 } else { 3 }) {
         if bytes.len() <= HEADER {
             break;
         }
-        // Mostly behind the header, of which each field is guarded by itself.
+        // Most changes are behind the header, because a check of its own guards each field of the header.
         let in_header = random.below(10) == 0;
         let at = if in_header { random.below(HEADER) } else { HEADER + random.below(bytes.len() - HEADER) };
         let word_at = if random.below(2) == 0 { at & !3 } else { at };
@@ -92,25 +93,25 @@ pub fn mutated_bytes(random: &mut SplitMix64, files: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// Numbers that are too large for something.
+/// Numbers that exceed some limit.
 const BLOWN: [&[u8]; 5] = [b"9", b"000000", b"4294967295", b"1073741823", b"18446744073709551615"];
 
-/// Pieces of any JSON document.
+/// Tokens of JSON.
 const JSON: [&str; 12] = ["{", "}", "[", "]", ",", ":", "\"", "null", "true", "-1", "0.5", "1e999"];
 
-/// One of the documents, changed as [`mutated_text`] does it, with pieces of any document beside `tokens`.
+/// Mutates one of the documents as [`mutated_text`] does, with the tokens of JSON in addition to `tokens`.
 pub fn mutated_json(random: &mut SplitMix64, documents: &[Vec<u8>], tokens: &[&str]) -> Vec<u8> {
     mutated_text(random, documents, &[&JSON[..], tokens].concat())
 }
 
-/// One of the texts with up to three changes: bits, bytes, pieces of itself or of another, numbers,
-/// and `tokens` that mean something put where they mean something else.
+/// Returns one of the texts with up to three changes. A change flips bits, replaces bytes or numbers, copies
+/// pieces of this text or another, or inserts `tokens` in wrong places.
 pub fn mutated_text(random: &mut SplitMix64, texts: &[Vec<u8>], tokens: &[&str]) -> Vec<u8> {
     let mut text = texts[random.below(texts.len())].clone();
     for _ in 0..=random.below(3) {
         let at = random.below(text.len());
         let end = (at + random.below(40)).min(text.len());
-        // The first digit behind `at`.
+        // The first digit at or after `at`.
         let digit = text[at..].iter().position(u8::is_ascii_digit).map_or(at, |length| at + length);
         match random.below(10) {
             0 if !text.is_empty() => text[at] ^= 1 << random.below(8),

@@ -1,5 +1,5 @@
-//! The entries, one a kind. Numbers are written down or come from the standard library's f64
-//! functions, never from the project.
+//! The entries, one per kind. The expected numbers are literals or results of the standard library's f64
+//! functions. The project computes none of them.
 
 mod elementwise;
 mod lists;
@@ -11,7 +11,7 @@ mod sources;
 
 use super::{Attempt, Bad, Build, Example, Gradient, Kind, OpCase};
 
-/// The entry of a kind.
+/// Returns the entry of a kind.
 #[must_use]
 pub fn case(kind: Kind) -> OpCase {
     match kind {
@@ -115,12 +115,12 @@ pub fn case(kind: Kind) -> OpCase {
 
 const TRUE: Gradient = Gradient::TimesTrue(1.0);
 
-/// An entry whose bad use goes through the emitter.
+/// Makes an entry whose invalid use goes through the emitter.
 fn entry(examples: Vec<Example>, gradient: Gradient, message: &'static str, bad: Build) -> OpCase {
     OpCase { examples, gradient, bad: Bad { attempt: Attempt::Emit(bad), message } }
 }
 
-/// A good use.
+/// Makes a valid use.
 fn good(types: &[&'static str], numbers: Vec<Vec<f64>>, build: Build) -> Example {
     Example { build, types: types.to_vec(), numbers }
 }

@@ -1,4 +1,4 @@
-//! The tests that every entry of the table undergoes.
+//! The checks that the tests run on every entry of the table.
 
 use super::model::{Handles, model, parameters};
 use super::{Attempt, Build, Example, Gradient, Kind, OpCase, case};
@@ -6,30 +6,30 @@ use autobatch_ir::graph::infer::infer;
 use autobatch_ir::graph::{Arena, Callee, OutputKind};
 use autobatch_ir::{DType, Graph, GraphData, Value};
 
-/// Executes graphs in inference: dropout is the identity.
+/// Executes graphs in inference mode, in which dropout is the identity.
 pub trait Evaluate {
-    /// The elements of every output in order, row by row; integers and truth values as numbers.
-    /// `params` are the module's parameters in the order of their ids. Precision is the
-    /// evaluator's own; float inputs are the graph's bindings.
+    /// Returns the elements of every output in order, row by row. Integers and booleans become numbers.
+    /// `params` holds the module's parameters in the order of their ids. The evaluator chooses its
+    /// precision. Float inputs are the graph's bindings.
     fn run(&self, graph: &GraphData, params: &[Vec<f64>]) -> Vec<Vec<f64>>;
 }
 
-/// Derivatives of the sum of a graph's losses.
+/// The derivatives of the sum of a graph's losses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gradients {
-    /// By the elements of each parameter.
+    /// One derivative per element of each parameter.
     pub params: Vec<Vec<f64>>,
-    /// By each bound float, in the order of the graph's bindings.
+    /// One derivative per float binding, in the order of the graph's bindings.
     pub floats: Vec<f64>,
 }
 
-/// Executes graphs backwards too.
+/// Executes graphs forward and in reverse.
 pub trait Differentiate: Evaluate {
-    /// The derivatives of the sum of the graph's losses.
+    /// Returns the derivatives of the sum of the graph's losses.
     fn gradients(&self, graph: &GraphData, params: &[Vec<f64>]) -> Gradients;
 }
 
-/// Half the distance of finite differences: exact in f32 beside the table's numbers.
+/// Half the distance of finite differences. Adding it to the table's numbers is exact in f32.
 const STEP: f64 = 1.0 / 1024.0;
 
 fn emit(example: &Example) -> Result<GraphData, String> {
@@ -42,10 +42,10 @@ fn emit(example: &Example) -> Result<GraphData, String> {
     g.finish().map_err(|error| error.to_string())
 }
 
-/// Emits every example: the results have the entry's types, and the op is among what was emitted.
+/// Emits every example. Checks that the results have the entry's types and that the graph contains the op.
 ///
 /// # Errors
-/// With the first difference.
+/// Returns the first difference.
 pub fn check_inference(kind: Kind) -> Result<(), String> {
     let OpCase { examples, .. } = case(kind);
     if examples.is_empty() {
@@ -71,7 +71,7 @@ pub fn check_inference(kind: Kind) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the graph, or a body of its module that it calls, applies an op of this kind.
+/// Returns whether the graph, or the body of a cell that it calls, contains an op of this kind.
 fn applies(graph: &GraphData, kind: Kind) -> bool {
     let has = |arena: &Arena| {
         arena.nodes().iter().any(|node| match graph.sigs.get(node.sig).callee {
@@ -86,10 +86,10 @@ fn applies(graph: &GraphData, kind: Kind) -> bool {
     has(&graph.arena) || called.into_iter().any(has)
 }
 
-/// Tries the bad use: it is refused with the entry's words, at the line that wrote it.
+/// Emits the invalid use. Checks that the error has the entry's message and names the line that emitted it.
 ///
 /// # Errors
-/// With the difference.
+/// Returns the difference.
 pub fn check_errors(kind: Kind) -> Result<(), String> {
     let bad = case(kind).bad;
     let found = match bad.attempt {
@@ -118,10 +118,10 @@ fn refusal(kind: Kind, build: Build) -> Result<Option<String>, String> {
     Ok(Some(error.message.clone()))
 }
 
-/// Writes and reads every example, by text or by bytes: the graph and its module come back equal.
+/// Writes every example and reads it again, as text or as bytes. The graph and its module must stay equal.
 ///
 /// # Errors
-/// With what the reader said, or the graph that came back.
+/// Returns the reader's error, or the graph that differs.
 pub fn check_round_trip(
     kind: Kind,
     through: impl Fn(&GraphData) -> Result<GraphData, String>,
@@ -136,10 +136,10 @@ pub fn check_round_trip(
     Ok(())
 }
 
-/// Executes every example: each element is within `tolerance`, relative to numbers above 1.
+/// Executes every example. Each element must be within `tolerance`, relative for numbers above 1.
 ///
 /// # Errors
-/// With the first difference.
+/// Returns the first difference.
 pub fn check_numbers(kind: Kind, evaluator: &impl Evaluate, tolerance: f64) -> Result<(), String> {
     for (number, example) in case(kind).examples.iter().enumerate() {
         let graph = emit(example)?;
@@ -154,7 +154,7 @@ pub fn check_numbers(kind: Kind, evaluator: &impl Evaluate, tolerance: f64) -> R
     Ok(())
 }
 
-/// Equal within a tolerance; infinities and NaN equal their like only.
+/// Returns whether numbers are equal within a tolerance. Infinities and NaN are equal to themselves only.
 fn close(a: &[f64], b: &[f64], tolerance: f64) -> bool {
     let one = |(&a, &b): (&f64, &f64)| {
         a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= tolerance * b.abs().max(1.0)
@@ -162,11 +162,11 @@ fn close(a: &[f64], b: &[f64], tolerance: f64) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(one)
 }
 
-/// Compares derivatives with central differences of the evaluator's own forward values, by every
-/// bound float and every element of every parameter. Wants an evaluator of f64 precision.
+/// Compares derivatives with central differences of the evaluator's own forward values, for every
+/// float binding and every element of every parameter. The evaluator must compute in f64.
 ///
 /// # Errors
-/// With the first difference.
+/// Returns the first difference.
 pub fn check_gradients(kind: Kind, evaluator: &impl Differentiate, tolerance: f64) -> Result<(), String> {
     let OpCase { examples, gradient, .. } = case(kind);
     let Gradient::TimesTrue(factor) = gradient else { return Ok(()) };
@@ -175,8 +175,8 @@ pub fn check_gradients(kind: Kind, evaluator: &impl Differentiate, tolerance: f6
         let params = parameters(&graph.module);
         let found = evaluator.gradients(&graph, &params);
         let wanted = differences(&graph, &params, evaluator);
-        // The mixing coefficients are bound floats too; their derivatives are values of the op,
-        // which no factor changes. They come last.
+        // The mixing coefficients are float bindings too, and come last. Their derivatives are values of
+        // the op, which the factor does not change.
         let own = emit(example)?.bindings.floats.len();
         let scale = |(place, x): (usize, &f64)| if place < own { factor * x } else { *x };
         let floats: Vec<f64> = wanted.floats.iter().enumerate().map(scale).collect();
@@ -195,8 +195,8 @@ pub fn check_gradients(kind: Kind, evaluator: &impl Differentiate, tolerance: f6
     Ok(())
 }
 
-/// The example with a loss: its float results, weighted element by element, and added up; nothing
-/// if it has no float results.
+/// Emits the example with a loss: the weighted sum of all elements of its float results. Returns `None`
+/// if the example has no float results.
 fn emit_loss(example: &Example) -> Result<Option<GraphData>, String> {
     let (module, handles): (_, Handles) = model();
     let g = Graph::new(&module);

@@ -1,14 +1,14 @@
-//! One name for every op and every attribute that changes what an op computes.
+//! One name for every op and every attribute that changes the result of an op.
 //!
-//! [`Kind::of`] matches [`Op`] and its members without a wildcard, so a new op, or a new member of
-//! one, does not compile until it has a kind; a new kind does not compile until it has a case.
+//! [`Kind::of`] matches [`Op`] and its members without a wildcard. A new op, or a new member of one, does not
+//! compile until it has a kind. A new kind does not compile until it has an entry.
 
 use autobatch_ir::DType;
 use autobatch_ir::graph::{Binary, Compare, Fold, ListFold, Op, Over, Unary};
 
 macro_rules! kinds {
     ($($kind:ident)*) => {
-        /// An op with the attributes that change what it computes.
+        /// An op with the attributes that change its result.
         #[allow(missing_docs, reason = "the names are those of the ops")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Kind { $($kind,)* }
@@ -38,7 +38,7 @@ kinds! {
 }
 
 impl Kind {
-    /// The kind of an op.
+    /// Returns the kind of an op.
     #[must_use]
     pub const fn of(op: &Op) -> Self {
         match op {
@@ -54,7 +54,7 @@ impl Kind {
             Op::Binary(binary) => Self::of_binary(*binary),
             Op::Compare(compare) => Self::of_compare(*compare),
             Op::Select => Self::Select,
-            // Inference refuses the storage formats; the error test of `CastF32` shows it.
+            // Inference rejects the storage formats; the error test of `CastF32` shows it.
             Op::Cast(DType::F32 | DType::F16 | DType::BF16) => Self::CastF32,
             Op::Cast(DType::I32) => Self::CastI32,
             Op::Cast(DType::U32) => Self::CastU32,

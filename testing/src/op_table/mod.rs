@@ -1,12 +1,12 @@
-//! The op table: for every op what it makes of good operands, what it says to bad ones, numbers
-//! that were computed apart from the project, and how its gradient is checked.
+//! The op table. It holds, for every op: results for valid operands, the error for invalid operands, numbers
+//! that the project did not compute, and the way to check its gradient.
 //!
-//! [`Kind`] names every op and every attribute that changes what is computed; [`case`] matches it
+//! [`Kind`] names every op and every attribute that changes the result; [`case`] matches it
 //! without a wildcard. So a new op does not compile until it has an entry here.
 //!
-//! Inference and error tests run through the emitter. Number tests and gradient checks take an
-//! evaluator, [`Evaluate`] or [`Differentiate`], so that the reference interpreter, a plan executor
-//! and a runtime are all held to one table; round trips take the writer and reader.
+//! Inference tests and error tests run through the emitter. Number tests and gradient checks take an
+//! evaluator, [`Evaluate`] or [`Differentiate`]. One table thus checks the reference interpreter, a plan executor
+//! and a runtime. Round trips take a writer and a reader.
 
 mod cases;
 mod check;
@@ -30,48 +30,48 @@ pub type Build = for<'g> fn(&'g Graph, &Handles) -> Vec<Value<'g>>;
 /// The entry of one kind of op.
 #[derive(Clone, Debug)]
 pub struct OpCase {
-    /// Good uses; at least one.
+    /// Valid uses; at least one.
     pub examples: Vec<Example>,
-    /// A bad use.
+    /// An invalid use.
     pub bad: Bad,
-    /// Its derivative.
+    /// The derivative of the op.
     pub gradient: Gradient,
 }
 
-/// One good use of an op.
+/// One valid use of an op.
 #[derive(Clone, Debug)]
 pub struct Example {
-    /// Emits it.
+    /// Emits the use.
     pub build: Build,
-    /// The types of the results, as text spells them.
+    /// The types of the results in their textual form.
     pub types: Vec<&'static str>,
-    /// The elements of each result, row by row; `bool` is 0 or 1.
+    /// The elements of each result, row by row. A `bool` is 0 or 1.
     pub numbers: Vec<Vec<f64>>,
 }
 
-/// A use that is refused.
+/// An invalid use of an op.
 #[derive(Clone, Debug)]
 pub struct Bad {
-    /// The attempt.
+    /// The invalid operation.
     pub attempt: Attempt,
     /// The expected message.
     pub message: &'static str,
 }
 
-/// The attempt of a bad use.
+/// The way in which a test makes an invalid use.
 #[derive(Clone, Debug)]
 pub enum Attempt {
     /// Through the emitter.
     Emit(Build),
-    /// By inference alone, on operands of these types: the emitter cannot be made to do it.
+    /// Through inference alone, on operands of these types. The emitter cannot express the use.
     Infer(Op, Vec<Type>),
 }
 
 /// The derivative of an op.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Gradient {
-    /// The true derivative, times this factor.
+    /// The derivative of the function, multiplied by this factor.
     TimesTrue(f64),
-    /// None, for this reason.
+    /// No derivative, for this reason.
     None(&'static str),
 }

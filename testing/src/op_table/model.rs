@@ -1,5 +1,5 @@
-//! The one module that all entries of the table use: parameters with written-down numbers, and
-//! cells for the ops that exist in bodies only.
+//! The module that all entries of the table use: parameters with literal values, and cells for the
+//! ops that occur in bodies only.
 
 use autobatch_ir::module::ParamKind;
 use autobatch_ir::{Cell, DType, Init, Module, ModuleBuilder, Param, Table, f32};
@@ -20,7 +20,7 @@ pub struct Handles {
     pub table: Table,
     /// `x -> x + x`, whose body begins with a port.
     pub double: Cell<1, 1>,
-    /// A cell that draws no noise at rate 0, called twice by another: the body forks noise.
+    /// A cell that applies dropout at rate 0. A second cell calls it twice, so its body forks the noise key.
     pub forks: Cell<1, 1>,
 }
 
@@ -31,10 +31,10 @@ pub(super) const BIAS: [f32; 3] = [0.125, 0.25, -0.5];
 /// The numbers of the table.
 pub(super) const TABLE: [f32; 8] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0];
 
-/// The module and its handles.
+/// Builds the module and its handles.
 ///
 /// # Panics
-/// Never, unless the emitter is broken: the module is legal.
+/// Panics if the emitter is broken; the module is valid.
 #[must_use]
 pub fn model() -> (Arc<Module>, Handles) {
     let mut m = ModuleBuilder::new("op_table");
@@ -56,7 +56,7 @@ pub fn model() -> (Arc<Module>, Handles) {
     (module, Handles { weight, turned, bias, half, table, double, forks })
 }
 
-/// The numbers of a module's parameters where they were written down.
+/// Returns the literal values of a module's parameters.
 pub(super) fn parameters(module: &Module) -> Vec<Vec<f64>> {
     let numbers = |init: &Init| match init {
         Init::Values(values) => values.iter().map(|&x| f64::from(x)).collect(),

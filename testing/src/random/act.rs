@@ -1,22 +1,22 @@
-//! The actions of a recipe's step: every call that a model can make, as plain data.
+//! The actions of a recipe's steps. They cover every call that a model can make, as plain data.
 
 use autobatch_ir::DType;
 use autobatch_ir::graph::{Binary, Compare, Fold, ListFold, Over, Unary};
 
-/// One act of emitting.
+/// One action of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act {
-    /// A vector of bound floats.
+    /// A vector input.
     Input,
-    /// Bound floats of rank 0 to 4.
+    /// A float input of rank 0 to 4.
     InputShaped,
     /// A constant vector.
     Fill,
     /// A parameter as a value.
     Param,
-    /// A row of the table at a bound index.
+    /// A table lookup at a bound index.
     Look,
-    /// A row of the table at the place of a value's largest element.
+    /// A table lookup at the index of a value's largest element.
     LookComputed,
     /// A one-hot vector.
     OneHot,
@@ -24,7 +24,7 @@ pub enum Act {
     Index,
     /// A vector of bound indices.
     Indices,
-    /// Integers or truth values of rank 0 to 4.
+    /// Integers or booleans of rank 0 to 4.
     Words,
     /// An elementwise function.
     Unary(Unary),
@@ -34,25 +34,25 @@ pub enum Act {
     Elu,
     /// `clamp`.
     Clamp,
-    /// Two values of one type.
+    /// A function of two values of one type.
     Binary(Binary),
-    /// A value and a number.
+    /// A function of a value and a number.
     WithNumber(Binary),
-    /// A value and a scalar value, on either side.
+    /// A function of a value and a scalar value, in either order.
     WithScalar(Binary),
-    /// A matrix and a row, which are repeated to meet.
+    /// A function of a matrix and a row, which broadcast to one shape.
     Meet,
-    /// Two integer values of one type.
+    /// A function of two integer values of one type.
     Ints(Binary),
     /// A comparison of two values.
     Compare(Compare),
     /// A selection.
     Select,
-    /// A mask of legal choices, made a softmax at once.
+    /// A mask of allowed choices with a softmax.
     Mask,
     /// A conversion.
     Cast(DType),
-    /// A repetition.
+    /// A broadcast.
     Broadcast,
     /// `x · W` without a bias.
     Affine,
@@ -62,11 +62,11 @@ pub enum Act {
     AffineParts,
     /// `x · Wᵀ`, with and without a bias.
     AffineTransposed,
-    /// Several rows at once.
+    /// A product of several rows.
     AffineRows,
-    /// A stretch of the rows of a weight, from any row on, begun or gone on with.
+    /// A product with a range of a weight's rows. It starts a sum or continues one.
     Stretch,
-    /// A weight stored in 16 bits.
+    /// A product with a weight stored in 16 bits.
     AffineHalf,
     /// A product of two values.
     Matmul,
@@ -74,31 +74,31 @@ pub enum Act {
     Dot,
     /// An outer product.
     Outer,
-    /// Side by side along the innermost axis.
+    /// A concatenation along the innermost axis.
     Concat,
-    /// Side by side along any axis.
+    /// A concatenation along any axis.
     ConcatAxis,
-    /// Two parts of the innermost axis.
+    /// A split of the innermost axis into two parts.
     Split,
-    /// Equal parts of any axis.
+    /// A split of any axis into equal parts.
     Chunks,
     /// A range of the innermost axis.
     Slice,
     /// A range of any axis.
     SliceAxis,
-    /// Another shape.
+    /// A reshape.
     Reshape,
-    /// Another order of axes.
+    /// A permutation of the axes.
     Transpose,
-    /// A row, bound or computed.
+    /// A row at a bound or computed index.
     Pick,
-    /// A new outermost axis.
+    /// A stack along a new outermost axis.
     Stack,
-    /// A fold inside a value.
+    /// A reduction within a value.
     Reduce(Fold, Over),
-    /// The place of the largest.
+    /// The index of the largest element.
     ArgMax,
-    /// The largest and their places.
+    /// The largest elements and their indices.
     TopK,
     /// `softmax`.
     Softmax,
@@ -114,18 +114,18 @@ pub enum Act {
     ListFold(ListFold),
     /// A weighted sum over two lists.
     WeightedSum {
-        /// Whether the scores are made a softmax.
+        /// Whether a softmax normalises the scores.
         softmax: bool,
     },
     /// Attention over two lists.
     Attend,
     /// One value with many readers.
     FanOut,
-    /// The loss of a label.
+    /// The loss of one label.
     PickNegLogSoftmax,
-    /// The losses of the rows of a matrix.
+    /// The losses of a matrix, one per row.
     LabelledRows,
-    /// The loss against a distribution.
+    /// The cross-entropy with a distribution.
     CrossEntropy,
     /// The divergence of two distributions.
     KlDiv,
@@ -148,27 +148,27 @@ pub enum Act {
 /// The cells that recipes call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CellName {
-    /// An index becomes two vectors.
+    /// A cell that turns an index into two vectors.
     Leaf,
-    /// A binary Tree-LSTM.
+    /// A binary Tree-LSTM cell.
     Node,
     /// A recurrent step.
     Forward,
-    /// The same body with other parameters.
+    /// The body of `Forward` with other parameters.
     Backward,
-    /// A list port, folded.
+    /// A cell that folds a list port.
     Fold,
-    /// A list port, attended to.
+    /// A cell that attends to a list port.
     Attend,
-    /// Two list ports, one of which gives the scores of the other.
+    /// A cell with two list ports: one holds the scores of the other.
     Both,
-    /// Noise.
+    /// A cell that draws noise.
     Drop,
     /// A cell that calls a noisy cell twice.
     Twice,
     /// A cell that calls two cells, one of which has several results.
     Deep,
-    /// A cell with an index port that makes a loss.
+    /// A cell with an index port that computes a loss.
     Head,
     /// One of the recipe's own cells.
     Free,
@@ -287,7 +287,7 @@ const ON_BLOCKS: [Act; 38] = [
     Act::Mse,
     Act::Call(CellName::Free),
 ];
-/// Actions that move elements. On blocks they are half of all actions.
+/// Actions that move elements. They make up half of the actions on blocks.
 const MOVES: [Act; 8] = [
     Act::Broadcast,
     Act::ConcatAxis,
@@ -303,7 +303,7 @@ const RARE: [Act; 4] = [Act::Hinge, Act::Dropout, Act::StopGradient, Act::ScaleG
 const INT_OPS: [Binary; 5] = [Binary::Add, Binary::Sub, Binary::Mul, Binary::Min, Binary::Max];
 
 impl Act {
-    /// Every act, in a fixed order.
+    /// Returns every action in a fixed order.
     #[must_use]
     pub fn all() -> Vec<Self> {
         let mut acts: Vec<Self> = PLAIN.into_iter().chain(RARE).collect();
@@ -323,7 +323,7 @@ impl Act {
         acts
     }
 
-    /// Acts on values of any rank and element type, those that move elements several times.
+    /// Returns the actions on values of any rank and element type. Actions that move elements occur several times.
     #[must_use]
     pub fn on_blocks() -> Vec<Self> {
         let folds = Fold::ALL.iter().map(|&fold| Self::Reduce(fold, Over::Last));
@@ -333,10 +333,10 @@ impl Act {
         ON_BLOCKS.into_iter().chain(folds).chain(lists).chain(sums).chain(moves).collect()
     }
 
-    /// Whether what it makes depends smoothly on its operands, and its derivative is the true one.
+    /// Returns whether the results depend smoothly on the operands and the gradient is their true derivative.
     ///
-    /// `elu` is, because recipes use it with the limit 1; indices are bound, never computed, where
-    /// smoothness is asked for.
+    /// `elu` is smooth, because recipes use it with the limit 1. Smooth recipes bind all indices and compute
+    /// none.
     #[must_use]
     pub const fn is_smooth(self) -> bool {
         match self {
@@ -364,7 +364,7 @@ impl Act {
         }
     }
 
-    /// Whether it has a meaning in training only.
+    /// Returns whether the action has an effect in training only.
     #[must_use]
     pub const fn is_for_training(self) -> bool {
         matches!(

@@ -1,4 +1,4 @@
-//! The coverage of a set of graphs, so that a test can name what is missing.
+//! Counts the constructs in a set of graphs, so a test can name missing ones.
 
 mod cells;
 mod forms;
@@ -8,12 +8,12 @@ use autobatch_ir::graph::{Arena, Callee, Op, OperandKind, OutputKind, ParamArg, 
 use autobatch_ir::{DType, GraphData, INDEX, NodeId, ValueId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Counts of what graphs contain. Bodies of cells count too.
+/// Counts of the constructs in graphs, including the bodies of cells.
 #[derive(Clone, Debug, Default)]
 pub struct Coverage {
-    /// Nodes of each kind of op.
+    /// The number of nodes per kind of op.
     pub ops: BTreeMap<Kind, usize>,
-    /// Graphs in which something holds, by its description.
+    /// The number of graphs in which each fact holds.
     pub facts: BTreeMap<&'static str, usize>,
 }
 
@@ -133,7 +133,7 @@ impl Coverage {
         }
     }
 
-    /// The ops and facts that no graph had.
+    /// Returns the ops and facts that occur in no graph.
     #[must_use]
     pub fn missing(&self) -> Vec<String> {
         let ops = Kind::ALL.iter().filter(|&kind| !self.ops.contains_key(kind));

@@ -1,4 +1,4 @@
-//! A recipe becomes a graph, through the emitter's public door.
+//! Emits the graph of a recipe through the public emitter.
 
 use super::kit::Kit;
 use super::recipe::{Instance, Recipe, Step};
@@ -7,10 +7,10 @@ use super::{losses, steps};
 use autobatch_ir::{Graph, GraphData, Value};
 
 impl Recipe {
-    /// The graph of the recipe.
+    /// Emits the graph of the recipe.
     ///
     /// # Panics
-    /// If the emitter refuses it: a fault of the recipes or of the emitter.
+    /// Panics if the emitter rejects the recipe, which is a defect of the recipes or of the emitter.
     #[must_use]
     pub fn graph(&self) -> GraphData {
         let (module, kit) = Kit::new(self);
@@ -47,7 +47,7 @@ impl Recipe {
     }
 }
 
-/// Takes every step in order.
+/// Emits every step in order.
 pub(super) fn execute(stage: &mut Stage<'_, '_>, steps: &[Step]) {
     for step in steps {
         steps::take(stage, step);

@@ -8,11 +8,11 @@ use autobatch_ir::{Cell, DType, INDEX, Init, Module, ModuleBuilder, Param, Table
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The classes of labelled losses.
+/// The number of classes of labelled losses.
 pub(super) const CLASSES: usize = 3;
-/// The least rows of the table; it has as many as a vector is wide, so that places are rows.
+/// The minimum number of table rows. A table has one row per vector element, so element indices are row indices.
 pub(super) const ROWS: usize = 9;
-/// The magnitude below which parameters are drawn.
+/// The largest magnitude of a random parameter.
 pub(super) const WEIGHT: f64 = 0.5;
 
 /// Handles of a recipe's module. Cells that no step calls are not declared.
@@ -145,7 +145,7 @@ fn parameters(m: &mut ModuleBuilder, h: usize) -> Kit {
     }
 }
 
-/// The cells that steps call, and the cells that those call.
+/// Returns the cells that steps call, directly or through other cells.
 fn called(recipe: &Recipe) -> BTreeSet<CellName> {
     let direct = recipe.steps().filter_map(|step| match step.act {
         Act::Call(name) => Some(name),

@@ -1,11 +1,11 @@
-//! The loss of an instance: it reads what nothing else read, and depends on parameters.
+//! Emits the loss of an instance. It reads the values without readers and depends on parameters.
 
 use super::kit::CLASSES;
 use super::recipe::Step;
 use super::stage::Stage;
 use autobatch_ir::{DType, Graph, Value};
 
-/// A scalar that depends smoothly on parameters if the stage's steps do.
+/// Emits a scalar that depends smoothly on parameters if the stage's steps do.
 pub(super) fn of_instance<'g>(stage: &mut Stage<'g, '_>, form: u32) -> Value<'g> {
     let step = Step::choice(form, form / 8);
     let loss = of_vectors(stage, &step, form);
@@ -33,7 +33,7 @@ fn of_vectors<'g>(stage: &mut Stage<'g, '_>, step: &Step, form: u32) -> Value<'g
     }
 }
 
-/// The sum of some values that nothing read, or any vector.
+/// Sums some values without readers, or returns any vector.
 fn features<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Value<'g> {
     let vector = stage.vector_type();
     let sinks = stage.sinks(4, |ty| ty == vector);
@@ -44,8 +44,8 @@ fn features<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Value<'g> {
     }
 }
 
-/// The loss and `count` values of other shapes that nothing read, each element with a weight of its own: gradients
-/// tell places apart.
+/// Adds `count` values of other shapes without readers to the loss. Each element has its own weight, so gradients
+/// distinguish elements.
 fn of_the_rest<'g>(stage: &mut Stage<'g, '_>, step: &Step, loss: Value<'g>, count: u32) -> Value<'g> {
     let vector = stage.vector_type();
     let sinks = stage.sinks(count as usize, |ty| ty.dtype == DType::F32 && ty != vector);
@@ -56,7 +56,7 @@ fn of_the_rest<'g>(stage: &mut Stage<'g, '_>, step: &Step, loss: Value<'g>, coun
     })
 }
 
-/// Targets stay finite even where inputs are wild.
+/// Replaces numbers that are not finite, so targets stay finite even with wild inputs.
 fn finite(numbers: &[f32]) -> Vec<f32> {
     numbers.iter().map(|&x| if x.is_finite() { x.clamp(-2.0, 2.0) } else { 0.5 }).collect()
 }

@@ -37,8 +37,8 @@ use autobatch_ir::hash::avalanche;
 use autobatch_ir::{GraphData, Module};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The seeds of a randomised test: `0..count`, more in long runs, fewer in short ones, or the one that
-/// the environment names.
+/// Returns the seeds of a randomised test: `0..count`, with more seeds in long runs and fewer in short ones.
+/// If the environment sets a seed, returns that seed alone.
 #[must_use]
 pub fn seeds(count: u64) -> Vec<u64> {
     match asked_seed() {
@@ -47,10 +47,10 @@ pub fn seeds(count: u64) -> Vec<u64> {
     }
 }
 
-/// Checks a property of random graphs; a panic inside it is a failure like any other.
+/// Checks a property of random graphs. A panic inside the property counts as a failure.
 ///
 /// # Panics
-/// With the seed, the complaint, and the smallest recipe found that still fails in some way.
+/// Panics with the seed, the complaint, and the smallest recipe found that still fails.
 #[track_caller]
 pub fn check(property: &str, options: Options, count: u64, holds: impl Fn(&GraphData) -> Result<(), String>) {
     let complaint = |recipe: &Recipe| complaint_of(|| holds(&recipe.graph()));
@@ -84,8 +84,8 @@ fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
     format!("panicked: {}", text.unwrap_or("without a message"))
 }
 
-/// Numbers for a module's parameters, in the order of their ids: multiples of 2^-11 below one half,
-/// exact in every storage format but the narrowest.
+/// Draws values for a module's parameters, in the order of their ids. They are multiples of 2^-11 below one half,
+/// so every storage format but the narrowest represents them exactly.
 #[must_use]
 pub fn parameters(module: &Module, seed: u64) -> Vec<Vec<f32>> {
     let mut rng = Rng::new(avalanche(seed));

@@ -1,4 +1,4 @@
-//! The recipe's own cells, whose ports and results are decisions as their steps are.
+//! The recipe's own cells. The recipe decides their ports and results, as it decides their steps.
 
 use super::emit::execute;
 use super::kit::{CLASSES, Kit};
@@ -14,7 +14,7 @@ pub(super) struct Own {
     cell: Box<dyn Callable>,
 }
 
-/// A cell of any number of ports and results.
+/// A cell with any number of ports and results.
 trait Callable: Debug {
     fn call<'g>(&self, g: &'g Graph, args: &[Arg<'g>]) -> Vec<Value<'g>>;
 }
@@ -59,7 +59,7 @@ impl Own {
     }
 }
 
-/// Vectors half of the time, then everything that a port can take.
+/// Chooses the type of a port: a vector half of the time, otherwise any type that a port can have.
 fn port_type(number: u32, width: usize) -> Type {
     let shaped = |dtype, dims: &[u32]| Type::new(dtype, Shape::new(dims).expect("small extents are a shape"));
     match number % 16 {
@@ -101,8 +101,8 @@ fn trace<const IN: usize, const OUT: usize>(
     })
 }
 
-/// A vector of the body's most of the time; else a port straight, the result before once more, a result in another
-/// shape, or any value.
+/// Chooses a result. Most results are vectors that the body computes. The others are a port itself, the previous result
+/// again, a reshaped result, or any value.
 fn result<'g>(
     stage: &mut Stage<'g, '_>,
     ports: &[Value<'g>],

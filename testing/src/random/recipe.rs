@@ -1,9 +1,9 @@
-//! Recipes: random graphs as plain data that can be cut down.
+//! Recipes: random graphs as plain data that a test can shrink.
 //!
-//! A recipe is a list of decisions, and *any* list of decisions is a legal recipe: operands are
-//! chosen among the values that fit by rendezvous (the candidate whose name hashes lowest with the
-//! step's pick), and what is missing is made up. So removing a step changes only the steps that
-//! read its results, which is what makes shrinking find small graphs.
+//! A recipe is a list of decisions, and *any* list of decisions is a legal recipe. A step chooses its operands
+//! among the values that fit by rendezvous hashing: the candidate whose name hashes lowest with the step's pick
+//! wins. If no value fits, the step emits one. So removing a step changes only the steps that read its results,
+//! and shrinking finds small graphs.
 
 use super::act::{Act, CellName};
 use super::rng::Rng;
@@ -13,15 +13,15 @@ use super::rng::Rng;
 pub enum Profile {
     /// At most 14 nodes: small enough for exhaustive search.
     Small,
-    /// 20 to 200 nodes of everything.
+    /// 20 to 200 nodes of every kind.
     Medium,
-    /// Binary trees over looked-up leaves.
+    /// Binary trees whose leaves are table lookups.
     Trees,
     /// Recurrent chains of different lengths.
     Chains,
-    /// Lists of near values, folded and attended to.
+    /// Lists of recent values, with folds and attention.
     Lattices,
-    /// Values of every rank and element type, moved along every axis.
+    /// Values of every rank and element type, with moves along every axis.
     Blocks,
 }
 
@@ -30,7 +30,7 @@ impl Profile {
     pub const ALL: [Self; 6] =
         [Self::Small, Self::Medium, Self::Trees, Self::Chains, Self::Lattices, Self::Blocks];
 
-    /// The nodes that a graph of this profile has, list and bindings included.
+    /// The number of nodes of a graph of this profile, including lists and bindings.
     #[must_use]
     pub const fn nodes(self) -> std::ops::RangeInclusive<usize> {
         match self {
@@ -46,42 +46,42 @@ impl Profile {
 pub struct Options {
     /// The kind of graph.
     pub profile: Profile,
-    /// Every instance has a loss.
+    /// Whether every instance has a loss.
     pub losses: bool,
-    /// Losses depend smoothly on parameters.
+    /// Whether losses depend smoothly on parameters.
     pub smooth: bool,
-    /// No losses, no noise, nothing that has a meaning in training only.
+    /// Whether the graph omits losses, noise and all other ops for training only.
     pub infer_only: bool,
-    /// Numbers of any size, infinities and NaN included, and functions outside their domain.
+    /// Whether numbers have any size, including infinities and NaN, and functions leave their domain.
     pub wild: bool,
 }
 
 impl Options {
-    /// Everything the profile has, in a sane range of numbers.
+    /// All actions of the profile, with numbers in a moderate range.
     #[must_use]
     pub const fn new(profile: Profile) -> Self {
         Self { profile, losses: false, smooth: false, infer_only: false, wild: false }
     }
 
-    /// With a loss an instance, of whatever ops.
+    /// Adds a loss of any ops to each instance.
     #[must_use]
     pub const fn with_losses(self) -> Self {
         Self { losses: true, ..self }
     }
 
-    /// With losses that depend smoothly on parameters.
+    /// Adds losses that depend smoothly on parameters.
     #[must_use]
     pub const fn differentiable(self) -> Self {
         Self { losses: true, smooth: true, ..self }
     }
 
-    /// Without what has a meaning in training only.
+    /// Omits ops for training only.
     #[must_use]
     pub const fn infer_only(self) -> Self {
         Self { infer_only: true, ..self }
     }
 
-    /// With numbers of any size.
+    /// Allows numbers of any size.
     #[must_use]
     pub const fn wild(self) -> Self {
         Self { wild: true, ..self }
@@ -92,40 +92,40 @@ impl Options {
     }
 }
 
-/// The region in which a step looks for operands.
+/// The values among which a step looks for operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Anywhere.
+    /// All values.
     Any,
     /// The newest value that fits.
     Latest,
-    /// The oldest value that nothing has read yet.
+    /// The oldest value without a reader.
     Unused,
-    /// One of the newest six.
+    /// One of the six newest values.
     Near,
 }
 
 /// One decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Names the step in the recipe; never reused.
+    /// The name of the step in the recipe. The recipe never reuses it.
     pub name: u32,
     /// The action.
     pub act: Act,
-    /// The region of the operands.
+    /// The values among which the step looks for operands.
     pub reach: Reach,
-    /// Whether all operands are to be one and the same value, where they fit.
+    /// Whether one value serves as every operand that it fits.
     pub twin: bool,
     /// Chooses operands.
     pub pick: u32,
     /// Chooses lengths, indices and forms.
     pub size: u32,
-    /// Whether the node is to be a batch of its own.
+    /// Whether the node must be a batch of one.
     pub alone: bool,
 }
 
 impl Step {
-    /// A decision that is no step of a recipe: another choice among the available values.
+    /// Returns a decision that is not a step of a recipe: another choice among the available values.
     #[must_use]
     pub const fn choice(pick: u32, size: u32) -> Self {
         Self { name: 0, act: Act::Fill, reach: Reach::Any, twin: false, pick, size, alone: false }
@@ -135,24 +135,24 @@ impl Step {
 /// One of the recipe's own cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Body {
-    /// One number a port, which chooses its type.
+    /// One number per port, which chooses its type.
     pub ports: Vec<u32>,
-    /// Its steps.
+    /// The steps of the body.
     pub steps: Vec<Step>,
-    /// One number a result, which chooses the value; there is a result where this is empty, too.
+    /// One number per result, which chooses the value. A cell has one result even if this list is empty.
     pub results: Vec<u32>,
 }
 
 /// One instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instance {
-    /// The key that names its noise.
+    /// The key of the instance's noise.
     pub key: u64,
-    /// Its steps.
+    /// The steps of the instance.
     pub steps: Vec<Step>,
-    /// One number an output, which chooses the value.
+    /// One number per output, which chooses the value.
     pub outputs: Vec<u32>,
-    /// The form of its loss.
+    /// The form of the loss.
     pub loss: Option<u32>,
 }
 
@@ -165,16 +165,16 @@ pub struct Recipe {
     pub width: u32,
     /// The bodies of the recipe's own cells.
     pub cells: Vec<Body>,
-    /// The part common to all instances.
+    /// The steps common to all instances.
     pub prefix: Vec<Step>,
     /// The instances.
     pub instances: Vec<Instance>,
-    /// Whether a common stretch at the end reads all losses.
+    /// Whether common nodes at the end read all losses.
     pub total: bool,
 }
 
 impl Recipe {
-    /// The recipe of a seed.
+    /// Returns the recipe of a seed.
     #[must_use]
     pub fn new(seed: u64, options: Options) -> Self {
         let mut author = Author { rng: Rng::new(seed), deck: deck(options), names: 0, options };
@@ -192,7 +192,7 @@ impl Recipe {
             + self.instances.iter().map(|i| 1 + i.steps.len() + i.outputs.len()).sum::<usize>()
     }
 
-    /// Whether nothing is decided.
+    /// Returns whether the recipe contains no decision.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -204,7 +204,7 @@ impl Recipe {
         self.cells.iter().flat_map(|cell| &cell.steps).chain(&self.prefix).chain(instances)
     }
 
-    /// Adds and drops steps until the number of nodes is the profile's.
+    /// Adds and drops steps until the number of nodes fits the profile.
     fn fit(&mut self, author: &mut Author) {
         let wanted = self.options.profile.nodes();
         for _ in 0..500 {
@@ -234,7 +234,7 @@ impl Recipe {
     }
 }
 
-/// The acts of a profile, the frequent ones several times.
+/// Returns the actions of a profile. Frequent actions occur several times.
 fn deck(options: Options) -> Vec<Act> {
     let mut deck = Act::all();
     deck.extend(CellName::ALL.map(Act::Call));
@@ -260,7 +260,7 @@ impl Author {
         let cells = if small { self.rng.below(2) } else { self.rng.below(4) };
         let width = match small {
             true => 1 + self.rng.below(3),
-            // Beyond what an instruction takes at once, now and then.
+            // Some widths exceed the width of a vector instruction.
             false if self.rng.chance(6) => self.rng.pick(&[16, 17, 33]),
             false => 1 + self.rng.below(6),
         };
@@ -275,7 +275,7 @@ impl Author {
         Recipe { options, width, cells, prefix, instances, total }
     }
 
-    /// Some do what the one before them does, with other operands and numbers: what they apply shares batches.
+    /// Draws instances. Some repeat the previous instance with other operands and numbers, so their nodes share batches.
     fn instances(&mut self, count: u32) -> Vec<Instance> {
         let mut instances: Vec<Instance> = Vec::new();
         for number in 0..count {
@@ -334,8 +334,8 @@ impl Author {
         Step { name: self.names, act, reach, twin: false, pick, size, alone: false }
     }
 
-    /// Leaves, then nodes over the oldest values not read yet: a balanced tree; or over the newest
-    /// and the oldest: a caterpillar.
+    /// Draws leaves, then nodes over values without readers. Joining the oldest values gives a balanced tree; joining the
+    /// newest with the oldest gives a caterpillar.
     fn tree(&mut self) -> Vec<Step> {
         let leaves = self.rng.between(1, 7);
         let leaf = self.rng.pick(&[Act::Call(CellName::Leaf), Act::Look]);

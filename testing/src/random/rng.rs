@@ -7,38 +7,38 @@ use autobatch_ir::hash::split_mix;
 pub struct Rng(u64);
 
 impl Rng {
-    /// The stream of a seed.
+    /// Returns the stream of a seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub const fn word(&mut self) -> u64 {
         split_mix(&mut self.0)
     }
 
-    /// A number below `end`, which must not be 0.
+    /// Returns a number below `end`, which must not be 0.
     pub const fn below(&mut self, end: u32) -> u32 {
         (((self.word() >> 32) * end as u64) >> 32) as u32
     }
 
-    /// A number in `low..=high`.
+    /// Returns a number in `low..=high`.
     pub const fn between(&mut self, low: u32, high: u32) -> u32 {
         low + self.below(high - low + 1)
     }
 
-    /// Draws true in `percent` of 100 draws.
+    /// Returns true with a probability of `percent` in 100.
     pub const fn chance(&mut self, percent: u32) -> bool {
         self.below(100) < percent
     }
 
-    /// One of the items.
+    /// Returns one of the items.
     pub const fn pick<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.below(items.len() as u32) as usize]
     }
 
-    /// A multiple of 2^-10 in `-1..1`: exact in every format and short in print.
+    /// Returns a multiple of 2^-10 in `-1..1`. It is exact in every format and short in print.
     pub fn small(&mut self) -> f32 {
         (self.below(2047) as f32 - 1023.0) / 1024.0
     }

@@ -1,18 +1,18 @@
-//! Cuts a recipe down while it keeps failing.
+//! Shrinks a recipe that fails.
 //!
-//! Greedy and deterministic: lists lose halves, then quarters, down to single items; then every
-//! choice is replaced by the plainest one. The sweep is repeated until it changes nothing. Since
-//! any list of decisions is a legal recipe, no candidate is ever wasted on being ill-formed.
+//! The search is greedy and deterministic. It removes halves of each list, then quarters, down to single items.
+//! Then it replaces every choice by the simplest one. It repeats the sweep until nothing changes. Any list of
+//! decisions is a legal recipe, so every candidate is well formed.
 
 use super::act::Act;
 use super::recipe::{Instance, Reach, Recipe, Step};
 
-/// The largest number of candidates. It bounds the time, not the quality.
+/// The maximum number of candidates, which bounds the time.
 const CANDIDATES: usize = 4000;
 
-/// A smaller recipe that still fails; the recipe itself if nothing smaller does.
+/// Returns a smaller recipe that still fails, or the recipe itself if the search finds none.
 ///
-/// The profile's limits of size do not bind here. `fails` must hold of `recipe`.
+/// The result may be below the profile's size limits. `fails` must hold for `recipe`.
 pub fn shrink(recipe: &Recipe, fails: impl FnMut(&Recipe) -> bool) -> Recipe {
     let mut search = Search { best: recipe.clone(), fails, left: CANDIDATES };
     loop {
@@ -57,7 +57,7 @@ impl<F: FnMut(&Recipe) -> bool> Search<F> {
         }
     }
 
-    /// Whether the changed recipe still fails; it is kept if so.
+    /// Changes the recipe and returns whether it still fails. Reverts the change if it does not.
     fn try_to(&mut self, change: impl FnOnce(&mut Recipe)) -> bool {
         let mut candidate = self.best.clone();
         change(&mut candidate);
@@ -72,7 +72,7 @@ impl<F: FnMut(&Recipe) -> bool> Search<F> {
         fails
     }
 
-    /// Removes runs of a list, long ones first.
+    /// Removes runs of a list, long runs first.
     fn thin<T>(&mut self, list: &dyn Fn(&mut Recipe) -> &mut Vec<T>) {
         let mut run = list(&mut self.best).len();
         while run > 0 {
@@ -90,7 +90,7 @@ impl<F: FnMut(&Recipe) -> bool> Search<F> {
         }
     }
 
-    /// Removes numbers of a list and makes 0 of those that stay.
+    /// Removes numbers of a list and sets the remaining ones to 0.
     fn plain_numbers(&mut self, list: &dyn Fn(&mut Recipe) -> &mut Vec<u32>) {
         self.thin(list);
         for place in 0..list(&mut self.best).len() {
@@ -126,7 +126,7 @@ impl<F: FnMut(&Recipe) -> bool> Search<F> {
             |step| step.size = step.size.min(3),
         ];
         for (number, change) in changes.into_iter().enumerate() {
-            // The two replacements of the act would undo each other for ever.
+            // Without this check the two replacements of the action would undo each other forever.
             let is_plain = |step: &Step| step.act == Act::Input;
             let replaces = number < 2;
             if replaces && step_at(&mut self.best, place).is_some_and(|step| is_plain(step)) {

@@ -1,7 +1,7 @@
-//! The values that a recipe has emitted, and how a step chooses its operands among them.
+//! The values that a recipe has emitted, and the choice of a step's operands among them.
 //!
-//! Each value carries a bound of its magnitude. What would grow beyond [`LIMIT`] is scaled down by
-//! a power of two when it is kept, so that long graphs neither overflow nor saturate.
+//! Each value has a bound on its magnitude. The stage scales a value that may exceed [`LIMIT`] down by
+//! a power of two, so long graphs neither overflow nor saturate.
 
 use super::kit::Kit;
 use super::recipe::{Options, Reach, Step};
@@ -9,11 +9,11 @@ use super::rng::Rng;
 use autobatch_ir::hash::avalanche;
 use autobatch_ir::{Arg, DType, Graph, INDEX, Shape, Type, Value, f32};
 
-/// The largest magnitude that floats are kept at.
+/// The largest magnitude of stored floats.
 pub(super) const LIMIT: f64 = 4.0;
-/// The largest number of elements of a kept value.
+/// The largest number of elements of a stored value.
 pub(super) const ELEMENTS: usize = 256;
-/// The most values that a list has.
+/// The maximum length of a list.
 pub(super) const LONGEST: u32 = 9;
 
 /// An emitted value.
@@ -26,10 +26,10 @@ struct Entry<'g> {
     uses: u32,
 }
 
-/// A value with a bound of its magnitude.
+/// A value with a bound on its magnitude.
 pub(super) type Bounded<'g> = (Value<'g>, f64);
 
-/// The view of a step.
+/// The state from which a step emits.
 #[derive(Clone)]
 pub(super) struct Stage<'g, 'k> {
     pub(super) g: &'g Graph,
@@ -54,7 +54,7 @@ impl<'g, 'k> Stage<'g, 'k> {
         f32([self.width()])
     }
 
-    /// Keeps a result of a step for later steps, scaled down if it may be large.
+    /// Stores a result of a step for later steps. Scales it down if it may be large.
     pub(super) fn keep(&mut self, step: &Step, value: Value<'g>, bound: f64) {
         let ty = value.ty();
         if ty.is_list || ty.shape.elements() > ELEMENTS {
@@ -66,12 +66,12 @@ impl<'g, 'k> Stage<'g, 'k> {
         self.pool.push(Entry { value, ty, name, bound, uses: 0 });
     }
 
-    /// Keeps a list, none of whose values is larger than this.
+    /// Stores a list. `bound` limits the magnitude of all its values.
     pub(super) fn keep_list(&mut self, list: Value<'g>, bound: f64) {
         self.lists.push((list, bound));
     }
 
-    /// The newest list of values of this type.
+    /// Returns the newest list of values of this type.
     pub(super) fn existing_list(&self, element: Type) -> Option<Bounded<'g>> {
         self.lists.iter().rev().find(|(list, _)| list.ty().element() == element).copied()
     }
@@ -84,8 +84,8 @@ impl<'g, 'k> Stage<'g, 'k> {
         (value * scale as f32, bound * scale)
     }
 
-    /// An operand of this kind, if there is one. Slots of one step choose independently, unless
-    /// the step wants all its operands equal.
+    /// Returns an operand of this kind, if one exists. The slots of one step choose independently, unless
+    /// the step requires equal operands.
     pub(super) fn find(
         &mut self,
         step: &Step,
@@ -109,7 +109,7 @@ impl<'g, 'k> Stage<'g, 'k> {
         Some((self.pool[at].value, self.pool[at].bound))
     }
 
-    /// The newest values of such types that nothing has read.
+    /// Returns the newest values of fitting types without readers.
     pub(super) fn sinks(&mut self, count: usize, fits: impl Fn(Type) -> bool) -> Vec<Bounded<'g>> {
         let fits = |entry: &&mut Entry<'g>| entry.uses == 0 && fits(entry.ty);
         let take = |entry: &mut Entry<'g>| {
@@ -119,7 +119,7 @@ impl<'g, 'k> Stage<'g, 'k> {
         self.pool.iter_mut().rev().filter(fits).take(count).map(take).collect()
     }
 
-    /// `count` numbers that belong to the step.
+    /// Returns `count` numbers that depend on the step alone.
     pub(super) fn numbers(&self, step: &Step, count: usize) -> Vec<f32> {
         const WILD: [f32; 12] = [
             0.0,
@@ -144,7 +144,7 @@ impl<'g, 'k> Stage<'g, 'k> {
             .collect()
     }
 
-    /// Bound floats; in a body, where nothing is bound, a constant.
+    /// Emits a float input. A body has no inputs, so a constant replaces it there.
     pub(super) fn bound_floats(&self, step: &Step, shape: Shape) -> Value<'g> {
         let numbers = self.numbers(step, shape.elements());
         match self.in_body {
@@ -153,7 +153,7 @@ impl<'g, 'k> Stage<'g, 'k> {
         }
     }
 
-    /// A value of this type; one is made if none exists.
+    /// Returns a value of this type. Emits one if none exists.
     pub(super) fn of_type(&mut self, step: &Step, slot: u32, wanted: Type) -> Bounded<'g> {
         match self.find(step, slot, |ty| ty == wanted) {
             Some(found) => found,
@@ -164,7 +164,7 @@ impl<'g, 'k> Stage<'g, 'k> {
         }
     }
 
-    /// A new value of this type, made of bindings alone.
+    /// Emits a new value of this type from bindings alone.
     pub(super) fn bound(&self, step: &Step, ty: Type) -> Bounded<'g> {
         let floats = self.bound_floats(step, ty.shape);
         match ty.dtype {
@@ -173,7 +173,7 @@ impl<'g, 'k> Stage<'g, 'k> {
         }
     }
 
-    /// Returns the bound of words converted from floats with this bound; wild floats have none.
+    /// Returns the bound of integers or booleans converted from floats with this bound. Wild floats have no bound.
     pub(super) fn bound_of_words(&self, dtype: DType, bound: f64) -> f64 {
         match dtype {
             DType::Bool => 1.0,
@@ -182,12 +182,12 @@ impl<'g, 'k> Stage<'g, 'k> {
         }
     }
 
-    /// A vector of the usual width.
+    /// Returns a vector of the usual width.
     pub(super) fn vector(&mut self, step: &Step, slot: u32) -> Bounded<'g> {
         self.of_type(step, slot, self.vector_type())
     }
 
-    /// A value of rank 1 or more, whose elements may be of any type.
+    /// Returns a value of rank 1 or more and of any element type.
     pub(super) fn block(&mut self, step: &Step, slot: u32) -> Bounded<'g> {
         const MADE: [&[u32]; 6] = [&[3], &[2, 3], &[2, 3, 2], &[2, 1, 3], &[1, 2, 3, 2], &[2, 2, 1, 3]];
         let rank = [0, 0, 2, 3, 4][step.size as usize / 4096 % 5];
@@ -211,19 +211,19 @@ impl<'g, 'k> Stage<'g, 'k> {
         self.bound(step, Type::new(dtype, shape))
     }
 
-    /// A float value of any shape.
+    /// Returns a float value of any shape.
     pub(super) fn float(&mut self, step: &Step, slot: u32) -> Bounded<'g> {
         let found = self.find(step, slot, |ty| ty.dtype == DType::F32);
         found.unwrap_or_else(|| self.vector(step, slot))
     }
 
-    /// A float value of this type; the other operand again if there is no second.
+    /// Returns a float value of the type of `other`. Returns `other` itself if there is no second one.
     pub(super) fn like(&mut self, step: &Step, other: Bounded<'g>) -> Bounded<'g> {
         let wanted = other.0.ty();
         self.find(step, 1, |ty| ty == wanted).unwrap_or(other)
     }
 
-    /// The same, or a scalar of the same element type, which meets every element.
+    /// As `like`, or a scalar of the same element type, which broadcasts to every element.
     pub(super) fn like_or_scalar(&mut self, step: &Step, other: Bounded<'g>) -> Bounded<'g> {
         let dtype = other.0.ty().dtype;
         match step.size / 256 % 3 {
@@ -232,13 +232,13 @@ impl<'g, 'k> Stage<'g, 'k> {
         }
     }
 
-    /// A float value of rank 1 or more.
+    /// Returns a float value of rank 1 or more.
     pub(super) fn rows(&mut self, step: &Step, slot: u32) -> Bounded<'g> {
         let found = self.find(step, slot, |ty| ty.dtype == DType::F32 && ty.shape.rank() > 0);
         found.unwrap_or_else(|| self.vector(step, slot))
     }
 
-    /// A float matrix whose rows have the usual width; one is stacked if none exists.
+    /// Returns a float matrix with rows of the usual width. Stacks one if none exists.
     pub(super) fn matrix(&mut self, step: &Step, slot: u32) -> Bounded<'g> {
         let width = self.width();
         let fits = |ty: Type| ty.dtype == DType::F32 && ty.shape.rank() == 2 && ty.shape.width() == width;
@@ -251,7 +251,7 @@ impl<'g, 'k> Stage<'g, 'k> {
         (self.g.stack(rows.iter().map(|row| row.0)), bound)
     }
 
-    /// Values for a list: none, one, or several.
+    /// Returns the values of a list: none, one, or several.
     pub(super) fn items(&mut self, step: &Step, element: Type) -> Vec<Bounded<'g>> {
         let count = match step.size % 8 {
             0 => 0,
@@ -262,7 +262,7 @@ impl<'g, 'k> Stage<'g, 'k> {
         (0..count).map(|slot| self.of_type(step, 20 + slot, element)).collect()
     }
 
-    /// An index below `end`: bound, an emitted value, or the place of a vector's largest element.
+    /// Returns an index below `end`: a binding, an emitted value, or the index of a vector's largest element.
     pub(super) fn index(&mut self, step: &Step, end: usize) -> Arg<'g> {
         let existing = (step.size / 16) % 3;
         if existing == 0 || self.in_body {
@@ -275,7 +275,7 @@ impl<'g, 'k> Stage<'g, 'k> {
             }
         }
         if self.in_body && self.options.smooth {
-            // Nothing is bound in a body, and a computed place is not smooth: a constant.
+            // A body has no bindings, and a computed index is not smooth, so the index is a constant.
             return self.g.constant((step.size / 64 % end as u32) as f32).cast(DType::U32).into();
         }
         if self.in_body || (existing == 1 && !self.options.smooth && self.width() <= end) {
@@ -286,7 +286,7 @@ impl<'g, 'k> Stage<'g, 'k> {
         Arg::Index(step.size / 64 % end as u32)
     }
 
-    /// Every emitted value that may be an output, chosen by `pick`.
+    /// Returns an emitted value that may be an output; `pick` chooses it.
     pub(super) fn wanted(&mut self, pick: u32) -> Option<Value<'g>> {
         self.find(&Step::choice(pick, 0), 0, |_| true).map(|found| found.0)
     }

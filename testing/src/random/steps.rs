@@ -1,5 +1,5 @@
-//! Emits each action: operands from the stage, one or more calls of the emitter, results with a
-//! bound of their magnitude.
+//! Emits each action. It takes operands from the stage, calls the emitter, and returns results with
+//! bounds on their magnitude.
 
 mod calls;
 mod elementwise;
@@ -17,7 +17,7 @@ use autobatch_ir::{Arg, DType, Shape, Type};
 /// The results of a step.
 type Results<'g> = Vec<Bounded<'g>>;
 
-/// Takes one step: emits, and keeps the results for later steps.
+/// Emits one step and stores its results for later steps.
 pub(super) fn take(stage: &mut Stage<'_, '_>, step: &Step) {
     let results = emit(stage, step);
     if let (true, Some(first)) = (step.alone && !stage.in_body, results.first()) {
@@ -94,7 +94,7 @@ fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
     }
 }
 
-/// Values made of no others.
+/// Emits a node without value operands.
 fn leaf<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
     const SHAPES: [&[u32]; 8] =
         [&[], &[3], &[2, 3], &[2, 1, 2], &[1, 2, 1, 2], &[1], &[3, 2, 4], &[2, 3, 2, 2]];
@@ -126,13 +126,13 @@ fn leaf<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
     vec![result]
 }
 
-/// The number of parameters that may be used as values: a weight stored in 16 bits has no smooth
-/// dependence on what is stored.
+/// Returns the number of parameters that may serve as values. A weight stored in 16 bits is excluded, because
+/// its value does not depend smoothly on the stored one.
 fn kit_params(stage: &Stage<'_, '_>) -> usize {
     if stage.options.smooth { 3 } else { 4 }
 }
 
-/// An index argument as a value.
+/// Converts an index argument to a value.
 fn index_value<'g>(stage: &Stage<'g, '_>, index: Arg<'g>) -> autobatch_ir::Value<'g> {
     match index {
         Arg::Value(value) => value,

@@ -1,4 +1,4 @@
-//! The generator's own tests: what it covers, that it repeats, and that it shrinks.
+//! Tests of the generator: its coverage, its determinism and its shrinking.
 
 use super::*;
 use autobatch_ir::graph::{Callee, Op, OutputKind};
@@ -51,7 +51,7 @@ fn a_seed_always_means_the_same_graph() {
     assert_ne!(a, b);
 }
 
-/// Whether each value depends on a parameter.
+/// Returns for each value whether it depends on a parameter.
 fn depends(graph: &GraphData) -> Vec<bool> {
     let mut depends: Vec<bool> = Vec::new();
     for id in graph.arena.ids() {

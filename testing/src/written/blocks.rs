@@ -1,10 +1,10 @@
-//! Nodes that move elements, fold rows, and make losses: along any axis, of any element type.
+//! Nodes that move elements, reduce rows, and compute losses, along any axis and for any element type.
 
 use super::scope::{Node, Scope};
 use autobatch_ir::graph::{Float, Fold, Over, Permutation};
 use autobatch_ir::{DType, Op, Shape, Type};
 
-/// A value of rank 1 or more, and one of its axes.
+/// Returns a value of rank 1 or more, and one of its axes.
 fn block(scope: &mut Scope<'_>) -> Option<(usize, usize)> {
     let x = scope.plain(|ty| ty.shape.rank() > 0)?;
     Some((x, scope.below(scope.ty(x).shape.rank())))
@@ -21,7 +21,7 @@ pub(super) fn broadcast(scope: &mut Scope<'_>) -> Option<Node> {
     Some(Node::new(Op::Broadcast(Shape::new(&dims).ok()?), vec![x]))
 }
 
-/// One to four values, which may differ in their extents along the axis.
+/// Concatenates one to four values, which may differ in their extents along the axis.
 pub(super) fn concat(scope: &mut Scope<'_>) -> Option<Node> {
     let (x, axis) = block(scope)?;
     let first = scope.ty(x);
@@ -52,7 +52,7 @@ pub(super) fn slice(scope: &mut Scope<'_>) -> Option<Node> {
     Some(Node::new(Op::Slice { axis: axis as u8, start, len }, vec![x]))
 }
 
-/// Factors of the number of elements, in any order.
+/// Reshapes a value to factors of its number of elements, in any order.
 pub(super) fn reshape(scope: &mut Scope<'_>) -> Option<Node> {
     let x = scope.plain(|_| true)?;
     let elements = scope.ty(x).shape.elements() as u32;
@@ -110,7 +110,7 @@ pub(super) fn of_rows(scope: &mut Scope<'_>) -> Option<Node> {
         3 => Op::LogSoftmax,
         4 => Op::LogSumExp,
         5 => Op::Norm,
-        // Rows of one element want an eps above 0.
+        // Rows of one element need an eps above 0.
         _ => {
             let from = if scope.ty(x).shape.width() == 1 { &[1e-5, 0.1][..] } else { &[1e-5, 0.1, 0.0] };
             Op::LayerNorm { eps: Float::new(scope.rng.pick(from)) }
@@ -119,7 +119,7 @@ pub(super) fn of_rows(scope: &mut Scope<'_>) -> Option<Node> {
     Some(Node::new(op, vec![x]))
 }
 
-/// Losses of labels, of distributions, and of two values of any shape.
+/// Computes a loss of labels, of distributions, or of two values of any shape.
 pub(super) fn loss(scope: &mut Scope<'_>) -> Option<Node> {
     let form = scope.below(6);
     let ranked = |ty: Type| match form {

@@ -4,7 +4,7 @@ use super::scope::{LARGEST_INDEX, Node, Param, Scope, UNKNOWN};
 use autobatch_ir::graph::{Float, ListFold};
 use autobatch_ir::{DType, INDEX, Op, Type};
 
-/// A cell as a call sees it.
+/// The interface of a cell.
 #[derive(Clone, Debug)]
 pub(super) struct Signature {
     pub(super) name: String,
@@ -17,7 +17,7 @@ fn length(scope: &mut Scope<'_>) -> usize {
     scope.rng.pick(&[0, 0, 1, 2, 3, 5])
 }
 
-/// A list of values of this type, sometimes an existing one.
+/// Returns a list of values of this type, sometimes an existing one.
 fn some_list(scope: &mut Scope<'_>, element: Type) -> Option<usize> {
     let list = Type { is_list: true, ..element };
     let existing = if scope.rng.chance(30) { scope.any(|value| value.ty == list) } else { None };
@@ -52,7 +52,7 @@ pub(super) fn attend(scope: &mut Scope<'_>) -> Option<Node> {
     Some(Node::new(Op::Attend { scale }, vec![query, keys, values]))
 }
 
-/// An argument of a port as text spells it.
+/// Returns an argument of a port in textual form.
 fn argument(scope: &mut Scope<'_>, port: Type) -> Option<String> {
     if port.is_list {
         return some_list(scope, port.element()).map(|list| format!("%{list}"));
@@ -64,7 +64,7 @@ fn argument(scope: &mut Scope<'_>, port: Type) -> Option<String> {
     value.map(|value| format!("%{value}"))
 }
 
-/// A call, which a recurrence may follow: what it gave goes in again where it fits.
+/// Writes a call. A recurrence may follow it, whose calls read the previous results where they fit.
 pub(super) fn call(scope: &mut Scope<'_>, cells: &[Signature]) -> Option<()> {
     let cell = if cells.is_empty() { None } else { Some(&cells[scope.below(cells.len())]) }?;
     let mut params = Vec::new();

@@ -1,4 +1,4 @@
-//! Elementwise nodes: scalars meet any shape, on either side.
+//! Elementwise nodes. A scalar broadcasts to any shape, on either side.
 
 use super::scope::{Node, Scope};
 use autobatch_ir::graph::{Binary, Compare, Float, Unary};
@@ -8,7 +8,7 @@ pub(super) fn unary(scope: &mut Scope<'_>) -> Option<Node> {
     Some(Node::new(Op::Unary(scope.rng.pick(Unary::ALL)), vec![scope.float()?]))
 }
 
-/// Functions of one operand that have attributes, or change the gradient alone.
+/// Applies a function of one operand that has attributes or affects the gradient alone.
 pub(super) fn with_attributes(scope: &mut Scope<'_>) -> Option<Node> {
     let x = scope.float()?;
     let (a, b) = (scope.attribute(), scope.attribute());
@@ -26,12 +26,12 @@ pub(super) fn with_attributes(scope: &mut Scope<'_>) -> Option<Node> {
     Some(Node::new(op, vec![x]))
 }
 
-/// Whether two shapes meet, element by element.
+/// Returns whether two shapes combine elementwise.
 fn meet(a: Shape, b: Shape) -> bool {
     a == b || a.rank() == 0 || b.rank() == 0
 }
 
-/// Two numbers that meet; now and then one twice.
+/// Returns two numeric values that combine elementwise, sometimes one value twice.
 fn two(scope: &mut Scope<'_>) -> Option<Vec<usize>> {
     let a = scope.plain(|ty| ty.dtype.is_number())?;
     if scope.rng.chance(10) {

@@ -1,14 +1,14 @@
-//! Random graphs written as text: all that the language can say and the emitter does not.
+//! Random graphs as text, with the constructs of the language that the emitter does not produce.
 //!
-//! A graph here is lines, not decisions of a model: parameters of any shape and storage format, cells with any ports
-//! and parameters, calls of a cell with other parameters, constants and bindings of every element type, losses
-//! along any way. So they are shrunk by lines as well. What a model can emit, and long graphs, are the business of
+//! A graph here is a list of lines: parameters of any shape and storage format, cells with any ports
+//! and parameters, calls of a cell with other parameters, constants and bindings of every element type, and losses
+//! that depend on any ops. Shrinking therefore removes lines. Graphs of models and long graphs come from
 //! [`random`](crate::random).
 //!
 //! ```
 //! use autobatch_testing::written::{self, Numbers};
 //! written::check("graphs have values", Numbers::Tame, 5, |graph| {
-//!     if graph.arena.values() > 0 { Ok(()) } else { Err("nothing is there".into()) }
+//!     if graph.arena.values() > 0 { Ok(()) } else { Err("the graph has no values".into()) }
 //! });
 //! ```
 
@@ -30,21 +30,21 @@ use autobatch_ir::GraphData;
 pub enum Numbers {
     /// Between -2 and 2.
     Tame,
-    /// Of any size, infinities and NaN included.
+    /// Any size, including infinities and NaN.
     Wild,
 }
 
-/// The text of a seed.
+/// Returns the text of a seed.
 #[must_use]
 pub fn text(seed: u64, numbers: Numbers) -> String {
     page::write(seed, numbers)
 }
 
-/// Checks a property of written graphs; a panic inside it is a failure like any other.
+/// Checks a property of written graphs. A panic inside the property counts as a failure.
 ///
 /// # Panics
-/// With the seed, the complaint, and the shortest text found that still fails in some way; also if a text is not read
-/// or what it says is against the rules.
+/// Panics with the seed, the complaint, and the shortest text found that still fails. Also panics if the reader
+/// or the rules reject a text.
 #[track_caller]
 pub fn check(property: &str, numbers: Numbers, count: u64, holds: impl Fn(&GraphData) -> Result<(), String>) {
     for seed in seeds(count) {
@@ -65,7 +65,7 @@ pub fn check(property: &str, numbers: Numbers, count: u64, holds: impl Fn(&Graph
     }
 }
 
-/// The text without lines that it fails without, runs of them first.
+/// Removes the lines that the failure does not need, long runs first.
 fn shrink(text: &str, fails: impl Fn(&GraphData) -> bool) -> String {
     let mut lines: Vec<&str> = text.lines().collect();
     loop {

@@ -7,10 +7,10 @@ use crate::random::Rng;
 use autobatch_ir::hash::avalanche;
 use autobatch_ir::{DType, INDEX, Shape, Type};
 
-/// A statement that may follow, if its operands exist.
+/// Writes a statement if its operands exist.
 type Form = fn(&mut Scope<'_>) -> Option<Node>;
 
-/// Every form as often as it is to be tried.
+/// Every form with its weight.
 const FORMS: [(u32, Form); 23] = [
     (4, elements::unary),
     (1, elements::with_attributes),
@@ -36,7 +36,7 @@ const FORMS: [(u32, Form); 23] = [
     (1, calls::weighted_sum),
     (1, calls::attend),
 ];
-/// The weight of a call among them.
+/// The weight of a call among the forms.
 const CALLS: u32 = 9;
 
 pub(super) fn write(seed: u64, numbers: Numbers) -> String {
@@ -59,7 +59,8 @@ pub(super) fn write(seed: u64, numbers: Numbers) -> String {
     text
 }
 
-/// Weights, then vectors, a table, and one of any shape; each in one of the storage formats.
+/// Writes a parameter: the first are weights, then come vectors, a table and one of any shape. Each has some storage
+/// format.
 fn parameter(rng: &mut Rng, number: u32) -> (Param, String) {
     let rank = match number {
         0..=2 | 5 => 2,
@@ -78,7 +79,7 @@ fn parameter(rng: &mut Rng, number: u32) -> (Param, String) {
     (Param { name, ty, is_table }, line)
 }
 
-/// One more statement: a node or call whose operands exist, otherwise a leaf.
+/// Writes one more statement: a node or call whose operands exist, otherwise a leaf.
 fn statement(scope: &mut Scope<'_>, cells: &[Signature]) {
     let all: u32 = FORMS.iter().map(|form| form.0).sum::<u32>() + CALLS;
     for _ in 0..60 {
@@ -111,7 +112,7 @@ fn port(scope: &mut Scope<'_>) -> Type {
     }
 }
 
-/// A cell of any ports, parameters and results; ports are returned straight now and then, and values twice.
+/// Writes a cell with any ports, parameters and results. Sometimes it returns a port itself, or one value twice.
 fn cell(
     rng: &mut Rng,
     numbers: Numbers,
@@ -155,7 +156,7 @@ fn cell(
     (Signature { name, params, ports, results }, text)
 }
 
-/// Leaves, statements, now and then a cut, and in the end what is asked for: some outputs, and one to three losses.
+/// Writes leaves, statements, occasional cuts, and at the end some outputs and one to three losses.
 fn graph(rng: &mut Rng, numbers: Numbers, params: Vec<Param>, cells: &[Signature]) -> String {
     let mut scope = Scope { rng, numbers, in_body: false, params, values: Vec::new(), lines: Vec::new() };
     for _ in 0..3 + scope.below(4) {
@@ -176,7 +177,7 @@ fn graph(rng: &mut Rng, numbers: Numbers, params: Vec<Param>, cells: &[Signature
     }
     for number in 0..1 + scope.below(3) {
         let Some(value) = scope.float() else { continue };
-        // A loss that is a bare constant has a seed that proofs take for the constant brought in once more.
+        // The proof mistakes the gradient seed of a bare constant loss for another copy of the constant.
         let constant = scope.lines.iter().any(|line| line.starts_with(&format!("  %{value} = fill ")));
         let right = match scope.ty(value).shape.rank() {
             0 if constant => Some(format!("neg(%{value})")),

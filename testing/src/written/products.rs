@@ -3,12 +3,12 @@
 use super::scope::{Node, Scope};
 use autobatch_ir::{DType, Op, Shape, Type};
 
-/// One of the parameters, if there are any.
+/// Returns one of the parameters, if there are any.
 fn param(scope: &mut Scope<'_>) -> Option<usize> {
     if scope.params.is_empty() { None } else { Some(scope.below(scope.params.len())) }
 }
 
-/// A whole product, a transposed one, or a stretch of one, of vectors or of rows.
+/// Writes a full, transposed or partial product of vectors or rows with a weight.
 pub(super) fn affine(scope: &mut Scope<'_>) -> Option<Node> {
     let weight = param(scope)?;
     let &[rows, columns] = scope.params[weight].ty.shape.dims() else { return None };
@@ -48,7 +48,7 @@ pub(super) fn affine(scope: &mut Scope<'_>) -> Option<Node> {
     Some(Node { op, operands, params })
 }
 
-/// A product of two values.
+/// Writes a product of two values.
 pub(super) fn of_values(scope: &mut Scope<'_>) -> Option<Node> {
     let floats = |ty: Type| ty.dtype == DType::F32;
     let a = scope.plain(|ty| floats(ty) && (1..=2).contains(&ty.shape.rank()))?;
@@ -66,7 +66,7 @@ pub(super) fn of_values(scope: &mut Scope<'_>) -> Option<Node> {
     Some(Node::new(Op::Matmul, vec![a, b]))
 }
 
-/// A row of a parameter, the whole of one, or an index spread out.
+/// Writes a row of a parameter, a whole parameter, or a one-hot vector.
 pub(super) fn rows(scope: &mut Scope<'_>) -> Option<Node> {
     match scope.below(4) {
         0 => {

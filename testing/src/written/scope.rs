@@ -7,29 +7,29 @@ use autobatch_ir::{DType, INDEX, Op, Shape, Type};
 
 /// The largest number of elements of a value.
 const ELEMENTS: usize = 64;
-/// The bound of unknown words.
+/// The bound of integers whose range is unknown.
 pub(super) const UNKNOWN: u32 = u32::MAX;
-/// Index ports take indices up to this one.
+/// The largest index that an index port takes.
 pub(super) const LARGEST_INDEX: u32 = 2;
 
-/// A parameter under the name that it has here: the module's, or a port of a cell.
+/// A parameter under its local name: the name in the module, or a port of a cell.
 #[derive(Clone, Debug)]
 pub(super) struct Param {
     pub(super) name: String,
     pub(super) ty: Type,
-    /// Whether rows of it can be looked up.
+    /// Whether lookups may read its rows.
     pub(super) is_table: bool,
 }
 
-/// A value, whose name is its number.
+/// A value; its name is its number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known {
     pub(super) ty: Type,
-    /// The largest word that it can hold.
+    /// An upper bound of its integers.
     pub(super) most: u32,
 }
 
-/// An op with what it is applied to.
+/// An op with its operands.
 pub(super) struct Node {
     pub(super) op: Op,
     pub(super) operands: Vec<usize>,
@@ -53,7 +53,7 @@ pub(super) struct Scope<'r> {
 }
 
 impl Scope<'_> {
-    /// A value that fits, one of the newest five as often as not.
+    /// Returns a value that fits; half of the time one of the five newest.
     pub(super) fn any(&mut self, fits: impl Fn(Known) -> bool) -> Option<usize> {
         let fitting: Vec<usize> = (0..self.values.len()).filter(|&at| fits(self.values[at])).collect();
         let newest = if self.rng.chance(50) { fitting.len().saturating_sub(5) } else { 0 };
@@ -61,7 +61,7 @@ impl Scope<'_> {
         if fitting.is_empty() { None } else { Some(self.rng.pick(fitting)) }
     }
 
-    /// A value of such a type that is no list.
+    /// Returns a value of a fitting type that is not a list.
     pub(super) fn plain(&mut self, fits: impl Fn(Type) -> bool) -> Option<usize> {
         self.any(|value| !value.ty.is_list && fits(value.ty))
     }
@@ -70,12 +70,12 @@ impl Scope<'_> {
         self.plain(|ty| ty.dtype == DType::F32)
     }
 
-    /// Floats of rank 1 or more.
+    /// Returns a float value of rank 1 or more.
     pub(super) fn rows(&mut self) -> Option<usize> {
         self.plain(|ty| ty.dtype == DType::F32 && ty.shape.rank() > 0)
     }
 
-    /// An index that is known to be below `end`.
+    /// Returns an index that is always below `end`.
     pub(super) fn index(&mut self, end: u32) -> Option<usize> {
         self.any(|value| value.ty == INDEX && value.most < end)
     }
@@ -84,7 +84,7 @@ impl Scope<'_> {
         self.values[value].ty
     }
 
-    /// One of these numbers.
+    /// Draws a number below `end`.
     pub(super) fn below(&mut self, end: usize) -> usize {
         self.rng.below(end as u32) as usize
     }
@@ -95,12 +95,12 @@ impl Scope<'_> {
         Shape::new(&dims).expect("small extents are a shape")
     }
 
-    /// An attribute, which is a plain number always.
+    /// Returns an attribute, which is always a finite number.
     pub(super) fn attribute(&mut self) -> f32 {
         self.rng.pick(&[0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -0.3, 0.1])
     }
 
-    /// An element as text spells it.
+    /// Returns an element in textual form.
     fn element(&mut self, dtype: DType) -> String {
         const WILD: [&str; 15] = [
             "0.0",
@@ -134,7 +134,7 @@ impl Scope<'_> {
         }
     }
 
-    /// A constant, or bindings where they may stand.
+    /// Writes a constant, or bindings where the scope allows them.
     pub(super) fn leaf(&mut self) {
         let dtype = self.rng.pick(&[
             DType::F32,
@@ -162,7 +162,7 @@ impl Scope<'_> {
         self.values.push(Known { ty, most });
     }
 
-    /// A line with results of these types.
+    /// Writes a line with results of these types.
     pub(super) fn line(&mut self, results: &[Type], most: u32, right: &str) {
         let first = self.values.len();
         let named = |(place, ty): (usize, &Type)| format!("%{}: {ty}", first + place);
@@ -171,7 +171,7 @@ impl Scope<'_> {
         self.values.extend(results.iter().map(|&ty| Known { ty, most }));
     }
 
-    /// A list of this many values of this type.
+    /// Writes a list of `len` values of this type.
     pub(super) fn list(&mut self, element: Type, len: usize) -> Option<usize> {
         let fitting: Vec<usize> = (0..self.values.len()).filter(|&at| self.ty(at) == element).collect();
         if fitting.is_empty() && len > 0 {
@@ -188,7 +188,7 @@ impl Scope<'_> {
         Some(number)
     }
 
-    /// Writes a node if its results are of legal and small types.
+    /// Writes a node if the types of its results are legal and small.
     pub(super) fn apply(&mut self, node: &Node) -> Option<()> {
         let Node { op, operands, params } = node;
         let types: Vec<Type> = operands.iter().map(|&value| self.ty(value)).collect();
@@ -204,7 +204,7 @@ impl Scope<'_> {
         let names: Vec<String> = params.iter().map(|&param| self.params[param].name.clone()).collect();
         let names = if names.is_empty() { String::new() } else { format!("[{}]", names.join(", ")) };
         let mut spelled: Vec<String> = operands.iter().map(|value| format!("%{value}")).collect();
-        // An index may be bound in its place.
+        // A bound index may replace the last operand.
         if let (Some(last), false, true) = (spelled.last_mut(), self.in_body, takes_index(op))
             && types.last() == Some(&INDEX)
             && self.rng.chance(40)
@@ -222,7 +222,7 @@ fn takes_index(op: &Op) -> bool {
     matches!(op, Op::Pick | Op::PickNegLogSoftmax | Op::Hinge { .. } | Op::Lookup | Op::OneHot { .. })
 }
 
-/// The attributes as text spells them.
+/// Returns the attributes of an op in textual form.
 fn attributes(op: &Op) -> String {
     let shape = |shape: &Shape| {
         let dims: Vec<String> = shape.dims().iter().map(u32::to_string).collect();

@@ -1,4 +1,4 @@
-//! The texts' own tests: what they say, that they repeat, and that they shrink.
+//! Tests of the random texts: their coverage, their determinism and their shrinking.
 
 use super::*;
 use crate::op_table::Kind;
@@ -20,7 +20,7 @@ fn three_hundred_texts_have_every_op_but_noise() {
     assert_eq!(missing, [Kind::Dropout, Kind::ForkNoise]);
 }
 
-/// Forms that recipes cannot express.
+/// Checks for forms that recipes cannot express.
 #[test]
 fn three_hundred_texts_have_what_is_never_emitted() {
     let mut seen = BTreeSet::new();

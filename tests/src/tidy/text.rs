@@ -20,7 +20,7 @@ fn code(line: &str) -> &str {
 
 /// Whether a file may print: programs, examples, benchmarks, tests and build scripts.
 fn may_print(path: &str) -> bool {
-    let folders = ["cli", "examples", "bench", "benches", "tests", "bin"];
+    let folders = ["cli", "examples", "bench", "benches", "tests", "testing", "bin"];
     let files = ["main.rs", "build.rs", "tests.rs"];
     path.split('/').any(|part| folders.contains(&part) || files.contains(&part))
 }

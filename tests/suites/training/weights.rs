@@ -32,7 +32,7 @@ fn a_checkpoint_that_is_not_as_it_was_written_gives_no_parameters() {
     bytes[last] ^= 1;
     std::fs::write(&path, &bytes).unwrap();
     let error = read_weights(&path, &module).unwrap_err();
-    assert!(error.to_string().contains("another hash than was written"), "{error}");
+    assert!(error.to_string().contains("does not match its hash"), "{error}");
 }
 
 /// The bytes of a safetensors file with one array, `w`.
@@ -53,10 +53,7 @@ fn arrays_are_of_any_floats_and_of_nothing_else() {
     assert_eq!(read_weights(&path, &module).unwrap().by_name("w").unwrap(), [0.1, -2.0]);
     std::fs::write(&path, one_array("I64", "[2]", &[0; 16])).unwrap();
     let error = read_weights(&path, &module).unwrap_err();
-    assert_eq!(
-        error.fault().to_string(),
-        "w: expected numbers as F32, F16, BF16 or F64, found I64; write them as floats"
-    );
+    assert_eq!(error.fault().to_string(), "w: expected F32, F16, BF16 or F64, found I64; write floats");
     assert_eq!(error.to_string(), format!("{}: {}", path.display(), error.fault()));
 }
 

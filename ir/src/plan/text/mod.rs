@@ -10,6 +10,7 @@
 
 mod parse;
 mod parse_kernel;
+mod parse_memory;
 mod parse_stage;
 mod parse_step;
 mod parse_update;

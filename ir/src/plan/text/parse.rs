@@ -6,19 +6,16 @@
 use super::runs::allowance;
 use super::{HEADER, UPDATE_HEADER};
 use crate::graph::text::ParseError;
-use crate::graph::text::cursor::{Cursor, span};
+use crate::graph::text::cursor::Cursor;
 use crate::graph::text::error::{Parsed, Problem, nearest};
 use crate::graph::text::lex::{Kind, Token, token};
 use crate::graph::text::names::Names;
 use crate::graph::text::number::unsigned;
 use crate::id::ValueId;
-use crate::module::ParamKind;
 use crate::plan::{
-    Certificate, Field, FieldId, Mode, OTHER_VERSION_HELP, OutputKey, Plan, PlanOutput, Slab, SlabId,
-    SlabKind, Store, StoreId, StoreKind, Update, UpdatePlan, VERSION,
+    Certificate, Mode, OTHER_VERSION_HELP, OutputKey, Plan, PlanOutput, StoreId, Update, UpdatePlan, VERSION,
 };
 use smol_str::SmolStr;
-use std::cmp::Ordering;
 
 /// The plan that a text describes.
 pub(super) fn plan(text: &[u8]) -> Result<Plan, ParseError> {
@@ -57,9 +54,9 @@ fn parsed<'t>(text: &'t [u8], sections: fn(&mut Parser<'t>) -> Parsed<()>) -> Re
 pub(super) struct Parser<'t> {
     pub(super) cursor: Cursor<'t>,
     pub(super) plan: Plan,
-    stores: Names,
+    pub(super) stores: Names,
     /// The fields in the order of their slabs and names.
-    fields: Vec<u32>,
+    pub(super) fields: Vec<u32>,
     /// The parts of an update plan besides the stores and kernels of `plan`.
     pub(super) updates: Vec<Update>,
     /// How many scalars the updates so far make.
@@ -212,29 +209,6 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// `store @w param f32[4,2]`
-    fn store(&mut self) -> Parsed<()> {
-        let name = self.cursor.at_name("the name of a store such as @w")?;
-        let word = self.cursor.expect(Kind::Word, "param, table, grad or state")?;
-        let kind = match self.cursor.spelling(word) {
-            "param" => StoreKind::Param(ParamKind::Param),
-            "table" => StoreKind::Param(ParamKind::Table),
-            "grad" => StoreKind::Grad(self.store_name()?),
-            "state" => StoreKind::State(self.store_name()?),
-            other => {
-                let message = format!("expected param, table, grad or state, found '{other:.40}'");
-                return Err(self.cursor.at_token(word, message, "no kind of store"));
-            }
-        };
-        let ty = self.cursor.ty()?;
-        if !self.stores.declare(self.cursor.bytes(), name.start, self.plan.stores.len() as u32) {
-            let message = format!("the name @{:.40} is taken", self.cursor.name(name));
-            return Err(self.cursor.at_token(name, message, "declared again"));
-        }
-        self.plan.stores.push(Store { name: self.cursor.name(name).to_owned(), ty, kind });
-        Ok(())
-    }
-
     /// A store that was declared above.
     pub(super) fn store_name(&mut self) -> Parsed<StoreId> {
         let token = self.cursor.at_name("a store such as @w")?;
@@ -281,38 +255,6 @@ impl<'t> Parser<'t> {
         digits.parse().ok().filter(|_| plain)
     }
 
-    /// `slab s0 value {a: f32[128], b: f32[128]} x8`
-    fn slab(&mut self) -> Parsed<()> {
-        let number = self.plan.slabs.len();
-        self.next_id('s', number)?;
-        let word = self.cursor.expect(Kind::Word, "value, node or mirror")?;
-        let kind = match self.cursor.spelling(word) {
-            "value" => SlabKind::Value,
-            "node" => SlabKind::Node,
-            "mirror" => SlabKind::Mirror(SlabId(self.id('s', "the slab that is mirrored, such as s0")?.0)),
-            other => {
-                let message = format!("expected value, node or mirror, found '{other:.40}'");
-                return Err(self.cursor.at_token(word, message, "no kind of slab"));
-            }
-        };
-        let start = self.plan.fields.len() as u32;
-        self.cursor.expect_mark(b'{')?;
-        self.plan.fields.reserve(self.capacity(is_mark(b'}'), is_mark(b':'), 6));
-        while !self.cursor.eat(b'}') {
-            if self.plan.fields.len() as u32 > start {
-                self.cursor.expect_mark(b',')?;
-            }
-            let name = self.name("the name of a field")?;
-            self.cursor.expect_mark(b':')?;
-            let ty = self.cursor.ty()?;
-            self.plan.fields.push(Field { slab: SlabId(number as u32), name, ty });
-        }
-        let rows = self.id('x', "a number of rows such as x8")?.0;
-        let fields = start..self.plan.fields.len() as u32;
-        self.plan.slabs.push(Slab { kind, rows, fields });
-        Ok(())
-    }
-
     /// How many tokens of a kind precede the token that ends the count.
     pub(super) fn count_until(&self, ends: impl Fn(Token) -> bool, counts: impl Fn(Token) -> bool) -> usize {
         self.capacity(ends, counts, 1)
@@ -344,61 +286,6 @@ impl<'t> Parser<'t> {
         }
         let token = self.cursor.expect(Kind::Word, wanted)?;
         Ok(self.cursor.spelling(token).to_owned())
-    }
-
-    fn sort_fields(&mut self) -> Parsed<()> {
-        let fields = &self.plan.fields;
-        self.fields = (0..fields.len() as u32).collect();
-        let key = |&id: &u32| (fields[id as usize].slab, fields[id as usize].name.as_str());
-        self.fields.sort_unstable_by(|a, b| key(a).cmp(&key(b)));
-        match self.fields.windows(2).find(|pair| key(&pair[0]) == key(&pair[1])) {
-            None => Ok(()),
-            Some(pair) => {
-                let (slab, name) = key(&pair[0]);
-                let message = format!("{slab} has two fields called {name:.40}");
-                let problem = self.cursor.at_token(self.cursor.token, message, "found where the slabs end");
-                Err(problem.help("give each field of a slab its own name"))
-            }
-        }
-    }
-
-    /// `s0.a`
-    #[inline]
-    pub(super) fn field(&mut self) -> Parsed<FieldId> {
-        let (slab, start) = self.id('s', "a field such as s0.a")?;
-        self.cursor.expect_mark(b'.')?;
-        let token = self.cursor.token;
-        let found = if self.cursor.at(Kind::Text) {
-            let name = self.cursor.string()?;
-            self.find_field(slab, &name)
-        } else {
-            let word = self.cursor.expect(Kind::Word, "the name of a field")?;
-            self.find_field(slab, self.cursor.spelling(word))
-        };
-        found.ok_or_else(|| self.unknown_field(slab, start, token))
-    }
-
-    #[inline]
-    fn find_field(&self, slab: u32, name: &str) -> Option<FieldId> {
-        let key = |&id: &u32| -> Ordering {
-            let field = &self.plan.fields[id as usize];
-            field.slab.0.cmp(&slab).then_with(|| field.name.as_str().cmp(name))
-        };
-        self.fields.binary_search_by(key).ok().map(|place| FieldId(self.fields[place]))
-    }
-
-    #[cold]
-    fn unknown_field(&self, slab: u32, start: Token, name: Token) -> Box<Problem> {
-        let Some(known) = self.plan.slabs.get(slab as usize) else {
-            let problem =
-                self.cursor.at_token(start, format!("there is no slab s{slab}"), "not declared above");
-            return problem.help(format!("the plan has {} slabs, from s0 on", self.plan.slabs.len()));
-        };
-        let message = format!("s{slab} has no field {:.40}", self.cursor.spelling(name));
-        let problem = Problem::new(span(name), message, "no such field");
-        let fields = &self.plan.fields[known.fields.start as usize..known.fields.end as usize];
-        let names: Vec<&str> = fields.iter().take(12).map(|field| field.name.as_str()).collect();
-        problem.help(format!("its fields are {:.200}", names.join(", ")))
     }
 
     /// `output "loss" s1.a[0]`, `output %12 s0.h[4]` or `output grad %3 s4.dh[1]`

@@ -1,3 +1,5 @@
+//! Tests of the heaps.
+
 use super::*;
 
 fn heaps(waves: usize) -> Heaps {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Version of the naming of types. Every change of the naming increases it: an older table would match no type, and the ratio
 /// would silently decide everything.
-pub(super) const NAMES: u32 = 1;
+pub(super) const NAMES: u32 = 2;
 
 /// The JSON form of a table.
 #[derive(Clone, Serialize, Deserialize)]

@@ -56,7 +56,7 @@ unary! {
     sign(X) = f64::signum;
 }
 
-/// The place of a point in `X`.
+/// Returns the position of a point in `X`.
 fn at(x: f64) -> usize {
     X.iter().position(|&point| f64::from(point) == x).expect("the point is one of X")
 }
@@ -150,7 +150,7 @@ macro_rules! with_integers {
                 let [a, b] = [[-7.0, 5.0], [3.0, -2.0]].map(|x| g.input(&x).cast(DType::I32));
                 vec![a.$name(b)]
             }));
-            // Conversion has no derivative, so the floats behind the i32 operands get zero.
+            // Conversion has no derivative, so the gradients of the floats behind the i32 operands are zero.
             case
         }
     )*};
@@ -205,7 +205,7 @@ compare! {
 }
 
 pub(super) fn select() -> OpCase {
-    // A mask selects minus infinity, whose share of a softmax is 0.
+    // A mask selects minus infinity, whose softmax is 0.
     let first = (-3.5f64).exp();
     entry(
         vec![

@@ -25,7 +25,7 @@ fn scores(g: &Graph) -> Value<'_> {
 pub(super) fn list() -> OpCase {
     entry(
         vec![
-            // A list is no output, so its use shows it; one value may stand in it twice.
+            // A list cannot be an output, so the example reads it by index. A list may contain one value twice.
             good(&["f32[2]"], vec![vec![1.5, 4.0]], |g, _| {
                 let [a, b, _] = three(g);
                 vec![g.list([b, a, b]).sum() - g.input(&[0.5, 0.0])]
@@ -76,7 +76,7 @@ pub(super) fn weighted_sum() -> OpCase {
             good(&["f32[2]"], vec![mixed([0.5, -1.0, 2.0])], |g, _| {
                 vec![g.weighted_sum(scores(g), values(g))]
             }),
-            // One score an element: every vector is weighted by the next.
+            // One score per element: each score weights one vector.
             good(&["f32[2]"], vec![vec![0.5 - 0.75 - 1.5, -6.0 + 0.75 - 0.5]], |g, _| {
                 let [a, b, c] = three(g);
                 vec![g.weighted_sum(g.list([b, c, a]), g.list([a, b, c]))]

@@ -4,7 +4,7 @@ use super::{OpCase, TRUE, entry, good};
 
 const X: [f32; 3] = [1.0, -2.0, 0.5];
 const Y: [f32; 3] = [0.0, 3.0, -1.0];
-/// A distribution whose numbers are exact.
+/// A distribution whose elements are exact in binary.
 const T: [f32; 3] = [0.25, 0.125, 0.625];
 
 fn log_shares(row: [f32; 3]) -> [f64; 3] {
@@ -46,7 +46,7 @@ pub(super) fn kl_div() -> OpCase {
     entry(
         vec![
             good(&["f32"], vec![vec![loss]], |g, _| vec![g.input(&X).log_softmax().kl_div(g.input(&T))]),
-            // A target of 0 adds nothing; a constant, since the slope there is not finite.
+            // A target of 0 adds nothing. The target is a constant, because its gradient at 0 is not finite.
             good(&["f32"], vec![vec![0.0 - log_shares(X)[0]]], |g, _| {
                 vec![g.input(&X).log_softmax().kl_div(g.one_hot(0u32, 3))]
             }),
@@ -93,7 +93,7 @@ pub(super) fn bce() -> OpCase {
 pub(super) fn hinge() -> OpCase {
     entry(
         vec![
-            // Against the third: max(0, 0.75 + 1 - 0.5) + max(0, 0.75 - 2 - 0.5).
+            // Class 2 is the label: max(0, 0.75 + 1 - 0.5) + max(0, 0.75 - 2 - 0.5).
             good(&["f32"], vec![vec![1.25]], |g, _| vec![g.input(&X).hinge(2u32, 0.75)]),
             // Rows with labels 0 and 2: 0 + 0.25, and 1.75 + 4.75.
             good(&["f32[2]"], vec![vec![0.25, 6.5]], |g, _| {

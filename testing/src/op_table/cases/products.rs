@@ -2,7 +2,7 @@
 
 use super::{OpCase, TRUE, entry, good};
 
-/// `[0.5 -1.5] · W`, and with `[1 2] · W` as a second row.
+/// `ROW` is `[0.5 -1.5] · W`; `ROWS` adds `[1 2] · W` as a second row.
 const ROW: [f64; 3] = [-2.0, -0.875, 1.75];
 const ROWS: [f64; 6] = [-2.0, -0.875, 1.75, 3.5, -0.5, 1.0];
 const X: [f32; 2] = [0.5, -1.5];
@@ -53,7 +53,7 @@ pub(super) fn affine_transposed() -> OpCase {
     entry(
         vec![
             good(&["f32[3]"], vec![ROW.to_vec()], |g, h| vec![g.input(&X).affine_transposed(h.turned, None)]),
-            // A tied embedding: `[0.5 -1.5]` against every row `[2i 2i+1]` of the table.
+            // A tied embedding: the product of `[0.5 -1.5]` with every row `[2i 2i+1]` of the table.
             good(&["f32[4]"], vec![vec![-1.5, -3.5, -5.5, -7.5]], |g, h| {
                 vec![g.input(&X).affine_transposed(h.table.as_param(), None)]
             }),

@@ -1,10 +1,10 @@
-//! Folds inside a value.
+//! Reductions within a value.
 
 use super::{Gradient, OpCase, TRUE, entry, good};
 
 /// Two rows without ties.
 const X: [f32; 6] = [1.0, -2.0, 0.5, 3.0, 0.25, 4.0];
-/// The first row, and a longer one than any vector register.
+/// The length of a row that is longer than any vector register.
 const LONG: usize = 37;
 
 fn wide(row: &[f32]) -> Vec<f64> {
@@ -15,7 +15,7 @@ fn rows() -> [Vec<f64>; 2] {
     [wide(&X[..3]), wide(&X[3..])]
 }
 
-/// Distinct numbers in -1..1, whose largest is at 5 and smallest at 0.
+/// Distinct numbers in -1..1. The largest is element 5, the smallest element 0.
 fn long() -> Vec<f32> {
     (0..LONG).map(|at| ((at * 22) % LONG) as f32 / 16.0 - 1.0).collect()
 }
@@ -81,7 +81,7 @@ pub(super) fn argmax() -> OpCase {
     entry(
         vec![
             good(&["u32[2]"], vec![vec![0.0, 2.0]], |g, _| vec![g.input_shaped([2, 3], &X).argmax()]),
-            // The first of equal elements wins; zeros of both signs are equal.
+            // The first of equal elements wins. Zeros of both signs are equal.
             good(&["u32", "u32"], vec![vec![1.0], vec![0.0]], |g, _| {
                 vec![g.input(&[1.0, 2.0, 2.0]).argmax(), g.input(&[-0.0, 0.0]).argmax()]
             }),

@@ -1,4 +1,4 @@
-//! Values made of no others, rows of tables, noise, and what changes gradients only.
+//! Ops without value operands, table lookups, noise, and ops that affect gradients only.
 
 use super::{Attempt, Bad, Gradient, OpCase, TRUE, entry, good};
 use autobatch_ir::graph::Op;
@@ -94,7 +94,7 @@ pub(super) fn dropout() -> OpCase {
     )
 }
 
-/// The emitter makes keys by itself, so only inference can be given a bad one.
+/// The emitter creates all keys, so only inference can receive an invalid one.
 pub(super) fn fork_noise() -> OpCase {
     let float = Type::new(DType::F32, Shape::SCALAR);
     OpCase {

@@ -1,4 +1,4 @@
-//! Forms of ops that their kinds do not tell apart: axes, element types, scalars among operands.
+//! Counts forms of ops that one kind covers: axes, element types, scalar operands.
 
 use super::note;
 use autobatch_ir::graph::{Arena, Callee, Op, Signature};

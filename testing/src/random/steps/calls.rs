@@ -1,4 +1,4 @@
-//! Calls of cells, noise, and what changes gradients only.
+//! Calls of cells, noise, and ops that affect gradients only.
 
 use super::lists::{list_of_vectors, two_lists};
 use super::{Results, index_value};
@@ -24,7 +24,7 @@ pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
     }
 }
 
-/// Nothing where the cell does not exist: inside a body that is declared before it, say.
+/// Calls a cell. Returns `None` if it does not exist, for example inside a body that is declared earlier.
 fn call<'g>(stage: &mut Stage<'g, '_>, step: &Step, name: CellName) -> Option<Results<'g>> {
     let (g, kit) = (stage.g, stage.kit);
     let results = match name {
@@ -85,7 +85,7 @@ fn call<'g>(stage: &mut Stage<'g, '_>, step: &Step, name: CellName) -> Option<Re
     Some(results.into_iter().map(|value| (value, bound(&value))).collect())
 }
 
-/// An argument of one of the recipe's own cells. Ports that take lists get one list as often as not.
+/// Returns an argument for one of the recipe's own cells. Half of the time all list ports get the same list.
 fn argument<'g>(stage: &mut Stage<'g, '_>, step: &Step, slot: u32, ty: Type) -> Arg<'g> {
     match ty {
         INDEX => stage.index(step, CLASSES),

@@ -1,4 +1,4 @@
-//! Elementwise acts. Functions with a domain get operands inside it, unless numbers are wild.
+//! Elementwise actions. Functions with a domain get operands inside it, unless numbers are wild.
 
 use super::Results;
 use crate::random::act::Act;
@@ -54,7 +54,7 @@ fn map<'g>(x: Bounded<'g>, f: impl Fn(Value<'g>) -> Value<'g>) -> Bounded<'g> {
     (f(x.0), x.1 + 1.0)
 }
 
-/// The function of each member: written out, so that a new member must be given a method.
+/// Applies a unary function. The match has no wildcard, so a new member needs a method here.
 pub(crate) fn apply_unary<'g>(unary: Unary, x: Value<'g>) -> Value<'g> {
     match unary {
         Unary::Neg => -x,
@@ -95,7 +95,7 @@ fn unary_of<'g>(stage: &Stage<'g, '_>, step: &Step, unary: Unary, x: Bounded<'g>
     (apply_unary(unary, x.0), bound)
 }
 
-/// The value made at least one half.
+/// Maps a value to numbers of at least one half.
 fn positive<'g>(stage: &Stage<'g, '_>, step: &Step, x: Bounded<'g>) -> Bounded<'g> {
     if stage.options.wild {
         return x;
@@ -159,7 +159,7 @@ fn with_scalar<'g>(stage: &mut Stage<'g, '_>, step: &Step, binary: Binary) -> Bo
     binary_of(stage, step, binary, a, b)
 }
 
-/// An integer value, converted from floats if none exists.
+/// Returns an integer value. Converts floats if none exists.
 fn integer<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
     let wanted = if step.size.is_multiple_of(2) { DType::I32 } else { DType::U32 };
     match stage.find(step, 0, |ty| ty.dtype == wanted) {
@@ -171,7 +171,7 @@ fn integer<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
     }
 }
 
-/// Bounds of integers hold where nothing wraps; a difference of unsigned numbers may.
+/// Emits integer arithmetic. Bounds hold unless the result wraps; a difference of unsigned numbers may wrap.
 fn ints<'g>(stage: &mut Stage<'g, '_>, step: &Step, binary: Binary) -> Bounded<'g> {
     let x = integer(stage, step);
     let y = stage.like_or_scalar(step, x);
@@ -199,7 +199,7 @@ fn numbers<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
     found.unwrap_or_else(|| stage.vector(step, 0))
 }
 
-/// The comparison of each member.
+/// Applies a comparison.
 pub(crate) fn compared<'g>(compare: Compare, x: Value<'g>, y: Value<'g>) -> Value<'g> {
     match compare {
         Compare::Eq => x.equal(y),
@@ -211,7 +211,7 @@ pub(crate) fn compared<'g>(compare: Compare, x: Value<'g>, y: Value<'g>) -> Valu
     }
 }
 
-/// Branches and the condition are of one shape or scalars, but a scalar condition alone may choose between scalars.
+/// Emits a select. Branches and the condition have one shape or are scalars. Scalar branches need a scalar condition.
 fn select<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
     let a = numbers(stage, step);
     let b = stage.like_or_scalar(step, a);
@@ -229,7 +229,7 @@ fn select<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
     (condition.select(first.0, second.0), a.1.max(b.1))
 }
 
-/// A mask leaves minus infinities, which the softmax takes up at once.
+/// Emits a mask and a softmax. The mask produces minus infinity, which the softmax maps to 0.
 fn mask<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
     let x = stage.vector(step, 0).0;
     if stage.in_body {

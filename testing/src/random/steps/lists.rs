@@ -1,4 +1,4 @@
-//! Acts on lists of any length, and one value with many readers.
+//! Actions on lists of any length, and one value with many readers.
 
 use super::Results;
 use crate::random::act::Act;
@@ -23,7 +23,7 @@ pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
     vec![result]
 }
 
-/// The element type of a list: usually vectors, otherwise floats of any shape.
+/// Chooses the element type of a list: usually a vector, otherwise floats of any shape.
 fn element(stage: &mut Stage<'_, '_>, step: &Step) -> Type {
     let vector = stage.vector_type();
     let fits = |ty: Type| ty.dtype == DType::F32 && ty != vector && ty.shape.elements() * 8 <= ELEMENTS;
@@ -33,7 +33,7 @@ fn element(stage: &mut Stage<'_, '_>, step: &Step) -> Type {
     }
 }
 
-/// A list of values of this type: sometimes an existing one, otherwise a new one, which may hold none.
+/// Returns a list of values of this type: sometimes an existing list, otherwise a new one, which may be empty.
 fn list<'g>(stage: &mut Stage<'g, '_>, step: &Step, element: Type) -> Bounded<'g> {
     let existing = if step.size / 4096 % 3 == 1 { stage.existing_list(element) } else { None };
     existing.unwrap_or_else(|| {
@@ -42,12 +42,12 @@ fn list<'g>(stage: &mut Stage<'g, '_>, step: &Step, element: Type) -> Bounded<'g
     })
 }
 
-/// The same of vectors of the usual width.
+/// As `list`, for vectors of the usual width.
 pub(super) fn list_of_vectors<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
     list(stage, step, stage.vector_type())
 }
 
-/// Two lists of vectors, equally long; one list twice as often as not.
+/// Returns two lists of vectors of equal length. Half of the time both are the same list.
 pub(super) fn two_lists<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> [Value<'g>; 2] {
     let vector = stage.vector_type();
     let items = stage.items(step, vector);
@@ -69,7 +69,7 @@ fn new_list<'g>(stage: &mut Stage<'g, '_>, element: Type, items: &[Bounded<'g>])
     (list, bound)
 }
 
-/// The fold of each member.
+/// Applies a list fold.
 pub(crate) fn folded<'g>(fold: ListFold, list: Value<'g>) -> Value<'g> {
     match fold {
         ListFold::Sum => list.sum(),
@@ -78,7 +78,7 @@ pub(crate) fn folded<'g>(fold: ListFold, list: Value<'g>) -> Value<'g> {
     }
 }
 
-/// An existing list, whose length a body does not know, gives its own scores.
+/// Emits a weighted sum. An existing list serves as its own scores, because a body does not know its length.
 fn weighted_sum<'g>(stage: &mut Stage<'g, '_>, step: &Step, softmax: bool) -> Bounded<'g> {
     let element = element(stage, step);
     let existing = if step.size / 4096 % 3 == 1 { stage.existing_list(element) } else { None };
@@ -95,7 +95,7 @@ fn weighted_sum<'g>(stage: &mut Stage<'g, '_>, step: &Step, softmax: bool) -> Bo
     }
 }
 
-/// One score a value: a scalar, a single element of higher rank, or as wide as the value.
+/// Emits one score per value: a scalar, a single element of higher rank, or a score of the value's shape.
 fn scores<'g>(stage: &Stage<'g, '_>, step: &Step, element: Type, items: &[Bounded<'g>]) -> Value<'g> {
     let form = if element.shape.rank() == 0 { 2 } else { step.size / 64 % 3 };
     let score = |item: &Bounded<'g>| match form {
@@ -111,7 +111,7 @@ fn scores<'g>(stage: &Stage<'g, '_>, step: &Step, element: Type, items: &[Bounde
     }
 }
 
-/// Keys are vectors as the query is; values are so too, or of any shape.
+/// Emits attention. Query and keys are vectors; values are vectors or have any shape.
 fn attend<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
     let (query, scale) = (stage.vector(step, 40).0, [0.5, -1.0, 0.0][step.size as usize / 64 % 3]);
     let (vector, element) = (stage.vector_type(), element(stage, step));

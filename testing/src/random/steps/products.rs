@@ -57,7 +57,7 @@ pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
     vec![result]
 }
 
-/// One or two parts, as wide as a vector at most, meet rows of a weight from anywhere on.
+/// Emits the product of one or two parts, each at most as wide as a vector, with any range of a weight's rows.
 fn stretch<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
     let (g, kit, width) = (stage.g, stage.kit, stage.width());
     let size = step.size as usize;
@@ -77,7 +77,7 @@ fn stretch<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
     (sum, taken as f64 * x.1 * WEIGHT + WEIGHT + chains.1)
 }
 
-/// Matrix by vector, matrix by matrix, vector by matrix.
+/// Emits a product: matrix by vector, matrix by matrix, or vector by matrix.
 fn matmul<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
     let width = stage.width() as f64;
     let a = stage.matrix(step, 0);

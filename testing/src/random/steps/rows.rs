@@ -1,4 +1,4 @@
-//! Folds inside a value, and losses.
+//! Reductions within a value, and losses.
 
 use super::{Results, index_value};
 use crate::random::act::Act;
@@ -43,7 +43,7 @@ pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
     vec![result]
 }
 
-/// Without `eps` a row must not be constant, unless numbers are wild: it gets one element far from the others.
+/// Emits a layer norm. Without `eps` a row must not be constant unless numbers are wild, so one element is set apart.
 fn layer_norm<'g>(stage: &Stage<'g, '_>, step: &Step, x: Value<'g>) -> Value<'g> {
     let width = x.shape().width();
     match step.size % 3 {
@@ -57,7 +57,7 @@ fn layer_norm<'g>(stage: &Stage<'g, '_>, step: &Step, x: Value<'g>) -> Value<'g>
     }
 }
 
-/// The fold of each member.
+/// Applies a reduction.
 pub(crate) fn reduced<'g>(fold: Fold, over: Over, x: Value<'g>) -> Value<'g> {
     match (fold, over) {
         (Fold::Sum, Over::Last) => x.sum_rows(),
@@ -109,7 +109,7 @@ fn loss<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
     }
 }
 
-/// Labels of all rows of a value: bound, computed, or several times one index.
+/// Emits the losses of all rows of a value. The labels are bindings, computed values, or one index for all rows.
 fn labelled_rows<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
     let fits = |ty: Type| ty.dtype == DType::F32 && ty.shape.rank() > 1;
     let found = if (step.size / 64).is_multiple_of(2) { stage.find(step, 0, fits) } else { None };

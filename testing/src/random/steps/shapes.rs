@@ -1,4 +1,4 @@
-//! Acts that move elements and compute nothing: of any element type, along any axis.
+//! Actions that move elements and compute nothing, for any element type and axis.
 
 use super::Results;
 use crate::random::act::Act;
@@ -65,18 +65,18 @@ fn one<'g>(x: Bounded<'g>, f: impl FnOnce(Value<'g>) -> Value<'g>) -> Results<'g
     vec![(f(x.0), x.1)]
 }
 
-/// A value of any rank and element type.
+/// Returns a value of any rank and element type.
 fn some<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
     if step.size / 65_536 % 3 == 2 { stage.float(step, 0) } else { stage.block(step, 0) }
 }
 
-/// An axis with its extent.
+/// Returns an axis and its extent.
 fn axis(x: Value<'_>, size: usize) -> (usize, usize) {
     let axis = size % x.shape().rank();
     (axis, x.shape().dims()[axis] as usize)
 }
 
-/// One to three values side by side, which may differ in their extents along the axis.
+/// Concatenates one to three values, which may differ in their extents along the axis.
 fn concat_axis<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
     let first = stage.block(step, 0);
     let (axis, _) = axis(first.0, step.size as usize);
@@ -99,7 +99,7 @@ fn concat_axis<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Bounded<'g> {
     (stage.g.concat_axis(axis, parts), bound)
 }
 
-/// Axes of extent 1 repeated, one of which is made if there is none, and a new outer axis.
+/// Broadcasts axes of extent 1 and adds an outer axis. Adds an axis of extent 1 if there is none.
 fn broadcast(x: Value<'_>, size: usize) -> Value<'_> {
     if x.shape().elements() * 27 > ELEMENTS {
         return x.broadcast(x.shape());
@@ -111,7 +111,7 @@ fn broadcast(x: Value<'_>, size: usize) -> Value<'_> {
         dims.insert(size / 4 % (dims.len() + 1), 1);
         x = x.reshape(dims.as_slice());
     }
-    // At most two, and the outer axis.
+    // Broadcasts at most two such axes besides the outer axis.
     let singles: Vec<usize> = (0..dims.len()).filter(|&axis| dims[axis] == 1).collect();
     for (number, &axis) in singles.iter().rev().take(2).enumerate() {
         dims[axis] = if size >> (5 + number) & 1 == 0 { repeat } else { 1 };
@@ -136,13 +136,13 @@ fn reshape(x: Value<'_>, size: usize) -> Value<'_> {
     }
 }
 
-/// One of all orders of the axes.
+/// Permutes the axes.
 fn transpose(x: Value<'_>, size: usize) -> Value<'_> {
     let rank = x.shape().rank();
     let mut left: Vec<usize> = (0..rank).collect();
     let mut number = size;
     let mut next = || {
-        // The last of those left first: orders that change something come before the one that does not.
+        // The last remaining axis comes first, so the identity is the last of all permutations.
         let place = left.len() - 1 - number % left.len();
         number /= left.len();
         left.remove(place)
