@@ -1,11 +1,11 @@
-//! Workload f, sequences: an LSTM reads words and a linear layer classifies what it ends with.
+//! Workload f, sequences: an LSTM reads words and a linear layer classifies its last state.
 
 use crate::Model;
 use crate::scores::Scores;
 use autobatch::prelude::*;
 use autobatch_nn::{Embedding, Linear, Lstm};
 
-/// Word vectors, an LSTM, classes without a bias.
+/// Word vectors, an LSTM, and a classifier without a bias.
 #[derive(Clone, Copy, Debug)]
 pub struct Acceptor {
     words: Embedding,
@@ -14,7 +14,7 @@ pub struct Acceptor {
 }
 
 impl Acceptor {
-    /// Word vectors are `embedding` wide, states `hidden`.
+    /// Declares the model. Word vectors have width `embedding`, states have width `hidden`.
     pub fn new(m: &mut ModuleBuilder, words: usize, embedding: usize, hidden: usize, classes: usize) -> Self {
         Acceptor {
             words: Embedding::new(m, "words", words, embedding),
@@ -23,7 +23,7 @@ impl Acceptor {
         }
     }
 
-    /// The score of every class.
+    /// Emits the score of every class.
     pub fn logits<'g>(&self, g: &'g Graph, sequence: &[u32]) -> Value<'g> {
         let last = self.lstm.last(g, sequence.iter().map(|&word| self.words.look(g, word)));
         self.out.on(last)

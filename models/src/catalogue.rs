@@ -1,5 +1,5 @@
-//! Models by name, with the sizes of the comparative benchmarks and with instances: read from the
-//! JSON of the other systems' scripts, or generated.
+//! Models by name, with the sizes of the comparative benchmarks and with instances. The instances come from the
+//! JSON of the other systems' scripts or from a generator.
 
 use crate::acceptor::Acceptor;
 use crate::char_tagger::{Alphabet, CharTagger, Word};
@@ -24,25 +24,25 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A model that the catalogue has.
+/// A model of the catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name in the benchmarks.
+    /// The name in the benchmarks.
     pub name: &'static str,
-    /// Its descriptive name.
+    /// The descriptive name.
     pub alias: &'static str,
-    /// Its description in one line.
+    /// The description in one line.
     pub about: &'static str,
-    /// The noun for its instances, in the plural.
+    /// The noun for instances, in the plural.
     pub unit: &'static str,
-    /// The width of its states, unless options say otherwise.
+    /// The default width of states.
     pub hidden: usize,
-    /// The width of its inputs' vectors, unless options say otherwise; 0 where they are as wide as
-    /// states, or given.
+    /// The default width of input vectors. It is 0 if input vectors have the width of states, or if the data
+    /// determines it.
     pub embedding: usize,
-    /// The number of instances per step, unless options say otherwise.
+    /// The default number of instances per step.
     pub count: usize,
-    /// The number of instances per graph, unless options say otherwise.
+    /// The default number of instances per graph.
     pub batch: usize,
 }
 
@@ -62,10 +62,10 @@ pub const ENTRIES: [Entry; 11] = [
     Entry { name: "sst", alias: "sentiment", about: "tree LSTM, a label at every node", unit: "trees", hidden: 100, embedding: 0, count: 128, batch: 128 },
 ];
 
-/// The entry with this name or alias.
+/// Returns the entry with this name or alias.
 ///
 /// # Errors
-/// If there is none; the message lists all names.
+/// Returns an error that lists all names if there is no such entry.
 pub fn entry(name: &str) -> Result<&'static Entry, OpenError> {
     let unknown = || OpenError::Unknown(name.to_owned());
     ENTRIES.iter().find(|entry| entry.name == name || entry.alias == name).ok_or_else(unknown)
@@ -74,7 +74,7 @@ pub fn entry(name: &str) -> Result<&'static Entry, OpenError> {
 /// The options of a model. `None` means the value of the entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// A file of instances, as the scripts of the comparative benchmarks write them.
+    /// A file of instances in the format of the comparative benchmarks' scripts.
     pub data: Option<PathBuf>,
     /// The seed of generated instances.
     pub seed: u64,
@@ -84,15 +84,15 @@ pub struct Options {
     pub batch: Option<usize>,
     /// The width of states.
     pub hidden: Option<usize>,
-    /// The width of the inputs' vectors.
+    /// The width of input vectors.
     pub embedding: Option<usize>,
-    /// The length of all generated sentences of `d`.
+    /// The common length of all generated sentences of `d`.
     pub same: Option<u32>,
 }
 
-/// Widths beyond this are refused: the weight of one gate would take more than a gigabyte.
+/// The maximum width. At this width the weight of one gate takes a gigabyte.
 const WIDEST: usize = 16_384;
-/// More generated instances than this are refused.
+/// The maximum number of generated instances.
 const MOST: usize = 1_000_000;
 
 /// The reason why a model cannot be opened.
@@ -112,12 +112,12 @@ pub enum OpenError {
         /// The requested value.
         found: usize,
     },
-    /// The entry has no file format here.
+    /// The entry cannot read instances from a file.
     NoFile(
-        /// Its name.
+        /// The name of the entry.
         &'static str,
     ),
-    /// A part of a corpus holds nothing.
+    /// A part of a corpus is empty.
     NoInstances {
         /// The corpus.
         path: PathBuf,
@@ -126,7 +126,7 @@ pub enum OpenError {
     },
     /// The file could not be read.
     Data(DataError),
-    /// The model does not build.
+    /// The emitter rejects the model.
     Emit(EmitError),
 }
 
@@ -172,13 +172,13 @@ impl From<EmitError> for OpenError {
     }
 }
 
-/// A model with instances, ready to be run.
+/// A model with instances, ready to execute.
 pub struct Problem {
-    /// Its entry.
+    /// The entry of the model.
     pub entry: &'static Entry,
-    /// Its parameters and cells.
+    /// The parameters and cells of the model.
     pub module: Arc<Module>,
-    /// Emits its instances.
+    /// Emits the instances.
     pub workload: Box<dyn Workload>,
     /// The number of instances per graph.
     pub batch: usize,
@@ -194,10 +194,10 @@ impl fmt::Debug for Problem {
     }
 }
 
-/// A model by its name.
+/// Opens a model by its name.
 ///
 /// # Errors
-/// If the name is unknown, an option does not fit, or the file cannot be read.
+/// Returns an error if the name is unknown, an option does not fit, or the file cannot be read.
 pub fn open(name: &str, options: &Options) -> Result<Problem, OpenError> {
     let entry = entry(name)?;
     let sizes = Sizes::of(entry, options)?;
@@ -218,7 +218,7 @@ pub fn open(name: &str, options: &Options) -> Result<Problem, OpenError> {
     Ok(Problem { entry, module: m.build()?, workload, batch: sizes.batch })
 }
 
-/// An entry's sizes after the options.
+/// The sizes of an entry, with the options applied.
 struct Sizes<'a> {
     entry: &'static Entry,
     options: &'a Options,
@@ -244,9 +244,9 @@ impl<'a> Sizes<'a> {
             return Err(OpenError::Size { what: "same", expected, found: found as usize });
         }
         size("same", options.same.map(|length| length as usize), 1, 1000)?;
-        // One graph a step, except where a step is a pass over a data set.
+        // A step is one graph, except for models whose step is a pass over a data set.
         let one_graph = options.batch.filter(|_| entry.count == entry.batch);
-        // First, because it may stand for the count.
+        // The batch size comes first, because it may replace the count.
         let batch = size("batch", options.batch, entry.batch, MOST)?;
         Ok(Sizes {
             entry,
@@ -258,7 +258,7 @@ impl<'a> Sizes<'a> {
         })
     }
 
-    /// The instances of the file, or generated ones.
+    /// Reads the instances of the file, or generates instances.
     fn read<W: peers::Workload>(&self, generate: impl FnOnce(u64, usize) -> W) -> Result<W, OpenError> {
         match &self.options.data {
             Some(path) => Ok(peers::read(path)?),
@@ -266,7 +266,7 @@ impl<'a> Sizes<'a> {
         }
     }
 
-    /// For models whose instances are always generated.
+    /// Rejects a file for models that always generate their instances.
     fn no_file(&self) -> Result<(), OpenError> {
         match self.options.data {
             Some(_) => Err(OpenError::NoFile(self.entry.name)),
@@ -275,7 +275,7 @@ impl<'a> Sizes<'a> {
     }
 }
 
-/// The widths of states and of inputs' vectors after the options, and whether a count is fit.
+/// Returns the widths of states and input vectors with the options applied. Also checks the count.
 pub(crate) fn widths(entry: &'static Entry, options: &Options) -> Result<(usize, usize), OpenError> {
     let sizes = Sizes::of(entry, options)?;
     Ok((sizes.hidden, sizes.embedding))
@@ -314,8 +314,8 @@ fn tagger(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
     bound(model, data.words.into_iter().zip(data.tags).collect())
 }
 
-/// Words of the tagged sentences are spelled unless a thousand other sentences of the language hold
-/// them more often than this.
+/// The tagger spells a word unless it occurs more often than this in a thousand other sentences of the
+/// language.
 const RARE: u64 = 5;
 
 fn char_tagger(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
@@ -375,7 +375,7 @@ fn lattice_tagger(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
     let labels: Vec<String> = sentences.iter().flat_map(|s| &s.labels).map(ToString::to_string).collect();
     let tags = Vocab::build(labels.iter().map(String::as_str), 1);
     let numbered = |(sentence, text): (&lattice::Sentence, &String)| {
-        // Words of one character say no more than the character.
+        // Words of one character add no information to the character.
         let longer = sentence.spans.iter().filter(|span| span.end - span.start > 1);
         let word = |span: &lattice::Span| {
             (span.start as usize, span.end as usize - 1, words.id(&sentence.text(*span)))

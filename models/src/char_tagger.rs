@@ -1,4 +1,4 @@
-//! Workload d with characters: a tagger that spells the words it does not know well.
+//! Workload d with characters: a tagger that spells rare words.
 
 use crate::Model;
 use crate::scores::Scores;
@@ -6,12 +6,12 @@ use crate::tagger::{Head, Widths};
 use autobatch::prelude::*;
 use autobatch_nn::{BiLstm, Embedding, losses};
 
-/// A word as the model sees it.
+/// A word as input of the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// A word with a vector of its own.
+    /// A frequent word, which has its own vector.
     Known(u32),
-    /// A rare word by its letters.
+    /// A rare word, as its letters.
     Spelled(Vec<u32>),
 }
 
@@ -26,8 +26,8 @@ pub struct Alphabet {
     pub width: usize,
 }
 
-/// As [`Tagger`](crate::tagger::Tagger), but the vector of a rare word is what a BiLSTM over its
-/// letters says at both ends.
+/// As [`Tagger`](crate::tagger::Tagger), but a BiLSTM over the letters of a rare word computes its vector
+/// from its two last states.
 #[derive(Clone, Copy, Debug)]
 pub struct CharTagger {
     words: Embedding,
@@ -38,7 +38,7 @@ pub struct CharTagger {
 }
 
 impl CharTagger {
-    /// Each direction of the spelling is half as wide as a word's vector.
+    /// Declares the model. Each direction of the spelling is half as wide as a word vector.
     pub fn new(m: &mut ModuleBuilder, alphabet: Alphabet, tags: usize, widths: Widths) -> Self {
         let spelled = widths.embedding / 2;
         CharTagger {
@@ -50,7 +50,7 @@ impl CharTagger {
         }
     }
 
-    /// The vector of a word.
+    /// Emits the vector of a word.
     pub fn word<'g>(&self, g: &'g Graph, word: &Word) -> Value<'g> {
         match word {
             Word::Known(word) => self.words.look(g, *word),
@@ -60,7 +60,7 @@ impl CharTagger {
         }
     }
 
-    /// For each word the score of every tag.
+    /// Emits the score of every tag for each word.
     pub fn scores<'g>(&self, g: &'g Graph, sentence: &[Word]) -> Vec<Value<'g>> {
         let words: Vec<_> = sentence.iter().map(|word| self.word(g, word)).collect();
         self.head.scores(g, self.context.run_pairs(g, words))
@@ -68,7 +68,7 @@ impl CharTagger {
 }
 
 impl Model for CharTagger {
-    /// Words and as many tags.
+    /// Words, and one tag per word.
     type Instance = (Vec<Word>, Vec<u32>);
 
     fn emit<'g>(&self, g: &'g Graph, (words, _): &Self::Instance, outputs: &mut Vec<Value<'g>>) {

@@ -1,11 +1,11 @@
-//! A tag for every character of a sentence without spaces, from a lattice LSTM (Zhang & Yang 2018).
+//! A lattice LSTM that tags every character of a sentence without spaces (Zhang & Yang 2018).
 
 use crate::Model;
 use crate::scores::Scores;
 use autobatch::prelude::*;
 use autobatch_nn::{Embedding, LatticeLstm, LatticeWord, Linear, losses};
 
-/// A sentence in numbers.
+/// A sentence as numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lattice {
     /// The characters.
@@ -16,18 +16,18 @@ pub struct Lattice {
     pub tags: Vec<u32>,
 }
 
-/// The number of characters, words and tags.
+/// The numbers of characters, words and tags.
 #[derive(Clone, Copy, Debug)]
 pub struct Counts {
     /// Rows of the table of characters.
     pub chars: usize,
     /// Rows of the table of words.
     pub words: usize,
-    /// Scores of a character.
+    /// Scores per character.
     pub tags: usize,
 }
 
-/// Vectors of characters and words, a lattice LSTM over both, tags read off the characters.
+/// Vectors of characters and words, a lattice LSTM over both, and a classifier of the characters' states.
 #[derive(Clone, Copy, Debug)]
 pub struct LatticeTagger {
     chars: Embedding,
@@ -37,7 +37,7 @@ pub struct LatticeTagger {
 }
 
 impl LatticeTagger {
-    /// Vectors are `embedding` wide, states `hidden`.
+    /// Declares the model. Vectors have width `embedding`, states have width `hidden`.
     pub fn new(m: &mut ModuleBuilder, counts: Counts, embedding: usize, hidden: usize) -> Self {
         LatticeTagger {
             chars: Embedding::new(m, "chars", counts.chars, embedding),
@@ -47,7 +47,7 @@ impl LatticeTagger {
         }
     }
 
-    /// For each character the score of every tag.
+    /// Emits the score of every tag for each character.
     pub fn scores<'g>(&self, g: &'g Graph, sentence: &Lattice) -> Vec<Value<'g>> {
         let chars: Vec<_> = sentence.chars.iter().map(|&char| self.chars.look(g, char)).collect();
         let word = |&(first, last, word): &_| {

@@ -1,7 +1,7 @@
 //! Complete models with their data.
 //!
-//! One file a model: an ordinary struct of layers with methods that emit *one* instance, its
-//! outputs and its loss, by plain loops and recursion; nothing in it knows of batches.
+//! Each model has one file. It is an ordinary struct of layers with methods that emit *one* instance, its
+//! outputs and its loss, by plain loops and recursion. It contains no code for batches.
 //!
 //! | name | model | file |
 //! |---|---|---|
@@ -17,13 +17,12 @@
 //! | `lattice` | lattice LSTM over characters and words | [`lattice_tagger`] |
 //! | `sst` | tree LSTM with a label at every node | [`sentiment`] |
 //!
-//! People call them `mnist`, `treelstm`, `similarity`, `tagger`, `chartagger`, `names`, `acceptor`,
+//! Their descriptive names are `mnist`, `treelstm`, `similarity`, `tagger`, `chartagger`, `names`, `acceptor`,
 //! `treernn`, `parser`, `lattice`, `sentiment`.
 //!
-//! [`Model`] is what they have in common. [`catalogue::open`] gives one by its name together with
-//! instances, read from a file or generated: what benchmarks and the command line need.
-//! [`lessons::open`] gives one with a corpus to learn from, or with generated instances of the same
-//! kind, and [`scores`] says how well it does. Instances come from [`data`].
+//! All models implement [`Model`]. [`catalogue::open`] opens a model by name with instances from a file or a
+//! generator, for benchmarks and the command line. [`lessons::open`] opens a model with a corpus, or with
+//! generated instances of the same kind, and [`scores`] measures its quality. [`data`] provides the instances.
 
 pub mod acceptor;
 pub mod catalogue;

@@ -6,20 +6,20 @@ use crate::scores::Scores;
 use autobatch::prelude::*;
 use autobatch_nn::{Activation, Mlp};
 
-/// `pixels -> hidden -> hidden / 2 -> classes` with ReLU.
+/// The layers `pixels -> hidden -> hidden / 2 -> classes` with ReLU.
 #[derive(Clone, Copy, Debug)]
 pub struct Mnist {
     layers: Mlp,
 }
 
 impl Mnist {
-    /// The widths of the comparative benchmark are 784, 200, 100 and 10.
+    /// Declares the model. The widths of the comparative benchmark are 784, 200, 100 and 10.
     pub fn new(m: &mut ModuleBuilder, hidden: usize) -> Self {
         let widths = [Images::PIXELS, hidden, hidden / 2, Images::CLASSES as usize];
         Mnist { layers: Mlp::new(m, "mnist", &widths, Activation::Relu) }
     }
 
-    /// The score of every class.
+    /// Emits the score of every class.
     pub fn logits<'g>(&self, g: &'g Graph, pixels: &[f32]) -> Value<'g> {
         self.layers.on(g.input(pixels))
     }

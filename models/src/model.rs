@@ -1,26 +1,26 @@
-//! [`Model`]: emits one instance. [`Workload`]: a model with its instances, whatever their type.
+//! [`Model`] emits one instance. [`Workload`] is a model with its instances, independent of their type.
 
 use crate::scores::Scores;
 use autobatch::prelude::{Graph, Row, Value};
 
-/// A model of one kind of instance. It holds handles of parameters and cells, no numbers.
+/// A model for one type of instance. It holds handles of parameters and cells, but no parameter values.
 pub trait Model: Send + Sync {
     /// The type of one instance.
     type Instance: Send + Sync;
 
-    /// Emits one instance and adds what is read of it to `outputs`, in an order and number that
-    /// follow from the instance.
+    /// Emits one instance and adds its outputs to `outputs`. Their order and number depend on the
+    /// instance alone.
     fn emit<'g>(&self, g: &'g Graph, instance: &Self::Instance, outputs: &mut Vec<Value<'g>>);
 
     /// Emits one instance with its loss, a scalar.
     fn loss<'g>(&self, g: &'g Graph, instance: &Self::Instance) -> Value<'g>;
 
-    /// Adds to the scores how well the outputs of an instance are, in the order of [`emit`](Self::emit).
+    /// Adds the quality of an instance's outputs to the scores. The outputs are in the order of [`emit`](Self::emit).
     fn score(&self, instance: &Self::Instance, outputs: &[&Row], scores: &mut Scores);
 }
 
-/// A model with instances, numbered from 0. Numbers that name no instance emit nothing and have
-/// loss 0.
+/// A model with instances, numbered from 0. For a number without an instance it emits nothing, and the loss
+/// is 0.
 pub trait Workload: Send + Sync {
     /// The number of instances.
     fn instances(&self) -> usize;

@@ -5,7 +5,7 @@ use crate::scores::Scores;
 use autobatch::prelude::*;
 use autobatch_nn::{Linear, Lstm, losses};
 
-/// An LSTM over one-hot letters; the last hidden value is classified.
+/// An LSTM over one-hot letters, with a classifier of the last hidden state.
 #[derive(Clone, Copy, Debug)]
 pub struct Names {
     lstm: Lstm,
@@ -14,7 +14,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The benchmark has 57 letters, width 128 and 18 classes.
+    /// Declares the model. The benchmark has 57 letters, width 128 and 18 classes.
     pub fn new(m: &mut ModuleBuilder, letters: usize, width: usize, classes: usize) -> Self {
         Names {
             lstm: Lstm::new(m, "lstm", letters, width),
@@ -23,7 +23,7 @@ impl Names {
         }
     }
 
-    /// The log-probability of every language.
+    /// Emits the log-probability of every language.
     pub fn languages<'g>(&self, g: &'g Graph, name: &[u32]) -> Value<'g> {
         let last = self.lstm.last(g, name.iter().map(|&letter| g.one_hot(letter, self.letters)));
         self.out.on(last).log_softmax()

@@ -3,8 +3,8 @@
 use autobatch::Row;
 use autobatch::train::metrics::{Mean, Pearson, Rate, SpanScore, bio_spans};
 
-/// Named metrics in the order in which they were first observed. The first is the one that early
-/// stopping and best checkpoints go by; larger is better.
+/// Named metrics in the order of their first observation. The first one controls early
+/// stopping and the choice of the best checkpoint; larger is better.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scores {
     scores: Vec<(&'static str, Score)>,
@@ -18,7 +18,7 @@ enum Score {
     Mean(Mean),
 }
 
-/// Tags of named entities: outside, four kinds that go on, the same four that begin.
+/// The number of kinds of named entities. Tag 0 is outside, then come the inside tags, then the begin tags.
 const KINDS: u32 = 4;
 
 impl Scores {
@@ -30,34 +30,34 @@ impl Scores {
         &mut self.scores[place].1
     }
 
-    /// Gives a rate its place before it is observed.
+    /// Declares a rate, which fixes its position before the first observation.
     pub fn declare_rate(&mut self, name: &'static str) {
         self.get(name, Score::Rate(Rate::default()));
     }
 
-    /// Something that is right or wrong.
+    /// Adds an observation that is right or wrong.
     pub fn hit(&mut self, name: &'static str, hit: bool) {
         if let Score::Rate(rate) = self.get(name, Score::Rate(Rate::default())) {
             rate.observe(hit);
         }
     }
 
-    /// A prediction and what it should be, to be correlated.
+    /// Adds a prediction and its target to a correlation.
     pub fn pair(&mut self, name: &'static str, predicted: f64, wanted: f64) {
         if let Score::Pearson(pearson) = self.get(name, Score::Pearson(Pearson::default())) {
             pearson.observe(predicted, wanted);
         }
     }
 
-    /// A number to be averaged.
+    /// Adds a number to an average.
     pub fn number(&mut self, name: &'static str, number: f64) {
         if let Score::Mean(mean) = self.get(name, Score::Mean(Mean::default())) {
             mean.observe(number);
         }
     }
 
-    /// The tags of a sentence and the scores of every tag: accuracy over words, F1 over spans. Tags
-    /// beyond those of named entities are no spans.
+    /// Adds the tags of a sentence and the scores of every tag: accuracy over words, F1 over spans. Tags
+    /// outside the named-entity tag set form no spans.
     pub fn tags(&mut self, gold: &[u32], outputs: &[&Row]) {
         let predicted: Vec<u32> = outputs.iter().map(|output| output.argmax() as u32).collect();
         for (gold, predicted) in gold.iter().zip(&predicted) {
@@ -74,7 +74,7 @@ impl Scores {
         }
     }
 
-    /// Every score with its name.
+    /// Returns every score with its name.
     #[must_use]
     pub fn numbers(&self) -> Vec<(&'static str, f64)> {
         let number = |score: &Score| match score {
@@ -86,7 +86,7 @@ impl Scores {
         self.scores.iter().map(|(name, score)| (*name, number(score))).collect()
     }
 
-    /// The first score: the one to make large.
+    /// Returns the first score, which training maximises.
     #[must_use]
     pub fn main(&self) -> Option<(&'static str, f64)> {
         self.numbers().first().copied()

@@ -7,7 +7,7 @@ use crate::spinn::Spinn;
 use autobatch::prelude::*;
 use autobatch_nn::{Linear, losses};
 
-/// Labels from very negative to very positive.
+/// The number of labels, from very negative to very positive.
 const LABELS: usize = 5;
 
 /// The encoder of [`Spinn`] with a classifier at every node.
@@ -18,13 +18,13 @@ pub struct Sentiment {
 }
 
 impl Sentiment {
-    /// Vectors of words and phrases are `width` wide.
+    /// Declares the model. Vectors of words and phrases have width `width`.
     pub fn new(m: &mut ModuleBuilder, words: usize, width: usize) -> Self {
         let encoder = Spinn::new(m, words, width, LABELS);
         Sentiment { encoder, out: encoder.classifier() }
     }
 
-    /// The scores of every phrase, the whole sentence last.
+    /// Emits the scores of every phrase, the whole sentence last.
     pub fn scores<'g>(&self, g: &'g Graph, tree: &BinaryTree<u32>) -> Vec<Value<'g>> {
         self.encoder.states(g, tree).into_iter().map(|[h, _]| self.out.on(h)).collect()
     }
@@ -43,7 +43,7 @@ impl Model for Sentiment {
     }
 
     fn score(&self, (tree, labels): &Self::Instance, outputs: &[&Row], scores: &mut Scores) {
-        // The root comes first, so that its accuracy is the first number.
+        // The root comes first, so its accuracy is the first score.
         scores.declare_rate("root accuracy");
         for (node, (output, &label)) in (0..).zip(outputs.iter().zip(labels)) {
             let hit = output.argmax() == label as usize;

@@ -1,4 +1,4 @@
-//! Workload c: how alike two sentences are, from their dependency trees (Tai et al. 2015).
+//! Workload c: the similarity of two sentences from their dependency trees (Tai et al. 2015).
 
 use crate::Model;
 use crate::data::peers::Dependencies;
@@ -7,7 +7,7 @@ use autobatch::prelude::*;
 use autobatch_nn::recurrent::Hoist;
 use autobatch_nn::{ChildSumTreeLstm, Embedding, Linear, losses};
 
-/// Ratings go from 1 to this.
+/// The number of ratings, which start at 1.
 const RATINGS: usize = 5;
 
 /// Widths of a [`Similarity`].
@@ -21,7 +21,7 @@ pub struct Widths {
     pub hidden: usize,
 }
 
-/// Encodes both trees, compares the roots' memories by product and distance, and gives
+/// Encodes both trees, compares the roots' memories by product and distance, and computes
 /// log-probabilities of the ratings.
 #[derive(Clone, Copy, Debug)]
 pub struct Similarity {
@@ -30,14 +30,14 @@ pub struct Similarity {
 }
 
 impl Similarity {
-    /// The widths of the comparative benchmark are 300, 150 and 50.
+    /// Declares the model. The widths of the comparative benchmark are 300, 150 and 50.
     pub fn new(m: &mut ModuleBuilder, words: usize, widths: Widths) -> Self {
         let Widths { embedding, memory, hidden } = widths;
         let both = Linear::new(m, "both", memory.saturating_mul(2), hidden);
         let out = Linear::new(m, "out", hidden, RATINGS);
         let words = Embedding::new(m, "words", words, embedding);
         Similarity {
-            // The words of all inner nodes are multiplied at once, those of all leaves too.
+            // One product covers the words of all inner nodes, and one the words of all leaves.
             node: ChildSumTreeLstm::of_words(m, "node", words, memory, Hoist::Yes, &Init::Glorot(1.0)),
             compare: m.cell("compare", [f32([memory]); 2], |g, [a, b]| {
                 [out.on(both.on_parts(g, [a * b, (a - b).abs()]).sigmoid()).log_softmax()]
@@ -45,7 +45,7 @@ impl Similarity {
         }
     }
 
-    /// The memory of the root. Words stand after their heads, so a walk from the end visits children
+    /// Emits the memory of the root. Every word follows its head, so a walk from the end visits children
     /// first.
     pub fn encode<'g>(&self, g: &'g Graph, tree: &Dependencies) -> Value<'g> {
         let mut children: Vec<Vec<[Value<'g>; 2]>> = vec![Vec::new(); tree.words.len()];
@@ -61,7 +61,7 @@ impl Similarity {
         g.zeros([self.node.width()])
     }
 
-    /// The log-probability of every rating.
+    /// Emits the log-probability of every rating.
     pub fn ratings<'g>(&self, g: &'g Graph, first: &Dependencies, second: &Dependencies) -> Value<'g> {
         let [ratings] = g.call(self.compare, [self.encode(g, first), self.encode(g, second)]);
         ratings
@@ -80,7 +80,7 @@ impl Model for Similarity {
         self.ratings(g, first, second).kl_div(wanted)
     }
 
-    /// The rating that is expected, against the one that was given.
+    /// Correlates the expected rating with the target.
     fn score(&self, (.., wanted): &Self::Instance, outputs: &[&Row], scores: &mut Scores) {
         for output in outputs {
             let rating: f64 =

@@ -1,4 +1,4 @@
-//! Workload b: a binary tree LSTM whose root is classified, as SPINN encodes parses.
+//! Workload b: a binary tree LSTM over parses, like SPINN, with a classifier of the root.
 
 use crate::Model;
 use crate::data::binary_tree::BinaryTree;
@@ -6,7 +6,7 @@ use crate::scores::Scores;
 use autobatch::prelude::*;
 use autobatch_nn::{Linear, TreeLstm};
 
-/// Leaves are word vectors with a memory of zeros, inner nodes a [`TreeLstm`], classes are read off
+/// Leaves are word vectors with a zero memory, inner nodes are a [`TreeLstm`], and a linear layer classifies
 /// the root.
 #[derive(Clone, Copy, Debug)]
 pub struct Spinn {
@@ -16,7 +16,7 @@ pub struct Spinn {
 }
 
 impl Spinn {
-    /// Vectors of words and nodes are `width` wide.
+    /// Declares the model. Vectors of words and nodes have width `width`.
     pub fn new(m: &mut ModuleBuilder, words: usize, width: usize, classes: usize) -> Self {
         let embed = m.table("words", [words, width], Init::Normal(1.0));
         Spinn {
@@ -26,7 +26,7 @@ impl Spinn {
         }
     }
 
-    /// The state `[h, c]` of every node.
+    /// Emits the state `[h, c]` of every node.
     pub fn states<'g>(&self, g: &'g Graph, tree: &BinaryTree<u32>) -> Vec<[Value<'g>; 2]> {
         tree.bottom_up(|&word| g.call(self.leaf, word), |left, right| self.node.node(g, [left, right]))
     }
@@ -36,7 +36,7 @@ impl Spinn {
         self.out
     }
 
-    /// The score of every class.
+    /// Emits the score of every class.
     pub fn logits<'g>(&self, g: &'g Graph, tree: &BinaryTree<u32>) -> Value<'g> {
         let [root, _] = self.states(g, tree)[tree.root() as usize];
         self.out.on(root)

@@ -1,4 +1,4 @@
-//! Workload d: a tag for every word, from a bidirectional LSTM.
+//! Workload d: a bidirectional LSTM that tags every word.
 
 use crate::Model;
 use crate::scores::Scores;
@@ -16,7 +16,7 @@ pub struct Widths {
     pub head: usize,
 }
 
-/// Scores tags from what both directions say of a word: `tanh` layer, linear layer.
+/// Scores tags from the states of both directions: a `tanh` layer and a linear layer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Head {
     cell: Cell<2, 1>,
@@ -50,7 +50,7 @@ pub struct Tagger {
 }
 
 impl Tagger {
-    /// The widths of the comparative benchmark are 128, 50 and 32, or 256 twice and 32.
+    /// Declares the model. The widths of the comparative benchmark are 128, 50 and 32, or 256 twice and 32.
     pub fn new(m: &mut ModuleBuilder, words: usize, tags: usize, widths: Widths) -> Self {
         Tagger {
             words: Embedding::new(m, "words", words, widths.embedding),
@@ -59,7 +59,7 @@ impl Tagger {
         }
     }
 
-    /// For each word the score of every tag.
+    /// Emits the score of every tag for each word.
     pub fn scores<'g>(&self, g: &'g Graph, sentence: &[u32]) -> Vec<Value<'g>> {
         let words: Vec<_> = sentence.iter().map(|&word| self.words.look(g, word)).collect();
         self.head.scores(g, self.context.run_pairs(g, words))
@@ -67,7 +67,7 @@ impl Tagger {
 }
 
 impl Model for Tagger {
-    /// Words and as many tags.
+    /// Words, and one tag per word.
     type Instance = (Vec<u32>, Vec<u32>);
 
     fn emit<'g>(&self, g: &'g Graph, (words, _): &Self::Instance, outputs: &mut Vec<Value<'g>>) {

@@ -1,4 +1,4 @@
-//! Workload f, trees: the simple recursive network, its root classified.
+//! Workload f, trees: the simple recursive network with a classifier of the root.
 
 use crate::Model;
 use crate::data::binary_tree::BinaryTree;
@@ -6,7 +6,7 @@ use crate::scores::Scores;
 use autobatch::prelude::*;
 use autobatch_nn::{Embedding, Linear, TreeRnn};
 
-/// `h = tanh([left right] · W)` without biases.
+/// The recursion `h = tanh([left right] · W)` without biases.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeRnnClassifier {
     words: Embedding,
@@ -15,7 +15,7 @@ pub struct TreeRnnClassifier {
 }
 
 impl TreeRnnClassifier {
-    /// Vectors of words and nodes are `width` wide.
+    /// Declares the model. Vectors of words and nodes have width `width`.
     pub fn new(m: &mut ModuleBuilder, words: usize, width: usize, classes: usize) -> Self {
         TreeRnnClassifier {
             words: Embedding::new(m, "words", words, width),
@@ -24,7 +24,7 @@ impl TreeRnnClassifier {
         }
     }
 
-    /// The score of every class.
+    /// Emits the score of every class.
     pub fn logits<'g>(&self, g: &'g Graph, tree: &BinaryTree<u32>) -> Value<'g> {
         let values =
             tree.bottom_up(|&word| self.words.look(g, word), |left, right| self.node.node(g, [left, right]));

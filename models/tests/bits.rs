@@ -85,7 +85,7 @@ impl Subject<'_> {
         executor
     }
 
-    /// Infers all instances; returns the hash of the outputs, and their scores.
+    /// Executes all instances in inference mode. Returns the hash of the outputs, and their scores.
     fn infer(&self) -> (u64, Vec<f64>) {
         let workload = &self.problem.workload;
         let (graph, mut values, mut ends) = (Graph::new(&self.problem.module), Vec::new(), Vec::new());
@@ -173,7 +173,7 @@ fn outputs<'e>(executor: &'e Executor, plan: &'e Verified<Plan>) -> impl Iterato
     (0..plan.outputs.len()).map(|number| executor.output(plan, number))
 }
 
-/// The line of a model. Adam updates every row with most options of an optimiser, Adagrad updates sparse rows only.
+/// Returns the line of a model. Adam covers most optimiser options and updates every row; Adagrad updates sparse rows only.
 fn line(problem: &Problem, threads: usize) -> String {
     let subject = Subject { problem, threads };
     let (outputs, scores) = subject.infer();

@@ -1,4 +1,4 @@
-//! Every lesson: generated or from a folder it trains, and its scores are numbers.
+//! Every lesson trains on a corpus folder or on generated instances, and its scores are finite.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -60,7 +60,7 @@ fn every_model_learns_from_generated_instances() {
     }
 }
 
-/// Takes the steps of two epochs from where a trainer stands to before a step; their losses' bits.
+/// Trains from the trainer's current step up to `before`, which is in the first two epochs. Returns the losses' bits.
 fn steps(trainer: &mut Trainer, lesson: &Lesson, before: u64) -> Vec<u32> {
     let items = lesson.train();
     let batches = (0..2).flat_map(|epoch| items.batches(5).shuffled(epoch).collect::<Vec<_>>());
@@ -96,7 +96,7 @@ fn every_model_goes_on_from_the_middle_of_an_epoch_with_the_bits_of_an_uninterru
     std::fs::remove_file(path).unwrap();
 }
 
-/// Writes a corpus as it is published.
+/// Writes a corpus in its published form.
 fn publish(folder: &Path, alias: &str) {
     std::fs::create_dir_all(folder).unwrap();
     let write = |name: &str, text: String| std::fs::write(folder.join(name), text).unwrap();

@@ -1,4 +1,4 @@
-//! Every model of the catalogue, small: batched as one by one, its losses finite, its options kept.
+//! Every model of the catalogue at a small size: batching keeps the bits, losses are finite, options apply.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -25,7 +25,7 @@ fn session(problem: &Problem, policy: Policy) -> Session {
     Session::with_options(&problem.module, weights, options).unwrap()
 }
 
-/// The bits of all outputs of these instances, together in one graph.
+/// Returns the bits of all outputs of these instances, executed in one graph.
 fn bits(session: &mut Session, problem: &Problem, instances: std::ops::Range<usize>) -> Vec<Vec<u32>> {
     let graph = session.graph();
     let mut outputs = Vec::new();

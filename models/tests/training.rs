@@ -1,5 +1,5 @@
-//! A minute of training: every model on generated instances, half as long as it is usually trained, on one thread and again on
-//! two. Mean losses of the last epoch end below fixed values, and both runs have the same bits.
+//! Trains every model on generated instances for about a minute: half the usual epochs, on one thread and again on
+//! two. The mean losses of the last epoch stay below fixed values, and both runs have the same bits.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
@@ -28,7 +28,7 @@ fn lesson(entry: &Entry) -> Lesson {
     lessons::open(entry.alias, &options).unwrap()
 }
 
-/// Trains as usual; the losses of all steps, how many an epoch has, and the parameters.
+/// Trains with the usual options. Returns the losses of all steps, the number of steps per epoch, and the parameters.
 fn train(lesson: &Lesson, threads: usize) -> (Vec<f32>, usize, Arc<Weights>) {
     let habits = lesson.habits;
     let options = SessionOptions { threads, ..SessionOptions::default() };

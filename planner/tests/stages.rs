@@ -115,7 +115,7 @@ fn the_example_of_the_architecture_is_what_the_stages_make() {
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../ARCHITECTURE.md")).expect("a page");
     let block = |name: &str| {
         let (_, rest) = page.split_once(&format!("```{name}\n"))?;
-        rest.split_once("```").map(|(text, _)| text.trim_end().to_owned())
+        rest.split_once("\n```").map(|(text, _)| text.trim_end().to_owned())
     };
     let graph = GraphData::from_text(&block("graph").expect("the page has a graph")).expect("it parses");
     graph.verify().expect("the graph keeps its rules");
@@ -125,7 +125,11 @@ fn the_example_of_the_architecture_is_what_the_stages_make() {
         if let Some(shown) = block(name) {
             assert_eq!(shown, text.trim_end(), "ARCHITECTURE.md shows another {name}");
         }
+        if name == "lower" {
+            let steps = block("text").filter(|steps| steps.starts_with("wave")).expect("the page shows the steps");
+            assert!(text.contains(&steps), "ARCHITECTURE.md shows other steps than\n{text}");
+        }
     }
     let shown = STAGES.iter().filter(|stage| block(stage.name).is_some()).count();
-    assert!(shown >= 5, "ARCHITECTURE.md shows {shown} stages");
+    assert!(shown >= 4, "ARCHITECTURE.md shows {shown} stages");
 }

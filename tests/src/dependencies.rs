@@ -16,10 +16,10 @@ pub struct Package {
     pub licence: Option<String>,
 }
 
-/// Every crate that builds for this machine's target, from the registry or here.
+/// Returns every crate that builds for the host target, from the registry or the workspace.
 ///
 /// # Panics
-/// If cargo cannot list them without the network, or the lock file is out of date.
+/// Panics if cargo cannot list the crates offline, or if the lock file is out of date.
 #[must_use]
 pub fn packages() -> Vec<Package> {
     let host = host();
@@ -42,7 +42,7 @@ pub fn packages() -> Vec<Package> {
     packages.iter().map(package).collect()
 }
 
-/// The target that the compiler builds for by default. Crates of other targets need not be here.
+/// Returns the compiler's default target. Crates of other targets need not be present.
 fn host() -> String {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(rustc).arg("-vV").output().expect("the compiler can be run");
@@ -51,7 +51,7 @@ fn host() -> String {
     host.expect("the compiler names its host").to_owned()
 }
 
-/// Crates whose licence expression cannot be met by the allowed licences.
+/// Returns a complaint for each crate whose licence expression the allowed licences do not satisfy.
 #[must_use]
 pub fn refused_licences(packages: &[Package], allowed: &[&str]) -> Vec<String> {
     let judge = |package: &Package| -> Option<String> {
@@ -70,7 +70,7 @@ pub fn refused_licences(packages: &[Package], allowed: &[&str]) -> Vec<String> {
     packages.iter().filter_map(judge).collect()
 }
 
-/// Crates in several versions without a reason, and reasons for crates that come in one.
+/// Returns a complaint for each crate in several versions without a reason, and for each superfluous reason.
 #[must_use]
 pub fn unexplained_duplicates(packages: &[Package], reasons: &[(&str, &str)]) -> Vec<String> {
     let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -87,11 +87,11 @@ pub fn unexplained_duplicates(packages: &[Package], reasons: &[(&str, &str)]) ->
         .collect()
 }
 
-/// Whether a licence expression can be met by allowed licences alone: `A OR B` by one of them,
-/// `A AND B` by both, `A/B` is the old spelling of OR.
+/// Returns whether the allowed licences satisfy a licence expression. `A OR B` needs one of them, `A AND B`
+/// needs both, and `A/B` is the old spelling of OR.
 ///
 /// # Errors
-/// If it is no expression of this simple kind.
+/// Returns an error if the text is not an expression of this simple form.
 pub fn permits(expression: &str, allowed: &[&str]) -> Result<bool, String> {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let words: Vec<&str> = spaced.split_whitespace().collect();

@@ -1,8 +1,8 @@
 //! The repository's own rules, as functions on text.
 //!
-//! Each rule takes sources and returns complaints, `file:line: what; remedy`. The suite `tidy`
-//! runs them on the repository, and on bad samples, so that a rule which finds nothing is known to
-//! be able to find something.
+//! Each rule takes sources and returns complaints of the form `file:line: problem; remedy`. The suite `tidy`
+//! runs the rules on the repository. It also runs them on bad samples, which proves that each rule can find
+//! a violation.
 
 mod callers;
 mod language;
@@ -23,43 +23,43 @@ use std::path::{Path, PathBuf};
 /// A file of the repository.
 #[derive(Clone, Debug)]
 pub struct Source {
-    /// From the root, with forward slashes.
+    /// The path from the root, with forward slashes.
     pub path: String,
-    /// Its text.
+    /// The text of the file.
     pub text: String,
 }
 
 impl Source {
-    /// A file that exists in a test only.
+    /// Makes a file that exists in a test only.
     #[must_use]
     pub fn sample(path: &str, text: &str) -> Self {
         Self { path: path.to_owned(), text: text.to_owned() }
     }
 
-    /// Whether the file is Rust.
+    /// Returns whether the file is Rust.
     #[must_use]
     pub fn is_rust(&self) -> bool {
         self.path.ends_with(".rs")
     }
 
-    /// Numbered lines, from 1.
+    /// Returns the lines with their numbers, from 1.
     pub fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.text.lines().enumerate().map(|(number, line)| (number + 1, line))
     }
 }
 
-/// The root of the repository.
+/// Returns the root of the repository.
 #[must_use]
 pub fn root() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     own.parent().expect("this crate lies below the root").to_path_buf()
 }
 
-/// Every text file of the repository, in the order of paths. Hidden folders and build outputs are
-/// left out.
+/// Reads every text file of the repository, in the order of paths. Skips hidden folders and build
+/// outputs.
 ///
 /// # Panics
-/// If a folder cannot be read.
+/// Panics if a folder cannot be read.
 #[must_use]
 pub fn sources() -> Vec<Source> {
     const KINDS: [&str; 8] = ["rs", "md", "toml", "wgsl", "yml", "sh", "py", "graph"];
@@ -89,7 +89,7 @@ pub fn sources() -> Vec<Source> {
     found
 }
 
-/// A complaint about a line.
+/// Formats a complaint about a line.
 fn complain(source: &Source, line: usize, what: &str) -> String {
     format!("{}:{line}: {what}", source.path)
 }

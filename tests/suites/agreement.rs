@@ -1,8 +1,8 @@
-//! Batched equals unbatched, bit for bit: every policy, mode and row order gives the bits of the
+//! Batched execution equals unbatched execution bit for bit. Every policy, mode and row order gives the bits of the
 //! reference interpreter, on one thread and on two.
 //!
-//! Three hundred graphs a run (`AUTOBATCH_TEST=long`: ten times as many), each under every policy, mode
-//! and row order; instruction sets take turns from graph to graph, and all execute a seed that is asked for.
+//! A run checks three hundred graphs (`AUTOBATCH_TEST=long`: ten times as many) under every policy, mode
+//! and row order. Successive graphs use successive instruction sets. A requested seed runs on all of them.
 
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
@@ -24,13 +24,13 @@ const POLICIES: [&str; 6] = ["none", "depth", "agenda", "ratio", "beam:4", "auto
 const SEED: u64 = 7;
 const STEP: u64 = 3;
 
-/// Every value of the graph that can be read: all results but lists.
+/// Returns every readable value of the graph: all results but lists.
 fn readable(graph: &GraphData) -> Vec<ValueId> {
     let values = (0..graph.arena.values()).map(ValueId::new);
     values.filter(|&value| !graph.type_of(value).is_list).collect()
 }
 
-/// The words of every wanted value, by the reference interpreter.
+/// Computes the words of every requested value with the reference interpreter.
 fn expected(
     graph: &GraphData,
     weights: &Weights,
@@ -45,7 +45,7 @@ fn expected(
     wanted.iter().map(|&value| words(value).ok_or(format!("the reference has no {value}"))).collect()
 }
 
-/// The first output whose bits differ from those expected. A NaN is only that.
+/// Returns the first output with unexpected bits. All NaNs are equal.
 fn difference(
     executor: &Executor,
     plan: &Verified<Plan>,
@@ -71,12 +71,12 @@ fn difference(
     Ok(())
 }
 
-/// The executors, which take turns from graph to graph.
+/// The executors. Successive graphs use successive executors.
 struct Turns {
     number: usize,
-    /// Whether every executor executes every graph: where one seed is asked for, and from the first difference on, while a graph is made smaller.
+    /// Whether every executor runs every graph: for a requested seed, and during shrinking.
     all: bool,
-    /// By instruction set: on one thread and on two.
+    /// The executors per instruction set, with one thread and with two.
     executors: Vec<[Executor; 2]>,
 }
 
@@ -91,7 +91,7 @@ impl Turns {
     fn new() -> Self {
         let executors = |isa| {
             let mut two = Executor::with_isa(isa, 2);
-            // However little work it is, both threads execute every wave.
+            // Both threads execute every wave, however small.
             two.set_shared_work(1);
             [Executor::with_isa(isa, 1), two]
         };
@@ -137,9 +137,9 @@ impl Turns {
     }
 }
 
-/// Checks a number of graphs of a profile.
+/// Checks `count` graphs of a profile.
 fn sweep(property: &str, options: Options, count: u64, training: bool) {
-    // Long runs have twenty times as many seeds; ten times are asked for here.
+    // Long runs have twenty times as many seeds. Halving the count makes it ten times here.
     let count = trials(count, count.div_ceil(2));
     let turns = std::cell::RefCell::new(Turns::new());
     check(property, options, count, |graph| turns.borrow_mut().agrees(graph, training));

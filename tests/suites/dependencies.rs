@@ -1,9 +1,9 @@
-//! The rules of dependencies: allowed licences, and one version of each crate.
+//! Rules for dependencies: allowed licences, and one version of each crate.
 
 use autobatch_tests::dependencies::{Package, packages, permits, refused_licences, unexplained_duplicates};
 use autobatch_tests::tidy;
 
-/// Licences that ask for no more than their text. `deny.toml` says the same.
+/// Licences that require only a copy of their text. `deny.toml` has the same list.
 const ALLOWED: &[&str] = &[
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -18,7 +18,7 @@ const ALLOWED: &[&str] = &[
     "Zlib",
 ];
 
-/// Crates in several versions, with the reason. `deny.toml` says the same.
+/// Crates in several versions, with the reason. `deny.toml` has the same list.
 const DUPLICATES: &[(&str, &str)] = &[
     ("foldhash", "the hashers of the versions of hashbrown"),
     (

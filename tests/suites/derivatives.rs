@@ -1,6 +1,6 @@
-//! The reverse of cells as text: how much of the forward half is saved, how much is
-//! computed again, and which sums over rows follow. Each snapshot is a kernel as the forward step
-//! executes it, its derivative, and the reductions that it feeds.
+//! The reverse of cells as text: the values that the forward half saves, the values that the reverse
+//! recomputes, and the sums over rows that follow. Each snapshot shows a kernel of the forward step, its
+//! derivative, and the reductions that read its results.
 
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::ValueId;
@@ -12,7 +12,7 @@ use autobatch_nn::DotAttention;
 use autobatch_planner::{Gradients, Planner, Request};
 use std::fmt::Write as _;
 
-/// The plan of all losses of a graph, with gradients of all parameters.
+/// Plans all losses of a graph with the gradients of all parameters.
 fn trained(graph: &GraphData, losses: &[ValueId]) -> Plan {
     let losses: Vec<(ValueId, f32)> = losses.iter().map(|&loss| (loss, 1.0)).collect();
     let gradients = Some(Gradients { losses: &losses, params: None, values: &[] });
@@ -20,7 +20,7 @@ fn trained(graph: &GraphData, losses: &[ValueId]) -> Plan {
     Planner::default().plan(graph, &request).expect("differentiable").verify().expect("sound").into_inner()
 }
 
-/// The plan of two generated instances of a model of the catalogue, four wide.
+/// Plans two generated instances of a model of the catalogue with vectors of width 4.
 fn model(name: &str, embedding: Option<usize>) -> Plan {
     let options = Options { seed: 3, count: Some(2), hidden: Some(4), embedding, ..Options::default() };
     let problem = catalogue::open(name, &options).expect("a model");
@@ -33,7 +33,7 @@ fn model(name: &str, embedding: Option<usize>) -> Plan {
     trained(&graph.finish().expect("sound"), &losses)
 }
 
-/// The lines of the plan's text that are the kernels with these names and what feeds on their reverse.
+/// Returns the lines of the plan's text for the kernels with these names and the reductions of their reverse.
 fn kernels(plan: &Plan, names: &[&str]) -> String {
     let text = plan.to_text();
     let mut shown = String::new();

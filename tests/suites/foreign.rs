@@ -1,4 +1,4 @@
-//! Values of another graph, another module or an earlier state are refused by name and never read as something else.
+//! Values of another graph, another module or an earlier state are errors that name the value.
 
 use autobatch::nn::Linear;
 use autobatch::prelude::*;
@@ -15,7 +15,7 @@ fn session() -> Session {
     Session::new(line("out").0, Device::Cpu).expect("the processor is there")
 }
 
-/// A value of a graph that lives for ever, so that no lifetime keeps it out, and that is as far along as any here.
+/// Makes a value of a leaked graph, so that lifetimes permit its use. Its number is as high as any in the tests.
 fn foreign(module: &Arc<Module>) -> Value<'static> {
     let other: &'static Graph = Box::leak(Box::new(Graph::new(module)));
     other.constant(5.0)
@@ -27,7 +27,7 @@ const FOREIGN_LINE: u32 = line!() - 3;
 fn a_value_of_another_graph_is_refused_with_both_graphs_and_its_line() {
     let (module, _) = line("out");
     let (mut session, mut trainer) = (session(), Trainer::new(&module, Sgd::new(0.1)).unwrap());
-    // These graphs have a value of the foreign one's number and type.
+    // These graphs have a value with the number and type of the foreign one.
     let own = |g: &Graph| _ = g.constant(1.0);
     let strange = |g: &Graph| {
         own(g);
@@ -74,7 +74,7 @@ fn a_graph_over_other_parameters_is_refused_and_one_over_the_same_is_executed() 
     let own = session.value(y).unwrap();
     assert_eq!(session.eager(&same).unwrap().value(y).unwrap().to_vec(), own);
 
-    // Shapes alone would fit.
+    // The shapes alone match.
     let (other, out) = line("in");
     let other = Graph::new(&other);
     let y = out.on(other.input(&[1.0, 2.0]));

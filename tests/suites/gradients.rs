@@ -1,8 +1,9 @@
-//! The CPU executor trains: gradients of random graphs are those of the reference, whatever the
-//! policy, the instruction set and the number of threads.
+//! The CPU executor trains: it computes the reference gradients of random graphs under every policy,
+//! instruction set and number of threads.
 //!
-//! Gradients of values have the bits of the reference, but for the sign of a zero. Gradients of parameters are sums in another order: within a
-//! bound of the reference in `f32`, equal for every thread count and instruction set.
+//! Gradients of values have the bits of the reference, except for the sign of a zero. Gradients of parameters are sums
+//! in another order. They are within a bound of the `f32` reference, and equal for every thread count and instruction
+//! set.
 
 use autobatch_ir::Weights;
 use autobatch_ir::graph::{Graph, GraphData, OperandKind, OutputKind};
@@ -36,7 +37,7 @@ fn losses(graph: &GraphData) -> Vec<(ValueId, f32)> {
     losses.enumerate().map(|(number, output)| (output.value, [1.0, 0.5, -2.0][number % 3])).collect()
 }
 
-/// Equal, zeros of both signs being one, NaN being NaN.
+/// Returns whether two numbers are equal. Zeros of both signs are equal, and so are all NaNs.
 fn same(a: f32, b: f32) -> bool {
     a == b || (a.is_nan() && b.is_nan())
 }
@@ -80,15 +81,15 @@ fn values_agree(
     Ok(())
 }
 
-/// All gradients of parameters, end to end.
+/// Returns the gradients of all parameters.
 fn parameter_gradients(executor: &Executor, plan: &Plan, graph: &GraphData) -> Vec<Vec<f32>> {
     let of =
         |number: usize| plan.gradient_of(ParamId::new(number)).and_then(|store| executor.gradient(store));
     (0..graph.module.params.len()).map(|number| of(number).expect("all are wanted").to_vec()).collect()
 }
 
-/// Within a share of the largest element of the parameter's gradient; the error of single precision
-/// on the way there, as the reference has it, is added.
+/// Checks that gradients are within a share of the largest element of the parameter's gradient. The bound also
+/// includes the single-precision error of the reference.
 fn parameters_agree(found: &[Vec<f32>], graph: &GraphData, expected: &Expected) -> Result<(), String> {
     for (number, found) in found.iter().enumerate() {
         let param = ParamId::new(number);
@@ -130,12 +131,12 @@ fn bound(graph: &GraphData) -> Bound<'_> {
     Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise }
 }
 
-/// The plans that must be proved.
+/// The plans that the proof must accept.
 #[derive(Clone, Copy, PartialEq)]
 enum Proofs {
     All,
-    /// Plans whose derivatives are finite somewhere: a root of a parameter, or a norm of single elements without
-    /// eps, may be finite on no lane of a proof, and is compared with the reference alone.
+    /// The plans whose derivatives are finite on some lane of the proof. A root of a parameter, or a norm of single
+    /// elements without eps, may be finite on none; such plans are only compared with the reference.
     WhereFinite,
 }
 
@@ -176,7 +177,7 @@ fn agrees_and(graph: &GraphData, executors: &mut [Executor], proofs: Proofs) -> 
                 values_agree(executor, &plan, graph, &values, &expected).map_err(blame)?;
                 let found = parameter_gradients(executor, &plan, graph);
                 parameters_agree(&found, graph, &expected).map_err(blame)?;
-                // The bits of a NaN are not compared.
+                // The comparison ignores the bits of a NaN.
                 let bit = |x: &f32| if x.is_nan() { f32::NAN.to_bits() } else { x.to_bits() };
                 let bits = |all: &[Vec<f32>]| -> Vec<u32> { all.iter().flatten().map(bit).collect() };
                 match &first {
@@ -194,12 +195,12 @@ fn agrees_and(graph: &GraphData, executors: &mut [Executor], proofs: Proofs) -> 
 
 fn executors() -> RefCell<Vec<Executor>> {
     let mut two = Executor::with_isa(Isa::best(), 2);
-    // However little work it is, both threads execute every wave.
+    // Both threads execute every wave, however small.
     two.set_shared_work(1);
     RefCell::new(vec![Executor::with_isa(Isa::Scalar, 1), Executor::with_isa(Isa::best(), 1), two])
 }
 
-/// Smooth graphs, then those with ops that have kinks, which choose, or which give no gradient.
+/// Checks smooth graphs, then graphs with kinks, with choices, or with ops that have no gradient.
 fn sweep(property: &str, profile: Profile) {
     let executors = executors();
     for options in [Options::new(profile).differentiable(), Options::new(profile).with_losses()] {
@@ -261,8 +262,8 @@ impl OnCpu {
     }
 }
 
-/// Forward values and gradients in double precision by the reference: the truth that the executor is
-/// measured against.
+/// Computes forward values and gradients in double precision with the reference. The test measures the executor
+/// against them.
 impl Evaluate for OnCpu {
     fn run(&self, graph: &GraphData, params: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let weights = Self::weights(graph, params);
@@ -322,7 +323,7 @@ fn every_op_has_the_slopes_of_its_forward_values() {
     assert!(failures.is_empty(), "{} entries fail:\n{}", failures.len(), failures.join("\n"));
 }
 
-/// A product and a table with enough rows that threads share their sums.
+/// A graph with a product and a table, large enough that threads share their sums.
 fn wide(shift: u32) -> GraphData {
     let mut m = ModuleBuilder::new("wide");
     let w = m.param("w", [96, 160], Init::Glorot(1.0));

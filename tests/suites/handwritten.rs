@@ -1,5 +1,5 @@
-//! The CPU executor gives the bits of the naive executor for plans that no planner laid out: those in
-//! `tests/files/handwritten`, outputs and gradients, on every instruction set and with two threads.
+//! The CPU executor gives the bits of the naive executor for the handwritten plans in
+//! `tests/files/handwritten`. The test compares outputs and gradients, on every instruction set and with two threads.
 
 use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;

@@ -1,4 +1,4 @@
-//! Every op keeps the promises of its entry in the op table.
+//! Every op satisfies its entry in the op table.
 
 use autobatch_ir::GraphData;
 use autobatch_testing::op_table::{self, Differentiate, Evaluate, Gradient, Gradients, Kind, OpCase};
@@ -28,8 +28,8 @@ fn an_op_without_a_gradient_has_a_reason() {
     });
 }
 
-/// Answers with the numbers of the entry itself, example by example, all moved by one distance:
-/// not an evaluator but a probe of the check.
+/// An evaluator that returns the numbers of the entry, example by example, all moved by one distance.
+/// It tests the check itself.
 struct Echo {
     case: OpCase,
     next: Cell<usize>,
@@ -55,14 +55,14 @@ fn the_check_of_numbers_accepts_equal_numbers_and_refuses_others() {
     });
 }
 
-/// Knows one graph only: the loss of the example of `square`, by its formula. Its slopes by the
-/// operand are off by a factor.
+/// An evaluator for one graph only: the loss of the example of `square`, by its formula. A factor
+/// distorts its derivative by the operand.
 struct Squares {
     factor: f64,
 }
 
 impl Squares {
-    /// The operand of the example, and the weights that the check mixes its results with.
+    /// Returns the operand of the example, and the weights with which the check mixes its results.
     fn halves(graph: &GraphData) -> (Vec<f64>, Vec<f64>) {
         let floats: Vec<f64> = graph.bindings.floats.iter().map(|&x| f64::from(x)).collect();
         let (x, weights) = floats.split_at(floats.len() / 2);

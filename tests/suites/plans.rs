@@ -1,5 +1,5 @@
-//! Plans of random graphs are verified, proved against their graph, and executed naively to the bits of
-//! the reference interpreter.
+//! The planner's plans of random graphs pass the verifier and the proof against their graph. The naive executor
+//! gives the bits of the reference interpreter for them.
 
 use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
@@ -27,18 +27,18 @@ const MANY: [(Profile, u64); 4] =
 const SEED: u64 = 3;
 const STEP: u64 = 9;
 
-/// Every policy of the first four in every mode and row order.
+/// Checks the first four policies in every mode and row order.
 fn holds(graph: &GraphData, training: bool) -> Result<(), String> {
     holds_under(graph, training, &POLICIES, |_| true)
 }
 
-/// Every policy in one mode and row order, which the graph's structure chooses.
+/// Checks every policy in one mode and row order, which the graph's structure selects.
 fn holds_once_each(graph: &GraphData, training: bool) -> Result<(), String> {
     let chosen = graph.structure() as usize;
     holds_under(graph, training, &ALL_POLICIES, |number| (number + chosen).is_multiple_of(8))
 }
 
-/// Plans under the policies; of all combinations of policy, mode and row order those that are `chosen` by number.
+/// Checks the plans of the policies for the combinations of mode and row order that `chosen` selects by number.
 fn holds_under(
     graph: &GraphData,
     training: bool,
@@ -56,7 +56,7 @@ fn holds_under(
     let run = reference::forward::<f32>(graph, &weights, noise).map_err(|error| error.to_string())?;
     for (policy_number, policy) in policies.iter().enumerate() {
         let mut planner = Planner::new(policy.parse::<Policy>().expect("a policy").load().expect("no file"));
-        // All values keep all rows; the outputs alone let rows be used again.
+        // A request for all values keeps all rows. A request for the outputs alone allows the reuse of rows.
         let modes = [
             (Mode::Train, &values[..]),
             (Mode::Infer, &[]),

@@ -1,4 +1,4 @@
-//! The reference interpreter keeps the op table's promises, and is whole on random graphs.
+//! The reference interpreter satisfies the op table, and evaluates all of a random graph.
 
 use autobatch_ir::graph::{Callee, OperandKind, OutputKind};
 use autobatch_ir::numeric::Real;
@@ -11,10 +11,10 @@ use std::marker::PhantomData;
 
 const TRAIN: Noise = Noise::On { seed: 11, step: 4 };
 
-/// The reference interpreter in one type of numbers.
+/// The reference interpreter for one number type.
 struct Reference<T>(PhantomData<T>);
 
-/// The evaluation of a graph at these parameters.
+/// Sets up the evaluation of a graph at these parameters.
 fn at<'g, T: Real>(graph: &'g GraphData, params: &[Vec<f64>], noise: Noise) -> Evaluation<'g, T> {
     let weights = Weights::init(&graph.module, 0);
     let mut evaluation = Evaluation::new(graph, &weights, noise).expect("the graph is well formed");
@@ -25,7 +25,7 @@ fn at<'g, T: Real>(graph: &'g GraphData, params: &[Vec<f64>], noise: Noise) -> E
     evaluation
 }
 
-/// The elements of a value as numbers.
+/// Returns the elements of a value as numbers.
 fn numbers<T: Real>(graph: &GraphData, run: &Run<T>, id: ValueId) -> Vec<f64> {
     match run.value(id).expect("every value was made") {
         Datum::Floats(elements) => elements.iter().map(|x| x.to_f64()).collect(),
@@ -86,7 +86,7 @@ fn every_op_has_the_gradient_of_the_table() {
     for_every_kind(|kind| op_table::check_gradients(kind, &Reference::<f64>(PhantomData), 1e-4));
 }
 
-/// Every value has its type's elements, in two runs the same bits.
+/// Checks that every value has the elements of its type, and that two runs give the same bits.
 fn whole<T: Real>(graph: &GraphData, noise: Noise) -> Result<(), String> {
     let weights = Weights::init(&graph.module, 1);
     let run = || reference::forward::<T>(graph, &weights, noise).map_err(|error| error.to_string());
@@ -128,8 +128,8 @@ fn random_graphs_are_evaluated_and_differentiated_whole() {
     }
 }
 
-/// The derivative of all losses along one random direction of all parameters agrees with the
-/// difference of the losses at both ends; that derivative.
+/// Returns the derivative of all losses along one random direction of all parameters. Checks that it agrees
+/// with the difference of the losses at both ends.
 fn slope(graph: &GraphData) -> Result<f64, String> {
     let losses = graph_losses(graph);
     let values: Vec<Vec<f64>> = random::parameters(&graph.module, 3)

@@ -1,4 +1,4 @@
-//! Graphs that grow while they are executed, and tasks that wait for values of them.
+//! Graphs that grow while they execute, and tasks that await their values.
 
 use autobatch::prelude::*;
 use autobatch::random::Random;
@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// Waits for random values and goes on as their bits say; what it waited for and got.
+/// Awaits random values and branches on their bits. Returns the awaited values with their words.
 async fn wander(model: &Model, g: &Graph, seed: u64) -> Result<Vec<(ValueKey, Vec<u32>)>> {
     let mut random = Random::new(seed);
     let (mut known, mut seen) = (Vec::new(), Vec::new());
@@ -82,7 +82,7 @@ fn a_growing_graph_executes_every_step_once_and_has_the_bits_of_one_run() {
         assert!(growing.steps() >= steps, "round {round}");
         steps = growing.steps();
     }
-    // Computed values need no step.
+    // Computed values need no further step.
     let earlier: Vec<Value<'_>> = seen.iter().map(|(value, _)| *value).collect();
     let again = growing.run(&earlier).unwrap();
     assert!(seen.iter().all(|(value, row)| again[*value].words() == *row));
@@ -109,13 +109,13 @@ fn common_values_of_tasks_are_executed_once() {
     assert_eq!(found[0], found[3]);
     assert_ne!(found[0], found[1]);
     let plan = session.last_plan().unwrap();
-    // The leaf, its index, and the nodes of three rounds, each in one batch.
+    // The expected steps: the leaf, its index, and the nodes of three rounds, each in one batch.
     let rows: Vec<u32> = plan.steps.iter().map(|step| step.rows).filter(|&rows| rows > 0).collect();
     assert_eq!(rows.iter().filter(|&&rows| rows == 4).count(), 1, "{rows:?}");
     assert_eq!(rows.iter().sum::<u32>() - rows[..rows.len() - 3].iter().sum::<u32>(), 4 + 3 + 2, "{rows:?}");
 }
 
-/// Whom a [`Join`] polls next.
+/// A waker that queues a future of a [`Join`].
 struct Turn {
     number: usize,
     next: Arc<Mutex<Vec<usize>>>,
@@ -127,7 +127,7 @@ impl Wake for Turn {
     }
 }
 
-/// Futures side by side, of which only those are polled that were woken, as executors and `join_all` do.
+/// Runs futures concurrently and polls only woken ones, as executors and `join_all` do.
 struct Join<F: Future> {
     open: Vec<Option<Pin<Box<F>>>>,
     done: Vec<Option<F::Output>>,
@@ -221,7 +221,7 @@ fn what_tasks_cannot_wait_for_is_said() {
     let nested = async { inner.tasks(g, [async { Ok(()) }]) };
     let found = error(session.tasks(g, [nested]));
     assert!(found.contains("being run already"), "{found}");
-    // The tasks above are gone, so others may be run.
+    // The tasks above are gone, so the session accepts others.
     let value = g.input(&[4.0]);
     assert_eq!(session.tasks(g, [async { Ok(value.get().await?) }]).unwrap(), [[4.0]]);
 }
@@ -274,7 +274,7 @@ fn a_graph_grows_on_after_what_could_not_be_executed() {
     assert_eq!(twice, [sum]);
 }
 
-/// Says that the process is the child that the next test starts.
+/// The environment variable that marks the child process of the next test.
 const CHILD: &str = "AUTOBATCH_TEST_CHILD_DUMPS";
 
 #[test]
@@ -310,7 +310,7 @@ fn a_graph_grows_on_after_it_could_not_be_dumped() {
     assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
 }
 
-/// Layers with dropout between them, as many as the instance says.
+/// A model whose instances set the number of layers. Dropout separates the layers.
 struct Deep {
     layer: Linear,
     out: Linear,
@@ -369,7 +369,7 @@ fn a_step_over_tasks_has_the_losses_of_a_step_and_draws_the_noise_that_tasks_saw
             assert_eq!(bits(&made.losses), bits(&tasks.losses));
         }
         assert!(made.losses.iter().zip(&tasks.losses).all(|(a, b)| (a - b).abs() < 1e-4), "step {step}");
-        // The last row that a task saw is the one that was trained on, dropout included.
+        // The step trains on the last row that a task saw, dropout included.
         for (word, rows) in seen.borrow().iter().enumerate().skip(1) {
             let trained = tasks.output(&format!("h{word}")).unwrap();
             assert_eq!(bits(rows.last().unwrap()), bits(trained), "step {step}, word {word}");

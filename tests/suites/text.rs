@@ -1,4 +1,4 @@
-//! Random graphs keep their meaning in text, and in every other format.
+//! Random graphs keep their meaning in text and in every other format.
 
 use autobatch_ir::{GraphData, Module};
 use autobatch_testing::random::{self, Options, Profile};
@@ -34,7 +34,7 @@ fn random_graphs_read_back_with_the_same_meaning() {
     }
 }
 
-/// A graph that came from a text comes back from every format with the same bytes, and its module likewise.
+/// Writes a graph and its module to every format. Both must read back with the same bytes.
 fn every_format(graph: &GraphData) -> Result<(), String> {
     round_trip(graph)?;
     let said = |error: &dyn std::fmt::Display| error.to_string();

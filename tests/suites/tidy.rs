@@ -1,8 +1,8 @@
-//! The repository keeps its own rules, and each rule can be broken.
+//! The repository follows its own rules, and bad samples violate each rule.
 
 use autobatch_tests::tidy::{self, Manifest, Source};
 
-/// The allowed dependencies of each crate. Those of its tests are free.
+/// The allowed dependencies of each crate. Dependencies of tests are free.
 const ARROWS: &[(&str, &[&str])] = &[
     ("autobatch-ir", &[]),
     ("autobatch-shaders", &[]),
@@ -41,10 +41,10 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 const LONGEST: usize = 450;
 
-/// Which file holds unsafe code, and what tests it.
+/// The page that lists the files with unsafe code and their tests.
 const UNSAFE_PAGE: &str = "runtime-cpu/UNSAFE.md";
 
-/// Words of the project's first stretch, each with the word of the field.
+/// Retired words, each with its replacement.
 const RETIRED: &[tidy::Retired] = &[
     ("player", "executor"),
     ("players", "executors"),
@@ -70,11 +70,11 @@ const RETIRED: &[tidy::Retired] = &[
     ("meanwhile", "at the same time"),
 ];
 
-/// Openings of headless clauses. A comment begins with what the thing is or does.
+/// Openings of headless clauses. A comment begins with the thing or its action.
 const OPENINGS: &[&str] =
     &["What", "Whoever", "Whatever", "Who", "Nobody", "Somebody", "Those", "So many", "Of what", "Of those"];
 
-/// Files that are one thought and longer than others, each with its reason: none.
+/// Files that may exceed the length limit, each with its reason. There are none.
 const LONG: &[(&str, &str)] = &[];
 
 /// Emitting files of the `ir` crate.
@@ -88,7 +88,7 @@ const EMITTING: &[&str] = &[
 ];
 /// Folders whose functions stand between users and the emitter.
 const FACES: &[&str] = &["nn/src/", "src/"];
-/// Functions that emit nothing, so nothing can be refused at their caller's line.
+/// Functions that emit nothing, so no error can refer to their caller's line.
 const EMIT_NOTHING: &[&str] = &["shared", "alone", "value", "graph", "key"];
 
 #[track_caller]
@@ -187,7 +187,7 @@ fn the_rule_of_language_reads_names_comments_and_pages() {
     clean(openings("ir/src/a.rs", "/// Returns\n/// What follows.\nlet what = 1;\n"));
 }
 
-/// The longest that the page of the architecture may be.
+/// The maximum length of the architecture page, in lines.
 const LONGEST_ARCHITECTURE: usize = 200;
 
 #[test]
@@ -304,7 +304,7 @@ fn every_dependency_is_described() {
     let read = |name: &str| std::fs::read_to_string(tidy::root().join(name));
     let manifest = read("Cargo.toml").expect("the root has a manifest");
     assert!(manifest.contains("[workspace.dependencies]"), "dependencies are shared by the workspace");
-    // Binding from the moment the file exists.
+    // The rule applies as soon as the file exists.
     if let Ok(architecture) = read("ARCHITECTURE.md") {
         clean(tidy::undescribed_dependencies(&manifest, &architecture));
     }

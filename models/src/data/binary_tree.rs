@@ -1,16 +1,16 @@
-//! Binary trees stored flat, in the order a shift-reduce machine builds them.
+//! Binary trees in flat storage, in the order of a shift-reduce machine.
 //!
-//! Nodes stand in post-order: children before their parent, the left subtree before the right one,
-//! the root last. Walking `nodes()` forward is therefore both a bottom-up evaluation order and the
-//! list of SHIFT (leaf) and REDUCE (inner node) transitions. Nothing here recurses, so a tree may
-//! be as deep as memory allows.
+//! Nodes are in post-order: children before their parent, the left subtree before the right one,
+//! the root last. A forward walk over `nodes()` is therefore a bottom-up evaluation order. It is also the
+//! list of SHIFT (leaf) and REDUCE (inner node) transitions. No function here recurses, so only memory limits
+//! the depth of a tree.
 
 use std::fmt;
 
 use super::error::DataError;
 use super::text::Piece;
 
-/// A node, which names its parts by index.
+/// A node, which refers to its parts by index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Node {
     /// A leaf and the index of its content in [`BinaryTree::leaves`].
@@ -19,12 +19,12 @@ pub enum Node {
     Inner(u32, u32),
 }
 
-/// A step of a walk from the root: parents are entered before and left after their children.
+/// A step of a walk from the root, which enters parents before their children and leaves them after.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visit {
-    /// The walk comes to this node from above.
+    /// The walk enters this node from above.
     Enter(u32),
-    /// The walk is done with this node and everything below it.
+    /// The walk leaves this node and its subtree.
     Leave(u32),
 }
 
@@ -64,7 +64,7 @@ impl<W> BinaryTree<W> {
     }
 
     /// Applies a recursive function to every node and returns its results, in the order of `nodes()`; the last is the
-    /// root's. `leaf` sees a leaf's content, `join` what the children gave.
+    /// root's. `leaf` takes the content of a leaf, `join` the results of the children.
     pub fn bottom_up<T: Copy>(
         &self,
         mut leaf: impl FnMut(&W) -> T,
@@ -85,12 +85,12 @@ impl<W> BinaryTree<W> {
         self.heights().last().copied().unwrap_or(0)
     }
 
-    /// The same shape with other leaf contents.
+    /// Returns a tree of the same shape with other leaf contents.
     pub fn map<V>(&self, content: impl FnMut(&W) -> V) -> BinaryTree<V> {
         BinaryTree { leaves: self.leaves.iter().map(content).collect(), nodes: self.nodes.clone() }
     }
 
-    /// Walks the tree from the root, left before right.
+    /// Walks the tree from the root, left children first.
     pub fn walk(&self) -> impl Iterator<Item = Visit> + '_ {
         let mut todo = vec![Visit::Enter(self.root())];
         std::iter::from_fn(move || {
@@ -107,7 +107,7 @@ impl<W> BinaryTree<W> {
     }
 }
 
-/// Tokens separated by spaces, each inner node as `( left right )`.
+/// Writes tokens separated by spaces, each inner node as `( left right )`.
 impl<W: fmt::Display> fmt::Display for BinaryTree<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
@@ -149,14 +149,14 @@ impl<W> TreeBuilder<W> {
         self.nodes.push(node);
     }
 
-    /// Puts a leaf on the stack.
+    /// Pushes a leaf onto the stack.
     pub fn shift(&mut self, content: W) {
         let leaf = self.leaves.len() as u32;
         self.leaves.push(content);
         self.push(Node::Leaf(leaf));
     }
 
-    /// Joins the two topmost subtrees; without two it does nothing and returns false.
+    /// Joins the two topmost subtrees. Returns false and does nothing if the stack has fewer than two.
     pub fn reduce(&mut self) -> bool {
         let [.., left, right] = self.stack[..] else {
             return false;
@@ -176,7 +176,7 @@ impl<W> TreeBuilder<W> {
         self.stack.len()
     }
 
-    /// The tree, if exactly one stands on the stack.
+    /// Returns the tree if the stack holds exactly one.
     pub fn finish(self) -> Option<BinaryTree<W>> {
         (self.stack.len() == 1).then_some(BinaryTree { leaves: self.leaves, nodes: self.nodes })
     }

@@ -1,9 +1,9 @@
 //! Treebanks in CoNLL-U: ten tab-separated columns per word, a blank line after each sentence.
 //!
 //! Columns are ID FORM LEMMA UPOS XPOS FEATS HEAD DEPREL DEPS MISC. Comment lines (`#`) precede
-//! the words. Lines whose ID has `-` (several words written as one) or `.` (empty nodes) are
-//! skipped, and DEPS and MISC are not kept: no model here uses them. Every sentence must be one
-//! tree; it need not be projective.
+//! the words. The reader skips lines whose ID has `-` (several words written as one) or `.` (empty nodes). It
+//! ignores DEPS and MISC, because no model here uses them. Every sentence must be one tree, which may be
+//! non-projective.
 
 use std::fmt;
 use std::path::Path;
@@ -12,20 +12,20 @@ use super::dependency::Heads;
 use super::error::DataError;
 use super::text::{Piece, decode, lines, read_with};
 
-/// A word with its annotation; `_` stands for nothing.
+/// A word with its annotation. `_` marks an empty column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
     /// The word as written.
     pub form: String,
-    /// Its dictionary form.
+    /// The dictionary form.
     pub lemma: String,
-    /// Its universal part of speech, such as `NOUN`.
+    /// The universal part of speech, such as `NOUN`.
     pub upos: String,
-    /// Its part of speech in the language's own tag set.
+    /// The part of speech in the tag set of the language.
     pub xpos: String,
-    /// Its features, `Name=Value` joined by `|`.
+    /// The features, `Name=Value` joined by `|`.
     pub feats: String,
-    /// Its relation to its head, such as `nsubj`.
+    /// The relation to the head, such as `nsubj`.
     pub relation: String,
 }
 
@@ -40,7 +40,7 @@ pub struct Sentence {
     pub heads: Heads,
 }
 
-/// The lines of a sentence without the blank line that ends it.
+/// Writes the lines of a sentence without the blank line that ends it.
 impl fmt::Display for Sentence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for comment in &self.comments {
@@ -85,12 +85,12 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<Sentence>, DataError> {
     read_with(path.as_ref(), |bytes, file| parse(bytes, file))
 }
 
-/// The content of a file with these sentences.
+/// Returns the content of a file with these sentences.
 pub fn write(sentences: &[Sentence]) -> String {
     super::text::join_lines(sentences)
 }
 
-/// Whether an ID is of several words written as one, `1-2`, or of an empty node, `1.1`.
+/// Returns whether an ID marks several words written as one, `1-2`, or an empty node, `1.1`.
 fn is_no_word(id: &str) -> bool {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     id.split_once(['-', '.']).is_some_and(|(first, second)| number(first) && number(second))
@@ -135,7 +135,7 @@ impl<'a> Draft<'a> {
         Ok(())
     }
 
-    /// The sentence that ends at `end`; none when nothing precedes.
+    /// Returns the sentence that ends at `end`, or `None` if no line precedes it.
     fn finish(self, end: Piece<'_>) -> Result<Option<Sentence>, DataError> {
         if self.words.is_empty() {
             return match self.comments.is_empty() {

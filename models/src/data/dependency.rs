@@ -1,8 +1,8 @@
 //! Dependency trees: one head per word.
 //!
-//! Words are numbered from 1 as in the files; head 0 marks the root. [`Heads`] can only be made
-//! from heads that form one tree, so everything computed from it is total. The arc-standard
-//! system lives here too: gold transitions of a projective tree, and the tree of transitions.
+//! Words are numbered from 1 as in the files; head 0 marks the root. [`Heads`] always holds exactly one tree,
+//! so computations on it cannot fail. This module also contains the arc-standard system: the gold transitions
+//! of a projective tree, and the tree of a list of transitions.
 
 use std::fmt;
 
@@ -12,21 +12,21 @@ pub struct Heads {
     heads: Vec<u32>,
 }
 
-/// The reason why heads form no tree.
+/// The reason why heads are not a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotATree {
-    /// No word has head 0; also when there are no words.
+    /// No word has head 0, or there are no words.
     NoRoot,
-    /// This word (from 1) is a further word with head 0.
+    /// This word (from 1) is a second word with head 0.
     SecondRoot(u32),
-    /// The head of this word (from 1) is no word of the sentence.
+    /// The head of this word (from 1) is not a word of the sentence.
     NoSuchHead(u32),
-    /// This word (from 1) stands below itself.
+    /// This word (from 1) is its own ancestor.
     Cycle(u32),
 }
 
 impl NotATree {
-    /// The word concerned, from 1.
+    /// The word that the problem concerns, from 1.
     pub fn word(&self) -> u32 {
         match *self {
             NotATree::NoRoot => 1,
@@ -90,7 +90,7 @@ impl Heads {
         children
     }
 
-    /// The words, heads before their dependents; reversed it is an order for bottom-up evaluation.
+    /// Returns the words with heads before their dependents. The reverse is a bottom-up evaluation order.
     pub fn top_down(&self) -> Vec<u32> {
         let children = self.children();
         let mut order = children[0].clone();
@@ -114,14 +114,14 @@ impl Heads {
         depths.into_iter().max().unwrap_or(0)
     }
 
-    /// Whether every word between a word and its head stands below that head.
+    /// Returns whether every word between a word and its head descends from that head.
     pub fn is_projective(&self) -> bool {
         self.transitions().is_some()
     }
 
-    /// The arc-standard transitions that build this tree, or `None` when it is not projective.
+    /// Returns the arc-standard transitions that build this tree, or `None` if it is not projective.
     ///
-    /// A word is attached as soon as all its own dependents are: left arcs before right arcs
+    /// A word is attached as soon as all its dependents are. Left arcs come before right arcs, and right arcs
     /// before shifts. There are `2n - 1` transitions for `n` words.
     pub fn transitions(&self) -> Option<Vec<Transition>> {
         let head = |word: u32| self.heads[word as usize - 1];
@@ -158,11 +158,11 @@ impl Heads {
 /// A step of the arc-standard system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Transition {
-    /// Move the next word onto the stack.
+    /// Moves the next word onto the stack.
     Shift,
-    /// The topmost word becomes the head of the one below it, which leaves the stack.
+    /// Makes the topmost word the head of the word below it, which leaves the stack.
     LeftArc,
-    /// The word below the top becomes the head of the topmost one, which leaves the stack.
+    /// Makes the word below the top the head of the topmost word, which leaves the stack.
     RightArc,
 }
 
@@ -173,10 +173,10 @@ impl Transition {
     }
 }
 
-/// The tree that transitions build on `words` words, or `None` when they do not end with all words
-/// in one tree.
+/// Returns the tree that transitions build on `words` words, or `None` if they do not join all words
+/// into one tree.
 pub fn execute(words: u32, transitions: &[Transition]) -> Option<Heads> {
-    // Every word is shifted once and all but one leave the stack.
+    // Every word is shifted once, and all words but one leave the stack.
     if transitions.len() as u64 + 1 != 2 * u64::from(words) {
         return None;
     }
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(execute(u32::MAX, &[]), None);
     }
 
-    /// Whether every word strictly between a word and its head is dominated by that head.
+    /// Returns whether the head of every word dominates all words strictly between them.
     fn is_projective_by_definition(heads: &[u32]) -> bool {
         (1..).zip(heads).filter(|&(_, &head)| head != 0).all(|(word, &head)| {
             (word.min(head) + 1..word.max(head)).all(|between| {

@@ -1,21 +1,21 @@
 //! Errors of corpus readers: content that violates its format.
 //!
-//! Every message names the file, the place, what was expected there and what was found, in the
-//! form editors jump to: `sst/valid.txt:17:5: expected a label 0..4, found "x"`.
+//! Every message names the file, the place, the expected content and the content found. The format is one
+//! that editors can jump to: `sst/valid.txt:17:5: expected a label 0..4, found "x"`.
 
 use std::fmt;
 
-/// The place of an error in a file. Text is counted in lines and columns, binary content in
-/// bytes, and some mistakes (a missing file, a missing partner file) concern a file as a whole.
+/// The place of an error in a file. Text has lines and columns, and binary content has byte offsets. Some
+/// errors, such as a missing file, concern the whole file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// The file as a whole.
+    /// The whole file.
     File,
     /// A line of a text file, counted from 1.
     Line {
         /// The line, counted from 1.
         line: usize,
-        /// The character within the line, counted from 1; `None` when the line as a whole is meant.
+        /// The character within the line, counted from 1. `None` stands for the whole line.
         column: Option<usize>,
     },
     /// An offset in a binary file, counted from 0.
@@ -31,17 +31,17 @@ pub struct DataError {
     pub place: Place,
     /// The content that the format requires there.
     pub expected: String,
-    /// The content found there; text of the file is quoted, escaped and shortened.
+    /// The content found there. Text of the file is quoted, escaped and shortened.
     pub found: String,
 }
 
 impl DataError {
-    /// An error that concerns `file` as a whole.
+    /// Makes an error that concerns the whole `file`.
     pub fn in_file(file: &str, expected: impl Into<String>, found: impl Into<String>) -> Self {
         Self::at(file, Place::File, expected, found)
     }
 
-    /// An error at a place of `file`.
+    /// Makes an error at a place of `file`.
     pub fn at(file: &str, place: Place, expected: impl Into<String>, found: impl Into<String>) -> Self {
         DataError { file: file.to_owned(), place, expected: expected.into(), found: found.into() }
     }

@@ -1,9 +1,8 @@
 //! Images and labels in the IDX format of the handwritten digits.
 //!
-//! Big-endian 32-bit header fields, then bytes. Images: magic 2051, count, rows, columns, then
+//! Big-endian 32-bit header fields precede the bytes. Images: magic 2051, count, rows, columns, then
 //! pixels 0..255 row by row. Labels: magic 2049, count, then one byte each. The sizes in the
-//! header must account for the file's length exactly, so a header cannot ask for more memory than
-//! the file has.
+//! header must match the file's length exactly, so a header cannot claim more memory than the file has.
 
 use std::path::Path;
 
@@ -22,12 +21,12 @@ pub struct Images {
     pub columns: usize,
     /// The number of images.
     pub count: usize,
-    /// All pixels, image by image and row by row; 0 is background. `count · rows · columns` many.
+    /// All pixels, image by image and row by row; 0 is background. The length is `count · rows · columns`.
     pub pixels: Vec<u8>,
 }
 
 impl Images {
-    /// The pixels of an image, if there is one at this position.
+    /// Returns the pixels of an image if the position is valid.
     pub fn image(&self, index: usize) -> Option<&[u8]> {
         (index < self.count).then(|| {
             let size = self.rows * self.columns;
@@ -35,23 +34,23 @@ impl Images {
         })
     }
 
-    /// The pixels of an image scaled to 0..1.
+    /// Returns the pixels of an image, scaled to 0..1.
     pub fn floats(&self, index: usize) -> Option<Vec<f32>> {
         let image = self.image(index)?;
         Some(image.iter().map(|&pixel| f32::from(pixel) / 255.0).collect())
     }
 }
 
-/// Images with a label each.
+/// Images with one label each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Labelled {
     /// The images.
     pub images: Images,
-    /// The labels, as many as images.
+    /// The labels, one per image.
     pub labels: Vec<u8>,
 }
 
-/// The header fields of a file and its body.
+/// Reads the header fields of a file. Returns them with the body.
 fn header<'a, const N: usize>(
     bytes: &'a [u8],
     file: &str,
@@ -77,7 +76,7 @@ fn header<'a, const N: usize>(
     Ok((std::array::from_fn(|index| field(index + 1)), body))
 }
 
-/// Checks that `sizes` multiply to the length of the body.
+/// Checks that the product of `sizes` is the length of the body.
 fn check_length(sizes: &[u32], body: &[u8], file: &str, start: usize) -> Result<(), DataError> {
     let product = sizes.iter().try_fold(1_u64, |product, &size| product.checked_mul(u64::from(size)));
     if product == Some(body.len() as u64) {
@@ -92,7 +91,7 @@ fn check_length(sizes: &[u32], body: &[u8], file: &str, start: usize) -> Result<
 pub fn parse_images(content: impl AsRef<[u8]>, file: &str) -> Result<Images, DataError> {
     let (sizes @ [count, rows, columns], body) = header::<3>(content.as_ref(), file, IMAGES_MAGIC)?;
     check_length(&sizes, body, file, 16)?;
-    // With an empty body the sizes are not bounded by the file: 0 rows allow any count.
+    // An empty body does not bound the count: 0 rows allow any number of images.
     if body.is_empty() && count != 0 {
         let expected = "at least one pixel per image";
         return Err(DataError::at(file, Place::Byte(4), expected, format!("{count} × {rows} × {columns}")));
@@ -122,8 +121,8 @@ pub fn read_labels(path: impl AsRef<Path>) -> Result<Vec<u8>, DataError> {
     read_with(path.as_ref(), |bytes, file| parse_labels(bytes, file))
 }
 
-/// Reads `images-idx3-ubyte` and `labels-idx1-ubyte` of a folder; there must be a digit 0..9 for
-/// every image.
+/// Reads `images-idx3-ubyte` and `labels-idx1-ubyte` of a folder. Every image must have a digit 0..9 as its
+/// label.
 pub fn read(folder: impl AsRef<Path>) -> Result<Labelled, DataError> {
     let folder = folder.as_ref();
     let images = read_images(folder.join("images-idx3-ubyte"))?;
@@ -132,7 +131,7 @@ pub fn read(folder: impl AsRef<Path>) -> Result<Labelled, DataError> {
     pair(images, labels, &path.display().to_string())
 }
 
-/// Puts images and labels together; `file` names the labels in messages.
+/// Combines images and labels; `file` names the labels in messages.
 pub fn pair(images: Images, labels: Vec<u8>, file: &str) -> Result<Labelled, DataError> {
     if labels.len() != images.count {
         let expected = format!("{} labels, one per image", images.count);
@@ -145,7 +144,7 @@ pub fn pair(images: Images, labels: Vec<u8>, file: &str) -> Result<Labelled, Dat
     Ok(Labelled { images, labels })
 }
 
-/// The content of a file with these images.
+/// Returns the content of a file with these images.
 pub fn write_images(images: &Images) -> Vec<u8> {
     let sizes = [images.count, images.rows, images.columns].map(|size| size as u32);
     let mut bytes = IMAGES_MAGIC.to_be_bytes().to_vec();
@@ -154,7 +153,7 @@ pub fn write_images(images: &Images) -> Vec<u8> {
     bytes
 }
 
-/// The content of a file with these labels.
+/// Returns the content of a file with these labels.
 pub fn write_labels(labels: &[u8]) -> Vec<u8> {
     let mut bytes = LABELS_MAGIC.to_be_bytes().to_vec();
     bytes.extend((labels.len() as u32).to_be_bytes());

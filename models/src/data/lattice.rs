@@ -1,10 +1,10 @@
 //! Sentences of characters with a lattice of dictionary words.
 //!
-//! Three lines per sentence and a blank line: the characters; one label per character, its
-//! position in the gold word (`B` first, `M` middle, `E` last, `S` alone), `-` and the word's part
-//! of speech; the dictionary words found, as `start:end` (from 0, end exclusive), or `-` when
-//! there are none. Items are separated by one space. Dictionary words may overlap and nest; none has more
-//! than 255 characters, so that the words of a sentence take memory in proportion to its line.
+//! A sentence has three lines and a blank line. The first line holds the characters. The second holds one label
+//! per character: its position in the gold word (`B` first, `M` middle, `E` last, `S` alone), `-` and the word's
+//! part of speech. The third holds the dictionary words as `start:end` (from 0, end exclusive), or `-` if there
+//! are none. One space separates items. Dictionary words may overlap and nest. A dictionary word has at most 255
+//! characters, so the words of a sentence take memory in proportion to its line.
 
 use std::fmt;
 use std::path::Path;
@@ -12,7 +12,7 @@ use std::path::Path;
 use super::error::DataError;
 use super::text::{Piece, decode, join_lines, lines, read_with};
 
-/// The most characters of a dictionary word.
+/// The maximum length of a dictionary word, in characters.
 const LONGEST: u32 = 255;
 
 /// The position of a character in its word.
@@ -29,7 +29,7 @@ pub enum Position {
 }
 
 impl Position {
-    /// The position's letter in labels.
+    /// Returns the letter of the position in labels.
     pub fn letter(self) -> char {
         match self {
             Position::Begin => 'B',
@@ -40,7 +40,7 @@ impl Position {
     }
 }
 
-/// The label of a character. Displays as in the file, such as `B-NOUN`.
+/// The label of a character. It displays as in the file, such as `B-NOUN`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Label {
     /// The position of the character in its word.
@@ -76,7 +76,7 @@ pub struct Sentence {
 }
 
 impl Sentence {
-    /// For each character the dictionary words that end with it: what a lattice LSTM merges there.
+    /// Returns for each character the dictionary words that end with it. A lattice LSTM merges them there.
     pub fn ending_at(&self) -> Vec<Vec<Span>> {
         let mut ending = vec![Vec::new(); self.chars.len()];
         for &span in &self.spans {
@@ -85,7 +85,7 @@ impl Sentence {
         ending
     }
 
-    /// The text of a dictionary word.
+    /// Returns the text of a dictionary word.
     pub fn text(&self, span: Span) -> String {
         self.chars[span.start as usize..span.end as usize].iter().collect()
     }
@@ -105,7 +105,7 @@ impl fmt::Display for Span {
     }
 }
 
-/// The three lines of a sentence without the blank line that ends it.
+/// Writes the three lines of a sentence without the blank line that ends it.
 impl fmt::Display for Sentence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_joined(f, &self.chars)?;
@@ -144,7 +144,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<Sentence>, DataError> {
     read_with(path.as_ref(), |bytes, file| parse(bytes, file))
 }
 
-/// The content of a file with these sentences.
+/// Returns the content of a file with these sentences.
 pub fn write(sentences: &[Sentence]) -> String {
     join_lines(sentences)
 }

@@ -1,8 +1,8 @@
 //! ListOps: nested list operations on digits with a left-branching binary parse.
 //!
 //! A line is `answer<TAB>expression`. The tokens of the expression are digits, `[MIN`, `[MAX`,
-//! `[FIRST`, `[LAST` and `]`, grouped by binary brackets. An expression without its brackets is a
-//! digit or an operator, one or more expressions and `]`; its value is a digit.
+//! `[FIRST`, `[LAST` and `]`, grouped by binary brackets. Without the binary brackets, an expression is a digit,
+//! or an operator with one or more expressions and `]`. Its value is a digit.
 
 use std::fmt;
 use std::path::Path;
@@ -28,7 +28,7 @@ impl Operator {
     /// All operators.
     pub const ALL: [Operator; 4] = [Operator::Min, Operator::Max, Operator::First, Operator::Last];
 
-    /// The result for a list that has `so_far` as its result without its last element `next`.
+    /// Returns the result of a list from `so_far`, the result without its last element, and `next`, that element.
     fn step(self, so_far: u8, next: u8) -> u8 {
         match self {
             Operator::Min => so_far.min(next),
@@ -54,7 +54,7 @@ impl Token {
     /// The number of different tokens.
     pub const COUNT: u32 = 15;
 
-    /// A number below [`Token::COUNT`]: digits are themselves, then operators, then `]`.
+    /// Returns a number below [`Token::COUNT`]: digits are themselves, then come operators, then `]`.
     pub fn index(self) -> u32 {
         match self {
             Token::Digit(digit) => u32::from(digit),
@@ -63,7 +63,7 @@ impl Token {
         }
     }
 
-    /// The token spelled `text`.
+    /// Returns the token with the spelling `text`.
     pub fn from_text(text: &str) -> Option<Token> {
         Some(match text {
             "[MIN" => Token::Open(Operator::Min),
@@ -95,23 +95,23 @@ impl fmt::Display for Token {
 /// An expression with its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expression {
-    /// The answer 0..9 as the corpus states it; [`evaluate`] computes it.
+    /// The answer 0..9 that the corpus states; [`evaluate`] computes it.
     pub answer: u8,
     /// The tokens and their binary parse.
     pub tree: BinaryTree<Token>,
 }
 
-/// One line of the format, without the line end.
+/// Writes one line of the format, without the line end.
 impl fmt::Display for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}\t{}", self.answer, self.tree)
     }
 }
 
-/// The value of an expression, or `None` when the tokens are no expression. The binary brackets
-/// say nothing that the list brackets do not say.
+/// Returns the value of an expression, or `None` if the tokens are not an expression. The list brackets
+/// determine the value; the binary brackets do not affect it.
 pub fn evaluate(tokens: &[Token]) -> Option<u8> {
-    // Operators of the open lists with the result of their elements so far.
+    // The operators of the open lists, with the results of their elements so far.
     let mut open: Vec<(Operator, Option<u8>)> = Vec::new();
     for (position, &token) in tokens.iter().enumerate() {
         let value = match token {
@@ -146,7 +146,7 @@ pub fn nesting(tokens: &[Token]) -> u32 {
     deepest
 }
 
-/// Reads the expressions of a file's content. The answers are taken as they stand.
+/// Reads the expressions of a file's content. It does not check the answers.
 pub fn parse(content: impl AsRef<[u8]>, file: &str) -> Result<Vec<Expression>, DataError> {
     each_line(content.as_ref(), file, parse_line)
 }
@@ -156,7 +156,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<Expression>, DataError> {
     read_with(path.as_ref(), |bytes, file| parse(bytes, file))
 }
 
-/// The content of a file with these expressions.
+/// Returns the content of a file with these expressions.
 pub fn write(expressions: &[Expression]) -> String {
     join_lines(expressions)
 }

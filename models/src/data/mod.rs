@@ -1,13 +1,13 @@
 //! Data for models: readers of public corpora, generators of data of the same kind, and minibatches.
 //!
-//! One module per corpus format reads (`parse` from content, `read` from a path) and writes it
-//! (`write`, the exact inverse); all return plain owned structs and, for content that is not what
-//! its format promises, a [`DataError`] that names the place. No content makes a reader panic,
-//! overflow the stack or allocate more than a small multiple of the content. [`generate`] makes
-//! instances of the same structs from a seed. [`peers`] holds the instances of the comparative
-//! benchmarks. [`sampling`] (the facade's) goes through slices of instances, [`vocab`] numbers words.
+//! Each corpus format has one module with `parse` (from content), `read` (from a path) and `write` (the exact
+//! inverse). All return plain owned structs. For content that violates its format they return a [`DataError`],
+//! which names the place. No content makes a reader panic, overflow the stack or allocate more than a small
+//! multiple of the content. [`generate`] makes instances of the same structs from a seed. [`peers`] holds the
+//! instances of the comparative benchmarks. [`sampling`] (re-exported from the facade) iterates over slices of
+//! instances, and [`vocab`] numbers words.
 //!
-//! Nothing here knows of graphs.
+//! This module does not depend on graphs.
 
 pub mod binary_tree;
 pub mod conllu;

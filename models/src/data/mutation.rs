@@ -1,7 +1,7 @@
-//! Test support: feeds a reader with damaged versions of a good sample.
+//! Test support: runs a reader on damaged versions of a valid sample.
 //!
-//! A reader may refuse damaged content or read it as something else, but it must return. Rounds
-//! are bounded; `AUTOBATCH_TEST=long` multiplies them.
+//! A reader may reject damaged content or read it as something else, but it must return. The number of
+//! rounds is bounded; `AUTOBATCH_TEST=long` multiplies it.
 
 use super::random::Random;
 use autobatch_testing::trials::trials;

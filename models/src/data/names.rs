@@ -1,6 +1,6 @@
 //! Names by language: one file per language, one name per line.
 //!
-//! The file name without `.txt` is the language. The same name may occur in several languages.
+//! The file name without `.txt` is the language. A name may occur in several languages.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use super::text::{each_line, read_with};
 /// A name and its class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
-    /// The name; it has at least one character.
+    /// The name, with at least one character.
     pub text: String,
-    /// The position of its language in [`Names::languages`].
+    /// The position of the language in [`Names::languages`].
     pub language: u32,
 }
 
@@ -26,7 +26,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The number of names per language.
+    /// Returns the number of names per language.
     pub fn counts(&self) -> Vec<usize> {
         let mut counts = vec![0; self.languages.len()];
         for name in &self.names {
@@ -51,7 +51,7 @@ pub fn parse(content: impl AsRef<[u8]>, file: &str) -> Result<Vec<String>, DataE
     })
 }
 
-/// Reads all `.txt` files of a folder; the languages are sorted by name.
+/// Reads all `.txt` files of a folder. The languages are in alphabetical order.
 pub fn read(folder: impl AsRef<Path>) -> Result<Names, DataError> {
     let folder = folder.as_ref();
     let shown = folder.display().to_string();
@@ -77,7 +77,7 @@ pub fn read(folder: impl AsRef<Path>) -> Result<Names, DataError> {
     Ok(names)
 }
 
-/// The content of one language's file.
+/// Returns the content of one language's file.
 pub fn write(names: &Names, language: u32) -> String {
     names
         .names

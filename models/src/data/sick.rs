@@ -1,8 +1,8 @@
 //! Pairs of dependency-parsed sentences with a similarity 1..5.
 //!
-//! A split is a folder of eight files in which equal lines belong together: for each sentence `a`
-//! and `b` its tokens (`a.toks`), heads (`a.parents`, counted from 1, root 0) and relations
-//! (`a.rels`), separated by one space, and for the pair `sim.txt` and `id.txt`.
+//! A split is a folder of eight files. Line n of each file belongs to pair n. For each sentence, `a`
+//! and `b`, the files hold tokens (`a.toks`), heads (`a.parents`, counted from 1, root 0) and relations
+//! (`a.rels`), separated by one space. `sim.txt` and `id.txt` describe the pair.
 
 use std::path::Path;
 
@@ -21,22 +21,22 @@ pub struct Sentence {
     pub relations: Vec<String>,
 }
 
-/// Two sentences and how similar they are.
+/// Two sentences and their similarity.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pair {
-    /// The pair's number in the corpus.
+    /// The number of the pair in the corpus.
     pub id: u32,
     /// The first sentence.
     pub a: Sentence,
     /// The second sentence.
     pub b: Sentence,
-    /// From 1 (unrelated) to 5 (equal in meaning).
+    /// The similarity from 1 (unrelated) to 5 (equal in meaning).
     pub similarity: f32,
 }
 
 impl Pair {
-    /// The probabilities of the grades 1..5 that have the similarity as their mean and the two
-    /// neighbouring grades as their support: the usual target for a divergence loss.
+    /// Returns the probabilities of the grades 1..5. Their mean is the similarity and their support is the two
+    /// neighbouring grades. This is the usual target of a divergence loss.
     pub fn grades(&self) -> [f32; 5] {
         let mut grades = [0.0; 5];
         let position = (self.similarity - 1.0).clamp(0.0, 4.0);
@@ -56,7 +56,7 @@ pub const FILES: [&str; 8] =
 /// The contents of a split's files, in the order of [`FILES`].
 pub type Contents<T> = [T; 8];
 
-/// Reads the pairs of a split from the contents of its files; `folder` is for messages.
+/// Reads the pairs of a split from the contents of its files; `folder` appears in messages.
 pub fn parse<T: AsRef<[u8]>>(contents: &Contents<T>, folder: &str) -> Result<Vec<Pair>, DataError> {
     let names = FILES.map(|file| format!("{folder}/{file}"));
     let mut files: Vec<Vec<Piece<'_>>> = Vec::with_capacity(FILES.len());
@@ -93,7 +93,7 @@ pub fn read(folder: impl AsRef<Path>) -> Result<Vec<Pair>, DataError> {
     parse(&contents, &folder.display().to_string())
 }
 
-/// The contents of the files of a split with these pairs.
+/// Returns the contents of the files of a split with these pairs.
 pub fn write(pairs: &[Pair]) -> Contents<String> {
     let mut contents: Contents<String> = Default::default();
     for Pair { id, a, b, similarity } in pairs {

@@ -1,9 +1,8 @@
 //! Sentence pairs with binary parses and a relation: four tab-separated columns.
 //!
 //! The columns are the gold relation, the parse of the premise, the parse of the hypothesis and an
-//! id. A parse consists of tokens separated by one space, brackets included, strictly binary; read
-//! from left to right a word is SHIFT and `)` is REDUCE, which is the order of
-//! [`BinaryTree::nodes`].
+//! id. A parse consists of tokens separated by one space, strictly binary brackets included. From left to
+//! right, a word is SHIFT and `)` is REDUCE, which is the order of [`BinaryTree::nodes`].
 
 use std::fmt;
 use std::path::Path;
@@ -24,10 +23,10 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// All relations; a relation's position is its class number.
+    /// All relations. The position of a relation is its class number.
     pub const ALL: [Relation; 3] = [Relation::Entailment, Relation::Neutral, Relation::Contradiction];
 
-    /// The class number 0..3.
+    /// Returns the class number 0..3.
     pub fn index(self) -> u32 {
         self as u32
     }
@@ -56,7 +55,7 @@ pub struct Pair {
     pub id: String,
 }
 
-/// One line of the format, without the line end.
+/// Writes one line of the format, without the line end.
 impl fmt::Display for Pair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Pair { relation, premise, hypothesis, id } = self;
@@ -74,7 +73,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<Pair>, DataError> {
     read_with(path.as_ref(), |bytes, file| parse(bytes, file))
 }
 
-/// The content of a file with these pairs.
+/// Returns the content of a file with these pairs.
 pub fn write(pairs: &[Pair]) -> String {
     join_lines(pairs)
 }

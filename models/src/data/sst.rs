@@ -1,8 +1,8 @@
 //! Sentiment treebank: one binary constituency tree per line with a label 0..4 on every node.
 //!
 //! A node is `(label left right)` or `(label word)`; 0 is very negative, 4 very positive. Words
-//! end only at brackets and ASCII spaces (other blanks belong to words), and parts are separated
-//! by exactly one space, so that writing what was read gives the same bytes.
+//! end only at brackets and ASCII spaces (other blanks belong to words), and exactly one space separates
+//! parts. So reading and writing a file keeps its bytes.
 
 use std::fmt;
 use std::path::Path;
@@ -16,18 +16,18 @@ use super::text::{Piece, each_line, join_lines, read_with};
 pub struct Tree {
     /// The parse; the leaves are the words.
     pub tree: BinaryTree<String>,
-    /// The label 0..4 of every node, in the order of `tree.nodes()`; the last is the sentence's.
+    /// The label 0..4 of every node, in the order of `tree.nodes()`. The last label is that of the sentence.
     pub labels: Vec<u8>,
 }
 
 impl Tree {
-    /// The label of the whole sentence.
+    /// Returns the label of the whole sentence.
     pub fn label(&self) -> u8 {
         self.labels.last().copied().unwrap_or(2)
     }
 }
 
-/// One line of the format, without the line end.
+/// Writes one line of the format, without the line end.
 impl fmt::Display for Tree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
@@ -58,7 +58,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<Tree>, DataError> {
     read_with(path.as_ref(), |bytes, file| parse(bytes, file))
 }
 
-/// The content of a file with these trees.
+/// Returns the content of a file with these trees.
 pub fn write(trees: &[Tree]) -> String {
     join_lines(trees)
 }
@@ -69,7 +69,7 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// The text up to the next bracket or space.
+    /// Takes the text up to the next bracket or space.
     fn word(&mut self) -> Piece<'a> {
         let text = self.rest.text;
         let end = text.find(['(', ')', ' ']).unwrap_or(text.len());
@@ -96,7 +96,7 @@ fn parse_line(line: Piece<'_>) -> Result<Tree, DataError> {
     let mut cursor = Cursor { rest: line };
     let mut builder = TreeBuilder::default();
     let mut labels = Vec::new();
-    // Labels of the inner nodes being read, and whether their left child is complete.
+    // The labels of the open inner nodes, and whether their left child is complete.
     let mut open: Vec<(u8, bool)> = Vec::new();
     loop {
         cursor.eat('(', "an opening bracket")?;

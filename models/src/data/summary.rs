@@ -1,28 +1,28 @@
-//! Statistics of sizes, in the form corpora are described with: mean, median, 90th and 99th
+//! Statistics of sizes in the usual form of corpus descriptions: mean, median, 90th and 99th
 //! percentile, maximum.
 
 use std::fmt;
 
-/// A summary of many sizes. Displays as `19.1/18/32/43/52`.
+/// A summary of many sizes. It displays as `19.1/18/32/43/52`.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Summary {
     /// The number of sizes.
     pub count: usize,
-    /// Their sum.
+    /// The sum of the sizes.
     pub total: u64,
-    /// The size in the middle.
+    /// The median size.
     pub median: u64,
-    /// The size that 90 % do not exceed.
+    /// The 90th percentile.
     pub p90: u64,
-    /// The size that 99 % do not exceed.
+    /// The 99th percentile.
     pub p99: u64,
     /// The largest size.
     pub max: u64,
 }
 
 impl Summary {
-    /// Sums up sizes; the percentile q is the size at position `floor(q · count)` of the sorted
-    /// sizes. Everything is 0 when there are none.
+    /// Summarises sizes. Percentile q is the size at position `floor(q · count)` of the sorted
+    /// sizes. All fields are 0 if there are no sizes.
     pub fn of(sizes: impl IntoIterator<Item = usize>) -> Self {
         let mut sizes: Vec<u64> = sizes.into_iter().map(|size| size as u64).collect();
         sizes.sort_unstable();
@@ -40,7 +40,7 @@ impl Summary {
         }
     }
 
-    /// The mean size, 0 when there are none.
+    /// Returns the mean size, or 0 if there are no sizes.
     pub fn mean(&self) -> f64 {
         self.total as f64 / self.count.max(1) as f64
     }

@@ -1,15 +1,15 @@
-//! From bytes to lines and fields that know where they stand.
+//! Lines and fields of text that know their position in a file.
 //!
-//! All text readers share these steps, so that encodings, line ends and columns are treated alike:
-//! content is UTF-8 (a leading byte order mark is dropped), lines end in `\n` or `\r\n` (`\r`
-//! elsewhere is refused, so that no word carries one), columns count characters from 1. A file is at most `u32::MAX` bytes long, so every position, and every
-//! node of a tree read from it, fits a `u32`.
+//! All text readers share these steps, so they treat encodings, line ends and columns alike. Content is UTF-8; a
+//! leading byte order mark is dropped. Lines end in `\n` or `\r\n`. Any other `\r` is an error, so no word contains
+//! one. Columns count characters from 1. A file has at most `u32::MAX` bytes, so every position fits a `u32`, and
+//! so does every node of a tree read from it.
 
 use std::path::Path;
 
 use super::error::{DataError, Place, quoted};
 
-/// Reads a whole file and hands its bytes with its display name to `parse`.
+/// Reads a whole file and passes its bytes and its display name to `parse`.
 pub(crate) fn read_with<T>(
     path: &Path,
     parse: impl FnOnce(&[u8], &str) -> Result<T, DataError>,
@@ -20,7 +20,7 @@ pub(crate) fn read_with<T>(
     parse(&bytes, &file)
 }
 
-/// Checks size and encoding.
+/// Checks the size and the encoding.
 pub(crate) fn decode<'a>(bytes: &'a [u8], file: &str) -> Result<&'a str, DataError> {
     if u32::try_from(bytes.len()).is_err() {
         return Err(DataError::in_file(
@@ -47,7 +47,7 @@ pub(crate) fn decode<'a>(bytes: &'a [u8], file: &str) -> Result<&'a str, DataErr
     }
 }
 
-/// The line and column of a byte that follows valid UTF-8.
+/// Returns the line and column of a byte that follows valid UTF-8.
 fn place_of(bytes: &[u8], at: usize) -> Place {
     let before = &bytes[..at];
     let line = 1 + before.iter().filter(|&&b| b == b'\n').count();
@@ -61,20 +61,20 @@ fn lone_carriage_return(bytes: &[u8]) -> Option<usize> {
     (0..bytes.len()).find(|&at| bytes[at] == b'\r' && bytes.get(at + 1) != Some(&b'\n'))
 }
 
-/// A piece of a line, with enough context to point at it.
+/// A piece of a line, with the context that an error needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Piece<'a> {
     /// The text of this piece.
     pub(crate) text: &'a str,
     file: &'a str,
     number: usize,
-    /// The whole line, and where `text` begins in it (in bytes).
+    /// The whole line, and the byte offset of `text` in it.
     line: &'a str,
     start: usize,
 }
 
 impl<'a> Piece<'a> {
-    /// The error "expected .., found this piece" at the piece's first character.
+    /// Makes the error "expected .., found this piece" at the piece's first character.
     pub(crate) fn error(&self, expected: impl Into<String>) -> DataError {
         let found = if self.text.is_empty() {
             if self.start == self.line.len() {
@@ -88,24 +88,24 @@ impl<'a> Piece<'a> {
         self.error_found(expected, found)
     }
 
-    /// The same with a finding in words.
+    /// Makes the same error with a description of the finding.
     pub(crate) fn error_found(&self, expected: impl Into<String>, found: impl Into<String>) -> DataError {
         let column = 1 + self.line[..self.start].chars().count();
         let place = Place::Line { line: self.number, column: Some(column) };
         DataError::at(self.file, place, expected, found)
     }
 
-    /// The part of this piece between two byte offsets, which lie on character boundaries.
+    /// Returns the part of this piece between two byte offsets, which must be character boundaries.
     pub(crate) fn sub(&self, from: usize, to: usize) -> Piece<'a> {
         Piece { text: &self.text[from..to], start: self.start + from, ..*self }
     }
 
-    /// The empty piece at the end of this one.
+    /// Returns the empty piece at the end of this one.
     pub(crate) fn end(&self) -> Piece<'a> {
         self.sub(self.text.len(), self.text.len())
     }
 
-    /// The parts between separators, empty ones included; an empty piece has one empty part.
+    /// Returns the parts between separators, including empty ones. An empty piece has one empty part.
     pub(crate) fn split(self, separator: char) -> impl Iterator<Item = Piece<'a>> {
         let mut from = 0;
         self.text.split(separator).map(move |part| {
@@ -115,13 +115,13 @@ impl<'a> Piece<'a> {
         })
     }
 
-    /// The parts before and after the last separator.
+    /// Returns the parts before and after the last separator.
     pub(crate) fn rsplit_once(&self, separator: char) -> Option<(Piece<'a>, Piece<'a>)> {
         let at = self.text.rfind(separator)?;
         Some((self.sub(0, at), self.sub(at + separator.len_utf8(), self.text.len())))
     }
 
-    /// Exactly `N` parts between separators; `expected` describes them.
+    /// Returns exactly `N` parts between separators; `expected` describes them.
     pub(crate) fn fields<const N: usize>(
         self,
         separator: char,
@@ -132,7 +132,7 @@ impl<'a> Piece<'a> {
         parts.try_into().map_err(|_| self.error_found(expected, format!("{count} columns")))
     }
 
-    /// A decimal number without sign, no larger than `largest`.
+    /// Reads a decimal number without a sign, no larger than `largest`.
     pub(crate) fn number(&self, largest: u32, expected: &str) -> Result<u32, DataError> {
         let digits = !self.text.is_empty() && self.text.bytes().all(|b| b.is_ascii_digit());
         match self.text.parse::<u32>() {
@@ -142,7 +142,7 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// The lines of a text as pieces; the final line end begins no further line.
+/// Returns the lines of a text as pieces. The final line end does not begin another line.
 pub(crate) fn lines<'a>(text: &'a str, file: &'a str) -> impl Iterator<Item = Piece<'a>> {
     text.lines().enumerate().map(move |(index, line)| Piece {
         text: line,
@@ -153,7 +153,7 @@ pub(crate) fn lines<'a>(text: &'a str, file: &'a str) -> impl Iterator<Item = Pi
     })
 }
 
-/// Reads one item per line; an item's parser sees the whole line.
+/// Reads one item per line. The parser of an item gets the whole line.
 pub(crate) fn each_line<T>(
     bytes: &[u8],
     file: &str,

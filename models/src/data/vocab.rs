@@ -1,7 +1,7 @@
-//! Numbering words: from text to the `u32` ids that tables are looked up with.
+//! Vocabularies: they map words to the `u32` ids of table lookups.
 //!
-//! Id 0 is the unknown word. All others are numbered by falling frequency, words of equal
-//! frequency by code point order, so that the same corpus gives the same numbers everywhere and
+//! Id 0 is the unknown word. All others are in order of decreasing frequency; words of equal
+//! frequency are in code point order. So the same corpus gives the same ids everywhere, and
 //! a prefix of a table holds the frequent words.
 
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ impl VocabCounter {
         }
     }
 
-    /// Counts every character of a word as a word of its own.
+    /// Counts every character of a word as a word.
     pub fn add_chars(&mut self, word: &str) {
         let mut buffer = [0; 4];
         for c in word.chars() {
@@ -31,7 +31,7 @@ impl VocabCounter {
         }
     }
 
-    /// The number of different words.
+    /// Returns the number of different words.
     pub fn types(&self) -> usize {
         self.counts.len()
     }
@@ -73,8 +73,8 @@ impl Vocab {
         counter.finish(min_count)
     }
 
-    /// Numbers words in the order given, from 1; repetitions and the unknown word are skipped.
-    /// `from_words(vocab.words())` is `vocab` again: this is how a vocabulary is stored.
+    /// Numbers words in the given order, from 1. Skips repetitions and the unknown word.
+    /// `from_words(vocab.words())` is `vocab` again, so a list of words stores a vocabulary.
     pub fn from_words<S: Into<String>>(words: impl IntoIterator<Item = S>) -> Self {
         let mut vocab = Vocab {
             words: vec![Self::UNKNOWN.to_owned()],
@@ -91,28 +91,28 @@ impl Vocab {
         vocab
     }
 
-    /// The id of a word; 0 when it is unknown.
+    /// Returns the id of a word, or 0 if it is unknown.
     pub fn id(&self, word: &str) -> u32 {
         self.ids.get(word).copied().unwrap_or(0)
     }
 
-    /// The ids of a word's characters.
+    /// Returns the ids of a word's characters.
     pub fn char_ids(&self, word: &str) -> Vec<u32> {
         let mut buffer = [0; 4];
         word.chars().map(|c| self.id(c.encode_utf8(&mut buffer))).collect()
     }
 
-    /// The word with an id, if there is one.
+    /// Returns the word with an id, if there is one.
     pub fn word(&self, id: u32) -> Option<&str> {
         self.words.get(id as usize).map(String::as_str)
     }
 
-    /// All words in order of their ids, the unknown word first.
+    /// Returns all words in order of their ids, the unknown word first.
     pub fn words(&self) -> &[String] {
         &self.words
     }
 
-    /// The number of rows a table for these words has: the unknown word counts.
+    /// Returns the number of rows of a table for these words, including the unknown word.
     pub fn size(&self) -> usize {
         self.words.len()
     }

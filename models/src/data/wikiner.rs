@@ -1,8 +1,8 @@
 //! Named entities: one sentence per line, tokens `word|TAG` separated by one space.
 //!
-//! Tags follow IOB1: `O` outside, `I-X` inside an entity of type X, `B-X` only for the first word
-//! of an entity that directly follows another of the same type. The last `|` of a token separates,
-//! so words may contain one.
+//! Tags follow IOB1: `O` is outside, `I-X` inside an entity of type X. `B-X` marks only the first word
+//! of an entity that directly follows another of the same type. The last `|` of a token separates the tag,
+//! so words may contain `|`.
 
 use std::fmt;
 use std::path::Path;
@@ -27,7 +27,7 @@ impl Entity {
     /// All kinds.
     pub const ALL: [Entity; 4] = [Entity::Person, Entity::Location, Entity::Organisation, Entity::Other];
 
-    /// The kind's name in tags.
+    /// Returns the name of the kind in tags.
     pub fn name(self) -> &'static str {
         match self {
             Entity::Person => "PER",
@@ -53,7 +53,7 @@ impl Tag {
     /// The number of different tags.
     pub const COUNT: u32 = 9;
 
-    /// A number below [`Tag::COUNT`]: outside is 0, then inside, then begin.
+    /// Returns a number below [`Tag::COUNT`]: outside is 0, then come inside and begin.
     pub fn index(self) -> u32 {
         match self {
             Tag::Outside => 0,
@@ -62,7 +62,7 @@ impl Tag {
         }
     }
 
-    /// The tag spelled `text`.
+    /// Returns the tag with the spelling `text`.
     pub fn from_text(text: &str) -> Option<Tag> {
         if text == "O" {
             return Some(Tag::Outside);
@@ -92,7 +92,7 @@ impl fmt::Display for Tag {
 pub struct Token {
     /// The word.
     pub word: String,
-    /// Its tag.
+    /// The tag of the word.
     pub tag: Tag,
 }
 
@@ -103,7 +103,7 @@ pub struct Sentence {
     pub tokens: Vec<Token>,
 }
 
-/// One line of the format, without the line end.
+/// Writes one line of the format, without the line end.
 impl fmt::Display for Sentence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, Token { word, tag }) in self.tokens.iter().enumerate() {
@@ -127,7 +127,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<Sentence>, DataError> {
     read_with(path.as_ref(), |bytes, file| parse(bytes, file))
 }
 
-/// The content of a file with these sentences.
+/// Returns the content of a file with these sentences.
 pub fn write(sentences: &[Sentence]) -> String {
     join_lines(sentences)
 }

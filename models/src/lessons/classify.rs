@@ -1,4 +1,4 @@
-//! Lessons with one class an instance: digits, expressions, names, sentences, trees.
+//! Lessons with one class per instance: digits, expressions, names, sentences, trees.
 
 use super::{Course, Parts, Taught};
 use crate::acceptor::Acceptor;
@@ -12,9 +12,9 @@ use crate::names::Names;
 use crate::spinn::Spinn;
 use crate::tree_rnn::TreeRnnClassifier;
 
-/// Sentiment has five classes, from very negative to very positive.
+/// The number of sentiment classes, from very negative to very positive.
 const SENTIMENTS: usize = 5;
-/// Words that occur less often are unknown, so that the vector of unknown words is learnt.
+/// The minimum frequency of known words. Rarer words train the vector of the unknown word.
 const KNOWN: u64 = 2;
 
 type Opened = Result<Taught, OpenError>;
@@ -50,7 +50,7 @@ pub(super) fn names(course: &mut Course<'_>) -> Opened {
     let texts = |names: languages::Names| -> Vec<(String, u32)> {
         names.names.into_iter().map(|name| (name.text, name.language)).collect()
     };
-    // Names are short: the distribution's lengths are the corpus's.
+    // Names are short; the lengths follow the corpus.
     let lengths: Sizes = generate::surnames::LENGTHS;
     let parts = course.parts(
         |folder| Ok(Parts::split(texts(languages::read(folder)?), 200)),
@@ -64,7 +64,7 @@ pub(super) fn names(course: &mut Course<'_>) -> Opened {
     Ok(parts.taught(model, number, |(text, _)| text.chars().count()))
 }
 
-/// Trees with a sentiment at every node.
+/// Returns trees with a sentiment at every node.
 pub(super) fn sentiments(course: &Course<'_>) -> Result<Parts<sst::Tree>, OpenError> {
     course.parts(
         |folder| {
@@ -75,7 +75,7 @@ pub(super) fn sentiments(course: &Course<'_>) -> Result<Parts<sst::Tree>, OpenEr
     )
 }
 
-/// The words of the trees to learn from.
+/// Counts the words of the training trees.
 pub(super) fn words_of(parts: &Parts<sst::Tree>) -> Vocab {
     Vocab::build(parts.train.iter().flat_map(|tree| tree.tree.leaves()).map(String::as_str), KNOWN)
 }

@@ -1,10 +1,10 @@
-//! Models with something to learn: instances of a corpus, or generated ones of the same kind, cut into
-//! those to learn from and those to be measured on.
+//! Models with learnable instances from a corpus or a generator, split into a training part and a validation
+//! part.
 //!
-//! The catalogue's instances are those of speed benchmarks, whose labels are chance; the instances
-//! here have labels that follow from their content. A corpus is read from its folder as it was
-//! published; without one, [`generate`](crate::data::generate) makes the same structs, so both go the
-//! same way through vocabulary and numbering. Words are numbered by the instances to learn from.
+//! The catalogue serves speed benchmarks and has random labels. The labels here follow from the content of the
+//! instances. A lesson reads a corpus from its folder in the published form. Without a corpus,
+//! [`generate`](crate::data::generate) makes the same structs, so both use the same vocabulary and numbering
+//! code. The training part alone determines the numbers of words.
 //!
 //! | model | corpus | folder |
 //! |---|---|---|
@@ -12,7 +12,7 @@
 //! | `treelstm` | ListOps | `d8.tsv` |
 //! | `similarity` | SICK with dependency parses | `train/`, `valid/` |
 //! | `tagger`, `chartagger` | WikiNER | `train.txt`, `valid.txt` |
-//! | `names` | names of 18 languages | a file a language |
+//! | `names` | names of 18 languages | one file per language |
 //! | `acceptor`, `treernn`, `sentiment` | Stanford Sentiment Treebank | `train.txt`, `valid.txt` |
 //! | `parser` | a treebank in CoNLL-U | `train.conllu`, `valid.conllu` |
 //! | `lattice` | characters with dictionary words | `train.txt` |
@@ -38,11 +38,11 @@ pub struct Options {
     pub data: Option<PathBuf>,
     /// The seed of generated instances.
     pub seed: u64,
-    /// The number of training instances, the first ones of a corpus.
+    /// The number of training instances. A corpus uses its first instances.
     pub count: Option<usize>,
     /// The width of states.
     pub hidden: Option<usize>,
-    /// The width of the inputs' vectors.
+    /// The width of input vectors.
     pub embedding: Option<usize>,
 }
 
@@ -78,23 +78,23 @@ pub fn habits(entry: &Entry) -> Habits {
     Habits { epochs, batch, learning_rate, generated }
 }
 
-/// A model with instances to learn from.
+/// A model with training and validation instances.
 pub struct Lesson {
-    /// Its entry.
+    /// The entry of the model.
     pub entry: &'static Entry,
-    /// Its usual training options.
+    /// The usual training options of the model.
     pub habits: Habits,
-    /// Its parameters and cells.
+    /// The parameters and cells of the model.
     pub module: Arc<Module>,
-    /// Emits and scores its instances.
+    /// Emits and scores the instances.
     pub workload: Box<dyn Workload>,
     /// The number of training instances; they come first.
     pub train: usize,
     /// The origin of the instances, in words.
     pub source: String,
-    /// A number for each instance by which instances of like size are brought together.
+    /// The size of each instance. Minibatches may group instances of similar size.
     pub sizes: Vec<usize>,
-    /// The instances to be measured on as sentences to parse, if the model is a parser.
+    /// The validation sentences for greedy parsing, if the model is a parser.
     pub parsing: Option<Parsing>,
 }
 
@@ -109,23 +109,23 @@ impl fmt::Debug for Lesson {
 }
 
 impl Lesson {
-    /// The instances to learn from.
+    /// Returns the numbers of the training instances.
     #[must_use]
     pub fn train(&self) -> Vec<usize> {
         (0..self.train).collect()
     }
 
-    /// The instances to be measured on.
+    /// Returns the numbers of the validation instances.
     #[must_use]
     pub fn valid(&self) -> Vec<usize> {
         (self.train..self.workload.instances()).collect()
     }
 }
 
-/// A lesson by the name of its model.
+/// Opens a lesson by the name of its model.
 ///
 /// # Errors
-/// If the name is unknown, a size is out of range, or the corpus cannot be read or is too small.
+/// Returns an error if the name is unknown, a size is out of range, or the corpus cannot be read or is too small.
 pub fn open(name: &str, options: &Options) -> Result<Lesson, OpenError> {
     let entry = entry(name)?;
     let widths = catalogue::Options {
@@ -175,7 +175,7 @@ struct Taught {
     parsing: Option<Parsing>,
 }
 
-/// Instances to learn from, and instances to be measured on.
+/// Training instances and validation instances.
 struct Parts<T> {
     train: Vec<T>,
     valid: Vec<T>,
@@ -186,7 +186,7 @@ impl Course<'_> {
         self.options.count.unwrap_or(self.habits.generated)
     }
 
-    /// The parts of a corpus that `read` reads, or `generate`d ones from two seeds.
+    /// Reads the parts of a corpus with `read`, or generates them from two seeds with `generate`.
     fn parts<T>(
         &self,
         read: impl FnOnce(&Path) -> Result<Parts<T>, OpenError>,
@@ -209,7 +209,7 @@ impl Course<'_> {
             (_, true) => "be measured on",
             (false, false) => return Ok(parts),
         };
-        // Generators make as many as they are asked for, one or more.
+        // Generators always make at least one instance.
         Err(OpenError::NoInstances { path: self.options.data.clone().unwrap_or_default(), to })
     }
 }
@@ -222,7 +222,7 @@ impl<T> Parts<T> {
         Self { train, valid }
     }
 
-    /// The lesson of these parts.
+    /// Makes the lesson of these parts.
     fn taught<M: Model + 'static>(
         self,
         model: M,

@@ -1,4 +1,4 @@
-//! Lessons with more than one answer an instance or more than one tree: pairs, parses, labelled nodes.
+//! Lessons with several answers or several trees per instance: pairs, parses, labelled nodes.
 
 use super::classify::{sentiments, words_of};
 use super::{Course, Parts, Taught};
@@ -13,7 +13,7 @@ use crate::parser::{self, Parser};
 use crate::sentiment::Sentiment;
 use crate::similarity::{self as similarities, Similarity};
 
-/// Words that occur less often have no vector of their own.
+/// The minimum frequency of words with their own vector.
 const KNOWN: u64 = 2;
 /// The width of the comparison of two sentences.
 const COMPARISON: usize = 50;
@@ -43,7 +43,7 @@ pub(super) fn similarity(course: &mut Course<'_>) -> Opened {
     Ok(parts.taught(model, number, |pair| pair.a.tokens.len() + pair.b.tokens.len()))
 }
 
-/// A tree with every word after its head, as the model wants it.
+/// Returns the sentence as a tree in which every word follows its head, as the model requires.
 fn from_root(sentence: &sick::Sentence, words: &Vocab) -> Dependencies {
     let order = sentence.heads.top_down();
     let mut place = vec![-1; order.len() + 1];
@@ -88,7 +88,7 @@ pub(super) fn parser(course: &mut Course<'_>) -> Opened {
     Ok(Taught { parsing: Some(Parsing { parser: model, sentences }), ..taught })
 }
 
-/// The parser's actions that build a projective tree: its reductions name the side of the head.
+/// Returns the parser's actions that build a projective tree. A reduction names the side of the head.
 fn actions(heads: &Heads) -> Vec<u32> {
     let action = |transition: &Transition| match transition {
         Transition::Shift => 0,

@@ -1,4 +1,4 @@
-//! Lessons with a tag for every word or character.
+//! Lessons with one tag per word or character.
 
 use super::{Course, Parts, Taught};
 use crate::catalogue::OpenError;
@@ -9,9 +9,9 @@ use crate::data::{lattice as lattices_of, wikiner};
 use crate::lattice_tagger::{Counts, Lattice, LatticeTagger};
 use crate::tagger::{Tagger, Widths};
 
-/// Words that occur less often have no vector of their own.
+/// The minimum frequency of words with their own vector.
 const KNOWN: u64 = 2;
-/// Words that occur less often are spelled, where words are spelled.
+/// The minimum frequency of words that a spelling model does not spell.
 const FREQUENT: u64 = 5;
 /// The width of the layer before the tags.
 const HEAD: usize = 32;
@@ -86,7 +86,7 @@ pub(super) fn lattice(course: &mut Course<'_>) -> Opened {
     let counts = Counts { chars: chars.size(), words: words.size(), tags: tags.size() };
     let model = LatticeTagger::new(course.m, counts, course.embedding, course.hidden);
     let number = |sentence: &lattices_of::Sentence| {
-        // Words of one character say no more than the character.
+        // Words of one character add no information to the character.
         let longer = sentence.spans.iter().filter(|span| span.end - span.start > 1);
         let word = |span: &lattices_of::Span| {
             (span.start as usize, span.end as usize - 1, words.id(&sentence.text(*span)))

@@ -1,7 +1,7 @@
-//! Greedy parsing: at every state of every sentence the best action that can be taken.
+//! Greedy parsing: every sentence takes the best legal action in every state.
 //!
-//! Actions depend on scores, so each sentence is a task that waits for its next action: all sentences
-//! wait together, and what their states after it need is planned and executed in a round.
+//! Actions depend on scores, so each sentence is a task that awaits its next action. All sentences
+//! await together, and the session plans and executes their next states in one round.
 
 use super::{ACTIONS, Parser, REDUCE_LEFT, SHIFT};
 use crate::data::dependency::{Transition, execute};
@@ -20,8 +20,8 @@ pub struct Parsing {
     pub sentences: Vec<(Vec<u32>, Vec<u32>)>,
 }
 
-/// Parses all sentences and scores their heads. There are no relations: labelled scores equal
-/// unlabelled ones.
+/// Parses all sentences and scores their heads. Labelled scores equal unlabelled ones, because the parser has
+/// no relations.
 ///
 /// # Errors
 /// As [`Session::run`].
@@ -40,7 +40,7 @@ pub fn measure(session: &mut Session, parsing: &Parsing) -> autobatch::Result<At
     Ok(score)
 }
 
-/// The actions of each sentence: `2n - 1` for `n` words.
+/// Returns the actions of each sentence: `2n - 1` for `n` words.
 ///
 /// # Errors
 /// As [`Session::tasks`].
@@ -54,7 +54,7 @@ pub fn parse(
 }
 
 impl Parser {
-    /// The best actions of a sentence, one after another; the first of ties.
+    /// Returns the best actions of a sentence, one after another. The first of equal scores wins.
     async fn parse(&self, g: &Graph, words: &[u32]) -> autobatch::Result<Vec<u32>> {
         let mut walk = self.begin(g, words);
         let mut actions = Vec::with_capacity(2 * words.len());

@@ -26,9 +26,9 @@ pub struct Widths {
     pub hidden: usize,
 }
 
-/// Three LSTMs, over the words still to come, the stack and the actions so far, score the next
-/// action. To reduce is to pop two phrases and push what is composed of them: states are never
-/// changed, so popping is going back to an older state.
+/// Three LSTMs over the remaining words, the stack and the past actions score the next action. A reduction
+/// pops two phrases and pushes their composition. States are immutable, so a pop returns to an older
+/// state.
 #[derive(Clone, Copy, Debug)]
 pub struct Parser {
     words: Embedding,
@@ -41,7 +41,7 @@ pub struct Parser {
 }
 
 impl Parser {
-    /// The widths of the comparative benchmark are 100, 20 and 100.
+    /// Declares the model. The widths of the comparative benchmark are 100, 20 and 100.
     pub fn new(m: &mut ModuleBuilder, words: usize, widths: Widths) -> Self {
         let Widths { embedding, action, hidden } = widths;
         let features = Linear::new(m, "features", hidden.saturating_mul(3), hidden);
@@ -61,7 +61,7 @@ impl Parser {
         }
     }
 
-    /// Before each action, the score of every action.
+    /// Emits the scores of every action before each action.
     pub fn scores<'g>(&self, g: &'g Graph, words: &[u32], actions: &[u32]) -> Vec<Value<'g>> {
         let mut walk = self.begin(g, words);
         let mut scores = Vec::with_capacity(actions.len());
@@ -78,8 +78,8 @@ impl Parser {
 
     fn begin<'g>(&self, g: &'g Graph, words: &[u32]) -> Walk<'g> {
         let words: Vec<_> = words.iter().map(|&word| self.words.look(g, word)).collect();
-        // The state that has read all words still to come, from the last one; below it the states
-        // that have read fewer.
+        // The states of the LSTM over the remaining words, which reads from the last word. The top has read
+        // all of them; each state below has read one word fewer.
         let mut buffer = vec![self.buffer.start(g)];
         for &word in words.iter().rev() {
             buffer.push(buffer[buffer.len() - 1].push(word));
@@ -94,7 +94,7 @@ impl Parser {
         score
     }
 
-    /// Takes an action; whether it could be taken.
+    /// Takes an action. Returns whether the action was legal.
     fn act<'g>(&self, g: &'g Graph, walk: &mut Walk<'g>, action: u32) -> bool {
         let pushed = if action == SHIFT {
             let left = walk.buffer.len().max(2) - 1;
@@ -111,7 +111,7 @@ impl Parser {
         true
     }
 
-    /// Pops two phrases and composes them, the head first; nothing if there are no two.
+    /// Pops two phrases and composes them, the head first. Returns `None` if there are fewer than two.
     fn reduce<'g, S>(
         &self,
         g: &'g Graph,

@@ -87,7 +87,7 @@ fn the_key_has_everything_that_a_plan_depends_on() {
 fn policies_with_different_options_have_different_ids() {
     let table = |value: i64| -> Table {
         let state = format!(r#"{{"ready": [0], "values": [[0, {value}]]}}"#);
-        let text = format!(r#"{{"names": 1, "types": ["00"], "states": [{state}]}}"#);
+        let text = format!(r#"{{"names": 2, "types": ["00"], "states": [{state}]}}"#);
         serde_json::from_str(&text).unwrap()
     };
     let mut dear = CostTable::default();

@@ -69,14 +69,14 @@ fn a_table_recognizes_types_by_name_under_any_numbers() {
 
 #[test]
 fn malformed_tables_are_rejected() {
-    let types = r#""names": 1, "types": ["01", "02", "03"]"#;
+    let types = r#""names": 2, "types": ["01", "02", "03"]"#;
     for text in [
         "",
         "{}",
         "[]",
-        r#"{"names": 1, "types": ["02", "01"], "states": []}"#,
-        r#"{"names": 1, "types": ["word"], "states": []}"#,
-        r#"{"names": 1, "types": [], "states": [], "more": 1}"#,
+        r#"{"names": 2, "types": ["02", "01"], "states": []}"#,
+        r#"{"names": 2, "types": ["word"], "states": []}"#,
+        r#"{"names": 2, "types": [], "states": [], "more": 1}"#,
         &format!(r#"{{{types}, "states": [{{"ready": [1, 2], "values": []}}]}}"#),
         &format!(r#"{{{types}, "states": [{{"ready": [1, 3], "values": [[1, -1]]}}]}}"#),
         &format!(r#"{{{types}, "states": [{{"ready": [1, 2], "values": [[0, -1]]}}]}}"#),
@@ -90,7 +90,7 @@ fn malformed_tables_are_rejected() {
     }
     for older in [r#"{"types": ["01"], "states": []}"#, r#"{"names": 9, "types": ["01"], "states": []}"#] {
         let said = Table::from_json(older).expect_err("another version of names").to_string();
-        assert!(said.contains("expected version 1") && said.ends_with("; train it again"), "{said}");
+        assert!(said.contains("expected version 2") && said.ends_with("; train it again"), "{said}");
     }
     let empty = format!(r#"{{{types}, "states": []}}"#);
     assert!(Table::from_json(&empty).is_ok_and(|table| table.is_empty()));
@@ -105,6 +105,6 @@ fn a_table_with_many_types_in_one_state_is_read() {
     let ready = (0..many).rev().map(|ty| ty.to_string()).collect::<Vec<_>>().join(",");
     let values = list(|ty| format!("[{ty},-1]"));
     let states = format!(r#"[{{"ready": [{ready}], "values": [{values}]}}]"#);
-    let text = format!(r#"{{"names": 1, "types": [{types}], "states": {states}}}"#);
+    let text = format!(r#"{{"names": 2, "types": [{types}], "states": {states}}}"#);
     assert_eq!(Table::from_json(&text).map(|table| table.len()), Ok(1));
 }

@@ -1,19 +1,19 @@
-//! Errors speak of the user's line only if every function between the user and the emitter passes
-//! the caller's location on: the rule that finds functions which do not.
+//! A rule that finds public functions which hide their caller. An error names the user's line only if every
+//! function between the user and the emitter is `#[track_caller]`.
 
 use super::{Source, complain};
 
-/// A public function, as found by scanning lines.
+/// A public function that the rule found by scanning lines.
 struct Function<'a> {
     line: usize,
     name: &'a str,
-    /// From the name's end to the body, in one line.
+    /// The text from the end of the name to the body, in one line.
     signature: String,
     tracked: bool,
 }
 
-/// Public functions that take a `Value` or a `&Graph` and do not pass their caller on; in the
-/// `emitting` files also those that return values. `exempt` lists functions that emit nothing.
+/// Returns a complaint for each public function that takes a `Value` or a `&Graph` without `#[track_caller]`. In
+/// the `emitting` files it also covers functions that return values. `exempt` lists functions that emit nothing.
 #[must_use]
 pub fn missing_track_caller(
     sources: &[Source],
@@ -74,8 +74,8 @@ fn after_pub_fn(line: &str) -> Option<&str> {
     rest.strip_prefix("fn ")
 }
 
-/// The parameters and the result of a signature. What closures take and return is left out: they
-/// are called with a graph, the function itself takes none.
+/// Returns the parameters and the result of a signature. It omits the types of closures: the function calls the
+/// closure with a graph but takes none itself.
 fn parts(signature: &str) -> (String, String) {
     let plain = without_closures(signature);
     let Some(open) = parameters_start(&plain) else { return (String::new(), plain) };
@@ -105,7 +105,7 @@ fn parameters_start(signature: &str) -> Option<usize> {
     None
 }
 
-/// The text without the parameter lists and results of `Fn(..) -> ..` bounds.
+/// Returns the text without the parameter lists and results of `Fn(..) -> ..` bounds.
 fn without_closures(signature: &str) -> String {
     let mut out = String::new();
     let mut rest = signature;

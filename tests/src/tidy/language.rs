@@ -1,14 +1,14 @@
-//! The language of the project: words and sentence openings that do not come back.
+//! The language of the project: retired words and retired openings of sentences.
 //!
-//! Each retired word has the word that replaces it. The rule reads comments, messages, names and
-//! pages alike, so a retired word cannot hide in an identifier.
+//! Each retired word has a replacement. The rule reads comments, messages, names and pages alike, so an
+//! identifier cannot hide a retired word.
 
 use super::Source;
 
 /// A retired word and its replacement. An identifier counts as the words between its underscores.
 pub type Retired = (&'static str, &'static str);
 
-/// Returns a complaint for every retired word in the sources. `exempt` paths are not read.
+/// Returns a complaint for every retired word in the sources. Skips the `exempt` paths.
 #[must_use]
 pub fn retired_words(sources: &[Source], retired: &[Retired], exempt: &[&str]) -> Vec<String> {
     let mut complaints = Vec::new();
@@ -61,8 +61,8 @@ fn opens_with(text: &str, opening: &str) -> bool {
     text.strip_prefix(opening).is_some_and(|rest| rest.starts_with(' '))
 }
 
-/// Returns the lower-case words of a line, each between two spaces. Camel case and underscores part words;
-/// other marks stay as words of their own, so that `bound, number` is no phrase.
+/// Returns the lower-case words of a line, each between two spaces. Camel case and underscores separate words.
+/// Punctuation marks count as words, so `bound, number` does not match a phrase.
 fn words_of(line: &str) -> String {
     let mut words = String::from(" ");
     let mut previous = ' ';

@@ -1,21 +1,21 @@
-//! Rules on manifests: which crate may use which, and that each dependency is described.
+//! Rules for manifests: the allowed dependencies of each crate, and a description of each dependency.
 
 use serde_json::Value as Json;
 use std::process::Command;
 
-/// A crate of the workspace with what it depends on.
+/// A crate of the workspace with its dependencies.
 #[derive(Clone, Debug)]
 pub struct Manifest {
     /// Its name.
     pub name: String,
-    /// Names of its dependencies, those of its tests left out.
+    /// The names of its dependencies without those of its tests.
     pub dependencies: Vec<String>,
 }
 
-/// The workspace's manifests, as cargo reads them.
+/// Returns the workspace's manifests as cargo reads them.
 ///
 /// # Panics
-/// If cargo cannot read them.
+/// Panics if cargo cannot read them.
 #[must_use]
 pub fn manifests() -> Vec<Manifest> {
     let arguments = ["metadata", "--offline", "--no-deps", "--format-version", "1"];
@@ -27,7 +27,7 @@ pub fn manifests() -> Vec<Manifest> {
 /// Runs cargo and parses its output as JSON.
 ///
 /// # Panics
-/// If cargo fails: with what it said.
+/// Panics with cargo's error output if cargo fails.
 pub(crate) fn cargo_json(arguments: &[&str]) -> Json {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo).args(arguments).current_dir(super::root()).output();
@@ -47,8 +47,8 @@ fn manifest(package: &Json) -> Manifest {
     }
 }
 
-/// Dependencies of our crates on our crates that no line of `arrows` allows. A crate that `arrows`
-/// does not name is a complaint too; `"*"` allows everything.
+/// Returns a complaint for each dependency between workspace crates that no line of `arrows` allows. A crate
+/// without a line is a complaint too; `"*"` allows everything.
 #[must_use]
 pub fn forbidden_arrows(manifests: &[Manifest], arrows: &[(&str, &[&str])]) -> Vec<String> {
     let ours = |name: &str| manifests.iter().any(|manifest| manifest.name == name);
@@ -69,7 +69,7 @@ pub fn forbidden_arrows(manifests: &[Manifest], arrows: &[(&str, &[&str])]) -> V
     complaints
 }
 
-/// Dependencies of the workspace that the text does not name in backticks.
+/// Returns a complaint for each dependency of the workspace that the text does not name in backticks.
 #[must_use]
 pub fn undescribed_dependencies(root_manifest: &str, architecture: &str) -> Vec<String> {
     let section =

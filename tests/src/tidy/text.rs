@@ -1,8 +1,8 @@
-//! Rules on lines of text.
+//! Rules for lines of text.
 
 use super::{Source, complain};
 
-/// Rust files whose first line is no module doc.
+/// Returns a complaint for each Rust file whose first line is not a module doc.
 #[must_use]
 pub fn without_module_doc(sources: &[Source]) -> Vec<String> {
     sources
@@ -12,20 +12,20 @@ pub fn without_module_doc(sources: &[Source]) -> Vec<String> {
         .collect()
 }
 
-/// The part of a line before a line comment, roughly: `//` inside a string ends it too, which can
-/// hide a fault behind an address but never invent one.
+/// Returns the part of a line before a line comment. `//` inside a string also ends it, so an address can hide
+/// a violation but never cause one.
 fn code(line: &str) -> &str {
     line.find("//").map_or(line, |comment| &line[..comment])
 }
 
-/// Whether a file may print: programs, examples, benchmarks, tests and build scripts.
+/// Returns whether a file may print: programs, examples, benchmarks, tests and build scripts may.
 fn may_print(path: &str) -> bool {
     let folders = ["cli", "examples", "bench", "benches", "tests", "testing", "bin"];
     let files = ["main.rs", "build.rs", "tests.rs"];
     path.split('/').any(|part| folders.contains(&part) || files.contains(&part))
 }
 
-/// The modules that exist in tests only, by the path of their file without its ending.
+/// Returns the modules that exist in tests only, as paths without the file extension.
 fn test_modules(sources: &[Source]) -> Vec<String> {
     let mut modules = Vec::new();
     for source in sources.iter().filter(|source| source.is_rust()) {
@@ -45,14 +45,14 @@ fn test_modules(sources: &[Source]) -> Vec<String> {
     modules
 }
 
-/// The line at which a file's own test module begins, which lasts to its end.
+/// Returns the first line of a file's own test module, which extends to the end of the file.
 fn tests_begin(source: &Source) -> usize {
     let lines: Vec<&str> = source.text.lines().collect();
     let head = lines.windows(2).position(|pair| pair[0] == "#[cfg(test)]" && pair[1].ends_with('{'));
     head.map_or(usize::MAX, |at| at + 1)
 }
 
-/// Prints in libraries; unfinished and debugging macros anywhere.
+/// Returns a complaint for each print in a library, and for each debugging macro or unfinished code anywhere.
 #[must_use]
 pub fn stray_prints(sources: &[Source]) -> Vec<String> {
     let call = |name: &str| format!("{name}!(");
@@ -86,7 +86,7 @@ fn ends_in_word(text: &str) -> bool {
     text.chars().next_back().is_some_and(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// Tests that do not run, and tests that pass by panicking anywhere.
+/// Returns a complaint for each ignored test and for each test that passes on any panic.
 #[must_use]
 pub fn forbidden_attributes(sources: &[Source]) -> Vec<String> {
     let rules = [
@@ -128,8 +128,8 @@ pub fn machine_paths(sources: &[Source]) -> Vec<String> {
     complaints
 }
 
-/// Rust files longer than `most` lines, unless `allowed` gives a reason; and reasons for files that
-/// need none.
+/// Returns a complaint for each Rust file longer than `most` lines without a reason in `allowed`, and for each
+/// superfluous reason.
 #[must_use]
 pub fn long_files(sources: &[Source], most: usize, allowed: &[(&str, &str)]) -> Vec<String> {
     let mut complaints = Vec::new();
@@ -150,8 +150,8 @@ pub fn long_files(sources: &[Source], most: usize, allowed: &[(&str, &str)]) -> 
     complaints
 }
 
-/// Rust files with unsafe code that `page` does not list (in a row of a table, by its path between
-/// backticks), and listed files without any.
+/// Returns a complaint for each Rust file with unsafe code that `page` does not list, and for each listed file
+/// without unsafe code. The page lists a file by its path in backticks, in a row of a table.
 #[must_use]
 pub fn unlisted_unsafe(sources: &[Source], page: &Source) -> Vec<String> {
     let listed: Vec<(usize, &str)> = page

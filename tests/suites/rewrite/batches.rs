@@ -1,4 +1,4 @@
-//! Models of plain ops reach the batches of the same models with cells.
+//! Models of plain ops need as few batches as the same models with cells.
 
 use autobatch_ir::graph::Graph;
 use autobatch_ir::hash::avalanche;
@@ -143,8 +143,8 @@ fn trees_of_ops_have_the_batches_of_cells() {
     let batches = |plan: &Plan| plan.certificate.batches;
     assert_eq!(batches(&outlined), batches(&cells), "{log:?}");
     assert!(batches(&ops) > 5 * batches(&cells), "plain ops: {}", batches(&ops));
-    // One kernel each for words, nodes and scores. The run of a score equals the cell of the model. The cell of a node has its ports
-    // in another order than that of the model.
+    // Words, nodes and scores have one kernel each. The outlined score equals the cell of the model. The outlined node has its
+    // ports in another order than the cell of the model.
     let names = |plan: &Plan| -> Vec<String> {
         let mut names: Vec<String> =
             plan.kernels.iter().filter(|kernel| !kernel.source).map(|kernel| kernel.name.clone()).collect();

@@ -1,10 +1,10 @@
-//! Graphs that several threads emit are the graph that one would have emitted.
+//! A graph that several threads emit equals the graph that one thread emits.
 
 use crate::model::{CLASSES, Model, data};
 use autobatch::prelude::*;
 use autobatch_ir::graph::GraphData;
 
-/// Everything at once: instances, common stretches, bindings, outputs, marks, noise, lists.
+/// Emits every kind of construct: instances, common nodes, bindings, outputs, marks, noise, lists.
 fn emit(g: &Graph, model: &Model, items: &[(usize, &(crate::model::Tree, u32))]) {
     for &(number, item) in items {
         g.instance(number as u64);

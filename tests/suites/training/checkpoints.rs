@@ -1,4 +1,4 @@
-//! Checkpoints: a resumed run has the bits of one that was not interrupted; damage is found.
+//! Checkpoints: a resumed run has the bits of an uninterrupted one, and loading detects damage.
 
 use crate::model::{Model, bits, data, file, train, trainer};
 use autobatch::prelude::*;
@@ -14,7 +14,7 @@ fn a_resumed_run_has_the_bits_of_an_uninterrupted_one() {
     let early = train(&model, &mut first, &items, 0..2);
     first.set_progress(Progress { epoch: 2, batches: 0 });
     first.save(&path).unwrap();
-    // Another seed and other weights: all of it comes from the file.
+    // The trainer starts with another seed and other weights, so all state comes from the file.
     let (model, module) = Model::new();
     let mut second = Trainer::with_options(module, Adam::new(0.02), SessionOptions::default(), 99).unwrap();
     second.load(&path).unwrap();
@@ -37,7 +37,7 @@ fn equal_trainers_write_equal_files() {
     assert_eq!(write("equal-1.safetensors"), write("equal-2.safetensors"));
 }
 
-/// Returns the error of loading these bytes; the trainer must stay unchanged.
+/// Returns the error of loading these bytes. The trainer must stay unchanged.
 fn refused(bytes: &[u8], name: &str, trainer: &mut Trainer) -> CheckpointError {
     let path = file(name);
     std::fs::write(&path, bytes).unwrap();
@@ -62,7 +62,7 @@ fn every_cut_and_every_flipped_bit_of_a_checkpoint_is_found() {
     for place in (0..bytes.len()).step_by(31) {
         let mut flipped = bytes.clone();
         flipped[place] ^= 1 << (place % 8);
-        // A space of the padded header may become another without a change of meaning; nothing else.
+        // Only a flip from or to a space of the padded header may leave the meaning unchanged.
         if flipped[place] != b' ' && bytes[place] != b' ' {
             refused(&flipped, "flipped.safetensors", &mut trainer);
         }
@@ -104,7 +104,7 @@ fn checkpoints_of_other_models_optimisers_and_versions_are_refused_by_name() {
     ours.save(&path).unwrap();
     let bytes = std::fs::read(&path).unwrap();
     let newer = String::from_utf8_lossy(&bytes).find("\\\"version\\\":1").unwrap();
-    // The header is ASCII, so places in the text are places in the file.
+    // The header is ASCII, so offsets in the text are offsets in the file.
     let mut newer_bytes = bytes.clone();
     newer_bytes[newer + "\\\"version\\\":".len()] = b'7';
     let error = refused(&newer_bytes, "newer.safetensors", &mut ours);
@@ -113,7 +113,7 @@ fn checkpoints_of_other_models_optimisers_and_versions_are_refused_by_name() {
     assert!(matches!(error, CheckpointError::Io { .. }), "{error}");
 }
 
-/// Plain descent keeps nothing for a parameter, so no array tells what was frozen.
+/// Plain gradient descent has no state per parameter, so no array shows the frozen parameters.
 #[test]
 fn a_checkpoint_with_other_parameters_frozen_is_refused_whatever_the_optimiser_keeps() {
     let path = file("frozen.safetensors");

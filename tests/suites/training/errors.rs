@@ -1,4 +1,4 @@
-//! Refused steps change nothing and say why.
+//! A rejected step changes nothing and reports the reason.
 
 use crate::model::{Model, bits, data, trainer};
 use autobatch::prelude::*;
@@ -57,7 +57,7 @@ fn a_loss_of_constants_is_a_step_that_changes_nothing() {
     let step = trainer.step([1.0, 3.0], |g, loss| g.constant(loss)).unwrap();
     assert_eq!((step.losses, step.loss), (vec![1.0, 3.0], 2.0));
     assert_eq!((bits(&trainer), trainer.steps()), (before.clone(), 1));
-    // An item without parameters takes its part of the mean and leaves the others' gradients.
+    // An item without parameters counts in the mean and does not change the gradients of the others.
     let items = data(1, 2);
     let step = trainer.step(0..2_usize, |g, number| match number {
         0 => g.input_shaped([], &[5.0]),
@@ -85,7 +85,7 @@ fn a_step_that_is_watched_is_refused_where_the_loss_is_finite_and_its_slope_is_n
 fn a_learning_rate_that_is_not_finite_is_refused_before_anything_is_updated() {
     let (model, mut trainer) = trainer(1);
     let (before, items) = (bits(&trainer), data(1, 4));
-    // The root of a schedule that counts from 1.
+    // The schedule expects updates that count from 1; its rate is infinite for update 0.
     trainer.set_schedule(Schedule::custom(|t| (t as f64).powf(-0.5)));
     let step = trainer.step(&items, |g, item| model.loss(g, item));
     says(step, &["update 0: expected a finite learning rate, found inf", "for every update from 0 on"]);
@@ -98,7 +98,7 @@ fn a_learning_rate_that_is_not_finite_is_refused_before_anything_is_updated() {
     says(step, &["update 0: the learning rate is 0.1", "betas below 1"]);
 }
 
-/// A scalar that depends on parameters.
+/// Emits a scalar that depends on parameters.
 trait ParamSum {
     fn param_sum(&self, model: &Model) -> Value<'_>;
 }

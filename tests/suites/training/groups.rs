@@ -1,18 +1,18 @@
-//! Parameters that are treated apart: other learning rates, no decay, no training, no gradient.
+//! Options of single parameters: learning rates, no weight decay, no training, no gradient.
 
 use crate::model::{bits, data, file, train, trainer};
 use autobatch::nn::{Embedding, losses};
 use autobatch::prelude::*;
 use std::sync::Arc;
 
-/// Two parameters of ones, each with its name and number.
+/// Two parameters of ones, and their module.
 fn pair() -> ([Param; 2], Arc<Module>) {
     let mut m = ModuleBuilder::new("pair");
     let params = ["old.w", "new.b"].map(|name| m.param(name, [1], Init::Constant(1.0)));
     (params, m.build().unwrap())
 }
 
-/// Both after some updates whose gradients are 1.
+/// Returns both parameters after some updates with gradients of 1.
 fn stepped(optimizer: impl Into<Optimizer>, updates: usize) -> [f32; 2] {
     let ([old, new], module) = pair();
     let mut trainer = Trainer::new(&module, optimizer).unwrap();
@@ -38,7 +38,7 @@ fn a_rate_multiplies_that_of_its_parameters_and_the_last_said_counts() {
     assert_eq!(stepped(Sgd::new(0.25).rate(0.5, old), 2), [0.75, 0.5]);
     assert_eq!(stepped(Sgd::new(0.25).rate(0.5, |_| true).rate(2.0, old), 1), [0.5, 0.875]);
     // torch.optim.AdamW([{"params": [old], "lr": 0.1, "weight_decay": 0.5},
-    //                    {"params": [new], "lr": 0.01, "weight_decay": 0.0}]), the gradients 1, two steps
+    //                    {"params": [new], "lr": 0.01, "weight_decay": 0.0}]), two steps with gradients of 1
     let optimizer = AdamW::new(0.01).weight_decay(0.5).decay_only(old).rate(10.0, old).clip_norm(1e9);
     let [found_old, found_new] = stepped(optimizer, 2);
     assert!((found_old - 0.7075).abs() < 1e-6 && (found_new - 0.98).abs() < 1e-6, "{found_old} {found_new}");

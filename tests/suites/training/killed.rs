@@ -1,4 +1,4 @@
-//! A process that is killed while it writes checkpoints leaves a whole one behind.
+//! A process that is killed while it writes checkpoints leaves an intact checkpoint.
 
 use crate::model::{bits, data, file, train, trainer};
 use autobatch::prelude::*;
@@ -7,11 +7,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The output file of the child process; without it the child's test returns at once.
+/// The variable with the child's output file. Without it the child's test returns immediately.
 const CHILD: &str = "AUTOBATCH_TEST_CHILD_WRITES";
 const STEPS_AN_EPOCH: u64 = 2;
 
-/// Steps and saves until it is killed.
+/// Trains and saves until the parent kills the process.
 #[test]
 fn the_child_steps_and_saves_for_as_long_as_it_lives() {
     let Some(path) = std::env::var_os(CHILD) else { return };
@@ -24,7 +24,7 @@ fn the_child_steps_and_saves_for_as_long_as_it_lives() {
     }
 }
 
-/// Starts the child, kills it when it has written at least one checkpoint and so long after.
+/// Starts the child, waits for its first checkpoint, and kills it after `delay`.
 fn killed_after(path: &Path, delay: Duration) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["killed::the_child_steps_and_saves_for_as_long_as_it_lives", "--exact"])

@@ -1,4 +1,4 @@
-//! Training: losses fall, bits repeat on any number of threads, checkpoints resume, errors are said.
+//! Training: losses fall, bits repeat on any number of threads, checkpoints resume, errors name their cause.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 

@@ -1,5 +1,5 @@
-//! A small model with everything that training must get right: cells, a table, lists, dropout, and a
-//! tree of any shape; its data is made from a seed.
+//! A small model with all constructs that training must support: cells, a table, lists, dropout, and trees
+//! of any shape. A seed determines its data.
 
 use autobatch::nn::Linear;
 use autobatch::prelude::*;
@@ -11,7 +11,7 @@ pub(crate) const CLASSES: u32 = 3;
 const WORDS: u32 = 12;
 const WIDTH: usize = 10;
 
-/// A tree over words; it is classified by the sum of its words.
+/// A tree over words. The model classifies it by the sum of its words.
 #[derive(Clone, Debug)]
 pub(crate) enum Tree {
     Leaf(u32),
@@ -69,7 +69,7 @@ fn tree(random: &mut Random, leaves: usize, sum: &mut u32) -> Tree {
     Tree::Node(Box::new([left, leaves - left].map(|leaves| tree(random, leaves, sum))))
 }
 
-/// Trees of one to eight leaves; the class says whether few, some or many leaves are large words.
+/// Draws trees of one to eight leaves. The class tells whether few, some or many words are large.
 pub(crate) fn data(seed: u64, count: usize) -> Vec<(Tree, u32)> {
     let mut random = Random::new(seed);
     let mut one = || {
@@ -87,12 +87,12 @@ pub(crate) fn trainer(threads: usize) -> (Model, Trainer) {
     (model, Trainer::with_options(module, Adam::new(0.02), options, 7).unwrap())
 }
 
-/// The bits of all parameters.
+/// Returns the bits of all parameters.
 pub(crate) fn bits(trainer: &Trainer) -> Vec<u32> {
     trainer.weights().iter().flat_map(|param| param.values().iter().map(|x| x.to_bits())).collect()
 }
 
-/// Trains from where the trainer stands; the losses' bits.
+/// Trains from the trainer's current position. Returns the bits of the losses.
 pub(crate) fn train(
     model: &Model,
     trainer: &mut Trainer,
@@ -109,7 +109,7 @@ pub(crate) fn train(
     losses
 }
 
-/// A file of this test alone, in the folder for temporary files.
+/// Returns the path of a temporary file that only this test uses.
 pub(crate) fn file(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("autobatch-training-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

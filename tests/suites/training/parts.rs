@@ -1,4 +1,4 @@
-//! Items that are executed in parts: the next part is emitted while one executes, with unchanged results.
+//! Execution in parts: the session emits the next part while it executes one, with unchanged results.
 
 use crate::model::{Model, Tree, bits, data, trainer};
 use autobatch::prelude::*;
@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// As long as an item of a real model takes, so that the next part is worth a thread.
+/// Takes as long as an item of a real model, so that emitting the next part on another thread is worthwhile.
 fn slowly<T>(value: T) -> T {
     std::thread::sleep(Duration::from_micros(20));
     value
@@ -71,7 +71,7 @@ fn read_before(
         )
     }));
     let found = found.map(|result| result.expect_err("item 57 is bad").to_string()).ok();
-    // The session goes on.
+    // The session remains usable.
     let again = trainer.session().predict(&items[..3], |g, (tree, _)| model.logits(g, tree));
     assert_eq!(again.expect("it is sound").len(), 3);
     (read, found)

@@ -1,4 +1,4 @@
-//! Models that are written op by op train as cells do, if passes are asked for.
+//! Models of single ops train like models of cells when passes are on.
 
 use crate::model::{CLASSES, Tree, data};
 use autobatch::nn::Linear;
@@ -41,7 +41,7 @@ impl OpByOp {
     }
 }
 
-/// The losses of some epochs, and the batches of the first step.
+/// Returns the losses of some epochs, and the number of batches of the first step.
 fn train(passes: Option<Selection>) -> (Vec<f32>, u32) {
     let (model, module) = OpByOp::new();
     let options = SessionOptions { threads: 1, passes, ..SessionOptions::default() };
@@ -63,7 +63,7 @@ fn outlined_cells_train_in_fewer_batches_to_the_same_losses() {
     let passes = Selection::of_mode(autobatch::ir::plan::Mode::Train).with("outline", true).unwrap();
     let (outlined, few) = train(Some(passes));
     assert!(3 * few < 2 * many, "{few} batches and {many}");
-    // Forward passes keep every bit, noise included; gradients may differ in the last, and training follows them.
+    // The passes keep every forward bit, noise included. They may change the last bits of gradients, and so later losses.
     assert_eq!(outlined[0].to_bits(), plain[0].to_bits());
     assert_eq!(plain.len(), outlined.len());
     for (step, (a, b)) in plain.iter().zip(&outlined).enumerate() {

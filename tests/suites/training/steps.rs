@@ -118,7 +118,7 @@ fn a_pass_makes_the_steps_of_its_minibatches_and_prepares_them_ahead_where_there
         let own = std::thread::current().id();
         let steps = trainer.pass(batches.iter().map(|batch| batch.iter().copied()), |g, item| {
             emitting.lock().unwrap().insert(std::thread::current().id());
-            // As long as a real model's items take.
+            // The sleep takes as long as an item of a real model.
             std::thread::sleep(std::time::Duration::from_micros(20));
             model.loss(g, item)
         });
@@ -136,7 +136,7 @@ fn a_pass_ends_where_its_minibatches_end_first_with_and_without_threads() {
     for threads in [1, 2] {
         let (model, trainer) = trainer(threads);
         let mut trainer = trainer.emit_threads(1);
-        // Ends after three minibatches, and would go on if it were asked again.
+        // The iterator ends after three minibatches and would continue after a further call.
         let mut asked = 0;
         let batches = std::iter::from_fn(|| {
             asked += 1;
@@ -205,7 +205,7 @@ fn a_step_in_parts_has_the_losses_of_one_step_and_nearly_its_update() {
     let batch = data(1, 24);
     let (model, mut whole) = trainer(1);
     let once = whole.step(&batch, |g, item| model.loss(g, item)).unwrap();
-    // Handles belong to their module, so every trainer has a model of its own.
+    // Handles belong to their module, so every trainer has its own model.
     let (other, mut trainer) = trainer(1);
     let step = trainer.step_in_parts(&batch, 7, |g, item| other.loss(g, item)).unwrap();
     assert_eq!(step.losses, once.losses);

@@ -1,4 +1,4 @@
-//! Parameters alone, as safetensors and inside a module's file.
+//! Parameters without a trainer, in safetensors files and in module files.
 
 use crate::model::{bits, data, file, train, trainer};
 use autobatch::prelude::*;
@@ -35,7 +35,7 @@ fn a_checkpoint_that_is_not_as_it_was_written_gives_no_parameters() {
     assert!(error.to_string().contains("does not match its hash"), "{error}");
 }
 
-/// The bytes of a safetensors file with one array, `w`.
+/// Returns the bytes of a safetensors file with one array, `w`.
 fn one_array(kind: &str, shape: &str, values: &[u8]) -> Vec<u8> {
     let header =
         format!(r#"{{"w":{{"dtype":"{kind}","shape":{shape},"data_offsets":[0,{}]}}}}"#, values.len());

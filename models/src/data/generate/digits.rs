@@ -28,7 +28,7 @@ const STROKES: [&[(usize, usize)]; 10] = [
 
 type Point = (i64, i64);
 
-/// A number in `-reach..=reach`.
+/// Draws a number in `-reach..=reach`.
 fn jitter(random: &mut Random, reach: i64) -> i64 {
     random.below(2 * reach as u64 + 1) as i64 - reach
 }
@@ -64,7 +64,7 @@ fn draw(digit: usize, random: &mut Random) -> Vec<u8> {
         let point = ((pixel % SIDE) as i64 * 16 + 8, (pixel / SIDE) as i64 * 16 + 8);
         let strokes = STROKES[digit].iter().map(|&(from, to)| (corners[from], corners[to]));
         let nearest = strokes.map(|stroke| distance_squared(point, stroke)).min().unwrap_or(i64::MAX);
-        // Full ink up to half the pen's reach, then fading to nothing at twice it.
+        // The ink is full up to half the pen's reach and fades to zero at twice the reach.
         let ink = (255 - (nearest - pen / 4).max(0) * 255 / (2 * pen)).max(0);
         let noise = if ink > 0 { jitter(random, 30) } else { 0 };
         pixels.push((ink + noise).clamp(0, 255) as u8);
@@ -72,7 +72,7 @@ fn draw(digit: usize, random: &mut Random) -> Vec<u8> {
     pixels
 }
 
-/// Images of digits that are equally likely each.
+/// Draws images of digits. All digits have the same probability.
 pub fn digits(seed: u64, count: usize) -> Labelled {
     let drawn = instances(seed, count, |_, random| {
         let digit = random.index(10);

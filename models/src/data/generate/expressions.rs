@@ -1,22 +1,22 @@
 //! ListOps expressions with exact answers.
 //!
-//! The outermost expression is a list; each of its two to five elements is a list with the
+//! The outermost expression is a list of two to five elements. Each element is a list with the
 //! probability `list_permille` and a digit otherwise, up to the nesting bound. Operators and digits
-//! are equally likely each. The answer is what [`evaluate`] says.
+//! have equal probabilities. [`evaluate`] computes the answer.
 
 use super::instances;
 use crate::data::binary_tree::TreeBuilder;
 use crate::data::listops::{Expression, Operator, Token, evaluate};
 use crate::data::random::Random;
 
-/// The size of expressions.
+/// The size limits of expressions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The largest number of lists that are open at once.
     pub nesting: u32,
-    /// The number of lists among 1000 elements.
+    /// The number of lists per 1000 elements.
     pub list_permille: u32,
-    /// Beyond this many tokens no further list is begun.
+    /// The number of tokens after which no further list begins.
     pub tokens: usize,
 }
 
@@ -52,7 +52,7 @@ fn expression(limits: Limits, random: &mut Random) -> Expression {
                 continue;
             }
         }
-        // A digit or a closed list was completed: it joins the list it stands in.
+        // A digit or a closed list is complete and joins the list that contains it.
         if open.is_empty() {
             break;
         }
@@ -69,7 +69,7 @@ fn begin(builder: &mut TreeBuilder<Token>, open: &mut Vec<u32>, random: &mut Ran
     open.push(random.between(2, 5));
 }
 
-/// Expressions within limits, usually [`Limits::D8`] or [`Limits::D20`].
+/// Draws expressions within limits, usually [`Limits::D8`] or [`Limits::D20`].
 pub fn expressions(seed: u64, count: usize, limits: Limits) -> Vec<Expression> {
     instances(seed, count, |_, random| expression(limits, random))
 }

@@ -1,9 +1,9 @@
 //! A small projective grammar: sentences as dependency trees that grow by dependents.
 //!
-//! A sentence starts as a verb and grows until it has the length wanted: a random word that can
-//! take another dependent gets one. Every kind of dependent has a side and a place on that side,
-//! so trees are projective. Prepositions come in two halves: even numbers attach to nouns, odd ones
-//! to verbs, which decides attachments that the order of word classes leaves open.
+//! A sentence starts as a verb and grows to the requested length. Each step adds a dependent to a random word
+//! that can take one. Every kind of dependent has a side and a position on that side, so trees are projective.
+//! Prepositions with even numbers attach to nouns, those with odd numbers to verbs. The number thus decides
+//! attachments that the order of word classes leaves open.
 
 use crate::data::random::Random;
 
@@ -21,7 +21,7 @@ pub(super) enum Class {
 }
 
 impl Class {
-    /// The universal part of speech.
+    /// Returns the universal part of speech.
     pub(super) fn upos(self) -> &'static str {
         match self {
             Class::Noun => "NOUN",
@@ -35,7 +35,7 @@ impl Class {
         }
     }
 
-    /// The range of the class's words in the numbering of words.
+    /// Returns the range of word numbers of the class.
     pub(super) fn words(self) -> (usize, usize) {
         match self {
             Class::Noun => (0, 4000),
@@ -49,7 +49,7 @@ impl Class {
         }
     }
 
-    /// Whether words of this class carry meaning of their own.
+    /// Returns whether words of this class are content words.
     pub(super) fn is_content(self) -> bool {
         matches!(self, Class::Noun | Class::Verb | Class::Adjective | Class::Adverb)
     }
@@ -105,7 +105,7 @@ impl Sentence<'_> {
         left.iter().chain(right).any(|&dependent| self.words[dependent].relation == relation)
     }
 
-    /// A noun with its preposition, for a noun (even prepositions) or a verb (odd ones).
+    /// Adds a noun with its preposition to a noun (even prepositions) or a verb (odd ones).
     fn prepositional(&mut self, word: usize, relation: &'static str, parity: usize) {
         let noun = self.add(Class::Noun, relation);
         let case = self.add(Class::Preposition, "case");
@@ -114,7 +114,7 @@ impl Sentence<'_> {
         self.words[word].right.push(noun);
     }
 
-    /// Gives `word` one more dependent if it can take the kind drawn, and at most `room` words.
+    /// Adds a dependent of at most `room` words to `word` if the word can take the drawn kind.
     fn grow(&mut self, word: usize, room: usize) {
         let kind = self.random.below(10);
         match (self.words[word].class, kind) {
@@ -153,10 +153,10 @@ impl Sentence<'_> {
         }
     }
 
-    /// The words in sentence order, as positions in `words`.
+    /// Returns the words in sentence order, as positions in `words`.
     fn order(&self) -> Vec<usize> {
         let mut order = Vec::with_capacity(self.words.len());
-        // A word is met twice: first to expand it, then to take its place.
+        // The loop visits each word twice: first to expand it, then to append it to the order.
         let mut todo = vec![(0, false)];
         while let Some((word, expanded)) = todo.pop() {
             if expanded {
@@ -191,8 +191,8 @@ impl Sentence<'_> {
     }
 }
 
-/// A sentence of `length` words (at least one). Only the first `1 / share` of each class's words
-/// are used; with `stop` the last word is a full stop.
+/// Draws a sentence of `length` words (at least one). It uses only the first `1 / share` of each class's
+/// words. With `stop` the last word is a full stop.
 pub(super) fn sentence(length: usize, share: usize, stop: bool, random: &mut Random) -> Vec<Item> {
     let mut sentence = Sentence { words: Vec::new(), random, share: share.max(1) };
     sentence.add(Class::Verb, "root");
@@ -204,7 +204,7 @@ pub(super) fn sentence(length: usize, share: usize, stop: bool, random: &mut Ran
         sentence.grow(word, length - last - before);
         misses = if sentence.words.len() == before { misses + 1 } else { 0 };
         if misses > 20 {
-            // Perhaps nothing fits the place that is left; an adverb at the root always does.
+            // If no dependent fits the remaining length, an adverb at the root does.
             let adverb = sentence.add(Class::Adverb, "advmod");
             sentence.words[0].left.push(adverb);
         }

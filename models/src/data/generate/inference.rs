@@ -1,10 +1,10 @@
-//! Sentence pairs with binary parses whose relation follows from how they were made.
+//! Sentence pairs with binary parses. The edits that make the hypothesis determine the relation.
 //!
-//! A sentence is a subject, a verb, an object and prepositional phrases; nouns have adjectives. In
-//! a hypothesis that is entailed, modifiers are left out and nouns may be replaced by their kind
-//! (noun n has kind n/8, another word). A neutral one adds a modifier that the premise lacks. A
-//! contradiction replaces the verb by its opposite (verbs 2k and 2k+1). The other edits of an
-//! entailed hypothesis may occur in each, so only the telling edit decides.
+//! A sentence is a subject, a verb, an object and prepositional phrases; nouns have adjectives. An entailed
+//! hypothesis omits modifiers and may replace nouns by their kind (noun n has kind n/8, another word). A
+//! neutral one adds a modifier that the premise lacks. A contradiction replaces the verb by its opposite
+//! (verbs 2k and 2k+1). Every hypothesis may have the edits of an entailed one, so only the additional edit
+//! decides.
 
 use super::{instances, word};
 use crate::data::binary_tree::{BinaryTree, TreeBuilder};
@@ -23,7 +23,7 @@ struct Phrase {
     determiner: String,
     adjectives: Vec<usize>,
     noun: usize,
-    /// Whether the noun is replaced by its kind.
+    /// Whether its kind replaces the noun.
     general: bool,
 }
 
@@ -38,7 +38,7 @@ impl Phrase {
         }
     }
 
-    /// The phrase as `( determiner ( adjective .. noun ) )`.
+    /// Builds the phrase as `( determiner ( adjective .. noun ) )`.
     fn build(&self, builder: &mut TreeBuilder<String>) {
         builder.shift(self.determiner.clone());
         for adjective in &self.adjectives {
@@ -77,7 +77,7 @@ impl Clause {
         }
     }
 
-    /// The sentence as `( subject ( ( ( verb object ) place .. ) . ) )`.
+    /// Returns the sentence as `( subject ( ( ( verb object ) place .. ) . ) )`.
     fn tree(&self) -> BinaryTree<String> {
         let mut builder = TreeBuilder::default();
         self.subject.build(&mut builder);
@@ -106,14 +106,14 @@ impl Clause {
 
     /// Adds an adjective that the premise's phrases lack.
     fn add_news(&mut self, random: &mut Random) {
-        // The premise's adjectives are below 200.
+        // The numbers of the premise's adjectives are below 200.
         let adjective = 200 + random.zipf(200);
         let phrase = if random.chance(500) { &mut self.subject } else { &mut self.object };
         phrase.adjectives.insert(0, adjective);
     }
 }
 
-/// Pairs of all three relations, equally likely.
+/// Draws pairs of all three relations with equal probability.
 pub fn pairs(seed: u64, count: usize) -> Vec<Pair> {
     instances(seed, count, |index, random| {
         let premise = Clause::random(random);

@@ -1,9 +1,8 @@
-//! Sentences of characters whose words are found in a dictionary, with overlaps.
+//! Sentences of characters with overlapping words from a dictionary.
 //!
-//! A word has one to four characters and one part of speech. All words of two or more characters
-//! are in the dictionary, and so are many pairs that straddle two words, so that the spans overlap
-//! and nest as with real dictionaries. A character occurs in many words, alone and joined, so a
-//! labeller gains from the lattice.
+//! A word has one to four characters and one part of speech. The dictionary holds all words of two or more
+//! characters. It also holds many pairs that straddle two words, so the spans overlap and nest as with real
+//! dictionaries. A character occurs in many words, alone and joined, so a labeller gains from the lattice.
 
 use std::collections::BTreeSet;
 
@@ -21,14 +20,14 @@ const STOP: char = '。';
 /// The seed of the language; instances never use it.
 const LANGUAGE_SEED: u64 = 0x1e81_c042;
 
-/// The words of the language, and the sequences its dictionary lists.
+/// The words of the language, and the character sequences of its dictionary.
 struct Language {
     words: Vec<(Vec<char>, usize)>,
     dictionary: BTreeSet<Vec<char>>,
 }
 
 fn character(random: &mut Random) -> char {
-    // The block of unified ideographs has more than `CHARS` characters from here on.
+    // From this character on the block of unified ideographs has more than `CHARS` characters.
     char::from_u32(0x4e00 + random.index(CHARS) as u32).unwrap_or('一')
 }
 
@@ -88,7 +87,7 @@ impl Language {
     }
 }
 
-/// Sentences with lengths from `lengths`, usually [`LENGTHS`]; the last word may exceed the length
+/// Draws sentences with lengths from `lengths`, usually [`LENGTHS`]. The last word may exceed the length
 /// by three characters.
 pub fn sentences(seed: u64, count: usize, lengths: Sizes) -> Vec<Sentence> {
     let language = Language::new();

@@ -1,11 +1,10 @@
 //! Synthetic data of the same kind as the corpora, from a seed.
 //!
-//! Every generator makes the structs its reader makes, with sizes like the corpus it stands for,
-//! and with something to learn: labels follow from the words by rules stated in each module. The
-//! *language* (which words there are and what they mean) is fixed; the seed chooses the instances.
-//! So two seeds give training and validation data of one language. Instance `i` is a function of
-//! the seed and `i`: asking for more instances does not change the first ones, and equal seeds
-//! give equal data on every platform (see [`Random`]).
+//! Every generator makes the structs of the corresponding reader, with sizes like the corpus. The data is
+//! learnable: rules stated in each module derive the labels from the words. The *language* (its words and
+//! their meaning) is fixed; the seed selects the instances. So two seeds give training and validation data of
+//! one language. Instance `i` is a function of the seed and `i`: a larger count does not change the first
+//! instances. Equal seeds give equal data on every platform (see [`Random`]).
 
 pub mod digits;
 pub mod expressions;
@@ -20,12 +19,12 @@ pub mod treebank;
 
 use super::random::Random;
 
-/// Makes instances `0..count`, each from its own stream.
+/// Makes instances `0..count`, each from its own random stream.
 pub(super) fn instances<T>(seed: u64, count: usize, mut make: impl FnMut(usize, &mut Random) -> T) -> Vec<T> {
     (0..count).map(|index| make(index, &mut Random::stream(seed, index as u64))).collect()
 }
 
-/// The invented word with a number: two or more syllables, different for different numbers.
+/// Returns the invented word with a number. It has two or more syllables and differs from all others.
 fn word(number: usize) -> String {
     const CONSONANTS: &[u8; 16] = b"bdfghjklmnprstvz";
     const VOWELS: &[u8; 5] = b"aeiou";
@@ -40,7 +39,7 @@ fn word(number: usize) -> String {
     letters.iter().rev().map(|&letter| char::from(letter)).collect()
 }
 
-/// The word with a capital first letter.
+/// Returns the word with a capital first letter.
 fn capital(word: &str) -> String {
     let mut chars = word.chars();
     let first = chars.next().into_iter().flat_map(char::to_uppercase);

@@ -1,9 +1,9 @@
 //! Sentiment trees whose labels follow from word polarity and negation.
 //!
-//! One word in eight is mildly positive, one in eight mildly negative, one in sixteen each strongly
-//! so, one in 64 is a negator, the rest is neutral. A node's score is the sum of its children's,
-//! kept within -2..2; when the left child is a negator itself, it is the negative of the right
-//! child's. The label is the score plus 2. A Tree-LSTM therefore has to carry a score and one bit.
+//! One word in eight is mildly positive, one in eight mildly negative, one in sixteen strongly positive, one in
+//! sixteen strongly negative, and one in 64 a negator. The other words are neutral. A node's score is the sum of its
+//! children's scores, clamped to -2..2. If the left child is a negator, the score is the negative of the right
+//! child's score. The label is the score plus 2. A Tree-LSTM therefore has to carry a score and one bit.
 
 use super::{instances, word};
 use crate::data::binary_tree::TreeBuilder;
@@ -16,7 +16,7 @@ pub const LENGTHS: Sizes = Sizes::new([2, 18, 32, 43, 52]);
 /// The number of different words.
 pub const WORDS: usize = 4000;
 
-/// The contribution of a word.
+/// The effect of a word on the score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Meaning {
     score: i8,
@@ -58,7 +58,7 @@ fn tree(words: u32, random: &mut Random) -> Tree {
                 meaning(number)
             }
             Task::Build(words) => {
-                // Phrases mostly grow to the right, as English does.
+                // Most phrases branch to the right, as in English.
                 let most = if random.chance(850) { (words - 1).min(3) } else { words - 1 };
                 let left = random.between(1, most);
                 tasks.extend([Task::Reduce, Task::Build(words - left), Task::Build(left)]);
@@ -80,7 +80,7 @@ fn tree(words: u32, random: &mut Random) -> Tree {
     Tree { tree, labels }
 }
 
-/// Trees with sentence lengths from `lengths`, usually [`LENGTHS`].
+/// Draws trees with sentence lengths from `lengths`, usually [`LENGTHS`].
 pub fn trees(seed: u64, count: usize, lengths: Sizes) -> Vec<Tree> {
     instances(seed, count, |_, random| {
         let words = lengths.draw(random);

@@ -1,9 +1,9 @@
-//! Pairs of parsed sentences whose similarity is their overlap in meaning.
+//! Pairs of parsed sentences whose similarity is the overlap of their meanings.
 //!
-//! Content words 2k and 2k+1 of a class are synonyms. The second sentence is unrelated in a
-//! quarter of the pairs; otherwise it is the first one with some content words replaced, by their
-//! synonym or by any word of the class, and some leaves left out. Similarity is 1 plus 4 times the
-//! Dice coefficient of the two multisets of meanings, rounded to tenths.
+//! Content words 2k and 2k+1 of a class are synonyms. In a quarter of the pairs the second sentence is
+//! unrelated. Otherwise it is the first one without some leaves and with some content words replaced, each by
+//! its synonym or by any word of the class. Similarity is 1 plus 4 times the Dice coefficient of the two
+//! multisets of meanings, rounded to tenths.
 
 use super::grammar::{Class, Item, sentence};
 use super::instances;
@@ -14,7 +14,7 @@ use crate::data::sick::{Pair, Sentence};
 /// Sentence lengths of the corpus of pairs.
 pub const LENGTHS: Sizes = Sizes::new([4, 9, 15, 21, 36]);
 
-/// Only this part of the words is used, which gives about 1,500 of them.
+/// The generator uses one word in this many, about 1,500 words.
 const SHARE: usize = 4;
 
 fn meanings(items: &[Item]) -> Vec<(Class, usize)> {
@@ -35,7 +35,7 @@ fn similarity(a: &[Item], b: &[Item]) -> u32 {
             common += 1;
         }
     }
-    // Rounded to the nearest; the root verb is content, so the total is not 0.
+    // The division rounds to the nearest integer. The root verb is a content word, so the total is not 0.
     10 + (40 * 2 * common + total / 2) / total.max(1)
 }
 
@@ -70,7 +70,7 @@ fn parsed(items: &[Item]) -> Sentence {
     }
 }
 
-/// Pairs with sentence lengths from `lengths`, usually [`LENGTHS`]; a second sentence may be
+/// Draws pairs with sentence lengths from `lengths`, usually [`LENGTHS`]. A second sentence may be
 /// shorter.
 pub fn pairs(seed: u64, count: usize, lengths: Sizes) -> Vec<Pair> {
     instances(seed, count, |index, random| {

@@ -1,8 +1,8 @@
 //! Names of 18 invented languages, each a Markov chain over letters.
 //!
-//! In every language each letter has five possible successors of falling probability, drawn
-//! afresh, and one accented letter of its own. Languages are as unevenly frequent as in the
-//! corpus: a few rare ones, one with half of all names.
+//! Each language draws five possible successors of decreasing probability for every letter, and has its own
+//! accented letter. The frequencies of the languages are as uneven as in the corpus: a few are rare, and one
+//! has half of all names.
 
 use super::{capital, word};
 use crate::data::names::Names;
@@ -21,7 +21,7 @@ const ACCENTED: [char; 18] =
 /// The seed of the languages; instances never use it.
 const LANGUAGES_SEED: u64 = 0x1a9_6a6e;
 
-/// The letters are 0..26 for a to z and 26 for the accented letter.
+/// A language. The letters are 0..26 for a to z and 26 for the accented letter.
 struct Language {
     accented: char,
     first: [usize; 5],
@@ -50,7 +50,7 @@ impl Language {
     }
 }
 
-/// Names with lengths from `lengths`, usually [`LENGTHS`]; the languages share `count` by chance in
+/// Draws names with lengths from `lengths`, usually [`LENGTHS`]. Each name draws its language in
 /// proportion to [`FREQUENCIES`].
 pub fn names(seed: u64, count: usize, lengths: Sizes) -> Names {
     let languages: Vec<Language> = (0..FREQUENCIES.len()).map(Language::new).collect();
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn letter_pairs_tell_the_language() {
-        // A classifier by counted pairs of letters, trained on one seed, is right on another.
+        // The test trains a classifier on letter pairs of one seed and evaluates it on another.
         let pairs = |text: &str| text.chars().zip(text.chars().skip(1)).collect::<Vec<_>>();
         let mut counts: BTreeMap<(u32, (char, char)), f64> = BTreeMap::new();
         let mut totals = [1.0; 18];

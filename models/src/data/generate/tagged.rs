@@ -1,12 +1,12 @@
 //! Sentences with named entities that follow from spelling and left context.
 //!
 //! * A capitalised word that ends in `son`, `burg`, `corp` or `ish` is part of the name of a
-//!   person, place, organisation or other thing. Stems are many and often rare, so characters
-//!   tell more than the word does.
+//!   person, place, organisation or other entity. Stems are many and often rare, so the characters
+//!   predict the tag better than the word.
 //! * A capitalised word without such an ending takes its kind from the trigger word (one of 32,
 //!   eight per kind) one or two places before it.
-//! * A name has at most two words; a third word in a row begins a new name of the same kind and
-//!   is tagged `B-`. All other words and triggers are outside, and a sentence ends with `.`.
+//! * A name has at most two words. A third consecutive word begins a new name of the same kind and
+//!   has a `B-` tag. All other words and triggers are outside, and a sentence ends with `.`.
 
 use super::{capital, instances, word};
 use crate::data::random::{Random, Sizes};
@@ -18,7 +18,7 @@ pub const LENGTHS: Sizes = Sizes::new([2, 23, 39, 60, 135]);
 const TRIGGERS: usize = 32;
 const COMMON_WORDS: usize = 12_000;
 const STEMS: usize = 20_000;
-/// Begins per 1000 words; gives names 14 % of the tokens.
+/// The number of names that begin per 1000 words. At this rate names cover 14 % of the tokens.
 const NAMES_PERMILLE: u32 = 98;
 
 fn ending(entity: Entity) -> &'static str {
@@ -58,7 +58,7 @@ fn name_phrase(random: &mut Random, tokens: &mut Vec<Token>) {
     tokens.push(common(random));
 }
 
-/// Sentences with lengths from `lengths`, usually [`LENGTHS`].
+/// Draws sentences with lengths from `lengths`, usually [`LENGTHS`].
 pub fn sentences(seed: u64, count: usize, lengths: Sizes) -> Vec<Sentence> {
     instances(seed, count, |_, random| {
         let length = lengths.draw(random).max(1) as usize;
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use crate::data::{Summary, wikiner};
 
-    /// The rules of the module's documentation, read from the words alone.
+    /// Derives the tag of a word from the words alone, by the rules of the module's documentation.
     fn tag_by_rule(words: &[&str], at: usize) -> Tag {
         let is_name = |word: &str| word.starts_with(|c: char| c.is_uppercase());
         if !is_name(words[at]) {

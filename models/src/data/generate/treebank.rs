@@ -1,9 +1,8 @@
 //! Parsed sentences with parts of speech, all projective.
 //!
-//! Words have one class each, the order of classes tells most of the tree, and prepositions tell by
-//! themselves whether they attach to a noun (even numbers) or a verb (odd numbers). So a tagger
-//! learns classes from words, and a parser or the arc-standard transitions of
-//! [`Heads::transitions`] have something to learn too.
+//! Each word has one class, and the order of classes determines most of the tree. The number of a preposition
+//! determines whether it attaches to a noun (even) or a verb (odd). So a tagger can learn classes from words.
+//! A parser can learn the trees, or the arc-standard transitions of [`Heads::transitions`].
 
 use super::grammar::{Item, sentence};
 use super::instances;
@@ -14,7 +13,7 @@ use crate::data::random::Sizes;
 /// Sentence lengths of the treebank.
 pub const LENGTHS: Sizes = Sizes::new([2, 14, 32, 54, 135]);
 
-/// The heads of a generated sentence.
+/// Returns the heads of a generated sentence.
 pub(super) fn heads(items: &[Item]) -> Heads {
     let heads = items.iter().map(|item| item.head).collect();
     Heads::new(heads).expect("the grammar attaches every word but the root exactly once")
@@ -32,7 +31,7 @@ fn annotated(item: &Item) -> Word {
     }
 }
 
-/// Sentences with lengths from `lengths`, usually [`LENGTHS`].
+/// Draws sentences with lengths from `lengths`, usually [`LENGTHS`].
 pub fn sentences(seed: u64, count: usize, lengths: Sizes) -> Vec<Sentence> {
     instances(seed, count, |index, random| {
         let length = lengths.draw(random) as usize;

@@ -33,17 +33,17 @@ pub use trees::{Dependencies, Pairs, Tree, Trees};
 
 /// Instances of one workload.
 pub trait Workload: Serialize + DeserializeOwned {
-    /// A violated rule that the shape of the JSON cannot express: list lengths that agree, trees that are trees, class
-    /// numbers in range. The error says what is expected and what was found.
+    /// Checks the rules that the structure of the JSON cannot express: equal list lengths, well-formed trees, class
+    /// numbers in range. The error states the expected rule and the violation.
     fn check(&self) -> Result<(), Mismatch>;
 }
 
-/// Instances that do not fit together.
+/// A violation of a rule by instances.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
     /// The rule.
     pub expected: String,
-    /// The violation, with its instance (from 0).
+    /// The violation, with the number of its instance (from 0).
     pub found: String,
 }
 
@@ -52,7 +52,7 @@ impl Mismatch {
         Mismatch { expected: expected.into(), found: found.into() }
     }
 
-    /// Passes when `holds`; otherwise `found` is said of instance `index`.
+    /// Returns an error about instance `index` with the violation `found` unless `holds`.
     fn unless(holds: bool, index: usize, expected: &str, found: &str) -> Result<(), Self> {
         match holds {
             true => Ok(()),
@@ -60,7 +60,7 @@ impl Mismatch {
         }
     }
 
-    /// Passes when two lists have the same length.
+    /// Returns an error unless two lists have the same length.
     fn unless_paired(first: usize, second: usize, what: &str) -> Result<(), Self> {
         match first == second {
             true => Ok(()),
@@ -89,43 +89,43 @@ pub fn read<W: Workload>(path: impl AsRef<Path>) -> Result<W, DataError> {
     read_with(path.as_ref(), |bytes, file| parse(bytes, file))
 }
 
-/// The JSON of a workload; `None` for trees nested too deeply to be read back.
+/// Returns the JSON of a workload, or `None` if its trees are too deep for the reader.
 pub fn write<W: Workload>(workload: &W) -> Option<String> {
     serde_json::to_string(workload).ok()
 }
 
-/// A length that is normal with a mean and deviation, rounded and kept within bounds.
+/// Draws a normally distributed length, rounded and clamped to the bounds.
 fn length(random: &mut Random, mean: f64, deviation: f64, low: u32, high: u32) -> u32 {
     let drawn = (mean + deviation * random.normal()).round();
     drawn.clamp(f64::from(low), f64::from(high)) as u32
 }
 
-/// The length of a sentence or tree in most workloads.
+/// Draws the length of a sentence or tree of most workloads.
 fn sentence_length(random: &mut Random, low: u32) -> u32 {
     length(random, 20.0, 8.0, low, 60)
 }
 
-/// The number of rows a table for these word numbers needs, at least the usual number. The scripts can
-/// be told another vocabulary, and their files do not state it.
+/// Returns the number of table rows for these word numbers, at least the usual number. The scripts accept other
+/// vocabulary sizes, and their files do not state the size.
 fn table_size<'a>(words: impl IntoIterator<Item = &'a u32>, usual: u32) -> usize {
     let largest = words.into_iter().copied().max().unwrap_or(0) as usize;
     (largest + 1).max(usual as usize)
 }
 
-/// Word numbers below `words`.
+/// Draws word numbers below `words`.
 fn words(random: &mut Random, length: u32, words: u32) -> Vec<u32> {
     (0..length).map(|_| random.below(u64::from(words)) as u32).collect()
 }
 
 /// Workload a: random images of 28 × 28 with random classes.
 ///
-/// The file holds no pixels, only what they follow from in the scripts; [`Images::instances`] draws
-/// other ones of the same distribution.
+/// The file holds no pixels, only the parameters of the scripts' generator. [`Images::instances`] draws
+/// other pixels of the same distribution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Images {
     /// The number of images.
     pub examples: u32,
-    /// The way in which the scripts make them.
+    /// A description of the scripts' generator.
     pub note: String,
     /// The seed.
     pub seed: u64,
@@ -136,21 +136,21 @@ impl Images {
     pub const PIXELS: usize = 28 * 28;
     /// The number of classes.
     pub const CLASSES: u32 = 10;
-    /// More images than this are refused.
+    /// The maximum number of images.
     pub const MOST: u32 = 1_000_000;
 
-    /// The usual number of images is 2000.
+    /// Makes the description of `examples` images; the usual number is 2000.
     pub fn generate(seed: u64, examples: u32) -> Self {
         let note = "pixels uniform in [0, 1), classes uniform in 0..10".to_owned();
         Images { examples: examples.min(Self::MOST), note, seed }
     }
 
-    /// The images, made one by one: pixels in `[0, 1)` and a class below [`Images::CLASSES`].
+    /// Draws the images one by one: pixels in `[0, 1)` and a class below [`Images::CLASSES`].
     pub fn instances(&self) -> impl Iterator<Item = (Vec<f32>, u32)> + use<> {
         let seed = self.seed;
         (0..self.examples).map(move |index| {
             let mut random = Random::stream(seed, u64::from(index));
-            // 24 bits, so that the conversion is exact and stays below 1.
+            // With 24 bits the conversion is exact and the result stays below 1.
             let pixel = |random: &mut Random| (random.bits() >> 40) as f32 / (1_u32 << 24) as f32;
             let pixels = (0..Self::PIXELS).map(|_| pixel(&mut random)).collect();
             (pixels, random.below(u64::from(Self::CLASSES)) as u32)

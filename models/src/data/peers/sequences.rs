@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Mismatch, Workload, instances, length, sentence_length, table_size, words};
 use crate::data::random::Random;
 
-/// Sequences must not be empty.
+/// Checks that no sequence is empty.
 fn check_filled(sequences: &[Vec<u32>], what: &str) -> Result<(), Mismatch> {
     let expected = format!("one or more {what}");
     sequences
@@ -14,7 +14,7 @@ fn check_filled(sequences: &[Vec<u32>], what: &str) -> Result<(), Mismatch> {
         .try_for_each(|(index, sequence)| Mismatch::unless(!sequence.is_empty(), index, &expected, "none"))
 }
 
-/// Sequences must not be empty and hold numbers below `bound`.
+/// Checks that no sequence is empty and that all numbers are below `bound`.
 fn check_all(sequences: &[Vec<u32>], bound: u32, what: &str) -> Result<(), Mismatch> {
     check_filled(sequences, what)?;
     let expected = format!("{what} below {bound}");
@@ -47,7 +47,7 @@ impl Tagged {
     /// The default number of tags.
     pub const TAGS: u32 = 17;
 
-    /// Sentences of 20 words on average (deviation 8, within 3..=60), or all of length `same`.
+    /// Draws sentences of 20 words on average (deviation 8, within 3..=60), or all of length `same`.
     pub fn generate(seed: u64, count: usize, same: Option<u32>) -> Self {
         let drawn = instances(seed, count, |_, random| {
             let length = same.unwrap_or_else(|| sentence_length(random, 3));
@@ -57,17 +57,17 @@ impl Tagged {
         Tagged { words, tags }
     }
 
-    /// The number of rows a table of words needs.
+    /// Returns the number of rows of a table of words.
     pub fn word_rows(&self) -> usize {
         table_size(self.words.iter().flatten(), Self::WORDS)
     }
 
-    /// The number of scores a word needs, one per tag.
+    /// Returns the number of scores per word, one per tag.
     pub fn tag_count(&self) -> usize {
         table_size(self.tags.iter().flatten(), Self::TAGS)
     }
 
-    /// The sentences with their tags.
+    /// Returns the sentences with their tags.
     pub fn instances(&self) -> impl Iterator<Item = (&[u32], &[u32])> {
         self.words.iter().map(Vec::as_slice).zip(self.tags.iter().map(Vec::as_slice))
     }
@@ -98,7 +98,7 @@ fn classified(
     instances(seed, count, draw).into_iter().unzip()
 }
 
-/// Workload e: names as characters with a language each.
+/// Workload e: names as characters, with one language each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Letters {
     /// The character numbers of each name, below [`Letters::CHARACTERS`].
@@ -113,7 +113,7 @@ impl Letters {
     /// The number of classes.
     pub const CLASSES: u32 = 18;
 
-    /// Names of 7 characters on average (deviation 2.5, within 2..=20).
+    /// Draws names of 7 characters on average (deviation 2.5, within 2..=20).
     pub fn generate(seed: u64, count: usize) -> Self {
         let (chars, labels) = classified(seed, count, Self::CLASSES, |random| {
             let length = length(random, 7.0, 2.5, 2, 20);
@@ -122,7 +122,7 @@ impl Letters {
         Letters { chars, labels }
     }
 
-    /// The names with their classes.
+    /// Returns the names with their classes.
     pub fn instances(&self) -> impl Iterator<Item = (&[u32], u32)> {
         self.chars.iter().map(Vec::as_slice).zip(self.labels.iter().copied())
     }
@@ -150,7 +150,7 @@ impl Sequences {
     /// The number of classes.
     pub const CLASSES: u32 = 3;
 
-    /// Sequences of 20 words on average (deviation 8, within 3..=60).
+    /// Draws sequences of 20 words on average (deviation 8, within 3..=60).
     pub fn generate(seed: u64, count: usize) -> Self {
         let (words, labels) = classified(seed, count, Self::CLASSES, |random| {
             let length = sentence_length(random, 3);
@@ -159,12 +159,12 @@ impl Sequences {
         Sequences { words, labels }
     }
 
-    /// The number of rows a table of words needs.
+    /// Returns the number of rows of a table of words.
     pub fn word_rows(&self) -> usize {
         table_size(self.words.iter().flatten(), Self::WORDS)
     }
 
-    /// The sequences with their classes.
+    /// Returns the sequences with their classes.
     pub fn instances(&self) -> impl Iterator<Item = (&[u32], u32)> {
         self.words.iter().map(Vec::as_slice).zip(self.labels.iter().copied())
     }
@@ -182,12 +182,12 @@ impl Workload for Sequences {
 pub struct Parses {
     /// The word numbers of each sentence, below [`Parses::WORDS`].
     pub words: Vec<Vec<u32>>,
-    /// For n words 2n - 1 actions: 0 shifts the next word, 1 and 2 join the two topmost entries
-    /// with the lower or the upper one as head.
+    /// The actions of each sentence: 2n - 1 for n words. Action 0 shifts the next word. Actions 1 and 2 join the
+    /// two topmost entries, with the lower or the upper one as head.
     pub actions: Vec<Vec<u32>>,
 }
 
-/// Random actions for a sentence: half of them shifts while both are possible.
+/// Draws actions for a sentence. While both kinds are possible, half of the actions are shifts.
 fn random_actions(words: u32, random: &mut Random) -> Vec<u32> {
     let (mut stack, mut left) = (0, words);
     let mut actions = Vec::new();
@@ -205,7 +205,7 @@ fn random_actions(words: u32, random: &mut Random) -> Vec<u32> {
     actions
 }
 
-/// Whether actions shift all words and join them into one.
+/// Returns whether actions shift all words and join them into one.
 fn executes(words: usize, actions: &[u32]) -> bool {
     let (mut stack, mut left) = (0_usize, words);
     for &action in actions {
@@ -227,7 +227,7 @@ impl Parses {
     /// The number of words.
     pub const WORDS: u32 = 10_000;
 
-    /// Sentences of 20 words on average (deviation 8, within 3..=60) with random actions.
+    /// Draws sentences of 20 words on average (deviation 8, within 3..=60) with random actions.
     pub fn generate(seed: u64, count: usize) -> Self {
         let drawn = instances(seed, count, |_, random| {
             let length = sentence_length(random, 3);
@@ -237,7 +237,7 @@ impl Parses {
         Parses { words, actions }
     }
 
-    /// The sentences with their actions.
+    /// Returns the sentences with their actions.
     pub fn instances(&self) -> impl Iterator<Item = (&[u32], &[u32])> {
         self.words.iter().map(Vec::as_slice).zip(self.actions.iter().map(Vec::as_slice))
     }

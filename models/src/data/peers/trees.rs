@@ -15,8 +15,8 @@ use crate::data::random::Random;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree(pub BinaryTree<u32>);
 
-/// Trees deeper than this are neither written nor (by the JSON reader's own limit) read: nested
-/// JSON is read by recursion.
+/// The maximum depth of trees. The JSON reader recurses and limits the nesting, so the writer rejects
+/// deeper trees.
 const DEEPEST: u32 = 110;
 
 struct Subtree<'a> {
@@ -100,7 +100,7 @@ impl<'de> Deserialize<'de> for Tree {
     }
 }
 
-/// Workloads b and f: random binary trees with a class each.
+/// Workloads b and f: random binary trees with one class each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trees {
     /// The trees.
@@ -111,7 +111,7 @@ pub struct Trees {
 
 fn random_tree(leaves: u32, words: u32, random: &mut Random) -> Tree {
     let mut builder = TreeBuilder::default();
-    // Leaves still to place; 0 stands for joining the two subtrees made last.
+    // The numbers of leaves of the subtrees to build. 0 joins the two newest subtrees.
     let mut todo = vec![leaves.max(1)];
     while let Some(leaves) = todo.pop() {
         match leaves {
@@ -132,8 +132,8 @@ impl Trees {
     /// The default number of words.
     pub const WORDS: u32 = 1000;
 
-    /// Trees with `leaves` leaves on average (20 unless a script is told otherwise; deviation 8,
-    /// within 2..=60), split evenly at random, and words below `words`.
+    /// Draws trees with `leaves` leaves on average (20 in most scripts; deviation 8, within 2..=60) and words
+    /// below `words`. Every split is uniform.
     pub fn generate(seed: u64, count: usize, leaves: f64, words: u32) -> Self {
         let drawn = instances(seed, count, |_, random| {
             let leaves = length(random, leaves, 8.0, 2, 60);
@@ -144,12 +144,12 @@ impl Trees {
         Trees { trees, labels }
     }
 
-    /// The number of rows a table of words needs.
+    /// Returns the number of rows of a table of words.
     pub fn word_rows(&self) -> usize {
         table_size(self.trees.iter().flat_map(|tree| tree.0.leaves()), Self::WORDS)
     }
 
-    /// The trees with their classes.
+    /// Returns the trees with their classes.
     pub fn instances(&self) -> impl Iterator<Item = (&BinaryTree<u32>, u32)> {
         self.trees.iter().map(|tree| &tree.0).zip(self.labels.iter().copied())
     }
@@ -164,10 +164,10 @@ impl Workload for Trees {
     }
 }
 
-/// A dependency tree whose words stand after their heads.
+/// A dependency tree in which each word follows its head.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dependencies {
-    /// The head of each word, from 0 and smaller than the word; the first word is the root and
+    /// The head of each word, from 0 and smaller than the word. The first word is the root and
     /// has -1.
     pub parent: Vec<i64>,
     /// The word numbers.
@@ -211,7 +211,7 @@ impl Pairs {
     /// The default number of words.
     pub const WORDS: u32 = 2400;
 
-    /// Pairs with 10 words a sentence on average (deviation 3.5, within 3..=30).
+    /// Draws pairs with 10 words per sentence on average (deviation 3.5, within 3..=30).
     pub fn generate(seed: u64, count: usize) -> Self {
         let pairs = instances(seed, count, |_, random| {
             let mut tree = || {
@@ -224,7 +224,7 @@ impl Pairs {
         Pairs { pairs }
     }
 
-    /// The number of rows a table of words needs.
+    /// Returns the number of rows of a table of words.
     pub fn word_rows(&self) -> usize {
         let words = self.pairs.iter().flat_map(|(first, second, _)| first.words.iter().chain(&second.words));
         table_size(words, Self::WORDS)
