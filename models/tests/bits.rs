@@ -1,13 +1,14 @@
 //! The bits of every model of the catalogue: outputs, losses, gradients, weights and optimiser states.
 //!
-//! The snapshot holds their hashes, one line for each model. A change that keeps behaviour keeps the snapshot. A change of
-//! a sum, of an order of rows or of generated instances needs a new snapshot, and its commit gives the reason.
+//! The snapshot holds their hashes, one line for each model. A change that keeps behaviour keeps the snapshot. A new
+//! snapshot is necessary after a change of a sum, of an order of rows or of generated instances; its commit gives the
+//! reason.
 //!
 //! The test calls the planner and the executor directly, because a session gives no access to gradients. It also lowers
 //! the limit below which an executor uses one thread. A session and a trainer must give the same bits. The policy
 //! determines the order of a gradient's sum, so `AUTOBATCH_POLICY` must be unset.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic like tests")]
 
 use autobatch::ir::plan::row_ops::Noise;
 use autobatch::ir::plan::{Mode, Plan, Verified};
@@ -108,7 +109,7 @@ impl Subject<'_> {
             Session::with_options(&self.problem.module, Arc::new(self.weights()), self.options()).unwrap();
         let run = session.run(&graph, &values).unwrap();
         let rows: Vec<&Row> = values.iter().map(|&value| &run[value]).collect();
-        assert_eq!(hash(rows.iter().map(|row| &row[..])), outputs, "a session gives other outputs");
+        assert_eq!(hash(rows.iter().map(|row| &row[..])), outputs, "the session gives different outputs");
         let (mut scores, mut first) = (Scores::default(), 0);
         for (instance, end) in ends.into_iter().enumerate() {
             workload.score(instance, &rows[first..end], &mut scores);
@@ -156,7 +157,7 @@ impl Subject<'_> {
             trainer.step(0..count, |g, instance| workload.loss(g, instance)).unwrap();
         }
         let bits = |weights: &Weights| hash(weights.iter().map(|array| array.values()));
-        assert_eq!(bits(trainer.weights()), bits(&weights), "a trainer gives other weights");
+        assert_eq!(bits(trainer.weights()), bits(&weights), "the trainer gives different weights");
         Trained {
             gradients: gradients.unwrap(),
             weights: bits(&weights),
@@ -173,13 +174,13 @@ fn outputs<'e>(executor: &'e Executor, plan: &'e Verified<Plan>) -> impl Iterato
     (0..plan.outputs.len()).map(|number| executor.output(plan, number))
 }
 
-/// Returns the line of a model. Adam covers most optimiser options and updates every row; Adagrad updates sparse rows only.
+/// Returns the line of a model. Adam covers most optimiser options and updates every row. Adagrad updates sparse rows.
 fn line(problem: &Problem, threads: usize) -> String {
     let subject = Subject { problem, threads };
     let (outputs, scores) = subject.infer();
     let dense = subject.train(Adam::new(0.01).clip_norm(1.0).weight_decay(0.01).average(0.9));
     let sparse = subject.train(optim::Adagrad::new(0.02).sparse_rows());
-    assert_eq!(dense.gradients, sparse.gradients, "the optimiser changes gradients");
+    assert_eq!(dense.gradients, sparse.gradients, "the gradients depend on the optimiser");
     let name = problem.entry.name;
     let hashes = [outputs, dense.gradients, dense.weights, dense.states, sparse.weights, sparse.states]
         .map(|hash| format!("{hash:016x}"));

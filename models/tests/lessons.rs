@@ -1,6 +1,6 @@
 //! Every lesson trains on a corpus folder or on generated instances, and its scores are finite.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic like tests")]
 
 use autobatch::prelude::*;
 use autobatch_models::catalogue::{ENTRIES, Entry};
@@ -73,7 +73,7 @@ fn steps(trainer: &mut Trainer, lesson: &Lesson, before: u64) -> Vec<u32> {
 }
 
 #[test]
-fn every_model_goes_on_from_the_middle_of_an_epoch_with_the_bits_of_an_uninterrupted_run() {
+fn every_model_resumes_in_the_middle_of_an_epoch_with_equal_bits() {
     let path = std::env::temp_dir().join(format!("autobatch-lessons-{}.safetensors", std::process::id()));
     for entry in &ENTRIES {
         let lesson = small(entry, None);
@@ -146,7 +146,7 @@ fn publish(folder: &Path, alias: &str) {
 }
 
 #[test]
-fn a_corpus_in_its_published_form_is_a_lesson_too() {
+fn a_lesson_reads_a_corpus_in_its_published_form() {
     let root = std::env::temp_dir().join(format!("autobatch-lessons-{}", std::process::id()));
     for entry in &ENTRIES {
         let folder = root.join(entry.alias);

@@ -1,6 +1,6 @@
 //! Every model of the catalogue at a small size: batching keeps the bits, losses are finite, options apply.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic like tests")]
 
 use autobatch::prelude::*;
 use autobatch_models::catalogue::{ENTRIES, Entry, OpenError, Options, Problem, open};
@@ -38,7 +38,7 @@ fn bits(session: &mut Session, problem: &Problem, instances: std::ops::Range<usi
 }
 
 #[test]
-fn together_in_batches_gives_the_bits_of_one_by_one() {
+fn batched_instances_have_the_bits_of_single_instances() {
     for entry in &ENTRIES {
         let problem = small(entry);
         let count = problem.workload.instances();
@@ -65,7 +65,7 @@ fn losses_are_positive_scalars() {
 }
 
 #[test]
-fn numbers_that_name_no_instance_emit_nothing() {
+fn numbers_without_an_instance_emit_nothing() {
     let problem = small(&ENTRIES[0]);
     let session = session(&problem, Policy::default());
     let (graph, mut outputs) = (session.graph(), Vec::new());
@@ -74,7 +74,7 @@ fn numbers_that_name_no_instance_emit_nothing() {
 }
 
 #[test]
-fn the_parser_refuses_actions_that_cannot_be_taken() {
+fn the_parser_rejects_illegal_actions() {
     use autobatch_models::Model;
     use autobatch_models::parser::{Parser, Widths};
     let mut m = ModuleBuilder::new("parser");
@@ -89,7 +89,7 @@ fn the_parser_refuses_actions_that_cannot_be_taken() {
 }
 
 #[test]
-fn options_that_do_not_fit_are_refused() {
+fn invalid_options_are_rejected() {
     let say = |name: &str, options: Options| open(name, &options).unwrap_err().to_string();
     let none = Options::default;
     assert_eq!(

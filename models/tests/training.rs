@@ -1,7 +1,7 @@
 //! Trains every model on generated instances for about a minute: half the usual epochs, on one thread and again on
 //! two. The mean losses of the last epoch stay below fixed values, and both runs have the same bits.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic like tests")]
 
 use autobatch::prelude::*;
 use autobatch_models::catalogue::{ENTRIES, Entry};
@@ -59,6 +59,6 @@ fn every_model_ends_below_a_fixed_loss_with_the_same_bits_on_one_and_two_threads
         let (again, _, other) = train(&lesson, 2);
         assert_eq!(bits(&losses), bits(&again), "{name}: losses on two threads");
         assert_eq!(weights, other, "{name}: parameters on two threads");
-        assert!(name == entry.name && last < below, "{name}: {last}, wanted below {below}");
+        assert!(name == entry.name && last < below, "{name}: {last}, expected below {below}");
     }
 }

@@ -3,9 +3,9 @@
 //! ```text
 //! GraphData ─▶ rewrite ─▶ GraphData ─▶ cluster ▸ kernels ▸ schedule ▸ storage ▸ order ▸ lower ▸ differentiate ─▶ Plan
 //! ```
-//! Each stage is a folder whose head says what it needs and ensures; [`stages`] lists them. Planning is pure and deterministic:
-//! equal graphs give equal plans, byte by byte. Planning a verified graph fails only if the request or a promise of the model does
-//! not hold.
+//! Each stage is a folder with its contract in the module documentation; [`stages`] lists them. Planning is pure and
+//! deterministic: equal graphs give equal plans, byte by byte. Planning a verified graph fails only for the reasons that
+//! [`PlanError`] lists.
 
 mod cluster;
 mod differentiate;
@@ -56,10 +56,9 @@ use std::fmt;
 
 /// Plans graphs. Owns scratch memory and the kernels compiled so far.
 ///
-/// The second plan of a size allocates only its output: the memory blocks that the returned [`Plan`] owns, one for each of its
-/// lists and names, of their exact size. That holds for every policy of [`schedule`], for graphs of every kind, and with the reverse
-/// of [`Request::gradients`]. Exceptions are kernels of new signatures, and passes before planning. A plan that is no longer needed
-/// may lend its memory to the next one: [`recycle`](Self::recycle).
+/// After one plan, a plan of a graph that is not larger allocates only the returned [`Plan`]: one exact allocation per list and
+/// name. Compiling kernels of new signatures and running passes allocate more. [`recycle`](Self::recycle) reuses the memory of a
+/// plan that is no longer needed.
 pub struct Planner {
     policy: Box<dyn Schedule + Send + Sync>,
     policy_id: PolicyId,
@@ -70,8 +69,8 @@ pub struct Planner {
 /// A plan and the graph that it computes.
 #[derive(Clone, Debug)]
 pub struct Planned<'g> {
-    /// The plan of [`Optimized::graph`]: its lanes are nodes of that graph, and a wanted value has the name of that graph. Outputs
-    /// have the order of the request.
+    /// The plan of [`Optimized::graph`]. Its lanes and values have the ids of that graph; [`Optimized::renaming`] maps them. Its
+    /// outputs are the graph's outputs, then the wanted values in the order of the request.
     pub plan: Plan,
     /// The graph after passes, with the renaming of values.
     pub optimized: Optimized<'g>,
@@ -102,14 +101,14 @@ impl Planner {
         self.policy_id
     }
 
-    /// StopReason the policy stopped its last search.
+    /// Returns the reason why the last search of the policy stopped.
     #[must_use]
     pub fn search_end(&self) -> &StopReason {
         &self.memory.schedule.why
     }
 
-    /// Recycles a plan. The next plan reuses its vectors where their capacity fits (at most one eighth larger than needed). For
-    /// large plans this avoids returning pages to the operating system and requesting them again.
+    /// Takes the vectors of a plan that is no longer needed. The next plan reuses a vector whose capacity is sufficient and at
+    /// most one eighth too large. For large plans this avoids returning pages to the operating system and requesting them again.
     pub fn recycle(&mut self, plan: Plan) {
         self.memory.lower.buffers.recycle(plan);
     }
@@ -117,12 +116,14 @@ impl Planner {
     /// Plans a verified graph as it stands.
     ///
     /// # Errors
-    /// If the request wants no value, or a value that the plan cannot give.
+    /// If the request has no value or an unknown value, if a value has no gradient, if `.shared()` does not hold, if the policy
+    /// returns an invalid schedule, or if the plan is too large.
     pub fn plan(&mut self, graph: &GraphData, request: &Request<'_>) -> Result<Plan, PlanError> {
         self.run(graph, request, &ExistingRows::default(), None, &mut |_| {})
     }
 
-    /// Runs the pipeline. The plan continues an `earlier` one, if there is one, whose values are `existing`.
+    /// Runs the pipeline. If `earlier` is given, the new plan extends it; `existing` has the rows of the values that `earlier`
+    /// computes.
     fn run(
         &mut self,
         graph: &GraphData,
@@ -137,13 +138,14 @@ impl Planner {
         pipeline::plan(&context, memory, earlier, watch)
     }
 
-    /// Plans a verified graph after these passes; after none if the request has gradients of values.
+    /// Runs the selected passes on a verified graph and plans the result. It runs no pass if the request asks for gradients of
+    /// values.
     ///
-    /// The plan is checked in two steps: it computes the optimised graph, and a [`Prover`](passes::Prover) proves that the
-    /// optimised graph computes the given one.
+    /// To check the result, prove the plan against [`Planned::optimized`], and run the passes with
+    /// [`Verify::Prove`](passes::Verify::Prove), which proves that the optimised graph computes the given one.
     ///
     /// # Errors
-    /// As [`Planner::plan`]; and if a pass breaks the graph.
+    /// As [`Planner::plan`]; and if the selected check finds that a pass broke the graph.
     pub fn optimize_and_plan<'g>(
         &mut self,
         graph: &'g GraphData,
@@ -158,7 +160,7 @@ impl Planner {
         if let Some(&missing) = readable.iter().find(|value| value.index() >= graph.arena.values()) {
             return Err(PlanError::NoFloat(missing));
         }
-        // A use of a value inside a cell would add nothing to the value's gradient outside.
+        // A pass may move a use of a value into a new cell. The requested gradient would then lack its contribution.
         let selection = if values.is_empty() { selection } else { &Selection::none() };
         let optimized = passes::optimize(graph, &readable, request.mode, selection, &mut passes::all)
             .map_err(PlanError::Pass)?;

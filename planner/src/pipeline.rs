@@ -3,9 +3,10 @@
 //! ```text
 //! graph ─▶ Clusters ─▶ Kernels ─▶ Batches ─▶ Storage ─▶ Rows ─▶ Plan ─▶ Plan with its reverse
 //! ```
-//! Each stage is a function of the context, its scratch memory and the products of earlier stages. A stage owns its product and
-//! changes no other. [`STAGES`](crate::stages::STAGES) lists the stages in this order. The second plan of a size allocates only the
-//! plan itself, because every product returns to the memory that it came from.
+//! Each stage is a function of the context, its scratch memory, the products of earlier stages and, for a graph that grows, the
+//! earlier plan. A stage owns its product. Only `differentiate` changes another product: it appends to the plan.
+//! [`STAGES`](crate::stages::STAGES) lists the stages in this order. At the end every product but the plan returns to its stage's
+//! memory, so a later plan of similar size allocates only the plan.
 
 use crate::PlanError;
 use crate::cluster::{self, cluster};
@@ -29,9 +30,9 @@ pub(crate) struct Context<'a> {
     pub(crate) graph: &'a GraphData,
     pub(crate) request: &'a Request<'a>,
     pub(crate) policy: &'a dyn Schedule,
-    /// The values that the plan must make available.
+    /// The values that can be read after the run: outputs, wanted values, losses, and values whose gradients are outputs.
     pub(crate) roots: &'a [ValueId],
-    /// The rows of a growing plan; none of other plans.
+    /// The rows of the values that a growing plan already computes; empty for other plans.
     pub(crate) existing: &'a ExistingRows,
 }
 
@@ -55,7 +56,7 @@ pub(crate) struct Memory {
     reverse: differentiate::Memory,
 }
 
-/// Plans a graph. `watch` sees the product of each stage.
+/// Plans a graph. Calls `watch` with each product, in the order of the stages.
 pub(crate) fn plan(
     context: &Context<'_>,
     memory: &mut Memory,
@@ -71,6 +72,7 @@ pub(crate) fn plan(
     let storage = assign_storage(context, &mut memory.storage, &clusters, earlier.as_deref());
     watch(Product::Storage(&storage));
     let rows = order_rows(context, &mut memory.order, &clusters, &batches, &storage)?;
+    // No stage: it only checks the promise of `.shared()`.
     check_shared(context, &mut memory.shared, &rows)?;
     watch(Product::Rows(&rows));
     let (continues, earlier) = (earlier.is_some(), earlier.map(std::mem::take));
@@ -84,6 +86,6 @@ pub(crate) fn plan(
     memory.schedule.recycle(batches);
     memory.storage.recycle(storage);
     memory.order.recycle(rows);
-    // A continued plan keeps its lists, which have space to grow.
+    // A plan that extends an earlier one keeps the spare capacity of its lists, because it will grow again.
     Ok(if continues { plan } else { memory.lower.buffers.settle(plan) })
 }

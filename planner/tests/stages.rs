@@ -126,7 +126,8 @@ fn the_example_of_the_architecture_is_what_the_stages_make() {
             assert_eq!(shown, text.trim_end(), "ARCHITECTURE.md shows another {name}");
         }
         if name == "lower" {
-            let steps = block("text").filter(|steps| steps.starts_with("wave")).expect("the page shows the steps");
+            let steps =
+                block("text").filter(|steps| steps.starts_with("wave")).expect("the page shows the steps");
             assert!(text.contains(&steps), "ARCHITECTURE.md shows other steps than\n{text}");
         }
     }

@@ -33,7 +33,7 @@ pub fn packages() -> Vec<Package> {
         &host,
     ]);
     let text = |value: &Json| value.as_str().unwrap_or_default().to_owned();
-    let packages = metadata["packages"].as_array().expect("metadata lists packages");
+    let packages = metadata["packages"].as_array().expect("the metadata lists packages");
     let package = |package: &Json| Package {
         name: text(&package["name"]),
         version: text(&package["version"]),
@@ -45,7 +45,7 @@ pub fn packages() -> Vec<Package> {
 /// Returns the compiler's default target. Crates of other targets need not be present.
 fn host() -> String {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let output = Command::new(rustc).arg("-vV").output().expect("the compiler can be run");
+    let output = Command::new(rustc).arg("-vV").output().expect("the compiler runs");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let host = said.lines().find_map(|line| line.strip_prefix("host: "));
     host.expect("the compiler names its host").to_owned()
@@ -57,14 +57,14 @@ pub fn refused_licences(packages: &[Package], allowed: &[&str]) -> Vec<String> {
     let judge = |package: &Package| -> Option<String> {
         let Package { name, version, licence } = package;
         let Some(licence) = licence else {
-            return Some(format!("{name} {version}: states no licence; look into it before using it"));
+            return Some(format!("{name} {version}: states no licence; check it before using the crate"));
         };
         match permits(licence, allowed) {
             Ok(true) => None,
-            Ok(false) => Some(format!(
-                "{name} {version}: {licence:?} is not among the allowed licences; do without the crate"
-            )),
-            Err(error) => Some(format!("{name} {version}: {licence:?} is no licence expression: {error}")),
+            Ok(false) => {
+                Some(format!("{name} {version}: {licence:?} is not an allowed licence; remove the crate"))
+            }
+            Err(error) => Some(format!("{name} {version}: {licence:?} is not a licence expression: {error}")),
         }
     };
     packages.iter().filter_map(judge).collect()
@@ -82,7 +82,7 @@ pub fn unexplained_duplicates(packages: &[Package], reasons: &[(&str, &str)]) ->
     several
         .filter(|(name, _)| !explained(name))
         .map(|(name, versions)| {
-            format!("{name}: {}; agree on one version, or say why not", versions.join(" and "))
+            format!("{name}: {}; use one version, or list a reason", versions.join(" and "))
         })
         .collect()
 }

@@ -52,7 +52,7 @@ impl Source {
 #[must_use]
 pub fn root() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    own.parent().expect("this crate lies below the root").to_path_buf()
+    own.parent().expect("this crate is below the root").to_path_buf()
 }
 
 /// Reads every text file of the repository, in the order of paths. Skips hidden folders and build
@@ -67,9 +67,9 @@ pub fn sources() -> Vec<Source> {
     let mut folders = vec![root.clone()];
     let mut found = Vec::new();
     while let Some(folder) = folders.pop() {
-        let entries = std::fs::read_dir(&folder).expect("folders of the repository can be read");
+        let entries = std::fs::read_dir(&folder).expect("folders of the repository are readable");
         for entry in entries {
-            let path = entry.expect("entries of a folder can be read").path();
+            let path = entry.expect("entries of a folder are readable").path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let kind = path.extension().and_then(|kind| kind.to_str()).unwrap_or_default();
             if path.is_symlink() || name.starts_with('.') || name == "target" {
@@ -80,7 +80,7 @@ pub fn sources() -> Vec<Source> {
             } else if KINDS.contains(&kind)
                 && let Ok(text) = std::fs::read_to_string(&path)
             {
-                let path = path.strip_prefix(&root).expect("found below the root");
+                let path = path.strip_prefix(&root).expect("the path is below the root");
                 found.push(Source { path: path.to_string_lossy().replace('\\', "/"), text });
             }
         }

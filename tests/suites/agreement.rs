@@ -65,7 +65,7 @@ fn difference(
             let node: NodeId = graph.arena.producer(value);
             let callee = graph.module.callee_name(graph.signature(node).callee);
             let expected: Vec<f32> = expected.iter().map(|&word| f32::from_bits(word)).collect();
-            return Err(format!("{value} of {callee} is {found:?}, the reference says {expected:?}"));
+            return Err(format!("{value} of {callee} is {found:?}, the reference has {expected:?}"));
         }
     }
     Ok(())
@@ -146,47 +146,47 @@ fn sweep(property: &str, options: Options, count: u64, training: bool) {
 }
 
 #[test]
-fn small_graphs_execute_to_the_bits_of_the_reference() {
+fn small_graphs_match_the_reference_bit_for_bit() {
     sweep("small graphs agree", Options::new(Profile::Small), 70, false);
 }
 
 #[test]
-fn medium_graphs_execute_to_the_bits_of_the_reference() {
+fn medium_graphs_match_the_reference_bit_for_bit() {
     sweep("medium graphs agree", Options::new(Profile::Medium), 45, false);
 }
 
 #[test]
-fn medium_graphs_agree_with_noise_drawn() {
+fn medium_graphs_with_noise_match_the_reference_bit_for_bit() {
     sweep("medium graphs agree in training", Options::new(Profile::Medium), 45, true);
 }
 
 #[test]
-fn trees_execute_to_the_bits_of_the_reference() {
+fn trees_match_the_reference_bit_for_bit() {
     sweep("trees agree", Options::new(Profile::Trees), 40, false);
 }
 
 #[test]
-fn chains_execute_to_the_bits_of_the_reference() {
+fn chains_match_the_reference_bit_for_bit() {
     sweep("chains agree", Options::new(Profile::Chains), 40, false);
 }
 
 #[test]
-fn lattices_execute_to_the_bits_of_the_reference() {
+fn lattices_match_the_reference_bit_for_bit() {
     sweep("lattices agree", Options::new(Profile::Lattices), 30, false);
 }
 
 #[test]
-fn blocks_execute_to_the_bits_of_the_reference() {
+fn blocks_match_the_reference_bit_for_bit() {
     sweep("blocks agree", Options::new(Profile::Blocks), 40, false);
 }
 
 #[test]
-fn wild_numbers_execute_to_the_bits_of_the_reference() {
+fn wild_numbers_match_the_reference_bit_for_bit() {
     sweep("wild graphs agree", Options::new(Profile::Medium).wild(), 30, false);
 }
 
 #[test]
-fn written_graphs_execute_to_the_bits_of_the_reference() {
+fn written_graphs_match_the_reference_bit_for_bit() {
     let turns = std::cell::RefCell::new(Turns::new());
     for numbers in [Numbers::Tame, Numbers::Wild] {
         written::check("written graphs agree", numbers, 40, |graph| turns.borrow_mut().agrees(graph, false));

@@ -43,12 +43,12 @@ fn every_licence_is_allowed() {
 }
 
 #[test]
-fn crates_come_in_one_version_or_there_is_a_reason() {
+fn every_duplicate_crate_has_a_reason() {
     clean(unexplained_duplicates(&packages(), DUPLICATES));
 }
 
 #[test]
-fn a_strange_licence_is_refused() {
+fn an_unknown_licence_is_rejected() {
     let licences =
         [Some("GPL-3.0-only"), None, Some("MIT OR"), Some("MIT AND SSPL-1.0"), Some("MIT/GPL-2.0")];
     let packages: Vec<Package> =
@@ -64,7 +64,7 @@ fn two_versions_without_a_reason_are_found() {
 }
 
 #[test]
-fn licence_expressions_are_read() {
+fn licence_expressions_are_parsed() {
     for (expression, met) in [
         ("MIT", true),
         ("MIT OR GPL-3.0", true),
@@ -83,8 +83,8 @@ fn licence_expressions_are_read() {
 }
 
 #[test]
-fn the_file_for_cargo_deny_says_the_same() {
-    let text = std::fs::read_to_string(tidy::root().join("deny.toml")).expect("deny.toml is at the root");
+fn the_file_for_cargo_deny_has_the_same_lists() {
+    let text = std::fs::read_to_string(tidy::root().join("deny.toml")).expect("deny.toml exists at the root");
     let missing: Vec<&&str> =
         ALLOWED.iter().filter(|licence| !text.contains(&format!("\"{licence}\""))).collect();
     assert!(missing.is_empty(), "deny.toml does not allow {missing:?}");
@@ -92,7 +92,7 @@ fn the_file_for_cargo_deny_says_the_same() {
         let line = format!("{{ crate = \"{name}\", reason = \"{reason}\" }}");
         assert!(text.contains(&line), "deny.toml must have the line {line}");
     }
-    assert!(text.contains("RUSTSEC-2025-0141"), "the exception for bincode is written down");
+    assert!(text.contains("RUSTSEC-2025-0141"), "deny.toml has an exception for bincode");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn bincode_is_pinned_and_used_by_the_codec_alone() {
         .filter(|manifest| manifest.dependencies.iter().any(|name| name == "bincode"))
         .map(|manifest| manifest.name)
         .collect();
-    assert_eq!(users, ["autobatch-ir"], "files are written and read by the codec of ir");
+    assert_eq!(users, ["autobatch-ir"], "only the codec of ir writes and reads files");
     let strays: Vec<String> = tidy::sources()
         .into_iter()
         .filter(|source| source.is_rust() && source.path.starts_with("ir/") && !source.path.contains("codec"))

@@ -12,7 +12,7 @@ fn line(name: &str) -> (Arc<Module>, Linear) {
 }
 
 fn session() -> Session {
-    Session::new(line("out").0, Device::Cpu).expect("the processor is there")
+    Session::new(line("out").0, Device::Cpu).expect("the CPU device always exists")
 }
 
 /// Makes a value of a leaked graph, so that lifetimes permit its use. Its number is as high as any in the tests.
@@ -24,7 +24,7 @@ fn foreign(module: &Arc<Module>) -> Value<'static> {
 const FOREIGN_LINE: u32 = line!() - 3;
 
 #[test]
-fn a_value_of_another_graph_is_refused_with_both_graphs_and_its_line() {
+fn the_error_for_a_foreign_value_names_both_graphs_and_its_line() {
     let (module, _) = line("out");
     let (mut session, mut trainer) = (session(), Trainer::new(&module, Sgd::new(0.1)).unwrap());
     // These graphs have a value with the number and type of the foreign one.
@@ -47,7 +47,7 @@ fn a_value_of_another_graph_is_refused_with_both_graphs_and_its_line() {
         trainer.evaluate([()], |g, ()| strange(g), |(), row| row[0]).err(),
     ];
     for (place, error) in refused.into_iter().enumerate() {
-        let error = error.unwrap_or_else(|| panic!("door {place} takes it"));
+        let error = error.unwrap_or_else(|| panic!("call {place} accepts the foreign value"));
         assert!(matches!(error, Error::OtherGraph { value, graph, .. } if value != graph), "{error}");
         let told = error.to_string();
         assert!(told.contains(&format!("foreign.rs:{FOREIGN_LINE}:")), "{told}");
@@ -57,7 +57,7 @@ fn a_value_of_another_graph_is_refused_with_both_graphs_and_its_line() {
 }
 
 #[test]
-fn a_fault_in_another_graph_is_told_before_that_it_is_another() {
+fn an_error_in_a_foreign_graph_is_reported_first() {
     let mut session = session();
     let (g, other) = (session.graph(), session.graph());
     let faulty = other.input(&[]);
@@ -66,7 +66,7 @@ fn a_fault_in_another_graph_is_told_before_that_it_is_another() {
 }
 
 #[test]
-fn a_graph_over_other_parameters_is_refused_and_one_over_the_same_is_executed() {
+fn a_session_rejects_graphs_over_other_parameters_and_executes_graphs_over_equal_ones() {
     let mut session = session();
     let (same, out) = line("out");
     let same = Graph::new(&same);
@@ -81,7 +81,7 @@ fn a_graph_over_other_parameters_is_refused_and_one_over_the_same_is_executed() 
     let refused =
         [session.value(y).err(), session.growing(&other).value(y).err(), session.eager(&other).err()];
     for error in refused {
-        let error = error.expect("the parameters are others").to_string();
+        let error = error.expect("the parameters differ").to_string();
         assert!(
             error.contains("their parameters differ: @in.w: f32[2,1] there, @out.w: f32[2,1] here"),
             "{error}"
@@ -90,7 +90,7 @@ fn a_graph_over_other_parameters_is_refused_and_one_over_the_same_is_executed() 
 }
 
 #[test]
-fn keys_and_results_from_before_a_graph_was_cleared_are_nothing_in_it() {
+fn keys_and_results_are_invalid_after_their_graph_is_cleared() {
     let mut session = session();
     let mut g = session.graph();
     let x = g.input(&[1.0]);
@@ -98,13 +98,13 @@ fn keys_and_results_from_before_a_graph_was_cleared_are_nothing_in_it() {
     let run = session.run(&g, [x]).unwrap();
     g.clear();
     let y = g.input(&[7.0]);
-    assert_eq!(y.id(), Some(key.id()), "it has the same place");
+    assert_eq!(y.id(), Some(key.id()), "both have the same number");
     assert!(g.value(key).is_none() && run.get(y).is_none());
     assert_eq!(run.by_key(key).map(|row| row.to_vec()), Some(vec![1.0]));
 }
 
 #[test]
-fn reading_what_was_not_run_names_the_value_or_the_graphs() {
+fn the_error_for_reading_a_value_that_was_not_run_names_the_value_or_the_graphs() {
     let mut session = session();
     let (g, other) = (session.graph(), session.graph());
     let (x, y, z) = (g.input(&[1.0]), g.input(&[2.0]), other.input(&[3.0]));

@@ -74,7 +74,7 @@ fn values_agree(
             let node = graph.arena.producer(value);
             let callee = graph.module.callee_name(graph.signature(node).callee);
             return Err(format!(
-                "gradient of {value} of {callee} is {found:?}, the reference says {wanted:?}"
+                "gradient of {value} of {callee} is {found:?}, the reference has {wanted:?}"
             ));
         }
     }
@@ -85,7 +85,9 @@ fn values_agree(
 fn parameter_gradients(executor: &Executor, plan: &Plan, graph: &GraphData) -> Vec<Vec<f32>> {
     let of =
         |number: usize| plan.gradient_of(ParamId::new(number)).and_then(|store| executor.gradient(store));
-    (0..graph.module.params.len()).map(|number| of(number).expect("all are wanted").to_vec()).collect()
+    (0..graph.module.params.len())
+        .map(|number| of(number).expect("all gradients are requested").to_vec())
+        .collect()
 }
 
 /// Checks that gradients are within a share of the largest element of the parameter's gradient. The bound also
@@ -101,11 +103,11 @@ fn parameters_agree(found: &[Vec<f32>], graph: &GraphData, expected: &Expected) 
             let bound = 64.0 * f64::from(f32::EPSILON) * largest;
             let name = &graph.module.params[number].name;
             if !same(found, single) && (f64::from(found) - f64::from(single)).abs() > bound {
-                return Err(format!("@{name}: found {found}, the reference says {single}, bound {bound:e}"));
+                return Err(format!("@{name}: found {found}, the reference has {single}, bound {bound:e}"));
             }
             let rounding = (f64::from(single) - double).abs();
             if !found.is_nan() && (f64::from(found) - double).abs() > bound + rounding {
-                return Err(format!("@{name}: found {found}, in double precision it is {double}"));
+                return Err(format!("@{name}: found {found}, in double precision {double}"));
             }
         }
     }
@@ -165,7 +167,7 @@ fn agrees_and(graph: &GraphData, executors: &mut [Executor], proofs: Proofs) -> 
             };
             match check_losses(&plan, graph, Wanted { values: &[], training: true }, &losses) {
                 Ok(proof) if proof.values != values || proof.params.len() != graph.module.params.len() => {
-                    return Err(format!("{policy} {rows:?}: other gradients are proven: {proof}"));
+                    return Err(format!("{policy} {rows:?}: the proof covers other gradients: {proof}"));
                 }
                 Ok(_) => {}
                 Err(report) => unproved(report.to_string())?,
@@ -182,7 +184,7 @@ fn agrees_and(graph: &GraphData, executors: &mut [Executor], proofs: Proofs) -> 
                 let bits = |all: &[Vec<f32>]| -> Vec<u32> { all.iter().flatten().map(bit).collect() };
                 match &first {
                     Some(first) if bits(first) != bits(&found) => {
-                        return Err(blame("another executor has other bits".to_owned()));
+                        return Err(blame("two executors give different bits".to_owned()));
                     }
                     Some(_) => {}
                     None => first = Some(found),
@@ -297,8 +299,11 @@ impl Differentiate for OnCpu {
         let losses: Vec<(ValueId, f32)> = losses(graph).into_iter().map(|(value, _)| (value, 1.0)).collect();
         let gradients = Gradients { losses: &losses, params: None, values: &values };
         let request = Request { mode: Mode::Train, gradients: Some(gradients), ..Request::default() };
-        let plan =
-            Planner::default().plan(graph, &request).expect("every op has a rule").verify().expect("sound");
+        let plan = Planner::default()
+            .plan(graph, &request)
+            .expect("every op has a derivative rule")
+            .verify()
+            .expect("sound");
         let mut executor = Executor::with_isa(Isa::best(), 1);
         let noise = Noise::Off;
         let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise };
@@ -317,7 +322,7 @@ impl Differentiate for OnCpu {
 }
 
 #[test]
-fn every_op_has_the_slopes_of_its_forward_values() {
+fn the_gradients_of_every_op_match_finite_differences() {
     let failures: Vec<String> =
         Kind::ALL.iter().filter_map(|&kind| op_table::check_gradients(kind, &OnCpu, 2e-3).err()).collect();
     assert!(failures.is_empty(), "{} entries fail:\n{}", failures.len(), failures.join("\n"));
@@ -343,7 +348,7 @@ fn wide(shift: u32) -> GraphData {
 }
 
 #[test]
-fn gradients_that_threads_share_have_the_bits_of_one_thread() {
+fn gradients_on_several_threads_have_the_bits_of_one_thread() {
     let graph = wide(0);
     let weights = Weights::init(&graph.module, 5);
     let losses = losses(&graph);
@@ -358,12 +363,12 @@ fn gradients_that_threads_share_have_the_bits_of_one_thread() {
         }
     }
     assert!(all[0].iter().all(|gradient| gradient.iter().any(|x| *x != 0.0)));
-    assert!(all.iter().all(|found| *found == all[0]), "threads and runs agree");
+    assert!(all.iter().all(|found| *found == all[0]), "threads and runs give equal bits");
     parameters_agree(&all[0], &graph, &expected(&graph, &weights, &losses).expect("sound")).expect("right");
 }
 
 #[test]
-fn gradients_of_a_table_forget_the_rows_of_the_run_before() {
+fn gradients_of_a_table_do_not_keep_rows_of_the_previous_run() {
     let mut used = Executor::with_isa(Isa::best(), 1);
     for shift in [0, 30, 15, 0] {
         let graph = wide(shift);

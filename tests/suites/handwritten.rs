@@ -15,9 +15,9 @@ fn bits(numbers: &[f32]) -> Vec<u32> {
 }
 
 #[test]
-fn plans_by_hand_have_the_same_bits_on_the_cpu() {
+fn handwritten_plans_have_the_same_bits_on_the_cpu() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("files/handwritten");
-    let entries = std::fs::read_dir(folder).expect("the folder is there");
+    let entries = std::fs::read_dir(folder).expect("the folder exists");
     let paths = entries.map(|entry| entry.expect("a file").path());
     let plans: Vec<_> = paths.filter(|path| path.extension().is_some_and(|word| word == "plan")).collect();
     assert!(plans.len() > 5, "found {plans:?}");

@@ -16,7 +16,7 @@ fn every_op_infers_the_types_of_its_entry() {
 }
 
 #[test]
-fn every_op_refuses_bad_operands_with_a_message_at_the_users_line() {
+fn every_op_rejects_invalid_operands_with_an_error_at_the_users_line() {
     for_every_kind(op_table::check_errors);
 }
 
@@ -44,7 +44,7 @@ impl Evaluate for Echo {
 }
 
 #[test]
-fn the_check_of_numbers_accepts_equal_numbers_and_refuses_others() {
+fn the_check_of_numbers_accepts_only_equal_numbers() {
     for_every_kind(|kind| {
         let echo = |moved| Echo { case: op_table::case(kind), next: Cell::new(0), moved };
         op_table::check_numbers(kind, &echo(0.0), 1e-6)?;
@@ -87,15 +87,15 @@ impl Differentiate for Squares {
 }
 
 #[test]
-fn the_check_of_gradients_accepts_true_slopes_and_refuses_others() {
+fn the_check_of_gradients_accepts_only_true_derivatives() {
     let check = |factor| op_table::check_gradients(Kind::Square, &Squares { factor }, 1e-9);
-    check(1.0).expect("the slopes are true");
-    let message = check(1.01).expect_err("the slopes are off");
+    check(1.0).expect("the derivatives are true");
+    let message = check(1.01).expect_err("the derivatives are wrong");
     assert!(message.contains("Square, example 0: by inputs"), "{message}");
 }
 
 #[test]
-fn the_check_of_round_trips_accepts_an_equal_graph_and_refuses_a_changed_one() {
+fn the_check_of_round_trips_accepts_only_equal_graphs() {
     for_every_kind(|kind| op_table::check_round_trip(kind, |graph| Ok(graph.clone())));
     for_every_kind(|kind| {
         let renamed = op_table::check_round_trip(kind, |graph| {

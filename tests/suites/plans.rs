@@ -110,7 +110,7 @@ fn plans_of_small_and_medium_graphs_are_proved() {
 }
 
 #[test]
-fn plans_that_draw_noise_are_proved() {
+fn plans_with_noise_are_proved() {
     sweep("plans in training", Options::new(Profile::Medium), true);
 }
 
@@ -153,5 +153,5 @@ fn plans_of_many_graphs_are_proved_under_every_policy() {
     }
     let alone = asked_seed().is_some();
     let (proved, asked) = (proved.get(), seeds(500).len());
-    assert!(alone || proved >= asked, "{proved} graphs have 20 to 200 nodes, {asked} are wanted");
+    assert!(alone || proved >= asked, "{proved} graphs have 20 to 200 nodes, expected at least {asked}");
 }

@@ -27,13 +27,13 @@ fn at<'g, T: Real>(graph: &'g GraphData, params: &[Vec<f64>], noise: Noise) -> E
 
 /// Returns the elements of a value as numbers.
 fn numbers<T: Real>(graph: &GraphData, run: &Run<T>, id: ValueId) -> Vec<f64> {
-    match run.value(id).expect("every value was made") {
+    match run.value(id).expect("every value was computed") {
         Datum::Floats(elements) => elements.iter().map(|x| x.to_f64()).collect(),
         Datum::Words(words) if graph.type_of(id).dtype == DType::I32 => {
             words.words.iter().map(|&word| f64::from(word as i32)).collect()
         }
         Datum::Words(words) => words.words.iter().map(|&word| f64::from(word)).collect(),
-        Datum::List(_) => unreachable!("a list is no output"),
+        Datum::List(_) => unreachable!("a list cannot be an output"),
     }
 }
 
@@ -96,14 +96,14 @@ fn whole<T: Real>(graph: &GraphData, noise: Noise) -> Result<(), String> {
         let ty = graph.type_of(id);
         if ty.is_list {
             let known = run.list(id).is_some_and(|items| items.iter().all(|item| item.index() < index));
-            if known { continue } else { return Err(format!("{id} lists what is not there")) }
+            if known { continue } else { return Err(format!("{id} lists a value that does not exist")) }
         }
         let (found, repeated) = (numbers(graph, &run, id), numbers(graph, &again, id));
         if found.len() != ty.shape.elements() {
             return Err(format!("{id} is {ty} and has {} elements", found.len()));
         }
         if !found.iter().zip(&repeated).all(|(a, b)| a.to_bits() == b.to_bits()) {
-            return Err(format!("{id} differs from run to run"));
+            return Err(format!("{id} differs between runs"));
         }
     }
     let gradients = reference::reverse(graph, &weights, &run, &graph_losses(graph));
@@ -119,12 +119,12 @@ fn whole<T: Real>(graph: &GraphData, noise: Noise) -> Result<(), String> {
 }
 
 #[test]
-fn random_graphs_are_evaluated_and_differentiated_whole() {
+fn every_value_of_a_random_graph_is_evaluated_and_differentiated() {
     for profile in Profile::ALL {
         let options = Options::new(profile);
-        random::check("whole in f32", options, 15, |graph| whole::<f32>(graph, TRAIN));
-        random::check("whole in f64", options.infer_only(), 5, |graph| whole::<f64>(graph, Noise::Off));
-        random::check("whole with wild numbers", options.wild(), 15, |graph| whole::<f32>(graph, TRAIN));
+        random::check("complete in f32", options, 15, |graph| whole::<f32>(graph, TRAIN));
+        random::check("complete in f64", options.infer_only(), 5, |graph| whole::<f64>(graph, Noise::Off));
+        random::check("complete with wild numbers", options.wild(), 15, |graph| whole::<f32>(graph, TRAIN));
     }
 }
 
@@ -159,7 +159,7 @@ fn slope(graph: &GraphData) -> Result<f64, String> {
     if (rule - difference).abs() <= bound {
         Ok(rule)
     } else {
-        Err(format!("by the rules {rule}, by differences {difference}"))
+        Err(format!("the rules give {rule}, differences give {difference}"))
     }
 }
 
@@ -175,5 +175,5 @@ fn gradients_of_random_graphs_agree_with_finite_differences() {
         });
     }
     let (steep, all) = (steep.get(), all.get());
-    assert!(2 * steep > all, "only {steep} of {all} graphs have a slope to speak of");
+    assert!(2 * steep > all, "only {steep} of {all} graphs have a significant slope");
 }

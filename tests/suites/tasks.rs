@@ -26,7 +26,7 @@ async fn wander(model: &Model, g: &Graph, seed: u64) -> Result<Vec<(ValueKey, Ve
         for (value, row) in asked.iter().zip(g.get_all(&asked).await?) {
             let row: Vec<u32> = row.into_iter().map(f32::to_bits).collect();
             mixed = row.iter().fold(mixed, |mixed, &bits| mixed.rotate_left(5) ^ u64::from(bits));
-            seen.push((value.key().expect("it has a row"), row));
+            seen.push((value.key().expect("the value has a row"), row));
         }
         random = Random::new(mixed);
     }
@@ -38,7 +38,7 @@ fn rows(seen: &[(ValueKey, Vec<u32>)]) -> Vec<&[u32]> {
 }
 
 #[test]
-fn tasks_that_go_as_their_values_say_get_the_bits_that_each_gets_alone() {
+fn tasks_that_branch_on_values_have_the_bits_of_single_tasks() {
     let (module, model) = growing::model();
     let policies = ["auto", "depth", "agenda", "none", "beam:4"];
     for trial in 0..trials::trials(60, 600) {
@@ -52,7 +52,7 @@ fn tasks_that_go_as_their_values_say_get_the_bits_that_each_gets_alone() {
         let eager = session.eager(&g).unwrap();
         for (&seed, seen) in seeds.iter().zip(&together) {
             for (key, row) in seen {
-                let value = eager.value(g.value(*key).unwrap()).expect("it was emitted");
+                let value = eager.value(g.value(*key).unwrap()).expect("the value was emitted");
                 assert_eq!(value.words(), *row, "trial {trial}, task {seed}: the reference differs");
             }
         }
@@ -65,7 +65,7 @@ fn tasks_that_go_as_their_values_say_get_the_bits_that_each_gets_alone() {
 }
 
 #[test]
-fn a_growing_graph_executes_every_step_once_and_has_the_bits_of_one_run() {
+fn a_growing_graph_executes_every_step_once_with_the_bits_of_a_single_run() {
     let (module, model) = growing::model();
     let mut session = Session::new(&module, Device::Cpu).unwrap();
     let g = session.graph();
@@ -92,7 +92,7 @@ fn a_growing_graph_executes_every_step_once_and_has_the_bits_of_one_run() {
 }
 
 #[test]
-fn common_values_of_tasks_are_executed_once() {
+fn values_shared_by_tasks_are_computed_once() {
     let (module, model) = growing::model();
     let mut session = Session::new(&module, Device::Cpu).unwrap();
     let g = session.graph();
@@ -162,7 +162,7 @@ impl<F: Future<Output: Unpin>> Future for Join<F> {
 }
 
 #[test]
-fn an_answer_wakes_its_waiters() {
+fn a_computed_value_wakes_its_waiters() {
     let module = ModuleBuilder::new("m").build().unwrap();
     let mut session = Session::new(&module, Device::Cpu).unwrap();
     let g = session.graph();
@@ -180,11 +180,11 @@ fn an_answer_wakes_its_waiters() {
 }
 
 fn error<T: std::fmt::Debug>(result: Result<T>) -> String {
-    result.expect_err("it must fail").to_string()
+    result.expect_err("the run must fail").to_string()
 }
 
 #[test]
-fn what_tasks_cannot_wait_for_is_said() {
+fn the_error_for_an_invalid_await_names_the_problem() {
     let module = ModuleBuilder::new("m").build().unwrap();
     let mut session = Session::new(&module, Device::Cpu).unwrap();
 
@@ -220,14 +220,14 @@ fn what_tasks_cannot_wait_for_is_said() {
     let (g, inner) = (&g, &mut inner);
     let nested = async { inner.tasks(g, [async { Ok(()) }]) };
     let found = error(session.tasks(g, [nested]));
-    assert!(found.contains("being run already"), "{found}");
+    assert!(found.contains("another call is running tasks"), "{found}");
     // The tasks above are gone, so the session accepts others.
     let value = g.input(&[4.0]);
     assert_eq!(session.tasks(g, [async { Ok(value.get().await?) }]).unwrap(), [[4.0]]);
 }
 
 #[test]
-fn values_are_waited_for_in_tasks_alone() {
+fn awaiting_a_value_outside_a_task_is_an_error() {
     let module = ModuleBuilder::new("m").build().unwrap();
     let (g, other) = (Graph::new(&module), Graph::new(&module));
     let mut session = Session::new(&module, Device::Cpu).unwrap();
@@ -237,7 +237,7 @@ fn values_are_waited_for_in_tasks_alone() {
 }
 
 #[test]
-fn a_task_that_fails_ends_all_with_its_error() {
+fn the_error_of_one_task_ends_all_tasks() {
     let module = ModuleBuilder::new("m").build().unwrap();
     let mut session = Session::new(&module, Device::Cpu).unwrap();
     let g = session.graph();
@@ -252,7 +252,7 @@ fn a_task_that_fails_ends_all_with_its_error() {
 }
 
 #[test]
-fn a_graph_grows_on_after_what_could_not_be_executed() {
+fn a_graph_keeps_growing_after_a_failed_execution() {
     let (module, model) = growing::model();
     let options = SessionOptions { memory_limit: Some(1_000), ..SessionOptions::default() };
     let weights = Arc::new(Weights::init(&module, 3));
@@ -278,7 +278,7 @@ fn a_graph_grows_on_after_what_could_not_be_executed() {
 const CHILD: &str = "AUTOBATCH_TEST_CHILD_DUMPS";
 
 #[test]
-fn the_child_dumps_where_it_cannot_for_a_while() {
+fn the_child_recovers_from_a_failed_dump() {
     if std::env::var_os(CHILD).is_none() {
         return;
     }
@@ -299,10 +299,10 @@ fn the_child_dumps_where_it_cannot_for_a_while() {
 }
 
 #[test]
-fn a_graph_grows_on_after_it_could_not_be_dumped() {
+fn a_graph_keeps_growing_after_a_failed_dump() {
     let folder = std::env::temp_dir().join(format!("autobatch-tasks-{}", std::process::id()));
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["the_child_dumps_where_it_cannot_for_a_while", "--exact"])
+        .args(["the_child_recovers_from_a_failed_dump", "--exact"])
         .envs([(CHILD, "1".as_ref()), ("AUTOBATCH_DUMP", folder.as_os_str())])
         .output()
         .unwrap();
@@ -339,7 +339,7 @@ impl Deep {
 }
 
 #[test]
-fn a_step_over_tasks_has_the_losses_of_a_step_and_draws_the_noise_that_tasks_saw() {
+fn a_step_over_tasks_has_the_losses_and_the_noise_of_a_plain_step() {
     let (deep, mut plain) = Deep::trainer();
     let (deeper, mut waiting) = Deep::trainer();
     let items: Vec<u32> = (0..9).collect();
@@ -379,7 +379,7 @@ fn a_step_over_tasks_has_the_losses_of_a_step_and_draws_the_noise_that_tasks_saw
 }
 
 #[test]
-fn a_step_over_no_tasks_or_with_a_fault_changes_nothing() {
+fn a_step_over_no_tasks_or_with_an_error_changes_nothing() {
     let (deep, mut trainer) = Deep::trainer();
     let before = trainer.weights().clone();
     let none = trainer.step_tasks(Vec::<u32>::new(), async |g, word| Ok(deep.begin(g, word)));
@@ -391,7 +391,7 @@ fn a_step_over_no_tasks_or_with_a_fault_changes_nothing() {
 }
 
 #[test]
-fn an_index_that_a_task_binds_out_of_range_is_said_with_its_item_and_line() {
+fn the_error_for_an_index_out_of_range_in_a_task_names_its_item_and_line() {
     let mut m = ModuleBuilder::new("words");
     let words = m.table("words", [4, 2], Init::Uniform(1.0));
     let mut trainer = Trainer::new(m.build().unwrap(), Adam::new(0.02)).unwrap();

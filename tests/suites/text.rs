@@ -17,18 +17,18 @@ fn round_trip(graph: &GraphData) -> Result<(), String> {
             .iter()
             .map(|x| x.to_bits()));
     if !same {
-        return Err(format!("the text means another graph:\n{text}"));
+        return Err(format!("the text describes another graph:\n{text}"));
     }
     let printed = back.to_text();
     if printed != text {
         return Err(format!("printed again:\n{printed}\ninstead of\n{text}"));
     }
     let again = GraphData::from_text(&printed).map_err(|error| error.to_string())?;
-    if again == back { Ok(()) } else { Err(format!("what came from text reads back another graph:\n{text}")) }
+    if again == back { Ok(()) } else { Err(format!("a graph from text reads back differently:\n{text}")) }
 }
 
 #[test]
-fn random_graphs_read_back_with_the_same_meaning() {
+fn random_graphs_keep_their_meaning_in_text() {
     for profile in Profile::ALL {
         random::check("text keeps the meaning", Options::new(profile), 100, round_trip);
     }
@@ -41,26 +41,26 @@ fn every_format(graph: &GraphData) -> Result<(), String> {
     let bytes = graph.to_bytes();
     let back = GraphData::from_bytes(&bytes).map_err(|error| said(&error))?;
     if back.to_bytes() != bytes {
-        return Err("its bytes read back another graph".to_owned());
+        return Err("the bytes read back as another graph".to_owned());
     }
     for pretty in [false, true] {
         let json = graph.to_json(pretty).map_err(|error| said(&error))?;
         let back = GraphData::from_json(&json).map_err(|error| said(&error))?;
         if back.to_bytes() != bytes {
-            return Err(format!("its JSON reads back another graph:\n{json}"));
+            return Err(format!("the JSON reads back as another graph:\n{json}"));
         }
     }
     let module = graph.module.to_bytes();
     let from_bytes = Module::from_bytes(&module).map_err(|error| said(&error))?;
     let from_text = Module::from_text(graph.module.to_text()).map_err(|error| said(&error))?;
     if from_bytes.to_bytes() != module || from_text.to_bytes() != module {
-        return Err("its module reads back another one".to_owned());
+        return Err("the module's bytes read back as another module".to_owned());
     }
     Ok(())
 }
 
 #[test]
-fn written_graphs_come_back_from_every_format() {
+fn written_graphs_read_back_equal_from_every_format() {
     for numbers in [Numbers::Tame, Numbers::Wild] {
         written::check("formats keep the meaning", numbers, 200, every_format);
     }

@@ -107,7 +107,7 @@ fn sample(path: &str, text: &str) -> Vec<Source> {
 }
 
 #[test]
-fn the_repository_is_read() {
+fn the_repository_contains_sources() {
     let sources = tidy::sources();
     for path in ["Cargo.toml", "ir/src/lib.rs", "tests/suites/tidy.rs"] {
         assert!(sources.iter().any(|source| source.path == path), "{path} is missing");
@@ -115,12 +115,12 @@ fn the_repository_is_read() {
 }
 
 #[test]
-fn crates_use_only_what_lies_below_them() {
+fn crates_depend_only_on_lower_crates() {
     clean(tidy::forbidden_arrows(&tidy::manifests(), ARROWS));
 }
 
 #[test]
-fn the_rule_of_arrows_finds_an_upward_one_and_an_unknown_crate() {
+fn the_rule_for_dependencies_finds_an_upward_dependency_and_an_unknown_crate() {
     let crates = |list: &[(&str, &str)]| -> Vec<Manifest> {
         let manifest = |(name, uses): &(&str, &str)| Manifest {
             name: (*name).to_owned(),
@@ -136,22 +136,22 @@ fn the_rule_of_arrows_finds_an_upward_one_and_an_unknown_crate() {
 }
 
 #[test]
-fn every_rust_file_begins_with_its_contract() {
+fn every_rust_file_begins_with_a_module_doc() {
     clean(tidy::without_module_doc(&tidy::sources()));
 }
 
 #[test]
-fn the_rule_of_docs_finds_a_bare_file() {
+fn the_rule_for_docs_finds_a_file_without_a_module_doc() {
     finds(tidy::without_module_doc(&sample("ir/src/a.rs", "use std::fmt;\n//! late\n")), "ir/src/a.rs:1");
 }
 
 #[test]
-fn libraries_print_nothing_and_nothing_is_unfinished() {
+fn libraries_do_not_print_and_no_code_is_unfinished() {
     clean(tidy::stray_prints(&tidy::sources()));
 }
 
 #[test]
-fn the_rule_of_prints_knows_libraries_from_programs() {
+fn the_rule_for_prints_distinguishes_libraries_from_programs() {
     let print = ["//! doc\n", "print", "ln!(\"x\");\n"].concat();
     finds(tidy::stray_prints(&sample("planner/src/a.rs", &print)), "planner/src/a.rs:2");
     clean(tidy::stray_prints(&sample("cli/src/main.rs", &print)));
@@ -167,14 +167,14 @@ fn the_rule_of_prints_knows_libraries_from_programs() {
 }
 
 #[test]
-fn the_sources_speak_the_language_of_the_field() {
+fn the_sources_use_the_terms_of_the_field() {
     let sources = tidy::sources();
     clean(tidy::retired_words(&sources, RETIRED, &["tests/suites/tidy.rs"]));
     clean(tidy::retired_openings(&sources, OPENINGS));
 }
 
 #[test]
-fn the_rule_of_language_reads_names_comments_and_pages() {
+fn the_rule_for_language_checks_names_comments_and_pages() {
     let words = |text: &str| tidy::retired_words(&sample("ir/src/a.rs", text), RETIRED, &[]);
     for text in ["struct AnyPlayer;", "fn two_players() {}", "// Nobody knows.", "let x = \"at hand\";"] {
         finds(words(text), "ir/src/a.rs:1: ");
@@ -191,7 +191,7 @@ fn the_rule_of_language_reads_names_comments_and_pages() {
 const LONGEST_ARCHITECTURE: usize = 200;
 
 #[test]
-fn the_pages_name_paths_that_exist() {
+fn the_paths_in_pages_exist() {
     let exists = |path: &str| tidy::root().join(path).exists();
     for source in tidy::sources().iter().filter(|source| source.path.ends_with(".md")) {
         clean(tidy::missing_paths(source, exists));
@@ -201,7 +201,7 @@ fn the_pages_name_paths_that_exist() {
 }
 
 #[test]
-fn the_rule_of_paths_finds_a_missing_file() {
+fn the_rule_for_paths_in_pages_finds_a_missing_file() {
     let page = |text: &str| Source::sample("README.md", text);
     let exists = |path: &str| ["ir", "ir/src"].contains(&path);
     finds(tidy::missing_paths(&page("fine `ir/src/`\nsee `ir/old.rs`"), exists), "README.md:2");
@@ -209,12 +209,12 @@ fn the_rule_of_paths_finds_a_missing_file() {
 }
 
 #[test]
-fn every_test_runs_and_says_what_it_expects() {
+fn every_test_runs_and_checks_its_panics() {
     clean(tidy::forbidden_attributes(&tidy::sources()));
 }
 
 #[test]
-fn the_rule_of_tests_finds_both_attributes() {
+fn the_rule_for_tests_finds_both_attributes() {
     for attribute in ["ignore]", "ignore = \"slow\"]", "should_panic]", "should_panic(expected = \"x\")]"] {
         let text = ["#[test]\n    #", "[", attribute, "\nfn f() {}\n"].concat();
         finds(tidy::forbidden_attributes(&sample("ir/src/tests.rs", &text)), "ir/src/tests.rs:2");
@@ -222,12 +222,12 @@ fn the_rule_of_tests_finds_both_attributes() {
 }
 
 #[test]
-fn no_file_names_a_path_of_a_machine() {
+fn no_file_contains_an_absolute_path() {
     clean(tidy::machine_paths(&tidy::sources()));
 }
 
 #[test]
-fn the_rule_of_paths_finds_absolute_ones_only() {
+fn the_rule_for_machine_paths_finds_only_absolute_paths() {
     for folder in ["home", "root", "tmp", "work", "Users"] {
         let text = format!("fine\nread \"/{folder}/somebody/file\"\n");
         finds(tidy::machine_paths(&sample("README.md", &text)), "README.md:2");
@@ -236,19 +236,19 @@ fn the_rule_of_paths_finds_absolute_ones_only() {
 }
 
 #[test]
-fn whatever_takes_values_passes_its_caller_on() {
+fn every_function_on_values_tracks_its_caller() {
     let sources = tidy::sources();
     for path in EMITTING {
         assert!(
             sources.iter().any(|source| source.path == *path),
-            "{path} is gone: name the files that emit"
+            "{path} does not exist: list the files that emit"
         );
     }
     clean(tidy::missing_track_caller(&sources, FACES, EMITTING, EMIT_NOTHING));
 }
 
 #[test]
-fn the_rule_of_callers_reads_signatures() {
+fn the_rule_for_callers_parses_signatures() {
     let check =
         |text: &str| tidy::missing_track_caller(&sample("nn/src/a.rs", text), FACES, EMITTING, EMIT_NOTHING);
     finds(check("impl A {\n    pub fn on(self, x: Value<'_>) {}\n}\n"), "nn/src/a.rs:2");
@@ -268,7 +268,7 @@ fn long_files_have_a_reason() {
 }
 
 #[test]
-fn the_rule_of_length_finds_long_files_and_stale_reasons() {
+fn the_rule_for_length_finds_long_files_and_stale_reasons() {
     let long = "//! x\n".repeat(LONGEST + 1);
     let reasons = [("ir/src/table.rs", "one table")];
     let check = |path: &str, text: &str| tidy::long_files(&sample(path, text), LONGEST, &reasons);
@@ -279,14 +279,14 @@ fn the_rule_of_length_finds_long_files_and_stale_reasons() {
 }
 
 #[test]
-fn unsafe_code_is_listed_with_what_tests_it() {
+fn every_file_with_unsafe_code_is_listed_with_its_tests() {
     let sources = tidy::sources();
     let page = sources.iter().find(|source| source.path == UNSAFE_PAGE);
-    clean(tidy::unlisted_unsafe(&sources, page.expect("the page is there")));
+    clean(tidy::unlisted_unsafe(&sources, page.expect("the page exists")));
 }
 
 #[test]
-fn the_rule_of_unsafe_code_finds_what_is_missing_and_what_is_gone() {
+fn the_rule_for_unsafe_code_finds_missing_and_stale_entries() {
     let page = Source::sample(
         UNSAFE_PAGE,
         "# Unsafe code\n\n| file | tests |\n|---|---|\n| `ir/src/a.rs` | all |\n",
@@ -303,7 +303,7 @@ fn the_rule_of_unsafe_code_finds_what_is_missing_and_what_is_gone() {
 fn every_dependency_is_described() {
     let read = |name: &str| std::fs::read_to_string(tidy::root().join(name));
     let manifest = read("Cargo.toml").expect("the root has a manifest");
-    assert!(manifest.contains("[workspace.dependencies]"), "dependencies are shared by the workspace");
+    assert!(manifest.contains("[workspace.dependencies]"), "the workspace shares dependencies");
     // The rule applies as soon as the file exists.
     if let Ok(architecture) = read("ARCHITECTURE.md") {
         clean(tidy::undescribed_dependencies(&manifest, &architecture));
@@ -311,7 +311,7 @@ fn every_dependency_is_described() {
 }
 
 #[test]
-fn the_rule_of_descriptions_finds_a_silent_dependency() {
+fn the_rule_for_descriptions_finds_an_undescribed_dependency() {
     let manifest =
         "[workspace.dependencies]\nown = { path = \"own\" }\nserde = \"1\"\nclap = \"4\"\n\n[lints]\nx = 1\n";
     let found = tidy::undescribed_dependencies(manifest, "`serde` turns plans into bytes; clap is nice");

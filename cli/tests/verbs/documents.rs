@@ -168,7 +168,7 @@ fn endless_files_are_rejected() {
     let program = env!("CARGO_BIN_EXE_autobatch");
     let output = Command::new(program).args(["plan", ORDER]).env("AUTOBATCH_COSTS", zero).output();
     let printed = text(&output.expect("the program was built").stderr);
-    assert!(printed.contains("at most 1048576 bytes are read, and there are more"), "{printed}");
+    assert!(printed.contains("only the first 1048576 bytes are read, and there are more"), "{printed}");
 }
 
 #[test]

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_stand_in_post_order() {
+    fn nodes_are_in_post_order() {
         let tree = parse("( ( a b ) c )").unwrap();
         assert_eq!(
             tree.nodes(),
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_builder_refuses_what_is_no_tree() {
+    fn a_builder_rejects_invalid_trees() {
         let mut builder = TreeBuilder::default();
         builder.shift(1);
         assert!(!builder.reduce());

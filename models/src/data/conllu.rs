@@ -168,7 +168,7 @@ mod tests {
 ";
 
     #[test]
-    fn words_are_kept_and_the_rest_is_skipped() {
+    fn words_are_kept_and_other_lines_are_skipped() {
         let sentences = parse(SAMPLE, "f").unwrap();
         assert_eq!(sentences[0].comments, [" text = We've slept"]);
         let forms: Vec<_> = sentences[0].words.iter().map(|w| w.form.as_str()).collect();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back_equal() {
+    fn sentences_read_back_equal_after_writing() {
         let sentences = parse(SAMPLE, "f").unwrap();
         let text = write(&sentences);
         assert_eq!(parse(&text, "f").unwrap(), sentences);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_with_their_place() {
+    fn errors_name_the_place_of_the_mistake() {
         let word = |id: &str, head: &str| format!("{id}\ta\ta\tX\t_\t_\t{head}\tdep\t_\t_\n");
         let bad = [
             "1\ta\n".to_owned(),

@@ -78,7 +78,7 @@ impl Heads {
     /// The root, from 1.
     pub fn root(&self) -> u32 {
         let index = self.heads.iter().position(|&head| head == 0);
-        index.expect("construction checked that there is a root") as u32 + 1
+        index.expect("the constructor checks that a root exists") as u32 + 1
     }
 
     /// For every word its dependents in sentence order; entry 0 holds the root alone.
@@ -210,7 +210,7 @@ mod tests {
     use crate::data::random::Random;
 
     #[test]
-    fn heads_that_form_no_tree_are_refused() {
+    fn heads_that_are_not_a_tree_are_rejected() {
         let problem = |heads: &[u32]| Heads::new(heads.to_vec()).unwrap_err();
         assert_eq!(problem(&[]), NotATree::NoRoot);
         assert_eq!(problem(&[2, 1]), NotATree::NoRoot);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_knows_its_root_children_and_depth() {
+    fn a_tree_computes_its_root_children_and_depth() {
         let tree = Heads::new(vec![2, 0, 4, 2]).unwrap();
         assert_eq!((tree.root(), tree.depth()), (2, 2));
         assert_eq!(tree.children(), [vec![2], vec![], vec![1, 4], vec![], vec![3]]);
@@ -237,13 +237,13 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_with_crossing_arcs_has_none() {
+    fn a_tree_with_crossing_arcs_has_no_transitions() {
         let tree = Heads::new(vec![3, 4, 0, 3]).unwrap();
         assert!(!tree.is_projective());
     }
 
     #[test]
-    fn transitions_that_end_in_no_tree_are_refused() {
+    fn transitions_that_do_not_build_a_tree_are_rejected() {
         assert_eq!(execute(2, &[Shift, LeftArc, Shift]), None);
         assert_eq!(execute(1, &[Shift, Shift, LeftArc]), None);
         assert_eq!(execute(2, &[Shift, Shift]), None);

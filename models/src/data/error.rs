@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_names_file_place_expectation_and_finding() {
+    fn a_message_names_file_place_expected_and_found_content() {
         let line = |column| Place::Line { line: 17, column };
         let say = |place| DataError::at("a/b.txt", place, "a label 0..4", quoted("x")).to_string();
         insta::assert_snapshot!(say(line(Some(5))), @r#"a/b.txt:17:5: expected a label 0..4, found "x""#);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn quoted_text_is_escaped_and_cut() {
+    fn quoted_text_is_escaped_and_shortened() {
         assert_eq!(quoted("a\tb\0"), "\"a\\tb\\0\"");
         assert_eq!(quoted(&"x".repeat(41)), format!("\"{}…\"", "x".repeat(40)));
         assert_eq!(quoted(&"x".repeat(40)), format!("\"{}\"", "x".repeat(40)));

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_with_their_place() {
+    fn errors_name_the_place_of_the_mistake() {
         let good = write_images(&sample());
         let patched = |at: usize, byte: u8| {
             let mut bytes = good.clone();

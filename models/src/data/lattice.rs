@@ -203,7 +203,7 @@ mod tests {
     const SAMPLE: &str = "a b c d\nB-NOUN M-NOUN E-NOUN S-PUNCT\n0:2 0:3 1:3\n\né\nS-X\n-\n\n";
 
     #[test]
-    fn sentences_are_read_and_written_back_as_they_were() {
+    fn sentences_keep_their_text_when_read_and_written() {
         let sentences = parse(SAMPLE, "f").unwrap();
         assert_eq!(sentences[0].labels[1].to_string(), "M-NOUN");
         assert_eq!(sentences[0].text(sentences[0].spans[1]), "abc");
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_with_their_place() {
+    fn errors_name_the_place_of_the_mistake() {
         let bad = [
             "\n",
             "a b\n",

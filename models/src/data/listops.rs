@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn operators_mean_what_they_say() {
+    fn operators_compute_their_result() {
         assert_eq!(value("[MIN 4 2 7 ]"), Some(2));
         assert_eq!(value("[MAX 4 2 7 ]"), Some(7));
         assert_eq!(value("[FIRST 4 2 7 ]"), Some(4));
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_expression_has_no_value() {
+    fn invalid_expressions_have_no_value() {
         for text in ["[MIN ]", "]", "[MIN 1", "1 2", "[MIN 1 ] 2", "[MIN 1 ] ]"] {
             assert_eq!(value(text), None, "{text}");
         }
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn expressions_are_read_and_written_back_as_they_were() {
+    fn expressions_keep_their_text_when_read_and_written() {
         let expressions = parse(SAMPLE, "f").unwrap();
         for expression in &expressions {
             assert_eq!(evaluate(expression.tree.leaves()), Some(expression.answer));
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_with_their_place() {
+    fn errors_name_the_place_of_the_mistake() {
         let bad = ["x\t1", "10\t1", "1", "1\t( [MED 1 )", "1\t( [MIN ] )", "1\t( 1 2 )", "1\t"];
         let errors: Vec<_> = bad.iter().map(|text| parse(text, "f").unwrap_err().to_string()).collect();
         insta::assert_snapshot!(errors.join("\n"), @r#"

@@ -93,7 +93,7 @@ mod tests {
     use crate::data::mutation::survives;
 
     #[test]
-    fn names_are_read_and_written_back_as_they_were() {
+    fn names_read_back_equal_after_writing() {
         let mut names = Names::default();
         names.add_language("Dutch", parse("Aalst\nvan Dyk\n", "f").unwrap());
         names.add_language("Polish", parse("Żak\n", "f").unwrap());
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_line_is_no_name() {
+    fn an_empty_line_is_not_a_name() {
         insta::assert_snapshot!(parse("Ab\n\nCd\n", "Dutch.txt").unwrap_err(), @"Dutch.txt:2:1: expected a name, found the end of the line");
     }
 

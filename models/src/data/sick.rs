@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_are_read_and_written_back_as_they_were() {
+    fn pairs_keep_their_text_when_read_and_written() {
         let pairs = parse(&SAMPLE, "train").unwrap();
         assert_eq!((pairs[0].id, pairs[0].similarity), (12, 3.65));
         assert_eq!(pairs[0].a.heads.heads(), [2, 3, 0]);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_with_their_file_and_place() {
+    fn errors_name_the_file_and_place_of_the_mistake() {
         let bad = [
             with(1, "2 3\n0\n"),
             with(1, "2 3 0\n"),

@@ -101,7 +101,7 @@ mod tests {
     const SAMPLE: &str = "neutral\t( ( A dog ) ( runs . ) )\t( A ( dog ( is home ) ) )\t1#a\nentailment\tYes\t( Oh yes )\t2#b\n";
 
     #[test]
-    fn pairs_are_read_and_written_back_as_they_were() {
+    fn pairs_keep_their_text_when_read_and_written() {
         let pairs = parse(SAMPLE, "f").unwrap();
         assert_eq!(pairs[0].premise.leaves(), ["A", "dog", "runs", "."]);
         assert_eq!((pairs[0].relation, pairs[0].relation.index()), (Relation::Neutral, 1));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_with_their_place() {
+    fn errors_name_the_place_of_the_mistake() {
         let bad = [
             "neutral\ta\tb",
             "-\ta\tb\tc",

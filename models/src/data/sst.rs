@@ -128,7 +128,7 @@ fn parse_line(line: Piece<'_>) -> Result<Tree, DataError> {
     if !cursor.rest.text.is_empty() {
         return Err(cursor.rest.error("the end of the line"));
     }
-    let tree = builder.finish().expect("every inner node was reduced when its right child ended");
+    let tree = builder.finish().expect("every inner node is reduced at the end of its right child");
     Ok(Tree { tree, labels })
 }
 
@@ -149,12 +149,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_is_written_back_as_it_was() {
+    fn trees_keep_their_text_when_read_and_written() {
         assert_eq!(write(&parse(SAMPLE, "f").unwrap()), SAMPLE);
     }
 
     #[test]
-    fn mistakes_are_named_with_their_place() {
+    fn errors_name_the_place_of_the_mistake() {
         let bad = [
             "(2 ok)\n(x a)",
             "(5 a)",

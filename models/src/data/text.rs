@@ -176,20 +176,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn broken_encoding_is_named_with_line_and_column_in_characters() {
+    fn invalid_encoding_is_reported_with_line_and_column_in_characters() {
         let error = decode(b"first\n\xc3\xa4b\xff", "f").unwrap_err();
         insta::assert_snapshot!(error, @"f:2:3: expected UTF-8 text, found byte 0xff");
     }
 
     #[test]
-    fn both_line_ends_are_understood_and_others_refused() {
+    fn both_line_ends_are_accepted_and_others_are_rejected() {
         let read = |text: &str| each_line(text.as_bytes(), "f", |line| Ok(line.text.to_owned()));
         assert_eq!(read("\u{feff}a\r\nb\n").unwrap(), ["a", "b"]);
         insta::assert_snapshot!(read("a\rb").unwrap_err(), @r"f:1:2: expected \n or \r\n as line end, found \r alone");
     }
 
     #[test]
-    fn pieces_point_at_their_own_column() {
+    fn errors_of_pieces_have_the_column_of_the_piece() {
         let line = lines("ä b  c", "f").next().unwrap();
         let places: Vec<_> = line.split(' ').map(|p| p.error("x").to_string()).collect();
         insta::assert_snapshot!(places.join("\n"), @r#"

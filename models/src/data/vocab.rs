@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_follow_frequency_then_alphabet() {
+    fn ids_follow_frequency_then_code_points() {
         let vocab = Vocab::build("b a c a b d b".split(' '), 1);
         assert_eq!(vocab.words(), ["<unk>", "b", "a", "c", "d"]);
         assert_eq!((vocab.id("b"), vocab.id("d"), vocab.id("x")), (1, 4, 0));
@@ -139,13 +139,13 @@ mod tests {
     }
 
     #[test]
-    fn the_unknown_word_in_a_text_stays_id_zero() {
+    fn the_unknown_word_in_a_text_has_id_zero() {
         let vocab = Vocab::build(["<unk>", "<unk>", "a"], 1);
         assert_eq!((vocab.id("<unk>"), vocab.id("a"), vocab.size()), (0, 1, 2));
     }
 
     #[test]
-    fn a_vocabulary_is_its_word_list() {
+    fn a_word_list_restores_its_vocabulary() {
         let vocab = Vocab::build_chars(["anna", "änne"], 1);
         assert_eq!(vocab.words(), ["<unk>", "n", "a", "e", "ä"]);
         assert_eq!(vocab.char_ids("änx"), [4, 1, 0]);

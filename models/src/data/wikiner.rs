@@ -152,7 +152,7 @@ mod tests {
     const SAMPLE: &str = "Anna|I-PER saw|O Rome|I-LOC Oslo|B-LOC\n|||O\nÄ|I-MISC .|O\n";
 
     #[test]
-    fn sentences_are_read_and_written_back_as_they_were() {
+    fn sentences_keep_their_text_when_read_and_written() {
         let sentences = parse(SAMPLE, "f").unwrap();
         assert_eq!(sentences[0].tokens[3].tag, Tag::Begin(Entity::Location));
         assert_eq!(sentences[1].tokens[0].word, "||");
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_with_their_place() {
+    fn errors_name_the_place_of_the_mistake() {
         let bad = ["a|O b", "a|O b|X-PER", "a|O  b|O", "|O", "a|I-", "\n"];
         let errors: Vec<_> = bad.iter().map(|text| parse(text, "f").unwrap_err().to_string()).collect();
         insta::assert_snapshot!(errors.join("\n"), @r#"

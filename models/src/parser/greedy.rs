@@ -90,7 +90,7 @@ mod tests {
     use crate::parser::Widths;
 
     #[test]
-    fn every_sentence_gets_a_whole_tree_alone_as_together() {
+    fn every_sentence_gets_one_tree_alone_and_in_a_batch() {
         let mut m = ModuleBuilder::new("parser");
         let parser = Parser::new(&mut m, 10, Widths { embedding: 4, action: 2, hidden: 5 });
         let mut session = Session::new(m.build().unwrap(), Device::Cpu).unwrap();
@@ -104,8 +104,8 @@ mod tests {
     }
 
     #[test]
-    fn actions_that_cannot_be_taken_are_passed_over() {
+    fn illegal_actions_are_skipped() {
         assert_eq!(legal(2, &[0]), [true, false, false], "one phrase cannot be reduced");
-        assert_eq!(legal(2, &[0, 0]), [false, true, true], "no word is left to shift");
+        assert_eq!(legal(2, &[0, 0]), [false, true, true], "no word remains to shift");
     }
 }

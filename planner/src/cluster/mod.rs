@@ -1,4 +1,4 @@
-//! Clustering: which nodes need a step, and which of them may share a batch.
+//! Clustering: finds the needed nodes, separates sources from jobs, and numbers the types of jobs that may share a batch.
 //!
 //! *Needs* a verified graph and the values that the plan must make available. *Ensures* a job for every node that one of these
 //! values depends on and that takes a step. Each job has a dense type number: two jobs of one type have one signature and take

@@ -41,5 +41,5 @@ pub fn read_mutated<T>(
         }] += 1;
     }
     println!("passed, foreign, kind, version, length, checksum, malformed, verify: {outcomes:?}");
-    assert!(outcomes.iter().all(|&count| count > 0), "every outcome is met: {outcomes:?}");
+    assert!(outcomes.iter().all(|&count| count > 0), "every outcome occurs: {outcomes:?}");
 }

@@ -11,7 +11,7 @@ pub struct SplitMix64(pub u64);
 
 impl SplitMix64 {
     /// Draws 64 bits.
-    #[allow(clippy::should_implement_trait, reason = "a generator without an end is no iterator here")]
+    #[allow(clippy::should_implement_trait, reason = "an infinite generator is not an iterator here")]
     pub fn next(&mut self) -> u64 {
         split_mix(&mut self.0)
     }

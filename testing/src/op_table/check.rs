@@ -59,7 +59,7 @@ pub fn check_inference(kind: Kind) -> Result<(), String> {
             return Err(format!("{kind:?}: expected results {:?}, found {types:?}", example.types));
         }
         if !applies(&graph, kind) {
-            return Err(format!("{kind:?}: its example does not apply it\n{graph}"));
+            return Err(format!("{kind:?}: the example does not contain the op\n{graph}"));
         }
         let elements = graph.outputs.iter().map(|output| graph.type_of(output.value).shape.elements());
         let listed = example.numbers.iter().map(Vec::len);
@@ -97,7 +97,7 @@ pub fn check_errors(kind: Kind) -> Result<(), String> {
         Attempt::Emit(build) => refusal(kind, build)?,
     };
     match found {
-        None => Err(format!("{kind:?}: the bad use was taken")),
+        None => Err(format!("{kind:?}: the emitter accepts the invalid use")),
         Some(message) if message == bad.message => Ok(()),
         Some(message) => Err(format!("{kind:?}: expected {:?}, found {message:?}", bad.message)),
     }
@@ -110,10 +110,10 @@ fn refusal(kind: Kind, build: Build) -> Result<Option<String>, String> {
     let results = build(&g, &handles);
     let Some(error) = g.check().err() else { return Ok(None) };
     if results.last().is_some_and(|value| value.id().is_some()) {
-        return Err(format!("{kind:?}: the result of a bad use is poison"));
+        return Err(format!("{kind:?}: the result of the invalid use is not poison"));
     }
     if !error.site.file.contains("op_table") {
-        return Err(format!("{kind:?}: the error speaks of {}, not of the line that wrote it", error.site));
+        return Err(format!("{kind:?}: the error names {}, not the line that emitted the op", error.site));
     }
     Ok(Some(error.message.clone()))
 }

@@ -9,7 +9,7 @@ use autobatch_ir::graph::{Binary, Compare, Fold, ListFold, Op, Over, Unary};
 macro_rules! kinds {
     ($($kind:ident)*) => {
         /// An op with the attributes that change its result.
-        #[allow(missing_docs, reason = "the names are those of the ops")]
+        #[allow(missing_docs, reason = "the names are the names of the ops")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Kind { $($kind,)* }
 

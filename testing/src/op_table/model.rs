@@ -52,7 +52,7 @@ pub fn model() -> (Arc<Module>, Handles) {
         let [z] = g.call(quiet, y);
         [z + x]
     });
-    let module = m.build().expect("the table's module is legal");
+    let module = m.build().expect("the module is valid");
     (module, Handles { weight, turned, bias, half, table, double, forks })
 }
 
@@ -60,7 +60,7 @@ pub fn model() -> (Arc<Module>, Handles) {
 pub(super) fn parameters(module: &Module) -> Vec<Vec<f64>> {
     let numbers = |init: &Init| match init {
         Init::Values(values) => values.iter().map(|&x| f64::from(x)).collect(),
-        other => unreachable!("the table's parameters are written down, found {other:?}"),
+        other => unreachable!("the table's parameters have literal values, found {other:?}"),
     };
     module.params.iter().map(|decl| numbers(&decl.init)).collect()
 }

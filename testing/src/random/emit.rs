@@ -26,7 +26,7 @@ impl Recipe {
             g.common();
             g.output("total", g.list(&losses).mean());
         }
-        g.finish().unwrap_or_else(|error| panic!("the emitter refused a recipe: {error}\n{self:#?}"))
+        g.finish().unwrap_or_else(|error| panic!("the emitter rejects a recipe: {error}\n{self:#?}"))
     }
 
     fn instance<'g>(

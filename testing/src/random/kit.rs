@@ -53,7 +53,7 @@ impl Kit {
             let own = Own::declare(&mut m, &kit, recipe, body);
             kit.free.push(own);
         }
-        (m.build().expect("recipes make legal modules"), kit)
+        (m.build().expect("recipes make valid modules"), kit)
     }
 
     fn plain_cells(&mut self, m: &mut ModuleBuilder, called: &BTreeSet<CellName>) {

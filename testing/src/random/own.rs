@@ -61,7 +61,8 @@ impl Own {
 
 /// Chooses the type of a port: a vector half of the time, otherwise any type that a port can have.
 fn port_type(number: u32, width: usize) -> Type {
-    let shaped = |dtype, dims: &[u32]| Type::new(dtype, Shape::new(dims).expect("small extents are a shape"));
+    let shaped =
+        |dtype, dims: &[u32]| Type::new(dtype, Shape::new(dims).expect("small extents form a shape"));
     match number % 16 {
         0..=7 => f32([width]),
         8 | 9 => list(f32([width])),

@@ -221,7 +221,7 @@ impl Recipe {
                 return;
             }
         }
-        unreachable!("steps can be dropped until nothing is left, and added until enough is there");
+        unreachable!("steps can be dropped and added until the size fits");
     }
 
     fn drop_one(&mut self) {
@@ -275,7 +275,7 @@ impl Author {
         Recipe { options, width, cells, prefix, instances, total }
     }
 
-    /// Draws instances. Some repeat the previous instance with other operands and numbers, so their nodes share batches.
+    /// Draws instances. Some repeat the previous one with other operands and numbers, so their nodes share batches.
     fn instances(&mut self, count: u32) -> Vec<Instance> {
         let mut instances: Vec<Instance> = Vec::new();
         for number in 0..count {
@@ -334,8 +334,8 @@ impl Author {
         Step { name: self.names, act, reach, twin: false, pick, size, alone: false }
     }
 
-    /// Draws leaves, then nodes over values without readers. Joining the oldest values gives a balanced tree; joining the
-    /// newest with the oldest gives a caterpillar.
+    /// Draws leaves, then nodes over values without readers. Joining the oldest values gives a balanced tree. Joining
+    /// the newest with the oldest gives a caterpillar.
     fn tree(&mut self) -> Vec<Step> {
         let leaves = self.rng.between(1, 7);
         let leaf = self.rng.pick(&[Act::Call(CellName::Leaf), Act::Look]);

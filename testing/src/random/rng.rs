@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stream_is_the_published_one() {
+    fn the_stream_matches_the_published_values() {
         let mut rng = Rng::new(1_234_567);
         let words = [(); 3].map(|()| rng.word());
         assert_eq!(words, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);

@@ -207,7 +207,7 @@ impl<'g, 'k> Stage<'g, 'k> {
             (true, 1) => DType::I32,
             (true, _) => DType::U32,
         };
-        let shape = Shape::new(dims).expect("small extents are a shape");
+        let shape = Shape::new(dims).expect("small extents form a shape");
         self.bound(step, Type::new(dtype, shape))
     }
 

@@ -99,7 +99,7 @@ fn leaf<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
     const SHAPES: [&[u32]; 8] =
         [&[], &[3], &[2, 3], &[2, 1, 2], &[1, 2, 1, 2], &[1], &[3, 2, 4], &[2, 3, 2, 2]];
     const WORDS: [DType; 3] = [DType::Bool, DType::I32, DType::U32];
-    let shape = Shape::new(SHAPES[step.size as usize % SHAPES.len()]).expect("small extents are a shape");
+    let shape = Shape::new(SHAPES[step.size as usize % SHAPES.len()]).expect("small extents form a shape");
     let (g, kit, width) = (stage.g, stage.kit, stage.width());
     let size = step.size as usize;
     let result = match step.act {

@@ -9,7 +9,7 @@ fn calls_cell(graph: &GraphData, wanted: &str) -> bool {
 }
 
 #[test]
-fn three_hundred_graphs_contain_everything() {
+fn three_hundred_graphs_cover_every_op_and_fact() {
     let mut coverage = Coverage::default();
     for seed in 0..50 {
         for profile in Profile::ALL {
@@ -23,7 +23,7 @@ fn three_hundred_graphs_contain_everything() {
     let missing = coverage.missing();
     assert!(missing.is_empty(), "missing: {missing:?}\n{coverage:#?}");
     let acts: BTreeSet<String> = Act::all().iter().map(|act| format!("{act:?}")).collect();
-    assert_eq!(acts.len(), Act::all().len(), "acts are listed once");
+    assert_eq!(acts.len(), Act::all().len(), "the list contains each action once");
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn graphs_have_the_size_of_their_profile() {
 }
 
 #[test]
-fn a_seed_always_means_the_same_graph() {
+fn a_seed_always_gives_the_same_graph() {
     for profile in Profile::ALL {
         for seed in seeds(5) {
             let options = Options::new(profile);
@@ -64,7 +64,7 @@ fn depends(graph: &GraphData) -> Vec<bool> {
 }
 
 #[test]
-fn differentiable_graphs_have_a_loss_an_instance_that_depends_on_parameters() {
+fn every_instance_of_a_differentiable_graph_has_a_loss_that_depends_on_parameters() {
     for profile in Profile::ALL {
         check("losses depend", Options::new(profile).differentiable(), 30, |graph| {
             let depends = depends(graph);
@@ -94,7 +94,7 @@ fn graphs_for_inference_have_no_losses_and_no_noise() {
 }
 
 #[test]
-fn only_wild_graphs_bind_numbers_that_are_not_finite() {
+fn only_wild_graphs_bind_non_finite_numbers() {
     let wild = |seed, options: Options| {
         let graph = Recipe::new(seed, options).graph();
         graph.bindings.floats.iter().any(|x| !x.is_finite() || x.abs() > 2.0)
@@ -118,7 +118,7 @@ fn a_planted_fault_shrinks_to_a_few_decisions() {
 }
 
 #[test]
-fn a_fault_of_two_nodes_keeps_both() {
+fn shrinking_keeps_both_nodes_of_a_fault() {
     let spread = |graph: &GraphData| {
         let lists = graph.arena.ids().filter(|&id| graph.signature(id).is_list());
         lists.map(|id| graph.arena.operands(id).len()).filter(|&len| len > 2).count() > 1
@@ -141,13 +141,13 @@ fn a_failing_property_names_its_seed_and_shrinks() {
             if affine { Err("found one".to_owned()) } else { Ok(()) }
         });
     });
-    let message = panic_message(outcome.expect_err("many graphs have one").as_ref());
+    let message = panic_message(outcome.expect_err("many graphs fail").as_ref());
     assert!(message.contains("replay with AUTOBATCH_SEED="), "{message}");
     assert!(message.contains("to 2 decisions: found one") || message.contains("to 1 decisions"), "{message}");
 }
 
 #[test]
-fn parameters_belong_to_their_seed() {
+fn parameters_depend_on_their_seed() {
     let graph = Recipe::new(1, Options::new(Profile::Small)).graph();
     let numbers = parameters(&graph.module, 3);
     assert_eq!(numbers, parameters(&graph.module, 3));

@@ -72,7 +72,7 @@ fn parameter(rng: &mut Rng, number: u32) -> (Param, String) {
         dims[0] = LARGEST_INDEX + 1 + rng.below(2);
     }
     let dtype = rng.pick(&[DType::F32, DType::F32, DType::F32, DType::F16, DType::BF16]);
-    let ty = Type::new(dtype, Shape::new(&dims).expect("small extents are a shape"));
+    let ty = Type::new(dtype, Shape::new(&dims).expect("small extents form a shape"));
     let name = format!("@p{number}");
     let is_table = number == 5;
     let line = format!("{} {name} {ty} = uniform(1.0)\n", if is_table { "table" } else { "param" });

@@ -92,7 +92,7 @@ impl Scope<'_> {
     pub(super) fn shape(&mut self) -> Shape {
         let rank = self.rng.pick(&[0, 1, 1, 1, 1, 2, 2, 2, 3, 4]);
         let dims: Vec<u32> = (0..rank).map(|_| self.rng.pick(&[1, 1, 2, 2, 2, 3, 3, 4])).collect();
-        Shape::new(&dims).expect("small extents are a shape")
+        Shape::new(&dims).expect("small extents form a shape")
     }
 
     /// Returns an attribute, which is always a finite number.

@@ -8,11 +8,11 @@ use autobatch_ir::{DType, INDEX, NodeId};
 use std::collections::{BTreeSet, HashSet};
 
 fn graphs(count: u64) -> impl Iterator<Item = GraphData> {
-    (0..count).map(|seed| GraphData::from_text(text(seed, Numbers::Tame)).expect("texts are read"))
+    (0..count).map(|seed| GraphData::from_text(text(seed, Numbers::Tame)).expect("texts are valid"))
 }
 
 #[test]
-fn three_hundred_texts_have_every_op_but_noise() {
+fn three_hundred_texts_cover_every_op_but_noise() {
     let mut coverage = Coverage::default();
     graphs(300).for_each(|graph| coverage.add(&graph));
     let missing: Vec<Kind> =
@@ -22,7 +22,7 @@ fn three_hundred_texts_have_every_op_but_noise() {
 
 /// Checks for forms that recipes cannot express.
 #[test]
-fn three_hundred_texts_have_what_is_never_emitted() {
+fn three_hundred_texts_cover_forms_that_the_emitter_omits() {
     let mut seen = BTreeSet::new();
     for graph in graphs(300) {
         for decl in &graph.module.params {
@@ -82,10 +82,10 @@ fn three_hundred_texts_have_what_is_never_emitted() {
 }
 
 #[test]
-fn wild_texts_have_numbers_that_are_not_finite() {
+fn wild_texts_have_non_finite_numbers() {
     let odd = |numbers: Numbers| {
         let mut graphs =
-            (0..40).map(|seed| GraphData::from_text(text(seed, numbers)).expect("texts are read"));
+            (0..40).map(|seed| GraphData::from_text(text(seed, numbers)).expect("texts are valid"));
         graphs.any(|graph| graph.bindings.floats.iter().any(|x| !x.is_finite()))
     };
     assert!(!odd(Numbers::Tame));
@@ -93,7 +93,7 @@ fn wild_texts_have_numbers_that_are_not_finite() {
 }
 
 #[test]
-fn a_seed_always_means_the_same_text() {
+fn a_seed_always_gives_the_same_text() {
     assert_eq!(text(3, Numbers::Tame), text(3, Numbers::Tame));
     assert_ne!(text(3, Numbers::Tame), text(4, Numbers::Tame));
 }
@@ -105,8 +105,10 @@ fn has_a_call(graph: &GraphData) -> bool {
 #[test]
 fn a_planted_fault_shrinks_to_a_few_lines() {
     let mut texts = (0..).map(|seed| text(seed, Numbers::Tame));
-    let read = |text: &str| GraphData::from_text(text).expect("texts are read");
-    let long = texts.find(|text| text.lines().count() > 30 && has_a_call(&read(text))).expect("one is long");
+    let read = |text: &str| GraphData::from_text(text).expect("texts are valid");
+    let long = texts
+        .find(|text| text.lines().count() > 30 && has_a_call(&read(text)))
+        .expect("a long text with a call exists");
     let short = shrink(&long, has_a_call);
     assert!(has_a_call(&read(&short)), "{short}");
     assert!(2 * short.lines().count() < long.lines().count(), "{short}");
@@ -119,7 +121,7 @@ fn a_failing_property_names_its_seed() {
         check("no calls", Numbers::Tame, 50, refuse);
         Ok(())
     });
-    let complaint = complaint.expect("many texts have a call");
+    let complaint = complaint.expect("a text with a call exists");
     assert!(complaint.contains("replay with AUTOBATCH_SEED="), "{complaint}");
     assert!(complaint.contains("lines: found one"), "{complaint}");
 }

@@ -35,7 +35,7 @@ pub fn missing_track_caller(
             let needs = takes || (emits && has_receiver && returns);
             if needs && !function.tracked && !exempt.contains(&function.name) {
                 let what = format!(
-                    "`{}` hides its caller; write #[track_caller] above it, so that errors name the user's line",
+                    "`{}` hides its caller; add #[track_caller], so that errors name the user's line",
                     function.name
                 );
                 complaints.push(complain(source, function.line, &what));

@@ -42,7 +42,7 @@ pub fn retired_openings(sources: &[Source], openings: &[&str]) -> Vec<String> {
             if starts && let Some(opening) = openings.iter().find(|&&opening| opens_with(text, opening)) {
                 let path = &source.path;
                 complaints.push(format!(
-                    "{path}:{number}: opens with {opening:?}; begin with what the thing is or does"
+                    "{path}:{number}: opens with {opening:?}; begin with the thing or its action"
                 ));
             }
             starts = text.is_empty();

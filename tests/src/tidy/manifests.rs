@@ -20,7 +20,7 @@ pub struct Manifest {
 pub fn manifests() -> Vec<Manifest> {
     let arguments = ["metadata", "--offline", "--no-deps", "--format-version", "1"];
     let metadata = cargo_json(&arguments);
-    let packages = metadata["packages"].as_array().expect("metadata lists packages");
+    let packages = metadata["packages"].as_array().expect("the metadata lists packages");
     packages.iter().map(manifest).collect()
 }
 
@@ -31,7 +31,7 @@ pub fn manifests() -> Vec<Manifest> {
 pub(crate) fn cargo_json(arguments: &[&str]) -> Json {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo).args(arguments).current_dir(super::root()).output();
-    let output = output.expect("cargo can be run");
+    let output = output.expect("cargo runs");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "cargo {} failed: {said}", arguments.join(" "));
     serde_json::from_slice(&output.stdout).expect("cargo prints JSON")
@@ -55,13 +55,15 @@ pub fn forbidden_arrows(manifests: &[Manifest], arrows: &[(&str, &[&str])]) -> V
     let mut complaints = Vec::new();
     for Manifest { name, dependencies } in manifests {
         let Some((_, allowed)) = arrows.iter().find(|(from, _)| from == name) else {
-            complaints.push(format!("{name}/Cargo.toml: say in the table of arrows what {name} may use"));
+            complaints.push(format!(
+                "{name}/Cargo.toml: list the allowed dependencies of {name} in the table of arrows"
+            ));
             continue;
         };
         for dependency in dependencies.iter().filter(|dependency| ours(dependency)) {
             if !allowed.contains(&dependency.as_str()) && !allowed.contains(&"*") {
                 complaints.push(format!(
-                    "{name}/Cargo.toml: {name} must not use {dependency}; data flows one way, move what is shared down"
+                    "{name}/Cargo.toml: {name} must not use {dependency}; move shared code to a lower crate"
                 ));
             }
         }
@@ -81,7 +83,7 @@ pub fn undescribed_dependencies(root_manifest: &str, architecture: &str) -> Vec<
         .filter(|(_, name)| !name.is_empty() && !name.starts_with('#'))
         .filter(|(_, name)| !architecture.contains(&format!("`{name}`")))
         .map(|(number, name)| {
-            format!("Cargo.toml:{number}: ARCHITECTURE.md must say what `{name}` is for, in backticks")
+            format!("Cargo.toml:{number}: ARCHITECTURE.md must describe `{name}`, in backticks")
         })
         .collect()
 }

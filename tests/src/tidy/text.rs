@@ -72,10 +72,10 @@ pub fn stray_prints(sources: &[Source]) -> Vec<String> {
                 code.match_indices(needle.as_str()).any(|(at, _)| !ends_in_word(&code[..at]))
             };
             if number < prints_until && prints.iter().any(has) {
-                complaints.push(complain(source, number, "a library does not print; return the text"));
+                complaints.push(complain(source, number, "a library must not print; return the text"));
             }
             if unfinished.iter().any(has) {
-                complaints.push(complain(source, number, "finish it or take it out"));
+                complaints.push(complain(source, number, "finish or remove it"));
             }
         }
     }
@@ -90,7 +90,7 @@ fn ends_in_word(text: &str) -> bool {
 #[must_use]
 pub fn forbidden_attributes(sources: &[Source]) -> Vec<String> {
     let rules = [
-        (["#", "[ignore"].concat(), "a test runs or is not there; bound its time instead"),
+        (["#", "[ignore"].concat(), "every test must run; bound its time instead"),
         (["#", "[should_panic"].concat(), "catch the panic and look at its message instead"),
     ];
     let mut complaints = Vec::new();
@@ -120,7 +120,7 @@ pub fn machine_paths(sources: &[Source]) -> Vec<String> {
                 })
             };
             if needles.iter().any(absolute) {
-                let remedy = "no path of a machine; use a path from the root of the repository";
+                let remedy = "absolute path of a machine; use a path from the root of the repository";
                 complaints.push(complain(source, number, remedy));
             }
         }
@@ -137,16 +137,18 @@ pub fn long_files(sources: &[Source], most: usize, allowed: &[(&str, &str)]) -> 
         let lines = source.text.lines().count();
         let listed = allowed.iter().any(|(path, reason)| *path == source.path && !reason.is_empty());
         if lines > most && !listed {
-            let what = format!("{lines} lines; cut it where a thought ends, or list it with a reason");
+            let what = format!("{lines} lines; split the file, or list it with a reason");
             complaints.push(complain(source, lines, &what));
         }
         if lines <= most && listed {
-            complaints.push(complain(source, lines, "no longer long; take it off the list"));
+            complaints.push(complain(source, lines, "no longer long; remove it from the list"));
         }
     }
     let is_gone = |path: &str| sources.iter().all(|source| source.path != path);
     let gone = allowed.iter().filter(|(path, _)| is_gone(path));
-    complaints.extend(gone.map(|(path, _)| format!("{path}: is gone; take it off the list of long files")));
+    complaints.extend(
+        gone.map(|(path, _)| format!("{path}: does not exist; remove it from the list of long files")),
+    );
     complaints
 }
 
@@ -167,7 +169,7 @@ pub fn unlisted_unsafe(sources: &[Source], page: &Source) -> Vec<String> {
         if let Some(line) = line_of(source)
             && !listed.iter().any(|(_, path)| *path == source.path)
         {
-            let what = format!("{word} code that {} does not list; say there what tests it", page.path);
+            let what = format!("{word} code that {} does not list; add the file and its tests", page.path);
             complaints.push(complain(source, line, &what));
         }
     }
@@ -177,7 +179,7 @@ pub fn unlisted_unsafe(sources: &[Source], page: &Source) -> Vec<String> {
             complaints.push(complain(
                 page,
                 number,
-                &format!("no {word} code in {path}; take it off the list"),
+                &format!("no {word} code in {path}; remove it from the list"),
             ));
         }
     }

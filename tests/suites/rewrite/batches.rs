@@ -134,7 +134,7 @@ fn tree_loss<'g>(g: &'g Graph, model: &Model, cells: bool, rng: &mut Rng) -> Val
 }
 
 #[test]
-fn trees_of_ops_have_the_batches_of_cells() {
+fn trees_of_ops_need_as_few_batches_as_trees_of_cells() {
     let (module, model) = model();
     let (cells, _) = plan(&module, &Selection::none(), |g, rng| tree_loss(g, &model, true, rng));
     let (ops, _) = plan(&module, &Selection::none(), |g, rng| tree_loss(g, &model, false, rng));
@@ -143,8 +143,8 @@ fn trees_of_ops_have_the_batches_of_cells() {
     let batches = |plan: &Plan| plan.certificate.batches;
     assert_eq!(batches(&outlined), batches(&cells), "{log:?}");
     assert!(batches(&ops) > 5 * batches(&cells), "plain ops: {}", batches(&ops));
-    // Words, nodes and scores have one kernel each. The outlined score equals the cell of the model. The outlined node has its
-    // ports in another order than the cell of the model.
+    // Words, nodes and scores have one kernel each. The outlined score equals the cell of the model. The ports of the
+    // outlined node have another order than those of the cell of the model.
     let names = |plan: &Plan| -> Vec<String> {
         let mut names: Vec<String> =
             plan.kernels.iter().filter(|kernel| !kernel.source).map(|kernel| kernel.name.clone()).collect();
@@ -156,7 +156,7 @@ fn trees_of_ops_have_the_batches_of_cells() {
 }
 
 #[test]
-fn chains_of_ops_have_the_batches_of_cells() {
+fn chains_of_ops_need_as_few_batches_as_chains_of_cells() {
     let (module, model) = model();
     for tagged in [false, true] {
         let chains = |cells: bool, selection: &Selection| {

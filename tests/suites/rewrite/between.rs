@@ -1,4 +1,5 @@
-//! The pass between cells, on models: recurrences are hoisted, and the CPU computes the same bits, forward and in reverse.
+//! The pass between cells, on models. It hoists recurrences, and the CPU computes the same bits forward and in
+//! reverse.
 
 use crate::agrees;
 use autobatch_ir::graph::{Graph, GraphData};
@@ -126,7 +127,7 @@ fn gradients(graph: &GraphData) -> Vec<Vec<f32>> {
 }
 
 #[test]
-fn hoisted_models_are_differentiated() {
+fn hoisted_models_have_nearly_the_same_gradients() {
     let graph = tagger(9);
     let optimized = optimize(&graph, &[], Mode::Train, &selection(&["hoist"], true), &mut all);
     let optimized = optimized.unwrap_or_else(|failure| panic!("{failure}"));

@@ -1,5 +1,5 @@
-//! `tests/files/rewrite/<pass>/<behaviour>.graph`: a snapshot beside the file shows the graph before and after the pass. The lines
-//! `; across instances` and `; training` set the context of the pass.
+//! `tests/files/rewrite/<pass>/<behaviour>.graph`: a snapshot beside the file shows the graph before and after the
+//! pass. The lines `; across instances` and `; training` set the context of the pass.
 
 use crate::agrees;
 use autobatch_ir::GraphData;
@@ -9,7 +9,7 @@ use autobatch_planner::Selection;
 use autobatch_planner::passes::{PASSES, Verify, all, optimize};
 
 #[test]
-fn every_file_is_rewritten_as_its_snapshot_says() {
+fn every_rewritten_file_matches_its_snapshot() {
     insta::glob!("../../files/rewrite", "*/*.graph", |path| {
         let text = std::fs::read_to_string(path).expect("the file is readable");
         let graph = GraphData::from_text(&text).unwrap_or_else(|error| panic!("{}", error.in_file("input")));

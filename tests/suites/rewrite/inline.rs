@@ -1,4 +1,5 @@
-//! The opposite of outlining: calls of cells without noise become ops, so random graphs of cells become random graphs of ops.
+//! The inverse of outlining: inlining calls of cells without noise turns random graphs of cells into random graphs of
+//! ops.
 
 use autobatch_ir::graph::rebuild::{Rebuild, Renaming};
 use autobatch_ir::graph::{Callee, GraphData, Op, Operand, OperandKind, ParamArg, Signature};

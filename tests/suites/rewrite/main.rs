@@ -1,5 +1,5 @@
-//! The graph passes: snapshots of rewritten files; random graphs, proved and compared bit for bit with the reference evaluator; and
-//! the batches of outlined ops.
+//! The graph passes: snapshots of rewritten files, random graphs, and the batches of outlined ops. The tests prove the
+//! random graphs and compare them bit for bit with the reference evaluator.
 
 mod batches;
 mod between;

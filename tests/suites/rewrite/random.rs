@@ -122,7 +122,7 @@ fn gradients(graph: &GraphData) -> Result<Vec<Option<Vec<u32>>>, String> {
 }
 
 #[test]
-fn passes_of_training_keep_the_bits_of_gradients() {
+fn training_passes_keep_the_bits_of_gradients() {
     let mut eager = Selection::none().with("hoist", true).expect("a pass");
     eager.eager = true;
     let selections = [Selection::of_mode(Mode::Train), eager];
@@ -162,7 +162,7 @@ fn cells_are_equal_to_their_bodies() {
 #[test]
 fn plans_of_rewritten_graphs_are_proved_against_them() {
     for profile in Profile::ALL {
-        check("plans compute what the rewritten graph says", Options::new(profile), 10, |graph| {
+        check("plans compute the rewritten graph", Options::new(profile), 10, |graph| {
             let graph = inline(graph).0;
             let wanted = wanted(&graph);
             if wanted.is_empty() {
@@ -189,7 +189,7 @@ fn plans_of_rewritten_graphs_are_proved_against_them() {
 #[test]
 fn different_values_are_not_proved_equal() {
     let refused = Cell::new(0u32);
-    check("proofs tell values apart", Options::new(Profile::Medium), 20, |graph| {
+    check("proofs distinguish values", Options::new(Profile::Medium), 20, |graph| {
         let weights = autobatch_ir::Weights::init(&graph.module, 5);
         let noise = reference::Noise::Off;
         let run = reference::forward::<f32>(graph, &weights, noise);
@@ -206,7 +206,7 @@ fn different_values_are_not_proved_equal() {
             }
             match equivalent(graph, graph, &[(value, other)]) {
                 Ok(_) if content(value) != content(other) => {
-                    return Err(format!("{value} and {other} are proved equal and are not"));
+                    return Err(format!("{value} and {other} are proved equal but differ"));
                 }
                 Err(Unproved::Different(_)) => refused.set(refused.get() + 1),
                 Ok(_) => {}

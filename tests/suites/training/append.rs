@@ -42,7 +42,7 @@ fn whole(model: &Model, module: &std::sync::Arc<Module>, cuts: &[usize], count: 
 }
 
 #[test]
-fn appended_parts_are_the_graph_emitted_at_once_byte_by_byte() {
+fn appended_parts_equal_the_graph_emitted_at_once_byte_for_byte() {
     let (model, module) = Model::new();
     let once = whole(&model, &module, &[], 23);
     for cuts in [&[1][..], &[11], &[4, 4, 9], &[0, 23]] {
@@ -55,7 +55,7 @@ fn appended_parts_are_the_graph_emitted_at_once_byte_by_byte() {
 }
 
 #[test]
-fn a_part_of_another_module_and_a_name_that_is_taken_are_refused() {
+fn a_part_of_another_module_or_with_a_duplicate_name_is_rejected() {
     let (_, module) = Model::new();
     let (_, other) = Model::new();
     let graph = Graph::new(&module);
@@ -72,7 +72,7 @@ fn a_part_of_another_module_and_a_name_that_is_taken_are_refused() {
 }
 
 #[test]
-fn a_fault_in_a_part_names_its_instance_in_the_whole() {
+fn an_error_in_a_part_names_its_instance_in_the_whole_graph() {
     let (model, module) = Model::new();
     let data = data(3, 4);
     let mut part = Graph::new(&module);

@@ -49,7 +49,7 @@ fn refused(bytes: &[u8], name: &str, trainer: &mut Trainer) -> CheckpointError {
 }
 
 #[test]
-fn every_cut_and_every_flipped_bit_of_a_checkpoint_is_found() {
+fn every_truncation_and_every_flipped_bit_of_a_checkpoint_is_detected() {
     let items = data(1, 16);
     let path = file("damaged.safetensors");
     let (model, mut trainer) = trainer(1);
@@ -71,7 +71,7 @@ fn every_cut_and_every_flipped_bit_of_a_checkpoint_is_found() {
 }
 
 #[test]
-fn checkpoints_of_other_models_optimisers_and_versions_are_refused_by_name() {
+fn the_error_for_an_incompatible_checkpoint_names_the_difference() {
     let path = file("other.safetensors");
     let (_, mut ours) = trainer(1);
     let mut narrow = ModuleBuilder::new("trees");
@@ -115,7 +115,7 @@ fn checkpoints_of_other_models_optimisers_and_versions_are_refused_by_name() {
 
 /// Plain gradient descent has no state per parameter, so no array shows the frozen parameters.
 #[test]
-fn a_checkpoint_with_other_parameters_frozen_is_refused_whatever_the_optimiser_keeps() {
+fn a_checkpoint_with_other_frozen_parameters_is_rejected_for_every_optimiser() {
     let path = file("frozen.safetensors");
     let trainer = |frozen: &[&str]| {
         let mut trainer = Trainer::new(Model::new().1, Sgd::new(0.1)).unwrap();
@@ -138,7 +138,7 @@ fn a_checkpoint_with_other_parameters_frozen_is_refused_whatever_the_optimiser_k
 }
 
 #[test]
-fn a_checkpoint_of_an_optimiser_with_other_options_says_what_it_keeps() {
+fn the_error_for_other_optimiser_options_names_the_difference_in_state() {
     let path = file("options.safetensors");
     let trainer = |average: bool| {
         let optimizer = Adam::new(0.1);
@@ -153,7 +153,7 @@ fn a_checkpoint_of_an_optimiser_with_other_options_says_what_it_keeps() {
 }
 
 #[test]
-fn notes_that_no_file_takes_are_an_error_and_leave_the_file_as_it_was() {
+fn notes_that_do_not_fit_are_an_error_and_leave_the_file_unchanged() {
     let path = file("notes.safetensors");
     let (_, mut trainer) = trainer(1);
     trainer.save(&path).unwrap();

@@ -14,7 +14,7 @@ fn says(result: autobatch::Result<Step>, words: &[&str]) {
 }
 
 #[test]
-fn refused_steps_say_the_item_and_leave_the_weights_alone() {
+fn rejected_steps_name_the_item_and_leave_the_weights_unchanged() {
     let (model, mut trainer) = trainer(1);
     let before = bits(&trainer);
     let items = data(1, 40);
@@ -38,7 +38,7 @@ fn refused_steps_say_the_item_and_leave_the_weights_alone() {
 }
 
 #[test]
-fn an_index_out_of_range_is_found_at_its_line_wherever_it_is_executed() {
+fn evaluate_and_predict_name_the_line_of_an_index_out_of_range() {
     let (model, mut trainer) = trainer(1);
     let items: Vec<u32> = (0..300).map(|number| if number == 290 { 999 } else { 1 }).collect();
     let tree = |word: u32| crate::model::Tree::Leaf(word);
@@ -51,7 +51,7 @@ fn an_index_out_of_range_is_found_at_its_line_wherever_it_is_executed() {
 }
 
 #[test]
-fn a_loss_of_constants_is_a_step_that_changes_nothing() {
+fn a_step_with_constant_losses_changes_nothing() {
     let (model, mut trainer) = trainer(1);
     let before = bits(&trainer);
     let step = trainer.step([1.0, 3.0], |g, loss| g.constant(loss)).unwrap();
@@ -67,7 +67,7 @@ fn a_loss_of_constants_is_a_step_that_changes_nothing() {
 }
 
 #[test]
-fn a_step_that_is_watched_is_refused_where_the_loss_is_finite_and_its_slope_is_not() {
+fn a_watched_step_rejects_a_finite_loss_with_a_non_finite_gradient() {
     let mut m = ModuleBuilder::new("root");
     let w = m.param("w", [2], Init::ZEROS);
     let mut trainer = Trainer::new(m.build().unwrap(), Sgd::new(0.1).clip_norm(1.0)).unwrap();
@@ -78,11 +78,14 @@ fn a_step_that_is_watched_is_refused_where_the_loss_is_finite_and_its_slope_is_n
     trainer.step([1.0], |g, x: f32| (g.param(w) + x).sqrt().sum()).unwrap();
     trainer.session().set_watch(false);
     let step = trainer.step_with(|g| (g.param(w) * 0.0).sqrt().sum()).unwrap();
-    assert!(step.loss == 0.0 && trainer.weights().by_name("w").unwrap()[0].is_nan(), "the watch is off");
+    assert!(
+        step.loss == 0.0 && trainer.weights().by_name("w").unwrap()[0].is_nan(),
+        "without the watch the step succeeds"
+    );
 }
 
 #[test]
-fn a_learning_rate_that_is_not_finite_is_refused_before_anything_is_updated() {
+fn a_non_finite_learning_rate_is_rejected_before_any_update() {
     let (model, mut trainer) = trainer(1);
     let (before, items) = (bits(&trainer), data(1, 4));
     // The schedule expects updates that count from 1; its rate is infinite for update 0.
@@ -110,7 +113,7 @@ impl ParamSum for Graph {
 }
 
 #[test]
-fn a_fault_of_emitting_names_its_item_on_any_number_of_threads() {
+fn an_emit_error_names_its_item_on_any_number_of_threads() {
     let items = data(1, 40);
     let mut errors = Vec::new();
     for threads in [1, 2, 5] {
@@ -128,7 +131,7 @@ fn a_fault_of_emitting_names_its_item_on_any_number_of_threads() {
 }
 
 #[test]
-fn nothing_to_train_is_said_at_once() {
+fn a_trainer_without_parameters_to_train_is_an_error() {
     let empty = ModuleBuilder::new("empty").build().unwrap();
     let error = Trainer::new(empty, Sgd::new(0.1)).unwrap_err();
     assert!(matches!(error, Error::Train(TrainError::NothingToTrain { frozen: 0 })), "{error}");
@@ -141,7 +144,7 @@ fn nothing_to_train_is_said_at_once() {
 }
 
 #[test]
-fn more_threads_than_any_machine_has_are_refused() {
+fn an_excessive_number_of_threads_is_rejected() {
     let (_, trainer) = trainer(1);
     let module = Arc::clone(trainer.module());
     let options = || SessionOptions { threads: 100_000, ..SessionOptions::default() };

@@ -23,7 +23,7 @@ fn stepped(optimizer: impl Into<Optimizer>, updates: usize) -> [f32; 2] {
 }
 
 #[test]
-fn a_session_and_a_trainer_take_a_module_that_is_lent_or_given() {
+fn a_session_and_a_trainer_take_a_borrowed_or_an_owned_module() {
     let (_, module) = pair();
     let trainers = [Trainer::new(&module, Sgd::new(1.0)), Trainer::new(Arc::clone(&module), Sgd::new(1.0))];
     let sessions = [Session::new(&module, Device::Cpu), Session::new(module, Device::Cpu)];
@@ -33,7 +33,7 @@ fn a_session_and_a_trainer_take_a_module_that_is_lent_or_given() {
 }
 
 #[test]
-fn a_rate_multiplies_that_of_its_parameters_and_the_last_said_counts() {
+fn a_rate_multiplies_the_rate_of_its_parameters_and_the_last_call_wins() {
     let old = |param: &autobatch::ir::module::ParamDecl| param.name.starts_with("old.");
     assert_eq!(stepped(Sgd::new(0.25).rate(0.5, old), 2), [0.75, 0.5]);
     assert_eq!(stepped(Sgd::new(0.25).rate(0.5, |_| true).rate(2.0, old), 1), [0.5, 0.875]);
@@ -45,7 +45,7 @@ fn a_rate_multiplies_that_of_its_parameters_and_the_last_said_counts() {
 }
 
 #[test]
-fn parameters_with_rates_of_their_own_resume_with_the_same_bits() {
+fn parameters_with_individual_rates_resume_with_the_same_bits() {
     let items = data(1, 48);
     let make = |seed| {
         let (model, plain) = trainer(2);
@@ -77,11 +77,11 @@ fn only_chosen_parameters_are_trained() {
     let error = trainer.train_only(|_| false).unwrap_err().to_string();
     assert!(error.contains("all 2 parameters are frozen"), "{error}");
     trainer.step_with(|g| (g.param(old) - g.param(new)).sum()).unwrap();
-    assert_eq!(trainer.weights().by_name("old.w").unwrap(), [0.0], "what was chosen before stays chosen");
+    assert_eq!(trainer.weights().by_name("old.w").unwrap(), [0.0], "the earlier choice remains");
 }
 
 #[test]
-fn the_row_of_a_padding_gets_no_gradient_and_is_read_as_zeros() {
+fn the_padding_row_gets_no_gradient_and_reads_as_zeros() {
     let mut m = ModuleBuilder::new("padded");
     let words = Embedding::new(&mut m, "words", 4, 2).padding(1);
     let cell = m.cell("cell", [INDEX], |_, [word]| [words.row(word).sum()]);
@@ -102,7 +102,7 @@ fn the_row_of_a_padding_gets_no_gradient_and_is_read_as_zeros() {
 }
 
 #[test]
-fn a_weighted_mean_divides_by_the_weights_of_the_labels_that_count() {
+fn a_weighted_mean_divides_by_the_weights_of_the_counted_labels() {
     // x = torch.tensor([[1., 2., 0.5], [0.5, -0.5, 3.], [3., 0., -1.], [0.2, 0.1, 0.]], requires_grad=True)
     // y, weight = torch.tensor([1, -100, 0, 2]), torch.tensor([1., 5., 0.25])
     // loss = torch.nn.functional.cross_entropy(x, y, weight, ignore_index=-100); loss.backward()
@@ -131,7 +131,7 @@ fn a_weighted_mean_divides_by_the_weights_of_the_labels_that_count() {
 }
 
 #[test]
-fn numbers_that_no_optimiser_can_work_with_are_refused_at_the_line_of_the_trainer() {
+fn invalid_optimiser_arguments_are_rejected_at_the_line_of_the_trainer() {
     let nan = f64::NAN;
     let optimizers = [
         (Sgd::new(0.1).clip_norm(nan), "clip_norm(NaN)"),

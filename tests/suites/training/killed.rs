@@ -13,7 +13,7 @@ const STEPS_AN_EPOCH: u64 = 2;
 
 /// Trains and saves until the parent kills the process.
 #[test]
-fn the_child_steps_and_saves_for_as_long_as_it_lives() {
+fn the_child_trains_and_saves_until_it_is_killed() {
     let Some(path) = std::env::var_os(CHILD) else { return };
     let items = data(1, 32);
     let (model, mut trainer) = trainer(1);
@@ -27,7 +27,7 @@ fn the_child_steps_and_saves_for_as_long_as_it_lives() {
 /// Starts the child, waits for its first checkpoint, and kills it after `delay`.
 fn killed_after(path: &Path, delay: Duration) {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["killed::the_child_steps_and_saves_for_as_long_as_it_lives", "--exact"])
+        .args(["killed::the_child_trains_and_saves_until_it_is_killed", "--exact"])
         .env(CHILD, path)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -36,7 +36,7 @@ fn killed_after(path: &Path, delay: Duration) {
     let start = Instant::now();
     let mut written = None;
     while written.is_none_or(|at: Instant| at.elapsed() < delay) {
-        assert!(start.elapsed() < Duration::from_secs(120), "the child writes nothing");
+        assert!(start.elapsed() < Duration::from_secs(120), "the child writes no checkpoint");
         if written.is_none() && path.exists() {
             written = Some(Instant::now());
         }

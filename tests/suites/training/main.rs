@@ -1,6 +1,6 @@
 //! Training: losses fall, bits repeat on any number of threads, checkpoints resume, errors name their cause.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests may panic like tests")]
 
 mod append;
 mod checkpoints;

@@ -14,12 +14,14 @@ fn slowly<T>(value: T) -> T {
 }
 
 #[test]
-fn items_in_parts_have_the_bits_and_the_order_of_items_together() {
+fn items_in_parts_have_the_bits_and_the_order_of_items_in_one_graph() {
     let items = data(1, 100);
     for (threads, part) in [(1, 16), (2, 16), (2, 100), (2, 1), (1, 0), (2, usize::MAX)] {
         let (model, mut trainer) = trainer(threads);
-        let together =
-            trainer.session().predict(&items, |g, (tree, _)| model.logits(g, tree)).expect("it is sound");
+        let together = trainer
+            .session()
+            .predict(&items, |g, (tree, _)| model.logits(g, tree))
+            .expect("the step is valid");
         let (emitting, mut found) = (Mutex::new(HashSet::new()), Vec::new());
         let executed = trainer.session().run_in_parts(
             items.iter().enumerate(),
@@ -40,16 +42,19 @@ fn items_in_parts_have_the_bits_and_the_order_of_items_together() {
                 found.push(number);
             },
         );
-        executed.expect("it is sound");
+        executed.expect("the step is valid");
         assert!(found.into_iter().eq(0..100), "{threads} threads, parts of {part}");
         let own = std::thread::current().id();
         let others = emitting.into_inner().unwrap().into_iter().filter(|&id| id != own).count();
-        assert!(threads > 1 || others == 0, "{others} threads emitted beside the only one");
-        assert!((threads, part) != (2, 16) || others > 0, "nothing was emitted beside");
+        assert!(threads > 1 || others == 0, "{others} additional threads emitted");
+        assert!((threads, part) != (2, 16) || others > 0, "no other thread emitted");
     }
     let (_, mut trainer) = trainer(2);
     let none = std::iter::empty::<u32>();
-    trainer.session().run_in_parts(none, 8, |_, _, _| {}, |_, _| unreachable!()).expect("nothing is sound");
+    trainer
+        .session()
+        .run_in_parts(none, 8, |_, _, _| {}, |_, _| unreachable!())
+        .expect("an empty list is valid");
 }
 
 /// Returns the rows of 100 items, 10 per part, where `bad` emits item 57, and the message.
@@ -73,12 +78,12 @@ fn read_before(
     let found = found.map(|result| result.expect_err("item 57 is bad").to_string()).ok();
     // The session remains usable.
     let again = trainer.session().predict(&items[..3], |g, (tree, _)| model.logits(g, tree));
-    assert_eq!(again.expect("it is sound").len(), 3);
+    assert_eq!(again.expect("the step is valid").len(), 3);
     (read, found)
 }
 
 #[test]
-fn what_is_wrong_with_an_item_is_said_when_all_parts_before_were_read() {
+fn an_item_error_is_reported_after_all_earlier_parts() {
     for threads in [1, 2] {
         let (read, said) = read_before(threads, |g, _| g.input(&[1.0; 3]) + g.input(&[1.0; 2]));
         assert!(said.as_deref().is_some_and(|said| said.contains("parts.rs")), "{said:?}");
@@ -92,7 +97,7 @@ fn what_is_wrong_with_an_item_is_said_when_all_parts_before_were_read() {
 }
 
 #[test]
-fn an_evaluation_measures_all_parts_before_the_one_that_fails() {
+fn an_evaluation_measures_all_parts_before_the_failing_one() {
     let items = data(1, 600);
     for threads in [1, 2] {
         let (model, mut trainer) = trainer(threads);
@@ -116,11 +121,11 @@ fn an_evaluation_measures_all_parts_before_the_one_that_fails() {
 }
 
 #[test]
-fn a_panic_of_the_next_minibatch_leaves_a_pass_the_step_before() {
+fn a_panic_in_the_next_minibatch_keeps_the_previous_step_of_a_pass() {
     let items = data(1, 60);
     let (model, mut stepwise) = trainer(1);
     for batch in items[..40].chunks(20) {
-        stepwise.step(batch, |g, item| model.loss(g, item)).expect("it is sound");
+        stepwise.step(batch, |g, item| model.loss(g, item)).expect("the step is valid");
     }
     for threads in [1, 2] {
         let (model, mut trainer) = trainer(threads);
@@ -151,7 +156,7 @@ fn a_step_in_parts_prepares_the_next_part_early_with_equal_bits() {
                 emitting.lock().unwrap().insert(std::thread::current().id());
                 slowly(model.loss(g, item))
             });
-            step.expect("it is sound");
+            step.expect("the step is valid");
         }
         (bits(&trainer), emitting.into_inner().unwrap().len())
     };

@@ -63,7 +63,7 @@ fn outlined_cells_train_in_fewer_batches_to_the_same_losses() {
     let passes = Selection::of_mode(autobatch::ir::plan::Mode::Train).with("outline", true).unwrap();
     let (outlined, few) = train(Some(passes));
     assert!(3 * few < 2 * many, "{few} batches and {many}");
-    // The passes keep every forward bit, noise included. They may change the last bits of gradients, and so later losses.
+    // The passes keep every forward bit, noise included. Gradients and later losses may differ in the last bits.
     assert_eq!(outlined[0].to_bits(), plain[0].to_bits());
     assert_eq!(plain.len(), outlined.len());
     for (step, (a, b)) in plain.iter().zip(&outlined).enumerate() {

@@ -22,7 +22,7 @@ fn training_on_generated_trees_ends_below_a_fixed_loss_with_the_same_bits_on_one
 }
 
 #[test]
-fn what_was_learnt_holds_for_trees_that_were_not_seen() {
+fn the_trained_model_generalises_to_unseen_trees() {
     let (model, mut trainer) = trainer(1);
     train(&model, &mut trainer, &data(1, 320), 0..10);
     let valid = data(2, 200);
@@ -52,7 +52,7 @@ fn dropout_differs_from_step_to_step_and_is_off_in_evaluation() {
 }
 
 #[test]
-fn frozen_parameters_stay_as_they_are() {
+fn frozen_parameters_do_not_change() {
     let (model, mut trainer) = trainer(1);
     trainer.freeze("words").unwrap();
     trainer.freeze("out").unwrap();
@@ -66,7 +66,7 @@ fn frozen_parameters_stay_as_they_are() {
 }
 
 #[test]
-fn a_schedule_that_is_exchanged_goes_on_like_one_that_says_the_same() {
+fn a_replaced_schedule_continues_like_an_equal_one() {
     let items = data(1, 16);
     let steps = |trainer: &mut Trainer, model: &Model| {
         (0..4).for_each(|_| drop(trainer.step(&items, |g, item| model.loss(g, item)).unwrap()));
@@ -95,7 +95,7 @@ fn a_step_does_not_change_weights_that_a_caller_holds() {
 }
 
 #[test]
-fn a_pass_makes_the_steps_of_its_minibatches_and_prepares_them_ahead_where_there_are_threads() {
+fn a_pass_prepares_its_minibatches_ahead_with_the_bits_of_single_steps() {
     let items = data(1, 400);
     let mut bad = items[3].clone();
     bad.1 = CLASSES;
@@ -126,12 +126,12 @@ fn a_pass_makes_the_steps_of_its_minibatches_and_prepares_them_ahead_where_there
         assert_eq!(found, expected, "{threads} threads");
         assert_eq!(bits(&trainer), bits(&stepwise), "{threads} threads");
         let others = emitting.into_inner().unwrap().into_iter().filter(|&id| id != own).count();
-        assert_eq!(others > 0, threads > 1, "{threads} threads, {others} of them emitted beside");
+        assert_eq!(others > 0, threads > 1, "{threads} threads, {others} additional threads emitted");
     }
 }
 
 #[test]
-fn a_pass_ends_where_its_minibatches_end_first_with_and_without_threads() {
+fn a_pass_ends_with_its_minibatches_with_and_without_threads() {
     let items = data(1, 240);
     for threads in [1, 2] {
         let (model, trainer) = trainer(threads);
@@ -151,7 +151,7 @@ fn a_pass_ends_where_its_minibatches_end_first_with_and_without_threads() {
 }
 
 #[test]
-fn a_trainer_goes_on_as_if_nothing_had_been_after_a_panic_in_any_closure() {
+fn a_trainer_is_unchanged_after_a_panic_in_any_closure() {
     let items = data(1, 64);
     let (model, mut untouched) = trainer(1);
     let expected = train(&model, &mut untouched, &items, 0..2);
@@ -201,7 +201,7 @@ fn a_trainer_goes_on_as_if_nothing_had_been_after_a_panic_in_any_closure() {
 }
 
 #[test]
-fn a_step_in_parts_has_the_losses_of_one_step_and_nearly_its_update() {
+fn a_step_in_parts_has_the_losses_of_one_step_and_nearly_the_same_update() {
     let batch = data(1, 24);
     let (model, mut whole) = trainer(1);
     let once = whole.step(&batch, |g, item| model.loss(g, item)).unwrap();

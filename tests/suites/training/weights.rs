@@ -6,7 +6,7 @@ use autobatch::train::{CheckpointError, read_matching_weights, read_weights, wri
 use std::sync::Arc;
 
 #[test]
-fn parameters_go_through_safetensors_and_through_checkpoints() {
+fn parameters_survive_safetensors_files_and_checkpoints() {
     let (model, mut trained) = trainer(1);
     train(&model, &mut trained, &data(1, 32), 0..1);
     let module = Arc::clone(trained.module());
@@ -21,7 +21,7 @@ fn parameters_go_through_safetensors_and_through_checkpoints() {
 }
 
 #[test]
-fn a_checkpoint_that_is_not_as_it_was_written_gives_no_parameters() {
+fn a_damaged_checkpoint_gives_no_parameters() {
     let (model, mut trained) = trainer(1);
     train(&model, &mut trained, &data(1, 16), 0..1);
     let module = Arc::clone(trained.module());
@@ -43,7 +43,7 @@ fn one_array(kind: &str, shape: &str, values: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn arrays_are_of_any_floats_and_of_nothing_else() {
+fn arrays_may_have_any_float_type_and_no_other() {
     let mut m = ModuleBuilder::new("m");
     m.param("w", [2], Init::ZEROS);
     let module = m.build().unwrap();
@@ -58,7 +58,7 @@ fn arrays_are_of_any_floats_and_of_nothing_else() {
 }
 
 #[test]
-fn a_file_of_another_model_gives_what_matches_and_says_what_does_not() {
+fn a_file_of_another_model_loads_matching_parameters_and_reports_the_others() {
     let (model, mut trained) = trainer(1);
     train(&model, &mut trained, &data(1, 16), 0..1);
     let path = file("matching.safetensors");
@@ -86,13 +86,13 @@ fn a_file_of_another_model_gives_what_matches_and_says_what_does_not() {
     let error = read_matching_weights(&path, &mut wider).unwrap_err().to_string();
     let named = format!("{}: words: expected the shape [13, 10], found [12, 10]", path.display());
     assert!(error.starts_with(&named), "{error}");
-    assert_eq!(wider, other(13), "nothing was changed");
+    assert_eq!(wider, other(13), "the weights are unchanged");
     write_weights(&path, trained.weights()).unwrap();
     assert_eq!(read_matching_weights(&path, &mut other(12)).unwrap().unexpected.len(), 3);
 }
 
 #[test]
-fn a_module_file_holds_what_was_learnt_and_damage_is_found() {
+fn a_module_file_holds_the_trained_parameters_and_damage_is_detected() {
     let (model, mut trained) = trainer(1);
     train(&model, &mut trained, &data(1, 32), 0..1);
     let path = file("bundle.abm");
@@ -108,7 +108,7 @@ fn a_module_file_holds_what_was_learnt_and_damage_is_found() {
 }
 
 #[test]
-fn averages_lag_behind_the_weights_and_come_back_from_a_checkpoint() {
+fn averages_lag_behind_the_weights_and_survive_a_checkpoint() {
     let (model, plain) = trainer(1);
     assert_eq!(plain.averages(), None);
     let module = Arc::clone(plain.module());

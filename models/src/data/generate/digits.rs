@@ -88,7 +88,7 @@ mod tests {
     use crate::data::idx::{pair, parse_images, parse_labels, write_images, write_labels};
 
     #[test]
-    fn the_nearest_class_mean_tells_most_digits() {
+    fn the_nearest_class_mean_classifies_most_digits() {
         let train = digits(1, 2000);
         let mut means = vec![vec![0.0_f64; SIDE * SIDE]; 10];
         let mut counts = [0.0_f64; 10];
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_generated_is_in_the_format() {
+    fn generated_instances_are_in_the_format() {
         let digits = digits(4, 20);
         let images = parse_images(write_images(&digits.images), "generated").unwrap();
         let labels = parse_labels(write_labels(&digits.labels), "generated").unwrap();

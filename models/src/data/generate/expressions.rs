@@ -58,8 +58,8 @@ fn expression(limits: Limits, random: &mut Random) -> Expression {
         }
         builder.reduce();
     }
-    let tree = builder.finish().expect("the outermost list was closed last");
-    let answer = evaluate(tree.leaves()).expect("every list has elements and was closed");
+    let tree = builder.finish().expect("the outermost list closes last");
+    let answer = evaluate(tree.leaves()).expect("every list has elements and is closed");
     Expression { answer, tree }
 }
 
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_generated_is_in_the_format() {
+    fn generated_instances_are_in_the_format() {
         let expressions = expressions(4, 300, Limits::D20);
         assert_eq!(listops::parse(listops::write(&expressions), "generated").unwrap(), expressions);
     }

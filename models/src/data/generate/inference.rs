@@ -93,7 +93,7 @@ impl Clause {
         builder.shift(".".to_owned());
         builder.reduce();
         builder.reduce();
-        builder.finish().expect("every part was joined to the one before it")
+        builder.finish().expect("every part joins the previous one")
     }
 
     fn generalise(&mut self, random: &mut Random) {
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_generated_is_in_the_format() {
+    fn generated_instances_are_in_the_format() {
         let pairs = pairs(3, 300);
         assert_eq!(snli::parse(snli::write(&pairs), "generated").unwrap(), pairs);
     }

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_generated_is_in_the_format() {
+    fn generated_instances_are_in_the_format() {
         let sentences = sentences(3, 100, LENGTHS);
         assert_eq!(lattice::parse(lattice::write(&sentences), "generated").unwrap(), sentences);
     }

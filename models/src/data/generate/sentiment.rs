@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn negation_turns_the_score_and_sums_are_kept_in_range() {
+    fn negation_inverts_the_score_and_sums_are_clamped() {
         let plain = |score| Meaning { score, negates: false };
         let not = Meaning { score: 0, negates: true };
         assert_eq!(combine(not, plain(2)), plain(-2));
@@ -117,14 +117,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_instances_do_not_depend_on_how_many_follow() {
+    fn the_first_instances_do_not_depend_on_the_count() {
         assert_eq!(trees(7, 3, LENGTHS)[..], trees(7, 10, LENGTHS)[..3]);
         assert_ne!(trees(7, 3, LENGTHS), trees(8, 3, LENGTHS));
         assert_eq!(trees(7, 1, Sizes::new([0; 5]))[0].tree.leaves().len(), 1);
     }
 
     #[test]
-    fn what_is_generated_is_in_the_format() {
+    fn generated_instances_are_in_the_format() {
         let trees = trees(3, 200, LENGTHS);
         assert_eq!(sst::parse(sst::write(&trees), "generated").unwrap(), trees);
     }

@@ -14,7 +14,7 @@ use crate::data::sick::{Pair, Sentence};
 /// Sentence lengths of the corpus of pairs.
 pub const LENGTHS: Sizes = Sizes::new([4, 9, 15, 21, 36]);
 
-/// The generator uses one word in this many, about 1,500 words.
+/// The generator uses one of every `SHARE` words, about 1,500 words in total.
 const SHARE: usize = 4;
 
 fn meanings(items: &[Item]) -> Vec<(Class, usize)> {
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_meanings_are_most_similar_and_disjoint_ones_least() {
+    fn equal_meanings_have_the_highest_similarity_and_disjoint_ones_the_lowest() {
         let mut random = Random::new(1);
         let a = sentence(8, SHARE, false, &mut random);
         let changed = |change: fn(&mut Item)| {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_generated_is_in_the_format() {
+    fn generated_instances_are_in_the_format() {
         let pairs = pairs(3, 300, LENGTHS);
         assert_eq!(sick::parse(&sick::write(&pairs), "generated").unwrap(), pairs);
     }

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn letter_pairs_tell_the_language() {
+    fn letter_pairs_identify_the_language() {
         // The test trains a classifier on letter pairs of one seed and evaluates it on another.
         let pairs = |text: &str| text.chars().zip(text.chars().skip(1)).collect::<Vec<_>>();
         let mut counts: BTreeMap<(u32, (char, char)), f64> = BTreeMap::new();
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_generated_is_in_the_format() {
+    fn generated_instances_are_in_the_format() {
         let names = names(3, 300, LENGTHS);
         for language in 0..18 {
             let texts: Vec<String> =

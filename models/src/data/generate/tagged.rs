@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_generated_is_in_the_format() {
+    fn generated_instances_are_in_the_format() {
         let sentences = sentences(3, 200, LENGTHS);
         assert_eq!(wikiner::parse(wikiner::write(&sentences), "generated").unwrap(), sentences);
     }

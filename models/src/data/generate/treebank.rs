@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_met_exactly() {
+    fn lengths_are_exact() {
         for length in 1..60 {
             let sentence = &sentences(length.into(), 1, Sizes::new([length; 5]))[0];
             assert_eq!(sentence.words.len(), length as usize, "seed {length}");
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn prepositions_tell_what_they_attach_to() {
+    fn prepositions_determine_their_head() {
         for sentence in sentences(3, 300, LENGTHS) {
             for (word, &head) in sentence.words.iter().zip(sentence.heads.heads()) {
                 if word.relation == "case" {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_generated_is_in_the_format() {
+    fn generated_instances_are_in_the_format() {
         let sentences = sentences(4, 200, LENGTHS);
         assert_eq!(conllu::parse(conllu::write(&sentences), "generated").unwrap(), sentences);
     }

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn json_as_the_scripts_write_it_is_read() {
+    fn json_of_the_scripts_is_read() {
         let images: Images = parse(r#"{"examples": 3, "note": "n", "seed": 1234}"#, "f").unwrap();
         assert_eq!(images.instances().count(), 3);
         let trees: Trees = parse(r#"{"trees": [[1, [2, 3]], 4], "labels": [0, 2]}"#, "f").unwrap();
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn instances_that_do_not_fit_together_are_refused() {
+    fn inconsistent_instances_are_rejected() {
         fn say<W: Workload + std::fmt::Debug>(json: &str) -> String {
             parse::<W>(json, "f.json").unwrap_err().to_string()
         }
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn distributions_are_those_of_the_scripts() {
+    fn distributions_match_the_scripts() {
         let trees = Trees::generate(1, 1000, 20.0, 1000);
         let leaves = Summary::of(trees.trees.iter().map(|t| t.0.leaves().len()));
         assert!((19.0..21.0).contains(&leaves.mean()) && leaves.max <= 60, "{leaves}");

@@ -123,7 +123,7 @@ fn random_tree(leaves: u32, words: u32, random: &mut Random) -> Tree {
             }
         }
     }
-    Tree(builder.finish().expect("every split was joined"))
+    Tree(builder.finish().expect("every split is joined"))
 }
 
 impl Trees {

@@ -58,7 +58,7 @@ unary! {
 
 /// Returns the position of a point in `X`.
 fn at(x: f64) -> usize {
-    X.iter().position(|&point| f64::from(point) == x).expect("the point is one of X")
+    X.iter().position(|&point| f64::from(point) == x).expect("X contains the point")
 }
 
 pub(super) fn leaky_relu() -> OpCase {
@@ -187,7 +187,7 @@ macro_rules! compare {
                         vec![g.indices(&[1, u32::MAX, 4]).$name(g.indices(&[2, 1, 4]))]
                     }),
                 ],
-                Gradient::None("truth values have no derivative"),
+                Gradient::None("booleans have no derivative"),
                 "operands must have one element type, found f32[2] and u32",
                 |g, _| vec![g.input(&[1.0, 2.0]).$name(g.index(1))],
             )

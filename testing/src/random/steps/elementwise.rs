@@ -45,7 +45,7 @@ pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
         Act::Select => select(stage, step),
         Act::Mask => mask(stage, step),
         Act::Cast(to) => cast(stage, step, to),
-        _ => unreachable!("not an elementwise act"),
+        _ => unreachable!("not an elementwise action"),
     };
     vec![result]
 }
@@ -189,7 +189,7 @@ fn ints<'g>(stage: &mut Stage<'g, '_>, step: &Step, binary: Binary) -> Bounded<'
         Binary::Mul => x.0 * y.0,
         Binary::Min => x.0.minimum(y.0),
         Binary::Max => x.0.maximum(y.0),
-        Binary::Div | Binary::Pow => unreachable!("integers are not divided"),
+        Binary::Div | Binary::Pow => unreachable!("integers have no division"),
     };
     (value, bound)
 }

@@ -18,7 +18,7 @@ pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
         }
         Act::WeightedSum { softmax } => weighted_sum(stage, step, softmax),
         Act::Attend => attend(stage, step),
-        _ => unreachable!("not an act on lists"),
+        _ => unreachable!("not an action on lists"),
     };
     vec![result]
 }

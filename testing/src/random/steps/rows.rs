@@ -38,7 +38,7 @@ pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
         Act::Norm if stage.options.wild => (x.norm(), bound),
         Act::Norm => ((x.square() + 0.5).norm(), (bound * bound + 0.5) * count.sqrt()),
         Act::LayerNorm => (layer_norm(stage, step, x), count.sqrt()),
-        _ => unreachable!("not an act on rows"),
+        _ => unreachable!("not an action on rows"),
     };
     vec![result]
 }

@@ -57,7 +57,7 @@ pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
             let y = stage.like(step, x);
             vec![(g.stack(&[x.0, y.0, x.0][..1 + size % 3]), x.1.max(y.1))]
         }
-        _ => unreachable!("not an act on shapes"),
+        _ => unreachable!("not an action on shapes"),
     }
 }
 
