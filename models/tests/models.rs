@@ -84,7 +84,7 @@ fn the_parser_rejects_illegal_actions() {
         let graph = Graph::new(&module);
         parser.emit(&graph, &(vec![3, 4], actions), &mut Vec::new());
         let error = graph.check().unwrap_err().to_string();
-        assert!(error.contains("finds no word or no two phrases"), "{error}");
+        assert!(error.contains("has no word or fewer than two phrases"), "{error}");
     }
 }
 

@@ -68,8 +68,8 @@ impl Parser {
         for &action in actions {
             scores.push(self.score(g, &walk));
             if !self.act(g, &mut walk, action) {
-                let message = format!("action {action} finds no word or no two phrases");
-                let help = "actions shift every word once and reduce what is on the stack";
+                let message = format!("action {action} has no word or fewer than two phrases");
+                let help = "actions must shift every word once and reduce only phrases on the stack";
                 return vec![g.refuse("parse", &message, help, Location::caller())];
             }
         }

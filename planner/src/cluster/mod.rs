@@ -1,13 +1,13 @@
 //! Clustering: finds the needed nodes, separates sources from jobs, and numbers the types of jobs that may share a batch.
 //!
-//! *Needs* a verified graph and the values that the plan must make available. *Ensures* a job for every node that one of these
-//! values depends on and that takes a step. Each job has a dense type number: two jobs of one type have one signature and take
-//! each index from the same kind of place (bound or computed), so one kernel with one kind of operand serves both. Lists are not
-//! jobs: their elements become operands. Inputs, constants and parameters are sources, not jobs: they depend on nothing, so they
-//! execute first, one signature at a time.
+//! *Needs* a verified graph and the roots, which are the values that can be read after the run. *Ensures* a job for every needed
+//! node that is neither a list nor a source. Each job has a dense type number. Two jobs of one type have one signature, and for
+//! each operand both read a binding or both read a computed value, so one step with one operand form per port serves both. The
+//! elements of lists become operands. Sources are inputs, constants and parameters. They depend on nothing, so their steps come
+//! first, one per signature.
 //!
 //! The walk over the operands also records which results arrive at which operand ports ([`Arrivals`]), so that storage needs no
-//! walk of its own. The facts that consumers look up about a value lie in one flat array.
+//! walk of its own. The walk stores the facts that it needs about each value in one flat array.
 //!
 //! *Cost.* Linear in nodes and operands. Of a growing graph, linear in the nodes from the first that is newly needed.
 
@@ -29,7 +29,7 @@ use needed::Needed;
 use type_numbers::TypeNumbers;
 use walk::{SigFacts, ValueFacts};
 
-/// No job.
+/// The job number of values that no job computes.
 const NONE: u32 = u32::MAX;
 
 /// The jobs of a graph, their types and their operands.
@@ -39,19 +39,19 @@ pub(crate) struct Clusters {
     pub(crate) jobs: Vec<NodeId>,
     /// The type of each job.
     ty: Vec<u32>,
-    /// The first operand of each job, and the end of the last one's operands.
+    /// The start of each job's operands in `operands`; the last entry is the end.
     operand_start: Vec<u32>,
     /// The jobs that each job reads.
     operands: Vec<u32>,
-    /// Jobs that must be batches of their own, ascending.
+    /// Jobs marked `.alone()`, each a batch of one job; ascending.
     alone: Vec<u32>,
     /// The signature of each type.
     types: Vec<SigId>,
     /// Needed sources, one signature after the other.
     sources: Vec<NodeId>,
-    /// The first source of each signature, and the end of the last one's sources.
+    /// The start of each signature's sources in `sources`; the last entry is the end.
     source_start: Vec<u32>,
-    /// Existing values that jobs of a growing plan read, once for each read.
+    /// Values of the earlier plan that new jobs read; a value appears once per read.
     reused: Vec<ValueId>,
     arrivals: Arrivals,
 }
@@ -75,12 +75,12 @@ impl Memory {
     }
 }
 
-/// Whether nodes of this callee only name rows that exist before the first step.
+/// Whether this callee is an input, a constant or a parameter.
 pub(crate) fn is_source(callee: Callee) -> bool {
     matches!(callee, Callee::Op(Op::Input(_) | Op::Fill { .. } | Op::Param))
 }
 
-/// Finds the jobs behind the roots of a plan.
+/// Finds the jobs and sources that the roots depend on.
 pub(crate) fn cluster(context: &Context<'_>, memory: &mut Memory) -> Clusters {
     let graph = context.graph;
     let mut clusters = std::mem::take(&mut memory.spare);

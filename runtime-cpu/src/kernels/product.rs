@@ -112,7 +112,7 @@ impl<'a> Product<'a> {
     /// [`Product::run`] without the checks.
     ///
     /// # Safety
-    /// [`Product::check`] would accept `lanes` and `out`, and the contracts of `Rows` and `RowsMut` hold. The result
+    /// [`Product::check`] returns `Ok` for `lanes` and `out`, and the contracts of `Rows` and `RowsMut` hold. The result
     /// rows overlap no operand, start row or bias, except that `Start::Rows` may name exactly the result rows.
     pub unsafe fn run_unchecked(&self, lanes: Range<usize>, out: RowsMut<'_>, scratch: &mut Scratch) {
         if lanes.is_empty() || self.weights.n() == 0 {

@@ -38,7 +38,7 @@ pub const FACTS: &[&str] = &[
     "a value of the prefix read by an instance",
     "an output",
     "a loss",
-    "an alone node",
+    "a node in a batch of one",
     "an affine of rows",
     "an affine of two parts",
     "a table row at a computed index",
@@ -122,7 +122,7 @@ impl Coverage {
             graph.module.params.iter().any(|p| p.ty.dtype == DType::BF16),
             "a parameter stored in 16 bits",
         );
-        note(&mut seen, !graph.alone.is_empty(), "an alone node");
+        note(&mut seen, !graph.alone.is_empty(), "a node in a batch of one");
         for output in &graph.outputs {
             let fact = if output.kind == OutputKind::Loss { "a loss" } else { "an output" };
             seen.insert(fact);

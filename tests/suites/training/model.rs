@@ -69,7 +69,7 @@ fn tree(random: &mut Random, leaves: usize, sum: &mut u32) -> Tree {
     Tree::Node(Box::new([left, leaves - left].map(|leaves| tree(random, leaves, sum))))
 }
 
-/// Draws trees of one to eight leaves. The class tells whether few, some or many words are large.
+/// Draws trees of one to eight leaves. The class depends on the number of large words.
 pub(crate) fn data(seed: u64, count: usize) -> Vec<(Tree, u32)> {
     let mut random = Random::new(seed);
     let mut one = || {
