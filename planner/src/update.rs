@@ -109,6 +109,6 @@ impl Work<'_> {
         let sources = read.map(UpdateSource::Store).chain(of.numbers.iter().map(number)).collect();
         let twice = master.then_some(param);
         let targets = twice.into_iter().chain([value]).chain(states.iter().copied()).collect();
-        Update::Apply { kernel: self.kernel(of.cell, master), touched: of.sparse_rows, sources, targets }
+        Update::Apply { kernel: self.kernel(of.cell, master), sparse: of.sparse_rows, sources, targets }
     }
 }

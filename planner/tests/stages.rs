@@ -117,7 +117,7 @@ fn the_example_of_the_architecture_is_what_the_stages_make() {
         let (_, rest) = page.split_once(&format!("```{name}\n"))?;
         rest.split_once("\n```").map(|(text, _)| text.trim_end().to_owned())
     };
-    let graph = GraphData::from_text(&block("graph").expect("the page has a graph")).expect("it parses");
+    let graph = GraphData::from_text(block("graph").expect("the page has a graph")).expect("it parses");
     graph.verify().expect("the graph keeps its rules");
     let policy = Policy::Depth.load().expect("needs no file");
     for StageDump { name, text } in trace(&graph, &Request::default(), policy).expect("the graph has outputs")

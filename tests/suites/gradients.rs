@@ -379,8 +379,8 @@ fn gradients_of_a_table_do_not_keep_rows_of_the_previous_run() {
         let found = [&mut used, &mut Executor::with_isa(Isa::best(), 1)].map(|executor| {
             executor.execute(&plan, &weights, bound(&graph)).expect("sound");
             let table = graph.module.param("t").expect("a table").id().expect("of the module");
-            let touched: Vec<u32> = executor.sparse_rows(table).expect("listed").to_vec();
-            assert_eq!(touched, (shift..shift + 20).collect::<Vec<u32>>());
+            let sparse: Vec<u32> = executor.sparse_rows(table).expect("listed").to_vec();
+            assert_eq!(sparse, (shift..shift + 20).collect::<Vec<u32>>());
             parameter_gradients(executor, &plan, &graph)
         });
         assert_eq!(found[0], found[1], "rows from {shift} on");

@@ -95,14 +95,14 @@ impl UpdatePlan {
 fn write(updates: &[Update]) -> [Vec<u32>; 2] {
     let (mut records, mut names) = (Vec::with_capacity(5 * updates.len()), Vec::new());
     for update in updates {
-        let (kind, touched) = match update {
+        let (kind, sparse) = match update {
             Update::Sumsq { .. } => (0, false),
             Update::Scalars { .. } => (1, false),
-            Update::Apply { touched, .. } => (2, *touched),
+            Update::Apply { sparse, .. } => (2, *sparse),
         };
         let kernel = update.kernel().map_or(0, |kernel| kernel.0);
         let sources = update.sources().count() as u32;
-        records.extend([kind, kernel, u32::from(touched), sources, update.targets().len() as u32]);
+        records.extend([kind, kernel, u32::from(sparse), sources, update.targets().len() as u32]);
         for source in update.sources() {
             names.extend(match source {
                 UpdateSource::Store(store) => [0, store.0],
@@ -123,18 +123,18 @@ fn read(updates: &Blob<'_>, names: &Blob<'_>) -> Result<Vec<Update>, LoadError> 
         _ => Err(words.refused(kind)),
     })?
     .into_iter();
-    let made = records(updates, "updates", |words, [kind, kernel, touched, sources, targets]: [u32; 5]| {
+    let made = records(updates, "updates", |words, [kind, kernel, sparse, sources, targets]: [u32; 5]| {
         if u64::from(sources) + u64::from(targets) > names.len() as u64 {
             return Err(words.refused(sources));
         }
         let sources: Vec<UpdateSource> = names.by_ref().take(sources as usize).collect();
         let targets: Vec<UpdateSource> = names.by_ref().take(targets as usize).collect();
         let (kernel, no_targets) = (KernelId(kernel), targets.is_empty());
-        match (kind, kernel.0, touched) {
+        match (kind, kernel.0, sparse) {
             (0, 0, 0) if no_targets => Ok(Update::Sumsq { stores: stores(&sources)? }),
             (1, _, 0) if no_targets => Ok(Update::Scalars { kernel, sources }),
             (2, _, 0 | 1) => {
-                Ok(Update::Apply { kernel, touched: touched == 1, sources, targets: stores(&targets)? })
+                Ok(Update::Apply { kernel, sparse: sparse == 1, sources, targets: stores(&targets)? })
             }
             _ => Err(words.refused(kind)),
         }

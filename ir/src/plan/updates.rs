@@ -21,11 +21,11 @@
 //! in `f32`, its *master*; the kernel reads and writes the master, and the parameter is the rounded copy.
 //!
 //! # Sparse rows
-//! A `touched` update changes only the rows of a table that the gradient plan named. Row `r` counts as touched if some
+//! A `sparse` update changes only the rows of a table that the gradient plan named. Row `r` is sparse if some
 //! `tgrad` reduction added to row `r` of the gradient, even if it added zero. Moments and values of other rows stay as they
 //! are: no decay, no weight decay, no step along an old moment. Without moments and weight decay this equals an update of
 //! all rows; with them it is what other libraries call a sparse or lazy optimiser. The source of the gradients lists the
-//! sparse rows, ascending and each once. A gradient without a list has all rows touched, because another reduction than
+//! sparse rows, ascending and each once. Every row of a gradient without a list is sparse, because another reduction than
 //! `tgrad` added to it.
 //!
 //! [`numeric::store`]: crate::numeric::store
@@ -67,7 +67,7 @@ pub enum Update {
         /// The kernel, executed on every element of the stores.
         kernel: KernelId,
         /// Whether only sparse rows are updated.
-        touched: bool,
+        sparse: bool,
         /// The operands of its ports.
         sources: Vec<UpdateSource>,
         /// The stores that take its results.

@@ -59,7 +59,7 @@ pub enum RunError {
         /// The word.
         found: u32,
     },
-    /// A touched row is not in the table.
+    /// A sparse row is not in the table.
     SparseRows {
         /// The name of the gradient store.
         name: String,
@@ -98,7 +98,10 @@ impl fmt::Display for RunError {
                 write!(f, "word {word} is bound to {found}, step {step} takes it as a truth value: 0 or 1")
             }
             Self::SparseRows { name, row, limit } => {
-                write!(f, "store @{name} has {limit} rows, row {row} was touched; list rows that exist")
+                write!(
+                    f,
+                    "store @{name} has {limit} rows, row {row} is listed as sparse; list rows that exist"
+                )
             }
             Self::Memory => {
                 f.write_str("not enough memory for the plan's rows; execute fewer instances at once")

@@ -32,7 +32,7 @@ pub struct Executed {
     fields: Vec<Rows>,
     outputs: Vec<(OutputKey, FieldId, u32)>,
     gradients: Vec<Vec<f32>>,
-    touched: Vec<Option<Vec<u32>>>,
+    sparse: Vec<Option<Vec<u32>>>,
     /// How many computed indices were clamped.
     pub clamped: u64,
 }
@@ -80,10 +80,10 @@ impl Executed {
     }
 
     /// The rows of a table's gradient that `tgrad` reductions added to, ascending. `None` for other stores, and for a gradient
-    /// with other reductions, of which all rows count as touched.
+    /// with other reductions, all of whose rows are sparse.
     #[must_use]
-    pub fn touched(&self, store: StoreId) -> Option<&[u32]> {
-        self.touched.get(store.index())?.as_deref()
+    pub fn sparse_rows(&self, store: StoreId) -> Option<&[u32]> {
+        self.sparse.get(store.index())?.as_deref()
     }
 
     /// The words of the output that the graph gives this name.
@@ -148,9 +148,9 @@ fn execute_from<S: AsRef<[f32]>>(mut run: Run<'_, S>, first: usize) -> Result<Ex
         }
     }
     let outputs = plan.outputs.iter().map(|output| (output.key.clone(), output.field, output.row));
-    let (outputs, gradients, touched) =
-        (outputs.collect(), reductions::execute(&run)?, reductions::touched(&run));
-    Ok(Executed { fields: run.fields, outputs, gradients, touched, clamped: run.clamped })
+    let (outputs, gradients, sparse) =
+        (outputs.collect(), reductions::execute(&run)?, reductions::sparse_rows(&run));
+    Ok(Executed { fields: run.fields, outputs, gradients, sparse, clamped: run.clamped })
 }
 
 fn allocate(plan: &Plan) -> Result<Vec<Rows>, RunError> {

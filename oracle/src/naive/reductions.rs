@@ -25,10 +25,10 @@ pub(super) fn execute<S>(run: &Run<'_, S>) -> Result<Vec<Vec<f32>>, RunError> {
 }
 
 /// The sparse rows of the gradients of tables that only `tgrad` reductions add to.
-pub(super) fn touched<S>(run: &Run<'_, S>) -> Vec<Option<Vec<u32>>> {
+pub(super) fn sparse_rows<S>(run: &Run<'_, S>) -> Vec<Option<Vec<u32>>> {
     let plan = run.plan;
-    let mut touched: Vec<Option<Vec<u32>>> = vec![None; plan.stores.len()];
-    for (number, rows) in touched.iter_mut().enumerate() {
+    let mut sparse: Vec<Option<Vec<u32>>> = vec![None; plan.stores.len()];
+    for (number, rows) in sparse.iter_mut().enumerate() {
         let own = || plan.reductions.iter().filter(|sum| sum.store.index() == number);
         let StoreKind::Grad(of) = plan.stores[number].kind else { continue };
         let table = plan.stores[of.index()].kind == StoreKind::Param(ParamKind::Table);
@@ -43,7 +43,7 @@ pub(super) fn touched<S>(run: &Run<'_, S>) -> Vec<Option<Vec<u32>>> {
         let indices: std::collections::BTreeSet<u32> = indices.collect();
         *rows = Some(indices.into_iter().collect());
     }
-    touched
+    sparse
 }
 
 /// Adds `x * dy` to a row of sums, fused.

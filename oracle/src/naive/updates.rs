@@ -7,16 +7,16 @@ use autobatch_ir::plan::row_ops::{Noise, Scratch};
 use autobatch_ir::plan::{KernelId, StoreId, StoreKind, Update, UpdatePlan, UpdateSource, Verified};
 use autobatch_ir::weights::round;
 
-/// Executes an update plan on all its stores, gradients included, widened to `f32`. `touched` lists the sparse rows of each
-/// gradient store, ascending; a gradient without a list has all rows touched.
+/// Executes an update plan on all its stores, gradients included, widened to `f32`. `sparse` lists the sparse rows of each
+/// gradient store, ascending; every row of a gradient without a list is sparse.
 ///
 /// # Errors
-/// If a store, float or touched row does not fit the plan. Then no store was changed.
+/// If a store, float or sparse row does not fit the plan. Then no store was changed.
 pub fn update(
     plan: &Verified<UpdatePlan>,
     stores: &mut [Vec<f32>],
     floats: &[f32],
-    touched: &[Option<Vec<u32>>],
+    sparse: &[Option<Vec<u32>>],
 ) -> Result<(), RunError> {
     let (expected, found) = (plan.stores.len(), stores.len());
     if expected != found {
@@ -24,7 +24,7 @@ pub fn update(
     }
     error::check_floats(plan.floats, floats)?;
     error::check_stores(&plan.stores, stores)?;
-    for (store, rows) in plan.stores.iter().zip(touched) {
+    for (store, rows) in plan.stores.iter().zip(sparse) {
         let limit = store.ty.shape.dims().first().copied().unwrap_or(1);
         if let Some(&row) = rows.iter().flatten().find(|&&row| row >= limit) {
             return Err(RunError::SparseRows { name: store.name.clone(), row, limit });
@@ -32,7 +32,7 @@ pub fn update(
     }
     let mut run = Run { plan, floats, scalars: Vec::new(), lane: Lane::default() };
     for update in &plan.updates {
-        run.update(update, stores, touched)?;
+        run.update(update, stores, sparse)?;
     }
     Ok(())
 }
@@ -49,7 +49,7 @@ impl Run<'_> {
         &mut self,
         update: &Update,
         stores: &mut [Vec<f32>],
-        touched: &[Option<Vec<u32>>],
+        sparse: &[Option<Vec<u32>>],
     ) -> Result<(), RunError> {
         match update {
             Update::Sumsq { stores: of } => {
@@ -61,10 +61,10 @@ impl Run<'_> {
                 let results = self.element(*kernel, sources, &[], 0);
                 self.scalars.extend(results);
             }
-            Update::Apply { kernel, touched: only, sources, targets } => {
+            Update::Apply { kernel, sparse: only, sources, targets } => {
                 self.lane.fit(&self.plan.kernels[kernel.index()])?;
                 let shape = self.plan.stores[targets[0].index()].ty.shape;
-                let rows = only.then(|| sparse_rows(self.plan, sources, touched)).flatten();
+                let rows = only.then(|| sparse_rows(self.plan, sources, sparse)).flatten();
                 match rows {
                     None => (0..shape.elements()).for_each(|at| {
                         self.apply(*kernel, sources, targets, stores, at);
@@ -125,7 +125,7 @@ impl Run<'_> {
 fn sparse_rows<'a>(
     plan: &UpdatePlan,
     sources: &[UpdateSource],
-    touched: &'a [Option<Vec<u32>>],
+    sparse: &'a [Option<Vec<u32>>],
 ) -> Option<&'a [u32]> {
     let gradient = sources.iter().find_map(|source| match source {
         UpdateSource::Store(store) => {
@@ -133,5 +133,5 @@ fn sparse_rows<'a>(
         }
         UpdateSource::Scalar(_) | UpdateSource::Float(_) => None,
     })?;
-    touched.get(gradient)?.as_deref()
+    sparse.get(gradient)?.as_deref()
 }

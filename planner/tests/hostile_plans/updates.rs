@@ -27,8 +27,8 @@ fn execute(plan: &Verified<UpdatePlan>) {
     }
     let stores = plan.stores.iter().map(|store| vec![0.5; store.ty.shape.elements()]);
     let mut stores: Vec<Vec<f32>> = stores.collect();
-    let (floats, touched) = (vec![0.25; plan.floats as usize], vec![None; plan.stores.len()]);
-    update(plan, &mut stores, &floats, &touched).expect("every store is given");
+    let (floats, sparse) = (vec![0.25; plan.floats as usize], vec![None; plan.stores.len()]);
+    update(plan, &mut stores, &floats, &sparse).expect("every store is given");
 }
 
 /// Parses within the limit of memory.
@@ -49,7 +49,7 @@ const TOKENS: [&str; 14] = [
     "k99",
     "->",
     "<-",
-    "touched",
+    "sparse",
     "sumsq -> c0 <- @w",
     "scalars k0",
     "update k0 ->",
@@ -97,7 +97,7 @@ fn mutated_files_are_refused_or_sound() {
 fn mutated_documents_are_refused_or_sound() {
     let (_, rounds, mut random) = campaign(0x5eed_0023);
     let documents = [serde_json::to_vec(&plan()).expect("every update plan has a JSON form")];
-    let tokens = ["\"touched\":true", "\"targets\":[]", "{\"store\":99}", "{\"scalar\":1}", "4294967295"];
+    let tokens = ["\"sparse\":true", "\"targets\":[]", "{\"store\":99}", "{\"scalar\":1}", "4294967295"];
     let mut sound = 0;
     for _ in 0..rounds {
         let bytes = mutated_json(&mut random, &documents, &tokens);

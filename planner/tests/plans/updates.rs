@@ -61,8 +61,8 @@ fn equal_recipes_give_equal_plans_and_parameters_share_kernels() {
     let adam = plan(Adam::new(1e-3).clip_norm(5.0).sparse_rows());
     let names: Vec<&str> = adam.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
     assert_eq!(names, ["@clip", "@adam", "@adam"], "one Adam kernel for f32, one for rounded storage");
-    let touched = adam.updates.iter().map(|update| matches!(update, Update::Apply { touched: true, .. }));
-    assert_eq!(touched.collect::<Vec<bool>>(), [false, false, false, false, true, false]);
+    let sparse = adam.updates.iter().map(|update| matches!(update, Update::Apply { sparse: true, .. }));
+    assert_eq!(sparse.collect::<Vec<bool>>(), [false, false, false, false, true, false]);
 }
 
 #[test]

@@ -176,8 +176,8 @@ impl Updates {
                 Update::Scalars { kernel, sources } => {
                     self.compute_scalars(isa, &arrays, *kernel, sources)?
                 }
-                Update::Apply { kernel, touched, sources, targets } => {
-                    let apply = Apply { kernel: *kernel, sparse: *touched, sources, targets };
+                Update::Apply { kernel, sparse, sources, targets } => {
+                    let apply = Apply { kernel: *kernel, sparse: *sparse, sources, targets };
                     self.apply(isa, threads, &mut arrays, apply)?;
                 }
             }

@@ -98,7 +98,7 @@ fn sparse_rows_are_the_rows_of_lookups_in_both_executors() {
     let naive = naive::execute(plan, &stores, &graph.bindings.words, &graph.bindings.floats, Noise::Off)
         .expect("everything is bound");
     let store = plan.gradient_of(table).expect("the plan has the gradient");
-    assert_eq!(naive.touched(store), Some(&[3, 7, 19][..]));
+    assert_eq!(naive.sparse_rows(store), Some(&[3, 7, 19][..]));
     let before = lab.weights.get(table).to_vec();
     let floats = lab.next_floats(1.0);
     executor.update(&lab.plan, &mut lab.weights, &mut lab.states, &floats).expect("everything fits");

@@ -124,9 +124,9 @@ pub fn compile_update(plan: &Verified<UpdatePlan>) -> Result<Updates, GpuError> 
                 updates.scalars += kernel.results.len() as u32;
                 open.close();
             }
-            Update::Apply { kernel, touched, sources, targets } => {
+            Update::Apply { kernel, sparse, sources, targets } => {
                 let kernel = &plan.kernels[kernel.index()];
-                let apply = Apply { plan, kernel, sparse: *touched, sources, targets };
+                let apply = Apply { plan, kernel, sparse: *sparse, sources, targets };
                 updates.apply(&apply, &mut open);
             }
         }

@@ -29,7 +29,7 @@ pub(crate) struct Lab {
     pub(crate) states: States,
     /// The results of the naive executor for the same gradients.
     naive: Vec<Vec<f32>>,
-    touched: Option<Vec<u32>>,
+    sparse: Option<Vec<u32>>,
 }
 
 impl Lab {
@@ -51,7 +51,7 @@ impl Lab {
         let states = recipe.states(&weights, &module).expect("there is memory");
         let params = weights.iter().map(|param| param.values().to_vec());
         let naive = params.chain(states.iter().map(|state| state.values().to_vec())).collect();
-        Self { module, words, w, b, heads, optimizer, plan, weights, states, naive, touched: None }
+        Self { module, words, w, b, heads, optimizer, plan, weights, states, naive, sparse: None }
     }
 
     /// A minibatch with lookups, and the plan that trains on it.
@@ -99,21 +99,21 @@ impl Lab {
                 .collect();
         }
         executor.set_accumulate_gradients(false);
-        let mut touched: Vec<u32> = minibatches.concat();
-        touched.sort_unstable();
-        touched.dedup();
+        let mut sparse: Vec<u32> = minibatches.concat();
+        sparse.sort_unstable();
+        sparse.dedup();
         let floats = self.floats();
         let mut stores = self.naive.clone();
         let mut rows = vec![None; self.plan.stores.len()];
         for (number, store) in self.plan.stores.iter().enumerate() {
             let StoreKind::Grad(of) = store.kind else { continue };
-            rows[number] = (of.index() == 0).then(|| touched.clone());
+            rows[number] = (of.index() == 0).then(|| sparse.clone());
             stores.push(sums[of.index()].clone());
         }
         naive::update(&self.plan, &mut stores, &floats, &rows).expect("everything fits");
         stores.truncate(self.naive.len());
         self.naive = stores;
-        self.touched = Some(touched);
+        self.sparse = Some(sparse);
         let mut trained = Trained { weights: &mut self.weights, states: &mut self.states };
         executor.update(&self.plan, &mut trained, &floats).expect("updates");
         self.states.set_updates(self.states.updates() + 1);
@@ -144,8 +144,8 @@ impl Lab {
     }
 
     /// The rows that the last step looked up.
-    pub(crate) fn touched(&self) -> &[u32] {
-        self.touched.as_deref().unwrap_or(&[])
+    pub(crate) fn sparse_rows(&self) -> &[u32] {
+        self.sparse.as_deref().unwrap_or(&[])
     }
 
     /// Copies the values of the device to the host.

@@ -78,7 +78,7 @@ fn rows_without_a_lookup_do_not_change() {
     for (before, after) in before.iter().zip(&after) {
         let rows = before.chunks(TABLE.1).zip(after.chunks(TABLE.1)).enumerate();
         let changed: Vec<u32> = rows.filter(|(_, (a, b))| a != b).map(|(row, _)| row as u32).collect();
-        assert_eq!(changed, lab.touched());
+        assert_eq!(changed, lab.sparse_rows());
     }
     assert!(lab.compare(&executor).0 <= NATIVE);
 }
@@ -91,7 +91,7 @@ fn gradients_and_sparse_rows_of_several_runs_accumulate() {
         // The second minibatch is larger, so the rows of the first have moved when it is added.
         let large: Vec<u32> = (0..120).map(|i| i * 7 % 250).collect();
         lab.step(&mut executor, &[&[899, 1, 1], &large, &[898, 0]]);
-        assert!([898, 899].iter().all(|row| lab.touched().contains(row)));
+        assert!([898, 899].iter().all(|row| lab.sparse_rows().contains(row)));
         lab.step(&mut executor, &[&[4], &[5]]);
         let (off, same) = lab.compare(&executor);
         assert!(off <= NATIVE, "off by {off:e}, {same}");

@@ -18,9 +18,9 @@ impl Parser<'_> {
             Update::Scalars { kernel, sources: self.update_sources()? }
         } else if self.cursor.eat_word("update") {
             let kernel = self.kernel_id()?;
-            let touched = self.cursor.eat_word("touched");
+            let sparse = self.cursor.eat_word("sparse");
             let targets = self.update_stores(TO)?;
-            Update::Apply { kernel, touched, targets, sources: self.update_sources()? }
+            Update::Apply { kernel, sparse, targets, sources: self.update_sources()? }
         } else {
             return Ok(false);
         };

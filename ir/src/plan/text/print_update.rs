@@ -4,7 +4,7 @@
 //! sumsq -> c0 <- @w.grad @b.grad
 //! scalars k0 -> c1 <- c0 x[0] x[1]
 //! update k1 -> @w @w.m <- @w @w.grad @w.m c1
-//! update k2 touched -> @embed <- @embed @embed.grad c1
+//! update k2 sparse -> @embed <- @embed @embed.grad c1
 //! ```
 
 use super::UPDATE_HEADER;
@@ -37,8 +37,8 @@ fn update(out: &mut String, plan: &UpdatePlan, update: &Update, made: std::ops::
     match update {
         Update::Sumsq { .. } => out.push_str("sumsq"),
         Update::Scalars { kernel, .. } => put(out, format_args!("scalars {kernel}")),
-        Update::Apply { kernel, touched, .. } => {
-            put(out, format_args!("update {kernel}{}", if *touched { " touched" } else { "" }));
+        Update::Apply { kernel, sparse, .. } => {
+            put(out, format_args!("update {kernel}{}", if *sparse { " sparse" } else { "" }));
         }
     }
     let mut column = out.len() - start;

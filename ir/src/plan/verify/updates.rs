@@ -60,7 +60,7 @@ impl Walk<'_> {
                 }
                 self.scalars += results;
             }
-            Update::Apply { touched, sources, targets, .. } => self.apply(*touched, sources, targets),
+            Update::Apply { sparse, sources, targets, .. } => self.apply(*sparse, sources, targets),
         }
     }
 
@@ -119,7 +119,7 @@ impl Walk<'_> {
     }
 
     /// P33 and P35
-    fn apply(&mut self, touched: bool, sources: &[UpdateSource], targets: &[StoreId]) {
+    fn apply(&mut self, sparse: bool, sources: &[UpdateSource], targets: &[StoreId]) {
         let plan = self.plan;
         let of = |store: StoreId| match plan.stores[store.index()].kind {
             StoreKind::Param(_) => store,
@@ -145,7 +145,7 @@ impl Walk<'_> {
             self.report(Rule::UpdateStores, format!("two results go to {}", pair[0]));
         }
         let table = matches!(plan.stores[param.index()].kind, StoreKind::Param(ParamKind::Table));
-        if touched && !(table && read.clone().any(|store| is_gradient(&store))) {
+        if sparse && !(table && read.clone().any(|store| is_gradient(&store))) {
             let message = format!("sparse rows are those of a table's gradient, {param} has none here");
             self.report(Rule::UpdateRows, message);
         }

@@ -24,7 +24,7 @@ kernel k2 @sgd (%0: f32, %1: f32, %2: f32) {
 sumsq -> c0 <- @w.grad @t.grad
 scalars k0 -> c1 <- c0 x[0]
 update k1 -> @w @w.m <- @w @w.grad @w.m c1
-update k2 touched -> @t <- @t @t.grad c1";
+update k2 sparse -> @t <- @t @t.grad c1";
 
 fn good() -> UpdatePlan {
     UpdatePlan::from_text(TEXT).unwrap_or_else(|error| panic!("{error}"))
@@ -133,7 +133,7 @@ fn p34_scalars_are_made_before_they_are_read() {
 #[test]
 fn p35_sparse_rows_are_those_of_a_gradient_of_a_table() {
     let weight = broken(|plan| match &mut plan.updates[2] {
-        Update::Apply { touched, .. } => *touched = true,
+        Update::Apply { sparse, .. } => *sparse = true,
         other => panic!("{other:?}"),
     });
     assert_eq!(weight, ["P35 update 2: sparse rows are those of a table's gradient, store0 has none here"]);
