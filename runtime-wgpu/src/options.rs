@@ -63,7 +63,7 @@ pub struct Options {
     pub arithmetic: Arithmetic,
     /// Limits below those of the device.
     pub budget: Budget,
-    /// Seconds that a run may take before [`GpuError::Timeout`].
+    /// Seconds that a run may take before [`GpuError::Timeout`](crate::GpuError::Timeout).
     pub timeout: u64,
     /// Whether all products use the same tile, whatever their number of rows. All tiles compute the same chains, but
     /// a driver's compiler may round the code after them differently.

@@ -1,5 +1,5 @@
-//! The planner's plans of random graphs pass the verifier and the proof against their graph. The naive executor
-//! gives the bits of the reference interpreter for them.
+//! Each test plans random graphs, verifies every plan, proves it against its graph, executes it with the naive
+//! executor, and compares the bits with the reference. No test here asks for gradients.
 
 use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
@@ -19,20 +19,21 @@ use autobatch_testing::written::{self, Numbers};
 use std::cell::Cell;
 
 const POLICIES: [&str; 4] = ["none", "depth", "agenda", "auto"];
+/// All policies that need no table.
 const ALL_POLICIES: [&str; 7] = ["none", "depth", "agenda", "agenda:remaining", "ratio", "beam:4", "auto"];
 const ORDERS: [RowOrder; 2] = [RowOrder::Batch, RowOrder::Propagated];
-/// The number of graphs per profile, chosen so that five hundred have 20 to 200 nodes.
+/// The number of graphs per profile, chosen so that at least five hundred have 20 to 200 nodes.
 const MANY: [(Profile, u64); 4] =
     [(Profile::Medium, 320), (Profile::Trees, 110), (Profile::Chains, 110), (Profile::Lattices, 110)];
 const SEED: u64 = 3;
 const STEP: u64 = 9;
 
-/// Checks the first four policies in every mode and row order.
+/// Checks a graph under `POLICIES`, in every mode and row order.
 fn holds(graph: &GraphData, training: bool) -> Result<(), String> {
     holds_under(graph, training, &POLICIES, |_| true)
 }
 
-/// Checks every policy in one mode and row order, which the graph's structure selects.
+/// Checks a graph under each of `ALL_POLICIES`, in one combination of mode and row order. The structure selects it.
 fn holds_once_each(graph: &GraphData, training: bool) -> Result<(), String> {
     let chosen = graph.structure() as usize;
     holds_under(graph, training, &ALL_POLICIES, |number| (number + chosen).is_multiple_of(8))
@@ -55,7 +56,9 @@ fn holds_under(
     let noise = if training { Noise::On { seed: SEED, step: STEP } } else { Noise::Off };
     let run = reference::forward::<f32>(graph, &weights, noise).map_err(|error| error.to_string())?;
     for (policy_number, policy) in policies.iter().enumerate() {
-        let mut planner = Planner::new(policy.parse::<Policy>().expect("a policy").load().expect("no file"));
+        let mut planner = Planner::new(
+            policy.parse::<Policy>().expect("a policy").load().expect("the policy needs no file"),
+        );
         // A request for all values keeps all rows. A request for the outputs alone allows the reuse of rows.
         let modes = [
             (Mode::Train, &values[..]),

@@ -4,7 +4,7 @@
 //! features of each instruction set, so all variants compute the same bits. The last elements of a row are
 //! computed in a whole vector too; only the existing elements are stored.
 //!
-//! Updates of whole arrays use [`fused_update`](super::fused_update) instead; its head says why there are two engines.
+//! Updates of whole arrays use the module `fused_update` instead; its head says why there are two engines.
 
 mod loops;
 
