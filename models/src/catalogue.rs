@@ -91,9 +91,9 @@ pub struct Options {
 }
 
 /// The maximum width. At this width the weight of one gate takes a gigabyte.
-const WIDEST: usize = 16_384;
+const MAX_WIDTH: usize = 16_384;
 /// The maximum number of generated instances.
-const MOST: usize = 1_000_000;
+const MAX_INSTANCES: usize = 1_000_000;
 
 /// The reason why a model cannot be opened.
 #[derive(Debug)]
@@ -247,13 +247,13 @@ impl<'a> Sizes<'a> {
         // A step is one graph, except for models whose step is a pass over a data set.
         let one_graph = options.batch.filter(|_| entry.count == entry.batch);
         // The batch size comes first, because it may replace the count.
-        let batch = size("batch", options.batch, entry.batch, MOST)?;
+        let batch = size("batch", options.batch, entry.batch, MAX_INSTANCES)?;
         Ok(Sizes {
             entry,
             options,
-            hidden: size("hidden", options.hidden, entry.hidden, WIDEST)?,
-            embedding: size("embedding", options.embedding, entry.embedding, WIDEST)?,
-            count: size("count", options.count.or(one_graph), entry.count, MOST)?,
+            hidden: size("hidden", options.hidden, entry.hidden, MAX_WIDTH)?,
+            embedding: size("embedding", options.embedding, entry.embedding, MAX_WIDTH)?,
+            count: size("count", options.count.or(one_graph), entry.count, MAX_INSTANCES)?,
             batch,
         })
     }

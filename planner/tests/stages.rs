@@ -9,6 +9,7 @@ use autobatch_ir::plan::Mode;
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::stages::{STAGES, StageDump, trace};
 use autobatch_planner::{Gradients, Request, RowOrder};
+use autobatch_testing::files::{assert_snapshot_beside, read_graph};
 use std::path::Path;
 
 /// A test for each folder, with the stage whose product it shows.
@@ -40,9 +41,7 @@ struct Case {
 
 impl Case {
     fn read(path: &Path) -> Self {
-        let text = std::fs::read_to_string(path).expect("the file is readable");
-        let graph = GraphData::from_text(&text).unwrap_or_else(|error| panic!("{}", error.in_file("input")));
-        graph.verify().unwrap_or_else(|errors| panic!("{errors}"));
+        let (graph, text) = read_graph(path);
         let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
         let directives = text.lines().filter_map(|line| line.strip_prefix(';')).map(words).collect();
         Self { graph, directives }
@@ -89,14 +88,7 @@ impl Case {
 fn check(stage: &str, path: &Path) {
     let dumps = Case::read(path).trace();
     let dump = dumps.iter().find(|dump| dump.name == stage).expect("the stage exists");
-    let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path(path.parent().expect("a file has a folder"));
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    settings.remove_snapshot_suffix();
-    settings.remove_input_file();
-    let name = path.file_stem().and_then(|name| name.to_str()).expect("the name is text");
-    settings.bind(|| insta::assert_snapshot!(name, dump.text));
+    assert_snapshot_beside(path, &dump.text);
 }
 
 #[test]

@@ -5,13 +5,15 @@
 //! * [`op_table`]: the inference test, the error test, the expected numbers and the gradient check of every op.
 //!   An op without an entry does not compile.
 //! * [`job_graphs`]: random scheduling problems.
+//! * [`files`]: reads a graph of a file test, and compares the snapshot beside it.
 //! * [`growing`]: a model for graphs that grow.
 //! * [`tree_lstm`]: the model that the examples of several crates measure.
 //! * [`hostile`]: mutated files, and an allocator that counts.
 //! * [`trials`]: the number of cases and the seed of random tests.
 //!
-//! The crate depends on `autobatch-ir` alone, so every other crate can use it in its tests.
+//! Of the workspace the crate depends on `autobatch-ir` alone, so every other crate can use it in its tests.
 
+pub mod files;
 pub mod growing;
 pub mod hostile;
 pub mod job_graphs;

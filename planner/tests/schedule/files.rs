@@ -4,6 +4,7 @@
 use autobatch_ir::GraphData;
 use autobatch_planner::Jobs;
 use autobatch_planner::schedule::{CostTable, Policy, Scratch, check, path_sum_bound};
+use autobatch_testing::files::{assert_snapshot_beside, read_graph};
 use std::fmt::Write as _;
 
 /// The batches of a policy, one line each: the callee and the nodes.
@@ -29,19 +30,10 @@ fn batches(graph: &GraphData, policy: &str) -> String {
 #[test]
 fn every_file_is_scheduled_as_its_snapshot_says() {
     insta::glob!("../../../tests/files/schedule", "*.graph", |path| {
-        let text = std::fs::read_to_string(path).expect("the file is readable");
-        let graph = GraphData::from_text(&text).unwrap_or_else(|error| panic!("{}", error.in_file("input")));
-        graph.verify().unwrap_or_else(|errors| panic!("{errors}"));
+        let (graph, text) = read_graph(path);
         let policies = text.lines().filter_map(|line| line.strip_prefix("; policy "));
         let shown: Vec<String> = policies.map(|policy| batches(&graph, policy)).collect();
         assert!(!shown.is_empty(), "the file has no line `; policy NAME`");
-        let mut settings = insta::Settings::clone_current();
-        settings.set_snapshot_path(path.parent().expect("a file has a folder"));
-        settings.set_prepend_module_to_snapshot(false);
-        settings.set_omit_expression(true);
-        settings.remove_snapshot_suffix();
-        settings.remove_input_file();
-        let name = path.file_stem().and_then(|name| name.to_str()).expect("the name is text");
-        settings.bind(|| insta::assert_snapshot!(name, shown.join("\n")));
+        assert_snapshot_beside(path, &shown.join("\n"));
     });
 }

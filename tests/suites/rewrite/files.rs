@@ -7,13 +7,12 @@ use autobatch_ir::plan::Mode;
 use autobatch_oracle::equivalent::prove;
 use autobatch_planner::Selection;
 use autobatch_planner::passes::{PASSES, Verify, all, optimize};
+use autobatch_testing::files::{assert_snapshot_beside, read_graph};
 
 #[test]
 fn every_rewritten_file_matches_its_snapshot() {
     insta::glob!("../../files/rewrite", "*/*.graph", |path| {
-        let text = std::fs::read_to_string(path).expect("the file is readable");
-        let graph = GraphData::from_text(&text).unwrap_or_else(|error| panic!("{}", error.in_file("input")));
-        graph.verify().unwrap_or_else(|errors| panic!("{errors}"));
+        let (graph, text) = read_graph(path);
         let pass = path.parent().and_then(|folder| folder.file_name()).and_then(|name| name.to_str());
         let pass = pass.expect("the folder has the name of a pass");
         let has = |words: &str| text.lines().any(|line| line == words);
@@ -27,14 +26,7 @@ fn every_rewritten_file_matches_its_snapshot() {
         let (before, after) = (graph.to_text(), optimized.graph.to_text());
         let after = if before == after { "the same\n".to_owned() } else { after };
         let shown = format!("{before}\n=== {}\n\n{after}", optimized.log.join("\n"));
-        let mut settings = insta::Settings::clone_current();
-        settings.set_snapshot_path(path.parent().expect("a file has a folder"));
-        settings.set_prepend_module_to_snapshot(false);
-        settings.set_omit_expression(true);
-        settings.remove_snapshot_suffix();
-        settings.remove_input_file();
-        let name = path.file_stem().and_then(|name| name.to_str()).expect("the name is text");
-        settings.bind(|| insta::assert_snapshot!(name, shown));
+        assert_snapshot_beside(path, &shown);
     });
 }
 

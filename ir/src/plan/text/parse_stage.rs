@@ -9,7 +9,7 @@ use crate::plan::{Kernel, ListSource, Stage};
 use crate::types::Type;
 
 /// A limit above the number of lists of any fold.
-const MOST_LISTS: usize = 8;
+const MAX_LISTS: usize = 8;
 
 impl Parser<'_> {
     /// `row %5, %6 = top_k{k=2} %4: f32[2,4]`
@@ -58,7 +58,7 @@ impl Parser<'_> {
             if !self.cursor.eat(b',') {
                 break;
             }
-            if lists.len() == MOST_LISTS {
+            if lists.len() == MAX_LISTS {
                 return Err(self
                     .cursor
                     .unexpected("the end of the stage")
@@ -78,7 +78,7 @@ impl Parser<'_> {
             if !self.cursor.eat(b',') {
                 break;
             }
-            if taken.len() == MOST_LISTS {
+            if taken.len() == MAX_LISTS {
                 return Err(self
                     .cursor
                     .unexpected("the end of the stage")
@@ -96,7 +96,7 @@ impl Parser<'_> {
             let list = self.declared(kernel)?.0;
             elements.push(self.told(element_type(kernel, &ListSource::Port(list)))?);
             lists.push(list);
-            if lists.len() == MOST_LISTS || !self.cursor.eat(b',') {
+            if lists.len() == MAX_LISTS || !self.cursor.eat(b',') {
                 break;
             }
         }

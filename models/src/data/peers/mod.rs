@@ -137,12 +137,12 @@ impl Images {
     /// The number of classes.
     pub const CLASSES: u32 = 10;
     /// The maximum number of images.
-    pub const MOST: u32 = 1_000_000;
+    pub const MAX_EXAMPLES: u32 = 1_000_000;
 
     /// Makes the description of `examples` images; the usual number is 2000.
     pub fn generate(seed: u64, examples: u32) -> Self {
         let note = "pixels uniform in [0, 1), classes uniform in 0..10".to_owned();
-        Images { examples: examples.min(Self::MOST), note, seed }
+        Images { examples: examples.min(Self::MAX_EXAMPLES), note, seed }
     }
 
     /// Draws the images one by one: pixels in `[0, 1)` and a class below [`Images::CLASSES`].
@@ -160,8 +160,8 @@ impl Images {
 
 impl Workload for Images {
     fn check(&self) -> Result<(), Mismatch> {
-        let expected = format!("at most {} examples", Self::MOST);
-        match self.examples <= Self::MOST {
+        let expected = format!("at most {} examples", Self::MAX_EXAMPLES);
+        match self.examples <= Self::MAX_EXAMPLES {
             true => Ok(()),
             false => Err(Mismatch::new(expected, self.examples.to_string())),
         }

@@ -17,7 +17,7 @@ pub struct Tree(pub BinaryTree<u32>);
 
 /// The maximum depth of trees. The JSON reader recurses and limits the nesting, so the writer rejects
 /// deeper trees.
-const DEEPEST: u32 = 110;
+const MAX_DEPTH: u32 = 110;
 
 struct Subtree<'a> {
     tree: &'a BinaryTree<u32>,
@@ -42,9 +42,9 @@ impl Serialize for Subtree<'_> {
 impl Serialize for Tree {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Tree(tree) = self;
-        if tree.depth() > DEEPEST {
+        if tree.depth() > MAX_DEPTH {
             return Err(ser::Error::custom(format!(
-                "expected trees at most {DEEPEST} deep, found {}",
+                "expected trees at most {MAX_DEPTH} deep, found {}",
                 tree.depth()
             )));
         }
