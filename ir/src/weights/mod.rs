@@ -70,7 +70,7 @@ impl ParamValues {
 const MAX_PRODUCTS: u64 = 1 << 37;
 
 /// Why values were rejected or not created.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum WeightsError {
     /// The module has no parameter with this name.
     Unknown(
@@ -125,6 +125,8 @@ impl fmt::Display for WeightsError {
 }
 
 impl std::error::Error for WeightsError {}
+
+crate::debug_as_display!(WeightsError);
 
 /// Returns a version that no array of this process has had before.
 pub(crate) fn fresh_version() -> u64 {
