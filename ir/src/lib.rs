@@ -35,7 +35,7 @@ pub mod types;
 pub mod weights;
 
 pub use codec::LoadError;
-pub use graph::{Arg, Args, EmitError, Graph, GraphData, Op, Value, ValueKey};
+pub use graph::{Arg, Args, EmitError, Graph, GraphData, IntoArg, Op, Value, ValueKey};
 pub use id::{CellId, NodeId, ParamId, SigId, SiteId, TypeId, ValueId};
 pub use module::{Cell, CellOfAny, Init, Module, ModuleBuilder, Param, Table};
 pub use recipe::UpdateRecipe;
