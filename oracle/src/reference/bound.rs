@@ -7,14 +7,13 @@
 
 use super::error::{Checked, RunFault, malformed};
 use autobatch_ir::graph::infer::infer;
+use autobatch_ir::graph::verify::MAX_NESTING;
 use autobatch_ir::graph::{Arena, Callee, GraphData, Op, Signature};
 use autobatch_ir::id::TypeId;
 use autobatch_ir::types::Type;
 
 /// The maximum number of elements of all nodes together.
 const MAX_ELEMENTS: u64 = 1 << 34;
-/// The maximum depth of nested cell calls.
-const MAX_DEPTH: u32 = 200;
 
 /// The cost of evaluating a body once.
 #[derive(Clone, Copy, Default)]
@@ -43,8 +42,8 @@ pub(crate) fn check(graph: &GraphData) -> Checked<()> {
     if elements > MAX_ELEMENTS {
         return Err(RunFault::TooLarge { elements, limit: MAX_ELEMENTS });
     }
-    if depth > MAX_DEPTH {
-        return Err(RunFault::TooDeep { depth, limit: MAX_DEPTH });
+    if depth > MAX_NESTING {
+        return Err(RunFault::TooDeep { depth, limit: MAX_NESTING });
     }
     Ok(())
 }
