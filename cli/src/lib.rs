@@ -13,6 +13,7 @@ pub mod files;
 mod graph_text;
 mod interrupt;
 pub mod lifetimes;
+pub mod limits;
 mod measure;
 mod npy;
 mod output_paths;

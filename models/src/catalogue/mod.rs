@@ -55,7 +55,6 @@ const MAX_WIDTH: usize = 16_384;
 const MAX_INSTANCES: usize = 1_000_000;
 
 /// The reason why a model cannot be opened.
-#[derive(Debug)]
 pub enum OpenError {
     /// No entry has the name.
     Unknown(
@@ -142,6 +141,8 @@ impl fmt::Display for OpenError {
 }
 
 impl std::error::Error for OpenError {}
+
+autobatch::ir::debug_as_display!(OpenError);
 
 impl From<DataError> for OpenError {
     fn from(error: DataError) -> Self {
