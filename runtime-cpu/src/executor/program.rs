@@ -5,9 +5,7 @@
 //! result of the kernel is written directly to the result's rows. Intermediate results of an elementwise stage share
 //! memory when their lifetimes are disjoint, and hold one block of rows instead of a tile.
 
-use autobatch_ir::plan::{
-    Code, Instr, Kernel, ListSource, Part, ProdInit, RegKind, Source, Stage, View, WordLimit,
-};
+use autobatch_ir::plan::{Code, Instr, Kernel, Part, ProdInit, RegKind, Source, Stage, View, WordLimit};
 use autobatch_ir::types::DType;
 use std::collections::HashMap;
 
@@ -52,8 +50,7 @@ pub(super) enum RegisterLocation {
     Edges(u32),
 }
 
-/// A register of a program. The registers of the kernel come first. One register follows for each constant and each
-/// unstored result of elementwise stages.
+/// A register of a program: those of the kernel first, then one per constant and per unstored elementwise result.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Register {
     pub(super) location: RegisterLocation,
@@ -66,9 +63,9 @@ pub(super) struct Register {
 pub(super) struct Slot {
     pub(super) reg: u32,
     pub(super) start: u32,
-    /// Whether a single element is used for all elements of the result.
+    /// True if a single element is used for all elements of the result.
     pub(super) single: bool,
-    /// Whether the register holds a block of rows.
+    /// True if the register holds a block of rows.
     pub(super) in_block: bool,
 }
 
@@ -77,7 +74,6 @@ pub(super) struct MapInstr {
     pub(super) code: Code,
     pub(super) dtype: DType,
     pub(super) inputs: [Slot; MAX_INPUTS],
-    /// The number of inputs.
     pub(super) count: usize,
     pub(super) output: Slot,
 }
@@ -142,8 +138,8 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Compiles a kernel. Stages write results directly if `direct`; rows behind a table have no stride. Returns `None` if
-    /// the allocation of constants fails.
+    /// Compiles a kernel. Stages write strided results directly if `direct`. `None` means that memory for constants is
+    /// missing.
     pub(super) fn new(kernel: &Kernel, direct: bool) -> Option<Self> {
         let mut builder = Builder::new(kernel, direct)?;
         let tasks =
@@ -380,7 +376,7 @@ fn reserve(floats: &mut usize, width: usize) -> usize {
 struct ResultUse {
     /// The first result that it is; [`NONE`] if it is no result.
     first: u32,
-    /// Whether it is exactly one whole result.
+    /// True if it is exactly one whole result.
     is_whole: bool,
 }
 
@@ -403,37 +399,12 @@ pub(super) fn constant_floats(kernel: &Kernel) -> usize {
     constants.map(|reg| reg.ty.shape.elements()).sum()
 }
 
-/// For each register, whether it is a value that a result or a stage reads by rows. Products and folds of list ports do not
-/// read by rows.
+/// For each register, whether a result or a stage other than a product of vectors reads it as a value, row by row.
 fn read_by_rows(kernel: &Kernel) -> Vec<bool> {
     let mut read = vec![false; kernel.regs.len()];
     let mut see = |view: &View| read[view.reg as usize] = true;
-    for stage in &kernel.stages {
-        match stage {
-            Stage::Prod { rows: 1, .. } => {}
-            Stage::Prod { parts, init, .. } => {
-                if let ProdInit::View(view) = init {
-                    see(view);
-                }
-                parts.iter().for_each(|part| see(&part.source));
-            }
-            Stage::Map { code, .. } => code.iter().flat_map(|instr| &instr.sources).for_each(|source| {
-                if let Source::View(view) | Source::Scalar(view) = source {
-                    see(view);
-                }
-            }),
-            Stage::Row { sources, .. } => sources.iter().for_each(|(view, _)| see(view)),
-            Stage::Seg { query, lists, .. } => {
-                query.iter().for_each(&mut see);
-                let views = lists.iter().filter_map(|list| match list {
-                    ListSource::Views(views) => Some(views),
-                    ListSource::Port(_) => None,
-                });
-                views.flatten().for_each(&mut see);
-            }
-            Stage::SegGrad { query, dy, .. } => query.iter().chain([dy]).for_each(&mut see),
-            Stage::Lookup { index, .. } => see(index),
-        }
+    for stage in kernel.stages.iter().filter(|stage| !matches!(stage, Stage::Prod { rows: 1, .. })) {
+        stage.reads().iter().for_each(&mut see);
     }
     kernel.results.iter().for_each(&mut see);
     read.iter_mut().zip(&kernel.regs).for_each(|(read, reg)| *read &= !reg.ty.is_list);
