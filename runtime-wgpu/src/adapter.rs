@@ -18,11 +18,13 @@ pub enum Selector {
 }
 
 /// The error of a word that selects no adapter.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{found:?} selects no adapter; write gpu, gpu:0 or gpu:part-of-a-name")]
 pub struct UnknownSelector {
     found: String,
 }
+
+autobatch_ir::debug_as_display!(UnknownSelector);
 
 impl FromStr for Selector {
     type Err = UnknownSelector;

@@ -5,7 +5,7 @@ use autobatch_ir::plan::BindError;
 
 /// An error of the GPU runtime. A `reason` is the message of the driver or of wgpu.
 #[expect(missing_docs, reason = "the messages explain the fields")]
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GpuError {
     /// No adapter matches the selection. `found` names the adapters.
@@ -58,6 +58,8 @@ pub enum GpuError {
     #[error(transparent)]
     Bound(#[from] BindError),
 }
+
+autobatch_ir::debug_as_display!(GpuError);
 
 impl GpuError {
     /// The error of a range whose end, in words, exceeds the 32 bits of an address.

@@ -73,7 +73,7 @@ fn kind(graph: &GraphData, id: NodeId) -> (SigId, Vec<u8>) {
     (graph.arena.node(id).sig, letters.collect())
 }
 
-/// Per kind the most nodes of it on any path.
+/// For each kind the maximum number of its nodes on any path.
 fn longest(graph: &GraphData, needed: &[bool], kind_of: &[u32], lane_of: &[usize]) -> [u32; LANES] {
     let mut longest = [0; LANES];
     let mut counts = vec![[0u32; LANES]; graph.arena.len()];

@@ -23,7 +23,7 @@ struct Execute<'a> {
     terms: &'a mut Terms,
     kernel: &'a Kernel,
     training: bool,
-    /// Per temporary the values written, by their first element.
+    /// For each temporary the written values, by their first element.
     written: Vec<BTreeMap<u32, Seq>>,
 }
 

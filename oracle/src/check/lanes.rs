@@ -18,7 +18,7 @@ pub(super) struct Lanes<'a> {
     pub(super) graph: &'a GraphData,
     pub(super) training: bool,
     pub(super) report: &'a mut Disagreements,
-    /// Per field the place of its first row in `held`.
+    /// For each field the position of its first row in `held`.
     pub(super) base: Vec<usize>,
     /// The value that each row holds.
     pub(super) held: Vec<u32>,

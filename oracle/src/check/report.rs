@@ -70,6 +70,9 @@ pub enum Disagreement {
     /// A kernel or cell is too large to compare.
     #[error("kernel {kernel}: it is too large to be compared with its cell")]
     TooLarge { kernel: KernelId },
+    /// A kernel has larger registers, or more work, than the values of its node justify.
+    #[error("kernel {kernel}: its registers or its work are larger than the values of {node} justify")]
+    Registers { kernel: KernelId, node: NodeId },
     /// A step takes another store than its signature.
     #[error(
         "step {step}: parameter port {port} is {found}, {}",
@@ -195,7 +198,7 @@ impl fmt::Display for Proof {
 }
 
 /// The disagreements of a plan with its graph, at most [`MAX_DISAGREEMENTS`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Disagreements {
     found: Vec<Disagreement>,
 }
@@ -233,3 +236,5 @@ impl fmt::Display for Disagreements {
 }
 
 impl std::error::Error for Disagreements {}
+
+autobatch_ir::debug_as_display!(Disagreements);

@@ -13,7 +13,7 @@ const DEPTH: u32 = 3;
 
 /// Why two graphs are not proved equal.
 #[expect(missing_docs, reason = "the messages explain the fields")]
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 pub enum Unproved {
     /// One of the graphs breaks rules.
     #[error("the {side} graph: {errors}")]
@@ -60,6 +60,8 @@ impl fmt::Display for Difference {
         write!(f, "{ours} against {theirs}")
     }
 }
+
+autobatch_ir::debug_as_display!(Unproved);
 
 /// Finds the first subterms in which two images differ.
 pub(super) fn explain(

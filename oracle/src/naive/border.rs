@@ -3,7 +3,7 @@
 use super::{COMPUTED, Run, RunError};
 use autobatch_ir::plan::{LimitOf, Operand, Plan, Step, StepId, WordLimit};
 
-/// Per kernel the limits of its ports.
+/// The limits of the ports of each kernel.
 pub(super) struct Border {
     limits: Vec<Vec<WordLimit>>,
 }

@@ -5,7 +5,7 @@ use autobatch_ir::plan::{StepId, Store};
 
 /// Why a plan could not be executed.
 #[expect(missing_docs, reason = "the messages explain the fields")]
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
     /// Too few or too many words are bound.
     #[error(
@@ -38,6 +38,8 @@ pub enum RunError {
     #[error("not enough memory for the plan's rows; execute fewer instances at once")]
     Memory,
 }
+
+autobatch_ir::debug_as_display!(RunError);
 
 pub(super) fn check_pools<S: AsRef<[f32]>>(
     plan: &Plan,

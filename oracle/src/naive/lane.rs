@@ -13,7 +13,7 @@ pub(crate) struct Lane {
     words: Vec<u32>,
     starts: Vec<usize>,
     lists: Vec<Vec<Vec<u32>>>,
-    /// Per register of edges its values, side by side; empty for other registers.
+    /// For each register of edges its values, side by side; empty for other registers.
     edges: Vec<Vec<f32>>,
 }
 

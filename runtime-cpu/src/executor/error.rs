@@ -2,11 +2,11 @@
 
 use crate::kernels::{IsaError, KernelError};
 use autobatch_ir::NodeId;
-use autobatch_ir::plan::BindError;
+use autobatch_ir::plan::{BindError, OverLimit};
 
 /// The reason why a plan was not executed.
 #[expect(missing_docs, reason = "the messages explain the fields")]
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 pub enum RunError {
     /// The requested instruction set is not available.
     #[error(transparent)]
@@ -41,11 +41,9 @@ pub enum RunError {
         "gradients are accumulated, but this plan has gradients of other parameters; request the same ones of every plan"
     )]
     OtherGradients,
-    /// The slabs exceed the memory limit.
-    #[error(
-        "the slabs of the plan take {needs} bytes, the memory limit is {limit}; plan a smaller minibatch, or raise the limit"
-    )]
-    Limit { needs: u64, limit: u64 },
+    /// The plan takes more memory or work than the limits allow.
+    #[error("{0}")]
+    Limit(Box<OverLimit>),
     /// A weight could not be packed.
     #[error(transparent)]
     Kernel(#[from] KernelError),
@@ -64,3 +62,5 @@ pub enum RunError {
         element: usize,
     },
 }
+
+autobatch_ir::debug_as_display!(RunError);

@@ -4,7 +4,7 @@ use super::isa::IsaError;
 
 /// The reason why a kernel did not run. Nothing was written.
 #[expect(missing_docs, reason = "the messages explain the fields")]
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KernelError {
     /// The instruction set cannot be used on this machine.
     #[error(transparent)]
@@ -19,6 +19,8 @@ pub enum KernelError {
     #[error("out of memory for packed weights of {k} x {n}; split the weights")]
     Memory { k: usize, n: usize },
 }
+
+autobatch_ir::debug_as_display!(KernelError);
 
 /// Checks that `found` is `expected`.
 pub(super) fn same_size(what: &'static str, expected: usize, found: usize) -> Result<(), KernelError> {

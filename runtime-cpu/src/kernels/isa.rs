@@ -103,7 +103,7 @@ impl fmt::Display for Isa {
 }
 
 /// The reason why an instruction set cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IsaError {
     /// No instruction set has this name.
     #[error("unknown instruction set `{0}`: {remedy}", remedy = expected_names())]
@@ -118,6 +118,8 @@ fn expected_names() -> String {
     let names: Vec<_> = Isa::available().into_iter().map(Isa::name).collect();
     format!("expected one of {}; set or unset {ISA_VARIABLE}", names.join(", "))
 }
+
+autobatch_ir::debug_as_display!(IsaError);
 
 /// Defines `fn $name(isa, ..)`, which runs `$body` compiled with the features of `isa`.
 ///

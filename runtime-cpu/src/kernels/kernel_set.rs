@@ -13,6 +13,10 @@ pub(super) const MAX_ROWS: usize = 14;
 pub(super) const K_BLOCK: usize = 256;
 /// Floats between two gathered operand rows: no multiple of 1024, so that rows map to different cache sets.
 pub(super) const GATHERED_ROW: usize = K_BLOCK + 16;
+/// Columns of the widest panel of any instruction set.
+pub(super) const MAX_PANEL: usize = 32;
+/// Columns of the narrowest panel of any instruction set.
+pub(super) const MIN_PANEL: usize = 16;
 /// The maximum of [`KernelSet::step`].
 pub(super) const MAX_STEP: usize = 16;
 

@@ -29,7 +29,7 @@ use super::rows::{Rows, RowsMut};
 use super::tile::{Prefetch, Tile};
 
 /// The maximum number of rows in a block: four of the tallest register tiles of any instruction set.
-const BLOCK_ROWS: usize = 4 * MAX_ROWS;
+pub(super) const BLOCK_ROWS: usize = 4 * MAX_ROWS;
 /// Up to this many rows are read directly.
 const FEW_ROWS: usize = 6;
 /// Rows for up to this many panels are read directly, unless they conflict in the L1 cache.

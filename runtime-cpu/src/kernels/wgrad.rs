@@ -18,7 +18,7 @@ use std::ptr;
 
 use super::error::{KernelError, same_size};
 use super::isa::Isa;
-use super::kernel_set::{KernelSet, MAX_ROWS, MAX_STEP};
+use super::kernel_set::{KernelSet, MAX_PANEL, MAX_ROWS, MAX_STEP, MIN_PANEL};
 use super::memory::{Scratch, prefetch};
 use super::product::share;
 use super::rows::RowsMut;
@@ -31,8 +31,6 @@ const R_BLOCK: usize = 256;
 const TILES: usize = 32;
 /// The maximum number of columns of a stripe.
 const STRIPE: usize = 512;
-/// The maximum number of columns of a panel on any instruction set.
-const MAX_PANEL: usize = 32;
 /// The prefetch distance, in rows.
 const AHEAD: usize = 6;
 /// Floats in a cache line.
@@ -44,6 +42,10 @@ const PANEL_GAP: usize = 16;
 const fn tile_floats(step: usize) -> usize {
     R_BLOCK * step + step
 }
+
+/// The maximum number of floats of scratch space that a call needs, on any instruction set.
+pub(crate) const GRADIENT_SCRATCH_FLOATS: usize =
+    TILES * tile_floats(MAX_STEP) + STRIPE * R_BLOCK + STRIPE / MIN_PANEL * PANEL_GAP;
 
 /// The gradient of a weight `w[k, n]`, summed over all rows that were multiplied by it: `dw = X^T . dY`.
 #[derive(Clone, Copy, Debug)]

@@ -16,6 +16,7 @@
 //! The seeds of the plan tell its losses. The proof reports them, so that a caller can compare them with its request.
 
 mod class;
+mod coverage;
 mod equal_results;
 mod ports;
 mod probe;
@@ -81,9 +82,9 @@ struct Derivative {
 
 /// The state of the proof of a plan with a reverse.
 pub(super) struct Reverse<'a> {
-    /// Per row, what it holds beside values.
+    /// For each row its content, unless it holds a value.
     pub(super) names: Vec<Name>,
-    /// Per node the forward step that executed it, or `u32::MAX`.
+    /// For each node the forward step that executed it, or `u32::MAX`.
     pub(super) forward: Vec<u32>,
     references: ReferenceDerivatives<'a>,
     expected: Expected,

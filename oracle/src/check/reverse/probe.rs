@@ -26,7 +26,7 @@ pub(super) struct Probe {
     pub(super) set: usize,
     pub(super) operands: Vec<Argument<f32>>,
     pub(super) results: Vec<Datum<f32>>,
-    /// Per result the contributions to its gradient.
+    /// For each result the contributions to its gradient.
     pub(super) grads: Vec<Vec<Arc<[f32]>>>,
     /// The gradients of operands and parameters by the reference.
     pub(super) returned: Returned<f32>,

@@ -137,7 +137,7 @@ fn for_each_value(graph: &GraphData, node: NodeId, to: Contribution, mut each: i
 /// outputs.
 pub(super) fn losses(plan: &Plan, graph: &GraphData) -> Vec<(ValueId, f32)> {
     let mut found: Vec<(ValueId, f32)> = Vec::new();
-    // Per value how many seeds it has, and whether it is no output.
+    // For each value the number of its seeds, and whether it is no output.
     let mut rank = vec![(0u32, true); graph.arena.values()];
     graph.outputs.iter().for_each(|output| rank[output.value.index()].1 = false);
     for step in &plan.steps[plan.forward_steps()..] {
