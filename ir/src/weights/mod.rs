@@ -176,6 +176,17 @@ impl Weights {
         Ok(Self::init(module, seed))
     }
 
+    /// The work of [`init`](Self::init), in operations as a plan counts them: drawing orthogonal matrices is cubic in their
+    /// size, and a multiplication there takes as long as several of a product.
+    #[must_use]
+    pub fn init_work(module: &Module) -> u64 {
+        const PER_PRODUCT: u64 = 8;
+        let work = |decl: &ParamDecl| {
+            init::products(decl).saturating_mul(PER_PRODUCT).saturating_add(decl.ty.shape.elements() as u64)
+        };
+        module.params.iter().map(work).fold(0, u64::saturating_add)
+    }
+
     /// Weights with the given values, in the order of declaration, rounded to the storage types.
     ///
     /// # Errors

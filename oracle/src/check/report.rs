@@ -107,6 +107,13 @@ pub enum Disagreement {
         /// The kernel.
         kernel: KernelId,
     },
+    /// A kernel has larger registers, or more work, than the values of its node justify.
+    Registers {
+        /// The kernel.
+        kernel: KernelId,
+        /// A node that it is executed for.
+        node: NodeId,
+    },
     /// A step takes another store than the signature says.
     Store {
         /// The step.
@@ -278,6 +285,12 @@ impl fmt::Display for Disagreement {
             ),
             Self::TooLarge { kernel } => {
                 write!(f, "kernel {kernel}: it is too large to be compared with its cell")
+            }
+            Self::Registers { kernel, node } => {
+                write!(
+                    f,
+                    "kernel {kernel}: its registers or its work are larger than the values of {node} justify"
+                )
             }
             Self::Store { step, port, expected, found } => {
                 write!(f, "step {step}: parameter port {port} is {found}, ")?;

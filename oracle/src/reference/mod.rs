@@ -51,6 +51,7 @@ mod reverse;
 mod single;
 mod uses;
 
+pub(crate) use bound::CallCost;
 pub(crate) use datum::Argument;
 pub use datum::{BoundWord, Datum, Run, Words};
 pub(crate) use derivative::Partial;
