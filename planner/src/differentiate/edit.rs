@@ -5,7 +5,7 @@ use crate::lower::{Run, numbered, progression, run_at_the_end};
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::plan::{
     Field, FieldId, Kernel, KernelId, ListSource, Operand, Plan, PortRole, Reg, RegKind, ResultRole, Roles,
-    Slab, SlabId, SlabKind, Stage, Step, View,
+    Slab, SlabId, SlabKind, Stage, View,
 };
 use autobatch_ir::types::Type;
 use std::sync::Arc;
@@ -62,37 +62,6 @@ pub(super) fn drop_unused_kernels(plan: &mut Plan, numbers: &mut Vec<u32>) {
     let mut old = numbers.iter();
     plan.kernels.retain(|_| old.next() != Some(&UNUSED));
     plan.steps.iter_mut().for_each(|step| step.kernel = KernelId(numbers[step.kernel.index()]));
-}
-
-/// The lengths of the plan's lists before a step.
-pub(super) struct Begun {
-    pub(super) operands: usize,
-    pub(super) lanes: usize,
-    places: usize,
-    store_args: usize,
-}
-
-/// Begins a step. Entries that are appended to the plan's lists until it [ends](end_step) belong to the step.
-pub(super) fn begin_step(plan: &Plan) -> Begun {
-    Begun {
-        operands: plan.operands.len(),
-        lanes: plan.lanes.len(),
-        places: plan.places.len(),
-        store_args: plan.store_args.len(),
-    }
-}
-
-pub(super) fn end_step(plan: &mut Plan, kernel: &Arc<Kernel>, begun: Begun) {
-    let kernel = kernel_id(plan, kernel);
-    let range = |start: usize, end: usize| start as u32..end as u32;
-    plan.steps.push(Step {
-        kernel,
-        rows: (plan.lanes.len() - begun.lanes) as u32,
-        operands: range(begun.operands, plan.operands.len()),
-        places: range(begun.places, plan.places.len()),
-        stores: range(begun.store_args, plan.store_args.len()),
-        lanes: range(begun.lanes, plan.lanes.len()),
-    });
 }
 
 /// Ends a wave, unless it is empty.
@@ -192,29 +161,4 @@ pub(super) fn sum_kernel(ty: Type) -> Kernel {
         source: false,
         roles: Some(Roles { ports: vec![PortRole::Contributions], results: vec![ResultRole::Gradient] }),
     }
-}
-
-/// Recomputes the certificate of a plan with this many forward steps.
-pub(super) fn recount(plan: &mut Plan, forward: usize) {
-    let mut own = autobatch_ir::plan::Certificate { bound: plan.certificate.bound, ..Default::default() };
-    own.slab_bytes = plan.slab_bytes();
-    for (number, step) in plan.steps.iter().enumerate() {
-        let (kernel, rows) = (plan.kernel(step), u64::from(step.rows));
-        let batches = if number < forward { &mut own.batches } else { &mut own.reverse_batches };
-        *batches += u32::from(!kernel.source);
-        if kernel.only_moves() {
-            own.copied += rows * step.places.len() as u64;
-        }
-        for operand in plan.operands(step) {
-            match *operand {
-                Operand::Rows { .. } => own.direct += rows,
-                Operand::Table { .. } => own.gathered += rows,
-                Operand::Segments { offsets, .. } => {
-                    own.gathered += u64::from(plan.tables[offsets as usize + step.rows as usize]);
-                }
-                _ => {}
-            }
-        }
-    }
-    plan.certificate = own;
 }

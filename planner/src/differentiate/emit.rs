@@ -3,13 +3,13 @@
 use super::Gradients;
 use super::contributions::Contributions;
 use super::edit::{
-    add_slab, begin_step, close_wave, drop_unused_kernels, end_step, grow, kernel_id, only_lanes, segments,
-    sum_kernel,
+    add_slab, close_wave, drop_unused_kernels, grow, kernel_id, only_lanes, segments, sum_kernel,
 };
 use super::kernel::{Derivative, RowSource};
 use super::reverse_steps::{ContributionFields, ReverseStep, ReverseSteps};
 use super::signatures::Signatures;
 use crate::PlanError;
+use crate::steps::append_step;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::plan::{FieldId, Kernel, Operand, OutputKey, Place, Plan, PlanOutput, PortRole};
@@ -108,38 +108,41 @@ impl Emitter<'_> {
     ) {
         let derivative = self.derivative(back);
         let forward = plan.steps[back.step].clone();
-        let begun = begin_step(plan);
-        for &lane in self.reverse_steps.lanes(back) {
-            plan.lanes.push(plan.lanes[(forward.lanes.start + lane) as usize]);
-        }
-        for &role in derivative.ports() {
-            let operand = match role {
-                PortRole::Gradient(result) => {
-                    let place = plan.places(&forward)[result as usize];
-                    let field = fields.get(place.field()).unwrap_or(FieldId(0));
-                    let slot =
-                        |&node: &NodeId| self.graph.arena.node(node).results as usize + result as usize;
-                    let results = plan.lanes[begun.lanes..].iter().map(|node| ValueId::new(slot(node)));
-                    segments(&mut plan.tables, field, results.map(|value| contributions.of(value)))
-                }
-                other => self.operand(plan, back, RowSource::Port(other)),
-            };
-            plan.operands.push(operand);
-        }
-        for (of, rows) in derivative.gradients.iter().zip(self.reverse_steps.rows(back)) {
-            let (field, start) = (rows.field, rows.first);
-            let list = derivative.ports().iter().position(|role| *role == PortRole::Operand(of.operand));
-            plan.places.push(match (of.edges, list.map(|port| plan.operands[begun.operands + port])) {
-                (true, Some(Operand::Segments { offsets, .. })) => Place::Edges { field, start, offsets },
-                _ => Place::Rows { field, start },
-            });
-        }
-        for part in 0..derivative.parts.len() as u32 {
-            plan.places.push(Place::Rows { field: self.part(back, part), start: back.parts });
-        }
-        let stores = forward.stores.start as usize..forward.stores.end as usize;
-        plan.store_args.extend_from_within(stores);
-        end_step(plan, &derivative.kernel, begun);
+        let kernel = kernel_id(plan, &derivative.kernel);
+        append_step(plan, kernel, |plan, start| {
+            for &lane in self.reverse_steps.lanes(back) {
+                plan.lanes.push(plan.lanes[(forward.lanes.start + lane) as usize]);
+            }
+            for &role in derivative.ports() {
+                let operand = match role {
+                    PortRole::Gradient(result) => {
+                        let place = plan.places(&forward)[result as usize];
+                        let field = fields.get(place.field()).unwrap_or(FieldId(0));
+                        let slot =
+                            |&node: &NodeId| self.graph.arena.node(node).results as usize + result as usize;
+                        let results = plan.lanes[start.lanes..].iter().map(|node| ValueId::new(slot(node)));
+                        segments(&mut plan.tables, field, results.map(|value| contributions.of(value)))
+                    }
+                    other => self.operand(plan, back, RowSource::Port(other)),
+                };
+                plan.operands.push(operand);
+            }
+            for (of, rows) in derivative.gradients.iter().zip(self.reverse_steps.rows(back)) {
+                let (field, first) = (rows.field, rows.first);
+                let list = derivative.ports().iter().position(|role| *role == PortRole::Operand(of.operand));
+                plan.places.push(match (of.edges, list.map(|port| plan.operands[start.operands + port])) {
+                    (true, Some(Operand::Segments { offsets, .. })) => {
+                        Place::Edges { field, start: first, offsets }
+                    }
+                    _ => Place::Rows { field, start: first },
+                });
+            }
+            for part in 0..derivative.parts.len() as u32 {
+                plan.places.push(Place::Rows { field: self.part(back, part), start: back.parts });
+            }
+            let stores = forward.stores.start as usize..forward.stores.end as usize;
+            plan.store_args.extend_from_within(stores);
+        });
     }
 
     /// The operand for rows of live lanes, of a port in reverse or a reduction.
@@ -207,17 +210,18 @@ impl Emitter<'_> {
         let ty = plan.field(requested[0].field).ty;
         let to = add_slab(plan, &[ty]);
         grow(plan, to, requested.len() as u32)?;
-        let begun = begin_step(plan);
-        let lists = requested.iter().map(|own| contributions.of(own.value));
-        let operand = segments(&mut plan.tables, from, lists);
-        plan.operands.push(operand);
-        plan.places.push(Place::Rows { field: to, start: 0 });
-        plan.lanes.extend(requested.iter().map(|own| self.graph.arena.producer(own.value)));
         let known = sums.iter().position(|kernel| kernel.regs[1].ty == ty).unwrap_or_else(|| {
             sums.push(Arc::new(sum_kernel(ty)));
             sums.len() - 1
         });
-        end_step(plan, &sums[known], begun);
+        let kernel = kernel_id(plan, &sums[known]);
+        append_step(plan, kernel, |plan, _| {
+            let lists = requested.iter().map(|own| contributions.of(own.value));
+            let operand = segments(&mut plan.tables, from, lists);
+            plan.operands.push(operand);
+            plan.places.push(Place::Rows { field: to, start: 0 });
+            plan.lanes.extend(requested.iter().map(|own| self.graph.arena.producer(own.value)));
+        });
         requested.iter_mut().zip(0..).for_each(|(own, row)| own.found = (to, row));
         Ok(())
     }

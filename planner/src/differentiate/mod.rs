@@ -47,6 +47,7 @@ mod tape;
 pub(crate) use kernel::Wanted;
 
 use crate::PlanError;
+use crate::certificate::count_steps;
 use crate::cluster::Clusters;
 use crate::kernels::{CompileOptions, KernelCache, Tables};
 use crate::lower::Places;
@@ -54,9 +55,8 @@ use crate::pipeline::Context;
 use activity::Activity;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, ParamId, ValueId};
-use autobatch_ir::plan::{Plan, Spare};
+use autobatch_ir::plan::{Certificate, Plan, Spare};
 use contributions::Contributions;
-use edit::recount;
 use emit::{Emitter, Lists};
 use kernel::{Derivative, Refused, derive};
 use reductions::Reductions;
@@ -148,7 +148,14 @@ pub(crate) fn add_reverse(
     emitter.outputs(&mut plan, request, (fields, contributions), &place, lists)?;
     reductions.add(&mut plan, (graph, params), (reverse_steps, &emitter));
     plan.normalise_with(spare);
-    recount(&mut plan, forward_steps);
+    let mut certificate = Certificate { bound: plan.certificate.bound, ..Certificate::default() };
+    count_steps(&plan, 0..forward_steps, &mut certificate);
+    let batches = certificate.batches;
+    count_steps(&plan, forward_steps..plan.steps.len(), &mut certificate);
+    certificate.reverse_batches = certificate.batches - batches;
+    certificate.batches = batches;
+    certificate.slab_bytes = plan.slab_bytes();
+    plan.certificate = certificate;
     Ok(plan)
 }
 

@@ -16,7 +16,7 @@ mod readers;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use problem::{KnownSlot, Problem, Role, SlabId};
+pub(crate) use problem::{KnownSlot, Problem, Role};
 pub(crate) use propagate::{Memory, propagated_with, widest};
 
 use problem::{Batch, Slot};

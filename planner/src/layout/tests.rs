@@ -2,6 +2,7 @@
 
 use super::*;
 use autobatch_ir::hash::split_mix;
+use autobatch_ir::plan::SlabId;
 use autobatch_testing::trials::trials;
 
 /// A batch of a test: the slabs of its results, and its operands.

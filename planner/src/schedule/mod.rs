@@ -1,8 +1,8 @@
 //! Batching policies: they decide which jobs run together, and in which order.
 //!
 //! A [`Problem`] is a list of jobs in topological order, each with a small type number. A policy turns it into [`Batches`].
-//! This folder knows nothing of the graph language, so policies can be compared on any problem and tested against exhaustive
-//! search.
+//! Only `stage` and `type_names` know the graph language, so policies can be compared on any problem and tested against
+//! exhaustive search.
 //!
 //! | policy | rule | cost |
 //! |---|---|---|
@@ -52,6 +52,7 @@ mod solve;
 mod stage;
 #[cfg(test)]
 mod tests;
+mod type_names;
 
 pub use agenda::{Agenda, Mean};
 pub use auto::Auto;
@@ -71,7 +72,8 @@ pub use policy::{LoadError, ParsePolicyError, Policy};
 pub use problem::{MAX_SPARE_TYPES, Problem, ProblemError};
 pub use ratio::Ratio;
 pub use solve::Scratch;
-pub(crate) use stage::{Memory, schedule_jobs};
+pub(crate) use stage::{Memory, problem, schedule_jobs};
+pub(crate) use type_names::type_names;
 
 /// A batching policy: turns a problem into an ordered list of batches.
 ///

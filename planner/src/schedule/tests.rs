@@ -7,6 +7,8 @@ use super::part::Part;
 use super::ratio::{best_ratio, replay, safe_type};
 use super::solve::Steps;
 use super::*;
+use crate::Jobs;
+use autobatch_ir::{Graph, INDEX, Init, ModuleBuilder, f32};
 use autobatch_testing::job_graphs::{JobGraph, Random};
 use autobatch_testing::trials::trials;
 
@@ -165,4 +167,21 @@ fn a_type_with_ratio_one_begins_an_optimal_order() {
         }
     }
     assert!(decisions > 1000, "only {decisions} safe decisions");
+}
+
+#[test]
+fn names_match_the_version_in_fsm_tables() {
+    let mut m = ModuleBuilder::new("names");
+    let table = m.table("table", [5, 2], Init::ZEROS);
+    let weight = m.param("weight", [2, 2], Init::ZEROS);
+    let leaf = m.cell("leaf", [INDEX], |_, [word]| [table.row(word)]);
+    let job = m.cell("node", [f32(2), f32(2)], |g, [a, b]| [(g.affine([a], weight, None) + b).tanh()]);
+    let g = Graph::new(&m.build().expect("the model is well typed"));
+    let [a] = g.call(leaf, 3);
+    let [b] = g.call(job, [a, a.relu()]);
+    g.output("loss", b.cross_entropy(1));
+    let graph = g.finish().expect("the graph is well typed");
+    let names: Vec<String> = Jobs::new(&graph, &[]).names.iter().map(|name| format!("{name:016x}")).collect();
+    // If these change, older tables of `fsm` no longer match: increment `NAMES` and update the names here.
+    assert_eq!(names, ["78852b2254ed7130", "03c49f750ca227fd", "c523d1c359b884a4", "ac400cedbf7708c8"]);
 }
