@@ -1,13 +1,16 @@
 //! The certificate of a plan.
 
-use autobatch_ir::plan::{Certificate, Operand, Plan};
-use std::ops::Range;
+use autobatch_ir::plan::{Operand, Plan};
 
-/// Adds steps to a certificate: their batches, the rows that they copy, and the rows of their operands.
-pub(crate) fn count_steps(plan: &Plan, steps: Range<usize>, certificate: &mut Certificate) {
-    for step in &plan.steps[steps] {
+/// Adds the steps from `first` on to the certificate: their batches, the rows that they copy, and the rows of their operands. The
+/// steps from `reverse` on are those of the reverse.
+pub(crate) fn certify(plan: &mut Plan, first: usize, reverse: usize) {
+    let mut certificate = plan.certificate;
+    for (number, step) in plan.steps.iter().enumerate().skip(first) {
         let (kernel, rows) = (plan.kernel(step), u64::from(step.rows));
-        certificate.batches += u32::from(!kernel.source);
+        let batches =
+            if number < reverse { &mut certificate.batches } else { &mut certificate.reverse_batches };
+        *batches += u32::from(!kernel.source);
         if kernel.only_moves() {
             certificate.copied += rows * step.places.len() as u64;
         }
@@ -22,4 +25,6 @@ pub(crate) fn count_steps(plan: &Plan, steps: Range<usize>, certificate: &mut Ce
             }
         }
     }
+    certificate.slab_bytes = plan.slab_bytes();
+    plan.certificate = certificate;
 }

@@ -16,25 +16,9 @@ impl<T> Default for Groups<T> {
 }
 
 impl<T: Copy> Groups<T> {
-    /// Groups pairs of key and item by one counting sort. The items of a key keep their order.
+    /// Groups pairs of key and item. The items of a key keep their order.
     pub(crate) fn fill(&mut self, keys: usize, pairs: impl Iterator<Item = (usize, T)> + Clone) {
-        let Self { start, items } = self;
-        // Counts lie two places ahead. So entry `key + 1` is the place of the key's next item, and in the end the place of the
-        // next key's first item.
-        start.clear();
-        start.resize(keys + 2, 0);
-        pairs.clone().for_each(|(key, _)| start[key + 2] += 1);
-        for at in 2..start.len() {
-            start[at] += start[at - 1];
-        }
-        items.clear();
-        items.extend(pairs.clone().map(|(_, item)| item));
-        for (key, item) in pairs {
-            let at = &mut start[key + 1];
-            items[*at as usize] = item;
-            *at += 1;
-        }
-        start.pop();
+        group(keys, pairs, &mut self.start, &mut self.items);
     }
 
     /// The items of a key.
@@ -49,6 +33,32 @@ impl<T: Copy> Groups<T> {
             .map(|key| (key, self.of(key)))
             .filter(|group| !group.1.is_empty())
     }
+}
+
+/// Groups pairs of key and item by one counting sort. The items of a key keep their order. `start` gets the start of each key's
+/// items, then the end of all.
+pub(crate) fn group<T: Copy>(
+    keys: usize,
+    pairs: impl Iterator<Item = (usize, T)> + Clone,
+    start: &mut Vec<u32>,
+    items: &mut Vec<T>,
+) {
+    // Counts lie two places ahead. So entry `key + 1` is the place of the key's next item, and in the end the place of the next
+    // key's first item.
+    start.clear();
+    start.resize(keys + 2, 0);
+    pairs.clone().for_each(|(key, _)| start[key + 2] += 1);
+    for at in 2..start.len() {
+        start[at] += start[at - 1];
+    }
+    items.clear();
+    items.extend(pairs.clone().map(|(_, item)| item));
+    for (key, item) in pairs {
+        let at = &mut start[key + 1];
+        items[*at as usize] = item;
+        *at += 1;
+    }
+    start.pop();
 }
 
 /// Makes a list that is written by index at least `least` long. The list fills its capacity, or doubles. Its length is a capacity:

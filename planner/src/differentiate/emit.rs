@@ -2,13 +2,13 @@
 
 use super::Gradients;
 use super::contributions::Contributions;
-use super::edit::{
-    add_slab, close_wave, drop_unused_kernels, grow, kernel_id, only_lanes, segments, sum_kernel,
-};
+use super::edit::{add_slab, close_wave, drop_unused_kernels, grow, kernel_id, sum_kernel};
 use super::kernel::{Derivative, RowSource};
+use super::operands::segments;
 use super::reverse_steps::{ContributionFields, ReverseStep, ReverseSteps};
 use super::signatures::Signatures;
 use crate::PlanError;
+use crate::lower::Places;
 use crate::steps::append_step;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, ValueId};
@@ -45,18 +45,6 @@ pub(super) struct Emitter<'a> {
 impl Emitter<'_> {
     pub(super) fn derivative(&self, back: &ReverseStep) -> &Arc<Derivative> {
         self.sigs[back.sig].derivative().expect("steps that have a reverse have a derivative")
-    }
-
-    /// The field of a register that forward steps save.
-    fn saved(&self, back: &ReverseStep, save: u32) -> FieldId {
-        let first = self.sigs[back.sig].saved.expect("signatures with saved registers have fields for them");
-        FieldId(first.0 + save)
-    }
-
-    /// The field of a part that reductions take.
-    fn part(&self, back: &ReverseStep, part: u32) -> FieldId {
-        let first = self.sigs[back.sig].parts.expect("signatures with parts have fields for them");
-        FieldId(first.0 + part)
     }
 
     /// Makes forward steps save the registers that their reverse reads.
@@ -145,43 +133,19 @@ impl Emitter<'_> {
         });
     }
 
-    /// The operand for rows of live lanes, of a port in reverse or a reduction.
-    pub(super) fn operand(&self, plan: &mut Plan, back: &ReverseStep, from: RowSource) -> Operand {
-        let step = &plan.steps[back.step];
-        let rows = |field: FieldId, start: u32| Operand::Rows { field, start, stride: 1 };
-        let of_all = match from {
-            RowSource::Port(PortRole::Operand(place)) => plan.operands(step)[place as usize],
-            RowSource::Port(PortRole::Result(result)) => match plan.places(step)[result as usize] {
-                Place::Rows { field, start } => rows(field, start),
-                Place::Table { field, at } => Operand::Table { field, at },
-                Place::Edges { .. } => unreachable!("forward steps write rows"),
-            },
-            RowSource::Port(PortRole::Saved(save)) => rows(self.saved(back, save), back.saved),
-            RowSource::Part(part) => return rows(self.part(back, part), back.parts),
-            RowSource::Contribution(number) => {
-                let own = &self.reverse_steps.rows(back)[number as usize];
-                return rows(own.field, own.first);
-            }
-            RowSource::Port(PortRole::Gradient(_) | PortRole::Contributions) => {
-                unreachable!("reductions take rows of the node, not of its readers")
-            }
-        };
-        only_lanes(&mut plan.tables, of_all, self.reverse_steps.lanes(back), step.rows)
-    }
-
-    /// Emits the steps that sum requested gradients, and their outputs. `place` gives the field and row of a value.
+    /// Emits the steps that sum requested gradients, and their outputs.
     pub(super) fn outputs(
         &self,
         plan: &mut Plan,
         request: &Gradients<'_>,
         (fields, contributions): (&mut ContributionFields, &Contributions),
-        place: &dyn Fn(ValueId) -> (FieldId, u32),
+        places: &Places<'_>,
         Lists { requested, sums, .. }: &mut Lists,
     ) -> Result<(), PlanError> {
         requested.clear();
         let nowhere = (FieldId(0), 0);
         let all = request.values.iter();
-        requested.extend(all.map(|&value| Requested { field: place(value).0, value, found: nowhere }));
+        requested.extend(all.map(|&value| Requested { field: places.of(value).0, value, found: nowhere }));
         requested.sort_unstable_by_key(|own| (own.field, own.value));
         requested.dedup_by_key(|own| own.value);
         for of_field in requested.chunk_by_mut(|a, b| a.field == b.field) {
@@ -190,7 +154,7 @@ impl Emitter<'_> {
         }
         close_wave(plan);
         for &value in request.values {
-            let key = (place(value).0, value);
+            let key = (places.of(value).0, value);
             let at = requested.binary_search_by_key(&key, |own| (own.field, own.value));
             let (field, row) = requested[at.expect("every requested value is listed")].found;
             plan.outputs.push(PlanOutput { key: OutputKey::Gradient(value), field, row });

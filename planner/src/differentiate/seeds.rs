@@ -4,9 +4,9 @@ use super::Gradients;
 use super::edit::{close_wave, grow, kernel_id};
 use super::reverse_steps::ContributionFields;
 use crate::PlanError;
+use crate::lower::Places;
 use crate::steps::append_step;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::{FieldId, Kernel, Place, Plan, Reg, RegKind, ResultRole, Roles, View};
 use autobatch_ir::types::Type;
 use std::sync::Arc;
@@ -34,13 +34,13 @@ pub(super) struct Seeds {
 }
 
 impl Seeds {
-    /// Allocates rows for seeds. `place` gives the field and row of a value.
+    /// Allocates rows for seeds.
     pub(super) fn collect(
         &mut self,
         plan: &mut Plan,
         (needs, request): (&[bool], &Gradients<'_>),
         fields: &mut ContributionFields,
-        place: &dyn Fn(ValueId) -> (FieldId, u32),
+        places: &Places<'_>,
     ) -> Result<(), PlanError> {
         let Self { seeds, rows, .. } = self;
         seeds.clear();
@@ -48,7 +48,7 @@ impl Seeds {
         rows.resize(request.losses.len(), None);
         for (loss, &(value, factor)) in (0..).zip(request.losses) {
             if needs[value.index()] {
-                seeds.push(Seed { field: place(value).0, factor: factor.to_bits(), loss });
+                seeds.push(Seed { field: places.of(value).0, factor: factor.to_bits(), loss });
             }
         }
         seeds.sort_unstable_by_key(|seed| (seed.field, seed.factor, seed.loss));

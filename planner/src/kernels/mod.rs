@@ -8,7 +8,7 @@
 mod cache;
 pub(crate) mod compile;
 pub(crate) mod content;
-mod cost;
+pub(crate) mod cost;
 pub(crate) mod fuse;
 
 pub(crate) use cache::KernelCache;

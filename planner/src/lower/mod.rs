@@ -20,7 +20,7 @@ pub(crate) use places::Places;
 pub(crate) use run::{Run, progression, run_at_the_end};
 pub(crate) use spelling::{field_name, numbered};
 
-use crate::certificate::count_steps;
+use crate::certificate::certify;
 use crate::ids::RowId;
 use crate::kernels::Kernels;
 use crate::order::Rows;
@@ -98,10 +98,8 @@ pub(crate) fn lower(
         plan.waves.push(plan.steps.len() as u32);
     }
     add_outputs(context, places, storage, rows, &mut plan);
-    let mut certificate = plan.certificate;
-    count_steps(&plan, first_step..plan.steps.len(), &mut certificate);
-    certificate.bound = batches.bound.expect("the schedule stage computes a bound");
-    certificate.slab_bytes = plan.slab_bytes();
-    plan.certificate = certificate;
+    plan.certificate.bound = batches.bound.expect("the schedule stage computes a bound");
+    let end = plan.steps.len();
+    certify(&mut plan, first_step, end);
     plan
 }

@@ -1,24 +1,19 @@
-//! The order of lanes inside each batch.
+//! The order of lanes inside each batch, and of their rows.
 
-use super::{Memory, Rows};
+use super::{Memory, RowOrder, Rows};
 use crate::layout::{self, Layout};
+use crate::pipeline::Context;
 
-/// Keeps lanes and rows in the order of the nodes.
-pub(super) fn keep_batch_order(rows: &mut Rows, memory: &Memory) {
-    rows.lane_order.clear();
-    rows.batches.iter().for_each(|batch| rows.lane_order.extend(0..batch.lanes.len() as u32));
-    rows.nodes.clone_from(&memory.nodes);
-    rows.rows.clear();
-    memory.input.slab_rows.iter().for_each(|&count| rows.rows.extend(0..count));
-}
-
-/// Orders lanes and rows as consumers read them.
-pub(super) fn propagate(rows: &mut Rows, memory: &mut Memory) {
-    let Memory { layout, access, nodes, .. } = memory;
-    let [old_rows, old_order] = [&mut rows.rows, &mut rows.lane_order].map(std::mem::take);
-    layout.recycle((old_rows, old_order, std::mem::take(access)));
-    let layout: Layout = layout::propagated_with(&rows.problem, layout);
-    (rows.rows, rows.lane_order, *access) = layout.into_parts();
+/// Orders the lanes and rows of the layout problem as the request asks.
+pub(super) fn order_lanes(context: &Context<'_>, rows: &mut Rows, memory: &mut Memory) {
+    let Memory { layout, nodes, .. } = memory;
+    let [places, lanes] = [&mut rows.rows, &mut rows.lane_order].map(std::mem::take);
+    layout.recycle(Layout { places, lanes });
+    let chosen = match context.request.rows {
+        RowOrder::Batch => layout::batch_order(&rows.problem, layout),
+        RowOrder::Propagated => layout::propagated(&rows.problem, layout),
+    };
+    (rows.rows, rows.lane_order) = (chosen.places, chosen.lanes);
     rows.nodes.clear();
     for batch in &rows.batches {
         let own = &nodes[batch.lanes.clone()];

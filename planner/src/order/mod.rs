@@ -21,7 +21,7 @@ mod waves;
 use crate::PlanError;
 use crate::cluster::Clusters;
 use crate::ids::WaveId;
-use crate::layout::{self, Access};
+use crate::layout;
 use crate::pipeline::Context;
 use crate::schedule::Batches;
 use crate::storage::Storage;
@@ -93,7 +93,6 @@ pub(crate) struct Memory {
     wave_of_job: Vec<u32>,
     input: LayoutInput,
     layout: layout::Memory,
-    access: Vec<Access>,
     heaps: Heaps,
     spare: Rows,
 }
@@ -117,11 +116,7 @@ pub(crate) fn order_rows(
     waves::list_batches(&mut rows, memory, clusters, storage, batches);
     layout_input::build_layout_problem(context, &mut rows, memory, clusters, storage, batches)
         .map_err(|_| PlanError::TooLarge)?;
-    memory.layout.forget();
-    match context.request.rows {
-        RowOrder::Batch => lanes::keep_batch_order(&mut rows, memory),
-        RowOrder::Propagated => lanes::propagate(&mut rows, memory),
-    }
+    lanes::order_lanes(context, &mut rows, memory);
     match context.request.mode {
         Mode::Infer => reuse::reuse_rows(context, &mut rows, memory, storage),
         Mode::Train => {}

@@ -26,9 +26,8 @@
 //! | lattice LSTM, arity-free sums | 171.4 | 532.7 | 318.5 | 208.5 | 185.3 | 179.8 |
 //! | two-layer BiLSTM | 235.8 | 435.1 | 235.8 | 235.8 | 235.8 | 235.8 |
 //!
-//! [`path_sum_bound`] gives a lower bound, [`check`] validates any order independently, [`exact`] solves small problems by
-//! exhaustive search, and [`Policy`] parses policy names. `parts` explains why most real problems split into parts that need no
-//! search.
+//! [`path_sum_bound`] gives a lower bound, [`check`] validates any order independently, and [`Policy`] parses policy names.
+//! `parts` explains why most real problems split into parts that need no search.
 
 mod agenda;
 mod auto;
@@ -38,7 +37,6 @@ mod bound;
 mod check;
 mod costs;
 mod depth;
-mod exact;
 mod front;
 mod fsm;
 mod none;
@@ -65,7 +63,6 @@ pub use costs::{
     BeamGain, COSTS_VARIABLE, Class, ClassCost, ClassCosts, CostError, CostTable, PlanningCost, StepCost,
 };
 pub use depth::Depth;
-pub use exact::{MAX_EXACT_JOBS, TooLarge, exact};
 pub use fsm::{Fsm, FsmError, Table, Training, train};
 pub use none::Unbatched;
 pub use policy::{LoadError, ParsePolicyError, Policy};
