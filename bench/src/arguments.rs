@@ -58,7 +58,7 @@ pub struct BenchArgs {
     /// Split the execution into packing, forward, reverse, reductions and update
     #[arg(long)]
     pub phases: bool,
-    /// Maximum size of the slabs of a plan: 1000000, 64KiB, 512MiB, 2GiB
+    /// Maximum memory of executing a plan, with its parameters and temporaries: 1000000, 64KiB, 512MiB, 2GiB
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub memory_limit: Option<u64>,
     /// Time products, copies and models on a GPU instead: gpu, gpu:0, gpu:part-of-a-name. --hidden sets the size of

@@ -94,7 +94,7 @@ pub struct Options {
     pub sparse_rows: bool,
     /// Whether to measure the phases of execution, at the cost of two clock readings per step.
     pub phases: bool,
-    /// Maximum size of the slabs of a plan in bytes; `None` is unlimited.
+    /// Maximum memory of executing a plan, in bytes; `None` is unlimited.
     pub memory_limit: Option<u64>,
 }
 

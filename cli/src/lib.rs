@@ -12,6 +12,7 @@ mod failure;
 pub mod files;
 mod graph_text;
 pub mod lifetimes;
+pub mod limits;
 mod npy;
 mod output_paths;
 pub mod picture;

@@ -78,7 +78,7 @@ impl Bound<'_> {
 }
 
 /// An input does not fit the plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum BindError {
     /// Fewer words or floats are bound than the plan reads.
     Missing {
@@ -148,3 +148,5 @@ impl fmt::Display for BindError {
 }
 
 impl std::error::Error for BindError {}
+
+crate::debug_as_display!(BindError);

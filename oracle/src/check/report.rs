@@ -107,6 +107,13 @@ pub enum Disagreement {
         /// The kernel.
         kernel: KernelId,
     },
+    /// A kernel has larger registers, or more work, than the values of its node justify.
+    Registers {
+        /// The kernel.
+        kernel: KernelId,
+        /// A node that it is executed for.
+        node: NodeId,
+    },
     /// A step takes another store than the signature says.
     Store {
         /// The step.
@@ -279,6 +286,12 @@ impl fmt::Display for Disagreement {
             Self::TooLarge { kernel } => {
                 write!(f, "kernel {kernel}: it is too large to be compared with its cell")
             }
+            Self::Registers { kernel, node } => {
+                write!(
+                    f,
+                    "kernel {kernel}: its registers or its work are larger than the values of {node} justify"
+                )
+            }
             Self::Store { step, port, expected, found } => {
                 write!(f, "step {step}: parameter port {port} is {found}, ")?;
                 match expected {
@@ -396,7 +409,7 @@ impl fmt::Display for Proof {
 }
 
 /// The disagreements of a plan with its graph, at most [`MAX_DISAGREEMENTS`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Disagreements {
     found: Vec<Disagreement>,
 }
@@ -434,3 +447,5 @@ impl fmt::Display for Disagreements {
 }
 
 impl std::error::Error for Disagreements {}
+
+autobatch_ir::debug_as_display!(Disagreements);

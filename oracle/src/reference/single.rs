@@ -4,7 +4,7 @@
 //! graph: the node is in an arena of its own, after a node that represents all its operands.
 
 use super::Noise;
-use super::bound;
+use super::bound::{self, CallCost};
 use super::datum::{Argument, Datum};
 use super::derivative::Partial;
 use super::error::{Checked, RunError};
@@ -91,8 +91,8 @@ impl<'g, T: Real> Single<'g, T> {
     }
 }
 
-/// Checks a graph. Returns for each signature the number of elements that one call evaluates.
-pub(crate) fn costs(graph: &GraphData) -> Checked<Vec<u64>> {
+/// Checks a graph. Returns the cost of one call of each signature.
+pub(crate) fn costs(graph: &GraphData) -> Checked<Vec<CallCost>> {
     bound::check(graph)?;
     bound::of_signatures(graph)
 }

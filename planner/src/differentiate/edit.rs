@@ -4,8 +4,8 @@ use crate::PlanError;
 use crate::lower::numbered;
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::plan::{
-    Field, FieldId, Kernel, KernelId, ListSource, Plan, PortRole, Reg, RegKind, ResultRole, Roles,
-    Slab, SlabId, SlabKind, Stage, View,
+    Field, FieldId, Kernel, KernelId, ListSource, Plan, PortRole, Reg, RegKind, ResultRole, Roles, Slab,
+    SlabId, SlabKind, Stage, View,
 };
 use autobatch_ir::types::Type;
 use std::sync::Arc;

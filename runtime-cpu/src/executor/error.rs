@@ -2,11 +2,10 @@
 
 use crate::kernels::{IsaError, KernelError};
 use autobatch_ir::NodeId;
-use autobatch_ir::plan::BindError;
+use autobatch_ir::plan::{BindError, OverLimit};
 use std::fmt;
 
 /// The reason why a plan was not executed.
-#[derive(Debug)]
 pub enum RunError {
     /// The requested instruction set is not available.
     Isa(IsaError),
@@ -49,13 +48,8 @@ pub enum RunError {
     },
     /// Gradients are accumulated, but the plan has gradients of other parameters.
     OtherGradients,
-    /// The slabs exceed the memory limit.
-    Limit {
-        /// The bytes of the slabs.
-        needs: u64,
-        /// The limit in bytes.
-        limit: u64,
-    },
+    /// The plan takes more memory or work than the limits allow.
+    Limit(Box<OverLimit>),
     /// A weight could not be packed.
     Kernel(KernelError),
     /// A step made NaN or an infinity of finite numbers. Only an executor with a watch reports this.
@@ -104,10 +98,7 @@ impl fmt::Display for RunError {
             Self::OtherGradients => f.write_str(
                 "gradients are accumulated, but this plan has gradients of other parameters; request the same ones of every plan",
             ),
-            Self::Limit { needs, limit } => write!(
-                f,
-                "the slabs of the plan take {needs} bytes, the memory limit is {limit}; plan a smaller minibatch, or raise the limit"
-            ),
+            Self::Limit(over) => over.fmt(f),
             Self::Kernel(error) => error.fmt(f),
             Self::NotFinite { step, kernel, lane, node, result, element } => {
                 write!(f, "{kernel} in step f{step}, lane {lane}")?;
@@ -124,6 +115,8 @@ impl fmt::Display for RunError {
 }
 
 impl std::error::Error for RunError {}
+
+autobatch_ir::debug_as_display!(RunError);
 
 impl From<KernelError> for RunError {
     fn from(error: KernelError) -> Self {

@@ -11,6 +11,7 @@ mod counters;
 mod error;
 mod executed_prefix;
 mod folds;
+mod footprint;
 mod gradients;
 mod map;
 mod memory;
@@ -18,6 +19,7 @@ mod prepared;
 mod products;
 mod program;
 mod reductions;
+mod register_uses;
 mod row_ops;
 mod sparse_rows;
 mod stream;
@@ -31,10 +33,11 @@ mod weight_cache;
 
 pub use counters::{Counters, KernelCount, Span, StepCount};
 pub use error::RunError;
+pub use footprint::footprint;
 pub use updates::GradientSource;
 
 use crate::kernels::Isa;
-use autobatch_ir::plan::{Bound, Mode, Plan, StoreId, Stores, UpdatePlan, Verified};
+use autobatch_ir::plan::{Bound, Footprint, Limits, Mode, Plan, StoreId, Stores, UpdatePlan, Verified};
 use autobatch_ir::{ParamId, States, Weights};
 use bound_words::Origins;
 use clock::{Clock, Ticks};
@@ -64,7 +67,9 @@ pub struct Executor {
     prepared: PreparedSteps,
     params: Vec<&'static [f32]>,
     origins: Origins,
-    limit: Option<u64>,
+    limits: Limits,
+    /// The footprint that was compared with the limits last, and the identity of its plan.
+    accepted: Option<(u64, Footprint)>,
     shared_work: usize,
     watch: bool,
     counters: Option<Counters>,
@@ -123,7 +128,8 @@ impl Executor {
             prepared: PreparedSteps::default(),
             params: Vec::new(),
             origins: Origins::default(),
-            limit: None,
+            limits: Limits::NONE,
+            accepted: None,
             shared_work: waves::SHARED_WORK,
             watch: false,
             counters: None,
@@ -142,11 +148,17 @@ impl Executor {
         self.memory.bytes()
     }
 
-    /// Limits the bytes of the slabs; the default `None` means no limit. A plan that needs more is rejected with
-    /// [`RunError::Limit`] before it runs. Memory of earlier plans is freed if it would exceed the limit together with a
-    /// plan's needs. Packed weights do not count.
-    pub fn set_memory_limit(&mut self, limit: Option<u64>) {
-        self.limit = limit;
+    /// Limits the footprint of plans; the default has no limits. A plan that needs more is rejected with
+    /// [`RunError::Limit`] before any of its memory is allocated. Memory of earlier plans is freed if it would exceed the limit
+    /// together with a plan's needs.
+    pub fn set_limits(&mut self, limits: Limits) {
+        (self.limits, self.accepted) = (limits, None);
+    }
+
+    /// The memory and the work of executing a plan, computed before anything is allocated.
+    #[must_use]
+    pub fn footprint(&self, plan: &Verified<Plan>) -> Footprint {
+        footprint::with_programs(plan, self.threads.len(), &self.prepared)
     }
 
     /// Sets the floating-point operations from which threads share a wave. The default makes a fork and a join a small part
@@ -210,20 +222,29 @@ impl Executor {
         first: Option<usize>,
     ) -> Result<(), RunError> {
         bound.check(plan, stores)?;
-        if let Some(limit) = self.limit {
-            let needs = plan.slab_bytes();
-            if needs > limit {
-                return Err(RunError::Limit { needs, limit });
-            }
-            if first.is_none() {
-                self.executed = None;
-                // Nothing can be freed while a grown plan reuses rows, so a growing plan starts without surplus memory.
-                self.memory.shrink_to(plan, if plan.mode == Mode::Grow { needs } else { limit });
-            }
-        }
+        self.check_limits(plan, first.is_none())?;
         let before = self.execute_waves(plan, stores, bound, first)?;
         self.reduce(plan, bound.words)?;
         self.executed = ExecutedPrefix::of(plan, before);
+        Ok(())
+    }
+
+    /// Compares the footprint of a plan with the limits. `fresh` tells that no row of an earlier run is reused.
+    fn check_limits(&mut self, plan: &Verified<Plan>, fresh: bool) -> Result<(), RunError> {
+        if self.limits == Limits::NONE {
+            return Ok(());
+        }
+        let accepted = self.accepted.filter(|accepted| accepted.0 == plan.identity());
+        let footprint = accepted.map_or_else(|| self.footprint(plan), |accepted| accepted.1);
+        footprint.check(self.limits).map_err(|over| RunError::Limit(Box::new(over)))?;
+        self.accepted = Some((plan.identity(), footprint));
+        if let Some(limit) = self.limits.memory.filter(|_| fresh) {
+            self.executed = None;
+            let others = footprint.memory() - footprint.slabs;
+            // Nothing can be freed while a grown plan reuses rows, so a growing plan starts without surplus memory.
+            let slabs = if plan.mode == Mode::Grow { footprint.slabs } else { limit.saturating_sub(others) };
+            self.memory.shrink_to(plan, slabs);
+        }
         Ok(())
     }
 

@@ -5,7 +5,7 @@
 //! store values only, and weights if a version changed. A grown plan also prepares its new steps. All vectors keep
 //! their memory, so preparing a plan of a size seen before allocates nothing.
 
-use super::program::{Program, constant_floats};
+use super::program::Program;
 use super::weight_cache::{StoreValues, WeightCache};
 use super::{RunError, Stores};
 use crate::kernels::{Isa, PackedWeights};
@@ -106,6 +106,11 @@ pub(super) struct StoreReader<'a, 'b> {
 pub(super) fn recycled<A, B>(mut old: Vec<A>) -> Vec<B> {
     old.clear();
     old.into_iter().map(|_| unreachable!("the vector was cleared")).collect()
+}
+
+/// Whether stages may write the results of a step directly: their rows have a stride.
+pub(super) fn writes_directly(plan: &Plan, step: &Step) -> bool {
+    plan.places(step).iter().all(|place| !matches!(place, Place::Table { .. }))
 }
 
 /// A hash of a program and the stores of a step.
@@ -211,6 +216,12 @@ impl PreparedSteps {
         &mut self.weight_cache
     }
 
+    /// The compiled program of a kernel, if an earlier plan had it.
+    pub(super) fn known_program(&self, kernel: &Arc<Kernel>, direct: bool) -> Option<&Program> {
+        let number = self.known.get(&(Arc::as_ptr(kernel) as usize, direct))?;
+        Some(&self.programs[*number as usize].1)
+    }
+
     /// The program of a step.
     pub(super) fn program(&self, step: usize) -> &Program {
         &self.programs[self.steps[step].program as usize].1
@@ -233,7 +244,7 @@ impl PreparedSteps {
     }
 
     fn find_program(&mut self, plan: &Plan, step: &Step) -> Result<u32, RunError> {
-        let direct = plan.places(step).iter().all(|place| !matches!(place, Place::Table { .. }));
+        let direct = writes_directly(plan, step);
         let slot = self.of_kernel[step.kernel.index()][usize::from(direct)];
         if slot != NONE {
             return Ok(slot);
@@ -242,8 +253,9 @@ impl PreparedSteps {
         let number = match self.known.entry((Arc::as_ptr(kernel) as usize, direct)) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(unknown) => {
-                let bytes = 4 * constant_floats(kernel) as u64;
-                let program = Program::new(kernel, direct).ok_or(RunError::Tiles { bytes })?;
+                let mut program = Program::new(kernel, direct);
+                let bytes = 4 * program.constant_floats() as u64;
+                program.fill_constants().ok_or(RunError::Tiles { bytes })?;
                 self.programs.push((Arc::clone(kernel), program));
                 self.of_program.push(NONE);
                 *unknown.insert(self.programs.len() as u32 - 1)

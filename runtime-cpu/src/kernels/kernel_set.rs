@@ -14,6 +14,10 @@ pub(super) const K_BLOCK: usize = 256;
 /// Floats between two rows of a gathered block of operand rows. It is no multiple of 1024 floats, so the rows fall
 /// into different cache sets.
 pub(super) const GATHERED_ROW: usize = K_BLOCK + 16;
+/// Columns of the widest panel of any instruction set.
+pub(super) const MAX_PANEL: usize = 32;
+/// Columns of the narrowest panel of any instruction set.
+pub(super) const MIN_PANEL: usize = 16;
 /// The maximum of [`KernelSet::step`].
 pub(super) const MAX_STEP: usize = 16;
 

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use super::error::{KernelError, reaches};
 use super::isa::Isa;
-use super::kernel_set::{K_BLOCK, KernelSet};
+use super::kernel_set::{K_BLOCK, KernelSet, MAX_PANEL};
 use super::memory::Aligned;
 use super::rows::Rows;
 
@@ -115,6 +115,12 @@ impl PackedWeights {
             .and_then(Aligned::zeroed)
             .ok_or(KernelError::Memory { k, n })?;
         Ok(PackedWeights { isa, panel, k, n, buffer })
+    }
+
+    /// Floats of packed weights of `k` rows and `n` columns on the instruction set with the widest panels, saturating.
+    #[must_use]
+    pub fn max_floats(k: usize, n: usize) -> usize {
+        n.checked_next_multiple_of(MAX_PANEL).map_or(usize::MAX, |columns| columns.saturating_mul(k))
     }
 
     /// Packs `weights`.

@@ -22,7 +22,7 @@ use super::tile::{Prefetch, Tile};
 
 /// The maximum number of rows in a block: four of the tallest register tiles, or more lower ones. All weights pass
 /// through the L2 cache once per block.
-const BLOCK_ROWS: usize = 4 * MAX_ROWS;
+pub(super) const BLOCK_ROWS: usize = 4 * MAX_ROWS;
 /// Up to this many rows are read directly, for any width of the product.
 const FEW_ROWS: usize = 6;
 /// Up to this many panels of weights, gathering rows costs more than it gains.

@@ -14,7 +14,7 @@ use std::ptr;
 
 use super::error::{KernelError, same_size};
 use super::isa::Isa;
-use super::kernel_set::{KernelSet, MAX_ROWS, MAX_STEP};
+use super::kernel_set::{KernelSet, MAX_PANEL, MAX_ROWS, MAX_STEP, MIN_PANEL};
 use super::memory::{Scratch, prefetch};
 use super::product::share;
 use super::rows::RowsMut;
@@ -27,8 +27,6 @@ const R_BLOCK: usize = 256;
 const TILES: usize = 32;
 /// Columns of a stripe.
 const STRIPE: usize = 512;
-/// The widest panel of any instruction set.
-const WIDEST_PANEL: usize = 32;
 /// Prefetch distance in rows.
 const AHEAD: usize = 6;
 /// Floats of a cache line.
@@ -40,6 +38,10 @@ const PANEL_GAP: usize = 16;
 const fn tile_floats(step: usize) -> usize {
     R_BLOCK * step + step
 }
+
+/// The most floats of scratch space that a call needs, on any instruction set.
+pub(crate) const GRADIENT_SCRATCH_FLOATS: usize =
+    TILES * tile_floats(MAX_STEP) + STRIPE * R_BLOCK + STRIPE / MIN_PANEL * PANEL_GAP;
 
 /// The gradient of a weight `w[k, n]` from all rows that were multiplied with it: `dw = X^T . dY`.
 #[derive(Clone, Copy, Debug)]
@@ -252,22 +254,22 @@ unsafe fn pack_panels(
         let row = unsafe { dy.next() };
         for (first, to) in columns.clone().step_by(panel).zip(to.chunks_mut(panel_floats)) {
             let to = to[r * panel..][..panel].as_mut_ptr();
-            // SAFETY: the columns lie in the row; a panel has at most WIDEST_PANEL columns.
+            // SAFETY: the columns lie in the row; a panel has at most MAX_PANEL columns.
             unsafe { copy_short(row.wrapping_add(first), to, panel.min(columns.end - first)) };
         }
     }
 }
 
-/// Copies up to `WIDEST_PANEL` floats in pieces of constant length, each a few moves. A call would cost more than the
+/// Copies up to `MAX_PANEL` floats in pieces of constant length, each a few moves. A call would cost more than the
 /// copy.
 ///
 /// # Safety
-/// `from` is readable and `to` writable for `len` floats, without overlap; `len` is at most `WIDEST_PANEL`.
+/// `from` is readable and `to` writable for `len` floats, without overlap; `len` is at most `MAX_PANEL`.
 #[inline(always)]
 unsafe fn copy_short(from: *const f32, to: *mut f32, len: usize) {
-    if len == WIDEST_PANEL {
+    if len == MAX_PANEL {
         // SAFETY: as for this function.
-        return unsafe { ptr::copy_nonoverlapping(from, to, WIDEST_PANEL) };
+        return unsafe { ptr::copy_nonoverlapping(from, to, MAX_PANEL) };
     }
     let mut at = 0;
     macro_rules! copy {

@@ -8,9 +8,10 @@ use super::equal_results::{Comparison, RowHash};
 use super::probe::{NOISE, Probe, fold};
 use super::reference_derivative::{Contribution, ReferenceDerivative};
 use crate::naive::lane::{Lane, Operands};
-use crate::reference::{Argument, Datum, Partial, Share};
+use crate::reference::{Argument, CallCost, Datum, Partial, Share};
+use autobatch_ir::graph::Op;
 use autobatch_ir::plan::row_ops::{Noise, Scratch};
-use autobatch_ir::plan::{Kernel, PortRole, ReductionSum, RegKind, ResultRole, Roles, StoreId, View};
+use autobatch_ir::plan::{Kernel, PortRole, ReductionSum, RegKind, ResultRole, Roles, Stage, StoreId, View};
 use std::borrow::Cow;
 
 /// Which values of an operand a contribution is for.
@@ -77,7 +78,24 @@ pub(super) struct Execution<'a> {
     pub(super) stores: &'a [StoreId],
 }
 
+/// How many elements of registers, and how many multiplications, a kernel may have for each that its node has in the
+/// reference. Kernels of the reverse compute values of the node again, and their gradients.
+const PER_OF_NODE: u64 = 64;
+/// The elements and multiplications of a node with few.
+const SMALL_NODE: u64 = 64;
+
 impl Execution<'_> {
+    /// Whether the values of the node justify the registers and the work of a kernel. A file may declare any registers, and
+    /// each probe would fill them.
+    pub(super) fn justifies(&self, kernel: &Kernel) -> bool {
+        let CallCost { elements, work } = self.reference.cost;
+        let justified = |count: u64| PER_OF_NODE.saturating_mul(count.saturating_add(SMALL_NODE));
+        let registers = kernel.regs.iter().filter(|reg| !reg.ty.is_list);
+        let registers = registers.map(|reg| reg.ty.shape.elements() as u64).fold(0, u64::saturating_add);
+        let stages = kernel.stages.iter().map(lane_work).fold(0, u64::saturating_add);
+        registers <= justified(elements) && stages <= justified(work)
+    }
+
     /// Executes the kernels on every probe and compares the results with their roles.
     ///
     /// # Errors
@@ -259,6 +277,13 @@ impl Class {
         by_row.iter().chain(by_col).find_map(takes).or_else(cut)
     }
 
+    /// All blocks that a reduction may take: one of each use whose rows equal the reduction's on every probe.
+    pub(super) fn blocks(&self, reference: &ReferenceDerivative, taking: Taking) -> Vec<Block> {
+        let uses = reference.use_index.of_param(taking.param).iter();
+        let blocks = uses.filter_map(|&number| block_of(reference, number, taking.sum, taking.each));
+        blocks.filter(|&block| self.is_block(reference, block, taking)).collect()
+    }
+
     /// Whether the rows of a reduction equal those of a block of a use on every probe.
     fn is_block(&self, reference: &ReferenceDerivative, block: Block, taking: Taking) -> bool {
         let uses = reference.uses[block.uses as usize].first;
@@ -288,6 +313,28 @@ impl Class {
             }
         }
         of_dy.holds() && (of_x.holds() || !of_x.started)
+    }
+}
+
+/// The elements that a stage makes and the multiplications of its products, without lists.
+fn lane_work(stage: &Stage) -> u64 {
+    match stage {
+        Stage::Prod { dst, rows, parts, .. } => {
+            let columns = u64::from(dst.width / rows);
+            let part = |width: u32| u64::from(width).saturating_mul(columns);
+            parts.iter().map(|own| part(own.source.width)).fold(u64::from(dst.width), u64::saturating_add)
+        }
+        Stage::Map { width, code } => u64::from(*width).saturating_mul(code.len() as u64),
+        Stage::Row { op: Op::Matmul, sources, dsts } => {
+            let width = sources.first().map_or(0, |(_, ty)| ty.shape.width() as u64);
+            dsts.iter().map(|dst| width.saturating_mul(u64::from(dst.width))).sum()
+        }
+        Stage::Row { sources, dsts, .. } => {
+            let views = sources.iter().map(|(view, _)| view).chain(dsts);
+            views.map(|view| u64::from(view.width)).sum()
+        }
+        Stage::Seg { dst, .. } | Stage::Lookup { dst, .. } => u64::from(dst.width),
+        Stage::SegGrad { dy, .. } => u64::from(dy.width),
     }
 }
 

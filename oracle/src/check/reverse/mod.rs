@@ -18,6 +18,7 @@
 //! compares.
 
 mod class;
+mod coverage;
 mod equal_results;
 mod ports;
 mod probe;

@@ -5,7 +5,7 @@
 
 use super::equal_results::UseIndex;
 use super::probe::{NOISE, POSITIVE, PROBES, Probe, Random, fold};
-use crate::reference::{Argument, Noise, Partial, Returned, Share, Single, costs};
+use crate::reference::{Argument, CallCost, Noise, Partial, Returned, Share, Single, costs};
 use autobatch_ir::graph::{GraphData, ParamArg, Signature};
 use autobatch_ir::hash::StructureHash;
 use autobatch_ir::id::{ParamId, SigId};
@@ -19,8 +19,12 @@ use std::sync::Arc;
 const MAX_NAMED: u64 = 1 << 18;
 /// The most elements that one node may make.
 const MAX_ELEMENTS: u64 = 1 << 24;
-/// The most elements that all parameters may have.
-const MAX_PARAMS: usize = 1 << 28;
+/// The most elements that parameters and probes may hold together: one gigabyte.
+const MAX_HELD: u64 = 1 << 28;
+/// The most multiplications that the probes of all signatures may take together: about a minute.
+const MAX_WORK: u64 = 1 << 36;
+/// How often a probe executes a node: the reference forward and in reverse, and the derivative kernel.
+const PASSES: u64 = 4;
 /// Larger parameters have the same values on all probes. They are factors of products, and no root is taken of them.
 const MAX_POSITIVE: usize = 1 << 22;
 
@@ -50,6 +54,8 @@ pub(super) struct ReferenceDerivative {
     pub(super) contributions: Vec<Contribution>,
     pub(super) uses: Vec<Uses>,
     pub(super) use_index: UseIndex,
+    /// The cost of one call.
+    pub(super) cost: CallCost,
 }
 
 impl ReferenceDerivative {
@@ -124,9 +130,11 @@ pub(super) struct ReferenceDerivatives<'a> {
     /// Values of the module's parameters, made when a signature takes them: of both signs, and positive ones unless the
     /// parameter is large.
     pub(super) params: [Vec<Vec<f32>>; 2],
-    /// How many elements of both signs there are.
-    held: usize,
-    costs: Option<Vec<u64>>,
+    /// How many elements parameters and probes hold.
+    held: u64,
+    /// How many multiplications the probes took.
+    worked: u64,
+    costs: Option<Vec<CallCost>>,
     known: Vec<Option<Option<ReferenceDerivative>>>,
     /// How many signatures were examined.
     pub(super) examined: usize,
@@ -140,6 +148,7 @@ impl<'a> ReferenceDerivatives<'a> {
             noise: if training { Noise::On { seed, step } } else { Noise::Off },
             params: [0, 1].map(|_| vec![Vec::new(); graph.module.params.len()]),
             held: 0,
+            worked: 0,
             costs: costs(graph).ok(),
             known: (0..graph.sigs.items().len()).map(|_| None).collect(),
             examined: 0,
@@ -163,20 +172,35 @@ impl<'a> ReferenceDerivatives<'a> {
 
     fn examine(&mut self, sig: SigId) -> Option<ReferenceDerivative> {
         let signature = self.graph.sigs.get(sig);
-        let cost = self.costs.as_ref()?.get(sig.index()).copied().filter(|&cost| cost <= MAX_ELEMENTS)?;
+        let cost = *self.costs.as_ref()?.get(sig.index())?;
+        let count = PROBES + self.named(signature, cost.elements);
+        if cost.elements > MAX_ELEMENTS || !self.affords(cost, count as u64) {
+            return None;
+        }
         for arg in &signature.params {
             let ParamArg::Module(param) = *arg else { return None };
             self.fill(param)?;
         }
         let mut random = Random(sig.index() as u64 + 1);
-        let probes: Option<Vec<Probe>> = (0..PROBES + self.named(signature, cost))
-            .map(|n| self.probe(sig, signature, n, &mut random))
-            .collect();
+        let probes: Option<Vec<Probe>> =
+            (0..count).map(|n| self.probe(sig, signature, n, &mut random)).collect();
         let probes = probes?;
         let contributions = contributions(&probes)?;
         let uses = uses(&probes)?;
         let use_index = UseIndex::new(&probes, &uses);
-        Some(ReferenceDerivative { probes, contributions, uses, use_index })
+        Some(ReferenceDerivative { probes, contributions, uses, use_index, cost })
+    }
+
+    /// Whether the limits allow this number of probes of a signature. If so, counts what they hold and take.
+    fn affords(&mut self, cost: CallCost, probes: u64) -> bool {
+        // A probe keeps values and their gradients.
+        let held = self.held.saturating_add(2 * probes * cost.elements);
+        let worked = self.worked.saturating_add(cost.work.saturating_mul(PASSES * probes));
+        let affords = held <= MAX_HELD && worked <= MAX_WORK;
+        if affords {
+            (self.held, self.worked) = (held, worked);
+        }
+        affords
     }
 
     /// How many additional probes name one element after the other.
@@ -198,11 +222,14 @@ impl<'a> ReferenceDerivatives<'a> {
         let decl = &self.graph.module.params[param.index()];
         let elements = decl.ty.shape.elements();
         let [params, positive] = &mut self.params;
-        let fits = self.held + elements <= MAX_PARAMS;
-        if !params[param.index()].is_empty() || !fits {
-            return fits.then_some(());
+        if !params[param.index()].is_empty() {
+            return Some(());
         }
-        self.held += elements;
+        let held = if elements <= MAX_POSITIVE { 2 * elements } else { elements } as u64;
+        if self.held + held > MAX_HELD {
+            return None;
+        }
+        self.held += held;
         let rows = if decl.kind == ParamKind::Table { 1 } else { decl.ty.shape.rows() };
         let scale = 1.0 / (rows as f32).sqrt();
         let mut random = Random(param.index() as u64 + (1 << 32));

@@ -256,6 +256,13 @@ impl Lanes<'_> {
             roles,
             stores: &key.stores,
         };
+        let saves_registers = saves > 0;
+        let (of_forward, of_reverse) = (forward.kernel, step.kernel);
+        let fits = |kernel: &Kernel| execution.justifies(kernel);
+        if !fits(kernel) || (saves_registers && !fits(execution.forward)) {
+            let kernel = if fits(kernel) { of_forward } else { of_reverse };
+            return Err(Disagreement::Registers { kernel, node: first });
+        }
         let class = execution.execute().map_err(|result| match reference.nowhere_finite() {
             Some(to) => Disagreement::NotFinite { step: id, sig, node: first, to },
             None => Disagreement::Derivative { kernel: step.kernel, step: id, result },
