@@ -4,7 +4,6 @@ use autobatch_models::catalogue::OpenError;
 use std::fmt;
 
 /// Why a measurement failed.
-#[derive(Debug)]
 pub enum BenchError {
     /// The model is unknown, or an option does not fit it.
     Open(OpenError),
@@ -67,7 +66,7 @@ impl fmt::Display for BenchError {
             }
             Self::Gpu(why) => f.write_str(why),
             Self::NoInstances => f.write_str(
-                "the data has no instances; name a file with instances, or omit --data to generate instances",
+                "the data has no instances; name a file with instances, or omit --peer-data to generate instances",
             ),
             Self::Rounds { max, found } => write!(f, "rounds must be 1 to {max}, found {found}"),
             Self::Threads { max, found } => write!(f, "threads must be 0 to {max}, found {found}"),
@@ -79,6 +78,8 @@ impl fmt::Display for BenchError {
 }
 
 impl std::error::Error for BenchError {}
+
+autobatch_ir::debug_as_display!(BenchError);
 
 impl From<OpenError> for BenchError {
     fn from(error: OpenError) -> Self {

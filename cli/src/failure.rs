@@ -7,6 +7,7 @@
 //! | 2 | usage error |
 //! | 3 | a file cannot be read or is malformed |
 //! | 4 | an output cannot be written |
+//! | 130 | training was interrupted |
 
 use autobatch::train::CheckpointError;
 use std::fmt;
@@ -18,6 +19,8 @@ pub enum Answer {
     Yes,
     /// No.
     No,
+    /// A signal stopped the verb.
+    Interrupted,
 }
 
 impl Answer {
@@ -27,12 +30,13 @@ impl Answer {
         match self {
             Self::Yes => 0,
             Self::No => 1,
+            Self::Interrupted => 130,
         }
     }
 }
 
 /// An error that stopped a verb.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The kind of failure; it determines the exit code.
     pub kind: FailureKind,
@@ -69,7 +73,8 @@ impl Failure {
     /// An output that cannot be written.
     pub fn output(name: &str, error: &std::io::Error) -> Self {
         let message = format!("cannot write {name}: {error}");
-        Self { kind: FailureKind::Output, message, help: None }
+        let help = output_help(name, error.kind()).map(str::to_owned);
+        Self { kind: FailureKind::Output, message, help }
     }
 
     /// Adds a remedy.
@@ -91,6 +96,22 @@ impl Failure {
     }
 }
 
+/// The remedy for an output that cannot be written.
+fn output_help(name: &str, kind: std::io::ErrorKind) -> Option<&'static str> {
+    use std::io::ErrorKind;
+    let path = std::path::Path::new(name);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match kind {
+        ErrorKind::NotFound if folder.is_some_and(|folder| !folder.exists()) => {
+            Some("the folder of this file does not exist; create it or name another one")
+        }
+        ErrorKind::NotADirectory => Some("a part of the path is a file; name a folder"),
+        _ if path.is_dir() => Some("this is a folder; name a file in it"),
+        ErrorKind::PermissionDenied => Some("no permission to write there; name another folder"),
+        _ => None,
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Parse errors of text forms contain their own heading, excerpt and remedy.
@@ -102,6 +123,8 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
+autobatch_ir::debug_as_display!(Failure);
+
 impl From<autobatch_models::catalogue::OpenError> for Failure {
     fn from(error: autobatch_models::catalogue::OpenError) -> Self {
         use autobatch_models::catalogue::OpenError;
@@ -109,9 +132,15 @@ impl From<autobatch_models::catalogue::OpenError> for Failure {
             OpenError::Unknown(_) | OpenError::Size { .. } | OpenError::NoFile(_) => {
                 Self::usage(error.to_string())
             }
-            OpenError::NoInstances { .. } | OpenError::Data(_) | OpenError::Emit(_) => {
-                Self::input(error.to_string())
-            }
+            OpenError::Corpus { entry, .. } => Self::input(error.to_string()).help(format!(
+                "model {} reads a folder with {} ({}); `autobatch models` lists all corpora",
+                entry.name, entry.corpus.files, entry.corpus.name
+            )),
+            OpenError::NoInstances { .. }
+            | OpenError::Data(_)
+            | OpenError::Emit(_)
+            | OpenError::Instance { .. }
+            | OpenError::Specification(_) => Self::input(error.to_string()),
         }
     }
 }

@@ -170,7 +170,7 @@ impl IntoShape for &[usize] {
 }
 
 /// Why extents are not a valid shape.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
     /// More than [`Shape::MAX_RANK`] extents.
     #[error("a shape has at most {MAX_RANK} extents, found {0}", MAX_RANK = Shape::MAX_RANK)]
@@ -182,3 +182,5 @@ pub enum ShapeError {
     #[error("a value has at most {} elements", Shape::MAX_ELEMENTS)]
     TooLarge,
 }
+
+crate::debug_as_display!(ShapeError);

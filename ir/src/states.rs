@@ -36,7 +36,7 @@ impl PartialEq for State {
 }
 
 /// Why states were not created or not restored.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StatesError {
     /// The optimiser has no state with this name.
     #[error("expected a state of the optimiser, found {0}; restore with the optimiser that was saved")]
@@ -66,6 +66,8 @@ pub enum StatesError {
     },
 }
 
+
+crate::debug_as_display!(StatesError);
 impl State {
     pub(crate) fn new(
         name: String,

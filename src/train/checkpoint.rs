@@ -38,7 +38,6 @@ pub struct Progress {
 }
 
 /// The reason why a weights file or a checkpoint could not be written or read.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum CheckpointError {
     /// The content of a file was refused.
@@ -217,6 +216,8 @@ impl std::error::Error for CheckpointError {
     }
 }
 
+autobatch_ir::debug_as_display!(CheckpointError);
+
 /// Reads a file and decodes its bytes. Errors name the file.
 pub(crate) fn read_file<T>(
     path: &Path,
@@ -304,6 +305,18 @@ pub(crate) fn save(trainer: &Trainer, path: &Path) -> Result<(), CheckpointError
 /// Loads a checkpoint. A refused checkpoint leaves the trainer unchanged.
 pub(crate) fn load(trainer: &mut Trainer, path: &Path) -> Result<(), CheckpointError> {
     read_file(path, |bytes| take(trainer, bytes))
+}
+
+/// Returns the notes of a checkpoint, which [`Trainer::set_note`] set. A program can store the description of its model
+/// in a note, and read it before it builds the module.
+///
+/// # Errors
+/// The file cannot be read, is damaged, or is no checkpoint.
+pub fn read_notes(path: impl AsRef<Path>) -> Result<BTreeMap<String, String>, CheckpointError> {
+    read_file(path.as_ref(), |bytes| {
+        let arrays = Arrays::read(bytes).map_err(CheckpointError::damaged)?;
+        Ok(head_of(&arrays)?.notes)
+    })
 }
 
 fn take(trainer: &mut Trainer, bytes: &[u8]) -> Result<(), CheckpointError> {

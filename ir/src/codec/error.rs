@@ -6,7 +6,7 @@ use crate::plan::{self, OTHER_VERSION_HELP};
 use thiserror::Error;
 
 /// Why bytes were not loaded.
-#[derive(Debug, Error)]
+#[derive(Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// The content of a file was rejected.
@@ -99,3 +99,5 @@ fn other_length(expected: u64, found: u64) -> String {
         false => format!("has trailing bytes: expected {expected} bytes, found {found}"),
     }
 }
+
+crate::debug_as_display!(LoadError);

@@ -77,7 +77,7 @@ impl Bound<'_> {
 }
 
 /// An input does not fit the plan.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BindError {
     /// Fewer words or floats are bound than the plan reads.
     #[error("the plan reads {expected} bound {what}, found {found}; bind the graph that it was planned for")]
@@ -132,3 +132,5 @@ pub enum BindError {
         found: usize,
     },
 }
+
+crate::debug_as_display!(BindError);

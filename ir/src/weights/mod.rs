@@ -69,7 +69,7 @@ impl ParamValues {
 const MAX_PRODUCTS: u64 = 1 << 37;
 
 /// Why values were rejected or not created.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WeightsError {
     /// The module has no parameter with this name.
     #[error("expected a parameter of the module, found @{0}; give a declared name")]
@@ -106,6 +106,8 @@ pub enum WeightsError {
     },
 }
 
+
+crate::debug_as_display!(WeightsError);
 /// Returns a version that no array of this process has had before.
 pub(crate) fn fresh_version() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -154,6 +156,17 @@ impl Weights {
             }
         }
         Ok(Self::init(module, seed))
+    }
+
+    /// The work of [`init`](Self::init), in operations as a plan counts them: drawing orthogonal matrices is cubic in their
+    /// size, and a multiplication there takes as long as several of a product.
+    #[must_use]
+    pub fn init_work(module: &Module) -> u64 {
+        const PER_PRODUCT: u64 = 8;
+        let work = |decl: &ParamDecl| {
+            init::products(decl).saturating_mul(PER_PRODUCT).saturating_add(decl.ty.shape.elements() as u64)
+        };
+        module.params.iter().map(work).fold(0, u64::saturating_add)
     }
 
     /// Weights with the given values, in the order of declaration, rounded to the storage types.
@@ -253,7 +266,16 @@ impl Weights {
         Ok(self.get(self.id(name)?))
     }
 
-    /// Mutable access by name, as [`get_mut`](Self::get_mut).
+    /// Replaces the values of the parameter with this name, rounded to its storage type.
+    ///
+    /// # Errors
+    /// If there is no such parameter, or the number of values differs from the parameter's.
+    pub fn set_by_name(&mut self, name: &str, values: &[f32]) -> Result<(), WeightsError> {
+        self.set(self.id(name)?, values)
+    }
+
+    /// Mutable access by name, as [`get_mut`](Self::get_mut). [`set_by_name`](Self::set_by_name) replaces
+    /// all values and checks their number.
     ///
     /// # Errors
     /// If there is no such parameter.
