@@ -26,6 +26,7 @@ pub mod intern;
 pub mod module;
 pub mod numeric;
 pub mod plan;
+pub mod printable;
 pub mod recipe;
 mod shape;
 pub mod states;

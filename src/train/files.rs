@@ -17,7 +17,11 @@ use std::path::Path;
 pub fn write_weights(path: impl AsRef<Path>, weights: &Weights) -> Result<(), CheckpointError> {
     let path = path.as_ref();
     let bytes = to_bytes(&arrays(weights), None).map_err(CheckpointError::unwritten)?;
-    replace(path, &bytes).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })
+    replace(path, &bytes).map_err(|error| CheckpointError::Io {
+        path: path.to_owned(),
+        error,
+        is_read: false,
+    })
 }
 
 /// Reads every parameter of a module from a safetensors file, which may be a checkpoint. Arrays may be

@@ -302,7 +302,7 @@ pub struct ReduceArgs {
     #[arg(short, long, value_parser = path)]
     pub output: String,
     /// Maximum number of runs of the command.
-    #[arg(long, default_value_t = 500)]
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
     /// The command; {} is replaced by the path of the graph.
     #[arg(last = true, required = true)]

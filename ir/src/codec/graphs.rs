@@ -163,6 +163,6 @@ impl GraphData {
     /// # Errors
     /// As [`from_bytes`](Self::from_bytes), and if the file cannot be read.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, LoadError> {
-        read_file(path.as_ref(), Self::from_bytes)
+        read_file(Kind::Graph, path.as_ref(), Self::from_bytes)
     }
 }

@@ -18,8 +18,10 @@ mod tables;
 mod tests;
 mod updates;
 
+use crate::files::{Opened, read_remedy};
 use crate::graph::VerifyErrors;
 use crate::hash::hash_bytes;
+use crate::printable::printable;
 use bincode::config::{Configuration, Fixint, LittleEndian, standard};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
@@ -141,7 +143,9 @@ impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { path, error } => write!(f, "{path}: {error}"),
-            Self::Io { path, error } => write!(f, "{path} cannot be read: {error}; check the path"),
+            Self::Io { path, error } => {
+                write!(f, "{} cannot be read: {error}; {}", printable(path), read_remedy(error))
+            }
             Self::Foreign => f.write_str(
                 "this is not a binary file of autobatch: the first bytes differ; is it a text file?",
             ),
@@ -237,12 +241,22 @@ pub(crate) fn open<'a, T: Deserialize<'a>>(kind: Kind, bytes: &'a [u8]) -> Resul
 }
 
 fn unwrap(kind: Kind, bytes: &[u8]) -> Result<&[u8], LoadError> {
-    let known = bytes.len().min(MAGIC.len());
-    if bytes[..known] != MAGIC[..known] || bytes.is_empty() {
+    let hash = check_header(kind, bytes, bytes.len() as u64)?;
+    let payload = &bytes[HEADER..];
+    if hash != hash_bytes(payload) {
+        return Err(LoadError::Checksum);
+    }
+    Ok(payload)
+}
+
+/// Checks the header of a file of `len` bytes. Returns the hash of its payload.
+fn check_header(kind: Kind, head: &[u8], len: u64) -> Result<u64, LoadError> {
+    let known = head.len().min(MAGIC.len());
+    if head[..known] != MAGIC[..known] || head.is_empty() {
         return Err(LoadError::Foreign);
     }
-    let Some((header, payload)) = bytes.split_first_chunk::<HEADER>() else {
-        return Err(LoadError::Length { expected: HEADER as u64, found: bytes.len() as u64 });
+    let Some(header) = head.first_chunk::<HEADER>() else {
+        return Err(LoadError::Length { expected: HEADER as u64, found: len });
     };
     let number = |at: usize, len: usize| {
         header[at..at + len].iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte))
@@ -255,16 +269,17 @@ fn unwrap(kind: Kind, bytes: &[u8]) -> Result<&[u8], LoadError> {
     if version != kind.version() {
         return Err(LoadError::Version { kind, found: version, known: kind.version() });
     }
-    let expected = number(16, 8);
-    if expected != payload.len() as u64 {
-        let header = HEADER as u64;
-        let expected = expected.saturating_add(header);
-        return Err(LoadError::Length { expected, found: bytes.len() as u64 });
+    let expected = number(16, 8).saturating_add(HEADER as u64);
+    if expected != len {
+        return Err(LoadError::Length { expected, found: len });
     }
-    if number(24, 8) != hash_bytes(payload) {
-        return Err(LoadError::Checksum);
-    }
-    Ok(payload)
+    Ok(number(24, 8))
+}
+
+/// Whether bytes begin as every binary file of this format does.
+#[must_use]
+pub fn is_binary(head: &[u8]) -> bool {
+    head.starts_with(&MAGIC)
 }
 
 /// Decodes a payload. Blobs are borrowed, so decoding allocates nothing. The limit is a second
@@ -281,14 +296,21 @@ fn decode<'a, T: Deserialize<'a>>(payload: &'a [u8]) -> Result<(T, usize), binco
     }
 }
 
-/// Reads and decodes a file; errors name the file.
+/// Reads and decodes a file of a kind; errors name the file. The header is checked before the rest is read.
 pub(crate) fn read_file<T>(
+    kind: Kind,
     path: &Path,
     read: impl FnOnce(&[u8]) -> Result<T, LoadError>,
 ) -> Result<T, LoadError> {
     let named = || path.display().to_string();
-    let bytes = crate::files::read(path).map_err(|error| LoadError::Io { path: named(), error })?;
-    read(&bytes).map_err(|error| LoadError::File { path: named(), error: Box::new(error) })
+    let io = |error| LoadError::Io { path: named(), error };
+    let in_file = |error| LoadError::File { path: named(), error: Box::new(error) };
+    let file = Opened::open(path).map_err(io)?;
+    if let Some(len) = file.length() {
+        check_header(kind, file.head(), len).map_err(in_file)?;
+    }
+    let bytes = file.read(u64::MAX).map_err(io)?;
+    read(&bytes).map_err(in_file)
 }
 
 /// Bytes that are read without copying.

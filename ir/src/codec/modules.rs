@@ -274,6 +274,6 @@ impl Module {
     /// # Errors
     /// As [`from_bytes`](Self::from_bytes), and if the file cannot be read.
     pub fn load(path: impl AsRef<Path>) -> Result<Arc<Self>, LoadError> {
-        read_file(path.as_ref(), Self::from_bytes)
+        read_file(Kind::Module, path.as_ref(), Self::from_bytes)
     }
 }

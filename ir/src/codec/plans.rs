@@ -426,6 +426,6 @@ impl Plan {
     /// # Errors
     /// As [`from_bytes`](Self::from_bytes), and if the file cannot be read.
     pub fn load(path: impl AsRef<Path>) -> Result<Verified<Self>, LoadError> {
-        read_file(path.as_ref(), Self::from_bytes)
+        read_file(Kind::Plan, path.as_ref(), Self::from_bytes)
     }
 }

@@ -86,7 +86,7 @@ impl UpdatePlan {
     /// # Errors
     /// As [`from_bytes`](Self::from_bytes), and if the file cannot be read.
     pub fn load(path: impl AsRef<Path>) -> Result<Verified<Self>, LoadError> {
-        read_file(path.as_ref(), Self::from_bytes)
+        read_file(Kind::Update, path.as_ref(), Self::from_bytes)
     }
 }
 

@@ -3,7 +3,8 @@
 //! The page `GRAPH.md` of this crate contains the grammar with an example of each construct. Text is
 //! complete: parsing a printed graph gives equal [`structure`](GraphData::structure), bindings, names
 //! and source lines. A graph that came from text reads back *equal*. An emitted graph may number its
-//! types and signatures in another order, because text leaves out unused entries.
+//! types and signatures in another order, because crate::files::without_mark;
+use text leaves out unused entries.
 //!
 //! The parser checks the same rules as the emitter, including types and counts of operands. The
 //! verifier checks the remaining rules. Malformed or hostile text gives a [`ParseError`]. The parser
@@ -49,7 +50,7 @@ impl GraphData {
     /// # Errors
     /// At the first flaw.
     pub fn from_text(text: impl AsRef<[u8]>) -> Result<Self, ParseError> {
-        parse::graph(text.as_ref())
+        parse::graph(without_mark(text.as_ref()))
     }
 }
 
@@ -65,6 +66,6 @@ impl Module {
     /// # Errors
     /// At the first flaw; a `graph` section is one.
     pub fn from_text(text: impl AsRef<[u8]>) -> Result<Arc<Self>, ParseError> {
-        parse::module(text.as_ref())
+        parse::module(without_mark(text.as_ref()))
     }
 }

@@ -22,7 +22,8 @@ mod runs;
 #[cfg(test)]
 mod tests;
 
-pub use crate::graph::text::ParseError;
+pub use crate::files::without_mark;
+use crate::graph::text::ParseError;
 
 use super::{Plan, UpdatePlan};
 
@@ -43,7 +44,7 @@ impl Plan {
     /// # Errors
     /// At the first place that is not as it must be.
     pub fn from_text(text: impl AsRef<[u8]>) -> Result<Self, ParseError> {
-        parse::plan(text.as_ref())
+        parse::plan(without_mark(text.as_ref()))
     }
 }
 
@@ -59,6 +60,6 @@ impl UpdatePlan {
     /// # Errors
     /// At the first place that is not as it must be.
     pub fn from_text(text: impl AsRef<[u8]>) -> Result<Self, ParseError> {
-        parse::update_plan(text.as_ref())
+        parse::update_plan(without_mark(text.as_ref()))
     }
 }
