@@ -3,8 +3,7 @@
 //! The page `GRAPH.md` of this crate contains the grammar with an example of each construct. Text is
 //! complete: parsing a printed graph gives equal [`structure`](GraphData::structure), bindings, names
 //! and source lines. A graph that came from text reads back *equal*. An emitted graph may number its
-//! types and signatures in another order, because crate::files::without_mark;
-use text leaves out unused entries.
+//! types and signatures in another order, because text leaves out unused entries.
 //!
 //! The parser checks the same rules as the emitter, including types and counts of operands. The
 //! verifier checks the remaining rules. Malformed or hostile text gives a [`ParseError`]. The parser
@@ -28,6 +27,7 @@ pub(crate) mod write;
 
 pub use error::{Flaw, ParseError};
 
+use crate::files::without_mark;
 use crate::graph::{GraphData, Site};
 use crate::module::Module;
 use std::sync::Arc;

@@ -22,10 +22,10 @@ mod runs;
 #[cfg(test)]
 mod tests;
 
-pub use crate::files::without_mark;
-use crate::graph::text::ParseError;
+pub use crate::graph::text::ParseError;
 
 use super::{Plan, UpdatePlan};
+use crate::files::without_mark;
 
 /// The first line of every text; the number is the version of the grammar.
 const HEADER: &str = "autobatch plan 2";
