@@ -40,7 +40,7 @@ impl Device {
 }
 
 /// A word that names no device.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct UnknownDevice {
     found: String,
 }
@@ -82,3 +82,5 @@ impl fmt::Display for UnknownDevice {
 }
 
 impl std::error::Error for UnknownDevice {}
+
+autobatch_ir::debug_as_display!(UnknownDevice);

@@ -17,7 +17,6 @@ use std::fmt;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The model emitted an invalid op; names the line.
@@ -140,7 +139,36 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    /// Returns the source of the wrapped error. The message of a wrapped error is the message of this one.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Emit(error) => error.source(),
+            Self::Plan(error) => error.source(),
+            Self::Verify(error) => Some(error),
+            Self::Run(error) => error.source(),
+            Self::Reference(error) => error.source(),
+            #[cfg(feature = "gpu")]
+            Self::Gpu(error) => error.source(),
+            Self::Policy(error) | Self::PolicyVariable(error) => error.source(),
+            Self::PolicyFile(error) => error.source(),
+            Self::Device(error) => error.source(),
+            Self::Train(error) => error.source(),
+            Self::Weights(error) => error.source(),
+            Self::States(error) => error.source(),
+            Self::Checkpoint(error) => error.source(),
+            Self::Io { error, .. } => Some(error),
+            Self::OtherGraph { .. }
+            | Self::OtherModuleGraph { .. }
+            | Self::Unequal { .. }
+            | Self::OtherModule
+            | Self::Stalled { .. }
+            | Self::Nested => None,
+        }
+    }
+}
+
+autobatch_ir::debug_as_display!(Error);
 
 macro_rules! from {
     ($($variant:ident($error:ty),)*) => {$(
@@ -170,5 +198,31 @@ from! {
 impl From<autobatch_runtime_wgpu::GpuError> for Error {
     fn from(error: autobatch_runtime_wgpu::GpuError) -> Self {
         Self::Gpu(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+    use std::error::Error as _;
+
+    #[test]
+    fn main_prints_the_message_of_every_error() {
+        let mut m = ModuleBuilder::new("m");
+        let w = m.param("w", [4, 2], Init::ZEROS);
+        let mut session =
+            Session::new(m.build().expect("a valid module"), Device::Cpu).expect("the CPU exists");
+        let g = session.graph();
+        let error = session.value(g.affine([g.input(&[1.0; 3])], w, None)).expect_err("3 is not 4");
+        assert_eq!(format!("{error:?}"), error.to_string());
+        assert!(format!("{error:?}").starts_with("affine: "), "{error:?}");
+
+        let missing = std::path::Path::new("no/such/folder/file.safetensors");
+        let error: Error = crate::train::read_weights(missing, session.module()).expect_err("no file").into();
+        assert!(error.source().is_some());
+        let text = format!("{error:?}");
+        let system = std::fs::read(missing).expect_err("no file").to_string();
+        assert!(text.contains("no/such/folder/file.safetensors"), "{text}");
+        assert_eq!(text.matches(&system).count(), 1, "{text}");
     }
 }

@@ -4,7 +4,6 @@ use autobatch_models::catalogue::OpenError;
 use std::fmt;
 
 /// Why a measurement failed.
-#[derive(Debug)]
 pub enum BenchError {
     /// The model is unknown, or an option does not fit it.
     Open(OpenError),
@@ -79,6 +78,8 @@ impl fmt::Display for BenchError {
 }
 
 impl std::error::Error for BenchError {}
+
+autobatch_ir::debug_as_display!(BenchError);
 
 impl From<OpenError> for BenchError {
     fn from(error: OpenError) -> Self {

@@ -37,7 +37,7 @@ impl Answer {
 }
 
 /// An error that stopped a verb.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Failure {
     /// The kind of failure; it determines the exit code.
     pub kind: FailureKind,
@@ -108,6 +108,8 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+autobatch_ir::debug_as_display!(Failure);
 
 impl From<autobatch_models::catalogue::OpenError> for Failure {
     fn from(error: autobatch_models::catalogue::OpenError) -> Self {

@@ -5,6 +5,7 @@
 //! * [`module`]: the part that graphs share: parameters, tables and traced cells.
 //! * [`findings`]: the errors that the verifiers of both languages report.
 //! * [`codec`]: the binary files of both languages. Any input either loads or returns an error.
+//! * [`report`]: the text of an error with its sources.
 //! * [`files`]: bounded reads and atomic writes of files.
 //! * [`numeric`]: the definition of every op's bits.
 //! * [`weights`]: the values of a module's parameters.
@@ -28,13 +29,14 @@ pub mod numeric;
 pub mod plan;
 pub mod printable;
 pub mod recipe;
+pub mod report;
 mod shape;
 pub mod states;
 pub mod types;
 pub mod weights;
 
 pub use codec::LoadError;
-pub use graph::{Arg, Args, EmitError, Graph, GraphData, Op, Value, ValueKey};
+pub use graph::{Arg, Args, EmitError, Graph, GraphData, IntoArg, Op, Value, ValueKey};
 pub use id::{CellId, NodeId, ParamId, SigId, SiteId, TypeId, ValueId};
 pub use module::{Cell, CellOfAny, Init, Module, ModuleBuilder, Param, Table};
 pub use recipe::UpdateRecipe;

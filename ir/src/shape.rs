@@ -170,7 +170,7 @@ impl IntoShape for &[usize] {
 }
 
 /// Why extents are not a valid shape.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ShapeError {
     /// More than [`Shape::MAX_RANK`] extents.
     Rank(usize),
@@ -193,3 +193,5 @@ impl fmt::Display for ShapeError {
 }
 
 impl std::error::Error for ShapeError {}
+
+crate::debug_as_display!(ShapeError);

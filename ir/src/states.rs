@@ -37,7 +37,7 @@ impl PartialEq for State {
 }
 
 /// Why states were not created or not restored.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum StatesError {
     /// The optimiser has no state with this name.
     Unknown(
@@ -83,6 +83,8 @@ impl fmt::Display for StatesError {
 }
 
 impl std::error::Error for StatesError {}
+
+crate::debug_as_display!(StatesError);
 
 impl State {
     pub(crate) fn new(

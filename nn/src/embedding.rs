@@ -1,6 +1,6 @@
 //! [`Embedding`]: one row of a table per word.
 
-use autobatch_ir::{Arg, Graph, Init, ModuleBuilder, Table, Value};
+use autobatch_ir::{Arg, Graph, Init, IntoArg, ModuleBuilder, Table, Value};
 use std::sync::Arc;
 
 /// A table `[rows, width]` named `name`, with initial values uniform in `-0.1..0.1`.
@@ -57,8 +57,8 @@ impl Embedding {
     /// The row at a bound index or an index value.
     #[track_caller]
     #[must_use]
-    pub fn look<'g>(&self, g: &'g Graph, index: impl Into<Arg<'g>>) -> Value<'g> {
-        match (index.into(), self.padding) {
+    pub fn look<'g>(&self, g: &'g Graph, index: impl IntoArg<'g>) -> Value<'g> {
+        match (index.into_arg(), self.padding) {
             (Arg::Index(index), Some(padding)) if index == padding => g.zeros([self.width]),
             (Arg::Value(index), Some(_)) => self.row(index),
             (index, _) => self.table.look(g, index),

@@ -35,7 +35,7 @@ pub fn init(fan: usize) -> Init {
 }
 
 /// An array has the wrong length for its layer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct LayoutError {
     /// The array's name in PyTorch.
     pub array: &'static str,
@@ -53,6 +53,8 @@ impl fmt::Display for LayoutError {
 }
 
 impl std::error::Error for LayoutError {}
+
+autobatch_ir::debug_as_display!(LayoutError);
 
 fn checked(array: &'static str, numbers: &[f32], expected: usize) -> Result<(), LayoutError> {
     if numbers.len() == expected {

@@ -29,7 +29,7 @@ pub struct Sequences<'a> {
 }
 
 /// Why an array does not fit its extents and lengths.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum SequencesError {
     /// The number of elements differs from the product of the extents.
     Elements {
@@ -79,6 +79,8 @@ impl fmt::Display for SequencesError {
 }
 
 impl std::error::Error for SequencesError {}
+
+autobatch_ir::debug_as_display!(SequencesError);
 
 impl<'a> Sequences<'a> {
     /// Sequences in an array with the extents `[steps, sequences, width]`: time first in PyTorch, `TNC` in

@@ -7,7 +7,7 @@ use autobatch_ir::plan::Mode;
 use std::fmt;
 
 /// Why a verified graph has no plan: the request, a promise of the model, a policy or a pass is at fault.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum PlanError {
     /// The graph has no outputs and the request wants no values.
     NothingWanted,
@@ -92,3 +92,5 @@ impl fmt::Display for PlanError {
 }
 
 impl std::error::Error for PlanError {}
+
+autobatch_ir::debug_as_display!(PlanError);

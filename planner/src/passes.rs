@@ -145,7 +145,7 @@ pub struct Selection {
 }
 
 /// The name of a pass that does not exist.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct UnknownPass(pub String);
 
 impl fmt::Display for UnknownPass {
@@ -156,6 +156,8 @@ impl fmt::Display for UnknownPass {
 }
 
 impl std::error::Error for UnknownPass {}
+
+autobatch_ir::debug_as_display!(UnknownPass);
 
 impl Selection {
     /// Selects no pass.
@@ -236,7 +238,7 @@ pub struct Step<'a> {
 }
 
 /// A check after a pass failed: the pass is faulty.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct PassFailure {
     /// The name of the pass.
     pub pass: &'static str,
@@ -251,6 +253,8 @@ impl fmt::Display for PassFailure {
 }
 
 impl std::error::Error for PassFailure {}
+
+autobatch_ir::debug_as_display!(PassFailure);
 
 /// An observer that stops nothing.
 pub fn all(_: Step<'_>) -> ControlFlow<()> {

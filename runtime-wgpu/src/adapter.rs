@@ -18,7 +18,7 @@ pub enum Selector {
 }
 
 /// The error of a word that selects no adapter.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct UnknownSelector {
     found: String,
 }
@@ -30,6 +30,8 @@ impl fmt::Display for UnknownSelector {
 }
 
 impl std::error::Error for UnknownSelector {}
+
+autobatch_ir::debug_as_display!(UnknownSelector);
 
 impl FromStr for Selector {
     type Err = UnknownSelector;

@@ -5,7 +5,7 @@ use autobatch_ir::plan::BindError;
 use std::fmt;
 
 /// An error of the GPU runtime.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GpuError {
     /// No adapter matches the selection.
@@ -160,6 +160,8 @@ impl fmt::Display for GpuError {
 }
 
 impl std::error::Error for GpuError {}
+
+autobatch_ir::debug_as_display!(GpuError);
 
 impl From<BindError> for GpuError {
     fn from(error: BindError) -> Self {

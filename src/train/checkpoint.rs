@@ -39,7 +39,6 @@ pub struct Progress {
 }
 
 /// The reason why a weights file or a checkpoint could not be written or read.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum CheckpointError {
     /// The content of a file was refused.
@@ -234,6 +233,8 @@ impl std::error::Error for CheckpointError {
         }
     }
 }
+
+autobatch_ir::debug_as_display!(CheckpointError);
 
 /// Reads a file and decodes its bytes. Errors name the file.
 pub(crate) fn read_file<T>(

@@ -5,7 +5,7 @@ use autobatch_ir::graph::Site;
 use std::fmt;
 
 /// The reason why a step failed. The parameters equal those before the step, unless the trainer went back.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub enum TrainError {
     /// The minibatch has no items.
@@ -125,3 +125,5 @@ impl fmt::Display for TrainError {
 }
 
 impl std::error::Error for TrainError {}
+
+autobatch_ir::debug_as_display!(TrainError);

@@ -15,7 +15,7 @@ pub(crate) use manifests::cargo_json;
 pub use manifests::{Manifest, forbidden_arrows, manifests, undescribed_dependencies};
 pub use text::{
     forbidden_attributes, long_files, machine_paths, missing_paths, stray_prints, unlisted_unsafe,
-    without_module_doc,
+    unreadable_errors, without_module_doc,
 };
 
 use std::path::{Path, PathBuf};

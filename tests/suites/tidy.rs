@@ -317,3 +317,17 @@ fn the_rule_for_descriptions_finds_an_undescribed_dependency() {
     let found = tidy::undescribed_dependencies(manifest, "`serde` turns plans into bytes; clap is nice");
     finds(found, "Cargo.toml:4");
 }
+
+#[test]
+fn every_error_prints_its_message_from_main() {
+    clean(tidy::unreadable_errors(&tidy::sources()));
+}
+
+#[test]
+fn the_rule_for_errors_finds_a_derived_debug() {
+    let derived =
+        ["//! doc\n#[derive(Debug)]\npub struct E;\n", "impl std::error::Error for E {}\n"].concat();
+    finds(tidy::unreadable_errors(&sample("ir/src/a.rs", &derived)), "ir/src/a.rs:4");
+    let ours = derived.replace("#[derive(Debug)]\n", "") + "debug_as_display!(E);\n";
+    clean(tidy::unreadable_errors(&sample("ir/src/a.rs", &ours)));
+}

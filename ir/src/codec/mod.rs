@@ -81,7 +81,6 @@ impl fmt::Display for Kind {
 }
 
 /// Why bytes were not loaded.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum LoadError {
     /// The content of a file was rejected.
@@ -196,6 +195,8 @@ impl std::error::Error for LoadError {
         }
     }
 }
+
+crate::debug_as_display!(LoadError);
 
 impl From<VerifyErrors> for LoadError {
     fn from(errors: VerifyErrors) -> Self {

@@ -33,7 +33,7 @@ impl<R: Rules> fmt::Display for Finding<R> {
 }
 
 /// The broken rules, at most [`MAX_FINDINGS`], in the order of discovery.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Findings<R> {
     found: Vec<Finding<R>>,
 }
@@ -86,6 +86,12 @@ impl<R: Rules> fmt::Display for Findings<R> {
 }
 
 impl<R: Rules> std::error::Error for Findings<R> {}
+
+impl<R: Rules> fmt::Debug for Findings<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        crate::report::write(self, f)
+    }
+}
 
 /// Declares the rules of a verifier: the letter of their numbers, the first words of a report, and
 /// each rule with its number and sentence.

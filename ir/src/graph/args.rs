@@ -29,6 +29,54 @@ impl From<u32> for Arg<'_> {
     }
 }
 
+/// An index or a value as an argument: a label, a word, the input of a cell.
+///
+/// Implemented for values and `u32`. Other integers do not compile:
+///
+/// ```compile_fail,E0277
+/// # use autobatch_ir::Value;
+/// fn loss<'g>(logits: Value<'g>, label: usize) -> Value<'g> {
+///     logits.cross_entropy(label) // write `label as u32`
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is neither an index nor a value of a graph",
+    label = "expected a `u32` or a `Value`",
+    note = "indices are u32: write `label as u32`, or `u32::try_from(label)?` if the number may be large"
+)]
+pub trait IntoArg<'g> {
+    /// The argument.
+    fn into_arg(self) -> Arg<'g>;
+}
+
+impl<'g> IntoArg<'g> for Arg<'g> {
+    #[inline]
+    fn into_arg(self) -> Self {
+        self
+    }
+}
+
+impl<'g> IntoArg<'g> for Value<'g> {
+    #[inline]
+    fn into_arg(self) -> Arg<'g> {
+        Arg::Value(self)
+    }
+}
+
+impl<'g> IntoArg<'g> for &Value<'g> {
+    #[inline]
+    fn into_arg(self) -> Arg<'g> {
+        Arg::Value(*self)
+    }
+}
+
+impl<'g> IntoArg<'g> for u32 {
+    #[inline]
+    fn into_arg(self) -> Arg<'g> {
+        Arg::Index(self)
+    }
+}
+
 /// The arguments of a call of a cell with `N` ports.
 ///
 /// Implemented for arrays of values, tuples of values and `u32` indices, and a single argument. A
@@ -72,10 +120,10 @@ impl<'g> Args<'g, 1> for u32 {
 
 macro_rules! tuple_args {
     ($n:literal: $($name:ident $place:tt),+) => {
-        impl<'g, $($name: Into<Arg<'g>>),+> Args<'g, $n> for ($($name,)+) {
+        impl<'g, $($name: IntoArg<'g>),+> Args<'g, $n> for ($($name,)+) {
             #[inline]
             fn into_args(self) -> [Arg<'g>; $n] {
-                [$(self.$place.into()),+]
+                [$(self.$place.into_arg()),+]
             }
         }
     };

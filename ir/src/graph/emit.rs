@@ -6,16 +6,17 @@
 
 use crate::graph::args::Args;
 use crate::graph::data::{GraphData, OutputKind};
-use crate::graph::error::EmitError;
+use crate::graph::error::{EmitError, Fault};
 use crate::graph::op::Op;
 use crate::graph::record::{Caller, Raw, Recorder, Results, Traced};
+use crate::graph::site::Site;
 use crate::graph::value::{Value, ValueKey};
 use crate::graph::wait::Waits;
 use crate::id::{TypeId, ValueId};
 use crate::module::{Cell, CellOfAny, Module, Param};
 use crate::types::Type;
 use std::borrow::Borrow;
-use std::cell::{Ref, RefCell};
+use std::cell::{OnceCell, Ref, RefCell, RefMut};
 use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -33,6 +34,8 @@ fn next_number() -> u32 {
 #[derive(Debug)]
 pub struct Graph {
     inner: RefCell<Recorder>,
+    /// The fault of a call that emitted while a guard of [`data`](Self::data) lived.
+    locked: OnceCell<EmitError>,
     number: u32,
     pub(super) waits: RefCell<Waits>,
 }
@@ -50,7 +53,8 @@ impl Graph {
 
     fn with(data: GraphData, cell: Option<&str>) -> Self {
         let number = next_number();
-        Self { inner: RefCell::new(Recorder::new(data, number, cell)), number, waits: RefCell::default() }
+        let inner = RefCell::new(Recorder::new(data, number, cell));
+        Self { inner, locked: OnceCell::new(), number, waits: RefCell::default() }
     }
 
     /// The number of the graph in this process, as errors name it. [`clear`](Self::clear) changes it.
@@ -63,6 +67,7 @@ impl Graph {
     /// results from before are invalid.
     pub fn clear(&mut self) {
         self.number = next_number();
+        self.locked.take();
         self.inner.get_mut().clear(self.number);
     }
 
@@ -83,7 +88,11 @@ impl Graph {
     /// If a graph is appended to itself.
     #[track_caller]
     pub fn append(&self, part: &Self) -> Option<u32> {
-        self.inner.borrow_mut().append_part(&part.inner.borrow(), Location::caller())
+        if let Some(fault) = part.locked.get() {
+            let _ = self.locked.set(fault.clone());
+        }
+        let caller = Location::caller();
+        self.recorder(caller)?.append_part(&part.inner.borrow(), caller)
     }
 
     /// The key in this graph of a value of a part that was appended at this offset.
@@ -94,10 +103,42 @@ impl Graph {
             .then_some(ValueKey { graph: self.number, id })
     }
 
-    /// The recorded graph so far.
+    /// The recorder, to emit; `None` while a guard of [`data`](Self::data) lives, which is a fault.
+    #[inline]
+    fn recorder(&self, caller: Caller) -> Option<RefMut<'_, Recorder>> {
+        match self.inner.try_borrow_mut() {
+            Ok(recorder) => Some(recorder),
+            Err(_) => self.refuse_locked(caller),
+        }
+    }
+
+    /// Stores the fault of emitting while a guard lives. The recorder cannot store it.
+    #[cold]
+    #[inline(never)]
+    fn refuse_locked<T>(&self, caller: Caller) -> Option<T> {
+        let fault = Fault {
+            op: "emit".to_owned(),
+            message: "the graph cannot grow while the guard that Graph::data() returned lives".to_owned(),
+            site: Site::from(caller),
+            operands: Vec::new(),
+            help: Some("drop the guard first, for example with drop(data) or a block".to_owned()),
+            context: format!("in graph {}", self.number),
+        };
+        let _ = self.locked.set(fault.into());
+        None
+    }
+
+    /// The recorded graph so far. Emitting is a fault while the returned guard lives.
     ///
-    /// # Panics
-    /// If the caller emits anything while it holds the returned guard.
+    /// ```
+    /// # use autobatch_ir::{Graph, ModuleBuilder};
+    /// # let g = Graph::new(&ModuleBuilder::new("m").build().expect("an empty module"));
+    /// let guard = g.data();
+    /// let _ = g.constant(1.0);
+    /// drop(guard);
+    /// let error = g.check().expect_err("the guard lived").to_string();
+    /// assert!(error.contains("while the guard that Graph::data() returned lives"), "{error}");
+    /// ```
     #[must_use]
     pub fn data(&self) -> Ref<'_, GraphData> {
         Ref::map(self.inner.borrow(), Recorder::data)
@@ -108,7 +149,8 @@ impl Graph {
     /// # Errors
     /// The first fault.
     pub fn check(&self) -> Result<(), EmitError> {
-        self.inner.borrow().check()
+        self.inner.borrow().check()?;
+        self.locked.get().map_or(Ok(()), |fault| Err(fault.clone()))
     }
 
     /// Consumes the handle and returns the recorded graph.
@@ -116,6 +158,7 @@ impl Graph {
     /// # Errors
     /// The first fault of emitting.
     pub fn finish(self) -> Result<GraphData, EmitError> {
+        self.check()?;
         self.inner.into_inner().finish()
     }
 
@@ -123,20 +166,29 @@ impl Graph {
     /// keys draw equal noise.
     #[track_caller]
     pub fn instance(&self, key: u64) {
-        self.inner.borrow_mut().cut(Some(key), Location::caller());
+        self.cut(Some(key), Location::caller());
     }
 
     /// Resumes an interrupted instance, or begins it. Its further noise differs from all noise that it
     /// drew before.
     #[track_caller]
     pub fn resume_instance(&self, key: u64) {
-        self.inner.borrow_mut().resume_instance(key, Location::caller());
+        let caller = Location::caller();
+        if let Some(mut recorder) = self.recorder(caller) {
+            recorder.resume_instance(key, caller);
+        }
     }
 
     /// Ends the current instance. The following nodes are common to all instances.
     #[track_caller]
     pub fn common(&self) {
-        self.inner.borrow_mut().cut(None, Location::caller());
+        self.cut(None, Location::caller());
+    }
+
+    fn cut(&self, key: Option<u64>, caller: Caller) {
+        if let Some(mut recorder) = self.recorder(caller) {
+            recorder.cut(key, caller);
+        }
     }
 
     /// Makes a value an output with a name. The caller can read it after the run.
@@ -155,8 +207,8 @@ impl Graph {
         if !value.is_of(self) {
             return self.refuse_other_graph(value, caller);
         }
-        if let Some(id) = value.id() {
-            self.inner.borrow_mut().add_output(name, id, kind, caller);
+        if let (Some(id), Some(mut recorder)) = (value.id(), self.recorder(caller)) {
+            recorder.add_output(name, id, kind, caller);
         }
     }
 
@@ -172,7 +224,7 @@ impl Graph {
     ) -> [Value<'g>; OUT] {
         let caller = Location::caller();
         let args = args.into_args();
-        let made = self.inner.borrow_mut().call(self, cell, &args, caller);
+        let made = self.recorder(caller).and_then(|mut recorder| recorder.call(self, cell, &args, caller));
         self.results(made)
     }
 
@@ -212,7 +264,8 @@ impl Graph {
             self.refuse_other_graph(foreign, caller);
             return [Value::poison(self); OUT];
         }
-        let made = self.inner.borrow_mut().apply_values(op, values, params, caller);
+        let made =
+            self.recorder(caller).and_then(|mut recorder| recorder.apply_values(op, values, params, caller));
         self.results(made)
     }
 
@@ -225,7 +278,7 @@ impl Graph {
         params: &[Param],
         caller: Caller,
     ) -> Option<u32> {
-        self.inner.borrow_mut().apply(op, operands, params, caller)
+        self.recorder(caller)?.apply(op, operands, params, caller)
     }
 
     /// Applies an op and returns its first result as a value.
@@ -257,10 +310,11 @@ impl Graph {
         of: Value<'_>,
         caller: Caller,
     ) -> EmitError {
-        let mut inner = self.inner.borrow_mut();
         let operand = of.id().map(|id| Raw::Value(id, of.type_id()));
-        inner.fail(op, message.to_owned(), Some(help.to_owned()), &[operand], caller);
-        inner.check().expect_err("the graph stores a fault")
+        if let Some(mut recorder) = self.recorder(caller) {
+            recorder.fail(op, message.to_owned(), Some(help.to_owned()), &[operand], caller);
+        }
+        self.check().expect_err("the graph stores a fault")
     }
 
     /// A list of any number of values of one type.
@@ -270,11 +324,34 @@ impl Graph {
         self.apply_many(items, caller, |recorder, items| recorder.list(items, caller))
     }
 
-    /// The list of no values.
+    /// The list of no values. [`list_of`](Self::list_of) makes a list of any number of values.
     #[track_caller]
     pub fn empty_list(&self, element: Type) -> Value<'_> {
-        let first = self.inner.borrow_mut().empty_list(element, Location::caller());
+        let caller = Location::caller();
+        let first = self.recorder(caller).and_then(|mut recorder| recorder.empty_list(element, caller));
         first.map_or(Value::poison(self), |first| self.nth(first, 0))
+    }
+
+    /// A list of any number of values of the given type; it may be empty.
+    ///
+    /// ```
+    /// # use autobatch_ir::{EmitError, Graph, ModuleBuilder, Value, f32};
+    /// # fn main() -> Result<(), EmitError> {
+    /// # let g = Graph::new(&ModuleBuilder::new("m").build()?);
+    /// let sum = |children: &[Value<'_>]| g.list_of(f32([2]), children).sum().shape();
+    /// assert_eq!(sum(&[]).dims(), [2]);
+    /// assert_eq!(sum(&[g.input(&[1.0, 2.0])]).dims(), [2]);
+    /// # g.check()
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn list_of<'g>(
+        &'g self,
+        element: Type,
+        items: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+    ) -> Value<'g> {
+        let caller = Location::caller();
+        self.apply_many(items, caller, |recorder, items| recorder.list_of(element, items, caller))
     }
 
     /// Collects any number of values in a buffer of the recorder and passes them to `apply`.
@@ -285,10 +362,12 @@ impl Graph {
         caller: Caller,
         apply: impl FnOnce(&mut Recorder, &[Option<Raw<'_>>]) -> Option<u32>,
     ) -> Value<'g> {
-        let mut operands = self.inner.borrow_mut().take_operand_buffer();
+        let Some(mut recorder) = self.recorder(caller) else { return Value::poison(self) };
+        let mut operands = recorder.take_operand_buffer();
         // The iterator may emit its values lazily, so the recorder must not be borrowed here.
+        drop(recorder);
         operands.extend(values.into_iter().map(|value| value.borrow().raw(self, caller)));
-        let mut recorder = self.inner.borrow_mut();
+        let Some(mut recorder) = self.recorder(caller) else { return Value::poison(self) };
         let first = apply(&mut recorder, &operands);
         recorder.return_operand_buffer(operands);
         let Some(id) = first.map(|first| ValueId::new(first as usize)) else { return Value::poison(self) };
@@ -297,7 +376,8 @@ impl Graph {
 
     /// A noise key for one use of noise, and the ordinal that distinguishes uses of one key.
     pub(crate) fn noise_key(&self, caller: Caller) -> (u32, [Raw<'static>; 2]) {
-        self.inner.borrow_mut().noise_key(caller)
+        let unused = (0, [Raw::Index(0); 2]);
+        self.recorder(caller).map_or(unused, |mut recorder| recorder.noise_key(caller))
     }
 
     /// Stores a fault that a layer found and returns a poison value. The layer passes its own
@@ -310,20 +390,28 @@ impl Graph {
         help: &str,
         caller: &'static Location<'static>,
     ) -> Value<'_> {
-        self.inner.borrow_mut().fail(op, message.to_owned(), Some(help.to_owned()), &[], caller);
+        if let Some(mut recorder) = self.recorder(caller) {
+            recorder.fail(op, message.to_owned(), Some(help.to_owned()), &[], caller);
+        }
         Value::poison(self)
     }
 
     pub(crate) fn refuse_other_graph(&self, value: Value<'_>, caller: Caller) {
-        self.inner.borrow_mut().refuse_other_graph(value.graph().number, caller);
+        if let Some(mut recorder) = self.recorder(caller) {
+            recorder.refuse_other_graph("operand", value, caller);
+        }
     }
 
     pub(crate) fn mark_shared(&self, value: ValueId, caller: Caller) {
-        self.inner.borrow_mut().mark_shared(value, caller);
+        if let Some(mut recorder) = self.recorder(caller) {
+            recorder.mark_shared(value, caller);
+        }
     }
 
     pub(crate) fn mark_alone(&self, value: ValueId, caller: Caller) {
-        self.inner.borrow_mut().mark_alone(value, caller);
+        if let Some(mut recorder) = self.recorder(caller) {
+            recorder.mark_alone(value, caller);
+        }
     }
 
     pub(crate) fn type_of(&self, ty: TypeId) -> Type {
@@ -349,6 +437,9 @@ impl Graph {
         results: &[Option<ValueId>],
         caller: Caller,
     ) -> Result<Traced, EmitError> {
+        if let Some(fault) = self.locked.get() {
+            return Err(fault.clone());
+        }
         self.inner.into_inner().into_traced(results, caller)
     }
 }

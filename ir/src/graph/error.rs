@@ -7,7 +7,7 @@ use std::fmt;
 ///
 /// Faults are sticky: the graph stores the first one, and later values are poison and record
 /// nothing. Functions that consume the graph return the error, so model code needs no `?`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct EmitError(Box<Fault>);
 
 /// The content of an [`EmitError`].
@@ -80,3 +80,5 @@ impl fmt::Display for Fault {
 }
 
 impl std::error::Error for EmitError {}
+
+crate::debug_as_display!(EmitError);

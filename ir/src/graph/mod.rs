@@ -33,7 +33,7 @@ mod tests;
 pub(crate) const FORMAT_VERSION: u32 = 2;
 
 pub use arena::{Arena, Node, Operand, OperandKind};
-pub use args::{Arg, Args};
+pub use args::{Arg, Args, IntoArg};
 pub use bindings::Bindings;
 pub use data::{Cut, GraphData, Output, OutputKind};
 pub use emit::Graph;

@@ -78,7 +78,7 @@ impl Bound<'_> {
 }
 
 /// An input does not fit the plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum BindError {
     /// More or fewer words or floats are bound than the plan reads.
     Count {
@@ -148,3 +148,5 @@ impl fmt::Display for BindError {
 }
 
 impl std::error::Error for BindError {}
+
+crate::debug_as_display!(BindError);

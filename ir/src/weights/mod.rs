@@ -70,7 +70,7 @@ impl ParamValues {
 const MAX_PRODUCTS: u64 = 1 << 37;
 
 /// Why values were rejected or not created.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum WeightsError {
     /// The module has no parameter with this name.
     Unknown(
@@ -125,6 +125,8 @@ impl fmt::Display for WeightsError {
 }
 
 impl std::error::Error for WeightsError {}
+
+crate::debug_as_display!(WeightsError);
 
 /// Returns a version that no array of this process has had before.
 pub(crate) fn fresh_version() -> u64 {
@@ -284,7 +286,16 @@ impl Weights {
         Ok(self.get(self.id(name)?))
     }
 
-    /// Mutable access by name, as [`get_mut`](Self::get_mut).
+    /// Replaces the values of the parameter with this name, rounded to its storage type.
+    ///
+    /// # Errors
+    /// If there is no such parameter, or the number of values differs from the parameter's.
+    pub fn set_by_name(&mut self, name: &str, values: &[f32]) -> Result<(), WeightsError> {
+        self.set(self.id(name)?, values)
+    }
+
+    /// Mutable access by name, as [`get_mut`](Self::get_mut). [`set_by_name`](Self::set_by_name) replaces
+    /// all values and checks their number.
     ///
     /// # Errors
     /// If there is no such parameter.

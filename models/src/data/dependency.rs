@@ -13,7 +13,7 @@ pub struct Heads {
 }
 
 /// The reason why heads are not a tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum NotATree {
     /// No word has head 0, or there are no words.
     NoRoot,
@@ -47,6 +47,8 @@ impl fmt::Display for NotATree {
 }
 
 impl std::error::Error for NotATree {}
+
+autobatch::ir::debug_as_display!(NotATree);
 
 impl Heads {
     /// Checks that heads form one tree.

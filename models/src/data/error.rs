@@ -23,7 +23,7 @@ pub enum Place {
 }
 
 /// Content that does not follow its format, or a file that cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct DataError {
     /// The name of the file, as the caller gave it.
     pub file: String,
@@ -61,6 +61,8 @@ impl fmt::Display for DataError {
 }
 
 impl std::error::Error for DataError {}
+
+autobatch::ir::debug_as_display!(DataError);
 
 /// Quotes text of a file for a message: escapes control characters and keeps at most 40 characters.
 pub(crate) fn quoted(text: &str) -> String {

@@ -3,7 +3,7 @@
 use crate::any_cell::vector;
 use crate::embedding::Embedding;
 use crate::recurrent::Hoist;
-use autobatch_ir::{Arg, Cell, Graph, INDEX, Init, ModuleBuilder, Param, Type, Value, list};
+use autobatch_ir::{Arg, Cell, Graph, INDEX, Init, IntoArg, ModuleBuilder, Param, Type, Value, list};
 
 /// The child-sum tree LSTM (Tai, Socher & Manning 2015) for dependency trees. Each node has an
 /// input and any number of children. Gates in the order **i, o, u**, and one **f** per child:
@@ -141,30 +141,25 @@ impl ChildSumTreeLstm {
     /// states `[h, c]`, none for a leaf.
     #[track_caller]
     #[must_use]
-    pub fn node<'g>(
-        &self,
-        g: &'g Graph,
-        x: impl Into<Arg<'g>>,
-        children: &[[Value<'g>; 2]],
-    ) -> [Value<'g>; 2] {
-        let x = x.into();
+    pub fn node<'g>(&self, g: &'g Graph, x: impl IntoArg<'g>, children: &[[Value<'g>; 2]]) -> [Value<'g>; 2] {
+        let x = x.into_arg();
         let (edge, node, of_node, of_edge) = match self.form {
             Form::Joint { edge, node } => (edge, node, x, x),
             Form::Hoisted { leaf, .. } if children.is_empty() => return g.call(leaf, [x]),
             Form::Hoisted { project, edge, node, .. } => {
                 let [iou, f] = g.call(project, [x]);
-                (edge, node, iou.into(), f.into())
+                (edge, node, iou.into_arg(), f.into_arg())
             }
         };
         let mut hs = Vec::with_capacity(children.len());
         let mut memories = Vec::with_capacity(children.len());
         for &[h, c] in children {
-            let [fc] = g.call(edge, [of_edge, h.into(), c.into()]);
+            let [fc] = g.call(edge, [of_edge, h.into_arg(), c.into_arg()]);
             hs.push(h);
             memories.push(fc);
         }
         let [hs, memories] = [listed(g, &hs, self.width), listed(g, &memories, self.width)];
-        g.call(node, [of_node, hs.into(), memories.into()])
+        g.call(node, [of_node, hs.into_arg(), memories.into_arg()])
     }
 
     /// The width of a node's input.

@@ -409,7 +409,7 @@ impl fmt::Display for Proof {
 }
 
 /// The disagreements of a plan with its graph, at most [`MAX_DISAGREEMENTS`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Disagreements {
     found: Vec<Disagreement>,
 }
@@ -447,3 +447,5 @@ impl fmt::Display for Disagreements {
 }
 
 impl std::error::Error for Disagreements {}
+
+autobatch_ir::debug_as_display!(Disagreements);

@@ -12,7 +12,7 @@ use std::fmt::{self, Write as _};
 const DEPTH: u32 = 3;
 
 /// Why two graphs are not proved equal.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub enum Unproved {
     /// One of the graphs breaks rules.
     Malformed {
@@ -85,6 +85,8 @@ impl fmt::Display for Difference {
 }
 
 impl std::error::Error for Unproved {}
+
+autobatch_ir::debug_as_display!(Unproved);
 
 /// Finds the first subterms in which two images differ.
 pub(super) fn explain(

@@ -5,7 +5,7 @@ use autobatch_ir::plan::{StepId, Store};
 use std::fmt;
 
 /// Why a plan could not be executed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum RunError {
     /// Too few or too many words are bound.
     Words {
@@ -111,6 +111,8 @@ impl fmt::Display for RunError {
 }
 
 impl std::error::Error for RunError {}
+
+autobatch_ir::debug_as_display!(RunError);
 
 pub(super) fn check_pools<S: AsRef<[f32]>>(
     plan: &Plan,

@@ -13,9 +13,11 @@ mod border;
 mod error;
 pub(crate) mod lane;
 mod reductions;
+mod summands;
 mod updates;
 
 pub use error::RunError;
+pub use summands::Summands;
 pub use updates::update;
 
 use autobatch_ir::plan::row_ops::{Noise, Scratch};

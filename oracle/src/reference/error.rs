@@ -5,7 +5,7 @@ use autobatch_ir::id::NodeId;
 use std::fmt;
 
 /// Why a graph could not be evaluated, and where.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct RunError {
     /// The fault.
     pub fault: RunFault,
@@ -141,3 +141,5 @@ impl fmt::Display for RunError {
 }
 
 impl std::error::Error for RunError {}
+
+autobatch_ir::debug_as_display!(RunError);

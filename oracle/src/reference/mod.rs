@@ -124,11 +124,15 @@ impl<'g, T: Real> Evaluation<'g, T> {
     }
 
     /// The gradients of `sum of scale * sum(value)` over the losses. Each loss is a float value
-    /// (normally a scalar) and its factor.
+    /// (normally a scalar) and its factor, `f32` or `f64`.
     ///
     /// # Errors
     /// As [`forward`](Self::forward), or if a loss is not a float value of the graph.
-    pub fn reverse(&self, run: &Run<T>, losses: &[(ValueId, f32)]) -> Result<Gradients<T>, RunError> {
+    pub fn reverse(
+        &self,
+        run: &Run<T>,
+        losses: &[(ValueId, impl Into<f64> + Copy)],
+    ) -> Result<Gradients<T>, RunError> {
         reverse::gradients(&self.scope(run.noise), run, losses)
     }
 
@@ -171,7 +175,7 @@ pub fn reverse<T: Real>(
     graph: &GraphData,
     weights: &Weights,
     run: &Run<T>,
-    losses: &[(ValueId, f32)],
+    losses: &[(ValueId, impl Into<f64> + Copy)],
 ) -> Result<Gradients<T>, RunError> {
     Evaluation::new(graph, weights, run.noise)?.reverse(run, losses)
 }

@@ -38,7 +38,7 @@ impl<T> Gradients<T> {
 pub(crate) fn gradients<T: Real>(
     scope: &Scope<'_, T>,
     run: &Run<T>,
-    losses: &[(ValueId, f32)],
+    losses: &[(ValueId, impl Into<f64> + Copy)],
 ) -> Result<Gradients<T>, RunError> {
     let graph = scope.graph;
     if run.slots.len() < graph.arena.values() {
@@ -48,7 +48,7 @@ pub(crate) fn gradients<T: Real>(
     for &(value, scale) in losses.iter().rev() {
         match run.floats(value) {
             Some(elements) if value.index() < graph.arena.values() => {
-                pending.push(value.index(), vec![T::from_f32(scale); elements.len()].into());
+                pending.push(value.index(), vec![T::from_f64(scale.into()); elements.len()].into());
             }
             _ => return Err(RunFault::Loss { found: spell(scope, value) }.into()),
         }

@@ -82,7 +82,7 @@ fn place(problem: &Problem<'_>, batches: &Batches) -> Result<Vec<u32>, ScheduleE
 }
 
 /// The first rule that an order breaks, with the batch and job.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ScheduleError {
     rule: u8,
     message: String,
@@ -103,6 +103,8 @@ impl fmt::Display for ScheduleError {
 }
 
 impl std::error::Error for ScheduleError {}
+
+autobatch_ir::debug_as_display!(ScheduleError);
 
 fn broken<T>(rule: u8, message: String) -> Result<T, ScheduleError> {
     Err(ScheduleError { rule, message })

@@ -282,7 +282,7 @@ impl CostTable {
 }
 
 /// The reason why a text or file is not a cost table.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct CostError(String);
 
 impl fmt::Display for CostError {
@@ -292,6 +292,8 @@ impl fmt::Display for CostError {
 }
 
 impl std::error::Error for CostError {}
+
+autobatch_ir::debug_as_display!(CostError);
 
 /// The cost of a step of one type, `fixed + rows * row`, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -13,7 +13,7 @@ use std::fmt;
 pub const MAX_EXACT_JOBS: usize = 20;
 
 /// The problem has more jobs than exhaustive search accepts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TooLarge {
     /// The number of jobs.
     pub jobs: usize,
@@ -30,6 +30,8 @@ impl fmt::Display for TooLarge {
 }
 
 impl std::error::Error for TooLarge {}
+
+autobatch_ir::debug_as_display!(TooLarge);
 
 /// A set of finished jobs, and the state of the previous layer that led to it.
 #[derive(Clone, Copy)]

@@ -76,7 +76,7 @@ fn best_value<V: PartialOrd + Copy>(values: &[(u64, V)]) -> Option<(u64, V)> {
 }
 
 /// The reason why a text is not a [`Table`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct FsmError(String);
 
 impl fmt::Display for FsmError {
@@ -86,6 +86,8 @@ impl fmt::Display for FsmError {
 }
 
 impl std::error::Error for FsmError {}
+
+autobatch_ir::debug_as_display!(FsmError);
 
 /// Schedules by a learned table.
 #[derive(Clone, Debug, Default)]

@@ -109,7 +109,7 @@ impl fmt::Display for Policy {
 }
 
 /// The error for a text that is not a policy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ParsePolicyError {
     found: String,
 }
@@ -127,8 +127,9 @@ impl fmt::Display for ParsePolicyError {
 
 impl std::error::Error for ParsePolicyError {}
 
+autobatch_ir::debug_as_display!(ParsePolicyError);
+
 /// The reason why a policy cannot be made.
-#[derive(Debug)]
 pub enum LoadError {
     /// The file of the table cannot be read.
     Read {
@@ -169,3 +170,5 @@ impl std::error::Error for LoadError {
         }
     }
 }
+
+autobatch_ir::debug_as_display!(LoadError);

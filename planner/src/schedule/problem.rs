@@ -195,7 +195,7 @@ fn check_operands(jobs: usize, start: &[u32], operands: &[u32]) -> Result<(), Pr
 }
 
 /// The first rule that slices break, so that they form no [`Problem`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ProblemError {
     rule: u8,
     message: String,
@@ -216,6 +216,8 @@ impl fmt::Display for ProblemError {
 }
 
 impl std::error::Error for ProblemError {}
+
+autobatch_ir::debug_as_display!(ProblemError);
 
 fn broken<T>(rule: u8, message: String) -> Result<T, ProblemError> {
     Err(ProblemError { rule, message })

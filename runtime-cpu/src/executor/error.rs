@@ -6,7 +6,6 @@ use autobatch_ir::plan::{BindError, OverLimit};
 use std::fmt;
 
 /// The reason why a plan was not executed.
-#[derive(Debug)]
 pub enum RunError {
     /// The requested instruction set is not available.
     Isa(IsaError),
@@ -116,6 +115,8 @@ impl fmt::Display for RunError {
 }
 
 impl std::error::Error for RunError {}
+
+autobatch_ir::debug_as_display!(RunError);
 
 impl From<KernelError> for RunError {
     fn from(error: KernelError) -> Self {

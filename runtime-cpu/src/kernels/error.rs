@@ -5,7 +5,7 @@ use std::fmt;
 use super::isa::IsaError;
 
 /// The reason why a kernel did not run. Nothing was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum KernelError {
     /// The instruction set cannot be used on this machine.
     Isa(IsaError),
@@ -62,6 +62,8 @@ impl std::error::Error for KernelError {
         }
     }
 }
+
+autobatch_ir::debug_as_display!(KernelError);
 
 impl From<IsaError> for KernelError {
     fn from(error: IsaError) -> Self {

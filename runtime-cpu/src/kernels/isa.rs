@@ -103,7 +103,7 @@ impl fmt::Display for Isa {
 }
 
 /// The reason why an instruction set cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum IsaError {
     /// No instruction set has this name.
     Unknown(String),
@@ -123,6 +123,8 @@ impl fmt::Display for IsaError {
 }
 
 impl std::error::Error for IsaError {}
+
+autobatch_ir::debug_as_display!(IsaError);
 
 /// Defines `fn $name(isa, ..)`, which runs `$body` compiled with the features of `isa`.
 ///

@@ -210,3 +210,25 @@ pub fn missing_paths(page: &Source, exists: impl Fn(&str) -> bool) -> Vec<String
     }
     complaints
 }
+
+/// Finds error types whose `Debug` is not their message. `fn main() -> Result<(), E>` prints that form.
+#[must_use]
+pub fn unreadable_errors(sources: &[Source]) -> Vec<String> {
+    const IMPLEMENTATION: &str = "std::error::Error for ";
+    let mut found = Vec::new();
+    for source in sources.iter().filter(|source| source.is_rust()) {
+        let last = tests_begin(source);
+        for (number, line) in
+            source.lines().filter(|(number, line)| *number < last && line.starts_with("impl"))
+        {
+            let Some((_, error)) = line.split_once(IMPLEMENTATION) else { continue };
+            let error = error.trim_end_matches([' ', '{', '}']);
+            let forms = [format!("debug_as_display!({error})"), format!("fmt::Debug for {error} ")];
+            if !forms.iter().any(|form| source.text.contains(form)) {
+                let problem = format!("{error} prints its fields; use debug_as_display!");
+                found.push(complain(source, number, &problem));
+            }
+        }
+    }
+    found
+}

@@ -13,7 +13,7 @@ use shapes::{broadcast, concat, pick, reshape, slice, split, stack, transpose, w
 use std::fmt;
 
 /// The reason why an op rejects its operands.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct InferError {
     /// The expected and the found thing.
     pub message: String,
@@ -39,6 +39,8 @@ impl fmt::Display for InferError {
 }
 
 impl std::error::Error for InferError {}
+
+crate::debug_as_display!(InferError);
 
 type Inferred = Result<Vec<Type>, InferError>;
 

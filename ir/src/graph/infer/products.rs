@@ -8,13 +8,19 @@ pub(super) fn affine(bias: bool, transposed: bool, operands: &[Type], params: &[
         ([inputs, outputs], false) | ([outputs, inputs], true) => (*inputs, *outputs),
         _ => return Err(InferError::new(format!("the weight must be a matrix, found {}", params[0]))),
     };
+    let other_layout = if transposed {
+        "the weight is stored as [inputs, outputs]: call affine"
+    } else {
+        "the weight is stored as [outputs, inputs]: call affine_transposed, or import it transposed"
+    };
+    let width = total_width(operands)?;
+    if width != u64::from(inputs) {
+        let error = InferError::new(format!("the value has {width} elements, the weight takes {inputs}"));
+        return Err(if width == u64::from(outputs) { error.help(other_layout) } else { error });
+    }
     if bias && params[1].shape.dims() != [outputs] {
         let found = params[1];
         return Err(InferError::new(format!("the bias must have {outputs} elements, found {found}")));
-    }
-    let width = total_width(operands)?;
-    if width != u64::from(inputs) {
-        return Err(InferError::new(format!("the value has {width} elements, the weight takes {inputs}")));
     }
     product_of(operands[0], outputs)
 }
@@ -48,10 +54,6 @@ pub(super) fn affine_rows(row: u32, bias: bool, onto: bool, operands: &[Type], p
     if bias && onto {
         return Err(InferError::new("the sums start at a bias or at the first operand, not at both"));
     }
-    if bias && params[1].shape.dims() != [outputs] {
-        let found = params[1];
-        return Err(InferError::new(format!("the bias must have {outputs} elements, found {found}")));
-    }
     let parts = &operands[usize::from(onto)..];
     let width = total_width(parts)?;
     if u64::from(row) + width > u64::from(inputs) {
@@ -59,6 +61,10 @@ pub(super) fn affine_rows(row: u32, bias: bool, onto: bool, operands: &[Type], p
             "the value has {width} elements, but from row {row} on the weight has {}",
             u64::from(inputs).saturating_sub(u64::from(row))
         )));
+    }
+    if bias && params[1].shape.dims() != [outputs] {
+        let found = params[1];
+        return Err(InferError::new(format!("the bias must have {outputs} elements, found {found}")));
     }
     let result = product_of(parts[0], outputs)?;
     if onto && operands[0] != result[0] {

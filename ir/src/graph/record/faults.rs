@@ -5,6 +5,7 @@ use crate::graph::Site;
 use crate::graph::args::Arg;
 use crate::graph::emit::Graph;
 use crate::graph::error::Fault;
+use crate::graph::value::{NO_TYPE, TYPED_SUM, Value, is_sum_of_none};
 use crate::id::{SigId, TypeId};
 use crate::module::Module;
 use std::collections::BTreeSet;
@@ -20,11 +21,16 @@ impl Recorder {
         self.tracing.is_some()
     }
 
+    /// Stores a fault about a value of another graph, or about a sum of no values.
     #[cold]
-    pub(crate) fn refuse_other_graph(&mut self, other: u32, caller: Caller) {
-        let message = self.other_graph(other);
+    pub(crate) fn refuse_other_graph(&mut self, op: &str, value: Value<'_>, caller: Caller) {
+        if is_sum_of_none(value) {
+            return self.fail("sum", NO_TYPE.to_owned(), Some(TYPED_SUM.to_owned()), &[], caller);
+        }
+        let (other, own) = (value.graph().number(), self.number);
+        let message = format!("the value belongs to graph {other}, it is used in graph {own}");
         let help = "emit it into this graph again, or bind its elements: g.input(&numbers)".to_owned();
-        self.fail("operand", message, Some(help), &[], caller);
+        self.fail(op, message, Some(help), &[], caller);
     }
 
     /// Stores a fault about a handle from the builder of another module.
@@ -36,11 +42,6 @@ impl Recorder {
             format!("the graph uses module {module}: use a handle from its builder, or look it up by name");
         self.fail(op, message, Some(help), &[], caller);
         None
-    }
-
-    #[cold]
-    pub(super) fn other_graph(&self, other: u32) -> String {
-        format!("the value belongs to graph {other}, it is used in graph {}", self.number)
     }
 
     /// Removes the words that a call bound before it failed.
@@ -64,8 +65,7 @@ impl Recorder {
     ) -> Option<T> {
         let found = match arg {
             Arg::Value(value) if !value.is_of(graph) => {
-                let message = self.other_graph(value.graph().number());
-                self.refuse::<T>("call", message, caller);
+                self.refuse_other_graph("call", value, caller);
                 return self.abandon(bound);
             }
             Arg::Value(value) if value.id().is_none() => return self.abandon(bound),

@@ -278,6 +278,24 @@ impl Recorder {
         self.append_raw(sig, items, caller)
     }
 
+    /// Applies `list` to any number of values of the given type.
+    pub(crate) fn list_of(
+        &mut self,
+        element: Type,
+        items: &[Option<Raw<'_>>],
+        caller: Caller,
+    ) -> Option<u32> {
+        let Some(first) = items.first() else { return self.empty_list(element, caller) };
+        if let Raw::Value(_, ty) = (*first)?
+            && self.data.ty(ty) != element
+        {
+            let message = format!("the items must be {element}, found {}", self.data.ty(ty));
+            self.fail("list", message, Some("name the type of the items".to_owned()), items, caller);
+            return None;
+        }
+        self.list(items, caller)
+    }
+
     /// Applies `list` to no value.
     pub(crate) fn empty_list(&mut self, element: Type, caller: Caller) -> Option<u32> {
         let element = self.data.types.intern(element);

@@ -8,7 +8,7 @@ use std::ops::Range;
 ///
 /// [`Display`](fmt::Display) shows the line with a caret. The error contains that line, so it can
 /// outlive the text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct ParseError(Box<Flaw>);
 
 /// The content of a [`ParseError`].
@@ -142,6 +142,8 @@ impl fmt::Display for ParseError {
 }
 
 impl std::error::Error for ParseError {}
+
+crate::debug_as_display!(ParseError);
 
 /// The candidate closest to a misspelt word, if one is close.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {

@@ -1,7 +1,7 @@
 //! Methods that make values from numbers, parameters, tables and several values.
 
 use super::{Value, axis_number};
-use crate::graph::args::Arg;
+use crate::graph::args::{Arg, IntoArg};
 use crate::graph::emit::Graph;
 use crate::graph::op::{Float, Op};
 use crate::graph::record::{Caller, Raw};
@@ -25,14 +25,14 @@ impl Table {
     #[track_caller]
     #[must_use]
     pub fn row<'g>(self, index: Value<'g>) -> Value<'g> {
-        index.graph().lookup_at(self, index.into(), Location::caller())
+        index.graph().lookup_at(self, index.into_arg(), Location::caller())
     }
 
     /// The row at a bound or computed index.
     #[track_caller]
     #[must_use]
-    pub fn look<'g>(self, graph: &'g Graph, index: impl Into<Arg<'g>>) -> Value<'g> {
-        graph.lookup_at(self, index.into(), Location::caller())
+    pub fn look<'g>(self, graph: &'g Graph, index: impl IntoArg<'g>) -> Value<'g> {
+        graph.lookup_at(self, index.into_arg(), Location::caller())
     }
 }
 
@@ -51,6 +51,19 @@ impl Graph {
         bias: Option<Param>,
     ) -> Value<'g> {
         let op = Op::Affine { bias: bias.is_some(), transposed: false };
+        self.product(op, parts, weight, bias, Location::caller())
+    }
+
+    /// `x · Wᵀ (+ b)`, where `x` is the concatenation of the parts, for a weight stored as
+    /// `[outputs, inputs]`, as in PyTorch.
+    #[track_caller]
+    pub fn affine_transposed<'g>(
+        &'g self,
+        parts: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+        weight: Param,
+        bias: Option<Param>,
+    ) -> Value<'g> {
+        let op = Op::Affine { bias: bias.is_some(), transposed: true };
         self.product(op, parts, weight, bias, Location::caller())
     }
 
@@ -192,10 +205,10 @@ impl Graph {
 
     /// 1 at an index, 0 elsewhere.
     #[track_caller]
-    pub fn one_hot<'g>(&'g self, index: impl Into<Arg<'g>>, width: usize) -> Value<'g> {
+    pub fn one_hot<'g>(&'g self, index: impl IntoArg<'g>, width: usize) -> Value<'g> {
         let caller = Location::caller();
         let op = Op::OneHot { width: u32::try_from(width).unwrap_or(u32::MAX) };
-        self.apply_one(op, &[index.into().raw(self, caller)], &[], caller)
+        self.apply_one(op, &[index.into_arg().raw(self, caller)], &[], caller)
     }
 
     /// The concatenation of values along the innermost axis.

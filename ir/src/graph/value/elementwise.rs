@@ -92,11 +92,12 @@ macro_rules! folds {
 }
 
 folds! {
-    /// The sum of all elements; of a list, the elementwise sum of its values.
+    /// The sum. A value gives the sum of all its elements, one number. A list gives the elementwise sum
+    /// of its values, a value of their type: a list of vectors needs `.sum().sum()` for one number.
     sum => Sum;
-    /// The mean of all elements; of a list, the elementwise mean of its values.
+    /// The mean, over the elements of a value or over the values of a list, as [`sum`](Self::sum).
     mean => Mean;
-    /// The largest element; of a list, the elementwise maximum of its values.
+    /// The maximum, over the elements of a value or over the values of a list, as [`sum`](Self::sum).
     max => Max;
 }
 

@@ -1,7 +1,7 @@
 //! Methods with attributes, parameters or several operands.
 
 use super::{Value, axis_number};
-use crate::graph::args::Arg;
+use crate::graph::args::{Arg, IntoArg};
 use crate::graph::op::{Op, Permutation};
 use crate::graph::record::Caller;
 use crate::module::Param;
@@ -168,8 +168,8 @@ impl<'g> Value<'g> {
     /// The element, or row of a matrix, at an index.
     #[track_caller]
     #[must_use]
-    pub fn pick(self, index: impl Into<Arg<'g>>) -> Self {
-        self.indexed(Op::Pick, index.into(), Location::caller())
+    pub fn pick(self, index: impl IntoArg<'g>) -> Self {
+        self.indexed(Op::Pick, index.into_arg(), Location::caller())
     }
 
     #[inline]
@@ -229,8 +229,8 @@ impl<'g> Value<'g> {
     /// `-log_softmax(self)[label]` of each row.
     #[track_caller]
     #[must_use]
-    pub fn cross_entropy(self, label: impl Into<Arg<'g>>) -> Self {
-        self.indexed(Op::PickNegLogSoftmax, label.into(), Location::caller())
+    pub fn cross_entropy(self, label: impl IntoArg<'g>) -> Self {
+        self.indexed(Op::PickNegLogSoftmax, label.into_arg(), Location::caller())
     }
 
     /// `-sum target * log_softmax(self)`.
@@ -264,8 +264,8 @@ impl<'g> Value<'g> {
     /// The margin loss of each row: `sum over j ≠ label of max(0, margin + x_j - x_label)`.
     #[track_caller]
     #[must_use]
-    pub fn hinge(self, label: impl Into<Arg<'g>>, margin: f32) -> Self {
-        self.indexed(Op::Hinge { margin: margin.into() }, label.into(), Location::caller())
+    pub fn hinge(self, label: impl IntoArg<'g>, margin: f32) -> Self {
+        self.indexed(Op::Hinge { margin: margin.into() }, label.into_arg(), Location::caller())
     }
 
     /// In training, zero with probability `rate` and scaled up elsewhere; the identity otherwise.

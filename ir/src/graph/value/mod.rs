@@ -7,6 +7,9 @@ mod build;
 mod elementwise;
 mod methods;
 mod operators;
+mod sum;
+#[cfg(test)]
+mod tests;
 
 use crate::graph::emit::Graph;
 use crate::graph::op::Op;
@@ -15,6 +18,7 @@ use crate::id::{TypeId, ValueId};
 use crate::module::Module;
 use crate::types::{DType, Shape, Type};
 use std::fmt;
+pub(super) use sum::{NO_TYPE, TYPED_SUM, is_sum_of_none};
 
 /// The first float beyond the range of `i32`.
 const TWO_31: f32 = 2_147_483_648.0;

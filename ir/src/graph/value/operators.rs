@@ -1,8 +1,7 @@
-//! `+ - * /` on values, references and numbers, and sums of iterators.
+//! `+ - * /` on values, references and numbers.
 
 use super::Value;
 use crate::graph::op::{Binary, Op, Unary};
-use std::iter::Sum;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 use std::panic::Location;
 
@@ -56,27 +55,5 @@ impl<'g> Neg for &Value<'g> {
     #[track_caller]
     fn neg(self) -> Value<'g> {
         self.unary(Op::Unary(Unary::Neg), Location::caller())
-    }
-}
-
-impl<'g> Sum for Value<'g> {
-    /// The sum of the values: a single node over their list.
-    ///
-    /// # Panics
-    /// If there are no values, because the sum has no type. Use `g.empty_list(type).sum()`.
-    #[track_caller]
-    fn sum<I: Iterator<Item = Value<'g>>>(values: I) -> Value<'g> {
-        let values: Vec<Value<'g>> = values.collect();
-        let Some(first) = values.first() else {
-            panic!("an empty sum has no type; use g.empty_list(type).sum()")
-        };
-        first.graph.list(&values).sum()
-    }
-}
-
-impl<'a, 'g: 'a> Sum<&'a Value<'g>> for Value<'g> {
-    #[track_caller]
-    fn sum<I: Iterator<Item = &'a Value<'g>>>(values: I) -> Value<'g> {
-        values.copied().sum()
     }
 }
