@@ -7,7 +7,7 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::output_paths::check_distinct;
 use autobatch_ir::LoadError;
-use autobatch_ir::codec::is_binary;
+use autobatch_ir::codec::{Kind, check_header, is_binary};
 use autobatch_ir::files::{Opened, read_remedy, without_mark};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::{OTHER_VERSION_HELP, Plan, VERSION, Verified};
@@ -127,12 +127,15 @@ struct Head {
 
 /// Reads a file, or standard input for `-`.
 pub fn read(path: &str) -> Result<Vec<u8>, Failure> {
-    read_if(path, |_| true)
+    read_if(path, |_| Ok(true))
 }
 
 /// Reads a file whose first bytes `is_promising` accepts. Of another file it returns the first bytes alone, which the reader
 /// of the form then rejects.
-fn read_if(path: &str, is_promising: impl FnOnce(&[u8]) -> bool) -> Result<Vec<u8>, Failure> {
+fn read_if(
+    path: &str,
+    is_promising: impl FnOnce(&Opened) -> Result<bool, LoadError>,
+) -> Result<Vec<u8>, Failure> {
     let unreadable = |error: std::io::Error| {
         Failure::input(format!("{}: {error}", display_name(path))).help(read_remedy(&error))
     };
@@ -141,18 +144,23 @@ fn read_if(path: &str, is_promising: impl FnOnce(&[u8]) -> bool) -> Result<Vec<u
         _ => Opened::open(Path::new(path)),
     };
     let file = file.map_err(unreadable)?;
-    if is_promising(file.head()) { file.read(MAX_DOCUMENT).map_err(unreadable) } else { Ok(file.into_head()) }
+    match is_promising(&file) {
+        Ok(true) => file.read(MAX_DOCUMENT).map_err(unreadable),
+        Ok(false) => Ok(file.into_head()),
+        Err(error) => Err(Failure::input(format!("{}: {error}", display_name(path)))),
+    }
 }
 
 /// Whether the first bytes of a file may begin a graph or plan in the form that its extension selects.
-fn is_promising(extension: &str, head: &[u8]) -> bool {
-    let head = without_mark(head);
-    match extension {
-        "abg" | "abp" => is_binary(head),
+fn is_promising(extension: &str, file: &Opened) -> Result<bool, LoadError> {
+    let head = without_mark(file.head());
+    Ok(match extension {
+        "abg" => return check_header(Kind::Graph, file).map(|()| true),
+        "abp" => return check_header(Kind::Plan, file).map(|()| true),
         "json" => head.trim_ascii_start().first().is_none_or(|&first| first == b'{'),
         "graph" | "plan" => !head.contains(&0),
         _ => is_binary(head) || !head.contains(&0),
-    }
+    })
 }
 
 /// The name of a file in messages.
@@ -163,7 +171,7 @@ fn display_name(path: &str) -> &str {
 /// Loads the graph or plan in a file.
 pub fn load(path: &str) -> Result<Loaded, Failure> {
     let extension = Path::new(path).extension().and_then(|extension| extension.to_str()).unwrap_or("");
-    let bytes = read_if(path, |head| is_promising(extension, head))?;
+    let bytes = read_if(path, |file| is_promising(extension, file))?;
     let bytes = without_mark(&bytes);
     let head = String::from_utf8_lossy(&bytes[..bytes.len().min(256)]).into_owned();
     let first = head.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with(';'));

@@ -10,9 +10,9 @@
 
 use crate::mirror::Trained;
 use crate::train::arrays::{Array, Arrays, little_endian, to_bytes};
-use crate::train::files::{array_of, arrays as weights_arrays, extents, weights_of};
+use crate::train::files::{array_of, arrays as weights_arrays, extents, read_file, weights_of};
 use crate::train::trainer::Trainer;
-use autobatch_ir::files::{Opened, read_remedy, replace, write_remedy};
+use autobatch_ir::files::{read_remedy, replace, write_remedy};
 use autobatch_ir::hash::{StructureHash, hash_bytes};
 use autobatch_ir::printable::brief;
 use serde::{Deserialize, Serialize};
@@ -235,29 +235,6 @@ impl std::error::Error for CheckpointError {
 }
 
 autobatch_ir::debug_as_display!(CheckpointError);
-
-/// Reads a file and decodes its bytes. Errors name the file.
-pub(crate) fn read_file<T>(
-    path: &Path,
-    read: impl FnOnce(&[u8]) -> Result<T, CheckpointError>,
-) -> Result<T, CheckpointError> {
-    let io = |error| CheckpointError::Io { path: path.to_owned(), error, is_read: true };
-    let in_file = |error| CheckpointError::File { path: path.to_owned(), error: Box::new(error) };
-    let file = Opened::open(path).map_err(io)?;
-    check_head(file.head(), file.length()).map_err(in_file)?;
-    let bytes = file.read(u64::MAX).map_err(io)?;
-    read(&bytes).map_err(in_file)
-}
-
-/// Checks the first bytes of a safetensors file before the rest is read: the length of the header, and its first character.
-fn check_head(head: &[u8], len: Option<u64>) -> Result<(), CheckpointError> {
-    let header = head.first_chunk().map(|length| u64::from_le_bytes(*length));
-    let fits = |header: u64| len.is_none_or(|len| header.saturating_add(8) <= len);
-    match header {
-        Some(header) if fits(header) && head.get(8).is_none_or(|&first| first == b'{') => Ok(()),
-        _ => Err(CheckpointError::damaged("its first bytes are not the length of a header and a header")),
-    }
-}
 
 /// The metadata of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -10,6 +10,7 @@
 //! loader verifies everything it reads, and recomputes derived data (producers, the structural hash).
 
 mod graphs;
+mod header;
 mod kernels;
 mod modules;
 mod plans;
@@ -18,18 +19,18 @@ mod tables;
 mod tests;
 mod updates;
 
+pub use header::{check_header, is_binary};
+
 use crate::files::{Opened, read_remedy};
 use crate::graph::VerifyErrors;
 use crate::hash::hash_bytes;
 use crate::printable::printable;
 use bincode::config::{Configuration, Fixint, LittleEndian, standard};
+use header::{HEADER, MAGIC};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
-
-const MAGIC: [u8; 8] = *b"\x89abatch\n";
-const HEADER: usize = 32;
 
 /// The kind of content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -242,45 +243,12 @@ pub(crate) fn open<'a, T: Deserialize<'a>>(kind: Kind, bytes: &'a [u8]) -> Resul
 }
 
 fn unwrap(kind: Kind, bytes: &[u8]) -> Result<&[u8], LoadError> {
-    let hash = check_header(kind, bytes, bytes.len() as u64)?;
+    let hash = header::check(kind, bytes, bytes.len() as u64)?;
     let payload = &bytes[HEADER..];
     if hash != hash_bytes(payload) {
         return Err(LoadError::Checksum);
     }
     Ok(payload)
-}
-
-/// Checks the header of a file of `len` bytes. Returns the hash of its payload.
-fn check_header(kind: Kind, head: &[u8], len: u64) -> Result<u64, LoadError> {
-    let known = head.len().min(MAGIC.len());
-    if head[..known] != MAGIC[..known] || head.is_empty() {
-        return Err(LoadError::Foreign);
-    }
-    let Some(header) = head.first_chunk::<HEADER>() else {
-        return Err(LoadError::Length { expected: HEADER as u64, found: len });
-    };
-    let number = |at: usize, len: usize| {
-        header[at..at + len].iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte))
-    };
-    let found = Kind::ALL.into_iter().find(|kind| *kind as u64 == number(8, 4));
-    if found != Some(kind) {
-        return Err(LoadError::Kind { expected: kind, found });
-    }
-    let version = number(12, 4) as u32;
-    if version != kind.version() {
-        return Err(LoadError::Version { kind, found: version, known: kind.version() });
-    }
-    let expected = number(16, 8).saturating_add(HEADER as u64);
-    if expected != len {
-        return Err(LoadError::Length { expected, found: len });
-    }
-    Ok(number(24, 8))
-}
-
-/// Whether bytes begin as every binary file of this format does.
-#[must_use]
-pub fn is_binary(head: &[u8]) -> bool {
-    head.starts_with(&MAGIC)
 }
 
 /// Decodes a payload. Blobs are borrowed, so decoding allocates nothing. The limit is a second
@@ -307,9 +275,7 @@ pub(crate) fn read_file<T>(
     let io = |error| LoadError::Io { path: named(), error };
     let in_file = |error| LoadError::File { path: named(), error: Box::new(error) };
     let file = Opened::open(path).map_err(io)?;
-    if let Some(len) = file.length() {
-        check_header(kind, file.head(), len).map_err(in_file)?;
-    }
+    check_header(kind, &file).map_err(in_file)?;
     let bytes = file.read(u64::MAX).map_err(io)?;
     read(&bytes).map_err(in_file)
 }

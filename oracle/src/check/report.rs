@@ -45,7 +45,7 @@ impl fmt::Display for Held {
 /// One disagreement of a plan with its graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Disagreement {
-    /// The plan was made for another graph structure, or binds other numbers.
+    /// The plan was made for another structure, or binds other numbers.
     Structure {
         /// The difference.
         what: &'static str,
@@ -107,11 +107,11 @@ pub enum Disagreement {
         /// The kernel.
         kernel: KernelId,
     },
-    /// A kernel has larger registers, or more work, than the values of its node justify.
+    /// A kernel has larger registers, or more work, than the values of a node that it is executed for justify.
     Registers {
         /// The kernel.
         kernel: KernelId,
-        /// A node that it is executed for.
+        /// The node.
         node: NodeId,
     },
     /// A step takes another store than the signature says.
@@ -174,7 +174,7 @@ pub enum Disagreement {
         /// The value that another lane reads.
         found: Held,
     },
-    /// A signature that a gradient reaches is too large for the reference, or has no derivative.
+    /// A signature with a gradient is too large for the reference, or has no derivative.
     Unknown {
         /// The signature.
         sig: SigId,
@@ -287,10 +287,7 @@ impl fmt::Display for Disagreement {
                 write!(f, "kernel {kernel}: it is too large to be compared with its cell")
             }
             Self::Registers { kernel, node } => {
-                write!(
-                    f,
-                    "kernel {kernel}: its registers or its work are larger than the values of {node} justify"
-                )
+                write!(f, "kernel {kernel}: its registers or work exceed what the values of {node} justify")
             }
             Self::Store { step, port, expected, found } => {
                 write!(f, "step {step}: parameter port {port} is {found}, ")?;
