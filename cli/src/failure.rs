@@ -7,6 +7,7 @@
 //! | 2 | usage error |
 //! | 3 | a file cannot be read or is malformed |
 //! | 4 | an output cannot be written |
+//! | 130 | training was interrupted |
 
 use autobatch::train::CheckpointError;
 use autobatch_ir::files::write_remedy;
@@ -23,6 +24,8 @@ pub enum Answer {
     Yes,
     /// No.
     No,
+    /// A signal stopped the verb.
+    Interrupted,
 }
 
 impl Answer {
@@ -32,6 +35,7 @@ impl Answer {
         match self {
             Self::Yes => 0,
             Self::No => 1,
+            Self::Interrupted => 130,
         }
     }
 }
@@ -74,7 +78,7 @@ impl Failure {
     /// An output that cannot be written.
     pub fn output(name: &str, error: &std::io::Error) -> Self {
         let message = format!("cannot write {name}: {error}");
-        Self { kind: FailureKind::Output, message, help: Some(write_remedy(error).to_owned()) }
+        Self { kind: FailureKind::Output, message, help: Some(output_help(name, error).to_owned()) }
     }
 
     /// Adds a remedy.
@@ -94,6 +98,11 @@ impl Failure {
             FailureKind::Output => 4,
         }
     }
+}
+
+/// The remedy for an output that cannot be written.
+fn output_help(name: &str, error: &std::io::Error) -> &'static str {
+    if std::path::Path::new(name).is_dir() { "this is a folder; name a file in it" } else { write_remedy(error) }
 }
 
 impl fmt::Display for Failure {
@@ -118,9 +127,15 @@ impl From<autobatch_models::catalogue::OpenError> for Failure {
             OpenError::Unknown(_) | OpenError::Size { .. } | OpenError::NoFile(_) => {
                 Self::usage(error.to_string())
             }
-            OpenError::NoInstances { .. } | OpenError::Data(_) | OpenError::Emit(_) => {
-                Self::input(error.to_string())
-            }
+            OpenError::Corpus { entry, .. } => Self::input(error.to_string()).help(format!(
+                "model {} reads a folder with {} ({}); `autobatch models` lists all corpora",
+                entry.name, entry.corpus.files, entry.corpus.name
+            )),
+            OpenError::NoInstances { .. }
+            | OpenError::Data(_)
+            | OpenError::Emit(_)
+            | OpenError::Instance { .. }
+            | OpenError::Specification(_) => Self::input(error.to_string()),
         }
     }
 }

@@ -115,7 +115,7 @@ fn a_read_only_folder_and_a_read_only_file_are_errors() {
     // A privileged user may write everywhere.
     if !is_privileged {
         let printed = String::from_utf8_lossy(&output.stderr);
-        assert!(printed.contains("ask for permission to write there"), "{printed}");
+        assert!(printed.contains("no permission to write there"), "{printed}");
         assert_eq!((output.status.code(), std::fs::read(&path).expect("it stays")), (Some(4), OLD.to_vec()));
         assert_eq!(names(&folder), ["g.abg"]);
     }

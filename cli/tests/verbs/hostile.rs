@@ -142,11 +142,11 @@ fn messages_are_short_and_say_what_to_do() {
     std::fs::write(&marked, format!("\u{feff}{text}")).expect("the folder exists");
     for (words, expected, code) in [
         (&["show", &unknown][..], "expected \"autobatch graph\" or \"autobatch plan\" as \"format\"", 3),
-        (&["execute", NAMES, "--weights", &folder], "name a file in this folder", 3),
+        (&["execute", NAMES, "--weights", &folder], "this is a folder; name a file in it", 3),
         (&["execute", NAMES, "--weights", "none.safetensors"], "check the path", 3),
         (&["execute", NAMES, "--weights", NAMES], "name a file that write_weights or Trainer::save wrote", 3),
-        (&["show", &folder], "name a file in this folder", 3),
-        (&["plan", NAMES, "-o", "no/such/folder.plan"], "make the folder first", 4),
+        (&["show", &folder], "this is a folder; name a file in it", 3),
+        (&["plan", NAMES, "-o", "no/such/folder.plan"], "the folder of this file does not exist", 4),
         (&["plan", NAMES, "-o", "/dev/full"], "", 2),
         (&["train", "names", "--lr", "1e300"], "--lr must be above 0 and below 3.4e38", 2),
         (&["bench", "b", "--memory-limit", "1000"], "the memory limit is 1000", 2),

@@ -192,10 +192,10 @@ fn remove_abandoned(file: &Path, prefix: &str) {
 #[must_use]
 pub fn write_remedy(error: &Error) -> &'static str {
     match error.kind() {
-        ErrorKind::NotFound => "make the folder first",
-        ErrorKind::NotADirectory => "a part of the path is a file; name a folder there",
-        ErrorKind::IsADirectory => "name a file in this folder",
-        ErrorKind::PermissionDenied => "ask for permission to write there, or name another folder",
+        ErrorKind::NotFound => "the folder of this file does not exist; create it or name another one",
+        ErrorKind::NotADirectory => "a part of the path is a file; name a folder",
+        ErrorKind::IsADirectory => "this is a folder; name a file in it",
+        ErrorKind::PermissionDenied => "no permission to write there; name another folder",
         ErrorKind::ReadOnlyFilesystem => "name a folder on a disk that is not read-only",
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free space on the disk, or name another one",
         ErrorKind::FileTooLarge => "raise the limit on the size of files (ulimit -f), or name another disk",

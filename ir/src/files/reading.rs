@@ -151,7 +151,7 @@ fn is_device(_: &Metadata) -> bool {
 pub fn read_remedy(error: &Error) -> &'static str {
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => "check the path",
-        ErrorKind::IsADirectory => "name a file in this folder",
+        ErrorKind::IsADirectory => "this is a folder; name a file in it",
         ErrorKind::PermissionDenied => "ask for permission to read it",
         ErrorKind::OutOfMemory => "free memory, or name a smaller file",
         ErrorKind::FileTooLarge => "name a smaller file",
