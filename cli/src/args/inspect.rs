@@ -179,7 +179,7 @@ pub struct ReduceArgs {
     #[arg(long, value_name = "TEXT")]
     pub message: Option<String>,
     /// Maximum number of runs of the command.
-    #[arg(long, default_value_t = 500)]
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
     /// The command; {} is replaced by the path of the graph.
     #[arg(last = true, required = true)]

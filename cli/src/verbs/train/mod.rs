@@ -263,8 +263,9 @@ fn unused_path(model: &str) -> String {
 
 /// Rejects options that do not fit, before any work.
 fn check_options(args: &TrainArgs, lesson: &Lesson, rate: f64) -> Result<(), Failure> {
-    if !(rate.is_finite() && rate > 0.0) {
-        return Err(Failure::usage(format!("--lr must be above 0, found {rate}")));
+    if !((rate as f32).is_finite() && rate > 0.0) {
+        let message = format!("--lr must be above 0 and below 3.4e38, found {rate:?}");
+        return Err(Failure::usage(message).help("most models learn with rates from 0.0001 to 1"));
     }
     for (name, found) in
         [("clip", args.clip), ("decay", args.decay), ("max-minutes", args.max_minutes.unwrap_or(0.0))]
@@ -289,11 +290,7 @@ fn check_options(args: &TrainArgs, lesson: &Lesson, rate: f64) -> Result<(), Fai
 
 /// A checkpoint that cannot be read or written.
 fn checkpoint_failure(error: &CheckpointError) -> Failure {
-    let failure = Failure::input(error.to_string());
-    match error {
-        CheckpointError::Io { .. } => failure.help("check the path"),
-        _ => failure,
-    }
+    Failure::input(error.to_string())
 }
 
 fn optimizer(args: &TrainArgs, rate: f64) -> Optimizer {
