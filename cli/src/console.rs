@@ -3,6 +3,8 @@
 //! Verbs write their answers to a [`Console`] only, so tests read the same output as users. Timings
 //! are the only part of an answer that differs between runs; a console can mask them.
 
+use autobatch_ir::printable::printable;
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
@@ -31,11 +33,27 @@ impl<'a> Console<'a> {
         self.ignores_closed_pipe = true;
     }
 
+    /// Writes the content of a file to standard output as it is.
+    ///
+    /// # Errors
+    /// If standard output cannot be written.
+    pub fn write_raw(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.out.write_all(bytes).or_else(|error| self.unless_ignored(error))
+    }
+
     fn unless_ignored(&self, error: std::io::Error) -> std::io::Result<()> {
         match error.kind() {
             std::io::ErrorKind::BrokenPipe if self.ignores_closed_pipe => Ok(()),
             _ => Err(error),
         }
+    }
+
+    /// The width of the terminal that shows standard output; `None` if the output goes elsewhere.
+    #[must_use]
+    pub fn width(&self) -> Option<usize> {
+        // A masked console belongs to a test, whose output must not depend on the terminal.
+        let size = terminal_size::terminal_size_of(std::io::stdout()).filter(|_| self.timings);
+        size.map(|(width, _)| usize::from(width.0))
     }
 
     /// A time with its unit, or `..` on a masked console.
@@ -59,27 +77,19 @@ impl<'a> Console<'a> {
 }
 
 impl Write for Console<'_> {
+    /// Writes text. Characters that would control the terminal are escaped: names from files may contain them.
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.out.write(bytes).or_else(|error| self.unless_ignored(error).map(|()| bytes.len()))
+        match std::str::from_utf8(bytes).map(printable) {
+            Ok(Cow::Owned(escaped)) => self.write_raw(escaped.as_bytes()).map(|()| bytes.len()),
+            Ok(Cow::Borrowed(_)) | Err(_) => {
+                self.out.write(bytes).or_else(|error| self.unless_ignored(error).map(|()| bytes.len()))
+            }
+        }
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
         self.out.flush().or_else(|error| self.unless_ignored(error))
     }
-}
-
-/// A progress bar for `parts` parts of work, drawn on standard error if that is a terminal.
-#[must_use]
-pub(crate) fn progress(parts: usize, what: &str) -> indicatif::ProgressBar {
-    if !std::io::stderr().is_terminal() || parts < 2 {
-        return indicatif::ProgressBar::hidden();
-    }
-    let bar = indicatif::ProgressBar::new(parts as u64);
-    if let Ok(style) = indicatif::ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} {eta}") {
-        bar.set_style(style);
-    }
-    bar.set_message(what.to_owned());
-    bar
 }
 
 #[cfg(test)]
@@ -97,6 +107,15 @@ mod tests {
         fn flush(&mut self) -> std::io::Result<()> {
             Err(std::io::ErrorKind::BrokenPipe.into())
         }
+    }
+
+    #[test]
+    fn names_cannot_control_the_terminal() {
+        let mut out = Vec::new();
+        let mut console = Console::new(&mut out);
+        writeln!(console, "module {}\twrote {:?}", "m\u{1b}]0;owned\u{7}", "\u{202e}").unwrap();
+        console.write_raw(b"\x1b\xff").unwrap();
+        assert_eq!(out, b"module m\\u001b]0;owned\\u0007\twrote \"\\u{202e}\"\n\x1b\xff");
     }
 
     #[test]

@@ -7,9 +7,15 @@
 //! | 2 | usage error |
 //! | 3 | a file cannot be read or is malformed |
 //! | 4 | an output cannot be written |
+//! | 130 | training was interrupted |
 
 use autobatch::train::CheckpointError;
+use autobatch_ir::files::write_remedy;
+use autobatch_ir::printable::{printable, shortened};
 use std::fmt;
+
+/// The most characters of a message.
+const MAX_MESSAGE: usize = 4000;
 
 /// The answer of a verb that completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +24,8 @@ pub enum Answer {
     Yes,
     /// No.
     No,
+    /// A signal stopped the verb.
+    Interrupted,
 }
 
 impl Answer {
@@ -27,6 +35,7 @@ impl Answer {
         match self {
             Self::Yes => 0,
             Self::No => 1,
+            Self::Interrupted => 130,
         }
     }
 }
@@ -69,7 +78,7 @@ impl Failure {
     /// An output that cannot be written.
     pub fn output(name: &str, error: &std::io::Error) -> Self {
         let message = format!("cannot write {name}: {error}");
-        Self { kind: FailureKind::Output, message, help: None }
+        Self { kind: FailureKind::Output, message, help: Some(output_help(name, error).to_owned()) }
     }
 
     /// Adds a remedy.
@@ -91,12 +100,19 @@ impl Failure {
     }
 }
 
+/// The remedy for an output that cannot be written.
+fn output_help(name: &str, error: &std::io::Error) -> &'static str {
+    if std::path::Path::new(name).is_dir() { "this is a folder; name a file in it" } else { write_remedy(error) }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Parse errors of text forms contain their own heading, excerpt and remedy.
         let heading = if self.message.starts_with("error: ") { "" } else { "error: " };
-        write!(f, "{heading}{}", self.message.trim_end())?;
-        self.help.as_ref().map_or(Ok(()), |help| write!(f, "\n  = help: {help}"))
+        // A message may quote a file, which may hold anything and be long.
+        let quoted = |text: &str| shortened(&printable(text), MAX_MESSAGE).into_owned();
+        write!(f, "{heading}{}", quoted(self.message.trim_end()))?;
+        self.help.as_ref().map_or(Ok(()), |help| write!(f, "\n  = help: {}", quoted(help)))
     }
 }
 
@@ -111,9 +127,15 @@ impl From<autobatch_models::catalogue::OpenError> for Failure {
             OpenError::Unknown(_) | OpenError::Size { .. } | OpenError::NoFile(_) => {
                 Self::usage(error.to_string())
             }
-            OpenError::NoInstances { .. } | OpenError::Data(_) | OpenError::Emit(_) => {
-                Self::input(error.to_string())
-            }
+            OpenError::Corpus { entry, .. } => Self::input(error.to_string()).help(format!(
+                "model {} reads a folder with {} ({}); `autobatch models` lists all corpora",
+                entry.name, entry.corpus.files, entry.corpus.name
+            )),
+            OpenError::NoInstances { .. }
+            | OpenError::Data(_)
+            | OpenError::Emit(_)
+            | OpenError::Instance { .. }
+            | OpenError::Specification(_) => Self::input(error.to_string()),
         }
     }
 }
@@ -129,7 +151,8 @@ impl From<autobatch_bench::BenchError> for Failure {
                 Self { kind: FailureKind::Output, ..Self::input(error.to_string()) }
             }
             BenchError::Step(error @ Error::Policy(_)) => Self::usage(error.to_string()),
-            BenchError::NoInstances | BenchError::Step(_) => Self::input(error.to_string()),
+            BenchError::Step(error) => error.into(),
+            BenchError::NoInstances => Self::input(error.to_string()),
             _ => Self::usage(error.to_string()),
         }
     }
@@ -138,7 +161,19 @@ impl From<autobatch_bench::BenchError> for Failure {
 /// A training step or checkpoint that failed; the message contains the remedy.
 impl From<autobatch::Error> for Failure {
     fn from(error: autobatch::Error) -> Self {
-        Self::input(error.to_string())
+        if is_of_options(&error) { Self::usage(error.to_string()) } else { Self::input(error.to_string()) }
+    }
+}
+
+/// Whether an option of the command line causes an error: a policy, a device, a limit, or an argument of an optimiser.
+fn is_of_options(error: &autobatch::Error) -> bool {
+    use autobatch::Error;
+    use autobatch::runtime_cpu::RunError;
+    match error {
+        Error::Policy(_) | Error::Device(_) | Error::Run(RunError::Limit(_)) => true,
+        #[cfg(feature = "gpu")]
+        Error::Gpu(autobatch::runtime_wgpu::GpuError::NoAdapter { .. }) => true,
+        _ => false,
     }
 }
 

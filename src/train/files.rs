@@ -1,8 +1,8 @@
 //! Parameters alone as safetensors files, which other programs read and write.
 
 use crate::train::arrays::{Array, Arrays, to_bytes};
-use crate::train::checkpoint::{CheckpointError, STATE, examine, read_file};
-use autobatch_ir::files::replace;
+use crate::train::checkpoint::{CheckpointError, STATE, examine};
+use autobatch_ir::files::{Opened, replace};
 use autobatch_ir::id::ParamId;
 use autobatch_ir::types::Type;
 use autobatch_ir::weights::ParamValues;
@@ -17,7 +17,11 @@ use std::path::Path;
 pub fn write_weights(path: impl AsRef<Path>, weights: &Weights) -> Result<(), CheckpointError> {
     let path = path.as_ref();
     let bytes = to_bytes(&arrays(weights), None).map_err(CheckpointError::unwritten)?;
-    replace(path, &bytes).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })
+    replace(path, &bytes).map_err(|error| CheckpointError::Io {
+        path: path.to_owned(),
+        error,
+        is_read: false,
+    })
 }
 
 /// Reads every parameter of a module from a safetensors file, which may be a checkpoint. Arrays may be
@@ -28,6 +32,29 @@ pub fn write_weights(path: impl AsRef<Path>, weights: &Weights) -> Result<(), Ch
 /// that is not a checkpoint, every array must be a parameter.
 pub fn read_weights(path: impl AsRef<Path>, module: &Module) -> Result<Weights, CheckpointError> {
     read_file(path.as_ref(), |bytes| weights_in(bytes, module))
+}
+
+/// Reads a file and decodes its bytes. Errors name the file.
+pub(crate) fn read_file<T>(
+    path: &Path,
+    read: impl FnOnce(&[u8]) -> Result<T, CheckpointError>,
+) -> Result<T, CheckpointError> {
+    let io = |error| CheckpointError::Io { path: path.to_owned(), error, is_read: true };
+    let in_file = |error| CheckpointError::File { path: path.to_owned(), error: Box::new(error) };
+    let file = Opened::open(path).map_err(io)?;
+    check_head(file.head(), file.length()).map_err(in_file)?;
+    let bytes = file.read(u64::MAX).map_err(io)?;
+    read(&bytes).map_err(in_file)
+}
+
+/// Checks the first bytes of a safetensors file before the rest is read: the length of the header, and its first character.
+fn check_head(head: &[u8], len: Option<u64>) -> Result<(), CheckpointError> {
+    let header = head.first_chunk().map(|length| u64::from_le_bytes(*length));
+    let fits = |header: u64| len.is_none_or(|len| header.saturating_add(8) <= len);
+    match header {
+        Some(header) if fits(header) && head.get(8).is_none_or(|&first| first == b'{') => Ok(()),
+        _ => Err(CheckpointError::damaged("its first bytes are not the length of a header and a header")),
+    }
 }
 
 fn weights_in(bytes: &[u8], module: &Module) -> Result<Weights, CheckpointError> {

@@ -9,6 +9,8 @@ mod documents;
 mod emit;
 mod execute;
 mod exit_codes;
+mod faults;
+mod hostile;
 mod json;
 mod learn;
 mod look;
