@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::mirror::Trained;
 use autobatch_ir::Weights;
 use autobatch_ir::id::ParamId;
-use autobatch_ir::plan::{Footprint, Limits, Mode, StoreId, StoreKind, Update, UpdatePlan, Verified};
+use autobatch_ir::plan::{Footprint, Limits, Mode, Plan, StoreId, StoreKind, Update, UpdatePlan, Verified};
 use autobatch_runtime_cpu::{Bound, RunError};
 use autobatch_runtime_wgpu::{
     Executor, Gpu, GpuError, Next, Options, PipelineCacheDir, Selector, Trained as OnDevice,

@@ -4,9 +4,10 @@
 //! may share a batch. Frames show instances; double borders show outputs. The format suits graphs of
 //! hundreds of nodes.
 
-use crate::graph::{GraphData, Node, Operand, OperandKind, PetgraphView};
+use crate::graph::{GraphData, Operand, OperandKind};
 use crate::id::{NodeId, SigId, ValueId};
 use petgraph::dot::{Config, Dot};
+use petgraph::graph::{DiGraph, EdgeReference, NodeIndex};
 use std::fmt::Write as _;
 
 impl GraphData {
@@ -14,24 +15,26 @@ impl GraphData {
     /// do.
     #[must_use]
     pub fn to_dot(&self) -> String {
-        let view = PetgraphView::from(self);
+        type Nodes = DiGraph<NodeId, Operand>;
+        let nodes = self.arena.to_petgraph();
         let mut is_output = vec![false; self.arena.len()];
         for output in &self.outputs {
             is_output[self.arena.producer(output.value).index()] = true;
         }
-        let node = |_: &PetgraphView<'_>, (id, node): (NodeId, &Node)| {
+        let node = |_: &Nodes, (_, &id): (NodeIndex, &NodeId)| {
             let borders = if is_output[id.index()] { ", peripheries=2" } else { "" };
-            format!("label={}, fillcolor=\"{}\"{borders}", quoted(&self.dot_label(id)), colour(node.sig))
+            let fill = colour(self.arena.node(id).sig);
+            format!("label={}, fillcolor=\"{fill}\"{borders}", quoted(&self.dot_label(id)))
         };
-        let edge = |_: &PetgraphView<'_>, (producer, _, operand): (NodeId, NodeId, &Operand)| {
+        let edge = |_: &Nodes, edge: EdgeReference<'_, Operand>| match edge.weight().as_value() {
             // A node with a single result needs no label on its edges.
-            match operand.as_value() {
-                Some(value) if self.arena.results(producer).len() > 1 => format!("label=\"{value}\""),
-                _ => String::new(),
+            Some(value) if self.arena.results(self.arena.producer(value)).len() > 1 => {
+                format!("label=\"{value}\"")
             }
+            _ => String::new(),
         };
         let config = [Config::GraphContentOnly, Config::NodeNoLabel, Config::EdgeNoLabel];
-        let content = Dot::with_attr_getters(&view, &config, &edge, &node);
+        let content = Dot::with_attr_getters(&nodes, &config, &edge, &node);
         let mut text = String::from("digraph nodes {\n    node [shape=box, style=filled]\n");
         self.dot_clusters(&mut text);
         writeln!(text, "{content:?}}}").expect("writing to a string does not fail");

@@ -1,4 +1,4 @@
-//! Whether reductions cover every use of every parameter exactly once.
+//! Checks that reductions cover every use of every parameter exactly once.
 //!
 //! The rows of a reduction say where they come from, and their numbers say which use of a parameter they may be. The numbers
 //! of two uses can be equal on all probes: a node may use a parameter twice with equal operands, or with gradients that are
@@ -33,7 +33,7 @@ pub(super) fn incomplete(
     incomplete.next().map(|(own, _)| own.param)
 }
 
-/// Whether one block can be chosen for each reduction such that the chosen blocks cover every use.
+/// Returns whether one block can be chosen for each reduction such that the chosen blocks cover every use.
 pub(super) fn is_assignable(
     reference: &ReferenceDerivative,
     choices: &[Vec<Block>],
@@ -53,7 +53,7 @@ struct Search<'a> {
     choices: &'a [Vec<Block>],
     trained: &'a [bool],
     chosen: Vec<Block>,
-    /// Per use, the elements that no chosen block covers.
+    /// For each use, the number of elements that no chosen block covers.
     left: Vec<u64>,
     trials: u32,
 }
@@ -86,7 +86,7 @@ fn area(block: &Block) -> u64 {
     length(block.rows) * length(block.columns)
 }
 
-/// Whether blocks cover each element of a use exactly `count` times.
+/// Returns whether blocks cover each element of a use exactly `count` times.
 fn covers(blocks: &BTreeMap<Block, u32>, count: u32, area_of_use: u64) -> bool {
     let whole: u64 = blocks.iter().map(|(block, &times)| area(block) * u64::from(times)).sum();
     if whole != area_of_use * u64::from(count) {
@@ -110,24 +110,4 @@ fn covers(blocks: &BTreeMap<Block, u32>, count: u32, area_of_use: u64) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{BTreeMap, Block, covers};
-
-    fn covered(blocks: &[([u32; 4], u32)], count: u32, area: u64) -> bool {
-        let block = |[r0, r1, c0, c1]: [u32; 4]| Block { uses: 0, rows: (r0, r1), columns: (c0, c1) };
-        let blocks: BTreeMap<Block, u32> = blocks.iter().map(|&(own, times)| (block(own), times)).collect();
-        covers(&blocks, count, area)
-    }
-
-    #[test]
-    fn each_element_is_covered_as_often_as_the_use_counts() {
-        let (whole, left, right) = ([0, 2, 0, 4], [0, 2, 0, 1], [0, 2, 1, 4]);
-        assert!(covered(&[(whole, 1)], 1, 8) && covered(&[(left, 1), (right, 1)], 1, 8));
-        assert!(covered(&[(whole, 2)], 2, 8) && covered(&[(whole, 1), (left, 1), (right, 1)], 2, 8));
-        assert!(!covered(&[(whole, 1)], 2, 8) && !covered(&[(left, 1)], 1, 8));
-        // The right sum of areas, with one part twice and one part missing.
-        let middle = [0, 2, 1, 2];
-        assert!(!covered(&[(left, 1), ([0, 2, 1, 3], 1), (middle, 1)], 1, 8));
-        assert!(!covered(&[(left, 3), (whole, 1), ([0, 1, 0, 2], 1)], 2, 8));
-    }
-}
+mod tests;
