@@ -109,6 +109,8 @@ pub enum StopReason {
         /// Expected cost of planning, in nanoseconds.
         costs: f64,
     },
+    /// The learned table is empty, so the ratio decided all.
+    EmptyTable,
     /// By the cost table, single jobs take no longer than the best batches found.
     BatchingDoesNotPay {
         /// Fixed cost of steps of one job each, in nanoseconds.
@@ -131,6 +133,10 @@ impl fmt::Display for StopReason {
             Self::TooManyTypes { types } => {
                 write!(f, "{types} types depend on each other, too many to search; ordered by depth")
             }
+            Self::EmptyTable => write!(
+                f,
+                "the learned table is empty, because nothing beat the ratio on its samples; the ratio decided all"
+            ),
             Self::Learned { known: 0, unknown } => write!(
                 f,
                 "the learned table contains none of {unknown} states and the ratio decided all; train it on similar graphs"
