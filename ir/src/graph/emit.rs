@@ -9,9 +9,10 @@ use crate::graph::data::{GraphData, OutputKind};
 use crate::graph::error::EmitError;
 use crate::graph::op::Op;
 use crate::graph::record::{Caller, Raw, Recorder, Results, Traced};
+use crate::graph::site::Site;
 use crate::graph::value::{Value, ValueKey};
 use crate::graph::wait::Waits;
-use crate::id::{TypeId, ValueId};
+use crate::id::{SiteId, TypeId, ValueId};
 use crate::module::{Cell, CellOfAny, Module, Param};
 use crate::types::Type;
 use std::borrow::Borrow;
@@ -109,6 +110,23 @@ impl Graph {
     /// The first fault.
     pub fn check(&self) -> Result<(), EmitError> {
         self.inner.borrow().check()
+    }
+
+    /// Removes the first fault and returns it, for frontends that report a fault where it happens. Poison
+    /// values from before the call stay poison.
+    pub fn take_fault(&self) -> Option<EmitError> {
+        self.inner.borrow_mut().take_fault()
+    }
+
+    /// Declares a line of a program that is not written in Rust, for [`set_site`](Self::set_site).
+    pub fn declare_site(&self, site: Site) -> SiteId {
+        self.inner.borrow_mut().declare_site(site)
+    }
+
+    /// Sets the line that all following nodes and faults name instead of the caller's. `None` restores the
+    /// caller's. [`clear`](Self::clear) forgets the line and all declared ones.
+    pub fn set_site(&self, site: Option<SiteId>) {
+        self.inner.borrow_mut().set_site(site);
     }
 
     /// Consumes the handle and returns the recorded graph.
