@@ -4,7 +4,7 @@
 //! values across waits. A `RefCell` holds the recorder. The graph stores faults instead of returning
 //! them: see [`EmitError`].
 
-use crate::graph::args::Args;
+use crate::graph::args::{Arg, Args};
 use crate::graph::data::{GraphData, OutputKind};
 use crate::graph::error::EmitError;
 use crate::graph::op::Op;
@@ -194,17 +194,19 @@ impl Graph {
         self.results(made)
     }
 
-    /// Applies a cell whose numbers of ports and results are known at run time only. Returns its
-    /// results, or a single poison value after a fault.
+    /// Applies a cell whose numbers of ports and results are known at run time only. Arguments are values or
+    /// `u32` indices. Returns its results, or a single poison value after a fault.
     #[track_caller]
     #[must_use]
     pub fn call_of_any<'g>(
         &'g self,
         cell: CellOfAny,
-        args: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+        args: impl IntoIterator<Item = impl Into<Arg<'g>>>,
     ) -> Vec<Value<'g>> {
         let caller = Location::caller();
-        let first = self.apply_many(args, caller, |recorder, args| recorder.call_of_any(cell, args, caller));
+        let args = args.into_iter().map(Into::into);
+        let first =
+            self.apply_args(args, caller, |recorder, args| recorder.call_of_any(cell, args, caller));
         let Some(first) = first.id().map(ValueId::index) else { return vec![first] };
         let count = self.inner.borrow().data().arena.values() - first;
         (0..count).map(|place| self.nth(first as u32, place)).collect()
@@ -303,9 +305,20 @@ impl Graph {
         caller: Caller,
         apply: impl FnOnce(&mut Recorder, &[Option<Raw<'_>>]) -> Option<u32>,
     ) -> Value<'g> {
+        self.apply_args(values.into_iter().map(|value| Arg::Value(*value.borrow())), caller, apply)
+    }
+
+    /// [`apply_many`](Self::apply_many) with indices among the arguments.
+    #[inline]
+    fn apply_args<'g>(
+        &'g self,
+        args: impl Iterator<Item = Arg<'g>>,
+        caller: Caller,
+        apply: impl FnOnce(&mut Recorder, &[Option<Raw<'_>>]) -> Option<u32>,
+    ) -> Value<'g> {
         let mut operands = self.inner.borrow_mut().take_operand_buffer();
         // The iterator may emit its values lazily, so the recorder must not be borrowed here.
-        operands.extend(values.into_iter().map(|value| value.borrow().raw(self, caller)));
+        operands.extend(args.map(|arg| arg.raw(self, caller)));
         let mut recorder = self.inner.borrow_mut();
         let first = apply(&mut recorder, &operands);
         recorder.return_operand_buffer(operands);
