@@ -1,7 +1,7 @@
 //! The behaviour of the emitter through its public interface.
 
 use crate::graph::{Callee, Graph, Op};
-use crate::module::{Cell, Init, ModuleBuilder, Param};
+use crate::module::{Cell, Init, Module, ModuleBuilder, Param};
 use crate::types::{DType, INDEX, f32, list};
 use crate::{EmitError, Value};
 use std::sync::Arc;
