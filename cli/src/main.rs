@@ -20,6 +20,7 @@ fn main() -> ExitCode {
             };
         }
     };
+    autobatch_cli::environment::set_runtime_folder(&cli);
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let result = autobatch_cli::run(&cli, &mut Console::new(&mut out));
     exit_code(result.and_then(|answer| match out.flush() {

@@ -74,7 +74,8 @@ fn every_target_has_a_test_and_a_file_for_libfuzzer() {
     assert_eq!(names, TESTED);
     for name in names {
         let file = folder.join(format!("{name}.rs"));
-        let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let text =
+            std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         assert!(text.contains(&format!("autobatch_fuzz::libfuzzer!(\"{name}\");")), "{}", file.display());
     }
 }

@@ -237,9 +237,7 @@ impl Parser<'_> {
         }
         let token = token(self.cursor.bytes(), place as usize);
         let message = format!("the name %{} is taken", self.cursor.name(token));
-        Err(self
-            .cursor
-            .at_token(token, message, "defined again")
-            .help("choose another name; a value is defined once"))
+        let problem = self.cursor.at_token(token, message, "defined again");
+        Err(problem.help("choose another name; a value is defined once"))
     }
 }
