@@ -113,7 +113,8 @@ mod tests {
     fn names_cannot_control_the_terminal() {
         let mut out = Vec::new();
         let mut console = Console::new(&mut out);
-        writeln!(console, "module {}\twrote {:?}", "m\u{1b}]0;owned\u{7}", "\u{202e}").unwrap();
+        let (module, file) = ("m\u{1b}]0;owned\u{7}", "\u{202e}");
+        writeln!(console, "module {module}\twrote {file:?}").unwrap();
         console.write_raw(b"\x1b\xff").unwrap();
         assert_eq!(out, b"module m\\u001b]0;owned\\u0007\twrote \"\\u{202e}\"\n\x1b\xff");
     }

@@ -102,7 +102,11 @@ impl Failure {
 
 /// The remedy for an output that cannot be written.
 fn output_help(name: &str, error: &std::io::Error) -> &'static str {
-    if std::path::Path::new(name).is_dir() { "this is a folder; name a file in it" } else { write_remedy(error) }
+    if std::path::Path::new(name).is_dir() {
+        "this is a folder; name a file in it"
+    } else {
+        write_remedy(error)
+    }
 }
 
 impl fmt::Display for Failure {

@@ -38,7 +38,7 @@ fn report_large_files() {
         // SIGXFSZ of Linux, macOS and the BSDs.
         const FILE_SIZE_EXCEEDED: i32 = 25;
         // Without the handler, such a write ends the process; nothing else changes.
-        let _ = signal_hook::flag::register(FILE_SIZE_EXCEEDED, Default::default());
+        let _ = signal_hook::flag::register(FILE_SIZE_EXCEEDED, std::sync::Arc::default());
     }
 }
 

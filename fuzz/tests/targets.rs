@@ -3,6 +3,8 @@
 //! `AUTOBATCH_TEST=long` runs twenty times as many cases, `short` a twelfth; `AUTOBATCH_SEED=n` runs other cases. A failing case
 //! prints the arguments of `volume` that replay it.
 
+#![expect(clippy::print_stdout, reason = "a failing test shows the arguments that replay its case")]
+
 use autobatch_fuzz::{Bench, Case, Counts, Tally, targets};
 use autobatch_testing::hostile::{Counting, SLOW, cap};
 use autobatch_testing::trials::{asked_seed, cases};

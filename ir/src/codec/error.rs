@@ -1,10 +1,10 @@
 //! Errors of loading files.
 
-use crate::files::read_remedy;
-use crate::printable::printable;
 use super::Kind;
+use crate::files::read_remedy;
 use crate::graph;
 use crate::plan::{self, OTHER_VERSION_HELP};
+use crate::printable::printable;
 use thiserror::Error;
 
 /// Why bytes were not loaded.

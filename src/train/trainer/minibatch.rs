@@ -42,7 +42,7 @@ pub(super) fn prepare<I: Send>(
 }
 
 /// Plans the emitted items, from item `first` on, of a minibatch of `count` items.
-fn plan(
+pub(super) fn plan(
     planning: &mut Planning,
     data: &GraphData,
     trained: &[ParamId],

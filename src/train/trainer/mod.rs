@@ -252,6 +252,54 @@ impl Trainer {
         self.finish(step)
     }
 
+    /// Makes one step on a graph that the caller emitted, for frontends that emit without closures. The loss of
+    /// the minibatch is the mean of `losses`. `Step::emit` is zero.
+    ///
+    /// ```
+    /// # use autobatch::prelude::*;
+    /// # use autobatch::nn::Linear;
+    /// # fn main() -> autobatch::Result<()> {
+    /// # let mut m = ModuleBuilder::new("line");
+    /// # let line = Linear::new(&mut m, "line", 1, 1);
+    /// # let mut trainer = Trainer::new(m.build()?, Adam::new(0.05))?;
+    /// let g = trainer.session().graph();
+    /// let losses = [0.5, -2.0].map(|x| line.on(g.input(&[x])).mse(g.input(&[0.0])));
+    /// assert_eq!(trainer.step_graph(&g, losses)?.instances(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`step`](Self::step); also if the graph's module has other parameters.
+    #[track_caller]
+    pub fn step_graph<'g>(
+        &mut self,
+        graph: &'g Graph,
+        losses: impl IntoIterator<Item = Value<'g>>,
+    ) -> Result<Step> {
+        let start = Instant::now();
+        graph.check()?;
+        let losses: Vec<Value<'g>> = losses.into_iter().collect();
+        losses.iter().try_for_each(|&loss| check_own(graph, loss))?;
+        let losses: Vec<ValueKey> = losses.into_iter().filter_map(Value::key).collect();
+        if losses.is_empty() {
+            return Err(TrainError::Empty.into());
+        }
+        let data = graph.data();
+        self.session.check_module(&data)?;
+        let ready = minibatch::plan(
+            self.session.planning(),
+            &data,
+            self.updater.trained(),
+            &losses,
+            (Some(0), losses.len()),
+            start,
+        )?;
+        let executed = self.session.execute(&ready.plan, &data, self.noise());
+        let step = self.executed(&ready, &data, executed);
+        self.finish(step)
+    }
+
     /// Makes one step over items whose course depends on computed values. Each item is a task, see
     /// [`Session::tasks`], that returns its loss. The session executes the values that tasks await with the
     /// noise of this step, round by round. Then it executes the whole graph once more, forward and in

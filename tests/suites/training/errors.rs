@@ -46,7 +46,10 @@ fn evaluate_and_predict_name_the_line_of_an_index_out_of_range() {
     let predicted = trainer.session().predict(&items, |g, &word| model.logits(g, &tree(word)));
     for error in [measured.unwrap_err(), predicted.unwrap_err()] {
         let message = error.to_string();
-        assert!(message.starts_with("item 290: index 999 bound at ") && message.contains("model.rs"), "{message}");
+        assert!(
+            message.starts_with("item 290: index 999 bound at ") && message.contains("model.rs"),
+            "{message}"
+        );
     }
 }
 
