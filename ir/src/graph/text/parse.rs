@@ -202,6 +202,7 @@ impl<'t> Parser<'t> {
         let (mut shared, mut alone): (Vec<ValueId>, Vec<NodeId>) = (Vec::new(), Vec::new());
         if self.cursor.eat_word("graph") {
             self.sites()?;
+            self.pools()?;
         }
         loop {
             match self.cursor.token.kind {
