@@ -5,7 +5,7 @@
 
 use autobatch_ir::printable::printable;
 use std::borrow::Cow;
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::time::Duration;
 
 /// Standard output, or a buffer of a test.

@@ -7,6 +7,7 @@
 
 pub mod args;
 mod console;
+pub mod environment;
 pub mod emit;
 mod failure;
 pub mod files;

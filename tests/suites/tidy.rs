@@ -37,6 +37,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("autobatch-bench", &["*"]),
     ("autobatch-fuzz", &["*"]),
+    ("autobatch-guide", &[]),
     ("autobatch-tests", &["*"]),
 ];
 

@@ -13,7 +13,8 @@ pub(crate) mod values;
 pub use emit::EmitArgs;
 pub use execute::ExecuteArgs;
 pub use inspect::{
-    CheckArgs, DiffArgs, ExplainArgs, Format, FsmArgs, PlanArgs, PoliciesArgs, ReduceArgs, ShowArgs, VerifyArg,
+    CheckArgs, DiffArgs, ExplainArgs, Format, FsmArgs, PlanArgs, PoliciesArgs, ReduceArgs, ShowArgs,
+    VerifyArg,
 };
 pub use measure::{CalibrateArgs, SweepArgs};
 pub use planning::{ModeArg, PlanningArgs, Rows};
@@ -112,7 +113,7 @@ pub enum Verb {
     /// Plan a graph and show the quality and the steps of the plan.
     #[command(after_help = after!("plan trees.abg --policy beam:16 -o trees.plan"; ""))]
     Plan(PlanArgs),
-    /// Explain a plan: its kernels, missed batching, gathered operands.
+    /// Explain a plan: its kernels, its batches, gathered operands.
     #[command(after_help = after!(
         "explain lattice.abg",
         "explain lattice.abg --why %812 %977",

@@ -159,3 +159,33 @@ fn a_killed_training_leaves_a_whole_checkpoint() {
     let left: Vec<String> = names(&folder).into_iter().filter(|name| name.ends_with(".partial")).collect();
     assert!(left.is_empty(), "{left:?}");
 }
+
+/// Adds the sources below a folder that name the wall clock.
+fn wall_clocks(folder: &Path, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            wall_clocks(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).expect("a source is text");
+            if ["SystemTime", "UNIX_EPOCH", "Realtime"].iter().any(|name| text.contains(name)) {
+                found.push(path.display().to_string());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_jump_of_the_clock_changes_nothing_because_no_code_reads_the_wall_clock() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut found = Vec::new();
+    for part in
+        ["src", "ir/src", "planner/src", "runtime-cpu/src", "nn/src", "models/src", "oracle/src", "cli/src"]
+    {
+        wall_clocks(&root.join(part), &mut found);
+    }
+    assert!(
+        found.is_empty(),
+        "times of training are monotonic, but these files read the wall clock: {found:?}"
+    );
+}

@@ -70,9 +70,6 @@ pub enum Disagreement {
     /// A kernel or cell is too large to compare.
     #[error("kernel {kernel}: it is too large to be compared with its cell")]
     TooLarge { kernel: KernelId },
-    /// A kernel has larger registers, or more work, than the values of a node that it is executed for justify.
-    #[error("kernel {kernel}: its registers or work exceed what the values of {node} justify")]
-    Registers { kernel: KernelId, node: NodeId },
     /// A kernel has larger registers, or more work, than the values of its node justify.
     #[error("kernel {kernel}: its registers or its work are larger than the values of {node} justify")]
     Registers { kernel: KernelId, node: NodeId },

@@ -1,6 +1,7 @@
 //! The steps of the reverse: their live lanes, and rows for their contributions and parts.
 
-use super::edit::{add_slab, grow, operand_field};
+use super::edit::{add_slab, grow};
+use super::operands::operand_field;
 use super::signatures::Signatures;
 use crate::PlanError;
 use autobatch_ir::graph::GraphData;

@@ -4,17 +4,8 @@
 //! batch takes the next rows for its results, lane after lane. The caller guarantees this, and nothing is checked.
 
 use super::LayoutError;
+use autobatch_ir::plan::SlabId;
 use std::ops::Range;
-
-/// A block of rows of equal type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SlabId(pub(crate) u32);
-
-impl SlabId {
-    fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// One result or operand of a batch, over all its lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -35,7 +35,7 @@ impl Rows {
         let Some(slot) = layout::widest(&self.problem, posed) else { return };
         let read = self.problem.slot_rows(slot, posed.lanes);
         let row = |lane: u32| self.rows[read[lane as usize] as usize];
-        let span = self.batches[number].span();
+        let span = self.batches[number].lanes.clone();
         let order = &mut self.lane_order[span.clone()];
         if !order.is_sorted_by_key(|&lane| row(lane)) {
             // The slot repeats no row, so the keys are distinct.
@@ -51,7 +51,7 @@ impl Rows {
         let Self { batches, problem, rows, lane_order, .. } = self;
         let Memory { input, heaps, .. } = memory;
         let (batch, posed): (&Batch, _) = (&batches[number], &problem.all_batches()[number]);
-        let (wave, lanes) = (batch.wave.0, &lane_order[batch.span()]);
+        let (wave, lanes) = (batch.wave.0, &lane_order[batch.lanes.clone()]);
         let slot_waves = input.slot_waves.as_slice();
         let blocks = storage.sigs[batch.sig.index()].blocks_of(batch.copy).iter();
         for (block, slot) in blocks.zip(problem.batch_slots(posed)) {

@@ -1,4 +1,4 @@
-//! Missed batching, and whether the schedule or the signatures cause it.
+//! Kernels with more batches than one per depth, and whether the schedule or the signatures cause it.
 //!
 //! A type of jobs needs at least as many batches as the longest path has jobs of the type. If the plan
 //! has more, the jobs at some depth of these paths are spread over several batches: the schedule is the
@@ -61,7 +61,7 @@ impl Finding {
             }
             Cause::Signatures { signatures, part } => {
                 format!(
-                    "{head}{} signatures, which differ in {part} - {}",
+                    "{callee} in {batches} batches.  No schedule merges its {} signatures, which differ in {part}; one signature would need {needed} - {}",
                     signatures.len(),
                     signatures.join(" | ")
                 )
@@ -188,10 +188,10 @@ fn depths(problem: &Problem<'_>, types: &[u32]) -> Vec<u32> {
     depth
 }
 
-/// The name of a cell, or of an op without its attributes. A report groups signatures by this name.
+/// The name of a cell's body, or of an op without its attributes. A report groups signatures by this name.
 fn callee_name(graph: &GraphData, sig: SigId) -> String {
     match graph.sigs.get(sig).callee {
         Callee::Op(op) => op.spelling().to_owned(),
-        Callee::Cell(_) => graph_text::callee(graph, sig),
+        callee @ Callee::Cell(_) => graph.module.callee_name(callee),
     }
 }

@@ -172,7 +172,10 @@ impl Curve {
     }
 
     fn names(&self) -> Vec<&str> {
-        self.epochs.first().map(|epoch| epoch.measured.numbers().map(|(name, _)| name).collect()).unwrap_or_default()
+        self.epochs
+            .first()
+            .map(|epoch| epoch.measured.numbers().map(|(name, _)| name).collect())
+            .unwrap_or_default()
     }
 
     fn svg(&self, lesson: &Lesson) -> String {

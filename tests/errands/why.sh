@@ -1,0 +1,8 @@
+# Find out why two nodes were not batched.
+autobatch plan lattice.abg | head -4
+autobatch explain lattice.abg | grep -A 3 'missed batching'
+# The list names two values. Ask about them.
+pair=$(autobatch explain lattice.abg | sed -n 's/.*(--why \(%[0-9]* %[0-9]*\)).*/\1/p' | head -1)
+autobatch explain lattice.abg --why $pair
+# A search over more orders finds a plan with fewer batches.
+autobatch plan lattice.abg --policy beam:16 | sed -n 2,3p
