@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::mirror::Trained;
 use crate::session::SessionOptions;
 use autobatch_ir::Weights;
+use autobatch_ir::id::ParamId;
 use autobatch_ir::plan::{Plan, UpdatePlan, Verified};
 use autobatch_runtime_cpu::{Bound, Executor, resolve_threads};
 use std::fmt;
@@ -38,6 +39,9 @@ impl AnyExecutor {
     pub(crate) fn new(options: &SessionOptions) -> Result<Self> {
         let mut host = Executor::new(resolve_threads(options.threads))?;
         host.set_memory_limit(options.memory_limit);
+        if let Some(work) = options.shared_work {
+            host.set_shared_work(work);
+        }
         let mut executor = Self {
             host,
             #[cfg(feature = "gpu")]
@@ -117,6 +121,16 @@ impl AnyExecutor {
             return gpu.output(number);
         }
         self.host.output(plan, number)
+    }
+
+    /// Reads the gradient of a parameter that the last run of this plan made; `None` if it made none.
+    pub(crate) fn gradient(&mut self, plan: &Plan, param: ParamId) -> Result<Option<Vec<f32>>> {
+        let Some(store) = plan.gradient_of(param) else { return Ok(None) };
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = &mut self.gpu {
+            return gpu.gradient(store);
+        }
+        Ok(self.host.gradient(store).map(<[f32]>::to_vec))
     }
 
     /// Sets whether the next run adds its gradients to those of the last run.

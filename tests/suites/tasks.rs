@@ -43,7 +43,11 @@ fn tasks_that_branch_on_values_have_the_bits_of_single_tasks() {
     let policies = ["auto", "depth", "agenda", "none", "beam:4"];
     for trial in 0..trials::trials(60, 600) {
         let policy = policies[trial as usize % policies.len()].parse().unwrap();
-        let options = SessionOptions { policy, threads: 1 + trial as usize % 2, ..SessionOptions::default() };
+        let options = SessionOptions {
+            policy: Some(policy),
+            threads: 1 + trial as usize % 2,
+            ..SessionOptions::default()
+        };
         let weights = Arc::new(Weights::init(&module, 3));
         let mut session = Session::with_options(&module, Arc::clone(&weights), options).unwrap();
         let seeds: Vec<u64> = (0..1 + trial % 7).map(|task| 100 * trial + task).collect();

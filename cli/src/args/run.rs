@@ -24,9 +24,16 @@ pub struct ModelArgs {
     /// Device: cpu, gpu, gpu:0, gpu:part-of-a-name.
     #[arg(long, default_value = "cpu")]
     pub device: autobatch::Device,
-    /// Batching policy: none, depth, agenda, agenda:remaining, ratio, beam:8, fsm:table.json, auto.
-    #[arg(long, default_value = "auto")]
-    pub policy: Policy,
+    /// Batching policy: none, depth, agenda, agenda:remaining, ratio, beam:8, fsm:FILE, auto [default: auto].
+    #[arg(long)]
+    pub policy: Option<Policy>,
+}
+
+impl ModelArgs {
+    /// The policy that plans.
+    pub fn policy(&self) -> Policy {
+        self.policy.clone().unwrap_or_default()
+    }
 }
 
 /// Options of `run`.

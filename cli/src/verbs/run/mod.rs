@@ -51,7 +51,7 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
     std::fs::create_dir_all(&args.output).map_err(|error| Failure::output(&args.output, &error))?;
     let mut runner = Runner::new(args, &problem)?;
     let batched = runner.step(None)?;
-    let single_plan = runner.planned(&mut Planner::new(planning::policy(&Policy::Unbatched)?))?;
+    let single_plan = runner.planned(&mut Planner::new(planning::policy(&Policy::None)?))?;
     let unbatched = runner.step(Some(&single_plan))?;
     let same = batched.outputs.iter().map(|x| x.to_bits()).eq(unbatched.outputs.iter().map(|x| x.to_bits()));
     header(args, &problem, &runner, console)?;
@@ -184,7 +184,7 @@ fn write_files(
         drawn_instances /= 2;
     }
     let drawn = runner.named_first(drawn_instances)?;
-    let policy = args.model.policy.to_string();
+    let policy = args.model.policy().to_string();
     let drawn_plan = runner.problem_plan(&drawn)?;
     write("svg", picture::graph(&drawn, &drawn_plan, &policy).as_bytes())?;
     let part = if drawn_instances == runner.instances {
@@ -244,7 +244,7 @@ impl<'p> Runner<'p> {
             problem,
             graph: Graph::new(&problem.module),
             weights: Weights::init(&problem.module, args.model.seed),
-            planner: Planner::new(planning::policy(&args.model.policy)?),
+            planner: Planner::new(planning::policy(&args.model.policy())?),
             executor: AnyExecutor::new(&args.model.device, args.threads)?,
             instances: problem.workload.instances().min(problem.batch),
             plan: None,

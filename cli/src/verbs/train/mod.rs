@@ -23,6 +23,7 @@ use measure::measure;
 use order::Order;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Separates the random order of minibatches from the generated instances, which use the same seed.
@@ -111,11 +112,13 @@ impl<'a> Run<'a> {
             device: args.model.device.clone(),
             policy: args.model.policy.clone(),
             threads: args.threads,
+            seed: args.model.seed,
             cached_plans: 8,
             ..SessionOptions::default()
         };
-        let module = std::sync::Arc::clone(&lesson.module);
-        let mut trainer = Trainer::with_options(module, optimizer(args, rate), options, args.model.seed)?;
+        let module = Arc::clone(&lesson.module);
+        let weights = Arc::new(Weights::try_init(&module, args.model.seed).map_err(autobatch::Error::from)?);
+        let mut trainer = Trainer::with_options(module, optimizer(args, rate), weights, options)?;
         if let Some(path) = &args.resume {
             trainer.load(path).map_err(|error| checkpoint_failure(&error))?;
         }
