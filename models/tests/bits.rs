@@ -152,7 +152,7 @@ impl Subject<'_> {
             });
             executor.update(&update, &mut weights, &mut states, &optimizer.floats(step + 1, 1.0)).unwrap();
         }
-        let initial = Arc::new(Weights::init(&module, SEED));
+        let initial = Arc::new(Weights::init(module, SEED));
         let mut trainer = Trainer::with_options(module, optimizer, initial, self.options()).unwrap();
         for _ in 0..STEPS {
             trainer.step(0..count, |g, instance| workload.loss(g, instance)).unwrap();

@@ -14,6 +14,7 @@ use crate::train::files::{array_of, arrays as weights_arrays, extents, weights_o
 use crate::train::trainer::Trainer;
 use autobatch_ir::files::{read as read_bytes, replace};
 use autobatch_ir::hash::{StructureHash, hash_bytes};
+use autobatch_nn::pytorch::ImportError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -109,6 +110,8 @@ pub enum CheckpointError {
         /// The type of its elements, in the words of safetensors.
         found: String,
     },
+    /// The arrays of a state dict do not fit the layers.
+    PyTorch(ImportError),
     /// A parameter has another shape.
     Shape {
         /// Its name.
@@ -196,6 +199,7 @@ impl fmt::Display for CheckpointError {
             Self::Numbers { name, found } => {
                 write!(f, "{name}: expected F32, F16, BF16 or F64, found {found}; write floats")
             }
+            Self::PyTorch(error) => error.fmt(f),
             Self::Shape { name, expected, found } => {
                 write!(
                     f,

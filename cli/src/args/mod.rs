@@ -42,7 +42,9 @@ fn path(text: &str) -> Result<String, String> {
 #[derive(Debug, Subcommand)]
 pub enum Verb {
     /// Show a graph or plan in another form.
-    #[command(after_help = "Example:  autobatch show trees.abg --format svg -o trees.svg")]
+    #[command(
+        after_help = "Examples:  autobatch show trees.abg --format svg -o trees.svg\n           autobatch show trees.abg --picture instances -o trees.svg"
+    )]
     Show(ShowArgs),
     /// Plan a graph and show the quality and the steps of the plan.
     #[command(after_help = "Example:  autobatch plan trees.abg --policy beam:16 -o trees.plan")]
@@ -155,12 +157,24 @@ pub struct ShowArgs {
     /// The form [default: by the extension of the output, or text].
     #[arg(long, value_enum)]
     pub format: Option<Format>,
+    /// The arrangement of the picture of a graph.
+    #[arg(long, value_enum, default_value = "timeline")]
+    pub picture: Arrangement,
     /// Output file; - is standard output.
     #[arg(short, long, default_value = "-", value_parser = path)]
     pub output: String,
     /// Options of planning, for the picture of a graph.
     #[command(flatten)]
     pub planning: PlanningArgs,
+}
+
+/// The arrangement of the picture of a graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Arrangement {
+    /// Columns are batches, bands are instances.
+    Timeline,
+    /// Each instance by itself; colours and numbers are batches.
+    Instances,
 }
 
 /// Options of `plan`.

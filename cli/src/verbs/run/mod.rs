@@ -28,9 +28,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Maximum number of nodes of a picture. Pictures of larger graphs show the first instances only.
-const MAX_DRAWN_NODES: usize = 3000;
-
 /// Runs a model, compares both variants and writes graph, plan and picture.
 pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
     console.ignore_closed_pipe();
@@ -179,22 +176,10 @@ fn write_files(
     let write = |extension: &str, bytes: &[u8]| write_file(&file(extension).display().to_string(), bytes);
     write("abg", &graph.to_bytes())?;
     write("plan", plan.to_text().as_bytes())?;
-    let mut drawn_instances = runner.instances;
-    while drawn_instances > 1 && graph.arena.len() * drawn_instances / runner.instances > MAX_DRAWN_NODES {
-        drawn_instances /= 2;
-    }
-    let drawn = runner.named_first(drawn_instances)?;
-    let policy = args.model.policy().to_string();
-    let drawn_plan = runner.problem_plan(&drawn)?;
-    write("svg", picture::graph(&drawn, &drawn_plan, &policy).as_bytes())?;
-    let part = if drawn_instances == runner.instances {
-        String::new()
-    } else {
-        format!(" of the first {drawn_instances} instances")
-    };
+    write("svg", picture::graph(graph, &plan, &args.model.policy().to_string()).as_bytes())?;
     writeln!(
         console,
-        "wrote             {}  .abg  .svg  (the SVG{part} shows the batches)",
+        "wrote             {}  .abg  .svg  (the SVG shows the batches)",
         file("plan").display()
     )?;
     let why = separated(&plan, graph).map_or_else(String::new, |[a, b]| format!(" --why {a} {b}"));
