@@ -71,7 +71,7 @@
 //! Expressions are values. [`Session::value`](crate::Session::value) executes exactly what one value needs.
 //! [`Session::run`](crate::Session::run) takes several values and plans them together, in any order.
 //! `--dynet-autobatch 0` is `AUTOBATCH_POLICY=none`. Memory needs no preset;
-//! [`SessionOptions::memory_limit`](crate::SessionOptions::memory_limit) bounds it.
+//! [`SessionOptions::limits`](crate::SessionOptions::limits) bounds it.
 //!
 //! ```
 //! use autobatch::prelude::*;

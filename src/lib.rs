@@ -86,6 +86,7 @@ pub mod prelude {
     pub use crate::sampling::Sampling;
     pub use crate::train::{Bar, Patience, Progress, Step, Trainer};
     pub use crate::{Device, Error, Gradients, Growing, Result, Row, RowBuf, Run, Session, SessionOptions};
+    pub use autobatch_ir::plan::Limits;
     pub use autobatch_ir::types::{INDEX, f32, list};
     pub use autobatch_ir::{
         Arg, Args, Cell, DType, Graph, Init, IntoArg, Module, ModuleBuilder, Param, Shape, Table, Type,

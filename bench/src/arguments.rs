@@ -3,21 +3,25 @@
 use crate::{BenchError, Mode, Options, Sweep, dump, effort, pairs, run, sweep};
 use autobatch_models::catalogue;
 use autobatch_planner::schedule::Policy;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// Times complete steps: emit, plan, verify, execute, read.
 #[derive(clap::Args, Clone, Debug)]
 pub struct BenchArgs {
-    /// A model: a b c d dchar e f1 f2 g lattice sst; optionally after `sweep` (several batch sizes), `peak` (share of the
-    /// peak of the processor) or `threads` (one thread against several)
-    #[arg(num_args = 1..=2, required_unless_present = "device")]
+    /// The model, optionally after `sweep` (several batch sizes), `peak` (share of the peak of the processor) or
+    /// `threads` (one thread against several). `a` to `g` name the models of the comparative benchmarks
+    #[arg(num_args = 1..=2, required_unless_present = "device", value_name = "MODEL", value_parser = words())]
     pub workload: Vec<String>,
-    /// Instances in the format that the scripts of other systems write with --dump-data
-    #[arg(long)]
+    /// Folder of the model's corpus [default: generated instances]
+    #[arg(long, value_name = "FOLDER", value_hint = clap::ValueHint::DirPath)]
     pub data: Option<PathBuf>,
+    /// JSON file of numbered instances, as the scripts of the comparative benchmarks write it with --dump-data
+    #[arg(long, value_name = "FILE.json", conflicts_with = "data", value_hint = clap::ValueHint::FilePath)]
+    pub peer_data: Option<PathBuf>,
     /// Mode: infer or train
-    #[arg(long, default_value = "infer")]
+    #[arg(long, default_value = "infer", value_parser = ["infer", "train"])]
     pub mode: String,
     /// Width of hidden states
     #[arg(long)]
@@ -31,7 +35,7 @@ pub struct BenchArgs {
     /// Number of instances to generate
     #[arg(long)]
     pub count: Option<usize>,
-    /// Length of all generated sentences; model d only
+    /// Length of all generated sentences; model tagger only
     #[arg(long)]
     pub same: Option<u32>,
     /// Seed of generated instances
@@ -58,7 +62,7 @@ pub struct BenchArgs {
     /// Split the execution into packing, forward, reverse, reductions and update
     #[arg(long)]
     pub phases: bool,
-    /// Maximum size of the slabs of a plan: 1000000, 64KiB, 512MiB, 2GiB
+    /// Maximum memory of executing a plan, with its parameters and temporaries: 1000000, 64KiB, 512MiB, 2GiB
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub memory_limit: Option<u64>,
     /// Time products, copies and models on a GPU instead: gpu, gpu:0, gpu:part-of-a-name. --hidden sets the size of
@@ -73,6 +77,18 @@ pub struct BenchArgs {
     pub json: bool,
 }
 
+/// The measurements that may precede a model.
+const MEASUREMENTS: [&str; 3] = ["sweep", "peak", "threads"];
+
+/// The words before options: measurements and models. The letters of models are hidden in help.
+fn words() -> PossibleValuesParser {
+    let model = |entry: &catalogue::Entry| {
+        PossibleValue::new(entry.name).aliases(entry.letter.as_slice().iter().copied()).help(entry.about)
+    };
+    let measurements = MEASUREMENTS.into_iter().map(PossibleValue::new);
+    PossibleValuesParser::new(catalogue::ENTRIES.iter().map(model).chain(measurements))
+}
+
 impl BenchArgs {
     /// The options of the measurement.
     ///
@@ -81,9 +97,9 @@ impl BenchArgs {
     pub fn options(&self) -> Result<Options, BenchError> {
         let Self { hidden, embedding, count, same, seed, threads, rounds, .. } = *self;
         let batch = self.batch.first().copied();
-        let data = self.data.clone();
+        let (corpus, instances) = (self.data.clone(), self.peer_data.clone());
         Ok(Options {
-            sizes: catalogue::Options { data, seed, count, batch, hidden, embedding, same },
+            sizes: catalogue::Options { corpus, instances, seed, count, batch, hidden, embedding, same },
             mode: self.mode.parse::<Mode>()?,
             threads,
             rounds,
@@ -98,8 +114,7 @@ impl BenchArgs {
 
     /// Rejects options that the measurement does not use.
     fn reject_unused(&self, measurement: &str) -> Result<(), BenchError> {
-        let (is_sweep, is_plain) =
-            (measurement == "sweep", !["sweep", "peak", "threads"].contains(&measurement));
+        let (is_sweep, is_plain) = (measurement == "sweep", !MEASUREMENTS.contains(&measurement));
         let options = [
             ("a second number of --batch", self.batch.len() > 1 && !is_sweep),
             ("--dump", self.dump.is_some() && !is_plain),
@@ -131,9 +146,13 @@ impl BenchArgs {
         if let Some(measurement) = self.workload.first() {
             self.reject_unused(measurement)?;
         }
+        let (verbs, models): (Vec<&String>, Vec<&String>) =
+            self.workload.iter().partition(|word| MEASUREMENTS.contains(&word.as_str()));
+        let models = models.into_iter().map(|name| Ok(catalogue::entry_or_letter(name)?.name));
+        let models = models.collect::<Result<Vec<&str>, BenchError>>()?;
         if let Some(device) = self.device.as_deref().filter(|device| *device != "cpu") {
             #[cfg(feature = "gpu")]
-            return crate::gpu::report(device, self.hidden, &self.workload);
+            return crate::gpu::report(device, self.hidden, &models);
             #[cfg(not(feature = "gpu"))]
             return Err(BenchError::Gpu(format!(
                 "{device}: this build has no GPU support; build with --features gpu"
@@ -141,29 +160,27 @@ impl BenchArgs {
         }
         let options = self.options()?;
         let select = |text: String, json: String| if self.json { json } else { text };
-        match self.workload.as_slice() {
-            [verb, name] if verb == "sweep" => {
+        let verbs: Vec<&str> = verbs.into_iter().map(String::as_str).collect();
+        match (verbs.as_slice(), models.as_slice()) {
+            (["sweep"], [name]) => {
                 let sweep = self.sweep(name)?;
                 Ok(select(sweep.to_string(), sweep.to_json()))
             }
-            [verb, name] if verb == "peak" => {
+            (["peak"], [name]) => {
                 let effort = effort(name, &options)?;
                 Ok(select(effort.to_string(), effort.to_json()))
             }
-            [verb, name] if verb == "threads" => {
+            (["threads"], [name]) => {
                 let pairs = pairs(name, &options)?;
                 Ok(select(pairs.to_string(), pairs.to_json()))
             }
-            [verb] if ["sweep", "peak", "threads"].contains(&verb.as_str()) => {
-                Err(BenchError::Verb(verb.clone()))
-            }
-            [name] if let Some(folder) = &self.dump => {
+            ([], [name]) if let Some(folder) = &self.dump => {
                 let paths = dump(name, &options.sizes, folder)?;
                 Ok(paths.map(|path| format!("wrote {}", path.display())).join("\n"))
             }
-            [name] => {
+            ([], [name]) => {
                 let report = run(name, &options)?;
-                Ok(select(format!("{report}{}", report.shared_line()), report.to_json()))
+                Ok(select(report.to_string(), report.to_json()))
             }
             _ => Err(BenchError::Verb(self.workload.join(" "))),
         }

@@ -66,7 +66,7 @@ impl fmt::Display for BenchError {
             }
             Self::Gpu(why) => f.write_str(why),
             Self::NoInstances => f.write_str(
-                "the data has no instances; name a file with instances, or omit --data to generate instances",
+                "the data has no instances; name a file with instances, or omit --peer-data to generate instances",
             ),
             Self::Rounds { max, found } => write!(f, "rounds must be 1 to {max}, found {found}"),
             Self::Threads { max, found } => write!(f, "threads must be 0 to {max}, found {found}"),

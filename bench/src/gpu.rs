@@ -4,7 +4,7 @@
 //!   one step. Uploads, read-backs and the submission cancel.
 //! * *Models*: complete executions of a plan that is already on the device, and the host part of them:
 //!   submitting commands, writing the commands of the next execution ahead, and uploading bindings.
-//! * *Small models*: the host part with and without immediates, alternating. An execution that follows
+//! * *Small models*: the host part with numbers of dispatches bound and as immediates, alternating. An execution that follows
 //!   another plan must write its commands first, unless the plan was announced or executed before.
 //!
 //! A least-squares line through the executions of new plans gives the cost of an execution and of a
@@ -32,15 +32,22 @@ const FEW_ROWS: usize = 4;
 /// Number of executions of a small model per round, for the host part.
 const EXECUTIONS: usize = 60;
 /// The small models for the host part, with their number of instances, if the command names none.
-const SMALL: [(&str, usize); 7] =
-    [("b", 16), ("b", 256), ("d", 16), ("sst", 16), ("sst", 256), ("lattice", 8), ("lattice", 64)];
+const SMALL: [(&str, usize); 7] = [
+    ("treelstm", 16),
+    ("treelstm", 256),
+    ("tagger", 16),
+    ("sentiment", 16),
+    ("sentiment", 256),
+    ("lattice", 8),
+    ("lattice", 64),
+];
 
-/// Times products, elementwise steps, the models `b` and `d`, and the host part of small models on a
+/// Times products, elementwise steps, the models `treelstm` and `tagger`, and the host part of small models on a
 /// device. If `names` is not empty, only the host part of the named models.
 ///
 /// # Errors
 /// If the device or a model is unknown, or an execution fails.
-pub fn report(device: &str, size: Option<usize>, names: &[String]) -> Result<String, BenchError> {
+pub fn report(device: &str, size: Option<usize>, names: &[&str]) -> Result<String, BenchError> {
     let selector = device.parse().map_err(|error| BenchError::Gpu(format!("{error}")))?;
     let options = Options { selector, ..Options::default() };
     let mut executor = Executor::new(options.clone()).map_err(gpu)?;
@@ -83,7 +90,7 @@ fn device_times(
         "elementwise over {size} x {size}: {copied:?}, {:.1} GB/s read and written",
         bytes / 1e9
     );
-    for name in ["b", "d"] {
+    for name in ["treelstm", "tagger"] {
         let Model { instances, steps, executed } = model(executor, name, software)?;
         let rate = instances as f64 / executed.whole.as_secs_f64();
         let _ = writeln!(
@@ -107,10 +114,10 @@ fn device_times(
 }
 
 /// Times the host part of small models, with and without immediates.
-fn host_times(options: &Options, names: &[String], text: &mut String) -> Result<(), BenchError> {
+fn host_times(options: &Options, names: &[&str], text: &mut String) -> Result<(), BenchError> {
     let small: Vec<(&str, usize)> = match names {
         [] => SMALL.to_vec(),
-        _ => names.iter().map(|name| (name.as_str(), 16)).collect(),
+        _ => names.iter().map(|&name| (name, 16)).collect(),
     };
     let variants = [("bound", false), ("immediate", true)].map(|(name, immediates)| {
         Executor::new(Options { immediates, ..options.clone() }).map(|executor| (name, executor))
@@ -139,10 +146,18 @@ fn host_times(options: &Options, names: &[String], text: &mut String) -> Result<
                 });
             }
         }
-        let _ = write!(
+        let _ = writeln!(
             text,
-            "model {name}, {count} instances of width 8, {} steps:",
-            model.planned.plan.steps.len()
+            "host part of {name}, {count} instances of width 8, {} steps, in us:\n  {:<11}{:>10}{:>8}{:>8}{:>8}{:>10}{:>10}{:>10}",
+            model.planned.plan.steps.len(),
+            "numbers",
+            "dispatches",
+            "ahead",
+            "submit",
+            "upload",
+            "new plan",
+            "known",
+            "announced",
         );
         for (((variant, _), executed), points) in
             variants.iter().zip(best.into_iter().flatten()).zip(&mut points)
@@ -151,16 +166,14 @@ fn host_times(options: &Options, names: &[String], text: &mut String) -> Result<
             let (dispatches, ahead) = (executed.dispatches, us(executed.ahead));
             let (encode, upload) = (us(executed.encode), us(executed.upload));
             points.push((f64::from(dispatches), us(executed.new)));
-            let _ = write!(
+            let _ = writeln!(
                 text,
-                " {variant} {ahead:.1} us ahead for {dispatches} dispatches, submit {encode:.1}, upload {upload:.1}, \
-                 new plan {:.1}, known plan {:.1}, announced plan {:.1};",
+                "  {variant:<11}{dispatches:>10}{ahead:>8.1}{encode:>8.1}{upload:>8.1}{:>10.1}{:>10.1}{:>10.1}",
                 us(executed.new),
                 us(executed.known),
                 us(executed.announced)
             );
         }
-        text.push('\n');
     }
     for ((variant, _), points) in variants.iter().zip(&points) {
         let Some((execution, dispatch)) = line(points) else { continue };

@@ -33,6 +33,7 @@ pub use pairs::{Pairs, pairs};
 pub use report::{KernelShare, Phases, PlanFacts, Report, Split};
 pub use sweep::{Sweep, SweepRow, sweep};
 
+use autobatch::train::Bar;
 use autobatch_models::catalogue::{self, Problem};
 use autobatch_planner::schedule::Policy;
 use autobatch_runtime_cpu::MAX_THREADS;
@@ -94,7 +95,7 @@ pub struct Options {
     pub sparse_rows: bool,
     /// Whether to measure the phases of execution, at the cost of two clock readings per step.
     pub phases: bool,
-    /// Maximum size of the slabs of a plan in bytes; `None` is unlimited.
+    /// Maximum memory of executing a plan, in bytes; `None` is unlimited.
     pub memory_limit: Option<u64>,
 }
 
@@ -189,7 +190,9 @@ fn alternate(
     let first = batched.full_step()?.total();
     let repeats = options.turn.as_secs_f64() / first.as_secs_f64().max(1e-9);
     let repeats = (repeats.round() as usize).clamp(1, MAX_REPEATS);
-    for _ in 0..options.rounds {
+    let mut bar = Bar::new("bench", options.rounds);
+    for round in 1..=options.rounds {
+        bar.advance(&format!("round {round}"));
         rounds.batched.push(mean(repeats, || batched.full_step())?);
         if let Some((runner, prepared)) = &mut single {
             rounds.unbatched.push(runner.prepared_step(prepared)?);

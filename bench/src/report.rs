@@ -241,17 +241,10 @@ impl Report {
     pub fn per_second(&self) -> f64 {
         self.instances as f64 / self.seconds_per_step
     }
-
-    /// The JSON line that scripts of all systems share.
-    #[must_use]
-    pub fn shared_line(&self) -> String {
-        let Self { seconds_per_step, mode, threads, .. } = self;
-        format!(r#"{{"seconds_per_step": {seconds_per_step}, "mode": "{mode}", "threads": {threads}}}"#)
-    }
 }
 
 impl Report {
-    /// One line of JSON.
+    /// One line of JSON. Scripts of all systems read its fields `seconds_per_step`, `mode` and `threads`.
     #[must_use]
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("numbers and strings serialize")

@@ -6,7 +6,7 @@ use crate::{Mode, Options, chunks};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{self, Plan, UpdatePlan, Verified};
+use autobatch_ir::plan::{self, Limits, Plan, UpdatePlan, Verified};
 use autobatch_ir::{Graph, States, Value, Weights};
 use autobatch_models::catalogue::Problem;
 use autobatch_nn::optim::{Adagrad, Adam, Optimize as _, Optimizer};
@@ -117,7 +117,7 @@ impl<'p> Runner<'p> {
     pub(crate) fn new(problem: &'p Problem, policy: &Policy, options: &Options) -> Result<Self, BenchError> {
         let threads = resolve_threads(options.threads);
         let mut executor = Executor::new(threads)?;
-        executor.set_memory_limit(options.memory_limit);
+        executor.set_limits(Limits { memory: options.memory_limit, work: None });
         executor.set_counting(options.phases);
         let weights = Weights::init(&problem.module, 0);
         let training = match options.mode {

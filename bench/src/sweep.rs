@@ -1,6 +1,7 @@
 //! Speed by batch size.
 
 use crate::{BenchError, Options, run};
+use autobatch::train::Bar;
 use serde::Serialize;
 use std::fmt;
 
@@ -38,11 +39,13 @@ pub struct Sweep {
 pub fn sweep(name: &str, batches: &[usize], options: &Options) -> Result<Sweep, BenchError> {
     let count = options.sizes.count.or(batches.iter().copied().max());
     let mut sweep = Sweep { workload: name.to_owned(), unit: String::new(), instances: 0, rows: Vec::new() };
+    let mut bar = Bar::new("sweep", batches.len());
     for &batch in batches {
         let mut options = Options { unbatched: false, ..options.clone() };
         options.sizes.count = count;
         options.sizes.batch = Some(batch);
         let report = run(name, &options)?;
+        bar.advance(&format!("{batch} instances per graph"));
         sweep.rows.push(SweepRow {
             batch,
             per_second: report.per_second(),

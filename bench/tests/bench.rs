@@ -18,7 +18,7 @@ fn quick() -> Options {
 
 #[test]
 fn a_report_covers_all_instances_of_both_variants() {
-    let report = run("b", &quick()).unwrap();
+    let report = run("treelstm", &quick()).unwrap();
     assert_eq!((report.instances, report.batch, report.plans.graphs), (6, 4, 2));
     assert_eq!((report.numbers, report.same_bits), (6 * 3, Some(true)));
     let single = report.unbatched.unwrap();
@@ -30,14 +30,12 @@ fn a_report_covers_all_instances_of_both_variants() {
 }
 
 #[test]
-fn the_last_line_and_the_json_have_the_fields_for_scripts() {
-    let report = run("e", &Options { unbatched: false, ..quick() }).unwrap();
+fn the_json_has_the_fields_for_scripts() {
+    let report = run("names", &Options { unbatched: false, ..quick() }).unwrap();
     assert_eq!((report.same_bits, report.unbatched), (None, None));
-    for text in [report.shared_line(), report.to_json()] {
-        let read: serde_json::Value = serde_json::from_str(&text).unwrap();
-        assert_eq!(read["seconds_per_step"], report.seconds_per_step);
-        assert_eq!((read["mode"].as_str(), read["threads"].as_u64()), (Some("infer"), Some(1)));
-    }
+    let read: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
+    assert_eq!(read["seconds_per_step"], report.seconds_per_step);
+    assert_eq!((read["mode"].as_str(), read["threads"].as_u64()), (Some("infer"), Some(1)));
     let shown = report.to_string();
     for part in ["emit", "plan", "verify", "execute", "read", "total", "names/s", "not compared"] {
         assert!(shown.contains(part), "{part} is missing in:\n{shown}");
@@ -46,27 +44,27 @@ fn the_last_line_and_the_json_have_the_fields_for_scripts() {
 
 #[test]
 fn training_measures_reverse_reductions_and_update() {
-    let report = run("b", &Options { mode: Mode::Train, phases: true, ..quick() }).unwrap();
+    let report = run("treelstm", &Options { mode: Mode::Train, phases: true, ..quick() }).unwrap();
     assert_eq!(report.numbers, 6, "one loss per instance");
     let (parts, phases) = (report.batched, report.phases.unwrap());
     assert!(parts.update > 0.0 && phases.reverse > 0.0 && phases.reductions > 0.0 && phases.forward > 0.0);
     assert!(report.kernels.iter().any(|kernel| kernel.name.ends_with('\'')), "{:?}", report.kernels);
     let shown = report.to_string();
     assert!(shown.contains("reverse") && shown.contains("update"), "{shown}");
-    assert!(report.shared_line().contains(r#""mode": "train""#));
+    assert!(report.to_json().contains(r#""mode":"train""#));
 }
 
 #[test]
 fn both_variants_train() {
     let options = Options { mode: Mode::Train, sparse_rows: true, ..quick() };
-    let report = run("e", &options).unwrap();
+    let report = run("names", &options).unwrap();
     assert_eq!(report.numbers, 6);
     assert!(report.unbatched.unwrap().update > 0.0);
 }
 
 #[test]
 fn two_threads_give_the_same_bits_as_one() {
-    let report = run("g", &Options { threads: 2, ..quick() }).unwrap();
+    let report = run("parser", &Options { threads: 2, ..quick() }).unwrap();
     assert_eq!(report.same_bits, Some(true));
 }
 
@@ -74,7 +72,7 @@ fn two_threads_give_the_same_bits_as_one() {
 fn a_sweep_measures_the_same_instances_at_each_batch_size() {
     let mut options = quick();
     options.sizes.count = None;
-    let sweep = sweep("f1", &[1, 2, 4], &options).unwrap();
+    let sweep = sweep("acceptor", &[1, 2, 4], &options).unwrap();
     assert_eq!(sweep.instances, 4);
     let batches: Vec<u64> = sweep.rows.iter().map(|row| row.batches).collect();
     assert!(batches.is_sorted_by(|more, fewer| more > fewer), "{batches:?}");
@@ -84,24 +82,24 @@ fn a_sweep_measures_the_same_instances_at_each_batch_size() {
 #[test]
 fn invalid_options_are_errors() {
     let error = |name: &str, options: Options| run(name, &options).unwrap_err().to_string();
-    assert_eq!(error("b", Options { rounds: 0, ..quick() }), "rounds must be 1 to 10000, found 0");
+    assert_eq!(error("treelstm", Options { rounds: 0, ..quick() }), "rounds must be 1 to 10000, found 0");
     assert!(error("x", quick()).starts_with("unknown model `x`: expected one of "));
     assert!(matches!("tran".parse::<Mode>(), Err(BenchError::Mode(_))));
     let empty = std::env::temp_dir().join(format!("autobatch-bench-{}.json", std::process::id()));
     std::fs::write(&empty, r#"{"trees": [], "labels": []}"#).unwrap();
     let mut options = quick();
-    options.sizes.data = Some(empty.clone());
-    let found = error("b", options);
+    options.sizes.instances = Some(empty.clone());
+    let found = error("treelstm", options);
     std::fs::remove_file(&empty).unwrap();
     assert_eq!(
         found,
-        "the data has no instances; name a file with instances, or omit --data to generate instances"
+        "the data has no instances; name a file with instances, or omit --peer-data to generate instances"
     );
 }
 
 #[test]
 fn the_effort_is_a_share_of_the_peak() {
-    let effort = effort("b", &quick()).unwrap();
+    let effort = effort("treelstm", &quick()).unwrap();
     assert!(effort.steps > 3 && effort.product_flops > 0.0 && effort.seconds > 0.0, "{effort:?}");
     assert!(effort.share() > 0.0 && effort.share() < 1.0, "{effort:?}");
     assert!(effort.overhead.total() > 0.0 && effort.to_string().contains("% of the peak"), "{effort}");
@@ -109,7 +107,7 @@ fn the_effort_is_a_share_of_the_peak() {
 
 #[test]
 fn pairs_measure_speedup_and_idle_time() {
-    let pairs = pairs("f1", &Options { threads: 2, ..quick() }).unwrap();
+    let pairs = pairs("acceptor", &Options { threads: 2, ..quick() }).unwrap();
     assert_eq!((pairs.threads, pairs.pairs), (2, 20));
     assert!(pairs.single > 0.0 && pairs.several > 0.0 && pairs.speedup() > 0.0, "{pairs:?}");
     // The steps are too small to be split between threads.
@@ -118,7 +116,7 @@ fn pairs_measure_speedup_and_idle_time() {
 
 #[test]
 fn a_plan_over_the_memory_limit_is_an_error() {
-    let error = run("b", &Options { memory_limit: Some(100), ..quick() }).unwrap_err().to_string();
+    let error = run("treelstm", &Options { memory_limit: Some(100), ..quick() }).unwrap_err().to_string();
     assert!(error.contains("the memory limit is 100"), "{error}");
 }
 

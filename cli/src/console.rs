@@ -3,7 +3,7 @@
 //! Verbs write their answers to a [`Console`] only, so tests read the same output as users. Timings
 //! are the only part of an answer that differs between runs; a console can mask them.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::time::Duration;
 
 /// Standard output, or a buffer of a test.
@@ -38,6 +38,14 @@ impl<'a> Console<'a> {
         }
     }
 
+    /// The width of the terminal that shows standard output; `None` if the output goes elsewhere.
+    #[must_use]
+    pub fn width(&self) -> Option<usize> {
+        // A masked console belongs to a test, whose output must not depend on the terminal.
+        let size = terminal_size::terminal_size_of(std::io::stdout()).filter(|_| self.timings);
+        size.map(|(width, _)| usize::from(width.0))
+    }
+
     /// A time with its unit, or `..` on a masked console.
     #[must_use]
     pub fn time(&self, time: Duration) -> String {
@@ -66,20 +74,6 @@ impl Write for Console<'_> {
     fn flush(&mut self) -> std::io::Result<()> {
         self.out.flush().or_else(|error| self.unless_ignored(error))
     }
-}
-
-/// A progress bar for `parts` parts of work, drawn on standard error if that is a terminal.
-#[must_use]
-pub(crate) fn progress(parts: usize, what: &str) -> indicatif::ProgressBar {
-    if !std::io::stderr().is_terminal() || parts < 2 {
-        return indicatif::ProgressBar::hidden();
-    }
-    let bar = indicatif::ProgressBar::new(parts as u64);
-    if let Ok(style) = indicatif::ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} {eta}") {
-        bar.set_style(style);
-    }
-    bar.set_message(what.to_owned());
-    bar
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 //! | 2 | usage error |
 //! | 3 | a file cannot be read or is malformed |
 //! | 4 | an output cannot be written |
+//! | 130 | training was interrupted |
 
 use autobatch::train::CheckpointError;
 use std::fmt;
@@ -18,6 +19,8 @@ pub enum Answer {
     Yes,
     /// No.
     No,
+    /// A signal stopped the verb.
+    Interrupted,
 }
 
 impl Answer {
@@ -27,6 +30,7 @@ impl Answer {
         match self {
             Self::Yes => 0,
             Self::No => 1,
+            Self::Interrupted => 130,
         }
     }
 }
@@ -69,7 +73,8 @@ impl Failure {
     /// An output that cannot be written.
     pub fn output(name: &str, error: &std::io::Error) -> Self {
         let message = format!("cannot write {name}: {error}");
-        Self { kind: FailureKind::Output, message, help: None }
+        let help = output_help(name, error.kind()).map(str::to_owned);
+        Self { kind: FailureKind::Output, message, help }
     }
 
     /// Adds a remedy.
@@ -88,6 +93,22 @@ impl Failure {
             FailureKind::Input => 3,
             FailureKind::Output => 4,
         }
+    }
+}
+
+/// The remedy for an output that cannot be written.
+fn output_help(name: &str, kind: std::io::ErrorKind) -> Option<&'static str> {
+    use std::io::ErrorKind;
+    let path = std::path::Path::new(name);
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match kind {
+        ErrorKind::NotFound if folder.is_some_and(|folder| !folder.exists()) => {
+            Some("the folder of this file does not exist; create it or name another one")
+        }
+        ErrorKind::NotADirectory => Some("a part of the path is a file; name a folder"),
+        _ if path.is_dir() => Some("this is a folder; name a file in it"),
+        ErrorKind::PermissionDenied => Some("no permission to write there; name another folder"),
+        _ => None,
     }
 }
 
@@ -111,9 +132,15 @@ impl From<autobatch_models::catalogue::OpenError> for Failure {
             OpenError::Unknown(_) | OpenError::Size { .. } | OpenError::NoFile(_) => {
                 Self::usage(error.to_string())
             }
-            OpenError::NoInstances { .. } | OpenError::Data(_) | OpenError::Emit(_) => {
-                Self::input(error.to_string())
-            }
+            OpenError::Corpus { entry, .. } => Self::input(error.to_string()).help(format!(
+                "model {} reads a folder with {} ({}); `autobatch models` lists all corpora",
+                entry.name, entry.corpus.files, entry.corpus.name
+            )),
+            OpenError::NoInstances { .. }
+            | OpenError::Data(_)
+            | OpenError::Emit(_)
+            | OpenError::Instance { .. }
+            | OpenError::Specification(_) => Self::input(error.to_string()),
         }
     }
 }

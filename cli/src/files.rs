@@ -125,7 +125,13 @@ pub fn read(path: &str) -> Result<Vec<u8>, Failure> {
         "-" => autobatch_ir::files::read_standard_input(),
         _ => autobatch_ir::files::read(Path::new(path)),
     };
-    bytes.map_err(|error| Failure::input(format!("{}: {error}", display_name(path))).help("check the path"))
+    bytes.map_err(|error| {
+        let help = match Path::new(path).is_dir() && path != "-" {
+            true => "this is a folder; name a file in it",
+            false => "check the path",
+        };
+        Failure::input(format!("{}: {error}", display_name(path))).help(help)
+    })
 }
 
 /// The name of a file in messages.

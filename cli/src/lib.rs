@@ -11,14 +11,20 @@ pub mod emit;
 mod failure;
 pub mod files;
 mod graph_text;
+mod interrupt;
 pub mod lifetimes;
+pub mod limits;
+mod measure;
 mod npy;
 mod output_paths;
 pub mod picture;
 pub mod planning;
+mod progress;
 pub mod steps;
 mod text;
+mod trained;
 pub mod verbs;
+mod version;
 
 pub use args::Cli;
 pub use console::Console;
@@ -32,6 +38,10 @@ use args::Verb;
 /// If the verb fails before it has an answer.
 pub fn run(cli: &Cli, console: &mut Console<'_>) -> Result<Answer, Failure> {
     match &cli.verb {
+        Verb::Models { json } => verbs::models(*json, console),
+        Verb::Eval(args) => verbs::eval(args, console),
+        Verb::Predict(args) => verbs::predict(args, console),
+        Verb::Man { output } => verbs::man(output, console),
         Verb::Show(args) => verbs::show(args, console),
         Verb::Plan(args) => verbs::plan(args, console),
         Verb::Explain(args) => verbs::explain(args, console),
@@ -48,8 +58,8 @@ pub fn run(cli: &Cli, console: &mut Console<'_>) -> Result<Answer, Failure> {
         Verb::Bench(args) => verbs::bench(args, console),
         Verb::Sweep(args) => verbs::sweep(args, console),
         Verb::Calibrate(args) => verbs::calibrate(args, console),
-        Verb::Devices => verbs::devices(console),
-        Verb::Doctor { device } => verbs::doctor(device, console),
+        Verb::Devices { json } => verbs::devices(*json, console),
+        Verb::Doctor { device, json } => verbs::doctor(device, *json, console),
         Verb::Completions { shell } => verbs::completions(*shell, console),
     }
 }

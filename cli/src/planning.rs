@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::plan::{Mode, Plan};
+use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_planner::schedule::{Batches, LoadError, Policy, Schedule, Scratch};
 use autobatch_planner::{Jobs, Planner, Request, RowOrder};
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ impl PlanOptions {
 #[derive(Debug)]
 pub struct Planned {
     /// The plan.
-    pub plan: Plan,
+    pub plan: Verified<Plan>,
     /// The time of planning. The first planning warms up the planner; this is the second.
     pub took: Duration,
     /// The batches that the policy chose, with its reason.
@@ -79,6 +79,8 @@ pub fn plan(path: &str, graph: &GraphData, options: &PlanOptions) -> Result<Plan
         Mode::Infer => planner.plan(graph, &without_reuse).map_err(in_file)?.certificate.slab_bytes,
         Mode::Train | Mode::Grow => plan.certificate.slab_bytes,
     };
+    let broken = |errors| Failure::input(format!("{path}: the planner made an invalid plan: {errors}"));
+    let plan = plan.verify().map_err(broken)?;
     let batches = schedule(graph, &options.policy)?;
     Ok(Planned { plan, took, batches, without_reuse })
 }

@@ -79,6 +79,49 @@ pub(crate) fn table(rows: &[Vec<String>], left: &[usize]) -> String {
     text
 }
 
+/// The least width of a wrapped column.
+const LEAST_COLUMN: usize = 24;
+
+/// A table whose columns are aligned left and whose last column is wrapped, so that lines fit `width`. Without a
+/// width, every row is one line.
+#[must_use]
+pub(crate) fn wrapped_table(rows: &[Vec<String>], width: Option<usize>) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let left: Vec<usize> = (0..columns).collect();
+    let Some(width) = width else { return table(rows, &left) };
+    let widest = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let before: usize = (0..columns.saturating_sub(1)).map(|column| widest(column) + 2).sum();
+    let room = width.saturating_sub(before).max(LEAST_COLUMN);
+    let mut lines = Vec::new();
+    for row in rows {
+        let Some((last, first)) = row.split_last() else { continue };
+        for (number, part) in wrapped(last, room).into_iter().enumerate() {
+            let cells = first.iter().map(|cell| if number == 0 { cell.clone() } else { String::new() });
+            lines.push(cells.chain([part]).collect::<Vec<String>>());
+        }
+    }
+    table(&lines, &left)
+}
+
+/// The lines of a text that breaks at spaces. A longer word stays whole.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last_mut().expect("there is a line");
+        if line.is_empty() {
+            line.push_str(word);
+        } else if line.chars().count() + 1 + word.chars().count() <= width {
+            line.push(' ');
+            line.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines
+}
+
 /// The mean and the standard deviation of a sample.
 #[must_use]
 pub(crate) fn mean_and_deviation(numbers: &[f64]) -> (f64, f64) {
@@ -110,6 +153,15 @@ mod tests {
         assert_eq!(sparkline(&[1, 8], 10), "▂█");
         assert_eq!(sparkline(&[1, 1, 8, 1], 2), "▂█");
         assert_eq!(sparkline(&[], 5), "");
+    }
+
+    #[test]
+    fn the_last_column_of_a_table_is_wrapped() {
+        let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
+        let rows = [row(["fold", "computes constants before the graph runs"]), row(["x", "short"])];
+        let expected = "fold  computes constants\n      before the graph runs\nx     short\n";
+        assert_eq!(wrapped_table(&rows, Some(31)), expected);
+        assert_eq!(wrapped_table(&rows, None).lines().count(), 2);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use autobatch_ir::codec::LoadError;
 use autobatch_ir::types::{INDEX, f32, list};
 use autobatch_ir::{Graph, GraphData, Init, ModuleBuilder};
-use autobatch_testing::hostile::{Counting, campaign, limit, measured, mutated_json};
+use autobatch_testing::hostile::{Counting, campaign, limit, measured, mutated_json, tokens};
 use std::fmt::{Display, Write as _};
 
 #[global_allocator]
@@ -51,30 +51,6 @@ fn corpus() -> Vec<String> {
     vec![rich(1, false), rich(1, true), rich(6, false), empty.to_json(false).unwrap()]
 }
 
-/// Valid pieces of documents, to insert at wrong places.
-const TOKENS: [&str; 20] = [
-    "\"inf\"",
-    "\"nan(0x7fc00001)\"",
-    "\"nan(0x0)\"",
-    "{\"value\":0}",
-    "{\"words\":0}",
-    "{\"floats\":4294967295}",
-    "\"name\":\"\",",
-    "\"f32\"",
-    "\"f32[4]\"",
-    "\"list f32[4]\"",
-    "\"f32[0]\"",
-    "\"results\":[],",
-    "\"site\":0,",
-    "\"words\":[1],",
-    "{\"Op\":\"Dot\"}",
-    "{\"Cell\":0}",
-    "{\"Module\":0}",
-    "{\"Port\":0}",
-    "18446744073709551616",
-    "\"\\ud800\"",
-];
-
 #[test]
 fn mutated_documents_are_rejected_or_valid() {
     let (seed, rounds, mut random) = campaign(0x5eed_0004);
@@ -82,7 +58,7 @@ fn mutated_documents_are_rejected_or_valid() {
     // The outcomes: valid, malformed, a violated rule, another version.
     let mut outcomes = [0usize; 4];
     for round in 0..rounds {
-        let bytes = mutated_json(&mut random, &corpus, &TOKENS);
+        let bytes = mutated_json(&mut random, &corpus, &tokens::GRAPH_JSON);
         let text = String::from_utf8_lossy(&bytes);
         let what = format_args!("seed {seed:#x}, round {round}");
         outcomes[match read(&text, &what) {

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a missing value fails the test")]
 
 use autobatch_ir::GraphData;
-use autobatch_testing::hostile::{Counting, campaign, limit, measured, mutated_text};
+use autobatch_testing::hostile::{Counting, campaign, limit, measured, mutated_text, tokens};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -37,57 +37,13 @@ fn corpus() -> Vec<Vec<u8>> {
     files.iter().map(|path| std::fs::read(path).unwrap()).collect()
 }
 
-/// Valid tokens, to insert at wrong places.
-const TOKENS: [&str; 40] = [
-    "%0",
-    "%1",
-    "%x",
-    "@0",
-    "@w",
-    "!0",
-    "!99",
-    "#",
-    "#1",
-    "#[",
-    "]",
-    "(",
-    ")",
-    "{",
-    "}",
-    "=",
-    ",",
-    ":",
-    "\"",
-    "list",
-    "f32",
-    "f32[4]",
-    "list f32[4]",
-    "u32",
-    "call",
-    "cell",
-    "param",
-    "graph",
-    "instance",
-    "common:",
-    "return",
-    "noise",
-    "output",
-    "alone %1",
-    "inf",
-    "0x7fc00001",
-    "-1",
-    "4294967296",
-    "99999999999999999999",
-    "1e999",
-];
-
 #[test]
 fn mutated_texts_are_parsed_or_rejected_within_bounds() {
     let (seed, rounds, mut random) = campaign(0x5eed_0001);
     let corpus = corpus();
     let mut parsed = 0;
     for round in 0..rounds {
-        let text = mutated_text(&mut random, &corpus, &TOKENS);
+        let text = mutated_text(&mut random, &corpus, &tokens::GRAPH);
         let Some(graph) = parse(&text, &format_args!("seed {seed:#x}, round {round}")) else { continue };
         parsed += 1;
         let printed = graph.to_text();

@@ -3,22 +3,21 @@
 //! Each model has one file. It is an ordinary struct of layers with methods that emit *one* instance, its
 //! outputs and its loss, by plain loops and recursion. It contains no code for batches.
 //!
-//! | name | model | file |
-//! |---|---|---|
-//! | `a` | perceptron on images | [`mnist`] |
-//! | `b` | binary tree LSTM | [`spinn`] |
-//! | `c` | child-sum tree LSTM on pairs of sentences | [`similarity`] |
-//! | `d` | BiLSTM tagger | [`tagger`] |
-//! | `dchar` | BiLSTM tagger that spells rare words | [`char_tagger`] |
-//! | `e` | name classifier over letters | [`names`] |
-//! | `f1` | LSTM acceptor | [`acceptor`] |
-//! | `f2` | tree RNN | [`tree_rnn`] |
-//! | `g` | parser with a stack LSTM and given actions | [`parser`] |
-//! | `lattice` | lattice LSTM over characters and words | [`lattice_tagger`] |
-//! | `sst` | tree LSTM with a label at every node | [`sentiment`] |
+//! | name | letter | model | file |
+//! |---|---|---|---|
+//! | `mnist` | a | perceptron on images | [`mnist`] |
+//! | `treelstm` | b | binary tree LSTM | [`spinn`] |
+//! | `similarity` | c | child-sum tree LSTM on pairs of sentences | [`similarity`] |
+//! | `tagger` | d | BiLSTM tagger | [`tagger`] |
+//! | `chartagger` | | BiLSTM tagger that spells rare words | [`char_tagger`] |
+//! | `names` | e | name classifier over letters | [`names`] |
+//! | `acceptor` | f1 | LSTM acceptor | [`acceptor`] |
+//! | `treernn` | f2 | tree RNN | [`tree_rnn`] |
+//! | `parser` | g | parser with a stack LSTM and given actions | [`parser`] |
+//! | `lattice` | | lattice LSTM over characters and words | [`lattice_tagger`] |
+//! | `sentiment` | | tree LSTM with a label at every node | [`sentiment`] |
 //!
-//! Their descriptive names are `mnist`, `treelstm`, `similarity`, `tagger`, `chartagger`, `names`, `acceptor`,
-//! `treernn`, `parser`, `lattice`, `sentiment`.
+//! The letters name the workloads of the comparative benchmarks.
 //!
 //! All models implement [`Model`]. [`catalogue::open`] opens a model by name with instances from a file or a
 //! generator, for benchmarks and the command line. [`lessons::open`] opens a model with a corpus, or with

@@ -65,3 +65,34 @@ impl<M: Model> Workload for Bound<M> {
         }
     }
 }
+
+/// The first instances of a workload.
+pub(crate) struct First {
+    pub(crate) count: usize,
+    pub(crate) workload: Box<dyn Workload>,
+}
+
+impl Workload for First {
+    fn instances(&self) -> usize {
+        self.count.min(self.workload.instances())
+    }
+
+    fn emit<'g>(&self, g: &'g Graph, instance: usize, outputs: &mut Vec<Value<'g>>) {
+        if instance < self.instances() {
+            self.workload.emit(g, instance, outputs);
+        }
+    }
+
+    fn loss<'g>(&self, g: &'g Graph, instance: usize) -> Value<'g> {
+        match instance < self.instances() {
+            true => self.workload.loss(g, instance),
+            false => g.constant(0.0),
+        }
+    }
+
+    fn score(&self, instance: usize, outputs: &[&Row], scores: &mut Scores) {
+        if instance < self.instances() {
+            self.workload.score(instance, outputs, scores);
+        }
+    }
+}

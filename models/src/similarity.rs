@@ -68,6 +68,11 @@ impl Similarity {
     }
 }
 
+/// Returns the mean rating of an output, which holds the log-probability of every rating.
+pub fn expected_rating(output: &Row) -> f64 {
+    (1..).zip(output.iter()).map(|(rating, p)| f64::from(rating) * f64::from(p.exp())).sum()
+}
+
 impl Model for Similarity {
     type Instance = (Dependencies, Dependencies, f64);
 
@@ -83,8 +88,7 @@ impl Model for Similarity {
     /// Correlates the expected rating with the target.
     fn score(&self, (.., wanted): &Self::Instance, outputs: &[&Row], scores: &mut Scores) {
         for output in outputs {
-            let rating: f64 =
-                (1..).zip(output.iter()).map(|(rating, p)| f64::from(rating) * f64::from(p.exp())).sum();
+            let rating = expected_rating(output);
             scores.pair("pearson", rating, *wanted);
             scores.number("squared error", (rating - wanted).powi(2));
         }

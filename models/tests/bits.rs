@@ -185,13 +185,13 @@ fn line(problem: &Problem, threads: usize) -> String {
     let name = problem.entry.name;
     let hashes = [outputs, dense.gradients, dense.weights, dense.states, sparse.weights, sparse.states]
         .map(|hash| format!("{hash:016x}"));
-    format!("{name:7} {} {scores:?}", hashes.join(" "))
+    format!("{name:10} {} {scores:?}", hashes.join(" "))
 }
 
 #[test]
 fn models_keep_their_bits() {
     let header = ["outputs", "gradients", "weights", "states", "sparse weights", "sparse states"];
-    let mut lines = vec![format!("model   {} scores", header.map(|name| format!("{name:16}")).join(" "))];
+    let mut lines = vec![format!("model      {} scores", header.map(|name| format!("{name:16}")).join(" "))];
     for entry in &ENTRIES {
         let problem = small(entry);
         let [one, two] = [1, 2].map(|threads| line(&problem, threads));

@@ -8,7 +8,7 @@ use autobatch_models::data::generate::{
     digits, expressions, lattices, sentiment, similarity, surnames, tagged, treebank,
 };
 use autobatch_models::data::{conllu, idx, lattice, listops, names, sick, sst, wikiner};
-use autobatch_models::lessons::{self, Lesson};
+use autobatch_models::lessons::{self, Input, Lesson, Part, Predictor};
 use autobatch_models::scores::Scores;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,13 +21,13 @@ fn small(entry: &Entry, data: Option<PathBuf>) -> Lesson {
         hidden: Some(6),
         embedding: (entry.embedding > 0).then_some(8),
     };
-    lessons::open(entry.alias, &options).unwrap()
+    lessons::open(entry.name, &options).unwrap()
 }
 
 fn scored(trainer: &mut Trainer, lesson: &Lesson) -> Scores {
     let session = trainer.session();
     let mut scores = Scores::default();
-    for instance in lesson.valid() {
+    for instance in lesson.part(Part::Test) {
         let graph = session.graph();
         let mut outputs = Vec::new();
         lesson.workload.emit(&graph, instance, &mut outputs);
@@ -42,7 +42,12 @@ fn scored(trainer: &mut Trainer, lesson: &Lesson) -> Scores {
 fn every_model_learns_from_generated_instances() {
     for entry in &ENTRIES {
         let lesson = small(entry, None);
-        assert_eq!((lesson.train, lesson.sizes.len()), (12, lesson.workload.instances()), "{}", entry.alias);
+        assert_eq!(
+            (lesson.train().len(), lesson.sizes.len()),
+            (12, lesson.workload.instances()),
+            "{}",
+            entry.name
+        );
         let module = Arc::clone(&lesson.module);
         let mut trainer = Trainer::new(module, Adam::new(0.01).clip_norm(5.0)).unwrap();
         let train = lesson.train();
@@ -51,11 +56,11 @@ fn every_model_learns_from_generated_instances() {
             let step = trainer.step(&train, |g, &instance| lesson.workload.loss(g, instance)).unwrap();
             losses.push(step.loss);
         }
-        assert!(losses[11] < 0.97 * losses[0], "{}: {losses:?}", entry.alias);
+        assert!(losses[11] < 0.97 * losses[0], "{}: {losses:?}", entry.name);
         let scores = scored(&mut trainer, &lesson);
-        assert!(scores.main().is_some(), "{}", entry.alias);
+        assert!(scores.main().is_some(), "{}", entry.name);
         for (name, number) in scores.numbers() {
-            assert!(number.is_finite() && number >= -1.0, "{} {name}: {number}", entry.alias);
+            assert!(number.is_finite() && number >= -1.0, "{} {name}: {number}", entry.name);
         }
     }
 }
@@ -86,13 +91,13 @@ fn every_model_resumes_in_the_middle_of_an_epoch_with_equal_bits() {
         let mut whole = trainer(1, 7);
         let losses = steps(&mut whole, &lesson, 6);
         let mut first = trainer(2, 7);
-        assert_eq!(steps(&mut first, &lesson, 4), losses[..4], "{}", entry.alias);
+        assert_eq!(steps(&mut first, &lesson, 4), losses[..4], "{}", entry.name);
         first.save(&path).unwrap();
         let mut second = trainer(1, 8);
         second.load(&path).unwrap();
-        assert_eq!(steps(&mut second, &lesson, 6), losses[4..], "{}", entry.alias);
-        assert_eq!(second.weights(), whole.weights(), "{}", entry.alias);
-        assert_eq!(second.averages(), whole.averages(), "{}", entry.alias);
+        assert_eq!(steps(&mut second, &lesson, 6), losses[4..], "{}", entry.name);
+        assert_eq!(second.weights(), whole.weights(), "{}", entry.name);
+        assert_eq!(second.averages(), whole.averages(), "{}", entry.name);
     }
     std::fs::remove_file(path).unwrap();
 }
@@ -150,11 +155,11 @@ fn publish(folder: &Path, alias: &str) {
 fn a_lesson_reads_a_corpus_in_its_published_form() {
     let root = std::env::temp_dir().join(format!("autobatch-lessons-{}", std::process::id()));
     for entry in &ENTRIES {
-        let folder = root.join(entry.alias);
-        publish(&folder, entry.alias);
+        let folder = root.join(entry.name);
+        publish(&folder, entry.name);
         let lesson = small(entry, Some(folder));
-        let valid = lesson.valid();
-        assert!(lesson.train <= 12 && !valid.is_empty(), "{}: {lesson:?}", entry.alias);
+        let [train, development, test] = Part::ALL.map(|part| lesson.part(part).len());
+        assert!((1..=12).contains(&train) && development > 0 && test > 0, "{}: {lesson:?}", entry.name);
         let session = Session::new(&lesson.module, Device::Cpu).unwrap();
         let graph = session.graph();
         for instance in 0..lesson.workload.instances() {
@@ -164,11 +169,11 @@ fn a_lesson_reads_a_corpus_in_its_published_form() {
         graph.check().unwrap();
         assert_eq!(
             lesson.parsing.as_ref().map(|parsing| parsing.sentences.len()),
-            (entry.alias == "parser").then_some(valid.len())
+            (entry.name == "parser").then_some(test)
         );
     }
     let folder = root.join("sentiment");
-    for (file, to) in [("valid.txt", "be measured on"), ("train.txt", "learn from")] {
+    for (file, to) in [("valid.txt", "be tested on"), ("train.txt", "learn from")] {
         std::fs::write(folder.join(file), "").unwrap();
         let options = lessons::Options { data: Some(folder.clone()), ..lessons::Options::default() };
         let said = lessons::open("sentiment", &options).unwrap_err().to_string();
@@ -179,5 +184,54 @@ fn a_lesson_reads_a_corpus_in_its_published_form() {
     }
     let missing = lessons::Options { data: Some(root.join("missing")), ..lessons::Options::default() };
     assert!(lessons::open("names", &missing).unwrap_err().to_string().contains("missing"));
+    std::fs::remove_dir_all(root).unwrap();
+}
+
+/// The file or folder of a published corpus that a prediction reads.
+fn input_of(name: &str) -> &'static str {
+    match name {
+        "mnist" => "images-idx3-ubyte",
+        "treelstm" => "d8.tsv",
+        "similarity" => "valid",
+        "names" => "Japanese.txt",
+        "parser" => "valid.conllu",
+        _ => "train.txt",
+    }
+}
+
+#[test]
+fn a_specification_restores_the_model_for_predictions_and_other_instances() {
+    let root = std::env::temp_dir().join(format!("autobatch-predictors-{}", std::process::id()));
+    for entry in &ENTRIES {
+        let folder = root.join(entry.name);
+        publish(&folder, entry.name);
+        let lesson = small(entry, Some(folder.clone()));
+        let predictor = Predictor::new(&lesson.specification).unwrap();
+        assert_eq!(predictor.module.params, lesson.module.params, "{}", entry.name);
+        let mut session = Session::new(&predictor.module, Device::Cpu).unwrap();
+        let path = folder.join(input_of(entry.name));
+        let bytes = if path.is_dir() { Vec::new() } else { std::fs::read(&path).unwrap() };
+        let input = match path.is_dir() {
+            true => Input::Folder(&path),
+            false => Input::Content { bytes: &bytes, file: "input" },
+        };
+        let answers = predictor.predict(&mut session, input).unwrap();
+        assert!(answers.len() > 1, "{}: {answers:?}", entry.name);
+        for answer in &answers {
+            assert!(!answer.text.is_empty() && answer.json.is_object(), "{}: {answer:?}", entry.name);
+        }
+        let options = lessons::Options { seed: 9, count: Some(6), ..lessons::Options::default() };
+        let other = lessons::open_trained(&lesson.specification, &options);
+        // Generated names have languages that the published corpus may lack.
+        match other {
+            Ok(other) => assert_eq!(other.module.params, lesson.module.params, "{}", entry.name),
+            Err(error) => {
+                assert!(entry.name == "names" && error.to_string().contains("no language"), "{error}")
+            }
+        }
+    }
+    let wrong = Predictor::new(r#"{"model":"names","hidden":0,"embedding":0,"task":null}"#).unwrap_err();
+    assert_eq!(wrong.to_string(), "hidden must be 1 to 16384, found 0");
+    assert!(Predictor::new("{}").unwrap_err().to_string().contains("malformed"));
     std::fs::remove_dir_all(root).unwrap();
 }

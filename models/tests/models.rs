@@ -94,22 +94,22 @@ fn invalid_options_are_rejected() {
     let none = Options::default;
     assert_eq!(
         say("z", none()),
-        "unknown model `z`: expected one of mnist (a), treelstm (b), similarity (c), tagger (d), chartagger (dchar), names (e), acceptor (f1), treernn (f2), parser (g), lattice, sentiment (sst)"
+        "unknown model `z`: expected one of mnist, treelstm, similarity, tagger, chartagger, names, acceptor, treernn, parser, lattice, sentiment"
     );
-    assert_eq!(say("b", Options { hidden: Some(0), ..none() }), "hidden must be 1 to 16384, found 0");
+    assert_eq!(say("treelstm", Options { hidden: Some(0), ..none() }), "hidden must be 1 to 16384, found 0");
     assert_eq!(
-        say("b", Options { embedding: Some(9), ..none() }),
-        "embedding must be left out: model `b` has none of its own, found 9"
+        say("treelstm", Options { embedding: Some(9), ..none() }),
+        "embedding must be left out: model `treelstm` has none of its own, found 9"
     );
     assert_eq!(
-        say("e", Options { same: Some(9), ..none() }),
-        "same must be left out: model `e` has no equal lengths, found 9"
+        say("names", Options { same: Some(9), ..none() }),
+        "same must be left out: model `names` has no equal lengths, found 9"
     );
-    assert_eq!(say("d", Options { same: Some(1001), ..none() }), "same must be 1 to 1000, found 1001");
+    assert_eq!(say("tagger", Options { same: Some(1001), ..none() }), "same must be 1 to 1000, found 1001");
     let file = Some(Path::new("missing.json").to_owned());
     assert_eq!(
-        say("sst", Options { data: file.clone(), ..none() }),
-        "model `sst` reads no file here; leave the file out for generated instances"
+        say("sentiment", Options { instances: file.clone(), ..none() }),
+        "model `sentiment` has no JSON form of instances; name the folder of its corpus or generate instances"
     );
-    assert!(matches!(open("b", &Options { data: file, ..none() }), Err(OpenError::Data(_))));
+    assert!(matches!(open("treelstm", &Options { instances: file, ..none() }), Err(OpenError::Data(_))));
 }

@@ -10,22 +10,22 @@ use std::sync::Arc;
 
 /// The upper bound of the mean loss of the last epoch: a third of the way from the reached loss to the first one.
 const BELOW: [(&str, f32); ENTRIES.len()] = [
-    ("a", 0.5),
-    ("b", 0.9),
-    ("c", 0.92),
-    ("d", 16.6),
-    ("dchar", 25.0),
-    ("e", 1.19),
-    ("f1", 1.37),
-    ("f2", 1.18),
-    ("g", 23.6),
+    ("mnist", 0.5),
+    ("treelstm", 0.9),
+    ("similarity", 0.92),
+    ("tagger", 16.6),
+    ("chartagger", 25.0),
+    ("names", 1.19),
+    ("acceptor", 1.37),
+    ("treernn", 1.18),
+    ("parser", 23.6),
     ("lattice", 129.0),
-    ("sst", 50.7),
+    ("sentiment", 50.7),
 ];
 
 fn lesson(entry: &Entry) -> Lesson {
     let options = lessons::Options { data: None, seed: 1, count: None, hidden: None, embedding: None };
-    lessons::open(entry.alias, &options).unwrap()
+    lessons::open(entry.name, &options).unwrap()
 }
 
 /// Trains with the usual options. Returns the losses of all steps, the number of steps per epoch, and the parameters.

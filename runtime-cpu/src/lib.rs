@@ -4,8 +4,8 @@
 //! * [`executor`]: executes a plan, tile by tile.
 //!
 //! Two diagnostics of a run are off by default:
-//! * [`Executor::set_watch`] stops a run at the first step, lane and node that makes NaN or an infinity from finite numbers
-//!   ([`RunError::NotFinite`]).
+//! * [`Executor::set_watch`] stops a run at the first step, lane and node that makes NaN or an infinity from finite
+//!   numbers ([`RunError::NotFinite`]).
 //! * [`Executor::set_counting`] counts rows, bytes and floating-point operations of each step, and times it.
 //!   [`Counters::by_kernel`] sums them; [`Counters::write_trace`] writes them for Perfetto.
 
@@ -14,5 +14,6 @@ pub mod kernels;
 
 pub use autobatch_ir::plan::{BindError, Bound, Stores};
 pub use executor::{
-    Counters, Executor, GradientSource, KernelCount, MAX_THREADS, RunError, Span, StepCount, resolve_threads,
+    Counters, Executor, GradientSource, KernelCount, MAX_THREADS, RunError, Span, StepCount, footprint,
+    resolve_threads,
 };

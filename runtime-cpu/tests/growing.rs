@@ -4,7 +4,7 @@ mod common;
 
 use autobatch_ir::graph::{Graph, GraphData, Value};
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Plan, Verified};
+use autobatch_ir::plan::{Limits, Plan, Verified};
 use autobatch_ir::{ValueId, Weights};
 use autobatch_planner::{Grown, Planner, Request};
 use autobatch_runtime_cpu::kernels::Isa;
@@ -157,8 +157,8 @@ fn a_growing_plan_may_use_the_whole_memory_limit() {
     let values: Vec<ValueId> = [x, before.concat([x; 20])].iter().filter_map(|value| value.id()).collect();
     let request = Request { wanted: &values, ..Request::default() };
     let plan = planner.plan(&before.data(), &request).expect("values are values").verify().expect("sound");
-    let limit = plan.slab_bytes();
-    executor.set_memory_limit(Some(limit));
+    let limit = 4 * executor.footprint(&plan).memory();
+    executor.set_limits(Limits::of_memory(limit));
     executor.execute(&plan, &weights, bound(&before.data())).expect("it fits");
     let g = Graph::new(&module);
     let mut x = g.input(&[1.0; 16]);

@@ -1,7 +1,7 @@
 //! Slab memory respects its limit and does not grow with the length of a chain.
 
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Plan, Verified};
+use autobatch_ir::plan::{Limit, Limits, OverLimit, Plan, Verified};
 use autobatch_ir::{Graph, INDEX, Init, Module, ModuleBuilder, Weights, f32};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request};
@@ -55,27 +55,26 @@ fn inference_memory_does_not_grow_with_the_length_of_a_chain() {
 }
 
 #[test]
-fn a_plan_over_the_memory_limit_is_rejected_before_it_runs() {
+fn a_plan_over_a_limit_is_rejected_before_it_runs() {
     let plan = chains(8, 4);
-    let needs = plan.1.slab_bytes();
     let mut executor = Executor::new(1).expect("an instruction set");
-    executor.set_memory_limit(Some(needs - 1));
+    let footprint = executor.footprint(&plan.1);
+    let needs = footprint.memory();
+    executor.set_limits(Limits::of_memory(needs - 1));
     let error = execute(&mut executor, &plan).expect_err("a byte is missing");
-    assert!(
-        matches!(error, RunError::Limit { needs: n, limit } if (n, limit) == (needs, needs - 1)),
-        "{error}"
-    );
-    assert_eq!(
-        error.to_string(),
-        format!(
-            "the slabs of the plan take {needs} bytes, the memory limit is {}; plan a smaller minibatch, or raise the limit",
-            needs - 1
-        )
-    );
+    let RunError::Limit(over) = &error else { panic!("{error}") };
+    assert_eq!(**over, OverLimit { footprint, limit: Limit::Memory(needs - 1) });
+    let text = error.to_string();
+    assert!(text.starts_with(&format!("executing the plan takes {needs} bytes of memory (")), "{text}");
+    let remedy = format!("the memory limit is {}; plan a smaller minibatch, or raise the limit", needs - 1);
+    assert!(text.ends_with(&remedy), "{text}");
     assert_eq!(executor.slab_bytes(), 0);
-    executor.set_memory_limit(Some(needs));
+    executor.set_limits(Limits { memory: Some(needs), work: Some(footprint.work - 1) });
+    let text = execute(&mut executor, &plan).expect_err("an operation is missing").to_string();
+    assert!(text.contains(&format!("takes {} floating-point operations", footprint.work)), "{text}");
+    executor.set_limits(Limits { memory: Some(needs), work: Some(footprint.work) });
     execute(&mut executor, &plan).expect("it fits");
-    executor.set_memory_limit(None);
+    executor.set_limits(Limits::NONE);
     execute(&mut executor, &chains(64, 4)).expect("there is no limit");
 }
 
@@ -87,7 +86,7 @@ fn memory_of_earlier_plans_is_freed_to_respect_the_limit() {
     let held = executor.slab_bytes();
     execute(&mut executor, &small).expect("bindings fit");
     assert_eq!(executor.slab_bytes(), held, "memory is reused for the next plan");
-    executor.set_memory_limit(Some(small.1.slab_bytes()));
+    executor.set_limits(Limits::of_memory(executor.footprint(&small.1).memory()));
     execute(&mut executor, &small).expect("it fits");
     // Buffers are rounded up to cache lines.
     assert!(executor.slab_bytes() < held / 10, "{} of {held}", executor.slab_bytes());

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::mirror::Trained;
 use autobatch_ir::Weights;
 use autobatch_ir::id::ParamId;
-use autobatch_ir::plan::{Mode, Plan, StoreId, StoreKind, Update, UpdatePlan, Verified};
+use autobatch_ir::plan::{Footprint, Limits, Mode, Plan, StoreId, StoreKind, Update, UpdatePlan, Verified};
 use autobatch_runtime_cpu::{Bound, RunError};
 use autobatch_runtime_wgpu::{
     Executor, Gpu, GpuError, Next, Options, PipelineCacheDir, Selector, Trained as OnDevice,
@@ -17,7 +17,9 @@ use std::task::Poll;
 /// An executor on a GPU.
 pub(super) struct GpuExecutor {
     executor: Executor,
-    memory_limit: Option<u64>,
+    limits: Limits,
+    /// The identity of the plan whose footprint was compared with the limits last.
+    accepted: Option<u64>,
     /// The parameters that updates changed.
     changed: BTreeSet<u32>,
     /// The error of a read that could not report it.
@@ -31,11 +33,11 @@ impl fmt::Debug for GpuExecutor {
 }
 
 impl GpuExecutor {
-    pub(super) fn new(selector: &Selector, memory_limit: Option<u64>) -> Result<Self> {
+    pub(super) fn new(selector: &Selector, limits: Limits) -> Result<Self> {
         let pipelines = PipelineCacheDir::from_env();
         let options = Options { selector: selector.clone(), pipelines, ..Options::default() };
         let executor = Executor::new(options)?;
-        Ok(Self { executor, memory_limit, changed: BTreeSet::new(), fault: OnceLock::new() })
+        Ok(Self { executor, limits, accepted: None, changed: BTreeSet::new(), fault: OnceLock::new() })
     }
 
     pub(super) fn gpu(&self) -> Option<&Gpu> {
@@ -90,13 +92,13 @@ impl GpuExecutor {
     }
 
     /// Checks the plan and the device before a run.
-    fn check(&mut self, plan: &Plan) -> Result<()> {
+    fn check(&mut self, plan: &Verified<Plan>) -> Result<()> {
         self.check_fault()?;
-        let needs = plan.slab_bytes();
-        match self.memory_limit.filter(|&limit| needs > limit) {
-            Some(limit) => Err(RunError::Limit { needs, limit }.into()),
-            None => Ok(()),
+        if self.limits != Limits::NONE && self.accepted != Some(plan.identity()) {
+            Footprint::of(plan).check(self.limits).map_err(|over| RunError::Limit(Box::new(over)))?;
+            self.accepted = Some(plan.identity());
         }
+        Ok(())
     }
 
     pub(super) fn output(&self, number: usize) -> &[f32] {

@@ -6,6 +6,8 @@ use crate::mirror::Trained;
 use crate::session::SessionOptions;
 use autobatch_ir::Weights;
 use autobatch_ir::id::ParamId;
+#[cfg(feature = "gpu")]
+use autobatch_ir::plan::Limits;
 use autobatch_ir::plan::{Plan, UpdatePlan, Verified};
 use autobatch_runtime_cpu::{Bound, Executor, resolve_threads};
 use std::fmt;
@@ -21,7 +23,7 @@ pub(crate) struct AnyExecutor {
     #[cfg(feature = "gpu")]
     gpu: Option<Box<gpu::GpuExecutor>>,
     #[cfg(feature = "gpu")]
-    memory_limit: Option<u64>,
+    limits: Limits,
 }
 
 impl fmt::Debug for AnyExecutor {
@@ -38,7 +40,7 @@ impl AnyExecutor {
     /// Creates the executor that the options ask for. Threads are those of the CPU.
     pub(crate) fn new(options: &SessionOptions) -> Result<Self> {
         let mut host = Executor::new(resolve_threads(options.threads))?;
-        host.set_memory_limit(options.memory_limit);
+        host.set_limits(options.limits);
         if let Some(work) = options.shared_work {
             host.set_shared_work(work);
         }
@@ -47,7 +49,7 @@ impl AnyExecutor {
             #[cfg(feature = "gpu")]
             gpu: None,
             #[cfg(feature = "gpu")]
-            memory_limit: options.memory_limit,
+            limits: options.limits,
         };
         executor.move_to(&options.device)?;
         Ok(executor)
@@ -64,7 +66,7 @@ impl AnyExecutor {
             }
             #[cfg(feature = "gpu")]
             Device::Gpu(selector) => {
-                self.gpu = Some(Box::new(gpu::GpuExecutor::new(selector, self.memory_limit)?));
+                self.gpu = Some(Box::new(gpu::GpuExecutor::new(selector, self.limits)?));
             }
         }
         Ok(())

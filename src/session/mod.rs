@@ -17,7 +17,7 @@ use crate::train::explained;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{OutputKey, Plan, Verified};
+use autobatch_ir::plan::{Limits, OutputKey, Plan, Verified};
 use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
 use autobatch_planner::passes::Selection;
 use autobatch_planner::schedule::{Policy, Schedule};
@@ -60,8 +60,8 @@ pub struct SessionOptions {
     pub seed: u64,
     /// The number of plans that the session caches, by the structure of their graphs.
     pub cached_plans: usize,
-    /// How many bytes the rows of a plan may take; a graph that needs more is an error that says so.
-    /// `None` is as many as can be had.
+    /// The limits on what the execution of a plan may take: memory with its parameters and temporaries, and work. A graph
+    /// that needs more is an error that says how much, and nothing is allocated for it. By default there are no limits.
     ///
     /// ```
     /// use autobatch::prelude::*;
@@ -69,14 +69,14 @@ pub struct SessionOptions {
     ///
     /// let module = ModuleBuilder::new("sums").build().expect("an empty module");
     /// let weights = Arc::new(Weights::init(&module, 0));
-    /// let options = SessionOptions { memory_limit: Some(100), ..SessionOptions::default() };
+    /// let options = SessionOptions { limits: Limits::of_memory(100), ..SessionOptions::default() };
     /// let mut session = Session::with_options(&module, weights, options).expect("weights fit");
     /// let graph = session.graph();
     /// let x = graph.input(&[1.0; 64]);
     /// let error = session.value(x + x).expect_err("64 floats are 256 bytes").to_string();
     /// assert!(error.contains("the memory limit is 100; plan a smaller minibatch"), "{error}");
     /// ```
-    pub memory_limit: Option<u64>,
+    pub limits: Limits,
 }
 
 impl Default for SessionOptions {
@@ -90,7 +90,7 @@ impl Default for SessionOptions {
             shared_work: None,
             seed: 0,
             cached_plans: 64,
-            memory_limit: None,
+            limits: Limits::NONE,
         }
     }
 }

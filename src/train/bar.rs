@@ -1,14 +1,16 @@
-//! [`Bar`]: shows the progress of training, as a bar on a terminal and as a line every ten seconds elsewhere.
+//! [`Bar`]: shows the progress of long work, as a bar on a terminal and as a line at a bounded rate elsewhere.
 
 use crate::train::report::Step;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+/// The time before the first plain line. Shorter work prints none.
+const FIRST: Duration = Duration::from_secs(1);
 /// The shortest time between two plain lines.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// Shows the steps of an epoch on standard error: the moving average of the loss, instances per second,
-/// batches and their bound, and the time per phase.
+/// Shows the parts of some work on standard error. For the steps of an epoch it shows the moving average of the loss,
+/// instances per second, batches and their bound, and the time per phase.
 #[derive(Debug)]
 pub struct Bar {
     #[cfg(feature = "progress")]
@@ -17,12 +19,13 @@ pub struct Bar {
     steps: u64,
     done: u64,
     average: Option<f64>,
-    said: Instant,
+    /// The time of the next plain line.
+    due: Instant,
     silent: bool,
 }
 
 impl Bar {
-    /// Creates a bar for this many steps.
+    /// Creates a bar for this many steps of the work `what`.
     #[must_use]
     pub fn new(what: &str, steps: usize) -> Self {
         let terminal = std::io::stderr().is_terminal();
@@ -33,7 +36,7 @@ impl Bar {
             steps: steps as u64,
             done: 0,
             average: None,
-            said: Instant::now(),
+            due: Instant::now() + FIRST,
             silent: cfg!(feature = "progress") && terminal,
         }
     }
@@ -52,21 +55,25 @@ impl Bar {
 
     /// Adds a step.
     pub fn report(&mut self, step: &Step) {
-        self.done += 1;
         let loss = f64::from(step.loss);
         let average = self.average.map_or(loss, |average| 0.98 * average + 0.02 * loss);
         self.average = Some(average);
-        let line = line(average, step);
+        self.advance(&line(average, step));
+    }
+
+    /// Adds a step and shows a message about it.
+    pub fn advance(&mut self, message: &str) {
+        self.done += 1;
         #[cfg(feature = "progress")]
         if let Some(bar) = &self.drawn {
             bar.set_position(self.done);
-            bar.set_message(line);
+            bar.set_message(message.to_owned());
             return;
         }
-        if !self.silent && self.said.elapsed() >= QUIET {
-            self.said = Instant::now();
-            // Failing to show progress is no reason to stop training.
-            let _ = writeln!(std::io::stderr(), "{} {}/{}  {line}", self.what, self.done, self.steps);
+        if !self.silent && Instant::now() >= self.due {
+            self.due = Instant::now() + QUIET;
+            // Failing to show progress is no reason to stop the work.
+            let _ = writeln!(std::io::stderr(), "{} {}/{}  {message}", self.what, self.done, self.steps);
         }
     }
 

@@ -311,6 +311,18 @@ pub(crate) fn load(trainer: &mut Trainer, path: &Path) -> Result<(), CheckpointE
     read_file(path, |bytes| take(trainer, bytes))
 }
 
+/// Returns the notes of a checkpoint, which [`Trainer::set_note`] set. A program can store the description of its model
+/// in a note, and read it before it builds the module.
+///
+/// # Errors
+/// The file cannot be read, is damaged, or is no checkpoint.
+pub fn read_notes(path: impl AsRef<Path>) -> Result<BTreeMap<String, String>, CheckpointError> {
+    read_file(path.as_ref(), |bytes| {
+        let arrays = Arrays::read(bytes).map_err(CheckpointError::damaged)?;
+        Ok(head_of(&arrays)?.notes)
+    })
+}
+
 fn take(trainer: &mut Trainer, bytes: &[u8]) -> Result<(), CheckpointError> {
     let arrays = Arrays::read(bytes).map_err(CheckpointError::damaged)?;
     let head = head_of(&arrays)?;

@@ -27,7 +27,7 @@ mod trainer;
 mod update;
 
 pub use bar::Bar;
-pub use checkpoint::{CheckpointError, Progress};
+pub use checkpoint::{CheckpointError, Progress, read_notes};
 pub use error::TrainError;
 pub use files::{Matching, import_pytorch, read_matching_weights, read_weights, write_weights};
 pub(crate) use locate::explained;

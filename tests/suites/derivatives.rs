@@ -68,18 +68,18 @@ fn kernels(plan: &Plan, names: &[&str]) -> String {
 
 #[test]
 fn a_node_of_a_tree_lstm_keeps_its_gates_and_makes_their_gradients_side_by_side() {
-    insta::assert_snapshot!(kernels(&model("b", None), &["node", "leaf"]));
+    insta::assert_snapshot!(kernels(&model("treelstm", None), &["node", "leaf"]));
 }
 
 #[test]
 fn an_lstm_cell_keeps_its_gates_and_computes_the_tanh_of_its_memory_again() {
-    insta::assert_snapshot!(kernels(&model("f1", Some(6)), &["lstm", "lookup"]));
+    insta::assert_snapshot!(kernels(&model("acceptor", Some(6)), &["lstm", "lookup"]));
 }
 
 #[test]
 fn a_child_sum_tree_keeps_its_gates_its_sums_and_the_vectors_of_its_words() {
     insta::assert_snapshot!(kernels(
-        &model("c", Some(6)),
+        &model("similarity", Some(6)),
         &["node", "node.edge", "node.leaf", "node.project", "compare"]
     ));
 }
@@ -108,7 +108,10 @@ fn the_merge_of_a_lattice_hands_a_row_back_to_every_word() {
 
 #[test]
 fn the_loss_of_a_tagger_goes_back_through_its_head() {
-    insta::assert_snapshot!(kernels(&model("d", Some(6)), &["head", "pick_neg_log_softmax", "list_sum"]));
+    insta::assert_snapshot!(kernels(
+        &model("tagger", Some(6)),
+        &["head", "pick_neg_log_softmax", "list_sum"]
+    ));
 }
 
 #[test]

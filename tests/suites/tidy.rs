@@ -36,6 +36,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("autobatch-bench", &["*"]),
+    ("autobatch-fuzz", &["*"]),
     ("autobatch-tests", &["*"]),
 ];
 

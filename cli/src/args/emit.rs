@@ -1,49 +1,39 @@
 //! Options of the verb `emit`.
 
-use super::path;
-use clap::{Args, ValueEnum};
-
-/// A model to emit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum EmitModel {
-    /// Cells of several types that read random earlier values.
-    Random,
-    /// Binary Tree-LSTM over a sentiment treebank.
-    Trees,
-    /// Two-layer BiLSTM tagger over tagged sentences.
-    Bilstm,
-    /// Lattice LSTM over characters and dictionary words.
-    Lattice,
-}
+use super::{path, values};
+use clap::{Args, ValueHint};
 
 /// Options of `emit`.
 #[derive(Args, Debug)]
 pub struct EmitArgs {
-    /// The model.
-    #[arg(value_enum)]
-    pub model: EmitModel,
-    /// Corpus file [default: generated data of similar sizes].
-    #[arg(long, value_parser = path)]
+    /// The model, or random cells.
+    #[arg(value_parser = values::emitted_model())]
+    pub model: String,
+    /// Folder of the model's corpus [default: generated instances].
+    #[arg(long, value_name = "FOLDER", value_parser = path, value_hint = ValueHint::DirPath)]
     pub data: Option<String>,
     /// Number of instances in the minibatch.
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub instances: u32,
-    /// Number of the minibatch, starting at 0.
+    /// Number of the minibatch among the training instances, starting at 0.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1 << 20))]
     pub batch: u32,
-    /// Width of hidden states.
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1 << 14))]
-    pub hidden: u32,
-    /// Number of cells to choose from at random: inner cells of trees, all cells of random graphs [default: 1].
+    /// Width of hidden states [default: the model's; 100 for random].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 14))]
+    pub hidden: Option<u32>,
+    /// Width of word vectors.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 14))]
+    pub embedding: Option<u32>,
+    /// Emit the losses instead of the outputs.
+    #[arg(long)]
+    pub loss: bool,
+    /// Number of cells of random graphs [default: 1].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub cells: Option<u32>,
     /// Number of nodes of each instance of a random graph [default: 20].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub nodes: Option<u32>,
-    /// Classify every node of a tree, not only the root.
-    #[arg(long)]
-    pub every_node: bool,
-    /// Seed of generated data and random choices.
+    /// Seed of generated instances and random choices.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Output file: .abg, .graph or .json; - is standard output.

@@ -2,6 +2,7 @@
 
 use super::run::threads;
 use super::{PlanningArgs, path};
+use crate::limits::LimitArgs;
 use clap::Args;
 
 /// Options of `execute`.
@@ -25,9 +26,9 @@ pub struct ExecuteArgs {
     /// Number of threads that execute; 0 means one per core.
     #[arg(long, default_value_t = 1, value_parser = threads)]
     pub threads: usize,
-    /// Maximum size of the slabs: 1000000, 64KiB, 512MiB, 2GiB.
-    #[arg(long, value_name = "BYTES", value_parser = autobatch_bench::parse_bytes)]
-    pub memory_limit: Option<u64>,
+    /// Limits on memory and work.
+    #[command(flatten)]
+    pub limits: LimitArgs,
     /// Stop at the first result that is NaN or infinite although its operands are finite.
     #[arg(long)]
     pub watch: bool,

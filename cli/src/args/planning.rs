@@ -1,5 +1,6 @@
 //! Options of planning, shared by the verbs that plan a graph.
 
+use super::values::policy;
 use crate::failure::Failure;
 use crate::planning::PlanOptions;
 use autobatch_ir::plan::Mode;
@@ -11,7 +12,7 @@ use clap::{Args, ValueEnum};
 #[derive(Args, Debug, Default)]
 pub struct PlanningArgs {
     /// Batching policy: none, depth, agenda, agenda:remaining, ratio, beam:8, fsm:FILE, auto [default: auto].
-    #[arg(long)]
+    #[arg(long, value_parser = policy(), hide_possible_values = true)]
     pub policy: Option<Policy>,
     /// Order of rows in memory [default: propagated].
     #[arg(long, value_enum)]

@@ -1,17 +1,19 @@
 //! Options of the verb `run`, and the options of models that `train` shares.
 
-use super::path;
+use super::{path, values};
 use autobatch::runtime_cpu::MAX_THREADS;
 use autobatch_planner::schedule::Policy;
-use clap::Args;
+use clap::{Args, ValueHint};
 
 /// A model of the catalogue and its device.
 #[derive(Args, Debug)]
 pub struct ModelArgs {
-    /// A model: mnist treelstm similarity tagger chartagger names acceptor treernn parser lattice sentiment, or
-    /// its benchmark name (a b c d dchar e f1 f2 g lattice sst).
-    #[arg(value_name = "MODEL")]
+    /// The model.
+    #[arg(value_name = "MODEL", value_parser = values::model())]
     pub name: String,
+    /// Folder of the model's corpus; `autobatch models` lists the files [default: generated instances].
+    #[arg(long, value_name = "FOLDER", value_parser = path, value_hint = ValueHint::DirPath)]
+    pub data: Option<String>,
     /// Width of hidden states.
     #[arg(long)]
     pub hidden: Option<usize>,
@@ -22,15 +24,16 @@ pub struct ModelArgs {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Device: cpu, gpu, gpu:0, gpu:part-of-a-name.
-    #[arg(long, default_value = "cpu")]
+    #[arg(long, default_value = "cpu", value_parser = values::device(), hide_possible_values = true)]
     pub device: autobatch::Device,
     /// Batching policy: none, depth, agenda, agenda:remaining, ratio, beam:8, fsm:FILE, auto [default: auto].
-    #[arg(long)]
+    #[arg(long, value_parser = values::policy(), hide_possible_values = true)]
     pub policy: Option<Policy>,
 }
 
 impl ModelArgs {
     /// The policy that plans.
+    #[must_use]
     pub fn policy(&self) -> Policy {
         self.policy.clone().unwrap_or_default()
     }
@@ -42,9 +45,9 @@ pub struct RunArgs {
     /// The model to run.
     #[command(flatten)]
     pub model: ModelArgs,
-    /// A JSON file of instances [default: generated instances].
-    #[arg(long, value_parser = path)]
-    pub data: Option<String>,
+    /// JSON file of numbered instances, as the scripts of the comparative benchmarks write it with --dump-data.
+    #[arg(long, value_name = "FILE.json", conflicts_with = "data", value_parser = path, value_hint = ValueHint::FilePath)]
+    pub peer_data: Option<String>,
     /// Number of instances in the graph.
     #[arg(long)]
     pub batch: Option<usize>,
@@ -54,9 +57,12 @@ pub struct RunArgs {
     /// Number of measurements of each variant.
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
-    /// Folder for the plan, the graph and the picture.
-    #[arg(short, long, default_value = "target/autobatch", value_parser = path)]
-    pub output: String,
+    /// Folder for the plan, the graph and the picture [default: no files].
+    #[arg(short, long, value_parser = path, value_hint = ValueHint::DirPath)]
+    pub output: Option<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Parses a number of threads.

@@ -18,9 +18,6 @@ pub struct TrainArgs {
     /// The model to train.
     #[command(flatten)]
     pub model: ModelArgs,
-    /// Folder of the model's corpus [default: generated instances].
-    #[arg(long, value_parser = path)]
-    pub data: Option<String>,
     /// Number of training instances: generated ones, or the first ones of the corpus.
     #[arg(long)]
     pub count: Option<usize>,
@@ -63,9 +60,12 @@ pub struct TrainArgs {
     /// Checkpoint from which to resume.
     #[arg(long, value_parser = path)]
     pub resume: Option<String>,
-    /// After training, decode the held-out sentences greedily; model parser only.
+    /// After training, parse the test sentences greedily; model parser only.
     #[arg(long)]
     pub decode: bool,
+    /// Print one JSON object per line: the start, every epoch, the end.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// An optimizer.

@@ -1,27 +1,19 @@
-//! Sample graphs for experiments with the planner, emitted by small models over a corpus or generated
-//! data.
-//!
-//! Each model has the data flow of the full model, so batches, bounds and tables are those of the real
-//! workload. Data comes from a corpus file or from a generator with a similar distribution of sizes.
+//! Graphs of minibatches: a model of the catalogue over its corpus or generated instances, or random cells.
 
-mod bilstm;
-mod lattice;
 mod random;
-mod trees;
 
-use crate::args::{EmitArgs, EmitModel};
+use crate::args::EmitArgs;
+use crate::args::values::RANDOM;
 use crate::failure::Failure;
-use autobatch_ir::graph::GraphData;
-use std::collections::HashMap;
+use autobatch_ir::graph::{Graph, GraphData};
+use autobatch_models::lessons::{self, Lesson};
 
 /// Emits the graph that the options describe.
 pub fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
     reject_unused_options(args)?;
-    let graph = match args.model {
-        EmitModel::Random => random::emit(args),
-        EmitModel::Trees => trees::emit(args),
-        EmitModel::Bilstm => bilstm::emit(args),
-        EmitModel::Lattice => lattice::emit(args),
+    let graph = match args.model.as_str() {
+        RANDOM => random::emit(args),
+        _ => model(args),
     }?;
     graph.verify().map_err(|errors| Failure::input(format!("the emitted graph breaks a rule: {errors}")))?;
     Ok(graph)
@@ -29,41 +21,62 @@ pub fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
 
 /// Rejects options that the model does not use.
 fn reject_unused_options(args: &EmitArgs) -> Result<(), Failure> {
-    use EmitModel::{Bilstm, Lattice, Random, Trees};
-    let options: [(&str, bool, &[EmitModel]); 4] = [
-        ("--data", args.data.is_some(), &[Trees, Bilstm, Lattice]),
-        ("--cells", args.cells.is_some(), &[Trees, Random]),
-        ("--nodes", args.nodes.is_some(), &[Random]),
-        ("--every-node", args.every_node, &[Trees]),
+    let is_random = args.model == RANDOM;
+    let options = [
+        ("--data", args.data.is_some(), !is_random),
+        ("--embedding", args.embedding.is_some(), !is_random),
+        ("--loss", args.loss, !is_random),
+        ("--cells", args.cells.is_some(), is_random),
+        ("--nodes", args.nodes.is_some(), is_random),
     ];
-    let name = |model: &EmitModel| format!("{model:?}").to_lowercase();
-    for (option, given, used_by) in options {
-        if given && !used_by.contains(&args.model) {
-            let models: Vec<String> = used_by.iter().map(name).collect();
-            let message = format!("model {} does not use {option}", name(&args.model));
-            return Err(Failure::usage(message)
-                .help(format!("remove {option}; it is an option of {}", models.join(", "))));
-        }
+    match options.into_iter().find(|(_, given, used)| *given && !used) {
+        Some((option, ..)) => Err(Failure::usage(format!("model {} does not use {option}", args.model))
+            .help(format!("remove {option}"))),
+        None => Ok(()),
     }
-    Ok(())
 }
 
-/// Selects the instances of the requested minibatch.
-fn minibatch<T>(args: &EmitArgs, all: Vec<T>) -> Result<Vec<T>, Failure> {
-    let (size, first) = (args.instances as usize, args.batch as usize * args.instances as usize);
-    let available = all.len();
-    let taken: Vec<T> = all.into_iter().skip(first).take(size).collect();
-    if taken.len() == size {
-        return Ok(taken);
+/// Emits a minibatch of the training instances. The outputs have the names `INSTANCE.NUMBER` or `INSTANCE.loss`.
+fn model(args: &EmitArgs) -> Result<GraphData, Failure> {
+    let options = lessons::Options {
+        data: args.data.as_ref().map(Into::into),
+        seed: args.seed,
+        count: match &args.data {
+            Some(_) => None,
+            None => Some(needed(args)?),
+        },
+        hidden: args.hidden.map(|width| width as usize),
+        embedding: args.embedding.map(|width| width as usize),
+    };
+    let lesson = lessons::open(&args.model, &options)?;
+    let graph = Graph::new(&lesson.module);
+    for (key, instance) in minibatch(args, &lesson)?.enumerate() {
+        graph.instance(key as u64);
+        if args.loss {
+            graph.output(&format!("{key}.loss"), lesson.workload.loss(&graph, instance));
+            continue;
+        }
+        let mut outputs = Vec::new();
+        lesson.workload.emit(&graph, instance, &mut outputs);
+        for (number, output) in outputs.into_iter().enumerate() {
+            graph.output(&format!("{key}.{number}"), output);
+        }
     }
-    if let Some(path) = args.data.as_ref().filter(|_| available == 0) {
-        return Err(Failure::input(format!("{path}: the file has no instances")).help("check the path"));
+    emitted(graph.finish())
+}
+
+/// The numbers of the instances of the requested minibatch.
+fn minibatch(args: &EmitArgs, lesson: &Lesson) -> Result<std::ops::Range<usize>, Failure> {
+    let (size, available) = (args.instances as usize, lesson.train().len());
+    let first = args.batch as usize * size;
+    if first + size <= available {
+        return Ok(first..first + size);
     }
-    let whole = available / size.max(1);
     let message = format!(
-        "the data has {available} instances, too few for minibatch {} of {size} instances",
-        args.batch
+        "{} has {available} training {}, too few for minibatch {} of {size}",
+        lesson.source, lesson.entry.unit, args.batch
     );
+    let whole = available / size;
     Err(Failure::usage(message)
         .help(format!("--batch starts at 0; the number of complete minibatches is {whole}")))
 }
@@ -88,21 +101,4 @@ fn needed(args: &EmitArgs) -> Result<usize, Failure> {
 /// Converts an error of a built-in model. Such an error would be a bug in the model.
 fn emitted<T>(result: Result<T, autobatch_ir::EmitError>) -> Result<T, Failure> {
     result.map_err(|error| Failure::usage(error.to_string()))
-}
-
-/// Numbers words in order of first occurrence.
-#[derive(Default)]
-struct Vocabulary {
-    numbers: HashMap<String, u32>,
-}
-
-impl Vocabulary {
-    fn number(&mut self, word: &str) -> u32 {
-        let next = self.numbers.len() as u32;
-        *self.numbers.entry(word.to_owned()).or_insert(next)
-    }
-
-    fn len(&self) -> usize {
-        self.numbers.len().max(1)
-    }
 }

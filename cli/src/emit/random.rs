@@ -10,6 +10,8 @@ use autobatch_models::data::random::Random;
 
 /// Maximum distance between a node and its operands. Smaller distances make deeper graphs.
 const REACH: usize = 6;
+/// Default width of values.
+const DEFAULT_WIDTH: u32 = 100;
 /// Default number of nodes of an instance.
 const DEFAULT_NODES: u32 = 20;
 
@@ -17,7 +19,7 @@ const DEFAULT_NODES: u32 = 20;
 const MAX_NODES: u64 = 1 << 22;
 
 pub(super) fn emit(args: &EmitArgs) -> Result<GraphData, Failure> {
-    let (h, nodes) = (args.hidden as usize, args.nodes.unwrap_or(DEFAULT_NODES));
+    let (h, nodes) = (args.hidden.unwrap_or(DEFAULT_WIDTH) as usize, args.nodes.unwrap_or(DEFAULT_NODES));
     let total = u64::from(args.instances) * u64::from(nodes);
     if total > MAX_NODES {
         let EmitArgs { instances, .. } = args;

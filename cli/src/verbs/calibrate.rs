@@ -5,6 +5,7 @@ use crate::console::Console;
 use crate::failure::{Answer, Failure};
 use crate::files::write;
 use crate::output_paths::check_writable;
+use crate::progress::Waiting;
 use autobatch::calibrate::{Calibration, calibrate as measure};
 use std::io::Write;
 use std::time::Duration;
@@ -13,7 +14,9 @@ use std::time::Duration;
 pub fn calibrate(args: &CalibrateArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
     check_writable(&args.output)?;
     let options = Calibration { duration: Duration::from_millis(args.turn), ..Calibration::default() };
+    let waiting = Waiting::new("measuring the costs of steps");
     let table = measure(&options)?;
+    drop(waiting);
     write(&args.output, format!("{}\n", table.to_json()).as_bytes(), console)?;
     if args.output != "-" {
         writeln!(

@@ -4,7 +4,6 @@ use crate::args::EmitArgs;
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
 use crate::files::{Form, readable_form_to_write, write};
-use crate::output_paths::check_distinct;
 use crate::text::{byte_size, count, plural};
 use autobatch_planner::Jobs;
 use std::io::Write;
@@ -12,7 +11,6 @@ use std::io::Write;
 /// Emits a graph and writes it to the output.
 pub fn emit(args: &EmitArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
     let form = readable_form_to_write(&args.output, true)?;
-    check_distinct(&[&args.output], args.data.as_deref().as_slice())?;
     let graph = crate::emit::emit(args)?;
     let bytes = match form {
         Form::Binary => graph.to_bytes(),

@@ -7,7 +7,7 @@ use crate::failure::{Answer, Failure};
 use crate::files::{Form, form_of, load_graph, load_plan, one_standard_input, write};
 use crate::output_paths::check_distinct;
 use crate::text::{byte_size, count, plural, table};
-use crate::{npy, planning};
+use crate::{limits, npy, planning};
 use autobatch::runtime_cpu::{Bound, Executor, resolve_threads};
 use autobatch::train::read_weights;
 use autobatch_ir::Weights;
@@ -41,6 +41,9 @@ pub fn execute(args: &ExecuteArgs, console: &mut Console<'_>) -> Result<Answer, 
     }
     let graph = load_graph(&args.graph)?;
     let plan = plan_of(args, &graph)?;
+    let threads = resolve_threads(args.threads);
+    let footprint = limits::with_parameters(&plan, threads, &graph.module, args.weights.is_none());
+    args.limits.check(&args.graph, &footprint)?;
     let weights = match &args.weights {
         Some(path) => read_weights(path, &graph.module).map_err(|error| Failure::input(error.to_string()))?,
         None => Weights::try_init(&graph.module, args.seed)
@@ -49,9 +52,8 @@ pub fn execute(args: &ExecuteArgs, console: &mut Console<'_>) -> Result<Answer, 
     let in_file =
         |error: autobatch::runtime_cpu::RunError| Failure::input(format!("{}: {error}", args.graph));
     // Creation fails only if AUTOBATCH_CPU names an unavailable instruction set.
-    let executor = Executor::new(resolve_threads(args.threads));
+    let executor = Executor::new(threads);
     let mut executor = executor.map_err(|error| Failure::input(error.to_string()))?;
-    executor.set_memory_limit(args.memory_limit);
     executor.set_watch(args.watch);
     executor.set_counting(args.counters || args.trace.is_some());
     let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off };
@@ -124,10 +126,7 @@ fn is_npy(path: &str) -> bool {
 /// Loads the named plan and proves that it computes the graph, or makes a new plan.
 fn plan_of(args: &ExecuteArgs, graph: &GraphData) -> Result<Verified<Plan>, Failure> {
     let Some(path) = &args.plan else {
-        let planned = planning::plan(&args.graph, graph, &args.planning.options())?;
-        let broken =
-            |errors| Failure::input(format!("{}: the planner made an invalid plan: {errors}", args.graph));
-        return planned.plan.verify().map_err(broken);
+        return Ok(planning::plan(&args.graph, graph, &args.planning.options())?.plan);
     };
     let plan = load_plan(path)?;
     check_computes(&InFile { path, content: &plan }, &InFile { path: &args.graph, content: graph })?;

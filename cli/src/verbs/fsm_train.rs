@@ -1,10 +1,11 @@
 //! `fsm-train`: trains a table for policy `fsm` on sample graphs.
 
 use crate::args::FsmArgs;
-use crate::console::{Console, progress};
+use crate::console::Console;
 use crate::failure::{Answer, Failure};
 use crate::files::{Form, form_of, load_graph, write};
 use crate::output_paths::{check_distinct, check_writable};
+use crate::progress::Waiting;
 use crate::text::plural;
 use autobatch_planner::Jobs;
 use autobatch_planner::schedule::{Fsm, Problem, Ratio, Schedule, Scratch, Training, path_sum_bound, train};
@@ -27,9 +28,9 @@ pub fn fsm_train(args: &FsmArgs, console: &mut Console<'_>) -> Result<Answer, Fa
     let jobs: Vec<Jobs> = graphs.iter().map(|graph| Jobs::new(graph, &[])).collect();
     let samples: Vec<Problem<'_>> = jobs.iter().map(Jobs::problem).collect();
     let mut scratch = Scratch::default();
-    let bar = progress(2, "training");
+    let waiting = Waiting::new("training the table");
     let table = train(&samples, &Training { episodes: args.episodes, seed: args.seed }, &mut scratch);
-    bar.finish_and_clear();
+    drop(waiting);
     write(&args.output, table.to_json().as_bytes(), console)?;
     if args.output == "-" {
         return Ok(Answer::Yes);
@@ -59,7 +60,8 @@ pub fn fsm_train(args: &FsmArgs, console: &mut Console<'_>) -> Result<Answer, Fa
     if states == 0 {
         writeln!(
             console,
-            "the table is empty: no state improved on policy ratio, so fsm with this table equals ratio"
+            "the table is empty: in {} episodes no learned choice beat policy ratio, so fsm with this table equals ratio",
+            args.episodes
         )?;
     }
     writeln!(

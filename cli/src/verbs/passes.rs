@@ -2,7 +2,7 @@
 
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
-use crate::text::table;
+use crate::text::wrapped_table;
 use autobatch_planner::passes::{PASSES, Pass};
 use autobatch_planner::stages::{STAGES, Stage};
 use serde_json::json;
@@ -40,14 +40,16 @@ pub fn passes(json: bool, console: &mut Console<'_>) -> Result<Answer, Failure> 
         let bits = bits_text(pass.keeps_forward_bits, pass.keeps_gradient_bits);
         rows.push([pass.name, on, bits, pass.what].map(str::to_owned).to_vec());
     }
-    console.write_all(table(&rows, &[0, 1, 2, 3]).as_bytes())?;
+    let text = wrapped_table(&rows, console.width());
+    console.write_all(text.as_bytes())?;
     let mut rows = vec![["stage", "input -> output", "bits", "description"].map(str::to_owned).to_vec()];
     for stage in &STAGES {
         let bits = bits_text(stage.keeps_forward_bits, stage.keeps_gradient_bits);
         rows.push([stage.name, stage.turns, bits, stage.what].map(str::to_owned).to_vec());
     }
     writeln!(console)?;
-    console.write_all(table(&rows, &[0, 1, 2, 3]).as_bytes())?;
+    let text = wrapped_table(&rows, console.width());
+    console.write_all(text.as_bytes())?;
     Ok(Answer::Yes)
 }
 

@@ -1,11 +1,12 @@
 //! `policies`: compares batching policies on one graph or on several.
 
 use crate::args::PoliciesArgs;
-use crate::console::{Console, progress};
+use crate::console::Console;
 use crate::failure::{Answer, Failure};
 use crate::files::{load_graph, one_standard_input};
 use crate::planning::{self, PlanOptions, Planned};
 use crate::text::{byte_size, count, mean_and_deviation, table};
+use autobatch::train::Bar;
 use autobatch_planner::schedule::{Mean, Policy, StopReason};
 use serde::Serialize;
 use serde_json::json;
@@ -84,7 +85,7 @@ pub fn policies(args: &PoliciesArgs, console: &mut Console<'_>) -> Result<Answer
             true
         }
     });
-    let bar = progress(all.len() * graphs.len(), "planning");
+    let mut bar = Bar::new("planning", all.len() * graphs.len());
     let mut lines = Vec::new();
     for policy in all {
         let mut plans = Vec::new();
@@ -94,11 +95,11 @@ pub fn policies(args: &PoliciesArgs, console: &mut Console<'_>) -> Result<Answer
                 graph,
                 &PlanOptions { policy: policy.clone(), ..PlanOptions::default() },
             )?);
-            bar.inc(1);
+            bar.advance(&policy.to_string());
         }
         lines.push(PolicyPlans { policy, plans });
     }
-    bar.finish_and_clear();
+    drop(bar);
     let auto = lines.pop().ok_or_else(|| Failure::usage("there is no policy to compare"))?;
     let fewest = lines.iter().map(|line| line.batches().mean).fold(f64::INFINITY, f64::min);
     if args.json {

@@ -11,9 +11,8 @@ use std::io::Write;
 /// Times a model at several batch sizes, prints a table and draws a picture.
 pub fn sweep(args: &SweepArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
     let [name] = args.bench.workload.as_slice() else {
-        return Err(
-            Failure::usage("sweep takes one model").help("autobatch sweep b --batch 1,8,64 -o sweep.svg")
-        );
+        let help = "autobatch sweep treelstm --batch 1,8,64 -o sweep.svg";
+        return Err(Failure::usage("sweep takes one model").help(help));
     };
     if let Some(path) = args.output.as_deref().filter(|&path| path != "-" && form_of(path) != Some(Form::Svg))
     {
@@ -30,6 +29,9 @@ pub fn sweep(args: &SweepArgs, console: &mut Console<'_>) -> Result<Answer, Fail
     write!(console, "{text}")?;
     if let Some(output) = &args.output {
         write(output, picture::sweep(&found).as_bytes(), console)?;
+        if output != "-" && !args.bench.json {
+            writeln!(console, "wrote {output}: {} per second by batch size", found.unit)?;
+        }
     }
     Ok(Answer::Yes)
 }

@@ -356,3 +356,25 @@ fn a_cell_checks_its_number_of_values() {
     assert_eq!(cell.sig(), None);
     assert!(refused.build().is_err());
 }
+
+/// A module of cells that each call the cell before a number of times.
+fn nested(levels: usize, calls: usize) -> Result<Arc<Module>, String> {
+    let mut m = ModuleBuilder::new("nested");
+    let mut cell = m.cell("c0", [f32([4])], |_, [x]| [x.tanh()]);
+    for level in 1..levels {
+        let body = |g: &Graph, x| (0..calls).fold([x], |[x], _| g.call(cell, x));
+        cell = m.cell(&format!("c{level}"), [f32([4])], |g, [x]| body(g, x));
+    }
+    m.build().map_err(|error| error.to_string())
+}
+
+#[test]
+fn cells_that_nest_too_deep_or_grow_too_large_are_rejected_when_they_are_built() {
+    let deepest = nested(64, 1).expect("64 cells nest");
+    let graph = Graph::new(&deepest).finish().expect("an empty graph");
+    assert!(GraphData::from_bytes(&graph.to_bytes()).is_ok(), "what is built is also read");
+    let error = nested(8_000, 1).expect_err("65 cells do not nest");
+    assert!(error.contains("cell @c64: calls of cells nest at most 64 deep, found 65"), "{error}");
+    let error = nested(40, 2).expect_err("2^40 nodes are too many");
+    assert!(error.contains("cell @c18: the cells of a module have at most 1048576 nodes"), "{error}");
+}

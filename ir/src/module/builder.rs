@@ -6,6 +6,7 @@ use super::{
 use crate::graph::emit::Graph;
 use crate::graph::record::Traced;
 use crate::graph::signature::{Callee, ParamArg, Signature};
+use crate::graph::verify::{MAX_INLINED, MAX_NESTING};
 use crate::graph::{EmitError, Fault, Op, Site, Value};
 use crate::id::{CellId, ParamId, SigId, TypeId, ValueId};
 use crate::types::{DType, IntoShape, Type};
@@ -19,14 +20,25 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct ModuleBuilder {
     module: Arc<Module>,
+    /// The size of each cell with its calls.
+    sizes: Vec<CellSize>,
     error: Option<EmitError>,
+}
+
+/// The size of a cell with the calls in its body (rule G20).
+#[derive(Clone, Copy, Debug)]
+struct CellSize {
+    /// How deep calls nest, with the cell itself.
+    depth: u32,
+    /// The nodes after inlining.
+    inlined: u64,
 }
 
 impl ModuleBuilder {
     /// A builder of an empty module.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        Self { module: Arc::new(Module::empty(name)), error: None }
+        Self { module: Arc::new(Module::empty(name)), sizes: Vec::new(), error: None }
     }
 
     /// Declares a dense f32 parameter.
@@ -151,7 +163,41 @@ impl ModuleBuilder {
         }
     }
 
+    /// The size of a traced cell.
+    fn size_of(&self, traced: &Traced) -> CellSize {
+        let mut size = CellSize { depth: 1, inlined: 0 };
+        for node in traced.arena.nodes() {
+            let Callee::Cell(callee) = traced.sigs.get(node.sig).callee else {
+                size.inlined += 1;
+                continue;
+            };
+            let called = self.sizes[callee.index()];
+            size.depth = size.depth.max(called.depth + 1);
+            size.inlined = size.inlined.saturating_add(called.inlined);
+        }
+        size
+    }
+
+    /// Records the size of a new cell. A cell beyond the limits of verified modules is a fault.
+    fn add_size(&mut self, name: &str, size: CellSize, location: &'static Location<'static>) {
+        self.sizes.push(size);
+        let all = self.sizes.iter().map(|size| size.inlined).fold(0, u64::saturating_add);
+        let message = if size.depth > MAX_NESTING {
+            format!("calls of cells nest at most {MAX_NESTING} deep, found {}", size.depth)
+        } else if all > MAX_INLINED {
+            format!(
+                "the cells of a module have at most {MAX_INLINED} nodes after inlining, found {all} up to this one, {} in this one",
+                size.inlined
+            )
+        } else {
+            return;
+        };
+        let help = "call the inner cells from the graph, or fewer of them".to_owned();
+        self.fail(&format!("cell @{name}"), message, Some(help), location);
+    }
+
     fn install(&mut self, name: &str, traced: Traced, location: &'static Location<'static>) -> SigId {
+        let size = self.size_of(&traced);
         let Traced { types, sigs, sites, arena, mut results, lifted, noise } = traced;
         let module = self.module_mut();
         (module.types, module.sigs, module.sites) = (types, sigs, sites);
@@ -165,6 +211,10 @@ impl ModuleBuilder {
             .take_while(|node| matches!(module.sigs.get(node.sig).callee, Callee::Op(Op::Port(_))));
         let body = Body { ports: ports.count(), noise, param_types, arena, results };
         let cell = module.intern_cell(name, body, location);
+        if cell.index() == self.sizes.len() {
+            self.add_size(name, size, location);
+        }
+        let module = self.module_mut();
         let sig = module.bind(cell, lifted.into_iter().map(ParamArg::Module).collect());
         let name = unique(name, |name| module.exports.iter().any(|export| export.name == name));
         module.exports.push(Export { name, sig });

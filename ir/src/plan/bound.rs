@@ -4,7 +4,6 @@ use super::row_ops::Noise;
 use super::{Plan, Store, StoreId};
 use crate::id::ParamId;
 use crate::weights::Weights;
-use std::fmt;
 
 /// Parameter values by store, with a version that changes whenever they do.
 pub trait Stores {
@@ -78,9 +77,10 @@ impl Bound<'_> {
 }
 
 /// An input does not fit the plan.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BindError {
     /// Fewer words or floats are bound than the plan reads.
+    #[error("the plan reads {expected} bound {what}, found {found}; bind the graph that it was planned for")]
     Missing {
         /// The missing kind: `words` or `floats`.
         what: &'static str,
@@ -90,6 +90,9 @@ pub enum BindError {
         found: usize,
     },
     /// A bound index is out of range.
+    #[error(
+        "index {found} (bound word {word}) is out of range for {kernel} in step f{step}: it must be below {limit}"
+    )]
     Index {
         /// The place of the word.
         word: usize,
@@ -103,6 +106,9 @@ pub enum BindError {
         limit: u32,
     },
     /// A bound truth value is neither 0 nor 1.
+    #[error(
+        "word {word} is bound to {found}, {kernel} in step f{step} takes it as a truth value: it must be 0 or 1"
+    )]
     Truth {
         /// The place of the word.
         word: usize,
@@ -114,6 +120,9 @@ pub enum BindError {
         found: u32,
     },
     /// A store holds another number of elements than the plan says.
+    #[error(
+        "store @{name} must hold {expected} elements, found {found}; give the arrays of the plan's module"
+    )]
     Store {
         /// The name of the store.
         name: String,
@@ -123,30 +132,5 @@ pub enum BindError {
         found: usize,
     },
 }
-
-impl fmt::Display for BindError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing { what, expected, found } => write!(
-                f,
-                "the plan reads {expected} bound {what}, found {found}; bind the graph that it was planned for"
-            ),
-            Self::Index { word, step, kernel, found, limit } => write!(
-                f,
-                "index {found} (bound word {word}) is out of range for {kernel} in step f{step}: it must be below {limit}"
-            ),
-            Self::Truth { word, step, kernel, found } => write!(
-                f,
-                "word {word} is bound to {found}, {kernel} in step f{step} takes it as a truth value: it must be 0 or 1"
-            ),
-            Self::Store { name, expected, found } => write!(
-                f,
-                "store @{name} must hold {expected} elements, found {found}; give the arrays of the plan's module"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for BindError {}
 
 crate::debug_as_display!(BindError);

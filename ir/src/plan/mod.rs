@@ -7,9 +7,11 @@
 //! The plan fixes which values are computed, in which order of roundings, and where they lie. Tile shapes, weight packing,
 //! threads and pipelines belong to the runtimes. A plan contains no binding.
 
+mod access;
 pub mod blocks;
 pub mod bound;
 mod certificate;
+mod footprint;
 mod hex;
 pub mod kernel;
 mod limits;
@@ -34,8 +36,9 @@ use std::sync::Arc;
 
 pub use bound::{BindError, Bound, Stores};
 pub use certificate::Certificate;
+pub use footprint::{Footprint, Limit, Limits, OverLimit};
 pub use kernel::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View};
-pub use limits::{LimitOf, WordLimit};
+pub use limits::{LimitOf, WordLimit, WordOrigins};
 pub use normal::Spare;
 pub use output::{OutputKey, PlanOutput};
 pub use reductions::{Reduction, ReductionPart, ReductionSum};
@@ -423,16 +426,6 @@ impl Plan {
     #[must_use]
     pub const fn store_of(param: ParamId) -> StoreId {
         StoreId(param.index() as u32)
-    }
-
-    /// Bytes of all slabs.
-    #[must_use]
-    pub fn slab_bytes(&self) -> u64 {
-        let row_bytes = |slab: &Slab| -> u64 {
-            let fields = &self.fields[slab.fields.start as usize..slab.fields.end as usize];
-            fields.iter().map(|field| u64::from(field.width()) * 4).sum()
-        };
-        self.slabs.iter().map(|slab| row_bytes(slab) * u64::from(slab.rows)).sum()
     }
 }
 

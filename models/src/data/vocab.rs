@@ -4,6 +4,7 @@
 //! frequency are in code point order. So the same corpus gives the same ids everywhere, and
 //! a prefix of a table holds the frequent words.
 
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
 /// Counts words before they are numbered.
@@ -48,11 +49,24 @@ impl VocabCounter {
     }
 }
 
-/// Words and their ids.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Words and their ids. The serialized form is the list of words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<String>", into = "Vec<String>")]
 pub struct Vocab {
     words: Vec<String>,
     ids: HashMap<String, u32>,
+}
+
+impl From<Vec<String>> for Vocab {
+    fn from(words: Vec<String>) -> Self {
+        Self::from_words(words)
+    }
+}
+
+impl From<Vocab> for Vec<String> {
+    fn from(vocab: Vocab) -> Self {
+        vocab.words
+    }
 }
 
 impl Vocab {

@@ -62,6 +62,16 @@ impl Tag {
         }
     }
 
+    /// Returns the tag with this number.
+    pub fn from_index(index: u32) -> Option<Tag> {
+        let entity = |number: u32| Entity::ALL.get(number as usize).copied();
+        match index {
+            0 => Some(Tag::Outside),
+            1..=4 => entity(index - 1).map(Tag::Inside),
+            _ => entity(index.checked_sub(5)?).map(Tag::Begin),
+        }
+    }
+
     /// Returns the tag with the spelling `text`.
     pub fn from_text(text: &str) -> Option<Tag> {
         if text == "O" {
@@ -122,6 +132,18 @@ pub fn parse(content: impl AsRef<[u8]>, file: &str) -> Result<Vec<Sentence>, Dat
     })
 }
 
+/// Reads sentences whose words may lack a tag. A word without `|` gets the tag `O`.
+pub fn parse_words(content: impl AsRef<[u8]>, file: &str) -> Result<Vec<Sentence>, DataError> {
+    let token = |token: Piece<'_>| match token.text {
+        "" => Err(token.error("a word; words are separated by one space")),
+        word if !word.contains('|') => Ok(Token { word: word.to_owned(), tag: Tag::Outside }),
+        _ => parse_token(token),
+    };
+    each_line(content.as_ref(), file, |line| {
+        Ok(Sentence { tokens: line.split(' ').map(token).collect::<Result<_, _>>()? })
+    })
+}
+
 /// Reads a file.
 pub fn read(path: impl AsRef<Path>) -> Result<Vec<Sentence>, DataError> {
     read_with(path.as_ref(), |bytes, file| parse(bytes, file))
@@ -147,6 +169,16 @@ fn parse_token(token: Piece<'_>) -> Result<Token, DataError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_may_lack_a_tag_and_tags_have_numbers() {
+        let sentences = parse_words("Ada|I-PER lives here\n", "f").unwrap();
+        assert_eq!(sentences[0].to_string(), "Ada|I-PER lives|O here|O");
+        assert!(parse_words("two  blanks", "f").is_err());
+        let tags = (0..=Tag::COUNT).map(|number| Tag::from_index(number).map(Tag::index));
+        let numbers: Vec<Option<u32>> = (0..Tag::COUNT).map(Some).chain([None]).collect();
+        assert_eq!(tags.collect::<Vec<_>>(), numbers);
+    }
     use crate::data::mutation::survives;
 
     const SAMPLE: &str = "Anna|I-PER saw|O Rome|I-LOC Oslo|B-LOC\n|||O\nÄ|I-MISC .|O\n";

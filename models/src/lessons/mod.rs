@@ -1,35 +1,37 @@
-//! Models with learnable instances from a corpus or a generator, split into a training part and a validation
-//! part.
+//! Models with learnable instances from a corpus or a generator, in three parts: for training, for choosing the best
+//! epoch, and for the test.
 //!
 //! The catalogue serves speed benchmarks and has random labels. The labels here follow from the content of the
-//! instances. A lesson reads a corpus from its folder in the published form. Without a corpus,
-//! [`generate`](crate::data::generate) makes the same structs, so both use the same vocabulary and numbering
-//! code. The training part alone determines the numbers of words.
-//!
-//! | model | corpus | folder |
-//! |---|---|---|
-//! | `mnist` | handwritten digits | the two IDX files |
-//! | `treelstm` | ListOps | `d8.tsv` |
-//! | `similarity` | SICK with dependency parses | `train/`, `valid/` |
-//! | `tagger`, `chartagger` | WikiNER | `train.txt`, `valid.txt` |
-//! | `names` | names of 18 languages | one file per language |
-//! | `acceptor`, `treernn`, `sentiment` | Stanford Sentiment Treebank | `train.txt`, `valid.txt` |
-//! | `parser` | a treebank in CoNLL-U | `train.conllu`, `valid.conllu` |
-//! | `lattice` | characters with dictionary words | `train.txt` |
+//! instances. A lesson reads a corpus from its folder in the published form; [`Corpus`](crate::catalogue::Corpus)
+//! describes the files. Without a corpus, [`generate`](crate::data::generate) makes the same structs, so both use the
+//! same vocabulary and numbering code. The training part alone determines the numbers of words. The
+//! [specification](Lesson::specification) of a lesson holds these numbers, so [`Predictor`] needs no corpus.
 
+mod answer;
 mod classify;
+mod parts;
 mod structured;
 mod tag;
+mod task;
 
+pub use answer::{Answer, PredictError};
+pub use parts::Part;
+pub use task::Input;
+
+use crate::catalogue;
 use crate::catalogue::{Entry, OpenError, entry};
-use crate::data::sampling;
+use crate::data::DataError;
 use crate::model::{Bound, Workload};
 use crate::parser::greedy::Parsing;
-use crate::{Model, catalogue};
+use autobatch::Session;
 use autobatch::prelude::{Module, ModuleBuilder};
+use parts::Parts;
+use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use task::{Task, Widths};
 
 /// The options of a lesson. `None` means the value of [`Habits`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -55,7 +57,7 @@ pub struct Habits {
     pub batch: usize,
     /// The learning rate of Adam.
     pub learning_rate: f64,
-    /// The number of generated training instances; a fifth of that number is held out.
+    /// The number of generated training instances. The other parts have a fifth of that number each.
     pub generated: usize,
 }
 
@@ -63,22 +65,22 @@ pub struct Habits {
 #[must_use]
 pub fn habits(entry: &Entry) -> Habits {
     let (epochs, batch, learning_rate, generated) = match entry.name {
-        "a" => (6, 32, 1e-3, 1000),
-        "b" => (8, 32, 2e-3, 800),
-        "c" => (6, 25, 2e-3, 500),
-        "d" => (5, 16, 2e-3, 400),
-        "dchar" => (4, 16, 2e-3, 200),
-        "e" => (8, 64, 4e-3, 1500),
-        "f1" => (6, 32, 2e-3, 800),
-        "f2" => (6, 32, 5e-4, 400),
-        "g" => (4, 16, 2e-3, 200),
+        "mnist" => (6, 32, 1e-3, 1000),
+        "treelstm" => (8, 32, 2e-3, 800),
+        "similarity" => (6, 25, 2e-3, 500),
+        "tagger" => (5, 16, 2e-3, 400),
+        "chartagger" => (4, 16, 2e-3, 200),
+        "names" => (8, 64, 4e-3, 1500),
+        "acceptor" => (6, 32, 2e-3, 800),
+        "treernn" => (6, 32, 5e-4, 400),
+        "parser" => (4, 16, 2e-3, 200),
         "lattice" => (4, 8, 2e-3, 100),
         _ => (5, 25, 1e-3, 400),
     };
     Habits { epochs, batch, learning_rate, generated }
 }
 
-/// A model with training and validation instances.
+/// A model with the instances of all parts.
 pub struct Lesson {
     /// The entry of the model.
     pub entry: &'static Entry,
@@ -88,38 +90,93 @@ pub struct Lesson {
     pub module: Arc<Module>,
     /// Emits and scores the instances.
     pub workload: Box<dyn Workload>,
-    /// The number of training instances; they come first.
-    pub train: usize,
     /// The origin of the instances, in words.
     pub source: String,
     /// The size of each instance. Minibatches may group instances of similar size.
     pub sizes: Vec<usize>,
-    /// The validation sentences for greedy parsing, if the model is a parser.
+    /// The sentences of the test part for greedy parsing, if the model is a parser.
     pub parsing: Option<Parsing>,
+    /// The widths of the model and the numbers of its words and classes, as JSON; see [`Predictor::new`].
+    pub specification: String,
+    /// The number of instances of each part. The instances are in the order of [`Part::ALL`].
+    counts: [usize; 3],
 }
 
 impl fmt::Debug for Lesson {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lesson")
             .field("entry", &self.entry.name)
-            .field("train", &self.train)
-            .field("instances", &self.workload.instances())
+            .field("counts", &self.counts)
             .finish_non_exhaustive()
     }
 }
 
 impl Lesson {
+    /// Returns the numbers of the instances of a part.
+    #[must_use]
+    pub fn part(&self, part: Part) -> Range<usize> {
+        let start: usize = self.counts[..part as usize].iter().sum();
+        start..start + self.counts[part as usize]
+    }
+
     /// Returns the numbers of the training instances.
     #[must_use]
     pub fn train(&self) -> Vec<usize> {
-        (0..self.train).collect()
+        self.part(Part::Train).collect()
+    }
+}
+
+/// The widths of a model and its task as JSON. Checkpoints store it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Specification {
+    model: String,
+    hidden: usize,
+    embedding: usize,
+    /// The numbers of words and classes.
+    task: serde_json::Value,
+}
+
+impl Specification {
+    fn read(text: &str) -> Result<(Self, &'static Entry), OpenError> {
+        let damaged = |error: serde_json::Error| OpenError::Specification(error.to_string());
+        let read: Self = serde_json::from_str(text).map_err(damaged)?;
+        let entry = entry(&read.model)?;
+        Ok((read, entry))
     }
 
-    /// Returns the numbers of the validation instances.
-    #[must_use]
-    pub fn valid(&self) -> Vec<usize> {
-        (self.train..self.workload.instances()).collect()
+    /// The widths, after a check of their range.
+    fn widths(&self, entry: &'static Entry) -> Result<Widths, OpenError> {
+        widths(entry, Some(self.hidden), (entry.embedding > 0).then_some(self.embedding))
     }
+}
+
+fn widths(
+    entry: &'static Entry,
+    hidden: Option<usize>,
+    embedding: Option<usize>,
+) -> Result<Widths, OpenError> {
+    let options = catalogue::Options { hidden, embedding, ..catalogue::Options::default() };
+    let (hidden, embedding) = catalogue::widths(entry, &options)?;
+    Ok(Widths { hidden, embedding })
+}
+
+/// Calls a generic function with the task of an entry.
+macro_rules! with_task {
+    ($entry:expr, $function:ident($($argument:expr),*)) => {
+        match $entry.name {
+            "mnist" => $function::<classify::Digits>($($argument),*),
+            "treelstm" => $function::<classify::Expressions>($($argument),*),
+            "similarity" => $function::<structured::Pairs>($($argument),*),
+            "tagger" => $function::<tag::Words>($($argument),*),
+            "chartagger" => $function::<tag::Spelled>($($argument),*),
+            "names" => $function::<classify::Surnames>($($argument),*),
+            "acceptor" => $function::<classify::Sentences>($($argument),*),
+            "treernn" => $function::<classify::Parses>($($argument),*),
+            "parser" => $function::<structured::Treebank>($($argument),*),
+            "lattice" => $function::<tag::Lattices>($($argument),*),
+            _ => $function::<structured::Phrases>($($argument),*),
+        }
+    };
 }
 
 /// Opens a lesson by the name of its model.
@@ -128,111 +185,157 @@ impl Lesson {
 /// Returns an error if the name is unknown, a size is out of range, or the corpus cannot be read or is too small.
 pub fn open(name: &str, options: &Options) -> Result<Lesson, OpenError> {
     let entry = entry(name)?;
-    let widths = catalogue::Options {
-        hidden: options.hidden,
-        embedding: options.embedding,
-        count: options.count,
-        ..catalogue::Options::default()
+    let widths = widths(entry, options.hidden, options.embedding)?;
+    catalogue::check_count(entry, options.count)?;
+    with_task!(entry, lesson(entry, options, widths, None))
+}
+
+/// Opens a lesson whose model has the words, classes and widths of a [specification](Lesson::specification). The
+/// options give the instances; their widths are ignored.
+///
+/// # Errors
+/// As [`open`]. Returns an error if the specification is malformed, or if an instance has an unknown class.
+pub fn open_trained(specification: &str, options: &Options) -> Result<Lesson, OpenError> {
+    let (read, entry) = Specification::read(specification)?;
+    let widths = read.widths(entry)?;
+    catalogue::check_count(entry, options.count)?;
+    with_task!(entry, lesson(entry, options, widths, Some(read.task)))
+}
+
+/// Separates the random numbers of the generated parts.
+const SALTS: [u64; 2] = [0x5eed_0000_0000_0001, 0x5eed_0000_0000_0002];
+
+/// Reads or generates the parts, and makes the lesson. Without a given task the training part determines it.
+fn lesson<T: Task>(
+    entry: &'static Entry,
+    options: &Options,
+    widths: Widths,
+    given: Option<serde_json::Value>,
+) -> Result<Lesson, OpenError> {
+    let parts = parts::<T>(entry, options)?;
+    let task = match given {
+        None => T::learn(&parts),
+        Some(value) => task_of::<T>(value)?,
     };
-    let (hidden, embedding) = catalogue::widths(entry, &widths)?;
-    let mut m = ModuleBuilder::new(entry.alias);
-    let mut course = Course { m: &mut m, options, habits: habits(entry), hidden, embedding };
-    let taught = match entry.name {
-        "a" => classify::digits(&mut course)?,
-        "b" => classify::expressions(&mut course)?,
-        "c" => structured::similarity(&mut course)?,
-        "d" => tag::words(&mut course)?,
-        "dchar" => tag::spelled(&mut course)?,
-        "e" => classify::names(&mut course)?,
-        "f1" => classify::sentences(&mut course)?,
-        "f2" => classify::trees(&mut course)?,
-        "g" => structured::parser(&mut course)?,
-        "lattice" => tag::lattice(&mut course)?,
-        _ => structured::sentiment(&mut course)?,
-    };
-    let Taught { workload, train, sizes, parsing } = taught;
+    let mut m = ModuleBuilder::new(entry.name);
+    let model = task.model(&mut m, widths);
     let source = match &options.data {
         Some(path) => path.display().to_string(),
         None => format!("generated, seed {}", options.seed),
     };
-    Ok(Lesson { entry, habits: habits(entry), module: m.build()?, workload, train, source, sizes, parsing })
+    let instance = |(number, item)| {
+        task.number(item).map_err(|reason| OpenError::Instance { source: source.clone(), number, reason })
+    };
+    let instances = (1..).zip(parts.all()).map(instance).collect::<Result<Vec<_>, _>>()?;
+    let specification = Specification {
+        model: entry.name.to_owned(),
+        hidden: widths.hidden,
+        embedding: widths.embedding,
+        task: serde_json::to_value(&task).map_err(|error| OpenError::Specification(error.to_string()))?,
+    };
+    Ok(Lesson {
+        entry,
+        habits: habits(entry),
+        module: m.build()?,
+        sizes: parts.all().map(T::size).collect(),
+        parsing: task.parsing(model, &parts.test),
+        counts: [parts.train.len(), parts.development.len(), parts.test.len()],
+        workload: Box::new(Bound { model, instances }),
+        specification: serde_json::json!(specification).to_string(),
+        source,
+    })
 }
 
-/// The inputs of a lesson.
-struct Course<'a> {
-    m: &'a mut ModuleBuilder,
-    options: &'a Options,
-    habits: Habits,
-    hidden: usize,
-    embedding: usize,
+fn task_of<T: Task>(value: serde_json::Value) -> Result<T, OpenError> {
+    serde_json::from_value(value).map_err(|error| OpenError::Specification(error.to_string()))
 }
 
-/// The parts of a finished lesson.
-struct Taught {
-    workload: Box<dyn Workload>,
-    train: usize,
-    sizes: Vec<usize>,
-    parsing: Option<Parsing>,
-}
-
-/// Training instances and validation instances.
-struct Parts<T> {
-    train: Vec<T>,
-    valid: Vec<T>,
-}
-
-impl Course<'_> {
-    fn count(&self) -> usize {
-        self.options.count.unwrap_or(self.habits.generated)
-    }
-
-    /// Reads the parts of a corpus with `read`, or generates them from two seeds with `generate`.
-    fn parts<T>(
-        &self,
-        read: impl FnOnce(&Path) -> Result<Parts<T>, OpenError>,
-        generate: impl Fn(u64, usize) -> Vec<T>,
-    ) -> Result<Parts<T>, OpenError> {
-        let parts = match &self.options.data {
-            Some(path) => {
-                let mut parts = read(path)?;
-                parts.train.truncate(self.options.count.unwrap_or(usize::MAX));
-                parts
-            }
-            None => {
-                let (seed, count) = (self.options.seed, self.count());
-                let valid = generate(seed ^ 0x5eed_0000_0000_0001, (count / 5).max(2));
-                Parts { train: generate(seed, count), valid }
-            }
-        };
-        let to = match (parts.train.is_empty(), parts.valid.is_empty()) {
-            (true, _) => "learn from",
-            (_, true) => "be measured on",
-            (false, false) => return Ok(parts),
-        };
+/// Reads the parts of the corpus, or generates them.
+fn parts<T: Task>(entry: &'static Entry, options: &Options) -> Result<Parts<T::Item>, OpenError> {
+    let parts = match &options.data {
+        Some(folder) => {
+            check_folder(entry, folder)?;
+            let of_corpus = |error| OpenError::Corpus { entry, error };
+            let mut parts = T::read(folder).map_err(of_corpus)?.split();
+            parts.train.truncate(options.count.unwrap_or(usize::MAX));
+            parts
+        }
+        None => {
+            let (seed, count) = (options.seed, options.count.unwrap_or(habits(entry).generated));
+            let [development, test] = SALTS.map(|salt| T::generate(seed ^ salt, (count / 5).max(2)));
+            Parts { train: T::generate(seed, count), development, test }
+        }
+    };
+    match parts.empty() {
+        None => Ok(parts),
         // Generators always make at least one instance.
-        Err(OpenError::NoInstances { path: self.options.data.clone().unwrap_or_default(), to })
+        Some(part) => {
+            let path = options.data.clone().unwrap_or_default();
+            Err(OpenError::NoInstances { path, to: part.purpose() })
+        }
     }
 }
 
-impl<T> Parts<T> {
-    /// Holds out `permille` of 1000 items of a corpus that is published in one part. The choice never
-    /// changes.
-    fn split(items: Vec<T>, permille: u32) -> Self {
-        let (train, valid) = sampling::split(items, permille, 1);
-        Self { train, valid }
+/// Checks that the path of a corpus is a folder.
+fn check_folder(entry: &'static Entry, path: &Path) -> Result<(), OpenError> {
+    let found = match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => return Ok(()),
+        Ok(_) => "a file".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let error = DataError::in_file(&path.display().to_string(), "the folder of the corpus", found);
+    Err(OpenError::Corpus { entry, error })
+}
+
+/// A model that reads items and puts its outputs into words.
+pub struct Predictor {
+    /// The entry of the model.
+    pub entry: &'static Entry,
+    /// The parameters and cells of the model.
+    pub module: Arc<Module>,
+    predict: PredictFn,
+}
+
+/// Reads the items of an input and predicts them with a session of the model.
+type PredictFn = Box<dyn Fn(&mut Session, Input<'_>) -> Result<Vec<Answer>, PredictError> + Send + Sync>;
+
+impl fmt::Debug for Predictor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Predictor").field("entry", &self.entry.name).finish_non_exhaustive()
+    }
+}
+
+impl Predictor {
+    /// Makes the model of a [specification](Lesson::specification).
+    ///
+    /// # Errors
+    /// Returns an error if the specification is malformed.
+    pub fn new(specification: &str) -> Result<Self, OpenError> {
+        let (read, entry) = Specification::read(specification)?;
+        let widths = read.widths(entry)?;
+        with_task!(entry, predictor(entry, widths, read.task))
     }
 
-    /// Makes the lesson of these parts.
-    fn taught<M: Model + 'static>(
-        self,
-        model: M,
-        number: impl Fn(&T) -> M::Instance,
-        size: impl Fn(&T) -> usize,
-    ) -> Taught {
-        let train = self.train.len();
-        let all = || self.train.iter().chain(&self.valid);
-        let sizes = all().map(size).collect();
-        let instances = all().map(number).collect();
-        Taught { workload: Box::new(Bound { model, instances }), train, sizes, parsing: None }
+    /// Predicts the items of an input with a session of [`module`](Self::module).
+    ///
+    /// # Errors
+    /// Returns an error if the input does not follow the form of the corpus, or if the execution fails.
+    pub fn predict(&self, session: &mut Session, input: Input<'_>) -> Result<Vec<Answer>, PredictError> {
+        (self.predict)(session, input)
     }
+}
+
+fn predictor<T: Task>(
+    entry: &'static Entry,
+    widths: Widths,
+    value: serde_json::Value,
+) -> Result<Predictor, OpenError> {
+    let task = task_of::<T>(value)?;
+    let mut m = ModuleBuilder::new(entry.name);
+    let model = task.model(&mut m, widths);
+    let predict = move |session: &mut Session, input: Input<'_>| {
+        let items = T::parse(input)?;
+        task.predict(model, session, &items)
+    };
+    Ok(Predictor { entry, module: m.build()?, predict: Box::new(predict) })
 }

@@ -1,17 +1,23 @@
-//! Lessons with several answers or several trees per instance: pairs, parses, labelled nodes.
+//! Tasks with several answers or several trees per instance: pairs, parses, labelled nodes.
 
-use super::classify::{sentiments, words_of};
-use super::{Course, Parts, Taught};
-use crate::catalogue::OpenError;
+use super::answer::{Answer, PredictError, answered};
+use super::classify::{SENTIMENTS, generate_trees, joined, parse_trees, read_trees, words_of};
+use super::parts::{Parts, Published};
+use super::task::{Input, Task, Widths};
 use crate::data::dependency::{Heads, Transition};
 use crate::data::generate::{similarity as pairs, treebank};
 use crate::data::peers::Dependencies;
 use crate::data::vocab::Vocab;
-use crate::data::{conllu, sick, sst};
-use crate::parser::greedy::Parsing;
+use crate::data::{DataError, conllu, sick, sst};
+use crate::parser::greedy::{self, Parsing};
 use crate::parser::{self, Parser};
 use crate::sentiment::Sentiment;
 use crate::similarity::{self as similarities, Similarity};
+use autobatch::Session;
+use autobatch::prelude::ModuleBuilder;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::path::Path;
 
 /// The minimum frequency of words with their own vector.
 const KNOWN: u64 = 2;
@@ -20,72 +26,165 @@ const COMPARISON: usize = 50;
 /// The width of the vector of an action.
 const ACTION: usize = 20;
 
-type Opened = Result<Taught, OpenError>;
-
-pub(super) fn similarity(course: &mut Course<'_>) -> Opened {
-    let parts = course.parts(
-        |folder| {
-            let [train, valid] = ["train", "valid"].map(|part| sick::read(folder.join(part)));
-            Ok(Parts { train: train?, valid: valid? })
-        },
-        |seed, count| pairs::pairs(seed, count, pairs::LENGTHS),
-    )?;
-    let tokens = |pair: &'_ sick::Pair| -> Vec<String> { [&*pair.a.tokens, &*pair.b.tokens].concat() };
-    let read: Vec<String> = parts.train.iter().flat_map(tokens).map(|word| word.to_lowercase()).collect();
-    let words = Vocab::build(read.iter().map(String::as_str), KNOWN);
-    let widths =
-        similarities::Widths { embedding: course.embedding, memory: course.hidden, hidden: COMPARISON };
-    let model = Similarity::new(course.m, words.size(), widths);
-    let number = |pair: &sick::Pair| {
-        let [a, b] = [&pair.a, &pair.b].map(|sentence| from_root(sentence, &words));
-        (a, b, f64::from(pair.similarity))
-    };
-    Ok(parts.taught(model, number, |pair| pair.a.tokens.len() + pair.b.tokens.len()))
+/// The similarity of two sentences.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Pairs {
+    words: Vocab,
 }
 
-/// Returns the sentence as a tree in which every word follows its head, as the model requires.
-fn from_root(sentence: &sick::Sentence, words: &Vocab) -> Dependencies {
-    let order = sentence.heads.top_down();
-    let mut place = vec![-1; order.len() + 1];
-    for (number, &word) in (0_i64..).zip(&order) {
-        place[word as usize] = number;
+impl Pairs {
+    /// Returns the sentence as a tree in which every word follows its head, as the model requires.
+    fn rooted(&self, sentence: &sick::Sentence) -> Dependencies {
+        let order = sentence.heads.top_down();
+        let mut place = vec![-1; order.len() + 1];
+        for (number, &word) in (0_i64..).zip(&order) {
+            place[word as usize] = number;
+        }
+        let head = |&word: &u32| match sentence.heads.heads()[word as usize - 1] {
+            0 => -1,
+            head => place[head as usize],
+        };
+        let id = |&word: &u32| self.words.id(&sentence.tokens[word as usize - 1].to_lowercase());
+        Dependencies { parent: order.iter().map(head).collect(), words: order.iter().map(id).collect() }
     }
-    let head = |&word: &u32| match sentence.heads.heads()[word as usize - 1] {
-        0 => -1,
-        head => place[head as usize],
-    };
-    let id = |&word: &u32| words.id(&sentence.tokens[word as usize - 1].to_lowercase());
-    Dependencies { parent: order.iter().map(head).collect(), words: order.iter().map(id).collect() }
 }
 
-pub(super) fn parser(course: &mut Course<'_>) -> Opened {
-    let mut parts = course.parts(
-        |folder| {
-            let [train, valid] = ["train.conllu", "valid.conllu"].map(|file| conllu::read(folder.join(file)));
-            Ok(Parts { train: train?, valid: valid? })
-        },
-        |seed, count| treebank::sentences(seed, count, treebank::LENGTHS),
-    )?;
-    // The arc-standard system derives projective trees only.
-    parts.train.retain(|sentence| sentence.heads.is_projective());
-    parts.valid.retain(|sentence| sentence.heads.is_projective());
-    let read: Vec<String> = parts
-        .train
-        .iter()
-        .flat_map(|sentence| &sentence.words)
-        .map(|word| word.form.to_lowercase())
-        .collect();
-    let words = Vocab::build(read.iter().map(String::as_str), KNOWN);
-    let widths = parser::Widths { embedding: course.embedding, action: ACTION, hidden: course.hidden };
-    let model = Parser::new(course.m, words.size(), widths);
-    let number = |sentence: &conllu::Sentence| {
-        let forms = sentence.words.iter().map(|word| words.id(&word.form.to_lowercase()));
-        (forms.collect(), actions(&sentence.heads))
-    };
-    let to_parse = |sentence: &conllu::Sentence| (number(sentence).0, sentence.heads.heads().to_vec());
-    let sentences = parts.valid.iter().map(to_parse).collect();
-    let taught = parts.taught(model, number, |sentence| sentence.words.len());
-    Ok(Taught { parsing: Some(Parsing { parser: model, sentences }), ..taught })
+impl Task for Pairs {
+    type Item = sick::Pair;
+    type Model = Similarity;
+
+    fn read(folder: &Path) -> Result<Published<sick::Pair>, DataError> {
+        Published::read(folder, "", 100, sick::read)
+    }
+
+    fn generate(seed: u64, count: usize) -> Vec<sick::Pair> {
+        pairs::pairs(seed, count, pairs::LENGTHS)
+    }
+
+    fn parse(input: Input<'_>) -> Result<Vec<sick::Pair>, DataError> {
+        match input {
+            Input::Folder(folder) => sick::read(folder),
+            Input::Content { file, .. } => {
+                Err(DataError::in_file(file, format!("a folder with {}", joined(&sick::FILES)), "a file"))
+            }
+        }
+    }
+
+    fn learn(parts: &Parts<sick::Pair>) -> Self {
+        let tokens = |pair: &'_ sick::Pair| -> Vec<String> { [&*pair.a.tokens, &*pair.b.tokens].concat() };
+        let read: Vec<String> = parts.train.iter().flat_map(tokens).map(|word| word.to_lowercase()).collect();
+        Pairs { words: Vocab::build(read.iter().map(String::as_str), KNOWN) }
+    }
+
+    fn model(&self, m: &mut ModuleBuilder, widths: Widths) -> Similarity {
+        let Widths { hidden, embedding } = widths;
+        let widths = similarities::Widths { embedding, memory: hidden, hidden: COMPARISON };
+        Similarity::new(m, self.words.size(), widths)
+    }
+
+    fn number(&self, pair: &sick::Pair) -> Result<<Similarity as crate::Model>::Instance, String> {
+        Ok((self.rooted(&pair.a), self.rooted(&pair.b), f64::from(pair.similarity)))
+    }
+
+    fn size(pair: &sick::Pair) -> usize {
+        pair.a.tokens.len() + pair.b.tokens.len()
+    }
+
+    fn predict(
+        &self,
+        model: Similarity,
+        session: &mut Session,
+        items: &[sick::Pair],
+    ) -> Result<Vec<Answer>, PredictError> {
+        answered(self, model, session, items, |pair, rows| {
+            let rating = rows.first().map_or(f64::NAN, |row| similarities::expected_rating(row));
+            let (a, b) = (pair.a.tokens.join(" "), pair.b.tokens.join(" "));
+            Answer {
+                text: format!("{rating:.2}\t{a}\t{b}"),
+                json: json!({ "a": a, "b": b, "answer": rating }),
+            }
+        })
+    }
+}
+
+/// Dependency parses.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Treebank {
+    words: Vocab,
+}
+
+impl Treebank {
+    fn words(&self, sentence: &conllu::Sentence) -> Vec<u32> {
+        sentence.words.iter().map(|word| self.words.id(&word.form.to_lowercase())).collect()
+    }
+}
+
+impl Task for Treebank {
+    type Item = conllu::Sentence;
+    type Model = Parser;
+
+    fn read(folder: &Path) -> Result<Published<conllu::Sentence>, DataError> {
+        let mut published = Published::read(folder, ".conllu", 100, conllu::read)?;
+        // The arc-standard system derives projective trees only.
+        published.retain(|sentence| sentence.heads.is_projective());
+        Ok(published)
+    }
+
+    fn generate(seed: u64, count: usize) -> Vec<conllu::Sentence> {
+        treebank::sentences(seed, count, treebank::LENGTHS)
+    }
+
+    fn parse(input: Input<'_>) -> Result<Vec<conllu::Sentence>, DataError> {
+        input.file("sentences in CoNLL-U", conllu::parse)
+    }
+
+    fn learn(parts: &Parts<conllu::Sentence>) -> Self {
+        let words = parts.train.iter().flat_map(|sentence| &sentence.words);
+        let read: Vec<String> = words.map(|word| word.form.to_lowercase()).collect();
+        Treebank { words: Vocab::build(read.iter().map(String::as_str), KNOWN) }
+    }
+
+    fn model(&self, m: &mut ModuleBuilder, widths: Widths) -> Parser {
+        let Widths { hidden, embedding } = widths;
+        Parser::new(m, self.words.size(), parser::Widths { embedding, action: ACTION, hidden })
+    }
+
+    fn number(&self, sentence: &conllu::Sentence) -> Result<<Parser as crate::Model>::Instance, String> {
+        Ok((self.words(sentence), actions(&sentence.heads)))
+    }
+
+    fn size(sentence: &conllu::Sentence) -> usize {
+        sentence.words.len()
+    }
+
+    fn parsing(&self, model: Parser, items: &[conllu::Sentence]) -> Option<Parsing> {
+        let to_parse = |sentence: &conllu::Sentence| (self.words(sentence), sentence.heads.heads().to_vec());
+        Some(Parsing { parser: model, sentences: items.iter().map(to_parse).collect() })
+    }
+
+    fn predict(
+        &self,
+        model: Parser,
+        session: &mut Session,
+        items: &[conllu::Sentence],
+    ) -> Result<Vec<Answer>, PredictError> {
+        let words: Vec<Vec<u32>> = items.iter().map(|sentence| self.words(sentence)).collect();
+        let words: Vec<&[u32]> = words.iter().map(Vec::as_slice).collect();
+        let found = greedy::heads(session, &model, &words)?;
+        Ok(items.iter().zip(found).map(|(sentence, heads)| parsed(sentence, heads)).collect())
+    }
+}
+
+/// The sentence in CoNLL-U with these heads and without relations.
+fn parsed(sentence: &conllu::Sentence, heads: Option<Heads>) -> Answer {
+    let mut answer = sentence.clone();
+    answer.words.iter_mut().for_each(|word| word.relation = "_".to_owned());
+    if let Some(heads) = heads {
+        answer.heads = heads;
+    }
+    let forms: Vec<&str> = answer.words.iter().map(|word| word.form.as_str()).collect();
+    let json = json!({ "words": forms, "heads": answer.heads.heads() });
+    Answer { text: answer.to_string(), json }
 }
 
 /// Returns the parser's actions that build a projective tree. A reduction names the side of the head.
@@ -98,13 +197,59 @@ fn actions(heads: &Heads) -> Vec<u32> {
     heads.transitions().unwrap_or_default().iter().map(action).collect()
 }
 
-pub(super) fn sentiment(course: &mut Course<'_>) -> Opened {
-    let parts = sentiments(course)?;
-    let words = words_of(&parts);
-    let model = Sentiment::new(course.m, words.size(), course.hidden);
-    let number = |tree: &sst::Tree| {
+/// The sentiment of every phrase.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Phrases {
+    words: Vocab,
+}
+
+impl Task for Phrases {
+    type Item = sst::Tree;
+    type Model = Sentiment;
+
+    fn read(folder: &Path) -> Result<Published<sst::Tree>, DataError> {
+        read_trees(folder)
+    }
+
+    fn generate(seed: u64, count: usize) -> Vec<sst::Tree> {
+        generate_trees(seed, count)
+    }
+
+    fn parse(input: Input<'_>) -> Result<Vec<sst::Tree>, DataError> {
+        parse_trees(input)
+    }
+
+    fn learn(parts: &Parts<sst::Tree>) -> Self {
+        Phrases { words: words_of(parts) }
+    }
+
+    fn model(&self, m: &mut ModuleBuilder, widths: Widths) -> Sentiment {
+        Sentiment::new(m, self.words.size(), widths.hidden)
+    }
+
+    fn number(&self, tree: &sst::Tree) -> Result<<Sentiment as crate::Model>::Instance, String> {
         let labels = tree.labels.iter().map(|&label| u32::from(label)).collect();
-        (tree.tree.map(|word| words.id(word)), labels)
-    };
-    Ok(parts.taught(model, number, |tree| tree.tree.leaves().len()))
+        Ok((tree.tree.map(|word| self.words.id(word)), labels))
+    }
+
+    fn size(tree: &sst::Tree) -> usize {
+        tree.tree.leaves().len()
+    }
+
+    fn predict(
+        &self,
+        model: Sentiment,
+        session: &mut Session,
+        items: &[sst::Tree],
+    ) -> Result<Vec<Answer>, PredictError> {
+        answered(self, model, session, items, |tree, rows| {
+            let labels = rows.iter().map(|row| row.argmax() as u8).collect();
+            let answer = sst::Tree { tree: tree.tree.clone(), labels };
+            let root = SENTIMENTS.get(usize::from(answer.label())).copied();
+            let json = json!({
+                "sentence": joined(answer.tree.leaves()), "answer": root, "labels": answer.labels,
+            });
+            Answer { text: answer.to_string(), json }
+        })
+    }
 }

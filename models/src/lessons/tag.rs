@@ -1,13 +1,19 @@
-//! Lessons with one tag per word or character.
+//! Tasks with one tag per word or character.
 
-use super::{Course, Parts, Taught};
-use crate::catalogue::OpenError;
+use super::answer::{Answer, PredictError, answered};
+use super::parts::{Parts, Published};
+use super::task::{Input, Task, Widths};
 use crate::char_tagger::{Alphabet, CharTagger, Word};
 use crate::data::generate::{lattices, tagged};
 use crate::data::vocab::Vocab;
-use crate::data::{lattice as lattices_of, wikiner};
+use crate::data::{DataError, lattice, wikiner};
 use crate::lattice_tagger::{Counts, Lattice, LatticeTagger};
-use crate::tagger::{Tagger, Widths};
+use crate::tagger::{Tagger, Widths as TaggerWidths};
+use autobatch::prelude::ModuleBuilder;
+use autobatch::{Row, Session};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::path::Path;
 
 /// The minimum frequency of words with their own vector.
 const KNOWN: u64 = 2;
@@ -18,85 +24,221 @@ const HEAD: usize = 32;
 /// The width of a letter's vector.
 const LETTER: usize = 20;
 
-type Opened = Result<Taught, OpenError>;
-
-fn sentences(course: &Course<'_>) -> Result<Parts<wikiner::Sentence>, OpenError> {
-    course.parts(
-        |folder| {
-            let [train, valid] = ["train.txt", "valid.txt"].map(|file| wikiner::read(folder.join(file)));
-            Ok(Parts { train: train?, valid: valid? })
-        },
-        |seed, count| tagged::sentences(seed, count, tagged::LENGTHS),
-    )
+fn read_sentences(folder: &Path) -> Result<Published<wikiner::Sentence>, DataError> {
+    Published::read(folder, ".txt", 100, wikiner::read)
 }
 
-fn words_of(parts: &Parts<wikiner::Sentence>) -> Vec<&str> {
-    parts.train.iter().flat_map(|s| &s.tokens).map(|token| token.word.as_str()).collect()
+fn generate_sentences(seed: u64, count: usize) -> Vec<wikiner::Sentence> {
+    tagged::sentences(seed, count, tagged::LENGTHS)
+}
+
+fn parse_sentences(input: Input<'_>) -> Result<Vec<wikiner::Sentence>, DataError> {
+    input.file("sentences", wikiner::parse_words)
+}
+
+fn words_of(parts: &Parts<wikiner::Sentence>) -> impl Iterator<Item = &str> {
+    parts.train.iter().flat_map(|sentence| &sentence.tokens).map(|token| token.word.as_str())
 }
 
 fn tags(sentence: &wikiner::Sentence) -> Vec<u32> {
     sentence.tokens.iter().map(|token| token.tag.index()).collect()
 }
 
-fn widths(course: &Course<'_>) -> Widths {
-    Widths { embedding: course.embedding, hidden: course.hidden, head: HEAD }
+fn tagger_widths(widths: Widths) -> TaggerWidths {
+    TaggerWidths { embedding: widths.embedding, hidden: widths.hidden, head: HEAD }
 }
 
-pub(super) fn words(course: &mut Course<'_>) -> Opened {
-    let parts = sentences(course)?;
-    let words = Vocab::build(words_of(&parts), KNOWN);
-    let widths = widths(course);
-    let model = Tagger::new(course.m, words.size(), wikiner::Tag::COUNT as usize, widths);
-    let number = |sentence: &wikiner::Sentence| {
-        (sentence.tokens.iter().map(|token| words.id(&token.word)).collect(), tags(sentence))
-    };
-    Ok(parts.taught(model, number, |sentence| sentence.tokens.len()))
+/// The sentence with the best tag of each word.
+fn tagged_answer(sentence: &wikiner::Sentence, rows: &[&Row]) -> Answer {
+    let mut answer = sentence.clone();
+    for (token, row) in answer.tokens.iter_mut().zip(rows) {
+        token.tag = wikiner::Tag::from_index(row.argmax() as u32).unwrap_or(token.tag);
+    }
+    let words: Vec<&str> = answer.tokens.iter().map(|token| token.word.as_str()).collect();
+    let tags: Vec<String> = answer.tokens.iter().map(|token| token.tag.to_string()).collect();
+    let json = json!({ "words": words, "tags": tags });
+    Answer { text: answer.to_string(), json }
 }
 
-pub(super) fn spelled(course: &mut Course<'_>) -> Opened {
-    let parts = sentences(course)?;
-    let read = words_of(&parts);
-    let words = Vocab::build(read.iter().copied(), FREQUENT);
-    let letters = Vocab::build_chars(read.iter().copied(), 1);
-    let widths = widths(course);
-    let alphabet = Alphabet { words: words.size(), letters: letters.size(), width: LETTER };
-    let model = CharTagger::new(course.m, alphabet, wikiner::Tag::COUNT as usize, widths);
-    let word = |token: &wikiner::Token| match words.id(&token.word) {
-        0 => Word::Spelled(letters.char_ids(&token.word)),
-        known => Word::Known(known),
-    };
-    let number = |sentence: &wikiner::Sentence| (sentence.tokens.iter().map(word).collect(), tags(sentence));
-    Ok(parts.taught(model, number, |sentence| sentence.tokens.len()))
+/// Named entities, with a vector for each frequent word.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Words {
+    words: Vocab,
 }
 
-pub(super) fn lattice(course: &mut Course<'_>) -> Opened {
-    let parts = course.parts(
-        |folder| Ok(Parts::split(lattices_of::read(folder.join("train.txt"))?, 200)),
-        |seed, count| lattices::sentences(seed, count, lattices::LENGTHS),
-    )?;
-    let spell = |sentence: &lattices_of::Sentence| -> String { sentence.chars.iter().collect() };
-    let texts: Vec<String> = parts.train.iter().map(spell).collect();
-    let chars = Vocab::build_chars(texts.iter().map(String::as_str), KNOWN);
-    let spans =
-        |s: &lattices_of::Sentence| -> Vec<String> { s.spans.iter().map(|&span| s.text(span)).collect() };
-    let found: Vec<String> = parts.train.iter().flat_map(spans).collect();
-    let words = Vocab::build(found.iter().map(String::as_str), KNOWN);
-    let labels: Vec<String> = parts.train.iter().flat_map(|s| &s.labels).map(ToString::to_string).collect();
-    let tags = Vocab::build(labels.iter().map(String::as_str), 1);
-    let counts = Counts { chars: chars.size(), words: words.size(), tags: tags.size() };
-    let model = LatticeTagger::new(course.m, counts, course.embedding, course.hidden);
-    let number = |sentence: &lattices_of::Sentence| {
+impl Task for Words {
+    type Item = wikiner::Sentence;
+    type Model = Tagger;
+
+    fn read(folder: &Path) -> Result<Published<wikiner::Sentence>, DataError> {
+        read_sentences(folder)
+    }
+
+    fn generate(seed: u64, count: usize) -> Vec<wikiner::Sentence> {
+        generate_sentences(seed, count)
+    }
+
+    fn parse(input: Input<'_>) -> Result<Vec<wikiner::Sentence>, DataError> {
+        parse_sentences(input)
+    }
+
+    fn learn(parts: &Parts<wikiner::Sentence>) -> Self {
+        Words { words: Vocab::build(words_of(parts), KNOWN) }
+    }
+
+    fn model(&self, m: &mut ModuleBuilder, widths: Widths) -> Tagger {
+        Tagger::new(m, self.words.size(), wikiner::Tag::COUNT as usize, tagger_widths(widths))
+    }
+
+    fn number(&self, sentence: &wikiner::Sentence) -> Result<<Tagger as crate::Model>::Instance, String> {
+        Ok((sentence.tokens.iter().map(|token| self.words.id(&token.word)).collect(), tags(sentence)))
+    }
+
+    fn size(sentence: &wikiner::Sentence) -> usize {
+        sentence.tokens.len()
+    }
+
+    fn predict(
+        &self,
+        model: Tagger,
+        session: &mut Session,
+        items: &[wikiner::Sentence],
+    ) -> Result<Vec<Answer>, PredictError> {
+        answered(self, model, session, items, tagged_answer)
+    }
+}
+
+/// Named entities, with a vector for each frequent word and the letters of the others.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Spelled {
+    words: Vocab,
+    letters: Vocab,
+}
+
+impl Task for Spelled {
+    type Item = wikiner::Sentence;
+    type Model = CharTagger;
+
+    fn read(folder: &Path) -> Result<Published<wikiner::Sentence>, DataError> {
+        read_sentences(folder)
+    }
+
+    fn generate(seed: u64, count: usize) -> Vec<wikiner::Sentence> {
+        generate_sentences(seed, count)
+    }
+
+    fn parse(input: Input<'_>) -> Result<Vec<wikiner::Sentence>, DataError> {
+        parse_sentences(input)
+    }
+
+    fn learn(parts: &Parts<wikiner::Sentence>) -> Self {
+        let words = Vocab::build(words_of(parts), FREQUENT);
+        Spelled { words, letters: Vocab::build_chars(words_of(parts), 1) }
+    }
+
+    fn model(&self, m: &mut ModuleBuilder, widths: Widths) -> CharTagger {
+        let alphabet = Alphabet { words: self.words.size(), letters: self.letters.size(), width: LETTER };
+        CharTagger::new(m, alphabet, wikiner::Tag::COUNT as usize, tagger_widths(widths))
+    }
+
+    fn number(&self, sentence: &wikiner::Sentence) -> Result<<CharTagger as crate::Model>::Instance, String> {
+        let word = |token: &wikiner::Token| match self.words.id(&token.word) {
+            0 => Word::Spelled(self.letters.char_ids(&token.word)),
+            known => Word::Known(known),
+        };
+        Ok((sentence.tokens.iter().map(word).collect(), tags(sentence)))
+    }
+
+    fn size(sentence: &wikiner::Sentence) -> usize {
+        sentence.tokens.len()
+    }
+
+    fn predict(
+        &self,
+        model: CharTagger,
+        session: &mut Session,
+        items: &[wikiner::Sentence],
+    ) -> Result<Vec<Answer>, PredictError> {
+        answered(self, model, session, items, tagged_answer)
+    }
+}
+
+/// Words and parts of speech of sentences without spaces.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Lattices {
+    chars: Vocab,
+    words: Vocab,
+    tags: Vocab,
+}
+
+impl Task for Lattices {
+    type Item = lattice::Sentence;
+    type Model = LatticeTagger;
+
+    fn read(folder: &Path) -> Result<Published<lattice::Sentence>, DataError> {
+        Published::read(folder, ".txt", 200, lattice::read)
+    }
+
+    fn generate(seed: u64, count: usize) -> Vec<lattice::Sentence> {
+        lattices::sentences(seed, count, lattices::LENGTHS)
+    }
+
+    fn parse(input: Input<'_>) -> Result<Vec<lattice::Sentence>, DataError> {
+        input.file("sentences with dictionary words", lattice::parse)
+    }
+
+    fn learn(parts: &Parts<lattice::Sentence>) -> Self {
+        let texts: Vec<String> = parts.train.iter().map(|sentence| sentence.chars.iter().collect()).collect();
+        let spans = |sentence: &lattice::Sentence| -> Vec<String> {
+            sentence.spans.iter().map(|&span| sentence.text(span)).collect()
+        };
+        let found: Vec<String> = parts.train.iter().flat_map(spans).collect();
+        let labels = parts.train.iter().flat_map(|sentence| &sentence.labels);
+        let labels: Vec<String> = labels.map(ToString::to_string).collect();
+        Lattices {
+            chars: Vocab::build_chars(texts.iter().map(String::as_str), KNOWN),
+            words: Vocab::build(found.iter().map(String::as_str), KNOWN),
+            tags: Vocab::build(labels.iter().map(String::as_str), 1),
+        }
+    }
+
+    fn model(&self, m: &mut ModuleBuilder, widths: Widths) -> LatticeTagger {
+        let counts = Counts { chars: self.chars.size(), words: self.words.size(), tags: self.tags.size() };
+        LatticeTagger::new(m, counts, widths.embedding, widths.hidden)
+    }
+
+    fn number(&self, sentence: &lattice::Sentence) -> Result<Lattice, String> {
         // Words of one character add no information to the character.
         let longer = sentence.spans.iter().filter(|span| span.end - span.start > 1);
-        let word = |span: &lattices_of::Span| {
-            (span.start as usize, span.end as usize - 1, words.id(&sentence.text(*span)))
+        let word = |span: &lattice::Span| {
+            (span.start as usize, span.end as usize - 1, self.words.id(&sentence.text(*span)))
         };
-        let labels = sentence.labels.iter().map(|label| tags.id(&label.to_string()));
-        Lattice {
-            chars: chars.char_ids(&spell(sentence)),
+        let text: String = sentence.chars.iter().collect();
+        let labels = sentence.labels.iter().map(|label| self.tags.id(&label.to_string()));
+        Ok(Lattice {
+            chars: self.chars.char_ids(&text),
             words: longer.map(word).collect(),
             tags: labels.collect(),
-        }
-    };
-    Ok(parts.taught(model, number, |sentence| sentence.chars.len()))
+        })
+    }
+
+    fn size(sentence: &lattice::Sentence) -> usize {
+        sentence.chars.len()
+    }
+
+    fn predict(
+        &self,
+        model: LatticeTagger,
+        session: &mut Session,
+        items: &[lattice::Sentence],
+    ) -> Result<Vec<Answer>, PredictError> {
+        answered(self, model, session, items, |sentence, rows| {
+            let tags: Vec<&str> =
+                rows.iter().map(|row| self.tags.word(row.argmax() as u32).unwrap_or_default()).collect();
+            let pairs: Vec<String> =
+                sentence.chars.iter().zip(&tags).map(|(letter, tag)| format!("{letter}|{tag}")).collect();
+            let json = json!({ "characters": sentence.chars, "tags": tags });
+            Answer { text: pairs.join(" "), json }
+        })
+    }
 }

@@ -4,7 +4,7 @@
 //! await together, and the session plans and executes their next states in one round.
 
 use super::{ACTIONS, Parser, REDUCE_LEFT, SHIFT};
-use crate::data::dependency::{Transition, execute};
+use crate::data::dependency::{Heads, Transition, execute};
 use autobatch::prelude::*;
 use autobatch::train::metrics::Attachment;
 
@@ -27,17 +27,35 @@ pub struct Parsing {
 /// As [`Session::run`].
 pub fn measure(session: &mut Session, parsing: &Parsing) -> autobatch::Result<Attachment> {
     let mut score = Attachment::default();
-    for sentences in parsing.sentences.chunks(TOGETHER) {
-        let words: Vec<&[u32]> = sentences.iter().map(|(words, _)| &**words).collect();
-        for (actions, (words, gold)) in parse(session, &parsing.parser, &words)?.iter().zip(sentences) {
-            let heads = execute(words.len() as u32, &transitions(actions));
-            let found = heads.as_ref().map_or(&[][..], |heads| heads.heads());
-            for (place, &head) in gold.iter().enumerate() {
-                score.observe(head, found.get(place).copied().unwrap_or(u32::MAX), true);
-            }
+    let words: Vec<&[u32]> = parsing.sentences.iter().map(|(words, _)| &**words).collect();
+    for (heads, (_, gold)) in heads(session, &parsing.parser, &words)?.iter().zip(&parsing.sentences) {
+        let found = heads.as_ref().map_or(&[][..], |heads| heads.heads());
+        for (place, &head) in gold.iter().enumerate() {
+            score.observe(head, found.get(place).copied().unwrap_or(u32::MAX), true);
         }
     }
     Ok(score)
+}
+
+/// Returns the heads of each sentence. A sentence without words has none.
+///
+/// # Errors
+/// As [`Session::tasks`].
+pub fn heads(
+    session: &mut Session,
+    parser: &Parser,
+    sentences: &[&[u32]],
+) -> autobatch::Result<Vec<Option<Heads>>> {
+    let mut all = Vec::with_capacity(sentences.len());
+    for sentences in sentences.chunks(TOGETHER) {
+        let actions = parse(session, parser, sentences)?;
+        let built = actions
+            .iter()
+            .zip(sentences)
+            .map(|(actions, words)| execute(words.len() as u32, &transitions(actions)));
+        all.extend(built);
+    }
+    Ok(all)
 }
 
 /// Returns the actions of each sentence: `2n - 1` for `n` words.

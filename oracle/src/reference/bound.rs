@@ -1,26 +1,34 @@
 //! Limits on graphs, checked before the interpreter allocates memory.
 //!
-//! A few dozen cells that each call the previous one twice describe 2^30 nodes. A chain of cells that
-//! each call the previous one could exhaust the stack. Two passes, over the bodies and over the graph,
-//! count both. The module also infers signatures again, so ops need not check the number and types of
-//! their operands.
+//! A few dozen cells that each call the previous one twice describe 2^30 nodes, and a long chain of cells could exhaust
+//! the stack. Two passes, over the bodies and over the graph, count both. Signatures are inferred again, so ops need
+//! not check operands.
 
 use super::error::{Checked, RunFault, malformed};
 use autobatch_ir::graph::infer::infer;
-use autobatch_ir::graph::{Arena, Callee, GraphData, Signature};
+use autobatch_ir::graph::verify::MAX_NESTING;
+use autobatch_ir::graph::{Arena, Callee, GraphData, Op, Signature};
 use autobatch_ir::id::TypeId;
 use autobatch_ir::types::Type;
 
 /// The maximum number of elements of all nodes together.
 const MAX_ELEMENTS: u64 = 1 << 34;
-/// The maximum depth of nested cell calls.
-const MAX_DEPTH: u32 = 200;
 
 /// The cost of evaluating a body once.
 #[derive(Clone, Copy, Default)]
 struct Cost {
     elements: u64,
+    work: u64,
     depth: u32,
+}
+
+/// The cost of one call of a signature.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CallCost {
+    /// The elements that it reads and makes.
+    pub(crate) elements: u64,
+    /// The multiplications of its products, and one operation for each element.
+    pub(crate) work: u64,
 }
 
 /// Checks that a graph is small enough to evaluate and that its signatures are consistent.
@@ -29,12 +37,12 @@ pub(crate) fn check(graph: &GraphData) -> Checked<()> {
         check_signature(graph, signature)?;
     }
     let cells = cells(graph)?;
-    let Cost { elements, depth } = cost_of(graph, &graph.arena, &cells)?;
+    let Cost { elements, depth, .. } = cost_of(graph, &graph.arena, &cells)?;
     if elements > MAX_ELEMENTS {
         return Err(RunFault::TooLarge { elements, limit: MAX_ELEMENTS });
     }
-    if depth > MAX_DEPTH {
-        return Err(RunFault::TooDeep { depth, limit: MAX_DEPTH });
+    if depth > MAX_NESTING {
+        return Err(RunFault::TooDeep { depth, limit: MAX_NESTING });
     }
     Ok(())
 }
@@ -48,19 +56,36 @@ fn cells(graph: &GraphData) -> Checked<Vec<Cost>> {
     Ok(cells)
 }
 
-/// For each signature of a checked graph, the number of elements that one call evaluates.
-pub(crate) fn of_signatures(graph: &GraphData) -> Checked<Vec<u64>> {
+/// The cost of each signature of a checked graph.
+pub(crate) fn of_signatures(graph: &GraphData) -> Checked<Vec<CallCost>> {
     let cells = cells(graph)?;
     let of_types =
         |ids: &[TypeId]| ids.iter().map(|&ty| graph.ty(ty)).map(|ty| ty.shape.elements() as u64).sum::<u64>();
     let cost = |signature: &Signature| {
         let own = of_types(&signature.operands) + of_types(&signature.results);
-        match signature.callee {
-            Callee::Op(_) => own,
-            Callee::Cell(cell) => own.saturating_add(cells[cell.index()].elements),
-        }
+        let (elements, work) = match signature.callee {
+            Callee::Op(op) => (0, products(graph, op, signature)),
+            Callee::Cell(cell) => (cells[cell.index()].elements, cells[cell.index()].work),
+        };
+        CallCost { elements: own.saturating_add(elements), work: own.saturating_add(work) }
     };
     Ok(graph.sigs.items().iter().map(cost).collect())
+}
+
+/// The multiplications of an op.
+fn products(graph: &GraphData, op: Op, signature: &Signature) -> u64 {
+    let ty = |ids: &[TypeId]| ids.first().map(|&id| graph.ty(id).shape);
+    let result = ty(&signature.results);
+    let (rows, elements) = result.map_or((0, 0), |shape| (shape.rows() as u64, shape.elements() as u64));
+    match op {
+        Op::Affine { .. } | Op::AffineRows { .. } => {
+            rows.saturating_mul(ty(&signature.param_types).map_or(0, |shape| shape.elements() as u64))
+        }
+        Op::Matmul => {
+            elements.saturating_mul(ty(&signature.operands).map_or(0, |shape| shape.width() as u64))
+        }
+        _ => 0,
+    }
 }
 
 fn check_signature(graph: &GraphData, signature: &Signature) -> Checked<()> {
@@ -104,15 +129,19 @@ fn cost_of(graph: &GraphData, arena: &Arena, cells: &[Cost]) -> Checked<Cost> {
             return malformed(format!("there is no {}", node.sig));
         };
         let types = signature.results.iter().map(|&ty| graph.ty(ty)).filter(|ty| !ty.is_list);
-        let mut elements = types.map(|ty| ty.shape.elements() as u64).sum::<u64>() + 1;
-        if let Callee::Cell(cell) = signature.callee {
-            let Some(callee) = cells.get(cell.index()) else {
-                return malformed(format!("{cell} is called before it is declared"));
-            };
-            elements = elements.saturating_add(callee.elements);
-            total.depth = total.depth.max(callee.depth);
-        }
-        total.elements = total.elements.saturating_add(elements);
+        let own = types.map(|ty| ty.shape.elements() as u64).sum::<u64>() + 1;
+        let (elements, work) = match signature.callee {
+            Callee::Op(op) => (0, products(graph, op, signature)),
+            Callee::Cell(cell) => {
+                let Some(callee) = cells.get(cell.index()) else {
+                    return malformed(format!("{cell} is called before it is declared"));
+                };
+                total.depth = total.depth.max(callee.depth);
+                (callee.elements, callee.work)
+            }
+        };
+        total.elements = total.elements.saturating_add(own).saturating_add(elements);
+        total.work = total.work.saturating_add(own).saturating_add(work);
     }
     Ok(total)
 }

@@ -2,7 +2,7 @@
 
 use crate::{corpus, executed};
 use autobatch_ir::plan::Plan;
-use autobatch_testing::hostile::{campaign, limit, measured, mutated_json};
+use autobatch_testing::hostile::{campaign, limit, measured, mutated_json, tokens};
 use std::fmt::Display;
 
 /// Parses and verifies within the memory limit. The error is the number of the rejecting stage.
@@ -19,26 +19,6 @@ fn read(text: &str, what: &dyn Display) -> Result<autobatch_ir::plan::Verified<P
     })
 }
 
-/// Fragments of plan documents for random insertion.
-const TOKENS: [&str; 16] = [
-    "\"f32[4]\"",
-    "\"list f32[4]\"",
-    "\"f32[0]\"",
-    "\"f32[536870912]\"",
-    "4294967295",
-    "18446744073709551616",
-    "\"rows\":4294967295,",
-    "\"at\":0,",
-    "\"stride\":0,",
-    "\"field\":0,",
-    "\"param\":0,",
-    "\"steps\":[],",
-    "{\"start\":0,\"end\":4294967295}",
-    "{\"const\":2143289345}",
-    "\"temp\"",
-    "\"\\ud800\"",
-];
-
 #[test]
 fn mutated_documents_are_rejected_or_sound() {
     let (seed, rounds, mut random) = campaign(0x5eed_0011);
@@ -51,7 +31,7 @@ fn mutated_documents_are_rejected_or_sound() {
     // Rejected by the parser, rejected by the verifier, valid.
     let mut outcomes = [0usize; 3];
     for round in 0..rounds {
-        let bytes = mutated_json(&mut random, &documents, &TOKENS);
+        let bytes = mutated_json(&mut random, &documents, &tokens::PLAN_JSON);
         let text = String::from_utf8_lossy(&bytes);
         let what = format_args!("seed {seed:#x}, round {round}");
         outcomes[match read(&text, &what) {

@@ -2,7 +2,7 @@
 
 use crate::{corpus, executed};
 use autobatch_ir::plan::Plan;
-use autobatch_testing::hostile::{campaign, limit, measured, mutated_text};
+use autobatch_testing::hostile::{campaign, limit, measured, mutated_text, tokens};
 use std::fmt::{Display, Write as _};
 
 /// Parses within the memory limit. Returns the plan if the text is one.
@@ -20,68 +20,13 @@ fn parse(text: &[u8], what: &dyn Display) -> Option<Plan> {
     }
 }
 
-/// Tokens of the plan text for random insertion.
-const TOKENS: [&str; 51] = [
-    "s0.a",
-    "s0",
-    "s9.z",
-    "s0.\"a\"",
-    "[0..5]",
-    "[0..4294967295]",
-    "[3]",
-    "{0 2 5..8}",
-    "{",
-    "}",
-    "[",
-    "]",
-    "|",
-    "..",
-    "by 2",
-    "by 0",
-    "x3",
-    "x4294967295",
-    "0..4294967295",
-    "seg s0.a[0|1]",
-    "shared s0.a[0]",
-    "u[0..5]",
-    "x{1 2}",
-    "->",
-    "<-",
-    "=",
-    "n0..n9",
-    "n1073741823",
-    "%0",
-    "%1[0..2]",
-    "@0",
-    "@w",
-    "k0",
-    "k99",
-    "f0",
-    "wave 0",
-    "t0",
-    "t1",
-    "shared %0",
-    "transposed",
-    "-inf",
-    "0x7fc00001",
-    "map 3 {",
-    "prod",
-    "row %1 = softmax %0",
-    "list f32[3]",
-    "f32[4294967295]",
-    "\"",
-    "grad %3",
-    "output",
-    "@w.grad",
-];
-
 #[test]
 fn mutated_texts_parse_or_are_rejected_within_bounds() {
     let (seed, rounds, mut random) = campaign(0x5eed_0002);
     let corpus: Vec<Vec<u8>> = corpus().into_iter().map(String::into_bytes).collect();
     let (mut parsed, mut sound, mut reverse) = (0, 0, 0);
     for round in 0..rounds {
-        let text = mutated_text(&mut random, &corpus, &TOKENS);
+        let text = mutated_text(&mut random, &corpus, &tokens::PLAN);
         let Some(plan) = parse(&text, &format_args!("seed {seed:#x}, round {round}")) else { continue };
         parsed += 1;
         let printed = plan.to_text();

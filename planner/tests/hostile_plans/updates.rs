@@ -3,7 +3,9 @@
 use autobatch_ir::codec::LoadError;
 use autobatch_ir::plan::{UpdatePlan, Verified};
 use autobatch_oracle::naive::update;
-use autobatch_testing::hostile::{campaign, limit, measured, mutated_json, mutated_text, read_mutated};
+use autobatch_testing::hostile::{
+    campaign, limit, measured, mutated_json, mutated_text, read_mutated, tokens,
+};
 use std::path::Path;
 
 /// The committed update plan.
@@ -39,30 +41,13 @@ fn parse(text: &[u8], what: &str) -> Option<UpdatePlan> {
     result.ok()
 }
 
-const TOKENS: [&str; 14] = [
-    "c0",
-    "c9",
-    "x[0]",
-    "@w",
-    "@w.grad",
-    "k0",
-    "k99",
-    "->",
-    "<-",
-    "sparse",
-    "sumsq -> c0 <- @w",
-    "scalars k0",
-    "update k0 ->",
-    "f32[4294967295]",
-];
-
 #[test]
 fn mutated_texts_parse_or_are_refused_within_bounds() {
     let (seed, rounds, mut random) = campaign(0x5eed_0021);
     let corpus = [text().into_bytes()];
     let (mut parsed, mut sound) = (0, 0);
     for round in 0..rounds {
-        let text = mutated_text(&mut random, &corpus, &TOKENS);
+        let text = mutated_text(&mut random, &corpus, &tokens::UPDATE);
         let what = format!("seed {seed:#x}, round {round}");
         let Some(plan) = parse(&text, &what) else { continue };
         parsed += 1;
@@ -97,10 +82,9 @@ fn mutated_files_are_refused_or_sound() {
 fn mutated_documents_are_refused_or_sound() {
     let (_, rounds, mut random) = campaign(0x5eed_0023);
     let documents = [serde_json::to_vec(&plan()).expect("every update plan has a JSON form")];
-    let tokens = ["\"sparse\":true", "\"targets\":[]", "{\"store\":99}", "{\"scalar\":1}", "4294967295"];
     let mut sound = 0;
     for _ in 0..rounds {
-        let bytes = mutated_json(&mut random, &documents, &tokens);
+        let bytes = mutated_json(&mut random, &documents, &tokens::UPDATE_JSON);
         let text = String::from_utf8_lossy(&bytes);
         let Ok(plan) = serde_json::from_str::<UpdatePlan>(&text) else { continue };
         let Ok(plan) = plan.verify() else { continue };

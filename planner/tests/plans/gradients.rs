@@ -32,54 +32,6 @@ fn losses(graph: &GraphData) -> Vec<(ValueId, f32)> {
     floats.enumerate().map(|(number, value)| (value, [1.0, -0.5, 0.75][number % 3])).collect()
 }
 
-fn row(plan: &Plan, run: &Executed, operand: Operand, lane: u32) -> Vec<f32> {
-    let (field, row): (FieldId, u32) = match operand {
-        Operand::Rows { field, start, stride } => (field, start + lane * stride),
-        Operand::Table { field, at } => (field, plan.tables[(at + lane) as usize]),
-        other => panic!("{other:?} is no row"),
-    };
-    run.row(field, row).expect("a row").iter().map(|&word| f32::from_bits(word)).collect()
-}
-
-/// For each element of a gradient the number of summands and the sum of their absolute values.
-fn sizes(plan: &Plan, run: &Executed, words: &[u32], param: ParamId) -> Vec<(f64, f64)> {
-    let store = plan.gradient_of(param).expect("a gradient");
-    let shape = plan.stores[store.index()].ty.shape;
-    let mut sizes = vec![(0.0, 0.0); shape.elements()];
-    let mut add = |at: usize, term: f32| {
-        sizes[at].0 += 1.0;
-        sizes[at].1 += f64::from(term.abs());
-    };
-    for sum in plan.reductions.iter().filter(|sum| sum.store == store) {
-        for part in &sum.parts {
-            for lane in 0..part.lanes {
-                let dy = row(plan, run, part.dy, lane);
-                match (sum.sum, part.x) {
-                    (ReductionSum::Wgrad { row: first, col, k, n }, Some(x)) => {
-                        let x = row(plan, run, x, lane);
-                        for (x, dy) in x.chunks_exact(k as usize).zip(dy.chunks_exact(n as usize)) {
-                            let places = (0..x.len()).flat_map(|i| (0..dy.len()).map(move |j| (i, j)));
-                            let start = first as usize * shape.width() + col as usize;
-                            places.for_each(|(i, j)| add(start + i * shape.width() + j, x[i] * dy[j]));
-                        }
-                    }
-                    (ReductionSum::Tgrad, Some(index)) => {
-                        let index = match index {
-                            Operand::Words { start, stride } => words[(start + lane * stride) as usize],
-                            Operand::WordTable { at } => words[plan.tables[(at + lane) as usize] as usize],
-                            rows => row(plan, run, rows, lane)[0].to_bits(),
-                        };
-                        let first = index as usize * shape.width();
-                        dy.iter().enumerate().for_each(|(j, &dy)| add(first + j, dy));
-                    }
-                    _ => dy.iter().enumerate().for_each(|(j, &dy)| add(j % shape.elements(), dy)),
-                }
-            }
-        }
-    }
-    sizes
-}
-
 /// Whether numbers are equal. Zeros of both signs are equal, and so are all NaNs.
 fn same(a: f32, b: f32) -> bool {
     a == b || (a.is_nan() && b.is_nan())
@@ -162,10 +114,9 @@ impl Case<'_> {
             let found = run.gradient(plan.gradient_of(param).expect("wanted")).expect("made");
             let zeros = vec![0.0; found.len()];
             let expected = expected.param(param).unwrap_or(&zeros);
-            let sizes = sizes(&plan, &run, &self.graph.bindings.words, param);
-            for ((&a, &b), (terms, size)) in found.iter().zip(expected).zip(sizes) {
-                let bound = 8.0 * f64::from(f32::EPSILON) * terms.sqrt() * size;
-                if !same(a, b) && (f64::from(a) - f64::from(b)).abs() > bound {
+            let summands = run.summands(&plan, &self.graph.bindings.words, param);
+            for ((&a, &b), summands) in found.iter().zip(expected).zip(summands) {
+                if !same(a, b) && (f64::from(a) - f64::from(b)).abs() > summands.rounding() {
                     let name = &self.graph.module.params[number].name;
                     return Err(format!("@{name}: {found:?}, expected {expected:?}"));
                 }

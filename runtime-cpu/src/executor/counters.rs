@@ -1,11 +1,10 @@
 //! Counters and times of each step of a run, and their export as a trace for Perfetto or Chrome.
 //!
-//! Counting is optional; without it no clock is read. Flops follow the definition: two per multiplication with a weight and
-//! one per other computed element, regardless of its cost. Bytes are those of operands, results and parameters, once per
-//! step or lane that names them, regardless of caches.
+//! Counting is optional; without it no clock is read. Flops follow the definition: two per multiplication with a weight
+//! and one per other computed element, regardless of its cost. Bytes are those of operands, results and parameters,
+//! once per step or lane that names them, regardless of caches.
 
-use autobatch_ir::plan::{KernelId, ListSource, Operand, Plan, Stage, Step};
-use autobatch_ir::types::Type;
+use autobatch_ir::plan::{KernelId, Plan};
 use std::fmt::Write as _;
 use std::io;
 use std::time::Duration;
@@ -99,16 +98,15 @@ impl Counters {
                 kernel: step.kernel,
                 wave: wave as u32,
                 rows: step.rows,
-                bytes: bytes(plan, step),
-                flops: flops(plan, step),
+                bytes: plan.traffic_of(step),
+                flops: plan.work_of(step),
                 start: spans.iter().map(|span| span.start).min().unwrap_or_default(),
                 time: spans.iter().map(|span| span.time).sum(),
             });
         }
     }
 
-    /// The share of time, from the start of the first step to the end of the last, in which the threads executed no step:
-    /// they waited or distributed work.
+    /// The share of time between the first and the last step in which threads waited or distributed work.
     #[must_use]
     pub fn idle_share(&self, threads: usize) -> f64 {
         let first = self.spans.iter().map(|span| span.start).min().unwrap_or_default();
@@ -157,8 +155,7 @@ impl Counters {
         times
     }
 
-    /// Writes the run as trace events for Perfetto or Chrome's tracing page: one bar per step and thread, named after the
-    /// kernel, with times in microseconds.
+    /// Writes the run as trace events for Perfetto or Chrome: one bar per step and thread, with times in microseconds.
     ///
     /// # Errors
     /// If writing to `out` fails.
@@ -206,71 +203,4 @@ fn escaped(text: &str) -> String {
         }
     }
     escaped
-}
-
-/// The number of list values of an operand in all lanes of a step; 0 for other operands.
-fn listed(plan: &Plan, step: &Step, operand: Operand) -> u64 {
-    match operand {
-        Operand::Segments { offsets, .. } => {
-            let at = |row: u32| u64::from(plan.tables[(offsets + row) as usize]);
-            at(step.rows) - at(0)
-        }
-        _ => 0,
-    }
-}
-
-/// The floating-point operations of a step, by definition.
-fn flops(plan: &Plan, step: &Step) -> u64 {
-    let rows = u64::from(step.rows);
-    let stage = |stage: &Stage| match stage {
-        Stage::Prod { dst, rows: matrix_rows, parts, .. } => {
-            let columns = u64::from(dst.width / matrix_rows);
-            rows * parts.iter().map(|part| 2 * u64::from(part.source.width) * columns).sum::<u64>()
-        }
-        Stage::Map { width, code } => rows * u64::from(*width) * code.len() as u64,
-        Stage::Row { sources, .. } => {
-            rows * sources.iter().map(|(view, _)| u64::from(view.width)).sum::<u64>()
-        }
-        Stage::Seg { lists, elements, .. } => {
-            let list = |(list, ty): (&ListSource, &Type)| {
-                let values = match list {
-                    ListSource::Port(port) => listed(plan, step, plan.operands(step)[*port as usize]),
-                    ListSource::Views(views) => rows * views.len() as u64,
-                };
-                values * ty.shape.elements() as u64
-            };
-            lists.iter().zip(elements).map(list).sum()
-        }
-        _ => 0,
-    };
-    plan.kernel(step).stages.iter().map(stage).sum()
-}
-
-/// The bytes that a step names.
-fn bytes(plan: &Plan, step: &Step) -> u64 {
-    let (kernel, rows) = (plan.kernel(step), u64::from(step.rows));
-    let operand = |(port, &operand): (usize, &Operand)| match operand {
-        Operand::Segments { field, .. } => {
-            listed(plan, step, operand) * u64::from(plan.field(field).width() + 1) + rows + 1
-        }
-        Operand::Rows { stride: 0, .. } => u64::from(kernel.whole(port as u32).width),
-        Operand::Rows { .. } | Operand::Words { .. } | Operand::Floats { .. } => {
-            rows * u64::from(kernel.whole(port as u32).width)
-        }
-        Operand::Table { .. } | Operand::WordTable { .. } | Operand::FloatTable { .. } => {
-            rows * u64::from(kernel.whole(port as u32).width + 1)
-        }
-    };
-    let operands: u64 = plan.operands(step).iter().enumerate().map(operand).sum();
-    let results: u64 =
-        plan.places(step).iter().map(|place| rows * u64::from(plan.field(place.field()).width())).sum();
-    let param = |(port, ty): (usize, &Type)| {
-        let looked_up = kernel.stages.iter().find_map(|stage| match stage {
-            Stage::Lookup { param, dst, .. } if *param as usize == port => Some(rows * u64::from(dst.width)),
-            _ => None,
-        });
-        looked_up.unwrap_or(ty.shape.elements() as u64)
-    };
-    let params: u64 = kernel.params.iter().enumerate().map(param).sum();
-    4 * (operands + results + params)
 }

@@ -1,7 +1,7 @@
 //! Executes verified plans: a loop over waves and steps.
 //!
-//! An [`Executor`] owns what outlives a plan: slab memory, compiled kernels, and packed weights, which are packed again when
-//! the version of their parameter changes. Executing a plan of a size seen before on one thread allocates nothing.
+//! An [`Executor`] owns what outlives a plan: slab memory, compiled kernels, and packed weights, which are packed again
+//! when the version of their parameter changes. Executing a plan of a size seen before on one thread allocates nothing.
 //!
 //! **Bits.** Every value depends on its own lane only. Tiles, threads and instruction sets do not change the bits.
 
@@ -11,6 +11,7 @@ mod counters;
 mod error;
 mod executed_prefix;
 mod folds;
+mod footprint;
 mod gradients;
 mod map;
 mod memory;
@@ -18,6 +19,7 @@ mod prepared;
 mod products;
 mod program;
 mod reductions;
+mod register_uses;
 mod row_ops;
 mod sparse_rows;
 mod stream;
@@ -31,12 +33,14 @@ mod weight_cache;
 
 pub use counters::{Counters, KernelCount, Span, StepCount};
 pub use error::RunError;
+pub use footprint::footprint;
 pub use updates::GradientSource;
 
 use crate::kernels::Isa;
-use autobatch_ir::plan::{Bound, Mode, Plan, StoreId, Stores, UpdatePlan, Verified};
+use autobatch_ir::plan::{
+    Bound, Footprint, Limits, Mode, Plan, StoreId, Stores, UpdatePlan, Verified, WordOrigins,
+};
 use autobatch_ir::{ParamId, States, Weights};
-use bound_words::Origins;
 use clock::{Clock, Ticks};
 use executed_prefix::ExecutedPrefix;
 use gradients::Gradients;
@@ -63,8 +67,10 @@ pub struct Executor {
     threads: Vec<Mutex<TileMemory>>,
     prepared: PreparedSteps,
     params: Vec<&'static [f32]>,
-    origins: Origins,
-    limit: Option<u64>,
+    origins: WordOrigins,
+    limits: Limits,
+    /// The footprint that was compared with the limits last, and the identity of its plan.
+    accepted: Option<(u64, Footprint)>,
     shared_work: usize,
     watch: bool,
     counters: Option<Counters>,
@@ -122,8 +128,9 @@ impl Executor {
             threads: (0..threads).map(|_| Mutex::default()).collect(),
             prepared: PreparedSteps::default(),
             params: Vec::new(),
-            origins: Origins::default(),
-            limit: None,
+            origins: WordOrigins::default(),
+            limits: Limits::NONE,
+            accepted: None,
             shared_work: waves::SHARED_WORK,
             watch: false,
             counters: None,
@@ -142,26 +149,32 @@ impl Executor {
         self.memory.bytes()
     }
 
-    /// Limits the bytes of the slabs; the default `None` means no limit. A plan that needs more is rejected with
-    /// [`RunError::Limit`] before it runs. Memory of earlier plans is freed if it would exceed the limit together with a
-    /// plan's needs. Packed weights do not count.
-    pub fn set_memory_limit(&mut self, limit: Option<u64>) {
-        self.limit = limit;
+    /// Limits the footprint of plans; the default has no limits. A plan that needs more is rejected with
+    /// [`RunError::Limit`] before any of its memory is allocated. Memory of earlier plans is freed if it would exceed the limit
+    /// together with a plan's needs.
+    pub fn set_limits(&mut self, limits: Limits) {
+        (self.limits, self.accepted) = (limits, None);
     }
 
-    /// Sets the floating-point operations from which threads share a wave. The default makes a fork and a join a small part
-    /// of the work. The value does not change the bits; tests set it to 1 to share every wave.
+    /// The memory and the work of executing a plan, computed before anything is allocated.
+    #[must_use]
+    pub fn footprint(&self, plan: &Verified<Plan>) -> Footprint {
+        footprint::with_programs(plan, self.threads.len(), &self.prepared)
+    }
+
+    /// Sets the floating-point operations from which threads share a wave. The default makes a fork and a join a small
+    /// part of the work. The value does not change the bits; tests set it to 1 to share every wave.
     pub fn set_shared_work(&mut self, flops: usize) {
         self.shared_work = flops.max(1);
     }
 
-    /// Whether [`execute`](Self::execute) checks every result. It then stops with [`RunError::NotFinite`] at the first
+    /// Returns whether [`execute`](Self::execute) checks every result. It then stops with [`RunError::NotFinite`] at the first
     /// result that is not finite although all its inputs are. Off by default. It costs about one more read of all results.
     pub fn set_watch(&mut self, watch: bool) {
         self.watch = watch;
     }
 
-    /// Whether runs are counted and timed step by step. Off by default.
+    /// Returns whether runs are counted and timed step by step. Off by default.
     pub fn set_counting(&mut self, counting: bool) {
         self.counters = counting.then(Counters::default);
     }
@@ -185,12 +198,12 @@ impl Executor {
         self.execute_from(plan, stores, bound, None)
     }
 
-    /// Executes the new steps of a plan that has grown since this executor executed it last. Existing rows are reused. The
-    /// bits are those of executing the whole plan, if the bindings and stores of the earlier steps are the same.
+    /// Executes the new steps of a plan that has grown since this executor executed it last. Existing rows are reused.
+    /// The bits are those of executing the whole plan, if the bindings and stores of the earlier steps are the same.
     ///
     /// # Errors
-    /// As [`execute`](Self::execute), and [`RunError::NotResumable`] if the plan is not in mode `grow` or does not begin
-    /// with the plan executed last.
+    /// As [`execute`](Self::execute), and [`RunError::NotResumable`] if the plan is not in mode `grow` or does not
+    /// begin with the plan executed last.
     pub fn resume(
         &mut self,
         plan: &Verified<Plan>,
@@ -210,20 +223,29 @@ impl Executor {
         first: Option<usize>,
     ) -> Result<(), RunError> {
         bound.check(plan, stores)?;
-        if let Some(limit) = self.limit {
-            let needs = plan.slab_bytes();
-            if needs > limit {
-                return Err(RunError::Limit { needs, limit });
-            }
-            if first.is_none() {
-                self.executed = None;
-                // Nothing can be freed while a grown plan reuses rows, so a growing plan starts without surplus memory.
-                self.memory.shrink_to(plan, if plan.mode == Mode::Grow { needs } else { limit });
-            }
-        }
+        self.check_limits(plan, first.is_none())?;
         let before = self.execute_waves(plan, stores, bound, first)?;
         self.reduce(plan, bound.words)?;
         self.executed = ExecutedPrefix::of(plan, before);
+        Ok(())
+    }
+
+    /// Compares the footprint of a plan with the limits. `fresh` tells that no row of an earlier run is reused.
+    fn check_limits(&mut self, plan: &Verified<Plan>, fresh: bool) -> Result<(), RunError> {
+        if self.limits == Limits::NONE {
+            return Ok(());
+        }
+        let accepted = self.accepted.filter(|accepted| accepted.0 == plan.identity());
+        let footprint = accepted.map_or_else(|| self.footprint(plan), |accepted| accepted.1);
+        footprint.check(self.limits).map_err(|over| RunError::Limit(Box::new(over)))?;
+        self.accepted = Some((plan.identity(), footprint));
+        if let Some(limit) = self.limits.memory.filter(|_| fresh) {
+            self.executed = None;
+            let others = footprint.memory() - footprint.slabs;
+            // Nothing can be freed while a grown plan reuses rows, so a growing plan starts without surplus memory.
+            let slabs = if plan.mode == Mode::Grow { footprint.slabs } else { limit.saturating_sub(others) };
+            self.memory.shrink_to(plan, slabs);
+        }
         Ok(())
     }
 
@@ -279,15 +301,15 @@ impl Executor {
         Ok(())
     }
 
-    /// Whether the next plans add their gradients to the existing ones, instead of starting from 0. Use it to accumulate
-    /// the gradients of several minibatches: turn it on after the first one, and off after the last. The sums continue in
-    /// order, so the bits are those of one plan whose reductions name all rows. Off by default.
+    /// Returns whether the next plans add their gradients to the existing ones, instead of starting from 0. Use it to
+    /// accumulate the gradients of several minibatches: turn it on after the first one, and off after the last. The
+    /// sums continue in order, so the bits are those of one plan whose reductions name all rows. Off by default.
     pub fn set_accumulate_gradients(&mut self, accumulate: bool) {
         self.accumulate_gradients = accumulate;
     }
 
-    /// Executes an update plan on the gradients of the plan executed last. Changed parameters get new versions, and `states`
-    /// counts the update. `floats` are the bindings of the optimiser.
+    /// Executes an update plan on the gradients of the plan executed last. Changed parameters get new versions, and
+    /// `states` counts the update. `floats` are the bindings of the optimiser.
     ///
     /// # Errors
     /// If gradients, weights, states or floats do not fit the plan. Then nothing changes.
@@ -337,8 +359,7 @@ impl Executor {
         self.gradients.sparse_rows(param)
     }
 
-    /// The elements of a gradient store of the plan executed last; `None` for other stores. [`Plan::gradient_of`] returns the
-    /// store of a parameter.
+    /// The elements of a gradient store of the plan executed last, see [`Plan::gradient_of`]; `None` for other stores.
     #[must_use]
     pub fn gradient(&self, store: StoreId) -> Option<&[f32]> {
         self.gradients.of(store)

@@ -5,7 +5,7 @@
 //! store values only, and weights if a version changed. A grown plan also prepares its new steps. All vectors keep
 //! their memory, so preparing a plan of a size seen before allocates nothing.
 
-use super::program::{Program, constant_floats};
+use super::program::Program;
 use super::weight_cache::{StoreValues, WeightCache};
 use super::{RunError, Stores};
 use crate::kernels::{Isa, PackedWeights};
@@ -48,8 +48,8 @@ pub(super) struct PreparedSteps {
     plan: Option<u64>,
 }
 
-/// The arguments of a step, as numbers. They are stored in step order, so the lookup of the next step costs one cache line
-/// after a large step has evicted everything.
+/// The arguments of a step, stored in step order: a large step evicts everything, and the next costs one cache line
+/// here.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub(super) struct StepArgs {
@@ -64,12 +64,10 @@ pub(super) struct StepArgs {
 }
 
 impl StepArgs {
-    /// The operands of its ports.
     pub(super) fn operands<'a>(&self, plan: &'a Plan) -> &'a [Operand] {
         &plan.operands[self.operands[0] as usize..self.operands[1] as usize]
     }
 
-    /// The places of its results.
     pub(super) fn places<'a>(&self, plan: &'a Plan) -> &'a [Place] {
         &plan.places[self.places[0] as usize..self.places[1] as usize]
     }
@@ -78,7 +76,6 @@ impl StepArgs {
 /// A program with a list of stores.
 struct Binding {
     program: u32,
-    /// The store arguments.
     stores: Range<u32>,
     /// The first of their values.
     params: u32,
@@ -101,11 +98,15 @@ pub(super) struct StoreReader<'a, 'b> {
     pub(super) params: &'b mut Vec<&'a [f32]>,
 }
 
-/// Empties a vector and converts it to another type of the same layout (in practice, another lifetime). It keeps the
-/// allocation.
+/// Empties a vector and changes the lifetime in its type. It keeps the allocation.
 pub(super) fn recycled<A, B>(mut old: Vec<A>) -> Vec<B> {
     old.clear();
     old.into_iter().map(|_| unreachable!("the vector was cleared")).collect()
+}
+
+/// Returns whether stages may write the results of a step directly: their rows have a stride.
+pub(super) fn writes_directly(plan: &Plan, step: &Step) -> bool {
+    plan.places(step).iter().all(|place| !matches!(place, Place::Table { .. }))
 }
 
 /// A hash of a program and the stores of a step.
@@ -211,7 +212,12 @@ impl PreparedSteps {
         &mut self.weight_cache
     }
 
-    /// The program of a step.
+    /// The compiled program of a kernel, if an earlier plan had it.
+    pub(super) fn known_program(&self, kernel: &Arc<Kernel>, direct: bool) -> Option<&Program> {
+        let number = self.known.get(&(Arc::as_ptr(kernel) as usize, direct))?;
+        Some(&self.programs[*number as usize].1)
+    }
+
     pub(super) fn program(&self, step: usize) -> &Program {
         &self.programs[self.steps[step].program as usize].1
     }
@@ -233,7 +239,7 @@ impl PreparedSteps {
     }
 
     fn find_program(&mut self, plan: &Plan, step: &Step) -> Result<u32, RunError> {
-        let direct = plan.places(step).iter().all(|place| !matches!(place, Place::Table { .. }));
+        let direct = writes_directly(plan, step);
         let slot = self.of_kernel[step.kernel.index()][usize::from(direct)];
         if slot != NONE {
             return Ok(slot);
@@ -242,8 +248,9 @@ impl PreparedSteps {
         let number = match self.known.entry((Arc::as_ptr(kernel) as usize, direct)) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(unknown) => {
-                let bytes = 4 * constant_floats(kernel) as u64;
-                let program = Program::new(kernel, direct).ok_or(RunError::Tiles { bytes })?;
+                let mut program = Program::new(kernel, direct);
+                let bytes = 4 * program.constant_floats() as u64;
+                program.fill_constants().ok_or(RunError::Tiles { bytes })?;
                 self.programs.push((Arc::clone(kernel), program));
                 self.of_program.push(NONE);
                 *unknown.insert(self.programs.len() as u32 - 1)

@@ -5,9 +5,8 @@
 //! result of the kernel is written directly to the result's rows. Intermediate results of an elementwise stage share
 //! memory when their lifetimes are disjoint, and hold one block of rows instead of a tile.
 
-use autobatch_ir::plan::{
-    Code, Instr, Kernel, ListSource, Part, ProdInit, RegKind, Source, Stage, View, WordLimit,
-};
+use super::register_uses::{read_by_rows, result_uses};
+use autobatch_ir::plan::{Code, Instr, Kernel, Part, ProdInit, RegKind, Source, Stage, View, WordLimit};
 use autobatch_ir::types::DType;
 use std::collections::HashMap;
 
@@ -30,9 +29,6 @@ const LINE_FLOATS: usize = 16;
 const MAX_TILE_ROWS: usize = 112;
 /// The maximum number of operands of an elementwise instruction.
 pub(super) const MAX_INPUTS: usize = 3;
-/// No result.
-const NONE: u32 = u32::MAX;
-
 /// The location of a register's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RegisterLocation {
@@ -52,8 +48,7 @@ pub(super) enum RegisterLocation {
     Edges(u32),
 }
 
-/// A register of a program. The registers of the kernel come first. One register follows for each constant and each
-/// unstored result of elementwise stages.
+/// A register of a program: those of the kernel first, then one per constant and per unstored elementwise result.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Register {
     pub(super) location: RegisterLocation,
@@ -66,9 +61,9 @@ pub(super) struct Register {
 pub(super) struct Slot {
     pub(super) reg: u32,
     pub(super) start: u32,
-    /// Whether a single element is used for all elements of the result.
+    /// True if a single element is used for all elements of the result.
     pub(super) single: bool,
-    /// Whether the register holds a block of rows.
+    /// True if the register holds a block of rows.
     pub(super) in_block: bool,
 }
 
@@ -77,7 +72,6 @@ pub(super) struct MapInstr {
     pub(super) code: Code,
     pub(super) dtype: DType,
     pub(super) inputs: [Slot; MAX_INPUTS],
-    /// The number of inputs.
     pub(super) count: usize,
     pub(super) output: Slot,
 }
@@ -128,6 +122,8 @@ pub(super) struct Program {
     /// The results that are copied at the end: ports, constants, parameters, and parts of registers.
     pub(super) copies: Vec<(usize, View)>,
     pub(super) constants: Vec<f32>,
+    /// The contents of `constants`, which are empty until [`fill_constants`](Self::fill_constants).
+    fills: Vec<Fill>,
     pub(super) tasks: Vec<Task>,
     pub(super) weights: Vec<Weight>,
     /// Floats of the tile per row.
@@ -142,10 +138,10 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Compiles a kernel. Stages write results directly if `direct`; rows behind a table have no stride. Returns `None` if
-    /// the allocation of constants fails.
-    pub(super) fn new(kernel: &Kernel, direct: bool) -> Option<Self> {
-        let mut builder = Builder::new(kernel, direct)?;
+    /// Compiles a kernel. Stages write strided results directly if `direct`. Constants may be large, so
+    /// [`fill_constants`](Self::fill_constants) makes them later.
+    pub(super) fn new(kernel: &Kernel, direct: bool) -> Self {
+        let mut builder = Builder::new(kernel, direct);
         let tasks =
             kernel.stages.iter().enumerate().map(|(number, stage)| builder.task(number, stage)).collect();
         let row_floats = builder.row_floats.max(1);
@@ -157,11 +153,12 @@ impl Program {
                 .contains(&location)
         };
         let results = kernel.results.iter().copied().enumerate();
-        Some(Self {
+        Self {
             copies: results.filter(|(number, view)| !is_direct(*number, view)).collect(),
             registers: builder.registers,
             gathers: builder.gathers,
-            constants: builder.constants,
+            constants: Vec::new(),
+            fills: builder.fills,
             tasks,
             weights: builder.weights,
             row_floats,
@@ -169,7 +166,21 @@ impl Program {
             tile_rows: fit.clamp(TILE_STEP, MAX_TILE_ROWS),
             row_work: builder.work,
             word_limits: kernel.word_limits(),
-        })
+        }
+    }
+
+    /// Makes the constants. Returns `None` if the allocation fails.
+    pub(super) fn fill_constants(&mut self) -> Option<()> {
+        self.constants.try_reserve_exact(self.constant_floats()).ok()?;
+        for &Fill { bits, len } in &self.fills {
+            self.constants.resize(self.constants.len() + len, f32::from_bits(bits));
+        }
+        Some(())
+    }
+
+    /// Floats of the constants.
+    pub(super) fn constant_floats(&self) -> usize {
+        self.fills.iter().map(|fill| fill.len).sum()
     }
 
     /// Floats of a tile for `lanes` lanes, including blocks; `None` on overflow.
@@ -178,10 +189,18 @@ impl Program {
     }
 }
 
+/// Constants with equal bits.
+#[derive(Clone, Copy, Debug)]
+struct Fill {
+    bits: u32,
+    len: usize,
+}
+
 struct Builder {
     registers: Vec<Register>,
     gathers: Vec<Option<usize>>,
-    constants: Vec<f32>,
+    fills: Vec<Fill>,
+    constant_floats: usize,
     weights: Vec<Weight>,
     /// The number of each weight.
     numbers: HashMap<Weight, usize>,
@@ -193,11 +212,12 @@ struct Builder {
 }
 
 impl Builder {
-    fn new(kernel: &Kernel, direct: bool) -> Option<Self> {
+    fn new(kernel: &Kernel, direct: bool) -> Self {
         let mut builder = Self {
             registers: Vec::with_capacity(kernel.regs.len()),
             gathers: vec![None; kernel.ports as usize],
-            constants: Vec::new(),
+            fills: Vec::new(),
+            constant_floats: 0,
             weights: Vec::new(),
             numbers: HashMap::new(),
             row_floats: 0,
@@ -205,7 +225,6 @@ impl Builder {
             block_floats: 0,
             work: 1,
         };
-        builder.constants.try_reserve_exact(constant_floats(kernel)).ok()?;
         let results = result_uses(kernel);
         for (number, reg) in kernel.regs.iter().enumerate() {
             let width = reg.ty.shape.elements();
@@ -228,7 +247,7 @@ impl Builder {
                 builder.gathers[number as usize] = Some(builder.reserve(kernel.whole(number).width as usize));
             }
         }
-        Some(builder)
+        builder
     }
 
     fn reserve(&mut self, width: usize) -> usize {
@@ -236,8 +255,9 @@ impl Builder {
     }
 
     fn constant(&mut self, bits: u32, width: usize) -> usize {
-        let at = self.constants.len();
-        self.constants.resize(at + width, f32::from_bits(bits));
+        let at = self.constant_floats;
+        self.fills.push(Fill { bits, len: width });
+        self.constant_floats += width;
         at
     }
 
@@ -373,69 +393,4 @@ fn reserve(floats: &mut usize, width: usize) -> usize {
     let at = floats.next_multiple_of(line);
     *floats = at + width;
     at
-}
-
-/// The use of a register as results.
-#[derive(Clone, Copy)]
-struct ResultUse {
-    /// The first result that it is; [`NONE`] if it is no result.
-    first: u32,
-    /// Whether it is exactly one whole result.
-    is_whole: bool,
-}
-
-/// The result use of each register.
-fn result_uses(kernel: &Kernel) -> Vec<ResultUse> {
-    let mut found = vec![ResultUse { first: NONE, is_whole: false }; kernel.regs.len()];
-    for (number, view) in (0..).zip(&kernel.results) {
-        let own = &mut found[view.reg as usize];
-        *own = match own.first {
-            NONE => ResultUse { first: number, is_whole: *view == kernel.whole(view.reg) },
-            first => ResultUse { first, is_whole: false },
-        };
-    }
-    found
-}
-
-/// Floats of the constant registers of a kernel.
-pub(super) fn constant_floats(kernel: &Kernel) -> usize {
-    let constants = kernel.regs.iter().filter(|reg| matches!(reg.kind, RegKind::Const(_)));
-    constants.map(|reg| reg.ty.shape.elements()).sum()
-}
-
-/// For each register, whether it is a value that a result or a stage reads by rows. Products and folds of list ports do not
-/// read by rows.
-fn read_by_rows(kernel: &Kernel) -> Vec<bool> {
-    let mut read = vec![false; kernel.regs.len()];
-    let mut see = |view: &View| read[view.reg as usize] = true;
-    for stage in &kernel.stages {
-        match stage {
-            Stage::Prod { rows: 1, .. } => {}
-            Stage::Prod { parts, init, .. } => {
-                if let ProdInit::View(view) = init {
-                    see(view);
-                }
-                parts.iter().for_each(|part| see(&part.source));
-            }
-            Stage::Map { code, .. } => code.iter().flat_map(|instr| &instr.sources).for_each(|source| {
-                if let Source::View(view) | Source::Scalar(view) = source {
-                    see(view);
-                }
-            }),
-            Stage::Row { sources, .. } => sources.iter().for_each(|(view, _)| see(view)),
-            Stage::Seg { query, lists, .. } => {
-                query.iter().for_each(&mut see);
-                let views = lists.iter().filter_map(|list| match list {
-                    ListSource::Views(views) => Some(views),
-                    ListSource::Port(_) => None,
-                });
-                views.flatten().for_each(&mut see);
-            }
-            Stage::SegGrad { query, dy, .. } => query.iter().chain([dy]).for_each(&mut see),
-            Stage::Lookup { index, .. } => see(index),
-        }
-    }
-    kernel.results.iter().for_each(&mut see);
-    read.iter_mut().zip(&kernel.regs).for_each(|(read, reg)| *read &= !reg.ty.is_list);
-    read
 }

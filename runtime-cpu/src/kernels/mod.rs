@@ -7,8 +7,8 @@
 //! * [`multiply`] computes the product of two instance values.
 //! * [`peak_flops`] measures the arithmetic peak of a core.
 //!
-//! Safe functions check every access against the lengths of their slices, once, before their loops. The
-//! `_unchecked` functions leave that proof to the caller; the executor has it from the plan verifier.
+//! Safe functions check every access against the lengths of their slices, once, before their loops. The `_unchecked`
+//! functions leave that proof to the caller; the executor has it from the plan verifier.
 
 pub mod elementwise;
 mod error;
@@ -36,6 +36,7 @@ pub use error::KernelError;
 pub use isa::{ISA_VARIABLE, Isa, IsaError};
 pub use memory::Scratch;
 pub(crate) use memory::{Aligned, prefetch};
+pub(crate) use multiply::PRODUCT_SCRATCH_FLOATS;
 pub use multiply::{multiply, multiply_unchecked};
 pub use pack::{Matrix, PackedWeights};
 pub use peak::peak_flops;
@@ -44,4 +45,5 @@ pub use rows::{RowNumbers, Rows, RowsMut};
 pub use runs::Run;
 pub use table_sum::TableSum;
 pub(crate) use table_sum::add_row_unchecked;
+pub(crate) use wgrad::GRADIENT_SCRATCH_FLOATS;
 pub use wgrad::{WeightGrad, column_sums};

@@ -13,12 +13,17 @@ use super::isa::Isa;
 use super::kernel_set::{GATHERED_ROW, K_BLOCK, KernelSet, MAX_ROWS};
 use super::memory::Scratch;
 use super::pack::{Matrix, PackedWeights};
-use super::product::{Part, Product, Start, share};
+use super::product::{BLOCK_ROWS, Part, Product, Start, share};
 use super::rows::RowsMut;
 use super::tile::{Prefetch, Tile};
 
 /// The number of columns of a transposed `b` that are copied at once, and the row distance of the copy.
 const COPIED_COLUMNS: usize = 64;
+
+/// The most floats of scratch space that a product needs, beside the packed form of a transposed `b`.
+pub(crate) const PRODUCT_SCRATCH_FLOATS: usize = MAX_ROWS * GATHERED_ROW + K_BLOCK * COPIED_COLUMNS;
+// Products with gathered rows need less.
+const _: () = assert!(BLOCK_ROWS * GATHERED_ROW <= PRODUCT_SCRATCH_FLOATS);
 
 /// Computes `out[i, j] = start + sum over k of a[i, k] * b[k, j]`. `start` is `out[i, j]` if `accumulate`, else zero.
 ///
@@ -63,7 +68,7 @@ pub unsafe fn multiply_unchecked(
     }
     let kernels = KernelSet::of(isa);
     let tiles = a.rows().div_ceil(kernels.rows);
-    let buffer = scratch.floats(MAX_ROWS * GATHERED_ROW + K_BLOCK * COPIED_COLUMNS);
+    let buffer = scratch.floats(PRODUCT_SCRATCH_FLOATS);
     let (gathered, copied) = buffer.split_at_mut(MAX_ROWS * GATHERED_ROW);
     let mut first_k = 0;
     // An empty chain still writes its start, in one iteration with `k == 0`.
@@ -106,7 +111,7 @@ pub unsafe fn multiply_unchecked(
     }
 }
 
-/// Packs `b` and multiplies. Returns `false`, without writing, if `a` is transposed, the chain is empty or memory is
+/// Packs `b` and multiplies. Does nothing and returns `false` if `a` is transposed, the chain is empty or memory is
 /// missing.
 ///
 /// # Safety

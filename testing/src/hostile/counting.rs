@@ -16,6 +16,18 @@ thread_local! {
     static HELD: Cell<isize> = const { Cell::new(0) };
     static PEAK: Cell<isize> = const { Cell::new(0) };
     static CALLS: Cell<usize> = const { Cell::new(0) };
+    static CAP: Cell<isize> = const { Cell::new(isize::MAX) };
+}
+
+/// Limits the bytes that this thread holds. A larger allocation fails, which ends the process unless the code handles it.
+pub fn cap(bytes: usize) {
+    CAP.set(isize::try_from(bytes).unwrap_or(isize::MAX));
+}
+
+/// Returns whether this thread may hold this many more bytes.
+fn admits(bytes: isize) -> bool {
+    let held = HELD.try_with(Cell::get).unwrap_or(0);
+    CAP.try_with(Cell::get).map_or(true, |cap| held.saturating_add(bytes) <= cap)
 }
 
 fn count(bytes: isize, calls: usize) {
@@ -27,11 +39,14 @@ fn count(bytes: isize, calls: usize) {
     });
 }
 
-// SAFETY: every call is forwarded to the system allocator with the same arguments, and its result is
-// returned unchanged. The counters are thread-local cells, which never allocate and have no
+// SAFETY: a call above the cap returns null, which reports a failed allocation and leaves the block as it is. Every other call
+// is forwarded to the system allocator with the same arguments, and its result is returned unchanged. The counters are thread-local cells, which never allocate and have no
 // destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if !admits(layout.size() as isize) {
+            return std::ptr::null_mut();
+        }
         count(layout.size() as isize, 1);
         // SAFETY: the caller upholds the contract of `alloc`, which is the contract of the system allocator.
         unsafe { System.alloc(layout) }
@@ -45,7 +60,11 @@ unsafe impl GlobalAlloc for Counting {
 
     // Large blocks grow by remapping pages, so a growing block counts once.
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(size as isize - layout.size() as isize, 1);
+        let more = size as isize - layout.size() as isize;
+        if more > 0 && !admits(more) {
+            return std::ptr::null_mut();
+        }
+        count(more, 1);
         // SAFETY: the system allocator returned `block` for this layout; the caller upholds the other conditions.
         unsafe { System.realloc(block, layout, size) }
     }
@@ -67,9 +86,4 @@ pub fn measured<T>(make: impl FnOnce() -> T) -> (T, usize) {
     PEAK.set(before);
     let result = make();
     (result, (PEAK.get() - before).max(0) as usize)
-}
-
-/// The memory limit for reading a file of this many bytes.
-pub fn limit(bytes: usize) -> usize {
-    16 * bytes + (1 << 20)
 }

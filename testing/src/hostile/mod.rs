@@ -6,12 +6,15 @@
 #![allow(clippy::print_stdout, reason = "a failing test shows the seed")]
 
 mod binaries;
+mod budget;
 mod counting;
 mod mutation;
+pub mod tokens;
 
 use crate::trials::{asked_seed, trials};
 pub use binaries::read_mutated;
-pub use counting::{Counting, allocations, held, limit, measured};
+pub use budget::{BYTES, BYTES_PER_BYTE, Budget, SLOW, Spent, TIME, TIME_PER_BYTE, limit, metered};
+pub use counting::{Counting, allocations, cap, held, measured};
 
 pub use mutation::{HEADER, SplitMix64, mutated_bytes, mutated_json, mutated_text, reseal};
 

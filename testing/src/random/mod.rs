@@ -12,6 +12,7 @@
 //! multiplies the number of seeds by twenty, `AUTOBATCH_TEST=short` divides it by twelve.
 
 mod act;
+mod arbitrary;
 mod coverage;
 mod emit;
 mod kit;

@@ -177,7 +177,13 @@ impl Recipe {
     /// Returns the recipe of a seed.
     #[must_use]
     pub fn new(seed: u64, options: Options) -> Self {
-        let mut author = Author { rng: Rng::new(seed), deck: deck(options), names: 0, options };
+        Self::drawn(Rng::new(seed), options)
+    }
+
+    /// Returns the recipe whose decisions a stream makes.
+    #[must_use]
+    pub fn drawn(rng: Rng, options: Options) -> Self {
+        let mut author = Author { rng, deck: deck(options), names: 0, options };
         let mut recipe = author.recipe();
         recipe.fit(&mut author);
         recipe

@@ -22,8 +22,9 @@ mod scope;
 #[cfg(test)]
 mod tests;
 
-use crate::random::{complaint_of, seeds};
+use crate::random::{Rng, complaint_of, seeds};
 use autobatch_ir::GraphData;
+use autobatch_ir::hash::avalanche;
 
 /// The range of the numbers in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +38,13 @@ pub enum Numbers {
 /// Returns the text of a seed.
 #[must_use]
 pub fn text(seed: u64, numbers: Numbers) -> String {
-    page::write(seed, numbers)
+    drawn(Rng::new(avalanche(seed)), numbers)
+}
+
+/// Returns the text whose decisions a stream makes.
+#[must_use]
+pub fn drawn(rng: Rng, numbers: Numbers) -> String {
+    page::write(rng, numbers)
 }
 
 /// Checks a property of written graphs. A panic inside the property counts as a failure.

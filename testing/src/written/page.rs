@@ -4,7 +4,6 @@ use super::calls::{self, Signature};
 use super::scope::{Known, LARGEST_INDEX, Node, Param, Scope, UNKNOWN};
 use super::{Numbers, blocks, elements, products};
 use crate::random::Rng;
-use autobatch_ir::hash::avalanche;
 use autobatch_ir::{DType, INDEX, Shape, Type};
 
 /// Writes a statement if its operands exist.
@@ -39,8 +38,7 @@ const FORMS: [(u32, Form); 23] = [
 /// The weight of a call among the forms.
 const CALLS: u32 = 9;
 
-pub(super) fn write(seed: u64, numbers: Numbers) -> String {
-    let mut rng = Rng::new(avalanche(seed));
+pub(super) fn write(mut rng: Rng, numbers: Numbers) -> String {
     let mut text = String::from("autobatch graph 2\nmodule \"written\"\n");
     let mut params = Vec::new();
     for number in 0..7 {

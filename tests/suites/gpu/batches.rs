@@ -143,7 +143,7 @@ fn immediates_and_uniform_buffers_give_the_same_bits() {
         let (graph, values) = cells(instances, 21);
         assert_eq!(bits(&mut among, &graph, &values), bits(&mut bound_anew, &graph, &values), "{instances}");
     }
-    for entry in ENTRIES.iter().filter(|entry| ["d", "sst"].contains(&entry.name)) {
+    for entry in ENTRIES.iter().filter(|entry| ["tagger", "sentiment"].contains(&entry.name)) {
         let (graph, losses) = models::graph(entry);
         let (plan, weights) = (training(&graph, &losses), weights(&graph));
         let gradients = |executor: &mut Executor| -> Vec<Option<Vec<f32>>> {

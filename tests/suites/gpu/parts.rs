@@ -1,6 +1,7 @@
 //! Items in parts on a GPU, which prepares the next part while it executes one.
 
 use crate::common::executor;
+use autobatch::ir::plan::Footprint;
 use autobatch::prelude::*;
 use autobatch_runtime_wgpu::{GpuError, Options};
 use std::sync::Arc;
@@ -37,10 +38,15 @@ impl Model {
     }
 }
 
-fn session(module: &Arc<Module>, memory_limit: Option<u64>) -> Session {
+fn session(module: &Arc<Module>, memory: Option<u64>) -> Session {
     let weights = Arc::new(Weights::init(module, 5));
     let device = "gpu".parse().expect("a device");
-    let options = SessionOptions { device, memory_limit, threads: 1, ..SessionOptions::default() };
+    let options = SessionOptions {
+        device,
+        limits: Limits { memory, work: None },
+        threads: 1,
+        ..SessionOptions::default()
+    };
     Session::with_options(module, weights, options).expect("opens")
 }
 
@@ -105,7 +111,7 @@ fn an_error_of_a_part_follows_the_results_of_earlier_parts() {
 
     // Chains become longer, so each part needs more rows than the one before.
     together(&mut open, &model, 32..40);
-    let limit = open.last_plan().expect("it was executed").slab_bytes() - 1;
+    let limit = Footprint::of(open.last_plan().expect("it was executed")).memory() - 1;
     let mut limited = session(&module, Some(limit));
     let (found, error) = in_parts(&mut limited, &model, 0..60, 8);
     let said = error.map(|error| error.to_string()).unwrap_or_default();

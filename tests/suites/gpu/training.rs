@@ -319,7 +319,7 @@ fn a_minibatch_that_does_not_fit_changes_nothing() {
     let options = SessionOptions {
         device: "gpu".parse().expect("a device"),
         threads: 1,
-        memory_limit: Some(60_000),
+        limits: Limits::of_memory(200_000),
         seed: 7,
         ..SessionOptions::default()
     };

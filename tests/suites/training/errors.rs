@@ -45,8 +45,11 @@ fn evaluate_and_predict_name_the_line_of_an_index_out_of_range() {
     let measured = trainer.evaluate(&items, |g, &word| model.logits(g, &tree(word)), |_, row| row[0]);
     let predicted = trainer.session().predict(&items, |g, &word| model.logits(g, &tree(word)));
     for error in [measured.unwrap_err(), predicted.unwrap_err()] {
-        let said = error.to_string();
-        assert!(said.starts_with("item 290: index 999 bound at ") && said.contains("model.rs"), "{said}");
+        let message = error.to_string();
+        assert!(
+            message.starts_with("item 290: index 999 bound at ") && message.contains("model.rs"),
+            "{message}"
+        );
     }
 }
 

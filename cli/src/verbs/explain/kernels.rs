@@ -2,9 +2,11 @@
 
 use super::{Report, Subject, batching, gathers};
 use crate::failure::Failure;
+use crate::limits::footprint_line;
 use crate::planning;
 use crate::steps::{Kinds, computing, multiply_adds};
 use crate::text::{count, plural, sparkline, table};
+use autobatch::runtime_cpu::footprint;
 use autobatch_ir::plan::{Plan, Stage};
 use autobatch_planner::schedule::Policy;
 use serde::Serialize;
@@ -52,6 +54,7 @@ pub(super) fn report(subject: &Subject) -> Result<Report, Failure> {
         certificate.bound,
         certificate.gap() * 100.0
     );
+    let _ = writeln!(text, "footprint {}", footprint_line(plan));
     text += &kernel_table(plan);
     match findings.as_deref() {
         None => text += "missed batching: unknown without the graph (--graph FILE)\n",
@@ -83,7 +86,7 @@ pub(super) fn report(subject: &Subject) -> Result<Report, Failure> {
         "file": subject.path, "batches": certificate.batches, "bound": certificate.bound, "gap": certificate.gap(),
         "rows": rows, "kernels": kernels, "missed_batching": findings, "gathered": gathers::Gather::all(plan),
         "direct_rows": certificate.direct, "gathered_rows": certificate.gathered, "copied_rows": certificate.copied,
-        "fused": fused, "hint": hint,
+        "fused": fused, "hint": hint, "footprint": footprint(plan, 1),
     });
     Ok(Report { text, json })
 }

@@ -20,14 +20,14 @@ use crate::failure::{Answer, Failure};
 use crate::files::{Loaded, adjacent_graph, load, load_graph, one_standard_input};
 use crate::planning;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::plan::Plan;
+use autobatch_ir::plan::{Plan, Verified};
 use std::io::Write;
 
 /// The plan to explain.
 struct Subject {
     /// The file that the user named.
     path: String,
-    plan: Plan,
+    plan: Verified<Plan>,
     graph: Option<GraphData>,
     /// Whether the plan was loaded from a file.
     from_file: bool,
@@ -66,7 +66,6 @@ impl Subject {
             }
             None => adjacent_graph(&path, |graph_path, graph| check(graph_path, graph).is_ok()),
         };
-        let plan = plan.into_inner();
         Ok(Self { path, plan, graph, from_file: true })
     }
 

@@ -6,11 +6,13 @@ use crate::args::PlanArgs;
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
 use crate::files::{Form, form_of, form_to_write, load_graph, plan_json, write, write_after_passes};
+use crate::limits::footprint_line;
 use crate::output_paths::check_distinct;
 use crate::picture;
 use crate::planning::{self, Planned};
 use crate::steps::{Kinds, Reads, computing, other_work, products, short_hash};
 use crate::text::{byte_size, count, plural, table};
+use autobatch::runtime_cpu::footprint;
 use autobatch_ir::graph::{Callee, GraphData};
 use autobatch_ir::plan::{Plan, Step};
 use passes::Rewritten;
@@ -189,6 +191,7 @@ fn print_header(
         byte_size(planned.without_reuse),
         console.time(planned.took),
     )?;
+    writeln!(console, "footprint   {}", footprint_line(plan))?;
     Ok(())
 }
 
@@ -307,7 +310,7 @@ fn print_json(
         "reverse_batches": certificate.reverse_batches, "bound": certificate.bound,
         "gap": certificate.gap(), "direct_rows": certificate.direct, "gathered_rows": certificate.gathered,
         "copied_rows": certificate.copied, "slab_bytes": certificate.slab_bytes,
-        "slab_bytes_without_reuse": planned.without_reuse, "planning_ms": console.millis(planned.took),
+        "slab_bytes_without_reuse": planned.without_reuse, "footprint": footprint(plan, 1), "planning_ms": console.millis(planned.took),
         "passes": rewritten.passes, "verified": rewritten.checked,
         "written": written.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), "steps": steps,
     });

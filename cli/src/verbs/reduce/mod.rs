@@ -12,14 +12,14 @@ mod declarations;
 
 use super::show::graph_json;
 use crate::args::ReduceArgs;
-use crate::console::{Console, progress};
+use crate::console::Console;
 use crate::failure::{Answer, Failure};
 use crate::files::{Form, form_of, load_graph, readable_form_to_write, write, write_file};
 use crate::output_paths::{check_distinct, check_writable};
 use crate::text::{count, plural};
+use autobatch::train::Bar;
 use autobatch_ir::graph::{GraphData, Output, OutputKind};
 use autobatch_ir::id::ValueId;
-use indicatif::ProgressBar;
 use serde_json::{Value as Json, json};
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -30,14 +30,19 @@ pub fn reduce(args: &ReduceArgs, console: &mut Console<'_>) -> Result<Answer, Fa
     check_distinct(&[&args.output], &[&args.graph])?;
     check_writable(&args.output)?;
     let graph = load_graph(&args.graph)?;
-    let mut search = Search { args, runs: 0, bar: progress(args.runs as usize, "reducing") };
+    let mut search = Search { args, runs: 0, bar: Bar::new("reducing", args.runs as usize) };
     if !search.fails(&graph)? {
-        let message = format!("the command does not fail on {}", args.graph);
-        return Err(Failure::usage(message)
-            .help("it must exit with a code other than 0; {} is replaced by the path of the graph"));
+        let help = match &args.message {
+            Some(_) => {
+                "its output must contain the text of --message; {} is replaced by the path of the graph"
+            }
+            None => "it must exit with a code other than 0; {} is replaced by the path of the graph",
+        };
+        return Err(Failure::usage(format!("the command does not fail on {}", args.graph)).help(help));
     }
     let smallest = search.shrink(graph)?;
-    search.bar.finish_and_clear();
+    let runs = search.runs;
+    drop(search);
     write(&args.output, &encoded(&args.output, &smallest)?, console)?;
     if args.output == "-" {
         return Ok(Answer::Yes);
@@ -48,9 +53,9 @@ pub fn reduce(args: &ReduceArgs, console: &mut Console<'_>) -> Result<Answer, Fa
         args.output,
         plural(smallest.arena.len() as u64, "node"),
         plural(smallest.instances() as u64, "instance"),
-        plural(u64::from(search.runs), "run"),
+        plural(u64::from(runs), "run"),
     )?;
-    if search.runs >= args.runs {
+    if runs >= args.runs {
         writeln!(
             console,
             "stopped after {} runs; more runs may find a smaller graph (--runs)",
@@ -71,31 +76,31 @@ fn encoded(path: &str, graph: &GraphData) -> Result<Vec<u8>, Failure> {
 struct Search<'a> {
     args: &'a ReduceArgs,
     runs: u32,
-    bar: ProgressBar,
+    bar: Bar,
 }
 
 impl Search<'_> {
     /// Whether the command fails on a graph.
     fn fails(&mut self, graph: &GraphData) -> Result<bool, Failure> {
         self.runs += 1;
-        self.bar.inc(1);
+        self.bar.advance(&plural(graph.arena.len() as u64, "node"));
         let extension = self.args.output.rsplit_once('.').map_or("graph", |(_, extension)| extension);
         let file = std::env::temp_dir().join(format!("autobatch-reduce-{}.{extension}", std::process::id()));
         let file = file.to_string_lossy().into_owned();
         write_file(&file, &encoded(&file, graph)?)?;
         let words: Vec<String> = self.args.command.iter().map(|word| word.replace("{}", &file)).collect();
-        let run = Command::new(&words[0])
-            .args(&words[1..])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
+        let run = Command::new(&words[0]).args(&words[1..]).stdin(Stdio::null()).output();
         // The candidate is temporary. An error here only leaves a file behind.
         let _ = std::fs::remove_file(&file);
-        let status = run.map_err(|error| {
+        let output = run.map_err(|error| {
             Failure::usage(format!("cannot run {}: {error}", words[0])).help("name a program after --")
         })?;
-        Ok(!status.success())
+        Ok(match &self.args.message {
+            Some(message) => [output.stdout, output.stderr]
+                .iter()
+                .any(|text| String::from_utf8_lossy(text).contains(message.as_str())),
+            None => !output.status.success(),
+        })
     }
 
     fn shrink(&mut self, graph: GraphData) -> Result<GraphData, Failure> {

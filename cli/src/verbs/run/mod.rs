@@ -6,8 +6,8 @@
 //! Results are compared bit by bit.
 
 mod device;
+mod report;
 
-use super::plan::gap_text;
 use crate::args::RunArgs;
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
@@ -15,7 +15,6 @@ use crate::files::write_file;
 use crate::picture;
 use crate::planning;
 use crate::steps::computing;
-use crate::text::{byte_size, count, plural, table};
 use autobatch::ir::graph::GraphData;
 use autobatch::ir::id::ValueId;
 use autobatch::ir::plan::{Plan, Verified};
@@ -24,15 +23,17 @@ use autobatch_models::catalogue::{self, Problem};
 use autobatch_oracle::check::{Wanted, check as prove};
 use autobatch_planner::{Planner, Request};
 use device::AnyExecutor;
+use report::{Files, Medians, RunResult, Split};
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::time::Instant;
 
 /// Runs a model, compares both variants and writes graph, plan and picture.
 pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
     console.ignore_closed_pipe();
     let options = catalogue::Options {
-        data: args.data.as_ref().map(Into::into),
+        corpus: args.model.data.as_ref().map(Into::into),
+        instances: args.peer_data.as_ref().map(Into::into),
         seed: args.model.seed,
         count: args.batch,
         batch: args.batch,
@@ -45,150 +46,75 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
         return Err(Failure::input("the data has no instances"));
     }
     // An unwritable folder is reported before the measurements.
-    std::fs::create_dir_all(&args.output).map_err(|error| Failure::output(&args.output, &error))?;
+    if let Some(folder) = &args.output {
+        std::fs::create_dir_all(folder).map_err(|error| Failure::output(folder, &error))?;
+    }
     let mut runner = Runner::new(args, &problem)?;
     let batched = runner.step(None)?;
     let single_plan = runner.planned(&mut Planner::new(planning::policy(&Policy::None)?))?;
     let unbatched = runner.step(Some(&single_plan))?;
     let same = batched.outputs.iter().map(|x| x.to_bits()).eq(unbatched.outputs.iter().map(|x| x.to_bits()));
-    header(args, &problem, &runner, console)?;
     let plan = runner.plan.take().ok_or_else(|| Failure::input("the planner made no plan"))?;
-    let nodes: u64 = computing(&plan).map(|(_, step)| u64::from(step.rows)).sum();
-    let certificate = &plan.certificate;
-    writeln!(
-        console,
-        "plan      {} -> {}, bound {}, {}; {} copied; {}\n",
-        plural(nodes, "node"),
-        plural(certificate.batches.into(), "batch"),
-        certificate.bound,
-        gap_text(&plan),
-        plural(certificate.copied, "row"),
-        byte_size(certificate.slab_bytes),
-    )?;
-    times(args, &mut runner, &single_plan, console)?;
-    let numbers = count(batched.outputs.len() as u64);
-    let verdict = if same { "yes" } else { "NO" };
-    writeln!(console, "same bits         {verdict}, {numbers} numbers compared bit by bit")?;
-    if !runner.executor.is_cpu() {
-        let error = runner.error_against_cpu(&batched.outputs)?;
-        writeln!(console, "against the cpu   maximum error {error:.1e} of the largest number")?;
-    }
-    let named = runner.named()?;
-    let proven = proof(&named, &runner.problem_plan(&named)?, console)?;
-    write_files(args, &problem, &mut runner, &named, console)?;
-    Ok(if same && proven { Answer::Yes } else { Answer::No })
-}
-
-fn header(
-    args: &RunArgs,
-    problem: &Problem,
-    runner: &Runner<'_>,
-    console: &mut Console<'_>,
-) -> Result<(), Failure> {
-    let entry = problem.entry;
-    let parameters: usize = runner.weights.iter().map(|param| param.values().len()).sum();
-    let hidden = args.model.hidden.unwrap_or(entry.hidden);
-    let instances = runner.instances;
-    let source = match &args.data {
-        Some(path) => path.clone(),
-        None => format!("generated (--data FILE reads a file), seed {}", args.model.seed),
+    let times = times(args, &mut runner, &single_plan)?;
+    let error = match runner.executor.is_cpu() {
+        true => None,
+        false => Some(runner.error_against_cpu(&batched.outputs)?),
     };
-    writeln!(
-        console,
-        "{}  {}, width {hidden}, {} parameters; {} {}, {source}",
-        entry.alias,
-        entry.about,
-        count(parameters as u64),
-        count(instances as u64),
-        entry.unit,
-    )?;
-    writeln!(console, "device    {}    (autobatch devices)", runner.executor.description())?;
-    Ok(())
+    let named = runner.named()?;
+    let named_plan = runner.problem_plan(&named)?;
+    let proof = prove(&named_plan, &named, Wanted { values: &[], training: false });
+    let proof = proof.map(|_| ()).map_err(|disagreements| disagreements.to_string());
+    let numbers = batched.outputs.len() as u64;
+    let files = write_files(args, &problem, &mut runner, &named)?;
+    let result = RunResult {
+        problem: &problem,
+        runner: &runner,
+        plan: &plan,
+        times,
+        same,
+        numbers,
+        error,
+        proof,
+        files,
+    };
+    match args.json {
+        true => writeln!(console, "{:#}", result.json(args, console))?,
+        false => result.print(args, &named, console)?,
+    }
+    Ok(if same && result.proof.is_ok() { Answer::Yes } else { Answer::No })
 }
 
-/// Measures both variants alternately and prints the medians.
-fn times(
-    args: &RunArgs,
-    runner: &mut Runner<'_>,
-    single: &Verified<Plan>,
-    console: &mut Console<'_>,
-) -> Result<(), Failure> {
+/// Measures both variants alternately.
+fn times(args: &RunArgs, runner: &mut Runner<'_>, single: &Verified<Plan>) -> Result<Medians, Failure> {
     let (mut batched, mut unbatched) = (Vec::new(), Vec::new());
-    for _ in 0..args.rounds {
+    let mut bar = Bar::new("run", args.rounds as usize);
+    for round in 1..=args.rounds {
         batched.push(runner.step(None)?.times);
         unbatched.push(runner.step(Some(single))?.times);
+        bar.advance(&format!("round {round}"));
     }
-    let mut rows = vec![["", "unbatched", "batched", ""].map(str::to_owned).to_vec()];
-    for (part, name) in ["emit", "plan", "execute"].iter().enumerate() {
-        let of = |times: &Times| times[part];
-        let single = if *name == "plan" { "-".to_owned() } else { console.time(median(&unbatched, of)) };
-        rows.push(vec![(*name).to_owned(), single, console.time(median(&batched, of)), String::new()]);
-    }
-    let total = |times: &Times| times.iter().sum();
-    let (unbatched, batched) = (median(&unbatched, total), median(&batched, total));
-    let gain = match console.millis(batched) {
-        Some(_) => {
-            let faster = unbatched.as_secs_f64() / batched.as_secs_f64().max(1e-9);
-            let rate = runner.instances as f64 / batched.as_secs_f64().max(1e-9);
-            format!("{faster:.1} x faster   {} {}/s", count(rate as u64), runner.problem.entry.unit)
-        }
-        None => ".. x faster".to_owned(),
-    };
-    rows.push(vec!["total".to_owned(), console.time(unbatched), console.time(batched), gain]);
-    console.write_all(table(&rows, &[0, 3]).as_bytes())?;
-    Ok(())
+    Ok(Medians { unbatched: Split::of(&unbatched), batched: Split::of(&batched) })
 }
 
-fn median(rounds: &[Times], part: impl Fn(&Times) -> Duration) -> Duration {
-    let mut all: Vec<Duration> = rounds.iter().map(part).collect();
-    all.sort_unstable();
-    all[all.len() / 2]
-}
-
-/// Proves that the plan computes the graph and reports the result.
-fn proof(graph: &GraphData, plan: &Verified<Plan>, console: &mut Console<'_>) -> Result<bool, Failure> {
-    let proof = prove(plan, graph, Wanted { values: &[], training: false });
-    let nodes: u64 = computing(plan).map(|(_, step)| u64::from(step.rows)).sum();
-    let reads = plan.certificate.direct + plan.certificate.gathered;
-    match &proof {
-        Ok(_) => writeln!(
-            console,
-            "check             proven: {}, {}",
-            plural(nodes, "node"),
-            plural(reads, "operand read")
-        )?,
-        Err(disagreements) => writeln!(console, "check             not proven: {disagreements}")?,
-    }
-    Ok(proof.is_ok())
-}
-
+/// Writes the graph, the plan and the picture, if the options name a folder.
 fn write_files(
     args: &RunArgs,
     problem: &Problem,
     runner: &mut Runner<'_>,
     graph: &GraphData,
-    console: &mut Console<'_>,
-) -> Result<(), Failure> {
-    let folder = Path::new(&args.output);
+) -> Result<Option<Files>, Failure> {
+    let Some(folder) = &args.output else { return Ok(None) };
     let plan = runner.problem_plan(graph)?;
-    let alias = problem.entry.alias;
-    let file = |extension: &str| -> PathBuf { folder.join(format!("{alias}.{extension}")) };
-    let write = |extension: &str, bytes: &[u8]| write_file(&file(extension).display().to_string(), bytes);
-    write("abg", &graph.to_bytes())?;
-    write("plan", plan.to_text().as_bytes())?;
-    write("svg", picture::graph(graph, &plan, &args.model.policy().to_string()).as_bytes())?;
-    writeln!(
-        console,
-        "wrote             {}  .abg  .svg  (the SVG shows the batches)",
-        file("plan").display()
-    )?;
-    let why = separated(&plan, graph).map_or_else(String::new, |[a, b]| format!(" --why {a} {b}"));
-    writeln!(
-        console,
-        "try               autobatch explain {}{why}     autobatch train {alias}",
-        file("plan").display()
-    )?;
-    Ok(())
+    let file = |extension: &str| -> String {
+        Path::new(folder).join(format!("{}.{extension}", problem.entry.name)).display().to_string()
+    };
+    let [graph_path, plan_path, picture_path] = ["abg", "plan", "svg"].map(file);
+    write_file(&graph_path, &graph.to_bytes())?;
+    write_file(&plan_path, plan.to_text().as_bytes())?;
+    let picture = picture::graph(graph, &plan, &args.model.policy().to_string());
+    write_file(&picture_path, picture.as_bytes())?;
+    let example = separated(&plan, graph);
+    Ok(Some(Files { graph: graph_path, plan: plan_path, picture: picture_path, example }))
 }
 
 /// Two values of one kernel that different steps compute, as an example for `explain --why`.
@@ -202,13 +128,10 @@ fn separated(plan: &Plan, graph: &GraphData) -> Option<[ValueId; 2]> {
     Some([first(steps[number])?, first(later(number)?)?])
 }
 
-/// The times of emitting, planning and executing.
-type Times = [Duration; 3];
-
 /// The outputs of a step and its times.
 struct StepResult {
     outputs: Vec<f32>,
-    times: Times,
+    times: Split,
 }
 
 /// Emits, plans and executes all instances of a model.
@@ -266,7 +189,7 @@ impl<'p> Runner<'p> {
         let planned = Instant::now();
         let plan = plan.or(new_plan.as_ref()).ok_or_else(|| Failure::input("the planner made no plan"))?;
         let outputs = self.executor.execute(plan, &self.weights, &data)?;
-        let times = [emitted - start, planned - emitted, planned.elapsed()];
+        let times = Split { emit: emitted - start, plan: planned - emitted, execute: planned.elapsed() };
         drop(data);
         self.plan = new_plan.or(self.plan.take());
         Ok(StepResult { outputs, times })
@@ -283,10 +206,10 @@ impl<'p> Runner<'p> {
         Ok(errors.fold(0.0, |most, error| if error.is_nan() { f32::INFINITY } else { most.max(error) }))
     }
 
-    /// The graph of the first instances, with a name for every output.
-    fn named_first(&self, instances: usize) -> Result<GraphData, Failure> {
+    /// The graph, with a name for every output.
+    fn named(&self) -> Result<GraphData, Failure> {
         let graph = Graph::new(&self.problem.module);
-        for instance in 0..instances {
+        for instance in 0..self.instances {
             let mut outputs = Vec::new();
             graph.instance(instance as u64);
             self.problem.workload.emit(&graph, instance, &mut outputs);
@@ -295,10 +218,6 @@ impl<'p> Runner<'p> {
             }
         }
         Ok(graph.finish().map_err(autobatch::Error::from)?)
-    }
-
-    fn named(&self) -> Result<GraphData, Failure> {
-        self.named_first(self.instances)
     }
 
     /// Plans a graph with named outputs.

@@ -1,22 +1,26 @@
 //! The results of each epoch, and files of the learning curve.
 
-use super::measure::Measured;
 use super::percent;
 use crate::args::TrainArgs;
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::files::{form_of, write_file};
+use crate::measure::{Measured, bits};
 use crate::picture::{self, Line, Quantity};
+use autobatch::Trainer;
 use autobatch::train::Step;
 use autobatch_models::lessons::Lesson;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
 /// Sums over the steps of an epoch.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Totals {
     instances: u64,
+    #[serde(with = "bits")]
     loss: f64,
     steps: u64,
     batches: u64,
@@ -38,10 +42,22 @@ impl Totals {
     fn mean_loss(&self) -> f64 {
         self.loss / self.instances.max(1) as f64
     }
+
+    const NOTE: &'static str = "running epoch";
+
+    /// Reads the sums of the epoch within which a checkpoint was written.
+    pub(super) fn from_note(trainer: &Trainer) -> Self {
+        trainer.note(Self::NOTE).and_then(|note| serde_json::from_str(note).ok()).unwrap_or_default()
+    }
+
+    /// Stores the sums for the next checkpoint.
+    pub(super) fn note(&self, trainer: &mut Trainer) {
+        trainer.set_note(Self::NOTE, json!(self).to_string());
+    }
 }
 
 /// The results of an epoch.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Epoch {
     /// Its number, starting at 1.
     pub(super) number: u64,
@@ -55,7 +71,7 @@ impl Epoch {
         let total: Duration = times.iter().sum();
         let mean = |sum: u64| sum as f64 / (*steps).max(1) as f64;
         let mut line = format!(
-            "epoch {:>3}   loss {:.4}  {}",
+            "epoch {:>3}   loss {:.4}  development loss {}",
             self.number,
             self.totals.mean_loss(),
             self.measured.text()
@@ -71,12 +87,23 @@ impl Epoch {
         }
         line
     }
+
+    /// The results as JSON.
+    pub(super) fn json(&self) -> Json {
+        let Totals { steps, batches, bound, times, .. } = &self.totals;
+        let seconds: Vec<f64> = times.iter().map(Duration::as_secs_f64).collect();
+        json!({
+            "epoch": self.number, "training_loss": self.totals.mean_loss(),
+            "development_loss": self.measured.loss, "scores": self.measured.scores(),
+            "steps": steps, "batches": batches, "bound": bound, "seconds_emit_plan_execute_update": seconds,
+        })
+    }
 }
 
-/// The epochs of a run.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// The epochs of a run, including those before a resumption.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Curve {
-    epochs: Vec<Epoch>,
+    pub(super) epochs: Vec<Epoch>,
 }
 
 /// The axis of a score in a picture.
@@ -134,16 +161,32 @@ pub(super) fn form(path: &str) -> Result<Form, Failure> {
 }
 
 impl Curve {
+    const NOTE: &'static str = "epochs";
+
+    /// Reads the epochs in a checkpoint. A malformed note gives no epochs.
+    pub(super) fn from_note(trainer: &Trainer) -> Self {
+        Self::of_text(trainer.note(Self::NOTE))
+    }
+
+    /// As [`from_note`](Self::from_note), of the notes of another checkpoint.
+    pub(super) fn from_notes(notes: &BTreeMap<String, String>) -> Self {
+        Self::of_text(notes.get(Self::NOTE).map(String::as_str))
+    }
+
+    fn of_text(note: Option<&str>) -> Self {
+        note.and_then(|note| serde_json::from_str(note).ok()).unwrap_or_default()
+    }
+
+    /// Stores the epochs for the next checkpoint.
+    pub(super) fn note(&self, trainer: &mut Trainer) {
+        trainer.set_note(Self::NOTE, json!(self).to_string());
+    }
+
     pub(super) fn push(&mut self, epoch: Epoch) {
         self.epochs.push(epoch);
     }
 
-    /// Whether the run completed no epoch, so no file was written.
-    pub(super) fn is_empty(&self) -> bool {
-        self.epochs.is_empty()
-    }
-
-    /// The epoch with this number, starting at 1, if this run completed it.
+    /// The epoch with this number, starting at 1.
     pub(super) fn epoch(&self, number: u64) -> Option<&Epoch> {
         self.epochs.iter().find(|epoch| epoch.number == number)
     }
@@ -161,9 +204,11 @@ impl Curve {
         Ok(())
     }
 
-    fn names(&self) -> Vec<&'static str> {
-        let numbers = self.epochs.first().map(|epoch| epoch.measured.scores.numbers()).unwrap_or_default();
-        numbers.into_iter().map(|(name, _)| name).collect()
+    fn names(&self) -> Vec<&str> {
+        self.epochs
+            .first()
+            .map(|epoch| epoch.measured.numbers().map(|(name, _)| name).collect())
+            .unwrap_or_default()
     }
 
     fn svg(&self, lesson: &Lesson) -> String {
@@ -173,9 +218,8 @@ impl Curve {
         let mut quantities: Vec<Quantity> = Vec::new();
         for (at, name) in self.names().into_iter().enumerate() {
             let Axis { quantity, factor } = axis(name);
-            let score = |epoch: &Epoch| {
-                epoch.measured.scores.numbers().get(at).map_or(f64::NAN, |number| factor * number.1)
-            };
+            let score =
+                |epoch: &Epoch| epoch.measured.numbers().nth(at).map_or(f64::NAN, |number| factor * number.1);
             let line = Line {
                 name: name.to_owned(),
                 colour: line_colour(name),
@@ -195,10 +239,10 @@ impl Curve {
         };
         let losses = vec![
             loss("training loss", true, &|epoch| epoch.totals.mean_loss()),
-            loss("held-out loss", false, &|epoch| epoch.measured.loss),
+            loss("development loss", false, &|epoch| epoch.measured.loss),
         ];
         quantities.push(Quantity { name: "loss, mean per instance".to_owned(), lines: losses });
-        let title = format!("{}: {}", lesson.entry.alias, lesson.entry.about);
+        let title = format!("{}: {}", lesson.entry.name, lesson.entry.about);
         picture::curve(&title, &quantities, self.best())
     }
 
@@ -217,10 +261,10 @@ impl Curve {
     }
 
     fn csv(&self) -> String {
-        let mut text = format!("epoch,training loss,held-out loss,{}\n", self.names().join(","));
+        let mut text = format!("epoch,training loss,development loss,{}\n", self.names().join(","));
         for epoch in &self.epochs {
             let _ = write!(text, "{},{},{}", epoch.number, epoch.totals.mean_loss(), epoch.measured.loss);
-            for (_, number) in epoch.measured.scores.numbers() {
+            for (_, number) in epoch.measured.numbers() {
                 let _ = write!(text, ",{number}");
             }
             text.push('\n');
@@ -229,25 +273,7 @@ impl Curve {
     }
 
     fn json(&self, lesson: &Lesson) -> String {
-        let epochs: Vec<serde_json::Value> = self
-            .epochs
-            .iter()
-            .map(|epoch| {
-                let scores: serde_json::Map<String, serde_json::Value> = epoch
-                    .measured
-                    .scores
-                    .numbers()
-                    .iter()
-                    .map(|(name, number)| ((*name).to_owned(), json!(number)))
-                    .collect();
-                let seconds: Vec<f64> = epoch.totals.times.iter().map(Duration::as_secs_f64).collect();
-                json!({
-                    "epoch": epoch.number, "training_loss": epoch.totals.mean_loss(),
-                    "held_out_loss": epoch.measured.loss, "scores": scores,
-                    "seconds_emit_plan_execute_update": seconds,
-                })
-            })
-            .collect();
-        format!("{:#}\n", json!({ "model": lesson.entry.alias, "source": lesson.source, "epochs": epochs }))
+        let epochs: Vec<Json> = self.epochs.iter().map(Epoch::json).collect();
+        format!("{:#}\n", json!({ "model": lesson.entry.name, "source": lesson.source, "epochs": epochs }))
     }
 }

@@ -1,28 +1,30 @@
 //! `train`: trains a model of the catalogue on a corpus or on generated instances.
 //!
-//! Each epoch prints a line with its losses, the scores on held-out instances, speed, batches with their
-//! lower bound, and the shares of time. Only the times depend on the machine. A run that resumes from a
-//! checkpoint continues with the same bits.
+//! Each epoch prints a line with its losses, the scores on the development part, speed, batches with their
+//! lower bound, and the shares of time. Only the times depend on the machine. The test part is evaluated once, at
+//! the end, with the parameters of the best epoch. A run that resumes from a checkpoint continues with the same bits.
 
+mod best;
 mod curve;
-mod measure;
 mod order;
+mod report;
+mod resume;
 
 use crate::args::{OptimizerArg, TrainArgs};
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
+use crate::interrupt;
+use crate::measure::measure;
 use crate::output_paths::{check_distinct, check_replaceable, check_writable, make_folder};
-use crate::text::{count, plural};
+use crate::trained::SPECIFICATION;
 use autobatch::nn::optim::{Adagrad, RmsProp};
 use autobatch::prelude::*;
 use autobatch::train::{Bar, CheckpointError, Patience, Progress};
-use autobatch_models::lessons::{self, Lesson};
-use autobatch_models::parser::greedy::{self, Parsing};
-use curve::{Curve, Epoch};
-use measure::measure;
+use autobatch_models::lessons::{self, Lesson, Part};
+use best::{Best, best_path};
+use curve::{Curve, Epoch, Totals};
 use order::Order;
-use std::io::Write;
-use std::path::Path;
+use resume::Settings;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -32,41 +34,32 @@ const ORDER_SALT: u64 = 0x0de5_0000_0000_0000;
 /// Trains a model.
 pub fn train(args: &TrainArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
     let options = lessons::Options {
-        data: args.data.as_ref().map(Into::into),
+        data: args.model.data.as_ref().map(Into::into),
         seed: args.model.seed,
         count: args.count,
         hidden: args.model.hidden,
         embedding: args.model.embedding,
     };
+    interrupt::watch();
     let lesson = lessons::open(&args.model.name, &options)?;
     let mut run = Run::new(args, &lesson)?;
     // Training continues if the reader of standard output closes the pipe.
     console.ignore_closed_pipe();
     run.print_header(console)?;
-    let finished = run.epochs(console)?;
-    run.finish(finished, console)?;
-    Ok(Answer::Yes)
+    let end = run.epochs(console)?;
+    run.finish(end, console)?;
+    Ok(if end == End::Interrupted { Answer::Interrupted } else { Answer::Yes })
 }
 
-/// The score of each epoch, which selects the best checkpoint. Checkpoints store the scores in a note.
-#[derive(Clone, Debug, Default)]
-struct Scores(Vec<f64>);
-
-impl Scores {
-    const NOTE: &'static str = "scores";
-
-    /// Reads the scores in a checkpoint. A malformed note gives no scores.
-    fn from_notes(trainer: &Trainer) -> Self {
-        let bits: Option<Vec<u64>> =
-            trainer.note(Self::NOTE).and_then(|note| serde_json::from_str(note).ok());
-        Self(bits.unwrap_or_default().into_iter().map(f64::from_bits).collect())
-    }
-
-    /// Stores the scores for the next checkpoint.
-    fn note(&self, trainer: &mut Trainer) {
-        let bits: Vec<u64> = self.0.iter().map(|score| score.to_bits()).collect();
-        trainer.set_note(Self::NOTE, serde_json::json!(bits).to_string());
-    }
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// All epochs are complete, or patience ran out.
+    Complete,
+    /// The time limit.
+    OutOfTime,
+    /// A signal.
+    Interrupted,
 }
 
 /// A run of training.
@@ -75,12 +68,16 @@ struct Run<'a> {
     lesson: &'a Lesson,
     trainer: Trainer,
     patience: Patience,
-    /// The score of every epoch, including those before a resumption.
-    scores: Scores,
     curve: Curve,
+    best: Best,
+    /// The settings that differ from those of the checkpoint.
+    changes: Vec<String>,
+    rate: f64,
     batch: usize,
-    /// Whether this run wrote a checkpoint.
-    saved: bool,
+    /// The checkpoints that this run wrote.
+    written: Vec<String>,
+    /// Whether this run completed an epoch, and so wrote the curve.
+    wrote_epoch: bool,
     epochs: u64,
     start: Instant,
 }
@@ -89,25 +86,7 @@ impl<'a> Run<'a> {
     fn new(args: &'a TrainArgs, lesson: &'a Lesson) -> Result<Self, Failure> {
         let habits = lesson.habits;
         let rate = args.lr.unwrap_or(habits.learning_rate);
-        if !(rate.is_finite() && rate > 0.0) {
-            return Err(Failure::usage(format!("--lr must be above 0, found {rate}")));
-        }
-        for (name, found) in
-            [("clip", args.clip), ("decay", args.decay), ("max-minutes", args.max_minutes.unwrap_or(0.0))]
-        {
-            if found < 0.0 || found.is_nan() {
-                return Err(Failure::usage(format!("--{name} must be 0 or more, found {found}")));
-            }
-        }
-        // Errors of output paths are reported before training starts.
-        for path in &args.curve {
-            curve::form(path)?;
-        }
-        check_outputs(args)?;
-        if args.decode && lesson.parsing.is_none() {
-            let message = format!("model {} has no decoder", lesson.entry.alias);
-            return Err(Failure::usage(message).help("remove --decode"));
-        }
+        check_options(args, lesson, rate)?;
         let options = SessionOptions {
             device: args.model.device.clone(),
             policy: args.model.policy.clone(),
@@ -123,11 +102,16 @@ impl<'a> Run<'a> {
             trainer.load(path).map_err(|error| checkpoint_failure(&error))?;
         }
         let batch = args.batch.map_or(habits.batch, |batch| batch as usize);
-        let order = Order { seed: args.model.seed, batch, bucket: args.bucket, count: lesson.train };
+        let count = lesson.train().len();
+        let order = Order { seed: args.model.seed, batch, bucket: args.bucket, count };
         if let Some(path) = &args.resume {
             order.check_against(path, &trainer)?;
         }
         order.note(&mut trainer);
+        let settings = Settings::new(args, rate, batch, count);
+        let changes = settings.changes_since(&trainer);
+        settings.note(&mut trainer);
+        trainer.set_note(SPECIFICATION, lesson.specification.as_str());
         for path in &args.curve {
             make_folder(path)?;
             check_writable(path)?;
@@ -137,105 +121,62 @@ impl<'a> Run<'a> {
             check_replaceable(path)?;
             check_replaceable(&best_path(path))?;
         }
-        let scores = Scores::from_notes(&trainer);
+        let curve = Curve::from_note(&trainer);
         let mut patience = Patience::new(args.patience);
-        for &score in &scores.0 {
-            patience.observe(score);
+        for epoch in &curve.epochs {
+            patience.observe(epoch.measured.main());
         }
+        let best = Best::before_resumption(args, lesson, &curve, &patience, trainer.progress());
         Ok(Self {
             args,
             lesson,
             trainer,
             patience,
-            scores,
-            curve: Curve::default(),
+            curve,
+            best,
+            changes,
+            rate,
             batch,
-            saved: false,
+            written: Vec::new(),
+            wrote_epoch: false,
             epochs: args.epochs.unwrap_or(habits.epochs),
             start: Instant::now(),
         })
     }
 
-    fn print_header(&self, console: &mut Console<'_>) -> Result<(), Failure> {
-        let Self { lesson, args, trainer, .. } = self;
-        let parameters: usize = trainer.weights().iter().map(|param| param.values().len()).sum();
-        let unit = lesson.entry.unit;
-        writeln!(
-            console,
-            "{}  {}, {} parameters; {} {unit} for training, {} held out ({})",
-            lesson.entry.alias,
-            lesson.entry.about,
-            count(parameters as u64),
-            count(lesson.train as u64),
-            count((lesson.workload.instances() - lesson.train) as u64),
-            lesson.source,
-        )?;
-        writeln!(
-            console,
-            "{:?}, learning rate {}, minibatches of {}, seed {}, up to {}, on {}",
-            args.optimizer,
-            args.lr.unwrap_or(lesson.habits.learning_rate),
-            self.batch,
-            args.model.seed,
-            plural(self.epochs, "epoch"),
-            args.model.device,
-        )?;
-        if let (Some(path), Progress { epoch, batches }) = (&args.resume, trainer.progress()) {
-            if epoch >= self.epochs {
-                let made = plural(epoch, "epoch");
-                writeln!(
-                    console,
-                    "resumed from {path} after {made}: training is complete (--epochs raises the total)"
-                )?;
-                return Ok(());
-            }
-            writeln!(
-                console,
-                "resumed from {path}: epoch {}, after {batches} of its minibatches",
-                epoch + 1
-            )?;
-        }
-        Ok(())
-    }
-
-    /// Trains all epochs. Returns false if time ran out first.
-    fn epochs(&mut self, console: &mut Console<'_>) -> Result<bool, Failure> {
+    /// Trains all epochs.
+    fn epochs(&mut self, console: &mut Console<'_>) -> Result<End, Failure> {
         for epoch in self.trainer.progress().epoch..self.epochs {
-            let Some(totals) = self.epoch(epoch)? else {
-                let at = self.trainer.progress();
-                writeln!(
-                    console,
-                    "time ran out in epoch {}, after {} of its minibatches{}",
-                    at.epoch + 1,
-                    at.batches,
-                    self.resume_hint()
-                )?;
-                let measured = measure(&mut self.trainer, self.lesson, &self.lesson.valid(), self.batch)?;
-                writeln!(console, "measured    {}", measured.text())?;
-                return Ok(false);
-            };
-            let measured = measure(&mut self.trainer, self.lesson, &self.lesson.valid(), self.batch)?;
+            let (totals, end) = self.epoch(epoch)?;
+            if let Some(end) = end {
+                totals.note(&mut self.trainer);
+                return Ok(end);
+            }
+            let development = self.lesson.part(Part::Development);
+            let measured = measure(self.trainer.session(), self.lesson, development, self.batch)?;
             self.trainer.set_progress(Progress { epoch: epoch + 1, batches: 0 });
+            Totals::default().note(&mut self.trainer);
             let epoch = Epoch { number: epoch + 1, totals, measured };
-            writeln!(console, "{}", epoch.line(console))?;
-            console.flush()?;
+            self.print_epoch(&epoch, console)?;
             let verdict = self.patience.observe(epoch.measured.main());
-            self.scores.0.push(epoch.measured.main());
-            self.scores.note(&mut self.trainer);
-            self.save(verdict.is_best)?;
+            if verdict.is_best {
+                self.best.keep(epoch.number, &self.trainer);
+            }
             self.curve.push(epoch);
+            self.wrote_epoch = true;
+            self.curve.note(&mut self.trainer);
+            self.save(verdict.is_best)?;
             self.curve.write(self.args, self.lesson)?;
             if verdict.stop {
-                let epochs = plural(self.args.patience as u64, "epoch");
-                writeln!(console, "no improvement for {epochs}")?;
-                return Ok(true);
+                self.print_patience(console)?;
+                return Ok(End::Complete);
             }
         }
-        Ok(true)
+        Ok(End::Complete)
     }
 
-    /// Trains one epoch, or the rest of it after a resumption. Returns `None` if time ran out.
-    fn epoch(&mut self, epoch: u64) -> Result<Option<curve::Totals>, Failure> {
+    /// Trains one epoch, or the rest of it after a resumption. Returns a reason if the run ends within the epoch.
+    fn epoch(&mut self, epoch: u64) -> Result<(Totals, Option<End>), Failure> {
         let train = self.lesson.train();
         let seed = self.args.model.seed ^ ORDER_SALT ^ epoch.wrapping_mul(0x9e37_79b9);
         let batches: Vec<Vec<&usize>> = match self.args.bucket {
@@ -245,18 +186,22 @@ impl<'a> Run<'a> {
             }
             false => train.batches(self.batch).shuffled(seed).collect(),
         };
-        let mut bar = Bar::new(&format!("epoch {}", epoch + 1), batches.len());
-        let mut totals = curve::Totals::default();
         let mut done = self.trainer.progress().batches;
+        let mut totals = if done > 0 { Totals::from_note(&self.trainer) } else { Totals::default() };
         let (workload, start) = (&self.lesson.workload, self.start);
         let limit = self.args.max_minutes.map(|minutes| minutes * 60.0);
-        let time_is_up = || limit.is_some_and(|limit| start.elapsed().as_secs_f64() >= limit);
+        let end = || match limit {
+            _ if interrupt::is_requested() => Some(End::Interrupted),
+            Some(limit) if start.elapsed().as_secs_f64() >= limit => Some(End::OutOfTime),
+            _ => None,
+        };
         let count = batches.len() as u64;
+        let mut bar = Bar::new(&format!("epoch {}", epoch + 1), (count - done.min(count)) as usize);
         let batches = batches.into_iter().skip(done as usize);
         let mut steps = self.trainer.pass(batches, |g, &instance| workload.loss(g, instance));
         while done < count {
-            if time_is_up() {
-                return Ok(None);
+            if let Some(end) = end() {
+                return Ok((totals, Some(end)));
             }
             let Some(step) = steps.next() else { break };
             let step = step?;
@@ -265,84 +210,83 @@ impl<'a> Run<'a> {
             bar.report(&step);
             totals.add(&step);
         }
-        Ok(Some(totals))
+        Ok((totals, None))
     }
 
-    fn save(&mut self, best: bool) -> Result<(), Failure> {
+    /// Writes the checkpoint, and another one if the epoch is the best.
+    fn save(&mut self, is_best: bool) -> Result<(), Failure> {
         let Some(path) = &self.args.save else { return Ok(()) };
-        let written = |result: Result<(), CheckpointError>| {
-            result.map_err(|error| Failure { kind: crate::FailureKind::Output, ..checkpoint_failure(&error) })
+        let mut paths = vec![path.clone()];
+        paths.extend(is_best.then(|| best_path(path)));
+        paths.into_iter().try_for_each(|path| self.write_checkpoint(path))
+    }
+
+    fn write_checkpoint(&mut self, path: String) -> Result<(), Failure> {
+        self.trainer
+            .save(&path)
+            .map_err(|error| Failure { kind: crate::FailureKind::Output, ..checkpoint_failure(&error) })?;
+        if !self.written.contains(&path) {
+            self.written.push(path);
+        }
+        Ok(())
+    }
+
+    /// Writes the checkpoint of a run that ended within an epoch. Returns its path. After a signal the run writes one
+    /// even without `--save`.
+    fn save_unfinished(&mut self, end: End) -> Result<Option<String>, Failure> {
+        let path = match (&self.args.save, end) {
+            (Some(path), _) => path.clone(),
+            (None, End::Interrupted) => unused_path(self.lesson.entry.name),
+            (None, _) => return Ok(None),
         };
-        written(self.trainer.save(path))?;
-        self.saved = true;
-        if best {
-            let best = best_path(path);
-            written(self.trainer.save(&best))?;
-        }
-        Ok(())
+        self.write_checkpoint(path.clone())?;
+        Ok(Some(path))
     }
 
-    fn resume_hint(&self) -> String {
-        match &self.args.save {
-            Some(path) => format!("; continue with --resume {path}"),
-            None => String::new(),
-        }
-    }
-
-    fn finish(&mut self, finished: bool, console: &mut Console<'_>) -> Result<(), Failure> {
-        if !finished {
-            self.save(false)?;
-        }
-        if let Some((number, score)) = self.patience.best() {
-            let number = number as u64 + 1;
-            match self.curve.epoch(number) {
-                Some(epoch) => writeln!(console, "best        epoch {number}: {}", epoch.measured.text())?,
-                None => {
-                    writeln!(console, "best        epoch {number}, before the resumption: score {score:.4}")?
-                }
-            }
-        }
-        let lesson = self.lesson;
-        if let Some(parsing) = lesson.parsing.as_ref().filter(|_| self.args.decode) {
-            self.decode(parsing, console)?;
-        }
-        let drawn = self.args.curve.iter().filter(|_| !self.curve.is_empty());
-        for path in drawn.chain(self.args.save.iter().filter(|_| self.saved)) {
-            writeln!(console, "wrote       {path}")?;
-        }
-        writeln!(console, "took        {}", console.time(self.start.elapsed()))?;
-        Ok(())
-    }
-
-    /// Parses the held-out sentences greedily, without the reference actions.
-    fn decode(&mut self, parsing: &Parsing, console: &mut Console<'_>) -> Result<(), Failure> {
-        let start = Instant::now();
-        let score = greedy::measure(self.trainer.session(), parsing)?;
-        writeln!(
-            console,
-            "decoded     {} sentences greedily: {:.2} % of the words have the correct head ({})",
-            count(parsing.sentences.len() as u64),
-            100.0 * score.unlabelled(),
-            console.time(start.elapsed()),
-        )?;
-        Ok(())
+    fn finish(&mut self, end: End, console: &mut Console<'_>) -> Result<(), Failure> {
+        let unfinished = match end {
+            End::Complete => None,
+            End::OutOfTime | End::Interrupted => self.save_unfinished(end)?,
+        };
+        let tested = match end {
+            End::Interrupted => None,
+            End::Complete | End::OutOfTime => Some(self.test()?),
+        };
+        self.print_end(end, unfinished.as_deref(), tested.as_ref(), console)
     }
 }
 
-/// Rejects two outputs with one path, and a curve that would overwrite the checkpoint to resume from.
-fn check_outputs(args: &TrainArgs) -> Result<(), Failure> {
+/// A path for a checkpoint that does not exist yet.
+fn unused_path(model: &str) -> String {
+    let candidates = std::iter::once(String::new()).chain((2..).map(|number| format!("-{number}")));
+    let mut paths = candidates.map(|suffix| format!("{model}.interrupted{suffix}.safetensors"));
+    paths.find(|path| !std::path::Path::new(path).exists()).unwrap_or_default()
+}
+
+/// Rejects options that do not fit, before any work.
+fn check_options(args: &TrainArgs, lesson: &Lesson, rate: f64) -> Result<(), Failure> {
+    if !(rate.is_finite() && rate > 0.0) {
+        return Err(Failure::usage(format!("--lr must be above 0, found {rate}")));
+    }
+    for (name, found) in
+        [("clip", args.clip), ("decay", args.decay), ("max-minutes", args.max_minutes.unwrap_or(0.0))]
+    {
+        if found < 0.0 || found.is_nan() {
+            return Err(Failure::usage(format!("--{name} must be 0 or more, found {found}")));
+        }
+    }
+    for path in &args.curve {
+        curve::form(path)?;
+    }
+    if args.decode && lesson.parsing.is_none() {
+        let message = format!("model {} has no decoder", lesson.entry.name);
+        return Err(Failure::usage(message).help("remove --decode"));
+    }
     let best = args.save.as_deref().map(best_path);
     let curves: Vec<&str> = args.curve.iter().map(String::as_str).collect();
     check_distinct(&curves, args.resume.as_deref().as_slice())?;
     let all: Vec<&str> = curves.into_iter().chain(args.save.as_deref()).chain(best.as_deref()).collect();
     check_distinct(&all, &[])
-}
-
-/// `names.best.safetensors` for `names.safetensors`.
-fn best_path(path: &str) -> String {
-    let extension =
-        Path::new(path).extension().and_then(|extension| extension.to_str()).unwrap_or("safetensors");
-    Path::new(path).with_extension(format!("best.{extension}")).to_string_lossy().into_owned()
 }
 
 /// A checkpoint that cannot be read or written.

@@ -1,22 +1,23 @@
 //! Reductions: together they take every contribution to a trained parameter once, and take no other rows.
 
 use super::class::{Block, Taken, Taking};
+use super::coverage;
 use super::uses::WHOLE;
 use super::{Name, Reverse};
 use crate::check::lanes::Lanes;
 use crate::check::report::Disagreement;
 use autobatch_ir::graph::ParamArg;
 use autobatch_ir::id::{NodeId, ParamId, SigId};
-use autobatch_ir::plan::blocks::lie_apart;
 use autobatch_ir::plan::{Operand, Reduction, ReductionPart, ResultRole, StoreId, StoreKind};
 use std::collections::BTreeMap;
 
 /// The blocks that reductions take.
 #[derive(Default)]
 struct Blocks {
-    /// Blocks by number.
     blocks: Vec<(SigId, Block)>,
     numbers: BTreeMap<(SigId, Block), u32>,
+    /// The class of each block by number, and the reduction that took it first.
+    origins: Vec<(u32, Taking)>,
     /// The block that a reduction takes from a class, by reduction, class, rows per lane and row sources.
     found: BTreeMap<(usize, u32, u32, Taken, Taken), Option<u32>>,
 }
@@ -39,7 +40,7 @@ struct LaneSource {
 }
 
 impl Lanes<'_> {
-    /// Proves the gradients of parameters. Gives the parameters that get one.
+    /// Proves the gradients of parameters. Returns the parameters that get one.
     pub(in crate::check) fn reductions(&mut self, reverse: &mut Reverse<'_>) -> Vec<ParamId> {
         let mut gradient_of: BTreeMap<StoreId, ParamId> = BTreeMap::new();
         let mut trained = vec![false; self.graph.module.params.len()];
@@ -128,7 +129,7 @@ impl Lanes<'_> {
                     let (param, sum, each) = (param.index(), sum.sum, part.each);
                     let taking = Taking { param, sum, each, table_rows, x, dy };
                     let block = derivative.class.block(reference, taking);
-                    let block = block.map(|block| blocks.number(derivative.sig, block));
+                    let block = block.map(|block| blocks.number(derivative.sig, block, (class, taking)));
                     blocks.found.insert(key, block);
                     block
                 }
@@ -156,14 +157,14 @@ impl Lanes<'_> {
 
     /// The class and the node whose derivative made the row that a lane takes.
     fn node_of(&self, operand: Operand, lane: u32, reverse: &Reverse<'_>) -> Option<(u32, u32)> {
-        let (field, row) = self.row(lane, operand)?;
+        let (field, row) = self.plan.operand_row(operand, lane)?;
         match self.name(reverse, field, row) {
             Name::Made { class, node, item: WHOLE, .. } => Some((class, node)),
             _ => None,
         }
     }
 
-    /// Whether a lane takes a row from this place of a node.
+    /// Returns whether a lane takes a row from this place of a node.
     fn takes(
         &self,
         operand: Option<Operand>,
@@ -173,12 +174,12 @@ impl Lanes<'_> {
         reverse: &Reverse<'_>,
     ) -> bool {
         let Some(operand) = operand else { return taken == Taken::Nothing };
-        let row = || self.row(lane, operand).map(|(field, row)| self.name(reverse, field, row));
+        let row = || self.plan.operand_row(operand, lane).map(|(field, row)| self.name(reverse, field, row));
         let of = node.index() as u32;
         match taken {
             Taken::Nothing => false,
             Taken::Operand(place) => self.agrees(lane, node, place as usize, operand),
-            Taken::Result(place) => self.row(lane, operand).is_some_and(|(field, row)| {
+            Taken::Result(place) => self.plan.operand_row(operand, lane).is_some_and(|(field, row)| {
                 self.at(field, row) == self.graph.arena.results(node).start as u32 + place
             }),
             Taken::Saved(number) => row() == Some(Name::Saved { node: of, number }),
@@ -199,7 +200,7 @@ impl Lanes<'_> {
         reverse: &Reverse<'_>,
     ) -> Vec<Taken> {
         let Some(operand) = operand else { return vec![Taken::Nothing] };
-        let name = self.row(lane, operand).map(|(field, row)| self.name(reverse, field, row));
+        let name = self.plan.operand_row(operand, lane).map(|(field, row)| self.name(reverse, field, row));
         match name {
             Some(Name::Made { class: own, node: of, result, item: WHOLE })
                 if own == class && of as usize == node.index() =>
@@ -220,7 +221,7 @@ impl Lanes<'_> {
             .collect()
     }
 
-    /// Whether reductions take every contribution of every node that a gradient reaches once.
+    /// Returns whether reductions take every contribution of every node that a gradient reaches once.
     fn complete(&mut self, trained: &[bool], reverse: &mut Reverse<'_>, blocks_taken: &Blocks) {
         reverse.taken.sort_unstable();
         let mut good: BTreeMap<SigId, Vec<u32>> = BTreeMap::new();
@@ -264,23 +265,15 @@ impl Lanes<'_> {
         blocks: &[u32],
     ) -> Option<ParamId> {
         let reference = reverse.references.get(sig)?;
-        let mut counts: Vec<BTreeMap<Block, u32>> = vec![BTreeMap::new(); reference.uses.len()];
-        for block in blocks.iter().map(|&block| blocks_taken.blocks[block as usize].1) {
-            *counts[block.uses as usize].entry(block).or_default() += 1;
-        }
-        let range = |(from, to): (u32, u32)| u64::from(from)..u64::from(to);
-        for (uses, counts) in
-            reference.uses.iter().zip(&counts).filter(|(uses, _)| trained[uses.param.index()])
-        {
-            let once = || counts.keys().map(|block| [range(block.rows), range(block.columns)]);
-            let area: u64 =
-                once().map(|[rows, columns]| (rows.end - rows.start) * (columns.end - columns.start)).sum();
-            let times = counts.values().all(|&count| count == uses.count);
-            if !times || area != reference.area(uses) || !lie_apart(once()) {
-                return Some(uses.param);
-            }
-        }
-        None
+        let taken = |number: &u32| blocks_taken.blocks[*number as usize].1;
+        let first = coverage::incomplete(reference, blocks.iter().map(taken), trained)?;
+        // Several uses may contribute the same on all probes. Then another assignment of the rows may be complete.
+        let candidates = |number: &u32| {
+            let (class, taking) = blocks_taken.origins[*number as usize];
+            reverse.classes[class as usize].class.blocks(reference, taking)
+        };
+        let choices: Vec<Vec<Block>> = blocks.iter().map(candidates).collect();
+        (!coverage::is_assignable(reference, &choices, trained)).then_some(first)
     }
 }
 
@@ -295,11 +288,12 @@ impl Taken {
 }
 
 impl Blocks {
-    fn number(&mut self, sig: SigId, block: Block) -> u32 {
+    fn number(&mut self, sig: SigId, block: Block, origin: (u32, Taking)) -> u32 {
         let next = self.blocks.len() as u32;
         let number = *self.numbers.entry((sig, block)).or_insert(next);
         if number == next {
             self.blocks.push((sig, block));
+            self.origins.push(origin);
         }
         number
     }

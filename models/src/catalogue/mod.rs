@@ -1,6 +1,10 @@
 //! Models by name, with the sizes of the comparative benchmarks and with instances. The instances come from the
 //! JSON of the other systems' scripts or from a generator.
 
+mod entries;
+
+pub use entries::{Corpus, ENTRIES, Entry, entry, entry_or_letter};
+
 use crate::acceptor::Acceptor;
 use crate::char_tagger::{Alphabet, CharTagger, Word};
 use crate::data::generate::{lattices, sentiment as treebank, tagged};
@@ -9,7 +13,7 @@ use crate::data::vocab::Vocab;
 use crate::data::{DataError, lattice, wikiner};
 use crate::lattice_tagger::{Counts, Lattice, LatticeTagger};
 use crate::mnist::Mnist;
-use crate::model::{Bound, Workload};
+use crate::model::{Bound, First, Workload};
 use crate::names::Names;
 use crate::parser::Parser;
 use crate::sentiment::Sentiment;
@@ -17,65 +21,20 @@ use crate::similarity::Similarity;
 use crate::spinn::Spinn;
 use crate::tagger::Tagger;
 use crate::tree_rnn::TreeRnnClassifier;
-use crate::{Model, parser, similarity, tagger};
+use crate::{Model, lessons, parser, similarity, tagger};
 use autobatch::ir::EmitError;
 use autobatch::prelude::{Module, ModuleBuilder};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// A model of the catalogue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// The name in the benchmarks.
-    pub name: &'static str,
-    /// The descriptive name.
-    pub alias: &'static str,
-    /// The description in one line.
-    pub about: &'static str,
-    /// The noun for instances, in the plural.
-    pub unit: &'static str,
-    /// The default width of states.
-    pub hidden: usize,
-    /// The default width of input vectors. It is 0 if input vectors have the width of states, or if the data
-    /// determines it.
-    pub embedding: usize,
-    /// The default number of instances per step.
-    pub count: usize,
-    /// The default number of instances per graph.
-    pub batch: usize,
-}
-
-/// Every model, in the order of the benchmarks.
-#[rustfmt::skip]
-pub const ENTRIES: [Entry; 11] = [
-    Entry { name: "a", alias: "mnist", about: "perceptron 784-200-100-10", unit: "examples", hidden: 200, embedding: 0, count: 2000, batch: 32 },
-    Entry { name: "b", alias: "treelstm", about: "binary tree LSTM", unit: "trees", hidden: 100, embedding: 0, count: 128, batch: 128 },
-    Entry { name: "c", alias: "similarity", about: "child-sum tree LSTM on pairs", unit: "pairs", hidden: 150, embedding: 300, count: 256, batch: 256 },
-    Entry { name: "d", alias: "tagger", about: "BiLSTM tagger", unit: "sentences", hidden: 50, embedding: 128, count: 64, batch: 64 },
-    Entry { name: "dchar", alias: "chartagger", about: "BiLSTM tagger that spells rare words", unit: "sentences", hidden: 50, embedding: 128, count: 64, batch: 64 },
-    Entry { name: "e", alias: "names", about: "LSTM over the letters of names", unit: "names", hidden: 128, embedding: 0, count: 128, batch: 128 },
-    Entry { name: "f1", alias: "acceptor", about: "LSTM acceptor", unit: "sequences", hidden: 100, embedding: 100, count: 64, batch: 64 },
-    Entry { name: "f2", alias: "treernn", about: "tree RNN", unit: "trees", hidden: 300, embedding: 0, count: 64, batch: 64 },
-    Entry { name: "g", alias: "parser", about: "stack LSTM parser, actions given", unit: "sentences", hidden: 100, embedding: 100, count: 64, batch: 64 },
-    Entry { name: "lattice", alias: "lattice", about: "lattice LSTM tagger", unit: "sentences", hidden: 100, embedding: 50, count: 64, batch: 64 },
-    Entry { name: "sst", alias: "sentiment", about: "tree LSTM, a label at every node", unit: "trees", hidden: 100, embedding: 0, count: 128, batch: 128 },
-];
-
-/// Returns the entry with this name or alias.
-///
-/// # Errors
-/// Returns an error that lists all names if there is no such entry.
-pub fn entry(name: &str) -> Result<&'static Entry, OpenError> {
-    let unknown = || OpenError::Unknown(name.to_owned());
-    ENTRIES.iter().find(|entry| entry.name == name || entry.alias == name).ok_or_else(unknown)
-}
 
 /// The options of a model. `None` means the value of the entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// A file of instances in the format of the comparative benchmarks' scripts.
-    pub data: Option<PathBuf>,
+    /// The folder of the corpus; its training instances replace the generated ones.
+    pub corpus: Option<PathBuf>,
+    /// A JSON file of instances in the format of the comparative benchmarks; see [`peers`].
+    pub instances: Option<PathBuf>,
     /// The seed of generated instances.
     pub seed: u64,
     /// The number of instances to generate.
@@ -86,7 +45,7 @@ pub struct Options {
     pub hidden: Option<usize>,
     /// The width of input vectors.
     pub embedding: Option<usize>,
-    /// The common length of all generated sentences of `d`.
+    /// The common length of all generated sentences of `tagger`.
     pub same: Option<u32>,
 }
 
@@ -123,8 +82,29 @@ pub enum OpenError {
         /// The purpose of the part.
         to: &'static str,
     },
-    /// The file could not be read.
+    /// The JSON file of instances could not be read.
     Data(DataError),
+    /// The corpus could not be read.
+    Corpus {
+        /// The entry of the model.
+        entry: &'static Entry,
+        /// The reason.
+        error: DataError,
+    },
+    /// The model cannot read an instance.
+    Instance {
+        /// The origin of the instance.
+        source: String,
+        /// The number of the instance, from 1.
+        number: usize,
+        /// The reason.
+        reason: String,
+    },
+    /// The description of a trained model is malformed.
+    Specification(
+        /// The reason.
+        String,
+    ),
     /// The emitter rejects the model.
     Emit(EmitError),
 }
@@ -133,16 +113,15 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown(name) => {
-                let spelled = |entry: &Entry| match entry.alias == entry.name {
-                    true => entry.name.to_owned(),
-                    false => format!("{} ({})", entry.alias, entry.name),
-                };
-                let names: Vec<String> = ENTRIES.iter().map(spelled).collect();
+                let names = ENTRIES.map(|entry| entry.name);
                 write!(f, "unknown model `{name}`: expected one of {}", names.join(", "))
             }
             Self::Size { what, expected, found } => write!(f, "{what} must be {expected}, found {found}"),
             Self::NoFile(name) => {
-                write!(f, "model `{name}` reads no file here; leave the file out for generated instances")
+                write!(
+                    f,
+                    "model `{name}` has no JSON form of instances; name the folder of its corpus or generate instances"
+                )
             }
             Self::NoInstances { path, to } => {
                 write!(
@@ -151,7 +130,11 @@ impl fmt::Display for OpenError {
                     path.display()
                 )
             }
-            Self::Data(error) => error.fmt(f),
+            Self::Data(error) | Self::Corpus { error, .. } => error.fmt(f),
+            Self::Instance { source, number, reason } => write!(f, "{source}: instance {number}: {reason}"),
+            Self::Specification(reason) => {
+                write!(f, "the description of the trained model is malformed: {reason}")
+            }
             Self::Emit(error) => error.fmt(f),
         }
     }
@@ -202,21 +185,34 @@ impl fmt::Debug for Problem {
 pub fn open(name: &str, options: &Options) -> Result<Problem, OpenError> {
     let entry = entry(name)?;
     let sizes = Sizes::of(entry, options)?;
-    let mut m = ModuleBuilder::new(&format!("workload_{}", entry.name));
+    if let Some(folder) = &options.corpus {
+        return of_corpus(entry, folder, &sizes);
+    }
+    let mut m = ModuleBuilder::new(entry.name);
     let workload = match entry.name {
-        "a" => mnist(&mut m, &sizes)?,
-        "b" => spinn(&mut m, &sizes)?,
-        "c" => similarity(&mut m, &sizes)?,
-        "d" => tagger(&mut m, &sizes)?,
-        "dchar" => char_tagger(&mut m, &sizes)?,
-        "e" => names(&mut m, &sizes)?,
-        "f1" => acceptor(&mut m, &sizes)?,
-        "f2" => tree_rnn(&mut m, &sizes)?,
-        "g" => parser(&mut m, &sizes)?,
+        "mnist" => mnist(&mut m, &sizes)?,
+        "treelstm" => spinn(&mut m, &sizes)?,
+        "similarity" => similarity(&mut m, &sizes)?,
+        "tagger" => tagger(&mut m, &sizes)?,
+        "chartagger" => char_tagger(&mut m, &sizes)?,
+        "names" => names(&mut m, &sizes)?,
+        "acceptor" => acceptor(&mut m, &sizes)?,
+        "treernn" => tree_rnn(&mut m, &sizes)?,
+        "parser" => parser(&mut m, &sizes)?,
         "lattice" => lattice_tagger(&mut m, &sizes)?,
         _ => sentiment(&mut m, &sizes)?,
     };
     Ok(Problem { entry, module: m.build()?, workload, batch: sizes.batch })
+}
+
+/// Opens a model with the training instances of its corpus.
+fn of_corpus(entry: &'static Entry, folder: &Path, sizes: &Sizes<'_>) -> Result<Problem, OpenError> {
+    let Options { seed, count, hidden, embedding, .. } = *sizes.options;
+    let count = count.or(sizes.options.batch.filter(|_| entry.count == entry.batch));
+    let options = lessons::Options { data: Some(folder.to_owned()), seed, count, hidden, embedding };
+    let lesson = lessons::open(entry.name, &options)?;
+    let workload = Box::new(First { count: lesson.train().len(), workload: lesson.workload });
+    Ok(Problem { entry, module: lesson.module, workload, batch: sizes.batch })
 }
 
 /// The sizes of an entry, with the options applied.
@@ -240,7 +236,7 @@ impl<'a> Sizes<'a> {
             let expected = format!("left out: model `{}` has none of its own", entry.name);
             return Err(OpenError::Size { what: "embedding", expected, found });
         }
-        if let (Some(found), true) = (options.same, entry.name != "d") {
+        if let (Some(found), true) = (options.same, entry.name != "tagger") {
             let expected = format!("left out: model `{}` has no equal lengths", entry.name);
             return Err(OpenError::Size { what: "same", expected, found: found as usize });
         }
@@ -261,7 +257,7 @@ impl<'a> Sizes<'a> {
 
     /// Reads the instances of the file, or generates instances.
     fn read<W: peers::Workload>(&self, generate: impl FnOnce(u64, usize) -> W) -> Result<W, OpenError> {
-        match &self.options.data {
+        match &self.options.instances {
             Some(path) => Ok(peers::read(path)?),
             None => Ok(generate(self.options.seed, self.count)),
         }
@@ -269,17 +265,22 @@ impl<'a> Sizes<'a> {
 
     /// Rejects a file for models that always generate their instances.
     fn no_file(&self) -> Result<(), OpenError> {
-        match self.options.data {
+        match self.options.instances {
             Some(_) => Err(OpenError::NoFile(self.entry.name)),
             None => Ok(()),
         }
     }
 }
 
-/// Returns the widths of states and input vectors with the options applied. Also checks the count.
+/// Returns the widths of states and input vectors with the options applied.
 pub(crate) fn widths(entry: &'static Entry, options: &Options) -> Result<(usize, usize), OpenError> {
     let sizes = Sizes::of(entry, options)?;
     Ok((sizes.hidden, sizes.embedding))
+}
+
+/// Checks the number of instances to generate or to read.
+pub(crate) fn check_count(entry: &'static Entry, count: Option<usize>) -> Result<(), OpenError> {
+    Sizes::of(entry, &Options { count, ..Options::default() }).map(|_| ())
 }
 
 type Opened = Result<Box<dyn Workload>, OpenError>;

@@ -1,0 +1,83 @@
+//! Options of the verbs that read trained parameters: `eval` and `predict`.
+
+use super::run::threads;
+use super::{path, values};
+use autobatch_models::lessons::Part;
+use autobatch_planner::schedule::Policy;
+use clap::{Args, ValueEnum, ValueHint};
+
+/// A trained model and its device.
+#[derive(Args, Debug)]
+pub struct TrainedArgs {
+    /// The model.
+    #[arg(value_name = "MODEL", value_parser = values::model())]
+    pub name: String,
+    /// Checkpoint of `autobatch train --save`, which holds the parameters and the vocabulary.
+    #[arg(long, value_name = "FILE", value_parser = path, value_hint = ValueHint::FilePath)]
+    pub weights: String,
+    /// Number of threads that emit and execute; 0 means one per core.
+    #[arg(long, default_value_t = 0, value_parser = threads)]
+    pub threads: usize,
+    /// Device: cpu, gpu, gpu:0, gpu:part-of-a-name.
+    #[arg(long, default_value = "cpu", value_parser = values::device(), hide_possible_values = true)]
+    pub device: autobatch::Device,
+    /// Batching policy: none, depth, agenda, agenda:remaining, ratio, beam:8, fsm:table.json, auto.
+    #[arg(long, default_value = "auto", value_parser = values::policy(), hide_possible_values = true)]
+    pub policy: Policy,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A part of the instances.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum PartArg {
+    /// The instances that training steps read.
+    Train,
+    /// The instances that choose the best epoch.
+    Development,
+    /// The instances that training never reads.
+    #[default]
+    Test,
+}
+
+impl From<PartArg> for Part {
+    fn from(part: PartArg) -> Self {
+        match part {
+            PartArg::Train => Self::Train,
+            PartArg::Development => Self::Development,
+            PartArg::Test => Self::Test,
+        }
+    }
+}
+
+/// Options of `eval`.
+#[derive(Args, Debug)]
+pub struct EvalArgs {
+    /// The trained model.
+    #[command(flatten)]
+    pub trained: TrainedArgs,
+    /// Folder of the model's corpus [default: generated instances].
+    #[arg(long, value_name = "FOLDER", value_parser = path, value_hint = ValueHint::DirPath)]
+    pub data: Option<String>,
+    /// The part to evaluate.
+    #[arg(long, value_enum, default_value_t)]
+    pub part: PartArg,
+    /// Seed of generated instances.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Number of training instances, as in training.
+    #[arg(long)]
+    pub count: Option<usize>,
+}
+
+/// Options of `predict`.
+#[derive(Args, Debug)]
+pub struct PredictArgs {
+    /// The trained model. With --json, each answer is a line.
+    #[command(flatten)]
+    pub trained: TrainedArgs,
+    /// File in the form of the model's corpus; - is standard input.
+    #[arg(default_value = "-", value_parser = path, value_hint = ValueHint::AnyPath)]
+    pub input: String,
+}

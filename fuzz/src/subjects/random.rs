@@ -1,0 +1,95 @@
+//! Random graphs: planned under a drawn setting, verified, proven, executed and compared with the reference.
+//!
+//! The bytes of an input make the decisions of the generators of `autobatch_testing`.
+
+use super::boxed;
+use super::values::{forward, reverse};
+use crate::counts::{Counts, Tally};
+use crate::effort::is_small_graph;
+use crate::machine::Machine;
+use crate::target::Subject;
+use arbitrary::{Arbitrary, Result, Unstructured};
+use autobatch_ir::GraphData;
+use autobatch_ir::hash::hash_bytes;
+use autobatch_testing::hostile::SplitMix64;
+use autobatch_testing::random::{Options, Recipe};
+use autobatch_testing::written::{self, Numbers};
+
+/// A valid graph, as a model emits it or as a user writes it.
+struct RandomGraph {
+    graph: GraphData,
+    /// Whether the proof must accept every plan of the graph.
+    is_tame: bool,
+}
+
+/// The direction of the plans.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct WithLosses(bool);
+
+impl RandomGraph {
+    fn draw(u: &mut Unstructured<'_>, losses: WithLosses) -> Result<Self> {
+        if u.ratio(1, 8)? {
+            let numbers = *u.choose(&[Numbers::Tame, Numbers::Wild])?;
+            let text = written::drawn(u.arbitrary()?, numbers);
+            let graph = GraphData::from_text(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+            graph.verify().unwrap_or_else(|errors| panic!("{errors}\n{text}"));
+            return Ok(Self { graph, is_tame: false });
+        }
+        let mut options = Options::arbitrary(u)?;
+        if losses.0 {
+            options = Options { losses: true, infer_only: false, ..options };
+        }
+        let graph = Recipe::drawn(u.arbitrary()?, options).graph();
+        Ok(Self { graph, is_tame: options.smooth || !options.wild })
+    }
+}
+
+struct Graphs {
+    losses: WithLosses,
+    seeds: Vec<Vec<u8>>,
+    machine: Machine,
+}
+
+/// The bytes of an input that choose the generator and its options, and seed the decisions behind the script.
+const HEAD: usize = 16;
+
+pub(super) fn open(losses: bool) -> Box<dyn Subject> {
+    let mut random = SplitMix64(3);
+    let seeds = (0..64).map(|number| bytes(&mut random, HEAD + 4 * number)).collect();
+    boxed(Graphs { losses: WithLosses(losses), seeds, machine: Machine::new() })
+}
+
+/// Draws this many bytes.
+pub(super) fn bytes(random: &mut SplitMix64, count: usize) -> Vec<u8> {
+    (0..count).map(|_| random.next() as u8).collect()
+}
+
+impl Subject for Graphs {
+    fn seeds(&self) -> &[Vec<u8>] {
+        &self.seeds
+    }
+
+    fn draw(&self, random: &mut SplitMix64) -> Vec<u8> {
+        bytes(random, HEAD)
+    }
+
+    fn check(&mut self, input: &[u8], counts: &mut Counts) {
+        let drawn = RandomGraph::draw(&mut Unstructured::new(input), self.losses);
+        let Ok(RandomGraph { graph, is_tame }) = drawn else {
+            counts.add(Tally::Refused);
+            return;
+        };
+        counts.add(Tally::Accepted);
+        if !is_small_graph(&graph) {
+            counts.add(Tally::Large);
+            return;
+        }
+        let mut random = SplitMix64(hash_bytes(input));
+        let unproven = counts.get(Tally::Unproven);
+        let check = if self.losses.0 { reverse } else { forward };
+        let outcome = check(&mut self.machine, &graph, &mut random, false, counts);
+        outcome.unwrap_or_else(|what| panic!("{what}\n{graph}"));
+        let is_proven = counts.get(Tally::Unproven) == unproven;
+        assert!(is_proven || !is_tame || self.losses.0, "the proof rejects a correct plan\n{graph}");
+    }
+}

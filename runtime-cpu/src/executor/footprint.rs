@@ -1,0 +1,110 @@
+//! The footprint of a plan on this executor: tiles, scratch space, and copies of constants and weights.
+
+use super::prepared::{PreparedSteps, StepArgs, writes_directly};
+use super::program::Program;
+use crate::kernels::{GRADIENT_SCRATCH_FLOATS, PRODUCT_SCRATCH_FLOATS, PackedWeights};
+use autobatch_ir::graph::Op;
+use autobatch_ir::plan::{Footprint, Kernel, Plan, ReductionSum, Stage, StoreId, Verified};
+use std::collections::HashSet;
+
+/// The memory and the work of executing a plan on some threads. None of the memory is allocated for the answer.
+#[must_use]
+pub fn footprint(plan: &Verified<Plan>, threads: usize) -> Footprint {
+    with_programs(plan, threads.max(1), &PreparedSteps::default())
+}
+
+/// As [`footprint`], with the programs that an executor compiled before.
+pub(super) fn with_programs(plan: &Verified<Plan>, threads: usize, prepared: &PreparedSteps) -> Footprint {
+    let mut sizes: Vec<[Option<Sizes>; 2]> = plan.kernels.iter().map(|_| [None, None]).collect();
+    let mut packed: HashSet<PackedPart> = HashSet::new();
+    let (mut tile, mut copies) = (0u64, (plan.steps.len() * size_of::<StepArgs>()) as u64);
+    for step in &plan.steps {
+        let (kernel, direct) = (&plan.kernels[step.kernel.index()], writes_directly(plan, step));
+        let own = sizes[step.kernel.index()][usize::from(direct)].get_or_insert_with(|| {
+            let own = match prepared.known_program(kernel, direct) {
+                Some(program) => Sizes::of(kernel, program),
+                None => Sizes::of(kernel, &Program::new(kernel, direct)),
+            };
+            copies = copies.saturating_add(own.constants);
+            own
+        });
+        tile = tile.max(own.tile(step.rows));
+        for part in &own.packed {
+            let store = plan.stores(step)[part.port as usize];
+            if packed.insert(PackedPart { store, port: 0, ..*part }) {
+                copies = copies.saturating_add(part.bytes);
+            }
+        }
+    }
+    let of_weight = |sum: &ReductionSum| matches!(sum, ReductionSum::Wgrad { .. });
+    if plan.reductions.iter().any(|own| of_weight(&own.sum)) {
+        tile = tile.saturating_add(4 * GRADIENT_SCRATCH_FLOATS as u64);
+    }
+    Footprint { copies, per_thread: tile, threads: threads as u64, ..Footprint::of(plan) }
+}
+
+/// A part of a store that products read in packed form.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct PackedPart {
+    /// The store. A kernel does not know it: its parts have `u32::MAX`.
+    store: StoreId,
+    /// The parameter port. The parts of a plan have 0, so that two kernels share the part of a store.
+    port: u32,
+    transposed: bool,
+    col: u32,
+    width: u32,
+    bytes: u64,
+}
+
+/// The sizes of a compiled kernel, in bytes.
+struct Sizes {
+    row: u64,
+    tile_rows: u32,
+    /// Blocks and scratch space, whatever the number of lanes.
+    fixed: u64,
+    constants: u64,
+    packed: Vec<PackedPart>,
+}
+
+impl Sizes {
+    fn of(kernel: &Kernel, program: &Program) -> Self {
+        let packed = program.weights.iter().map(|weight| {
+            let shape = kernel.params[weight.param as usize].shape;
+            let k = if weight.transposed { shape.width() } else { shape.rows() };
+            PackedPart {
+                store: StoreId(u32::MAX),
+                port: weight.param,
+                transposed: weight.transposed,
+                col: weight.col,
+                width: weight.width,
+                bytes: 4 * PackedWeights::max_floats(k, weight.width as usize) as u64,
+            }
+        });
+        let scratch = kernel.stages.iter().map(scratch_floats).max().unwrap_or(0);
+        Self {
+            row: 4 * program.row_floats as u64,
+            tile_rows: program.tile_rows as u32,
+            fixed: 4 * (program.block_floats + scratch) as u64,
+            constants: 4 * program.constant_floats() as u64,
+            packed: packed.collect(),
+        }
+    }
+
+    fn tile(&self, lanes: u32) -> u64 {
+        self.row.saturating_mul(u64::from(lanes.min(self.tile_rows))).saturating_add(self.fixed)
+    }
+}
+
+/// The scratch space of a stage: operand rows of products, and the packed right matrix of a product of two values.
+fn scratch_floats(stage: &Stage) -> usize {
+    match stage {
+        Stage::Prod { .. } => PRODUCT_SCRATCH_FLOATS,
+        Stage::Row { op: Op::Matmul, sources, .. } => {
+            let right = sources
+                .get(1)
+                .map_or(0, |(_, ty)| PackedWeights::max_floats(ty.shape.rows(), ty.shape.width()));
+            PRODUCT_SCRATCH_FLOATS + right
+        }
+        _ => 0,
+    }
+}
