@@ -2,12 +2,13 @@
 
 use super::Trainer;
 use super::minibatch::{self, Items, Shares};
+use crate::emit::check_own;
 use crate::error::Result;
 use crate::session::Gradients;
 use crate::train::error::TrainError;
 use crate::train::report::Step;
 use autobatch_ir::id::ParamId;
-use autobatch_ir::{Graph, Value};
+use autobatch_ir::{Graph, Value, ValueKey};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
@@ -188,14 +189,8 @@ impl Trainer {
         self.session.check_module(&data)?;
         let shares = vec![1.0 / losses.len() as f32; losses.len()];
         let shares = Shares { shares: &shares, first: Some(0), weight: losses.len() as f64 };
-        let ready = minibatch::plan(
-            self.session.planning(),
-            &data,
-            self.updater.trained(),
-            &losses,
-            shares,
-            start,
-        )?;
+        let ready =
+            minibatch::plan(self.session.planning(), &data, self.updater.trained(), &losses, shares, start)?;
         let executed = self.session.execute(&ready.plan, &data, self.noise());
         let step = self.executed(&ready, &data, executed);
         self.finish(step)
