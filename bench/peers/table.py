@@ -24,7 +24,7 @@ def programs(data, args):
     def peer(script, *options):
         return [sys.executable, str(FOLDER / script), data, "--hidden", str(args.hidden), *options]
 
-    bench = [str(ROOT / "target/release/autobatch-bench"), "b", "--data", data, "--hidden", str(args.hidden)]
+    bench = [str(ROOT / "target/release/autobatch-bench"), "b", "--peer-data", data, "--hidden", str(args.hidden)]
     return {
         "PyTorch, batched by hand": peer("pytorch_by_hand.py"),
         "TorchFold": peer("torchfold_program.py"),

@@ -114,8 +114,7 @@ impl BenchArgs {
 
     /// Rejects options that the measurement does not use.
     fn reject_unused(&self, measurement: &str) -> Result<(), BenchError> {
-        let (is_sweep, is_plain) =
-            (measurement == "sweep", !MEASUREMENTS.contains(&measurement));
+        let (is_sweep, is_plain) = (measurement == "sweep", !MEASUREMENTS.contains(&measurement));
         let options = [
             ("a second number of --batch", self.batch.len() > 1 && !is_sweep),
             ("--dump", self.dump.is_some() && !is_plain),

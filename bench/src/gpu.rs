@@ -32,8 +32,15 @@ const FEW_ROWS: usize = 4;
 /// Number of executions of a small model per round, for the host part.
 const EXECUTIONS: usize = 60;
 /// The small models for the host part, with their number of instances, if the command names none.
-const SMALL: [(&str, usize); 7] =
-    [("treelstm", 16), ("treelstm", 256), ("tagger", 16), ("sentiment", 16), ("sentiment", 256), ("lattice", 8), ("lattice", 64)];
+const SMALL: [(&str, usize); 7] = [
+    ("treelstm", 16),
+    ("treelstm", 256),
+    ("tagger", 16),
+    ("sentiment", 16),
+    ("sentiment", 256),
+    ("lattice", 8),
+    ("lattice", 64),
+];
 
 /// Times products, elementwise steps, the models `treelstm` and `tagger`, and the host part of small models on a
 /// device. If `names` is not empty, only the host part of the named models.

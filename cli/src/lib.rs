@@ -7,8 +7,8 @@
 
 pub mod args;
 mod console;
-pub mod environment;
 pub mod emit;
+pub mod environment;
 mod failure;
 pub mod files;
 mod graph_text;

@@ -42,7 +42,12 @@ fn scored(trainer: &mut Trainer, lesson: &Lesson) -> Scores {
 fn every_model_learns_from_generated_instances() {
     for entry in &ENTRIES {
         let lesson = small(entry, None);
-        assert_eq!((lesson.train().len(), lesson.sizes.len()), (12, lesson.workload.instances()), "{}", entry.name);
+        assert_eq!(
+            (lesson.train().len(), lesson.sizes.len()),
+            (12, lesson.workload.instances()),
+            "{}",
+            entry.name
+        );
         let module = Arc::clone(&lesson.module);
         let mut trainer = Trainer::new(module, Adam::new(0.01).clip_norm(5.0)).unwrap();
         let train = lesson.train();
@@ -219,7 +224,9 @@ fn a_specification_restores_the_model_for_predictions_and_other_instances() {
         // Generated names have languages that the published corpus may lack.
         match other {
             Ok(other) => assert_eq!(other.module.params, lesson.module.params, "{}", entry.name),
-            Err(error) => assert!(entry.name == "names" && error.to_string().contains("no language"), "{error}"),
+            Err(error) => {
+                assert!(entry.name == "names" && error.to_string().contains("no language"), "{error}")
+            }
         }
     }
     let wrong = Predictor::new(r#"{"model":"names","hidden":0,"embedding":0,"task":null}"#).unwrap_err();

@@ -13,7 +13,8 @@ pub(crate) mod values;
 pub use emit::EmitArgs;
 pub use execute::ExecuteArgs;
 pub use inspect::{
-    CheckArgs, DiffArgs, ExplainArgs, Format, FsmArgs, PlanArgs, PoliciesArgs, ReduceArgs, ShowArgs, VerifyArg,
+    CheckArgs, DiffArgs, ExplainArgs, Format, FsmArgs, PlanArgs, PoliciesArgs, ReduceArgs, ShowArgs,
+    VerifyArg,
 };
 pub use measure::{CalibrateArgs, SweepArgs};
 pub use planning::{ModeArg, PlanningArgs, Rows};

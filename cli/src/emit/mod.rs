@@ -30,10 +30,8 @@ fn reject_unused_options(args: &EmitArgs) -> Result<(), Failure> {
         ("--nodes", args.nodes.is_some(), is_random),
     ];
     match options.into_iter().find(|(_, given, used)| *given && !used) {
-        Some((option, ..)) => {
-            Err(Failure::usage(format!("model {} does not use {option}", args.model))
-                .help(format!("remove {option}")))
-        }
+        Some((option, ..)) => Err(Failure::usage(format!("model {} does not use {option}", args.model))
+            .help(format!("remove {option}"))),
         None => Ok(()),
     }
 }

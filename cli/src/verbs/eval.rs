@@ -23,7 +23,8 @@ pub fn eval(args: &EvalArgs, console: &mut Console<'_>) -> Result<Answer, Failur
         ..lessons::Options::default()
     };
     let specification = specification(&args.trained)?;
-    let lesson = lessons::open_trained(&specification, &options).map_err(|error| malformed(&args.trained, error))?;
+    let lesson =
+        lessons::open_trained(&specification, &options).map_err(|error| malformed(&args.trained, error))?;
     check_model(&args.trained, lesson.entry)?;
     let mut session = session(&args.trained, &lesson.module)?;
     let part = Part::from(args.part);

@@ -30,7 +30,12 @@ pub fn man(output: &str, console: &mut Console<'_>) -> Result<Answer, Failure> {
         write_file(&path.to_string_lossy(), &page(command)?)?;
     }
     let shown = Path::new(output).join("autobatch.1");
-    writeln!(console, "wrote {} into {output}.  Next: man {}", plural(count, "manual page"), shown.display())?;
+    writeln!(
+        console,
+        "wrote {} into {output}.  Next: man {}",
+        plural(count, "manual page"),
+        shown.display()
+    )?;
     Ok(Answer::Yes)
 }
 

@@ -20,7 +20,10 @@ pub fn models(json: bool, console: &mut Console<'_>) -> Result<Answer, Failure> 
     }
     let text = wrapped_table(&rows, console.width());
     console.write_all(text.as_bytes())?;
-    writeln!(console, "Files in brackets are optional. Next: autobatch run names   |   autobatch train names")?;
+    writeln!(
+        console,
+        "Files in brackets are optional. Next: autobatch run names   |   autobatch train names"
+    )?;
     Ok(Answer::Yes)
 }
 

@@ -9,7 +9,19 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 const OPTIONS: [&str; 13] = [
-    "train", "treelstm", "--count", "300", "--hidden", "24", "--epochs", "5", "--threads", "1", "--json", "--seed", "3",
+    "train",
+    "treelstm",
+    "--count",
+    "300",
+    "--hidden",
+    "24",
+    "--epochs",
+    "5",
+    "--threads",
+    "1",
+    "--json",
+    "--seed",
+    "3",
 ];
 
 fn program(folder: &str) -> Command {

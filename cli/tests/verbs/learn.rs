@@ -14,10 +14,20 @@ fn train(model: &str, epochs: u32, more: &[&str]) -> String {
 fn training_reports_every_epoch_and_writes_curves() {
     let [svg, csv, json] = ["curve.svg", "curve.csv", "curve.json"].map(scratch);
     let printed = train("names", 3, &["--curve", &svg, "--curve", &csv, "--curve", &json]);
-    assert!(printed.contains("24 names for training, 4 for development, 4 for the test (generated, seed 1)"), "{printed}");
-    for words in
-        ["epoch   1   loss ", "epoch   3   loss ", "accuracy", "top 3", "(bound ", "best        epoch ", "test        epoch ", "4 instances: loss "]
-    {
+    assert!(
+        printed.contains("24 names for training, 4 for development, 4 for the test (generated, seed 1)"),
+        "{printed}"
+    );
+    for words in [
+        "epoch   1   loss ",
+        "epoch   3   loss ",
+        "accuracy",
+        "top 3",
+        "(bound ",
+        "best        epoch ",
+        "test        epoch ",
+        "4 instances: loss ",
+    ] {
         assert!(printed.contains(words), "{words:?} is missing in:\n{printed}");
     }
     assert!(!printed.contains("[exit"), "{printed}");
@@ -88,7 +98,9 @@ fn a_run_that_is_out_of_time_can_be_resumed() {
     let path = scratch("late.safetensors");
     let late = train("names", 3, &["--max-minutes", "0", "--save", &path]);
     assert!(
-        late.contains("time ran out in epoch 1, after 0 of its minibatches\ncontinue    autobatch train names"),
+        late.contains(
+            "time ran out in epoch 1, after 0 of its minibatches\ncontinue    autobatch train names"
+        ),
         "{late}"
     );
     let resumed = train("names", 3, &["--resume", &path]);

@@ -27,7 +27,8 @@ fn bench_reports_peak_and_threads() {
 #[test]
 fn sweep_prints_a_table_and_draws_a_picture() {
     let picture = scratch("sweep.svg");
-    let printed = transcript(&[&["sweep", "acceptor", "--batch", "1,2,6", "-o", &picture][..], &SMALL].concat());
+    let printed =
+        transcript(&[&["sweep", "acceptor", "--batch", "1,2,6", "-o", &picture][..], &SMALL].concat());
     let sizes: Vec<&str> =
         printed.lines().skip(2).filter_map(|line| line.split_whitespace().next()).take(3).collect();
     assert_eq!(sizes, ["1", "2", "6"], "{printed}");

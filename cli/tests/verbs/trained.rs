@@ -28,7 +28,11 @@ fn an_evaluation_repeats_the_numbers_of_training() {
         let last = line(&printed, "epoch   2");
         let development = evaluated("development", &[]);
         let (_, numbers) = line(&development, "development").split_once("loss ").expect("a loss");
-        assert!(last.contains(&format!("development loss {numbers}")), "{}: {last}\n{development}", entry.name);
+        assert!(
+            last.contains(&format!("development loss {numbers}")),
+            "{}: {last}\n{development}",
+            entry.name
+        );
         let document: Json = serde_json::from_str(&evaluated("test", &["--json"])).expect("JSON");
         let text = evaluated("test", &[]);
         let loss = document["loss"].as_f64().expect("a number");
@@ -78,7 +82,10 @@ fn words_need_no_tags_and_errors_name_the_place() {
     assert!(printed.starts_with("Ada|") && printed.matches('|').count() == 4, "{printed}");
     std::fs::write(&input, "Ada lives|X\n").expect("the scratch folder exists");
     let printed = transcript(&words);
-    assert!(printed.contains("untagged.txt:1:11: expected O, or I-") && printed.contains("[exit 3]"), "{printed}");
+    assert!(
+        printed.contains("untagged.txt:1:11: expected O, or I-") && printed.contains("[exit 3]"),
+        "{printed}"
+    );
 }
 
 #[test]

@@ -37,11 +37,8 @@ pub struct Corpus {
     pub metrics: &'static str,
 }
 
-const MNIST: Corpus = Corpus {
-    name: "MNIST",
-    files: "images-idx3-ubyte labels-idx1-ubyte",
-    metrics: "accuracy",
-};
+const MNIST: Corpus =
+    Corpus { name: "MNIST", files: "images-idx3-ubyte labels-idx1-ubyte", metrics: "accuracy" };
 const LISTOPS: Corpus = Corpus { name: "ListOps", files: "d8.tsv", metrics: "accuracy" };
 const SICK: Corpus = Corpus {
     name: "SICK with dependency parses",

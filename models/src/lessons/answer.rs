@@ -67,9 +67,8 @@ pub(super) fn answered<T: Task>(
     items: &[T::Item],
     mut answer: impl FnMut(&T::Item, &[&Row]) -> Answer,
 ) -> Result<Vec<Answer>, PredictError> {
-    let numbered = |(at, item)| {
-        task.number(item).map_err(|reason| PredictError::Item { number: at + 1, reason })
-    };
+    let numbered =
+        |(at, item)| task.number(item).map_err(|reason| PredictError::Item { number: at + 1, reason });
     let instances = items.iter().enumerate().map(numbered).collect::<Result<Vec<_>, _>>()?;
     let mut answers = Vec::with_capacity(items.len());
     session.run_in_parts(
@@ -101,7 +100,8 @@ pub(super) fn classified(
 ) -> Answer {
     let best = output.map(|output| best(output)).unwrap_or_default();
     let named: Vec<(String, f64)> = best.into_iter().map(|(class, share)| (name(class), share)).collect();
-    let shown: Vec<String> = named.iter().map(|(name, share)| format!("{name} {:.1} %", 100.0 * share)).collect();
+    let shown: Vec<String> =
+        named.iter().map(|(name, share)| format!("{name} {:.1} %", 100.0 * share)).collect();
     let listed: Vec<Json> =
         named.iter().map(|(name, share)| json!({ "answer": name, "probability": share })).collect();
     let first = named.first().map(|(name, _)| name.clone());

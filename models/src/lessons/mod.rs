@@ -18,11 +18,11 @@ pub use answer::{Answer, PredictError};
 pub use parts::Part;
 pub use task::Input;
 
+use crate::catalogue;
 use crate::catalogue::{Entry, OpenError, entry};
 use crate::data::DataError;
 use crate::model::{Bound, Workload};
 use crate::parser::greedy::Parsing;
-use crate::catalogue;
 use autobatch::Session;
 use autobatch::prelude::{Module, ModuleBuilder};
 use parts::Parts;
@@ -297,8 +297,7 @@ pub struct Predictor {
 }
 
 /// Reads the items of an input and predicts them with a session of the model.
-type PredictFn =
-    Box<dyn Fn(&mut Session, Input<'_>) -> Result<Vec<Answer>, PredictError> + Send + Sync>;
+type PredictFn = Box<dyn Fn(&mut Session, Input<'_>) -> Result<Vec<Answer>, PredictError> + Send + Sync>;
 
 impl fmt::Debug for Predictor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -128,8 +128,7 @@ mod tests {
     #[test]
     fn published_parts_are_kept_and_missing_ones_are_held_out() {
         let items = |count: u32| (0..count).collect::<Vec<u32>>();
-        let published =
-            |development, test| Published { train: items(100), development, test };
+        let published = |development, test| Published { train: items(100), development, test };
         assert_eq!(sizes(published(Some(items(7)), Some(items(9)))), [100, 7, 9]);
         assert_eq!(sizes(published(Some(items(7)), None)), [90, 10, 7], "the held-out file is the test");
         assert_eq!(sizes(published(None, Some(items(9)))), [90, 10, 9]);

@@ -188,8 +188,7 @@ impl Task for Lattices {
     }
 
     fn learn(parts: &Parts<lattice::Sentence>) -> Self {
-        let texts: Vec<String> =
-            parts.train.iter().map(|sentence| sentence.chars.iter().collect()).collect();
+        let texts: Vec<String> = parts.train.iter().map(|sentence| sentence.chars.iter().collect()).collect();
         let spans = |sentence: &lattice::Sentence| -> Vec<String> {
             sentence.spans.iter().map(|&span| sentence.text(span)).collect()
         };

@@ -84,9 +84,11 @@ impl<'a> Input<'a> {
     ) -> Result<T, DataError> {
         match self {
             Self::Content { bytes, file } => parse(bytes, file),
-            Self::Folder(path) => {
-                Err(DataError::in_file(&path.display().to_string(), format!("a file with {expected}"), "a folder"))
-            }
+            Self::Folder(path) => Err(DataError::in_file(
+                &path.display().to_string(),
+                format!("a file with {expected}"),
+                "a folder",
+            )),
         }
     }
 }

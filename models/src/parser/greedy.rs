@@ -49,9 +49,10 @@ pub fn heads(
     let mut all = Vec::with_capacity(sentences.len());
     for sentences in sentences.chunks(TOGETHER) {
         let actions = parse(session, parser, sentences)?;
-        let built = actions.iter().zip(sentences).map(|(actions, words)| {
-            execute(words.len() as u32, &transitions(actions))
-        });
+        let built = actions
+            .iter()
+            .zip(sentences)
+            .map(|(actions, words)| execute(words.len() as u32, &transitions(actions)));
         all.extend(built);
     }
     Ok(all)

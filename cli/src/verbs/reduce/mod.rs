@@ -33,7 +33,9 @@ pub fn reduce(args: &ReduceArgs, console: &mut Console<'_>) -> Result<Answer, Fa
     let mut search = Search { args, runs: 0, bar: Bar::new("reducing", args.runs as usize) };
     if !search.fails(&graph)? {
         let help = match &args.message {
-            Some(_) => "its output must contain the text of --message; {} is replaced by the path of the graph",
+            Some(_) => {
+                "its output must contain the text of --message; {} is replaced by the path of the graph"
+            }
             None => "it must exit with a code other than 0; {} is replaced by the path of the graph",
         };
         return Err(Failure::usage(format!("the command does not fail on {}", args.graph)).help(help));
@@ -87,10 +89,7 @@ impl Search<'_> {
         let file = file.to_string_lossy().into_owned();
         write_file(&file, &encoded(&file, graph)?)?;
         let words: Vec<String> = self.args.command.iter().map(|word| word.replace("{}", &file)).collect();
-        let run = Command::new(&words[0])
-            .args(&words[1..])
-            .stdin(Stdio::null())
-            .output();
+        let run = Command::new(&words[0]).args(&words[1..]).stdin(Stdio::null()).output();
         // The candidate is temporary. An error here only leaves a file behind.
         let _ = std::fs::remove_file(&file);
         let output = run.map_err(|error| {

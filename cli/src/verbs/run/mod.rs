@@ -69,7 +69,17 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
     let proof = proof.map(|_| ()).map_err(|disagreements| disagreements.to_string());
     let numbers = batched.outputs.len() as u64;
     let files = write_files(args, &problem, &mut runner, &named)?;
-    let result = RunResult { problem: &problem, runner: &runner, plan: &plan, times, same, numbers, error, proof, files };
+    let result = RunResult {
+        problem: &problem,
+        runner: &runner,
+        plan: &plan,
+        times,
+        same,
+        numbers,
+        error,
+        proof,
+        files,
+    };
     match args.json {
         true => writeln!(console, "{:#}", result.json(args, console))?,
         false => result.print(args, &named, console)?,

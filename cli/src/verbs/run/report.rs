@@ -152,7 +152,11 @@ impl RunResult<'_> {
         )?;
         self.print_times(console)?;
         let verdict = if self.same { "yes" } else { "NO" };
-        writeln!(console, "same bits         {verdict}, {} numbers compared bit by bit", count(self.numbers))?;
+        writeln!(
+            console,
+            "same bits         {verdict}, {} numbers compared bit by bit",
+            count(self.numbers)
+        )?;
         if let Some(error) = self.error {
             writeln!(console, "against the cpu   maximum error {error:.1e} of the largest number")?;
         }

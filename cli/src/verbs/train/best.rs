@@ -28,7 +28,9 @@ impl Best {
         patience: &Patience,
         at: Progress,
     ) -> Self {
-        let (Some(resume), Some((number, _))) = (&args.resume, patience.best()) else { return Self::default() };
+        let (Some(resume), Some((number, _))) = (&args.resume, patience.best()) else {
+            return Self::default();
+        };
         let epoch = number as u64 + 1;
         let is_best = |path: &String| {
             let notes = read_notes(path).unwrap_or_default();

@@ -219,10 +219,9 @@ impl<'a> Run<'a> {
     }
 
     fn write_checkpoint(&mut self, path: String) -> Result<(), Failure> {
-        self.trainer.save(&path).map_err(|error| Failure {
-            kind: crate::FailureKind::Output,
-            ..checkpoint_failure(&error)
-        })?;
+        self.trainer
+            .save(&path)
+            .map_err(|error| Failure { kind: crate::FailureKind::Output, ..checkpoint_failure(&error) })?;
         if !self.written.contains(&path) {
             self.written.push(path);
         }

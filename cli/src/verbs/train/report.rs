@@ -61,7 +61,9 @@ impl Run<'_> {
     fn resumed(&self, path: &str, at: Progress) -> String {
         if at.epoch >= self.epochs {
             let made = plural(at.epoch, "epoch");
-            return format!("resumed from {path} after {made}: training is complete (--epochs raises the total)\n");
+            return format!(
+                "resumed from {path} after {made}: training is complete (--epochs raises the total)\n"
+            );
         }
         let mut text =
             format!("resumed from {path}: epoch {}, after {} of its minibatches\n", at.epoch + 1, at.batches);
@@ -95,7 +97,8 @@ impl Run<'_> {
         let mut text = self.unfinished(end, command.as_deref());
         let best = self.patience.best().map(|(number, _)| number as u64 + 1);
         if let Some(epoch) = best.and_then(|number| self.curve.epoch(number)) {
-            text += &format!("best        epoch {}: development loss {}\n", epoch.number, epoch.measured.text());
+            text +=
+                &format!("best        epoch {}: development loss {}\n", epoch.number, epoch.measured.text());
         }
         if let Some(tested) = tested {
             text += &tested_text(tested);
@@ -107,7 +110,8 @@ impl Run<'_> {
         }
         text += &format!("took        {}\n", console.time(self.start.elapsed()));
         if let (End::Complete, Some(path)) = (end, self.written.last()) {
-            let data = self.args.model.data.as_ref().map_or_else(String::new, |data| format!(" --data {data}"));
+            let data =
+                self.args.model.data.as_ref().map_or_else(String::new, |data| format!(" --data {data}"));
             let name = self.lesson.entry.name;
             text += &format!(
                 "Next: autobatch predict {name} --weights {path} FILE   |   autobatch eval {name} --weights {path}{data}\n"
