@@ -49,6 +49,31 @@
 //!     Ok(())
 //! }
 //! ```
+//!
+//! # Where to go
+//!
+//! | task | item |
+//! |---|---|
+//! | declare parameters, tables and cells | [`ModuleBuilder`](prelude::ModuleBuilder) |
+//! | emit a graph | [`Graph`](prelude::Graph), [`Value`](prelude::Value) |
+//! | predict | [`Session::predict`], [`Session::run`], [`Session::run_in_parts`] |
+//! | train, evaluate, save checkpoints | [`Trainer`], [`train`], [`prelude::optim`] |
+//! | take minibatches | [`sampling`] |
+//! | decide with computed values | [`Session::tasks`], [`Trainer::step_tasks`] |
+//! | extend a graph after execution | [`Session::growing`] |
+//! | inspect values at once | [`Session::eager`] |
+//! | save and load a model as one file | [`Session::bundle`], [`Module::save`](prelude::Module::save), [`Module::load`](prelude::Module::load) |
+//! | layers, losses, import of PyTorch weights | [`nn`] |
+//! | write a policy | [`planner::schedule::Schedule`] |
+//!
+//! The folder `docs/` of the repository holds a guide: chapters for each of these tasks, and for users of PyTorch, TorchFold,
+//! DyNet and MXNet Fold.
+//!
+//! # Features
+//!
+//! * `progress`, on by default: draws a progress bar on terminals.
+//! * `gpu`: executes on Vulkan, Metal, Direct3D 12 and OpenGL. Building it takes minutes.
+//! * `noop`: adds a GPU that computes nothing, for timing the host.
 
 pub mod calibrate;
 mod device;
@@ -57,7 +82,6 @@ mod eager;
 mod emit;
 mod error;
 mod executor;
-pub mod guide;
 #[cfg(feature = "gpu")]
 mod measure;
 mod mirror;
@@ -71,7 +95,7 @@ pub use device::{Device, UnknownDevice};
 pub use eager::Eager;
 pub use error::{Error, Result};
 pub use row::{Row, RowBuf};
-pub use session::{Growing, Run, Session, SessionOptions};
+pub use session::{Gradients, Growing, Run, Session, SessionOptions};
 pub use train::Trainer;
 
 pub use autobatch_ir as ir;
@@ -85,12 +109,12 @@ pub use autobatch_runtime_wgpu as runtime_wgpu;
 pub mod prelude {
     pub use crate::sampling::Sampling;
     pub use crate::train::{Bar, Patience, Progress, Step, Trainer};
-    pub use crate::{Device, Error, Growing, Result, Row, RowBuf, Run, Session, SessionOptions};
+    pub use crate::{Device, Error, Gradients, Growing, Result, Row, RowBuf, Run, Session, SessionOptions};
     pub use autobatch_ir::plan::Limits;
     pub use autobatch_ir::types::{INDEX, f32, list};
     pub use autobatch_ir::{
-        Arg, Args, Cell, DType, Graph, Init, Module, ModuleBuilder, Param, Shape, Table, Type, Value,
-        ValueKey, Weights,
+        Arg, Args, Cell, DType, Graph, Init, IntoArg, Module, ModuleBuilder, Param, Shape, Table, Type,
+        Value, ValueKey, Weights,
     };
     pub use autobatch_nn::optim::{self, Adam, AdamW, Momentum, Optimize, Optimizer, Schedule, Sgd};
     pub use autobatch_planner::schedule::Policy;

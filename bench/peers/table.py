@@ -3,7 +3,7 @@
     python bench/peers/table.py [--rounds 7] [--hidden 100] [--trees 128] [--core 0]
 
 The programs run in turns on one core, each for a second per round. The table shows the least and the median
-time of a step over all rounds. The script builds autobatch-bench first, and compares the checksums of the peers.
+time of a step over all rounds. The script builds the command line first, and compares the checksums of the peers.
 """
 import argparse
 import json
@@ -24,7 +24,7 @@ def programs(data, args):
     def peer(script, *options):
         return [sys.executable, str(FOLDER / script), data, "--hidden", str(args.hidden), *options]
 
-    bench = [str(ROOT / "target/release/autobatch-bench"), "b", "--peer-data", data, "--hidden", str(args.hidden)]
+    bench = [args.program, "bench", "treelstm", "--peer-data", data, "--hidden", str(args.hidden)]
     return {
         "PyTorch, batched by hand": peer("pytorch_by_hand.py"),
         "TorchFold": peer("torchfold_program.py"),
@@ -57,8 +57,11 @@ def main():
     parser.add_argument("--hidden", type=int, default=100)
     parser.add_argument("--trees", type=int, default=128)
     parser.add_argument("--core", type=int, default=0, help="the core on which all programs run")
+    parser.add_argument("--program", help="the command line [default: built here]")
     args = parser.parse_args()
-    subprocess.run(["cargo", "build", "--release", "-p", "autobatch-bench"], cwd=ROOT, check=True)
+    if args.program is None:
+        subprocess.run(["cargo", "build", "--release", "-p", "autobatch-cli"], cwd=ROOT, check=True)
+        args.program = str(ROOT / "target/release/autobatch")
     folder = ROOT / "target/peers-data"
     folder.mkdir(parents=True, exist_ok=True)
     data = str(folder / "trees.json")

@@ -170,28 +170,17 @@ impl IntoShape for &[usize] {
 }
 
 /// Why extents are not a valid shape.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
     /// More than [`Shape::MAX_RANK`] extents.
+    #[error("a shape has at most {MAX_RANK} extents, found {0}", MAX_RANK = Shape::MAX_RANK)]
     Rank(usize),
     /// The extent of this axis is zero.
+    #[error("extent {0} of a shape is zero; extents start at 1")]
     ZeroExtent(usize),
     /// More than [`Shape::MAX_ELEMENTS`] elements.
+    #[error("a value has at most {} elements", Shape::MAX_ELEMENTS)]
     TooLarge,
 }
-
-impl fmt::Display for ShapeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Rank(rank) => {
-                write!(f, "a shape has at most {} extents, found {rank}", Shape::MAX_RANK)
-            }
-            Self::ZeroExtent(axis) => write!(f, "extent {axis} of a shape is zero; extents start at 1"),
-            Self::TooLarge => write!(f, "a value has at most {} elements", Shape::MAX_ELEMENTS),
-        }
-    }
-}
-
-impl std::error::Error for ShapeError {}
 
 crate::debug_as_display!(ShapeError);

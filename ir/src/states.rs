@@ -8,7 +8,6 @@ use crate::id::ParamId;
 use crate::recipe::{AVERAGE, StateInit};
 use crate::types::Type;
 use crate::weights::{Weights, fresh_version};
-use std::fmt;
 
 /// The states of all parameters that an optimiser updates.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,14 +36,16 @@ impl PartialEq for State {
 }
 
 /// Why states were not created or not restored.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StatesError {
     /// The optimiser has no state with this name.
+    #[error("expected a state of the optimiser, found {0}; restore with the optimiser that was saved")]
     Unknown(
         /// The name.
         String,
     ),
     /// The number of values differs.
+    #[error("{name}: expected {expected} values, found {found}; give one for each element")]
     Length {
         /// The state.
         name: String,
@@ -54,6 +55,9 @@ pub enum StatesError {
         found: usize,
     },
     /// There is not enough memory.
+    #[error(
+        "{name} needs {bytes} bytes, which the system cannot allocate; choose an optimiser with fewer states"
+    )]
     Memory {
         /// The state.
         name: String,
@@ -62,30 +66,7 @@ pub enum StatesError {
     },
 }
 
-impl fmt::Display for StatesError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown(name) => write!(
-                f,
-                "expected a state of the optimiser, found {name}; restore with the optimiser that was saved"
-            ),
-            Self::Length { name, expected, found } => {
-                write!(f, "{name}: expected {expected} values, found {found}; give one for each element")
-            }
-            Self::Memory { name, bytes } => {
-                write!(
-                    f,
-                    "{name} needs {bytes} bytes, which the system cannot allocate; choose an optimiser with fewer states"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for StatesError {}
-
 crate::debug_as_display!(StatesError);
-
 impl State {
     pub(crate) fn new(
         name: String,

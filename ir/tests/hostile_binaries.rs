@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "an unexpected value fails the test")]
 
 use autobatch_ir::codec::LoadError;
-use autobatch_ir::graph::{OperandKind, PetgraphView};
+use autobatch_ir::graph::OperandKind;
 use autobatch_ir::types::{INDEX, f32, list};
 use autobatch_ir::{Graph, GraphData, Init, Module, ModuleBuilder, ValueId};
 use autobatch_testing::hostile::{Counting, HEADER, limit, measured, read_mutated, reseal};
@@ -89,7 +89,7 @@ fn walk(data: &GraphData) -> usize {
         seen += data.module.sigs.get(export.sig).operands.len();
     }
     let json = data.to_json(false).expect("a verified operand is valid");
-    let order = petgraph::algo::toposort(&PetgraphView::from(data), None).expect("arenas have no cycles");
+    let order = petgraph::algo::toposort(&data.arena.to_petgraph(), None).expect("arenas have no cycles");
     seen + data.to_dot().len() + json.len() + order.len()
 }
 

@@ -1,16 +1,14 @@
-//! The petgraph view: its edges, and generic algorithms that agree with the order of the arena.
+//! Graphs as petgraph's graphs: edges, and generic algorithms that agree with the order of the arena.
 
 #![allow(clippy::unwrap_used, reason = "a missing value fails the test")]
 
-use autobatch_ir::graph::{Graph, PetgraphView};
+use autobatch_ir::graph::Graph;
 use autobatch_ir::id::NodeId;
 use autobatch_ir::{GraphData, ModuleBuilder, f32};
 use petgraph::Direction;
 use petgraph::algo::{dominators, has_path_connecting, is_cyclic_directed, tarjan_scc, toposort};
-use petgraph::visit::{
-    Dfs, EdgeRef, IntoEdgeReferences, IntoNeighbors, IntoNeighborsDirected, IntoNodeReferences, Reversed,
-    Topo, Walker,
-};
+use petgraph::graph::NodeIndex;
+use petgraph::visit::{Dfs, EdgeRef, Reversed, Topo, Walker};
 use std::collections::BTreeSet;
 
 /// A graph whose nodes read random earlier values, some twice, and some through lists.
@@ -40,11 +38,11 @@ fn tangle(seed: u64, size: usize) -> GraphData {
 fn generic_topological_orders_agree_with_the_arena() {
     for seed in 0..20 {
         let data = tangle(seed, 60);
-        let view = PetgraphView::from(&data);
+        let view = data.arena.to_petgraph();
         assert!(!is_cyclic_directed(&view));
         let order = toposort(&view, None).expect("the arena order is a topological order");
-        let topo: Vec<NodeId> = Topo::new(&view).iter(&view).collect();
-        for order in [order, topo, data.arena.ids().collect()] {
+        let topo: Vec<NodeIndex> = Topo::new(&view).iter(&view).collect();
+        for order in [order, topo, view.node_indices().collect()] {
             let mut rank = vec![usize::MAX; data.arena.len()];
             order.iter().enumerate().for_each(|(place, node)| rank[node.index()] = place);
             let forward = view.edge_references().all(|edge| {
@@ -60,15 +58,15 @@ fn generic_topological_orders_agree_with_the_arena() {
 #[test]
 fn both_directions_list_the_same_edges() {
     let data = tangle(3, 60);
-    let view = PetgraphView::from(&data);
+    let view = data.arena.to_petgraph();
     let mut edges: Vec<_> = view.edge_references().map(|edge| (edge.source(), edge.target())).collect();
-    let mut outgoing: Vec<_> =
-        data.arena.ids().flat_map(|node| view.neighbors(node).map(move |reader| (node, reader))).collect();
-    let incoming = |node| {
-        let producers = (&view).neighbors_directed(node, Direction::Incoming);
+    let readers = |node| view.neighbors(node).map(move |reader| (node, reader));
+    let mut outgoing: Vec<_> = view.node_indices().flat_map(readers).collect();
+    let producers = |node| {
+        let producers = view.neighbors_directed(node, Direction::Incoming);
         producers.map(move |producer| (producer, node))
     };
-    let mut incoming: Vec<_> = data.arena.ids().flat_map(incoming).collect();
+    let mut incoming: Vec<_> = view.node_indices().flat_map(producers).collect();
     for list in [&mut edges, &mut outgoing, &mut incoming] {
         list.sort_unstable();
     }
@@ -76,16 +74,18 @@ fn both_directions_list_the_same_edges() {
     assert_eq!(edges, incoming);
     assert!(edges.len() > data.arena.len());
     let values = data.arena.operand_pool().iter().filter(|operand| operand.as_value().is_some());
-    assert!(view.edge_references().map(|(_, _, operand)| operand).eq(values));
-    assert!(view.node_references().all(|(id, node)| data.arena.node(id) == node));
+    assert!(view.edge_weights().eq(values));
+    assert!(view.node_weights().copied().eq(data.arena.ids()));
 }
 
 #[test]
 fn a_backward_search_finds_all_dependencies() {
     let data = tangle(5, 60);
-    let view = PetgraphView::from(&data);
+    let view = data.arena.to_petgraph();
     let last = NodeId::new(data.arena.len() - 1);
-    let found: BTreeSet<NodeId> = Dfs::new(Reversed(&view), last).iter(Reversed(&view)).collect();
+    let index = |node: NodeId| NodeIndex::new(node.index());
+    let search = Dfs::new(Reversed(&view), index(last)).iter(Reversed(&view));
+    let found: BTreeSet<NodeId> = search.map(|index| view[index]).collect();
     let mut expected = BTreeSet::from([last]);
     for node in data.arena.ids().rev() {
         if expected.contains(&node) {
@@ -95,17 +95,17 @@ fn a_backward_search_finds_all_dependencies() {
     }
     assert_eq!(found, expected);
     for node in data.arena.ids() {
-        assert_eq!(has_path_connecting(&view, node, last, None), expected.contains(&node));
+        assert_eq!(has_path_connecting(&view, index(node), index(last), None), expected.contains(&node));
     }
 }
 
 #[test]
 fn the_common_input_dominates_its_dependents() {
     let data = tangle(7, 40);
-    let view = PetgraphView::from(&data);
-    let input = NodeId::new(0);
+    let view = data.arena.to_petgraph();
+    let input = NodeIndex::new(0);
     let tree = dominators::simple_fast(&view, input);
-    for node in data.arena.ids().skip(1) {
+    for node in view.node_indices().skip(1) {
         assert!(tree.dominators(node).expect("the node is reachable").any(|above| above == input));
         let immediate = tree.immediate_dominator(node).expect("only the root has none");
         assert!(immediate < node, "a node is dominated by earlier nodes");
@@ -115,7 +115,7 @@ fn the_common_input_dominates_its_dependents() {
 #[test]
 fn an_empty_graph_has_no_nodes() {
     let data = GraphData::new(ModuleBuilder::new("empty").build().unwrap());
-    let view = PetgraphView::from(&data);
-    assert_eq!((view.node_references().count(), view.edge_references().count()), (0, 0));
+    let view = data.arena.to_petgraph();
+    assert_eq!((view.node_count(), view.edge_count()), (0, 0));
     assert_eq!(toposort(&view, None), Ok(Vec::new()));
 }

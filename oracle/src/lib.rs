@@ -5,8 +5,7 @@
 //! * [`check`] proves that a plan computes its graph.
 //! * [`equivalent`] proves that two graphs compute the same values.
 //!
-//! The crate depends only on the two languages. It shares no code with the planner or with a
-//! runtime, so it detects faults in both.
+//! The crate shares no code with the planner or a runtime, so it detects faults in both.
 
 #![forbid(unsafe_code)]
 
@@ -14,3 +13,20 @@ pub mod check;
 pub mod equivalent;
 pub mod naive;
 pub mod reference;
+
+use autobatch_ir::graph::Arena;
+use autobatch_ir::id::ValueId;
+
+/// For each node, whether one of the values depends on it.
+fn needed(arena: &Arena, values: &[ValueId]) -> Vec<bool> {
+    let mut needed = vec![false; arena.len()];
+    values.iter().for_each(|&value| needed[arena.producer(value).index()] = true);
+    for node in arena.ids().rev() {
+        if needed[node.index()] {
+            for value in arena.operands(node).iter().filter_map(|operand| operand.as_value()) {
+                needed[arena.producer(value).index()] = true;
+            }
+        }
+    }
+    needed
+}

@@ -42,7 +42,10 @@ fn products(isa: Isa, budget: Duration) -> Result<(), Box<dyn std::error::Error>
             let table: Vec<u32> = (0..rows as u32).map(|r| r * 7919 % (2 * rows as u32)).collect();
             let mut out = vec![0.0; rows * n];
             let mut scratch = Scratch::new();
-            for (kind, operand) in [("range", Rows::range(&x, k, 0)), ("table", Rows::table(&x, k, &table))] {
+            let shared = Rows::shared(&x);
+            let kinds =
+                [("range", Rows::range(&x, k, 0)), ("table", Rows::table(&x, k, &table)), ("shared", shared)];
+            for (kind, operand) in kinds {
                 let parts = [Part { rows: operand, k }];
                 let product = Product::new(&weights, &parts, Start::Zero);
                 let flops = 2.0 * (rows * n * k) as f64;

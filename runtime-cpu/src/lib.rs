@@ -4,8 +4,8 @@
 //! * [`executor`]: executes a plan, tile by tile.
 //!
 //! Two diagnostics of a run are off by default:
-//! * [`Executor::set_watch`] stops a run at the first step, lane and node that makes NaN or an infinity from finite numbers
-//!   ([`RunError::NotFinite`]).
+//! * [`Executor::set_watch`] stops a run at the first step, lane and node that makes NaN or an infinity from finite
+//!   numbers ([`RunError::NotFinite`]).
 //! * [`Executor::set_counting`] counts rows, bytes and floating-point operations of each step, and times it.
 //!   [`Counters::by_kernel`] sums them; [`Counters::write_trace`] writes them for Perfetto.
 

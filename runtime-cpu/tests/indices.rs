@@ -85,7 +85,7 @@ fn every_executor_rejects_bound_truth_values_other_than_0_and_1() {
     }
 }
 
-/// Whether the reference, the naive executor and this executor reject an index of a graph.
+/// Returns whether the reference, the naive executor and this executor reject an index of a graph.
 fn rejections(text: &str) -> [bool; 3] {
     let graph = autobatch_ir::GraphData::from_text(text).expect("sound");
     let weights = Weights::init(&graph.module, 1);

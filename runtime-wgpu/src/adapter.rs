@@ -18,18 +18,11 @@ pub enum Selector {
 }
 
 /// The error of a word that selects no adapter.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{found:?} selects no adapter; write gpu, gpu:0 or gpu:part-of-a-name")]
 pub struct UnknownSelector {
     found: String,
 }
-
-impl fmt::Display for UnknownSelector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} selects no adapter; write gpu, gpu:0 or gpu:part-of-a-name", self.found)
-    }
-}
-
-impl std::error::Error for UnknownSelector {}
 
 autobatch_ir::debug_as_display!(UnknownSelector);
 
@@ -142,7 +135,7 @@ pub(crate) fn choose(adapters: &[wgpu::Adapter], selector: &Selector) -> Result<
             names().iter().position(|name| name.to_lowercase().contains(&part))
         }
     };
-    found.ok_or_else(|| GpuError::NoAdapter { wanted: selector.to_string(), found: names() })
+    found.ok_or_else(|| GpuError::NoAdapter { selector: selector.to_string(), found: names() })
 }
 
 /// Checks the limits that every template relies on.

@@ -17,7 +17,7 @@ pub struct Counters {
     pub read: u64,
     /// Pipelines built.
     pub pipelines: u32,
-    /// Whether the run used commands that were recorded before it.
+    /// True if the run used commands that were recorded before it.
     pub was_prerecorded: bool,
 }
 

@@ -80,14 +80,14 @@ impl Gpu {
         &self.options
     }
 
-    /// How the threads of a row exchange values.
+    /// The way in which the threads of a row exchange values.
     #[must_use]
     pub fn joins(&self) -> Joins {
         let threads = self.facts.subgroups.filter(|_| self.options.subgroups);
         threads.map_or(Joins::Memory, |(least, _)| Joins::of(least))
     }
 
-    /// How dispatches receive their arguments.
+    /// The way in which dispatches receive their arguments.
     #[must_use]
     pub fn numbers(&self) -> Numbers {
         let has = self.device.features().contains(wgpu::Features::IMMEDIATES)
@@ -127,7 +127,7 @@ impl Gpu {
         let _ = self.device.poll(wgpu::PollType::Poll);
     }
 
-    /// Whether the device is lost.
+    /// Returns whether the device is lost.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.reported.lock().unwrap_or_else(PoisonError::into_inner).lost.is_some()
@@ -151,8 +151,8 @@ impl Gpu {
         Duration::from_secs(self.options.timeout.max(1)).saturating_sub(since.elapsed())
     }
 
-    /// The loss of the device if that made a call fail, else `error`. A device reports its loss only when its work is
-    /// done, so this waits for it.
+    /// The loss of the device if that made a call fail, else `error`. A loss is reported after the work, so this waits
+    /// for it.
     pub(crate) fn lost_or(&self, error: GpuError) -> GpuError {
         let timeout = Some(Duration::from_secs(self.options.timeout.max(1)));
         let _ = self.device.poll(wgpu::PollType::Wait { submission_index: None, timeout });
@@ -162,7 +162,10 @@ impl Gpu {
         }
     }
 
-    /// Creates a buffer.
+    pub(crate) fn encoder(&self) -> wgpu::CommandEncoder {
+        self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default())
+    }
+
     pub(crate) fn buffer(
         &self,
         what: &'static str,
@@ -186,24 +189,6 @@ impl Gpu {
         match rejected {
             Some(error) => Err(GpuError::Rejected { reason: error.to_string() }),
             None => Ok(buffer),
-        }
-    }
-}
-
-#[cfg(test)]
-impl Gpu {
-    /// Opens a device for a test. Without an adapter it reports that the test is skipped, or fails if
-    /// `AUTOBATCH_REQUIRE_GPU` is 1.
-    #[allow(clippy::print_stderr, reason = "a skipped test says so")]
-    pub(crate) fn of_tests(options: Options) -> Option<Self> {
-        match Self::open(options) {
-            Ok(gpu) => Some(gpu),
-            Err(error) => {
-                let required = std::env::var_os("AUTOBATCH_REQUIRE_GPU").is_some_and(|value| value == "1");
-                assert!(!required, "AUTOBATCH_REQUIRE_GPU is 1: {error}");
-                eprintln!("skipped: {error}");
-                None
-            }
         }
     }
 }

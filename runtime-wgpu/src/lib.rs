@@ -8,8 +8,8 @@
 //! each step, so later runs upload only the inputs. A unit is a stage, or products together with the elementwise line
 //! that reads their sums (their *epilogue*); a Tree-LSTM cell is one unit. Units exchange values through the rows of
 //! results or through scratch rows behind the slabs. Units of a wave that run the same program are *segments* of one
-//! dispatch. All dispatches are in one compute pass. Every dispatch writes the arena, so wgpu puts a barrier between any
-//! two. Contiguous outputs, such as the losses of a batch, are copied from their place; others are collected first.
+//! dispatch. All dispatches are in one compute pass. Every dispatch writes the arena, so wgpu puts a barrier between
+//! any two. Contiguous outputs, such as the losses of a batch, are copied from their place; others are collected first.
 //!
 //! **Growing plans.** [`Executor::resume`] executes only the new steps, over the rows on the device.
 //!
@@ -33,6 +33,8 @@ pub mod module;
 mod options;
 mod precheck;
 mod self_test;
+#[cfg(test)]
+mod tests;
 
 pub use adapter::{AdapterFacts, Selector, UnknownSelector, adapters};
 pub use autobatch_ir::plan::{BindError, Bound, Stores};

@@ -3,11 +3,11 @@
 use crate::adapter::Selector;
 use std::path::PathBuf;
 
-/// How products, quotients and square roots are rounded.
+/// The rounding of products, quotients and square roots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Arithmetic {
-    /// As the device rounds. With fused multiply-add and correctly rounded division, products and elementwise
-    /// functions have the bits of the CPU. Otherwise, as on software Vulkan, they are within bounds.
+    /// As the device rounds. With fused multiply-add and correctly rounded division, products and elementwise functions
+    /// have the bits of the CPU. Otherwise, as on software Vulkan, they are within bounds.
     #[default]
     Native,
     /// As the language defines, by error-free transformations where the device rounds twice. This is twenty times
@@ -30,7 +30,7 @@ pub struct Budget {
     pub iterations: Option<u64>,
 }
 
-/// Where compiled pipelines are cached across processes, if the adapter supports it.
+/// The cache of compiled pipelines across processes, if the adapter supports one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum PipelineCacheDir {
     /// Nowhere. Most drivers keep a cache of their own as well.
@@ -59,21 +59,21 @@ impl PipelineCacheDir {
 pub struct Options {
     /// The adapter.
     pub selector: Selector,
-    /// How it rounds.
+    /// Its rounding.
     pub arithmetic: Arithmetic,
     /// Limits below those of the device.
     pub budget: Budget,
     /// Seconds that a run may take before [`GpuError::Timeout`](crate::GpuError::Timeout).
     pub timeout: u64,
-    /// Whether all products use the same tile, whatever their number of rows. All tiles compute the same chains, but
-    /// a driver's compiler may round the code after them differently.
+    /// True if all products use the same tile, whatever their number of rows. All tiles compute the same chains, but a
+    /// driver's compiler may round the code after them differently.
     pub strict: bool,
-    /// Where compiled pipelines are cached.
+    /// The cache of compiled pipelines.
     pub pipelines: PipelineCacheDir,
-    /// Whether threads use subgroup operations, if the adapter has them. The bits are the same.
+    /// True if threads use subgroup operations, if the adapter has them. The bits are the same.
     pub subgroups: bool,
-    /// Whether the arguments of dispatches are immediates, if the adapter has them. Otherwise each dispatch binds
-    /// them, which takes more host time. The bits are the same.
+    /// True if the arguments of dispatches are immediates, if the adapter has them. Otherwise each dispatch binds them,
+    /// which takes more host time. The bits are the same.
     pub immediates: bool,
 }
 

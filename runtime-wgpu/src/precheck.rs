@@ -2,11 +2,7 @@
 //! Templates clamp indices that a kernel computes.
 
 use crate::error::GpuError;
-use autobatch_ir::plan::{Bound, Operand, Place, Plan, Step, Stores, WordLimit};
-use autobatch_ir::types::DType;
-
-/// Marks a row that is not a bound word.
-const COMPUTED: u32 = u32::MAX;
+use autobatch_ir::plan::{Bound, Plan, Stores, WordLimit, WordOrigins};
 
 /// Bound words below a limit.
 struct Run {
@@ -40,20 +36,15 @@ pub(crate) fn check(plan: &Plan, stores: &dyn Stores, bound: Bound<'_>) -> Resul
     Ok(bound.check(plan, stores)?)
 }
 
-/// For each field and row the bound word that was copied there.
-#[derive(Default)]
-pub(crate) struct WordOrigins(Vec<Vec<u32>>);
-
 /// Finds the bound words that steps from `first` on read as indices or booleans. `origins` knows earlier steps.
-pub(crate) fn word_checks(plan: &Plan, first: usize, WordOrigins(origins): &mut WordOrigins) -> WordChecks {
+pub(crate) fn word_checks(plan: &Plan, first: usize, origins: &mut WordOrigins) -> WordChecks {
     let mut runs: Vec<Run> = Vec::new();
     let limits: Vec<Vec<WordLimit>> = plan.kernels.iter().map(|kernel| kernel.word_limits()).collect();
-    origins.resize(plan.fields.len(), Vec::new());
     for (number, step) in plan.steps.iter().enumerate().skip(first) {
         for &limit in &limits[step.kernel.index()] {
             let operand = plan.operands(step)[limit.view.reg as usize];
             for lane in 0..step.rows {
-                let Some(first) = bound_word(plan, operand, lane, origins) else { continue };
+                let Some(first) = origins.bound_word(plan, operand, lane) else { continue };
                 let (first, width) = (first + limit.view.start, limit.view.width);
                 match runs.last_mut() {
                     // Adjacent words form one run.
@@ -68,44 +59,7 @@ pub(crate) fn word_checks(plan: &Plan, first: usize, WordOrigins(origins): &mut 
                 }
             }
         }
-        remember(plan, step, origins);
+        origins.record(plan, step);
     }
     WordChecks(runs)
-}
-
-/// The bound word that a lane's operand starts with, if it is bound.
-fn bound_word(plan: &Plan, operand: Operand, lane: u32, origins: &[Vec<u32>]) -> Option<u32> {
-    let (field, row) = match operand {
-        Operand::Words { start, stride } => return Some(start + lane * stride),
-        Operand::WordTable { at } => return Some(plan.tables[(at + lane) as usize]),
-        Operand::Rows { field, start, stride } => (field, start + lane * stride),
-        Operand::Table { field, at } => (field, plan.tables[(at + lane) as usize]),
-        Operand::Segments { .. } | Operand::Floats { .. } | Operand::FloatTable { .. } => return None,
-    };
-    let origin = *origins.get(field.index())?.get(row as usize)?;
-    (origin != COMPUTED).then_some(origin)
-}
-
-/// Notes the rows that a step filled with bound words.
-fn remember(plan: &Plan, step: &Step, origins: &mut [Vec<u32>]) {
-    let source = plan.kernel(step).source;
-    for place in plan.places(step) {
-        let field = plan.field(place.field());
-        let known = !origins[place.field().index()].is_empty();
-        if field.ty.dtype != DType::U32 || !(source || known) {
-            continue;
-        }
-        let rows = &mut origins[place.field().index()];
-        rows.resize(plan.slabs[field.slab.index()].rows as usize, COMPUTED);
-        for lane in 0..step.rows {
-            let row = match *place {
-                Place::Rows { start, .. } => start + lane,
-                Place::Table { at, .. } => plan.tables[(at + lane) as usize],
-                Place::Edges { .. } => continue,
-            };
-            let operand = plan.operands(step).first().filter(|_| source);
-            let word = operand.and_then(|&operand| bound_word(plan, operand, lane, &[]));
-            rows[row as usize] = word.unwrap_or(COMPUTED);
-        }
-    }
 }

@@ -1,12 +1,11 @@
-//! WGSL templates of the GPU runtime, one per kind of stage, and how modules are assembled from them.
-//! A template has holes: lines of the form `//~ name`. `memory` gets the bindings and the functions that access them,
-//! `numbers` the arguments of a dispatch, `thread` the element of a thread, `body` the code of a stage, `shape` the
-//! constants of a tile, and `epilogue` a function of the sums of products. `thread_of_group` and `number_of_thread`
-//! identify a thread of a row. A module contains exactly the library functions that it calls (elementwise functions,
-//! products, folds of rows, noise, lists), so a driver compiles nothing that the dispatch does not need.
-//! The text is plain WGSL without extensions, except for subgroup operations as [`Joins`] selects and immediates as
-//! [`Numbers`] selects. Every template uses at most 8 storage buffers, 256 threads per group and 16 KiB of group
-//! memory, which all devices have.
+//! WGSL templates of the GPU runtime, one per kind of stage, and how modules are assembled from them. A template has
+//! holes: lines of the form `//~ name`. `memory` gets the bindings and the functions that access them, `numbers` the
+//! arguments of a dispatch, `thread` the element of a thread, `body` the code of a stage, `shape` the constants of a
+//! tile, and `epilogue` a function of the sums of products. `thread_of_group` and `number_of_thread` identify a thread
+//! of a row. A module contains exactly the library functions that it calls (elementwise functions, products, folds of
+//! rows, noise, lists), so a driver compiles nothing that the dispatch does not need. The text is plain WGSL without
+//! extensions, except for subgroup operations as [`Joins`] selects and immediates as [`Numbers`] selects. Every
+//! template uses at most 8 storage buffers, 256 threads per group and 16 KiB of group memory, which all devices have.
 
 mod library;
 
@@ -137,7 +136,7 @@ pub const UPDATE_ACCESS: &str = include_str!("../wgsl/update_access.wgsl");
 /// The text of the hole `thread`.
 pub const THREAD: &str = include_str!("../wgsl/thread.wgsl");
 
-/// How the threads of a row exchange values. Every way computes the same bits.
+/// Ways in which the threads of a row exchange values. All compute the same bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Joins {
     /// Through group memory, which every device has.
@@ -193,7 +192,7 @@ impl Joins {
     }
 }
 
-/// How dispatches of plans receive their arguments.
+/// Ways in which dispatches of plans receive their arguments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Numbers {
     /// In a uniform buffer with a dynamic offset, which every device supports.

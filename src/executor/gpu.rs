@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::mirror::Trained;
 use autobatch_ir::Weights;
 use autobatch_ir::id::ParamId;
-use autobatch_ir::plan::{Footprint, Limits, Mode, StoreId, StoreKind, Update, UpdatePlan, Verified};
+use autobatch_ir::plan::{Footprint, Limits, Mode, Plan, StoreId, StoreKind, Update, UpdatePlan, Verified};
 use autobatch_runtime_cpu::{Bound, RunError};
 use autobatch_runtime_wgpu::{
     Executor, Gpu, GpuError, Next, Options, PipelineCacheDir, Selector, Trained as OnDevice,
@@ -103,6 +103,10 @@ impl GpuExecutor {
 
     pub(super) fn output(&self, number: usize) -> &[f32] {
         self.executor.output(number)
+    }
+
+    pub(super) fn gradient(&mut self, store: StoreId) -> Result<Option<Vec<f32>>> {
+        Ok(self.executor.gradient(store)?)
     }
 
     pub(super) fn set_accumulate_gradients(&mut self, keep: bool) {

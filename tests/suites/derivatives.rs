@@ -108,7 +108,10 @@ fn the_merge_of_a_lattice_hands_a_row_back_to_every_word() {
 
 #[test]
 fn the_loss_of_a_tagger_goes_back_through_its_head() {
-    insta::assert_snapshot!(kernels(&model("tagger", Some(6)), &["head", "pick_neg_log_softmax", "list_sum"]));
+    insta::assert_snapshot!(kernels(
+        &model("tagger", Some(6)),
+        &["head", "pick_neg_log_softmax", "list_sum"]
+    ));
 }
 
 #[test]

@@ -36,6 +36,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("autobatch-bench", &["*"]),
+    ("autobatch-fuzz", &["*"]),
+    ("autobatch-guide", &[]),
     ("autobatch-tests", &["*"]),
 ];
 

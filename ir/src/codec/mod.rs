@@ -9,25 +9,29 @@
 //! file costs a small multiple of its size. The hash detects damage but establishes no trust: the
 //! loader verifies everything it reads, and recomputes derived data (producers, the structural hash).
 
+mod error;
 mod graphs;
+mod header;
 mod kernels;
 mod modules;
 mod plans;
+mod record;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod updates;
 
-use crate::graph::VerifyErrors;
+pub use error::LoadError;
+pub use header::{check_header, is_binary};
+
+use crate::files::Opened;
 use crate::hash::hash_bytes;
 use bincode::config::{Configuration, Fixint, LittleEndian, standard};
+use header::{HEADER, MAGIC};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
-
-const MAGIC: [u8; 8] = *b"\x89abatch\n";
-const HEADER: usize = 32;
 
 /// The kind of content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,134 +82,6 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Why bytes were not loaded.
-#[non_exhaustive]
-pub enum LoadError {
-    /// The content of a file was rejected.
-    File {
-        /// Its path.
-        path: String,
-        /// The reason.
-        error: Box<LoadError>,
-    },
-    /// The file could not be opened or read.
-    Io {
-        /// Its path.
-        path: String,
-        /// The error that the system reported.
-        error: std::io::Error,
-    },
-    /// The bytes do not start with the magic of this format.
-    Foreign,
-    /// The file has another kind than expected.
-    Kind {
-        /// The expected kind.
-        expected: Kind,
-        /// The found kind; `None` if unknown.
-        found: Option<Kind>,
-    },
-    /// The format version is unknown.
-    Version {
-        /// The kind of the file.
-        kind: Kind,
-        /// The version of the file.
-        found: u32,
-        /// The newest known version.
-        known: u32,
-    },
-    /// The length of the file differs from its header.
-    Length {
-        /// The number of bytes in the header.
-        expected: u64,
-        /// The number of bytes found.
-        found: u64,
-    },
-    /// The hash of the payload differs from the header.
-    Checksum,
-    /// The payload does not have the format of its kind.
-    Malformed(String),
-    /// The content breaks rules of graphs.
-    Verify(VerifyErrors),
-    /// The content breaks rules of plans.
-    VerifyPlan(crate::plan::VerifyErrors),
-}
-
-impl LoadError {
-    pub(crate) fn malformed(message: impl Into<String>) -> Self {
-        Self::Malformed(message.into())
-    }
-}
-
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File { path, error } => write!(f, "{path}: {error}"),
-            Self::Io { path, error } => write!(f, "{path} cannot be read: {error}; check the path"),
-            Self::Foreign => f.write_str(
-                "this is not a binary file of autobatch: the first bytes differ; is it a text file?",
-            ),
-            Self::Kind { expected, found: Some(found) } => {
-                write!(f, "expected a {expected} (.{}), found a {found}", expected.extension())?;
-                write!(f, " (.{}); name a file of the expected kind", found.extension())
-            }
-            Self::Kind { expected, found: None } => {
-                write!(f, "expected a {expected}, found an unknown kind of file; update autobatch")
-            }
-            Self::Version { kind: _, found, known } if found > known => {
-                write!(
-                    f,
-                    "the file has format version {found}, this autobatch reads {known}: update autobatch"
-                )
-            }
-            Self::Version { kind, found, known } => {
-                let remedy = match kind {
-                    Kind::Plan | Kind::Update => crate::plan::OTHER_VERSION_HELP,
-                    Kind::Graph | Kind::Module => "write the file again with this autobatch",
-                };
-                write!(f, "the file has format version {found}, this autobatch reads {known}: {remedy}")
-            }
-            Self::Length { expected, found } if found < expected => {
-                write!(f, "the file is truncated: expected {expected} bytes, found {found}; copy it again")
-            }
-            Self::Length { expected, found } => {
-                write!(f, "the file has trailing bytes: expected {expected} bytes, found {found}")
-            }
-            Self::Checksum => f.write_str("the file is damaged: its checksum differs; copy it again"),
-            Self::Malformed(message) => {
-                write!(f, "the file is malformed: {message}; autobatch did not write it, save it again")
-            }
-            Self::Verify(errors) => errors.fmt(f),
-            Self::VerifyPlan(errors) => errors.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for LoadError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::File { error, .. } => Some(error),
-            Self::Io { error, .. } => Some(error),
-            Self::Verify(errors) => Some(errors),
-            Self::VerifyPlan(errors) => Some(errors),
-            _ => None,
-        }
-    }
-}
-
-crate::debug_as_display!(LoadError);
-
-impl From<VerifyErrors> for LoadError {
-    fn from(errors: VerifyErrors) -> Self {
-        Self::Verify(errors)
-    }
-}
-
-impl From<crate::plan::VerifyErrors> for LoadError {
-    fn from(errors: crate::plan::VerifyErrors) -> Self {
-        Self::VerifyPlan(errors)
-    }
-}
-
 const FORMAT: Configuration<LittleEndian, Fixint> = standard().with_fixed_int_encoding();
 
 /// Encodes a record and puts it into an envelope.
@@ -238,31 +114,9 @@ pub(crate) fn open<'a, T: Deserialize<'a>>(kind: Kind, bytes: &'a [u8]) -> Resul
 }
 
 fn unwrap(kind: Kind, bytes: &[u8]) -> Result<&[u8], LoadError> {
-    let known = bytes.len().min(MAGIC.len());
-    if bytes[..known] != MAGIC[..known] || bytes.is_empty() {
-        return Err(LoadError::Foreign);
-    }
-    let Some((header, payload)) = bytes.split_first_chunk::<HEADER>() else {
-        return Err(LoadError::Length { expected: HEADER as u64, found: bytes.len() as u64 });
-    };
-    let number = |at: usize, len: usize| {
-        header[at..at + len].iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte))
-    };
-    let found = Kind::ALL.into_iter().find(|kind| *kind as u64 == number(8, 4));
-    if found != Some(kind) {
-        return Err(LoadError::Kind { expected: kind, found });
-    }
-    let version = number(12, 4) as u32;
-    if version != kind.version() {
-        return Err(LoadError::Version { kind, found: version, known: kind.version() });
-    }
-    let expected = number(16, 8);
-    if expected != payload.len() as u64 {
-        let header = HEADER as u64;
-        let expected = expected.saturating_add(header);
-        return Err(LoadError::Length { expected, found: bytes.len() as u64 });
-    }
-    if number(24, 8) != hash_bytes(payload) {
+    let hash = header::check(kind, bytes, bytes.len() as u64)?;
+    let payload = &bytes[HEADER..];
+    if hash != hash_bytes(payload) {
         return Err(LoadError::Checksum);
     }
     Ok(payload)
@@ -282,15 +136,44 @@ fn decode<'a, T: Deserialize<'a>>(payload: &'a [u8]) -> Result<(T, usize), binco
     }
 }
 
-/// Reads and decodes a file; errors name the file.
+/// Reads and decodes a file of a kind; errors name the file. The header is checked before the rest is read.
 pub(crate) fn read_file<T>(
+    kind: Kind,
     path: &Path,
     read: impl FnOnce(&[u8]) -> Result<T, LoadError>,
 ) -> Result<T, LoadError> {
     let named = || path.display().to_string();
-    let bytes = crate::files::read(path).map_err(|error| LoadError::Io { path: named(), error })?;
-    read(&bytes).map_err(|error| LoadError::File { path: named(), error: Box::new(error) })
+    let io = |error| LoadError::Io { path: named(), error };
+    let in_file = |error| LoadError::File { path: named(), error: Box::new(error) };
+    let file = Opened::open(path).map_err(io)?;
+    check_header(kind, &file).map_err(in_file)?;
+    let bytes = file.read(u64::MAX).map_err(io)?;
+    read(&bytes).map_err(in_file)
 }
+
+/// Gives a type with `to_bytes` and `from_bytes` the functions that write and read its files.
+macro_rules! binary_file {
+    ($kind:expr, $type:ty => $loaded:ty, $extension:literal) => {
+        impl $type {
+            #[doc = concat!("Writes an `", $extension, "` file.")]
+            ///
+            /// # Errors
+            /// If the file cannot be written.
+            pub fn save(&self, path: impl AsRef<std::path::Path>) -> std::io::Result<()> {
+                crate::files::write(path.as_ref(), &self.to_bytes())
+            }
+
+            #[doc = concat!("Reads an `", $extension, "` file.")]
+            ///
+            /// # Errors
+            /// As [`from_bytes`](Self::from_bytes), and if the file cannot be read.
+            pub fn load(path: impl AsRef<std::path::Path>) -> Result<$loaded, LoadError> {
+                crate::codec::read_file($kind, path.as_ref(), Self::from_bytes)
+            }
+        }
+    };
+}
+use binary_file;
 
 /// Bytes that are read without copying.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -318,6 +201,10 @@ impl<'a> Blob<'a> {
         }
         let swapped = bytes.as_chunks::<4>().0.iter();
         Self(Cow::Owned(swapped.flat_map(|word| u32::from_ne_bytes(*word).to_le_bytes()).collect()))
+    }
+
+    fn bytes(bytes: Vec<u8>) -> Self {
+        Self(Cow::Owned(bytes))
     }
 
     fn words(words: &[u32]) -> Self {
@@ -387,6 +274,17 @@ impl<'a> Words<'a> {
             return Ok(self.len() / size);
         }
         Err(LoadError::malformed(format!("the {} are not a multiple of the record size", self.what)))
+    }
+
+    /// Skips words that must be 0.
+    fn zeros(&mut self, count: usize) -> Result<(), LoadError> {
+        for _ in 0..count {
+            match self.next()? {
+                0 => {}
+                word => return Err(self.refused(word)),
+            }
+        }
+        Ok(())
     }
 
     fn end(&self) -> Result<(), LoadError> {

@@ -1,13 +1,13 @@
 //! The binary format of modules.
 
-use super::tables::{RawTables, read_type, type_words};
-use super::{Blob, Kind, LoadError, Text, Words, open, read_file, seal};
+use super::record::{coded, read_all, read_one, write_all};
+use super::tables::RawTables;
+use super::{Blob, Kind, LoadError, Text, Words, binary_file, open, seal};
 use crate::graph::{Arena, Node, Operand};
 use crate::id::{SigId, SiteId, TypeId, ValueId};
 use crate::module::{Body, CellDecl, Export, Init, Module, ParamDecl, ParamKind};
-use crate::types::Types;
+use crate::types::{Type, Types};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 use std::sync::Arc;
 
 #[derive(Serialize, Deserialize)]
@@ -18,8 +18,6 @@ pub(super) struct RawModule<'a> {
     /// The length of the module's name.
     name: Blob<'a>,
     tables: RawTables<'a>,
-    /// Length of the name, kind, five words of type, initialiser, its number, number of given
-    /// values, site.
     params: Blob<'a>,
     /// The given initial values, concatenated.
     values: Blob<'a>,
@@ -28,7 +26,6 @@ pub(super) struct RawModule<'a> {
     cells: Blob<'a>,
     /// The nodes, operands and value types of all bodies, concatenated.
     arenas: RawArena<'a>,
-    /// Length of the name, signature.
     exports: Blob<'a>,
 }
 
@@ -72,20 +69,36 @@ pub(super) fn read_arena(
     Arena::from_parts(read, operands, value_types).map_err(LoadError::malformed)
 }
 
+coded! { struct RawParam, 11 words: name, kind, ty, init, given, site }
+coded! { enum ParamKind, 1 words: 0 = Param; 1 = Table; }
+coded! { struct Export, 2 words: name, sig }
+
+/// A parameter. Its given values are in a blob of their own.
+struct RawParam {
+    name: String,
+    kind: ParamKind,
+    ty: Type,
+    /// The initialiser and its number.
+    init: (u32, u32),
+    /// The number of given values.
+    given: u32,
+    site: SiteId,
+}
+
 impl<'a> RawModule<'a> {
     pub(super) fn of(module: &'a Module) -> Self {
         let Module { tag: _, name, types, sigs, sites, params, cells, exports } = module;
-        let mut text = name.clone();
-        let (mut param_words, mut values) = (Vec::new(), Vec::new());
-        for ParamDecl { name, kind, ty, init, site } in params {
-            text.push_str(name);
-            param_words.extend([name.len() as u32, *kind as u32]);
-            param_words.extend(type_words(*ty));
+        let mut text = String::new();
+        let mut values = Vec::new();
+        let param = |ParamDecl { name, kind, ty, init, site }: &ParamDecl| {
             let given = given_values(init);
-            param_words.extend(init_words(init));
-            param_words.extend([given.len() as u32, site.index() as u32]);
             values.extend(given.iter().map(|value| value.to_bits()));
-        }
+            let (init, given) = (init_words(init), given.len() as u32);
+            RawParam { name: name.clone(), kind: *kind, ty: *ty, init, given, site: *site }
+        };
+        let raw_params: Vec<RawParam> = params.iter().map(param).collect();
+        let name = write_all(std::slice::from_ref(name), &mut text);
+        let params = write_all(&raw_params, &mut text);
         let mut cell_words = Vec::new();
         let (mut nodes, mut operands, mut value_types) = (Vec::new(), Vec::new(), Vec::new());
         for CellDecl { name, body, site } in cells {
@@ -101,17 +114,13 @@ impl<'a> RawModule<'a> {
             operands.extend_from_slice(pool);
             value_types.extend_from_slice(types);
         }
-        let mut export_words = Vec::new();
-        for Export { name, sig } in exports {
-            text.push_str(name);
-            export_words.extend([name.len() as u32, sig.index() as u32]);
-        }
+        let exports = write_all(exports, &mut text);
         let own = |blob: Blob<'_>| Blob(blob.0.into_owned().into());
         Self {
-            text: Blob(text.into_bytes().into()),
-            name: Blob::words(&[name.len() as u32]),
+            text: Blob::bytes(text.into_bytes()),
+            name,
             tables: RawTables::of(types.items(), sigs.items(), sites.items()),
-            params: Blob::words(&param_words),
+            params,
             values: Blob::words(&values),
             cells: Blob::words(&cell_words),
             arenas: RawArena {
@@ -119,7 +128,7 @@ impl<'a> RawModule<'a> {
                 operands: own(Blob::plain(&operands)),
                 value_types: own(Blob::plain(&value_types)),
             },
-            exports: Blob::words(&export_words),
+            exports,
         }
     }
 
@@ -133,42 +142,24 @@ impl RawModule<'_> {
     /// Decodes the module without verifying it.
     pub(super) fn read(&self) -> Result<Module, LoadError> {
         let mut text = Text::new(&self.text)?;
-        let mut name = self.name.reader("module name")?;
-        let mut module = Module::empty(&text.take(name.next()?)?);
-        name.end()?;
+        let name: String = read_one(&self.name, "module name", &mut text)?;
+        let mut module = Module::empty(&name);
         module.types = Types::default();
         self.tables.append(&mut module.types, &mut module.sigs, &mut module.sites)?;
         self.read_params(&mut text, &mut module)?;
         self.read_cells(&mut text, &mut module)?;
-        let mut exports = self.exports.reader("exports")?;
-        let count = exports.records(2)?;
-        module.exports.reserve_exact(count);
-        for _ in 0..count {
-            let [name, sig] = exports.array()?;
-            let sig = SigId::try_new(sig as usize).ok_or_else(|| exports.refused(sig))?;
-            module.exports.push(Export { name: text.take(name)?, sig });
-        }
+        module.exports = read_all(&self.exports, "exports", &mut text)?;
         text.end()?;
         Ok(module)
     }
 
-    fn read_params(&self, text: &mut Text<'_>, module: &mut Module) -> Result<(), LoadError> {
-        let (mut words, mut values) = (self.params.reader("parameters")?, self.values.reader("values")?);
-        let count = words.records(11)?;
-        module.params.reserve_exact(count);
-        for _ in 0..count {
-            let [name, kind] = words.array()?;
-            let ty = read_type(words.array()?)?;
-            let [init, number, given, site] = words.array()?;
-            let kind = match kind {
-                0 => ParamKind::Param,
-                1 => ParamKind::Table,
-                _ => return Err(words.refused(kind)),
-            };
-            let given = values.take(given)?;
-            let init = read_init(init, f32::from_bits(number), given).ok_or_else(|| words.refused(init))?;
-            let site = SiteId::try_new(site as usize).ok_or_else(|| words.refused(site))?;
-            module.params.push(ParamDecl { name: text.take(name)?, kind, ty, init, site });
+    fn read_params<'b>(&'b self, text: &mut Text<'b>, module: &mut Module) -> Result<(), LoadError> {
+        let (words, mut values) = (self.params.reader("parameters")?, self.values.reader("values")?);
+        for RawParam { name, kind, ty, init, given, site } in read_all(&self.params, "parameters", text)? {
+            let (kind_of_init, number) = init;
+            let init = read_init(kind_of_init, f32::from_bits(number), values.take(given)?);
+            let init = init.ok_or_else(|| words.refused(kind_of_init))?;
+            module.params.push(ParamDecl { name, kind, ty, init, site });
         }
         values.end()
     }
@@ -214,15 +205,15 @@ fn given_values(init: &Init) -> &[f32] {
     }
 }
 
-fn init_words(init: &Init) -> [u32; 2] {
+fn init_words(init: &Init) -> (u32, u32) {
     match init {
-        Init::Constant(number) => [0, number.to_bits()],
-        Init::Uniform(number) => [1, number.to_bits()],
-        Init::Normal(number) => [2, number.to_bits()],
-        Init::Glorot(number) => [3, number.to_bits()],
-        Init::He => [4, 0],
-        Init::Saxe(number) => [5, number.to_bits()],
-        Init::Values(_) => [6, 0],
+        Init::Constant(number) => (0, number.to_bits()),
+        Init::Uniform(number) => (1, number.to_bits()),
+        Init::Normal(number) => (2, number.to_bits()),
+        Init::Glorot(number) => (3, number.to_bits()),
+        Init::He => (4, 0),
+        Init::Saxe(number) => (5, number.to_bits()),
+        Init::Values(_) => (6, 0),
     }
 }
 
@@ -260,20 +251,6 @@ impl Module {
         module.verify()?;
         Ok(Arc::new(module))
     }
-
-    /// Writes an `.abm` file.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn save(&self, path: impl AsRef<Path>) -> std::io::Result<()> {
-        crate::files::write(path.as_ref(), &self.to_bytes())
-    }
-
-    /// Reads an `.abm` file.
-    ///
-    /// # Errors
-    /// As [`from_bytes`](Self::from_bytes), and if the file cannot be read.
-    pub fn load(path: impl AsRef<Path>) -> Result<Arc<Self>, LoadError> {
-        read_file(path.as_ref(), Self::from_bytes)
-    }
 }
+
+binary_file!(Kind::Module, Module => Arc<Module>, ".abm");

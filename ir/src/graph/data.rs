@@ -113,6 +113,19 @@ impl GraphData {
         }
     }
 
+    /// The types, signatures and sites that follow those of the module.
+    pub(crate) fn own_tables(&self) -> (&[Type], &[Signature], &[Site]) {
+        fn rest<'a, T>(own: &'a [T], module: &[T]) -> &'a [T] {
+            own.get(module.len()..).unwrap_or_default()
+        }
+        let Module { types, sigs, sites, .. } = &*self.module;
+        (
+            rest(self.types.items(), types.items()),
+            rest(self.sigs.items(), sigs.items()),
+            rest(self.sites.items(), sites.items()),
+        )
+    }
+
     /// Removes everything emitted so far and keeps the allocations.
     pub(crate) fn clear(&mut self) {
         self.types.truncate(self.module.types.items().len());

@@ -1,24 +1,27 @@
 //! Initialisers of parameters.
 
+use crate::graph::Float;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::sync::Arc;
 
 /// An initialiser. A matrix `[inputs, outputs]` has fans of these sizes; a vector has one input.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Init {
     /// Every element is this number.
-    Constant(f32),
+    Constant(#[serde(with = "number")] f32),
     /// Uniform in `-a..a`.
-    Uniform(f32),
+    Uniform(#[serde(with = "number")] f32),
     /// Normal with mean 0 and this standard deviation.
-    Normal(f32),
+    Normal(#[serde(with = "number")] f32),
     /// Glorot's uniform distribution: `a = gain * sqrt(6 / (inputs + outputs))`.
-    Glorot(f32),
+    Glorot(#[serde(with = "number")] f32),
     /// He's normal distribution: standard deviation `sqrt(2 / inputs)`.
     He,
     /// Saxe's random orthogonal matrix, times a gain.
-    Saxe(f32),
+    Saxe(#[serde(with = "number")] f32),
     /// These numbers, row by row.
-    Values(Arc<[f32]>),
+    Values(#[serde(with = "numbers")] Arc<[f32]>),
 }
 
 /// Compares bits, so a module with a NaN among its values equals itself.
@@ -42,4 +45,30 @@ impl PartialEq for Init {
 impl Init {
     /// All zero.
     pub const ZEROS: Self = Self::Constant(0.0);
+}
+
+/// A number as readable formats spell a [`Float`].
+mod number {
+    use super::*;
+
+    pub(super) fn serialize<S: Serializer>(number: &f32, serializer: S) -> Result<S::Ok, S::Error> {
+        Float::new(*number).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f32, D::Error> {
+        Float::deserialize(deserializer).map(Float::get)
+    }
+}
+
+/// A list of such numbers.
+mod numbers {
+    use super::*;
+
+    pub(super) fn serialize<S: Serializer>(numbers: &[f32], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(numbers.iter().map(|&number| Float::new(number)))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<[f32]>, D::Error> {
+        Ok(Vec::<Float>::deserialize(deserializer)?.into_iter().map(Float::get).collect())
+    }
 }

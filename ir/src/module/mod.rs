@@ -40,6 +40,12 @@ impl Param {
 }
 
 impl Table {
+    /// A parameter declared with [`ParamKind::Table`], as a table.
+    #[must_use]
+    pub const fn of_param(param: Param) -> Self {
+        Self { param }
+    }
+
     /// The table as a parameter, to use the whole matrix (a tied output layer, for example).
     #[must_use]
     pub const fn as_param(self) -> Param {
@@ -89,13 +95,14 @@ pub enum ParamKind {
 }
 
 /// The declaration of a parameter.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct ParamDecl {
     /// Its name, unique in the module; text spells it `@name`.
     pub name: String,
     /// Parameter or table.
     pub kind: ParamKind,
     /// The storage type and shape.
+    #[serde(rename = "type")]
     pub ty: Type,
     /// How its initial values are drawn.
     pub init: Init,
@@ -160,11 +167,12 @@ pub struct CellDecl {
 }
 
 /// A cell with its parameter arguments, under the model's name for it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Export {
     /// The name given to [`ModuleBuilder::cell`].
     pub name: String,
     /// The signature of its calls.
+    #[serde(rename = "signature")]
     pub sig: SigId,
 }
 

@@ -4,7 +4,6 @@ use super::row_ops::Noise;
 use super::{Plan, Store, StoreId};
 use crate::id::ParamId;
 use crate::weights::Weights;
-use std::fmt;
 
 /// Parameter values by store, with a version that changes whenever they do.
 pub trait Stores {
@@ -61,28 +60,29 @@ pub struct Bound<'a> {
 }
 
 impl Bound<'_> {
-    /// Checks that enough numbers are bound and that stores have the sizes of the plan.
+    /// Checks that as many numbers are bound as the plan reads, and that stores have the sizes of the plan.
     ///
     /// # Errors
     /// The first input that does not fit.
     pub fn check(&self, plan: &Plan, stores: &dyn Stores) -> Result<(), BindError> {
-        let missing = |what, expected, found| BindError::Missing { what, expected, found };
-        if self.words.len() < plan.words as usize {
-            return Err(missing("words", plan.words as usize, self.words.len()));
-        }
-        if self.floats.len() < plan.floats as usize {
-            return Err(missing("floats", plan.floats as usize, self.floats.len()));
+        let pools = [("words", plan.words, self.words.len()), ("floats", plan.floats, self.floats.len())];
+        for (what, expected, found) in pools {
+            let expected = expected as usize;
+            if found != expected {
+                return Err(BindError::Count { what, expected, found });
+            }
         }
         (0..plan.given_stores()).try_for_each(|store| stores.sized(plan, StoreId(store as u32)).map(drop))
     }
 }
 
 /// An input does not fit the plan.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BindError {
-    /// Fewer words or floats are bound than the plan reads.
-    Missing {
-        /// The missing kind: `words` or `floats`.
+    /// More or fewer words or floats are bound than the plan reads.
+    #[error("the plan reads {expected} bound {what}, found {found}; bind the graph that it was planned for")]
+    Count {
+        /// The kind: `words` or `floats`.
         what: &'static str,
         /// How many the plan reads.
         expected: usize,
@@ -90,6 +90,9 @@ pub enum BindError {
         found: usize,
     },
     /// A bound index is out of range.
+    #[error(
+        "index {found} (bound word {word}) is out of range for {kernel} in step f{step}: it must be below {limit}"
+    )]
     Index {
         /// The place of the word.
         word: usize,
@@ -103,6 +106,9 @@ pub enum BindError {
         limit: u32,
     },
     /// A bound truth value is neither 0 nor 1.
+    #[error(
+        "word {word} is bound to {found}, {kernel} in step f{step} takes it as a truth value: it must be 0 or 1"
+    )]
     Truth {
         /// The place of the word.
         word: usize,
@@ -114,6 +120,9 @@ pub enum BindError {
         found: u32,
     },
     /// A store holds another number of elements than the plan says.
+    #[error(
+        "store @{name} must hold {expected} elements, found {found}; give the arrays of the plan's module"
+    )]
     Store {
         /// The name of the store.
         name: String,
@@ -123,30 +132,5 @@ pub enum BindError {
         found: usize,
     },
 }
-
-impl fmt::Display for BindError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing { what, expected, found } => write!(
-                f,
-                "the plan reads {expected} bound {what}, found {found}; bind the graph that it was planned for"
-            ),
-            Self::Index { word, step, kernel, found, limit } => write!(
-                f,
-                "index {found} (bound word {word}) is out of range for {kernel} in step f{step}: it must be below {limit}"
-            ),
-            Self::Truth { word, step, kernel, found } => write!(
-                f,
-                "word {word} is bound to {found}, {kernel} in step f{step} takes it as a truth value: it must be 0 or 1"
-            ),
-            Self::Store { name, expected, found } => write!(
-                f,
-                "store @{name} must hold {expected} elements, found {found}; give the arrays of the plan's module"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for BindError {}
 
 crate::debug_as_display!(BindError);

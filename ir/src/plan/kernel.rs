@@ -265,6 +265,50 @@ pub enum Stage {
     },
 }
 
+impl Stage {
+    /// The views that it reads. List ports are operands, not views.
+    #[must_use]
+    pub fn reads(&self) -> Vec<View> {
+        match self {
+            Self::Prod { init, parts, .. } => {
+                let init = match init {
+                    ProdInit::View(view) => Some(*view),
+                    ProdInit::Zero | ProdInit::Bias(_) => None,
+                };
+                init.into_iter().chain(parts.iter().map(|part| part.source)).collect()
+            }
+            Self::Map { code, .. } => {
+                let view = |source: &Source| match source {
+                    Source::View(view) | Source::Scalar(view) => Some(*view),
+                    Source::Local(_) | Source::Const(_) => None,
+                };
+                code.iter().flat_map(|instr| &instr.sources).filter_map(view).collect()
+            }
+            Self::Row { sources, .. } => sources.iter().map(|source| source.0).collect(),
+            Self::Seg { query, lists, .. } => {
+                let views = |list: &ListSource| match list {
+                    ListSource::Port(_) => Vec::new(),
+                    ListSource::Views(views) => views.clone(),
+                };
+                query.iter().copied().chain(lists.iter().flat_map(views)).collect()
+            }
+            Self::SegGrad { query, dy, .. } => query.iter().copied().chain([*dy]).collect(),
+            Self::Lookup { index, .. } => vec![*index],
+        }
+    }
+
+    /// The views that it writes. Edges are no views.
+    #[must_use]
+    pub fn writes(&self) -> Vec<View> {
+        match self {
+            Self::Prod { dst, .. } | Self::Seg { dst, .. } | Self::Lookup { dst, .. } => vec![*dst],
+            Self::Map { code, .. } => code.iter().filter_map(|instr| instr.store).collect(),
+            Self::Row { dsts, .. } => dsts.clone(),
+            Self::SegGrad { query_dst, .. } => query_dst.iter().copied().collect(),
+        }
+    }
+}
+
 /// A program over one row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Kernel {

@@ -3,7 +3,7 @@
 //! All executors check bound words here before they execute, so all refuse the same words. Computed words need no check: an
 //! index is clamped to the last row, and every op with a truth value gives 0 or 1.
 
-use super::{BindError, Kernel, Stage, View};
+use super::{BindError, Kernel, Operand, Plan, Stage, Step, View};
 use crate::graph::Op;
 use crate::types::DType;
 use std::collections::HashMap;
@@ -77,5 +77,52 @@ impl Kernel {
             }
         }
         limits
+    }
+}
+
+/// The bound words that rows hold, because source steps copied them there.
+#[derive(Debug, Default)]
+pub struct WordOrigins {
+    /// For each field of indices the first bound word of each row, or [`Self::COMPUTED`].
+    fields: Vec<Vec<u32>>,
+}
+
+impl WordOrigins {
+    /// The origin of a row that holds no bound word.
+    const COMPUTED: u32 = u32::MAX;
+
+    /// Forgets all rows and keeps the memory.
+    pub fn clear(&mut self) {
+        self.fields.iter_mut().for_each(Vec::clear);
+    }
+
+    /// The first bound word that a lane reads, directly or from a row; `None` for other operands.
+    #[must_use]
+    pub fn bound_word(&self, plan: &Plan, operand: Operand, lane: u32) -> Option<u32> {
+        plan.bound_word(operand, lane).or_else(|| {
+            let (field, row) = plan.operand_row(operand, lane)?;
+            let origin = *self.fields.get(field.index())?.get(row as usize)?;
+            (origin != Self::COMPUTED).then_some(origin)
+        })
+    }
+
+    /// Records the origins of the rows that a step writes.
+    pub fn record(&mut self, plan: &Plan, step: &Step) {
+        let source = plan.operands(step).first().filter(|_| plan.kernel(step).source);
+        for &place in plan.places(step) {
+            let (id, field) = (place.field(), plan.field(place.field()));
+            let known = self.fields.get(id.index()).is_some_and(|rows| !rows.is_empty());
+            if field.ty.dtype != DType::U32 || !(known || source.is_some()) {
+                continue;
+            }
+            self.fields.resize(self.fields.len().max(plan.fields.len()), Vec::new());
+            let rows = &mut self.fields[id.index()];
+            rows.resize(plan.slabs[field.slab.index()].rows as usize, Self::COMPUTED);
+            for lane in 0..step.rows {
+                let word = source.and_then(|&operand| plan.bound_word(operand, lane));
+                let written = plan.result_rows(place, lane);
+                rows[written.start as usize..written.end as usize].fill(word.unwrap_or(Self::COMPUTED));
+            }
+        }
     }
 }

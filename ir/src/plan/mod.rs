@@ -7,6 +7,7 @@
 //! The plan fixes which values are computed, in which order of roundings, and where they lie. Tile shapes, weight packing,
 //! threads and pipelines belong to the runtimes. A plan contains no binding.
 
+mod access;
 pub mod blocks;
 pub mod bound;
 mod certificate;
@@ -37,7 +38,7 @@ pub use bound::{BindError, Bound, Stores};
 pub use certificate::Certificate;
 pub use footprint::{Footprint, Limit, Limits, OverLimit};
 pub use kernel::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View};
-pub use limits::{LimitOf, WordLimit};
+pub use limits::{LimitOf, WordLimit, WordOrigins};
 pub use normal::Spare;
 pub use output::{OutputKey, PlanOutput};
 pub use reductions::{Reduction, ReductionPart, ReductionSum};

@@ -8,8 +8,9 @@
 //! Gradients of tables are dense. A runtime that only has sparse rows gets the same bits for these rows if it sorts the parts
 //! stably by index, because different rows of a table are independent.
 
-use super::{Operand, StoreId};
+use super::{Operand, Plan, StoreId};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// The terms of a reduction, and where they are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -58,4 +59,28 @@ pub struct Reduction {
     pub sum: ReductionSum,
     /// The rows, in the order of the sum.
     pub parts: Vec<ReductionPart>,
+}
+
+impl Reduction {
+    /// The rows and columns of its store that it adds to.
+    #[must_use]
+    pub fn block(&self, plan: &Plan) -> [Range<u64>; 2] {
+        match self.sum {
+            ReductionSum::Wgrad { row, col, k, n } => {
+                let range = |start: u32, len: u32| u64::from(start)..u64::from(start) + u64::from(len);
+                [range(row, k), range(col, n)]
+            }
+            ReductionSum::Colsum | ReductionSum::Tgrad => {
+                let shape = plan.stores[self.store.index()].ty.shape;
+                [0..shape.rows() as u64, 0..shape.width() as u64]
+            }
+        }
+    }
+
+    /// Whether two reductions add to a common element.
+    #[must_use]
+    pub fn overlaps(&self, plan: &Plan, other: &Self) -> bool {
+        let share = |(a, b): (Range<u64>, Range<u64>)| a.start < b.end && b.start < a.end;
+        self.store == other.store && self.block(plan).into_iter().zip(other.block(plan)).all(share)
+    }
 }

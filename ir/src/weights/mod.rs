@@ -11,7 +11,6 @@ use crate::id::ParamId;
 use crate::module::{Module, ParamDecl};
 use crate::numeric::half;
 use crate::types::{DType, Type};
-use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -70,14 +69,16 @@ impl ParamValues {
 const MAX_PRODUCTS: u64 = 1 << 37;
 
 /// Why values were rejected or not created.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WeightsError {
     /// The module has no parameter with this name.
+    #[error("expected a parameter of the module, found @{0}; give a declared name")]
     Unknown(
         /// The name.
         String,
     ),
     /// The number of values differs from the declaration.
+    #[error("@{name}: expected {expected} values, found {found}; give one for each element")]
     Length {
         /// The parameter.
         name: String,
@@ -87,6 +88,10 @@ pub enum WeightsError {
         found: usize,
     },
     /// Drawing orthogonal matrices of these sizes takes too long.
+    #[error(
+        "@{name}: drawing the orthogonal matrices up to this one takes {products} multiplications, more than \
+         the limit of {MAX_PRODUCTS}; choose another initialiser such as glorot, or give its values"
+    )]
     Orthogonal {
         /// The parameter that exceeds the limit.
         name: String,
@@ -94,40 +99,14 @@ pub enum WeightsError {
         products: u64,
     },
     /// There is not enough memory for the values of all parameters.
+    #[error("the parameters need {bytes} bytes, which the system cannot allocate; declare smaller ones")]
     Memory {
         /// The number of bytes they need.
         bytes: u64,
     },
 }
 
-impl fmt::Display for WeightsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown(name) => {
-                write!(f, "expected a parameter of the module, found @{name}; give a declared name")
-            }
-            Self::Length { name, expected, found } => {
-                write!(f, "@{name}: expected {expected} values, found {found}; give one for each element")
-            }
-            Self::Orthogonal { name, products } => write!(
-                f,
-                "@{name}: drawing the orthogonal matrices up to this one takes {products} multiplications, more than \
-                 the limit of {MAX_PRODUCTS}; choose another initialiser such as glorot, or give its values"
-            ),
-            Self::Memory { bytes } => {
-                write!(
-                    f,
-                    "the parameters need {bytes} bytes, which the system cannot allocate; declare smaller ones"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for WeightsError {}
-
 crate::debug_as_display!(WeightsError);
-
 /// Returns a version that no array of this process has had before.
 pub(crate) fn fresh_version() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);

@@ -3,7 +3,7 @@
 use crate::any_cell::vector;
 use crate::embedding::Embedding;
 use crate::recurrent::Hoist;
-use autobatch_ir::{Arg, Cell, Graph, INDEX, Init, IntoArg, ModuleBuilder, Param, Type, Value, list};
+use autobatch_ir::{Cell, Graph, INDEX, Init, IntoArg, ModuleBuilder, Param, Type, Value, list};
 
 /// The child-sum tree LSTM (Tai, Socher & Manning 2015) for dependency trees. Each node has an
 /// input and any number of children. Gates in the order **i, o, u**, and one **f** per child:

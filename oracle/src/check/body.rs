@@ -1,6 +1,6 @@
 //! The terms of a signature: its op, or the body of its cell with all calls inlined.
 
-use super::terms::{Factor, ListTerm, Operand, Piece, ProductStart, Seq, Term, Terms};
+use super::terms::{ListTerm, Operand, ProductStart, Seq, Term, Terms, Weight};
 use autobatch_ir::graph::{Arena, Callee, GraphData, Op, OperandKind, ParamArg, Signature};
 use autobatch_ir::plan::Code;
 use autobatch_ir::plan::row_ops::{Template, template};
@@ -158,7 +158,7 @@ impl Execute<'_> {
         self.terms.whole(Term::Fold(op, query, lists), width)
     }
 
-    /// A product of operands, side by side, with the rows of the weight from `first` on. A matrix operand is a product per row.
+    /// A product of operands, side by side, with the rows of the weight from `first` on.
     fn affine(
         &mut self,
         start: ProductStart<'_>,
@@ -167,33 +167,13 @@ impl Execute<'_> {
         args: &[u32],
         result: Type,
     ) -> Option<Seq> {
-        let (&weight, rows, columns) = (args.first()?, result.shape.rows() as u32, result.shape.width());
-        let mut whole = Seq::new();
-        for row in 0..rows {
-            if self.terms.is_exhausted() {
-                return None;
-            }
-            let mut factors = Vec::with_capacity(sources.len());
-            let mut met = first;
-            for (source, ty) in sources.iter().zip(types) {
-                let inner = ty.shape.width() as u32;
-                let source = self.terms.slice(source, row * inner, inner);
-                let first = Piece { width: 0, ..*source.first()? };
-                factors
-                    .push((source, Factor { source: first, param: weight, row: met, transposed, offset: 0 }));
-                met += inner;
-            }
-            let view;
-            let start = match start {
-                ProductStart::View(whole) => {
-                    view = self.terms.slice(whole, row * columns as u32, columns as u32);
-                    ProductStart::View(&view)
-                }
-                other => other,
-            };
-            let row = self.terms.product(start, &factors, 0, columns as u32);
-            row.into_iter().for_each(|piece| self.terms.push(&mut whole, piece));
+        let (&param, mut row) = (args.first()?, first);
+        let mut parts = Vec::with_capacity(sources.len());
+        for (source, ty) in sources.iter().zip(types) {
+            parts.push((source.clone(), Weight { param, row, transposed, offset: 0 }));
+            row += ty.shape.width() as u32;
         }
-        Some(whole)
+        let (rows, columns) = (result.shape.rows() as u32, result.shape.width() as u32);
+        self.terms.product(rows, start, &parts, 0, columns)
     }
 }

@@ -1,24 +1,25 @@
 //! The path-sum bound, recomputed.
 //!
-//! Nodes of one kind on one path need one batch each, and a batch has one kind. So the sum over kinds of the most nodes on
-//! any path bounds the number of batches from below. A node that is marked to stand alone is a batch of its own kind. A kind
-//! is a signature and, for each operand, whether it is a value, words or floats.
+//! Nodes of one kind on one path need one batch each, and a batch has one kind. So the sum over kinds of the most nodes
+//! on any path bounds the number of batches from below. A node that is marked to stand alone is a batch of its own
+//! kind. A kind is a signature and, for each operand, whether it is a value, words or floats.
 
+use crate::needed;
 use autobatch_ir::graph::{Callee, GraphData, Op, OperandKind, Signature};
 use autobatch_ir::id::{NodeId, SigId, ValueId};
 use std::collections::BTreeMap;
 
-/// How many kinds one walk over the graph counts.
+/// The number of kinds that one walk over the graph counts.
 const LANES: usize = 8;
 
-/// Whether a node only names numbers that exist before the first step.
+/// Returns whether a node is an input, a constant or a parameter.
 pub(super) fn is_source(signature: &Signature) -> bool {
     matches!(signature.callee, Callee::Op(Op::Input(_) | Op::Fill { .. } | Op::Param))
 }
 
 /// The bound for the nodes that the given values depend on.
-pub(super) fn path_sum(graph: &GraphData, wanted: &[ValueId]) -> u64 {
-    let needed = needed(graph, wanted);
+pub(super) fn path_sum(graph: &GraphData, values: &[ValueId]) -> u64 {
+    let needed = needed(&graph.arena, values);
     let alone = alone(graph);
     let mut kinds: BTreeMap<(SigId, Vec<u8>), u32> = BTreeMap::new();
     let mut kind_of = vec![u32::MAX; graph.arena.len()];
@@ -53,7 +54,7 @@ pub(super) fn path_sum(graph: &GraphData, wanted: &[ValueId]) -> u64 {
     total
 }
 
-/// Per node whether it must be a batch of its own. Sources and lists are no batches, so their marks have no effect.
+/// For each node, whether it must be a batch of its own. Sources and lists are no batches, so their marks have no effect.
 pub(super) fn alone(graph: &GraphData) -> Vec<bool> {
     let mut alone = vec![false; graph.arena.len()];
     for id in graph.alone.iter().filter(|id| id.index() < graph.arena.len()) {
@@ -61,22 +62,6 @@ pub(super) fn alone(graph: &GraphData) -> Vec<bool> {
         alone[id.index()] = !is_source(signature) && !signature.is_list();
     }
     alone
-}
-
-/// The nodes that a given value depends on.
-pub(super) fn needed(graph: &GraphData, wanted: &[ValueId]) -> Vec<bool> {
-    let mut needed = vec![false; graph.arena.len()];
-    for &value in wanted {
-        needed[graph.arena.producer(value).index()] = true;
-    }
-    for id in graph.arena.ids().rev() {
-        if needed[id.index()] {
-            for value in graph.arena.operands(id).iter().filter_map(|operand| operand.as_value()) {
-                needed[graph.arena.producer(value).index()] = true;
-            }
-        }
-    }
-    needed
 }
 
 fn kind(graph: &GraphData, id: NodeId) -> (SigId, Vec<u8>) {
@@ -88,7 +73,7 @@ fn kind(graph: &GraphData, id: NodeId) -> (SigId, Vec<u8>) {
     (graph.arena.node(id).sig, letters.collect())
 }
 
-/// Per kind the most nodes of it on any path.
+/// For each kind the maximum number of its nodes on any path.
 fn longest(graph: &GraphData, needed: &[bool], kind_of: &[u32], lane_of: &[usize]) -> [u32; LANES] {
     let mut longest = [0; LANES];
     let mut counts = vec![[0u32; LANES]; graph.arena.len()];

@@ -1,6 +1,6 @@
 //! The terms of a kernel: its stages executed on terms.
 
-use super::terms::{Factor, ListTerm, Operand, Piece, ProductStart, Seq, Term, Terms};
+use super::terms::{ListTerm, Operand, ProductStart, Seq, Term, Terms, Weight};
 use autobatch_ir::graph::Op;
 use autobatch_ir::graph::infer::infer;
 use autobatch_ir::plan::{Instr, Kernel, ListSource, Part, ProdInit, RegKind, Source, Stage, View};
@@ -23,7 +23,7 @@ struct Execute<'a> {
     terms: &'a mut Terms,
     kernel: &'a Kernel,
     training: bool,
-    /// Per temporary the values written, by their first element.
+    /// For each temporary the written values, by their first element.
     written: Vec<BTreeMap<u32, Seq>>,
 }
 
@@ -109,41 +109,23 @@ impl Execute<'_> {
     }
 
     fn product(&mut self, dst: View, rows: u32, init: ProdInit, parts: &[Part]) -> Seq {
-        let columns = dst.width / rows;
         let first = parts[0].col;
-        let sources: Vec<Seq> = parts.iter().map(|part| self.read(part.source)).collect();
-        let init_view = match init {
-            ProdInit::View(view) => Some(self.read(view)),
-            ProdInit::Zero | ProdInit::Bias(_) => None,
-        };
-        let mut result = Seq::new();
-        for row in 0..rows {
-            if self.terms.is_exhausted() {
-                break;
-            }
-            let mut factors = Vec::with_capacity(parts.len());
-            for (part, source) in parts.iter().zip(&sources) {
-                let inner = part.source.width / rows;
-                let source = self.terms.slice(source, row * inner, inner);
-                let factor = Factor {
-                    source: Piece { width: 0, ..source[0] },
-                    param: part.param,
-                    row: part.row,
-                    transposed: part.transposed,
-                    offset: i64::from(part.col) - i64::from(first),
-                };
-                factors.push((source, factor));
-            }
-            let view = init_view.as_ref().map(|view| self.terms.slice(view, row * columns, columns));
-            let start = match (init, &view) {
-                (ProdInit::Bias(param), _) => ProductStart::Bias(param),
-                (_, Some(view)) => ProductStart::View(view),
-                (_, None) => ProductStart::Zero,
-            };
-            let row = self.terms.product(start, &factors, first, columns);
-            row.into_iter().for_each(|piece| self.terms.push(&mut result, piece));
+        let mut factors = Vec::with_capacity(parts.len());
+        for part in parts {
+            let offset = i64::from(part.col) - i64::from(first);
+            let weight = Weight { param: part.param, row: part.row, transposed: part.transposed, offset };
+            factors.push((self.read(part.source), weight));
         }
-        result
+        let view;
+        let start = match init {
+            ProdInit::Zero => ProductStart::Zero,
+            ProdInit::Bias(param) => ProductStart::Bias(param),
+            ProdInit::View(from) => {
+                view = self.read(from);
+                ProductStart::View(&view)
+            }
+        };
+        self.terms.product(rows, start, &factors, first, dst.width / rows).unwrap_or_default()
     }
 
     fn map(&mut self, width: u32, code: &[Instr]) {

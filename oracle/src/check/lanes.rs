@@ -1,4 +1,4 @@
-//! The plan executed on the names of values. `reverse` follows what the reverse reads.
+//! Executes a plan on the names of values. `reverse` follows the reads of the reverse.
 
 use super::report::{Disagreement, Disagreements, Held, Proof};
 use super::reverse::{Name, Reverse};
@@ -18,13 +18,13 @@ pub(super) struct Lanes<'a> {
     pub(super) graph: &'a GraphData,
     pub(super) training: bool,
     pub(super) report: &'a mut Disagreements,
-    /// Per field the place of its first row in `held`.
+    /// For each field the position of its first row in `held`.
     pub(super) base: Vec<usize>,
     /// The value that each row holds.
     pub(super) held: Vec<u32>,
     executed: Vec<bool>,
     alone: Vec<bool>,
-    /// Per value whether it was promised to be shared; empty if no value was.
+    /// For each value, whether it was promised to be shared; empty without promises.
     shared: Vec<bool>,
     compared: BTreeSet<(KernelId, SigId)>,
 }
@@ -105,36 +105,25 @@ impl<'a> Lanes<'a> {
         }
         let results = self.graph.sigs.get(sig).results.len();
         for (number, &place) in self.plan.places(step).iter().enumerate() {
-            for lane in 0..step.rows {
-                let node = self.plan.lanes(step)[lane as usize];
-                let (field, row) = match place {
-                    Place::Rows { field, start } => (field, start + lane),
-                    Place::Table { field, at } => (field, self.plan.tables[(at + lane) as usize]),
-                    Place::Edges { field, start, offsets } => {
-                        let offset = |lane: u32| self.plan.tables[(offsets + lane) as usize];
-                        let first = self.base[field.index()] + start as usize;
-                        let rows = first + offset(lane) as usize..first + offset(lane + 1) as usize;
-                        // Edges are gradients: they hold no value of the graph, and the reverse of this plan did not make them.
-                        self.held[rows.clone()].fill(NOTHING);
-                        if let Some(reverse) = &mut reverse {
-                            reverse.names[rows].fill(Name::Nothing);
-                        }
-                        continue;
+            let first = self.base[place.field().index()];
+            for (lane, &node) in (0..).zip(self.plan.lanes(step)) {
+                let rows = self.plan.result_rows(place, lane);
+                let rows = first + rows.start as usize..first + rows.end as usize;
+                let (held, name) = match place {
+                    // Edges are gradients: they hold no value of the graph, and the reverse of this plan did not make them.
+                    Place::Edges { .. } => (NOTHING, Name::Nothing),
+                    _ if number < results => {
+                        (self.graph.arena.node(node).results + number as u32, Name::Nothing)
+                    }
+                    // Results behind those of the signature are registers saved for the reverse.
+                    _ => {
+                        let (node, number) = (node.index() as u32, (number - results) as u32);
+                        (NOTHING, Name::Saved { node, number })
                     }
                 };
-                let at = self.base[field.index()] + row as usize;
-                if number < results {
-                    self.held[at] = self.graph.arena.node(node).results + number as u32;
-                    if let Some(reverse) = &mut reverse {
-                        reverse.names[at] = Name::Nothing;
-                    }
-                    continue;
-                }
-                // Results behind those of the signature are registers saved for the reverse.
-                self.held[at] = NOTHING;
+                self.held[rows.clone()].fill(held);
                 if let Some(reverse) = &mut reverse {
-                    let (node, number) = (node.index() as u32, (number - results) as u32);
-                    reverse.names[at] = Name::Saved { node, number };
+                    reverse.names[rows].fill(name);
                 }
             }
         }
@@ -143,8 +132,8 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    /// The signature of all lanes. Every lane must be executed for the first time, except constants: a plan may bring a constant
-    /// into several fields.
+    /// The signature of all lanes. A plan executes every node once, except constants, which it may copy to several
+    /// fields.
     fn signature(&mut self, id: StepId, step: &Step) -> Option<SigId> {
         let lanes = self.plan.lanes(step);
         let mut sig = None;
@@ -170,7 +159,7 @@ impl<'a> Lanes<'a> {
         sig
     }
 
-    /// Whether the kernel has the ports, parameters and results of the signature. Compares the terms of each pair once.
+    /// Returns whether the kernel has the ports, parameters and results of the signature. Compares the terms of each pair once.
     fn interface(&mut self, id: StepId, step: &Step, sig: SigId) -> bool {
         let (plan, graph) = (self.plan, self.graph);
         let (signature, kernel) = (graph.sigs.get(sig), plan.kernel(step));
@@ -258,49 +247,30 @@ impl<'a> Lanes<'a> {
         self.held[self.base[field.index()] + row as usize]
     }
 
-    /// Whether a lane reads the operand that the graph names.
+    /// Returns whether a lane reads the operand that the graph names.
     #[inline]
     pub(super) fn agrees(&self, lane: u32, node: NodeId, number: usize, operand: Operand) -> bool {
-        let tables = &self.plan.tables;
-        let Some(kind) = self.graph.arena.operands(node).get(number).and_then(|operand| operand.kind())
-        else {
-            return false;
-        };
-        match (operand, kind) {
-            (Operand::Rows { field, start, stride }, OperandKind::Value(value)) => {
-                self.at(field, start + lane * stride) as usize == value.index()
-            }
-            (Operand::Table { field, at }, OperandKind::Value(value)) => {
-                self.at(field, tables[(at + lane) as usize]) as usize == value.index()
-            }
-            (Operand::Segments { .. }, OperandKind::Value(value)) => self.same_list(lane, operand, value),
-            (Operand::Words { start, stride }, OperandKind::Index(slot)) => start + lane * stride == slot,
-            (Operand::WordTable { at }, OperandKind::Index(slot)) => tables[(at + lane) as usize] == slot,
-            (Operand::Floats { start, stride }, OperandKind::Data(slot)) => start + lane * stride == slot,
-            (Operand::FloatTable { at }, OperandKind::Data(slot)) => tables[(at + lane) as usize] == slot,
-            _ => false,
+        let own = self.graph.arena.operands(node).get(number);
+        match own.and_then(|operand| operand.kind()) {
+            Some(OperandKind::Value(value)) => match self.plan.operand_row(operand, lane) {
+                Some((field, row)) => self.at(field, row) as usize == value.index(),
+                None => self.same_list(lane, operand, value),
+            },
+            Some(OperandKind::Index(slot)) => self.plan.bound_word(operand, lane) == Some(slot),
+            Some(OperandKind::Data(slot)) => self.plan.bound_float(operand, lane) == Some(slot),
+            None => false,
         }
     }
 
     fn same_list(&self, lane: u32, operand: Operand, list: ValueId) -> bool {
         let producer = self.graph.arena.producer(list);
-        if !self.graph.signature(producer).is_list() {
-            return false;
-        }
+        let Some((field, rows)) = self.plan.list_rows(operand, lane) else { return false };
         let items = self.graph.arena.operands(producer);
-        let (field, rows) = self.segment(lane, operand);
-        rows.len() == items.len()
+        self.graph.signature(producer).is_list()
+            && rows.len() == items.len()
             && rows.iter().zip(items).all(|(&row, item)| {
                 item.as_value().is_some_and(|value| self.at(field, row) as usize == value.index())
             })
-    }
-
-    /// The rows of a lane's segment.
-    pub(super) fn segment(&self, lane: u32, operand: Operand) -> (FieldId, &[u32]) {
-        let tables = &self.plan.tables;
-        let Operand::Segments { field, offsets, items } = operand else { return (FieldId(0), &[]) };
-        let (from, to) = (tables[(offsets + lane) as usize], tables[(offsets + lane + 1) as usize]);
-        (field, &tables[(items + from) as usize..(items + to) as usize])
     }
 
     /// If a value was promised to be shared, all lanes must read it.
@@ -337,27 +307,23 @@ impl<'a> Lanes<'a> {
     }
 
     fn found(&self, lane: u32, operand: Operand) -> Held {
-        let tables = &self.plan.tables;
-        match operand {
-            Operand::Rows { field, start, stride } => self.held_at(field, start + lane * stride),
-            Operand::Table { field, at } => self.held_at(field, tables[(at + lane) as usize]),
-            Operand::Segments { .. } => {
-                let (field, rows) = self.segment(lane, operand);
-                let known = |&row: &u32| ValueId::try_new(self.at(field, row) as usize);
-                Held::List(rows.iter().filter_map(known).collect())
-            }
-            Operand::Words { start, stride } => Held::Words(start + lane * stride),
-            Operand::WordTable { at } => Held::Words(tables[(at + lane) as usize]),
-            Operand::Floats { start, stride } => Held::Floats(start + lane * stride),
-            Operand::FloatTable { at } => Held::Floats(tables[(at + lane) as usize]),
+        let plan = self.plan;
+        if let Some((field, rows)) = plan.list_rows(operand, lane) {
+            let known = |&row: &u32| ValueId::try_new(self.at(field, row) as usize);
+            return Held::List(rows.iter().filter_map(known).collect());
         }
+        let row = plan.operand_row(operand, lane).map(|(field, row)| self.held_at(field, row));
+        let word = || plan.bound_word(operand, lane).map(Held::Words);
+        let float = || plan.bound_float(operand, lane).map(Held::Floats);
+        row.or_else(word).or_else(float).unwrap_or(Held::Nothing)
     }
 
     fn held_at(&self, field: FieldId, row: u32) -> Held {
         ValueId::try_new(self.at(field, row) as usize).map_or(Held::Nothing, Held::Value)
     }
 
-    /// Outputs hold the requested values; the outputs behind them are gradients. Gives the values that have a gradient.
+    /// Checks that outputs hold the requested values and then gradients. Returns the values whose gradients are
+    /// outputs.
     fn outputs(&mut self, wanted: &[(OutputKey, ValueId)], reverse: Option<&Reverse<'_>>) -> Vec<ValueId> {
         let places = &self.plan.outputs;
         let keys = places.iter().map(|output| &output.key).take(wanted.len());

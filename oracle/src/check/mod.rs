@@ -1,24 +1,22 @@
-//! The proof that a plan computes what its graph says.
+//! The proof that a plan computes its graph.
 //!
-//! The proof shares no code with any planner. It reads only the graph and the plan.
-//! * **Lanes.** The proof executes the plan on the *names* of values. Each row holds the name of the value that was last
-//!   written there. Each operand of each lane must hold exactly what the graph gives to the node behind the lane: the value,
-//!   the list of values in the same order, or the binding of the same place. The results get the node's names. At the
-//!   end every output row holds the requested value.
-//! * **Kernels.** The proof expands each kernel and its signature to terms in a normal form and compares them; see `terms`.
-//!   It inlines cells, so the comparison is with what the model wrote.
-//! * **The reverse** of plans that make gradients: every use of a value contributes once, in graph order; see `reverse`. The
-//!   proof *compares* what a derivative kernel computes with the reference's reverse mode of the one node, bit for bit on
-//!   random numbers. It does not prove it for all numbers, and [`Proof`] says so.
+//! The proof shares no code with any planner. It reads the graph and the plan.
+//! * **Lanes.** The proof executes the plan on the *names* of values. Each row holds the name of the value that was
+//!   last written there. Each operand of each lane must hold exactly what the graph gives to the node behind the lane:
+//!   the value, the list of values in the same order, or the binding of the same place. The results get the node's
+//!   names. At the end every output row holds the requested value.
+//! * **Kernels.** The proof expands each kernel and its signature to terms in a normal form and compares them; see
+//!   `terms`. It inlines cells, so the comparison is with what the model wrote.
+//! * **The reverse** of plans that make gradients: every use of a value contributes once, in graph order; see
+//!   `reverse`. The proof *compares* what a derivative kernel computes with the reference's reverse mode of the one
+//!   node, bit for bit on random numbers. It does not prove it for all numbers, and [`Proof`] says so.
 //! * **Promises.** Parameter arguments, nodes that must be batches of their own, shared values, outputs, and the
 //!   certificate's bound.
 //!
-//! Equal terms have equal bits by the definitions of [`numeric`](autobatch_ir::numeric), so the forward part of a plan that
-//! passes has the bits of the graph. The converse does not hold. The proof refuses a correct plan if the normal form does not
-//! show that it is correct.
+//! Equal terms have equal bits, so the forward part of a proved plan has the bits of the graph. The converse does not
+//! hold: the proof rejects a correct plan if the normal form does not show that it is correct.
 //!
-//! *Cost.* One comparison per operand and lane; a flat table holds the names of rows. A derivative kernel is executed a few
-//! times, for any number of lanes.
+//! *Cost.* One comparison per operand and lane, and a few executions of each derivative kernel.
 
 mod body;
 mod bound;
@@ -46,13 +44,13 @@ use lanes::Lanes;
 pub struct Wanted<'a> {
     /// The values that were requested besides the graph's own outputs.
     pub values: &'a [ValueId],
-    /// Whether dropout draws noise.
+    /// True if dropout draws noise.
     pub training: bool,
 }
 
-/// Proves that a plan computes what a verified graph says. The seeds of the plan tell which values are losses; see
-/// [`Proof::losses`]. A node with several results may have several seeds. Then their order assigns them to results;
-/// [`check_losses`] needs no such guess.
+/// Proves that a plan computes a verified graph. The seeds of the plan tell its losses; see [`Proof::losses`]. If a
+/// node with several results has several seeds, their order assigns them to results; [`check_losses`] needs no such
+/// guess.
 ///
 /// A loss that leads to no gradient has no seed. So here the bound of a plan for training covers all nodes that it executes.
 ///
@@ -155,7 +153,7 @@ fn constant(graph: &GraphData, node: NodeId) -> Option<u32> {
     }
 }
 
-/// The bits that a kernel writes if it only brings in a constant.
+/// The bits that a kernel writes if it only writes a constant.
 fn constant_bits(kernel: &Kernel) -> Option<u32> {
     match (&kernel.results[..], kernel.ports, kernel.stages.len()) {
         ([result], 0, 0) => match kernel.regs.get(result.reg as usize)?.kind {

@@ -5,7 +5,7 @@ use autobatch_ir::id::{NodeId, ParamId, SigId, ValueId};
 use autobatch_ir::plan::{KernelId, PortRole, StepId, StoreId};
 use std::fmt;
 
-/// The most disagreements that a report holds.
+/// The maximum number of disagreements in a report.
 pub const MAX_DISAGREEMENTS: usize = 100;
 
 /// The content of an operand row, found or expected.
@@ -42,328 +42,117 @@ impl fmt::Display for Held {
     }
 }
 
-/// One disagreement of a plan with its graph.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One disagreement of a plan with its graph. `expected` is the graph's and `found` the plan's.
+#[expect(missing_docs, reason = "the messages explain the fields")]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Disagreement {
     /// The plan was made for another graph structure, or binds other numbers.
-    Structure {
-        /// The difference.
-        what: &'static str,
-        /// The graph's.
-        expected: u128,
-        /// The plan's.
-        found: u128,
-    },
+    #[error("{what}: the graph has {}, the plan was made for {}", spell(what, *expected), spell(what, *found))]
+    Structure { what: &'static str, expected: u128, found: u128 },
     /// A store is not the parameter of the module at the same place.
-    Parameter {
-        /// The store.
-        store: StoreId,
-        /// The module's declaration.
-        expected: String,
-        /// The plan's.
-        found: String,
-    },
+    #[error("{store}: the module declares {expected}, the plan has {found}")]
+    Parameter { store: StoreId, expected: String, found: String },
     /// A lane names a node that the graph does not have.
-    Node {
-        /// The step.
-        step: StepId,
-        /// The value that the lane names.
-        node: NodeId,
-    },
+    #[error("step {step}: the graph has no node {node}")]
+    Node { step: StepId, node: NodeId },
     /// The lanes of a step have different signatures.
-    Signature {
-        /// The step.
-        step: StepId,
-        /// The node whose signature is not that of lane 0.
-        node: NodeId,
-    },
+    #[error("step {step}: {node} has another signature than the first lane")]
+    Signature { step: StepId, node: NodeId },
     /// A node is executed more than once.
-    Twice {
-        /// The step that executes it again.
-        step: StepId,
-        /// The node.
-        node: NodeId,
-    },
+    #[error("step {step}: {node} was executed before")]
+    Twice { step: StepId, node: NodeId },
     /// The ports, parameters or results of a kernel do not fit the signature that it executes.
-    Interface {
-        /// The kernel.
-        kernel: KernelId,
-        /// A step that executes it.
-        step: StepId,
-        /// The difference.
-        what: &'static str,
-    },
+    #[error("kernel {kernel}: its {what} are not those of the signature that step {step} executes")]
+    Interface { kernel: KernelId, step: StepId, what: &'static str },
     /// A result of a kernel differs from the signature that it executes.
-    Kernel {
-        /// The kernel.
-        kernel: KernelId,
-        /// A step that executes it.
-        step: StepId,
-        /// The number of the result.
-        result: usize,
-    },
+    #[error("kernel {kernel}: result {result} is not what the signature that step {step} executes computes")]
+    Kernel { kernel: KernelId, step: StepId, result: usize },
     /// A kernel or cell is too large to compare.
-    TooLarge {
-        /// The kernel.
-        kernel: KernelId,
-    },
+    #[error("kernel {kernel}: it is too large to be compared with its cell")]
+    TooLarge { kernel: KernelId },
     /// A kernel has larger registers, or more work, than the values of its node justify.
-    Registers {
-        /// The kernel.
-        kernel: KernelId,
-        /// A node that it is executed for.
-        node: NodeId,
-    },
-    /// A step takes another store than the signature says.
-    Store {
-        /// The step.
-        step: StepId,
-        /// The parameter port.
-        port: usize,
-        /// The store of the graph's parameter.
-        expected: Option<StoreId>,
-        /// The store that the step takes.
-        found: StoreId,
-    },
+    #[error("kernel {kernel}: its registers or its work are larger than the values of {node} justify")]
+    Registers { kernel: KernelId, node: NodeId },
+    /// A step takes another store than its signature.
+    #[error(
+        "step {step}: parameter port {port} is {found}, {}",
+        expected.map_or_else(|| "the graph has no parameter there".to_owned(), |store| format!("the graph says {store}"))
+    )]
+    Store { step: StepId, port: usize, expected: Option<StoreId>, found: StoreId },
     /// A lane does not read the operand that the graph names.
-    Operand {
-        /// The step.
-        step: StepId,
-        /// The lane.
-        lane: usize,
-        /// The node behind it.
-        node: NodeId,
-        /// The number of the operand.
-        operand: usize,
-        /// The value in the graph.
-        expected: Held,
-        /// The value that the lane reads.
-        found: Held,
-    },
+    #[error(
+        "step {step}: lane {lane} ({node}) reads {found} as operand {operand}, the graph says {expected}"
+    )]
+    Operand { step: StepId, lane: usize, node: NodeId, operand: usize, expected: Held, found: Held },
     /// An output row does not hold the requested value at the end.
-    Output {
-        /// The number of the output.
-        output: usize,
-        /// The requested value.
-        expected: Held,
-        /// The content of the row.
-        found: Held,
-    },
+    #[error("output {output}: expected {expected}, found {found}")]
+    Output { output: usize, expected: Held, found: Held },
     /// The plan has other outputs than those requested.
-    Outputs {
-        /// The requested outputs, in order.
-        expected: Vec<String>,
-        /// The value that the plan names.
-        found: Vec<String>,
-    },
+    #[error("expected the outputs {expected:?}, found {found:?}")]
+    Outputs { expected: Vec<String>, found: Vec<String> },
     /// A node that must be a batch of its own shares a batch.
-    Alone {
-        /// The step.
-        step: StepId,
-        /// The node.
-        node: NodeId,
-    },
+    #[error("step {step}: {node} must be a batch of its own")]
+    Alone { step: StepId, node: NodeId },
     /// Some lane of a step does not read the value that all lanes promised to share.
-    Shared {
-        /// The step.
-        step: StepId,
-        /// The number of the operand.
-        operand: usize,
-        /// The value that was promised.
-        value: ValueId,
-        /// The value that another lane reads.
-        found: Held,
-    },
+    #[error(
+        "step {step}: operand {operand} must be {value} in every lane, because it was promised to be shared; another lane takes {found}"
+    )]
+    Shared { step: StepId, operand: usize, value: ValueId, found: Held },
     /// A signature that a gradient reaches is too large for the reference, or has no derivative.
-    Unknown {
-        /// The signature.
-        sig: SigId,
-        /// A node of it.
-        node: NodeId,
-    },
-    /// A port of a step of the reverse reads other rows than its role names.
-    Port {
-        /// The step.
-        step: StepId,
-        /// The port.
-        port: usize,
-        /// The role that its kernel declares.
-        role: PortRole,
-        /// The first lane that is wrong.
-        lane: usize,
-        /// The node behind it.
-        node: NodeId,
-    },
-    /// A result of a kernel of the reverse is not what its role says.
-    Derivative {
-        /// The kernel.
-        kernel: KernelId,
-        /// A step that executes it.
-        step: StepId,
-        /// The number of the result.
-        result: usize,
-    },
-    /// A contribution of a signature is finite on no probe, so the proof cannot compare it.
-    NotFinite {
-        /// A step of the reverse.
-        step: StepId,
-        /// The signature.
-        sig: SigId,
-        /// A node of it.
-        node: NodeId,
-        /// The operand, or the parameter, to whose gradient it contributes.
-        to: String,
-    },
-    /// A reduction takes rows that are no contribution to its parameter.
-    Reduction {
-        /// The reduction.
-        number: usize,
-        /// Its part.
-        part: usize,
-        /// The lane of the part.
-        lane: u32,
-        /// The node that the rows belong to, if they belong to one.
-        node: Option<NodeId>,
-    },
+    #[error(
+        "{node}: its signature {sig} is too large to be executed beside the reference, or has no derivative"
+    )]
+    Unknown { sig: SigId, node: NodeId },
+    /// A port of a step of the reverse reads other rows than its role names. `lane` is the first wrong lane.
+    #[error(
+        "step {step}: the kernel declares port {port} as {role}, but lane {lane} ({node}) reads other rows there"
+    )]
+    Port { step: StepId, port: usize, role: PortRole, lane: usize, node: NodeId },
+    /// A result of a kernel of the reverse does not fit its role.
+    #[error(
+        "kernel {kernel}: result {result} is not what its role says of the signature whose reverse step {step} executes"
+    )]
+    Derivative { kernel: KernelId, step: StepId, result: usize },
+    /// The contribution of a signature to the operand or parameter `to` is finite on no probe, so it cannot be
+    /// compared.
+    #[error(
+        "step {step}: what {sig} ({node}) contributes to the gradient of {to} is infinite or no number on every lane of \
+         random numbers, in the reference too, so its reverse cannot be proven; do not differentiate divisions by 0 or \
+         overflows"
+    )]
+    NotFinite { step: StepId, sig: SigId, node: NodeId, to: String },
+    /// A reduction takes rows that are no contribution to its parameter. They belong to `node`, if to any.
+    #[error(
+        "reduction {number}: lane {lane} of part {part} {}",
+        node.map_or_else(
+            || "takes no row that a step of the reverse made".to_owned(),
+            |node| format!("takes rows of {node} that are no contribution to its parameter"),
+        )
+    )]
+    Reduction { number: usize, part: usize, lane: u32, node: Option<NodeId> },
     /// Reductions do not take a contribution of a node to a parameter exactly once.
-    Parameters {
-        /// The node.
-        node: NodeId,
-        /// The parameter.
-        param: ParamId,
-    },
+    #[error("{node}: reductions must take its contribution to the gradient of {param} exactly once")]
+    Parameters { node: NodeId, param: ParamId },
     /// A gradient store belongs to no parameter, or to one that has another.
-    Gradient {
-        /// The store.
-        store: StoreId,
-        /// The value that it names.
-        of: StoreId,
-    },
+    #[error("{store}: it is the gradient of {of}, which is no parameter or has another gradient")]
+    Gradient { store: StoreId, of: StoreId },
     /// The output for a gradient does not hold it.
-    GradientOutput {
-        /// The number of the output.
-        output: usize,
-        /// The value whose gradient was requested.
-        value: ValueId,
-    },
-    /// The certificate claims a bound that does not hold.
-    Bound {
-        /// The largest that is proved.
-        proved: u64,
-        /// The claim of the plan.
-        claimed: u32,
-    },
+    #[error("output {output}: it does not hold the gradient of {value}")]
+    GradientOutput { output: usize, value: ValueId },
+    /// The certificate claims a larger bound than the largest that is proved.
+    #[error("the certificate claims a bound of {claimed} batches, {proved} are proved")]
+    Bound { proved: u64, claimed: u32 },
 }
 
-impl fmt::Display for Disagreement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            // The structure is a hash; the others are counts.
-            Self::Structure { what: what @ "structure", expected, found } => {
-                write!(f, "{what}: the graph has {expected:x}, the plan was made for {found:x}")
-            }
-            Self::Structure { what, expected, found } => {
-                write!(f, "{what}: the graph has {expected}, the plan was made for {found}")
-            }
-            Self::Parameter { store, expected, found } => {
-                write!(f, "{store}: the module declares {expected}, the plan has {found}")
-            }
-            Self::Node { step, node } => write!(f, "step {step}: the graph has no node {node}"),
-            Self::Signature { step, node } => {
-                write!(f, "step {step}: {node} has another signature than the first lane")
-            }
-            Self::Twice { step, node } => write!(f, "step {step}: {node} was executed before"),
-            Self::Interface { kernel, step, what } => {
-                write!(
-                    f,
-                    "kernel {kernel}: its {what} are not those of the signature that step {step} executes"
-                )
-            }
-            Self::Kernel { kernel, step, result } => write!(
-                f,
-                "kernel {kernel}: result {result} is not what the signature that step {step} executes computes"
-            ),
-            Self::TooLarge { kernel } => {
-                write!(f, "kernel {kernel}: it is too large to be compared with its cell")
-            }
-            Self::Registers { kernel, node } => {
-                write!(
-                    f,
-                    "kernel {kernel}: its registers or its work are larger than the values of {node} justify"
-                )
-            }
-            Self::Store { step, port, expected, found } => {
-                write!(f, "step {step}: parameter port {port} is {found}, ")?;
-                match expected {
-                    Some(store) => write!(f, "the graph says {store}"),
-                    None => f.write_str("the graph has no parameter there"),
-                }
-            }
-            Self::Operand { step, lane, node, operand, expected, found } => write!(
-                f,
-                "step {step}: lane {lane} ({node}) reads {found} as operand {operand}, the graph says {expected}"
-            ),
-            Self::Output { output, expected, found } => {
-                write!(f, "output {output}: expected {expected}, found {found}")
-            }
-            Self::Outputs { expected, found } => {
-                write!(f, "expected the outputs {expected:?}, found {found:?}")
-            }
-            Self::Alone { step, node } => write!(f, "step {step}: {node} must be a batch of its own"),
-            Self::Shared { step, operand, value, found } => write!(
-                f,
-                "step {step}: operand {operand} must be {value} in every lane, because it was promised to be shared; another lane takes {found}"
-            ),
-            Self::Unknown { sig, node } => write!(
-                f,
-                "{node}: its signature {sig} is too large to be executed beside the reference, or has no derivative"
-            ),
-            Self::Port { step, port, role, lane, node } => write!(
-                f,
-                "step {step}: the kernel declares port {port} as {role}, but lane {lane} ({node}) reads other rows there"
-            ),
-            Self::Derivative { kernel, step, result } => write!(
-                f,
-                "kernel {kernel}: result {result} is not what its role says of the signature whose reverse step {step} executes"
-            ),
-            Self::NotFinite { step, sig, node, to } => write!(
-                f,
-                "step {step}: what {sig} ({node}) contributes to the gradient of {to} is infinite or no number on every lane of \
-                 random numbers, in the reference too, so its reverse cannot be proven; do not differentiate \
-                 divisions by 0 or overflows"
-            ),
-            Self::Reduction { number, part, lane, node } => {
-                write!(f, "reduction {number}: lane {lane} of part {part} ")?;
-                match node {
-                    Some(node) => write!(f, "takes rows of {node} that are no contribution to its parameter"),
-                    None => f.write_str("takes no row that a step of the reverse made"),
-                }
-            }
-            Self::Parameters { node, param } => write!(
-                f,
-                "{node}: reductions must take its contribution to the gradient of {param} exactly once"
-            ),
-            Self::Gradient { store, of } => {
-                write!(
-                    f,
-                    "{store}: it is the gradient of {of}, which is no parameter or has another gradient"
-                )
-            }
-            Self::GradientOutput { output, value } => {
-                write!(f, "output {output}: it does not hold the gradient of {value}")
-            }
-            Self::Bound { proved, claimed } => {
-                write!(f, "the certificate claims a bound of {claimed} batches, {proved} are proved")
-            }
-        }
-    }
+/// The text of a number of [`Disagreement::Structure`]: the structure is a hash, the others are counts.
+fn spell(what: &str, number: u128) -> String {
+    if what == "structure" { format!("{number:x}") } else { number.to_string() }
 }
 
 /// The objects that a proof examined.
 ///
-/// The forward part is proved for all numbers, and so is the structure of the reverse. The proof compares what a derivative
-/// kernel computes with the reference's reverse mode of the one node, in `f32` and without tolerance, on [`PROBES`] lanes of
-/// random numbers.
+/// The forward part and the structure of the reverse are proved for all numbers. Derivative kernels equal the
+/// reference's reverse mode of the one node in `f32`, without tolerance, on [`PROBES`] lanes of random numbers or more.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Proof {
     /// Kernels whose terms equal those of a signature.
@@ -383,7 +172,7 @@ pub struct Proof {
 }
 
 impl Proof {
-    /// Whether the plan makes gradients.
+    /// Returns whether the plan makes gradients.
     #[must_use]
     pub fn has_reverse(&self) -> bool {
         self.signatures + self.derivatives + self.params.len() + self.values.len() > 0

@@ -1,20 +1,19 @@
 //! Terms: the definition of each element of a value, such that equal terms imply equal bits.
 //!
-//! A term is a function of an index. Terms are hash-consed, so comparing them compares ids. A value is a
-//! sequence of [`Piece`]s, each a range of a term's elements. `concat`, `split`, `slice`, `reshape`,
-//! `stack` and copies only build sequences and need no terms. The normal form:
+//! A term is a function of an index. Terms are hash-consed, so comparing them compares ids. A value is a sequence of
+//! [`Piece`]s, each a range of a term's elements. `concat`, `split`, `slice`, `reshape`, `stack` and copies only build
+//! sequences and need no terms. The normal form:
 //! * Adjacent pieces that continue each other are joined.
-//! * An elementwise term reads its operands at the index plus an offset; the offset of the first operand
-//!   is 0. So the term does not depend on how a stage splits a range or how many elements it covers.
-//! * A product is a chain: its start, then ranges of sources, multiplied by consecutive rows of a
-//!   weight. Adjacent parts are joined, and a product that starts from a product is one chain. The
-//!   index is the column of the first part.
-//! * Constants and elementwise functions of constants and single elements do not depend on the index;
-//!   their pieces all start at 0.
+//! * An elementwise term reads its operands at the index plus an offset; the offset of the first operand is 0. So the
+//!   term does not depend on how a stage splits a range or how many elements it covers.
+//! * A product is a chain: its start, then ranges of sources, multiplied by consecutive rows of a weight. Adjacent
+//!   parts are joined, and a product that starts from a product is one chain. The index is the column of the first
+//!   part.
+//! * Constants and elementwise functions of constants and single elements do not depend on the index; their pieces all
+//!   start at 0.
 //! * Elementwise functions of constants are constants.
 //!
-//! [`equivalent`](crate::equivalent) has terms of whole values instead; its head explains why the two
-//! languages are separate.
+//! The head of [`equivalent`](crate::equivalent) explains why that proof has terms of its own.
 
 use autobatch_ir::graph::Op;
 use autobatch_ir::hash::BuildMix;
@@ -26,7 +25,6 @@ use std::collections::HashMap;
 /// The maximum number of terms and pieces of a check.
 const BUDGET: u64 = 1 << 24;
 
-/// The id of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct TermId(u32);
 
@@ -60,15 +58,21 @@ pub(super) enum Start {
     At(TermId, i64),
 }
 
-/// A part of a product.
+/// The weight of a part of a product: a parameter from a row on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Factor {
-    pub(super) source: Piece,
+pub(super) struct Weight {
     pub(super) param: u32,
     pub(super) row: u32,
     pub(super) transposed: bool,
     /// The offset from the index to the column of the weight.
     pub(super) offset: i64,
+}
+
+/// A part of a product: consecutive elements of a source, and the weight that the first one multiplies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Factor {
+    source: Piece,
+    weight: Weight,
 }
 
 /// A list operand of a fold.
@@ -118,7 +122,7 @@ impl Terms {
         id
     }
 
-    /// Whether the check has exceeded its budget.
+    /// Returns whether the check has exceeded its budget.
     pub(super) fn is_exhausted(&self) -> bool {
         self.spent > BUDGET
     }
@@ -159,7 +163,6 @@ impl Terms {
         }
     }
 
-    /// The concatenation of values.
     pub(super) fn concat<'a>(&mut self, parts: impl IntoIterator<Item = &'a Seq>) -> Seq {
         let mut whole = Seq::new();
         for &piece in parts.into_iter().flatten() {
@@ -281,22 +284,53 @@ impl Terms {
         Some(map_element(code, dtype, bits))
     }
 
-    /// One row of a product: `columns` elements; the first one belongs to column `column` of the
-    /// first factor. The sources of factors are sequences.
+    /// A product of values with `rows` rows each: one product per row. `None` if a source is empty or the budget is spent.
     pub(super) fn product(
         &mut self,
+        rows: u32,
         start: ProductStart<'_>,
-        factors: &[(Seq, Factor)],
+        parts: &[(Seq, Weight)],
+        column: u32,
+        columns: u32,
+    ) -> Option<Seq> {
+        let mut whole = Seq::new();
+        for row in 0..rows {
+            let mut own = Vec::with_capacity(parts.len());
+            for (source, weight) in parts {
+                let width = seq_width(source) as u32 / rows;
+                own.push((self.slice(source, row * width, width), *weight));
+            }
+            if self.is_exhausted() || own.iter().any(|(source, _)| source.is_empty()) {
+                return None;
+            }
+            let row = match start {
+                ProductStart::View(view) => {
+                    let view = self.slice(view, row * columns, columns);
+                    self.product_row(ProductStart::View(&view), &own, column, columns)
+                }
+                start => self.product_row(start, &own, column, columns),
+            };
+            row.into_iter().for_each(|piece| self.push(&mut whole, piece));
+        }
+        Some(whole)
+    }
+
+    /// One row of a product: `columns` elements, of which the first belongs to column `column` of the first weight.
+    pub(super) fn product_row(
+        &mut self,
+        start: ProductStart<'_>,
+        parts: &[(Seq, Weight)],
         column: u32,
         columns: u32,
     ) -> Seq {
-        let mut chain: Vec<Factor> = Vec::with_capacity(factors.len());
-        for (source, factor) in factors {
-            let mut row = factor.row;
-            for &piece in source {
+        let mut chain: Vec<Factor> = Vec::with_capacity(parts.len());
+        for (pieces, weight) in parts {
+            let mut row = weight.row;
+            for &source in pieces {
                 self.spent += 1;
-                append(&mut chain, Factor { source: piece, row, ..*factor }, self.is_constant(piece.term));
-                row += piece.width;
+                let factor = Factor { source, weight: Weight { row, ..*weight } };
+                append(&mut chain, factor, self.is_constant(source.term));
+                row += source.width;
             }
         }
         let column = i64::from(column);
@@ -316,10 +350,9 @@ impl Terms {
             let part = match from {
                 Some((start, mut whole)) => {
                     // The index becomes that of the earlier product.
-                    for factor in &chain {
-                        let offset = factor.offset + at - piece.start;
-                        let constant = self.is_constant(factor.source.term);
-                        append(&mut whole, Factor { offset, ..*factor }, constant);
+                    for &Factor { source, weight } in &chain {
+                        let weight = Weight { offset: weight.offset + at - piece.start, ..weight };
+                        append(&mut whole, Factor { source, weight }, self.is_constant(source.term));
                     }
                     self.chain(start, whole, piece.start, piece.width)
                 }
@@ -379,8 +412,7 @@ pub(super) enum ProductStart<'a> {
 fn append(chain: &mut Vec<Factor>, factor: Factor, constant: bool) {
     if let Some(last) = chain.last_mut()
         && last.source.term == factor.source.term
-        && (last.param, last.transposed, last.offset) == (factor.param, factor.transposed, factor.offset)
-        && last.row + last.source.width == factor.row
+        && factor.weight == (Weight { row: last.weight.row + last.source.width, ..last.weight })
         && (constant || last.source.start + i64::from(last.source.width) == factor.source.start)
     {
         last.source.width += factor.source.width;

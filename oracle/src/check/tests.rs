@@ -1,6 +1,6 @@
 //! The normal form identifies what has equal bits, and nothing else.
 
-use super::terms::{Factor, Operand, Piece, ProductStart, Seq, Term, Terms};
+use super::terms::{Operand, Piece, ProductStart, Seq, Term, Terms, Weight};
 use autobatch_ir::graph::{Binary, Unary};
 use autobatch_ir::plan::Code;
 use autobatch_ir::types::DType;
@@ -25,18 +25,17 @@ fn an_elementwise_term_does_not_depend_on_where_it_was_cut() {
 fn a_product_continued_is_one_chain() {
     let mut terms = Terms::default();
     let (x, y) = (terms.whole(Term::Port(0), 2), terms.whole(Term::Port(1), 3));
-    let factor =
-        |row, offset| Factor { source: Piece { width: 0, ..x[0] }, param: 0, row, transposed: false, offset };
-    let both = [(x.clone(), factor(0, 0)), (y.clone(), factor(2, 0))];
-    let whole = terms.product(ProductStart::Bias(1), &both, 4, 4);
-    let first = terms.product(ProductStart::Bias(1), &both[..1], 4, 4);
-    let second = terms.product(ProductStart::View(&first), &both[1..], 4, 4);
+    let weight = |row| Weight { param: 0, row, transposed: false, offset: 0 };
+    let both = [(x.clone(), weight(0)), (y.clone(), weight(2))];
+    let whole = terms.product_row(ProductStart::Bias(1), &both, 4, 4);
+    let first = terms.product_row(ProductStart::Bias(1), &both[..1], 4, 4);
+    let second = terms.product_row(ProductStart::View(&first), &both[1..], 4, 4);
     assert_eq!(whole, second);
-    let swapped = terms.product(ProductStart::View(&first), &both[..1], 4, 4);
+    let swapped = terms.product_row(ProductStart::View(&first), &both[..1], 4, 4);
     assert_ne!(whole, swapped);
     // The columns one by one are the columns together.
     let columns: Vec<Seq> =
-        (4..8).map(|column| terms.product(ProductStart::Bias(1), &both, column, 1)).collect();
+        (4..8).map(|column| terms.product_row(ProductStart::Bias(1), &both, column, 1)).collect();
     assert_eq!(terms.concat(&columns), whole);
 }
 
@@ -44,13 +43,12 @@ fn a_product_continued_is_one_chain() {
 fn a_product_that_starts_from_a_constant_does_not_depend_on_where_it_was_cut() {
     let mut terms = Terms::default();
     let (x, constant) = (terms.whole(Term::Port(0), 3), terms.whole(Term::Const(2f32.to_bits()), 4));
-    let source = Piece { width: 0, ..x[0] };
-    let factors = [(x, Factor { source, param: 0, row: 0, transposed: false, offset: 0 })];
-    let whole = terms.product(ProductStart::View(&constant), &factors, 0, 4);
+    let factors = [(x, Weight { param: 0, row: 0, transposed: false, offset: 0 })];
+    let whole = terms.product_row(ProductStart::View(&constant), &factors, 0, 4);
     let halves: Vec<Seq> = [0, 2]
         .map(|column| {
             let half = terms.slice(&constant, column, 2);
-            terms.product(ProductStart::View(&half), &factors, column, 2)
+            terms.product_row(ProductStart::View(&half), &factors, column, 2)
         })
         .into();
     assert_eq!(terms.concat(&halves), whole);

@@ -3,6 +3,7 @@
 use super::MAX_EXPANDED;
 use super::report::Unproved;
 use super::terms::{Arg, Piece, Term, Terms, ViewId, What};
+use crate::needed;
 use autobatch_ir::graph::{Arena, Callee, GraphData, Op, Operand, OperandKind, ParamArg, Signature};
 use autobatch_ir::id::{NodeId, ParamId, ValueId};
 use autobatch_ir::types::{INDEX, Shape, Type};
@@ -170,7 +171,6 @@ impl<'a> Expander<'a> {
         }
     }
 
-    /// The bindings of an input.
     fn input(&mut self, signature: &Signature, args: &[Image], ty: Type) -> ViewId {
         let &[Image::View(view)] = args else {
             unreachable!("an input has one bound operand, found {signature:?}")
@@ -226,8 +226,8 @@ struct EarlierRange {
 }
 
 impl Expander<'_> {
-    /// A range of chains. It is joined to the range at whose results it starts, and a range over all
-    /// rows of the weight becomes the affine.
+    /// A range of chains, joined to the range at whose results it starts. A range over all rows of the weight is an
+    /// affine.
     fn chain_range(
         &mut self,
         range: ChainRange,
@@ -303,18 +303,4 @@ fn resolve(arg: ParamArg, params: &[ParamId]) -> ParamId {
         ParamArg::Module(id) => id,
         ParamArg::Port(port) => params[port as usize],
     }
-}
-
-/// For each node, whether one of these values depends on it.
-fn needed(arena: &Arena, values: &[ValueId]) -> Vec<bool> {
-    let mut needed = vec![false; arena.len()];
-    values.iter().for_each(|&value| needed[arena.producer(value).index()] = true);
-    for node in arena.ids().rev() {
-        if needed[node.index()] {
-            for value in arena.operands(node).iter().filter_map(|operand| operand.as_value()) {
-                needed[arena.producer(value).index()] = true;
-            }
-        }
-    }
-    needed
 }

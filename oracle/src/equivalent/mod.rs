@@ -1,47 +1,42 @@
 //! Proof that two graphs compute the same bits.
 //!
-//! [`equivalent`] takes pairs of values, one of each graph. It proves that both values of a pair have
-//! the same elements for all bindings, parameters, seeds and modes, or reports the first difference.
-//! It validates rewriting passes on the graphs they produce. The prover does not know the passes and
-//! shares no code with them.
+//! [`equivalent`] takes pairs of values, one of each graph. It proves that both have the same elements for all
+//! bindings, parameters, seeds and modes, or reports the first difference. It validates the rewriting passes, but
+//! shares no code with them and does not know them.
 //!
-//! *Needs* nothing: it verifies both graphs first. *Ensures* that the values of an accepted pair agree
-//! under [`same_bits`](autobatch_ir::numeric::same_bits), element by element.
+//! *Needs* nothing: it verifies both graphs first. *Ensures* that the values of an accepted pair agree under
+//! [`same_bits`](autobatch_ir::numeric::same_bits), element by element.
 //!
-//! *How.* Both graphs are expanded into one pool of hash-consed terms, so equal terms have equal
-//! numbers and common subexpressions are merged. The normal form:
-//! * A value is a *view*: a sequence of ranges of terms and of runs of one constant. `concat`, `stack`,
-//!   `split`, `slice` and `reshape` only regroup ranges; adjacent ranges of one term are joined.
-//! * Calls of cells are inlined and parameter ports resolved. If the right module starts with the
-//!   cells of the left one, calls of common cells are first compared without inlining, because equal
-//!   cells have equal results for equal operands. If that fails, they are inlined too.
-//! * The operands of an affine are concatenated to one row, so splits of the row do not matter, but
-//!   the order of the chain does.
+//! *How.* Both graphs are expanded into one pool of hash-consed terms, so equal terms have equal numbers and common
+//! subexpressions are merged. The normal form:
+//! * A value is a *view*: a sequence of ranges of terms and of runs of one constant. `concat`, `stack`, `split`,
+//!   `slice` and `reshape` only regroup ranges; adjacent ranges of one term are joined.
+//! * Calls of cells are inlined and parameter ports resolved. If the right module starts with the cells of the left
+//!   one, calls of common cells are first compared without inlining, because equal cells have equal results for equal
+//!   operands. If that fails, they are inlined too.
+//! * The operands of an affine are concatenated to one row, so splits of the row do not matter, but the order of the
+//!   chain does.
 //! * Lists are ordered sequences, so the order of a fold is preserved.
-//! * `stop_gradient`, `scale_gradient`, a cast to the own type, `x * 1`, `1 * x`, `x / 1`,
-//!   `x + -0`, `-0 + x`, `x - +0` (and their integer forms) are `x`. Each identity is exact for every
-//!   `x`, including signed zeros and infinities; payloads of NaN do not count. `x + +0` is not `x` (it
-//!   changes `-0` to `+0`), and `x * 0` is not zero.
-//! * Elementwise ops of constants are constants, computed by the reference interpreter. A select with a
-//!   constant condition is the selected operand.
-//! * Bindings are identified by their slots: two slots differ even if they hold equal numbers. Noise
-//!   keys are words like others.
+//! * `stop_gradient`, `scale_gradient`, a cast to the own type, `x * 1`, `1 * x`, `x / 1`, `x + -0`, `-0 + x`, `x - +0`
+//!   (and their integer forms) are `x`. Each identity is exact for every `x`, including signed zeros and infinities;
+//!   payloads of NaN do not count. `x + +0` is not `x` (it changes `-0` to `+0`), and `x * 0` is not zero.
+//! * Elementwise ops of constants are constants, computed by the reference interpreter. A select with a constant
+//!   condition is the selected operand.
+//! * Bindings are identified by their slots: two slots differ even if they hold equal numbers. Noise keys are words
+//!   like others.
 //!
 //! *Cost.* Linear in the number of nodes after inlining, which is limited to [`MAX_EXPANDED`].
 //!
-//! *Limits.* The result "different" means that the normal forms differ. It does not mean that some
-//! input distinguishes the graphs.
+//! *Limits.* "Different" means that the normal forms differ, not that some input distinguishes the graphs.
 //!
 //! # Why this proof has its own terms
-//! [`check`](crate::check) has a second term language, and both stay. The two proofs compare different
-//! objects. This one expands every node of two graphs, up to 2^26 of them, and needs terms of whole
-//! values: one per node. [`check`](crate::check) expands each signature once and compares it with
-//! kernels, whose stages cover element ranges and parts of products; it needs terms of elements. With
-//! element terms, a product of `m` rows would be `m` chains here, so the cost would no longer be linear
-//! in the nodes. With value terms, kernels would not normalise. The two also follow different laws:
-//! opaque calls, both modes of dropout and neutral constants exist only here, and adding the last to
-//! [`check`](crate::check) would make it accept more plans.
-//! that some input tells the graphs apart.
+//! [`check`](crate::check) has a second term language, and both stay. The two proofs compare different objects. This
+//! one expands every node of two graphs, up to 2^26 of them, and needs terms of whole values: one per node.
+//! [`check`](crate::check) expands each signature once and compares it with kernels, whose stages cover element ranges
+//! and parts of products; it needs terms of elements. With element terms, a product of `m` rows would be `m` chains
+//! here, so the cost would no longer be linear in the nodes. With value terms, kernels would not normalise. The two
+//! also follow different laws: opaque calls, both modes of dropout and neutral constants exist only here, and adding
+//! the last to [`check`](crate::check) would make it accept more plans.
 
 mod expand;
 mod report;
@@ -69,12 +64,11 @@ pub struct Proof {
     pub terms: usize,
 }
 
-/// Proves that the two values of each pair, the first of `left`, the second of `right`, have the
-/// same bits.
+/// Proves that both values of each pair, the first of `left`, the second of `right`, have the same bits.
 ///
 /// # Errors
-/// The first pair without a proof, with the first subterms that differ, or the reason why the graphs
-/// cannot be compared.
+/// The first pair without a proof, with the first subterms that differ, or the reason why the graphs cannot be
+/// compared.
 pub fn equivalent(
     left: &GraphData,
     right: &GraphData,

@@ -12,34 +12,26 @@ use std::fmt::{self, Write as _};
 const DEPTH: u32 = 3;
 
 /// Why two graphs are not proved equal.
-#[derive(Clone)]
+#[expect(missing_docs, reason = "the messages explain the fields")]
+#[derive(Clone, thiserror::Error)]
 pub enum Unproved {
     /// One of the graphs breaks rules.
-    Malformed {
-        /// Which graph.
-        side: &'static str,
-        /// The broken rules.
-        errors: VerifyErrors,
-    },
+    #[error("the {side} graph: {errors}")]
+    Malformed { side: &'static str, errors: VerifyErrors },
     /// The modules declare different parameters.
+    #[error("the modules must declare the same parameters")]
     Parameters,
     /// A pair names a value that does not exist.
-    NoSuchValue {
-        /// The graph.
-        side: &'static str,
-        /// The value.
-        value: ValueId,
-    },
+    #[error("the {side} graph has no {value}")]
+    NoSuchValue { side: &'static str, value: ValueId },
     /// The values of a pair have different types.
-    Types {
-        /// The value on the left and its type.
-        left: (ValueId, Type),
-        /// The value on the right and its type.
-        right: (ValueId, Type),
-    },
+    #[error("{} is {}, but {} is {}", left.0, left.1, right.0, right.1)]
+    Types { left: (ValueId, Type), right: (ValueId, Type) },
     /// A graph has more than [`MAX_EXPANDED`] nodes after inlining.
+    #[error("a graph has more than {MAX_EXPANDED} nodes after inlining")]
     TooLarge,
     /// The normal forms differ.
+    #[error("{0}")]
     Different(Difference),
 }
 
@@ -58,21 +50,6 @@ pub struct Difference {
     pub theirs: String,
 }
 
-impl fmt::Display for Unproved {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Malformed { side, errors } => write!(f, "the {side} graph: {errors}"),
-            Self::Parameters => f.write_str("the modules must declare the same parameters"),
-            Self::NoSuchValue { side, value } => write!(f, "the {side} graph has no {value}"),
-            Self::Types { left: (a, ours), right: (b, theirs) } => {
-                write!(f, "{a} is {ours}, but {b} is {theirs}")
-            }
-            Self::TooLarge => write!(f, "a graph has more than {MAX_EXPANDED} nodes after inlining"),
-            Self::Different(difference) => difference.fmt(f),
-        }
-    }
-}
-
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { left, right, path, ours, theirs } = self;
@@ -83,8 +60,6 @@ impl fmt::Display for Difference {
         write!(f, "{ours} against {theirs}")
     }
 }
-
-impl std::error::Error for Unproved {}
 
 autobatch_ir::debug_as_display!(Unproved);
 

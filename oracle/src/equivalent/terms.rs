@@ -10,18 +10,15 @@ use std::sync::Arc;
 /// The maximum number of ranges of a view. An op that would need more stays a term.
 const MAX_PIECES: usize = 1 << 12;
 
-/// The number of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct TermId(u32);
 
-/// The number of a view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ViewId(u32);
 
 /// The callee of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum What {
-    /// A built-in op.
     Op(Op),
     /// A cell that both modules have with this id.
     Cell(CellId),
@@ -51,9 +48,16 @@ pub(super) enum Term {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Piece {
     /// Elements of one result of a term.
-    Part { term: TermId, result: u32, start: u32, len: u32 },
-    /// A repeated constant.
-    Fill { bits: u32, len: u32 },
+    Part {
+        term: TermId,
+        result: u32,
+        start: u32,
+        len: u32,
+    },
+    Fill {
+        bits: u32,
+        len: u32,
+    },
 }
 
 impl Piece {
@@ -223,8 +227,7 @@ impl Terms {
         (pieces.0.len() <= MAX_PIECES).then(|| self.intern_view(pieces.0))
     }
 
-    /// The result of an elementwise op if it needs no computation: a constant, or one of the
-    /// operands.
+    /// The result of an elementwise op if it is a constant or one of the operands.
     pub(super) fn known(&mut self, op: Op, views: &[ViewId], types: &[Type], result: Type) -> Option<ViewId> {
         let constants: Vec<Option<u32>> = views.iter().map(|&view| self.constant(view)).collect();
         match op {
@@ -257,7 +260,7 @@ impl Terms {
     }
 }
 
-/// Whether `x op c` (`operand` 1) or `c op x` (`operand` 0) is `x` for every `x`, where `c` has these bits.
+/// Returns whether `x op c` (`operand` 1) or `c op x` (`operand` 0) is `x` for every `x`, where `c` has these bits.
 fn is_neutral(binary: Binary, operand: usize, bits: u32, ty: Type) -> bool {
     let float = ty.dtype == DType::F32;
     match (binary, operand) {

@@ -1,9 +1,9 @@
 //! Checks of bound indices and truth values, before a step is executed.
 
-use super::{COMPUTED, Run, RunError, operand_row, slot};
+use super::{COMPUTED, Run, RunError};
 use autobatch_ir::plan::{LimitOf, Operand, Plan, Step, StepId, WordLimit};
 
-/// Per kernel the limits of its ports.
+/// The limits of the ports of each kernel.
 pub(super) struct Border {
     limits: Vec<Vec<WordLimit>>,
 }
@@ -34,14 +34,11 @@ impl Border {
 
 /// The place of the bound word that a lane's operand begins with, if the operand was bound and not computed.
 fn bound_word<S>(run: &Run<'_, S>, operand: Operand, at: u32) -> Option<u32> {
-    match operand {
-        Operand::Words { .. } | Operand::WordTable { .. } => Some(slot(run.plan, operand, at)),
-        _ => {
-            let (field, row) = operand_row(run.plan, operand, at)?;
-            let origin = *run.fields[field.index()].origin.get(row as usize)?;
-            (origin != COMPUTED).then_some(origin)
-        }
-    }
+    run.plan.bound_word(operand, at).or_else(|| {
+        let (field, row) = run.plan.operand_row(operand, at)?;
+        let origin = *run.fields[field.index()].origin.get(row as usize)?;
+        (origin != COMPUTED).then_some(origin)
+    })
 }
 
 fn misfit(plan: &Plan, id: StepId, step: &Step, limit: &WordLimit, word: u32, found: u32) -> RunError {

@@ -13,7 +13,7 @@ pub(crate) struct Lane {
     words: Vec<u32>,
     starts: Vec<usize>,
     lists: Vec<Vec<Vec<u32>>>,
-    /// Per register of edges its values, side by side; empty for other registers.
+    /// For each register of edges its values, side by side; empty for other registers.
     edges: Vec<Vec<f32>>,
 }
 
@@ -72,7 +72,7 @@ impl Lane {
         self.words[start..start + view.width as usize].copy_from_slice(words);
     }
 
-    /// Executes all stages; gives how many indices were clamped.
+    /// Executes all stages. Returns the number of clamped indices.
     pub(crate) fn execute(&mut self, operands: Operands<'_>, scratch: &mut Scratch) -> u64 {
         let mut clamped = 0;
         for (number, reg) in operands.kernel.regs.iter().enumerate() {

@@ -1,13 +1,12 @@
-//! The naive executor of plans: one step after the other, one lane at a time, by the definitions of
-//! [`numeric`](autobatch_ir::numeric).
+//! The naive executor of plans: one step after the other, one lane at a time, by [`numeric`](autobatch_ir::numeric).
 //!
-//! It is the oracle of the runtimes, so its code is plain. Rows stay after the run, so a test can find the first row in which
-//! a runtime differs.
+//! It is the oracle of the runtimes, so its code is plain. Rows stay, so tests find the first row in which a runtime
+//! differs.
 //!
 //! # Indices and truth values
 //! A bound index of a table or of scores must be in range, whether a step reads it directly or from a row that a source
-//! brought in. Otherwise the executor returns an error that names the word. The executor clamps a computed index to the last
-//! row and counts it. A bound truth value must be 0 or 1, because no op defines the meaning of another word.
+//! brought in. Otherwise the executor returns an error that names the word. The executor clamps a computed index to the
+//! last row and counts it. A bound truth value must be 0 or 1, because no op defines the meaning of another word.
 
 mod border;
 mod error;
@@ -35,7 +34,7 @@ pub struct Executed {
     outputs: Vec<(OutputKey, FieldId, u32)>,
     gradients: Vec<Vec<f32>>,
     sparse: Vec<Option<Vec<u32>>>,
-    /// How many computed indices were clamped.
+    /// The number of computed indices that were clamped.
     pub clamped: u64,
 }
 
@@ -62,7 +61,7 @@ impl Executed {
         rows.words.get((row as usize).checked_mul(rows.width)?..)?.get(..rows.width)
     }
 
-    /// How many outputs there are.
+    /// The number of outputs.
     #[must_use]
     pub fn outputs(&self) -> usize {
         self.outputs.len()
@@ -81,8 +80,8 @@ impl Executed {
         self.gradients.get(store.index()).map(Vec::as_slice).filter(|gradient| !gradient.is_empty())
     }
 
-    /// The rows of a table's gradient that `tgrad` reductions added to, ascending. `None` for other stores, and for a gradient
-    /// with other reductions, all of whose rows are sparse.
+    /// The rows of a table's gradient that `tgrad` reductions added to, ascending. `None` for other stores, and for a
+    /// gradient with other reductions, all of whose rows are sparse.
     #[must_use]
     pub fn sparse_rows(&self, store: StoreId) -> Option<&[u32]> {
         self.sparse.get(store.index())?.as_deref()
@@ -95,8 +94,7 @@ impl Executed {
     }
 }
 
-/// Executes a plan. `stores` are the values of the plan's stores in order, without gradients, widened to `f32`; `words` and
-/// `floats` are the bindings.
+/// Executes a plan. `stores` are the values of its stores without gradients, widened to `f32`.
 ///
 /// # Errors
 /// If a store or binding is missing or out of range, or there is not enough memory.
@@ -112,8 +110,8 @@ pub fn execute<S: AsRef<[f32]>>(
     execute_from(Run { plan, stores, words, floats, noise, fields, clamped: 0 }, 0)
 }
 
-/// Executes the steps of a plan from `first` on, over the rows that a run of the earlier steps left. This is how a plan in mode
-/// `grow` continues. All else is as for [`execute`].
+/// Executes the steps of a plan from `first` on, over the rows that a run of the earlier steps left. This is how a plan
+/// in mode `grow` continues. All else is as for [`execute`].
 ///
 /// # Errors
 /// As for [`execute`].
@@ -171,7 +169,6 @@ fn allocate(plan: &Plan) -> Result<Vec<Rows>, RunError> {
     Ok(fields)
 }
 
-/// A run in progress.
 struct Run<'a, S> {
     plan: &'a Plan,
     stores: &'a [S],
@@ -195,8 +192,8 @@ impl<S: AsRef<[f32]>> Run<'_, S> {
         self.clamped += lane.execute(operands, scratch);
         let origin = self.origin(step, at);
         for (&place, &result) in plan.places(step).iter().zip(&kernel.results) {
-            let (field, row) = row_of(plan, place, at);
-            let rows = &mut self.fields[field.index()];
+            let row = plan.result_rows(place, at).start;
+            let rows = &mut self.fields[place.field().index()];
             if matches!(place, Place::Edges { .. }) {
                 let edges = lane.edges(result.reg);
                 rows.words[row as usize * rows.width..][..edges.len()].copy_from_slice(edges);
@@ -212,67 +209,21 @@ impl<S: AsRef<[f32]>> Run<'_, S> {
     /// Copies the lane's operand into its port's register.
     fn bring(&self, ty: autobatch_ir::types::Type, port: usize, operand: Operand, at: u32, lane: &mut Lane) {
         let width = ty.shape.elements();
-        let tables = &self.plan.tables;
-        match operand {
-            Operand::Rows { .. } | Operand::Table { .. } => {
-                let (field, row) = operand_row(self.plan, operand, at).expect("the operand is a row");
-                lane.set_port(port, self.fields[field.index()].row(row));
-            }
-            Operand::Segments { field, offsets, items } => {
-                let (from, to) = (tables[(offsets + at) as usize], tables[(offsets + at + 1) as usize]);
-                let rows = &tables[(items + from) as usize..(items + to) as usize];
-                let fields = &self.fields[field.index()];
-                lane.set_list(port, rows.iter().map(|&row| fields.row(row)));
-            }
-            Operand::Words { .. } | Operand::WordTable { .. } => {
-                let slot = slot(self.plan, operand, at) as usize;
-                lane.set_port(port, &self.words[slot..slot + width]);
-            }
-            Operand::Floats { .. } | Operand::FloatTable { .. } => {
-                let slot = slot(self.plan, operand, at) as usize;
-                lane.set_port(port, bytemuck::cast_slice(&self.floats[slot..slot + width]));
-            }
+        if let Some((field, row)) = self.plan.operand_row(operand, at) {
+            lane.set_port(port, self.fields[field.index()].row(row));
+        } else if let Some((field, rows)) = self.plan.list_rows(operand, at) {
+            let fields = &self.fields[field.index()];
+            lane.set_list(port, rows.iter().map(|&row| fields.row(row)));
+        } else if let Some(word) = self.plan.bound_word(operand, at) {
+            lane.set_port(port, &self.words[word as usize..][..width]);
+        } else if let Some(float) = self.plan.bound_float(operand, at) {
+            lane.set_port(port, bytemuck::cast_slice(&self.floats[float as usize..][..width]));
         }
     }
 
-    /// The bound word that a source brings in.
+    /// The bound word that a source step copies into its row.
     fn origin(&self, step: &Step, at: u32) -> u32 {
-        match self.plan.operands(step) {
-            [operand @ (Operand::Words { .. } | Operand::WordTable { .. })]
-                if self.plan.kernel(step).source =>
-            {
-                slot(self.plan, *operand, at)
-            }
-            _ => COMPUTED,
-        }
-    }
-}
-
-/// The row of a lane's result; of edges the first.
-fn row_of(plan: &Plan, place: Place, at: u32) -> (FieldId, u32) {
-    match place {
-        Place::Rows { field, start } => (field, start + at),
-        Place::Table { field, at: table } => (field, plan.tables[(table + at) as usize]),
-        Place::Edges { field, start, offsets } => (field, start + plan.tables[(offsets + at) as usize]),
-    }
-}
-
-/// The row of a lane's operand, if the operand is a row.
-fn operand_row(plan: &Plan, operand: Operand, at: u32) -> Option<(FieldId, u32)> {
-    match operand {
-        Operand::Rows { field, start, stride } => Some((field, start + at * stride)),
-        Operand::Table { field, at: table } => Some((field, plan.tables[(table + at) as usize])),
-        _ => None,
-    }
-}
-
-/// The first binding of a lane's operand.
-fn slot(plan: &Plan, operand: Operand, at: u32) -> u32 {
-    match operand {
-        Operand::Words { start, stride } | Operand::Floats { start, stride } => start + at * stride,
-        Operand::WordTable { at: table } | Operand::FloatTable { at: table } => {
-            plan.tables[(table + at) as usize]
-        }
-        _ => unreachable!("only bound operands have slots"),
+        let operand = self.plan.operands(step).first().filter(|_| self.plan.kernel(step).source);
+        operand.and_then(|&operand| self.plan.bound_word(operand, at)).unwrap_or(COMPUTED)
     }
 }

@@ -1,6 +1,6 @@
 //! The naive executor of reductions, one row of the sum after the other.
 
-use super::{Run, RunError, operand_row, slot};
+use super::{Run, RunError};
 use autobatch_ir::module::ParamKind;
 use autobatch_ir::numeric::scalar;
 use autobatch_ir::plan::{Operand, Reduction, ReductionSum, StoreKind};
@@ -82,7 +82,7 @@ fn add_row(sums: &mut [f32], dy: &[f32]) {
 }
 
 fn words<'a, S>(run: &'a Run<'_, S>, operand: Operand, lane: u32) -> &'a [u32] {
-    let (field, row) = operand_row(run.plan, operand, lane).expect("reductions take rows (rule P28)");
+    let (field, row) = run.plan.operand_row(operand, lane).expect("reductions take rows (rule P28)");
     run.fields[field.index()].row(row)
 }
 
@@ -91,10 +91,8 @@ fn floats<'a, S>(run: &'a Run<'_, S>, operand: Operand, lane: u32) -> &'a [f32] 
 }
 
 fn index<S>(run: &Run<'_, S>, operand: Operand, lane: u32) -> u32 {
-    match operand {
-        Operand::Words { .. } | Operand::WordTable { .. } => {
-            run.words[slot(run.plan, operand, lane) as usize]
-        }
-        _ => words(run, operand, lane)[0],
+    match run.plan.bound_word(operand, lane) {
+        Some(word) => run.words[word as usize],
+        None => words(run, operand, lane)[0],
     }
 }

@@ -7,8 +7,8 @@ use autobatch_ir::plan::row_ops::{Noise, Scratch};
 use autobatch_ir::plan::{KernelId, StoreId, StoreKind, Update, UpdatePlan, UpdateSource, Verified};
 use autobatch_ir::weights::round;
 
-/// Executes an update plan on all its stores, gradients included, widened to `f32`. `sparse` lists the sparse rows of each
-/// gradient store, ascending; every row of a gradient without a list is sparse.
+/// Executes an update plan on all its stores, gradients included, widened to `f32`. `sparse` lists the sparse rows of
+/// each gradient store, ascending; every row of a gradient without a list is sparse.
 ///
 /// # Errors
 /// If a store, float or sparse row does not fit the plan. Then no store was changed.

@@ -1,9 +1,8 @@
 //! Limits on graphs, checked before the interpreter allocates memory.
 //!
-//! A few dozen cells that each call the previous one twice describe 2^30 nodes. A chain of cells that
-//! each call the previous one could exhaust the stack. Two passes, over the bodies and over the graph,
-//! count both. The module also infers signatures again, so ops need not check the number and types of
-//! their operands.
+//! A few dozen cells that each call the previous one twice describe 2^30 nodes, and a long chain of cells could exhaust
+//! the stack. Two passes, over the bodies and over the graph, count both. Signatures are inferred again, so ops need
+//! not check operands.
 
 use super::error::{Checked, RunFault, malformed};
 use autobatch_ir::graph::infer::infer;

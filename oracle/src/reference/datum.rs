@@ -13,8 +13,8 @@ pub enum Datum<T> {
     Floats(Arc<[T]>),
     /// The elements of an `i32`, `u32` or `bool` value, as words.
     Words(Words),
-    /// The elements of a list, by id. A list has no storage of its own. An id beyond the values
-    /// of the arena denotes a bound element of the list.
+    /// The elements of a list, by id. A list has no storage of its own. An id beyond the values of the arena denotes a
+    /// bound element of the list.
     List(Arc<[ValueId]>),
 }
 
@@ -37,7 +37,7 @@ pub struct BoundWord {
 }
 
 impl Words {
-    /// Whether the elements are a contiguous range of one bound vector. Such indices are checked; others are clamped.
+    /// Returns whether the elements are a contiguous range of one bound vector. Such indices are checked; others are clamped.
     #[must_use]
     pub fn is_bound(&self) -> bool {
         let Some(Some(first)) = self.bound.first().copied() else { return false };
@@ -48,7 +48,6 @@ impl Words {
 }
 
 impl<T> Datum<T> {
-    /// A float value.
     pub(crate) fn floats(elements: impl Into<Arc<[T]>>) -> Self {
         Self::Floats(elements.into())
     }
@@ -71,9 +70,7 @@ impl<T> Datum<T> {
 /// An operand of an op.
 #[derive(Clone, Debug)]
 pub(crate) enum Argument<T> {
-    /// A value.
     One(Datum<T>),
-    /// The values of a list.
     Many(Vec<Datum<T>>),
 }
 

@@ -13,7 +13,7 @@ pub struct RunError {
     pub place: Option<Place>,
 }
 
-/// Where an evaluation stopped.
+/// The place where an evaluation stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The node of the graph.
@@ -25,62 +25,35 @@ pub struct Place {
 }
 
 /// The faults of an evaluation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the messages explain the fields")]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunFault {
-    /// The weights belong to another module.
-    Weights {
-        /// The first parameter that differs, as declared.
-        expected: String,
-        /// The parameter of the weights at this position.
-        found: String,
-    },
-    /// A pool of bindings is too short for an operand.
-    Binding {
-        /// `"words"` or `"floats"`.
-        pool: &'static str,
-        /// The length that the operand requires.
-        expected: u64,
-        /// The actual length.
-        found: usize,
-    },
-    /// A bound index is not below the number of choices.
-    Index {
-        /// The index.
-        index: u32,
-        /// The number of rows or elements.
-        bound: usize,
-    },
+    /// The weights belong to another module; the first parameters that differ.
+    #[error("the weights belong to another module: expected {expected}, found {found}")]
+    Weights { expected: String, found: String },
+    /// A pool of bindings, `"words"` or `"floats"`, is too short for an operand.
+    #[error("expected at least {expected} bound {pool}, found {found}; bind a number for every input")]
+    Binding { pool: &'static str, expected: u64, found: usize },
+    /// A bound index is not below the number of rows or elements.
+    #[error("expected an index below {bound}, found {index}; bind an index that exists")]
+    Index { index: u32, bound: usize },
     /// The lists of one op have different lengths.
-    Lengths {
-        /// The length of the first.
-        expected: usize,
-        /// The length of the other.
-        found: usize,
-    },
-    /// The graph has more elements than the interpreter accepts.
-    TooLarge {
-        /// The number of elements of all nodes, including those inside cells.
-        elements: u64,
-        /// The maximum.
-        limit: u64,
-    },
+    #[error(
+        "the lists must have equal lengths, found {expected} and {found} values; give each value its score"
+    )]
+    Lengths { expected: usize, found: usize },
+    /// The nodes of the graph, including those inside cells, have more elements than the interpreter accepts.
+    #[error("the graph has {elements} elements, the interpreter accepts {limit}; evaluate fewer instances")]
+    TooLarge { elements: u64, limit: u64 },
     /// Cell calls are nested too deeply.
-    TooDeep {
-        /// The number of levels.
-        depth: u32,
-        /// The maximum.
-        limit: u32,
-    },
+    #[error("cell calls are nested {depth} deep, the interpreter accepts {limit}; inline some cells")]
+    TooDeep { depth: u32, limit: u32 },
     /// A value to differentiate is not a float value of the graph.
-    Loss {
-        /// The value and its type.
-        found: String,
-    },
+    #[error("expected a float value to differentiate, found {found}; name a scalar f32")]
+    Loss { found: String },
     /// The graph breaks a rule; the verifier reports details.
-    Malformed(
-        /// The expected and the found content.
-        String,
-    ),
+    #[error("the graph is malformed: {0}; verify it first")]
+    Malformed(String),
 }
 
 /// The result of a part of an evaluation, without its place.
@@ -93,41 +66,6 @@ pub(crate) fn malformed<R>(message: impl Into<String>) -> Checked<R> {
 impl From<RunFault> for RunError {
     fn from(fault: RunFault) -> Self {
         Self { fault, place: None }
-    }
-}
-
-impl fmt::Display for RunFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Weights { expected, found } => {
-                write!(f, "the weights belong to another module: expected {expected}, found {found}")
-            }
-            Self::Binding { pool, expected, found } => write!(
-                f,
-                "expected at least {expected} bound {pool}, found {found}; bind a number for every input"
-            ),
-            Self::Index { index, bound } => {
-                write!(f, "expected an index below {bound}, found {index}; bind an index that exists")
-            }
-            Self::Lengths { expected, found } => write!(
-                f,
-                "the lists must have equal lengths, found {expected} and {found} values; give each value its score"
-            ),
-            Self::TooLarge { elements, limit } => write!(
-                f,
-                "the graph has {elements} elements, the interpreter accepts {limit}; evaluate fewer instances"
-            ),
-            Self::TooDeep { depth, limit } => {
-                write!(
-                    f,
-                    "cell calls are nested {depth} deep, the interpreter accepts {limit}; inline some cells"
-                )
-            }
-            Self::Loss { found } => {
-                write!(f, "expected a float value to differentiate, found {found}; name a scalar f32")
-            }
-            Self::Malformed(message) => write!(f, "the graph is malformed: {message}; verify it first"),
-        }
     }
 }
 

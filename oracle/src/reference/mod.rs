@@ -1,45 +1,41 @@
 //! The meaning of a graph: an interpreter that evaluates one op after the other, forward and reverse.
 //!
-//! All optimised code is tested against this interpreter, so it is written for clarity. It has one
-//! definition per op ([`ops`]), one derivative rule per op ([`derivative`]), and one traversal in each
-//! direction. It is generic over [`Real`]: its `f32` values define *the* bits, and its `f64` values
-//! measure rounding errors and support finite differences.
+//! All optimised code is tested against this interpreter, so it is written for clarity. It has one definition per op
+//! ([`ops`]), one derivative rule per op ([`derivative`]), and one traversal in each direction. It is generic over
+//! [`Real`]: its `f32` values define *the* bits, and its `f64` values measure rounding errors and support finite
+//! differences.
 //!
 //! # Forward
-//! Nodes are evaluated in the order of the arena, each by the definitions of
-//! [`numeric`](autobatch_ir::numeric). A cell call evaluates the cell's body in a frame of its own and
-//! returns its results.
+//! Nodes are evaluated in the order of the arena, each by the definitions of [`numeric`](autobatch_ir::numeric). A cell
+//! call evaluates the cell's body in a frame of its own and returns its results.
 //!
 //! # Noise
-//! A use of noise has a key `[low, high]` (two operands) and an ordinal. In training,
-//! `numeric::noise::uniform(seed, step, key, i)` decides whether element `i` of the operand (in
-//! row-major order) is dropped, where `[l, h] = hash::noise_key([low, high], ordinal)` and
-//! `key = l + 2^32 h`. `fork_noise` is `hash::noise_key` itself. The derivative uses the same numbers.
-//! In inference dropout is the identity.
+//! A use of noise has a key `[low, high]` (two operands) and an ordinal. In training, `numeric::noise::uniform(seed,
+//! step, key, i)` decides whether element `i` of the operand (in row-major order) is dropped, where `[l, h] =
+//! hash::noise_key([low, high], ordinal)` and `key = l + 2^32 h`. `fork_noise` is `hash::noise_key` itself. The
+//! derivative uses the same numbers. In inference dropout is the identity.
 //!
 //! # Indices
-//! A table index or a label is *bound* if it is a binding of the node itself or reaches it through an
-//! input or a port. In the body of a cell it may also pass through `reshape` and `stack`, and through
-//! `slice`, `split` and `concat` along the first axis, if the result is a contiguous range of one bound
-//! vector. A bound index must be in range; otherwise the evaluation fails at the line of the lookup.
-//! All other indices (computed by an op, or results of other graph nodes) are clamped to the last
-//! valid one. `pick` and `one_hot` clamp by definition.
+//! A table index or a label is *bound* if it is a binding of the node itself or reaches it through an input or a port.
+//! In the body of a cell it may also pass through `reshape` and `stack`, and through `slice`, `split` and `concat`
+//! along the first axis, if the result is a contiguous range of one bound vector. A bound index must be in range;
+//! otherwise the evaluation fails at the line of the lookup. All other indices (computed by an op, or results of other
+//! graph nodes) are clamped to the last valid one. `pick` and `one_hot` clamp by definition.
 //!
 //! # Reverse
-//! The gradient of a value is the sum of the contributions of its uses: a left fold that starts
-//! with the first contribution, in ascending order of (node, operand index, position in the
-//! list). A list has no gradient of its own; the node that takes it uses its elements. Losses count as
-//! uses after all nodes, in the given order, and so do the results of a body. A call contributes one
-//! gradient per operand: the gradient of the port in the reverse of the body. To the values of a list
-//! operand, it contributes once per use of the list in the body.
+//! The gradient of a value is the sum of the contributions of its uses: a left fold that starts with the first
+//! contribution, in ascending order of (node, operand index, position in the list). A list has no gradient of its own;
+//! the node that takes it uses its elements. Losses count as uses after all nodes, in the given order, and so do the
+//! results of a body. A call contributes one gradient per operand: the gradient of the port in the reverse of the body.
+//! To the values of a list operand, it contributes once per use of the list in the body.
 //!
-//! A value without a path to a loss has no gradient. If another result of its node has one, the value's
-//! gradient counts as zeros (`+0`): an op applies its rule to them, and a call of the graph passes them
-//! to its body, where an infinite derivative turns them into NaN. (Batches consist of calls of the
-//! graph, and all lanes share a kernel.) Inside a body, a result without a gradient contributes nothing.
+//! A value without a path to a loss has no gradient. If another result of its node has one, the value's gradient counts
+//! as zeros (`+0`): an op applies its rule to them, and a call of the graph passes them to its body, where an infinite
+//! derivative turns them into NaN. (Batches consist of calls of the graph, and all lanes share a kernel.) Inside a
+//! body, a result without a gradient contributes nothing.
 //!
-//! The gradient of a parameter starts with `+0` and adds its uses in ascending order of
-//! (node, the same inside the body.., row of the operand).
+//! The gradient of a parameter starts with `+0` and adds its uses in ascending order of (node, the same inside the
+//! body.., row of the operand).
 
 mod bound;
 mod datum;
@@ -59,7 +55,7 @@ pub use error::{Place, RunError, RunFault};
 pub(crate) use frame::Call;
 pub use reverse::Gradients;
 pub(crate) use single::{Returned, Single, costs};
-pub(crate) use uses::Share;
+pub(crate) use uses::{Share, ShareKind};
 
 pub use autobatch_ir::numeric::noise::Noise;
 
@@ -67,12 +63,11 @@ use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{ParamId, ValueId};
 use autobatch_ir::numeric::Real;
 use autobatch_ir::weights::Weights;
-use frame::{Level, Scope};
+use frame::{Frame, Scope};
 
 /// A graph with the values of its parameters and inputs.
 ///
-/// Weights and bindings are `f32`. Here they are `T`, so finite differences can change them by less
-/// than the resolution of `f32`.
+/// Weights and bindings are `T`, so finite differences can change them by less than the resolution of `f32`.
 #[derive(Clone, Debug)]
 pub struct Evaluation<'g, T> {
     graph: &'g GraphData,
@@ -85,8 +80,7 @@ impl<'g, T: Real> Evaluation<'g, T> {
     /// The evaluation of a graph with these weights and the graph's own bindings.
     ///
     /// # Errors
-    /// If the weights belong to another module, the graph is too large, or cells are nested too
-    /// deeply.
+    /// If the weights belong to another module, the graph is too large, or cells are nested too deeply.
     pub fn new(graph: &'g GraphData, weights: &Weights, noise: Noise) -> Result<Self, RunError> {
         bound::check(graph)?;
         let decls = graph.module.params.iter().map(|decl| (decl.name.as_str(), decl.ty));
@@ -115,16 +109,17 @@ impl<'g, T: Real> Evaluation<'g, T> {
     /// Evaluates the elements of every value.
     ///
     /// # Errors
-    /// If a binding is missing, an index is out of range, lists have different lengths, or the graph is
-    /// malformed.
+    /// If a binding is missing, an index is out of range, lists have different lengths, or the graph is malformed.
     pub fn forward(&self) -> Result<Run<T>, RunError> {
         let slots = vec![None; self.graph.arena.values()];
-        let slots = frame::evaluate(&self.scope(self.noise), &Level::top(self.graph), slots)?;
-        Ok(Run { slots, noise: self.noise })
+        let scope = self.scope(self.noise);
+        let mut frame = Frame::of(&scope, &self.graph.arena, slots);
+        frame.evaluate()?;
+        Ok(Run { slots: frame.slots, noise: self.noise })
     }
 
-    /// The gradients of `sum of scale * sum(value)` over the losses. Each loss is a float value
-    /// (normally a scalar) and its factor, `f32` or `f64`.
+    /// The gradients of `sum of scale * sum(value)` over the losses: float values, normally scalars, and their factors,
+    /// `f32` or `f64`.
     ///
     /// # Errors
     /// As [`forward`](Self::forward), or if a loss is not a float value of the graph.

@@ -3,11 +3,12 @@
 use super::datum::{Datum, Run};
 use super::derivative::{self, Partial};
 use super::error::{Checked, RunError, RunFault, malformed};
-use super::frame::{Level, Scope, Slots, call, enter, evaluate};
+use super::frame::{Frame, Scope};
 use super::uses::{ParamUse, add};
 use autobatch_ir::graph::{Callee, Op};
 use autobatch_ir::id::{CellId, NodeId, ParamId, ValueId};
 use autobatch_ir::numeric::Real;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The gradient of one value; `None` if no path leads to a loss.
@@ -54,7 +55,8 @@ pub(crate) fn gradients<T: Real>(
         }
     }
     let mut uses = Vec::new();
-    let values = walk(scope, &Level::top(graph), &run.slots, &mut pending, &mut uses)?;
+    let frame = Frame::of(scope, &graph.arena, run.slots.clone());
+    let values = walk(&frame, &mut pending, &mut uses)?;
     let mut params: Vec<Option<Vec<T>>> = vec![None; graph.module.params.len()];
     for ParamUse { param, share } in uses.iter().rev() {
         let shape = graph.module.param_shape(*param);
@@ -72,8 +74,7 @@ fn spell<T>(scope: &Scope<'_, T>, value: ValueId) -> String {
     }
 }
 
-/// Contributions to values whose uses are not all processed yet. They arrive in descending order of
-/// uses, since the traversal runs in reverse.
+/// Contributions to values, in descending order of uses, because the traversal runs in reverse.
 struct Pending<T>(Vec<Vec<Arc<[T]>>>);
 
 impl<T: Real> Pending<T> {
@@ -104,25 +105,24 @@ impl<T: Real> Pending<T> {
     }
 }
 
-/// The gradients of every value of a level. Uses of parameters are appended in descending order.
-/// Contributions to the values of lists from ports stay in `pending`.
+/// The gradients of every value of a frame. Uses of parameters are appended in descending order. Contributions to the
+/// values of lists from ports stay in `pending`.
 fn walk<T: Real>(
-    scope: &Scope<'_, T>,
-    level: &Level<'_>,
-    slots: &Slots<T>,
+    frame: &Frame<'_, T>,
     pending: &mut Pending<T>,
     uses: &mut Vec<ParamUse<T>>,
 ) -> Result<Vec<Gradient<T>>, RunError> {
+    let Frame { arena, slots, .. } = frame;
     let mut gradients: Vec<Gradient<T>> = vec![None; slots.len()];
-    for node in level.arena.ids().rev() {
-        let made = level.arena.results(node);
+    for node in arena.ids().rev() {
+        let made = arena.results(node);
         for slot in made.clone() {
             gradients[slot] = pending.fold(slot);
         }
         if gradients[made.clone()].iter().all(Option::is_none) {
             continue;
         }
-        if level.is_graph() {
+        if frame.is_graph() {
             for (gradient, value) in gradients[made.clone()].iter_mut().zip(&slots[made.clone()]) {
                 if let (None, Some(Datum::Floats(elements))) = (&gradient, value) {
                     *gradient = Some(vec![T::ZERO; elements.len()].into());
@@ -130,54 +130,51 @@ fn walk<T: Real>(
             }
         }
         let results = &gradients[made];
-        let Some(partials) = partials(scope, level, slots, node, results, uses)? else { continue };
-        distribute(level, slots, node, partials, pending).map_err(|fault| level.blame(scope, node, fault))?;
+        let Some(partials) = partials(frame, node, results, uses)? else { continue };
+        distribute(frame, node, partials, pending).map_err(|fault| frame.blame(node, fault))?;
     }
     Ok(gradients)
 }
 
-/// The contributions of one node to the gradients of its operands; `None` for ports and lists. At
-/// least one result must have a gradient. Uses of parameters are appended in descending order.
+/// The contributions of one node to the gradients of its operands; `None` for ports and lists. At least one result must
+/// have a gradient. Uses of parameters are appended in descending order.
 pub(crate) fn partials<T: Real>(
-    scope: &Scope<'_, T>,
-    level: &Level<'_>,
-    slots: &Slots<T>,
+    frame: &Frame<'_, T>,
     node: NodeId,
     results: &[Gradient<T>],
     uses: &mut Vec<ParamUse<T>>,
 ) -> Result<Option<Vec<Partial<T>>>, RunError> {
-    let signature = scope.graph.sigs.get(level.arena.node(node).sig);
-    let blame = |fault| level.blame(scope, node, fault);
-    let partials = match signature.callee {
+    let blame = |fault| frame.blame(node, fault);
+    let partials = match frame.signature(node).callee {
         Callee::Op(Op::Port(_) | Op::List) => return Ok(None),
         Callee::Op(op) => {
-            let call = call(scope, level, slots, node, signature).map_err(blame)?;
-            let made: Option<Vec<Datum<T>>> = slots[level.arena.results(node)].iter().cloned().collect();
+            let call = frame.call(node).map_err(blame)?;
+            let made: Option<Vec<Datum<T>>> =
+                frame.slots[frame.arena.results(node)].iter().cloned().collect();
             let made = made.ok_or_else(|| blame(RunFault::Malformed("a value is missing".to_owned())))?;
             let found = derivative::derive(&op, &call, &made, results).map_err(blame)?;
             uses.extend(found.params.into_iter().rev());
             found.operands
         }
-        Callee::Cell(cell) => through_cell(scope, level, slots, node, cell, results, uses)?,
+        Callee::Cell(cell) => through_cell(frame, node, cell, results, uses)?,
     };
     Ok(Some(partials))
 }
 
 /// Adds contributions to the values of a node's operands, in descending order.
 fn distribute<T: Real>(
-    level: &Level<'_>,
-    slots: &Slots<T>,
+    frame: &Frame<'_, T>,
     node: NodeId,
     partials: Vec<Partial<T>>,
     pending: &mut Pending<T>,
 ) -> Checked<()> {
-    let operands = level.arena.operands(node);
+    let operands = frame.arena.operands(node);
     if operands.len() != partials.len() {
         return malformed("an operand has no partial derivative");
     }
     for (operand, partial) in operands.iter().zip(partials).rev() {
         let Some(id) = operand.as_value() else { continue };
-        match (partial, &slots[id.index()]) {
+        match (partial, &frame.slots[id.index()]) {
             (Partial::None, _) => {}
             (Partial::One(contribution), Some(Datum::Floats(_))) => pending.push(id.index(), contribution),
             (Partial::Many(contributions), Some(Datum::List(items))) => {
@@ -195,27 +192,25 @@ fn distribute<T: Real>(
 
 /// The reverse of a cell call: evaluates its body again and traverses it in reverse.
 fn through_cell<T: Real>(
-    scope: &Scope<'_, T>,
-    level: &Level<'_>,
-    slots: &Slots<T>,
+    frame: &Frame<'_, T>,
     node: NodeId,
     cell: CellId,
     results: &[Gradient<T>],
     uses: &mut Vec<ParamUse<T>>,
 ) -> Result<Vec<Partial<T>>, RunError> {
-    let blame = |fault| level.blame(scope, node, fault);
-    let entered = enter(scope, level, slots, node, cell).map_err(blame)?;
-    let inner = evaluate(scope, &entered.level, entered.slots)?;
-    let mut pending = Pending::new(inner.len());
-    for (id, gradient) in entered.body.results.iter().zip(results).rev() {
+    let mut inner = frame.enter(node, cell).map_err(|fault| frame.blame(node, fault))?;
+    inner.evaluate()?;
+    let mut pending = Pending::new(inner.slots.len());
+    let body = &frame.scope.graph.module.cell_decl(cell).body;
+    for (id, gradient) in body.results.iter().zip(results).rev() {
         if let Some(gradient) = gradient {
             pending.push(id.index(), Arc::clone(gradient));
         }
     }
-    let gradients = walk(scope, &entered.level, &inner, &mut pending, uses)?;
-    let partial = |(port, list): (usize, &Option<std::ops::Range<usize>>)| match list {
+    let gradients = walk(&inner, &mut pending, uses)?;
+    let partial = |(port, list): (usize, &Option<Range<usize>>)| match list {
         Some(items) => Partial::Many(items.clone().map(|item| pending.take(item)).collect()),
         None => gradients[port].clone().map_or(Partial::None, Partial::One),
     };
-    Ok(entered.lists.iter().enumerate().map(partial).collect())
+    Ok(inner.lists.iter().enumerate().map(partial).collect())
 }

@@ -1,14 +1,14 @@
 //! Evaluates and differentiates a single signature.
 //!
-//! The proof of plans compares derivative kernels with this module. It uses the same code as a whole
-//! graph: the node is in an arena of its own, after a node that represents all its operands.
+//! The proof of plans compares derivative kernels with this module. It uses the same code as a whole graph: the node is
+//! in an arena of its own, after a node that represents all its operands.
 
 use super::Noise;
 use super::bound::{self, CallCost};
 use super::datum::{Argument, Datum};
 use super::derivative::Partial;
 use super::error::{Checked, RunError};
-use super::frame::{Level, Scope, Slots, apply};
+use super::frame::{Frame, Scope, Slots};
 use super::reverse::partials;
 use super::uses::ParamUse;
 use autobatch_ir::graph::{Arena, GraphData, Operand};
@@ -26,21 +26,19 @@ pub(crate) struct Single<'g, T> {
     noise: Noise,
     arena: Arena,
     slots: Slots<T>,
-    /// Its results.
     pub(crate) results: Vec<Datum<T>>,
 }
 
 /// The gradients that the reverse of a node returns.
 pub(crate) struct Returned<T> {
-    /// Of its operands.
     pub(crate) operands: Vec<Partial<T>>,
     /// Of parameters, in ascending order of uses.
     pub(crate) params: Vec<ParamUse<T>>,
 }
 
 impl<'g, T: Real> Single<'g, T> {
-    /// Evaluates a signature of a graph that [`costs`] accepted. `params` are the values of the
-    /// module's parameters; only those that the signature takes must be present.
+    /// Evaluates a signature of a graph that [`costs`] accepted. `params` are the values of the module's parameters;
+    /// only those that the signature takes must be present.
     pub(crate) fn new(
         graph: &'g GraphData,
         params: &'g [Vec<T>],
@@ -67,25 +65,23 @@ impl<'g, T: Real> Single<'g, T> {
                 }
             });
         }
-        let mut single = Self { graph, params, noise, arena, slots, results: Vec::new() };
+        let scope = Scope { graph, params, floats: &[], noise };
+        let mut frame = Frame::of(&scope, &arena, slots);
         let node = NodeId::new(NODE);
-        let results = {
-            let scope = Scope { graph, params, floats: &[], noise };
-            apply(&scope, &Level::of(&single.arena), &mut single.slots, node)?
-        };
-        for (slot, result) in single.arena.results(node).zip(&results) {
-            single.slots[slot] = Some(result.clone());
+        let results = frame.apply(node)?;
+        let mut slots = frame.slots;
+        for (slot, result) in arena.results(node).zip(&results) {
+            slots[slot] = Some(result.clone());
         }
-        single.results = results;
-        Ok(single)
+        Ok(Self { graph, params, noise, arena, slots, results })
     }
 
     /// The reverse, given the gradients of the results; at least one must be present.
     pub(crate) fn reverse(&self, grads: &[Option<Arc<[T]>>]) -> Result<Returned<T>, RunError> {
         let scope = Scope { graph: self.graph, params: self.params, floats: &[], noise: self.noise };
         let mut uses = Vec::new();
-        let level = Level::of(&self.arena);
-        let found = partials(&scope, &level, &self.slots, NodeId::new(NODE), grads, &mut uses)?;
+        let frame = Frame::of(&scope, &self.arena, self.slots.clone());
+        let found = partials(&frame, NodeId::new(NODE), grads, &mut uses)?;
         uses.reverse();
         Ok(Returned { operands: found.unwrap_or_default(), params: uses })
     }

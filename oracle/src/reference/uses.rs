@@ -4,43 +4,35 @@ use autobatch_ir::id::ParamId;
 use autobatch_ir::numeric::Real;
 use std::sync::Arc;
 
-/// One use of a parameter.
 pub(crate) struct ParamUse<T> {
     pub(crate) param: ParamId,
     pub(crate) share: Share<T>,
 }
 
 /// The contribution of a use to the gradient of its parameter.
-pub(crate) enum Share<T> {
-    /// A product `dy = x · W[first.., ..]`: row by row, `dW[k][n] = fma(x[k], dy[n], dW[k][n])`.
-    Product {
-        /// The rows of the operand, each of width `width`.
-        x: Arc<[T]>,
-        /// The width of those rows.
-        width: usize,
-        /// The gradient of the results, with as many rows.
-        dy: Arc<[T]>,
-        /// The row of `W` for the first element of a row of `x`.
-        first: usize,
-        /// Whether the parameter is stored as `Wᵀ`.
-        transposed: bool,
-    },
-    /// Numbers that are added to the whole parameter, once per row of the parameter's size.
-    Rows(Arc<[T]>),
-    /// Numbers added to one row of a table.
-    Row {
-        /// The row.
-        index: usize,
-        /// The added numbers.
-        dy: Arc<[T]>,
-    },
+pub(crate) struct Share<T> {
+    /// The rows that are added: the gradient of the result, or its products with rows of an operand.
+    pub(crate) dy: Arc<[T]>,
+    pub(crate) kind: ShareKind<T>,
+}
+
+/// The elements of a parameter to which a use contributes.
+pub(crate) enum ShareKind<T> {
+    /// A product `dy = x · W[first.., ..]`: row by row, `dW[k][n] = fma(x[k], dy[n], dW[k][n])`. The rows of `x` have
+    /// `width` elements. The parameter is stored as `Wᵀ` if `transposed`.
+    Product { x: Arc<[T]>, width: usize, first: usize, transposed: bool },
+    /// The whole parameter, once per row of its size.
+    Rows,
+    /// The row of a table with this index.
+    Row(usize),
 }
 
 impl<T: Real> Share<T> {
     /// Adds the contribution to the gradient of a parameter with rows of width `columns`.
     pub(crate) fn add_to(&self, gradient: &mut [T], columns: usize) {
-        match self {
-            Self::Product { x, width, dy, first, transposed } => {
+        let dy = &self.dy;
+        match &self.kind {
+            ShareKind::Product { x, width, first, transposed } => {
                 let outputs = dy.len() * width / x.len().max(1);
                 for (x, dy) in x.chunks_exact(*width).zip(dy.chunks_exact(outputs.max(1))) {
                     if *transposed {
@@ -52,12 +44,12 @@ impl<T: Real> Share<T> {
                     }
                 }
             }
-            Self::Rows(dy) => {
+            ShareKind::Rows => {
                 for row in dy.chunks_exact(gradient.len().max(1)) {
                     add(gradient, row);
                 }
             }
-            Self::Row { index, dy } => {
+            ShareKind::Row(index) => {
                 if let Some(row) = gradient.chunks_exact_mut(columns).nth(*index) {
                     add(row, dy);
                 }

@@ -1,49 +1,41 @@
 //! Checks the values of bound words before a run: indices must be in range, truth values must be 0 or 1.
 //!
-//! An index is checked if it is used as it was bound: read from the bound words, or from a row that a source step copied.
-//! Indices that a step computes are clamped to the last row at run time instead.
+//! An index is checked if it is used as it was bound: read from the bound words, or from a row that a source step
+//! copied. Indices that a step computes are clamped to the last row at run time instead.
 
 use super::prepared::PreparedSteps;
-use autobatch_ir::plan::{BindError, Operand, Place, Plan, Step, WordLimit};
+use autobatch_ir::plan::{BindError, Operand, Plan, Step, WordLimit, WordOrigins};
 use autobatch_ir::types::DType;
-
-/// A row that no bound word was copied to.
-const COMPUTED: u32 = u32::MAX;
-
-/// For each field of indices, the bound word of each row. Other fields stay empty.
-pub(super) type Origins = Vec<Vec<u32>>;
 
 /// Checks every bound word that is an index or a truth value.
 pub(super) fn check_words(
     plan: &Plan,
     prepared: &PreparedSteps,
     words: &[u32],
-    origins: &mut Origins,
+    origins: &mut WordOrigins,
 ) -> Result<(), BindError> {
     if !any_reaches(words, prepared.least_limit) {
         return Ok(());
     }
     let max = words.iter().copied().max();
-    let copies_indices = plan.steps.iter().any(|step| plan.kernel(step).source && writes_indices(plan, step));
-    if copies_indices && origins.len() < plan.fields.len() {
-        origins.resize(plan.fields.len(), Vec::new());
-    }
-    origins.iter_mut().for_each(Vec::clear);
+    let writes_indices =
+        |step: &Step| plan.places(step).iter().any(|place| plan.field(place.field()).ty.dtype == DType::U32);
+    let copies_indices = plan.steps.iter().any(|step| plan.kernel(step).source && writes_indices(step));
+    origins.clear();
     for (number, step) in plan.steps.iter().enumerate() {
         for limit in &prepared.program(number).word_limits {
             if max.is_some_and(|max| max >= limit.below) {
                 check_view(plan, number, limit, words, origins)?;
             }
         }
-        if copies_indices && writes_indices(plan, step) {
-            record_origins(plan, step, origins);
+        if copies_indices {
+            origins.record(plan, step);
         }
     }
     Ok(())
 }
 
-/// Whether any word is at least `least`; otherwise no word needs a closer look. Four streams hide the latency of memory
-/// that was written long ago.
+/// Returns whether any word is at least `least`. Four streams hide the latency of memory.
 pub(super) fn any_reaches(words: &[u32], least: u32) -> bool {
     let (half, other) = words.split_at(words.len() / 2);
     let (a, b) = half.split_at(half.len() / 2);
@@ -57,17 +49,13 @@ pub(super) fn any_reaches(words: &[u32], least: u32) -> bool {
     rest.fold(reaches, |any, &word| any | (word >= least))
 }
 
-fn writes_indices(plan: &Plan, step: &Step) -> bool {
-    plan.places(step).iter().any(|place| plan.field(place.field()).ty.dtype == DType::U32)
-}
-
 /// Checks the bound words of one view of a step.
 fn check_view(
     plan: &Plan,
     number: usize,
     limit: &WordLimit,
     words: &[u32],
-    origins: &[Vec<u32>],
+    origins: &WordOrigins,
 ) -> Result<(), BindError> {
     let step = &plan.steps[number];
     let kernel = plan.kernel(step);
@@ -77,9 +65,9 @@ fn check_view(
     if single && largest(plan, step, operand, words).is_some_and(|word| word < below) {
         return Ok(());
     }
-    for lane in 0..step.rows as usize {
-        let Some(first) = bound_word(plan, operand, lane, origins) else { continue };
-        let first = first + view.start as usize;
+    for lane in 0..step.rows {
+        let Some(first) = origins.bound_word(plan, operand, lane) else { continue };
+        let first = (first + view.start) as usize;
         let found = &words[first..first + view.width as usize];
         if let Some(at) = found.iter().position(|&word| word >= below) {
             return Err(limit.misfit(first + at, number, kernel, found[at]));
@@ -97,41 +85,5 @@ fn largest(plan: &Plan, step: &Step, operand: Operand, words: &[u32]) -> Option<
             plan.tables[at as usize..][..rows].iter().map(|&word| words[word as usize]).max()
         }
         _ => None,
-    }
-}
-
-/// The first bound word of a lane's operand, if the operand is bound.
-fn bound_word(plan: &Plan, operand: Operand, lane: usize, origins: &[Vec<u32>]) -> Option<usize> {
-    let (field, row) = match operand {
-        Operand::Words { start, stride } => return Some(start as usize + lane * stride as usize),
-        Operand::WordTable { at } => return Some(plan.tables[at as usize + lane] as usize),
-        Operand::Rows { field, start, stride } => (field, start as usize + lane * stride as usize),
-        Operand::Table { field, at } => (field, plan.tables[at as usize + lane] as usize),
-        Operand::Segments { .. } | Operand::Floats { .. } | Operand::FloatTable { .. } => return None,
-    };
-    let word = *origins.get(field.index())?.get(row)?;
-    (word != COMPUTED).then_some(word as usize)
-}
-
-/// Records the bound word of each row of indices that a step writes.
-fn record_origins(plan: &Plan, step: &Step, origins: &mut [Vec<u32>]) {
-    let source = plan.kernel(step).source;
-    for place in plan.places(step) {
-        let field = plan.field(place.field());
-        if field.ty.dtype != DType::U32 {
-            continue;
-        }
-        let rows = &mut origins[place.field().index()];
-        rows.resize(plan.slabs[field.slab.index()].rows as usize, COMPUTED);
-        for lane in 0..step.rows as usize {
-            let row = match *place {
-                Place::Rows { start, .. } => start as usize + lane,
-                Place::Table { at, .. } => plan.tables[at as usize + lane] as usize,
-                Place::Edges { .. } => continue,
-            };
-            let word = plan.operands(step).first().filter(|_| source);
-            let word = word.and_then(|&operand| bound_word(plan, operand, lane, &[]));
-            rows[row] = word.map_or(COMPUTED, |word| word as u32);
-        }
     }
 }

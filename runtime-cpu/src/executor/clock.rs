@@ -21,7 +21,6 @@ pub(super) struct Clock {
 pub(super) struct Ticks(u64);
 
 impl Clock {
-    /// Starts the clock.
     pub(super) fn start() -> Self {
         let read = || counter::is_steady().then(counter::read);
         let before = read();
@@ -31,7 +30,6 @@ impl Clock {
         Self { begun, counter, lead }
     }
 
-    /// The current time.
     #[inline]
     pub(super) fn now(&self) -> Ticks {
         Ticks(match self.counter {
@@ -41,8 +39,8 @@ impl Clock {
         })
     }
 
-    /// Returns the conversion of ticks to time. The result never exceeds the elapsed time, because the counted ticks include
-    /// both readings of the system clock.
+    /// Returns the conversion of ticks to time. No time exceeds the elapsed time, because ticks include both readings
+    /// of the clock.
     pub(super) fn stop(&self) -> impl Fn(Ticks) -> Duration + use<> {
         let (all, Ticks(ticks)) = (self.begun.elapsed(), self.now());
         let nanos = match self.counter {
@@ -58,7 +56,7 @@ mod counter {
     use std::arch::x86_64::{__cpuid, _rdtsc};
     use std::sync::OnceLock;
 
-    /// Whether the counter runs at a constant rate. The query takes microseconds on a virtual machine, so it runs once.
+    /// Returns whether the counter runs at a constant rate. The query takes microseconds on a virtual machine, so it runs once.
     pub(super) fn is_steady() -> bool {
         static STEADY: OnceLock<bool> = OnceLock::new();
         const POWER: u32 = 0x8000_0007;

@@ -1,8 +1,8 @@
 //! Counters and times of each step of a run, and their export as a trace for Perfetto or Chrome.
 //!
-//! Counting is optional; without it no clock is read. Flops follow the definition: two per multiplication with a weight and
-//! one per other computed element, regardless of its cost. Bytes are those of operands, results and parameters, once per
-//! step or lane that names them, regardless of caches.
+//! Counting is optional; without it no clock is read. Flops follow the definition: two per multiplication with a weight
+//! and one per other computed element, regardless of its cost. Bytes are those of operands, results and parameters,
+//! once per step or lane that names them, regardless of caches.
 
 use autobatch_ir::plan::{KernelId, Plan};
 use std::fmt::Write as _;
@@ -106,8 +106,7 @@ impl Counters {
         }
     }
 
-    /// The share of time, from the start of the first step to the end of the last, in which the threads executed no step:
-    /// they waited or distributed work.
+    /// The share of time between the first and the last step in which threads waited or distributed work.
     #[must_use]
     pub fn idle_share(&self, threads: usize) -> f64 {
         let first = self.spans.iter().map(|span| span.start).min().unwrap_or_default();
@@ -156,8 +155,7 @@ impl Counters {
         times
     }
 
-    /// Writes the run as trace events for Perfetto or Chrome's tracing page: one bar per step and thread, named after the
-    /// kernel, with times in microseconds.
+    /// Writes the run as trace events for Perfetto or Chrome: one bar per step and thread, with times in microseconds.
     ///
     /// # Errors
     /// If writing to `out` fails.

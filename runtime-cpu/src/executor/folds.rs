@@ -1,7 +1,6 @@
 //! Executes folds over lists and their gradients on a tile, lane by lane.
 //!
-//! Most reads of reverse steps are sums of lists at ports, the contributions to a gradient. They have a special loop that
-//! builds no list.
+//! Most lists of reverse steps are contributions to a gradient. A special loop sums them without building a list.
 
 use super::prepared::recycled;
 use super::program::RegisterLocation;

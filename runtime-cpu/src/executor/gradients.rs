@@ -1,8 +1,8 @@
 //! The memory of parameter gradients, reused from run to run.
 //!
 //! A gradient is a sum from 0, but the executor fills few gradients with zeros. The first reduction of a weight block
-//! overwrites it. Of a table, only the rows of the previous run are zeroed, so a run costs as much as its lookups, not as
-//! much as the table. The rows keep their positions in the table, so the gradient is also dense;
+//! overwrites it. Of a table, only the rows of the previous run are zeroed, so a run costs as much as its lookups, not
+//! as much as the table. The rows keep their positions in the table, so the gradient is also dense;
 //! [`sparse_rows`](super::sparse_rows) lists them.
 
 use super::RunError;
@@ -10,8 +10,7 @@ use super::sparse_rows::{SparseRows, find_listed};
 use crate::kernels::Scratch;
 use autobatch_ir::ParamId;
 use autobatch_ir::plan::blocks::lie_apart;
-use autobatch_ir::plan::{Plan, Reduction, ReductionSum, Store, StoreId, StoreKind};
-use std::ops::Range;
+use autobatch_ir::plan::{Plan, ReductionSum, Store, StoreId, StoreKind};
 
 /// Up to this number, the blocks of a store are compared in pairs. Of more blocks, only whether all are disjoint is found.
 const FEW_BLOCKS: usize = 256;
@@ -36,7 +35,6 @@ pub(super) struct Gradients {
     pub(super) scratch: Vec<Scratch>,
 }
 
-/// The gradient of one store.
 #[derive(Default)]
 pub(super) struct Gradient {
     pub(super) values: Vec<f32>,
@@ -52,8 +50,8 @@ impl Gradient {
 }
 
 impl Gradients {
-    /// Prepares the memory of every gradient store of the plan, such that reductions compute sums from 0. If `accumulate`,
-    /// checks instead that the sums can continue from the existing gradients.
+    /// Prepares the memory of every gradient store of the plan, such that reductions compute sums from 0. If
+    /// `accumulate`, checks instead that the sums can continue from the existing gradients.
     pub(super) fn fit(&mut self, plan: &Plan, threads: usize, accumulate: bool) -> Result<(), RunError> {
         self.overwrites.clear();
         self.overwrites.resize(plan.reductions.len(), false);
@@ -121,7 +119,6 @@ impl Gradients {
         (!gradient.values.is_empty()).then_some(gradient.values.as_slice())
     }
 
-    /// The gradient of a parameter.
     pub(super) fn of_param(&self, param: ParamId) -> Option<&[f32]> {
         self.of((*self.params.get(param.index())?)?)
     }
@@ -132,32 +129,11 @@ impl Gradients {
     }
 }
 
-/// The rows and columns of its store that a reduction adds to.
-fn block(plan: &Plan, sum: &Reduction) -> [Range<u64>; 2] {
-    match sum.sum {
-        ReductionSum::Wgrad { row, col, k, n } => {
-            let range = |start: u32, len: u32| u64::from(start)..u64::from(start) + u64::from(len);
-            [range(row, k), range(col, n)]
-        }
-        ReductionSum::Colsum | ReductionSum::Tgrad => {
-            let shape = plan.stores[sum.store.index()].ty.shape;
-            [0..shape.rows() as u64, 0..shape.width() as u64]
-        }
-    }
-}
-
-/// Whether two reductions add to a common element.
-pub(super) fn overlap(plan: &Plan, one: &Reduction, other: &Reduction) -> bool {
-    let ranges = |a: &Range<u64>, b: &Range<u64>| a.start < b.end && b.start < a.end;
-    let pairs = || block(plan, one).into_iter().zip(block(plan, other));
-    one.store == other.store && pairs().all(|(a, b)| ranges(&a, &b))
-}
-
-/// Finds the reductions that overwrite their block: those whose elements no earlier reduction reaches. In a store with many
-/// blocks that overlap in part there are none; such a store is filled with zeros.
+/// Finds the reductions that overwrite their block: those whose elements no earlier reduction reaches. In a store with
+/// many blocks that overlap in part there are none; such a store is filled with zeros.
 fn find_overwriting(plan: &Plan, overwrites: &mut [bool], sorted: &mut Vec<usize>) {
     let corners = |number: usize| {
-        let [rows, columns] = block(plan, &plan.reductions[number]);
+        let [rows, columns] = plan.reductions[number].block(plan);
         [rows.start, rows.end, columns.start, columns.end]
     };
     let store = |number: usize| plan.reductions[number].store;
@@ -176,10 +152,10 @@ fn find_overwriting(plan: &Plan, overwrites: &mut [bool], sorted: &mut Vec<usize
         let firsts = &mut own[..count];
         firsts.sort_unstable();
         let many = count > FEW_BLOCKS;
-        let all_apart = many && lie_apart(firsts.iter().map(|&number| block(plan, &plan.reductions[number])));
+        let all_apart = many && lie_apart(firsts.iter().map(|&number| plan.reductions[number].block(plan)));
         for (at, &number) in firsts.iter().enumerate() {
             let sum = &plan.reductions[number];
-            let first = || firsts[..at].iter().all(|&before| !overlap(plan, &plan.reductions[before], sum));
+            let first = || firsts[..at].iter().all(|&before| !plan.reductions[before].overlaps(plan, sum));
             overwrites[number] = sum.sum != ReductionSum::Tgrad && if many { all_apart } else { first() };
         }
     }
@@ -203,7 +179,7 @@ fn count_overwritten(plan: &Plan, overwrites: &[bool], counts: &mut Vec<u64>) {
     counts.resize(plan.stores.len(), 0);
     for (sum, _) in plan.reductions.iter().zip(overwrites).filter(|(_, overwrites)| **overwrites) {
         // Overwritten blocks are disjoint, so their sizes add up.
-        let [rows, columns] = block(plan, sum);
+        let [rows, columns] = sum.block(plan);
         counts[sum.store.index()] += (rows.end - rows.start) * (columns.end - columns.start);
     }
 }

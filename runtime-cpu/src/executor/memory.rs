@@ -1,5 +1,4 @@
-//! The slab memory of an executor: one aligned matrix per field. It grows with the plans and is reused for the next plan,
-//! unless a limit forbids it.
+//! The slab memory of an executor: one aligned matrix per field. The next plan reuses it, unless a limit forbids it.
 
 use crate::kernels::Aligned;
 use autobatch_ir::plan::{Mode, Plan, Verified};
@@ -83,17 +82,14 @@ impl Memory {
         }
     }
 
-    /// A row of a field.
     pub(super) fn row(&self, field: usize, row: usize, width: usize) -> &[f32] {
         &self.fields[field].floats()[row * width..(row + 1) * width]
     }
 
-    /// All rows of a field.
     pub(super) fn field(&self, field: usize) -> &[f32] {
         self.fields[field].floats()
     }
 
-    /// Bytes of allocated memory.
     pub(super) fn bytes(&self) -> usize {
         self.fields.iter().map(|field| size_of_val(field.floats())).sum()
     }

@@ -1,7 +1,7 @@
 //! Executes verified plans: a loop over waves and steps.
 //!
-//! An [`Executor`] owns what outlives a plan: slab memory, compiled kernels, and packed weights, which are packed again when
-//! the version of their parameter changes. Executing a plan of a size seen before on one thread allocates nothing.
+//! An [`Executor`] owns what outlives a plan: slab memory, compiled kernels, and packed weights, which are packed again
+//! when the version of their parameter changes. Executing a plan of a size seen before on one thread allocates nothing.
 //!
 //! **Bits.** Every value depends on its own lane only. Tiles, threads and instruction sets do not change the bits.
 
@@ -37,9 +37,10 @@ pub use footprint::footprint;
 pub use updates::GradientSource;
 
 use crate::kernels::Isa;
-use autobatch_ir::plan::{Bound, Footprint, Limits, Mode, Plan, StoreId, Stores, UpdatePlan, Verified};
+use autobatch_ir::plan::{
+    Bound, Footprint, Limits, Mode, Plan, StoreId, Stores, UpdatePlan, Verified, WordOrigins,
+};
 use autobatch_ir::{ParamId, States, Weights};
-use bound_words::Origins;
 use clock::{Clock, Ticks};
 use executed_prefix::ExecutedPrefix;
 use gradients::Gradients;
@@ -66,7 +67,7 @@ pub struct Executor {
     threads: Vec<Mutex<TileMemory>>,
     prepared: PreparedSteps,
     params: Vec<&'static [f32]>,
-    origins: Origins,
+    origins: WordOrigins,
     limits: Limits,
     /// The footprint that was compared with the limits last, and the identity of its plan.
     accepted: Option<(u64, Footprint)>,
@@ -127,7 +128,7 @@ impl Executor {
             threads: (0..threads).map(|_| Mutex::default()).collect(),
             prepared: PreparedSteps::default(),
             params: Vec::new(),
-            origins: Origins::default(),
+            origins: WordOrigins::default(),
             limits: Limits::NONE,
             accepted: None,
             shared_work: waves::SHARED_WORK,
@@ -161,19 +162,19 @@ impl Executor {
         footprint::with_programs(plan, self.threads.len(), &self.prepared)
     }
 
-    /// Sets the floating-point operations from which threads share a wave. The default makes a fork and a join a small part
-    /// of the work. The value does not change the bits; tests set it to 1 to share every wave.
+    /// Sets the floating-point operations from which threads share a wave. The default makes a fork and a join a small
+    /// part of the work. The value does not change the bits; tests set it to 1 to share every wave.
     pub fn set_shared_work(&mut self, flops: usize) {
         self.shared_work = flops.max(1);
     }
 
-    /// Whether [`execute`](Self::execute) checks every result. It then stops with [`RunError::NotFinite`] at the first
+    /// Returns whether [`execute`](Self::execute) checks every result. It then stops with [`RunError::NotFinite`] at the first
     /// result that is not finite although all its inputs are. Off by default. It costs about one more read of all results.
     pub fn set_watch(&mut self, watch: bool) {
         self.watch = watch;
     }
 
-    /// Whether runs are counted and timed step by step. Off by default.
+    /// Returns whether runs are counted and timed step by step. Off by default.
     pub fn set_counting(&mut self, counting: bool) {
         self.counters = counting.then(Counters::default);
     }
@@ -197,12 +198,12 @@ impl Executor {
         self.execute_from(plan, stores, bound, None)
     }
 
-    /// Executes the new steps of a plan that has grown since this executor executed it last. Existing rows are reused. The
-    /// bits are those of executing the whole plan, if the bindings and stores of the earlier steps are the same.
+    /// Executes the new steps of a plan that has grown since this executor executed it last. Existing rows are reused.
+    /// The bits are those of executing the whole plan, if the bindings and stores of the earlier steps are the same.
     ///
     /// # Errors
-    /// As [`execute`](Self::execute), and [`RunError::NotResumable`] if the plan is not in mode `grow` or does not begin
-    /// with the plan executed last.
+    /// As [`execute`](Self::execute), and [`RunError::NotResumable`] if the plan is not in mode `grow` or does not
+    /// begin with the plan executed last.
     pub fn resume(
         &mut self,
         plan: &Verified<Plan>,
@@ -300,15 +301,15 @@ impl Executor {
         Ok(())
     }
 
-    /// Whether the next plans add their gradients to the existing ones, instead of starting from 0. Use it to accumulate
-    /// the gradients of several minibatches: turn it on after the first one, and off after the last. The sums continue in
-    /// order, so the bits are those of one plan whose reductions name all rows. Off by default.
+    /// Returns whether the next plans add their gradients to the existing ones, instead of starting from 0. Use it to
+    /// accumulate the gradients of several minibatches: turn it on after the first one, and off after the last. The
+    /// sums continue in order, so the bits are those of one plan whose reductions name all rows. Off by default.
     pub fn set_accumulate_gradients(&mut self, accumulate: bool) {
         self.accumulate_gradients = accumulate;
     }
 
-    /// Executes an update plan on the gradients of the plan executed last. Changed parameters get new versions, and `states`
-    /// counts the update. `floats` are the bindings of the optimiser.
+    /// Executes an update plan on the gradients of the plan executed last. Changed parameters get new versions, and
+    /// `states` counts the update. `floats` are the bindings of the optimiser.
     ///
     /// # Errors
     /// If gradients, weights, states or floats do not fit the plan. Then nothing changes.
@@ -358,8 +359,7 @@ impl Executor {
         self.gradients.sparse_rows(param)
     }
 
-    /// The elements of a gradient store of the plan executed last; `None` for other stores. [`Plan::gradient_of`] returns the
-    /// store of a parameter.
+    /// The elements of a gradient store of the plan executed last, see [`Plan::gradient_of`]; `None` for other stores.
     #[must_use]
     pub fn gradient(&self, store: StoreId) -> Option<&[f32]> {
         self.gradients.of(store)

@@ -48,8 +48,8 @@ pub(super) struct PreparedSteps {
     plan: Option<u64>,
 }
 
-/// The arguments of a step, as numbers. They are stored in step order, so the lookup of the next step costs one cache line
-/// after a large step has evicted everything.
+/// The arguments of a step, stored in step order: a large step evicts everything, and the next costs one cache line
+/// here.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
 pub(super) struct StepArgs {
@@ -64,12 +64,10 @@ pub(super) struct StepArgs {
 }
 
 impl StepArgs {
-    /// The operands of its ports.
     pub(super) fn operands<'a>(&self, plan: &'a Plan) -> &'a [Operand] {
         &plan.operands[self.operands[0] as usize..self.operands[1] as usize]
     }
 
-    /// The places of its results.
     pub(super) fn places<'a>(&self, plan: &'a Plan) -> &'a [Place] {
         &plan.places[self.places[0] as usize..self.places[1] as usize]
     }
@@ -78,7 +76,6 @@ impl StepArgs {
 /// A program with a list of stores.
 struct Binding {
     program: u32,
-    /// The store arguments.
     stores: Range<u32>,
     /// The first of their values.
     params: u32,
@@ -101,14 +98,13 @@ pub(super) struct StoreReader<'a, 'b> {
     pub(super) params: &'b mut Vec<&'a [f32]>,
 }
 
-/// Empties a vector and converts it to another type of the same layout (in practice, another lifetime). It keeps the
-/// allocation.
+/// Empties a vector and changes the lifetime in its type. It keeps the allocation.
 pub(super) fn recycled<A, B>(mut old: Vec<A>) -> Vec<B> {
     old.clear();
     old.into_iter().map(|_| unreachable!("the vector was cleared")).collect()
 }
 
-/// Whether stages may write the results of a step directly: their rows have a stride.
+/// Returns whether stages may write the results of a step directly: their rows have a stride.
 pub(super) fn writes_directly(plan: &Plan, step: &Step) -> bool {
     plan.places(step).iter().all(|place| !matches!(place, Place::Table { .. }))
 }
@@ -222,7 +218,6 @@ impl PreparedSteps {
         Some(&self.programs[*number as usize].1)
     }
 
-    /// The program of a step.
     pub(super) fn program(&self, step: usize) -> &Program {
         &self.programs[self.steps[step].program as usize].1
     }

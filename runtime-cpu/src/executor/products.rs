@@ -92,8 +92,8 @@ impl Tile<'_> {
         }
     }
 
-    /// Multiplies two values of each lane. If all lanes share the right value and the others are contiguous, this is one
-    /// product of all their rows.
+    /// Multiplies two values of each lane. One product computes all rows if lanes share the right value and are
+    /// contiguous.
     pub(super) unsafe fn multiply(&self, a: View, a_ty: Type, b: View, dst: View, scratch: &mut Scratch) {
         let k = a_ty.shape.width();
         let rows = a.width as usize / k;
@@ -105,8 +105,8 @@ impl Tile<'_> {
             false => (self.lanes.len(), rows),
         };
         for lane in 0..lanes {
-            // SAFETY: as for this function: the values of a lane have the size of their types, and the result belongs to
-            // the lane and overlaps no operand.
+            // SAFETY: as for this function: the values of a lane have the size of their types, and the result belongs
+            // to the lane and overlaps no operand.
             unsafe {
                 let value = |strip: Strip, floats: usize| {
                     std::slice::from_raw_parts(strip.base.wrapping_add(lane * strip.stride), floats)

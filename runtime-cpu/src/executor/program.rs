@@ -48,8 +48,7 @@ pub(super) enum RegisterLocation {
     Edges(u32),
 }
 
-/// A register of a program. The registers of the kernel come first. One register follows for each constant and each
-/// unstored result of elementwise stages.
+/// A register of a program: those of the kernel first, then one per constant and per unstored elementwise result.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Register {
     pub(super) location: RegisterLocation,
@@ -62,9 +61,9 @@ pub(super) struct Register {
 pub(super) struct Slot {
     pub(super) reg: u32,
     pub(super) start: u32,
-    /// Whether a single element is used for all elements of the result.
+    /// True if a single element is used for all elements of the result.
     pub(super) single: bool,
-    /// Whether the register holds a block of rows.
+    /// True if the register holds a block of rows.
     pub(super) in_block: bool,
 }
 
@@ -73,7 +72,6 @@ pub(super) struct MapInstr {
     pub(super) code: Code,
     pub(super) dtype: DType,
     pub(super) inputs: [Slot; MAX_INPUTS],
-    /// The number of inputs.
     pub(super) count: usize,
     pub(super) output: Slot,
 }
@@ -140,8 +138,8 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Compiles a kernel. Stages write results directly if `direct`; rows behind a table have no stride. Constants may be
-    /// large, so [`fill_constants`](Self::fill_constants) makes them later.
+    /// Compiles a kernel. Stages write strided results directly if `direct`. Constants may be large, so
+    /// [`fill_constants`](Self::fill_constants) makes them later.
     pub(super) fn new(kernel: &Kernel, direct: bool) -> Self {
         let mut builder = Builder::new(kernel, direct);
         let tasks =

@@ -1,14 +1,12 @@
 //! Executes the parameter-gradient reductions: sums over all rows, after the last step.
 //!
-//! No step writes rows any more, so this is safe code over whole fields. Threads split rows of the *gradient*, never a sum,
-//! so the bits depend on the plan only.
+//! No step writes rows any more, so this is safe code. Threads split rows of the *gradient*, never a sum.
 //!
-//! Several reductions often sum the same rows of a gradient: with each part of a product's operand, and alone for the bias.
-//! Neighbouring reductions of the same rows run together, a few rows at a time, so that only the first one loads the rows
-//! from memory.
+//! Several reductions often sum the same gradient rows: with each part of a product's operand, and alone for the bias.
+//! Such neighbours run together, a few rows at a time, so that only the first loads the rows from memory.
 
 use super::RunError;
-use super::gradients::{Gradients, overlap};
+use super::gradients::Gradients;
 use super::memory::Memory;
 use crate::kernels::{Isa, RowNumbers, Rows, RowsMut, Run, Scratch, TableSum, WeightGrad, column_sums};
 use autobatch_ir::plan::{FieldId, Operand, Plan, Reduction, ReductionPart, ReductionSum};
@@ -26,7 +24,6 @@ const MAX_GROUP_ELEMENTS: usize = 1 << 18;
 /// The maximum number of reductions in a group. Each is compared with all before it.
 const MAX_GROUP: usize = 256;
 
-/// The inputs of reductions.
 #[derive(Clone, Copy)]
 pub(super) struct ReductionInputs<'a> {
     pub(super) isa: Isa,
@@ -36,7 +33,6 @@ pub(super) struct ReductionInputs<'a> {
 }
 
 impl Gradients {
-    /// Executes all reductions in order.
     pub(super) fn execute(
         &mut self,
         inputs: ReductionInputs<'_>,
@@ -70,8 +66,7 @@ impl Gradients {
     }
 }
 
-/// The number of reductions, from the first on, that form a group: they sum the same gradient rows into disjoint blocks, so
-/// their order does not matter. At least one.
+/// The size of the first group: reductions that sum the same gradient rows into disjoint blocks, in any order.
 fn group_size(plan: &Plan, reductions: &[Reduction]) -> usize {
     let size = |sum: &Reduction| match sum.sum {
         ReductionSum::Wgrad { k, n, .. } => k as usize * n as usize,
@@ -83,7 +78,7 @@ fn group_size(plan: &Plan, reductions: &[Reduction]) -> usize {
     let (mut count, mut elements, first) = (1, size(&reductions[0]), rows(&reductions[0]));
     while let Some(next) = reductions.get(count) {
         elements += size(next);
-        let disjoint = || reductions[..count].iter().all(|before| !overlap(plan, before, next));
+        let disjoint = || reductions[..count].iter().all(|before| !before.overlaps(plan, next));
         if elements >= MAX_GROUP_ELEMENTS || count == MAX_GROUP || rows(next) != first || !disjoint() {
             break;
         }
@@ -109,7 +104,6 @@ enum Numbers {
     Own(Vec<u32>),
 }
 
-/// A reduction with its rows.
 struct Sum<'a> {
     inputs: ReductionInputs<'a>,
     of: &'a Reduction,
@@ -190,19 +184,15 @@ impl<'a> ReductionInputs<'a> {
 
     /// The field row of a lane's operand.
     fn lane_row(&self, operand: Operand, lane: usize) -> usize {
-        match operand {
-            Operand::Rows { start, stride, .. } => start as usize + lane * stride as usize,
-            Operand::Table { at, .. } => self.plan.tables[at as usize + lane] as usize,
-            _ => unreachable!("reductions read rows (rule P28)"),
-        }
+        let row = self.plan.operand_row(operand, lane as u32);
+        row.expect("reductions read rows (rule P28)").1 as usize
     }
 
     /// The table row that a lane of a `tgrad` adds to.
     pub(super) fn index(&self, operand: Operand, lane: usize) -> u32 {
-        match operand {
-            Operand::Words { start, stride } => self.words[start as usize + lane * stride as usize],
-            Operand::WordTable { at } => self.words[self.plan.tables[at as usize + lane] as usize],
-            rows => self.memory.row(field_of(rows).index(), self.lane_row(rows, lane), 1)[0].to_bits(),
+        match self.plan.bound_word(operand, lane as u32) {
+            Some(word) => self.words[word as usize],
+            None => self.memory.row(field_of(operand).index(), self.lane_row(operand, lane), 1)[0].to_bits(),
         }
     }
 
@@ -275,7 +265,7 @@ struct WeightBlock<'a> {
     col: usize,
     /// The width of the store.
     columns: usize,
-    /// Whether the sum starts from the contents of the block.
+    /// True if the sum starts from the contents of the block.
     accumulate: bool,
 }
 

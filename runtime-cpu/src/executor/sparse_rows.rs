@@ -12,7 +12,7 @@ pub(super) struct SparseRows {
 
 #[derive(Default)]
 struct Rows {
-    /// Whether the rows are listed. They are if the store is the gradient of a table and only `tgrad` adds to it.
+    /// True if the rows are listed. They are if the store is the gradient of a table and only `tgrad` adds to it.
     listed: bool,
     /// One bit per row.
     marks: Vec<u64>,
@@ -72,8 +72,7 @@ impl SparseRows {
     }
 }
 
-/// For each store of a plan, finds whether it is the gradient of a table to which only `tgrad` adds. The result replaces
-/// `listed`.
+/// For each store, writes to `listed` whether it is the gradient of a table to which only `tgrad` adds.
 pub(super) fn find_listed(plan: &Plan, listed: &mut Vec<bool>) {
     let is_of_table = |store: &Store| match store.kind {
         StoreKind::Grad(of) => plan.stores[of.index()].kind == StoreKind::Param(ParamKind::Table),

@@ -1,7 +1,7 @@
 //! Executes the stages of one step on a tile of lanes.
 //!
-//! All stages run on one tile before the next tile, so temporaries stay in cache. Lanes are independent, so the result is
-//! that of stage-by-stage execution. The strip of every register is computed before the first stage.
+//! All stages run on one tile before the next tile, so temporaries stay in cache. Lanes are independent, so the result
+//! is that of stage-by-stage execution. The strip of every register is computed before the first stage.
 
 use super::Bound;
 use super::memory::FieldMemory;
@@ -94,7 +94,6 @@ impl Strip {
 unsafe impl Send for Strip {}
 
 impl<'a> ExecutionContext<'a> {
-    /// The context of a step.
     pub(super) fn step(&self, args: &StepArgs) -> StepContext<'a> {
         let Self { isa, plan, prepared, params, fields, bound } = *self;
         let (kernel, program) = prepared.kernel_and_program(args);
@@ -120,9 +119,9 @@ impl StepContext<'_> {
     /// Executes some lanes of the step.
     ///
     /// # Safety
-    /// The step belongs to a verified plan. Its fields have the rows that the plan declares, and the bindings cover what
-    /// the plan binds. No other thread executes the same lanes or a step of another wave. `memory` fits a tile of the
-    /// step.
+    /// The step belongs to a verified plan. Its fields have the rows that the plan declares, and the bindings cover
+    /// what the plan binds. No other thread executes the same lanes or a step of another wave. `memory` fits a tile of
+    /// the step.
     pub(super) unsafe fn execute(&self, lanes: Range<usize>, memory: &mut TileMemory) {
         let rows = self.program.tile_rows;
         let blocks = memory.tile.floats_mut().as_mut_ptr();
@@ -148,7 +147,6 @@ pub(super) struct Tile<'a> {
     blocks: *mut f32,
     /// The memory of tile registers.
     base: *mut f32,
-    /// The strip of each register.
     registers: Vec<Strip>,
 }
 
@@ -178,8 +176,7 @@ impl Tile<'_> {
         }
     }
 
-    /// The tile memory at `floats` floats per lane. It scales with the lanes, so the registers of a small tile are close
-    /// together.
+    /// The tile memory at `floats` floats per lane, so that the registers of a small tile are close together.
     fn at(&self, floats: usize) -> *mut f32 {
         self.base.wrapping_add(floats * self.lanes.len())
     }
@@ -257,7 +254,6 @@ impl Tile<'_> {
         field.base.wrapping_add(row * field.width)
     }
 
-    /// The strip of a view.
     pub(super) fn strip(&self, view: View) -> Strip {
         self.register(view.reg, view.start)
     }

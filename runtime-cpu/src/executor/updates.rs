@@ -1,7 +1,7 @@
 //! Executes update plans: streams the arrays of each parameter through the fused kernel of its update.
 //!
-//! Threads split the elements of one parameter, so the bits depend on the plan only. A fused kernel is built once per kernel
-//! and aliasing of its ports with its targets. Executing a plan seen before on one thread allocates nothing.
+//! Threads split the elements of one parameter, so the bits depend on the plan only. A fused kernel is built once per
+//! kernel and aliasing of its ports with its targets. Executing a plan seen before on one thread allocates nothing.
 
 use super::RunError;
 use super::gradients::Gradients;
@@ -21,8 +21,7 @@ use std::sync::Arc;
 /// The maximum number of cached fused kernels. Beyond it, the next update starts with an empty cache.
 const MAX_KERNELS: usize = 1024;
 
-/// The source of gradients for an update: the executor's own gradients, or gradients of the caller (for example summed over
-/// machines).
+/// The source of gradients for an update: an executor, or the caller's own, such as sums over machines.
 pub trait GradientSource {
     /// The gradient of a parameter.
     fn gradient(&self, param: ParamId) -> Option<&[f32]>;
@@ -84,7 +83,7 @@ impl<'a> Arrays<'a> {
         let plan = self.plan;
         if self.floats.len() < plan.floats as usize {
             let (expected, found) = (plan.floats as usize, self.floats.len());
-            return Err(BindError::Missing { what: "floats", expected, found }.into());
+            return Err(BindError::Count { what: "floats", expected, found }.into());
         }
         let params = self.params();
         let states = plan.given_stores() - params;
@@ -119,8 +118,7 @@ impl<'a> Arrays<'a> {
         self.plan.sized(store, elements)
     }
 
-    /// The sparse rows of a store; `None` if it is no gradient or its gradient is dense. Checks them each time, as
-    /// [`elements`](Self::elements).
+    /// The sparse rows of a store, if its gradient is sparse. Checks them each time, as [`elements`](Self::elements).
     fn sparse_rows(&self, store: StoreId) -> Result<Option<&'a [u32]>, RunError> {
         let gradient = &self.plan.stores[store.index()];
         let StoreKind::Grad(of) = gradient.kind else { return Ok(None) };
@@ -137,7 +135,7 @@ impl<'a> Arrays<'a> {
 #[derive(Clone, Copy)]
 struct Apply<'a> {
     kernel: KernelId,
-    /// Whether only the sparse rows of the gradient are updated.
+    /// True if only the sparse rows of the gradient are updated.
     sparse: bool,
     sources: &'a [UpdateSource],
     targets: &'a [StoreId],
@@ -277,8 +275,8 @@ impl Updates {
         let mut repacking = repacking.filter(|(_, parts)| !parts.is_empty());
 
         let stream = Stream { fused: &fused, ports: &self.ports, targets: &self.targets };
-        // SAFETY: every array was checked to have the elements of the shape. Targets are distinct and borrowed mutably by
-        // this call, and sparse rows lie inside their table.
+        // SAFETY: every array was checked to have the elements of the shape. Targets are distinct and borrowed mutably
+        // by this call, and sparse rows lie inside their table.
         unsafe {
             match (rows, &mut repacking) {
                 (Some(rows), _) => stream.execute_rows(shape, rows, &mut self.scratch[..threads]),
@@ -361,8 +359,8 @@ fn sum_of_squares(isa: Isa, sums: &mut Vec<f32>, elements: &[f32]) -> f32 {
         let operand = (rows, Type::new(DType::F32, shape));
         let mut sum = 0.0;
         let out = RowResult { rows: ElementsMut { base: &raw mut sum, stride: 1 }, width: 1 };
-        // The dot product of a row with itself folds its squares.
-        // SAFETY: the block is readable, and the result is a local float.
+        // The dot product of a row with itself folds its squares. SAFETY: the block is readable, and the result is a
+        // local float.
         let known = unsafe { run_row(isa, Op::Dot, 1, &[operand, operand], out) };
         if known { sum } else { store::block_sum_of_squares(block) }
     }));

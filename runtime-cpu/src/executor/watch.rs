@@ -1,9 +1,8 @@
 //! Finds the first step, lane and node that makes NaN or an infinity from finite numbers.
 //!
-//! The watch checks the float results of each step. A result that is not finite is a fault only if everything that the
-//! lane read was finite: its operands, the step's parameters and the kernel's constants. So a mask of `-inf` passes, and
-//! a fault is reported where it arises. The watch does not see values between the instructions of a kernel, and it does
-//! not check parameter-gradient reductions.
+//! A result that is not finite is a fault only if the lane read finite numbers: operands, parameters and constants. So
+//! a mask of `-inf` passes, and a fault is reported where it arises. The watch sees neither values between the
+//! instructions of a kernel nor parameter-gradient reductions.
 
 use super::RunError;
 use super::tile::ExecutionContext;
@@ -16,12 +15,11 @@ pub(super) fn check(context: &ExecutionContext<'_>, number: usize) -> Result<(),
     let step = &plan.steps[number];
     for (result, place) in plan.places(step).iter().enumerate() {
         for lane in 0..step.rows as usize {
-            let row = match *place {
-                Place::Rows { start, .. } => start as usize + lane,
-                Place::Table { at, .. } => plan.tables[at as usize + lane] as usize,
-                // Gradients of list values have rows of their own; later steps read them.
-                Place::Edges { .. } => continue,
-            };
+            // Gradients of list values have rows of their own; later steps read them.
+            if matches!(place, Place::Edges { .. }) {
+                continue;
+            }
+            let row = plan.result_rows(*place, lane as u32).start as usize;
             let Some(element) = first_non_finite(context, place.field(), row) else { continue };
             if reads_finite(context, number, lane) {
                 return Err(RunError::NotFinite {
@@ -48,7 +46,7 @@ fn first_non_finite(context: &ExecutionContext<'_>, field: FieldId, row: usize) 
     row.iter().position(|x| !x.is_finite())
 }
 
-/// Whether everything that a lane of a step reads is finite.
+/// Returns whether everything that a lane of a step reads is finite.
 fn reads_finite(context: &ExecutionContext<'_>, number: usize, lane: usize) -> bool {
     let plan = context.plan;
     let step = &plan.steps[number];
@@ -64,20 +62,16 @@ fn reads_finite(context: &ExecutionContext<'_>, number: usize, lane: usize) -> b
 }
 
 fn operand_is_finite(context: &ExecutionContext<'_>, operand: Operand, width: usize, lane: usize) -> bool {
-    let table = |at: u32| context.plan.tables[at as usize + lane] as usize;
-    let floats = |start: usize| context.bound.floats[start..start + width].iter().all(|x| x.is_finite());
-    match operand {
-        Operand::Rows { field, start, stride } => {
-            first_non_finite(context, field, start as usize + lane * stride as usize).is_none()
-        }
-        Operand::Table { field, at } => first_non_finite(context, field, table(at)).is_none(),
-        Operand::Segments { field, offsets, items } => {
-            let rows = &context.plan.tables[items as usize..][table(offsets)..table(offsets + 1)];
-            rows.iter().all(|&row| first_non_finite(context, field, row as usize).is_none())
-        }
-        Operand::Floats { start, stride } => floats(start as usize + lane * stride as usize),
-        Operand::FloatTable { at } => floats(table(at)),
-        Operand::Words { .. } | Operand::WordTable { .. } => true,
+    let (plan, lane) = (context.plan, lane as u32);
+    let row_is_finite = |field, row| first_non_finite(context, field, row as usize).is_none();
+    if let Some((field, row)) = plan.operand_row(operand, lane) {
+        row_is_finite(field, row)
+    } else if let Some((field, rows)) = plan.list_rows(operand, lane) {
+        rows.iter().all(|&row| row_is_finite(field, row))
+    } else if let Some(float) = plan.bound_float(operand, lane) {
+        context.bound.floats[float as usize..][..width].iter().all(|x| x.is_finite())
+    } else {
+        true
     }
 }
 

@@ -1,10 +1,10 @@
 //! Executes the waves of a plan on one thread or several.
 //!
-//! The steps of a wave are independent, so their lanes form one sequence. If a wave has enough work, the sequence is cut
-//! into shares of equal work: a wave of one large step is split, the steps of a wave overlap, and each wave has one fork
-//! and one join. Each thread takes a few shares, one after the other. A thread that starts late or loses its core then
-//! delays the others by one share, not by half of the wave. Steps with many lanes are cut at whole register tiles. The
-//! assignment of lanes to threads does not change the bits.
+//! The steps of a wave are independent, so their lanes form one sequence. If a wave has enough work, the sequence is
+//! cut into shares of equal work: a wave of one large step is split, the steps of a wave overlap, and each wave has one
+//! fork and one join. Each thread takes a few shares, one after the other. A thread that starts late or loses its core
+//! then delays the others by one share, not by half of the wave. Steps with many lanes are cut at whole register tiles.
+//! The assignment of lanes to threads does not change the bits.
 
 use super::RunError;
 use super::clock::{Clock, Ticks};
@@ -34,14 +34,13 @@ pub(super) struct TimedPart {
     end: Ticks,
 }
 
-/// How waves are executed.
+/// Options of the execution of waves.
 #[derive(Clone, Copy)]
 pub(super) struct WaveOptions {
-    /// The first wave to execute.
     pub(super) first: usize,
     /// Floating-point operations from which a wave is shared; at least one.
     pub(super) shared_work: usize,
-    /// Whether results are checked for numbers that are not finite.
+    /// True if results are checked for numbers that are not finite.
     pub(super) watched: bool,
 }
 
@@ -49,9 +48,9 @@ pub(super) struct WaveOptions {
 #[derive(Clone, Copy)]
 pub(super) struct Timing {
     pub(super) clock: Clock,
-    /// When all steps were prepared.
+    /// The end of the preparation of steps.
     pub(super) prepared: Ticks,
-    /// When bindings were checked and memory was allocated.
+    /// The end of checking bindings and allocating memory.
     pub(super) checked: Ticks,
 }
 
@@ -119,8 +118,8 @@ fn fill_counters(
 /// Executes whole steps in order.
 ///
 /// After a large step nothing of the plan is in cache, nor its page in the TLB, and each page costs half a microsecond.
-/// Between two steps this loop reads two pages. The arguments of the next step are prefetched before the last stage of a
-/// step. Nothing waits for the write to `timed`. Everything else is on the stack, whose page kernels use too.
+/// Between two steps this loop reads two pages. The arguments of the next step are prefetched before the last stage of
+/// a step. Nothing waits for the write to `timed`. Everything else is on the stack, whose page kernels use too.
 fn execute_steps(
     context: &ExecutionContext<'_>,
     steps: Range<usize>,

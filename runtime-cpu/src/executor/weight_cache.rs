@@ -19,14 +19,13 @@ pub(super) const MAX_SETS: usize = 4;
 /// The number of replaced sets that are recognised if they come back.
 pub(super) const MAX_REPLACED: usize = 8;
 
-/// All packed weights.
 #[derive(Default)]
 pub(super) struct WeightCache {
     /// Sets, the most recently used last.
     pub(super) sets: Vec<WeightSet>,
     /// The versions of replaced sets, oldest first. The vectors are allocated once; unused ones are empty.
     pub(super) replaced: Vec<Vec<u64>>,
-    /// How often a part was packed.
+    /// The number of times that a part was packed.
     #[cfg(test)]
     pub(super) packs: usize,
 }
@@ -44,7 +43,7 @@ pub(super) struct PackedPart {
     part: Part,
     /// The version of the packed elements.
     version: u64,
-    /// Whether a run used the part since the last update of the store.
+    /// True if a run used the part since the last update of the store.
     used: bool,
     weights: Arc<PackedWeights>,
 }

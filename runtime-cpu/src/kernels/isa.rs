@@ -1,8 +1,8 @@
 //! Selects the instruction set of the kernels.
 //!
-//! Every kernel has one variant per [`Isa`]. All variants compute the same bits, so the choice only changes
-//! speed. The features of the machine are detected at run time. The environment variable `AUTOBATCH_CPU`
-//! forces a choice, for tests and for reproducing a report from another machine.
+//! Every kernel has one variant per [`Isa`]. All variants compute the same bits, so the choice only changes speed. The
+//! features of the machine are detected at run time. The environment variable `AUTOBATCH_CPU` forces a choice, for
+//! tests and for reproducing a report from another machine.
 
 use std::fmt;
 
@@ -12,8 +12,8 @@ pub const ISA_VARIABLE: &str = "AUTOBATCH_CPU";
 /// An instruction set with its own variant of every kernel, slowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Isa {
-    /// Portable Rust with `f32::mul_add`: the definition that the other variants are tested against. It is
-    /// very slow on x86-64, whose base set lacks a fused multiply-add: each element calls a library function.
+    /// Portable Rust with `f32::mul_add`: the definition that the other variants are tested against. It is very slow on
+    /// x86-64, whose base set lacks a fused multiply-add: each element calls a library function.
     Scalar,
     /// Arm NEON, part of every aarch64 machine.
     Neon,
@@ -37,7 +37,7 @@ impl Isa {
         }
     }
 
-    /// Whether this machine has the instruction set.
+    /// Returns whether this machine has the instruction set.
     pub fn is_available(self) -> bool {
         match self {
             Isa::Scalar => true,
@@ -103,26 +103,21 @@ impl fmt::Display for Isa {
 }
 
 /// The reason why an instruction set cannot be used.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IsaError {
     /// No instruction set has this name.
+    #[error("unknown instruction set `{0}`: {remedy}", remedy = expected_names())]
     Unknown(String),
     /// This machine lacks the instruction set.
+    #[error("this machine has no {0}: {remedy}", remedy = expected_names())]
     Missing(Isa),
 }
 
-impl fmt::Display for IsaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            IsaError::Unknown(word) => write!(f, "unknown instruction set `{word}`")?,
-            IsaError::Missing(isa) => write!(f, "this machine has no {isa}")?,
-        }
-        let names: Vec<_> = Isa::available().into_iter().map(Isa::name).collect();
-        write!(f, ": expected one of {}; set or unset {ISA_VARIABLE}", names.join(", "))
-    }
+/// The remedy of an [`IsaError`].
+fn expected_names() -> String {
+    let names: Vec<_> = Isa::available().into_iter().map(Isa::name).collect();
+    format!("expected one of {}; set or unset {ISA_VARIABLE}", names.join(", "))
 }
-
-impl std::error::Error for IsaError {}
 
 autobatch_ir::debug_as_display!(IsaError);
 

@@ -11,8 +11,7 @@ use super::tile::{RowSumFn, TileFn};
 pub(super) const MAX_ROWS: usize = 14;
 /// Steps of `k` between two reloads of the accumulators.
 pub(super) const K_BLOCK: usize = 256;
-/// Floats between two rows of a gathered block of operand rows. It is no multiple of 1024 floats, so the rows fall
-/// into different cache sets.
+/// Floats between two gathered operand rows: no multiple of 1024, so that rows map to different cache sets.
 pub(super) const GATHERED_ROW: usize = K_BLOCK + 16;
 /// Columns of the widest panel of any instruction set.
 pub(super) const MAX_PANEL: usize = 32;
@@ -35,8 +34,8 @@ pub(super) struct KernelSet {
     pub(super) direct: fn(rows: usize, panels: usize) -> TileFn,
     /// Tiles with gathered operand rows and one panel; they read columns of `b` up to a limit.
     pub(super) limited: fn(rows: usize) -> TileFn,
-    /// Floats between two rows of the packed first operand of a weight gradient. It is little more than the rows of
-    /// a tile, because the packed block should stay in the L2 cache.
+    /// Floats between two rows of the packed first operand of a weight gradient. It is little more than the rows of a
+    /// tile, because the packed block should stay in the L2 cache.
     pub(super) step: usize,
     /// Tiles of one panel whose first operand is packed with one step of `k` every `step` floats.
     pub(super) transposed: fn(rows: usize) -> TileFn,
@@ -49,8 +48,7 @@ pub(super) struct KernelSet {
 }
 
 impl KernelSet {
-    /// The kernels of `isa`. An instruction set of another architecture, which is never available, maps to the
-    /// portable kernels.
+    /// The kernels of `isa`; the portable ones for an instruction set of another architecture.
     pub(super) fn of(isa: Isa) -> &'static KernelSet {
         match isa {
             #[cfg(target_arch = "x86_64")]
@@ -64,8 +62,7 @@ impl KernelSet {
     }
 }
 
-/// A function from a shape to its tile. Callers split work by `KernelSet::rows` and `KernelSet::panels`, so they
-/// never request a shape outside of the table.
+/// A function from a shape to its tile. Callers request shapes that [`KernelSet`] offers.
 macro_rules! shapes {
     ($function:ident, $lanes:ty, $($rows:literal : $($panels:literal)+);+) => {
         |rows, panels| match (rows, panels) {

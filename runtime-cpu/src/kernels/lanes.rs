@@ -1,15 +1,15 @@
 //! One vector register with the same interface on every instruction set: the operations of the product kernels.
 //!
 //! The methods have no `target_feature` attribute. They are `inline(always)` and are compiled only inside functions
-//! that enable the features (the wrappers in [`super::kernel_set`]), so the intrinsics inline there. One macro
-//! makes an implementation from the names of its functions.
+//! that enable the features (the wrappers in [`super::kernel_set`]), so the intrinsics inline there. One macro makes an
+//! implementation from the names of its functions.
 
 /// A vector of `WIDTH` lanes of `f32`. A panel of packed weights is `VECTORS * WIDTH` columns wide.
 ///
 /// # Safety
-/// Methods require the instruction set of the implementor. Pointers must be valid for the accessed lanes: all
-/// `WIDTH` for `load` and `store`, the first `count` (less than `WIDTH`) for `load_first` and `store_first`. Pointers
-/// need the alignment of `f32` only.
+/// Methods require the instruction set of the implementor. Pointers must be valid for the accessed lanes: all `WIDTH`
+/// for `load` and `store`, the first `count` (less than `WIDTH`) for `load_first` and `store_first`. Pointers need the
+/// alignment of `f32` only.
 pub(super) trait Lanes {
     type Vector: Copy;
     const WIDTH: usize;
@@ -34,8 +34,7 @@ pub(super) trait Lanes {
     unsafe fn prefetch_second(_from: *const f32) {}
 }
 
-/// Implements [`Lanes`] from function names. Functions whose argument order differs between instruction sets are
-/// expressions.
+/// Implements [`Lanes`] from function names, or expressions where the order of arguments differs.
 macro_rules! lanes {
     (
         $(#[$meta:meta])* $name:ident: $vector:ty, $width:literal wide, $vectors:literal a panel;

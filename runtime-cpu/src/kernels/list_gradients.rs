@@ -1,7 +1,7 @@
 //! Gradients of folds over lists.
 //!
-//! **Bits.** `ir::plan::row_ops::seg_grad` defines the results. The same functions are inlined here into code
-//! with fused multiply-adds and vectors. Elements of a value are independent; sums over a list go left to right.
+//! **Bits.** `ir::plan::row_ops::seg_grad` defines the results. The same functions are inlined here into code with
+//! fused multiply-adds and vectors. Elements of a value are independent; sums over a list go left to right.
 
 use super::isa::compiled_per_isa;
 use super::lists::{softmax_of_numbers, softmax_of_scores, weighted_by};

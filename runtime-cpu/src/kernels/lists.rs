@@ -1,8 +1,8 @@
 //! Folds over lists: sums, weighted sums and attention.
 //!
-//! **Bits.** `ir::numeric::list` defines the results: each element is folded left to right in list order.
-//! Elements of a value are independent, so the loops compute them together. Softmax scores of width 1 are
-//! stored contiguously; their exponentials are computed together, their sum goes left to right.
+//! **Bits.** `ir::numeric::list` defines the results: each element is folded left to right in list order. Elements of a
+//! value are independent, so the loops compute them together. Softmax scores of width 1 are stored contiguously; their
+//! exponentials are computed together, their sum goes left to right.
 
 use super::isa::compiled_per_isa;
 use autobatch_ir::graph::{ListFold, Op};
@@ -11,8 +11,8 @@ use autobatch_ir::numeric::{list, row, scalar};
 compiled_per_isa! {
     /// Computes a fold over lists: `out = op(query, first, second)`.
     ///
-    /// Only attention has a query. Sums have one list; their second list is empty. `weights` is scratch
-    /// space that grows to the elements of the largest list of scores. Other ops leave `out` unchanged.
+    /// Only attention has a query. Sums have one list; their second list is empty. `weights` is scratch space that
+    /// grows to the elements of the largest list of scores. Other ops leave `out` unchanged.
     ///
     /// # Safety
     /// `isa` is available.
@@ -49,8 +49,8 @@ fn fold(op: Op, query: &[f32], [first, second]: [&[&[f32]]; 2], out: &mut [f32],
     }
 }
 
-/// Computes `list::softmax` of contiguous scores of width 1, in place. Exponentials are computed in whole
-/// groups of lanes; the padding of the last group is removed before the sum.
+/// Computes `list::softmax` of contiguous scores of width 1, in place. Exponentials are computed in whole groups of
+/// lanes; the padding of the last group is removed before the sum.
 #[inline(always)]
 pub(super) fn softmax_of_numbers(scores: &mut Vec<f32>) {
     let Some(top) = scores.iter().copied().reduce(scalar::max) else { return };

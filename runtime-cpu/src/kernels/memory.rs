@@ -3,7 +3,6 @@
 use super::pack::PackedWeights;
 use bytemuck::{Pod, Zeroable};
 
-/// One cache line.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
 struct Line([f32; Line::FLOATS]);
@@ -38,8 +37,7 @@ impl Aligned {
         Some(())
     }
 
-    /// Like [`fit`](Self::fit), but a reallocation doubles the capacity, so a buffer that grows row by row
-    /// rarely moves.
+    /// Like [`fit`](Self::fit), but a reallocation doubles the capacity.
     pub(crate) fn fit_growing(&mut self, floats: usize) -> Option<()> {
         let more = floats.div_ceil(Line::FLOATS).saturating_sub(self.lines.len());
         self.lines.try_reserve(more).ok()?;
@@ -57,8 +55,8 @@ impl Aligned {
 
 /// Scratch space in which kernels gather and pack operand rows.
 ///
-/// Use one per thread for all calls. It grows to the largest call's need: about one MiB plus the largest value
-/// that was packed. Its contents carry no meaning between calls.
+/// Use one per thread for all calls. It grows to the largest call's need: about one MiB plus the largest value that was
+/// packed. Its contents carry no meaning between calls.
 #[derive(Default)]
 pub struct Scratch {
     buffer: Aligned,

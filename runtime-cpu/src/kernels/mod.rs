@@ -7,8 +7,8 @@
 //! * [`multiply`] computes the product of two instance values.
 //! * [`peak_flops`] measures the arithmetic peak of a core.
 //!
-//! Safe functions check every access against the lengths of their slices, once, before their loops. The
-//! `_unchecked` functions leave that proof to the caller; the executor has it from the plan verifier.
+//! Safe functions check every access against the lengths of their slices, once, before their loops. The `_unchecked`
+//! functions leave that proof to the caller; the executor has it from the plan verifier.
 
 pub mod elementwise;
 mod error;

@@ -111,7 +111,7 @@ pub unsafe fn multiply_unchecked(
     }
 }
 
-/// Packs `b` and multiplies. Returns `false`, without writing, if `a` is transposed, the chain is empty or memory is
+/// Packs `b` and multiplies. Does nothing and returns `false` if `a` is transposed, the chain is empty or memory is
 /// missing.
 ///
 /// # Safety

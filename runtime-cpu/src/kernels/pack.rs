@@ -1,10 +1,8 @@
 //! Weights in the layout of the product kernels.
 //!
-//! A block of weights `w[k, n]` is stored as blocks of `K_BLOCK` rows, each block as panels. Panel `p` holds columns
-//! `p * panel ..` of every `k` of the block, one `k` after the other. A product therefore reads memory in ascending
-//! order, all columns of a block before the next block, which suits hardware prefetching. Surplus columns of the last
-//! panel are zero. Weights change with every training step; [`PackedWeights::fill`] overwrites them in place and
-//! allocates nothing.
+//! The weights `w[k, n]` are stored as blocks of [`K_BLOCK`] rows, each block as panels. Panel `p` holds the columns from
+//! `p * panel` on of every `k` of the block, one `k` after the other, padded with zeros. A product reads this memory in
+//! ascending order, which suits hardware prefetching. [`PackedWeights::fill`] overwrites weights after a training step.
 
 use std::fmt;
 use std::ops::Range;
@@ -34,8 +32,7 @@ pub struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// The `rows x columns` block whose row `i` begins at `data[i * stride]`. For a block of columns, pass `data` from its
-    /// first column on.
+    /// The `rows x columns` block whose row `i` begins at `data[i * stride]`.
     pub fn new(data: &'a [f32], stride: usize, rows: usize, columns: usize) -> Self {
         Matrix { data, stride, rows, columns, transposed: false }
     }

@@ -9,11 +9,10 @@ const STEPS: usize = if cfg!(miri) { 2 } else { 2000 };
 /// Number of loops; the fastest counts.
 const LOOPS: usize = 20;
 
-/// The peak floating-point operations per second of the calling thread, measured with independent fused
-/// multiply-adds in registers (two operations each).
+/// The peak floating-point operations per second of the calling thread, measured with independent fused multiply-adds
+/// in registers (two operations each).
 ///
-/// Each call measures again, in about 100 µs, because clock rates change. Call it right before or after the code
-/// that is compared with it.
+/// Clock rates change, so each call measures again, in about 100 µs. Call it beside the code that is compared with it.
 ///
 /// # Errors
 /// If this machine lacks the instruction set.

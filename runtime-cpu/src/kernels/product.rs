@@ -1,14 +1,22 @@
-//! The product of rows with packed weights: `out[r] = start[r] + sum over parts p of x_p[r] . W_p`.
+//! Multiplies rows by packed weights: `out[r] = start[r] + sum over parts p of x_p[r] . W_p`.
 //!
-//! **Bits.** Every output element is the chain `acc = start; for k ascending over the parts: acc = fma(x, w, acc)`.
-//! The chain does not depend on the instruction set, the number of rows, the position of a row, the columns of the
-//! call, or whether a range or a table names the rows. Blocking continues from the stored accumulator; no chain is
-//! ever split and added up. (NaN payloads may differ.)
+//! An operand row may consist of several parts, such as the input and the state of a recurrent cell. The parts multiply
+//! consecutive rows of the weights.
 //!
-//! **Speed.** Rows are cut into blocks of a few register tiles. Few rows, or rows for few weights, are read directly
-//! through one pointer each. Other rows are first gathered into a small buffer with a fixed row distance, one block of
-//! `k` at a time; the copy is then read `n / 32` times. Ranges, tables and shared rows are equally fast either way.
-//! The panels of weights pass through the cache once per block of rows.
+//! **Bits.** Each output element is one chain of fused multiply-adds: `acc = start`, then `acc = fma(x, w, acc)` for
+//! ascending `k` over all parts. Blocking stores an accumulator and loads it again; it never adds partial sums. So the
+//! bits do not depend on the instruction set, the number of rows, the position of a row, or the addresses of operand
+//! rows. (NaN payloads may differ.)
+//!
+//! **Loops**, from the outermost to the innermost:
+//! 1. Blocks of up to [`BLOCK_ROWS`] result rows. The weights pass through the L2 cache once per block.
+//! 2. Blocks of up to [`K_BLOCK`] steps of `k`.
+//! 3. Groups of neighbouring panels, as many as one register tile computes.
+//! 4. Register tiles; see [`tile`](super::tile).
+//!
+//! **Operand rows.** A register tile reads operand rows *directly*, through one pointer per row, or *gathered*: the
+//! product first copies one block of `k` of all rows into a buffer with a constant row distance. Every group of panels
+//! reads the copy again, and its tiles need no row pointers. So gathering pays if there are many rows and many panels.
 
 use std::ops::Range;
 use std::ptr;
@@ -20,35 +28,34 @@ use super::pack::PackedWeights;
 use super::rows::{Rows, RowsMut};
 use super::tile::{Prefetch, Tile};
 
-/// The maximum number of rows in a block: four of the tallest register tiles, or more lower ones. All weights pass
-/// through the L2 cache once per block.
+/// The maximum number of rows in a block: four of the tallest register tiles of any instruction set.
 pub(super) const BLOCK_ROWS: usize = 4 * MAX_ROWS;
-/// Up to this many rows are read directly, for any width of the product.
+/// Up to this many rows are read directly.
 const FEW_ROWS: usize = 6;
-/// Up to this many panels of weights, gathering rows costs more than it gains.
+/// Rows for up to this many panels are read directly, unless they conflict in the L1 cache.
 const FEW_PANELS: usize = 8;
-/// Rows whose distance is a multiple of this many floats share one set of an L1 cache.
-const PAGE_FLOATS: usize = 1024;
+/// Addresses at a distance of this many floats (4 KiB) map to the same set of an L1 cache.
+const SET_PERIOD: usize = 1024;
 
-/// One operand of a product: rows of width `k`, multiplied by the next `k` rows of the weights.
+/// A part of the operand: rows of `k` columns, which multiply the next `k` rows of the weights.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
-    /// Where the rows are.
+    /// The rows.
     pub rows: Rows<'a>,
-    /// The number of columns used of a row.
+    /// The columns of a row.
     pub k: usize,
 }
 
-/// The start value of the accumulators of a product.
+/// The initial values of the accumulators.
 #[derive(Clone, Copy, Debug)]
 pub enum Start<'a> {
     /// Zero.
     Zero,
-    /// A bias: one row, `n` wide, for all rows of the result.
+    /// A bias of `n` columns, the same for all rows.
     Bias(&'a [f32]),
-    /// One row, `n` wide, per row of the result, for example a part of the product that was computed before.
+    /// One row of `n` columns per lane, for example an earlier part of the same product.
     Rows(Rows<'a>),
-    /// The contents of the result rows.
+    /// The current contents of the result rows.
     Output,
 }
 
@@ -59,9 +66,9 @@ pub struct Product<'a> {
     pub weights: &'a PackedWeights,
     /// The row of `weights` where the first part begins.
     pub first_k: usize,
-    /// The operands, in the order of the chain.
+    /// The parts of the operand, in the order of the chain.
     pub parts: &'a [Part<'a>],
-    /// The start of the chain.
+    /// The start of each chain.
     pub start: Start<'a>,
 }
 
@@ -71,7 +78,7 @@ impl<'a> Product<'a> {
         Product { weights, first_k: 0, parts, start }
     }
 
-    /// Computes lanes `lanes` of the batch into rows `0..lanes.len()` of `out`.
+    /// Computes `lanes` of the batch into rows `0..lanes.len()` of `out`.
     pub fn run(
         &self,
         lanes: Range<usize>,
@@ -79,13 +86,13 @@ impl<'a> Product<'a> {
         scratch: &mut Scratch,
     ) -> Result<(), KernelError> {
         self.check(&lanes, &out)?;
-        // SAFETY: `check` proved the lanes and widths against the lengths of `Rows` and `RowsMut`. Packed
-        // weights exist only for an available instruction set.
+        // SAFETY: `check` proved the lanes and widths against the lengths of `Rows` and `RowsMut`. Packed weights exist
+        // only for an available instruction set.
         unsafe { self.run_unchecked(lanes, out, scratch) };
         Ok(())
     }
 
-    /// Checks that the lanes of every operand and the rows of `out` exist and are as wide as the product needs.
+    /// Checks that all operand rows of `lanes`, the weights and the result rows exist and are wide enough.
     pub fn check(&self, lanes: &Range<usize>, out: &RowsMut<'_>) -> Result<(), KernelError> {
         let n = self.weights.n();
         if lanes.start > lanes.end {
@@ -112,8 +119,8 @@ impl<'a> Product<'a> {
     /// [`Product::run`] without the checks.
     ///
     /// # Safety
-    /// [`Product::check`] returns `Ok` for `lanes` and `out`, and the contracts of `Rows` and `RowsMut` hold. The result
-    /// rows overlap no operand, start row or bias, except that `Start::Rows` may name exactly the result rows.
+    /// [`Product::check`] returns `Ok` for `lanes` and `out`, and the contracts of `Rows` and `RowsMut` hold. The
+    /// result rows overlap no operand, start row or bias, except that `Start::Rows` may name exactly the result rows.
     pub unsafe fn run_unchecked(&self, lanes: Range<usize>, out: RowsMut<'_>, scratch: &mut Scratch) {
         if lanes.is_empty() || self.weights.n() == 0 {
             return;
@@ -123,7 +130,7 @@ impl<'a> Product<'a> {
         let mut done = 0;
         for block in 0..blocks {
             let count = share(lanes.len(), blocks, block);
-            // SAFETY: the lanes of a block are among those that the caller guarantees, and so are its result rows.
+            // SAFETY: the caller guarantees all lanes and result rows, which include those of the block.
             unsafe { self.run_block(kernels, lanes.start + done, count, &out, done, scratch) };
             done += count;
         }
@@ -171,14 +178,19 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// Whether gathering rows would cost more than it gains: there are few rows, or few panels use them. Many rows whose
-    /// elements share one set of the L1 cache are always gathered, because they would evict each other.
+    /// Returns whether a block of `count` rows reads its operand rows directly. Many rows that conflict in the L1 cache
+    /// are always gathered, because reading one row would evict the others.
     fn reads_directly(&self, kernels: &KernelSet, count: usize) -> bool {
-        let crowded = |part: &Part<'_>| part.rows.stride().is_multiple_of(PAGE_FLOATS);
-        count <= FEW_ROWS || self.weights.n() <= FEW_PANELS * kernels.panel && !self.parts.iter().any(crowded)
+        let conflicts = |part: &Part<'_>| {
+            let distance = part.rows.pitch().unwrap_or(part.rows.stride());
+            // Lanes that share one row have distance 0 and read the same cache lines.
+            distance > 0 && distance.is_multiple_of(SET_PERIOD)
+        };
+        count <= FEW_ROWS
+            || self.weights.n() <= FEW_PANELS * kernels.panel && !self.parts.iter().any(conflicts)
     }
 
-    /// Reads rows directly, one part after the other.
+    /// Multiplies rows that are read directly, one part after the other.
     ///
     /// # Safety
     /// As for `run_unchecked`.
@@ -207,7 +219,7 @@ impl<'a> Product<'a> {
         }
     }
 
-    /// Gathers rows into scratch, `K_BLOCK` columns at a time, across the bounds of parts.
+    /// Gathers `K_BLOCK` columns of all rows at a time, across parts, and multiplies them.
     ///
     /// # Safety
     /// As for `run_unchecked`.
@@ -248,7 +260,9 @@ impl<'a> Product<'a> {
 /// The operand rows of a block.
 #[derive(Clone, Copy)]
 enum Operand<'a> {
+    /// One pointer per row.
     Direct(&'a [*const f32; BLOCK_ROWS]),
+    /// The buffer of gathered rows.
     Gathered(*const f32),
 }
 
@@ -264,11 +278,11 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// Continues the chains of all elements of the block over `k` rows of the weights from `first_k` on.
+    /// Continues all chains of the block over rows `first_k..first_k + k` of the weights.
     ///
     /// # Safety
-    /// `k` elements of each operand row are readable, and the rows of the weights lie in one block. Otherwise as for
-    /// `Product::run_unchecked`.
+    /// `k` elements of each operand row are readable, and those rows of the weights lie in one block of `k`. The other
+    /// conditions are those of `Product::run_unchecked`.
     unsafe fn run(&mut self, operand: Operand<'_>, first_k: usize, k: usize) {
         let panel = self.weights.panel();
         let panels = self.weights.n().div_ceil(panel);
@@ -311,7 +325,7 @@ impl Block<'_> {
                     column: at * panel,
                     columns,
                 };
-                // SAFETY: the rows and panels of the shape exist in block and weights; the caller guarantees the pointers.
+                // SAFETY: the block has the rows of the tile and the weights its panels; the caller guarantees the memory.
                 unsafe { function(&tile) };
                 row += height;
             }
@@ -323,7 +337,7 @@ impl Block<'_> {
     }
 }
 
-/// The size of share `index` when `total` is split into `shares` nearly equal shares, larger ones first.
+/// The size of share `index` if `total` is split into `shares` nearly equal shares. Larger shares come first.
 pub(super) fn share(total: usize, shares: usize, index: usize) -> usize {
     total / shares + usize::from(index < total % shares)
 }

@@ -1,8 +1,7 @@
 //! Row operands and results of kernels: a slice, a distance between rows, and the numbers of the rows.
 //!
-//! [`Rows`] carries the length of its slice, so a safe kernel checks every access once, before its loops. The
-//! executor of verified plans makes `Rows` from raw pointers, because results and operands may be rows of the same
-//! slab, and calls the `_unchecked` functions.
+//! A safe kernel checks the length of the slice of [`Rows`] once, before its loops. The executor makes `Rows` from raw
+//! pointers, because results and operands may be rows of one slab, and calls the `_unchecked` functions.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -91,8 +90,8 @@ impl<'a> Rows<'a> {
     /// Makes rows of an allocation whose other rows may be written during a kernel.
     ///
     /// # Safety
-    /// While a kernel runs on the result, each row that it reads lies within `base` and `base + len`, is
-    /// initialised, and is not written by anyone, including this kernel.
+    /// While a kernel runs on the result, each row that it reads lies within `base` and `base + len`, is initialised,
+    /// and is not written by anyone, including this kernel.
     pub unsafe fn from_raw(base: *const f32, len: usize, stride: usize, numbers: RowNumbers<'a>) -> Self {
         Rows { base, len, stride, numbers, data: PhantomData }
     }

@@ -1,12 +1,10 @@
 //! Row ops over the lanes of a tile: the functions of `ir::numeric::row` and `loss`.
 //!
-//! **Bits.** The generic functions themselves are inlined into loops compiled per instruction set. A fold of
-//! exponentials first copies its row and pads it to a whole group of lanes with `-inf`. `-inf` is the identity
-//! of the maximum and adds `+0` to a sum of exponentials (whose lanes never hold `-0`). So the last elements of
-//! a row are computed in vectors too.
+//! **Bits.** The functions of `numeric` are inlined into loops compiled per instruction set. A fold of exponentials
+//! pads a copy of its row with `-inf` to a whole group of lanes: `-inf` is the identity of the maximum and adds `+0` to
+//! a sum of exponentials, whose lanes never hold `-0`. So vectors compute the last elements of a row too.
 //!
-//! Ops that only move words, draw noise or search an order have no variant here. [`run`] reports them, and the
-//! caller uses `plan::row_ops`.
+//! [`run`] has no variant of ops that only move words, draw noise or sort. Its caller uses `plan::row_ops` for them.
 
 use super::elementwise::{Elements, ElementsMut};
 use super::isa::{Isa, compiled_per_isa};
@@ -20,7 +18,7 @@ const MAX_PADDED: usize = 256;
 /// The rows that a row op writes.
 #[derive(Clone, Copy, Debug)]
 pub struct RowResult {
-    /// Where the rows are.
+    /// The rows.
     pub rows: ElementsMut,
     /// Elements of a row.
     pub width: usize,
@@ -29,9 +27,9 @@ pub struct RowResult {
 /// Computes `op` for `rows` lanes. Returns `false`, without writing, if the op has no variant here.
 ///
 /// # Safety
-/// `isa` is available. `sources` are the operands of `op`, not `single`. Each has `rows` rows of initialised
-/// words of its type, which no one writes during the call. The rows of `out`, as wide as the op says, are
-/// writable, initialised and not accessed by anyone else.
+/// `isa` is available. `sources` are the operands of `op`, not `single`. Each has `rows` rows of initialised words of
+/// its type, which no one writes during the call. The rows of `out`, as wide as the op says, are writable, initialised
+/// and not accessed by anyone else.
 pub unsafe fn run(isa: Isa, op: Op, rows: usize, sources: &[(Elements, Type)], out: RowResult) -> bool {
     let &[first, ..] = sources else { return false };
     let work = Work { op, rows, first, second: sources.get(1).copied(), out: out.rows, width: out.width };
@@ -54,8 +52,8 @@ struct Work {
     width: usize,
 }
 
-/// Evaluates an expression for each row of the first operand and its result row, lane by lane. This is a macro
-/// because a closure would be a separate function without the features of the instruction set.
+/// Evaluates an expression for each row of the first operand and its result row, lane by lane. This is a macro because
+/// a closure would be a separate function without the features of the instruction set.
 macro_rules! by_rows {
     ($work:ident, $width:expr, |$x:ident, $out:ident| $each:expr) => {{
         let (width, rows) = ($width, $work.first.1.shape.elements() / $width);

@@ -38,7 +38,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Whether no row is left. Advances to the run of the next row.
+    /// Returns whether no row is left. Advances to the run of the next row.
     #[inline(always)]
     pub(super) fn is_at_end(&mut self) -> bool {
         self.skip(0);

@@ -1,8 +1,7 @@
 //! The gradient of a table: a scatter-add of rows at indices.
 //!
-//! **Bits.** Row `t` of the table is the chain `acc = acc + dy[r]` over the rows `r` whose index is `t`,
-//! ascending. Rows of a table are independent, so the result equals that of a stable sort by index. Threads
-//! split columns, never a sum.
+//! **Bits.** Row `t` of the table is the chain `acc = acc + dy[r]` over the rows `r` whose index is `t`, ascending: the
+//! result of a stable sort by index. Threads split columns, never a sum.
 
 use super::error::{KernelError, reaches, same_size};
 use super::isa::Isa;
@@ -61,8 +60,8 @@ impl TableSum<'_> {
     }
 
     /// # Safety
-    /// All rows exist and are `columns` wide, all targets lie in the table, the instruction set is available, and
-    /// no one else accesses these columns.
+    /// All rows exist and are `columns` wide, all targets lie in the table, the instruction set is available, and no
+    /// one else accesses these columns.
     unsafe fn add(&self, table: Shared, columns: Range<usize>) {
         let row_sum = KernelSet::of(self.isa).row_sum;
         let mut targets = self.targets.iter();

@@ -1,8 +1,7 @@
 //! The register tile: the inner loop of all products.
 //!
-//! A tile holds `ROWS x VECTORS` accumulators in registers and walks `k` upwards once. Every output element is the
-//! chain `acc = fma(x, w, acc)` in the order of `k`. The next block of `k` continues the chain from the stored
-//! result: a store and a load keep the bits.
+//! A tile holds `ROWS x VECTORS` accumulators in registers. Every output element is the chain `acc = fma(x, w, acc)`
+//! for ascending `k`. The next block of `k` continues from the stored result, which keeps the bits.
 
 use super::lanes::Lanes;
 
@@ -36,7 +35,6 @@ pub(super) struct Prefetch {
     when: When,
 }
 
-/// When a tall tile prefetches.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum When {
     /// At every step of `k`, to the L1 cache.
@@ -58,8 +56,8 @@ impl Prefetch {
         Prefetch { from: b.wrapping_add(Self::STEPS * step), step, when: When::EveryStep }
     }
 
-    /// For tile `index` of several tiles that read a panel of `len` floats one after the other, `step` floats per
-    /// step of `k`. The first four tiles prefetch a quarter of the next panel each.
+    /// For tile `index` of several tiles that read a panel of `len` floats one after the other, `step` floats per step
+    /// of `k`. The first four tiles prefetch a quarter of the next panel each.
     pub(super) fn shared(b: *const f32, step: usize, len: usize, index: usize) -> Self {
         let when = if index < STEPS { When::EveryFourth } else { When::Never };
         Prefetch { from: b.wrapping_add(len + len / STEPS * index), step, when }
@@ -72,12 +70,12 @@ impl Prefetch {
 /// The instruction set of the function is available. For every row `i` of the function's shape, every `k` below
 /// `tile.k` and every column `j` below `tile.columns`: `a` (or `a_rows[i] + k`) is readable, `start[i]` is null or
 /// readable at `column + j`, and `out` is writable at `i * out_stride + column + j` and overlaps no operand. `b` is
-/// readable over the whole width of every panel; a limited function reads only existing columns. The last panel has
-/// at least one column.
+/// readable over the whole width of every panel; a limited function reads only existing columns. The last panel has at
+/// least one column.
 pub(super) type TileFn = unsafe fn(&Tile);
 
-/// The value of `ROW` of a tile function that finds `a[i, k]` at `a_rows[i] + k`. Other functions find it at
-/// `a + i * ROW + k * K`.
+/// The value of `ROW` of a tile function that finds `a[i, k]` at `a_rows[i] + k`. Other functions find it at `a + i *
+/// ROW + k * K`.
 pub(super) const DIRECT: usize = usize::MAX;
 
 /// Floats in a cache line.
@@ -86,8 +84,7 @@ const LINE: usize = 16;
 /// Steps of `k` per iteration of the unrolled loops.
 const STEPS: usize = 4;
 
-/// A tile of one panel prefetches if it has at least this many accumulators. A lower tile is bound by its loads, and
-/// prefetching slows it down.
+/// Accumulators from which a tile of one panel prefetches. Loads limit lower tiles, so prefetching slows them down.
 const TALL: usize = 12;
 
 /// The body of every [`TileFn`]. A `LIMITED` tile reads columns of `b` up to `columns`.
@@ -245,8 +242,8 @@ unsafe fn store_accumulators<L: Lanes, const ROWS: usize, const VECTORS: usize>(
     }
 }
 
-/// Loads the vector at `from`, which holds columns `first..` of a tile with `columns` columns. Lanes beyond are zero and
-/// not read.
+/// Loads the vector at `from`, which holds columns `first..` of a tile with `columns` columns. Lanes beyond are zero
+/// and not read.
 ///
 /// # Safety
 /// The instruction set of `L` is available, and `from` is readable for the columns that exist.

@@ -1,13 +1,17 @@
 //! Gradients of weights and biases: sums over the rows of a minibatch.
 //!
 //! **Bits.** `dw[k, n]` is the chain `acc = start; for r ascending: acc = fma(x[r, k], dy[r, n], acc)`. `db[n]` is the
-//! chain `acc = start; for r ascending: acc = acc + dy[r, n]`. `r` passes through the runs of rows in the given order.
-//! Nothing else affects the result: threads split `dw` by rows and columns, never a sum.
+//! chain `acc = start; for r ascending: acc = acc + dy[r, n]`. `r` visits the rows of all runs, in order. Nothing else
+//! affects the result: threads split the rows and columns of `dw`, never a sum.
 //!
-//! **Speed.** `dw` is computed in stripes of columns, so a stripe stays in the L2 cache until its sum is complete. The
-//! sum is processed in blocks of `R_BLOCK` rows. Each block packs the stripe's columns of dY as panels, and the rows of
-//! X such that a register tile finds its few columns side by side. Every tile of `dw` continues from its stored
-//! accumulators. Rows behind a table are packed like contiguous rows and prefetched a few rows ahead.
+//! **Loops of `dw`**, from the outermost to the innermost:
+//! 1. Stripes of up to [`STRIPE`] columns. The stripe of `dw` stays in the L2 cache until its sums are complete.
+//! 2. Blocks of up to [`R_BLOCK`] rows of the sum. Each block packs its rows of dY into panels.
+//! 3. Blocks of up to [`TILES`] register tiles of rows of `dw`. Each packs its columns of X, so that the columns of a
+//!    tile are contiguous.
+//! 4. Panels and register tiles. A tile continues from the stored values of `dw`.
+//!
+//! Packing prefetches rows a few steps ahead, because hardware cannot predict the rows that a table names.
 
 use std::ops::Range;
 use std::ptr;
@@ -21,29 +25,29 @@ use super::rows::RowsMut;
 use super::runs::{Cursor, Run, check_runs};
 use super::tile::{Prefetch, RowSum, Tile};
 
-/// Rows of the sum that are packed at once.
+/// The maximum number of rows of the sum that are packed at once.
 const R_BLOCK: usize = 256;
-/// Register tiles of `dw` per packing of X. The packed X of this many tiles stays in the L2 cache.
+/// The maximum number of register tiles whose X is packed at once. It stays in the L2 cache.
 const TILES: usize = 32;
-/// Columns of a stripe.
+/// The maximum number of columns of a stripe.
 const STRIPE: usize = 512;
-/// Prefetch distance in rows.
+/// The prefetch distance, in rows.
 const AHEAD: usize = 6;
-/// Floats of a cache line.
+/// Floats in a cache line.
 const LINE: usize = 16;
-/// Unused floats between two packed panels of dY, so that panels fall into different cache sets.
+/// Unused floats after each packed panel of dY, so that panels map to different cache sets.
 const PANEL_GAP: usize = 16;
 
-/// Floats between the packed columns of two tiles. It is no multiple of 1024, so they fall into different cache sets.
+/// Floats from the packed X of one tile to the next. It is no multiple of 1024, so tiles map to different cache sets.
 const fn tile_floats(step: usize) -> usize {
     R_BLOCK * step + step
 }
 
-/// The most floats of scratch space that a call needs, on any instruction set.
+/// The maximum number of floats of scratch space that a call needs, on any instruction set.
 pub(crate) const GRADIENT_SCRATCH_FLOATS: usize =
     TILES * tile_floats(MAX_STEP) + STRIPE * R_BLOCK + STRIPE / MIN_PANEL * PANEL_GAP;
 
-/// The gradient of a weight `w[k, n]` from all rows that were multiplied with it: `dw = X^T . dY`.
+/// The gradient of a weight `w[k, n]`, summed over all rows that were multiplied by it: `dw = X^T . dY`.
 #[derive(Clone, Copy, Debug)]
 pub struct WeightGrad<'a> {
     /// The instruction set; it does not change the bits.
@@ -54,9 +58,9 @@ pub struct WeightGrad<'a> {
     pub n: usize,
     /// The rows of X, in the order of the sum.
     pub x: &'a [Run<'a>],
-    /// The rows of dY, as many as of X. The runs may have other bounds.
+    /// The rows of dY, as many as of X. Their runs may end elsewhere.
     pub dy: &'a [Run<'a>],
-    /// Whether the sum starts from the contents of the result, else from zero.
+    /// True if the sum starts from the contents of the result, else from zero.
     pub accumulate: bool,
 }
 
@@ -87,7 +91,7 @@ impl WeightGrad<'_> {
         Ok(())
     }
 
-    /// Computes at most `STRIPE` columns.
+    /// Computes a stripe of columns.
     ///
     /// # Safety
     /// [`run`](Self::run) would accept the arguments, and the contracts of `Rows` and `RowsMut` hold.
@@ -141,16 +145,16 @@ impl WeightGrad<'_> {
     }
 }
 
-/// Packed columns of X for some rows of `dw`, over one block of the sum.
+/// The packed X of some rows of `dw`, for one block of the sum.
 struct PackedBlock<'a> {
     kernels: &'a KernelSet,
     x: &'a [f32],
-    /// Rows of `dw`, and the register tiles that they are cut into.
     rows: Range<usize>,
+    /// The number of register tiles that they are cut into.
     tiles: usize,
-    /// Rows of the sum.
+    /// The number of rows of the sum.
     len: usize,
-    /// Whether the sum continues from the stored result.
+    /// True if the sum continues from the stored result.
     continues: bool,
 }
 
@@ -192,8 +196,8 @@ impl PackedBlock<'_> {
     }
 }
 
-/// Packs columns `columns` of the next `len` rows of X, cut into `tiles` tiles. Column `i` of a tile in row `r` is at
-/// `r * STEP + i`.
+/// Packs `columns` of the next `len` rows of X, cut into `tiles` tiles. Column `i` of a tile in row `r` moves to `r *
+/// STEP + i`.
 ///
 /// # Safety
 /// `len` rows are left, `width` wide, which is at least `columns.end`. A tile has at most `STEP` columns.
@@ -216,7 +220,8 @@ unsafe fn pack_columns<const STEP: usize>(
         let mut first = columns.start;
         for (&height, to) in heights.iter().zip(to.chunks_exact_mut(tile_floats(STEP))) {
             let to = to[r * STEP..][..STEP].as_mut_ptr();
-            // SAFETY: the columns lie in the row. A copy of constant length is a few moves; its surplus is never read.
+            // A copy of constant length compiles to a few moves. Tiles ignore its surplus columns. SAFETY: the copied
+            // columns lie in the row, and `to` has `STEP` floats.
             unsafe {
                 if first + STEP <= width {
                     ptr::copy_nonoverlapping(row.add(first), to, STEP);
@@ -229,7 +234,7 @@ unsafe fn pack_columns<const STEP: usize>(
     }
 }
 
-/// Packs columns `columns` of the next `len` rows of dY as panels, `panel_floats` apart. Surplus columns of the last panel
+/// Packs `columns` of the next `len` rows of dY into panels, `panel_floats` apart. Surplus columns of the last panel
 /// are zero.
 ///
 /// # Safety
@@ -260,8 +265,7 @@ unsafe fn pack_panels(
     }
 }
 
-/// Copies up to `MAX_PANEL` floats in pieces of constant length, each a few moves. A call would cost more than the
-/// copy.
+/// Copies up to `MAX_PANEL` floats in pieces of constant length, which compile to moves instead of a slower call.
 ///
 /// # Safety
 /// `from` is readable and `to` writable for `len` floats, without overlap; `len` is at most `MAX_PANEL`.
@@ -285,7 +289,7 @@ unsafe fn copy_short(from: *const f32, to: *mut f32, len: usize) {
     debug_assert_eq!(at, len);
 }
 
-/// Prefetches the columns of the next row, if one is left. Hardware cannot predict rows behind a table.
+/// Prefetches the columns of the next row, if one is left.
 #[inline(always)]
 fn prefetch_row(rows: &mut Cursor<'_>, columns: &Range<usize>) {
     if rows.is_at_end() {
@@ -298,7 +302,7 @@ fn prefetch_row(rows: &mut Cursor<'_>, columns: &Range<usize>) {
     }
 }
 
-/// Computes the gradient of a bias: adds all rows of `dy`, as wide as `sums`, to `sums` if `accumulate`, else to zero.
+/// Computes the gradient of a bias: adds all rows of `dy` to `sums`, or to zero unless `accumulate`.
 ///
 /// # Errors
 /// If rows are too short or the instruction set is not available.

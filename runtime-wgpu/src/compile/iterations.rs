@@ -1,9 +1,8 @@
 //! Loop iterations of one thread, over all its loops.
 //!
-//! Mesa's software drivers count the iterations of all loops of a shader together, for all threads of a vector. When
-//! the count reaches 65,535 they silently leave every loop. The record alone determines how long loops are, so a plan
-//! with longer loops is rejected before it is executed. The count is an upper bound: it includes the final test of each
-//! condition, and loops that a compiler unrolls.
+//! Mesa's software drivers count the iterations of all loops of a shader together and silently leave every loop at
+//! 65,535. The record alone determines the lengths of loops, so longer ones are rejected before the plan is executed.
+//! The count is an upper bound: it includes the final test of each condition, and loops that a compiler unrolls.
 
 use super::record::GATHERED;
 use super::wave::Threads;
@@ -39,7 +38,6 @@ impl LoopLimit {
 
 /// A record and what it refers to.
 pub(super) struct Loops<'r> {
-    /// The words of the record.
     pub(super) record: &'r [u32],
     /// The tables of the plan, which hold the offsets of lists.
     pub(super) tables: &'r [u32],
@@ -130,7 +128,7 @@ impl Loops<'_> {
     }
 }
 
-/// How often a function reads the row.
+/// The number of times that a function reads the row.
 fn passes(function: &str) -> u64 {
     match function {
         "store_logsumexp" | "store_pick_neg_log_softmax" => 2,

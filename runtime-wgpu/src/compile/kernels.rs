@@ -3,7 +3,7 @@
 
 use super::map::{Recipe, Variant};
 use super::product::recipe;
-use super::units::{Fused, Unit, reads, units, writes};
+use super::units::{Fused, Unit, units};
 use crate::module::Program;
 use autobatch_ir::plan::{Kernel, Reg, RegKind, Stage, View};
 use std::collections::{HashMap, HashSet};
@@ -16,7 +16,7 @@ const MAX_BYTES: usize = 64 << 20;
 const KERNEL_BYTES: usize = 512;
 const STAGE_BYTES: usize = 128;
 
-/// Where a register is stored.
+/// The location of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum RegisterLocation {
     /// In the rows of the operand.
@@ -38,10 +38,8 @@ pub(super) enum RegisterLocation {
 /// A unit of a kernel with everything that steps need of it.
 #[derive(Debug)]
 pub(super) struct LoweredUnit {
-    /// Its number in the kernel.
     pub(super) number: u32,
     pub(super) unit: Unit,
-    /// Its products.
     pub(super) products: Vec<Fused>,
     /// The length of the longest chain of units that it depends on.
     pub(super) level: u32,
@@ -51,17 +49,13 @@ pub(super) struct LoweredUnit {
     pub(super) results: Option<Vec<u32>>,
 }
 
-/// The lowering of a kernel.
 #[derive(Debug)]
 pub(super) struct Lowered {
-    /// Its number in the cache.
     pub(super) number: u32,
     pub(super) units: Vec<LoweredUnit>,
-    /// The location of each register.
     pub(super) locations: Vec<RegisterLocation>,
     /// Scratch words of a lane.
     pub(super) scratch: u64,
-    /// Elements of the widest register.
     pub(super) widest: u64,
     /// The results whose registers are stored elsewhere.
     pub(super) moved: Vec<u32>,
@@ -91,7 +85,6 @@ impl LoweringCache {
         }
     }
 
-    /// The lowering of a kernel.
     pub(super) fn kernel(&mut self, kernel: &Arc<Kernel>) -> Arc<Lowered> {
         let next = self.kernels.len() as u32;
         let number = *self.numbers.entry(Arc::as_ptr(kernel) as usize).or_insert(next);
@@ -140,9 +133,9 @@ impl Lowered {
         let mut ready = vec![0; kernel.regs.len()];
         let mut lower = |(number, unit): (usize, Unit)| {
             let stages = unit.stages(kernel);
-            let read = stages.iter().flat_map(|stage| reads(stage));
+            let read = stages.iter().flat_map(|stage| stage.reads());
             let level = read.map(|view| ready[view.reg as usize]).max().unwrap_or(0);
-            for view in stages.iter().flat_map(|stage| writes(stage)) {
+            for view in stages.iter().flat_map(|stage| stage.writes()) {
                 let ready = &mut ready[view.reg as usize];
                 *ready = (*ready).max(level + 1);
             }
@@ -203,7 +196,7 @@ fn locations(kernel: &Kernel, units: &[Unit]) -> (Vec<RegisterLocation>, u64) {
 fn lookup_only(kernel: &Kernel) -> Vec<bool> {
     let (mut looked_up, mut uses) = (vec![false; kernel.regs.len()], vec![0; kernel.regs.len()]);
     for stage in &kernel.stages {
-        for view in reads(stage).into_iter().chain(writes(stage)) {
+        for view in stage.reads().into_iter().chain(stage.writes()) {
             uses[view.reg as usize] += 1;
         }
         if let Stage::Lookup { dst, .. } = stage {
@@ -223,8 +216,7 @@ fn results(kernel: &Kernel) -> Vec<Vec<u32>> {
     of
 }
 
-/// The results whose registers are stored elsewhere: ports, constants, parts of registers, and registers that are stored
-/// as another result.
+/// The results whose registers are stored elsewhere: ports, constants, parts of registers, and repeated results.
 fn moved(kernel: &Kernel, locations: &[RegisterLocation]) -> Vec<u32> {
     let is_moved = |(number, view): (u32, &View)| match locations[view.reg as usize] {
         RegisterLocation::Result(own) => own != number,
@@ -241,7 +233,7 @@ fn moved(kernel: &Kernel, locations: &[RegisterLocation]) -> Vec<u32> {
 fn in_memory(kernel: &Kernel, units: &[Unit]) -> Vec<bool> {
     let mut written = vec![false; kernel.regs.len()];
     let mut note = |stage: usize| {
-        for view in writes(&kernel.stages[stage]) {
+        for view in kernel.stages[stage].writes() {
             written[view.reg as usize] = true;
         }
     };

@@ -1,7 +1,7 @@
 //! Maps: generated code of a line of elementwise instructions, alone or as the epilogue of products.
 //!
-//! Instructions become `let` lines over words. Constants, attributes and addresses are read from the record, so lines of
-//! the same shape share a pipeline. The text depends on the kernel alone, so it is generated once per kernel.
+//! Instructions become `let` lines over words. Constants, attributes and addresses are read from the record, so lines
+//! of the same shape share a pipeline. The text depends on the kernel alone, so it is generated once per kernel.
 
 use super::kernels::{LoweredUnit, RegisterLocation};
 use super::record::Record;
@@ -20,9 +20,7 @@ pub(super) type Recipe = Vec<Item>;
 /// A part of the record.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Item {
-    /// The address of a view.
     Address(View),
-    /// A word.
     Word(u32),
 }
 
@@ -31,7 +29,7 @@ pub(super) enum Item {
 pub(super) struct Variant {
     pub(super) tile: Tile,
     pub(super) load: LoadWidth,
-    /// Whether a weight is stored in 16 bits.
+    /// True if a weight is stored in 16 bits.
     pub(super) packed: bool,
 }
 
@@ -64,7 +62,6 @@ pub(super) fn lower(
     lanes.build.segment_of(number, &record, lanes.level, threads)
 }
 
-/// The recipe of a map.
 pub(super) fn recipe(locations: &[RegisterLocation], code: &[Instr]) -> Recipe {
     body(locations, code).recipe
 }
@@ -129,8 +126,7 @@ impl<'h> Body<'h> {
         let _ = writeln!(self.text, "    st(p{at} + element, {word});");
     }
 
-    /// The number of the variable that holds the address of a view. Registers that share a run of words, such as equal
-    /// constants, share variables.
+    /// The variable that holds the address of a view. Registers that share words, such as equal constants, share it.
     fn address(&mut self, view: View) -> u32 {
         let location = self.locations[view.reg as usize];
         let reg = if matches!(location, RegisterLocation::Const(_) | RegisterLocation::Param(_)) {
@@ -261,8 +257,7 @@ fn integer_binary(binary: Binary, dtype: DType, a: &str, b: &str) -> String {
     }
 }
 
-/// A comparison. NaN is unordered and unequal to everything; the text tests it explicitly, because compilers may assume
-/// that it does not occur.
+/// A comparison. It tests NaN, which is unordered, explicitly, because compilers may assume that it does not occur.
 fn compared(compare: Compare, dtype: DType, a: &str, b: &str) -> String {
     let sign = match compare {
         Compare::Eq => "==",

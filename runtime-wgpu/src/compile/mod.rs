@@ -1,9 +1,8 @@
 //! Compiles a plan into a list of dispatches.
 //!
 //! Compilation visits every step once. For each unit of its kernel it writes a record: the addresses, extents and
-//! attributes that the unit's template reads. Only the bodies of maps and epilogues are text. Nothing depends on bound
-//! inputs or on parameter values. The units of a wave's steps are then merged into as few dispatches as their programs
-//! allow.
+//! attributes that the unit's template reads. Only maps and epilogues are generated code. Nothing depends on bindings
+//! or parameter values. The units of a wave are then merged into as few dispatches as their programs allow.
 
 mod fold;
 mod iterations;
@@ -86,8 +85,8 @@ pub struct Compiled {
     pub dispatches: Vec<Dispatch>,
     /// The number of leading dispatches that copy parameters into the arena for kernels that read them whole.
     pub prologue: u32,
-    /// Describes the words that constants and the prologue write. Plans with equal descriptions share these words until a
-    /// parameter changes.
+    /// Describes the words that constants and the prologue write. Plans with equal descriptions share these words until
+    /// a parameter changes.
     pub persistent: Vec<u32>,
     /// For each step the number of dispatches that execute it.
     pub of_steps: Vec<u32>,
@@ -108,10 +107,10 @@ pub struct Target {
     pub bindings: u32,
     /// Words of scratch rows of a wave.
     pub scratch: u64,
-    /// Whether all products use the same tile, whatever their number of rows. Then no driver compiler can make the bits
+    /// True if all products use the same tile, whatever their number of rows. Then no driver compiler can make the bits
     /// of a row depend on the batch.
     pub strict: bool,
-    /// How parameters are stored.
+    /// The storage of parameters.
     pub packing: Packing,
     /// The maximum number of loop iterations of a thread, if there is one.
     pub iterations: Option<LoopLimit>,
@@ -136,7 +135,7 @@ impl Target {
         iterations: None,
     };
 
-    /// How arrays of these words are split across bindings.
+    /// The split of arrays of these words across bindings.
     ///
     /// # Errors
     /// If they take more bindings than the device has.
@@ -168,8 +167,7 @@ pub fn compile(plan: &Verified<Plan>, target: Target) -> Result<Compiled, GpuErr
     compile_from(plan, target, layout, 0, &mut LoweringCache::default())
 }
 
-/// Compiles the waves of a plan from wave `first` on, and what follows all waves, for a layout. Kernels in the cache are
-/// not lowered again.
+/// Compiles the waves from `first` on, the reductions and the outputs. Kernels in the cache are not lowered again.
 ///
 /// # Errors
 /// As [`compile`].
@@ -198,7 +196,6 @@ pub(crate) fn compile_from(
     build.finish(target, prologue)
 }
 
-/// A compilation in progress.
 struct Build<'a> {
     plan: &'a Plan,
     layout: Layout,
@@ -207,7 +204,6 @@ struct Build<'a> {
     iterations: Option<LoopLimit>,
     /// Words of scratch rows of the largest wave.
     scratch: u64,
-    /// Records and segments.
     records: Vec<u32>,
     /// The position of the first in the tables.
     records_at: u64,
@@ -271,7 +267,6 @@ impl<'a> Build<'a> {
         self.layout.store(self.plan.stores(step)[param as usize])
     }
 
-    /// The lowering of a kernel.
     fn lowered(&mut self, kernel: KernelId) -> Arc<Lowered> {
         let used = &mut self.kernels[kernel.index()];
         let lowered = used.lowered.get_or_insert_with(|| {
@@ -285,11 +280,8 @@ impl<'a> Build<'a> {
     /// Adds the prologue. It copies parameters that kernels read whole into the arena, each as a lookup of its only row.
     fn copy_parameters(&mut self) -> Result<(), GpuError> {
         for (store, to, elements) in self.layout.whole_parameters() {
-            let width = u32::try_from(elements).map_err(|_| GpuError::TooLarge {
-                what: "a parameter that a kernel reads whole",
-                needed: elements * 4,
-                limit: u64::from(u32::MAX) * 4,
-            })?;
+            let what = "a parameter that a kernel reads whole";
+            let width = u32::try_from(elements).map_err(|_| GpuError::beyond_addresses(what, elements))?;
             let stored = self.layout.store(store);
             let mut record = Record::new(&[width, stored.at, 0, ZERO_WORD, 0, 0, 0, to, 0, 0, 0]);
             record.push(stored.kind).push(width);

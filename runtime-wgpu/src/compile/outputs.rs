@@ -12,8 +12,7 @@ use std::ops::Range;
 /// Maximum number of ranges that are read back in place. Outputs in more ranges are collected first.
 const MAX_RANGES: usize = 2;
 
-/// Chooses how outputs are read back: in place if they are contiguous, else through a dispatch that collects them behind
-/// the scratch rows.
+/// Chooses how outputs are read back: in place if they are contiguous, else collected behind the scratch rows.
 pub(super) fn lower(build: &mut Build<'_>) -> Result<(), GpuError> {
     let result = build.layout.reserve_outputs(build.scratch)?;
     if let Some((readback, outputs)) = in_place(build) {
@@ -36,8 +35,8 @@ pub(super) fn lower(build: &mut Build<'_>) -> Result<(), GpuError> {
     build.segment(Program::Fixed(COLLECT), &record, 0, Threads::of(end))
 }
 
-/// The ranges of the arena that hold exactly the outputs, and the first word of each output in them. `None` if there are
-/// too many ranges.
+/// The ranges of the arena that hold exactly the outputs, and the first word of each output; `None` if there are too
+/// many.
 fn in_place(build: &Build<'_>) -> Option<(Vec<ArenaRange>, Vec<u32>)> {
     let outputs = &build.plan.outputs;
     let mut rows: Vec<(FieldId, u32)> = outputs.iter().map(|output| (output.field, output.row)).collect();

@@ -128,7 +128,7 @@ fn epilogue<'h>(kernel: &Kernel, unit: &Unit, locations: &'h [RegisterLocation])
 /// Properties of all weights of a dispatch.
 #[derive(Default)]
 struct Weights {
-    /// Whether one is stored in 16 bits.
+    /// True if one is stored in 16 bits.
     packed: bool,
     /// The load width that all of them allow.
     load: Option<LoadWidth>,

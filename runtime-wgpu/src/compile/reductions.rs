@@ -32,7 +32,7 @@ pub(super) fn lower(build: &mut Build<'_>) -> Result<(), GpuError> {
         let earlier = of_stores.entry(sum.store).or_default();
         let mut level = earlier.end;
         if earlier.compared.len() < MAX_COMPARED {
-            let overlapping = earlier.compared.iter().filter(|(other, _)| overlap(sum, other));
+            let overlapping = earlier.compared.iter().filter(|(other, _)| sum.overlaps(build.plan, other));
             level = overlapping.map(|(_, level)| level + 1).max().unwrap_or(0);
             earlier.compared.push((sum, level));
         }
@@ -40,17 +40,6 @@ pub(super) fn lower(build: &mut Build<'_>) -> Result<(), GpuError> {
         lower_one(build, sum, level)?;
     }
     Ok(())
-}
-
-/// Whether two reductions of a store may add to the same element.
-fn overlap(a: &Reduction, b: &Reduction) -> bool {
-    let disjoint = |a: u32, a_len: u32, b: u32, b_len: u32| a + a_len <= b || b + b_len <= a;
-    match (a.sum, b.sum) {
-        (ReductionSum::Wgrad { row, col, k, n }, ReductionSum::Wgrad { row: r2, col: c2, k: k2, n: n2 }) => {
-            !disjoint(row, k, r2, k2) && !disjoint(col, n, c2, n2)
-        }
-        _ => true,
-    }
 }
 
 /// Adds the segment of a reduction.

@@ -30,44 +30,28 @@ pub(super) fn lower(
         return fold.lower(lanes, to[0]);
     }
     let width = dsts[0].width;
-    let (program, each, record) = match op {
+    // The addresses of all sources and results follow these words.
+    let (program, each, mut record) = match op {
         Op::Matmul | Op::Outer => {
             let columns = if types[1].rank() == 1 && op == Op::Matmul { 1 } else { types[1].width() as u32 };
             let depth = if op == Op::Matmul { types[0].width() as u32 } else { 0 };
-            let mut record = Record::new(&[width, columns, depth]);
-            record.all(&addresses[0]).all(&addresses[1]).all(&to[0]);
-            (MATMUL, width, record)
+            (MATMUL, width, Record::new(&[width, columns, depth]))
         }
-        Op::Pick => {
-            let mut record = Record::new(&[width, types[0].dims()[0] - 1]);
-            record.all(&addresses[0]).all(&addresses[1]).all(&to[0]);
-            (PICK, width, record)
-        }
-        Op::OneHot { .. } => {
-            let mut record = Record::new(&[width]);
-            record.all(&addresses[0]).all(&to[0]);
-            (ONE_HOT, width, record)
-        }
+        Op::Pick => (PICK, width, Record::new(&[width, types[0].dims()[0] - 1])),
+        Op::OneHot { .. } => (ONE_HOT, width, Record::new(&[width])),
         Op::TopK { k } => {
             let rows = types[0].rows() as u32;
-            let mut record = Record::new(&[rows, types[0].width() as u32, k]);
-            record.all(&addresses[0]).all(&to[0]).all(&to[1]);
-            (TOP_K, rows, record)
+            (TOP_K, rows, Record::new(&[rows, types[0].width() as u32, k]))
         }
         Op::Dropout { rate, ordinal } => {
             let scale: f32 = dropout_scale(rate.get());
-            let mut record = Record::new(&[width, rate.bits(), scale.to_bits(), ordinal]);
-            record.all(&addresses[0]).all(&addresses[1]).all(&addresses[2]).all(&to[0]);
-            (DROPOUT, width, record)
+            (DROPOUT, width, Record::new(&[width, rate.bits(), scale.to_bits(), ordinal]))
         }
-        Op::ForkNoise { ordinal } => {
-            let mut record = Record::new(&[1, ordinal]);
-            record.all(&addresses[0]).all(&addresses[1]).all(&to[0]).all(&to[1]);
-            (FORK_NOISE, 1, record)
-        }
+        Op::ForkNoise { ordinal } => (FORK_NOISE, 1, Record::new(&[1, ordinal])),
         // Ops of other templates are no row stages (rule P12).
         _ => return Ok(()),
     };
+    addresses.iter().chain(&to).for_each(|address| _ = record.all(address));
     lanes.segment(Program::Fixed(program), &record, each)
 }
 
@@ -103,7 +87,7 @@ fn row_function(op: Op) -> Option<(&'static str, bool)> {
 /// A row op that is a fold.
 struct RowFold<'a> {
     function: &'static str,
-    /// Whether the value counts as one row.
+    /// True if the value counts as one row.
     whole: bool,
     op: Op,
     sources: &'a [RowAddress],

@@ -1,10 +1,9 @@
 //! Steps: the locations of registers in memory, and the segments of the units.
 //!
-//! A port is stored where its operand is, so every stage reads operands through the row table and nothing is gathered
-//! first. A register that is a whole result is stored in the rows of the result. All other temporaries that reach memory
-//! are stored in scratch rows, one matrix per register, which the next wave reuses. One more dispatch moves results that
-//! are stored elsewhere: ports, constants, parts of registers. A row of a table that only results read is not stored;
-//! each result looks its part up.
+//! A port is stored where its operand is, so stages read operands through the row table. A register that is a whole
+//! result is stored in the rows of the result. Other temporaries that reach memory are stored in scratch rows, which
+//! the next wave reuses. One more dispatch moves the results that are stored elsewhere. If only results read a row of a
+//! table, each result looks its part up.
 
 use super::kernels::{Lowered, LoweredUnit, RegisterLocation};
 use super::layout::WordSource;
@@ -24,9 +23,7 @@ pub(super) struct Lanes<'b, 'a> {
     pub(super) step: &'a Step,
     pub(super) kernel: &'a Kernel,
     pub(super) lowered: &'b Lowered,
-    /// The first lane.
     pub(super) first: u32,
-    /// The number of lanes.
     pub(super) count: u32,
     /// The first scratch word of these lanes.
     scratch: u64,
@@ -63,7 +60,6 @@ pub(super) fn lower<'a>(build: &mut Build<'a>, step: &'a Step) -> Result<(), Gpu
 }
 
 impl Lanes<'_, '_> {
-    /// The address of a view.
     pub(super) fn address(&self, view: View) -> RowAddress {
         let at = |[base, row, stride, width]: RowAddress| [base.wrapping_add(view.start), row, stride, width];
         let layout = &self.build.layout;
@@ -87,7 +83,6 @@ impl Lanes<'_, '_> {
         }
     }
 
-    /// The address of a result.
     fn place(&self, result: u32) -> RowAddress {
         let layout = &self.build.layout;
         match self.build.plan.places(self.step)[result as usize] {
@@ -117,7 +112,6 @@ impl Lanes<'_, '_> {
         }
     }
 
-    /// The operand of a port.
     pub(super) fn operand(&self, port: u32) -> Operand {
         self.build.plan.operands(self.step)[port as usize]
     }
@@ -126,11 +120,8 @@ impl Lanes<'_, '_> {
     pub(super) fn more_scratch(&mut self, words: u64) -> Result<u32, GpuError> {
         let at = u64::from(self.build.layout.scratch()) + self.build.wave.scratch;
         self.build.wave.scratch += words;
-        u32::try_from(at + words).map(|_| at as u32).map_err(|_| GpuError::TooLarge {
-            what: "the rows of the plan",
-            needed: (at + words) * 4,
-            limit: u64::from(u32::MAX) * 4,
-        })
+        let end = u32::try_from(at + words);
+        end.map(|_| at as u32).map_err(|_| GpuError::beyond_addresses("the rows of the plan", at + words))
     }
 
     /// The number of a unit's program in a variant. `generate` writes its code unless the program is known.

@@ -64,13 +64,13 @@ pub enum UpdateOp {
         programs: Vec<UpdateProgram>,
         /// The head of its record.
         record: Record,
-        /// Whether only sparse rows change.
+        /// True if only sparse rows change.
         sparse: bool,
         /// The parameters.
         params: Vec<StoreId>,
         /// The number of states of each parameter.
         states: u32,
-        /// Whether it reads gradients.
+        /// True if it reads gradients.
         gradients: bool,
     },
 }
@@ -139,7 +139,6 @@ pub fn compile_update(plan: &Verified<UpdatePlan>) -> Result<Updates, GpuError> 
 struct OpenOps {
     /// By the programs, the head of the record, and the number of states of a parameter.
     ops: HashMap<(Vec<UpdateProgram>, Record, u32), usize>,
-    /// The parameters that they change.
     params: HashSet<StoreId>,
 }
 
@@ -164,7 +163,6 @@ impl Apply<'_> {
         self.plan.stores[store.index()].kind
     }
 
-    /// The parameter.
     fn param(&self) -> StoreId {
         match self.kind(self.targets[0]) {
             StoreKind::Param(_) => self.targets[0],
@@ -184,7 +182,6 @@ impl Apply<'_> {
         }
     }
 
-    /// Whether it reads gradients.
     fn reads_gradients(&self) -> bool {
         let is_gradient = |store: StoreId| matches!(self.kind(store), StoreKind::Grad(_));
         self.sources.iter().any(|source| matches!(*source, UpdateSource::Store(store) if is_gradient(store)))

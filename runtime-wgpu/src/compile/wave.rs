@@ -35,7 +35,6 @@ impl Threads {
     }
 }
 
-/// A segment of the wave.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     level: u32,
@@ -207,11 +206,7 @@ impl Build<'_> {
         let at = self.records_at + self.records.len() as u64;
         let end = at + words.len() as u64;
         if end > u64::from(u32::MAX) {
-            return Err(GpuError::TooLarge {
-                what: "the tables",
-                needed: end * 4,
-                limit: u64::from(u32::MAX) * 4,
-            });
+            return Err(GpuError::beyond_addresses("the tables", end));
         }
         self.records.extend_from_slice(words);
         Ok(at as u32)

@@ -1,10 +1,9 @@
 //! Growing plans: rows stay in place, and a run compiles, uploads and executes only the steps that the plan gained.
 //!
-//! The layout of such a plan reserves up to twice the rows and inputs ([`Capacity::Growable`]). While the reservation
-//! suffices, no address changes, so earlier results stay valid. When it is used up, or the memory was replaced, one run
-//! executes everything with a doubled reservation. The runs of a plan that grows step by step therefore cost a small
-//! multiple of one run of the final plan. A device without memory for the reservation executes the whole plan each
-//! time.
+//! The layout reserves up to twice the rows and inputs ([`Capacity::Growable`]). While the reservation suffices,
+//! addresses and earlier results stay. When it is used up, or the memory was replaced, one run executes everything with
+//! a doubled reservation. So all runs together cost a small multiple of one run of the final plan. A device without
+//! memory for the reservation executes the whole plan each time.
 
 use super::plans::{Extension, Loaded};
 use super::run::{Finished, Request};
@@ -12,8 +11,8 @@ use super::{DeviceState, Executor, Resident};
 use crate::compile::{Capacity, Layout, Target, compile_from};
 use crate::counters::Counters;
 use crate::error::GpuError;
-use crate::precheck::{WordOrigins, word_checks};
-use autobatch_ir::plan::{Plan, Verified};
+use crate::precheck::word_checks;
+use autobatch_ir::plan::{Plan, Verified, WordOrigins};
 use std::task::Poll;
 use std::time::Instant;
 
@@ -28,7 +27,7 @@ pub(super) struct Growing {
 }
 
 impl Growing {
-    /// Whether a plan with this layout starts with the executed steps, and their rows are still valid.
+    /// Returns whether a plan with this layout starts with the executed steps, and their rows are still valid.
     fn is_prefix_of(&self, plan: &Verified<Plan>, target: Target, layout: &Layout, generation: u64) -> bool {
         plan.grew_from(self.loaded.identity())
             && self.generation == generation

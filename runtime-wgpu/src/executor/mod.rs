@@ -1,8 +1,8 @@
 //! Executes plans on a device.
 //!
-//! An [`Executor`] owns all state that outlives a run: the device, its pipelines, loaded plans, the arena and the
-//! parameters. It uploads a parameter again only when its version changes. If the device is lost, the run fails with
-//! [`GpuError::Lost`] and the next run opens the device again. Parameter values belong to the caller, so only time is
+//! An [`Executor`] owns all state that outlives a run: the device, pipelines, loaded plans, the arena and the
+//! parameters. It uploads a parameter again when its version changes. If the device is lost, the run fails with
+//! [`GpuError::Lost`], and the next run opens the device again. Parameter values belong to the caller, so only time is
 //! lost.
 
 mod build;
@@ -287,14 +287,14 @@ impl Executor {
             return Err(GpuError::Lost { reason: "the rows of the last run were lost with it".to_owned() });
         };
         let started = Instant::now();
-        let encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let encoder = gpu.encoder();
         let submission = submit(gpu, memory.finish(gpu, encoder, &[range])?)?;
         let staging = memory.staging().clone();
         memory.wait(gpu, &staging, submission, range.1, gpu.time_left(started))
     }
 }
 
-/// Whether a plan makes parameter gradients.
+/// Returns whether a plan makes parameter gradients.
 fn makes_gradients(plan: &Plan) -> bool {
     plan.stores.iter().any(|store| matches!(store.kind, StoreKind::Grad(_)))
 }

@@ -1,6 +1,6 @@
 //! Pipelines by content: a program and the split of memory determine a pipeline, not the plan.
 
-use super::build::{self, Build, storage, uniform, vectors};
+use super::build::{self, Build, Layouts, storage, uniform, vectors};
 use super::cache::PipelineFile;
 use crate::device::{Gpu, NUMBERS};
 use crate::error::GpuError;
@@ -12,12 +12,6 @@ use std::sync::Arc;
 
 /// Maximum number of cached pipelines. Loaded plans keep theirs.
 const MAX_PIPELINES: usize = 4096;
-
-/// The layouts for one split of memory.
-pub(super) struct Layouts {
-    pub(super) group: wgpu::BindGroupLayout,
-    pipeline: wgpu::PipelineLayout,
-}
 
 /// All pipelines and layouts so far. Dropping it saves the driver's cache.
 pub(super) struct Pipelines {
@@ -115,6 +109,5 @@ fn layouts(gpu: &Gpu, split: Split) -> Layouts {
     };
     entries.extend((0..split.arena).map(|number| storage(2 + number, false)));
     entries.extend((0..split.params).map(|number| vectors(2 + split.arena + number)));
-    let (group, pipeline) = build::layouts(gpu, &entries, immediates);
-    Layouts { group, pipeline }
+    build::layouts(gpu, &entries, immediates)
 }

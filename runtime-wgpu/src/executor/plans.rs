@@ -4,7 +4,7 @@
 //! A bounded number of plans stays loaded. The least recently used one goes first, and later plans reuse its buffers.
 //! Queue writes happen after all earlier submissions, so a buffer can be written while its last run is in flight.
 
-use super::build::binding;
+use super::build::{bind_group, binding};
 use super::memory::Memory;
 use super::pipelines::Pipelines;
 use super::prerecord::Prerecorded;
@@ -13,8 +13,8 @@ use crate::counters::Counters;
 use crate::device::Gpu;
 use crate::error::GpuError;
 use crate::module::Split;
-use crate::precheck::{self, WordChecks, WordOrigins};
-use autobatch_ir::plan::{Plan, Verified};
+use crate::precheck::{self, WordChecks};
+use autobatch_ir::plan::{Plan, Verified, WordOrigins};
 use autobatch_shaders::Numbers;
 use std::ops::Range;
 use std::sync::Arc;
@@ -311,32 +311,25 @@ impl Loaded {
         for (number, buffer) in memory.bindings().enumerate() {
             entries.push(binding(2 + number as u32, buffer, None));
         }
-        let group = gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
-            label: Some("a plan"),
-            layout: &pipelines.layouts(gpu, split).group,
-            entries: &entries,
-        });
+        let group = bind_group(gpu, "a plan", &pipelines.layouts(gpu, split).group, &entries);
         self.group = Some(BoundGroup { generation, split, group });
         Ok(())
     }
 
-    /// Whether it was compiled for this target.
+    /// Returns whether it was compiled for this target.
     pub(super) fn is_for(&self, target: Target) -> bool {
         self.target == target
     }
 
-    /// The identity of its plan.
     pub(super) const fn identity(&self) -> u64 {
         self.identity
     }
 
-    /// The buffer of its tables.
     pub(super) const fn tables(&self) -> &wgpu::Buffer {
         &self.tables.buffer
     }
 
-    /// Encodes a range of its dispatches. wgpu checks every buffer of a group when the group is set, so with immediates
-    /// the group is set only once.
+    /// Encodes a range of its dispatches. Setting a bind group is slow, so with immediates it is set only once.
     pub(super) fn encode(&self, encoder: &mut wgpu::CommandEncoder, dispatches: Range<usize>) {
         let Some(BoundGroup { group, .. }) = &self.group else { return };
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());

@@ -1,6 +1,6 @@
-//! Commands recorded ahead of their run. While the device works, the host records the commands of a later run: those
-//! of the announced next plan, or else those of the same plan if it was executed before. The run then only submits
-//! them. Commands name buffers, so a run uses them only if it would name the same buffers.
+//! Commands recorded ahead of their run. While the device works, the host records the commands of a later run: those of
+//! the announced next plan, or else those of the same plan if it was executed before. The run then only submits them.
+//! Commands name buffers, so a run uses them only if it would name the same buffers.
 
 use super::memory::Memory;
 use super::pipelines::Pipelines;
@@ -22,7 +22,6 @@ const POLL_INTERVAL: Duration = Duration::from_micros(250);
 
 /// The recorded commands of a possible run.
 pub(super) struct Prerecorded {
-    /// The first dispatch.
     first: usize,
     generation: u64,
     split: Split,
@@ -49,7 +48,7 @@ impl Prerecorded {
         Ok(Some(Self { first, generation, split, staging, commands }))
     }
 
-    /// Whether they start with dispatch `first` and name the current buffers.
+    /// Returns whether they start with dispatch `first` and name the current buffers.
     fn fits(&self, memory: &Memory, first: usize) -> bool {
         (self.first, self.generation, self.split) == (first, memory.generation(), memory.split())
             && memory.has_staging(&self.staging)
@@ -64,7 +63,7 @@ impl Prerecorded {
 /// The run that the device executes while the next one is prepared.
 pub(super) struct CurrentRun {
     pub(super) identity: u64,
-    /// Whether no update can follow it.
+    /// True if no update can follow it.
     pub(super) keeps_parameters: bool,
     pub(super) target: Target,
 }

@@ -9,7 +9,6 @@ use wgpu::BufferUsages as Usage;
 /// Words that one readback reads at most: 64 MiB.
 const MAX_STAGING: u64 = 16 << 20;
 
-/// Submits commands.
 pub(super) fn submit(gpu: &Gpu, commands: wgpu::CommandBuffer) -> Result<wgpu::SubmissionIndex, GpuError> {
     let index = gpu.queue.submit([commands]);
     gpu.take_error()?;
@@ -66,8 +65,7 @@ pub(super) fn read(gpu: &Gpu, ranges: &[BufferRange<'_>], timeout: Duration) -> 
     let mut left = ranges.iter().copied().filter(|range| range.2 > 0).peekable();
     let mut done = 0;
     while left.peek().is_some() {
-        let descriptor = wgpu::CommandEncoderDescriptor::default();
-        let (mut encoder, mut filled) = (gpu.device.create_command_encoder(&descriptor), 0);
+        let (mut encoder, mut filled) = (gpu.encoder(), 0);
         while let Some(&(buffer, byte, count)) = left.peek().filter(|_| filled < capacity) {
             let part = (count - done).min(capacity - filled);
             encoder.copy_buffer_to_buffer(buffer, byte + done * 4, &staging, filled * 4, part * 4);

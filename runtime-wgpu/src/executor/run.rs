@@ -23,7 +23,7 @@ pub(super) struct Request<'r> {
     pub(super) plan: &'r Verified<Plan>,
     pub(super) stores: &'r dyn Stores,
     pub(super) bound: Bound<'r>,
-    /// Whether gradients are added to those of the last run.
+    /// True if gradients are added to those of the last run.
     pub(super) accumulate: bool,
     /// Bound words and floats that an earlier run has uploaded.
     pub(super) uploaded: [u64; 2],
@@ -43,7 +43,6 @@ pub(super) struct InFlight {
     times: Times,
 }
 
-/// The results of a run.
 pub(super) struct Finished {
     pub(super) compiled: Arc<Compiled>,
     pub(super) outputs: Vec<u32>,
@@ -194,9 +193,7 @@ fn record(
         loaded.encode(&mut encoder, next..end);
         next = end;
         if next < compiled.dispatches.len() {
-            let descriptor = wgpu::CommandEncoderDescriptor::default();
-            let rest = gpu.device.create_command_encoder(&descriptor);
-            gpu.queue.submit([mem::replace(&mut encoder, rest).finish()]);
+            gpu.queue.submit([mem::replace(&mut encoder, gpu.encoder()).finish()]);
             counters.submissions += 1;
         }
     }

@@ -51,7 +51,7 @@ pub(super) struct SplitArray {
 }
 
 impl SplitArray {
-    /// Replaces the array unless it has at least `words` words in bindings of `size` words. Says whether it did.
+    /// Replaces the array unless it has at least `words` words in bindings of `size` words. Returns true if it did.
     pub(super) fn fit(
         &mut self,
         gpu: &Gpu,

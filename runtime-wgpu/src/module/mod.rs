@@ -1,4 +1,4 @@
-//! Programs: what a dispatch runs, identified by content, and the text of their modules.
+//! Programs of dispatches, identified by their content, and the texts of their modules.
 
 mod products;
 mod wgrad;
@@ -84,7 +84,7 @@ impl Program {
     }
 }
 
-/// How the arena and the parameters are split across bindings.
+/// The split of the arena and the parameters across bindings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Split {
     /// Bindings of the arena.
@@ -99,9 +99,9 @@ impl Split {
     /// One binding each, which suffices for most plans.
     pub const ONE: Self = Self { arena: 1, params: 1, shift: 25 };
 
-    /// The hole `memory`: the bindings and the functions that read and write them. With several bindings, the upper bits
-    /// of an address select one. Parameters are arrays of vectors, because stages only read them. The arena is an array of
-    /// words, because every thread writes single words.
+    /// The hole `memory`: the bindings and the functions that read and write them. With several bindings, the upper
+    /// bits of an address select one. Parameters are arrays of vectors, because stages only read them. The arena is an
+    /// array of words, because every thread writes single words.
     fn memory(self) -> String {
         let arena = Array { name: "arena", buffers: self.arena, first_binding: 2 };
         let params = Array { name: "params", buffers: self.params, first_binding: 2 + self.arena };

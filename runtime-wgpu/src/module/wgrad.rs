@@ -7,8 +7,7 @@ const DEEP: u32 = 16;
 /// Number of tiles that keeps a device busy.
 const MANY_TILES: u64 = 64;
 
-/// How threads share the gradient of a weight. In every case an element is one chain of multiply-adds over the rows,
-/// in order.
+/// The distribution of the gradient of a weight over threads. An element is one chain of multiply-adds over the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum WgradTile {
     /// One element per thread.

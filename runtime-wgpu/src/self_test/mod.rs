@@ -42,7 +42,7 @@ const MAX_ERROR: f32 = 1e-5;
 pub struct SelfTest {
     /// The adapter.
     pub adapter: AdapterFacts,
-    /// Whether the results have the bits of the CPU.
+    /// True if the results have the bits of the CPU.
     pub same_bits: bool,
     /// The largest error, relative to the largest element of its row.
     pub max_error: f32,
@@ -53,7 +53,7 @@ pub struct SelfTest {
 }
 
 impl SelfTest {
-    /// Whether the device computes correctly.
+    /// Returns whether the device computes correctly.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.max_error <= MAX_ERROR

@@ -26,8 +26,7 @@ impl Library {
         Self { numbers, ..self }
     }
 
-    /// A module: the head, the library functions that it uses, sorted by name, and the template with its holes
-    /// filled.
+    /// A module: the head, the library functions that it uses, sorted by name, and the template with its holes filled.
     #[must_use]
     pub fn module(&self, template: Template, memory: &str, holes: &[(&str, &str)]) -> String {
         let thread = fill(template.text, "thread", THREAD);
@@ -83,8 +82,8 @@ fn fill(text: &str, hole: &str, with: &str) -> String {
     text.replace(&mark, with)
 }
 
-/// The top-level declarations of a file by name. Each starts at the margin with `fn`, `struct` or `var` and ends
-/// there with `}` or `;`.
+/// The top-level declarations of a file by name. Each starts at the margin with `fn`, `struct` or `var` and ends there
+/// with `}` or `;`.
 fn declarations(file: &'static str) -> Vec<(&'static str, &'static str)> {
     let mut found = Vec::new();
     let mut at = 0;

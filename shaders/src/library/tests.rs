@@ -6,8 +6,10 @@ use crate::{ROW, TEMPLATES};
 #[test]
 fn a_module_contains_exactly_the_functions_that_it_calls() {
     let module = Library::new(false, Joins::Memory).module(ROW, "", &[("body", "    store_softmax(row);\n")]);
-    for wanted in ["fn store_softmax", "fn row_max", "fn op_max", "fn mad(", "struct Row", "lanes: array"] {
-        assert!(module.contains(wanted), "{wanted} is missing");
+    for declaration in
+        ["fn store_softmax", "fn row_max", "fn op_max", "fn mad(", "struct Row", "lanes: array"]
+    {
+        assert!(module.contains(declaration), "{declaration} is missing");
     }
     for other in ["fn op_tanh", "fn store_dot", "places: array", "fn philox"] {
         assert!(!module.contains(other), "{other} is not called");

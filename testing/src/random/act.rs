@@ -41,7 +41,7 @@ pub enum Act {
     /// A function of a value and a scalar value, in either order.
     WithScalar(Binary),
     /// A function of a matrix and a row, which broadcast to one shape.
-    Meet,
+    WithRow,
     /// A function of two integer values of one type.
     Ints(Binary),
     /// A comparison of two values.
@@ -206,7 +206,7 @@ const PLAIN: [Act; 52] = [
     Act::LeakyRelu,
     Act::Elu,
     Act::Clamp,
-    Act::Meet,
+    Act::WithRow,
     Act::Select,
     Act::Mask,
     Act::Broadcast,
@@ -270,7 +270,7 @@ const ON_BLOCKS: [Act; 38] = [
     Act::Select,
     Act::Cast(DType::F32),
     Act::Cast(DType::Bool),
-    Act::Meet,
+    Act::WithRow,
     Act::Stretch,
     Act::Stretch,
     Act::AffineRows,

@@ -47,7 +47,7 @@ fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
         | Act::Binary(_)
         | Act::WithNumber(_)
         | Act::WithScalar(_)
-        | Act::Meet
+        | Act::WithRow
         | Act::Ints(_)
         | Act::Compare(_)
         | Act::Select

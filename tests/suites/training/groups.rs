@@ -50,8 +50,9 @@ fn parameters_with_individual_rates_resume_with_the_same_bits() {
     let make = |seed| {
         let (model, plain) = trainer(2);
         let optimizer = AdamW::new(0.02).rate(0.1, |param| param.name == "words").sparse_rows();
-        let options = SessionOptions { threads: 2, ..SessionOptions::default() };
-        (model, Trainer::with_options(plain.module(), optimizer, options, seed).unwrap())
+        let options = SessionOptions { threads: 2, seed, ..SessionOptions::default() };
+        let weights = Arc::new(Weights::init(plain.module(), seed));
+        (model, Trainer::with_options(plain.module(), optimizer, weights, options).unwrap())
     };
     let (model, mut whole) = make(7);
     let losses = train(&model, &mut whole, &items, 0..2);
@@ -144,11 +145,11 @@ fn invalid_optimiser_arguments_are_rejected_at_the_line_of_the_trainer() {
         (Adam::new(0.1).average(1.5), "average(1.5)"),
     ];
     let (_, module) = pair();
-    for (optimizer, said) in optimizers {
+    for (optimizer, argument) in optimizers {
         let (made, line) = (Trainer::new(&module, optimizer), line!());
-        let told = made.unwrap_err().to_string();
-        assert!(told.contains(&format!("{said} is not a valid argument")), "{told}");
-        assert!(told.contains(&format!("groups.rs:{line}:")), "{told}");
+        let message = made.unwrap_err().to_string();
+        assert!(message.contains(&format!("{argument} is not a valid argument")), "{message}");
+        assert!(message.contains(&format!("groups.rs:{line}:")), "{message}");
     }
     for optimizer in [Sgd::new(0.1).clip_norm(0.0), Sgd::new(0.1).average(1.0), Sgd::new(0.1).average(0.0)] {
         Trainer::new(&module, optimizer).unwrap();

@@ -85,14 +85,17 @@ fn read_before(
 #[test]
 fn an_item_error_is_reported_after_all_earlier_parts() {
     for threads in [1, 2] {
-        let (read, said) = read_before(threads, |g, _| g.input(&[1.0; 3]) + g.input(&[1.0; 2]));
-        assert!(said.as_deref().is_some_and(|said| said.contains("parts.rs")), "{said:?}");
+        let (read, message) = read_before(threads, |g, _| g.input(&[1.0; 3]) + g.input(&[1.0; 2]));
+        assert!(message.as_deref().is_some_and(|message| message.contains("parts.rs")), "{message:?}");
         assert_eq!(read, 50);
-        let (read, said) = read_before(threads, |g, model| model.logits(g, &Tree::Leaf(999)));
-        assert!(said.as_deref().is_some_and(|said| said.starts_with("item 57: index 999")), "{said:?}");
+        let (read, message) = read_before(threads, |g, model| model.logits(g, &Tree::Leaf(999)));
+        assert!(
+            message.as_deref().is_some_and(|message| message.starts_with("item 57: index 999")),
+            "{message:?}"
+        );
         assert_eq!(read, 50);
-        let (read, said) = read_before(threads, |_, _| panic!("the user's own"));
-        assert_eq!((read, said), (50, None));
+        let (read, message) = read_before(threads, |_, _| panic!("the user's own"));
+        assert_eq!((read, message), (50, None));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::graph::{Cut, Float, Output, Signature, Site};
 use crate::id::{NodeId, SigId, SiteId, TypeId, ValueId};
-use crate::module::ParamKind;
+use crate::module::{Export, ParamDecl};
 use crate::types::Type;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -35,9 +35,9 @@ pub(super) struct Document {
 pub(super) struct ModuleDoc {
     pub(super) name: String,
     pub(super) tables: Tables,
-    pub(super) params: Vec<ParamDoc>,
+    pub(super) params: Vec<ParamDecl>,
     pub(super) cells: Vec<CellDoc>,
-    pub(super) exports: Vec<ExportDoc>,
+    pub(super) exports: Vec<Export>,
 }
 
 /// The tables of a module, or the further entries of a graph.
@@ -63,28 +63,6 @@ impl<'de> Deserialize<'de> for SignatureDoc {
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct ParamDoc {
-    pub(super) name: String,
-    pub(super) kind: ParamKind,
-    #[serde(rename = "type")]
-    pub(super) ty: Type,
-    pub(super) init: InitDoc,
-    pub(super) site: SiteId,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum InitDoc {
-    Constant(Float),
-    Uniform(Float),
-    Normal(Float),
-    Glorot(Float),
-    He,
-    Saxe(Float),
-    Values(Vec<Float>),
-}
-
-#[derive(Serialize, Deserialize)]
 pub(super) struct CellDoc {
     pub(super) name: String,
     pub(super) ports: usize,
@@ -93,12 +71,6 @@ pub(super) struct CellDoc {
     pub(super) nodes: Vec<NodeDoc>,
     pub(super) results: Vec<ValueId>,
     pub(super) site: SiteId,
-}
-
-#[derive(Serialize, Deserialize)]
-pub(super) struct ExportDoc {
-    pub(super) name: String,
-    pub(super) signature: SigId,
 }
 
 #[derive(Serialize, Deserialize)]

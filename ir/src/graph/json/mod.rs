@@ -19,12 +19,9 @@ use crate::graph::{
     Site,
 };
 use crate::id::{MAX_INDEX, NodeId};
-use crate::module::{Body, CellDecl, Export, Init, Module, ParamDecl};
+use crate::module::{Body, CellDecl, Module};
 use crate::types::{Type, Types};
-use document::{
-    CellDoc, Document, ExportDoc, Head, InitDoc, ModuleDoc, NodeDoc, Numbers, OperandDoc, ParamDoc,
-    SignatureDoc, Tables,
-};
+use document::{CellDoc, Document, Head, ModuleDoc, NodeDoc, Numbers, OperandDoc, SignatureDoc, Tables};
 use std::sync::Arc;
 
 const FORMAT: &str = "autobatch graph";
@@ -36,17 +33,12 @@ impl GraphData {
     /// If an operand is invalid, which a verified graph excludes.
     pub fn to_json(&self, pretty: bool) -> Result<String, serde_json::Error> {
         let module = &*self.module;
-        let own = Tables::of(
-            module,
-            self.types.items().get(module.types.items().len()..).unwrap_or_default(),
-            self.sigs.items().get(module.sigs.items().len()..).unwrap_or_default(),
-            self.sites.items().get(module.sites.items().len()..).unwrap_or_default(),
-        );
+        let (types, sigs, sites) = self.own_tables();
         let document = Document {
             format: FORMAT.to_owned(),
             version: FORMAT_VERSION,
             module: ModuleDoc::of(module)?,
-            tables: own,
+            tables: Tables::of(module, types, sigs, sites),
             nodes: nodes_of(module, &self.sigs, &self.arena)?,
             cuts: self.cuts.clone(),
             outputs: self.outputs.clone(),
@@ -148,12 +140,9 @@ impl ModuleDoc {
         Ok(Self {
             name: name.clone(),
             tables: Tables::of(module, types.items(), sigs.items(), sites.items()),
-            params: params.iter().map(ParamDoc::of).collect(),
+            params: params.clone(),
             cells: cells.iter().map(cell).collect::<Result<_, serde_json::Error>>()?,
-            exports: exports
-                .iter()
-                .map(|export| ExportDoc { name: export.name.clone(), signature: export.sig })
-                .collect(),
+            exports: exports.clone(),
         })
     }
 
@@ -162,45 +151,13 @@ impl ModuleDoc {
         module.types = Types::default();
         self.tables.append(&mut module.types, &mut module.sigs)?;
         module.sites.extend_exact(self.tables.sites);
-        module.params = self.params.into_iter().map(ParamDoc::read).collect();
+        (module.params, module.exports) = (self.params, self.exports);
         for CellDoc { name, ports, noise, param_types, nodes, results, site } in self.cells {
             let arena = read_arena(&nodes, &module.sigs)?;
             let body = Body { ports, noise, param_types, arena, results };
             module.cells.push(CellDecl { name, body, site });
         }
-        module.exports =
-            self.exports.into_iter().map(|doc| Export { name: doc.name, sig: doc.signature }).collect();
         Ok(module)
-    }
-}
-
-impl ParamDoc {
-    fn of(decl: &ParamDecl) -> Self {
-        let ParamDecl { name, kind, ty, init, site } = decl;
-        let init = match init {
-            Init::Constant(number) => InitDoc::Constant(Float::new(*number)),
-            Init::Uniform(number) => InitDoc::Uniform(Float::new(*number)),
-            Init::Normal(number) => InitDoc::Normal(Float::new(*number)),
-            Init::Glorot(number) => InitDoc::Glorot(Float::new(*number)),
-            Init::He => InitDoc::He,
-            Init::Saxe(number) => InitDoc::Saxe(Float::new(*number)),
-            Init::Values(values) => InitDoc::Values(values.iter().map(|&value| Float::new(value)).collect()),
-        };
-        Self { name: name.clone(), kind: *kind, ty: *ty, init, site: *site }
-    }
-
-    fn read(self) -> ParamDecl {
-        let Self { name, kind, ty, init, site } = self;
-        let init = match init {
-            InitDoc::Constant(number) => Init::Constant(number.get()),
-            InitDoc::Uniform(number) => Init::Uniform(number.get()),
-            InitDoc::Normal(number) => Init::Normal(number.get()),
-            InitDoc::Glorot(number) => Init::Glorot(number.get()),
-            InitDoc::He => Init::He,
-            InitDoc::Saxe(number) => Init::Saxe(number.get()),
-            InitDoc::Values(values) => Init::Values(values.iter().map(|value| value.get()).collect()),
-        };
-        ParamDecl { name, kind, ty, init, site }
     }
 }
 

@@ -1,15 +1,16 @@
-//! Methods of ops without attributes: elementwise functions, folds, row functions and comparisons.
+//! Methods of ops on one or two values: elementwise functions, folds, row functions, products and losses.
 
 use super::Value;
 use crate::graph::op::{Binary, Compare, Fold, ListFold, Op, Over, Permutation, Unary};
 use crate::graph::record::Caller;
+use crate::types::DType;
 use std::panic::Location;
 
 macro_rules! methods {
-    ($($(#[$doc:meta])* $name:ident => $op:expr;)*) => {
+    ($($(#[$doc:meta])* $name:ident $(($($attribute:ident: $type:ty),*))? => $op:expr;)*) => {
         impl<'g> Value<'g> {
             $($(#[$doc])* #[track_caller] #[inline] #[must_use]
-            pub fn $name(self) -> Self { self.unary($op, Location::caller()) })*
+            pub fn $name(self $($(, $attribute: $type)*)?) -> Self { self.unary($op, Location::caller()) })*
         }
     };
 }
@@ -73,6 +74,45 @@ methods! {
     min => Op::Reduce { fold: Fold::Min, over: Over::All };
     /// The matrix with its axes swapped.
     t => Op::Transpose(Permutation::SWAP);
+    /// `x` where positive, `slope * x` elsewhere.
+    leaky_relu(slope: f32) => Op::LeakyRelu { slope: slope.into() };
+    /// `x` where positive, `alpha * (e^x - 1)` elsewhere.
+    elu(alpha: f32) => Op::Elu { alpha: alpha.into() };
+    /// `x` limited to `low..=high`.
+    clamp(low: f32, high: f32) => Op::Clamp { low: low.into(), high: high.into() };
+    /// Each row minus its mean, divided by its deviation: the root of variance plus `eps`. `eps` must be
+    /// above 0 where rows have one element.
+    layer_norm(eps: f32) => Op::LayerNorm { eps: eps.into() };
+    /// Conversion to another element type.
+    cast(dtype: DType) => Op::Cast(dtype);
+    /// The identity; it multiplies the gradient by `by`.
+    scale_gradient(by: f32) => Op::ScaleGradient { by: by.into() };
+}
+
+macro_rules! pairs {
+    ($($(#[$doc:meta])* $name:ident($other:ident) => $op:expr;)*) => {
+        impl<'g> Value<'g> {
+            $($(#[$doc])* #[track_caller] #[must_use]
+            pub fn $name(self, $other: Self) -> Self { self.with($op, $other, Location::caller()) })*
+        }
+    };
+}
+
+pairs! {
+    /// The matrix product of two values.
+    matmul(other) => Op::Matmul;
+    /// The inner product of two vectors.
+    dot(other) => Op::Dot;
+    /// The outer product of two vectors.
+    outer(other) => Op::Outer;
+    /// `-sum target * log_softmax(self)`.
+    cross_entropy_with(target) => Op::CrossEntropy;
+    /// `sum target * (log target - self)`, where `self` holds log-probabilities.
+    kl_div(target) => Op::KlDiv;
+    /// The mean of the squared differences.
+    mse(target) => Op::Mse;
+    /// The mean binary cross-entropy of these logits against targets in `0..=1`.
+    bce(target) => Op::Bce;
 }
 
 macro_rules! folds {

@@ -14,27 +14,6 @@ const MAX_POISON: usize = 1 << 16;
 
 /// Ops with attributes, parameters or several operands.
 impl<'g> Value<'g> {
-    /// `x` where positive, `slope * x` elsewhere.
-    #[track_caller]
-    #[must_use]
-    pub fn leaky_relu(self, slope: f32) -> Self {
-        self.unary(Op::LeakyRelu { slope: slope.into() }, Location::caller())
-    }
-
-    /// `x` where positive, `alpha * (e^x - 1)` elsewhere.
-    #[track_caller]
-    #[must_use]
-    pub fn elu(self, alpha: f32) -> Self {
-        self.unary(Op::Elu { alpha: alpha.into() }, Location::caller())
-    }
-
-    /// `x` limited to `low..=high`.
-    #[track_caller]
-    #[must_use]
-    pub fn clamp(self, low: f32, high: f32) -> Self {
-        self.unary(Op::Clamp { low: low.into(), high: high.into() }, Location::caller())
-    }
-
     /// `x · W (+ b)`. A matrix `x` gives one product per row.
     #[track_caller]
     #[must_use]
@@ -57,27 +36,6 @@ impl<'g> Value<'g> {
             None => self.graph.apply_values(&op, &[self], &[weight], caller),
         };
         result
-    }
-
-    /// The matrix product of two values.
-    #[track_caller]
-    #[must_use]
-    pub fn matmul(self, other: Self) -> Self {
-        self.with(Op::Matmul, other, Location::caller())
-    }
-
-    /// The inner product of two vectors.
-    #[track_caller]
-    #[must_use]
-    pub fn dot(self, other: Self) -> Self {
-        self.with(Op::Dot, other, Location::caller())
-    }
-
-    /// The outer product of two vectors.
-    #[track_caller]
-    #[must_use]
-    pub fn outer(self, other: Self) -> Self {
-        self.with(Op::Outer, other, Location::caller())
     }
 
     /// `N` equal parts along the innermost axis.
@@ -118,6 +76,10 @@ impl<'g> Value<'g> {
     #[track_caller]
     #[must_use]
     pub fn slice_axis(self, axis: usize, range: Range<usize>) -> Self {
+        if range.start > range.end {
+            let message = format!("the range {}..{} ends before it begins", range.start, range.end);
+            return self.graph.refuse("slice", &message, "swap the bounds", Location::caller());
+        }
         let bound = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let (start, len) = (bound(range.start), bound(range.end.saturating_sub(range.start)));
         self.unary(Op::Slice { axis: axis_number(axis), start, len }, Location::caller())
@@ -182,14 +144,6 @@ impl<'g> Value<'g> {
         self.graph.apply_values(&op, &[self], &[], Location::caller())
     }
 
-    /// Each row minus its mean, divided by its deviation: the root of variance plus `eps`. `eps` must be
-    /// above 0 where rows have one element.
-    #[track_caller]
-    #[must_use]
-    pub fn layer_norm(self, eps: f32) -> Self {
-        self.unary(Op::LayerNorm { eps: eps.into() }, Location::caller())
-    }
-
     /// Elementwise choice: `a` where this condition is true, `b` elsewhere.
     #[track_caller]
     #[must_use]
@@ -215,46 +169,11 @@ impl<'g> Value<'g> {
         result
     }
 
-    /// Conversion to another element type.
-    #[track_caller]
-    #[must_use]
-    pub fn cast(self, dtype: DType) -> Self {
-        self.unary(Op::Cast(dtype), Location::caller())
-    }
-
     /// `-log_softmax(self)[label]` of each row.
     #[track_caller]
     #[must_use]
     pub fn cross_entropy(self, label: impl IntoArg<'g>) -> Self {
         self.indexed(Op::PickNegLogSoftmax, label.into_arg(), Location::caller())
-    }
-
-    /// `-sum target * log_softmax(self)`.
-    #[track_caller]
-    #[must_use]
-    pub fn cross_entropy_with(self, target: Self) -> Self {
-        self.with(Op::CrossEntropy, target, Location::caller())
-    }
-
-    /// `sum target * (log target - self)`, where `self` holds log-probabilities.
-    #[track_caller]
-    #[must_use]
-    pub fn kl_div(self, target: Self) -> Self {
-        self.with(Op::KlDiv, target, Location::caller())
-    }
-
-    /// The mean of the squared differences.
-    #[track_caller]
-    #[must_use]
-    pub fn mse(self, target: Self) -> Self {
-        self.with(Op::Mse, target, Location::caller())
-    }
-
-    /// The mean binary cross-entropy of these logits against targets in `0..=1`.
-    #[track_caller]
-    #[must_use]
-    pub fn bce(self, target: Self) -> Self {
-        self.with(Op::Bce, target, Location::caller())
     }
 
     /// The margin loss of each row: `sum over j ≠ label of max(0, margin + x_j - x_label)`.
@@ -272,13 +191,6 @@ impl<'g> Value<'g> {
         let (ordinal, [low, high]) = self.graph.noise_key(caller);
         let operands = [self.raw(self.graph, caller), Some(low), Some(high)];
         self.graph.apply_one(Op::Dropout { rate: rate.into(), ordinal }, &operands, &[], caller)
-    }
-
-    /// The identity; it multiplies the gradient by `by`.
-    #[track_caller]
-    #[must_use]
-    pub fn scale_gradient(self, by: f32) -> Self {
-        self.unary(Op::ScaleGradient { by: by.into() }, Location::caller())
     }
 
     /// Declares that every batch that reads this value reads it in all its rows. Planning fails and

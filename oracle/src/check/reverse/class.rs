@@ -1,20 +1,20 @@
 //! Derivative kernels beside the reference.
 //!
-//! A *class* is a derivative kernel together with the signature whose nodes it is executed for and the forward kernel that
-//! saves registers for it. The proof executes a class once, on the probes of the signature. Its kernel declares what its
-//! results are, and each contribution must equal the one of the reference.
+//! A *class* is a derivative kernel together with the signature whose nodes it is executed for and the forward kernel
+//! that saves registers for it. The proof executes a class once, on the probes of the signature. Its kernel declares
+//! what its results are, and each contribution must equal the one of the reference.
 
 use super::equal_results::{Comparison, RowHash};
 use super::probe::{NOISE, Probe, fold};
 use super::reference_derivative::{Contribution, ReferenceDerivative};
 use crate::naive::lane::{Lane, Operands};
-use crate::reference::{Argument, CallCost, Datum, Partial, Share};
+use crate::reference::{Argument, CallCost, Datum, Partial, Share, ShareKind};
 use autobatch_ir::graph::Op;
 use autobatch_ir::plan::row_ops::{Noise, Scratch};
 use autobatch_ir::plan::{Kernel, PortRole, ReductionSum, RegKind, ResultRole, Roles, Stage, StoreId, View};
 use std::borrow::Cow;
 
-/// Which values of an operand a contribution is for.
+/// The values of an operand to which a contribution belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// The value, or every value of a list.
@@ -23,7 +23,7 @@ pub(super) enum Target {
     Edges,
 }
 
-/// Where a reduction finds its rows.
+/// The origin of the rows of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Taken {
     Nothing,
@@ -57,11 +57,10 @@ pub(super) struct Taking {
 
 /// A class and what its kernels made on every probe.
 pub(super) struct Class {
-    /// Per result the contribution that it is.
+    /// The contribution of each result.
     contributions: Vec<Option<(u32, Target)>>,
-    /// Per probe the saved registers.
     saved: Vec<Vec<Vec<u32>>>,
-    /// Per probe the results; of edges, those of all values side by side.
+    /// For each probe the results; of edges, those of all values side by side.
     made: Vec<Vec<Vec<u32>>>,
 }
 
@@ -85,7 +84,7 @@ const PER_OF_NODE: u64 = 64;
 const SMALL_NODE: u64 = 64;
 
 impl Execution<'_> {
-    /// Whether the values of the node justify the registers and the work of a kernel. A file may declare any registers, and
+    /// Returns whether the values of the node justify the registers and the work of a kernel. A file may declare any registers, and
     /// each probe would fill them.
     pub(super) fn justifies(&self, kernel: &Kernel) -> bool {
         let CallCost { elements, work } = self.reference.cost;
@@ -99,7 +98,7 @@ impl Execution<'_> {
     /// Executes the kernels on every probe and compares the results with their roles.
     ///
     /// # Errors
-    /// The number of the first result that is not what its role says.
+    /// The number of the first result that does not fit its role.
     pub(super) fn execute(&self) -> Result<Class, usize> {
         let (mut all_saved, mut all_made) = (Vec::new(), Vec::new());
         for probe in &self.reference.probes {
@@ -194,7 +193,7 @@ impl Class {
         self.contributions[result]
     }
 
-    /// Whether a result equals a contribution on every probe.
+    /// Returns whether a result equals a contribution on every probe.
     fn is_contribution(&self, reference: &ReferenceDerivative, result: usize, edges: bool, to: u32) -> bool {
         let Contribution { operand, number, .. } = reference.contributions[to as usize];
         let mut comparison = Comparison::default();
@@ -284,28 +283,29 @@ impl Class {
         blocks.filter(|&block| self.is_block(reference, block, taking)).collect()
     }
 
-    /// Whether the rows of a reduction equal those of a block of a use on every probe.
+    /// Returns whether the rows of a reduction equal those of a block of a use on every probe.
     fn is_block(&self, reference: &ReferenceDerivative, block: Block, taking: Taking) -> bool {
         let uses = reference.uses[block.uses as usize].first;
         let (mut of_x, mut of_dy) = (Comparison::default(), Comparison::default());
         for (place, probe) in reference.probes.iter().enumerate() {
             let taken = |from| self.taken(probe, place, from);
             let (Some(x), Some(dy)) = (taken(taking.x), taken(taking.dy)) else { return false };
-            match &probe.returned.params[uses].share {
-                Share::Product { x: own_x, width, dy: own_dy, transposed, .. } => {
+            let Share { dy: own_dy, kind } = &probe.returned.params[uses].share;
+            match kind {
+                ShareKind::Product { x: own_x, width, transposed, .. } => {
                     let each = own_x.len() / width;
                     let (of_rows, of_columns) = if *transposed { (own_dy, own_x) } else { (own_x, own_dy) };
                     of_x.compare(&x, &cut(of_rows, each, block.rows));
                     of_dy.compare(&dy, &cut(of_columns, each, block.columns));
                 }
-                Share::Rows(own) => of_dy.compare(&dy, own),
-                Share::Row { index, dy: own } => {
+                ShareKind::Rows => of_dy.compare(&dy, own_dy),
+                ShareKind::Row(index) => {
                     // An index beyond the table names its last row.
                     let row = |index: u32| index.min(taking.table_rows.saturating_sub(1)) as usize;
                     if x.len() != 1 || row(x[0]) != *index {
                         return false;
                     }
-                    of_dy.compare(&dy, own);
+                    of_dy.compare(&dy, own_dy);
                 }
             }
             if of_x.differs || of_dy.differs {
@@ -343,22 +343,24 @@ fn extent(x: &[f32], width: usize, dy: &[f32]) -> (u32, u32) {
     (width as u32, (dy.len() * width / x.len().max(1)) as u32)
 }
 
-/// Whether a reduction over `k` rows and `n` columns covers a use of a weight in part.
+/// Returns whether a reduction over `k` rows and `n` columns covers a use of a weight in part.
 fn is_cut(reference: &ReferenceDerivative, number: u32, (k, n): (u32, u32)) -> bool {
-    match &reference.probes[0].returned.params[reference.uses[number as usize].first].share {
-        Share::Product { x, width, dy, transposed, .. } => {
+    let Share { dy, kind } = reference.share(number);
+    match kind {
+        ShareKind::Product { x, width, transposed, .. } => {
             let (inner, outer) = extent(x, *width, dy);
             (if *transposed { (outer, inner) } else { (inner, outer) }) != (k, n)
         }
-        Share::Rows(_) | Share::Row { .. } => false,
+        ShareKind::Rows | ShareKind::Row(_) => false,
     }
 }
 
 /// The block of a use that a reduction covers by its position, if it lies inside the use.
 fn block_of(reference: &ReferenceDerivative, number: u32, sum: ReductionSum, each: u32) -> Option<Block> {
     let block = Block { uses: number, rows: (0, 1), columns: (0, 1) };
-    match (&reference.probes[0].returned.params[reference.uses[number as usize].first].share, sum) {
-        (Share::Product { x, width, dy, first, transposed }, ReductionSum::Wgrad { row, col, k, n }) => {
+    let Share { dy, kind } = reference.share(number);
+    match (kind, sum) {
+        (ShareKind::Product { x, width, first, transposed }, ReductionSum::Wgrad { row, col, k, n }) => {
             let (inner, outer) = extent(x, *width, dy);
             let (first, each_use) = (*first as u32, (x.len() / width) as u32);
             let ((row, rows), (col, columns)) = match transposed {
@@ -372,7 +374,7 @@ fn block_of(reference: &ReferenceDerivative, number: u32, sum: ReductionSum, eac
             let fits = inside(row, k, rows) && inside(col, n, columns) && each == each_use;
             fits.then_some(Block { rows: (row, row + k), columns: (col, col + n), ..block })
         }
-        (Share::Rows(_), ReductionSum::Colsum) | (Share::Row { .. }, ReductionSum::Tgrad) => Some(block),
+        (ShareKind::Rows, ReductionSum::Colsum) | (ShareKind::Row(_), ReductionSum::Tgrad) => Some(block),
         _ => None,
     }
 }

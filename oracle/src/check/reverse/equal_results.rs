@@ -2,7 +2,7 @@
 
 use super::probe::Probe;
 use super::reference_derivative::Uses;
-use crate::reference::Share;
+use crate::reference::ShareKind;
 use autobatch_ir::hash::StructureHash;
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ impl RowHash {
     }
 }
 
-/// Whether two floats differ. Both zeros are equal, and so are all NaNs.
+/// Returns whether two floats differ. Both zeros are equal, and so are all NaNs.
 fn differ(found: u32, expected: f32) -> bool {
     let found = f32::from_bits(found);
     found != expected && !(found.is_nan() && expected.is_nan())
@@ -44,7 +44,7 @@ fn differ(found: u32, expected: f32) -> bool {
 pub(super) struct Comparison {
     pub(super) started: bool,
     pub(super) differs: bool,
-    /// Per element whether it is finite on some probe.
+    /// For each element, whether it is finite on some probe.
     finite: Vec<bool>,
 }
 
@@ -62,7 +62,7 @@ impl Comparison {
         }
     }
 
-    /// Whether all rows are equal and every element is finite on some probe.
+    /// Returns whether all rows are equal and every element is finite on some probe.
     pub(super) fn holds(&self) -> bool {
         self.started && !self.differs && self.finite.iter().all(|&finite| finite)
     }
@@ -71,8 +71,8 @@ impl Comparison {
 /// The uses of parameters by a signature, by the rows that a reduction takes for them.
 #[derive(Default)]
 pub(super) struct UseIndex {
-    /// By parameter, first row (first column where the weight is transposed) and the hashes of the rows that a reduction takes
-    /// for the whole use.
+    /// By parameter, first row (of transposed weights: column), and hashes of the rows that a reduction takes for the
+    /// whole use.
     whole: BTreeMap<(usize, u32, [u64; 2]), Vec<u32>>,
     /// By parameter.
     of_param: BTreeMap<usize, Vec<u32>>,
@@ -85,17 +85,15 @@ impl UseIndex {
             let [mut x, mut dy] = [RowHash::default(), RowHash::default()];
             let (mut at, mut swapped) = (0, false);
             for probe in probes {
-                match &probe.returned.params[own.first].share {
-                    Share::Product { x: own_x, dy: own_dy, first, transposed, .. } => {
+                let share = &probe.returned.params[own.first].share;
+                dy.floats(&share.dy);
+                match &share.kind {
+                    ShareKind::Product { x: own_x, first, transposed, .. } => {
                         (at, swapped) = (*first as u32, *transposed);
                         x.floats(own_x);
-                        dy.floats(own_dy);
                     }
-                    Share::Rows(own_dy) => dy.floats(own_dy),
-                    Share::Row { index, dy: own_dy } => {
-                        x.index(*index as u32);
-                        dy.floats(own_dy);
-                    }
+                    ShareKind::Rows => {}
+                    ShareKind::Row(index) => x.index(*index as u32),
                 }
             }
             let [x, dy] = [x.value(), dy.value()];
@@ -112,7 +110,6 @@ impl UseIndex {
         self.whole.get(&(param, at, takes)).map_or(&[], Vec::as_slice)
     }
 
-    /// All uses of a parameter.
     pub(super) fn of_param(&self, param: usize) -> &[u32] {
         self.of_param.get(&param).map_or(&[], Vec::as_slice)
     }

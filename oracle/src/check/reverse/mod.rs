@@ -1,21 +1,19 @@
 //! The proof of the reverse of a plan.
 //!
-//! The graph is not differentiated a second time. The graph and two facts per signature determine the reverse. The
-//! reference gives both facts by example: which operands get contributions, and which parameters are used (see
-//! `reference_derivative`).
-//! * **Contributions.** The gradient of a value is the sum over its uses by nodes that a gradient reaches, in graph order,
-//!   and then over its seeds. A reader of this gradient must read exactly these rows in exactly this order. A value that no
-//!   gradient reaches has none.
+//! The proof does not differentiate the graph. The graph and two facts per signature determine the reverse, and the
+//! reference shows both by example: the operands that get contributions, and the uses of parameters.
+//! * **Contributions.** The gradient of a value is the sum over its uses by nodes that a gradient reaches, in graph
+//!   order, and then over its seeds. A reader of this gradient must read exactly these rows in exactly this order. A
+//!   value that no gradient reaches has none.
 //! * **Steps of the reverse.** Their kernels declare the role of every port and result. The proof takes the roles as
-//!   untrusted hints. It verifies on every lane that a port reads the row of its role: an operand of the node, a result, a
-//!   register that the forward step saved, or all contributions to the gradient of a result. It then executes the kernel
-//!   beside the reference and compares each result with the contribution that its role names (see `class`).
+//!   untrusted hints. It verifies on every lane that a port reads the row of its role: an operand of the node, a
+//!   result, a register that the forward step saved, or all contributions to the gradient of a result. It then executes
+//!   the kernel beside the reference and compares each result with the contribution that its role names (see `class`).
 //! * **Reductions.** Each pair of rows is a part of what one node contributes to one parameter. Of every node that a
 //!   gradient reaches, reductions take every part for every trained parameter exactly once.
 //! * **Requested gradients.** An output `grad %3` holds the sum of all contributions to `%3`.
 //!
-//! The seeds of the plan tell which values are losses, and the proof reports them. A caller that requested other losses
-//! compares.
+//! The seeds of the plan tell its losses. The proof reports them, so that a caller can compare them with its request.
 
 mod class;
 mod coverage;
@@ -63,7 +61,6 @@ pub(super) enum Name {
     Seed(u32),
 }
 
-/// The identity of a class.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     sig: SigId,
@@ -79,15 +76,15 @@ struct Derivative {
     /// The first step that executes it.
     step: StepId,
     class: Class,
-    /// Per result whether a reduction takes it.
+    /// For each result, whether a reduction takes it.
     taken: Vec<bool>,
 }
 
 /// The state of the proof of a plan with a reverse.
 pub(super) struct Reverse<'a> {
-    /// Per row, what it holds beside values.
+    /// For each row its content, unless it holds a value.
     pub(super) names: Vec<Name>,
-    /// Per node the forward step that executed it, or `u32::MAX`.
+    /// For each node the forward step that executed it, or `u32::MAX`.
     pub(super) forward: Vec<u32>,
     references: ReferenceDerivatives<'a>,
     expected: Expected,
@@ -98,11 +95,11 @@ pub(super) struct Reverse<'a> {
     set_numbers: BTreeMap<Vec<u32>, u32>,
     /// Parts of contributions to parameters that reductions take: node and block.
     taken: Vec<(u32, u32)>,
-    /// How many operand rows of the reverse were followed.
+    /// The number of operand rows of the reverse that were followed.
     rows: u64,
 }
 
-/// Whether a plan makes gradients.
+/// Returns whether a plan makes gradients.
 fn is_training(plan: &Plan) -> bool {
     let stores = || plan.stores.iter().any(|store| matches!(store.kind, StoreKind::Grad(_)));
     plan.forward_steps() < plan.steps.len() || stores()
@@ -157,12 +154,11 @@ impl<'a> Reverse<'a> {
         &self.expected.unknown
     }
 
-    /// The losses of the plan.
     pub(super) fn losses(&self) -> &[(ValueId, f32)] {
         &self.expected.losses
     }
 
-    /// How many signatures, derivative kernels and operand rows of the reverse the proof examined.
+    /// The numbers of examined signatures, derivative kernels and operand rows of the reverse.
     pub(super) fn counts(&self) -> (usize, usize, u64) {
         (self.references.examined, self.classes.len(), self.rows)
     }

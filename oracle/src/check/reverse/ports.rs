@@ -1,4 +1,4 @@
-//! Ports of a derivative: whether each lane reads the row that the role of the port names.
+//! Ports of a derivative: each lane must read the row that the role of the port names.
 
 use super::{Name, Reverse};
 use crate::check::lanes::Lanes;
@@ -6,8 +6,9 @@ use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::id::{NodeId, SigId, TypeId};
 use autobatch_ir::plan::{Kernel, ListSource, Operand, PortRole, Stage, Step};
 
-/// Whether a stage reads a list port other than to sum it. The sum of no contributions is zero; other stages may disagree.
-fn is_taken_apart(kernel: &Kernel, port: u32) -> bool {
+/// Returns whether a stage does more with a list port than sum it. The sum of no contributions is zero; other stages
+/// may differ.
+fn is_read_apart(kernel: &Kernel, port: u32) -> bool {
     kernel.stages.iter().any(|stage| match stage {
         Stage::Seg { op: Op::ListFold(ListFold::Sum), .. } => false,
         Stage::Seg { lists, .. } => lists.contains(&ListSource::Port(port)),
@@ -17,8 +18,8 @@ fn is_taken_apart(kernel: &Kernel, port: u32) -> bool {
 }
 
 impl Lanes<'_> {
-    /// The first lane that does not read what the role of a port names. `saved` counts the registers that the forward step saves.
-    pub(super) fn first_stray(
+    /// The first lane that does not read the row of a port's role. The forward step saves `saves` registers.
+    pub(super) fn first_wrong_lane(
         &self,
         step: &Step,
         sig: SigId,
@@ -33,12 +34,12 @@ impl Lanes<'_> {
             return Some((0, lanes[0]));
         }
         let operand = self.plan.operands(step)[port];
-        let strays =
+        let is_wrong =
             |&(lane, &node): &(usize, &NodeId)| !self.holds(reverse, role, lane as u32, node, operand);
-        lanes.iter().enumerate().find(strays).map(|(lane, &node)| (lane, node))
+        lanes.iter().enumerate().find(is_wrong).map(|(lane, &node)| (lane, node))
     }
 
-    /// Whether the signature has what the role names, in the type of the port.
+    /// Returns whether the signature has an operand, result or register for the role, in the type of the port.
     fn has_type(&self, kernel: &Kernel, sig: SigId, port: usize, role: PortRole, saves: usize) -> bool {
         let (signature, ty) = (self.graph.sigs.get(sig), kernel.regs[port].ty);
         let fits = |types: &[TypeId], number: u32, list: bool| {
@@ -52,14 +53,13 @@ impl Lanes<'_> {
             PortRole::Result(number) => !ty.is_list && fits(&signature.results, number, false),
             PortRole::Saved(number) => !ty.is_list && (number as usize) < saves,
             PortRole::Gradient(number) => {
-                fits(&signature.results, number, false)
-                    && !(ty.is_list && is_taken_apart(kernel, port as u32))
+                fits(&signature.results, number, false) && !(ty.is_list && is_read_apart(kernel, port as u32))
             }
             PortRole::Contributions => false,
         }
     }
 
-    /// Whether a lane reads what a role names.
+    /// Returns whether a lane reads the row of a role.
     fn holds(
         &self,
         reverse: &Reverse<'_>,
@@ -69,7 +69,7 @@ impl Lanes<'_> {
         operand: Operand,
     ) -> bool {
         let first = self.graph.arena.results(node).start;
-        let row = || self.row(lane, operand);
+        let row = || self.plan.operand_row(operand, lane);
         match role {
             PortRole::Operand(number) => self.agrees(lane, node, number as usize, operand),
             PortRole::Result(number) => {

@@ -11,7 +11,7 @@ use autobatch_ir::hash::split_mix;
 use autobatch_ir::types::{DType, Type};
 use std::sync::Arc;
 
-/// On how many probes each derivative is executed, at least.
+/// The least number of probes on which a derivative is executed.
 pub const PROBES: usize = 6;
 /// The lengths of the lists of each probe.
 const LENGTHS: [usize; PROBES] = [3, 1, 2, 0, 4, 2];
@@ -22,11 +22,11 @@ pub(super) const NOISE: (u64, u64) = (11, 3);
 
 /// A lane of random numbers with the results of the reference.
 pub(super) struct Probe {
-    /// Which values parameters have: an index into `ReferenceDerivatives::params`.
+    /// The values of the parameters: an index into `ReferenceDerivatives::params`.
     pub(super) set: usize,
     pub(super) operands: Vec<Argument<f32>>,
     pub(super) results: Vec<Datum<f32>>,
-    /// Per result the contributions to its gradient.
+    /// For each result the contributions to its gradient.
     pub(super) grads: Vec<Vec<Arc<[f32]>>>,
     /// The gradients of operands and parameters by the reference.
     pub(super) returned: Returned<f32>,
@@ -41,7 +41,6 @@ pub(super) fn fold(grads: &[Arc<[f32]>]) -> Option<Arc<[f32]>> {
     Some(sum.into())
 }
 
-/// SplitMix64.
 pub(super) struct Random(pub(super) u64);
 
 impl Random {
@@ -54,7 +53,7 @@ impl Random {
         (self.next() >> 40) as f32 / (1 << 23) as f32 - 1.0
     }
 
-    /// A number as a probe has them.
+    /// A number of a probe.
     fn number(&mut self, probe: usize) -> f32 {
         match probe {
             1 => self.unit() * 3.0,
@@ -65,7 +64,6 @@ impl Random {
         }
     }
 
-    /// An operand of a probe.
     pub(super) fn argument(&mut self, ty: Type, probe: usize) -> Argument<f32> {
         match ty.is_list {
             false => Argument::One(self.datum(ty, probe)),

@@ -14,7 +14,6 @@ use std::collections::BTreeMap;
 /// The blocks that reductions take.
 #[derive(Default)]
 struct Blocks {
-    /// Blocks by number.
     blocks: Vec<(SigId, Block)>,
     numbers: BTreeMap<(SigId, Block), u32>,
     /// The class of each block by number, and the reduction that took it first.
@@ -41,7 +40,7 @@ struct LaneSource {
 }
 
 impl Lanes<'_> {
-    /// Proves the gradients of parameters. Gives the parameters that get one.
+    /// Proves the gradients of parameters. Returns the parameters that get one.
     pub(in crate::check) fn reductions(&mut self, reverse: &mut Reverse<'_>) -> Vec<ParamId> {
         let mut gradient_of: BTreeMap<StoreId, ParamId> = BTreeMap::new();
         let mut trained = vec![false; self.graph.module.params.len()];
@@ -158,14 +157,14 @@ impl Lanes<'_> {
 
     /// The class and the node whose derivative made the row that a lane takes.
     fn node_of(&self, operand: Operand, lane: u32, reverse: &Reverse<'_>) -> Option<(u32, u32)> {
-        let (field, row) = self.row(lane, operand)?;
+        let (field, row) = self.plan.operand_row(operand, lane)?;
         match self.name(reverse, field, row) {
             Name::Made { class, node, item: WHOLE, .. } => Some((class, node)),
             _ => None,
         }
     }
 
-    /// Whether a lane takes a row from this place of a node.
+    /// Returns whether a lane takes a row from this place of a node.
     fn takes(
         &self,
         operand: Option<Operand>,
@@ -175,12 +174,12 @@ impl Lanes<'_> {
         reverse: &Reverse<'_>,
     ) -> bool {
         let Some(operand) = operand else { return taken == Taken::Nothing };
-        let row = || self.row(lane, operand).map(|(field, row)| self.name(reverse, field, row));
+        let row = || self.plan.operand_row(operand, lane).map(|(field, row)| self.name(reverse, field, row));
         let of = node.index() as u32;
         match taken {
             Taken::Nothing => false,
             Taken::Operand(place) => self.agrees(lane, node, place as usize, operand),
-            Taken::Result(place) => self.row(lane, operand).is_some_and(|(field, row)| {
+            Taken::Result(place) => self.plan.operand_row(operand, lane).is_some_and(|(field, row)| {
                 self.at(field, row) == self.graph.arena.results(node).start as u32 + place
             }),
             Taken::Saved(number) => row() == Some(Name::Saved { node: of, number }),
@@ -201,7 +200,7 @@ impl Lanes<'_> {
         reverse: &Reverse<'_>,
     ) -> Vec<Taken> {
         let Some(operand) = operand else { return vec![Taken::Nothing] };
-        let name = self.row(lane, operand).map(|(field, row)| self.name(reverse, field, row));
+        let name = self.plan.operand_row(operand, lane).map(|(field, row)| self.name(reverse, field, row));
         match name {
             Some(Name::Made { class: own, node: of, result, item: WHOLE })
                 if own == class && of as usize == node.index() =>
@@ -222,7 +221,7 @@ impl Lanes<'_> {
             .collect()
     }
 
-    /// Whether reductions take every contribution of every node that a gradient reaches once.
+    /// Returns whether reductions take every contribution of every node that a gradient reaches once.
     fn complete(&mut self, trained: &[bool], reverse: &mut Reverse<'_>, blocks_taken: &Blocks) {
         reverse.taken.sort_unstable();
         let mut good: BTreeMap<SigId, Vec<u32>> = BTreeMap::new();

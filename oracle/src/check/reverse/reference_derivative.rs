@@ -1,11 +1,11 @@
 //! The derivative of a signature by the reference, on probes.
 //!
-//! **The bound is zero.** Each element of a derivative kernel must equal the element of the reference in `f32`, and must be
-//! finite on at least one probe. All NaNs are equal, and so are zeros of both signs.
+//! **The bound is zero.** Each element of a derivative kernel must equal the element of the reference in `f32`, and
+//! must be finite on at least one probe. All NaNs are equal, and so are zeros of both signs.
 
 use super::equal_results::UseIndex;
 use super::probe::{NOISE, POSITIVE, PROBES, Probe, Random, fold};
-use crate::reference::{Argument, CallCost, Noise, Partial, Returned, Share, Single, costs};
+use crate::reference::{Argument, CallCost, Noise, Partial, Returned, Share, ShareKind, Single, costs};
 use autobatch_ir::graph::{GraphData, ParamArg, Signature};
 use autobatch_ir::hash::StructureHash;
 use autobatch_ir::id::{ParamId, SigId};
@@ -14,8 +14,8 @@ use autobatch_ir::types::{DType, Type};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The most elements that the additional probes of a signature with indices read and make. Cells that look up rows of tables
-/// are large, and read no index element by element.
+/// The most elements that the additional probes of a signature with indices read and make. Cells that look up rows of
+/// tables are large, and read no index element by element.
 const MAX_NAMED: u64 = 1 << 18;
 /// The most elements that one node may make.
 const MAX_ELEMENTS: u64 = 1 << 24;
@@ -23,7 +23,7 @@ const MAX_ELEMENTS: u64 = 1 << 24;
 const MAX_HELD: u64 = 1 << 28;
 /// The most multiplications that the probes of all signatures may take together: about a minute.
 const MAX_WORK: u64 = 1 << 36;
-/// How often a probe executes a node: the reference forward and in reverse, and the derivative kernel.
+/// The executions of a node per probe: the reference forward and in reverse, and the derivative kernel.
 const PASSES: u64 = 4;
 /// Larger parameters have the same values on all probes. They are factors of products, and no root is taken of them.
 const MAX_POSITIVE: usize = 1 << 22;
@@ -59,19 +59,25 @@ pub(super) struct ReferenceDerivative {
 }
 
 impl ReferenceDerivative {
+    /// The contribution of a use on the first probe.
+    pub(super) fn share(&self, number: u32) -> &Share<f32> {
+        &self.probes[0].returned.params[self.uses[number as usize].first].share
+    }
+
     /// The place of a contribution.
     pub(super) fn contribution(&self, operand: u32, number: u32) -> Option<u32> {
         let key = |own: &Contribution| (own.operand, own.number);
         self.contributions.binary_search_by_key(&(operand, number), key).ok().map(|at| at as u32)
     }
 
-    /// How many elements of its parameter a use adds to, as reductions count. A sum of rows counts as one.
+    /// The number of elements of its parameter that a use adds to. A sum of rows counts as one, as in reductions.
     pub(super) fn area(&self, uses: &Uses) -> u64 {
-        match &self.probes[0].returned.params[uses.first].share {
-            Share::Product { x, width, dy, .. } => {
+        let Share { dy, kind } = &self.probes[0].returned.params[uses.first].share;
+        match kind {
+            ShareKind::Product { x, width, .. } => {
                 (*width as u64) * (dy.len() * width / x.len().max(1)) as u64
             }
-            Share::Rows(_) | Share::Row { .. } => 1,
+            ShareKind::Rows | ShareKind::Row(_) => 1,
         }
     }
 
@@ -93,11 +99,8 @@ impl ReferenceDerivative {
         let of_param = || {
             self.uses.iter().find(|uses| {
                 let mut finite = Finite::default();
-                for probe in &self.probes {
-                    let (Share::Product { dy, .. } | Share::Rows(dy) | Share::Row { dy, .. }) =
-                        &probe.returned.params[uses.first].share;
-                    finite.add(dy);
-                }
+                let shares = self.probes.iter().map(|probe| &probe.returned.params[uses.first].share);
+                shares.for_each(|share| finite.add(&share.dy));
                 finite.is_incomplete()
             })
         };
@@ -108,7 +111,7 @@ impl ReferenceDerivative {
     }
 }
 
-/// Per element whether it is finite on some probe.
+/// For each element, whether it is finite on some probe.
 #[derive(Default)]
 struct Finite(Vec<bool>);
 
@@ -127,16 +130,15 @@ impl Finite {
 pub(super) struct ReferenceDerivatives<'a> {
     graph: &'a GraphData,
     noise: Noise,
-    /// Values of the module's parameters, made when a signature takes them: of both signs, and positive ones unless the
-    /// parameter is large.
+    /// Values of the parameters that signatures take: of both signs, and positive ones unless the parameter is large.
     pub(super) params: [Vec<Vec<f32>>; 2],
-    /// How many elements parameters and probes hold.
+    /// The number of elements that parameters and probes hold.
     held: u64,
-    /// How many multiplications the probes took.
+    /// The number of multiplications that the probes took.
     worked: u64,
     costs: Option<Vec<CallCost>>,
     known: Vec<Option<Option<ReferenceDerivative>>>,
-    /// How many signatures were examined.
+    /// The number of examined signatures.
     pub(super) examined: usize,
 }
 
@@ -191,7 +193,7 @@ impl<'a> ReferenceDerivatives<'a> {
         Some(ReferenceDerivative { probes, contributions, uses, use_index, cost })
     }
 
-    /// Whether the limits allow this number of probes of a signature. If so, counts what they hold and take.
+    /// Returns whether the limits allow this number of probes of a signature. If so, counts what they hold and take.
     fn affords(&mut self, cost: CallCost, probes: u64) -> bool {
         // A probe keeps values and their gradients.
         let held = self.held.saturating_add(2 * probes * cost.elements);
@@ -203,7 +205,7 @@ impl<'a> ReferenceDerivatives<'a> {
         affords
     }
 
-    /// How many additional probes name one element after the other.
+    /// The number of additional probes, which name one element after the other.
     fn named(&self, signature: &Signature, cost: u64) -> usize {
         let types = || signature.operands.iter().map(|&ty| self.graph.ty(ty));
         if !types().any(|ty| matches!(ty.dtype, DType::I32 | DType::U32)) {
@@ -342,42 +344,33 @@ fn uses(probes: &[Probe]) -> Option<Vec<Uses>> {
 fn hash_of_use(probes: &[Probe], number: usize) -> u64 {
     let mut hash = StructureHash::default();
     for probe in probes {
-        let (x, dy): (&[f32], &[f32]) = match &probe.returned.params[number].share {
-            Share::Product { x, dy, .. } => (x, dy),
-            Share::Rows(dy) | Share::Row { dy, .. } => (&[], dy),
-        };
-        x.iter().chain(dy).for_each(|number| hash.push(number.to_bits().into()));
+        let Share { dy, kind } = &probe.returned.params[number].share;
+        let x = if let ShareKind::Product { x, .. } = kind { &x[..] } else { &[] };
+        x.iter().chain(&dy[..]).for_each(|number| hash.push(number.to_bits().into()));
     }
     hash.value() as u64
 }
 
-/// Whether two shares differ in numbers at most.
+/// Returns whether two shares differ in numbers at most.
 fn same_kind(a: &Share<f32>, b: &Share<f32>) -> bool {
-    match (a, b) {
-        (
-            Share::Product { x, width, dy, first, transposed },
-            Share::Product { x: x2, width: width2, dy: dy2, first: first2, transposed: transposed2 },
-        ) => {
-            (x.len(), dy.len(), width, first, transposed)
-                == (x2.len(), dy2.len(), width2, first2, transposed2)
+    a.dy.len() == b.dy.len()
+        && match (&a.kind, &b.kind) {
+            (
+                ShareKind::Product { x, width, first, transposed },
+                ShareKind::Product { x: x2, width: width2, first: first2, transposed: transposed2 },
+            ) => (x.len(), width, first, transposed) == (x2.len(), width2, first2, transposed2),
+            (ShareKind::Rows, ShareKind::Rows) | (ShareKind::Row(_), ShareKind::Row(_)) => true,
+            _ => false,
         }
-        (Share::Rows(a), Share::Rows(b)) => a.len() == b.len(),
-        (Share::Row { dy: a, .. }, Share::Row { dy: b, .. }) => a.len() == b.len(),
-        _ => false,
-    }
 }
 
 fn same_share(a: &Share<f32>, b: &Share<f32>) -> bool {
     let same = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits());
     same_kind(a, b)
-        && match (a, b) {
-            (Share::Product { x, dy, .. }, Share::Product { x: x2, dy: dy2, .. }) => {
-                same(x, x2) && same(dy, dy2)
-            }
-            (Share::Rows(a), Share::Rows(b)) => same(a, b),
-            (Share::Row { index, dy }, Share::Row { index: index2, dy: dy2 }) => {
-                index == index2 && same(dy, dy2)
-            }
-            _ => false,
+        && same(&a.dy, &b.dy)
+        && match (&a.kind, &b.kind) {
+            (ShareKind::Product { x, .. }, ShareKind::Product { x: x2, .. }) => same(x, x2),
+            (ShareKind::Row(index), ShareKind::Row(index2)) => index == index2,
+            _ => true,
         }
 }

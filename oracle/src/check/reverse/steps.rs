@@ -44,7 +44,7 @@ impl Lanes<'_> {
         }
     }
 
-    /// Whether forward steps executed all lanes. Gives the signature of the lanes, if all have one signature and one forward
+    /// Checks that forward steps executed all lanes. Returns their signature if they have one signature and one forward
     /// kernel.
     fn executed_before(&mut self, id: StepId, step: &Step, reverse: &Reverse<'_>) -> Option<Option<SigId>> {
         let mut all = None;
@@ -68,21 +68,12 @@ impl Lanes<'_> {
         name: impl Fn(NodeId, usize, u32) -> Name,
     ) {
         for (result, &place) in self.plan.places(step).iter().enumerate() {
-            for (lane, &node) in self.plan.lanes(step).iter().enumerate() {
-                let lane = lane as u32;
-                let (field, row) = match place {
-                    Place::Rows { field, start } => (field, start + lane),
-                    Place::Table { field, at } => (field, self.plan.tables[(at + lane) as usize]),
-                    Place::Edges { field, start, offsets } => {
-                        let offset = |lane: u32| self.plan.tables[(offsets + lane) as usize];
-                        for item in 0..offset(lane + 1) - offset(lane) {
-                            let row = start + offset(lane) + item;
-                            self.set_name(reverse, field, row, name(node, result, item));
-                        }
-                        continue;
-                    }
-                };
-                self.set_name(reverse, field, row, name(node, result, WHOLE));
+            let is_edges = matches!(place, Place::Edges { .. });
+            for (lane, &node) in (0..).zip(self.plan.lanes(step)) {
+                for (item, row) in (0..).zip(self.plan.result_rows(place, lane)) {
+                    let item = if is_edges { item } else { WHOLE };
+                    self.set_name(reverse, place.field(), row, name(node, result, item));
+                }
             }
         }
     }
@@ -137,17 +128,14 @@ impl Lanes<'_> {
         reverse.rows += u64::from(step.rows);
         let place = self.plan.places(step)[0];
         for ((lane, &node), results) in (0..).zip(self.plan.lanes(step)).zip(sets) {
-            let (field, row) = match place {
-                Place::Rows { field, start } => (field, start + lane),
-                Place::Table { field, at } => (field, self.plan.tables[(at + lane) as usize]),
-                Place::Edges { .. } => continue,
-            };
-            self.set_name(reverse, field, row, Name::Sum { node: node.index() as u32, results });
+            for row in self.plan.result_rows(place, lane) {
+                self.set_name(reverse, place.field(), row, Name::Sum { node: node.index() as u32, results });
+            }
         }
         Ok(())
     }
 
-    /// Whether an operand is the list of all contributions to the gradient of a value, in order, or their sum.
+    /// Returns whether an operand is the list of all contributions to the gradient of a value, in order, or their sum.
     pub(super) fn is_gradient(
         &self,
         reverse: &Reverse<'_>,
@@ -157,38 +145,31 @@ impl Lanes<'_> {
     ) -> bool {
         let expected = reverse.expected.of(value);
         let is_use = |name: Name, own: &Use| is_use(reverse, name, own);
-        match operand {
-            Operand::Segments { .. } => {
-                let (field, rows) = self.segment(lane, operand);
-                if rows.len() != expected.len() {
-                    return false;
-                }
-                let name = |row: &u32| self.name(reverse, field, *row);
-                let seeds = expected.iter().position(|own| own.node == SEED).unwrap_or(expected.len());
-                if !rows[..seeds].iter().zip(expected).all(|(row, own)| is_use(name(row), own)) {
-                    return false;
-                }
-                let in_order = rows[seeds..].iter().zip(&expected[seeds..]);
-                if in_order.clone().all(|(row, own)| is_use(name(row), own)) {
-                    return true;
-                }
-                // Several losses may be one value. Their seeds are in the order of the request.
-                let mut left: Vec<Name> =
-                    expected[seeds..].iter().map(|own| Name::Seed(own.contribution)).collect();
-                rows[seeds..].iter().all(|row| {
-                    let at = left.iter().position(|own| *own == name(row));
-                    at.map(|at| left.swap_remove(at)).is_some()
-                })
-            }
-            Operand::Rows { .. } | Operand::Table { .. } => {
-                let Some((field, row)) = self.row(lane, operand) else { return false };
-                self.is_sum(reverse, field, row, ValueId::new(value))
-            }
-            _ => false,
+        if let Some((field, row)) = self.plan.operand_row(operand, lane) {
+            return self.is_sum(reverse, field, row, ValueId::new(value));
         }
+        let Some((field, rows)) = self.plan.list_rows(operand, lane) else { return false };
+        if rows.len() != expected.len() {
+            return false;
+        }
+        let name = |row: &u32| self.name(reverse, field, *row);
+        let seeds = expected.iter().position(|own| own.node == SEED).unwrap_or(expected.len());
+        if !rows[..seeds].iter().zip(expected).all(|(row, own)| is_use(name(row), own)) {
+            return false;
+        }
+        let in_order = rows[seeds..].iter().zip(&expected[seeds..]);
+        if in_order.clone().all(|(row, own)| is_use(name(row), own)) {
+            return true;
+        }
+        // Several losses may be one value. Their seeds are in the order of the request.
+        let mut left: Vec<Name> = expected[seeds..].iter().map(|own| Name::Seed(own.contribution)).collect();
+        rows[seeds..].iter().all(|row| {
+            let at = left.iter().position(|own| *own == name(row));
+            at.map(|at| left.swap_remove(at)).is_some()
+        })
     }
 
-    /// Whether a row is the gradient of a value, or of one with the same contributions.
+    /// Returns whether a row is the gradient of a value, or of one with the same contributions.
     pub(in crate::check) fn is_sum(
         &self,
         reverse: &Reverse<'_>,
@@ -208,15 +189,7 @@ impl Lanes<'_> {
         }
     }
 
-    pub(super) fn row(&self, lane: u32, operand: Operand) -> Option<(FieldId, u32)> {
-        match operand {
-            Operand::Rows { field, start, stride } => Some((field, start + lane * stride)),
-            Operand::Table { field, at } => Some((field, self.plan.tables[(at + lane) as usize])),
-            _ => None,
-        }
-    }
-
-    /// The class of a derivative: every port reads what its role names, every result is what its role says.
+    /// The class of a derivative, whose ports and results fit their roles.
     fn class(
         &self,
         id: StepId,
@@ -232,7 +205,7 @@ impl Lanes<'_> {
         let results = self.graph.sigs.get(sig).results.len();
         let saves = self.plan.kernel(forward).results.len().saturating_sub(results);
         for (port, &role) in roles.ports.iter().enumerate() {
-            if let Some((lane, node)) = self.first_stray(step, sig, port, saves, reverse) {
+            if let Some((lane, node)) = self.first_wrong_lane(step, sig, port, saves, reverse) {
                 return Err(Disagreement::Port { step: id, port, role, lane, node });
             }
         }
@@ -275,7 +248,7 @@ impl Lanes<'_> {
     }
 }
 
-/// Whether a row is a contribution.
+/// Returns whether a row is a contribution.
 fn is_use(reverse: &Reverse<'_>, name: Name, own: &Use) -> bool {
     match name {
         Name::Seed(bits) => own.node == SEED && own.contribution == bits,
@@ -291,7 +264,7 @@ fn is_use(reverse: &Reverse<'_>, name: Name, own: &Use) -> bool {
     }
 }
 
-/// Whether a kernel only sums a list.
+/// Returns whether a kernel only sums a list.
 fn is_sum(kernel: &Kernel) -> bool {
     let (1, [result], [Stage::Seg { op: Op::ListFold(ListFold::Sum), lists, dst, .. }]) =
         (kernel.ports, &kernel.results[..], &kernel.stages[..])

@@ -28,11 +28,10 @@ pub(super) struct Use {
 pub(super) struct Expected {
     start: Vec<u32>,
     uses: Vec<Use>,
-    /// Per node whether a gradient reaches it.
+    /// For each node, whether a gradient reaches it.
     pub(super) reached: Vec<bool>,
     /// Signatures that a gradient reaches and that the reference cannot execute.
     pub(super) unknown: Vec<(SigId, NodeId)>,
-    /// The losses with their factors.
     pub(super) losses: Vec<(ValueId, f32)>,
 }
 
@@ -134,11 +133,11 @@ fn for_each_value(graph: &GraphData, node: NodeId, to: Contribution, mut each: i
     }
 }
 
-/// The losses that a plan has seeds for. Of a node with several results that fit, the graph's losses come first, then its
-/// outputs; one seed each.
+/// The losses that a plan has seeds for. Of several results that fit a seed, the graph's losses come first, then its
+/// outputs.
 pub(super) fn losses(plan: &Plan, graph: &GraphData) -> Vec<(ValueId, f32)> {
     let mut found: Vec<(ValueId, f32)> = Vec::new();
-    // Per value how many seeds it has, and whether it is no output.
+    // For each value the number of its seeds, and whether it is no output.
     let mut rank = vec![(0u32, true); graph.arena.values()];
     graph.outputs.iter().for_each(|output| rank[output.value.index()].1 = false);
     for step in &plan.steps[plan.forward_steps()..] {

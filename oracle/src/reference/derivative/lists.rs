@@ -83,7 +83,6 @@ pub(super) fn weighted_sum<T: Real>(softmax: bool, call: &Call<'_, T>, dy: &[T])
     Ok(partials.map(Partial::many).into_iter().collect::<Vec<_>>().into())
 }
 
-/// The rule of attention.
 pub(super) fn attend<T: Real>(scale: T, call: &Call<'_, T>, dy: &[T]) -> Checked<Partials<T>> {
     let (query, keys, values) = (call.floats(0)?, call.rows(1)?, call.rows(2)?);
     let scores = attention_scores(query, &keys, scale);

@@ -1,9 +1,9 @@
 //! The derivative rule of every op: from the gradients `dy` of the results to those of the operands.
 //!
-//! The rules use only [`Real`] and the folds of [`numeric`](autobatch_ir::numeric), so their bits are
-//! defined as exactly as those of the forward ops. Products are chains of `fma` from `+0`. If several
-//! result elements contribute to one operand element, their sum is [`row::sum`] in ascending order. `x`
-//! is an operand, `y` the result; a product of several factors is multiplied from left to right.
+//! The rules use only [`Real`] and the folds of [`numeric`](autobatch_ir::numeric), so their bits are defined as
+//! exactly as those of the forward ops. Products are chains of `fma` from `+0`. If several result elements contribute
+//! to one operand element, their sum is [`row::sum`] in ascending order. `x` is an operand, `y` the result; a product
+//! of several factors is multiplied from left to right.
 //!
 //! | op | rule |
 //! |---|---|
@@ -56,7 +56,7 @@ use super::datum::Datum;
 use super::error::{Checked, malformed};
 use super::frame::Call;
 use super::ops::{self, Chains, movement};
-use super::uses::{ParamUse, Share};
+use super::uses::{ParamUse, Share, ShareKind};
 use autobatch_ir::graph::Op;
 use autobatch_ir::numeric::{Real, row};
 use autobatch_ir::types::DType;
@@ -64,9 +64,7 @@ use std::sync::Arc;
 
 /// The contribution of a node to the gradient of one operand.
 pub(crate) enum Partial<T> {
-    /// No contribution.
     None,
-    /// To a value.
     One(Arc<[T]>),
     /// To the values of a list: each gets any number of contributions, in ascending order.
     Many(Vec<Vec<Arc<[T]>>>),
@@ -84,7 +82,6 @@ impl<T> Partial<T> {
 
 /// The contributions of a node.
 pub(crate) struct Partials<T> {
-    /// One per operand.
     pub(crate) operands: Vec<Partial<T>>,
     /// To parameters, in the order of the operands.
     pub(crate) params: Vec<ParamUse<T>>,
@@ -115,7 +112,7 @@ pub(crate) fn derive<T: Real>(
         }
         Op::StopGradient => none(call),
         Op::Port(_) | Op::List => malformed("ports and lists have no derivative"),
-        Op::Param => use_of(call, 0, Share::Rows(dy)),
+        Op::Param => use_of(call, 0, Share { dy, kind: ShareKind::Rows }),
         Op::Unary(unary) => elementwise::unary(*unary, call, y(made)?, &dy),
         Op::LeakyRelu { slope } => {
             one(elementwise::scaled(call, &dy, |x| x.leaky_relu_slope(T::from_f32(slope.get())))?)
@@ -159,10 +156,7 @@ pub(crate) fn derive<T: Real>(
         Op::ListFold(fold) => lists::fold(*fold, call, &dy),
         Op::WeightedSum { softmax } => lists::weighted_sum(*softmax, call, &dy),
         Op::Attend { scale } => lists::attend(T::from_f32(scale.get()), call, &dy),
-        Op::Lookup => {
-            let share = Share::Row { index: ops::row_of(call)?, dy };
-            use_of(call, 1, share)
-        }
+        Op::Lookup => use_of(call, 1, Share { dy, kind: ShareKind::Row(ops::row_of(call)?) }),
         Op::PickNegLogSoftmax => losses::pick_neg_log_softmax(call, &dy),
         Op::CrossEntropy => losses::cross_entropy(call, dy[0]),
         Op::KlDiv => losses::kl_div(call, dy[0]),

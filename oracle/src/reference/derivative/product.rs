@@ -4,12 +4,12 @@ use super::{Partial, Partials};
 use crate::reference::error::Checked;
 use crate::reference::frame::Call;
 use crate::reference::ops::{Chains, matrices};
-use crate::reference::uses::{ParamUse, Share};
+use crate::reference::uses::{ParamUse, Share, ShareKind};
 use autobatch_ir::numeric::{Real, product};
 use std::sync::Arc;
 
-/// `dx[k] = chain over n ascending from +0 of dy[n] * W[k][n]`, for every row, and the uses of the weight
-/// and the bias. An operand at which chains start gets `dy`.
+/// `dx[k] = chain over n ascending from +0 of dy[n] * W[k][n]`, for every row, and the uses of the weight and the bias.
+/// An operand at which chains start gets `dy`.
 pub(super) fn affine<T: Real>(chains: Chains, call: &Call<'_, T>, dy: &Arc<[T]>) -> Checked<Partials<T>> {
     let Chains { row: mut first, bias, onto, transposed } = chains;
     let weight = &call.params[0];
@@ -35,20 +35,20 @@ pub(super) fn affine<T: Real>(chains: Chains, call: &Call<'_, T>, dy: &Arc<[T]>)
         }
         operands.push(Partial::one(dx));
         let x = Arc::clone(call.floats(operand)?);
-        let share = Share::Product { x, width, dy: Arc::clone(dy), first, transposed };
-        params.push(ParamUse { param: weight.id, share });
+        let kind = ShareKind::Product { x, width, first, transposed };
+        params.push(ParamUse { param: weight.id, share: Share { dy: Arc::clone(dy), kind } });
         first += width;
     }
     if bias {
-        params.push(ParamUse { param: call.params[1].id, share: Share::Rows(Arc::clone(dy)) });
+        let share = Share { dy: Arc::clone(dy), kind: ShareKind::Rows };
+        params.push(ParamUse { param: call.params[1].id, share });
     }
     Ok(Partials { operands, params })
 }
 
 /// `acc[k] = chain over n ascending from +0 of dy[n] * w[k][n]`, for rows of `w` of the width of `dy`.
 ///
-/// Eight chains advance together. This does not change any of them, and hides the latency of the
-/// additions.
+/// Eight chains advance together, which hides the latency of the additions and changes no chain.
 fn parallel_chains<T: Real>(dy: &[T], w: &[T], acc: &mut [T]) {
     const TOGETHER: usize = 8;
     let width = dy.len();

@@ -2,10 +2,9 @@
 //!
 //! Integers: `add`, `sub` and `mul` wrap; `min`, `max` and comparisons are signed for `i32`.
 //!
-//! Casts: a float becomes an integer by truncation towards zero, with saturation at the ends of the
-//! type and 0 for NaN. An integer becomes the nearest float, ties to even. `i32` and `u32` exchange
-//! bits. A number becomes `true` unless it is zero (NaN is true). A bool becomes 0 or 1. A cast
-//! to the operand's own type is the identity.
+//! Casts: a float becomes an integer by truncation towards zero, saturated, with 0 for NaN. An integer becomes the
+//! nearest float, ties to even. `i32` and `u32` exchange bits. A nonzero number (also NaN) becomes `true`. A bool
+//! becomes 0 or 1.
 
 use super::{at, floats};
 use crate::reference::datum::{Argument, Datum};
@@ -25,7 +24,6 @@ pub(super) fn fill<T: Real>(ty: Type, bits: u32) -> Checked<Vec<Datum<T>>> {
     }
 }
 
-/// A function of each element.
 pub(super) fn map<T: Real>(call: &Call<'_, T>, function: impl Fn(T) -> T) -> Checked<Vec<Datum<T>>> {
     Ok(floats(call.floats(0)?.iter().map(|&x| function(x)).collect()))
 }
@@ -59,7 +57,6 @@ fn zip_elements<N: Copy, R>(a: &[N], b: &[N], elements: usize, function: impl Fn
     (0..elements).map(|i| function(at(a, i), at(b, i))).collect()
 }
 
-/// Arithmetic of two operands.
 pub(super) fn binary<T: Real>(binary: Binary, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
     let elements = call.results[0].shape.elements();
     match call.types[0].dtype {
@@ -97,13 +94,12 @@ fn integer(binary: Binary, dtype: DType) -> Checked<fn(u32, u32) -> u32> {
     }
 }
 
-/// Whether `min` or `max` returns its second operand: the first wins ties, and a NaN always wins.
+/// Returns whether `min` or `max` returns its second operand: the first wins ties, and a NaN always wins.
 pub(crate) fn takes_second<T: Real>(max: bool, a: T, b: T) -> bool {
     let better = if max { b > a } else { b < a };
     better || b.is_nan()
 }
 
-/// A comparison of two operands.
 pub(super) fn compare<T: Real>(compare: Compare, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
     let elements = call.results[0].shape.elements();
     let words = match call.types[0].dtype {
@@ -156,7 +152,6 @@ fn choose<N: Copy>(condition: &[u32], a: &[N], b: &[N], elements: usize) -> Vec<
     (0..elements).map(|i| if at(condition, i) != 0 { at(a, i) } else { at(b, i) }).collect()
 }
 
-/// Conversion to another element type.
 pub(super) fn cast<T: Real>(to: DType, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
     let from = call.types[0].dtype;
     if from == DType::F32 {

@@ -28,7 +28,6 @@ pub(crate) fn label<T: Real>(call: &Call<'_, T>, row: usize) -> Checked<usize> {
     place_of(call.words(1)?, row, call.width(0))
 }
 
-/// A row of a table.
 pub(super) fn lookup<T: Real>(call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
     let width = call.params[0].ty.shape.width();
     Ok(vec![Datum::floats(&call.params[0].values[row_of(call)? * width..][..width])])
@@ -54,8 +53,7 @@ pub(super) fn fork_noise<T: Real>(ordinal: u32, call: &Call<'_, T>) -> Checked<V
     Ok(forked(call, 0, ordinal)?.map(|word| Datum::computed(vec![word])).into())
 }
 
-/// Applies the mask and scale of a dropout to `elements`; the derivative uses it too. It is the
-/// identity in inference.
+/// Applies the mask and scale of a dropout; the derivative uses it too. In inference it is the identity.
 pub(crate) fn mask<T: Real>(rate: f32, ordinal: u32, call: &Call<'_, T>, elements: &[T]) -> Checked<Vec<T>> {
     match call.noise {
         Noise::Off => Ok(elements.to_vec()),

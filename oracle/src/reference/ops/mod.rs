@@ -1,8 +1,7 @@
 //! The definition of every op, for the elements of one node.
 //!
-//! [`numeric`](autobatch_ir::numeric) defines the bits. This module selects the function of each op
-//! and the order of elements. Elements are in row-major order; a *row* is a range along the innermost
-//! axis.
+//! [`numeric`](autobatch_ir::numeric) defines the bits. This module selects the function of each op and the order of
+//! elements, which is row-major. A *row* is a range along the innermost axis.
 
 use super::datum::{Argument, Datum};
 use super::error::{Checked, malformed};
@@ -92,7 +91,6 @@ fn identity<T: Real>(call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
     }
 }
 
-/// A single float result.
 fn floats<T>(elements: Vec<T>) -> Vec<Datum<T>> {
     vec![Datum::floats(elements)]
 }

@@ -1,7 +1,7 @@
 //! Ops that move elements: each result element is a copy of one operand element.
 //!
-//! [`sources`] maps result elements to operand elements. The forward evaluation copies along this map
-//! and the reverse adds gradients along it, so each op has a single definition.
+//! [`sources`] maps result elements to operand elements. The forward evaluation copies along this map and the reverse
+//! adds gradients along it, so each op has a single definition.
 
 use crate::reference::datum::{Datum, Words};
 use crate::reference::error::{Checked, malformed};
@@ -14,9 +14,7 @@ use std::sync::Arc;
 /// The source of a result element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Source {
-    /// The index of the operand.
     pub(crate) operand: usize,
-    /// The element of that operand.
     pub(crate) element: usize,
 }
 
@@ -40,7 +38,7 @@ pub(super) fn evaluate<T: Real>(op: &Op, call: &Call<'_, T>) -> Checked<Vec<Datu
     }
 }
 
-/// Whether an op only selects contiguous ranges, so bound words stay [bound](crate::reference#indices).
+/// Returns whether an op only selects contiguous ranges, so bound words stay [bound](crate::reference#indices).
 fn preserves_order(op: &Op) -> bool {
     matches!(
         op,

@@ -12,18 +12,18 @@ use autobatch_ir::types::Type;
 pub(crate) struct Chains {
     /// The row of the weight for the first element of the operands.
     pub(crate) row: usize,
-    /// Whether chains start with a bias.
+    /// True if chains start with a bias.
     pub(crate) bias: bool,
-    /// Whether chains start with the first operand.
+    /// True if chains start with the first operand.
     pub(crate) onto: bool,
-    /// Whether the weight is stored transposed.
+    /// True if the weight is stored transposed.
     pub(crate) transposed: bool,
 }
 
 /// `acc = bias, first operand or 0; for each part in operand order, k ascending: acc = fma(x[k], w[k], acc)`.
 ///
-/// All outputs of a row advance together. This computes each chain of
-/// [`prod_chain`](product::prod_chain) and reads the weight in storage order.
+/// All outputs of a row advance together. This computes each chain of [`prod_chain`](product::prod_chain) and reads the
+/// weight in storage order.
 pub(super) fn affine<T: Real>(chains: Chains, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
     let Chains { row: first, bias, onto, transposed } = chains;
     let weight = &call.params[0];
@@ -55,8 +55,7 @@ pub(super) fn affine<T: Real>(chains: Chains, call: &Call<'_, T>) -> Checked<Vec
     Ok(floats(result))
 }
 
-/// The extents `(m, k, n)` of a product of two values. A vector is a row on the left and a column
-/// on the right.
+/// The extents `(m, k, n)` of a product. A vector is a row on the left and a column on the right.
 pub(crate) fn matrices(a: Type, b: Type) -> (usize, usize, usize) {
     let k = a.shape.width();
     (a.shape.rows(), k, b.shape.elements() / k)

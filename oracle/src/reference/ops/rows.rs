@@ -7,12 +7,10 @@ use crate::reference::frame::Call;
 use autobatch_ir::graph::{Fold, Over};
 use autobatch_ir::numeric::{Real, row};
 
-/// One number per row.
 pub(super) fn fold_rows<T: Real>(call: &Call<'_, T>, fold: impl Fn(&[T]) -> T) -> Checked<Vec<Datum<T>>> {
     Ok(floats(call.floats(0)?.chunks_exact(call.width(0)).map(fold).collect()))
 }
 
-/// One row per row.
 pub(super) fn map_rows<T: Real>(call: &Call<'_, T>, map: impl Fn(&[T], &mut [T])) -> Checked<Vec<Datum<T>>> {
     let elements = call.floats(0)?;
     let mut result = vec![T::ZERO; elements.len()];

@@ -18,8 +18,8 @@ fn plan(widths: &[usize]) -> Plan {
     Plan::from_text(&text).expect("parses")
 }
 
-/// Uses both forms of every weight of a module whose store versions start at `first`. Rerounds the number of packed and of
-/// cached parts.
+/// Uses both forms of every weight of a module whose store versions start at `first`. Rerounds the number of packed and
+/// of cached parts.
 fn execute(packed: &mut WeightCache, widths: &[usize], first: u64) -> (usize, usize) {
     let plan = plan(widths);
     let before = packed.packs;

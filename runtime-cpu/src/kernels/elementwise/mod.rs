@@ -1,8 +1,8 @@
 //! Elementwise instructions over strided rows: every function of `ir::numeric::scalar`, compiled per instruction set.
 //!
-//! **Bits.** One Rust function defines each instruction. It is inlined into loops that are compiled with the
-//! features of each instruction set, so all variants compute the same bits. The last elements of a row are
-//! computed in a whole vector too; only the existing elements are stored.
+//! **Bits.** One Rust function defines each instruction. It is inlined into loops that are compiled with the features
+//! of each instruction set, so all variants compute the same bits. The last elements of a row are computed in a whole
+//! vector too; only the existing elements are stored.
 //!
 //! Updates of whole arrays use the module `fused_update` instead; its head says why there are two engines.
 
@@ -21,7 +21,7 @@ pub struct Elements {
     pub base: *const f32,
     /// Words from row to row.
     pub stride: usize,
-    /// Whether each row is a single element, used for all elements of the result row.
+    /// True if each row is a single element, used for all elements of the result row.
     pub single: bool,
 }
 
@@ -37,10 +37,10 @@ pub struct ElementsMut {
 /// Computes `rows` rows of `width` elements.
 ///
 /// # Safety
-/// `isa` is available. `sources` holds as many operands as `code` takes. Each has `rows` rows of `width`
-/// initialised words (one word if `single`) of type `dtype` (truth values where `code` takes them), which no one
-/// writes during the call. The rows of `out` are writable and not accessed by anyone else. They overlap an operand
-/// only if they are the same elements.
+/// `isa` is available. `sources` holds as many operands as `code` takes. Each has `rows` rows of `width` initialised
+/// words (one word if `single`) of type `dtype` (truth values where `code` takes them), which no one writes during the
+/// call. The rows of `out` are writable and not accessed by anyone else. They overlap an operand only if they are the
+/// same elements.
 pub unsafe fn run(
     isa: Isa,
     code: Code,
@@ -89,7 +89,7 @@ struct Work<'a> {
     width: usize,
     sources: &'a [Elements],
     out: ElementsMut,
-    /// Whether the ends of rows use masked loads and stores (AVX-512). After inlining it is a constant.
+    /// True if the ends of rows use masked loads and stores (AVX-512). After inlining it is a constant.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only AVX-512 reads it"))]
     masks: bool,
 }

@@ -1,8 +1,7 @@
 //! Builds fused kernels: fuses instructions and assigns a location to each value.
 //!
 //! Sums of products and flushed numbers become one instruction. Values with disjoint lifetimes share slots. A result
-//! is written to its target directly if no later instruction reads the target's old elements. The remaining results
-//! are copied at the end.
+//! goes directly to its target if no later instruction reads the old elements; other results are copied at the end.
 
 use super::FusedKernel;
 use super::instr::{FusedOp, Instr};
@@ -48,7 +47,7 @@ impl FusedKernel {
 struct Value {
     op: FusedOp,
     inputs: Vec<ValueLocation>,
-    /// Whether another instruction computes this value on the way to its own.
+    /// True if another instruction computes this value on the way to its own.
     fused_away: bool,
 }
 
@@ -65,7 +64,6 @@ struct Builder<'a> {
     /// The locations of the stored elements of registers.
     stored: HashMap<(u32, u32), ValueLocation>,
     constants: Vec<f32>,
-    /// The location of each result.
     results: Vec<ValueLocation>,
 }
 

@@ -55,7 +55,6 @@ pub(crate) struct Port {
 pub(crate) struct FusedScratch {
     /// One block per operand.
     blocks: Aligned,
-    /// The pointer of each operand.
     table: Vec<*mut f32>,
 }
 

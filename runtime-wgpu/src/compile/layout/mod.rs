@@ -30,7 +30,7 @@ pub struct Stored {
     pub kind: u32,
 }
 
-/// How the device stores parameters.
+/// The storage of parameters on the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Packing {
     /// Two 16-bit elements per word, for parameters that are only read.
@@ -50,7 +50,6 @@ impl Packing {
         }
     }
 
-    /// The words of a parameter.
     pub(crate) fn words_of(self, ty: Type) -> u64 {
         let elements = ty.shape.elements() as u64;
         if self.kind_of(ty.dtype) == 0 { elements } else { elements.div_ceil(2) }
@@ -65,7 +64,7 @@ impl Packing {
 /// The smallest reservation of a growing plan, in rows or words.
 const MIN_CAPACITY: u64 = 16;
 
-/// How many rows and words a layout reserves.
+/// The number of rows and words that a layout reserves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Capacity {
     /// The kernels of the plan.
@@ -108,14 +107,9 @@ pub struct Layout {
 /// The end of a run of words, if 32 bits can address it.
 fn past(at: u64, words: u64) -> Result<u64, GpuError> {
     let end = at.saturating_add(words);
-    let limit = u64::from(u32::MAX);
-    match end <= limit {
+    match end <= u64::from(u32::MAX) {
         true => Ok(end),
-        false => Err(GpuError::TooLarge {
-            what: "the rows of the plan",
-            needed: end.saturating_mul(4),
-            limit: limit * 4,
-        }),
+        false => Err(GpuError::beyond_addresses("the rows of the plan", end)),
     }
 }
 
@@ -195,7 +189,7 @@ impl Layout {
         Ok(())
     }
 
-    /// How many rows and words it reserves.
+    /// Its reservation of rows and words.
     pub(crate) const fn capacity(&self) -> Capacity {
         self.capacity
     }
@@ -205,7 +199,7 @@ impl Layout {
         self.capacity.of(words)
     }
 
-    /// Whether it keeps the addresses of an earlier layout: inputs, fields and parameters.
+    /// Returns whether it keeps the addresses of an earlier layout: inputs, fields and parameters.
     pub(crate) fn extends(&self, before: &Self) -> bool {
         self.capacity == before.capacity
             && (self.words, self.floats) == (before.words, before.floats)
@@ -306,7 +300,6 @@ impl Layout {
         self.runs.iter().filter_map(run).collect()
     }
 
-    /// The words of all constants.
     pub(super) fn constants(&self) -> Vec<u32> {
         let mut words = vec![0; (self.constants_end - HEAD) as usize];
         for (source, &(at, len)) in &self.runs {

@@ -5,7 +5,7 @@
 //! memory only if another reader needs them.
 
 use crate::module::MAX_GROUPS;
-use autobatch_ir::plan::{Kernel, ListSource, ProdInit, Source, Stage, View};
+use autobatch_ir::plan::{Kernel, Source, Stage, View};
 
 /// Products of a register with more readers than this are not fused, which bounds the search.
 const MAX_READERS: usize = 256;
@@ -13,13 +13,10 @@ const MAX_READERS: usize = 256;
 /// A part of a kernel that is one dispatch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
-    /// A single stage.
     Stage(usize),
     /// Products with an epilogue.
     Fused {
-        /// The products, in order.
         products: Vec<Fused>,
-        /// The stage of the epilogue.
         epilogue: usize,
     },
 }
@@ -36,7 +33,6 @@ impl Unit {
         }
     }
 
-    /// The stage of its epilogue.
     pub(super) fn epilogue(&self) -> Option<usize> {
         match self {
             Self::Stage(_) => None,
@@ -44,7 +40,6 @@ impl Unit {
         }
     }
 
-    /// Its stages, in order.
     pub(super) fn stages<'k>(&self, kernel: &'k Kernel) -> Vec<&'k Stage> {
         let numbers: Vec<usize> = match self {
             Self::Stage(stage) => vec![*stage],
@@ -59,11 +54,10 @@ impl Unit {
 /// A product whose sums an epilogue reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fused {
-    /// The stage.
     pub(super) stage: usize,
     /// The groups of columns that the epilogue reads, each as wide as the epilogue.
     pub(super) groups: Vec<View>,
-    /// Whether the sums are stored in memory as well, for other readers.
+    /// True if the sums are stored in memory as well, for other readers.
     pub(super) stored: bool,
 }
 
@@ -107,7 +101,7 @@ const RESULT: usize = usize::MAX;
 struct Read {
     stage: usize,
     view: View,
-    /// Whether a line reads one element of it for all of its elements.
+    /// True if a line reads one element of it for all of its elements.
     is_scalar: bool,
 }
 
@@ -117,7 +111,7 @@ fn readers(kernel: &Kernel) -> Vec<Vec<Read>> {
     let mut note = |stage, view: View, is_scalar| of[view.reg as usize].push(Read { stage, view, is_scalar });
     for (number, stage) in kernel.stages.iter().enumerate() {
         let Stage::Map { code, .. } = stage else {
-            reads(stage).into_iter().for_each(|view| note(number, view, false));
+            stage.reads().into_iter().for_each(|view| note(number, view, false));
             continue;
         };
         for source in code.iter().flat_map(|instr| &instr.sources) {
@@ -164,7 +158,7 @@ fn fused(kernel: &Kernel, number: usize, readers: &[Vec<Read>]) -> Option<(usize
     wide.then_some((epilogue, Fused { stage: number, groups, stored }))
 }
 
-/// Whether groups are disjoint and contain every element of a product that other readers read.
+/// Returns whether groups are disjoint and contain every element of a product that other readers read.
 fn provides(groups: &[View], others: &[View], dst: View) -> bool {
     let disjoint = |(at, &a): (usize, &View)| groups[at + 1..].iter().all(|&b| !overlap(a, b));
     let has =
@@ -183,46 +177,6 @@ fn overlap(a: View, b: View) -> bool {
 
 fn inside(inner: View, outer: View) -> bool {
     inner.start >= outer.start && inner.start + inner.width <= outer.start + outer.width
-}
-
-/// The views that a stage reads. List ports are operands, not views.
-pub(super) fn reads(stage: &Stage) -> Vec<View> {
-    match stage {
-        Stage::Prod { init, parts, .. } => {
-            let init = match init {
-                ProdInit::View(view) => Some(*view),
-                ProdInit::Zero | ProdInit::Bias(_) => None,
-            };
-            init.into_iter().chain(parts.iter().map(|part| part.source)).collect()
-        }
-        Stage::Map { code, .. } => {
-            let view = |source: &Source| match source {
-                Source::View(view) | Source::Scalar(view) => Some(*view),
-                Source::Local(_) | Source::Const(_) => None,
-            };
-            code.iter().flat_map(|instr| &instr.sources).filter_map(view).collect()
-        }
-        Stage::Row { sources, .. } => sources.iter().map(|source| source.0).collect(),
-        Stage::Seg { query, lists, .. } => {
-            let views = |list: &ListSource| match list {
-                ListSource::Port(_) => Vec::new(),
-                ListSource::Views(views) => views.clone(),
-            };
-            query.iter().copied().chain(lists.iter().flat_map(views)).collect()
-        }
-        Stage::SegGrad { query, dy, .. } => query.iter().copied().chain([*dy]).collect(),
-        Stage::Lookup { index, .. } => vec![*index],
-    }
-}
-
-/// The views that a stage writes. Only results read edges.
-pub(super) fn writes(stage: &Stage) -> Vec<View> {
-    match stage {
-        Stage::Prod { dst, .. } | Stage::Seg { dst, .. } | Stage::Lookup { dst, .. } => vec![*dst],
-        Stage::Map { code, .. } => code.iter().filter_map(|instr| instr.store).collect(),
-        Stage::Row { dsts, .. } => dsts.clone(),
-        Stage::SegGrad { query_dst, .. } => query_dst.iter().copied().collect(),
-    }
 }
 
 #[cfg(test)]

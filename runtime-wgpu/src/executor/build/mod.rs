@@ -6,13 +6,10 @@ use crate::error::GpuError;
 use pollster::block_on;
 use std::num::NonZeroU64;
 
-/// A pipeline to build.
 pub(super) struct Build<'a> {
     pub(super) gpu: &'a Gpu,
-    /// The template.
     pub(super) name: &'static str,
     pub(super) text: String,
-    /// The driver's cache.
     pub(super) cache: Option<&'a wgpu::PipelineCache>,
 }
 
@@ -38,9 +35,9 @@ impl Build<'_> {
             },
             cache,
         });
-        let said = (block_on(validation.pop()), block_on(internal.pop()));
+        let errors = (block_on(validation.pop()), block_on(internal.pop()));
         gpu.take_error()?;
-        if let (Some(error), _) | (_, Some(error)) = said {
+        if let (Some(error), _) | (_, Some(error)) = errors {
             return Err(GpuError::Shader {
                 template: name.to_owned(),
                 reason: error.to_string().trim().to_owned(),
@@ -54,17 +51,19 @@ impl Build<'_> {
         self,
         entries: &[wgpu::BindGroupLayoutEntry],
     ) -> Result<(wgpu::BindGroupLayout, wgpu::ComputePipeline), GpuError> {
-        let (group, layout) = layouts(self.gpu, entries, 0);
-        Ok((group, self.on(&layout)?))
+        let Layouts { group, pipeline } = layouts(self.gpu, entries, 0);
+        Ok((group, self.on(&pipeline)?))
     }
 }
 
-/// The layouts of one bind group and of `immediates` bytes of immediates.
-pub(super) fn layouts(
-    gpu: &Gpu,
-    entries: &[wgpu::BindGroupLayoutEntry],
-    immediates: u32,
-) -> (wgpu::BindGroupLayout, wgpu::PipelineLayout) {
+/// The layouts of a bind group, and of pipelines with one such group.
+pub(super) struct Layouts {
+    pub(super) group: wgpu::BindGroupLayout,
+    pub(super) pipeline: wgpu::PipelineLayout,
+}
+
+/// Creates layouts for these entries and `immediates` bytes of immediates.
+pub(super) fn layouts(gpu: &Gpu, entries: &[wgpu::BindGroupLayoutEntry], immediates: u32) -> Layouts {
     let label = Some("a dispatch");
     let group = gpu.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries });
     let pipeline = gpu.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
@@ -72,7 +71,16 @@ pub(super) fn layouts(
         bind_group_layouts: &[Some(&group)],
         immediate_size: immediates,
     });
-    (group, pipeline)
+    Layouts { group, pipeline }
+}
+
+pub(super) fn bind_group(
+    gpu: &Gpu,
+    label: &str,
+    layout: &wgpu::BindGroupLayout,
+    entries: &[wgpu::BindGroupEntry<'_>],
+) -> wgpu::BindGroup {
+    gpu.device.create_bind_group(&wgpu::BindGroupDescriptor { label: Some(label), layout, entries })
 }
 
 fn entry(
@@ -103,7 +111,6 @@ pub(super) fn storage(number: u32, read_only: bool) -> wgpu::BindGroupLayoutEntr
     entry(number, wgpu::BufferBindingType::Storage { read_only }, false, Some(4))
 }
 
-/// A read-only array of vectors.
 pub(super) fn vectors(number: u32) -> wgpu::BindGroupLayoutEntry {
     entry(number, wgpu::BufferBindingType::Storage { read_only: true }, false, Some(VECTOR * 4))
 }

@@ -13,10 +13,10 @@ fn a_rejected_module_is_named_and_the_next_one_builds() {
     for wrong in ["    let t0 = nowhere;\n", "    let t0: u32 = 1.5;\n", "    loop {"] {
         let error = build(wrong).expect_err("it is no module");
         assert!(matches!(&error, GpuError::Shader { template, .. } if template == "map"), "{error:?}");
-        let said = error.to_string();
+        let message = error.to_string();
         assert!(
-            said.contains("the module of map was rejected") && said.contains("execute on the cpu"),
-            "{said}"
+            message.contains("the module of map was rejected") && message.contains("execute on the cpu"),
+            "{message}"
         );
     }
     build("").expect("an empty module is one");

@@ -1,7 +1,6 @@
-//! The driver's pipeline cache in a file, where the adapter supports it (Vulkan).
-//! The file starts with magic, length and hash. A file that is truncated, changed or of another format is ignored.
-//! wgpu checks its own header next (version, adapter, driver), and the driver checks its header. All errors are
-//! ignored: pipelines are then built anew.
+//! The driver's pipeline cache in a file, where the adapter supports it (Vulkan). The file starts with magic, length
+//! and hash. A file that is truncated, changed or of another format is ignored. wgpu checks its own header next
+//! (version, adapter, driver), and the driver checks its header. All errors are ignored: pipelines are then built anew.
 
 use crate::device::Gpu;
 use crate::options::PipelineCacheDir;
@@ -44,7 +43,6 @@ impl PipelineFile {
         Self { cache, path: Some(path), saved: 0 }
     }
 
-    /// The cache for building pipelines.
     pub(super) fn cache(&self) -> Option<&wgpu::PipelineCache> {
         self.cache.as_ref()
     }
@@ -69,8 +67,8 @@ fn made(gpu: &Gpu, data: Option<&[u8]>) -> Option<wgpu::PipelineCache> {
     let refused = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
     let descriptor = wgpu::PipelineCacheDescriptor { label: Some("pipelines"), data, fallback: true };
     // SAFETY: this program got the data from `PipelineCache::get_data`, as its hash confirms, or there is none. The
-    // hash proves nothing against an attacker, but anyone who can write the user's cache folder can run programs as
-    // the user.
+    // hash proves nothing against an attacker, but anyone who can write the user's cache folder can run programs as the
+    // user.
     let cache = unsafe { gpu.device.create_pipeline_cache(&descriptor) };
     block_on(refused.pop()).is_none().then_some(cache)
 }
@@ -102,8 +100,7 @@ fn read(path: &Path) -> Option<Vec<u8>> {
     (head == head_of(data)).then(|| data.to_vec())
 }
 
-/// Writes a temporary file and renames it. On failure no temporary file remains. Threads that write at the same time
-/// use different files; the last one stays.
+/// Writes a temporary file and renames it. Threads that write at the same time use different temporary files.
 fn write(path: &Path, data: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;

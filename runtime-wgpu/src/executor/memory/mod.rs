@@ -35,11 +35,10 @@ pub(super) struct Memory {
     /// The words before them.
     head: Option<[u32; HEAD as usize]>,
     staging: GrowableBuffer,
-    /// Scratch memory of uploads.
     scratch: Vec<u32>,
 }
 
-/// Words of the arena and of the parameters, and how they are split.
+/// Words of the arena and of the parameters, and their split.
 struct Sizes {
     arena: u64,
     params: u64,
@@ -65,7 +64,7 @@ impl Memory {
         Ok(Sizes { arena, params, split })
     }
 
-    /// Whether a plan fits the current buffers.
+    /// Returns whether a plan fits the current buffers.
     pub(super) fn has_room(&self, gpu: &Gpu, target: Target, compiled: &Compiled) -> bool {
         let size = target.binding / 4;
         let fits = |array: &SplitArray, words| {
@@ -79,7 +78,6 @@ impl Memory {
                 .is_ok_and(|sizes| fits(&self.arena, sizes.arena) && fits(&self.params, sizes.params))
     }
 
-    /// Makes room for a plan.
     pub(super) fn fit(&mut self, gpu: &Gpu, target: Target, compiled: &Compiled) -> Result<(), GpuError> {
         let size = target.binding / 4;
         let Sizes { arena, params, split } = self.sizes(gpu, target, compiled)?;
@@ -91,7 +89,7 @@ impl Memory {
             // Updated parameters exist only on the device, so they are copied.
             let mut smaller = SplitArray::default();
             smaller.fit(gpu, "the parameters", params, size)?;
-            let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            let mut encoder = gpu.encoder();
             self.params.copy(&mut encoder, 0, &smaller, 0, smaller.words);
             submit(gpu, encoder.finish())?;
             self.params = smaller;
@@ -113,7 +111,6 @@ impl Memory {
         Ok(())
     }
 
-    /// Whether any plan was fitted.
     pub(super) const fn is_fitted(&self) -> bool {
         self.split.is_some()
     }
@@ -142,7 +139,7 @@ impl Memory {
         })
     }
 
-    /// How the arena and the parameters are split.
+    /// The split of the arena and the parameters.
     pub(super) fn split(&self) -> Split {
         let split = self.split.expect("memory is fitted before it is used");
         Split { arena: self.arena.buffers.len() as u32, params: self.params.buffers.len() as u32, ..split }
@@ -177,8 +174,8 @@ impl Memory {
         Ok(bytes)
     }
 
-    /// Uploads the bound words and floats of a plan but the first `uploaded` ones, and the constants and the noise unless
-    /// the arena holds them. Returns the uploaded bytes.
+    /// Uploads the bound words and floats of a plan but the first `uploaded` ones, and the constants and the noise
+    /// unless the arena holds them. Returns the uploaded bytes.
     pub(super) fn upload_inputs(
         &mut self,
         gpu: &Gpu,
@@ -223,7 +220,7 @@ impl Memory {
         bytes
     }
 
-    /// Whether the arena holds the constants and whole parameters of a plan.
+    /// Returns whether the arena holds the constants and whole parameters of a plan.
     pub(super) fn has_persistent(&self, compiled: &Compiled) -> bool {
         self.persistent.as_ref() == Some(&compiled.persistent)
     }
@@ -250,7 +247,7 @@ impl Memory {
 
     /// The first commands of a run: they set gradients to zero.
     pub(super) fn begin(&self, gpu: &Gpu, compiled: &Compiled) -> wgpu::CommandEncoder {
-        let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let mut encoder = gpu.encoder();
         let (at, words) = compiled.layout.gradients();
         for (buffer, byte, range) in self.arena.pieces(at, words) {
             encoder.clear_buffer(buffer, byte, Some((range.end - range.start) * 4));
@@ -284,7 +281,7 @@ impl Memory {
         self.staging.get()
     }
 
-    /// Whether this is the staging buffer.
+    /// Returns whether this is the staging buffer.
     pub(super) fn has_staging(&self, buffer: &wgpu::Buffer) -> bool {
         self.staging.buffer.as_ref() == Some(buffer)
     }

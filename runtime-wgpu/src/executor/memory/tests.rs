@@ -8,7 +8,7 @@ fn readback_works_after_an_uncaptured_error() {
     let Some(gpu) = Gpu::of_tests(Options::default()) else { return };
     let mut memory = Memory::of_tests(&gpu, &[1, 2, 3, 4]);
     let mut read = |between: fn(&Gpu)| {
-        let encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let encoder = gpu.encoder();
         let commands = memory.finish(&gpu, encoder, &[(0, 4)])?;
         let index = submit(&gpu, commands)?;
         between(&gpu);

@@ -20,9 +20,9 @@ pub(super) struct ArenaGradients {
     pub(super) sparse_tables: Vec<SparseTable>,
     /// The tables of the plan, in which operands of lookups may name rows.
     pub(super) tables: wgpu::Buffer,
-    /// Whether they include gradients of earlier runs.
+    /// True if they include gradients of earlier runs.
     pub(super) accumulated: bool,
-    /// Whether their sparse rows are listed.
+    /// True if their sparse rows are listed.
     pub(super) listed: bool,
 }
 
@@ -53,8 +53,8 @@ impl ArenaGradients {
         self.by_param.get(&param.0).copied()
     }
 
-    /// Whether a plan makes the gradients of the same parameters in the same sizes. Another module may give its stores
-    /// the same numbers.
+    /// Returns whether a plan makes gradients of the same parameters in the same sizes; another module may have equal
+    /// numbers.
     pub(super) fn are_those_of(&self, plan: &Plan) -> bool {
         let elements = |store: StoreId| plan.stores[store.index()].ty.shape.elements() as u64;
         let others = gradient_stores(plan).map(|(param, store)| (param, store, elements(store)));

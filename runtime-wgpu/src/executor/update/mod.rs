@@ -4,10 +4,8 @@
 //! submission that the host does not wait for. Afterwards the changed stores have new versions, whose values exist only
 //! on the device until [`Executor::updated`] reads them.
 //!
-//! **Bits.** An update is elementwise arithmetic in the order of its kernel. Sums of squares are folds of rows and
-//! blocks, as the language defines them. So an update has the bits of the naive executor wherever the device adds,
-//! multiplies, divides and takes roots as IEEE defines. [`Arithmetic::Exact`](crate::Arithmetic) provides that on
-//! devices that divide otherwise.
+//! **Bits.** An update has the bits of the naive executor wherever the device adds, multiplies, divides and takes roots
+//! as IEEE defines. [`Arithmetic::Exact`](crate::Arithmetic) provides that on devices that divide otherwise.
 
 mod gradients;
 mod records;
@@ -16,7 +14,7 @@ mod sparse_rows;
 mod states;
 mod trained;
 
-use super::build::{Build, binding, layouts, storage, uniform};
+use super::build::{Build, Layouts, bind_group, binding, layouts, storage, uniform};
 use super::memory::Memory;
 use super::readback::submit;
 use super::split_array::GrowableBuffer;
@@ -63,16 +61,11 @@ impl CompiledUpdate {
     }
 }
 
-/// The layouts that all modules of updates share.
-struct Layouts {
-    group: wgpu::BindGroupLayout,
-    pipeline: wgpu::PipelineLayout,
-}
-
 /// The state of training on the device: gradients between runs, optimiser states, and compiled updates.
 pub(super) struct Training {
     library: Library,
     compiled: Option<CompiledUpdate>,
+    /// The layouts of all modules of updates.
     layouts: Option<Layouts>,
     pipelines: HashMap<UpdateProgram, wgpu::ComputePipeline>,
     states: States,
@@ -117,7 +110,7 @@ impl Training {
             return Ok(());
         }
         let last = last.filter(|last| last.are_those_of(plan)).ok_or(GpuError::OtherGradients)?;
-        let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let mut encoder = gpu.encoder();
         self.saved.save(gpu, memory, &last, &mut encoder)?;
         let listing = match last.listed {
             true => Arc::clone(&self.sparse_rows.listing),
@@ -148,8 +141,7 @@ impl Training {
             let mut entries = vec![uniform(0), storage(1, true), storage(2, true)];
             entries.extend([3, 4, 5].map(|number| storage(number, false)));
             entries.push(storage(6, true));
-            let (group, pipeline) = layouts(gpu, &entries, 0);
-            self.layouts = Some(Layouts { group, pipeline });
+            self.layouts = Some(layouts(gpu, &entries, 0));
         }
         Ok(())
     }
@@ -188,7 +180,7 @@ impl Training {
         self.states.fit(gpu, plan, &updates, memory.bytes())?;
         let states = self.states.upload(gpu, stores);
 
-        let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let mut encoder = gpu.encoder();
         let is_sparse = |op: &UpdateOp| matches!(op, UpdateOp::Apply { sparse: true, .. });
         let lists = !gradients.listed && updates.ops.iter().any(is_sparse);
         let listing = match lists {
@@ -297,11 +289,7 @@ impl Training {
                     binding(5, self.numbers.get(), None),
                     binding(6, rows, None),
                 ];
-                gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
-                    label: Some("an update"),
-                    layout: &self.layouts().group,
-                    entries: &entries,
-                })
+                bind_group(gpu, "an update", &self.layouts().group, &entries)
             });
         }
         let stride = arg_stride(gpu);
@@ -373,7 +361,7 @@ impl Executor {
     ) -> Result<(), GpuError> {
         let (expected, found) = (plan.floats as usize, floats.len());
         if found < expected {
-            return Err(BindError::Missing { what: "floats", expected, found }.into());
+            return Err(BindError::Count { what: "floats", expected, found }.into());
         }
         self.report_device_loss()?;
         let Some(Resident { device: DeviceState { gpu, memory, training, .. }, growing, .. }) =

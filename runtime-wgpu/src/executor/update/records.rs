@@ -1,5 +1,4 @@
-//! The records and dispatches of an update, once the locations of all arrays are known: one dispatch per operation, or
-//! several where arrays span several buffers.
+//! The records and dispatches of an update: one dispatch per operation, or several if arrays span several buffers.
 
 use super::runs::{Run, Segment, Stretch, stretches};
 use super::sparse_rows::Listing;
@@ -35,7 +34,6 @@ struct ProgramOf {
 /// A dispatch of an update.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct UpdateDispatch {
-    /// Its operation.
     pub(super) op: usize,
     /// The program of the operation that it runs.
     pub(super) program: usize,
@@ -58,7 +56,6 @@ pub(super) struct ArrayLocations<'a> {
     pub(super) runs: &'a [[Run; 3]],
 }
 
-/// Records and dispatches.
 #[derive(Default)]
 pub(super) struct Records {
     pub(super) words: Vec<u32>,
@@ -95,11 +92,9 @@ impl Records {
             let (needed, limit) = (groups * TILE_ELEMENTS, MAX_THREADS);
             return Err(GpuError::TooLarge { what: "the elements of an update", needed, limit });
         }
-        let at = u32::try_from(self.words.len()).map_err(|_| GpuError::TooLarge {
-            what: "the records of an update",
-            needed: self.words.len() as u64 * 4,
-            limit: u64::from(u32::MAX) * 4,
-        })?;
+        let end = self.words.len() as u64;
+        let at =
+            u32::try_from(end).map_err(|_| GpuError::beyond_addresses("the records of an update", end))?;
         self.words.extend_from_slice(record);
         self.dispatches.push(UpdateDispatch {
             op,
@@ -112,8 +107,7 @@ impl Records {
         Ok(())
     }
 
-    /// Updates parameters: one dispatch for all entries that lie in the same buffers, or several where threads could not
-    /// be counted.
+    /// Updates parameters: one dispatch per combination of buffers, or several if 32 bits cannot count the threads.
     fn apply(&mut self, at: &ArrayLocations<'_>, number: usize, op: &UpdateOp) -> Result<(), GpuError> {
         let UpdateOp::Apply { record, sparse, params, gradients, .. } = op else { return Ok(()) };
         let mut by_buffers: BTreeMap<(usize, [usize; 3]), Vec<Entry>> = BTreeMap::new();
@@ -200,7 +194,7 @@ fn write_entries(record: &mut Vec<u32>, entries: &[Entry]) -> u64 {
 /// A store whose squares are summed, segment by segment.
 struct SummedStore<'a> {
     elements: u64,
-    /// Which of gradient, parameter and states it is.
+    /// 0 for a gradient, 1 for a parameter, 2 for a state.
     role: usize,
     run: &'a Run,
     /// The offset that is added to the bases of its segments.
@@ -217,8 +211,7 @@ struct SummedStore<'a> {
 }
 
 impl SummedStore<'_> {
-    /// Adds the entries of a segment: the rest of a block from the segment before, whole blocks, and the start of a block
-    /// that the next segment continues.
+    /// Adds the entries of a segment: the rest of an open block, whole blocks, and the start of the next block.
     fn add(&mut self, segment: &Segment, entries: &mut Vec<Entry>) {
         let end = segment.end.min(self.elements);
         if !self.first.is_multiple_of(BLOCK_ELEMENTS) && self.first < end {

@@ -1,6 +1,5 @@
-//! Optimiser states on the device. The states of a parameter are interleaved in tiles of 64 elements: the first 64
-//! elements of its first state, those of its second, and so on. A tile lies in one buffer, so an update binds one buffer
-//! of states, however many states there are.
+//! Optimiser states on the device, interleaved in tiles: 64 elements of a parameter's first state, 64 of its second,
+//! and so on. A tile lies in one buffer, so an update binds one buffer of states.
 
 use super::super::Stores;
 use super::super::readback;
@@ -15,7 +14,6 @@ use wgpu::BufferUsages as Usage;
 /// Words that one upload interleaves: 16 MiB.
 const UPLOAD_WORDS: u64 = 4 << 20;
 
-/// The states of a parameter.
 struct Held {
     elements: u64,
     /// The states and their uploaded versions; 0 before the first upload.
@@ -29,8 +27,8 @@ impl Held {
         self.stores.len() as u64 * TILE_ELEMENTS
     }
 
-    /// Places its tiles behind those of other parameters, in buffers of at most `size` words. A tile that is larger than
-    /// that gets a buffer of its own. `filled` are the words of each buffer so far.
+    /// Places its tiles behind those of other parameters, in buffers of at most `size` words. A tile that is larger
+    /// than that gets a buffer of its own. `filled` are the words of each buffer so far.
     fn place(&mut self, size: u64, filled: &mut Vec<u64>) {
         let (tile, mut done) = (self.tile(), 0);
         let tiles = self.elements.div_ceil(TILE_ELEMENTS);

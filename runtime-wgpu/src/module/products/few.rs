@@ -7,7 +7,7 @@ impl Products {
     pub(super) fn few(&self) -> String {
         let mut text = String::new();
         for (number, sums) in self.each() {
-            let parts = BLOCK_HEAD + sums.len() as u32;
+            let groups = sums.len() as u32;
             let _ = writeln!(text, "    let b{number} = r({}u);", 3 + number);
             let _ = write!(
                 text,
@@ -16,21 +16,13 @@ impl Products {
                  \x20       let c = r(b{number} + {BLOCK_HEAD}u + g) + column;\n\
                  \x20       starts{number}[g] = sum_start(b{number}, lane, row, c);\n\
                  \x20   }}\n",
-                groups = sums.len(),
             );
             for (group, sum) in sums.clone().enumerate() {
                 let at = BLOCK_HEAD + group as u32;
                 let _ = writeln!(text, "    let c{sum} = r(b{number} + {at}u) + column;");
                 let _ = writeln!(text, "    var s{sum} = starts{number}[{group}];");
             }
-            let _ = write!(
-                text,
-                "    for (var part = 0u; part < r(b{number}); part++) {{\n\
-                 \x20       let at = b{number} + {parts}u + {PART}u * part;\n\
-                 \x20       let width = r(at + 4u);\n\
-                 \x20       let x_at = row_of(at, lane) + row * width;\n\
-                 \x20       let step = r(at + 6u);\n"
-            );
+            text += &part_loop(number, groups);
             for sum in sums.clone() {
                 let _ = writeln!(text, "        var w{sum} = r(at + 5u) + c{sum} * r(at + 7u);");
             }
@@ -68,8 +60,7 @@ impl Products {
     pub(super) fn four(&self) -> String {
         let mut text = String::new();
         for (number, sums) in self.each() {
-            let groups = sums.len();
-            let parts = BLOCK_HEAD + groups as u32;
+            let groups = sums.len() as u32;
             let _ = write!(
                 text,
                 "    let b{number} = r({at}u);\n\
@@ -88,14 +79,7 @@ impl Products {
                     (0..4).map(|i| format!("starts{number}[{}]", 4 * group + i)).collect();
                 let _ = writeln!(text, "    var s{sum} = vec4<f32>({});", starts.join(", "));
             }
-            let _ = write!(
-                text,
-                "    for (var part = 0u; part < r(b{number}); part++) {{\n\
-                 \x20       let at = b{number} + {parts}u + {PART}u * part;\n\
-                 \x20       let width = r(at + 4u);\n\
-                 \x20       let x_at = row_of(at, lane) + row * width;\n\
-                 \x20       let step = r(at + 6u);\n"
-            );
+            text += &part_loop(number, groups);
             for sum in sums.clone() {
                 let _ = writeln!(text, "        var w{sum} = r(at + 5u) + c{sum};");
             }
@@ -117,4 +101,16 @@ impl Products {
         );
         text
     }
+}
+
+/// Opens the loop over the parts of a product.
+fn part_loop(number: u32, groups: u32) -> String {
+    let parts = BLOCK_HEAD + groups;
+    format!(
+        "    for (var part = 0u; part < r(b{number}); part++) {{\n\
+         \x20       let at = b{number} + {parts}u + {PART}u * part;\n\
+         \x20       let width = r(at + 4u);\n\
+         \x20       let x_at = row_of(at, lane) + row * width;\n\
+         \x20       let step = r(at + 6u);\n"
+    )
 }

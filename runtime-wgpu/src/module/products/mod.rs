@@ -1,7 +1,7 @@
-//! Module texts of products: the sums of all groups, and the epilogue that reads them.
-//! A *group* is a range of columns of a product that is as wide as its epilogue. The thread that computes column `j`
-//! of one group computes column `j` of all groups. A cell whose gates are column ranges of one product, or separate
-//! products, is therefore one dispatch: a thread holds all gates of an element.
+//! Module texts of products: the sums of all groups, and the epilogue that reads them. A *group* is a range of columns
+//! of a product that is as wide as its epilogue. The thread that computes column `j` of one group computes column `j`
+//! of all groups. A cell whose gates are column ranges of one product, or separate products, is therefore one dispatch:
+//! a thread holds all gates of an element.
 
 mod few;
 mod tiles;
@@ -15,7 +15,7 @@ pub const PART: u32 = 9;
 /// Number of thread groups that keeps a device busy.
 const MANY_GROUPS: u64 = 64;
 
-/// How threads share products. In every case a sum is one chain of multiply-adds in ascending `k`.
+/// The distribution of products over threads. In every case a sum is one chain of multiply-adds in ascending `k`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Tile {
     /// One element per thread.
@@ -34,9 +34,8 @@ impl Tile {
     /// Every tile.
     pub const ALL: [Self; 5] = [Self::Few, Self::Four, Self::Rows16, Self::Rows64, Self::Rows128];
 
-    /// The tile for this many rows and columns. Products of few rows spend their time reading weights. Four elements
-    /// per thread take a quarter of the reads. They are used if enough threads remain (16,384 elements) and all
-    /// weights allow it.
+    /// The tile for this many rows and columns. Few rows spend their time reading weights, and four elements per thread
+    /// take a quarter of the reads. They are used if all weights allow it and enough threads remain (16,384 elements).
     #[must_use]
     pub const fn of(rows: u64, columns: u64, load: LoadWidth) -> Self {
         let fours = matches!(load, LoadWidth::Columns) && columns.is_multiple_of(4);
@@ -61,7 +60,6 @@ impl Tile {
         }
     }
 
-    /// Rows per thread.
     const fn down(self) -> u32 {
         match self {
             Self::Few | Self::Four | Self::Rows16 => 1,
@@ -71,8 +69,8 @@ impl Tile {
     }
 }
 
-/// How many elements of a weight one load reads. It is part of the module. A branch on a word of the record would
-/// save one pipeline per model, and no dispatch.
+/// The elements of a weight that one load reads. A branch at run time would save one pipeline per model, but no
+/// dispatch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LoadWidth {
     /// One element.
@@ -87,8 +85,7 @@ impl LoadWidth {
     /// Every width.
     pub const ALL: [Self; 3] = [Self::One, Self::Columns, Self::Depth];
 
-    /// The width that a weight allows, given its first element, the stored row length and the first columns of its
-    /// groups.
+    /// The width that a weight allows, given its first element, its row length and the first columns of its groups.
     #[must_use]
     pub fn of(
         first: u32,
@@ -111,11 +108,11 @@ impl LoadWidth {
 /// Products of equal width, and the epilogue that reads their sums.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Products {
-    /// How threads share them.
+    /// Their distribution over threads.
     pub tile: Tile,
     /// The load width of every weight.
     pub load: LoadWidth,
-    /// Whether a weight is stored in 16 bits.
+    /// True if a weight is stored in 16 bits.
     pub packed: bool,
     /// The number of groups of each product.
     pub groups: Vec<u32>,

@@ -56,7 +56,7 @@ impl Products {
         text
     }
 
-    /// How many `k` and columns of a weight a thread gathers at once: whole words of group memory.
+    /// The numbers of `k` and of columns of a weight that a thread gathers at once: whole words of group memory.
     pub(super) fn at_once(&self) -> (u32, u32) {
         match self.load {
             LoadWidth::One => (1, word(self.across())),

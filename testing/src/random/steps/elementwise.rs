@@ -32,7 +32,7 @@ pub(super) fn emit<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
         }
         Act::WithNumber(binary) => with_number(stage, step, binary, number),
         Act::WithScalar(binary) => with_scalar(stage, step, binary),
-        Act::Meet => {
+        Act::WithRow => {
             let (a, b) = (stage.matrix(step, 0), stage.vector(step, 1));
             if step.size.is_multiple_of(2) { (a.0 + b.0, a.1 + b.1) } else { (b.0 * a.0, a.1 * b.1) }
         }

@@ -1,16 +1,15 @@
-//! Where the elements of an array are, buffer by buffer, and the stretches in which several arrays share their buffers.
+//! The locations of the elements of an array, buffer by buffer, and the stretches in which several arrays stay in one
+//! buffer each.
 
 use super::super::split_array::SplitArray;
 
 /// Elements of an array that one buffer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
-    /// The buffer.
     pub(super) buffer: usize,
     /// The offset from the number of an element to its word, modulo 2^32. For states: from the number of its tile's
     /// first word.
     pub(super) base: u32,
-    /// The end of its elements.
     pub(super) end: u64,
 }
 
@@ -35,11 +34,8 @@ pub(super) fn run_of(array: &SplitArray, at: u64, words: u64) -> Run {
 pub(super) struct Stretch {
     /// The buffers of gradient, parameter and states.
     pub(super) buffers: [usize; 3],
-    /// The bases of the three.
     pub(super) bases: [u32; 3],
-    /// The first element.
     pub(super) first: u64,
-    /// The end of its elements.
     pub(super) end: u64,
 }
 

@@ -1,8 +1,8 @@
 //! The sparse rows of table gradients: for each table the rows that lookups named, in order, and for each row the
 //! lookup that owns it. Both lists stay on the device; the host knows only how many lookups there are.
 //!
-//! A longer list is another [`Listing`]. It becomes current once the commands that write it are submitted, so a failure
-//! before that leaves the old one in place.
+//! A longer list is another [`Listing`]. It becomes current when its commands are submitted, so a failure keeps the old
+//! one.
 
 use super::super::memory::Memory;
 use super::super::split_array::SplitArray;
@@ -10,7 +10,7 @@ use super::gradients::ArenaGradients;
 use crate::compile::SparseTable;
 use crate::device::Gpu;
 use crate::error::GpuError;
-use crate::executor::build::{Build, binding, storage, uniform};
+use crate::executor::build::{Build, bind_group, binding, storage, uniform};
 use crate::module::{GROUP, Split};
 use autobatch_ir::plan::StoreId;
 use autobatch_shaders::{Library, SPARSE_ROWS};
@@ -25,13 +25,11 @@ const ARG_WORDS: u64 = 12;
 /// Maximum number of groups in a dimension.
 const MAX_GROUPS: u32 = 65_535;
 
-/// A table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Table {
     rows: u32,
     /// The first word of its owners.
     owners: u32,
-    /// Its lookups in the list.
     lookups: Vec<Range<u32>>,
 }
 
@@ -42,7 +40,6 @@ pub(super) struct Listing {
     tables: BTreeMap<u32, Table>,
     /// Words of owners. The list of rows follows them.
     owners: u32,
-    /// Lookups in the list.
     listed: u32,
     rows: Option<wgpu::Buffer>,
 }
@@ -118,11 +115,8 @@ impl Listing {
                 args.resize(start + stride as usize, 0);
                 let end = self.listed.checked_add(lookups);
                 let end = end.filter(|end| end.checked_add(self.owners).is_some());
-                let end = end.ok_or(GpuError::TooLarge {
-                    what: "the sparse rows",
-                    needed: (u64::from(self.listed) + u64::from(lookups)) * 4,
-                    limit: u64::from(u32::MAX) * 4,
-                })?;
+                let all = u64::from(self.listed) + u64::from(lookups);
+                let end = end.ok_or(GpuError::beyond_addresses("the sparse rows", all))?;
                 entry.lookups.push(self.listed..end);
                 self.listed = end;
                 groups.push(u64::from(lookups).div_ceil(GROUP) as u32);
@@ -155,8 +149,7 @@ impl SparseRows {
         Ok(())
     }
 
-    /// The list with the lookups of the last run, whose rows and tables are still on the device. It includes lookups of
-    /// earlier runs only if gradients accumulate.
+    /// The list with the lookups of the last run, and those of earlier runs if gradients accumulate.
     pub(super) fn list(
         &mut self,
         gpu: &Gpu,
@@ -234,11 +227,7 @@ fn bind(
         vec![binding(0, uniforms, Some(ARG_WORDS * 4)), binding(1, tables, None), binding(2, rows, None)];
     let of_arena = arena.buffers.iter().zip(3..);
     entries.extend(of_arena.map(|(buffer, number)| binding(number, buffer, None)));
-    gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
-        label: Some("sparse rows"),
-        layout,
-        entries: &entries,
-    })
+    bind_group(gpu, "sparse rows", layout, &entries)
 }
 
 #[cfg(test)]

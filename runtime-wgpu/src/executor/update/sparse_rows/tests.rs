@@ -30,7 +30,7 @@ fn a_failed_allocation_keeps_the_old_list_and_a_retry_succeeds() {
     for (number, lookups) in all.iter().enumerate() {
         let gradients = gradients(lookups, number > 0);
         for (gpu, is_starved) in [(&starved, true), (&gpu, false)] {
-            let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+            let mut encoder = gpu.encoder();
             match sparse_rows.list(gpu, &library, &memory, &gradients, &mut encoder) {
                 Ok(listing) => {
                     if is_starved {

@@ -1,0 +1,171 @@
+//! The commands of the pages.
+
+use crate::mask::masked;
+use crate::page::{Step, blocks, steps};
+use crate::shell::Scratch;
+use crate::{files, root};
+use clap::Parser as _;
+use std::path::{Path, PathBuf};
+
+/// All pages with commands.
+fn pages() -> Vec<PathBuf> {
+    let mut pages = files(&root().join("docs/src"), "md");
+    pages.extend(["README.md", "CONTRIBUTING.md", "bench/README.md"].map(|page| root().join(page)));
+    pages
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Runs the commands of a page. Returns the page with the new output, and the commands whose output differs.
+fn rerun(path: &Path, page: &str) -> (String, Vec<String>) {
+    let scratch =
+        Scratch::new(path.file_stem().and_then(|stem| stem.to_str()).expect("names of pages are UTF-8"));
+    let mut lines: Vec<String> = page.lines().map(str::to_owned).collect();
+    let mut different = Vec::new();
+    let mut edits: Vec<(std::ops::Range<usize>, String)> = Vec::new();
+    for Step { command, expected, output } in steps(page) {
+        let printed = scratch.run(&["-o", "pipefail", "-c"], command);
+        let expected = expected.join("\n");
+        if masked(&printed) != masked(&expected) {
+            let line = output.start;
+            different.push(format!(
+                "{}:{line}: $ {command}\nexpected\n{expected}\nfound\n{printed}",
+                path.display()
+            ));
+            edits.push((output, printed));
+        }
+    }
+    for (range, printed) in edits.into_iter().rev() {
+        lines.splice(range, printed.trim_end().lines().map(str::to_owned));
+    }
+    (lines.join("\n") + "\n", different)
+}
+
+#[test]
+fn console_blocks_show_what_the_commands_print() {
+    let update = std::env::var("INSTA_UPDATE").is_ok_and(|value| value == "always");
+    let mut complaints = Vec::new();
+    let mut commands = 0;
+    for path in pages() {
+        let page = read(&path);
+        commands += steps(&page).len();
+        if steps(&page).is_empty() {
+            continue;
+        }
+        let (new, different) = rerun(&path, &page);
+        if update && !different.is_empty() {
+            std::fs::write(&path, new).expect("pages are writable");
+        } else {
+            complaints.extend(different);
+        }
+    }
+    assert!(commands >= 20, "the pages have {commands} commands");
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+#[test]
+fn the_comparison_finds_a_changed_output() {
+    let page = "```console\n$ echo one\none\n$ false\n[exit 1]\n```\n";
+    let path = Path::new("sample.md");
+    assert_eq!(rerun(path, page).1, Vec::<String>::new());
+    let (new, different) = rerun(path, &page.replace("\none\n", "\ntwo\n"));
+    assert_eq!((new.as_str(), different.len()), (page, 1));
+}
+
+/// The arguments of a command of the command line, if the line calls it directly or through cargo.
+fn own_arguments(line: &str) -> Option<Vec<&str>> {
+    let words: Vec<&str> = line.split_whitespace().skip_while(|word| word.contains('=')).collect();
+    match words.as_slice() {
+        ["autobatch", rest @ ..] => Some(rest.to_vec()),
+        ["cargo", "run", rest @ ..] if rest.windows(2).any(|pair| pair == ["-p", "autobatch-cli"]) => {
+            let own = rest.iter().position(|word| *word == "--")?;
+            Some(rest[own + 1..].to_vec())
+        }
+        _ => None,
+    }
+}
+
+/// The commands of the `sh` blocks of all pages, and the calls of cargo in their text, with their places. Comments end at
+/// the end of the line.
+fn commands() -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for path in pages() {
+        let page = read(&path);
+        let mut add = |number: usize, command: &str| {
+            let place = format!("{}:{}", path.display(), number + 1);
+            found.push((place, command.trim().to_owned()));
+        };
+        for block in blocks(&page).into_iter().filter(|block| block.kind == "sh") {
+            for (at, line) in block.lines.iter().enumerate() {
+                let command = line.split(" # ").next().unwrap_or_default();
+                if !command.trim().is_empty() && !command.starts_with('#') {
+                    add(block.start + at, command);
+                }
+            }
+        }
+        for (number, line) in page.lines().enumerate() {
+            let spans = line.split('`').skip(1).step_by(2);
+            spans.filter(|span| span.starts_with("cargo ")).for_each(|span| add(number, span));
+        }
+    }
+    found
+}
+
+#[test]
+fn commands_without_output_have_valid_options() {
+    let mut checked = 0;
+    for (place, line) in commands() {
+        let Some(arguments) = own_arguments(&line) else { continue };
+        let arguments = std::iter::once("autobatch").chain(arguments);
+        if let Err(error) = autobatch_cli::Cli::try_parse_from(arguments) {
+            let asks = matches!(
+                error.kind(),
+                clap::error::ErrorKind::DisplayHelp | clap::error::ErrorKind::DisplayVersion
+            );
+            assert!(asks, "{place}: {line}\n{error}");
+        }
+        checked += 1;
+    }
+    assert!(checked >= 5, "the pages have {checked} such commands");
+}
+
+/// The names after an option of cargo, such as `-p` or `--example`.
+fn values<'a>(line: &'a str, option: &str) -> Vec<&'a str> {
+    let words: Vec<&str> = line.split_whitespace().take_while(|word| *word != "--").collect();
+    words.windows(2).filter(|pair| pair[0] == option).map(|pair| pair[1]).collect()
+}
+
+#[test]
+fn commands_of_cargo_name_existing_packages_and_targets() {
+    let manifests: Vec<String> = {
+        let folders = std::fs::read_dir(root()).expect("the repository is readable");
+        let manifest = |folder: std::io::Result<std::fs::DirEntry>| {
+            std::fs::read_to_string(folder.expect("entries are readable").path().join("Cargo.toml")).ok()
+        };
+        folders.filter_map(manifest).chain([read(&root().join("Cargo.toml"))]).collect()
+    };
+    let folders: Vec<PathBuf> = std::fs::read_dir(root())
+        .expect("the repository is readable")
+        .map(|entry| entry.expect("entries are readable").path())
+        .chain([root().to_path_buf()])
+        .collect();
+    let mut checked = 0;
+    for (place, line) in commands().into_iter().filter(|(_, line)| line.contains("cargo ")) {
+        for package in values(&line, "-p") {
+            let name = format!("name = \"{package}\"");
+            assert!(manifests.iter().any(|text| text.contains(&name)), "{place}: no package {package}");
+            checked += 1;
+        }
+        for example in values(&line, "--example") {
+            let exists = |folder: &PathBuf| {
+                folder.join("examples").join(format!("{example}.rs")).exists()
+                    || folder.join("examples").join(example).join("main.rs").exists()
+            };
+            assert!(folders.iter().any(exists), "{place}: no example {example}");
+            checked += 1;
+        }
+    }
+    assert!(checked >= 8, "the pages name {checked} packages and examples");
+}

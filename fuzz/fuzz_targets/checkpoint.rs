@@ -1,0 +1,5 @@
+//! libFuzzer on checkpoints of trainers.
+
+#![no_main]
+
+autobatch_fuzz::libfuzzer!("checkpoint");

@@ -1,0 +1,5 @@
+//! libFuzzer on cost tables of the policy auto.
+
+#![no_main]
+
+autobatch_fuzz::libfuzzer!("cost_table");

@@ -1,0 +1,5 @@
+//! libFuzzer on binary files of graphs.
+
+#![no_main]
+
+autobatch_fuzz::libfuzzer!("graph_binary");

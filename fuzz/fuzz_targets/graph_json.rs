@@ -1,0 +1,5 @@
+//! libFuzzer on graphs as JSON.
+
+#![no_main]
+
+autobatch_fuzz::libfuzzer!("graph_json");

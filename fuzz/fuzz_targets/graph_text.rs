@@ -1,0 +1,5 @@
+//! libFuzzer on texts of graphs.
+
+#![no_main]
+
+autobatch_fuzz::libfuzzer!("graph_text");

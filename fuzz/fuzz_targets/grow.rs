@@ -1,0 +1,5 @@
+//! libFuzzer on graphs that grow: extend, verify, prove, resume, compare.
+
+#![no_main]
+
+autobatch_fuzz::libfuzzer!("grow");

@@ -1,0 +1,5 @@
+//! libFuzzer on plans as JSON.
+
+#![no_main]
+
+autobatch_fuzz::libfuzzer!("plan_json");

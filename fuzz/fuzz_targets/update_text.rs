@@ -1,0 +1,5 @@
+//! libFuzzer on texts of update plans.
+
+#![no_main]
+
+autobatch_fuzz::libfuzzer!("update_text");

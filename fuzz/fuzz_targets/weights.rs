@@ -1,0 +1,5 @@
+//! libFuzzer on weights as safetensors files.
+
+#![no_main]
+
+autobatch_fuzz::libfuzzer!("weights");

@@ -1,0 +1,60 @@
+//! The rows and bindings that the lanes of a step read and write.
+
+use super::{FieldId, Operand, Place, Plan};
+use std::ops::Range;
+
+impl Plan {
+    /// The row that a lane reads; `None` if the operand is a list or a binding.
+    #[inline]
+    #[must_use]
+    pub fn operand_row(&self, operand: Operand, lane: u32) -> Option<(FieldId, u32)> {
+        match operand {
+            Operand::Rows { field, start, stride } => Some((field, start + lane * stride)),
+            Operand::Table { field, at } => Some((field, self.tables[(at + lane) as usize])),
+            _ => None,
+        }
+    }
+
+    /// The field and the rows of the list that a lane reads; `None` if the operand is no list.
+    #[inline]
+    #[must_use]
+    pub fn list_rows(&self, operand: Operand, lane: u32) -> Option<(FieldId, &[u32])> {
+        let Operand::Segments { field, offsets, items } = operand else { return None };
+        let offset = |lane: u32| (items + self.tables[(offsets + lane) as usize]) as usize;
+        Some((field, &self.tables[offset(lane)..offset(lane + 1)]))
+    }
+
+    /// The first bound word that a lane reads; `None` if the operand is no bound word.
+    #[inline]
+    #[must_use]
+    pub fn bound_word(&self, operand: Operand, lane: u32) -> Option<u32> {
+        match operand {
+            Operand::Words { start, stride } => Some(start + lane * stride),
+            Operand::WordTable { at } => Some(self.tables[(at + lane) as usize]),
+            _ => None,
+        }
+    }
+
+    /// The first bound float that a lane reads; `None` if the operand is no bound float.
+    #[inline]
+    #[must_use]
+    pub fn bound_float(&self, operand: Operand, lane: u32) -> Option<u32> {
+        match operand {
+            Operand::Floats { start, stride } => Some(start + lane * stride),
+            Operand::FloatTable { at } => Some(self.tables[(at + lane) as usize]),
+            _ => None,
+        }
+    }
+
+    /// The rows that a lane writes: one, or for edges one per value of the lane's list.
+    #[inline]
+    #[must_use]
+    pub fn result_rows(&self, place: Place, lane: u32) -> Range<u32> {
+        let entry = |at: u32| self.tables[(at + lane) as usize];
+        match place {
+            Place::Rows { start, .. } => start + lane..start + lane + 1,
+            Place::Table { at, .. } => entry(at)..entry(at) + 1,
+            Place::Edges { start, offsets, .. } => start + entry(offsets)..start + entry(offsets + 1),
+        }
+    }
+}

@@ -1,0 +1,12 @@
+# Train, interrupt, resume. The resumed run ends with the bits of a run without interruption.
+train="autobatch train names --count 200 --hidden 8 --threads 1"
+$train --epochs 3 --save whole.safetensors > whole.log
+$train --epochs 1 --save part.safetensors > part.log
+$train --epochs 3 --resume part.safetensors --save rest.safetensors > rest.log
+cmp whole.safetensors rest.safetensors && echo 'equal bits'
+# Ctrl-C in the middle of an epoch writes a checkpoint and says how to continue.
+$train --epochs 100000 --save interrupted.safetensors > interrupted.log 2>&1 &
+while [ ! -e interrupted.safetensors ]; do sleep 0.1; done
+kill -INT $!
+wait $! || echo "exit code $?"
+tail -1 interrupted.log
