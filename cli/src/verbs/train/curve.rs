@@ -25,6 +25,8 @@ pub(super) struct Totals {
     steps: u64,
     batches: u64,
     bound: u64,
+    /// Checkpoints do not hold times, so equal runs write equal files.
+    #[serde(skip)]
     times: [Duration; 4],
 }
 
@@ -91,7 +93,8 @@ impl Epoch {
     /// The results as JSON.
     pub(super) fn json(&self) -> Json {
         let Totals { steps, batches, bound, times, .. } = &self.totals;
-        let seconds: Vec<f64> = times.iter().map(Duration::as_secs_f64).collect();
+        let is_known = times.iter().any(|time| !time.is_zero());
+        let seconds = is_known.then(|| times.iter().map(Duration::as_secs_f64).collect::<Vec<f64>>());
         json!({
             "epoch": self.number, "training_loss": self.totals.mean_loss(),
             "development_loss": self.measured.loss, "scores": self.measured.scores(),
