@@ -3,6 +3,8 @@
 //! Verbs write their answers to a [`Console`] only, so tests read the same output as users. Timings
 //! are the only part of an answer that differs between runs; a console can mask them.
 
+use autobatch_ir::printable::printable;
+use std::borrow::Cow;
 use std::io::Write;
 use std::time::Duration;
 
@@ -29,6 +31,14 @@ impl<'a> Console<'a> {
     /// they also write files or if their exit code is the answer.
     pub fn ignore_closed_pipe(&mut self) {
         self.ignores_closed_pipe = true;
+    }
+
+    /// Writes the content of a file to standard output as it is.
+    ///
+    /// # Errors
+    /// If standard output cannot be written.
+    pub fn write_raw(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.out.write_all(bytes).or_else(|error| self.unless_ignored(error))
     }
 
     fn unless_ignored(&self, error: std::io::Error) -> std::io::Result<()> {
@@ -67,8 +77,14 @@ impl<'a> Console<'a> {
 }
 
 impl Write for Console<'_> {
+    /// Writes text. Characters that would control the terminal are escaped: names from files may contain them.
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.out.write(bytes).or_else(|error| self.unless_ignored(error).map(|()| bytes.len()))
+        match std::str::from_utf8(bytes).map(printable) {
+            Ok(Cow::Owned(escaped)) => self.write_raw(escaped.as_bytes()).map(|()| bytes.len()),
+            Ok(Cow::Borrowed(_)) | Err(_) => {
+                self.out.write(bytes).or_else(|error| self.unless_ignored(error).map(|()| bytes.len()))
+            }
+        }
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
@@ -91,6 +107,16 @@ mod tests {
         fn flush(&mut self) -> std::io::Result<()> {
             Err(std::io::ErrorKind::BrokenPipe.into())
         }
+    }
+
+    #[test]
+    fn names_cannot_control_the_terminal() {
+        let mut out = Vec::new();
+        let mut console = Console::new(&mut out);
+        let (module, file) = ("m\u{1b}]0;owned\u{7}", "\u{202e}");
+        writeln!(console, "module {module}\twrote {file:?}").unwrap();
+        console.write_raw(b"\x1b\xff").unwrap();
+        assert_eq!(out, b"module m\\u001b]0;owned\\u0007\twrote \"\\u{202e}\"\n\x1b\xff");
     }
 
     #[test]

@@ -10,7 +10,12 @@
 //! | 130 | training was interrupted |
 
 use autobatch::train::CheckpointError;
+use autobatch_ir::files::write_remedy;
+use autobatch_ir::printable::{printable, shortened};
 use std::fmt;
+
+/// The most characters of a message.
+const MAX_MESSAGE: usize = 4000;
 
 /// The answer of a verb that completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +78,7 @@ impl Failure {
     /// An output that cannot be written.
     pub fn output(name: &str, error: &std::io::Error) -> Self {
         let message = format!("cannot write {name}: {error}");
-        let help = output_help(name, error.kind()).map(str::to_owned);
-        Self { kind: FailureKind::Output, message, help }
+        Self { kind: FailureKind::Output, message, help: Some(output_help(name, error).to_owned()) }
     }
 
     /// Adds a remedy.
@@ -97,18 +101,11 @@ impl Failure {
 }
 
 /// The remedy for an output that cannot be written.
-fn output_help(name: &str, kind: std::io::ErrorKind) -> Option<&'static str> {
-    use std::io::ErrorKind;
-    let path = std::path::Path::new(name);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    match kind {
-        ErrorKind::NotFound if folder.is_some_and(|folder| !folder.exists()) => {
-            Some("the folder of this file does not exist; create it or name another one")
-        }
-        ErrorKind::NotADirectory => Some("a part of the path is a file; name a folder"),
-        _ if path.is_dir() => Some("this is a folder; name a file in it"),
-        ErrorKind::PermissionDenied => Some("no permission to write there; name another folder"),
-        _ => None,
+fn output_help(name: &str, error: &std::io::Error) -> &'static str {
+    if std::path::Path::new(name).is_dir() {
+        "this is a folder; name a file in it"
+    } else {
+        write_remedy(error)
     }
 }
 
@@ -116,8 +113,10 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Parse errors of text forms contain their own heading, excerpt and remedy.
         let heading = if self.message.starts_with("error: ") { "" } else { "error: " };
-        write!(f, "{heading}{}", self.message.trim_end())?;
-        self.help.as_ref().map_or(Ok(()), |help| write!(f, "\n  = help: {help}"))
+        // A message may quote a file, which may hold anything and be long.
+        let quoted = |text: &str| shortened(&printable(text), MAX_MESSAGE).into_owned();
+        write!(f, "{heading}{}", quoted(self.message.trim_end()))?;
+        self.help.as_ref().map_or(Ok(()), |help| write!(f, "\n  = help: {}", quoted(help)))
     }
 }
 
@@ -156,7 +155,8 @@ impl From<autobatch_bench::BenchError> for Failure {
                 Self { kind: FailureKind::Output, ..Self::input(error.to_string()) }
             }
             BenchError::Step(error @ Error::Policy(_)) => Self::usage(error.to_string()),
-            BenchError::NoInstances | BenchError::Step(_) => Self::input(error.to_string()),
+            BenchError::Step(error) => error.into(),
+            BenchError::NoInstances => Self::input(error.to_string()),
             _ => Self::usage(error.to_string()),
         }
     }
@@ -165,7 +165,19 @@ impl From<autobatch_bench::BenchError> for Failure {
 /// A training step or checkpoint that failed; the message contains the remedy.
 impl From<autobatch::Error> for Failure {
     fn from(error: autobatch::Error) -> Self {
-        Self::input(error.to_string())
+        if is_of_options(&error) { Self::usage(error.to_string()) } else { Self::input(error.to_string()) }
+    }
+}
+
+/// Whether an option of the command line causes an error: a policy, a device, a limit, or an argument of an optimiser.
+fn is_of_options(error: &autobatch::Error) -> bool {
+    use autobatch::Error;
+    use autobatch::runtime_cpu::RunError;
+    match error {
+        Error::Policy(_) | Error::Device(_) | Error::Run(RunError::Limit(_)) => true,
+        #[cfg(feature = "gpu")]
+        Error::Gpu(autobatch::runtime_wgpu::GpuError::NoAdapter { .. }) => true,
+        _ => false,
     }
 }
 

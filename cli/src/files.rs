@@ -3,18 +3,24 @@
 //! A known extension selects the form. For standard input (`-`) and unknown extensions, the first
 //! bytes select it. Loading verifies, so verbs only see graphs and plans that keep their rules.
 
+use crate::console::Console;
 use crate::failure::Failure;
 use crate::output_paths::check_distinct;
 use autobatch_ir::LoadError;
+use autobatch_ir::codec::{Kind, check_header, is_binary};
+use autobatch_ir::files::{Opened, read_remedy, without_mark};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::{OTHER_VERSION_HELP, Plan, VERSION, Verified};
+use autobatch_ir::printable::brief;
 use serde::{Deserialize, Serialize};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The extensions of graphs that passes rewrote before planning: `x.passes.graph` is the graph of `x.plan`.
 const AFTER_PASSES: [&str; 2] = ["passes.abg", "passes.graph"];
+const GRAPH_FORMAT: &str = "autobatch graph";
 const PLAN_FORMAT: &str = "autobatch plan";
+/// The most bytes of a graph or plan: reading takes a small multiple of them.
+const MAX_DOCUMENT: u64 = 4 << 30;
 
 /// The form of a file, by its extension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,16 +127,39 @@ struct Head {
 
 /// Reads a file, or standard input for `-`.
 pub fn read(path: &str) -> Result<Vec<u8>, Failure> {
-    let bytes = match path {
-        "-" => autobatch_ir::files::read_standard_input(),
-        _ => autobatch_ir::files::read(Path::new(path)),
+    read_if(path, |_| Ok(true))
+}
+
+/// Reads a file whose first bytes `is_promising` accepts. Of another file it returns the first bytes alone, which the reader
+/// of the form then rejects.
+fn read_if(
+    path: &str,
+    is_promising: impl FnOnce(&Opened) -> Result<bool, LoadError>,
+) -> Result<Vec<u8>, Failure> {
+    let unreadable = |error: std::io::Error| {
+        Failure::input(format!("{}: {error}", display_name(path))).help(read_remedy(&error))
     };
-    bytes.map_err(|error| {
-        let help = match Path::new(path).is_dir() && path != "-" {
-            true => "this is a folder; name a file in it",
-            false => "check the path",
-        };
-        Failure::input(format!("{}: {error}", display_name(path))).help(help)
+    let file = match path {
+        "-" => Opened::standard_input(),
+        _ => Opened::open(Path::new(path)),
+    };
+    let file = file.map_err(unreadable)?;
+    match is_promising(&file) {
+        Ok(true) => file.read(MAX_DOCUMENT).map_err(unreadable),
+        Ok(false) => Ok(file.into_head()),
+        Err(error) => Err(Failure::input(format!("{}: {error}", display_name(path)))),
+    }
+}
+
+/// Whether the first bytes of a file may begin a graph or plan in the form that its extension selects.
+fn is_promising(extension: &str, file: &Opened) -> Result<bool, LoadError> {
+    let head = without_mark(file.head());
+    Ok(match extension {
+        "abg" => return check_header(Kind::Graph, file).map(|()| true),
+        "abp" => return check_header(Kind::Plan, file).map(|()| true),
+        "json" => head.trim_ascii_start().first().is_none_or(|&first| first == b'{'),
+        "graph" | "plan" => !head.contains(&0),
+        _ => is_binary(head) || !head.contains(&0),
     })
 }
 
@@ -141,25 +170,26 @@ fn display_name(path: &str) -> &str {
 
 /// Loads the graph or plan in a file.
 pub fn load(path: &str) -> Result<Loaded, Failure> {
-    let bytes = read(path)?;
     let extension = Path::new(path).extension().and_then(|extension| extension.to_str()).unwrap_or("");
+    let bytes = read_if(path, |file| is_promising(extension, file))?;
+    let bytes = without_mark(&bytes);
     let head = String::from_utf8_lossy(&bytes[..bytes.len().min(256)]).into_owned();
     let first = head.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with(';'));
     let (first, path) = (first.unwrap_or(""), display_name(path));
     match extension {
-        "graph" => text_graph(path, &bytes),
-        "plan" => text_plan(path, &bytes),
-        "abg" => binary_graph(path, &bytes),
-        "abp" => binary_plan(path, &bytes),
-        "json" => json(path, &bytes),
+        "graph" => text_graph(path, bytes),
+        "plan" => text_plan(path, bytes),
+        "abg" => binary_graph(path, bytes),
+        "abp" => binary_plan(path, bytes),
+        "json" => json(path, bytes),
         _ if first.starts_with("autobatch update") || matches!(extension, "update" | "abu") => {
             let message = format!("{path}: this is an update plan, which only executors read");
             Err(Failure::input(message).help("name a graph or a plan"))
         }
-        _ if first.starts_with("autobatch graph") || first.starts_with("module ") => text_graph(path, &bytes),
-        _ if first.starts_with("autobatch plan") => text_plan(path, &bytes),
-        _ if first.starts_with('{') => json(path, &bytes),
-        _ => sniff_binary(path, &bytes),
+        _ if first.starts_with("autobatch graph") || first.starts_with("module ") => text_graph(path, bytes),
+        _ if first.starts_with("autobatch plan") => text_plan(path, bytes),
+        _ if first.starts_with('{') => json(path, bytes),
+        _ => sniff_binary(path, bytes),
     }
 }
 
@@ -217,6 +247,13 @@ fn json(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
         let document: PlanDocument<Plan> =
             serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
         return verified(path, document.plan);
+    }
+    if head.format != GRAPH_FORMAT {
+        let message = format!(
+            "expected \"{GRAPH_FORMAT}\" or \"{PLAN_FORMAT}\" as \"format\", found {:?}",
+            brief(&head.format)
+        );
+        return Err(malformed(message).help("name a document that `autobatch show --format json` wrote"));
     }
     let graph = GraphData::from_json(text).map_err(|error| malformed(error.to_string()))?;
     Ok(Loaded::Graph(Box::new(graph)))
@@ -277,9 +314,9 @@ pub fn plan_json(plan: &Plan) -> Result<String, Failure> {
 }
 
 /// Writes to a file, or to standard output for `-`.
-pub fn write(path: &str, bytes: &[u8], out: &mut dyn Write) -> Result<(), Failure> {
+pub fn write(path: &str, bytes: &[u8], console: &mut Console<'_>) -> Result<(), Failure> {
     if path == "-" {
-        return Ok(out.write_all(bytes)?);
+        return Ok(console.write_raw(bytes)?);
     }
     write_file(path, bytes)
 }

@@ -3,6 +3,7 @@
 use crate::failure::Failure;
 use autobatch_ir::graph::{Callee, GraphData, ParamArg};
 use autobatch_ir::id::{NodeId, SigId, ValueId};
+use autobatch_ir::module::Export;
 use autobatch_ir::plan::Plan;
 use std::collections::BTreeMap;
 
@@ -41,9 +42,20 @@ pub(crate) fn first_value(graph: &GraphData, node: NodeId) -> String {
     }
 }
 
-/// `@word`
+/// `@word`: the name of an op or of a cell. Cells with equal bodies are stored once, so an export with the same
+/// parameters gives the name.
 pub(crate) fn callee(graph: &GraphData, sig: SigId) -> String {
-    graph.module.callee_name(graph.sigs.get(sig).callee)
+    let signature = graph.sigs.get(sig);
+    let is_same = |export: &&Export| {
+        let own = graph.module.sigs.get(export.sig);
+        own.callee == signature.callee && own.params == signature.params
+    };
+    match signature.callee {
+        Callee::Cell(_) if let Some(export) = graph.module.exports.iter().find(is_same) => {
+            format!("@{}", export.name)
+        }
+        callee => graph.module.callee_name(callee),
+    }
 }
 
 /// `@word(f32[100], u32; @w, @b)`

@@ -8,6 +8,7 @@
 pub mod args;
 mod console;
 pub mod emit;
+pub mod environment;
 mod failure;
 pub mod files;
 mod graph_text;

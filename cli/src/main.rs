@@ -8,6 +8,7 @@ use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    report_large_files();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -19,6 +20,7 @@ fn main() -> ExitCode {
             };
         }
     };
+    autobatch_cli::environment::set_runtime_folder(&cli);
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let result = autobatch_cli::run(&cli, &mut Console::new(&mut out));
     exit_code(result.and_then(|answer| match out.flush() {
@@ -26,6 +28,18 @@ fn main() -> ExitCode {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(answer),
         flushed => Ok(flushed.map(|()| answer)?),
     }))
+}
+
+/// Makes a write beyond the limit on the size of files an error, which a message explains. Without a handler the signal ends the
+/// process.
+fn report_large_files() {
+    #[cfg(unix)]
+    {
+        // SIGXFSZ of Linux, macOS and the BSDs.
+        const FILE_SIZE_EXCEEDED: i32 = 25;
+        // Without the handler, such a write ends the process; nothing else changes.
+        let _ = signal_hook::flag::register(FILE_SIZE_EXCEEDED, std::sync::Arc::default());
+    }
 }
 
 fn exit_code(result: Result<Answer, Failure>) -> ExitCode {

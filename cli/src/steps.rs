@@ -1,6 +1,7 @@
 //! Descriptions of a plan's steps, shared by reports and pictures.
 
-use autobatch_ir::graph::{Binary, Op};
+use crate::graph_text;
+use autobatch_ir::graph::{Binary, GraphData, Op};
 use autobatch_ir::plan::{
     Code, FieldId, Kernel, KernelId, Operand, Place, Plan, ProdInit, Stage, Step, StoreId,
 };
@@ -92,6 +93,13 @@ impl Kinds {
     /// Finds the kinds of a verified plan.
     #[must_use]
     pub fn of(plan: &Plan) -> Self {
+        Self::with_graph(plan, None)
+    }
+
+    /// Finds the kinds of a verified plan. With its graph, kinds have the names of exported cells: cells with equal
+    /// bodies share a kernel, and the plan alone does not know their names.
+    #[must_use]
+    pub fn with_graph(plan: &Plan, graph: Option<&GraphData>) -> Self {
         let mut known: BTreeMap<(KernelId, &[StoreId]), usize> = BTreeMap::new();
         let mut all: Vec<(KernelId, &[StoreId])> = Vec::new();
         let mut of_step = Vec::with_capacity(plan.steps.len());
@@ -106,7 +114,12 @@ impl Kinds {
             of_step.push(kind);
             steps[kind].push(number);
         }
-        let names = kind_names(plan, &all);
+        let exported = |kind: usize| {
+            let (graph, &step) = (graph?, steps[kind].first()?);
+            exported_name(plan, graph, &plan.steps[step])
+        };
+        let exported: Vec<Option<String>> = (0..all.len()).map(exported).collect();
+        let names = kind_names(plan, &all, &exported);
         Self { of_step, steps, kernels: all.into_iter().map(|(kernel, _)| kernel).collect(), names }
     }
 
@@ -140,9 +153,17 @@ impl Kinds {
     }
 }
 
-/// The names of kinds. Kinds of one kernel are distinguished by the first weight that differs, kernels
+/// The name of the exported cell that a step computes. `None` for ops, and if the kernel has another name than the cell.
+fn exported_name(plan: &Plan, graph: &GraphData, step: &Step) -> Option<String> {
+    let &node = plan.lanes(step).first()?;
+    let sig = (node.index() < graph.arena.len()).then(|| graph.arena.node(node).sig)?;
+    let cell = graph.module.callee_name(graph.sigs.get(sig).callee);
+    (plan.kernel(step).name == cell).then(|| graph_text::callee(graph, sig))
+}
+
+/// The names of kinds. Kinds of exported cells have the names of the exports. Other kinds of one kernel are distinguished by the first weight that differs, kernels
 /// of one name by the kernel's number.
-fn kind_names(plan: &Plan, all: &[(KernelId, &[StoreId])]) -> Vec<String> {
+fn kind_names(plan: &Plan, all: &[(KernelId, &[StoreId])], exported: &[Option<String>]) -> Vec<String> {
     let name_of = |kernel: KernelId| plan.kernels[kernel.index()].name.as_str();
     // The stores of the first two kinds of each kernel, and the kernels of each name.
     let mut twins: BTreeMap<KernelId, Vec<&[StoreId]>> = BTreeMap::new();
@@ -154,7 +175,11 @@ fn kind_names(plan: &Plan, all: &[(KernelId, &[StoreId])]) -> Vec<String> {
         }
         namesakes.entry(name_of(kernel)).or_default().insert(kernel);
     }
-    let name = |&(kernel, stores): &(KernelId, &[StoreId])| {
+    let is_unique = |name: &String| exported.iter().flatten().filter(|&other| other == name).count() == 1;
+    let name = |(&(kernel, stores), exported): (&(KernelId, &[StoreId]), &Option<String>)| {
+        if let Some(name) = exported.clone().filter(is_unique) {
+            return name;
+        }
         let twin = twins[&kernel].iter().find(|&&given| given != stores);
         let weight = twin.and_then(|given| stores.iter().zip(*given).find(|(mine, theirs)| mine != theirs));
         let weight =
@@ -163,7 +188,7 @@ fn kind_names(plan: &Plan, all: &[(KernelId, &[StoreId])]) -> Vec<String> {
         let number = if namesakes[name].len() > 1 { format!(" {kernel}") } else { String::new() };
         format!("{name}{weight}{number}")
     };
-    all.iter().map(name).collect()
+    all.iter().zip(exported).map(name).collect()
 }
 
 /// `211x256x640`: rows, inner dimension and columns of each matrix product of a step.

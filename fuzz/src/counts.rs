@@ -81,10 +81,11 @@ pub struct Counts {
 const NOTES: usize = 40;
 
 impl Counts {
-    /// Keeps an observation.
-    pub fn note(&mut self, note: String) {
+    /// Keeps the beginning of an observation.
+    pub fn note(&mut self, note: &str) {
+        const SHOWN: usize = 500;
         if self.notes.len() < NOTES {
-            self.notes.push(note);
+            self.notes.push(note.chars().take(SHOWN).collect());
         }
     }
 
@@ -142,6 +143,6 @@ impl Counts {
         }
         self.reading = self.reading.max(other.reading);
         self.whole = self.whole.max(other.whole);
-        other.notes.iter().for_each(|note| self.note(note.clone()));
+        other.notes.iter().for_each(|note| self.note(note));
     }
 }

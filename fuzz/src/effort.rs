@@ -1,17 +1,20 @@
 //! Estimates of the memory and the work behind a file, so that a case skips files that declare too much.
 //!
 //! A small file may declare a large computation. That is no defect: the limits of the library reject it where a caller asks. A
-//! case must end within its budget, so it computes only what stays below [`MOST`].
+//! case must end within its budget, so it computes only a small part of them.
 
 use autobatch_ir::graph::{Arena, Callee, GraphData};
 use autobatch_ir::id::{SigId, ValueId};
 use autobatch_ir::module::Module;
-use autobatch_ir::plan::{Plan, UpdatePlan};
+use autobatch_ir::plan::{Limits, Plan, UpdatePlan, Verified};
+use autobatch_runtime_cpu::footprint;
 
 /// The most elements that a case computes or stores.
 const MOST: u64 = 1 << 16;
-/// The most elements that the lanes of a plan compute or read together.
-const MOST_WORK: u64 = 1 << 21;
+/// The most bytes of a plan's footprint.
+const MOST_MEMORY: u64 = 1 << 22;
+/// The most floating-point operations of a plan's footprint.
+const MOST_WORK: u64 = 1 << 22;
 
 /// Returns whether parameters of the module are few enough to be initialised.
 pub(crate) fn is_small_module(module: &Module) -> bool {
@@ -49,28 +52,12 @@ fn work(
     values.chain(calls).fold(0, u64::saturating_add)
 }
 
-/// Returns whether a plan is small enough to be executed and proven.
-pub(crate) fn is_small_plan(plan: &Plan) -> bool {
-    let stores = plan.stores.iter().map(|store| store.ty.shape.elements() as u64);
-    let registers = plan.kernels.iter().flat_map(|kernel| &kernel.regs);
-    let registers = registers.map(|reg| reg.ty.shape.elements() as u64);
-    let rows = plan.steps.iter().map(|step| u64::from(step.rows));
-    let lanes = plan.reductions.iter().flat_map(|sum| &sum.parts).map(|part| u64::from(part.lanes));
-    let bound = [u64::from(plan.words), u64::from(plan.floats), plan.slab_bytes()];
-    let held = stores.chain(registers).chain(rows).chain(lanes).chain(bound).fold(0, u64::saturating_add);
-    held <= 4 * MOST && work_of(plan) <= MOST_WORK
-}
-
-/// Adds the elements that the lanes of all steps compute or read.
-fn work_of(plan: &Plan) -> u64 {
-    let elements =
-        |store: &autobatch_ir::plan::StoreId| plan.stores[store.index()].ty.shape.elements() as u64;
-    let steps = plan.steps.iter().map(|step| {
-        let registers = plan.kernel(step).regs.iter().map(|reg| reg.ty.shape.elements() as u64).sum::<u64>();
-        let stores = plan.stores(step).iter().map(elements).sum::<u64>();
-        u64::from(step.rows).saturating_mul(registers.saturating_add(stores))
-    });
-    steps.fold(0, u64::saturating_add)
+/// Returns whether the footprint of a plan is small enough for the plan to be executed and proven.
+pub(crate) fn is_small_plan(plan: &Verified<Plan>) -> bool {
+    /// The number of threads of the largest executor.
+    const THREADS: usize = 2;
+    let limits = Limits { memory: Some(MOST_MEMORY), work: Some(MOST_WORK) };
+    footprint(plan, THREADS).check(limits).is_ok()
 }
 
 /// Returns whether an update plan is small enough to be executed.

@@ -3,6 +3,8 @@
 //! `AUTOBATCH_TEST=long` runs twenty times as many cases, `short` a twelfth; `AUTOBATCH_SEED=n` runs other cases. A failing case
 //! prints the arguments of `volume` that replay it.
 
+#![expect(clippy::print_stdout, reason = "a failing test shows the arguments that replay its case")]
+
 use autobatch_fuzz::{Bench, Case, Counts, Tally, targets};
 use autobatch_testing::hostile::{Counting, SLOW, cap};
 use autobatch_testing::trials::{asked_seed, cases};
@@ -74,7 +76,8 @@ fn every_target_has_a_test_and_a_file_for_libfuzzer() {
     assert_eq!(names, TESTED);
     for name in names {
         let file = folder.join(format!("{name}.rs"));
-        let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        let text =
+            std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         assert!(text.contains(&format!("autobatch_fuzz::libfuzzer!(\"{name}\");")), "{}", file.display());
     }
 }

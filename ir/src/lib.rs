@@ -27,6 +27,7 @@ pub mod intern;
 pub mod module;
 pub mod numeric;
 pub mod plan;
+pub mod printable;
 pub mod recipe;
 pub mod report;
 mod shape;

@@ -66,7 +66,6 @@ pub enum StatesError {
     },
 }
 
-
 crate::debug_as_display!(StatesError);
 impl State {
     pub(crate) fn new(

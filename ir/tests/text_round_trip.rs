@@ -224,3 +224,33 @@ fn parameter_ports_with_the_same_number_have_types_per_cell() {
     let text = format!("autobatch graph 2\n{}{}", cell("narrow", 2), cell("wide", 9));
     assert_round_trip("ports", &parsed("ports", &text));
 }
+
+#[test]
+fn graphs_with_shared_and_unused_bindings_read_back_with_their_structure() {
+    let text = "autobatch graph 2\n\nmodule \"slots\"\n\ntable @t f32[9,2] = uniform(0.1)\n\ngraph\n\
+                words [5, 3]\nfloats [0.5, nan, -1]\n\
+                instance 7:\n  %0 = input f32[2] (slot 1)\n  %1 = input f32[2] (slot 0)\n\
+                  %2: f32[2] = lookup[@t](slot 1)\n  %3: f32[2] = add(%0, %2)\noutput \"y\" %3\n";
+    let text = text.replace("nan", "0x7fc00001");
+    let graph = parsed("slots", &text);
+    graph.verify().unwrap();
+    assert_eq!(graph.bindings.words, [5, 3]);
+    let again = parsed("slots", &graph.to_text());
+    assert_eq!((again.to_text(), again.structure()), (graph.to_text(), graph.structure()));
+    let binary = GraphData::from_bytes(&graph.to_bytes()).unwrap();
+    assert_eq!((binary.to_text(), binary.structure()), (graph.to_text(), graph.structure()));
+    assert!(again == graph && binary == graph);
+    // Slots outside of the pools break a rule of graphs, and do not crash the printer.
+    let wrong = parsed("slots", &text.replace("slot 1)\n  %1", "slot 2)\n  %1"));
+    assert!(wrong.verify().unwrap_err().to_string().contains("exceed a pool of 3"));
+    assert!(wrong.to_text().contains("(slot 2)"));
+    let in_cell = "autobatch graph 2\nmodule \"m\"\ncell @c() {\n  %0 = input f32 (slot 0)\n  return %0\n}\n";
+    let error = GraphData::from_text(in_cell).unwrap_err().to_string();
+    assert!(error.contains("numbers cannot be bound inside a cell"), "{error}");
+}
+
+#[test]
+fn a_byte_order_mark_is_ignored() {
+    let text = "autobatch graph 2\nmodule \"m\"\n";
+    assert!(parsed("marked", &format!("\u{feff}{text}")) == parsed("plain", text));
+}

@@ -5,6 +5,7 @@ use crate::attention::no_values;
 use crate::linear::Linear;
 use crate::values::Values;
 use autobatch_ir::{Cell, CellOfAny, Graph, Init, ModuleBuilder, Type, Value};
+use std::borrow::Borrow;
 use std::panic::Location;
 
 /// Attention with several heads (Vaswani et al. 2017), as in `torch.nn.MultiheadAttention`. With `d = width /
@@ -233,7 +234,7 @@ pub(crate) fn columns_of<'g>(
     let mut columns = vec![Vec::new(); results];
     for x in xs {
         // After a fault there are fewer results; the graph has recorded the fault.
-        let given = g.call_of_any(cell, [x]);
+        let given = g.call_of_any(cell, [*x.borrow()]);
         columns.iter_mut().zip(given).for_each(|(column, result)| column.push(result));
     }
     columns

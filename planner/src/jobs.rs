@@ -9,7 +9,7 @@ use crate::ids::JobId;
 use crate::kernels::{CompileOptions, Tables, Work, compile};
 use crate::pipeline::Context;
 use crate::request::Request;
-use crate::schedule::{CostTable, Problem, StepCost, Unbatched};
+use crate::schedule::{CostTable, Problem, StepCost, Unbatched, problem, type_names};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, SigId, ValueId};
 
@@ -32,7 +32,7 @@ impl Jobs {
             Context { graph, request: &request, policy: &Unbatched, roots: &roots, existing: &existing };
         let clusters = cluster::cluster(&context, &mut cluster::Memory::default());
         let mut names = Vec::new();
-        clusters.type_names(graph, &mut names);
+        type_names(graph, &clusters, &mut names);
         Self { clusters, costs: Vec::new(), names }
     }
 
@@ -42,13 +42,13 @@ impl Jobs {
         let (tables, options) = (Tables::of(graph), CompileOptions { training });
         let cost = |&sig: &SigId| Work::of(&compile::compile(tables, sig, options)).cost(table);
         self.costs.clear();
-        self.costs.extend(self.clusters.types().iter().map(cost));
+        self.costs.extend(self.clusters.types.iter().map(cost));
     }
 
     /// The problem that a policy solves.
     #[must_use]
     pub fn problem(&self) -> Problem<'_> {
-        self.clusters.problem().with_costs(&self.costs).with_names(&self.names)
+        problem(&self.clusters).with_costs(&self.costs).with_names(&self.names)
     }
 
     /// The node of each job.
@@ -60,13 +60,14 @@ impl Jobs {
     /// The job of a node; `None` if no wanted value needs it, or if it takes no step.
     #[must_use]
     pub fn job(&self, node: NodeId) -> Option<JobId> {
-        self.clusters.job(node)
+        self.clusters.jobs.binary_search(&node).ok().map(|job| JobId(job as u32))
     }
 
     /// The signature of each type of the problem. A signature has two types if some of its nodes compute an index that others
     /// bind.
     #[must_use]
     pub fn signatures(&self) -> &[SigId] {
-        self.clusters.types()
+        let Clusters { types, .. } = &self.clusters;
+        types
     }
 }

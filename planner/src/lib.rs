@@ -7,6 +7,7 @@
 //! deterministic: equal graphs give equal plans, byte by byte. Planning a verified graph fails only for the reasons that
 //! [`PlanError`] lists.
 
+mod certificate;
 mod cluster;
 mod differentiate;
 mod error;
@@ -26,6 +27,7 @@ mod rewrite;
 pub mod schedule;
 mod shared;
 pub mod stages;
+mod steps;
 mod storage;
 mod update;
 

@@ -22,7 +22,7 @@ pub(crate) fn check_shared(context: &Context<'_>, memory: &mut Memory, rows: &Ro
     shared.resize(graph.arena.values(), false);
     graph.shared.iter().for_each(|value| shared[value.index()] = true);
     for batch in &rows.batches {
-        let nodes = rows.nodes(batch);
+        let nodes = &rows.nodes[batch.lanes.clone()];
         for port in 0..graph.sigs.get(batch.sig).operands.len() {
             let read = |node: NodeId| graph.arena.operands(node)[port].as_value();
             let mut values = nodes.iter().filter_map(|&node| read(node));

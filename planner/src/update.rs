@@ -34,12 +34,12 @@ pub fn update_plan(module: &Module, recipe: &UpdateRecipe) -> Result<UpdatePlan,
     let mut work = Work { recipe, kernels: Vec::new(), known: Vec::new() };
     let mut updates = Vec::with_capacity(recipe.params.len() + 2);
     let mut shared = Vec::new();
-    let all_of = |wanted: fn(&StoreKind) -> bool| -> Vec<StoreId> {
-        let ids = stores.iter().enumerate().filter(|(_, store)| wanted(&store.kind));
-        ids.map(|(number, _)| StoreId(number as u32)).collect()
+    let stores_of = |is_wanted: &dyn Fn(StoreKind) -> bool| -> Vec<StoreId> {
+        let ids = stores.iter().zip((0..).map(StoreId)).filter(|(store, _)| is_wanted(store.kind));
+        ids.map(|(_, id)| id).collect()
     };
     if recipe.norm {
-        updates.push(Update::Sumsq { stores: all_of(|kind| matches!(kind, StoreKind::Grad(_))) });
+        updates.push(Update::Sumsq { stores: stores_of(&|kind| matches!(kind, StoreKind::Grad(_))) });
         shared.push(UpdateSource::Scalar(0));
     }
     if let Some(sig) = recipe.shared {
@@ -48,11 +48,8 @@ pub fn update_plan(module: &Module, recipe: &UpdateRecipe) -> Result<UpdatePlan,
     }
     for of in &recipe.params {
         let param = StoreId(of.param.index() as u32);
-        let belongs = |kind: StoreKind| -> Vec<StoreId> {
-            let ids = stores.iter().enumerate().filter(|(_, store)| store.kind == kind);
-            ids.map(|(number, _)| StoreId(number as u32)).collect()
-        };
-        let (states, gradient) = (belongs(StoreKind::State(param)), belongs(StoreKind::Grad(param)));
+        let states = stores_of(&|kind| kind == StoreKind::State(param));
+        let gradient = stores_of(&|kind| kind == StoreKind::Grad(param));
         updates.push(work.apply(of, needs_master(module, of.param), param, &states, gradient[0]));
     }
     Ok(UpdatePlan {

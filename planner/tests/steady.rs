@@ -4,67 +4,11 @@ use autobatch_ir::plan::{Mode, Plan};
 use autobatch_ir::{Cell, Graph, INDEX, Init, Module, ModuleBuilder, Value, ValueId, f32};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Gradients, PlanCache, Planner, Request, RowOrder};
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell as Counter;
+use autobatch_testing::hostile::{Counting, Traffic, counted};
 use std::sync::Arc;
-
-thread_local! {
-    static BLOCKS: Counter<usize> = const { Counter::new(0) };
-    static BYTES: Counter<usize> = const { Counter::new(0) };
-    static FREED: Counter<usize> = const { Counter::new(0) };
-}
-
-/// Counts the allocations of each thread, so that concurrent tests do not interfere.
-struct Counting;
-
-fn count(bytes: usize) {
-    // At the end of a thread its counters may be gone; later allocations do not matter.
-    let _ = BLOCKS.try_with(|blocks| blocks.set(blocks.get() + 1));
-    let _ = BYTES.try_with(|total| total.set(total.get() + bytes));
-}
-
-// SAFETY: every call goes to the system allocator; the counters are plain cells that allocate nothing.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size());
-        // SAFETY: the caller guarantees the layout.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        let _ = FREED.try_with(|freed| freed.set(freed.get() + 1));
-        // SAFETY: the memory came from `alloc`, with this layout.
-        unsafe { System.dealloc(memory, layout) }
-    }
-
-    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count(size.saturating_sub(layout.size()));
-        // SAFETY: the memory came from `alloc`, with this layout.
-        unsafe { System.realloc(memory, layout, size) }
-    }
-}
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-/// The memory traffic of a call.
-#[derive(Debug, PartialEq, Eq)]
-struct Traffic {
-    /// Blocks that were allocated, or moved to grow.
-    blocks: usize,
-    bytes: usize,
-    /// Freed blocks.
-    freed: usize,
-}
-
-/// The result of a call, and its memory traffic.
-fn counted<T>(make: impl FnOnce() -> T) -> (T, Traffic) {
-    let now = || [BLOCKS.get(), BYTES.get(), FREED.get()];
-    let before = now();
-    let made = make();
-    let [blocks, bytes, freed] = now();
-    (made, Traffic { blocks: blocks - before[0], bytes: bytes - before[1], freed: freed - before[2] })
-}
 
 struct Model {
     leaf: Cell<1, 2>,

@@ -1,6 +1,6 @@
 //! The planning half of a session. It is apart from the executor, so one thread can plan while another executes.
 
-use crate::dump::{Dump, Number};
+use crate::dump::{Dump, DumpName, PlannedGraph, losses};
 use crate::error::{Error, Result};
 use autobatch_ir::ValueId;
 use autobatch_ir::graph::GraphData;
@@ -33,8 +33,8 @@ pub(super) struct Growth {
     grown: Option<Grown>,
     /// The verifier's knowledge of the last plan, which limits it to new steps.
     examined: Examined,
-    /// The number of the dump files, if the session writes dumps.
-    file: Option<Number>,
+    /// The name of the dump files, if the session writes dumps.
+    file: Option<DumpName>,
 }
 
 impl Planning {
@@ -65,7 +65,7 @@ impl Planning {
         let (planner, dump, passes) = (&mut self.planner, &self.dump, &self.passes);
         let policy = planner.policy();
         self.cache.get_or_plan(graph, request, policy, passes.as_ref(), || {
-            let number = dump.graph(graph, request, None)?;
+            let name = dump.graph(graph, request, None)?;
             let selection = match passes {
                 Some(selection) => Some(selection),
                 // Passes rewrite a graph with gradients only on request.
@@ -74,14 +74,20 @@ impl Planning {
             };
             let Some(selection) = selection else {
                 let plan = planner.plan(graph, request)?;
-                dump.plan(number, (graph, request.wanted), &plan)?;
+                let losses = losses(request);
+                let of = PlannedGraph { graph, wanted: request.wanted, losses: &losses, rewritten: false };
+                dump.plan(name, &of, &plan)?;
                 return Ok(plan.verify()?);
             };
             let planned = planner.optimize_and_plan(graph, request, selection)?;
-            if number.is_some() {
+            if name.is_some() {
                 let renamed = |&value: &ValueId| planned.optimized.renaming.get(value);
                 let wanted: Vec<ValueId> = request.wanted.iter().filter_map(renamed).collect();
-                dump.plan(number, (&planned.optimized.graph, &wanted), &planned.plan)?;
+                let losses: Vec<ValueId> = losses(request).iter().filter_map(renamed).collect();
+                let rewritten = planned.optimized.graph.structure() != graph.structure();
+                let graph = &planned.optimized.graph;
+                let of = PlannedGraph { graph, wanted: &wanted, losses: &losses, rewritten };
+                dump.plan(name, &of, &planned.plan)?;
             }
             Ok(planned.plan.verify()?)
         })
@@ -96,7 +102,8 @@ impl Planning {
         growth: &mut Growth,
         executed: Option<Arc<Verified<Plan>>>,
     ) -> Result<Verified<Plan>> {
-        growth.file = self.dump.graph(graph, request, growth.file)?;
+        let name = growth.file.unwrap_or_else(|| DumpName::next("grow"));
+        growth.file = self.dump.graph(graph, request, Some(name))?;
         let Growth { grown: known, examined, file } = growth;
         let (grown, executed) = match (known.take(), executed) {
             (Some(mut grown), Some(plan)) => {
@@ -106,7 +113,8 @@ impl Planning {
             _ => (known.insert(self.planner.begin(graph, request)?), None),
         };
         let plan = grown.plan();
-        self.dump.plan(*file, (graph, request.wanted), plan)?;
+        let of = PlannedGraph { graph, wanted: request.wanted, losses: &[], rewritten: false };
+        self.dump.plan(*file, &of, plan)?;
         Ok(match executed {
             Some(executed) => executed.grow(plan, examined)?,
             None => plan.clone().verify_to_grow(examined)?,

@@ -10,10 +10,12 @@
 
 use crate::mirror::Trained;
 use crate::train::arrays::{Array, Arrays, little_endian, to_bytes};
-use crate::train::files::{array_of, arrays as weights_arrays, extents, weights_of};
+use crate::train::files::{array_of, arrays as weights_arrays, extents, read_file, weights_of};
 use crate::train::trainer::Trainer;
-use autobatch_ir::files::{read as read_bytes, replace};
+use autobatch_ir::files::{read_remedy, replace, write_remedy};
 use autobatch_ir::hash::{StructureHash, hash_bytes};
+use autobatch_ir::printable::brief;
+use autobatch_nn::pytorch::ImportError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -53,6 +55,8 @@ pub enum CheckpointError {
         path: PathBuf,
         /// The system's error.
         error: std::io::Error,
+        /// Whether it was read, not written.
+        is_read: bool,
     },
     /// The device that holds the parameters could not be read.
     Device(
@@ -109,6 +113,8 @@ pub enum CheckpointError {
         /// The type of its elements, in the words of safetensors.
         found: String,
     },
+    /// The arrays of a state dict do not fit the layers.
+    PyTorch(ImportError),
     /// A parameter has another shape.
     Shape {
         /// Its name.
@@ -143,10 +149,16 @@ impl fmt::Display for CheckpointError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { path, error } => write!(f, "{}: {error}", path.display()),
-            Self::Io { path, error } => write!(f, "{}: {error}", path.display()),
+            Self::Io { path, error, is_read } => {
+                let remedy = if *is_read { read_remedy(error) } else { write_remedy(error) };
+                write!(f, "{}: {error}; {remedy}", path.display())
+            }
             Self::Device(why) => write!(f, "cannot read the parameters from the device: {why}"),
             Self::Damaged(what) => {
-                write!(f, "the file is damaged or is no safetensors file: {what}")
+                write!(
+                    f,
+                    "the file is damaged or is no safetensors file: {what}; copy it again, or name a file that write_weights or Trainer::save wrote"
+                )
             }
             Self::NoCheckpoint => {
                 f.write_str("expected a checkpoint, found arrays only; read them with train::read_weights")
@@ -158,7 +170,11 @@ impl fmt::Display for CheckpointError {
                 )
             }
             Self::OtherOptimizer { expected, found } => {
-                write!(f, "expected a checkpoint of {expected}, found one of {found}; use the same optimiser")
+                write!(
+                    f,
+                    "expected a checkpoint of {expected}, found one of {}; use the same optimiser",
+                    brief(found)
+                )
             }
             Self::OtherFrozen { here, there } => {
                 f.write_str("the checkpoint froze other parameters:")?;
@@ -166,7 +182,7 @@ impl fmt::Display for CheckpointError {
                     if let Some(first) = names.first() {
                         let more = names.len() - 1;
                         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-                        write!(f, " @{first}{more} {frozen};")?;
+                        write!(f, " @{}{more} {frozen};", brief(first))?;
                     }
                 }
                 f.write_str(" freeze the same parameters and load again, or read only the parameters with train::read_weights")
@@ -177,29 +193,35 @@ impl fmt::Display for CheckpointError {
             ),
             Self::Missing { name } if name.starts_with(STATE) => write!(
                 f,
-                "expected an array {name}, the file has none: the optimiser has other options, or other parameters were frozen"
+                "expected an array {}, the file has none: the optimiser has other options, or other parameters were frozen",
+                brief(name)
             ),
             Self::Unknown { name } if name.starts_with(STATE) => write!(
                 f,
-                "the file holds {name}, which this optimiser does not use: it has other options, or other parameters were frozen"
+                "the file holds {}, which this optimiser does not use: it has other options, or other parameters were frozen",
+                brief(name)
             ),
             Self::Missing { name } => write!(
                 f,
-                "expected an array {name}, the file has none: it belongs to another model, or other parameters were frozen"
+                "expected an array {}, the file has none: it belongs to another model, or other parameters were frozen",
+                brief(name)
             ),
             Self::Unknown { name } => {
                 write!(
                     f,
-                    "the file holds {name}, but the module has no such parameter: the file belongs to another model"
+                    "the file holds {}, but the module has no such parameter: the file belongs to another model",
+                    brief(name)
                 )
             }
             Self::Numbers { name, found } => {
-                write!(f, "{name}: expected F32, F16, BF16 or F64, found {found}; write floats")
+                write!(f, "{}: expected F32, F16, BF16 or F64, found {found}; write floats", brief(name))
             }
+            Self::PyTorch(error) => error.fmt(f),
             Self::Shape { name, expected, found } => {
                 write!(
                     f,
-                    "{name}: expected the shape {expected:?}, found {found:?}; build the model with the same sizes"
+                    "{}: expected the shape {expected:?}, found {found:?}; build the model with the same sizes",
+                    brief(name)
                 )
             }
         }
@@ -217,15 +239,6 @@ impl std::error::Error for CheckpointError {
 }
 
 autobatch_ir::debug_as_display!(CheckpointError);
-
-/// Reads a file and decodes its bytes. Errors name the file.
-pub(crate) fn read_file<T>(
-    path: &Path,
-    read: impl FnOnce(&[u8]) -> Result<T, CheckpointError>,
-) -> Result<T, CheckpointError> {
-    let bytes = read_bytes(path).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })?;
-    read(&bytes).map_err(|error| CheckpointError::File { path: path.to_owned(), error: Box::new(error) })
-}
 
 /// The metadata of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -299,7 +312,11 @@ pub(crate) fn save(trainer: &Trainer, path: &Path) -> Result<(), CheckpointError
     head.hash = head.hash_with(arrays.iter().map(|array| (&*array.name, &*array.shape, array.values)));
     let remark = serde_json::to_string(&head).map_err(CheckpointError::damaged)?;
     let bytes = to_bytes(&arrays, Some(remark)).map_err(CheckpointError::unwritten)?;
-    replace(path, &bytes).map_err(|error| CheckpointError::Io { path: path.to_owned(), error })
+    replace(path, &bytes).map_err(|error| CheckpointError::Io {
+        path: path.to_owned(),
+        error,
+        is_read: false,
+    })
 }
 
 /// Loads a checkpoint. A refused checkpoint leaves the trainer unchanged.

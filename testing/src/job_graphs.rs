@@ -45,6 +45,11 @@ impl JobGraph {
         self.ty.len() as u32 - 1
     }
 
+    /// The operands of a job.
+    pub fn operands_of(&self, job: usize) -> &[u32] {
+        &self.operands[self.start[job] as usize..self.start[job + 1] as usize]
+    }
+
     /// Returns the number of edges in the hard part of a lattice: all edges that do not start at an input.
     pub fn hard_edges(&self) -> u64 {
         self.operands.iter().filter(|&&operand| self.ty[operand as usize] != 0).count() as u64

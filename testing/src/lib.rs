@@ -4,7 +4,7 @@
 //! * [`written`]: random graphs as texts, with constructs that the emitter cannot express.
 //! * [`op_table`]: the inference test, the error test, the expected numbers and the gradient check of every op.
 //!   An op without an entry does not compile.
-//! * [`job_graphs`]: random scheduling problems.
+//! * [`job_graphs`]: random scheduling problems. [`exhaustive`] finds their fewest batches.
 //! * [`files`]: reads a graph of a file test, and compares the snapshot beside it.
 //! * [`growing`]: a model for graphs that grow.
 //! * [`tree_lstm`]: the model that the examples of several crates measure.
@@ -13,6 +13,7 @@
 //!
 //! Of the workspace the crate depends on `autobatch-ir` alone, so every other crate can use it in its tests.
 
+pub mod exhaustive;
 pub mod files;
 pub mod growing;
 pub mod hostile;

@@ -62,7 +62,7 @@ fn disagreements_show_parameters_and_bindings() {
     let printed = transcript(&["check", NAMES, &plan]);
     assert!(printed.contains("table @letters: f32[26,3]"), "{printed}");
     let graph = scratch("many_words.abg");
-    transcript(&["emit", "trees", "--instances", "20", "--hidden", "2", "-o", &graph]);
+    transcript(&["emit", "treelstm", "--instances", "20", "--hidden", "2", "-o", &graph]);
     let words =
         autobatch_cli::files::load_graph(&graph).expect("the file was just written").bindings.words.len();
     let printed = transcript(&["check", &graph, &plan]);

@@ -25,7 +25,7 @@ fn line(printed: &str, what: &str) -> Vec<String> {
 
 #[test]
 fn an_emitted_graph_equals_its_text_form() {
-    for model in ["bilstm", "lattice", "trees"] {
+    for model in ["tagger", "lattice", "treelstm"] {
         let (emitted, text) =
             (scratch(&format!("diff_{model}.abg")), scratch(&format!("diff_{model}.graph")));
         transcript(&["emit", model, "--instances", "3", "--hidden", "4", "-o", &emitted]);

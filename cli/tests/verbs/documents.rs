@@ -103,6 +103,9 @@ fn cases<'a>(plan: &'a str, other: &'a str, table: &'a str) -> Vec<Case<'a>> {
             &["/table", "/states", "/bound", "/batches/ratio"],
         ),
         (vec!["passes"], 0, &[]),
+        (vec!["models"], 0, &["/models/0/name", "/models/3/corpus"]),
+        (vec!["devices"], 0, &["/cpu/architecture", "/cpu/threads", "/best", "/why"]),
+        (vec!["doctor", "gpu:1000"], 1, &["/findings/0", "/devices/best"]),
         // Both forms print errors on standard error.
         (vec!["plan", "no-such.graph"], 3, &[]),
         (vec!["plan", plan], 3, &[]),

@@ -1,7 +1,8 @@
 //! Tests of `emit` and `fsm-train`.
 
-use crate::{scratch, transcript};
+use crate::{scratch, transcript, without_folder};
 use autobatch_cli::files::load_graph;
+use autobatch_models::catalogue::ENTRIES;
 use serde_json::Value as Json;
 
 fn facts(model: &str, more: &[&str]) -> Json {
@@ -14,11 +15,25 @@ fn facts(model: &str, more: &[&str]) -> Json {
 
 #[test]
 fn trees_and_taggers_reach_the_lower_bound() {
-    for (model, cells) in [("trees", 3), ("bilstm", 3)] {
+    for model in ["treelstm", "tagger"] {
         let facts = facts(model, &[]);
         assert_eq!(facts["batches"], facts["bound"], "{model}");
-        assert_eq!(facts["cells"], cells, "{model}: {facts}");
+        assert_eq!(facts["module"], *model);
         assert_eq!(facts["copied_rows"], 0, "{model}");
+    }
+}
+
+#[test]
+fn every_model_emits_its_outputs_and_its_loss() {
+    for entry in &ENTRIES {
+        let [outputs, loss] = [&[][..], &["--loss"]].map(|more| {
+            let graph = scratch(&format!("every_{}{}.abg", entry.name, more.concat()));
+            let sizes = ["--instances", "2", "--hidden", "4", "-o", &graph];
+            let printed = transcript(&[&["emit", entry.name], &sizes[..], more].concat());
+            assert!(printed.contains("2 instances"), "{}: {printed}", entry.name);
+            load_graph(&graph).expect("the file was just written").outputs.len()
+        });
+        assert!(outputs >= 2 && loss == 2, "{}: {outputs} outputs, {loss} losses", entry.name);
     }
 }
 
@@ -35,8 +50,8 @@ fn list_sums_of_different_lengths_share_a_signature() {
 }
 
 #[test]
-fn more_cells_raise_the_bound_of_trees() {
-    let (one, three) = (facts("trees", &[]), facts("trees", &["--cells", "3"]));
+fn more_cells_raise_the_bound_of_random_graphs() {
+    let (one, three) = (facts("random", &[]), facts("random", &["--cells", "3"]));
     assert_eq!(one["nodes"], three["nodes"]);
     assert!(three["bound"].as_u64() > one["bound"].as_u64(), "{} {}", one["bound"], three["bound"]);
 }
@@ -57,30 +72,38 @@ fn the_seed_and_the_minibatch_determine_the_graph() {
     assert_ne!(first.structure(), emit("seed_d.abg", &["--batch", "1"]).structure());
 }
 
-#[test]
-fn a_minibatch_beyond_the_data_is_rejected() {
-    let data = scratch("two_trees.txt");
-    std::fs::write(&data, "(3 (2 a) (3 b))\n(1 (2 c) (1 d))\n").expect("the scratch folder exists");
-    let path = scratch("two.graph");
-    let printed =
-        transcript(&["emit", "trees", "--data", &data, "--instances", "2", "--hidden", "2", "-o", &path]);
-    assert!(printed.contains("2 instances, 8 nodes, of which 8 need a step"), "{printed}");
-    let printed =
-        transcript(&["emit", "trees", "--data", &data, "--instances", "2", "--batch", "1", "-o", &path]);
-    insta::assert_snapshot!(printed);
+/// Writes a corpus of four trees and returns its folder.
+fn four_trees(name: &str) -> String {
+    let folder = scratch(name);
+    std::fs::create_dir_all(&folder).expect("the scratch folder exists");
+    let trees = "(3 (2 a) (3 b))\n(1 (2 c) (1 d))\n(2 (2 e) (2 f))\n(3 (4 g) (3 h))\n";
+    for file in ["train.txt", "valid.txt", "test.txt"] {
+        std::fs::write(format!("{folder}/{file}"), trees).expect("the folder was just made");
+    }
+    folder
 }
 
 #[test]
-fn an_empty_corpus_is_an_input_error() {
-    let data = scratch("no_trees.txt");
-    std::fs::write(&data, "").expect("the scratch folder exists");
-    for model in ["trees", "bilstm", "lattice"] {
-        let printed = transcript(&["emit", model, "--data", &data]);
-        assert!(
-            printed.contains("no_trees.txt: the file has no instances") && printed.contains("[exit 3]"),
-            "{printed}"
-        );
-    }
+fn a_minibatch_beyond_the_data_is_rejected() {
+    let (data, path) = (four_trees("four_trees"), scratch("two.graph"));
+    let emit = |more: &[&str]| {
+        let words = ["emit", "treernn", "--data", &data, "--instances", "2", "--hidden", "2", "-o", &path];
+        transcript(&[&words[..], more].concat())
+    };
+    assert!(emit(&["--batch", "1"]).contains("2 instances, "));
+    insta::assert_snapshot!(without_folder(&emit(&["--batch", "2"])));
+}
+
+#[test]
+fn the_data_must_be_a_folder_with_instances() {
+    let data = four_trees("no_trees");
+    let file = format!("{data}/train.txt");
+    let emit = |path: &str| transcript(&["emit", "sentiment", "--data", path]);
+    insta::assert_snapshot!(without_folder(&emit(&file)));
+    std::fs::write(&file, "").expect("the folder was just made");
+    assert!(emit(&data).contains("no_trees: expected at least one instance to learn from, found none"));
+    std::fs::remove_file(&file).expect("the file was just made");
+    insta::assert_snapshot!(without_folder(&emit(&data)));
 }
 
 #[test]

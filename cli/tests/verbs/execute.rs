@@ -28,7 +28,7 @@ fn a_plan_of_another_structure_is_rejected() {
 #[test]
 fn a_plan_of_other_cells_is_rejected() {
     let (graph, other) = (scratch("cells.graph"), scratch("other_cells.graph"));
-    transcript(&["emit", "trees", "--instances", "3", "--hidden", "2", "-o", &graph]);
+    transcript(&["emit", "treelstm", "--instances", "3", "--hidden", "2", "-o", &graph]);
     let text = std::fs::read_to_string(&graph).expect("the file was just written");
     let at = text.find("tanh(").expect("the cells of trees have a tanh");
     let text = [&text[..at], "sigmoid(", &text[at + "tanh(".len()..]].concat();

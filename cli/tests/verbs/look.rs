@@ -132,7 +132,7 @@ fn the_summary_of_a_graph() {
 #[test]
 fn lanes_are_sorted_by_number_of_steps() {
     let graph = scratch("lanes.abg");
-    transcript(&["emit", "trees", "--instances", "12", "--hidden", "2", "-o", &graph]);
+    transcript(&["emit", "treelstm", "--instances", "12", "--hidden", "2", "-o", &graph]);
     let printed = transcript(&["explain", &graph, "--lanes", "--json"]);
     let answer: serde_json::Value = serde_json::from_str(&printed).expect("--json prints JSON");
     let lines = answer["instances"].as_array().expect("instances are a list");

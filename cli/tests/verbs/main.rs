@@ -9,6 +9,10 @@ mod documents;
 mod emit;
 mod execute;
 mod exit_codes;
+mod faults;
+mod help;
+mod hostile;
+mod interrupt;
 mod json;
 mod learn;
 mod look;
@@ -16,6 +20,7 @@ mod measure;
 mod passes;
 mod pictures;
 mod reduce;
+mod trained;
 mod why;
 
 use autobatch_cli::{Cli, Console, run};
@@ -28,7 +33,10 @@ const ORDER: &str = "tests/files/order.graph";
 /// Runs a command line in this process. Returns its output, followed by its error and exit code.
 fn transcript(words: &[&str]) -> String {
     let words = std::iter::once("autobatch").chain(words.iter().copied());
-    let cli = Cli::try_parse_from(words).expect("the command line is valid");
+    let cli = match Cli::try_parse_from(words) {
+        Ok(cli) => cli,
+        Err(error) => return format!("{error}[exit 2]\n"),
+    };
     let mut out = Vec::new();
     let result = run(&cli, &mut Console::masked(&mut out));
     let printed = mask_structures(&String::from_utf8(out).expect("verbs print UTF-8"));

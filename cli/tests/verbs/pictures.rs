@@ -38,7 +38,7 @@ fn every_node_with_a_step_is_a_dot() {
 #[test]
 fn all_elements_are_inside_the_picture() {
     let graph = scratch("wide.abg");
-    transcript(&["emit", "trees", "--instances", "20", "--hidden", "2", "-o", &graph]);
+    transcript(&["emit", "treelstm", "--instances", "20", "--hidden", "2", "-o", &graph]);
     let plan = planned(&graph, "wide.abp", &[]);
     for svg in
         [transcript(&["show", &graph, "--format", "svg"]), transcript(&["show", &plan, "--format", "svg"])]

@@ -41,6 +41,19 @@ fn a_command_that_does_not_fail_is_rejected() {
 
 #[test]
 #[cfg(unix)]
+fn a_message_selects_the_failure() {
+    let small = scratch("with_message.graph");
+    let words = ["reduce", ORDER, "-o", &small, "--message", "slope=0.2", "--", "cat", "{}"];
+    let printed = transcript(&words);
+    assert!(printed.starts_with("wrote ") && !printed.contains("[exit"), "{printed}");
+    let graph = load_graph(&small).expect("the written graph is valid");
+    assert!(graph.to_text().contains("slope=0.2") && graph.outputs.len() == 1);
+    let words = ["reduce", ORDER, "-o", &small, "--message", "zebra", "--", "cat", "{}"];
+    assert!(transcript(&words).contains("its output must contain the text of --message"));
+}
+
+#[test]
+#[cfg(unix)]
 fn standard_output_contains_only_the_graph() {
     let printed = transcript(&["reduce", ORDER, "-o", "-", "--", "false"]);
     assert!(printed.starts_with("autobatch graph 2\n") && !printed.contains("wrote"), "{printed}");

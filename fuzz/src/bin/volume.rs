@@ -20,10 +20,12 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The number of cases between two writes of the state file.
+/// The number of cases of a target between two writes of the state file.
 const STRIDE: u64 = 1000;
 /// The most failures of a target that the program keeps.
 const FAILURES: usize = 20;
+/// The most characters of a failure that the program shows.
+const SHOWN: usize = 2000;
 
 /// Runs cases of fuzz targets.
 #[derive(Parser)]
@@ -72,6 +74,8 @@ struct State {
 }
 
 fn main() -> ExitCode {
+    // A failing case prints its message below, with the arguments that replay it.
+    std::panic::set_hook(Box::new(|_| {}));
     match run(&Arguments::parse()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -95,26 +99,37 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         return std::fs::write(file, input).map(|()| true).map_err(|error| said(file, &error));
     }
     let mut state = stored(arguments)?;
-    for target in chosen {
-        let mut progress = state.targets.remove(target.name).unwrap_or_default();
-        let mut bench = Bench::new(target);
-        while progress.done < arguments.cases {
-            let end = arguments.cases.min(progress.done + STRIDE);
-            for number in progress.done..end {
-                let case = Case { seed: arguments.seed, number: arguments.start + number };
-                if arguments.trace {
-                    eprintln!("{} case {}", target.name, case.number);
-                }
-                run_case(&mut bench, case, &mut progress);
-            }
-            progress.done = end;
-            state.targets.insert(target.name.to_owned(), progress.clone());
-            store(arguments, &state)?;
+    let mut benches: Vec<Bench> = chosen.into_iter().map(Bench::new).collect();
+    // The targets take turns, so an interrupted run has cases of all of them.
+    while benches.iter().any(|bench| state.done(bench) < arguments.cases) {
+        for bench in &mut benches {
+            let progress = state.targets.entry(bench.target().name.to_owned()).or_default();
+            run_cases(bench, progress, arguments);
         }
-        state.targets.insert(target.name.to_owned(), progress);
+        store(arguments, &state)?;
     }
     print(&state);
     Ok(state.targets.values().all(|progress| progress.failures.is_empty()))
+}
+
+impl State {
+    /// Returns the number of cases of a target that ran.
+    fn done(&self, bench: &Bench) -> u64 {
+        self.targets.get(bench.target().name).map_or(0, |progress| progress.done)
+    }
+}
+
+/// Runs the next cases of a target.
+fn run_cases(bench: &mut Bench, progress: &mut Progress, arguments: &Arguments) {
+    let end = arguments.cases.min(progress.done + STRIDE);
+    while progress.done < end {
+        let case = Case { seed: arguments.seed, number: arguments.start + progress.done };
+        if arguments.trace {
+            eprintln!("{} case {}", bench.target().name, case.number);
+        }
+        run_case(bench, case, progress);
+        progress.done += 1;
+    }
 }
 
 fn run_case(bench: &mut Bench, case: Case, progress: &mut Progress) {
@@ -130,6 +145,7 @@ fn run_case(bench: &mut Bench, case: Case, progress: &mut Progress) {
     if let Err(payload) = outcome {
         let text = payload.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+        let text: String = text.chars().take(SHOWN).collect();
         eprintln!("FAILED {replay}\n{text}\n");
         if progress.failures.len() < FAILURES {
             progress.failures.push(format!("{replay}: {text}"));

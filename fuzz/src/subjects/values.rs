@@ -116,7 +116,7 @@ impl Order<'_> {
             None => counts.add(Tally::Proven),
             Some(report) => {
                 counts.add(Tally::Unproven);
-                counts.note(format!("{setting}: the proof says: {report}"));
+                counts.note(&format!("{setting}: the proof says: {report}"));
             }
         }
         self.execute(machine, graph, &plan, draw, counts).map_err(|what| format!("{setting}: {what}"))

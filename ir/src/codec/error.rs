@@ -1,8 +1,10 @@
 //! Errors of loading files.
 
 use super::Kind;
+use crate::files::read_remedy;
 use crate::graph;
 use crate::plan::{self, OTHER_VERSION_HELP};
+use crate::printable::printable;
 use thiserror::Error;
 
 /// Why bytes were not loaded.
@@ -19,7 +21,7 @@ pub enum LoadError {
         error: Box<LoadError>,
     },
     /// The file could not be opened or read.
-    #[error("{path} cannot be read: {error}; check the path")]
+    #[error("{} cannot be read: {error}; {}", printable(path), read_remedy(error))]
     Io {
         /// Its path.
         path: String,

@@ -112,4 +112,4 @@ impl GraphData {
     }
 }
 
-binary_file!(GraphData => GraphData, ".abg");
+binary_file!(Kind::Graph, GraphData => GraphData, ".abg");

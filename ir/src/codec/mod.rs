@@ -11,6 +11,7 @@
 
 mod error;
 mod graphs;
+mod header;
 mod kernels;
 mod modules;
 mod plans;
@@ -21,16 +22,16 @@ mod tests;
 mod updates;
 
 pub use error::LoadError;
+pub use header::{check_header, is_binary};
 
+use crate::files::Opened;
 use crate::hash::hash_bytes;
 use bincode::config::{Configuration, Fixint, LittleEndian, standard};
+use header::{HEADER, MAGIC};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt;
 use std::path::Path;
-
-const MAGIC: [u8; 8] = *b"\x89abatch\n";
-const HEADER: usize = 32;
 
 /// The kind of content of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,31 +114,9 @@ pub(crate) fn open<'a, T: Deserialize<'a>>(kind: Kind, bytes: &'a [u8]) -> Resul
 }
 
 fn unwrap(kind: Kind, bytes: &[u8]) -> Result<&[u8], LoadError> {
-    let known = bytes.len().min(MAGIC.len());
-    if bytes[..known] != MAGIC[..known] || bytes.is_empty() {
-        return Err(LoadError::Foreign);
-    }
-    let Some((header, payload)) = bytes.split_first_chunk::<HEADER>() else {
-        return Err(LoadError::Length { expected: HEADER as u64, found: bytes.len() as u64 });
-    };
-    let number = |at: usize, len: usize| {
-        header[at..at + len].iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte))
-    };
-    let found = Kind::ALL.into_iter().find(|kind| *kind as u64 == number(8, 4));
-    if found != Some(kind) {
-        return Err(LoadError::Kind { expected: kind, found });
-    }
-    let version = number(12, 4) as u32;
-    if version != kind.version() {
-        return Err(LoadError::Version { kind, found: version, known: kind.version() });
-    }
-    let expected = number(16, 8);
-    if expected != payload.len() as u64 {
-        let header = HEADER as u64;
-        let expected = expected.saturating_add(header);
-        return Err(LoadError::Length { expected, found: bytes.len() as u64 });
-    }
-    if number(24, 8) != hash_bytes(payload) {
+    let hash = header::check(kind, bytes, bytes.len() as u64)?;
+    let payload = &bytes[HEADER..];
+    if hash != hash_bytes(payload) {
         return Err(LoadError::Checksum);
     }
     Ok(payload)
@@ -157,19 +136,24 @@ fn decode<'a, T: Deserialize<'a>>(payload: &'a [u8]) -> Result<(T, usize), binco
     }
 }
 
-/// Reads and decodes a file; errors name the file.
+/// Reads and decodes a file of a kind; errors name the file. The header is checked before the rest is read.
 pub(crate) fn read_file<T>(
+    kind: Kind,
     path: &Path,
     read: impl FnOnce(&[u8]) -> Result<T, LoadError>,
 ) -> Result<T, LoadError> {
     let named = || path.display().to_string();
-    let bytes = crate::files::read(path).map_err(|error| LoadError::Io { path: named(), error })?;
-    read(&bytes).map_err(|error| LoadError::File { path: named(), error: Box::new(error) })
+    let io = |error| LoadError::Io { path: named(), error };
+    let in_file = |error| LoadError::File { path: named(), error: Box::new(error) };
+    let file = Opened::open(path).map_err(io)?;
+    check_header(kind, &file).map_err(in_file)?;
+    let bytes = file.read(u64::MAX).map_err(io)?;
+    read(&bytes).map_err(in_file)
 }
 
 /// Gives a type with `to_bytes` and `from_bytes` the functions that write and read its files.
 macro_rules! binary_file {
-    ($type:ty => $loaded:ty, $extension:literal) => {
+    ($kind:expr, $type:ty => $loaded:ty, $extension:literal) => {
         impl $type {
             #[doc = concat!("Writes an `", $extension, "` file.")]
             ///
@@ -184,7 +168,7 @@ macro_rules! binary_file {
             /// # Errors
             /// As [`from_bytes`](Self::from_bytes), and if the file cannot be read.
             pub fn load(path: impl AsRef<std::path::Path>) -> Result<$loaded, LoadError> {
-                crate::codec::read_file(path.as_ref(), Self::from_bytes)
+                crate::codec::read_file($kind, path.as_ref(), Self::from_bytes)
             }
         }
     };

@@ -253,4 +253,4 @@ impl Module {
     }
 }
 
-binary_file!(Module => Arc<Module>, ".abm");
+binary_file!(Kind::Module, Module => Arc<Module>, ".abm");

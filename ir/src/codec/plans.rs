@@ -215,4 +215,4 @@ impl Plan {
     }
 }
 
-binary_file!(Plan => Verified<Plan>, ".abp");
+binary_file!(Kind::Plan, Plan => Verified<Plan>, ".abp");

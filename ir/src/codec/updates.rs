@@ -126,7 +126,7 @@ impl UpdatePlan {
     }
 }
 
-binary_file!(UpdatePlan => Verified<UpdatePlan>, ".abu");
+binary_file!(Kind::Update, UpdatePlan => Verified<UpdatePlan>, ".abu");
 
 fn stores(names: &[UpdateSource]) -> Result<Vec<StoreId>, LoadError> {
     let store = |name: &UpdateSource| match name {

@@ -1,101 +1,31 @@
 //! Bounded reads and atomic writes of files.
 //!
-//! Reads: a regular file is read whole. A pipe has no length, so the read stops with an error at
-//! [`MAX_STREAMED`] bytes, and a device at [`MAX_FROM_DEVICE`] bytes.
+//! Reads: a reader looks at the first bytes before it reads the rest, see [`Opened`]. A regular file has at most [`MAX_FILE`]
+//! bytes. A pipe has no length, so the read stops with an error at [`MAX_STREAMED`] bytes, and a device at
+//! [`MAX_FROM_DEVICE`] bytes.
 //!
 //! Writes: the bytes go to a temporary file in the same folder, are synced to disk, and replace the
 //! target by an atomic rename; then the folder is synced too. A killed process leaves the target
-//! unchanged, and at most a file that ends in `.partial`. Symbolic links stay: the file that they
+//! unchanged, and at most a file that ends in `.partial`, which the next write of the target removes. Symbolic links stay: the file that they
 //! lead to is replaced, and keeps its permissions and, where the system permits, its owner. A
 //! read-only file is not replaced. Devices, pipes and the target of `/dev/stdout` are never replaced.
 
-use std::fs::{File, Metadata, OpenOptions};
-use std::io::{Error, ErrorKind, Read, Result, Write};
+mod reading;
+
+pub use reading::{
+    MAX_FILE, MAX_FROM_DEVICE, MAX_STREAMED, Opened, read, read_at_most, read_remedy, read_standard_input,
+    read_text_at_most, without_mark,
+};
+
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::io::{Error, ErrorKind, Result, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// The end of the names of temporary files.
+const PARTIAL: &str = ".partial";
 /// The maximum length of a chain of symbolic links, as in many operating systems.
 const MAX_LINKS: usize = 40;
-
-/// The maximum number of bytes read from a pipe or standard input.
-pub const MAX_STREAMED: u64 = 1 << 30;
-/// The maximum number of bytes read from a device, which may never end.
-pub const MAX_FROM_DEVICE: u64 = 1 << 24;
-
-/// Reads all bytes of a file, or of a pipe or device up to its limit.
-///
-/// # Errors
-/// If the system reports one, or a pipe or device exceeds its limit.
-pub fn read(path: &Path) -> Result<Vec<u8>> {
-    read_open(File::open(path)?, u64::MAX)
-}
-
-/// Reads all bytes of a file, pipe or device with at most `max` bytes.
-///
-/// # Errors
-/// As [`read`], and if there are more than `max`.
-pub fn read_at_most(path: &Path, max: u64) -> Result<Vec<u8>> {
-    read_open(File::open(path)?, max)
-}
-
-/// As [`read_at_most`], as text.
-///
-/// # Errors
-/// As [`read_at_most`], and if the bytes are not UTF-8.
-pub fn read_text_at_most(path: &Path, max: u64) -> Result<String> {
-    String::from_utf8(read_at_most(path, max)?).map_err(|error| Error::new(ErrorKind::InvalidData, error))
-}
-
-/// Reads all bytes of standard input, which may be a file, a pipe or a device.
-///
-/// # Errors
-/// As [`read`].
-pub fn read_standard_input() -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    take(std::io::stdin().lock(), 0, MAX_STREAMED, &mut bytes)?;
-    Ok(bytes)
-}
-
-fn read_open(file: File, max: u64) -> Result<Vec<u8>> {
-    let found = file.metadata()?;
-    let mut bytes = Vec::new();
-    if found.is_file() && found.len() > max {
-        return Err(too_long(max));
-    }
-    // Some system files report the length 0 but have content.
-    let limit = match found.is_file() {
-        true => MAX_STREAMED.max(found.len()),
-        false if is_device(&found) => MAX_FROM_DEVICE,
-        false => MAX_STREAMED,
-    };
-    take(file, found.len(), limit.min(max), &mut bytes)?;
-    Ok(bytes)
-}
-
-/// Reads to the end of the stream, which must come before `limit`. Reserves `expected` bytes.
-fn take(from: impl Read, expected: u64, limit: u64, bytes: &mut Vec<u8>) -> Result<()> {
-    bytes.try_reserve_exact(usize::try_from(expected).unwrap_or(usize::MAX))?;
-    from.take(limit.saturating_add(1)).read_to_end(bytes)?;
-    if bytes.len() as u64 > limit { Err(too_long(limit)) } else { Ok(()) }
-}
-
-fn too_long(limit: u64) -> Error {
-    let message = format!(
-        "only the first {limit} bytes are read, and there are more; name the right file, or save the pipe's output to a file"
-    );
-    Error::new(ErrorKind::FileTooLarge, message)
-}
-
-#[cfg(unix)]
-fn is_device(found: &Metadata) -> bool {
-    use std::os::unix::fs::FileTypeExt;
-    found.file_type().is_char_device() || found.file_type().is_block_device()
-}
-
-#[cfg(not(unix))]
-fn is_device(_: &Metadata) -> bool {
-    false
-}
 
 /// Writes or replaces a file. Devices and pipes receive the bytes directly. An existing file is overwritten in place if
 /// its folder is not writable.
@@ -223,20 +153,53 @@ fn write_atomically(
     written.and_then(|()| sync_folder(file)).map_err(WriteError::Other)
 }
 
-/// Creates a temporary file beside `file`, with a name that no other writer uses.
+/// Creates and locks a temporary file beside `file`, with a name that no other writer uses.
 fn create_temporary(file: &Path) -> Result<(PathBuf, File)> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     // Leave space for the suffix within the system's limit on names.
     let name: String = name.chars().take(50).collect();
+    remove_abandoned(file, &format!(".{name}."));
     loop {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = file.with_file_name(format!(".{name}.{}-{number}.partial", std::process::id()));
+        let path = file.with_file_name(format!(".{name}.{}-{number}{PARTIAL}", std::process::id()));
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             // A killed process with the same id left this file.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            made => return made.map(|made| (path, made)),
+            Err(error) => return Err(error),
+            // Another writer may take the file for an abandoned one before it is locked, and remove it.
+            Ok(made) if matches!(made.try_lock(), Err(TryLockError::WouldBlock)) || !path.exists() => {}
+            Ok(made) => return Ok((path, made)),
         }
+    }
+}
+
+/// Removes the temporary files that killed writers of `file` left. Writers hold a lock, which ends with their process. Files
+/// that cannot be listed, locked or removed stay, because they do no harm.
+fn remove_abandoned(file: &Path, prefix: &str) {
+    let Ok(entries) = std::fs::read_dir(folder_of(file)) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let is_temporary =
+            name.to_str().is_some_and(|name| name.starts_with(prefix) && name.ends_with(PARTIAL));
+        if is_temporary && File::open(entry.path()).is_ok_and(|found| found.try_lock().is_ok()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// What to do about an error of writing a file.
+#[must_use]
+pub fn write_remedy(error: &Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::NotFound => "the folder of this file does not exist; create it or name another one",
+        ErrorKind::NotADirectory => "a part of the path is a file; name a folder",
+        ErrorKind::IsADirectory => "this is a folder; name a file in it",
+        ErrorKind::PermissionDenied => "no permission to write there; name another folder",
+        ErrorKind::ReadOnlyFilesystem => "name a folder on a disk that is not read-only",
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "free space on the disk, or name another one",
+        ErrorKind::FileTooLarge => "raise the limit on the size of files (ulimit -f), or name another disk",
+        _ => "check the path and its disk",
     }
 }
 

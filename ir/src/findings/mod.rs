@@ -123,15 +123,8 @@ macro_rules! rules {
         }
     };
 }
+pub(crate) use crate::printable::brief;
 pub(crate) use rules;
-
-/// Shortens a name for a message. A hostile name may be long and contain any character.
-pub(crate) fn brief(name: &str) -> String {
-    const SHOWN: usize = 80;
-    let printable = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-    let shown: String = name.chars().take(SHOWN).map(printable).collect();
-    if name.chars().nth(SHOWN).is_some() { shown + ".." } else { shown }
-}
 
 #[cfg(test)]
 #[allow(unreachable_pub, reason = "the macro declares public rules; these are private to the test")]

@@ -4,7 +4,7 @@
 //! values across waits. A `RefCell` holds the recorder. The graph stores faults instead of returning
 //! them: see [`EmitError`].
 
-use crate::graph::args::Args;
+use crate::graph::args::{Arg, Args};
 use crate::graph::data::{GraphData, OutputKind};
 use crate::graph::error::{EmitError, Fault};
 use crate::graph::op::Op;
@@ -12,7 +12,7 @@ use crate::graph::record::{Caller, Raw, Recorder, Results, Traced};
 use crate::graph::site::Site;
 use crate::graph::value::{Value, ValueKey};
 use crate::graph::wait::Waits;
-use crate::id::{TypeId, ValueId};
+use crate::id::{SiteId, TypeId, ValueId};
 use crate::module::{Cell, CellOfAny, Module, Param};
 use crate::types::Type;
 use std::borrow::Borrow;
@@ -153,6 +153,23 @@ impl Graph {
         self.locked.get().map_or(Ok(()), |fault| Err(fault.clone()))
     }
 
+    /// Removes the first fault and returns it, for frontends that report a fault where it happens. Poison
+    /// values from before the call stay poison.
+    pub fn take_fault(&self) -> Option<EmitError> {
+        self.inner.borrow_mut().take_fault()
+    }
+
+    /// Declares a line of a program that is not written in Rust, for [`set_site`](Self::set_site).
+    pub fn declare_site(&self, site: Site) -> SiteId {
+        self.inner.borrow_mut().declare_site(site)
+    }
+
+    /// Sets the line that all following nodes and faults name instead of the caller's. `None` restores the
+    /// caller's. [`clear`](Self::clear) forgets the line and all declared ones.
+    pub fn set_site(&self, site: Option<SiteId>) {
+        self.inner.borrow_mut().set_site(site);
+    }
+
     /// Consumes the handle and returns the recorded graph.
     ///
     /// # Errors
@@ -228,17 +245,18 @@ impl Graph {
         self.results(made)
     }
 
-    /// Applies a cell whose numbers of ports and results are known at run time only. Returns its
-    /// results, or a single poison value after a fault.
+    /// Applies a cell whose numbers of ports and results are known at run time only. Arguments are values or
+    /// `u32` indices. Returns its results, or a single poison value after a fault.
     #[track_caller]
     #[must_use]
     pub fn call_of_any<'g>(
         &'g self,
         cell: CellOfAny,
-        args: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+        args: impl IntoIterator<Item = impl Into<Arg<'g>>>,
     ) -> Vec<Value<'g>> {
         let caller = Location::caller();
-        let first = self.apply_many(args, caller, |recorder, args| recorder.call_of_any(cell, args, caller));
+        let args = args.into_iter().map(Into::into);
+        let first = self.apply_args(args, caller, |recorder, args| recorder.call_of_any(cell, args, caller));
         let Some(first) = first.id().map(ValueId::index) else { return vec![first] };
         let count = self.inner.borrow().data().arena.values() - first;
         (0..count).map(|place| self.nth(first as u32, place)).collect()
@@ -362,11 +380,22 @@ impl Graph {
         caller: Caller,
         apply: impl FnOnce(&mut Recorder, &[Option<Raw<'_>>]) -> Option<u32>,
     ) -> Value<'g> {
+        self.apply_args(values.into_iter().map(|value| Arg::Value(*value.borrow())), caller, apply)
+    }
+
+    /// [`apply_many`](Self::apply_many) with indices among the arguments.
+    #[inline]
+    fn apply_args<'g>(
+        &'g self,
+        args: impl Iterator<Item = Arg<'g>>,
+        caller: Caller,
+        apply: impl FnOnce(&mut Recorder, &[Option<Raw<'_>>]) -> Option<u32>,
+    ) -> Value<'g> {
         let Some(mut recorder) = self.recorder(caller) else { return Value::poison(self) };
         let mut operands = recorder.take_operand_buffer();
         // The iterator may emit its values lazily, so the recorder must not be borrowed here.
         drop(recorder);
-        operands.extend(values.into_iter().map(|value| value.borrow().raw(self, caller)));
+        operands.extend(args.map(|arg| arg.raw(self, caller)));
         let Some(mut recorder) = self.recorder(caller) else { return Value::poison(self) };
         let first = apply(&mut recorder, &operands);
         recorder.return_operand_buffer(operands);

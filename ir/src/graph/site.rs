@@ -41,12 +41,17 @@ pub struct Sites {
     items: Vec<Site>,
     by_location: HashMap<usize, SiteId, BuildMix>,
     cache: Vec<Option<(usize, SiteId)>>,
+    /// The location of all following nodes, for frontends that are not written in Rust.
+    current: Option<SiteId>,
 }
 
 impl Sites {
-    /// The id of a location in this program.
+    /// The id of a location in this program, or the [current](Self::set_current) site if one is set.
     #[inline]
     pub fn of(&mut self, location: &'static Location<'static>) -> SiteId {
+        if let Some(current) = self.current {
+            return current;
+        }
         let address = std::ptr::from_ref(location) as usize;
         let place = (address >> 3) % CACHE;
         match self.cache.get(place) {
@@ -68,6 +73,17 @@ impl Sites {
         self.cache.resize(CACHE, None);
         self.cache[place] = Some((address, id));
         id
+    }
+
+    /// Sets the site that replaces the locations of callers. `None` restores them.
+    pub fn set_current(&mut self, site: Option<SiteId>) {
+        self.current = site;
+    }
+
+    /// The site that replaces the locations of callers.
+    #[must_use]
+    pub fn current(&self) -> Option<&Site> {
+        self.current.map(|id| self.get(id))
     }
 
     /// The id of a site that was read from a file.
@@ -108,6 +124,7 @@ impl Sites {
         self.items.truncate(len);
         self.by_location.retain(|_, id| id.index() < len);
         self.cache.clear();
+        self.current = None;
     }
 }
 

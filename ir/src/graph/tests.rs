@@ -1,7 +1,7 @@
 //! The behaviour of the emitter through its public interface.
 
-use crate::graph::{Callee, Graph, Op};
-use crate::module::{Cell, Init, ModuleBuilder, Param};
+use crate::graph::{Callee, Graph, GraphData, Op};
+use crate::module::{Cell, Init, Module, ModuleBuilder, Param};
 use crate::types::{DType, INDEX, f32, list};
 use crate::{EmitError, Value};
 use std::sync::Arc;
@@ -362,8 +362,8 @@ fn nested(levels: usize, calls: usize) -> Result<Arc<Module>, String> {
     let mut m = ModuleBuilder::new("nested");
     let mut cell = m.cell("c0", [f32([4])], |_, [x]| [x.tanh()]);
     for level in 1..levels {
-        let body = |g: &Graph, x| (0..calls).fold([x], |[x], _| g.call(cell, x));
-        cell = m.cell(&format!("c{level}"), [f32([4])], |g, [x]| body(g, x));
+        let name = format!("c{level}");
+        cell = m.cell(&name, [f32([4])], |g, [x]| (0..calls).fold([x], |[x], _| g.call(cell, x)));
     }
     m.build().map_err(|error| error.to_string())
 }

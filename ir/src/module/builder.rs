@@ -7,7 +7,7 @@ use crate::graph::emit::Graph;
 use crate::graph::record::Traced;
 use crate::graph::signature::{Callee, ParamArg, Signature};
 use crate::graph::verify::{MAX_INLINED, MAX_NESTING};
-use crate::graph::{EmitError, Fault, Op, Site, Value};
+use crate::graph::{EmitError, Fault, Op, Site, Value, ValueKey};
 use crate::id::{CellId, ParamId, SigId, TypeId, ValueId};
 use crate::types::{DType, IntoShape, Type};
 use std::panic::Location;
@@ -139,6 +139,43 @@ impl ModuleBuilder {
         CellOfAny { sig, module: self.module.tag }
     }
 
+    /// Begins a cell for a frontend that cannot pass a closure to [`cell_of_any`](Self::cell_of_any). The
+    /// caller emits the body into the returned graph, whose first values are the ports, and passes both to
+    /// [`end_cell`](Self::end_cell). Meanwhile the builder declares nothing else.
+    ///
+    /// ```
+    /// use autobatch_ir::{Graph, ModuleBuilder, types::f32};
+    ///
+    /// let mut m = ModuleBuilder::new("m");
+    /// let (graph, ports) = m.begin_cell("double", &[f32([3])]).expect("the name is valid");
+    /// let x = graph.value(ports[0]).expect("a port of this graph");
+    /// let result = (x + x).key();
+    /// let double = m.end_cell("double", graph, &[result]);
+    /// let g = Graph::new(&m.build().expect("no fault"));
+    /// assert_eq!(g.call_of_any(double, [g.input(&[1.0; 3])]).len(), 1);
+    /// ```
+    #[track_caller]
+    pub fn begin_cell(&mut self, name: &str, ports: &[Type]) -> Option<(Graph, Vec<ValueKey>)> {
+        let location = Location::caller();
+        let graph = self.begin_trace(name, location)?;
+        let keys = ports.iter().filter_map(|&ty| graph.port(ty, location).key()).collect();
+        Some((graph, keys))
+    }
+
+    /// Ends a cell that [`begin_cell`](Self::begin_cell) began. Results that belong to another graph are a fault.
+    #[track_caller]
+    pub fn end_cell(&mut self, name: &str, graph: Graph, results: &[Option<ValueKey>]) -> CellOfAny {
+        let location = Location::caller();
+        let own = |key: &Option<ValueKey>| key.is_none_or(|key| key.graph() == graph.number());
+        if !results.iter().all(own) {
+            let help = "return values that the body of the cell computes from its ports";
+            graph.refuse("cell", "a result belongs to another graph", help, location);
+        }
+        let results: Vec<Option<ValueId>> = results.iter().map(|key| key.map(ValueKey::id)).collect();
+        let sig = self.end_trace(name, graph, &results, location);
+        CellOfAny { sig, module: self.module.tag }
+    }
+
     /// Traces the nodes that `emit` emits, which returns the results, and declares the cell.
     fn trace(
         &mut self,
@@ -146,15 +183,26 @@ impl ModuleBuilder {
         location: &'static Location<'static>,
         emit: impl FnOnce(&Graph) -> Vec<Option<ValueId>>,
     ) -> Option<SigId> {
+        let graph = self.begin_trace(name, location)?;
+        let results = emit(&graph);
+        self.end_trace(name, graph, &results, location)
+    }
+
+    fn begin_trace(&mut self, name: &str, location: &'static Location<'static>) -> Option<Graph> {
         if let Err(message) = check_name(name) {
             self.fail(&format!("cell @{name}"), message, None, location);
         }
-        if self.error.is_some() {
-            return None;
-        }
-        let graph = Graph::tracing(Arc::clone(&self.module), name);
-        let results = emit(&graph);
-        match graph.into_traced(&results, location) {
+        self.error.is_none().then(|| Graph::tracing(Arc::clone(&self.module), name))
+    }
+
+    fn end_trace(
+        &mut self,
+        name: &str,
+        graph: Graph,
+        results: &[Option<ValueId>],
+        location: &'static Location<'static>,
+    ) -> Option<SigId> {
+        match graph.into_traced(results, location) {
             Ok(traced) => Some(self.install(name, traced, location)),
             Err(error) => {
                 self.error = Some(error);
@@ -232,6 +280,19 @@ impl ModuleBuilder {
         }
     }
 
+    /// Removes the first fault and returns it, for frontends that report a fault where it happens.
+    pub fn take_fault(&mut self) -> Option<EmitError> {
+        self.error.take()
+    }
+
+    /// Sets the line that following declarations name instead of the caller's, for frontends that are not
+    /// written in Rust. `None` restores the caller's.
+    pub fn set_site(&mut self, site: Option<Site>) {
+        let module = self.module_mut();
+        let site = site.map(|site| module.sites.intern(site));
+        module.sites.set_current(site);
+    }
+
     /// Records a fault that a layer detects during its declaration.
     pub fn fail(
         &mut self,
@@ -244,7 +305,7 @@ impl ModuleBuilder {
             self.error = Some(EmitError::from(Fault {
                 op: what.to_owned(),
                 message: message.into(),
-                site: Site::from(location),
+                site: self.module.sites.current().cloned().unwrap_or_else(|| Site::from(location)),
                 operands: Vec::new(),
                 help,
                 context: format!("while declaring module {}", self.module.name),

@@ -40,6 +40,12 @@ impl Param {
 }
 
 impl Table {
+    /// A parameter declared with [`ParamKind::Table`], as a table.
+    #[must_use]
+    pub const fn of_param(param: Param) -> Self {
+        Self { param }
+    }
+
     /// The table as a parameter, to use the whole matrix (a tied output layer, for example).
     #[must_use]
     pub const fn as_param(self) -> Param {

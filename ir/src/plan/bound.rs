@@ -60,17 +60,17 @@ pub struct Bound<'a> {
 }
 
 impl Bound<'_> {
-    /// Checks that enough numbers are bound and that stores have the sizes of the plan.
+    /// Checks that as many numbers are bound as the plan reads, and that stores have the sizes of the plan.
     ///
     /// # Errors
     /// The first input that does not fit.
     pub fn check(&self, plan: &Plan, stores: &dyn Stores) -> Result<(), BindError> {
-        let missing = |what, expected, found| BindError::Missing { what, expected, found };
-        if self.words.len() < plan.words as usize {
-            return Err(missing("words", plan.words as usize, self.words.len()));
-        }
-        if self.floats.len() < plan.floats as usize {
-            return Err(missing("floats", plan.floats as usize, self.floats.len()));
+        let pools = [("words", plan.words, self.words.len()), ("floats", plan.floats, self.floats.len())];
+        for (what, expected, found) in pools {
+            let expected = expected as usize;
+            if found != expected {
+                return Err(BindError::Count { what, expected, found });
+            }
         }
         (0..plan.given_stores()).try_for_each(|store| stores.sized(plan, StoreId(store as u32)).map(drop))
     }
@@ -79,10 +79,10 @@ impl Bound<'_> {
 /// An input does not fit the plan.
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BindError {
-    /// Fewer words or floats are bound than the plan reads.
+    /// More or fewer words or floats are bound than the plan reads.
     #[error("the plan reads {expected} bound {what}, found {found}; bind the graph that it was planned for")]
-    Missing {
-        /// The missing kind: `words` or `floats`.
+    Count {
+        /// The kind: `words` or `floats`.
         what: &'static str,
         /// How many the plan reads.
         expected: usize,

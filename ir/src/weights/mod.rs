@@ -106,7 +106,6 @@ pub enum WeightsError {
     },
 }
 
-
 crate::debug_as_display!(WeightsError);
 /// Returns a version that no array of this process has had before.
 pub(crate) fn fresh_version() -> u64 {

@@ -114,7 +114,11 @@ impl fmt::Display for OpenError {
         match self {
             Self::Unknown(name) => {
                 let names = ENTRIES.map(|entry| entry.name);
-                write!(f, "unknown model `{name}`: expected one of {}", names.join(", "))
+                write!(f, "unknown model `{name}`: expected one of {}", names.join(", "))?;
+                match entry_or_letter(name) {
+                    Ok(entry) => write!(f, "; did you mean {}?", entry.name),
+                    Err(_) => Ok(()),
+                }
             }
             Self::Size { what, expected, found } => write!(f, "{what} must be {expected}, found {found}"),
             Self::NoFile(name) => {

@@ -1,6 +1,6 @@
 //! Rules with two moments: [`Adam`], [`AdamW`], [`AmsGrad`].
 
-use super::rule::{Element, Rule, WeightDecay, decayed, delegate_rule, zeros};
+use super::rule::{Argument, ArgumentRange, Element, Rule, WeightDecay, decayed, delegate_rule, zeros};
 use autobatch_ir::Value;
 use autobatch_ir::recipe::StateRecipe;
 
@@ -32,6 +32,14 @@ impl Rule for Moments {
 
     fn learning_rate(&self) -> f64 {
         self.learning_rate
+    }
+
+    fn arguments(&self) -> Vec<Argument> {
+        vec![
+            Argument::new("betas.0", self.betas[0], ArgumentRange::Decay),
+            Argument::new("betas.1", self.betas[1], ArgumentRange::Decay),
+            Argument::new("eps", self.eps, ArgumentRange::NotNegative),
+        ]
     }
 
     fn states(&self) -> Vec<StateRecipe> {

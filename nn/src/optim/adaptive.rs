@@ -1,6 +1,6 @@
 //! Rules that divide by statistics of earlier gradients: [`Adagrad`], [`Adadelta`], [`RmsProp`].
 
-use super::rule::{Element, Rule, decayed, flushed, setters, zeros};
+use super::rule::{Argument, ArgumentRange, Element, Rule, decayed, flushed, setters, zeros};
 use autobatch_ir::Value;
 use autobatch_ir::recipe::{StateInit, StateRecipe};
 
@@ -37,6 +37,14 @@ impl Rule for Adagrad {
 
     fn learning_rate(&self) -> f64 {
         self.learning_rate
+    }
+
+    fn arguments(&self) -> Vec<Argument> {
+        vec![
+            Argument::new("learning_rate_decay", self.decay, ArgumentRange::NotNegative),
+            Argument::new("first_sum", f64::from(self.first), ArgumentRange::NotNegative),
+            Argument::new("eps", self.eps, ArgumentRange::NotNegative),
+        ]
     }
 
     fn states(&self) -> Vec<StateRecipe> {
@@ -85,6 +93,13 @@ impl Rule for Adadelta {
 
     fn learning_rate(&self) -> f64 {
         self.learning_rate
+    }
+
+    fn arguments(&self) -> Vec<Argument> {
+        vec![
+            Argument::new("rho", self.rho, ArgumentRange::Decay),
+            Argument::new("eps", self.eps, ArgumentRange::NotNegative),
+        ]
     }
 
     fn states(&self) -> Vec<StateRecipe> {
@@ -145,6 +160,14 @@ impl Rule for RmsProp {
 
     fn learning_rate(&self) -> f64 {
         self.learning_rate
+    }
+
+    fn arguments(&self) -> Vec<Argument> {
+        vec![
+            Argument::new("alpha", self.alpha, ArgumentRange::Decay),
+            Argument::new("eps", self.eps, ArgumentRange::NotNegative),
+            Argument::new("momentum", self.momentum, ArgumentRange::Decay),
+        ]
     }
 
     fn states(&self) -> Vec<StateRecipe> {

@@ -54,6 +54,6 @@ mod sgd;
 pub use adam::{Adam, AdamW, AmsGrad};
 pub use adaptive::{Adadelta, Adagrad, RmsProp};
 pub use optimizer::{Optimize, Optimizer};
-pub use rule::{Element, Rule, WeightDecay, flushed};
+pub use rule::{Argument, ArgumentRange, Element, Rule, WeightDecay, flushed};
 pub use schedule::Schedule;
 pub use sgd::{Momentum, Nesterov, Sgd};

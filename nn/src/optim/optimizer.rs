@@ -1,6 +1,6 @@
 //! [`Optimizer`]: a rule with the options of all rules, and the recipe of its update plan.
 
-use super::rule::{Element, Rule, WeightDecay, flushed};
+use super::rule::{Argument, ArgumentRange, Element, Rule, WeightDecay, flushed};
 use super::schedule::Schedule;
 use autobatch_ir::module::{ParamDecl, ParamKind};
 use autobatch_ir::recipe::{AVERAGE, ParamRecipe, SharedNumber, StateInit, StateRecipe, UpdateRecipe};
@@ -230,6 +230,12 @@ impl Optimizer {
 
     /// The first option with an invalid argument, and how to correct it.
     fn invalid_option(&self) -> Option<(String, &'static str)> {
+        let rate = Argument::new("learning rate", self.rule.learning_rate(), ArgumentRange::Any);
+        let own = std::iter::once(rate).chain(self.rule.arguments());
+        if let Some(wrong) = own.into_iter().find(|argument| !argument.is_valid()) {
+            let option = format!("{} {:?} of {}", wrong.name, wrong.number, self.rule.name());
+            return Some((option, wrong.range.help()));
+        }
         let is_bound = |number: f64| number.is_finite() && number >= 0.0;
         for (name, number) in [("clip_norm", self.clip_norm), ("clip_value", self.clip_value)] {
             if let Some(number) = number.filter(|&number| !is_bound(number)) {

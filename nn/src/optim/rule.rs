@@ -26,6 +26,60 @@ pub enum WeightDecay {
     Decoupled(f64),
 }
 
+/// A number that a rule was made with, and the range of its values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Argument {
+    /// Its name, as in the rule's methods.
+    pub name: &'static str,
+    /// The number.
+    pub number: f64,
+    /// Its range.
+    pub range: ArgumentRange,
+}
+
+impl Argument {
+    /// An argument of a rule.
+    #[must_use]
+    pub const fn new(name: &'static str, number: f64, range: ArgumentRange) -> Self {
+        Self { name, number, range }
+    }
+
+    /// Whether the number lies in its range. The update computes in `f32`, so it must be finite there too.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        let number = self.number;
+        (number as f32).is_finite()
+            && match self.range {
+                ArgumentRange::Any => true,
+                ArgumentRange::NotNegative => number >= 0.0,
+                ArgumentRange::Decay => (0.0..1.0).contains(&number),
+            }
+    }
+}
+
+/// The range of an argument of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArgumentRange {
+    /// Any finite number.
+    Any,
+    /// A finite number that is not negative.
+    NotNegative,
+    /// A factor of a moving average: at least 0 and below 1.
+    Decay,
+}
+
+impl ArgumentRange {
+    /// What to give instead of a number outside of the range.
+    #[must_use]
+    pub const fn help(self) -> &'static str {
+        match self {
+            Self::Any => "give a finite number",
+            Self::NotNegative => "give a finite number that is not negative",
+            Self::Decay => "give a number from 0 to below 1, such as 0.9",
+        }
+    }
+}
+
 /// An update rule.
 pub trait Rule: Debug + Send + Sync {
     /// Its name, which is also the name of its cells.
@@ -33,6 +87,12 @@ pub trait Rule: Debug + Send + Sync {
 
     /// The learning rate, which a schedule multiplies.
     fn learning_rate(&self) -> f64;
+
+    /// The numbers that it was made with, beside the learning rate. [`Optimizer::recipe`](super::Optimizer::recipe) rejects a
+    /// number outside of its range.
+    fn arguments(&self) -> Vec<Argument> {
+        Vec::new()
+    }
 
     /// The states of each element.
     fn states(&self) -> Vec<StateRecipe> {
@@ -65,6 +125,10 @@ macro_rules! delegate_rule {
 
             fn learning_rate(&self) -> f64 {
                 self.$inside.learning_rate()
+            }
+
+            fn arguments(&self) -> Vec<$crate::optim::Argument> {
+                self.$inside.arguments()
             }
 
             fn states(&self) -> Vec<StateRecipe> {

@@ -1,6 +1,6 @@
 //! Rules that step along the gradient: [`Sgd`], [`Momentum`], [`Nesterov`].
 
-use super::rule::{Element, Rule, delegate_rule, flushed, zeros};
+use super::rule::{Argument, ArgumentRange, Element, Rule, delegate_rule, flushed, zeros};
 use autobatch_ir::Value;
 use autobatch_ir::recipe::StateRecipe;
 
@@ -60,6 +60,10 @@ impl Rule for Moving {
 
     fn learning_rate(&self) -> f64 {
         self.learning_rate
+    }
+
+    fn arguments(&self) -> Vec<Argument> {
+        vec![Argument::new("momentum", self.momentum, ArgumentRange::Decay)]
     }
 
     fn states(&self) -> Vec<StateRecipe> {

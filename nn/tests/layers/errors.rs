@@ -3,7 +3,9 @@
 use autobatch_ir::module::{Init, ParamDecl};
 use autobatch_ir::recipe::ParamRecipe;
 use autobatch_ir::{EmitError, Graph, ModuleBuilder, ParamId, Value, Weights};
-use autobatch_nn::optim::{Adam, Optimize, Optimizer, Sgd};
+use autobatch_nn::optim::{
+    Adadelta, Adagrad, Adam, AdamW, AmsGrad, Momentum, Nesterov, Optimize, Optimizer, RmsProp, Sgd,
+};
 use autobatch_nn::*;
 
 /// The fault of a module's declaration.
@@ -296,4 +298,42 @@ fn handles_of_a_faulty_module_are_harmless() {
     let _ = layers.0.run(&g, [g.zeros([2])]);
     let _ = layers.1.node(&g, [[g.zeros([2]); 2]; 6]);
     assert!(g.check().is_err());
+}
+
+#[test]
+fn optimisers_reject_numbers_out_of_range_by_name() {
+    let mut m = ModuleBuilder::new("m");
+    m.param("w", [2, 2], Init::Glorot(1.0));
+    let module = m.build().unwrap();
+    let cases: [(Optimizer, &str); 16] = [
+        (Sgd::new(f64::NAN).into(), "learning rate NaN of sgd"),
+        (Sgd::new(1e300).into(), "learning rate 1e300 of sgd"),
+        (Momentum::new(0.1, f64::NAN).into(), "momentum NaN of momentum"),
+        (Momentum::new(0.1, 2.0).into(), "momentum 2.0 of momentum"),
+        (Nesterov::new(0.1, 1.0).into(), "momentum 1.0 of nesterov"),
+        (Adam::new(0.1).betas(-1.0, 0.9).into(), "betas.0 -1.0 of adam"),
+        (AdamW::new(0.1).betas(0.9, 2.0).into(), "betas.1 2.0 of adamw"),
+        (AmsGrad::new(0.1).eps(f64::NAN).into(), "eps NaN of amsgrad"),
+        (Adam::new(0.1).eps(-1.0).into(), "eps -1.0 of adam"),
+        (Adagrad::new(0.1).learning_rate_decay(f64::INFINITY).into(), "learning_rate_decay inf of adagrad"),
+        (Adagrad::new(0.1).first_sum(-1.0).into(), "first_sum -1.0 of adagrad"),
+        (Adadelta::new(1.0).rho(1.5).into(), "rho 1.5 of adadelta"),
+        (Adadelta::new(1.0).eps(f64::NAN).into(), "eps NaN of adadelta"),
+        (RmsProp::new(0.1).alpha(f64::NAN).into(), "alpha NaN of rmsprop"),
+        (RmsProp::new(0.1).momentum(-0.5).into(), "momentum -0.5 of rmsprop"),
+        (RmsProp::new(0.1).eps(1e300).into(), "eps 1e300 of rmsprop"),
+    ];
+    for (optimizer, expected) in cases {
+        let error = optimizer.recipe(&module, &optimizer.all(&module)).unwrap_err().to_string();
+        assert!(error.contains(&format!("{expected} is not a valid argument")), "{expected}: {error}");
+        assert!(error.contains("give a "), "{error}");
+    }
+    let sound: [Optimizer; 3] = [
+        Momentum::new(0.0, 0.0).into(),
+        Adam::new(1e-3).betas(0.0, 0.999).eps(0.0).into(),
+        RmsProp::new(0.1).alpha(0.0).into(),
+    ];
+    for optimizer in sound {
+        optimizer.recipe(&module, &optimizer.all(&module)).unwrap();
+    }
 }

@@ -14,9 +14,13 @@ pub struct Summands {
 }
 
 impl Summands {
-    /// A bound on the difference of two sums of these summands in single precision, in different orders.
+    /// A bound on the difference of two sums of these summands in single precision, in different orders. It is infinite if
+    /// a partial sum may overflow.
     #[must_use]
     pub fn rounding(&self) -> f64 {
+        if self.magnitude >= f64::from(f32::MAX) {
+            return f64::INFINITY;
+        }
         8.0 * f64::from(f32::EPSILON) * self.count.sqrt() * self.magnitude
     }
 

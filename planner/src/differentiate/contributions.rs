@@ -4,22 +4,22 @@ use super::Gradients;
 use super::reverse_steps::ReverseSteps;
 use super::seeds::Seeds;
 use super::signatures::Signatures;
+use crate::lists::Groups;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 
 /// Contributions to the gradients of all values, in graph order. Its memory is reused from plan to plan.
 #[derive(Default)]
 pub(super) struct Contributions {
-    /// The place of the first row of each value, then the number of rows.
-    start: Vec<u32>,
-    rows: Vec<u32>,
+    /// The rows of each value.
+    rows: Groups<u32>,
     /// Pairs of value and row, in graph order.
     uses: Vec<(u32, u32)>,
 }
 
 impl Contributions {
     pub(super) fn of(&self, value: ValueId) -> &[u32] {
-        &self.rows[self.start[value.index()] as usize..self.start[value.index() + 1] as usize]
+        self.rows.of(value.index())
     }
 
     /// Finds every use of every value that needs a gradient. Losses come last.
@@ -58,29 +58,10 @@ impl Contributions {
                 }
             }
         }
-        for (&(value, _), row) in request.losses.iter().zip(seeds.rows()) {
-            row.into_iter().for_each(|row| add(value, row));
+        for (&(value, _), row) in request.losses.iter().zip(&seeds.rows) {
+            row.iter().for_each(|&row| add(value, row));
         }
-        self.sort(graph.arena.values());
-    }
-
-    /// Sorts uses by value and keeps their order otherwise.
-    fn sort(&mut self, values: usize) {
-        let Self { start, rows, uses } = self;
-        // Counts lie two places ahead. So entry `value + 1` is the place of the value's next row, and in the end the place of the
-        // next value's first row.
-        start.clear();
-        start.resize(values + 2, 0);
-        uses.iter().for_each(|&(value, _)| start[value as usize + 2] += 1);
-        for value in 2..start.len() {
-            start[value] += start[value - 1];
-        }
-        rows.clear();
-        rows.resize(uses.len(), 0);
-        for &(value, row) in &*uses {
-            let at = &mut start[value as usize + 1];
-            rows[*at as usize] = row;
-            *at += 1;
-        }
+        let Self { uses, rows } = self;
+        rows.fill(graph.arena.values(), uses.iter().map(|&(value, row)| (value as usize, row)));
     }
 }

@@ -14,9 +14,9 @@
 
 use super::kernel::{Derivative, Deriver, Forward, GradientOf, LaneReduction, RowSource};
 use super::rematerialize::Rematerialize;
+use crate::kernels::cost::is_function;
 use crate::kernels::fuse::{fuse, rename, stage_reads, stage_writes};
-use autobatch_ir::graph::{Binary, Unary};
-use autobatch_ir::plan::{Code, Kernel, ListSource, PortRole, RegKind, ResultRole, Roles, Stage, View};
+use autobatch_ir::plan::{Kernel, ListSource, PortRole, RegKind, ResultRole, Roles, Stage, View};
 use autobatch_ir::types::Type;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -290,22 +290,5 @@ impl Left {
 
 /// Whether a stage costs more than writing and reading its result as a row.
 fn is_transcendental(stage: &Stage) -> bool {
-    let Stage::Map { code, .. } = stage else { return false };
-    code.iter().any(|instr| match instr.code {
-        Code::Unary(unary) => matches!(
-            unary,
-            Unary::Exp
-                | Unary::Log
-                | Unary::Tanh
-                | Unary::Sigmoid
-                | Unary::Gelu
-                | Unary::Silu
-                | Unary::Softplus
-                | Unary::Sin
-                | Unary::Cos
-                | Unary::Erf
-        ),
-        Code::Elu(_) | Code::Binary(Binary::Pow) => true,
-        _ => false,
-    })
+    matches!(stage, Stage::Map { code, .. } if code.iter().any(|instr| is_function(instr.code)))
 }

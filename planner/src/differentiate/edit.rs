@@ -1,24 +1,14 @@
-//! Edits of a plan: adds slabs, rows and steps, and selects lanes of operands.
+//! Edits of a plan: adds slabs, rows, kernels and waves.
 
 use crate::PlanError;
-use crate::lower::{Run, numbered, progression, run_at_the_end};
+use crate::lower::numbered;
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::plan::{
-    Field, FieldId, Kernel, KernelId, ListSource, Operand, Plan, PortRole, Reg, RegKind, ResultRole, Roles,
-    Slab, SlabId, SlabKind, Stage, Step, View,
+    Field, FieldId, Kernel, KernelId, ListSource, Plan, PortRole, Reg, RegKind, ResultRole, Roles, Slab,
+    SlabId, SlabKind, Stage, View,
 };
 use autobatch_ir::types::Type;
 use std::sync::Arc;
-
-/// The field whose rows an operand reads.
-pub(super) fn operand_field(operand: Operand) -> Option<FieldId> {
-    match operand {
-        Operand::Rows { field, .. } | Operand::Table { field, .. } | Operand::Segments { field, .. } => {
-            Some(field)
-        }
-        _ => None,
-    }
-}
 
 /// Adds a node slab with fields of these types; gives its first field.
 pub(super) fn add_slab(plan: &mut Plan, types: &[Type]) -> FieldId {
@@ -64,110 +54,11 @@ pub(super) fn drop_unused_kernels(plan: &mut Plan, numbers: &mut Vec<u32>) {
     plan.steps.iter_mut().for_each(|step| step.kernel = KernelId(numbers[step.kernel.index()]));
 }
 
-/// The lengths of the plan's lists before a step.
-pub(super) struct Begun {
-    pub(super) operands: usize,
-    pub(super) lanes: usize,
-    places: usize,
-    store_args: usize,
-}
-
-/// Begins a step. Entries that are appended to the plan's lists until it [ends](end_step) belong to the step.
-pub(super) fn begin_step(plan: &Plan) -> Begun {
-    Begun {
-        operands: plan.operands.len(),
-        lanes: plan.lanes.len(),
-        places: plan.places.len(),
-        store_args: plan.store_args.len(),
-    }
-}
-
-pub(super) fn end_step(plan: &mut Plan, kernel: &Arc<Kernel>, begun: Begun) {
-    let kernel = kernel_id(plan, kernel);
-    let range = |start: usize, end: usize| start as u32..end as u32;
-    plan.steps.push(Step {
-        kernel,
-        rows: (plan.lanes.len() - begun.lanes) as u32,
-        operands: range(begun.operands, plan.operands.len()),
-        places: range(begun.places, plan.places.len()),
-        stores: range(begun.store_args, plan.store_args.len()),
-        lanes: range(begun.lanes, plan.lanes.len()),
-    });
-}
-
 /// Ends a wave, unless it is empty.
 pub(super) fn close_wave(plan: &mut Plan) {
     let end = plan.steps.len() as u32;
     if plan.waves.last().copied().unwrap_or(0) < end {
         plan.waves.push(end);
-    }
-}
-
-/// Appends lists to the tables; gives the operand that names them.
-pub(super) fn segments<'a>(
-    tables: &mut Vec<u32>,
-    field: FieldId,
-    lists: impl ExactSizeIterator<Item = &'a [u32]>,
-) -> Operand {
-    append_lists(tables, field, lists, |tables, list| tables.extend_from_slice(list))
-}
-
-/// Appends to the tables the list that `append` makes of each item; gives the operand that names them.
-#[inline]
-fn append_lists<T>(
-    tables: &mut Vec<u32>,
-    field: FieldId,
-    items: impl ExactSizeIterator<Item = T>,
-    append: impl Fn(&mut Vec<u32>, T),
-) -> Operand {
-    let offsets = tables.len();
-    let first = offsets + items.len() + 1;
-    tables.resize(first, 0);
-    for (end, item) in (offsets + 1..first).zip(items) {
-        append(tables, item);
-        tables[end] = (tables.len() - first) as u32;
-    }
-    Operand::Segments { field, offsets: offsets as u32, items: first as u32 }
-}
-
-/// An operand of some lanes of a step of `rows` rows.
-pub(super) fn only_lanes(tables: &mut Vec<u32>, operand: Operand, lanes: &[u32], rows: u32) -> Operand {
-    if lanes.len() == rows as usize {
-        return operand;
-    }
-    let run = match operand {
-        Operand::Rows { start, stride, .. }
-        | Operand::Words { start, stride }
-        | Operand::Floats { start, stride } => {
-            progression(tables, lanes.iter().map(|lane| start + lane * stride))
-        }
-        Operand::Table { at, .. } | Operand::WordTable { at } | Operand::FloatTable { at } => {
-            let first = tables.len();
-            for lane in lanes {
-                tables.push(tables[(at + lane) as usize]);
-            }
-            run_at_the_end(tables, first)
-        }
-        Operand::Segments { field, offsets, items } => {
-            return append_lists(tables, field, lanes.iter(), |tables, lane| {
-                let bound = |at: u32| (items + tables[(offsets + at) as usize]) as usize;
-                tables.extend_from_within(bound(*lane)..bound(lane + 1));
-            });
-        }
-    };
-    match (operand, run) {
-        (Operand::Rows { field, .. } | Operand::Table { field, .. }, Run::Steady { start, stride }) => {
-            Operand::Rows { field, start, stride }
-        }
-        (Operand::Rows { field, .. } | Operand::Table { field, .. }, Run::Table(at)) => {
-            Operand::Table { field, at }
-        }
-        (Operand::Words { .. } | Operand::WordTable { .. }, Run::Steady { start, stride }) => {
-            Operand::Words { start, stride }
-        }
-        (Operand::Words { .. } | Operand::WordTable { .. }, Run::Table(at)) => Operand::WordTable { at },
-        (_, Run::Steady { start, stride }) => Operand::Floats { start, stride },
-        (_, Run::Table(at)) => Operand::FloatTable { at },
     }
 }
 
@@ -192,29 +83,4 @@ pub(super) fn sum_kernel(ty: Type) -> Kernel {
         source: false,
         roles: Some(Roles { ports: vec![PortRole::Contributions], results: vec![ResultRole::Gradient] }),
     }
-}
-
-/// Recomputes the certificate of a plan with this many forward steps.
-pub(super) fn recount(plan: &mut Plan, forward: usize) {
-    let mut own = autobatch_ir::plan::Certificate { bound: plan.certificate.bound, ..Default::default() };
-    own.slab_bytes = plan.slab_bytes();
-    for (number, step) in plan.steps.iter().enumerate() {
-        let (kernel, rows) = (plan.kernel(step), u64::from(step.rows));
-        let batches = if number < forward { &mut own.batches } else { &mut own.reverse_batches };
-        *batches += u32::from(!kernel.source);
-        if kernel.only_moves() {
-            own.copied += rows * step.places.len() as u64;
-        }
-        for operand in plan.operands(step) {
-            match *operand {
-                Operand::Rows { .. } => own.direct += rows,
-                Operand::Table { .. } => own.gathered += rows,
-                Operand::Segments { offsets, .. } => {
-                    own.gathered += u64::from(plan.tables[offsets as usize + step.rows as usize]);
-                }
-                _ => {}
-            }
-        }
-    }
-    plan.certificate = own;
 }

@@ -2,14 +2,14 @@
 
 use super::Gradients;
 use super::contributions::Contributions;
-use super::edit::{
-    add_slab, begin_step, close_wave, drop_unused_kernels, end_step, grow, kernel_id, only_lanes, segments,
-    sum_kernel,
-};
+use super::edit::{add_slab, close_wave, drop_unused_kernels, grow, kernel_id, sum_kernel};
 use super::kernel::{Derivative, RowSource};
+use super::operands::segments;
 use super::reverse_steps::{ContributionFields, ReverseStep, ReverseSteps};
 use super::signatures::Signatures;
 use crate::PlanError;
+use crate::lower::Places;
+use crate::steps::append_step;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::plan::{FieldId, Kernel, Operand, OutputKey, Place, Plan, PlanOutput, PortRole};
@@ -47,24 +47,12 @@ impl Emitter<'_> {
         self.sigs[back.sig].derivative().expect("steps that have a reverse have a derivative")
     }
 
-    /// The field of a register that forward steps save.
-    fn saved(&self, back: &ReverseStep, save: u32) -> FieldId {
-        let first = self.sigs[back.sig].saved.expect("signatures with saved registers have fields for them");
-        FieldId(first.0 + save)
-    }
-
-    /// The field of a part that reductions take.
-    fn part(&self, back: &ReverseStep, part: u32) -> FieldId {
-        let first = self.sigs[back.sig].parts.expect("signatures with parts have fields for them");
-        FieldId(first.0 + part)
-    }
-
     /// Makes forward steps save the registers that their reverse reads.
     pub(super) fn save(&self, plan: &mut Plan, Lists { places, kernels, .. }: &mut Lists) {
         places.clear();
         places.append(&mut plan.places);
         let saving = |back: &&ReverseStep| !self.derivative(back).saves.is_empty();
-        let mut reverse_steps = self.reverse_steps.all().iter().rev().filter(saving).peekable();
+        let mut reverse_steps = self.reverse_steps.all.iter().rev().filter(saving).peekable();
         for number in 0..plan.steps.len() {
             let start = plan.places.len() as u32;
             let old = plan.steps[number].places.clone();
@@ -90,7 +78,7 @@ impl Emitter<'_> {
         (fields, contributions): (&ContributionFields, &Contributions),
     ) {
         // ReverseSteps stand in descending order of their steps, and waves are executed in that of their reverse_steps.
-        let mut reverse_steps = self.reverse_steps.all().iter().peekable();
+        let mut reverse_steps = self.reverse_steps.all.iter().peekable();
         for wave in (0..forward_waves).rev() {
             let start = wave.checked_sub(1).map_or(0, |before| plan.waves[before] as usize);
             while let Some(back) = reverse_steps.next_if(|back| back.step >= start) {
@@ -108,77 +96,56 @@ impl Emitter<'_> {
     ) {
         let derivative = self.derivative(back);
         let forward = plan.steps[back.step].clone();
-        let begun = begin_step(plan);
-        for &lane in self.reverse_steps.lanes(back) {
-            plan.lanes.push(plan.lanes[(forward.lanes.start + lane) as usize]);
-        }
-        for &role in derivative.ports() {
-            let operand = match role {
-                PortRole::Gradient(result) => {
-                    let place = plan.places(&forward)[result as usize];
-                    let field = fields.get(place.field()).unwrap_or(FieldId(0));
-                    let slot =
-                        |&node: &NodeId| self.graph.arena.node(node).results as usize + result as usize;
-                    let results = plan.lanes[begun.lanes..].iter().map(|node| ValueId::new(slot(node)));
-                    segments(&mut plan.tables, field, results.map(|value| contributions.of(value)))
-                }
-                other => self.operand(plan, back, RowSource::Port(other)),
-            };
-            plan.operands.push(operand);
-        }
-        for (of, rows) in derivative.gradients.iter().zip(self.reverse_steps.rows(back)) {
-            let (field, start) = (rows.field, rows.first);
-            let list = derivative.ports().iter().position(|role| *role == PortRole::Operand(of.operand));
-            plan.places.push(match (of.edges, list.map(|port| plan.operands[begun.operands + port])) {
-                (true, Some(Operand::Segments { offsets, .. })) => Place::Edges { field, start, offsets },
-                _ => Place::Rows { field, start },
-            });
-        }
-        for part in 0..derivative.parts.len() as u32 {
-            plan.places.push(Place::Rows { field: self.part(back, part), start: back.parts });
-        }
-        let stores = forward.stores.start as usize..forward.stores.end as usize;
-        plan.store_args.extend_from_within(stores);
-        end_step(plan, &derivative.kernel, begun);
+        let kernel = kernel_id(plan, &derivative.kernel);
+        append_step(plan, kernel, |plan, start| {
+            for &lane in self.reverse_steps.lanes(back) {
+                plan.lanes.push(plan.lanes[(forward.lanes.start + lane) as usize]);
+            }
+            for &role in derivative.ports() {
+                let operand = match role {
+                    PortRole::Gradient(result) => {
+                        let place = plan.places(&forward)[result as usize];
+                        let field = fields.get(place.field()).unwrap_or(FieldId(0));
+                        let slot =
+                            |&node: &NodeId| self.graph.arena.node(node).results as usize + result as usize;
+                        let results = plan.lanes[start.lanes..].iter().map(|node| ValueId::new(slot(node)));
+                        segments(&mut plan.tables, field, results.map(|value| contributions.of(value)))
+                    }
+                    other => self.operand(plan, back, RowSource::Port(other)),
+                };
+                plan.operands.push(operand);
+            }
+            for (of, rows) in derivative.gradients.iter().zip(self.reverse_steps.rows(back)) {
+                let (field, first) = (rows.field, rows.first);
+                let list = derivative.ports().iter().position(|role| *role == PortRole::Operand(of.operand));
+                plan.places.push(match (of.edges, list.map(|port| plan.operands[start.operands + port])) {
+                    (true, Some(Operand::Segments { offsets, .. })) => {
+                        Place::Edges { field, start: first, offsets }
+                    }
+                    _ => Place::Rows { field, start: first },
+                });
+            }
+            for part in 0..derivative.parts.len() as u32 {
+                plan.places.push(Place::Rows { field: self.part(back, part), start: back.parts });
+            }
+            let stores = forward.stores.start as usize..forward.stores.end as usize;
+            plan.store_args.extend_from_within(stores);
+        });
     }
 
-    /// The operand for rows of live lanes, of a port in reverse or a reduction.
-    pub(super) fn operand(&self, plan: &mut Plan, back: &ReverseStep, from: RowSource) -> Operand {
-        let step = &plan.steps[back.step];
-        let rows = |field: FieldId, start: u32| Operand::Rows { field, start, stride: 1 };
-        let of_all = match from {
-            RowSource::Port(PortRole::Operand(place)) => plan.operands(step)[place as usize],
-            RowSource::Port(PortRole::Result(result)) => match plan.places(step)[result as usize] {
-                Place::Rows { field, start } => rows(field, start),
-                Place::Table { field, at } => Operand::Table { field, at },
-                Place::Edges { .. } => unreachable!("forward steps write rows"),
-            },
-            RowSource::Port(PortRole::Saved(save)) => rows(self.saved(back, save), back.saved),
-            RowSource::Part(part) => return rows(self.part(back, part), back.parts),
-            RowSource::Contribution(number) => {
-                let own = &self.reverse_steps.rows(back)[number as usize];
-                return rows(own.field, own.first);
-            }
-            RowSource::Port(PortRole::Gradient(_) | PortRole::Contributions) => {
-                unreachable!("reductions take rows of the node, not of its readers")
-            }
-        };
-        only_lanes(&mut plan.tables, of_all, self.reverse_steps.lanes(back), step.rows)
-    }
-
-    /// Emits the steps that sum requested gradients, and their outputs. `place` gives the field and row of a value.
+    /// Emits the steps that sum requested gradients, and their outputs.
     pub(super) fn outputs(
         &self,
         plan: &mut Plan,
         request: &Gradients<'_>,
         (fields, contributions): (&mut ContributionFields, &Contributions),
-        place: &dyn Fn(ValueId) -> (FieldId, u32),
+        places: &Places<'_>,
         Lists { requested, sums, .. }: &mut Lists,
     ) -> Result<(), PlanError> {
         requested.clear();
         let nowhere = (FieldId(0), 0);
         let all = request.values.iter();
-        requested.extend(all.map(|&value| Requested { field: place(value).0, value, found: nowhere }));
+        requested.extend(all.map(|&value| Requested { field: places.of(value).0, value, found: nowhere }));
         requested.sort_unstable_by_key(|own| (own.field, own.value));
         requested.dedup_by_key(|own| own.value);
         for of_field in requested.chunk_by_mut(|a, b| a.field == b.field) {
@@ -187,7 +154,7 @@ impl Emitter<'_> {
         }
         close_wave(plan);
         for &value in request.values {
-            let key = (place(value).0, value);
+            let key = (places.of(value).0, value);
             let at = requested.binary_search_by_key(&key, |own| (own.field, own.value));
             let (field, row) = requested[at.expect("every requested value is listed")].found;
             plan.outputs.push(PlanOutput { key: OutputKey::Gradient(value), field, row });
@@ -207,17 +174,18 @@ impl Emitter<'_> {
         let ty = plan.field(requested[0].field).ty;
         let to = add_slab(plan, &[ty]);
         grow(plan, to, requested.len() as u32)?;
-        let begun = begin_step(plan);
-        let lists = requested.iter().map(|own| contributions.of(own.value));
-        let operand = segments(&mut plan.tables, from, lists);
-        plan.operands.push(operand);
-        plan.places.push(Place::Rows { field: to, start: 0 });
-        plan.lanes.extend(requested.iter().map(|own| self.graph.arena.producer(own.value)));
         let known = sums.iter().position(|kernel| kernel.regs[1].ty == ty).unwrap_or_else(|| {
             sums.push(Arc::new(sum_kernel(ty)));
             sums.len() - 1
         });
-        end_step(plan, &sums[known], begun);
+        let kernel = kernel_id(plan, &sums[known]);
+        append_step(plan, kernel, |plan, _| {
+            let lists = requested.iter().map(|own| contributions.of(own.value));
+            let operand = segments(&mut plan.tables, from, lists);
+            plan.operands.push(operand);
+            plan.places.push(Place::Rows { field: to, start: 0 });
+            plan.lanes.extend(requested.iter().map(|own| self.graph.arena.producer(own.value)));
+        });
         requested.iter_mut().zip(0..).for_each(|(own, row)| own.found = (to, row));
         Ok(())
     }

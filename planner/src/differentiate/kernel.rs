@@ -100,10 +100,7 @@ pub(crate) fn derive(
     wanted: &Wanted,
 ) -> Result<Option<Derivative>, Refused> {
     let signature = tables.sigs.get(sig);
-    let mut builder = Builder::new(tables, options);
-    let ports: Vec<Value> = signature.operands.iter().map(|&ty| builder.port(tables.types.get(ty))).collect();
-    builder.ports = ports.len() as u32;
-    builder.params = signature.param_types.iter().map(|&ty| tables.types.get(ty)).collect();
+    let (builder, ports, args) = Builder::of(tables, signature, options);
     let mut deriver = Deriver {
         b: builder,
         params: wanted.params.clone(),
@@ -112,7 +109,6 @@ pub(crate) fn derive(
         kept_at: HashMap::new(),
         incoming: Vec::new(),
     };
-    let args: Vec<u32> = (0..signature.params.len() as u32).collect();
     let (results, needs, tape) = deriver.forward(signature, &ports, &wanted.operands, &args);
     let results: Vec<View> = results.into_iter().map(|value| deriver.b.one_view(value)).collect();
     let types = signature.results.iter().map(|&ty| tables.types.get(ty)).collect();

@@ -48,18 +48,18 @@ pub(super) fn rule(this: &mut Deriver<'_>, at: &Applied, dy: Value) -> Result<Ve
             [query, Value::List(ListSource::Views(keys), key), Value::List(ListSource::Views(values), value)],
         ) => {
             let query = this.b.one_view(query.clone());
-            let mut scores = Vec::new();
-            for &item in keys {
-                let score = this.dot(query, item);
-                scores.push(this.binary(Binary::Mul, Source::View(score), number(scale.get()), SCALAR));
-            }
+            let times_scale = |this: &mut Deriver<'_>, view: View| {
+                this.binary(Binary::Mul, Source::View(view), number(scale.get()), SCALAR)
+            };
+            let score = |&key: &View| {
+                let score = this.dot(query, key);
+                times_scale(this, score)
+            };
+            let scores: Vec<View> = keys.iter().map(score).collect();
             let weights = weights_of(this, &scores);
             let dc = to_coefficients(this, 1, values, dy);
             let ds = through_softmax(this, &weights, &dc);
-            let mut scaled = Vec::new();
-            for ds in ds {
-                scaled.push(this.binary(Binary::Mul, Source::View(ds), number(scale.get()), SCALAR));
-            }
+            let scaled: Vec<View> = ds.into_iter().map(|ds| times_scale(this, ds)).collect();
             let dst = this.b.temp(*key);
             let lists = vec![ListSource::Views(scaled.clone()), ListSource::Views(keys.clone())];
             let (op, elements) = (Op::WeightedSum { softmax: false }, vec![SCALAR, *key]);
@@ -158,27 +158,23 @@ fn elementwise(this: &mut Deriver<'_>, fold: ListFold, items: &[View], ty: Type,
 
 /// `dc_i = dot(dy, v_i)` for a coefficient of one element, else `dy * v_i`.
 fn to_coefficients(this: &mut Deriver<'_>, width: u32, values: &[View], dy: View) -> Vec<View> {
-    let mut made = Vec::with_capacity(values.len());
-    for &value in values {
-        made.push(match width {
-            1 => this.dot(dy, value),
-            _ => {
-                let (dy, v) = (this.view_source(dy, width), this.view_source(value, width));
-                this.binary(Binary::Mul, dy, v, floats(width))
-            }
-        });
-    }
-    made
+    let coefficient = |&value: &View| match width {
+        1 => this.dot(dy, value),
+        _ => {
+            let (dy, v) = (this.view_source(dy, width), this.view_source(value, width));
+            this.binary(Binary::Mul, dy, v, floats(width))
+        }
+    };
+    values.iter().map(coefficient).collect()
 }
 
 /// `dv_i = c_i * dy`.
 fn to_values(this: &mut Deriver<'_>, coefficients: &[View], dy: View) -> Vec<View> {
-    let mut made = Vec::with_capacity(coefficients.len());
-    for &c in coefficients {
+    let value = |&c: &View| {
         let (c, share) = (this.view_source(c, dy.width), this.view_source(dy, dy.width));
-        made.push(this.binary(Binary::Mul, c, share, floats(dy.width)));
-    }
-    made
+        this.binary(Binary::Mul, c, share, floats(dy.width))
+    };
+    coefficients.iter().map(value).collect()
 }
 
 /// The softmax of scores over a list.
@@ -190,22 +186,19 @@ fn weights_of(this: &mut Deriver<'_>, scores: &[View]) -> Vec<View> {
         let x = this.view_source(score, width);
         top = Source::View(this.binary(Binary::Max, top, x, flat));
     }
-    let mut exps = Vec::new();
-    for &score in scores {
+    let exp = |&score: &View| {
         let x = this.view_source(score, width);
         let off = this.binary(Binary::Sub, x, top, flat);
-        exps.push(this.one_operand(Unary::Exp, Source::View(off), flat));
-    }
+        this.one_operand(Unary::Exp, Source::View(off), flat)
+    };
+    let exps: Vec<View> = scores.iter().map(exp).collect();
     let mut total = exps[0];
     for &exp in &exps[1..] {
         total = this.binary(Binary::Add, Source::View(total), Source::View(exp), flat);
     }
     let scale = this.one_operand(Unary::Recip, Source::View(total), flat);
-    let mut weights = Vec::new();
-    for exp in exps {
-        weights.push(this.binary(Binary::Mul, Source::View(exp), Source::View(scale), flat));
-    }
-    weights
+    let weight = |exp| this.binary(Binary::Mul, Source::View(exp), Source::View(scale), flat);
+    exps.into_iter().map(weight).collect()
 }
 
 /// `ds_i = w_i * (dw_i - t)` with `t = chain over i from +0 of w_i * dw_i`.
@@ -216,10 +209,9 @@ fn through_softmax(this: &mut Deriver<'_>, weights: &[View], dw: &[View]) -> Vec
     let lists = vec![ListSource::Views(weights.to_vec()), ListSource::Views(dw.to_vec())];
     let op = Op::WeightedSum { softmax: false };
     this.b.stages.push(Stage::Seg { op, query: None, lists, elements: vec![flat, flat], dst: common });
-    let mut made = Vec::new();
-    for (&w, &dw) in weights.iter().zip(dw) {
+    let share = |(&w, &dw): (&View, &View)| {
         let rest = this.binary(Binary::Sub, Source::View(dw), Source::View(common), flat);
-        made.push(this.binary(Binary::Mul, Source::View(w), Source::View(rest), flat));
-    }
-    made
+        this.binary(Binary::Mul, Source::View(w), Source::View(rest), flat)
+    };
+    weights.iter().zip(dw).map(share).collect()
 }

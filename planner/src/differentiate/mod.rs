@@ -36,6 +36,7 @@ mod edit;
 mod emit;
 mod kernel;
 mod lists;
+mod operands;
 mod reductions;
 mod rematerialize;
 mod reverse_steps;
@@ -47,6 +48,7 @@ mod tape;
 pub(crate) use kernel::Wanted;
 
 use crate::PlanError;
+use crate::certificate::certify;
 use crate::cluster::Clusters;
 use crate::kernels::{CompileOptions, KernelCache, Tables};
 use crate::lower::Places;
@@ -54,9 +56,8 @@ use crate::pipeline::Context;
 use activity::Activity;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, ParamId, ValueId};
-use autobatch_ir::plan::{Plan, Spare};
+use autobatch_ir::plan::{Certificate, Plan, Spare};
 use contributions::Contributions;
-use edit::recount;
 use emit::{Emitter, Lists};
 use kernel::{Derivative, Refused, derive};
 use reductions::Reductions;
@@ -116,10 +117,6 @@ pub(crate) fn add_reverse(
         spare,
     } = memory;
     let (tables, options) = (Tables::of(graph), CompileOptions { training: context.request.training });
-    let place = |value: ValueId| {
-        let (field, row) = places.of(value);
-        (field, row.0)
-    };
     find_params(graph, request, params)?;
     sigs.begin(graph, params);
     activity.find_needs(graph, clusters, sigs, request);
@@ -141,14 +138,15 @@ pub(crate) fn add_reverse(
     reverse_steps.collect(&mut plan, graph, live, sigs, fields)?;
     let emitter = Emitter { graph, sigs, reverse_steps };
     emitter.save(&mut plan, lists);
-    seeds.collect(&mut plan, (needs, request), fields, &place)?;
+    seeds.collect(&mut plan, (needs, request), fields, places)?;
     contributions.collect(graph, needs, (reverse_steps, sigs), (seeds, request));
     seeds.steps(&mut plan, graph, request);
     emitter.steps(&mut plan, forward_waves, (fields, contributions));
-    emitter.outputs(&mut plan, request, (fields, contributions), &place, lists)?;
+    emitter.outputs(&mut plan, request, (fields, contributions), places, lists)?;
     reductions.add(&mut plan, (graph, params), (reverse_steps, &emitter));
     plan.normalise_with(spare);
-    recount(&mut plan, forward_steps);
+    plan.certificate = Certificate { bound: plan.certificate.bound, ..Certificate::default() };
+    certify(&mut plan, 0, forward_steps);
     Ok(plan)
 }
 

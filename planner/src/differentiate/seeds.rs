@@ -1,11 +1,12 @@
 //! Seeds: rows that hold the factors of losses, and the steps that write them.
 
 use super::Gradients;
-use super::edit::{begin_step, close_wave, end_step, grow};
+use super::edit::{close_wave, grow, kernel_id};
 use super::reverse_steps::ContributionFields;
 use crate::PlanError;
+use crate::lower::Places;
+use crate::steps::append_step;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::{FieldId, Kernel, Place, Plan, Reg, RegKind, ResultRole, Roles, View};
 use autobatch_ir::types::Type;
 use std::sync::Arc;
@@ -28,18 +29,18 @@ struct Seed {
 pub(super) struct Seeds {
     seeds: Vec<Seed>,
     /// Per loss of the request the row of its seed.
-    rows: Vec<Option<u32>>,
+    pub(super) rows: Vec<Option<u32>>,
     kernels: Vec<Arc<Kernel>>,
 }
 
 impl Seeds {
-    /// Allocates rows for seeds. `place` gives the field and row of a value.
+    /// Allocates rows for seeds.
     pub(super) fn collect(
         &mut self,
         plan: &mut Plan,
         (needs, request): (&[bool], &Gradients<'_>),
         fields: &mut ContributionFields,
-        place: &dyn Fn(ValueId) -> (FieldId, u32),
+        places: &Places<'_>,
     ) -> Result<(), PlanError> {
         let Self { seeds, rows, .. } = self;
         seeds.clear();
@@ -47,7 +48,7 @@ impl Seeds {
         rows.resize(request.losses.len(), None);
         for (loss, &(value, factor)) in (0..).zip(request.losses) {
             if needs[value.index()] {
-                seeds.push(Seed { field: place(value).0, factor: factor.to_bits(), loss });
+                seeds.push(Seed { field: places.of(value).0, factor: factor.to_bits(), loss });
             }
         }
         seeds.sort_unstable_by_key(|seed| (seed.field, seed.factor, seed.loss));
@@ -63,11 +64,6 @@ impl Seeds {
         Ok(())
     }
 
-    /// Per loss of the request the row of its seed.
-    pub(super) fn rows(&self) -> impl Iterator<Item = Option<u32>> {
-        self.rows.iter().copied()
-    }
-
     /// One source step for each field and factor.
     pub(super) fn steps(&mut self, plan: &mut Plan, graph: &GraphData, request: &Gradients<'_>) {
         let Self { seeds, rows, kernels } = self;
@@ -77,12 +73,13 @@ impl Seeds {
         for group in seeds.chunk_by(|a, b| (a.field, a.factor) == (b.field, b.factor)) {
             let Seed { field, factor, loss } = group[0];
             let Some(start) = rows[loss as usize] else { continue };
-            let begun = begin_step(plan);
-            plan.places.push(Place::Rows { field, start });
-            let loss = |seed: &Seed| graph.arena.producer(request.losses[seed.loss as usize].0);
-            plan.lanes.extend(group.iter().map(loss));
             let reg = Reg { kind: RegKind::Const(factor), ty: plan.field(field).ty };
-            end_step(plan, &constant(kernels, reg), begun);
+            let kernel = kernel_id(plan, &constant(kernels, reg));
+            append_step(plan, kernel, |plan, _| {
+                plan.places.push(Place::Rows { field, start });
+                let loss = |seed: &Seed| graph.arena.producer(request.losses[seed.loss as usize].0);
+                plan.lanes.extend(group.iter().map(loss));
+            });
         }
         close_wave(plan);
     }

@@ -1,8 +1,9 @@
 //! Facts of differentiation about the signatures of a graph.
 
 use super::kernel::{Derivative, Wanted};
+use super::tape::blocks;
 use crate::cluster::is_source;
-use autobatch_ir::graph::{Callee, GraphData, Op, ParamArg, Signature};
+use autobatch_ir::graph::{Callee, GraphData, ParamArg, Signature};
 use autobatch_ir::id::SigId;
 use autobatch_ir::plan::FieldId;
 use autobatch_ir::types::DType;
@@ -80,17 +81,7 @@ impl SigFacts {
         }
         let wants = |arg: &ParamArg| matches!(*arg, ParamArg::Module(param) if params[param.index()]);
         self.params = signature.params.iter().any(wants);
-        self.blocked = matches!(
-            signature.callee,
-            Callee::Op(
-                Op::StopGradient
-                    | Op::Compare(_)
-                    | Op::ArgMax
-                    | Op::OneHot { .. }
-                    | Op::ForkNoise { .. }
-                    | Op::Unary(autobatch_ir::graph::Unary::Sign)
-            )
-        );
+        self.blocked = matches!(signature.callee, Callee::Op(op) if blocks(op));
         self.is_list = signature.is_list();
         self.is_source = is_source(signature.callee);
         refill(&mut self.lists, signature.operands.iter().map(|&ty| graph.ty(ty).is_list));

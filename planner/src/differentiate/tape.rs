@@ -37,7 +37,7 @@ pub(super) struct Level<'a> {
 }
 
 /// Whether no derivative passes through an op.
-fn blocks(op: Op) -> bool {
+pub(super) fn blocks(op: Op) -> bool {
     matches!(
         op,
         Op::StopGradient

@@ -47,11 +47,7 @@ impl<'a> Tables<'a> {
 /// The kernel of all nodes with this signature.
 pub(crate) fn compile(tables: Tables<'_>, sig: SigId, options: CompileOptions) -> Kernel {
     let signature = tables.sigs.get(sig);
-    let mut builder = Builder::new(tables, options);
-    let ports: Vec<Value> = signature.operands.iter().map(|&ty| builder.port(tables.types.get(ty))).collect();
-    builder.ports = ports.len() as u32;
-    builder.params = signature.param_types.iter().map(|&ty| tables.types.get(ty)).collect();
-    let args: Vec<u32> = (0..signature.params.len() as u32).collect();
+    let (mut builder, ports, args) = Builder::of(tables, signature, options);
     let results = builder.apply(signature, &ports, &args);
     let results = results.into_iter().map(|value| builder.one_view(value)).collect();
     let source = matches!(signature.callee, Callee::Op(Op::Input(_) | Op::Fill { .. } | Op::Param));
@@ -99,9 +95,18 @@ pub(crate) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    pub(crate) fn new(tables: Tables<'a>, options: CompileOptions) -> Self {
-        let (params, regs, stages) = (Vec::new(), Vec::new(), Vec::new());
-        Self { tables, options, ports: 0, params, regs, stages, joined: HashMap::new() }
+    /// The kernel of a signature without stages, its operands, and its parameter ports.
+    pub(crate) fn of(
+        tables: Tables<'a>,
+        signature: &Signature,
+        options: CompileOptions,
+    ) -> (Self, Vec<Value>, Vec<u32>) {
+        let ports = signature.operands.len() as u32;
+        let params = signature.param_types.iter().map(|&ty| tables.types.get(ty)).collect();
+        let (regs, stages, joined) = (Vec::new(), Vec::new(), HashMap::new());
+        let mut builder = Self { tables, options, ports, params, regs, stages, joined };
+        let operands = signature.operands.iter().map(|&ty| builder.port(tables.types.get(ty))).collect();
+        (builder, operands, (0..signature.params.len() as u32).collect())
     }
 
     pub(crate) fn reg(&mut self, kind: RegKind, ty: Type) -> View {
@@ -109,7 +114,7 @@ impl<'a> Builder<'a> {
         View { reg: self.regs.len() as u32 - 1, start: 0, width: ty.shape.elements() as u32 }
     }
 
-    pub(crate) fn port(&mut self, ty: Type) -> Value {
+    fn port(&mut self, ty: Type) -> Value {
         let view = self.reg(RegKind::Port, ty);
         match ty.is_list {
             true => Value::List(ListSource::Port(view.reg), ty.element()),
@@ -374,18 +379,19 @@ pub(crate) fn side_by_side(operands: Vec<Value>, result: Type) -> Value {
     Value::Pieces(views, result)
 }
 
-fn split(whole: &Value, results: &[Type]) -> Vec<Value> {
-    let mut start = 0;
-    let mut parts = Vec::with_capacity(results.len());
-    for &ty in results {
-        parts.push(Value::Pieces(range(pieces(whole), start, ty), ty));
-        start += ty.shape.elements() as u32;
-    }
-    parts
+/// Consecutive ranges of a value, of these types.
+pub(crate) fn split(whole: &Value, results: &[Type]) -> Vec<Value> {
+    let mut end = 0;
+    let part = |&ty: &Type| {
+        let start = end;
+        end += ty.shape.elements() as u32;
+        Value::Pieces(range(pieces(whole), start, ty), ty)
+    };
+    results.iter().map(part).collect()
 }
 
 /// The elements of a value from `start` on, in the number of `ty`.
-pub(crate) fn range(views: &[View], start: u32, ty: Type) -> Vec<View> {
+fn range(views: &[View], start: u32, ty: Type) -> Vec<View> {
     let (mut skip, mut left) = (start, ty.shape.elements() as u32);
     let mut taken = Vec::new();
     for view in views {

@@ -89,7 +89,7 @@ impl Work {
 }
 
 /// Whether an instruction evaluates a polynomial instead of one operation of the processor.
-fn is_function(code: Code) -> bool {
+pub(crate) fn is_function(code: Code) -> bool {
     match code {
         Code::Unary(op) | Code::Slope(op) => match op {
             Unary::Exp | Unary::Log | Unary::Tanh | Unary::Sigmoid | Unary::Gelu | Unary::Silu => true,

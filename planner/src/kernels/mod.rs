@@ -8,9 +8,8 @@
 mod cache;
 pub(crate) mod compile;
 pub(crate) mod content;
-mod cost;
+pub(crate) mod cost;
 pub(crate) mod fuse;
-mod print;
 
 pub(crate) use cache::KernelCache;
 pub use compile::CompileOptions;
@@ -28,7 +27,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(crate) struct Kernels {
     /// Per signature its kernel, if nodes of it take a step.
-    of_sig: Vec<Option<Arc<Kernel>>>,
+    pub(crate) of_sig: Vec<Option<Arc<Kernel>>>,
     /// The cost of each type of jobs; empty if the policy has no cost table.
     pub(crate) costs: Vec<StepCost>,
 }
@@ -54,22 +53,16 @@ pub(crate) fn compile_kernels(context: &Context<'_>, memory: &mut Memory, cluste
     let (tables, options) = (Tables::of(graph), CompileOptions { training: request.training });
     let mut kernels = std::mem::take(&mut memory.spare);
     kernels.of_sig.resize(graph.sigs.items().len(), None);
-    for sig in clusters.signatures() {
+    for &sig in &clusters.signatures {
         let compile = || compile::compile(tables, sig, options);
         kernels.of_sig[sig.index()].get_or_insert_with(|| memory.cache.kernel(tables, sig, options, compile));
     }
     let mut costs = std::mem::take(&mut kernels.costs);
     costs.clear();
     if let Some(table) = policy.costs() {
-        costs.extend(clusters.types().iter().map(|&sig| Work::of(kernels.of(sig)).cost(table)));
+        let kernel = |sig: &SigId| kernels.of_sig[sig.index()].as_deref().expect("a job has a kernel");
+        costs.extend(clusters.types.iter().map(|sig| Work::of(kernel(sig)).cost(table)));
     }
     kernels.costs = costs;
     kernels
-}
-
-impl Kernels {
-    /// The kernel of a signature whose nodes take a step.
-    pub(crate) fn of(&self, sig: SigId) -> &Arc<Kernel> {
-        self.of_sig[sig.index()].as_ref().expect("every signature that takes a step has a kernel")
-    }
 }

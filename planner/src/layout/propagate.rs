@@ -7,11 +7,11 @@
 //!
 //! Cost: every slot entry is visited two or three times. Only the batches without readers are sorted.
 
-use super::problem::{Batch, Slot};
+use super::problem::{Batch, Role, Slot};
 use super::readers::{Walk, lanes_by_first_reader};
-use super::{Access, Layout, Problem, measure, significant};
+use super::{Layout, Problem};
 
-/// Working memory of [`propagated_with`], reused from call to call.
+/// Working memory of [`propagated`], reused from call to call.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     walk: Walk,
@@ -20,10 +20,9 @@ pub(crate) struct Memory {
     cursors: Vec<u32>,
     /// The lanes of a batch before they moved.
     old: Vec<u32>,
-    /// The access of every slot in batch order.
-    unmoved: Vec<Access>,
+    /// Per slot whether its lanes need a table.
+    tables: Vec<bool>,
     /// Memory of layouts.
-    access: Vec<Access>,
     places: Vec<u32>,
     lanes: Vec<u32>,
 }
@@ -39,42 +38,81 @@ impl Memory {
         self.sorting.sort(lanes, place);
     }
 
-    /// Forgets the last layout.
-    pub(crate) fn forget(&mut self) {
-        self.walk.unread.clear();
-    }
-
-    /// Takes the [parts](Layout::into_parts) of a layout back as memory.
-    pub(crate) fn recycle(&mut self, parts: (Vec<u32>, Vec<u32>, Vec<Access>)) {
-        (self.places, self.lanes, self.access) = parts;
+    /// Takes a layout back as memory.
+    pub(crate) fn recycle(&mut self, Layout { places, lanes }: Layout) {
+        (self.places, self.lanes) = (places, lanes);
     }
 }
 
-/// Orders lanes by their first reader, or keeps the batch order if that gathers no more rows.
-pub(crate) fn propagated_with(problem: &Problem, memory: &mut Memory) -> Layout {
-    let lanes = lanes_by_first_reader(problem, std::mem::take(&mut memory.lanes), &mut memory.walk);
-    let places = place_in_lane_order(problem, &lanes, memory);
-    let (places, lanes) = follow_operands(problem, memory, places, lanes);
-    let layout = Layout::measured(problem, places, lanes, std::mem::take(&mut memory.access));
-    // Batch order keeps every row where the problem numbers it, so it is measured without being made.
-    let unmoved = measure(problem, &mut memory.unmoved, |_, slot, rows| {
-        Access::of(significant(slot, rows).iter().copied())
-    });
-    if layout.gathered < unmoved {
-        return layout;
-    }
-    memory.forget();
-    batch_order(problem, layout)
-}
-
-/// Makes a layout the batch order: rows as the problem numbers them, lanes as the caller numbered them.
-fn batch_order(problem: &Problem, layout: Layout) -> Layout {
-    let Layout { mut places, mut lanes, access, .. } = layout;
+/// Keeps rows as the problem numbers them, and lanes as the caller numbered them.
+pub(crate) fn batch_order(problem: &Problem, memory: &mut Memory) -> Layout {
+    memory.walk.unread.clear();
+    let (mut places, mut lanes) = (std::mem::take(&mut memory.places), std::mem::take(&mut memory.lanes));
     places.clear();
     problem.slabs().for_each(|(_, rows)| places.extend(0..rows.end - rows.start));
     lanes.clear();
-    problem.all_batches().iter().for_each(|batch| lanes.extend(0..batch.lanes));
-    Layout::measured(problem, places, lanes, access)
+    problem.batches.iter().for_each(|batch| lanes.extend(0..batch.lanes));
+    Layout { places, lanes }
+}
+
+/// Orders lanes by their first reader, or keeps the batch order if that gathers no more rows.
+pub(crate) fn propagated(problem: &Problem, memory: &mut Memory) -> Layout {
+    let lanes = lanes_by_first_reader(problem, std::mem::take(&mut memory.lanes), &mut memory.walk);
+    let places = place_in_lane_order(problem, &lanes, memory);
+    let layout = follow_operands(problem, memory, places, lanes);
+    let moved = count_gathered(problem, &mut memory.tables, |batch, rows| {
+        let order = layout.lanes[batch.span()].iter();
+        needs_table(order.map(|&lane| layout.places[rows[lane as usize] as usize]))
+    });
+    let unmoved = count_gathered(problem, &mut memory.tables, |_, rows| needs_table(rows.iter().copied()));
+    if moved < unmoved {
+        return layout;
+    }
+    memory.recycle(layout);
+    batch_order(problem, memory)
+}
+
+/// Operand rows that plans read through tables; layouts compare by rows, then by bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Gathered {
+    rows: u64,
+    bytes: u64,
+}
+
+/// Counts the operand rows that need tables, by the global rows that the lanes of each batch read. Asks once for equal slots.
+fn count_gathered(
+    problem: &Problem,
+    tables: &mut Vec<bool>,
+    needs_table: impl Fn(&Batch, &[u32]) -> bool,
+) -> Gathered {
+    tables.clear();
+    tables.reserve(problem.slots.len());
+    let mut gathered = Gathered::default();
+    for batch in &problem.batches {
+        for slot in problem.batch_slots(batch) {
+            let found = match tables.get(slot.same_as.0 as usize) {
+                Some(&known) => known,
+                None => {
+                    slot.role == Role::Operand && needs_table(batch, problem.slot_rows(slot, batch.lanes))
+                }
+            };
+            if found {
+                gathered.rows += u64::from(batch.lanes);
+                gathered.bytes += u64::from(batch.lanes) * u64::from(slot.bytes);
+            }
+            tables.push(found);
+        }
+    }
+    gathered
+}
+
+/// Whether lanes that read these places need a table: the places do not ascend by a constant distance of at least 0.
+pub(super) fn needs_table(mut places: impl Iterator<Item = u32>) -> bool {
+    let (Some(first), Some(second)) = (places.next(), places.next()) else { return false };
+    let Some(step) = second.checked_sub(first) else { return true };
+    let mut last = second;
+    // Places have 31 bits, so a descending pair wraps to a larger distance than any step.
+    places.any(|place| place.wrapping_sub(std::mem::replace(&mut last, place)) != step)
 }
 
 /// The slot that the lanes of a batch without readers follow: the widest operand that repeats no row, the first of equals.
@@ -87,13 +125,13 @@ pub(crate) fn widest<'a>(problem: &'a Problem, batch: &Batch) -> Option<&'a Slot
 /// Places the rows that existed before first, then the results of batch after batch in lane order.
 fn place_in_lane_order(problem: &Problem, lanes: &[u32], memory: &mut Memory) -> Vec<u32> {
     let (mut places, next) = (std::mem::take(&mut memory.places), &mut memory.cursors);
-    places.resize(problem.rows() as usize, 0);
+    places.resize(problem.rows as usize, 0);
     next.clear();
     for (before, rows) in problem.slabs() {
         (0..before).zip(rows.start as usize..).for_each(|(place, row)| places[row] = place);
         next.push(before);
     }
-    for batch in problem.all_batches() {
+    for batch in &problem.batches {
         let order = &lanes[batch.span()];
         for slot in problem.results(batch) {
             let cursor = &mut next[slot.slab.0 as usize];
@@ -112,10 +150,10 @@ fn follow_operands(
     memory: &mut Memory,
     mut places: Vec<u32>,
     mut lanes: Vec<u32>,
-) -> (Vec<u32>, Vec<u32>) {
+) -> Layout {
     let Memory { walk, sorting, old, .. } = memory;
     for &id in &walk.unread {
-        let batch = &problem.all_batches()[id as usize];
+        let batch = &problem.batches[id as usize];
         let Some(widest) = widest(problem, batch) else { continue };
         let order = &mut lanes[batch.span()];
         let rows = problem.slot_rows(widest, batch.lanes);
@@ -133,7 +171,7 @@ fn follow_operands(
             order.iter().zip(&*block).for_each(|(&lane, &place)| own[lane as usize] = place);
         }
     }
-    (places, lanes)
+    Layout { places, lanes }
 }
 
 /// Memory of a sort of lanes.

@@ -1,7 +1,9 @@
 //! Tests of the layout, with an independent check of every layout.
 
+use super::propagate::needs_table;
 use super::*;
-use autobatch_ir::hash::split_mix;
+use autobatch_ir::plan::SlabId;
+use autobatch_testing::random::Rng;
 use autobatch_testing::trials::trials;
 
 /// A batch of a test: the slabs of its results, and its operands.
@@ -41,7 +43,7 @@ fn problem(before: &[u32], batches: &[Sketch]) -> Problem {
         for Column { slab, rows, .. } in &batch.operands {
             let base = problem.numbers(SlabId(*slab)).start;
             let global: Vec<u32> = rows.iter().map(|row| base + row).collect();
-            problem.pool()[at..at + rows.len()].copy_from_slice(&global);
+            problem.pool[at..at + rows.len()].copy_from_slice(&global);
             at += rows.len();
         }
     }
@@ -49,25 +51,39 @@ fn problem(before: &[u32], batches: &[Sketch]) -> Problem {
     problem
 }
 
-fn propagated(problem: &Problem) -> Layout {
-    let layout = propagated_with(problem, &mut Memory::default());
+fn lay_out(problem: &Problem) -> Layout {
+    let layout = propagated(problem, &mut Memory::default());
     assert_eq!(check(problem, &layout), Ok(()));
     layout
 }
 
 fn lanes<'a>(problem: &Problem, layout: &'a Layout, batch: usize) -> &'a [u32] {
-    &layout.lanes[problem.all_batches()[batch].span()]
+    &layout.lanes[problem.batches[batch].span()]
 }
 
-/// The access of the operands of a batch.
-fn operands(problem: &Problem, layout: &Layout, batch: usize) -> Vec<Access> {
-    let batch = &problem.all_batches()[batch];
-    let slots = batch.first_slot as usize..batch.end_slot as usize;
-    slots.filter(|&slot| problem.slot(slot).role == Role::Operand).map(|slot| layout.access[slot]).collect()
+/// The places that the lanes of a batch read, for each operand.
+fn operands(problem: &Problem, layout: &Layout, batch: usize) -> Vec<Vec<u32>> {
+    let order = lanes(problem, layout, batch).iter();
+    let batch = &problem.batches[batch];
+    let slots = problem.batch_slots(batch).iter().filter(|slot| slot.role == Role::Operand);
+    let rows = slots.map(|slot| problem.slot_rows(slot, batch.lanes));
+    rows.map(|rows| order.clone().map(|&lane| layout.places[rows[lane as usize] as usize]).collect())
+        .collect()
+}
+
+/// The number of operand rows that plans read through tables.
+fn gathered(problem: &Problem, layout: &Layout) -> usize {
+    let all = (0..problem.batches.len()).flat_map(|batch| operands(problem, layout, batch));
+    let step = |pair: &[u32]| i64::from(pair[1]) - i64::from(pair[0]);
+    let is_direct = |places: &Vec<u32>| {
+        let mut steps = places.windows(2).map(step);
+        steps.next().is_none_or(|first| first >= 0 && steps.all(|step| step == first))
+    };
+    all.filter(|places| !is_direct(places)).map(|places| places.len()).sum()
 }
 
 /// Checks a layout against the problem alone: places are a permutation in every slab, lanes are a permutation in every batch, and
-/// every access without a table names the rows of its lanes. Returns the first broken rule.
+/// each result is consecutive. Returns the first broken rule.
 fn check(problem: &Problem, layout: &Layout) -> Result<(), &'static str> {
     let is_permutation = |numbers: &[u32]| {
         let mut sorted = numbers.to_vec();
@@ -75,28 +91,19 @@ fn check(problem: &Problem, layout: &Layout) -> Result<(), &'static str> {
         sorted.into_iter().eq(0..numbers.len() as u32)
     };
     let ensure = |holds: bool, rule: &'static str| if holds { Ok(()) } else { Err(rule) };
-    ensure(layout.places.len() == problem.rows() as usize, "one place for every row")?;
-    ensure(layout.lanes.len() == problem.all_lanes() as usize, "one entry for every lane")?;
-    ensure(layout.access.len() == problem.slot_count() as usize, "one access for every slot")?;
+    ensure(layout.places.len() == problem.rows as usize, "one place for every row")?;
+    ensure(layout.lanes.len() == problem.lanes as usize, "one entry for every lane")?;
     for (_, rows) in problem.slabs() {
         let places = &layout.places[rows.start as usize..rows.end as usize];
         ensure(is_permutation(places), "every place of a slab once")?;
     }
-    for batch in problem.all_batches() {
+    for batch in &problem.batches {
         let order = &layout.lanes[batch.span()];
         ensure(is_permutation(order), "every lane of a batch once")?;
-        for slot in batch.first_slot as usize..batch.end_slot as usize {
-            let rows = problem.slot_rows(problem.slot(slot), batch.lanes);
-            let named = (0i64..).zip(order).all(|(number, &lane)| {
-                let place = i64::from(layout.places[rows[lane as usize] as usize]);
-                match layout.access[slot] {
-                    Access::Range { start } => place == i64::from(start) + number,
-                    Access::Strided { start, step } => place == i64::from(start) + number * step,
-                    Access::Shared { place: shared } => place == i64::from(shared),
-                    Access::Gathered => true,
-                }
-            });
-            ensure(named, "an access without a table names the rows of its lanes")?;
+        for slot in problem.results(batch) {
+            let own = &layout.places[problem.result_rows(slot, batch)];
+            let named = order.windows(2).all(|pair| own[pair[0] as usize] + 1 == own[pair[1] as usize]);
+            ensure(named, "the rows of a result are consecutive in lane order")?;
         }
     }
     Ok(())
@@ -106,16 +113,15 @@ fn check(problem: &Problem, layout: &Layout) -> Result<(), &'static str> {
 fn the_check_rejects_broken_layouts() {
     let problem = problem(&[0], &[batch(&[0], 2, &[]), batch(&[0], 2, &[&[1, 0]])]);
     let broken = |change: fn(&mut Layout)| {
-        let mut layout = propagated(&problem);
+        let mut layout = lay_out(&problem);
         change(&mut layout);
         check(&problem, &layout).expect_err("a broken layout")
     };
     assert_eq!(broken(|layout| layout.places[0] = layout.places[1]), "every place of a slab once");
     assert_eq!(broken(|layout| layout.places[0] = 9), "every place of a slab once");
     assert_eq!(broken(|layout| layout.lanes[0] = layout.lanes[1]), "every lane of a batch once");
-    assert!(broken(|layout| layout.access[2] = Access::Range { start: 3 }).contains("names the rows"));
-    assert!(broken(|layout| layout.places.swap(0, 1)).contains("names the rows"));
-    assert!(broken(|layout| layout.access.truncate(1)).contains("one access"));
+    assert!(broken(|layout| layout.places.swap(0, 1)).contains("consecutive"));
+    assert!(broken(|layout| layout.lanes.swap(2, 3)).contains("consecutive"));
     assert!(broken(|layout| layout.places.truncate(1)).contains("one place"));
     assert!(broken(|layout| layout.lanes.truncate(1)).contains("one entry"));
 }
@@ -127,8 +133,8 @@ fn all_operands_of_two_trees_are_direct() {
     let first = batch(&[0], 2, &[&[0, 2], &[1, 3]]);
     let second = batch(&[0], 1, &[&[6], &[4]]);
     let problem = problem(&[0], &[leaves, first, second, batch(&[], 2, &[&[5, 7]])]);
-    let layout = propagated(&problem);
-    assert_eq!(layout.gathered.rows, 0);
+    let layout = lay_out(&problem);
+    assert_eq!(gathered(&problem, &layout), 0);
     assert_eq!(lanes(&problem, &layout, 3), [0, 1]);
     assert_eq!(layout.places[7], 7);
 }
@@ -137,9 +143,9 @@ fn all_operands_of_two_trees_are_direct() {
 fn operands_follow_the_first_reader() {
     // In batch order, the left children 3 and 0 descend.
     let problem = problem(&[0], &[batch(&[0], 4, &[]), batch(&[0], 2, &[&[3, 0], &[1, 2]])]);
-    let layout = propagated(&problem);
+    let layout = lay_out(&problem);
     assert_eq!(layout.places, [1, 2, 3, 0, 4, 5]);
-    assert_eq!(operands(&problem, &layout, 1), [Access::Range { start: 0 }, Access::Range { start: 2 }]);
+    assert_eq!(operands(&problem, &layout, 1), [[0, 1], [2, 3]]);
 }
 
 /// Sequences of these lengths: step `t` has one lane for each sequence longer than `t`, which reads its row of step `t - 1`.
@@ -160,14 +166,15 @@ fn steps(lengths: &[u32]) -> Problem {
 #[test]
 fn every_step_over_unequal_sequences_reads_a_prefix_of_the_step_before() {
     for seed in 0..rounds(50) {
-        let mut random = SplitMix64(seed ^ 0x4242);
+        let mut random = Rng::new(seed ^ 0x4242);
         let lengths: Vec<u32> = (0..32).map(|_| 1 + random.below(40)).collect();
         let problem = steps(&lengths);
-        let layout = propagated(&problem);
+        let layout = lay_out(&problem);
         let mut start = 0;
-        for step in 1..problem.all_batches().len() {
+        for step in 1..problem.batches.len() {
             let found = operands(&problem, &layout, step);
-            assert_eq!(found, [Access::Range { start }], "seed {seed}, step {step}");
+            let read: Vec<u32> = (start..).take(lanes(&problem, &layout, step).len()).collect();
+            assert_eq!(found, [read], "seed {seed}, step {step}");
             start += lanes(&problem, &layout, step - 1).len() as u32;
         }
         // The first step runs the sequences by length, descending.
@@ -185,25 +192,22 @@ fn a_batch_without_readers_follows_its_widest_operand() {
     let mut last = batch(&[1], 4, &[&[0, 1, 1, 2], &[0, 1, 2, 3]]);
     last.operands[0].bytes = 1;
     let problem = problem(&[0, 0], &[states, reader, last]);
-    let layout = propagated(&problem);
+    let layout = lay_out(&problem);
     assert_eq!(lanes(&problem, &layout, 2), [3, 0, 2, 1]);
     let losses = problem.numbers(SlabId(1)).start as usize;
     assert_eq!(layout.places[losses + 3], 0);
-    assert_eq!(operands(&problem, &layout, 2), [Access::Gathered, Access::Range { start: 0 }]);
-    assert!(matches!(operands(&problem, &layout, 1)[1], Access::Shared { .. }));
+    assert_eq!(operands(&problem, &layout, 2)[1], [0, 1, 2, 3]);
+    assert_eq!(gathered(&problem, &layout), 4, "only the first operand of the last batch");
+    let shared = &operands(&problem, &layout, 1)[1];
+    assert!(shared.iter().all(|place| place == &shared[0]));
 }
 
 #[test]
-fn each_kind_of_access_is_recognized() {
-    let of = |places: &[u32]| Access::of(places.iter().copied());
-    assert_eq!(of(&[2, 3, 4]), Access::Range { start: 2 });
-    assert_eq!(of(&[1, 3, 5]), Access::Strided { start: 1, step: 2 });
-    assert_eq!(of(&[4, 3, 2]), Access::Strided { start: 4, step: -1 });
-    assert_eq!(of(&[6, 6, 6]), Access::Shared { place: 6 });
-    assert_eq!(of(&[0, 1, 3]), Access::Gathered);
-    assert_eq!(of(&[7]), Access::Range { start: 7 });
-    let tables = [&[4, 3, 2][..], &[0, 1, 3], &[1, 3, 5], &[2, 3, 4], &[6, 6, 6]];
-    assert_eq!(tables.map(|places| of(places).needs_table()), [true, true, false, false, false]);
+fn only_rows_at_an_ascending_constant_distance_need_no_table() {
+    let direct = [&[][..], &[7], &[2, 3, 4], &[1, 3, 5], &[6, 6, 6]];
+    assert!(direct.iter().all(|places| !needs_table(places.iter().copied())));
+    let tables = [&[4, 3, 2][..], &[0, 1, 3], &[3, 3, 2], &[1, 0]];
+    assert!(tables.iter().all(|places| needs_table(places.iter().copied())));
 }
 
 #[test]
@@ -216,7 +220,7 @@ fn rows_beyond_31_bits_are_rejected() {
 #[test]
 fn an_empty_problem_has_an_empty_layout() {
     for before in [&[][..], &[0]] {
-        let layout = propagated(&problem(before, &[]));
+        let layout = lay_out(&problem(before, &[]));
         assert!(layout.places.is_empty() && layout.lanes.is_empty());
     }
 }
@@ -226,31 +230,21 @@ fn a_slot_that_reads_one_batch_is_followed_as_a_whole() {
     let second = batch(&[0], 3, &[&[0, 2, 1]]);
     let third = batch(&[0], 3, &[&[4, 5, 3], &[0, 3, 3]]);
     let problem = problem(&[0], &[batch(&[0], 3, &[]), second, third]);
-    assert_eq!([2, 4, 5].map(|slot| problem.slot(slot).from), [[0, 0], [1, 1], [0, 1]]);
-    let layout = propagated(&problem);
+    assert_eq!([2, 4, 5].map(|slot| problem.slots[slot].from), [[0, 0], [1, 1], [0, 1]]);
+    let layout = lay_out(&problem);
     // The third batch reads the second first, which reads the first in the order that the third gave it.
     assert_eq!(lanes(&problem, &layout, 1), [1, 2, 0]);
     assert_eq!(lanes(&problem, &layout, 0), [2, 1, 0]);
 }
 
-/// Seeded random numbers.
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    /// A number less than the bound.
-    fn below(&mut self, bound: u32) -> u32 {
-        (split_mix(&mut self.0) % u64::from(bound)) as u32
+/// `size` different numbers below `n`, in random order.
+fn random_set(random: &mut Rng, n: u32, size: u32) -> Vec<u32> {
+    let mut all: Vec<u32> = (0..n).collect();
+    for i in 0..size {
+        all.swap(i as usize, (i + random.below(n - i)) as usize);
     }
-
-    /// `size` different numbers below `n`, in random order.
-    fn set(&mut self, n: u32, size: u32) -> Vec<u32> {
-        let mut all: Vec<u32> = (0..n).collect();
-        for i in 0..size {
-            all.swap(i as usize, (i + self.below(n - i)) as usize);
-        }
-        all.truncate(size as usize);
-        all
-    }
+    all.truncate(size as usize);
+    all
 }
 
 /// How often a random test runs; more with `AUTOBATCH_TEST=long`.
@@ -259,7 +253,7 @@ fn rounds(short: u64) -> u64 {
 }
 
 /// Batches over several slabs, with repeated and shared rows, equal slots, and rows that existed before.
-fn random_problem(random: &mut SplitMix64) -> Problem {
+fn random_problem(random: &mut Rng) -> Problem {
     let slabs = 1 + random.below(3);
     let before: Vec<u32> = (0..slabs).map(|_| random.below(4)).collect();
     let mut rows = before.clone();
@@ -274,7 +268,7 @@ fn random_problem(random: &mut SplitMix64) -> Problem {
                 _ if known == 0 => continue,
                 0 => vec![random.below(known); lanes as usize],
                 1 => (0..lanes).map(|_| random.below(known)).collect(),
-                _ if lanes <= known => random.set(known, lanes),
+                _ if lanes <= known => random_set(random, known, lanes),
                 _ => continue,
             };
             own.operands.push(Column { slab, bytes: 4, rows });
@@ -295,12 +289,12 @@ fn random_problem(random: &mut SplitMix64) -> Problem {
 fn random_layouts_are_valid_and_no_worse_than_batch_order() {
     let mut memory = Memory::default();
     for seed in 0..rounds(300) {
-        let problem = random_problem(&mut SplitMix64(seed));
-        let layout = propagated(&problem);
-        let unmoved = measure(&problem, &mut Vec::new(), |_, _, rows| Access::of(rows.iter().copied()));
-        assert!(layout.gathered <= unmoved, "seed {seed}");
-        let again = propagated_with(&problem, &mut memory);
+        let problem = random_problem(&mut Rng::new(seed));
+        let layout = lay_out(&problem);
+        let unmoved = batch_order(&problem, &mut Memory::default());
+        assert!(gathered(&problem, &layout) <= gathered(&problem, &unmoved), "seed {seed}");
+        let again = propagated(&problem, &mut memory);
         assert_eq!(again, layout, "seed {seed}: equal problems have equal layouts, whatever the memory held");
-        memory.recycle(again.into_parts());
+        memory.recycle(again);
     }
 }

@@ -14,7 +14,7 @@ pub(super) struct KernelNumbers {
 
 impl KernelNumbers {
     /// The largest number of kernels that are compared one by one.
-    const MAX_COMPARED: usize = 32;
+    pub(super) const MAX_COMPARED: usize = 32;
 
     pub(super) fn clear(&mut self) {
         self.numbers.clear();
@@ -43,26 +43,5 @@ impl KernelNumbers {
             kernels.push(Arc::clone(kernel));
             next
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn equal_kernels_have_one_number() {
-        let named = |name: usize| {
-            let (name, regs) = (format!("k{name}"), Vec::new());
-            let (params, stages, results) = (Vec::new(), Vec::new(), Vec::new());
-            Arc::new(Kernel { name, ports: 0, params, regs, stages, results, source: false, roles: None })
-        };
-        let (mut numbers, mut kernels) = (KernelNumbers::default(), Vec::new());
-        for _ in 0..2 {
-            for name in 0..3 * KernelNumbers::MAX_COMPARED {
-                assert_eq!(numbers.number(&mut kernels, &named(name)), name as u32);
-            }
-        }
-        assert_eq!(kernels.len(), 3 * KernelNumbers::MAX_COMPARED);
     }
 }

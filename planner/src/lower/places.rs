@@ -22,7 +22,12 @@ impl Places<'_> {
     pub(crate) fn of(&self, value: ValueId) -> (FieldId, RowId) {
         match self.existing.get(value) {
             Some(place) => place,
-            None => (self.storage.field_of(self.graph, value), self.rows.row(value)),
+            None => {
+                let node = self.graph.arena.node(self.graph.arena.producer(value));
+                let own = &self.storage.sigs[node.sig.index()];
+                let (field, _) = own.results[value.index() - node.results as usize];
+                (field, RowId(self.rows.rows[self.rows.row_of[value.index()] as usize]))
+            }
         }
     }
 }

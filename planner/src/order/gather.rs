@@ -45,7 +45,7 @@ impl ProvisionalRows<'_> {
 
 /// The provisional rows of lists. The walk stores them, because each list is a node of its own, far from its reader.
 #[derive(Debug, Default)]
-pub(super) struct Lists {
+pub(crate) struct Lists {
     /// Start and end of each list in `items`.
     spans: Vec<(u32, u32)>,
     items: Vec<u32>,
@@ -67,7 +67,7 @@ impl Lists {
     }
 
     /// The rows of a list.
-    pub(super) fn items(&self, number: usize) -> &[u32] {
+    pub(crate) fn items(&self, number: usize) -> &[u32] {
         let (start, end) = self.spans[number];
         &self.items[start as usize..end as usize]
     }

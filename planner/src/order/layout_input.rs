@@ -3,7 +3,7 @@
 use super::gather::{BatchTarget, Columns, CopiedRows, Gatherer, PortRead, binding_of};
 use super::{Batch, Memory, NONE, Rows};
 use crate::cluster::Clusters;
-use crate::layout::{self, KnownSlot, LayoutError};
+use crate::layout::{KnownSlot, LayoutError};
 use crate::pipeline::Context;
 use crate::schedule::Batches;
 use crate::storage::Storage;
@@ -68,7 +68,7 @@ pub(super) fn build_layout_problem(
     input.slab_rows.extend(slabs.map(|((rows, slab), reused)| rows - slab.rows + reused));
     rows.problem.restart(&input.slab_rows, &input.reused_rows)?;
     input.slabs.clear();
-    let slabs = (0..storage.slabs.len()).map(|slab| layout::SlabId(slab as u32));
+    let slabs = (0..storage.slabs.len() as u32).map(SlabId);
     input.slabs.extend(slabs.map(|slab| rows.problem.numbers(slab)));
     rows.row_of.resize(context.graph.arena.values(), NONE);
     input.number_reused(&mut rows.row_of);
@@ -88,7 +88,7 @@ pub(super) fn build_layout_problem(
     let mut columns = Columns {
         row_of: &mut rows.row_of,
         nodes,
-        rows: rows.problem.pool(),
+        rows: &mut rows.problem.pool,
         bound: &mut rows.bound,
         lists: &mut rows.lists,
         list_waves: &mut input.list_waves,
@@ -106,7 +106,7 @@ impl LayoutInput {
             ReusedRow { slab: storage.fields[field.index()].slab.0, row: row.0, value }
         };
         self.reused.clear();
-        self.reused.extend(clusters.reused().iter().map(reused));
+        self.reused.extend(clusters.reused.iter().map(reused));
         self.reused.sort_unstable();
         self.reused.dedup();
         self.reused_rows.clear();
@@ -167,7 +167,7 @@ impl Builder<'_> {
             let batch = &mut rows.batches[number];
             (batch.bound, batch.lists) = (bound_columns, list_columns);
             let is_source = batch.jobs.is_empty();
-            let any = if is_source { self.nodes[batch.lanes.start as usize] } else { first_job(batch) };
+            let any = if is_source { self.nodes[batch.lanes.start] } else { first_job(batch) };
             let target = self.find_target(number, any, rows, input);
             bound_columns += target.lanes * target.bound.len() as u32;
             list_columns += target.lanes * target.lists.len() as u32;
@@ -198,11 +198,11 @@ impl Builder<'_> {
         input.results.extend(own.blocks_of(batch.copy).iter().map(|block| result(block.slab)));
         self.find_ports(batch, any, input);
         if input.lists.len() as u32 > first[1] {
-            input.list_waves.resize(rows.problem.rows() as usize, 0);
+            input.list_waves.resize(rows.problem.rows as usize, 0);
         }
         let lanes = batch.lanes.len() as u32;
         let columns = rows.problem.add_known(lanes, &input.results, &input.operands);
-        input.slot_waves.resize(rows.problem.slot_count() as usize, batch.wave.0);
+        input.slot_waves.resize(rows.problem.slots.len(), batch.wave.0);
         if batch.copy > 0 {
             let first = rows.row_of[self.graph.arena.node(any).results as usize];
             let start = rows.problem.first_row(0);
@@ -212,7 +212,7 @@ impl Builder<'_> {
         }
         BatchTarget {
             jobs: batch.jobs.clone(),
-            next: batch.lanes.start,
+            next: batch.lanes.start as u32,
             done: 0,
             lanes,
             columns,
@@ -274,5 +274,5 @@ fn known_slot(storage: &Storage, slab: SlabId, width: Option<u32>) -> KnownSlot 
             fields.iter().map(|field| field.width() * 4).sum()
         }
     };
-    (layout::SlabId(slab.0), bytes)
+    (slab, bytes)
 }

@@ -2,7 +2,7 @@
 
 use super::{Batch, Memory, Rows};
 use crate::cluster::Clusters;
-use crate::ids::{JobId, WaveId};
+use crate::ids::WaveId;
 use crate::schedule::Batches;
 use crate::storage::Storage;
 use autobatch_ir::id::{NodeId, SigId};
@@ -19,12 +19,12 @@ pub(super) fn list_batches(
     let Memory { nodes, wave_of_job, .. } = memory;
     rows.batches.clear();
     nodes.clear();
-    for (sig, source) in clusters.sources() {
-        for copy in 0..storage.sigs[sig.index()].source_batches() {
-            let first = nodes.len() as u32;
+    for (sig, source) in clusters.sources.iter() {
+        for copy in 0..storage.sigs[sig].source_batches() {
+            let first = nodes.len();
             nodes.extend_from_slice(source);
-            let lanes = first..nodes.len() as u32;
-            rows.batches.push(Batch { lanes, copy, ..empty(sig, 0, 0..0) });
+            let lanes = first..nodes.len();
+            rows.batches.push(Batch { lanes, copy, ..empty(SigId::new(sig), 0, 0..0) });
         }
     }
     let sources = rows.batches.len();
@@ -35,17 +35,18 @@ pub(super) fn list_batches(
         // The second key keeps the batches of a wave in order: a stable sort would allocate.
         own.sort_unstable_by_key(|batch| (batch.wave, batch.jobs.start));
     }
-    let mut first = nodes.len() as u32;
+    let mut first = nodes.len();
     for batch in own {
-        batch.lanes = first..first + batch.jobs.len() as u32;
+        batch.lanes = first..first + batch.jobs.len();
         first = batch.lanes.end;
     }
     // Gathering writes the nodes of jobs.
-    nodes.resize(first as usize, NodeId::new(0));
+    nodes.resize(first, NodeId::new(0));
 }
 
 /// Appends the scheduler's batches with their waves. Returns whether the waves ascend.
 fn find_waves(rows: &mut Rows, wave_of_job: &mut [u32], clusters: &Clusters, batches: &Batches) -> bool {
+    let Clusters { ty, types, operand_start, operands, .. } = clusters;
     let first_wave = u32::from(!rows.batches.is_empty());
     // The latest wave that a batch can have. One operand of the wave before decides it, which ends the search.
     let mut latest = first_wave;
@@ -56,13 +57,14 @@ fn find_waves(rows: &mut Rows, wave_of_job: &mut [u32], clusters: &Clusters, bat
             if wave == latest {
                 break;
             }
-            let waves = clusters.operands(JobId(job)).map(|operand| wave_of_job[operand.index()] + 1);
-            wave = waves.fold(wave, u32::max);
+            let (start, end) = (operand_start[job as usize], operand_start[job as usize + 1]);
+            let own = &operands[start as usize..end as usize];
+            wave = own.iter().map(|&operand| wave_of_job[operand as usize] + 1).fold(wave, u32::max);
         }
         sorted &= wave + 1 >= latest;
         latest = latest.max(wave + 1);
         jobs.iter().for_each(|&job| wave_of_job[job as usize] = wave);
-        let sig = clusters.types()[clusters.type_of(JobId(jobs[0])).index()];
+        let sig = types[ty[jobs[0] as usize] as usize];
         rows.batches.push(empty(sig, wave, batches.start[number]..batches.start[number + 1]));
     }
     sorted

@@ -11,6 +11,7 @@
 
 use super::depth::depths;
 use super::ready::Ready;
+use super::solve::Tools;
 use super::{Batches, Problem, Schedule, Scratch, StopReason, builtin};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -78,7 +79,7 @@ impl Schedule for Agenda {
     builtin!();
 
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
-        let Scratch { part, front, fired, steps, keys, agenda, spare, .. } = scratch;
+        let Scratch { part, tools: Tools { front, fired, steps, .. }, keys, agenda, spare, .. } = scratch;
         let Memory { heap, queued, sums } = agenda;
         part.whole(problem);
         part.link();

@@ -80,7 +80,7 @@ impl Costs<'_> {
 }
 
 /// The fixed cost of the batches above the bound, for the order in `tools.steps`.
-fn most_saved(part: &Part, tools: &Tools<'_>, costs: Costs<'_>) -> f64 {
+fn most_saved(part: &Part, tools: &Tools, costs: Costs<'_>) -> f64 {
     let types = part.types.iter().zip(tools.longest.iter()).zip(&tools.steps.of_type);
     let excess = |((&ty, &least), &found): ((&u32, &u32), &u32)| {
         f64::from(found.saturating_sub(least)) * costs.of(ty).fixed

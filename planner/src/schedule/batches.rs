@@ -4,6 +4,7 @@
 //! Items ascend inside a batch. The layout chooses the lane order later; ascending items keep equal batches of different
 //! policies equal.
 
+use crate::lists::group;
 use std::fmt;
 
 /// An ordered list of batches that covers every job once.
@@ -55,49 +56,10 @@ impl Batches {
         why: StopReason,
         spare: &mut Spare,
     ) -> Self {
-        let mut tally = Tally::new(count, spare);
-        batch_of.iter().for_each(|&batch| tally.add(batch));
-        tally.collect(batch_of, bound, why)
-    }
-}
-
-/// Counts jobs by batch, then groups them.
-pub(super) struct Tally {
-    /// The number of jobs of each batch, at the number of the batch plus two.
-    start: Vec<u32>,
-    items: Vec<u32>,
-}
-
-impl Tally {
-    /// Starts with `count` empty batches, in the memory of `spare`.
-    pub(super) fn new(count: u32, spare: &mut Spare) -> Self {
-        let Spare { mut start, items } = std::mem::take(spare);
-        start.clear();
-        start.resize(count as usize + 2, 0);
-        Self { start, items }
-    }
-
-    /// Counts a job.
-    #[inline]
-    pub(super) fn add(&mut self, batch: u32) {
-        self.start[batch as usize + 2] += 1;
-    }
-
-    /// Makes the batches after all jobs are counted. The items of a batch ascend.
-    pub(super) fn collect(self, batch_of: &[u32], bound: Option<u32>, why: StopReason) -> Batches {
-        let Self { mut start, mut items } = self;
-        for at in 2..start.len() {
-            start[at] += start[at - 1];
-        }
-        // The loop writes every item, so stale entries need no clearing.
-        items.resize(batch_of.len(), 0);
-        for (job, &batch) in batch_of.iter().enumerate() {
-            let at = &mut start[batch as usize + 1];
-            items[*at as usize] = job as u32;
-            *at += 1;
-        }
-        start.pop();
-        Batches { start, items, bound, why }
+        let Spare { mut start, mut items } = std::mem::take(spare);
+        let jobs = batch_of.iter().zip(0..).map(|(&batch, job)| (batch as usize, job));
+        group(count as usize, jobs, &mut start, &mut items);
+        Self { start, items, bound, why }
     }
 }
 
@@ -140,8 +102,6 @@ pub enum StopReason {
         /// Number of decisions by the ratio.
         unknown: u32,
     },
-    /// The search visited every order, so no order has fewer batches.
-    Exhausted,
     /// A search is expected to take more time than its saved batches.
     SearchDoesNotPay {
         /// Expected saving of execution, in nanoseconds.
@@ -149,6 +109,8 @@ pub enum StopReason {
         /// Expected cost of planning, in nanoseconds.
         costs: f64,
     },
+    /// The learned table is empty, so the ratio decided all.
+    EmptyTable,
     /// By the cost table, single jobs take no longer than the best batches found.
     BatchingDoesNotPay {
         /// Fixed cost of steps of one job each, in nanoseconds.
@@ -171,6 +133,10 @@ impl fmt::Display for StopReason {
             Self::TooManyTypes { types } => {
                 write!(f, "{types} types depend on each other, too many to search; ordered by depth")
             }
+            Self::EmptyTable => write!(
+                f,
+                "the learned table is empty, because nothing beat the ratio on its samples; the ratio decided all"
+            ),
             Self::Learned { known: 0, unknown } => write!(
                 f,
                 "the learned table contains none of {unknown} states and the ratio decided all; train it on similar graphs"
@@ -181,7 +147,6 @@ impl fmt::Display for StopReason {
                     "the learned table decided {known} times, the ratio decided in {unknown} unknown states"
                 )
             }
-            Self::Exhausted => write!(f, "every order was searched: no order has fewer batches"),
             Self::SearchDoesNotPay { saves, costs } => write!(
                 f,
                 "searching further does not pay: it would save about {:.1} µs of execution and cost {:.1} µs of planning",

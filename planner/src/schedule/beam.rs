@@ -95,7 +95,7 @@ struct Candidate {
 }
 
 impl Beam {
-    fn search_part(&self, part: &Part, tools: &mut Tools<'_>, memory: &mut Memory) -> StopReason {
+    fn search_part(&self, part: &Part, tools: &mut Tools, memory: &mut Memory) -> StopReason {
         ratio_part(part, tools);
         if tools.steps.count == tools.bound {
             return StopReason::BoundMet;
@@ -108,12 +108,12 @@ impl Beam {
     }
 
     /// Searches for a shorter order than the one in `tools.steps`, with the whole budget.
-    pub(super) fn improve(&self, part: &Part, tools: &mut Tools<'_>, memory: &mut Memory) -> StopReason {
+    pub(super) fn improve(&self, part: &Part, tools: &mut Tools, memory: &mut Memory) -> StopReason {
         memory.left = self.budget;
         self.search(part, tools, memory)
     }
 
-    fn search(&self, part: &Part, tools: &mut Tools<'_>, memory: &mut Memory) -> StopReason {
+    fn search(&self, part: &Part, tools: &mut Tools, memory: &mut Memory) -> StopReason {
         let goal = tools.bound - part.alone;
         let mut shortest = tools.steps.count - part.alone;
         let mut found = run(part, tools, memory, self.width, shortest);
@@ -121,18 +121,18 @@ impl Beam {
             shortest = memory.best.len() as u32;
         }
         if shortest > goal && memory.left > 0 {
-            let mut mirror = std::mem::take(tools.mirror);
+            let mut mirror = std::mem::take(&mut tools.mirror);
             mirror.mirror(part);
             if run(&mirror, tools, memory, self.width, shortest) {
                 memory.best.reverse();
                 found = true;
             }
-            *tools.mirror = mirror;
+            tools.mirror = mirror;
         }
         // Turns the counting of visits off.
         tools.fired.visits.of.clear();
         if found {
-            replay(part, tools.front, tools.fired, &memory.best, tools.steps);
+            replay(part, &mut tools.front, &mut tools.fired, &memory.best, &mut tools.steps);
         }
         match () {
             () if tools.steps.count == tools.bound => StopReason::BoundMet,
@@ -143,14 +143,14 @@ impl Beam {
 }
 
 /// Searches one direction for an order shorter than `shortest`. If it finds one, `memory.best` holds its types.
-fn run(part: &Part, tools: &mut Tools<'_>, memory: &mut Memory, width: u32, shortest: u32) -> bool {
-    paths_below(part, tools.lanes, tools.longest, &mut memory.below);
-    memory.begin(part, tools.longest, tools.fired);
+fn run(part: &Part, tools: &mut Tools, memory: &mut Memory, width: u32, shortest: u32) -> bool {
+    paths_below(part, &mut tools.lanes, &mut tools.longest, &mut memory.below);
+    memory.begin(part, &tools.longest, &mut tools.fired);
     for done in 1..shortest {
         memory.judge(part, shortest - done);
         let width = if memory.left == 0 { 1 } else { width.max(1) as usize };
         memory.choose(width);
-        memory.advance(part, tools.fired);
+        memory.advance(part, &mut tools.fired);
         if let Some(state) = memory.states.iter().find(|state| state.front.left == 0) {
             let mut link = state.link;
             memory.best.clear();

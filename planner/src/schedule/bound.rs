@@ -11,7 +11,7 @@
 //! is still a lower bound.
 
 use super::part::Part;
-use super::solve::MAX_SEARCHED_TYPES;
+use super::solve::{MAX_SEARCHED_TYPES, Tools};
 use super::{Problem, Scratch};
 
 /// A lower bound on the number of batches, with its summands.
@@ -35,7 +35,8 @@ pub fn path_sum_bound(problem: &Problem<'_>, scratch: &mut Scratch) -> Bound {
 pub(crate) fn path_sum_total(problem: &Problem<'_>, scratch: &mut Scratch) -> u32 {
     scratch.parts.analyse(problem);
     scratch.group_hard_jobs(problem);
-    let Scratch { parts, part, hard, renumbering, lanes, longest, per_type, .. } = scratch;
+    let Scratch { parts, part, hard, renumbering, tools: Tools { lanes, longest, .. }, per_type, .. } =
+        scratch;
     per_type.clear();
     per_type.extend_from_slice(&parts.levels[..problem.types() as usize]);
     for number in 0..parts.len() {

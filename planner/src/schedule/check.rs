@@ -1,12 +1,5 @@
 //! The independent check of an order. It reads only the problem and the batches and shares no code with the policies.
 //!
-//! An order is valid iff
-//! 1. its offsets start at 0, rise strictly (no empty batch) and end at the number of items;
-//! 2. every job occurs exactly once;
-//! 3. items ascend inside a batch;
-//! 4. the jobs of a batch have one type, and an alone job is a batch of its own;
-//! 5. every operand of a job is in an earlier batch, so no batch depends on itself.
-//!
 //! Cost: O(jobs + operands), one allocation. Debug builds can afford it always, release builds for orders from outside.
 
 use super::{Batches, Problem};

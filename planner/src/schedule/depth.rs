@@ -12,6 +12,7 @@ use super::batches::Spare;
 use super::part::Part;
 use super::solve::Steps;
 use super::{Batches, Problem, Schedule, Scratch, StopReason, builtin};
+use crate::lists::group;
 
 /// Batches by depth and type.
 #[derive(Clone, Copy, Debug, Default)]
@@ -109,33 +110,9 @@ fn sort_by_type_and_depth(
     counts: &mut Vec<u32>,
     by_type: &mut Vec<u32>,
 ) {
-    counting_sort(0..ty.len() as u32, ty, types, by_type, counts);
-    counting_sort(by_type.iter().copied(), depth, depths, sorted, counts);
-}
-
-/// Stable counting sort of `jobs` by `key[job] < keys`.
-fn counting_sort(
-    jobs: impl Iterator<Item = u32>,
-    key: &[u32],
-    keys: u32,
-    sorted: &mut Vec<u32>,
-    counts: &mut Vec<u32>,
-) {
-    counts.clear();
-    counts.resize(keys as usize + 1, 0);
-    for &key in key {
-        counts[key as usize + 1] += 1;
-    }
-    for at in 1..counts.len() {
-        counts[at] += counts[at - 1];
-    }
-    sorted.clear();
-    sorted.resize(key.len(), 0);
-    for job in jobs {
-        let at = &mut counts[key[job as usize] as usize];
-        sorted[*at as usize] = job;
-        *at += 1;
-    }
+    group(types as usize, ty.iter().zip(0..).map(|(&ty, job)| (ty as usize, job)), counts, by_type);
+    let by_type = by_type.iter().map(|&job| (depth[job as usize] as usize, job));
+    group(depths as usize, by_type, counts, sorted);
 }
 
 /// Applies the rule to a part that has too many types for a search.

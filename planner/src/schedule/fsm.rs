@@ -127,7 +127,10 @@ impl Schedule for Fsm {
         });
         scratch.names = state;
         if batches.why == StopReason::Greedy {
-            batches.why = StopReason::Learned { known, unknown };
+            batches.why = match self.table.is_empty() {
+                true => StopReason::EmptyTable,
+                false => StopReason::Learned { known, unknown },
+            };
         }
         batches
     }

@@ -1,8 +1,8 @@
 //! Batching policies: they decide which jobs run together, and in which order.
 //!
 //! A [`Problem`] is a list of jobs in topological order, each with a small type number. A policy turns it into [`Batches`].
-//! This folder knows nothing of the graph language, so policies can be compared on any problem and tested against exhaustive
-//! search.
+//! Only `stage` and `type_names` know the graph language, so policies can be compared on any problem and tested against
+//! exhaustive search.
 //!
 //! | policy | rule | cost |
 //! |---|---|---|
@@ -26,9 +26,8 @@
 //! | lattice LSTM, arity-free sums | 171.4 | 532.7 | 318.5 | 208.5 | 185.3 | 179.8 |
 //! | two-layer BiLSTM | 235.8 | 435.1 | 235.8 | 235.8 | 235.8 | 235.8 |
 //!
-//! [`path_sum_bound`] gives a lower bound, [`check`] validates any order independently, [`exact`] solves small problems by
-//! exhaustive search, and [`Policy`] parses policy names. `parts` explains why most real problems split into parts that need no
-//! search.
+//! [`path_sum_bound`] gives a lower bound, [`check`] validates any order independently, and [`Policy`] parses policy names.
+//! `parts` explains why most real problems split into parts that need no search.
 
 mod agenda;
 mod auto;
@@ -38,7 +37,6 @@ mod bound;
 mod check;
 mod costs;
 mod depth;
-mod exact;
 mod front;
 mod fsm;
 mod none;
@@ -52,6 +50,7 @@ mod solve;
 mod stage;
 #[cfg(test)]
 mod tests;
+mod type_names;
 
 pub use agenda::{Agenda, Mean};
 pub use auto::Auto;
@@ -64,14 +63,14 @@ pub use costs::{
     BeamGain, COSTS_VARIABLE, Class, ClassCost, ClassCosts, CostError, CostTable, PlanningCost, StepCost,
 };
 pub use depth::Depth;
-pub use exact::{MAX_EXACT_JOBS, TooLarge, exact};
 pub use fsm::{Fsm, FsmError, Table, Training, train};
 pub use none::Unbatched;
 pub use policy::{LoadError, ParsePolicyError, Policy};
 pub use problem::{MAX_SPARE_TYPES, Problem, ProblemError};
 pub use ratio::Ratio;
 pub use solve::Scratch;
-pub(crate) use stage::{Memory, schedule_jobs};
+pub(crate) use stage::{Memory, problem, schedule_jobs};
+pub(crate) use type_names::type_names;
 
 /// A batching policy: turns a problem into an ordered list of batches.
 ///

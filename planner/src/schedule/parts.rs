@@ -16,6 +16,7 @@
 //! list above.
 
 use super::Problem;
+use crate::lists::group;
 
 /// Largest number of types (alone jobs included) for a bit matrix.
 const MAX_DENSE_TYPES: usize = 1024;
@@ -171,24 +172,10 @@ impl Parts {
     fn sort_edges(&mut self, problem: &Problem<'_>, kinds: usize) {
         let Self { kind, before: Edges { start, items }, .. } = self;
         let kind: &[u32] = if problem.alone().is_empty() { problem.ty() } else { kind };
-        start.clear();
-        start.resize(kinds + 2, 0);
-        for (job, &own) in kind.iter().enumerate() {
-            start[own as usize + 2] += problem.operands(job).len() as u32;
-        }
-        for at in 2..start.len() {
-            start[at] += start[at - 1];
-        }
-        items.clear();
-        items.resize(problem.operand_count(), 0);
-        for (job, &own) in kind.iter().enumerate() {
-            for &operand in problem.operands(job) {
-                let at = &mut start[own as usize + 1];
-                items[*at as usize] = kind[operand as usize];
-                *at += 1;
-            }
-        }
-        start.pop();
+        let edges = (0..kind.len()).flat_map(|job| {
+            problem.operands(job).iter().map(move |&operand| (kind[job] as usize, kind[operand as usize]))
+        });
+        group(kinds, edges, start, items);
     }
 }
 

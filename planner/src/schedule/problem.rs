@@ -3,12 +3,7 @@
 //! A problem knows nothing of the graph language. Two jobs may share a batch iff they have the same type, neither is *alone*, and
 //! neither depends on the other. The builder of a problem decides what a type is: a signature, a cell, or an op.
 //!
-//! [`Problem::new`] checks these rules once, in one scan, so policies rely on them:
-//! 1. `ty` holds one type number per job, each smaller than `types`;
-//! 2. `types` is at most jobs + [`MAX_SPARE_TYPES`], so that arrays over types stay small;
-//! 3. `operand_start` holds jobs + 1 offsets, from 0, never falling, up to the length of `operands`;
-//! 4. an operand is an earlier job (the same operand may occur more than once);
-//! 5. `alone` ascends strictly and names jobs.
+//! [`Problem::new`] checks its rules once, in one scan, so policies rely on them.
 
 use super::StepCost;
 use std::fmt;

@@ -31,14 +31,14 @@ impl Schedule for Ratio {
 }
 
 /// Runs one part by ratio.
-pub(super) fn ratio_part(part: &Part, tools: &mut Tools<'_>) -> StopReason {
+pub(super) fn ratio_part(part: &Part, tools: &mut Tools) -> StopReason {
     run_part(part, tools, best_ratio)
 }
 
 /// Runs one part to its end. `choose` returns a ready type at every step.
 pub(super) fn run_part(
     part: &Part,
-    tools: &mut Tools<'_>,
+    tools: &mut Tools,
     mut choose: impl FnMut(&Front) -> Option<u32>,
 ) -> StopReason {
     let Tools { front, fired, steps, .. } = tools;

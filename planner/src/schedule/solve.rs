@@ -5,13 +5,14 @@
 //! [`Batches`]. A part with more than [`MAX_SEARCHED_TYPES`] mutually dependent types is ordered by depth: a decision costs
 //! O(types), and no policy helps where signatures are that fine.
 
-use super::batches::{Spare, Tally};
+use super::batches::Spare;
 use super::bound::longest_paths;
 use super::depth::order_by_depth;
 use super::front::{Fired, Front};
 use super::part::{Part, Renumbering};
 use super::parts::{NONE, Parts};
 use super::{Batches, Problem, StopReason};
+use crate::lists::group;
 
 /// Largest number of mutually dependent types in a searched part.
 pub(super) const MAX_SEARCHED_TYPES: usize = 1024;
@@ -22,14 +23,9 @@ pub(super) const MAX_SEARCHED_TYPES: usize = 1024;
 pub struct Scratch {
     pub(super) parts: Parts,
     pub(super) part: Part,
-    pub(super) mirror: Part,
     pub(super) renumbering: Renumbering,
     pub(super) hard: HardJobs,
-    pub(super) front: Front,
-    pub(super) fired: Fired,
-    pub(super) steps: Steps,
-    pub(super) lanes: Vec<i32>,
-    pub(super) longest: Vec<u32>,
+    pub(super) tools: Tools,
     pub(super) per_type: Vec<u32>,
     pub(super) batch_of: Vec<u32>,
     pub(super) base: Vec<u32>,
@@ -82,14 +78,15 @@ impl Steps {
 }
 
 /// The working memory of a search.
-pub(super) struct Tools<'s> {
-    pub(super) front: &'s mut Front,
-    pub(super) fired: &'s mut Fired,
-    pub(super) lanes: &'s mut Vec<i32>,
-    pub(super) longest: &'s mut Vec<u32>,
-    pub(super) mirror: &'s mut Part,
+#[derive(Default)]
+pub(super) struct Tools {
+    pub(super) front: Front,
+    pub(super) fired: Fired,
+    pub(super) lanes: Vec<i32>,
+    pub(super) longest: Vec<u32>,
+    pub(super) mirror: Part,
     /// The result of the search.
-    pub(super) steps: &'s mut Steps,
+    pub(super) steps: Steps,
     /// The path-sum bound of the part, alone jobs included.
     pub(super) bound: u32,
 }
@@ -121,25 +118,12 @@ impl HardJobs {
         start[only + 1..].fill(end as u32);
     }
 
-    /// Collects the jobs of several hard parts by a counting sort.
-    fn sort(&mut self, kinds: &[u32]) {
+    /// Collects the jobs of several hard parts.
+    fn sort(&mut self, kinds: &[u32], parts: usize) {
         let Self { start, items, part_of } = self;
-        for &kind in kinds {
-            if let Some(count) = start.get_mut((part_of[kind as usize] as usize).saturating_add(2)) {
-                *count += 1;
-            }
-        }
-        for at in 2..start.len() {
-            start[at] += start[at - 1];
-        }
-        items.resize(start.last().map_or(0, |&end| end as usize), 0);
-        for (job, &kind) in kinds.iter().enumerate() {
-            if part_of[kind as usize] != NONE {
-                let at = &mut start[part_of[kind as usize] as usize + 1];
-                items[*at as usize] = job as u32;
-                *at += 1;
-            }
-        }
+        let all = kinds.iter().zip(0..).map(|(&kind, job)| (part_of[kind as usize], job));
+        let hard = all.filter(|&(part, _)| part != NONE).map(|(part, job)| (part as usize, job));
+        group(parts, hard, start, items);
     }
 }
 
@@ -153,7 +137,7 @@ impl Scratch {
     pub(super) fn group_hard_jobs(&mut self, problem: &Problem<'_>) {
         let Self { parts, hard, .. } = self;
         hard.start.clear();
-        hard.start.resize(parts.len() + 2, 0);
+        hard.start.resize(parts.len() + 1, 0);
         let kinds = parts.kinds(problem);
         hard.part_of.clear();
         hard.part_of.resize(parts.kind_count(), NONE);
@@ -165,9 +149,8 @@ impl Scratch {
         match parts_found {
             0 => {}
             1 => hard.pick(kinds, only),
-            _ => hard.sort(kinds),
+            _ => hard.sort(kinds, parts.len()),
         }
-        hard.start.pop();
     }
 }
 
@@ -175,27 +158,11 @@ impl Scratch {
 pub(super) fn solve(
     problem: &Problem<'_>,
     scratch: &mut Scratch,
-    mut search: impl FnMut(&Part, &mut Tools<'_>) -> StopReason,
+    mut search: impl FnMut(&Part, &mut Tools) -> StopReason,
 ) -> Batches {
     scratch.parts.analyse(problem);
     scratch.group_hard_jobs(problem);
-    let Scratch {
-        parts,
-        part,
-        mirror,
-        renumbering,
-        hard,
-        front,
-        fired,
-        steps,
-        lanes,
-        longest,
-        batch_of,
-        base,
-        depth,
-        spare,
-        ..
-    } = scratch;
+    let Scratch { parts, part, renumbering, hard, tools, batch_of, base, depth, spare, .. } = scratch;
     let (mut count, mut bound, mut reason) = (0u32, problem.alone().len() as u32, StopReason::BoundMet);
     // Jobs of hard parts get their batch from the search, all others from their level.
     batch_of.resize(problem.len(), 0);
@@ -211,32 +178,31 @@ pub(super) fn solve(
         part.jobs.clear();
         part.jobs.extend_from_slice(hard.jobs(number));
         part.extract(problem, parts, number, renumbering);
-        longest_paths(part, lanes, longest);
-        let part_bound = longest.iter().sum::<u32>();
+        longest_paths(part, &mut tools.lanes, &mut tools.longest);
+        let part_bound = tools.longest.iter().sum::<u32>();
         bound += part_bound;
         let why = if part.types.len() > MAX_SEARCHED_TYPES {
-            order_by_depth(part, steps, depth);
+            order_by_depth(part, &mut tools.steps, depth);
             StopReason::TooManyTypes { types: part.types.len() as u32 }
         } else {
             part.link();
             part.track();
-            let bound = part_bound + part.alone;
-            search(part, &mut Tools { front, fired, lanes, longest, mirror, steps, bound })
+            tools.bound = part_bound + part.alone;
+            search(part, tools)
         };
         reason = graver(reason, why);
-        for (&job, &step) in part.jobs.iter().zip(&steps.of) {
+        for (&job, &step) in part.jobs.iter().zip(&tools.steps.of) {
             batch_of[job as usize] = count + step;
         }
-        count += steps.count;
+        count += tools.steps.count;
     }
-    let (mut tally, base) = (Tally::new(count, spare), base.as_slice());
+    let base = base.as_slice();
     for ((batch, &kind), &level) in batch_of.iter_mut().zip(parts.kinds(problem)).zip(&parts.level) {
         let from = base[kind as usize];
         *batch = if from == NONE { *batch } else { from + level };
-        tally.add(*batch);
     }
     let why = if count == bound { StopReason::BoundMet } else { reason };
-    tally.collect(batch_of, Some(bound), why)
+    Batches::collect(batch_of, count, Some(bound), why, spare)
 }
 
 /// The more important of the reasons of two parts, the first of equals.

@@ -1,6 +1,6 @@
 //! The scheduling stage: applies the policy of a planner to the jobs of a graph.
 
-use super::{Batches, Scratch, StepCost, StopReason, check, path_sum_total};
+use super::{Batches, Problem, Scratch, StepCost, StopReason, check, path_sum_total, type_names};
 use crate::PlanError;
 use crate::cluster::Clusters;
 use crate::pipeline::Context;
@@ -9,7 +9,7 @@ use crate::pipeline::Context;
 pub(crate) struct Memory {
     scratch: Scratch,
     type_names: Vec<u64>,
-    /// StopReason the last search stopped.
+    /// Why the last search stopped.
     pub(crate) why: StopReason,
 }
 
@@ -37,9 +37,9 @@ pub(crate) fn schedule_jobs(
     let (policy, Memory { scratch, type_names, .. }) = (context.policy, memory);
     type_names.clear();
     if policy.wants_names() {
-        clusters.type_names(context.graph, type_names);
+        type_names::type_names(context.graph, clusters, type_names);
     }
-    let problem = clusters.problem().with_costs(costs).with_names(type_names);
+    let problem = problem(clusters).with_costs(costs).with_names(type_names);
     let mut batches = policy.schedule(&problem, scratch);
     if policy.needs_check() {
         let failed = |error| PlanError::Schedule { policy: policy.name().to_owned(), error };
@@ -47,4 +47,10 @@ pub(crate) fn schedule_jobs(
     }
     batches.bound = batches.bound.or_else(|| Some(path_sum_total(&problem, scratch)));
     Ok(batches)
+}
+
+/// The jobs as a scheduling problem.
+pub(crate) fn problem(clusters: &Clusters) -> Problem<'_> {
+    let Clusters { types, ty, alone, operand_start, operands, .. } = clusters;
+    Problem::trusted(types.len() as u32, ty, alone, operand_start, operands)
 }

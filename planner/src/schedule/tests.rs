@@ -7,6 +7,9 @@ use super::part::Part;
 use super::ratio::{best_ratio, replay, safe_type};
 use super::solve::Steps;
 use super::*;
+use crate::Jobs;
+use autobatch_ir::{Graph, INDEX, Init, ModuleBuilder, f32};
+use autobatch_testing::exhaustive::shortest_order;
 use autobatch_testing::job_graphs::{JobGraph, Random};
 use autobatch_testing::trials::trials;
 
@@ -16,21 +19,15 @@ fn cases(usual: u64) -> u64 {
 }
 
 /// The checked problem of a generated graph.
-trait AsProblem {
-    fn problem(&self) -> Problem<'_>;
-}
-
-impl AsProblem for JobGraph {
-    fn problem(&self) -> Problem<'_> {
-        Problem::new(self.types, &self.ty, &self.alone, &self.start, &self.operands)
-            .expect("generated problems follow the rules")
-    }
+fn problem(graph: &JobGraph) -> Problem<'_> {
+    Problem::new(graph.types, &graph.ty, &graph.alone, &graph.start, &graph.operands)
+        .expect("generated problems follow the rules")
 }
 
 /// The linked and tracked whole of a problem as one part.
 fn whole(graph: &JobGraph) -> Part {
     let mut part = Part::default();
-    part.whole(&graph.problem());
+    part.whole(&problem(graph));
     part.link();
     part.track();
     part
@@ -41,7 +38,7 @@ fn ancestors(graph: &JobGraph) -> Vec<Vec<bool>> {
     let mut above: Vec<Vec<bool>> = Vec::new();
     for job in 0..graph.ty.len() {
         let mut own = vec![false; graph.ty.len()];
-        for &operand in graph.problem().operands(job) {
+        for &operand in graph.operands_of(job) {
             own[operand as usize] = true;
             own.iter_mut().zip(&above[operand as usize]).for_each(|(own, &other)| *own |= other);
         }
@@ -123,13 +120,8 @@ fn a_reversed_sequence_of_the_mirror_image_runs_the_original() {
         assert_eq!(front.left, 0, "seed {seed}");
         assert!(steps.count as usize <= sequence.len() + graph.alone.len(), "seed {seed}");
         let batches = Batches::collect(&steps.of, steps.count, None, StopReason::Rule, &mut Spare::default());
-        assert_eq!(check(&graph.problem(), &batches), Ok(()), "seed {seed}");
+        assert_eq!(check(&problem(&graph), &batches), Ok(()), "seed {seed}");
     }
-}
-
-/// The fewest batches, by exhaustive search.
-fn fewest_batches(graph: &JobGraph) -> usize {
-    exact(&graph.problem()).expect("a small problem").len()
 }
 
 /// The graph without its finished jobs.
@@ -137,7 +129,7 @@ fn rest(graph: &JobGraph, done: &[bool]) -> JobGraph {
     let mut left = JobGraph::new(graph.types);
     let mut number = vec![0; graph.ty.len()];
     for job in (0..graph.ty.len()).filter(|&job| !done[job]) {
-        let operands = graph.problem().operands(job);
+        let operands = graph.operands_of(job);
         let left_operands: Vec<u32> =
             operands.iter().filter(|&&v| !done[v as usize]).map(|&v| number[v as usize]).collect();
         number[job] = left.add(graph.ty[job], &left_operands);
@@ -156,13 +148,30 @@ fn a_type_with_ratio_one_begins_an_optimal_order() {
         front.reset(&part, &mut fired);
         let mut done = vec![false; part.len()];
         while let Some(ty) = safe_type(&front) {
-            let before = fewest_batches(&rest(&graph, &done));
+            let before = shortest_order(&rest(&graph, &done)).len();
             front.fire(&part, ty, &mut fired);
             fired.batch.iter().for_each(|&job| done[job as usize] = true);
-            let after = fewest_batches(&rest(&graph, &done));
+            let after = shortest_order(&rest(&graph, &done)).len();
             assert_eq!(before, after + 1, "seed {seed}: a step of type {ty} loses a batch\n{graph:?}");
             decisions += 1;
         }
     }
     assert!(decisions > 1000, "only {decisions} safe decisions");
+}
+
+#[test]
+fn names_match_the_version_in_fsm_tables() {
+    let mut m = ModuleBuilder::new("names");
+    let table = m.table("table", [5, 2], Init::ZEROS);
+    let weight = m.param("weight", [2, 2], Init::ZEROS);
+    let leaf = m.cell("leaf", [INDEX], |_, [word]| [table.row(word)]);
+    let job = m.cell("node", [f32(2), f32(2)], |g, [a, b]| [(g.affine([a], weight, None) + b).tanh()]);
+    let g = Graph::new(&m.build().expect("the model is well typed"));
+    let [a] = g.call(leaf, 3);
+    let [b] = g.call(job, [a, a.relu()]);
+    g.output("loss", b.cross_entropy(1));
+    let graph = g.finish().expect("the graph is well typed");
+    let names: Vec<String> = Jobs::new(&graph, &[]).names.iter().map(|name| format!("{name:016x}")).collect();
+    // If these change, older tables of `fsm` no longer match: increment `NAMES` and update the names here.
+    assert_eq!(names, ["78852b2254ed7130", "03c49f750ca227fd", "c523d1c359b884a4", "ac400cedbf7708c8"]);
 }

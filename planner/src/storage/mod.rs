@@ -14,7 +14,6 @@
 
 mod by_type;
 mod classes;
-mod print;
 mod slabs;
 mod unify;
 
@@ -22,7 +21,7 @@ use crate::cluster::Clusters;
 use crate::pipeline::Context;
 use autobatch_ir::Type;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::{SigId, ValueId};
+use autobatch_ir::id::SigId;
 use autobatch_ir::plan::{Field, FieldId, Plan, Slab, SlabId};
 use classes::{Classes, MakerChains};
 use unify::Unions;
@@ -57,7 +56,7 @@ impl SigStorage {
     }
 
     /// Whether a constant has copies in several fields. Each copy is a batch of its own.
-    pub(crate) fn is_copied(&self) -> bool {
+    fn is_copied(&self) -> bool {
         !self.extra_fields.is_empty()
     }
 
@@ -69,12 +68,6 @@ impl SigStorage {
     /// The blocks that a batch writes: all, or the block of one copy of a constant.
     pub(crate) fn blocks_of(&self, copy: u32) -> &[Block] {
         if self.is_copied() { &self.blocks[copy as usize..=copy as usize] } else { &self.blocks }
-    }
-
-    /// The fields of one copy of a constant.
-    pub(crate) fn fields_of(&self, copy: u32) -> impl Iterator<Item = FieldId> {
-        let all = self.results.iter().chain(&self.extra_fields);
-        all.filter(move |&&(_, block)| block == copy).map(|&(field, _)| field)
     }
 }
 
@@ -97,8 +90,6 @@ pub(crate) struct Storage {
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     unions: Unions,
-    /// The signatures of jobs and sources, ascending.
-    used: Vec<SigId>,
     classes: Classes,
     chains: MakerChains,
     /// The classes that become one slab.
@@ -123,15 +114,11 @@ pub(crate) fn assign_storage(
     let graph = context.graph;
     let mut storage = std::mem::take(&mut memory.spare);
     storage.clear(graph);
-    memory.used.clear();
-    memory.used.extend(clusters.signatures());
-    memory.used.sort_unstable();
-    memory.used.dedup();
     if context.is_growing() {
-        storage.assign_by_type(graph, &memory.used, earlier);
+        storage.assign_by_type(graph, &clusters.signatures, earlier);
     } else {
-        memory.unions.unify(context, clusters.arrivals());
-        storage.assign_by_use(graph, memory);
+        memory.unions.unify(context, &clusters.arrivals);
+        storage.assign_by_use(graph, &clusters.signatures, memory);
     }
     storage
 }
@@ -157,12 +144,6 @@ impl Storage {
     /// The field that an operand port reads; [`NONE`] if no value arrives there.
     pub(crate) fn port_field(&self, sig: SigId, port: usize) -> FieldId {
         self.port_fields[self.port_base[sig.index()] as usize + port]
-    }
-
-    /// The field that holds a value.
-    pub(crate) fn field_of(&self, graph: &GraphData, value: ValueId) -> FieldId {
-        let node = graph.arena.node(graph.arena.producer(value));
-        self.sigs[node.sig.index()].results[value.index() - node.results as usize].0
     }
 }
 

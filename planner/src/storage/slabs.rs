@@ -3,14 +3,15 @@
 use super::classes::Classes;
 use super::{Block, Memory, NONE, Storage, nameless};
 use autobatch_ir::graph::GraphData;
+use autobatch_ir::id::SigId;
 use autobatch_ir::plan::{FieldId, Slab, SlabId, SlabKind};
 
 impl Storage {
     /// Gives each class of results a field. Classes with the same makers, one result for each, become fields of one slab.
-    pub(super) fn assign_by_use(&mut self, graph: &GraphData, memory: &mut Memory) {
-        find_classes(graph, memory);
-        let Memory { unions, used, classes, chains, bundle, .. } = memory;
-        for &sig in &*used {
+    pub(super) fn assign_by_use(&mut self, graph: &GraphData, used: &[SigId], memory: &mut Memory) {
+        find_classes(graph, used, memory);
+        let Memory { unions, classes, chains, bundle, .. } = memory;
+        for &sig in used {
             let results = graph.sigs.get(sig).results.len();
             self.sigs[sig.index()].results.resize(results, (FieldId(NONE), NONE));
         }
@@ -72,10 +73,10 @@ impl Storage {
 }
 
 /// Lists the classes of used results, each with its makers, a maker once for each result.
-fn find_classes(graph: &GraphData, memory: &mut Memory) {
-    let Memory { unions, used, classes, .. } = memory;
+fn find_classes(graph: &GraphData, used: &[SigId], memory: &mut Memory) {
+    let Memory { unions, classes, .. } = memory;
     classes.clear(unions.results());
-    for &sig in &*used {
+    for &sig in used {
         for (position, &ty) in (0..).zip(&graph.sigs.get(sig).results) {
             let result = unions.result_base[sig.index()] + position;
             let root = unions.find(result);

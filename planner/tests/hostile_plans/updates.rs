@@ -3,7 +3,9 @@
 use autobatch_ir::codec::LoadError;
 use autobatch_ir::plan::{UpdatePlan, Verified};
 use autobatch_oracle::naive::update;
-use autobatch_testing::hostile::{campaign, limit, measured, mutated_json, mutated_text, read_mutated, tokens};
+use autobatch_testing::hostile::{
+    campaign, limit, measured, mutated_json, mutated_text, read_mutated, tokens,
+};
 use std::path::Path;
 
 /// The committed update plan.

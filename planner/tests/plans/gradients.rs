@@ -13,7 +13,7 @@ use autobatch_ir::id::{ParamId, ValueId};
 use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::verify::Rule;
-use autobatch_ir::plan::{FieldId, Mode, Operand, Place, Plan, ReductionSum, Reg, RegKind, Verified};
+use autobatch_ir::plan::{Mode, Operand, Place, Plan, ReductionSum, Reg, RegKind, Verified};
 use autobatch_ir::types::{DType, f32, list};
 use autobatch_oracle::check::{Wanted, check_losses};
 use autobatch_oracle::naive::{Executed, execute};

@@ -83,7 +83,7 @@ impl<'a> Arrays<'a> {
         let plan = self.plan;
         if self.floats.len() < plan.floats as usize {
             let (expected, found) = (plan.floats as usize, self.floats.len());
-            return Err(BindError::Missing { what: "floats", expected, found }.into());
+            return Err(BindError::Count { what: "floats", expected, found }.into());
         }
         let params = self.params();
         let states = plan.given_stores() - params;

@@ -6,7 +6,9 @@ use crate::{ROW, TEMPLATES};
 #[test]
 fn a_module_contains_exactly_the_functions_that_it_calls() {
     let module = Library::new(false, Joins::Memory).module(ROW, "", &[("body", "    store_softmax(row);\n")]);
-    for declaration in ["fn store_softmax", "fn row_max", "fn op_max", "fn mad(", "struct Row", "lanes: array"] {
+    for declaration in
+        ["fn store_softmax", "fn row_max", "fn op_max", "fn mad(", "struct Row", "lanes: array"]
+    {
         assert!(module.contains(declaration), "{declaration} is missing");
     }
     for other in ["fn op_tanh", "fn store_dot", "places: array", "fn philox"] {

@@ -15,8 +15,19 @@ pub struct Counting;
 thread_local! {
     static HELD: Cell<isize> = const { Cell::new(0) };
     static PEAK: Cell<isize> = const { Cell::new(0) };
-    static CALLS: Cell<usize> = const { Cell::new(0) };
+    static TRAFFIC: Cell<Traffic> = const { Cell::new(Traffic { blocks: 0, bytes: 0, freed: 0 }) };
     static CAP: Cell<isize> = const { Cell::new(isize::MAX) };
+}
+
+/// The memory traffic of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Traffic {
+    /// Blocks that were allocated, or moved to grow.
+    pub blocks: usize,
+    /// The bytes of these blocks. A moved block counts its growth.
+    pub bytes: usize,
+    /// Freed blocks.
+    pub freed: usize,
 }
 
 /// Limits the bytes that this thread holds. A larger allocation fails, which ends the process unless the code handles it.
@@ -30,12 +41,16 @@ fn admits(bytes: isize) -> bool {
     CAP.try_with(Cell::get).map_or(true, |cap| held.saturating_add(bytes) <= cap)
 }
 
-fn count(bytes: isize, calls: usize) {
+fn count(bytes: isize, blocks: usize, freed: usize) {
     // The counters of an ending thread may be gone. The allocator ignores memory that the thread frees then.
     let _ = HELD.try_with(|held| {
         held.set(held.get() + bytes);
         let _ = PEAK.try_with(|peak| peak.set(peak.get().max(held.get())));
-        let _ = CALLS.try_with(|count| count.set(count.get() + calls));
+        let _ = TRAFFIC.try_with(|traffic| {
+            let before = traffic.get();
+            let bytes = before.bytes + bytes.max(0) as usize;
+            traffic.set(Traffic { blocks: before.blocks + blocks, bytes, freed: before.freed + freed });
+        });
     });
 }
 
@@ -47,13 +62,13 @@ unsafe impl GlobalAlloc for Counting {
         if !admits(layout.size() as isize) {
             return std::ptr::null_mut();
         }
-        count(layout.size() as isize, 1);
+        count(layout.size() as isize, 1, 0);
         // SAFETY: the caller upholds the contract of `alloc`, which is the contract of the system allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        count(-(layout.size() as isize), 0);
+        count(-(layout.size() as isize), 0, 1);
         // SAFETY: `alloc` above, and so the system allocator, returned `block` for this layout.
         unsafe { System.dealloc(block, layout) }
     }
@@ -64,7 +79,7 @@ unsafe impl GlobalAlloc for Counting {
         if more > 0 && !admits(more) {
             return std::ptr::null_mut();
         }
-        count(more, 1);
+        count(more, 1, 0);
         // SAFETY: the system allocator returned `block` for this layout; the caller upholds the other conditions.
         unsafe { System.realloc(block, layout, size) }
     }
@@ -72,7 +87,16 @@ unsafe impl GlobalAlloc for Counting {
 
 /// Returns the number of allocations of this thread.
 pub fn allocations() -> usize {
-    CALLS.get()
+    TRAFFIC.get().blocks
+}
+
+/// Runs `make`. Returns its result and the memory traffic of the thread during the run.
+pub fn counted<T>(make: impl FnOnce() -> T) -> (T, Traffic) {
+    let before = TRAFFIC.get();
+    let result = make();
+    let Traffic { blocks, bytes, freed } = TRAFFIC.get();
+    let (blocks, bytes, freed) = (blocks - before.blocks, bytes - before.bytes, freed - before.freed);
+    (result, Traffic { blocks, bytes, freed })
 }
 
 /// Returns the number of bytes that this thread holds. It is negative if the thread freed the memory of others.

@@ -14,7 +14,7 @@ pub mod tokens;
 use crate::trials::{asked_seed, trials};
 pub use binaries::read_mutated;
 pub use budget::{BYTES, BYTES_PER_BYTE, Budget, SLOW, Spent, TIME, TIME_PER_BYTE, limit, metered};
-pub use counting::{Counting, allocations, cap, held, measured};
+pub use counting::{Counting, Traffic, allocations, cap, counted, held, measured};
 
 pub use mutation::{HEADER, SplitMix64, mutated_bytes, mutated_json, mutated_text, reseal};
 

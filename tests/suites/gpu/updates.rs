@@ -146,7 +146,7 @@ fn a_mismatch_of_an_update_is_rejected_and_changes_nothing() {
         "nothing was executed: {error}"
     );
     let error = refused(&mut executor, &[]);
-    assert!(matches!(error, GpuError::Bound(BindError::Missing { what: "floats", found: 0, .. })), "{error}");
+    assert!(matches!(error, GpuError::Bound(BindError::Count { what: "floats", found: 0, .. })), "{error}");
     lab.step(&mut executor, &[&[1, 2]]);
     let before = lab.table(&executor);
     // A plan without gradients forgets those of the run before.

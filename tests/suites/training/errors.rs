@@ -46,7 +46,10 @@ fn evaluate_and_predict_name_the_line_of_an_index_out_of_range() {
     let predicted = trainer.session().predict(&items, |g, &word| model.logits(g, &tree(word)));
     for error in [measured.unwrap_err(), predicted.unwrap_err()] {
         let message = error.to_string();
-        assert!(message.starts_with("item 290: index 999 bound at ") && message.contains("model.rs"), "{message}");
+        assert!(
+            message.starts_with("item 290: index 999 bound at ") && message.contains("model.rs"),
+            "{message}"
+        );
     }
 }
 
@@ -150,8 +153,8 @@ fn an_excessive_number_of_threads_is_rejected() {
     let options = || SessionOptions { threads: 100_000, ..SessionOptions::default() };
     let expected = "expected at most 1024 threads, found 100000";
     let weights = Arc::new(Weights::init(&module, 0));
-    let session = Session::with_options(&module, weights, options()).map(|_| ());
-    let trainer = Trainer::with_options(module, Sgd::new(0.1), options(), 0).map(|_| ());
+    let session = Session::with_options(&module, Arc::clone(&weights), options()).map(|_| ());
+    let trainer = Trainer::with_options(module, Sgd::new(0.1), weights, options()).map(|_| ());
     for error in [session.unwrap_err(), trainer.unwrap_err()] {
         assert!(error.to_string().contains(expected), "{error}");
     }

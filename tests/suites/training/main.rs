@@ -8,6 +8,7 @@ mod errors;
 mod groups;
 mod killed;
 mod model;
+mod panics;
 mod parts;
 mod rewritten;
 mod steps;

@@ -89,7 +89,10 @@ fn an_item_error_is_reported_after_all_earlier_parts() {
         assert!(message.as_deref().is_some_and(|message| message.contains("parts.rs")), "{message:?}");
         assert_eq!(read, 50);
         let (read, message) = read_before(threads, |g, model| model.logits(g, &Tree::Leaf(999)));
-        assert!(message.as_deref().is_some_and(|message| message.starts_with("item 57: index 999")), "{message:?}");
+        assert!(
+            message.as_deref().is_some_and(|message| message.starts_with("item 57: index 999")),
+            "{message:?}"
+        );
         assert_eq!(read, 50);
         let (read, message) = read_before(threads, |_, _| panic!("the user's own"));
         assert_eq!((read, message), (50, None));

@@ -1,9 +1,10 @@
-//! Missed batching, and whether the schedule or the signatures cause it.
+//! Kernels with more batches than one per depth, and whether the schedule or the signatures cause it.
 //!
 //! A type of jobs needs at least as many batches as the longest path has jobs of the type. If the plan
 //! has more, the jobs at some depth of these paths are spread over several batches: the schedule is the
 //! cause. If one callee has several signatures, no schedule can batch them together. The bound of the
-//! problem with these signatures merged shows the cost.
+//! problem with these signatures merged shows the cost. Signatures that differ in weights alone, such as the
+//! two directions of a BiLSTM, are no missed batching.
 
 use crate::graph_text;
 use crate::text::plural;
@@ -61,7 +62,7 @@ impl Finding {
             }
             Cause::Signatures { signatures, part } => {
                 format!(
-                    "{head}{} signatures, which differ in {part} - {}",
+                    "{callee} in {batches} batches.  No schedule merges its {} signatures, which differ in {part}; one signature would need {needed} - {}",
                     signatures.len(),
                     signatures.join(" | ")
                 )
@@ -159,6 +160,12 @@ fn split_callees(graph: &GraphData, jobs: &Jobs, problem: &Problem<'_>, per_type
         if batches > needed {
             let sigs: Vec<SigId> = types.iter().map(|&ty| jobs.signatures()[ty as usize]).collect();
             let part = super::why::signature_part(graph, sigs[0], sigs[1]);
+            // No schedule and no change of shapes batches nodes with different weights: nothing is missed.
+            let differs_in_weights =
+                |&sig: &SigId| super::why::signature_part(graph, sigs[0], sig) == "weights";
+            if sigs[1..].iter().all(differs_in_weights) {
+                continue;
+            }
             let example = |ty: u32| {
                 let first = problem.ty().iter().position(|&other| other == ty);
                 first.and_then(|job| graph_text::site(graph, jobs.nodes()[job]))
@@ -188,10 +195,10 @@ fn depths(problem: &Problem<'_>, types: &[u32]) -> Vec<u32> {
     depth
 }
 
-/// The name of a cell, or of an op without its attributes. A report groups signatures by this name.
+/// The name of a cell's body, or of an op without its attributes. A report groups signatures by this name.
 fn callee_name(graph: &GraphData, sig: SigId) -> String {
     match graph.sigs.get(sig).callee {
         Callee::Op(op) => op.spelling().to_owned(),
-        Callee::Cell(_) => graph_text::callee(graph, sig),
+        callee @ Callee::Cell(_) => graph.module.callee_name(callee),
     }
 }

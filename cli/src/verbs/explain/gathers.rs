@@ -10,6 +10,7 @@ use super::copies::Copies;
 use super::kernels::share_of_rows;
 use crate::steps::{Kinds, for_each_row, for_each_written_row};
 use crate::text::{count, table};
+use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::{FieldId, Operand, Plan};
 use serde::Serialize;
 use serde_json::json;
@@ -79,8 +80,8 @@ impl Reason {
 
 impl Gather {
     /// All gathered operands of a plan, in the order of steps.
-    pub(super) fn all(plan: &Plan) -> Vec<Self> {
-        let kinds = Kinds::of(plan);
+    pub(super) fn all(plan: &Plan, graph: Option<&GraphData>) -> Vec<Self> {
+        let kinds = Kinds::with_graph(plan, graph);
         let readers = readers(plan);
         let mut writer = Writers::default();
         let mut gathers = Vec::new();
@@ -162,8 +163,8 @@ struct Total {
 }
 
 /// The totals by kernel and port.
-pub(super) fn summary(plan: &Plan) -> String {
-    let gathers = Gather::all(plan);
+pub(super) fn summary(plan: &Plan, graph: Option<&GraphData>) -> String {
+    let gathers = Gather::all(plan, graph);
     if gathers.is_empty() {
         return "gathered: none; all operand rows are direct\n".to_owned();
     }
@@ -185,8 +186,8 @@ pub(super) fn summary(plan: &Plan) -> String {
 }
 
 /// The report of all gathered operands and copied rows.
-pub(super) fn report(plan: &Plan) -> Report {
-    let (gathers, copies) = (Gather::all(plan), Copies::all(plan));
+pub(super) fn report(plan: &Plan, graph: Option<&GraphData>) -> Report {
+    let (gathers, copies) = (Gather::all(plan, graph), Copies::all(plan));
     let json = json!({
         "gathered": gathers, "gathered_rows": plan.certificate.gathered,
         "direct_rows": plan.certificate.direct, "copies": copies, "copied_rows": plan.certificate.copied,

@@ -1,4 +1,4 @@
-//! The overview: steps and work by kernel, missed batching, gathered operands, fusion and copies.
+//! The overview: steps and work by kernel, batches per depth, gathered operands, fusion and copies.
 
 use super::{Report, Subject, batching, gathers};
 use crate::failure::Failure;
@@ -7,6 +7,7 @@ use crate::planning;
 use crate::steps::{Kinds, computing, multiply_adds};
 use crate::text::{count, plural, sparkline, table};
 use autobatch::runtime_cpu::footprint;
+use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::{Plan, Stage};
 use autobatch_planner::schedule::Policy;
 use serde::Serialize;
@@ -28,8 +29,8 @@ struct Share {
     source: bool,
 }
 
-fn shares(plan: &Plan) -> Vec<Share> {
-    let kinds = Kinds::of(plan);
+fn shares(plan: &Plan, graph: Option<&GraphData>) -> Vec<Share> {
+    let kinds = Kinds::with_graph(plan, graph);
     let share = |(kind, name): (usize, &String)| {
         let kernel = kinds.kernel(plan, kind);
         let rows: Vec<u32> = kinds.steps(plan, kind).map(|(_, step)| step.rows).collect();
@@ -41,8 +42,8 @@ fn shares(plan: &Plan) -> Vec<Share> {
 
 pub(super) fn report(subject: &Subject) -> Result<Report, Failure> {
     let plan = &subject.plan;
-    let certificate = &plan.certificate;
-    let findings = subject.graph.as_ref().map(|graph| batching::findings(graph, plan));
+    let (certificate, graph) = (&plan.certificate, subject.graph.as_ref());
+    let findings = graph.map(|graph| batching::findings(graph, plan));
     let (fused, saved) = (Fused::of(plan), saved_by_wider(subject)?);
     let mut text = String::new();
     let optimal = if certificate.batches == certificate.bound { ", optimal" } else { "" };
@@ -55,12 +56,15 @@ pub(super) fn report(subject: &Subject) -> Result<Report, Failure> {
         certificate.gap() * 100.0
     );
     let _ = writeln!(text, "footprint {}", footprint_line(plan));
-    text += &kernel_table(plan);
+    if let Some(steps) = super::super::plan::source_text(plan) {
+        let _ = writeln!(text, "steps    {steps}");
+    }
+    text += &kernel_table(plan, graph);
     match findings.as_deref() {
-        None => text += "missed batching: unknown without the graph (--graph FILE)\n",
-        Some([]) => text += "missed batching: none; no kernel has more batches than its longest path\n",
+        None => text += "batches per depth: unknown without the graph (--graph FILE)\n",
+        Some([]) => text += "batches per depth: no kernel has more batches than its longest path\n",
         Some(findings) => {
-            text += "missed batching (most additional batches first)\n";
+            text += "more batches than one per depth (most additional batches first)\n";
             for (number, finding) in findings.iter().take(SHOWN_FINDINGS).enumerate() {
                 let _ = writeln!(text, "  {}. {}", number + 1, finding.text());
             }
@@ -69,12 +73,12 @@ pub(super) fn report(subject: &Subject) -> Result<Report, Failure> {
             }
         }
     }
-    text += &gathers::summary(plan);
+    text += &gathers::summary(plan, graph);
     text += &fused.text(plan);
     if let Some(saved) = saved {
         let _ = writeln!(text, "hint     --policy {WIDER} saves {}", plural(saved.into(), "batch"));
     }
-    let kernels: Vec<Json> = shares(plan)
+    let kernels: Vec<Json> = shares(plan, graph)
         .into_iter()
         .map(|share| {
             json!({"kernel": share.name, "steps": share.rows.len(), "rows": share.rows, "multiply_adds": share.work, "source": share.source})
@@ -84,7 +88,7 @@ pub(super) fn report(subject: &Subject) -> Result<Report, Failure> {
     let hint = saved.map(|saved| json!({"policy": WIDER.to_string(), "saves": saved}));
     let json = json!({
         "file": subject.path, "batches": certificate.batches, "bound": certificate.bound, "gap": certificate.gap(),
-        "rows": rows, "kernels": kernels, "missed_batching": findings, "gathered": gathers::Gather::all(plan),
+        "rows": rows, "kernels": kernels, "missed_batching": findings, "gathered": gathers::Gather::all(plan, graph),
         "direct_rows": certificate.direct, "gathered_rows": certificate.gathered, "copied_rows": certificate.copied,
         "fused": fused, "hint": hint, "footprint": footprint(plan, 1),
     });
@@ -101,14 +105,15 @@ fn saved_by_wider(subject: &Subject) -> Result<Option<u32>, Failure> {
     Ok(certificate.batches.checked_sub(wider).filter(|&saved| saved > 0))
 }
 
-fn kernel_table(plan: &Plan) -> String {
-    let all: u64 = shares(plan).iter().map(|share| share.work).sum::<u64>().max(1);
+fn kernel_table(plan: &Plan, graph: Option<&GraphData>) -> String {
+    let shares = shares(plan, graph);
+    let all: u64 = shares.iter().map(|share| share.work).sum::<u64>().max(1);
     let mut rows = Vec::new();
-    for share in shares(plan).iter().filter(|share| !share.source) {
+    for share in shares.iter().filter(|share| !share.source) {
         let (least, most) = (share.rows.iter().min().unwrap_or(&0), share.rows.iter().max().unwrap_or(&0));
         rows.push(vec![
             format!("  {}", share.name),
-            plural(share.rows.len() as u64, "step"),
+            plural(share.rows.len() as u64, "batch"),
             format!("{:.0} % of multiply-adds", share.work as f64 * 100.0 / all as f64),
             format!("rows {least} {} {most}", sparkline(&share.rows, BARS)),
         ]);

@@ -27,7 +27,7 @@ pub(super) fn report(
     kernel: Option<&str>,
     labels: bool,
 ) -> Result<Report, Failure> {
-    let kinds = Kinds::of(plan);
+    let kinds = Kinds::with_graph(plan, Some(graph));
     let kind = select(plan, &kinds, kernel)?;
     let steps: Vec<_> = kinds.steps(plan, kind).map(|(_, step)| step).collect();
     let instances = instances(graph);

@@ -1,7 +1,7 @@
 //! `explain`: shows why a plan has its batches, gathered operands and copies.
 //!
 //! The plan alone is enough to show kernels and gathered operands. With the graph, which is searched
-//! for next to the plan, the report also shows missed batching and why two values do not share a batch.
+//! for next to the plan, the report also shows kernels with more batches than needed, and why two values do not share a batch.
 
 mod batching;
 mod copies;
@@ -90,7 +90,7 @@ pub fn explain(args: &ExplainArgs, console: &mut Console<'_>) -> Result<Answer, 
     } else if args.stages {
         stages::report(subject.graph("--stages")?, args)?
     } else if args.gathers {
-        gathers::report(&subject.plan)
+        gathers::report(&subject.plan, subject.graph.as_ref())
     } else {
         kernels::report(&subject)?
     };

@@ -55,7 +55,7 @@ pub fn plan(args: &PlanArgs, console: &mut Console<'_>) -> Result<Answer, Failur
     console.write_all(rewritten.text().as_bytes())?;
     print_header(args, graph, &planned, console)?;
     writeln!(console)?;
-    console.write_all(step_table(&planned.plan, args.all).as_bytes())?;
+    console.write_all(step_table(graph, &planned.plan, args.all).as_bytes())?;
     console.write_all(next(args, &written).as_bytes())?;
     Ok(Answer::Yes)
 }
@@ -139,6 +139,16 @@ pub(super) fn gap_text(plan: &Plan) -> String {
     format!("gap {:.0} %", certificate.gap() * 100.0)
 }
 
+/// `87: 85 batches and 2 steps that bring in inputs and constants`; `None` if every step is a batch.
+pub(super) fn source_text(plan: &Plan) -> Option<String> {
+    let (all, batches) = (plan.steps.len(), computing(plan).count());
+    let sources = (all - batches) as u64;
+    (sources > 0).then(|| {
+        let batches = plural(batches as u64, "batch");
+        format!("{all}: {batches} and {} that bring in inputs and constants", plural(sources, "step"))
+    })
+}
+
 fn print_header(
     args: &PlanArgs,
     graph: &GraphData,
@@ -169,6 +179,9 @@ fn print_header(
         certificate.bound,
         gap_text(plan)
     )?;
+    if let Some(text) = source_text(plan) {
+        writeln!(console, "steps       {text}")?;
+    }
     let nodes = count(counts.nodes);
     writeln!(console, "rows        {nodes}  mean {mean:.1} per batch, largest {}", count(largest))?;
     writeln!(
@@ -220,8 +233,8 @@ impl Line {
 }
 
 /// The table of steps. Without `all`, it leaves out the middle of long runs of one kernel.
-fn step_table(plan: &Plan, all: bool) -> String {
-    let kinds = Kinds::of(plan);
+fn step_table(graph: &GraphData, plan: &Plan, all: bool) -> String {
+    let kinds = Kinds::with_graph(plan, Some(graph));
     let mut previous: Vec<Option<String>> = vec![None; kinds.names().len()];
     let mut lines: Vec<Line> = Vec::new();
     let mut number = 0;
@@ -288,7 +301,7 @@ fn print_json(
 ) -> Result<(), Failure> {
     let graph = &*rewritten.graph;
     let (plan, counts) = (&planned.plan, counts(graph, &planned.plan));
-    let kinds = Kinds::of(plan);
+    let kinds = Kinds::with_graph(plan, Some(graph));
     let steps: Vec<serde_json::Value> = plan
         .steps
         .iter()

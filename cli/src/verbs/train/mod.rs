@@ -25,6 +25,7 @@ use best::{Best, best_path};
 use curve::{Curve, Epoch, Totals};
 use order::Order;
 use resume::Settings;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Separates the random order of minibatches from the generated instances, which use the same seed.
@@ -90,11 +91,13 @@ impl<'a> Run<'a> {
             device: args.model.device.clone(),
             policy: args.model.policy.clone(),
             threads: args.threads,
+            seed: args.model.seed,
             cached_plans: 8,
             ..SessionOptions::default()
         };
-        let module = std::sync::Arc::clone(&lesson.module);
-        let mut trainer = Trainer::with_options(module, optimizer(args, rate), options, args.model.seed)?;
+        let module = Arc::clone(&lesson.module);
+        let weights = Arc::new(Weights::try_init(&module, args.model.seed).map_err(autobatch::Error::from)?);
+        let mut trainer = Trainer::with_options(module, optimizer(args, rate), weights, options)?;
         if let Some(path) = &args.resume {
             trainer.load(path).map_err(|error| checkpoint_failure(&error))?;
         }
@@ -262,8 +265,9 @@ fn unused_path(model: &str) -> String {
 
 /// Rejects options that do not fit, before any work.
 fn check_options(args: &TrainArgs, lesson: &Lesson, rate: f64) -> Result<(), Failure> {
-    if !(rate.is_finite() && rate > 0.0) {
-        return Err(Failure::usage(format!("--lr must be above 0, found {rate}")));
+    if !((rate as f32).is_finite() && rate > 0.0) {
+        let message = format!("--lr must be above 0 and below 3.4e38, found {rate:?}");
+        return Err(Failure::usage(message).help("most models learn with rates from 0.0001 to 1"));
     }
     for (name, found) in
         [("clip", args.clip), ("decay", args.decay), ("max-minutes", args.max_minutes.unwrap_or(0.0))]
@@ -288,11 +292,7 @@ fn check_options(args: &TrainArgs, lesson: &Lesson, rate: f64) -> Result<(), Fai
 
 /// A checkpoint that cannot be read or written.
 fn checkpoint_failure(error: &CheckpointError) -> Failure {
-    let failure = Failure::input(error.to_string());
-    match error {
-        CheckpointError::Io { .. } => failure.help("check the path"),
-        _ => failure,
-    }
+    Failure::input(error.to_string())
 }
 
 fn optimizer(args: &TrainArgs, rate: f64) -> Optimizer {

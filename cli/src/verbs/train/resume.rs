@@ -22,7 +22,7 @@ impl Settings {
             ("--patience", args.patience.to_string()),
             ("--batch", batch.to_string()),
             ("--bucket", switch(args.bucket)),
-            ("--policy", args.model.policy.to_string()),
+            ("--policy", args.model.policy().to_string()),
             ("--data", args.model.data.clone().unwrap_or_else(|| "generated".to_owned())),
             ("--count", instances.to_string()),
         ];

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::graph::Graph;
-use crate::module::ModuleBuilder;
+use crate::module::{Init, ModuleBuilder};
 use crate::types::{INDEX, f32, list};
 
 fn sample() -> GraphData {

@@ -52,7 +52,7 @@ impl Recorder {
         if noisy { self.append_noisy(sig, &operands, caller) } else { self.append(sig, &operands, caller) }
     }
 
-    /// Applies a cell to any number of values.
+    /// Applies a cell to any number of values and indices.
     pub(crate) fn call_of_any(
         &mut self,
         cell: CellOfAny,
@@ -75,7 +75,12 @@ impl Recorder {
             return self.refuse("call", message, caller);
         }
         for (place, (&port, arg)) in ports.iter().zip(args).enumerate() {
-            let Raw::Value(_, found) = (*arg)? else { unreachable!("calls collect values only") };
+            let found = match (*arg)? {
+                Raw::Value(_, found) => found,
+                Raw::Index(_) if self.tracing.is_some() => return self.refuse_bound("call", caller),
+                Raw::Index(_) => Module::index_type(),
+                Raw::Words(..) | Raw::Floats(..) => unreachable!("calls collect values and indices only"),
+            };
             if found != port {
                 return self.refuse_type(place, found, sig, caller);
             }

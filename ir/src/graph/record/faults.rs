@@ -134,7 +134,8 @@ impl Recorder {
             (None, None) => "in the common prefix".to_owned(),
         };
         let operands = operands.iter().flatten().map(|operand| self.describe(*operand)).collect();
-        let fault = Fault { op: op.to_owned(), message, site: Site::from(caller), operands, help, context };
+        let site = self.data.sites.current().cloned().unwrap_or_else(|| Site::from(caller));
+        let fault = Fault { op: op.to_owned(), message, site, operands, help, context };
         assert!(!self.strict, "{fault}");
         self.error = Some(fault.into());
     }

@@ -17,8 +17,8 @@ mod signatures;
 use crate::graph::data::{Cut, GraphData, Output, OutputKind, hash_cut};
 use crate::graph::error::EmitError;
 use crate::graph::signature::Signatures;
-use crate::graph::{Arena, Op, Sites};
-use crate::id::{ParamId, SigId, TypeId, ValueId};
+use crate::graph::{Arena, Op, Site, Sites};
+use crate::id::{ParamId, SigId, SiteId, TypeId, ValueId};
 use crate::module::{Module, Param};
 use crate::types::{DType, Type, Types};
 use std::collections::{BTreeSet, HashMap};
@@ -128,6 +128,18 @@ impl Recorder {
             Some(error) => Err(error.clone()),
             None => Ok(()),
         }
+    }
+
+    pub(crate) fn take_fault(&mut self) -> Option<EmitError> {
+        self.error.take()
+    }
+
+    pub(crate) fn declare_site(&mut self, site: Site) -> SiteId {
+        self.data.sites.intern(site)
+    }
+
+    pub(crate) fn set_site(&mut self, site: Option<SiteId>) {
+        self.data.sites.set_current(site);
     }
 
     pub(crate) fn finish(self) -> Result<GraphData, EmitError> {

@@ -42,11 +42,8 @@ impl Parser<'_> {
         let (words, floats) = (self.bindings.words.len(), self.bindings.floats.len());
         let fullest = operands.max(words).max(floats).max(self.arena.values() + results);
         if fullest > self.limit {
-            return Err(self.cursor.at_token(
-                callee,
-                "the graph is full",
-                "too many operands, values or bindings",
-            ));
+            let label = "too many operands, values or bindings";
+            return Err(self.cursor.at_token(callee, "the graph is full", label));
         }
         if !self.in_cell {
             hash_node(&mut self.hash, self.sigs.hash(sig), &self.arena.operand_pool()[mark as usize..]);
@@ -90,10 +87,8 @@ impl Parser<'_> {
             if found != expected {
                 let name = token(self.cursor.bytes(), self.result_names[place as usize] as usize);
                 let message = format!("%{} is {found}, not {expected}", self.cursor.name(name));
-                return Err(self
-                    .cursor
-                    .at_token(name, message, format!("its type is {found}"))
-                    .help("correct the type, or leave it out: types follow from the operands"));
+                let problem = self.cursor.at_token(name, message, format!("its type is {found}"));
+                return Err(problem.help("correct the type, or leave it out: types follow from the operands"));
             }
         }
         Ok(())
@@ -109,11 +104,8 @@ impl Parser<'_> {
     fn op(&mut self, callee: Token, word: &str) -> Parsed<SigId> {
         let Some(mut op) = prototype(word) else { return Err(self.unknown_op(callee, word)) };
         if matches!(op, Op::Port(_)) {
-            let message = "a port is not a node";
-            return Err(self
-                .cursor
-                .at_token(callee, message, "not here")
-                .help("declare ports in the head of a cell: cell @f(%x: f32[4])"));
+            let problem = self.cursor.at_token(callee, "a port is not a node", "not here");
+            return Err(problem.help("declare ports in the head of a cell: cell @f(%x: f32[4])"));
         }
         self.cursor.positional(&mut op)?;
         let element = match op {

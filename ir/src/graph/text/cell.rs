@@ -106,10 +106,8 @@ impl Parser<'_> {
             [.., low, high] if *low == index && *high == index => Ok(()),
             _ => {
                 let message = "the last two ports of a cell that draws noise are the noise key, two u32";
-                Err(self
-                    .cursor
-                    .at_token(noise, message, "draws noise")
-                    .help(format!("write (.., %low: {INDEX}, %high: {INDEX}) noise")))
+                let problem = self.cursor.at_token(noise, message, "draws noise");
+                Err(problem.help(format!("write (.., %low: {INDEX}, %high: {INDEX}) noise")))
             }
         }
     }
@@ -125,11 +123,8 @@ impl Parser<'_> {
             let value = self.value(token)?;
             let ty = self.types.get(self.arena.type_of(value));
             if ty.is_list {
-                return Err(self.cursor.at_token(
-                    token,
-                    format!("a cell returns values, found {ty}"),
-                    "this is a list",
-                ));
+                let message = format!("a cell returns values, found {ty}");
+                return Err(self.cursor.at_token(token, message, "this is a list"));
             }
             results.push(value);
             if !self.cursor.eat(b',') {

@@ -1,6 +1,6 @@
 //! The cursor of the parsers: one token of lookahead, and the rules for numbers, types and strings.
 
-use super::error::{Parsed, Problem, nearest};
+use super::error::{ParseError, Parsed, Problem, nearest};
 use super::lex::{self, Kind, Token};
 use super::number::{self, Refusal};
 use crate::types::{DType, Shape, Type};
@@ -281,6 +281,21 @@ impl<'t> Cursor<'t> {
         self.expect(Kind::At, expected)
     }
 
+    /// `[3]`
+    pub(crate) fn number_in_brackets(&mut self) -> Parsed<u32> {
+        self.expect_mark(b'[')?;
+        let number = self.number()?;
+        self.expect_mark(b']')?;
+        Ok(number)
+    }
+
+    /// The problem that a word is none of the expected ones.
+    #[cold]
+    pub(crate) fn other_word(&self, token: Token, expected: &str, label: &str) -> Box<Problem> {
+        let message = format!("expected {expected}, found '{:.40}'", self.spelling(token));
+        self.at_token(token, message, label)
+    }
+
     /// A problem with one token.
     #[cold]
     pub(crate) fn at_token(
@@ -290,6 +305,22 @@ impl<'t> Cursor<'t> {
         label: impl Into<String>,
     ) -> Box<Problem> {
         Problem::new(span(token), message, label)
+    }
+}
+
+/// The characters of a text.
+pub(crate) fn decoded(text: &[u8]) -> Result<&str, ParseError> {
+    match std::str::from_utf8(text) {
+        Ok(valid) if text.len() < u32::MAX as usize => Ok(valid),
+        Ok(_) => {
+            let problem = Problem::new(0..0, "a text must be shorter than 4 GiB", "the text begins here");
+            Err(ParseError::new(b"", *problem.help("keep large graphs and plans in the binary form")))
+        }
+        Err(error) => {
+            let place = error.valid_up_to();
+            let problem = Problem::new(place..place + 1, "the text is not UTF-8", "not a character");
+            Err(ParseError::new(text, *problem))
+        }
     }
 }
 

@@ -81,11 +81,8 @@ impl Parser<'_> {
         let ty = self.cursor.ty()?;
         let init = if self.cursor.eat(b'=') { self.init()? } else { Init::ZEROS };
         if ty.is_list {
-            return Err(self.cursor.at_token(
-                token,
-                format!("a parameter cannot be a list, found {ty}"),
-                "declared here",
-            ));
+            let message = format!("a parameter cannot be a list, found {ty}");
+            return Err(self.cursor.at_token(token, message, "declared here"));
         }
         check_declaration(kind, ty, &init)
             .map_err(|message| self.cursor.at_token(token, message, "declared here"))?;
@@ -125,11 +122,8 @@ impl Parser<'_> {
         let word = self.cursor.spelling(token);
         if WORDS.contains(&word) {
             let expected = if word == "he" { "no number" } else { "one number" };
-            return self.cursor.at_token(
-                token,
-                format!("{word} takes {expected}, found {count}"),
-                "this initialiser",
-            );
+            let message = format!("{word} takes {expected}, found {count}");
+            return self.cursor.at_token(token, message, "this initialiser");
         }
         let problem =
             self.cursor.at_token(token, format!("unknown initialiser '{word}'"), "no such initialiser");

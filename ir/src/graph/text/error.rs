@@ -1,5 +1,6 @@
 //! Errors of text: message, place and advice.
 
+use crate::printable::is_printable;
 use std::fmt;
 use std::ops::Range;
 
@@ -102,7 +103,7 @@ impl Excerpt {
         let line_end = line_end.map_or(text.len(), |length| span.start + length);
         let from = span.start.saturating_sub(Self::REACH).max(line_start);
         let to = (span.start + 2 * Self::REACH).min(line_end);
-        let show = |part: &[u8]| String::from_utf8_lossy(part).replace(|c: char| c.is_control(), " ");
+        let show = |part: &[u8]| String::from_utf8_lossy(part).replace(|c: char| !is_printable(c), " ");
         let left = show(&text[from..span.start]);
         let marked = show(&text[span.start..span.end.clamp(span.start, to)]);
         let right = show(&text[span.end.clamp(span.start, to)..to]);

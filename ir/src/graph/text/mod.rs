@@ -27,6 +27,7 @@ pub(crate) mod write;
 
 pub use error::{Flaw, ParseError};
 
+use crate::files::without_mark;
 use crate::graph::{GraphData, Site};
 use crate::module::Module;
 use std::sync::Arc;
@@ -49,7 +50,7 @@ impl GraphData {
     /// # Errors
     /// At the first flaw.
     pub fn from_text(text: impl AsRef<[u8]>) -> Result<Self, ParseError> {
-        parse::graph(text.as_ref())
+        parse::graph(without_mark(text.as_ref()))
     }
 }
 
@@ -65,6 +66,6 @@ impl Module {
     /// # Errors
     /// At the first flaw; a `graph` section is one.
     pub fn from_text(text: impl AsRef<[u8]>) -> Result<Arc<Self>, ParseError> {
-        parse::module(text.as_ref())
+        parse::module(without_mark(text.as_ref()))
     }
 }

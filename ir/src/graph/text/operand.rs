@@ -8,6 +8,13 @@ use crate::id::{ParamId, TypeId, ValueId};
 use crate::module::Module;
 use crate::types::{DType, Type};
 
+/// The word before the bound words of a graph whose nodes name slots.
+pub(super) const WORDS: &str = "words";
+/// The word before the bound floats.
+pub(super) const FLOATS: &str = "floats";
+/// The word before the place of a binding.
+pub(super) const SLOT: &str = "slot";
+
 impl Parser<'_> {
     /// `[@w, @b]`
     #[inline]
@@ -66,6 +73,11 @@ impl Parser<'_> {
             self.arena.push_operand(Operand::value(value));
             return Ok(self.arena.type_of(value));
         }
+        if self.cursor.at_word(SLOT) {
+            let slot = self.slot()?;
+            self.arena.push_operand(Operand::index(slot));
+            return Ok(Module::index_type());
+        }
         let sigil = self.cursor.expect(Kind::Hash, "a value such as %3 or an index such as #17")?;
         self.check_outside_cell(sigil)?;
         if self.cursor.at(Kind::Mark(b'[')) {
@@ -88,9 +100,46 @@ impl Parser<'_> {
         Err(self.cursor.at_token(sigil, message, "bound here").help("declare a port: cell @f(%i: u32)"))
     }
 
-    /// `(#17)`, `(#[1.0, 2.0])`
+    /// `words [1, 2]` and `floats [0.5]`: the bindings of a graph whose nodes name slots.
+    pub(super) fn pools(&mut self) -> Parsed<()> {
+        for (word, dtype) in [(WORDS, DType::U32), (FLOATS, DType::F32)] {
+            if !self.cursor.eat_word(word) {
+                continue;
+            }
+            self.cursor.expect_mark(b'[')?;
+            let mut is_first = true;
+            while self.cursor.next_item(b']', is_first)? {
+                self.bound(dtype)?;
+                is_first = false;
+            }
+        }
+        Ok(())
+    }
+
+    /// `slot 17`: the place of a binding in its pool.
+    fn slot(&mut self) -> Parsed<u32> {
+        let sigil = self.cursor.advance();
+        self.check_outside_cell(sigil)?;
+        let token = self.cursor.token;
+        let slot = self.cursor.number()?;
+        if slot as usize > self.limit {
+            return Err(self.cursor.at_token(token, "the slot is too large", "beyond every pool"));
+        }
+        Ok(slot)
+    }
+
+    /// `(#17)`, `(#[1.0, 2.0])`, `(slot 3)`
     pub(super) fn input(&mut self, ty: Type) -> Parsed<()> {
         self.cursor.expect_mark(b'(')?;
+        if self.cursor.at_word(SLOT) {
+            let slot = self.slot()?;
+            self.cursor.expect_mark(b')')?;
+            let float = ty.dtype == DType::F32;
+            self.arena.push_operand(if float { Operand::data(slot) } else { Operand::index(slot) });
+            let id = self.types.intern(ty);
+            self.operand_types.push(id);
+            return Ok(());
+        }
         let sigil = self.cursor.expect(Kind::Hash, "bindings such as #3 or #[1.0, 2.0]")?;
         self.check_outside_cell(sigil)?;
         let float = ty.dtype == DType::F32;
@@ -188,9 +237,7 @@ impl Parser<'_> {
         }
         let token = token(self.cursor.bytes(), place as usize);
         let message = format!("the name %{} is taken", self.cursor.name(token));
-        Err(self
-            .cursor
-            .at_token(token, message, "defined again")
-            .help("choose another name; a value is defined once"))
+        let problem = self.cursor.at_token(token, message, "defined again");
+        Err(problem.help("choose another name; a value is defined once"))
     }
 }

@@ -6,7 +6,7 @@
 
 use super::HEADER;
 use super::apply::SIG_CACHE;
-use super::cursor::Cursor;
+use super::cursor::{Cursor, decoded};
 use super::error::{ParseError, Parsed, Problem, nearest};
 use super::lex::Kind;
 use super::names::Names;
@@ -52,18 +52,7 @@ fn read<T>(
     limit: usize,
     rules: impl FnOnce(&mut Parser<'_>) -> Parsed<T>,
 ) -> Result<T, ParseError> {
-    let valid = match std::str::from_utf8(text) {
-        Ok(valid) if text.len() < u32::MAX as usize => valid,
-        Ok(_) => {
-            let problem = Problem::new(0..0, "a text must be shorter than 4 GiB", "the text begins here");
-            return Err(ParseError::new(b"", *problem.help("keep large graphs in the binary form")));
-        }
-        Err(error) => {
-            let place = error.valid_up_to();
-            let problem = Problem::new(place..place + 1, "the text is not UTF-8", "not a character");
-            return Err(ParseError::new(text, *problem));
-        }
-    };
+    let valid = decoded(text)?;
     rules(&mut Parser::new(valid, limit)).map_err(|problem| ParseError::new(text, *problem))
 }
 
@@ -134,11 +123,8 @@ impl<'t> Parser<'t> {
             return Err(problem.help(format!("begin the text with '{HEADER}'")));
         }
         if self.cursor.at_word("plan") {
-            let problem = self.cursor.at_token(
-                self.cursor.token,
-                "this is a plan, not a graph",
-                "the kind of the text",
-            );
+            let message = "this is a plan, not a graph";
+            let problem = self.cursor.at_token(self.cursor.token, message, "the kind of the text");
             return Err(problem.help("plans are read by the plan reader"));
         }
         if !self.cursor.eat_word("graph") {
@@ -216,6 +202,7 @@ impl<'t> Parser<'t> {
         let (mut shared, mut alone): (Vec<ValueId>, Vec<NodeId>) = (Vec::new(), Vec::new());
         if self.cursor.eat_word("graph") {
             self.sites()?;
+            self.pools()?;
         }
         loop {
             match self.cursor.token.kind {
@@ -280,18 +267,12 @@ impl<'t> Parser<'t> {
         let value = self.value(token)?;
         let ty = self.types.get(self.arena.type_of(value));
         if ty.is_list {
-            return Err(self.cursor.at_token(
-                token,
-                format!("an output cannot be a list, found {ty}"),
-                "this is a list",
-            ));
+            let message = format!("an output cannot be a list, found {ty}");
+            return Err(self.cursor.at_token(token, message, "this is a list"));
         }
         if kind == OutputKind::Loss && ty != Type::scalar(DType::F32) {
-            let problem = self.cursor.at_token(
-                token,
-                format!("a loss is a scalar f32, found {ty}"),
-                format!("this is {ty}"),
-            );
+            let message = format!("a loss is a scalar f32, found {ty}");
+            let problem = self.cursor.at_token(token, message, format!("this is {ty}"));
             return Err(problem.help("reduce it: %l = reduce{fold=sum over=all}(%x)"));
         }
         outputs.list.push(Output { name: name.clone().into_owned(), value, kind });

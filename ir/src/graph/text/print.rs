@@ -4,6 +4,7 @@
 //! so printing takes a few dozen nanoseconds per node.
 
 use super::number::{push_element, push_float, push_number};
+use super::operand::{FLOATS, SLOT, WORDS};
 use super::write::{init_words, push_op, push_text};
 use super::{HEADER, UNKNOWN};
 use crate::graph::op::Op;
@@ -13,7 +14,7 @@ use crate::graph::{
 };
 use crate::id::{NodeId, SigId, SiteId, TypeId, ValueId};
 use crate::module::{CellDecl, Export, Module, ParamDecl, ParamKind};
-use crate::types::{Type, Types};
+use crate::types::{DType, Type, Types};
 use std::fmt::{Display, Write as _};
 use std::ops::Range;
 
@@ -48,7 +49,11 @@ pub(super) fn graph(graph: &GraphData) -> String {
         && !module.sites.items().contains(&UNKNOWN)
         && arena.nodes().iter().any(|node| node.site.index() == own.start);
     printer.sites(own, silent);
-    printer.stretches(arena, cuts, bindings);
+    let slots = !names_each_binding_once(arena, sigs, bindings);
+    if slots {
+        printer.pools(bindings);
+    }
+    printer.stretches(arena, cuts, &Bound { bindings, slots });
     printer.outputs_and_marks(outputs, shared, alone, arena);
     printer.out
 }
@@ -191,7 +196,23 @@ impl<'a> Printer<'a> {
         self.put(format_args!(" {site}"));
     }
 
-    fn stretches(&mut self, arena: &Arena, cuts: &[Cut], bindings: &Bindings) {
+    /// The bindings, for a graph whose nodes name their slots.
+    fn pools(&mut self, Bindings { words, floats }: &Bindings) {
+        let floats: Vec<u32> = floats.iter().map(|number| number.to_bits()).collect();
+        for (name, dtype, pool) in [(WORDS, DType::U32, words), (FLOATS, DType::F32, &floats)] {
+            if pool.is_empty() {
+                continue;
+            }
+            self.put(format_args!("{name} ["));
+            for (place, &bits) in pool.iter().enumerate() {
+                self.out.push_str(if place == 0 { "" } else { ", " });
+                push_element(&mut self.out, dtype, bits);
+            }
+            self.out.push_str("]\n");
+        }
+    }
+
+    fn stretches(&mut self, arena: &Arena, cuts: &[Cut], bindings: &Bound<'_>) {
         let mut cuts = cuts.iter().peekable();
         for node in arena.ids() {
             while let Some(cut) = cuts.next_if(|cut| cut.first as usize <= node.index()) {
@@ -226,7 +247,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn node(&mut self, arena: &Arena, id: NodeId, bindings: Option<&Bindings>) {
+    fn node(&mut self, arena: &Arena, id: NodeId, bindings: Option<&Bound<'_>>) {
         let node = arena.node(id);
         let sig = node.sig;
         if self.heads[sig.index()].is_none() {
@@ -292,8 +313,47 @@ impl<'a> Printer<'a> {
     }
 }
 
+/// The bindings of a graph, and whether its nodes name their slots.
+struct Bound<'a> {
+    bindings: &'a Bindings,
+    slots: bool,
+}
+
+/// Whether the nodes bind every word and float once, in order. Then the text of a node holds its own bindings; a graph that was
+/// rewritten or read from a file may share bindings or have unused ones.
+fn names_each_binding_once(arena: &Arena, sigs: &Signatures, bindings: &Bindings) -> bool {
+    let (mut words, mut floats) = (0usize, 0usize);
+    for id in arena.ids() {
+        let input = match sigs.get(arena.node(id).sig).callee {
+            Callee::Op(Op::Input(ty)) => ty.shape.elements(),
+            _ => 1,
+        };
+        for operand in arena.operands(id) {
+            let (next, slot) = match operand.kind() {
+                Some(OperandKind::Index(slot)) => (&mut words, slot),
+                Some(OperandKind::Data(slot)) => (&mut floats, slot),
+                _ => continue,
+            };
+            if slot as usize != *next {
+                return false;
+            }
+            *next += input;
+        }
+    }
+    words == bindings.words.len() && floats == bindings.floats.len()
+}
+
 /// Prints bindings, or `?` for slots outside the pools. Cell bodies have no pools.
-fn push_bound(out: &mut String, kind: OperandKind, input: Option<Type>, bindings: Option<&Bindings>) {
+fn push_bound(out: &mut String, kind: OperandKind, input: Option<Type>, bindings: Option<&Bound<'_>>) {
+    if let (Some(Bound { slots: true, .. }), OperandKind::Index(slot) | OperandKind::Data(slot)) =
+        (bindings, kind)
+    {
+        out.push_str(SLOT);
+        out.push(' ');
+        push_number(out, u64::from(slot));
+        return;
+    }
+    let bindings = bindings.map(|bound| bound.bindings);
     out.push('#');
     let ty = input.unwrap_or(crate::types::INDEX);
     let many = ty.shape.rank() > 0;

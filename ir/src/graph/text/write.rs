@@ -4,6 +4,7 @@ use super::number::push_element;
 use super::vocabulary::{Attr, attributes};
 use crate::graph::op::{Op, Permutation};
 use crate::module::Init;
+use crate::printable::is_printable;
 use crate::types::DType;
 use std::convert::Infallible;
 use std::fmt::{Display, Write as _};
@@ -30,7 +31,7 @@ pub(crate) fn push_text(out: &mut String, text: &str) {
             '"' | '\\' => out.extend(['\\', letter]),
             '\n' => out.push_str("\\n"),
             '\t' => out.push_str("\\t"),
-            control if control.is_control() => out.extend(control.escape_unicode()),
+            other if !is_printable(other) => out.extend(other.escape_unicode()),
             other => out.push(other),
         }
     }

@@ -76,6 +76,10 @@ impl<'g> Value<'g> {
     #[track_caller]
     #[must_use]
     pub fn slice_axis(self, axis: usize, range: Range<usize>) -> Self {
+        if range.start > range.end {
+            let message = format!("the range {}..{} ends before it begins", range.start, range.end);
+            return self.graph.refuse("slice", &message, "swap the bounds", Location::caller());
+        }
         let bound = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let (start, len) = (bound(range.start), bound(range.end.saturating_sub(range.start)));
         self.unary(Op::Slice { axis: axis_number(axis), start, len }, Location::caller())

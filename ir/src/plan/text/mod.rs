@@ -25,6 +25,7 @@ mod tests;
 pub use crate::graph::text::ParseError;
 
 use super::{Plan, UpdatePlan};
+use crate::files::without_mark;
 
 /// The first line of every text; the number is the version of the grammar.
 const HEADER: &str = "autobatch plan 2";
@@ -43,7 +44,7 @@ impl Plan {
     /// # Errors
     /// At the first place that is not as it must be.
     pub fn from_text(text: impl AsRef<[u8]>) -> Result<Self, ParseError> {
-        parse::plan(text.as_ref())
+        parse::plan(without_mark(text.as_ref()))
     }
 }
 
@@ -59,6 +60,6 @@ impl UpdatePlan {
     /// # Errors
     /// At the first place that is not as it must be.
     pub fn from_text(text: impl AsRef<[u8]>) -> Result<Self, ParseError> {
-        parse::update_plan(text.as_ref())
+        parse::update_plan(without_mark(text.as_ref()))
     }
 }

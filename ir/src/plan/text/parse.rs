@@ -6,8 +6,8 @@
 use super::runs::allowance;
 use super::{HEADER, UPDATE_HEADER};
 use crate::graph::text::ParseError;
-use crate::graph::text::cursor::Cursor;
-use crate::graph::text::error::{Parsed, Problem, nearest};
+use crate::graph::text::cursor::{Cursor, decoded};
+use crate::graph::text::error::{Parsed, nearest};
 use crate::graph::text::lex::{Kind, Token, token};
 use crate::graph::text::names::Names;
 use crate::graph::text::number::unsigned;
@@ -31,18 +31,7 @@ pub(super) fn update_plan(text: &[u8]) -> Result<UpdatePlan, ParseError> {
 
 /// The parser after it read all sections of a text.
 fn parsed<'t>(text: &'t [u8], sections: fn(&mut Parser<'t>) -> Parsed<()>) -> Result<Parser<'t>, ParseError> {
-    let valid = match std::str::from_utf8(text) {
-        Ok(valid) if text.len() < u32::MAX as usize => valid,
-        Ok(_) => {
-            let problem = Problem::new(0..0, "a text must be shorter than 4 GiB", "the text begins here");
-            return Err(ParseError::new(b"", *problem.help("keep large plans in the binary form")));
-        }
-        Err(error) => {
-            let place = error.valid_up_to();
-            let problem = Problem::new(place..place + 1, "the text is not UTF-8", "not a character");
-            return Err(ParseError::new(text, *problem));
-        }
-    };
+    let valid = decoded(text)?;
     let mut parser = Parser::new(valid);
     match sections(&mut parser) {
         Ok(()) => Ok(parser),
@@ -84,10 +73,8 @@ impl<'t> Parser<'t> {
             self.store()?;
         }
         self.keyword("bind")?;
-        self.keyword("words")?;
-        self.plan.words = self.cursor.number()?;
-        self.keyword("floats")?;
-        self.plan.floats = self.cursor.number()?;
+        self.plan.words = self.number_of("words")?;
+        self.plan.floats = self.number_of("floats")?;
         while self.cursor.eat_word("slab") {
             self.slab()?;
         }
@@ -117,8 +104,7 @@ impl<'t> Parser<'t> {
             self.store()?;
         }
         self.keyword("bind")?;
-        self.keyword("floats")?;
-        self.plan.floats = self.cursor.number()?;
+        self.plan.floats = self.number_of("floats")?;
         while self.cursor.eat_word("kernel") {
             self.kernel()?;
         }
@@ -185,10 +171,11 @@ impl<'t> Parser<'t> {
         let digits = self.cursor.spelling(token).strip_prefix("0x").filter(|digits| !digits.starts_with('+'));
         match digits.and_then(|digits| u128::from_str_radix(digits, 16).ok()) {
             Some(hash) => Ok(hash),
-            None => Err(self
-                .cursor
-                .at_token(token, "the structure is no hash of 128 bits", "not such a number")
-                .help("write 0x and up to 32 hexadecimal digits")),
+            None => {
+                let message = "the structure is no hash of 128 bits";
+                let problem = self.cursor.at_token(token, message, "not such a number");
+                Err(problem.help("write 0x and up to 32 hexadecimal digits"))
+            }
         }
     }
 
@@ -207,6 +194,17 @@ impl<'t> Parser<'t> {
             _ if SECTIONS.contains(&found) => problem.help(format!("the order is {}", SECTIONS.join(", "))),
             _ => problem,
         })
+    }
+
+    /// `rows 5`: a number behind a required word.
+    pub(super) fn number_of(&mut self, word: &str) -> Parsed<u32> {
+        self.keyword(word)?;
+        self.cursor.number()
+    }
+
+    fn long_number_of(&mut self, word: &str) -> Parsed<u64> {
+        self.keyword(word)?;
+        self.cursor.long_number()
     }
 
     /// A store that was declared above.
@@ -298,9 +296,7 @@ impl<'t> Parser<'t> {
             OutputKey::Named(SmolStr::from(self.cursor.string()?))
         };
         let field = self.field()?;
-        self.cursor.expect_mark(b'[')?;
-        let row = self.cursor.number()?;
-        self.cursor.expect_mark(b']')?;
+        let row = self.cursor.number_in_brackets()?;
         self.plan.outputs.push(PlanOutput { key, field, row });
         Ok(())
     }
@@ -318,10 +314,8 @@ impl<'t> Parser<'t> {
     /// `certificate batches 4 bound 4 | reverse 3 | rows copied 0 gathered 0 direct 14 | slabs 512 bytes`
     fn certificate(&mut self) -> Parsed<()> {
         self.keyword("certificate")?;
-        self.keyword("batches")?;
-        let batches = self.cursor.number()?;
-        self.keyword("bound")?;
-        let bound = self.cursor.number()?;
+        let batches = self.number_of("batches")?;
+        let bound = self.number_of("bound")?;
         self.cursor.expect_mark(b'|')?;
         let mut reverse_batches = 0;
         if self.cursor.eat_word("reverse") {
@@ -329,15 +323,11 @@ impl<'t> Parser<'t> {
             self.cursor.expect_mark(b'|')?;
         }
         self.keyword("rows")?;
-        self.keyword("copied")?;
-        let copied = self.cursor.long_number()?;
-        self.keyword("gathered")?;
-        let gathered = self.cursor.long_number()?;
-        self.keyword("direct")?;
-        let direct = self.cursor.long_number()?;
+        let copied = self.long_number_of("copied")?;
+        let gathered = self.long_number_of("gathered")?;
+        let direct = self.long_number_of("direct")?;
         self.cursor.expect_mark(b'|')?;
-        self.keyword("slabs")?;
-        let slab_bytes = self.cursor.long_number()?;
+        let slab_bytes = self.long_number_of("slabs")?;
         self.keyword("bytes")?;
         self.plan.certificate =
             Certificate { batches, reverse_batches, bound, copied, gathered, direct, slab_bytes };

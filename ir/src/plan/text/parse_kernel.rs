@@ -35,18 +35,12 @@ impl Parser<'_> {
             roles: None,
         };
         self.cursor.expect_mark(b'(')?;
-        while !self.cursor.eat(b')') {
-            if !kernel.regs.is_empty() {
-                self.cursor.expect_mark(b',')?;
-            }
+        while self.cursor.next_item(b')', kernel.regs.is_empty())? {
             self.register(&mut kernel, "port")?;
         }
         kernel.ports = kernel.regs.len() as u32;
         if self.cursor.eat(b'[') {
-            while !self.cursor.eat(b']') {
-                if !kernel.params.is_empty() {
-                    self.cursor.expect_mark(b',')?;
-                }
+            while self.cursor.next_item(b']', kernel.params.is_empty())? {
                 self.numbered(Kind::At, "@", kernel.params.len())?;
                 self.cursor.expect_mark(b':')?;
                 kernel.params.push(self.cursor.ty()?);
@@ -76,10 +70,7 @@ impl Parser<'_> {
             return Ok(None);
         }
         let mut roles = Roles::default();
-        while !self.cursor.eat(TO) {
-            if !roles.ports.is_empty() {
-                self.cursor.expect_mark(b',')?;
-            }
+        while self.cursor.next_item(TO, roles.ports.is_empty())? {
             roles.ports.push(self.port_role()?);
         }
         while self.is_one_of(self.cursor.token, &["to", "part", "gradient", "seed"]) {
@@ -101,11 +92,9 @@ impl Parser<'_> {
             "saved" => PortRole::Saved(self.cursor.number()?),
             "gradient" => PortRole::Gradient(self.cursor.number()?),
             "contributions" => PortRole::Contributions,
-            other => {
-                let message = format!(
-                    "expected operand, result, saved, gradient or contributions, found '{other:.40}'"
-                );
-                return Err(self.cursor.at_token(word, message, "no role of a port"));
+            _ => {
+                let expected = "operand, result, saved, gradient or contributions";
+                return Err(self.cursor.other_word(word, expected, "no role of a port"));
             }
         })
     }
@@ -121,9 +110,12 @@ impl Parser<'_> {
             "part" => ResultRole::Part,
             "gradient" => ResultRole::Gradient,
             "seed" => ResultRole::Seed,
-            other => {
-                let message = format!("expected to, part, gradient or seed, found '{other:.40}'");
-                return Err(self.cursor.at_token(word, message, "no role of a result"));
+            _ => {
+                return Err(self.cursor.other_word(
+                    word,
+                    "to, part, gradient or seed",
+                    "no role of a result",
+                ));
             }
         })
     }
@@ -203,8 +195,7 @@ impl Parser<'_> {
             "unseg" => self.unseg(kernel),
             "lookup" => self.lookup(kernel),
             word => {
-                let message = format!("expected {wanted}, found '{word:.40}'");
-                let problem = self.cursor.at_token(token, message, "no stage");
+                let problem = self.cursor.other_word(token, wanted, "no stage");
                 Err(match nearest(word, STAGES.into_iter().chain(["return"])) {
                     Some(near) => problem.help(format!("did you mean '{near}'?")),
                     None => problem.help("elementwise instructions stand inside 'map <width> { t0 = .. }'"),
@@ -337,11 +328,8 @@ impl Parser<'_> {
             code.push(instr);
         }
         if code.is_empty() {
-            return Err(self.cursor.at_token(
-                open,
-                "a map holds at least one instruction",
-                "nothing in here",
-            ));
+            let message = "a map holds at least one instruction";
+            return Err(self.cursor.at_token(open, message, "nothing in here"));
         }
         code.shrink_to_fit();
         Ok(Stage::Map { width, code })

@@ -17,10 +17,7 @@ impl Parser<'_> {
             "table" => StoreKind::Param(ParamKind::Table),
             "grad" => StoreKind::Grad(self.store_name()?),
             "state" => StoreKind::State(self.store_name()?),
-            other => {
-                let message = format!("expected param, table, grad or state, found '{other:.40}'");
-                return Err(self.cursor.at_token(word, message, "no kind of store"));
-            }
+            _ => return Err(self.cursor.other_word(word, "param, table, grad or state", "no kind of store")),
         };
         let ty = self.cursor.ty()?;
         if !self.stores.declare(self.cursor.bytes(), name.start, self.plan.stores.len() as u32) {
@@ -40,18 +37,12 @@ impl Parser<'_> {
             "value" => SlabKind::Value,
             "node" => SlabKind::Node,
             "mirror" => SlabKind::Mirror(SlabId(self.id('s', "the slab that is mirrored, such as s0")?.0)),
-            other => {
-                let message = format!("expected value, node or mirror, found '{other:.40}'");
-                return Err(self.cursor.at_token(word, message, "no kind of slab"));
-            }
+            _ => return Err(self.cursor.other_word(word, "value, node or mirror", "no kind of slab")),
         };
         let start = self.plan.fields.len() as u32;
         self.cursor.expect_mark(b'{')?;
         self.plan.fields.reserve(self.capacity(is_mark(b'}'), is_mark(b':'), 6));
-        while !self.cursor.eat(b'}') {
-            if self.plan.fields.len() as u32 > start {
-                self.cursor.expect_mark(b',')?;
-            }
+        while self.cursor.next_item(b'}', self.plan.fields.len() as u32 == start)? {
             let name = self.name("the name of a field")?;
             self.cursor.expect_mark(b':')?;
             let ty = self.cursor.ty()?;

@@ -3,9 +3,10 @@
 use super::parse::Parser;
 use super::parse_kernel::STAGES;
 use super::print_kernel::{element_type, whole_type};
+use crate::graph::Op;
 use crate::graph::text::error::Parsed;
 use crate::graph::text::lex::Kind;
-use crate::plan::{Kernel, ListSource, Stage};
+use crate::plan::{Kernel, ListSource, Stage, View};
 use crate::types::Type;
 
 /// A limit above the number of lists of any fold.
@@ -46,8 +47,7 @@ impl Parser<'_> {
     pub(super) fn seg(&mut self, kernel: &Kernel) -> Parsed<Stage> {
         let dst = self.view(kernel)?;
         self.cursor.expect_mark(b'=')?;
-        let op = self.stage_op()?;
-        let query = if self.cursor.at(Kind::Value) { Some(self.view(kernel)?) } else { None };
+        let (op, query) = self.fold(kernel)?;
         self.keyword("over")?;
         let (mut lists, mut elements) = (Vec::new(), Vec::new());
         loop {
@@ -58,12 +58,7 @@ impl Parser<'_> {
             if !self.cursor.eat(b',') {
                 break;
             }
-            if lists.len() == MAX_LISTS {
-                return Err(self
-                    .cursor
-                    .unexpected("the end of the stage")
-                    .help("no op takes this number of lists"));
-            }
+            self.check_count(lists.len())?;
         }
         lists.shrink_to_fit();
         elements.shrink_to_fit();
@@ -78,16 +73,10 @@ impl Parser<'_> {
             if !self.cursor.eat(b',') {
                 break;
             }
-            if taken.len() == MAX_LISTS {
-                return Err(self
-                    .cursor
-                    .unexpected("the end of the stage")
-                    .help("no op takes this number of lists"));
-            }
+            self.check_count(taken.len())?;
         }
         self.cursor.expect_mark(b'=')?;
-        let op = self.stage_op()?;
-        let query = if self.cursor.at(Kind::Value) { Some(self.view(kernel)?) } else { None };
+        let (op, query) = self.fold(kernel)?;
         let query_dst = if query.is_some() { taken.remove(0) } else { None };
         let dsts = taken.into_iter().map(|view| view.map(|view| view.reg)).collect();
         self.keyword("over")?;
@@ -103,6 +92,22 @@ impl Parser<'_> {
         self.keyword("from")?;
         let dy = self.view(kernel)?;
         Ok(Stage::SegGrad { op, query, lists, elements, dy, query_dst, dsts })
+    }
+
+    /// `attend{scale=0.5} %4`: the op of a fold and its query, if it has one.
+    fn fold(&mut self, kernel: &Kernel) -> Parsed<(Op, Option<View>)> {
+        let op = self.stage_op()?;
+        Ok((op, if self.cursor.at(Kind::Value) { Some(self.view(kernel)?) } else { None }))
+    }
+
+    /// Checks that a fold may take another list.
+    fn check_count(&self, lists: usize) -> Parsed<()> {
+        match lists < MAX_LISTS {
+            true => Ok(()),
+            false => {
+                Err(self.cursor.unexpected("the end of the stage").help("no op takes this number of lists"))
+            }
+        }
     }
 
     fn list_source(&mut self, kernel: &Kernel) -> Parsed<ListSource> {

@@ -6,12 +6,12 @@ use crate::graph::text::error::{Parsed, Problem};
 use crate::graph::text::lex::{FROM, Kind, THROUGH, TO, Token};
 use crate::graph::text::number::unsigned;
 use crate::id::NodeId;
-use crate::plan::{Operand, Place, Reduction, ReductionPart, ReductionSum, Step};
+use crate::plan::{FieldId, Operand, Place, Reduction, ReductionPart, ReductionSum, Step};
 
 /// The memory of an operand or place: rows of a field, or bindings.
 #[derive(Clone, Copy)]
 enum Memory {
-    Field(crate::plan::FieldId),
+    Field(FieldId),
     Words,
     Floats,
 }
@@ -39,10 +39,7 @@ impl Parser<'_> {
         let kernel = self.kernel_id()?;
         let stores = self.plan.store_args.len() as u32;
         if self.cursor.eat(b'[') {
-            while !self.cursor.eat(b']') {
-                if self.plan.store_args.len() as u32 > stores {
-                    self.cursor.expect_mark(b',')?;
-                }
+            while self.cursor.next_item(b']', self.plan.store_args.len() as u32 == stores)? {
                 let store = self.store_name()?;
                 self.plan.store_args.push(store);
             }
@@ -87,24 +84,19 @@ impl Parser<'_> {
             "wgrad" => {
                 let mut block = [0; 4];
                 for (name, number) in ["row", "col", "k", "n"].into_iter().zip(&mut block) {
-                    self.keyword(name)?;
-                    *number = self.cursor.number()?;
+                    *number = self.number_of(name)?;
                 }
                 let [row, col, k, n] = block;
                 ReductionSum::Wgrad { row, col, k, n }
             }
             "colsum" => ReductionSum::Colsum,
             "tgrad" => ReductionSum::Tgrad,
-            other => {
-                let message = format!("expected wgrad, colsum or tgrad, found '{other:.40}'");
-                return Err(self.cursor.at_token(word, message, "no sum over rows"));
-            }
+            _ => return Err(self.cursor.other_word(word, "wgrad, colsum or tgrad", "no sum over rows")),
         };
         let mut parts = Vec::new();
         while let Some(lanes) = self.lettered(self.cursor.token, 'x') {
             self.cursor.advance();
-            self.keyword("each")?;
-            let each = self.cursor.number()?;
+            let each = self.number_of("each")?;
             let x = if sum == ReductionSum::Colsum { None } else { Some(self.operand(lanes)?) };
             parts.push(ReductionPart { lanes, each, x, dy: self.operand(lanes)? });
         }
@@ -137,9 +129,7 @@ impl Parser<'_> {
         let token = self.cursor.token;
         if self.cursor.eat_word("edges") {
             let field = self.field()?;
-            self.cursor.expect_mark(b'[')?;
-            let start = self.cursor.number()?;
-            self.cursor.expect_mark(b']')?;
+            let start = self.cursor.number_in_brackets()?;
             return Ok(Place::Edges { field, start, offsets: self.table(rows.saturating_add(1))? });
         }
         let field = self.field()?;
@@ -160,10 +150,7 @@ impl Parser<'_> {
         }
         if self.cursor.eat_word("shared") {
             let memory = self.memory()?;
-            self.cursor.expect_mark(b'[')?;
-            let start = self.cursor.number()?;
-            self.cursor.expect_mark(b']')?;
-            return Ok(steady(memory, start, 0));
+            return Ok(steady(memory, self.cursor.number_in_brackets()?, 0));
         }
         let memory = self.memory()?;
         if self.cursor.at(Kind::Mark(b'{')) {
@@ -318,17 +305,15 @@ impl Parser<'_> {
 
     /// Counts the numbers of a run that text does not spell.
     fn unspelled(&mut self, token: Token, count: u32) -> Parsed<()> {
-        match self.allowance.checked_sub((count as usize).saturating_sub(1)) {
-            Some(left) => {
-                self.allowance = left;
-                Ok(())
-            }
-            None => {
-                let message = "the runs of this text hold too many numbers";
-                let problem = self.cursor.at_token(token, message, "too long a run");
-                Err(problem.help("cut long runs into shorter ones, or keep large plans in the binary form"))
-            }
-        }
+        let Some(left) = self.allowance.checked_sub((count as usize).saturating_sub(1)) else {
+            let message = "the runs of this text hold too many numbers";
+            let problem = self.cursor.at_token(token, message, "too long a run");
+            return Err(
+                problem.help("cut long runs into shorter ones, or keep large plans in the binary form")
+            );
+        };
+        self.allowance = left;
+        Ok(())
     }
 }
 

@@ -57,9 +57,7 @@ impl Parser<'_> {
             if self.cursor.at(Kind::At) {
                 sources.push(UpdateSource::Store(self.store_name()?));
             } else if self.cursor.eat_word("x") {
-                self.cursor.expect_mark(b'[')?;
-                sources.push(UpdateSource::Float(self.cursor.number()?));
-                self.cursor.expect_mark(b']')?;
+                sources.push(UpdateSource::Float(self.cursor.number_in_brackets()?));
             } else if let Some(scalar) = self.lettered(self.cursor.token, 'c') {
                 self.cursor.advance();
                 sources.push(UpdateSource::Scalar(scalar));

@@ -16,6 +16,7 @@
 //! from 0 on.
 
 use super::print::{COLUMNS, is_plain, put};
+use crate::graph::Op;
 use crate::graph::text::lex::is_name;
 use crate::graph::text::number::push_element;
 use crate::graph::text::write::{push_op, push_text};
@@ -148,12 +149,7 @@ fn stage(out: &mut String, kernel: &Kernel, stage: &Stage) {
             out.push_str("  seg ");
             view(out, kernel, *dst);
             out.push_str(" = ");
-            push_op(out, *op);
-            if let Some(query) = query {
-                out.push(' ');
-                view(out, kernel, *query);
-            }
-            out.push_str(" over ");
+            fold(out, kernel, *op, *query);
             for (place, (list, element)) in lists.iter().zip(elements).enumerate() {
                 out.push_str(if place == 0 { "" } else { ", " });
                 list_source(out, kernel, list);
@@ -177,12 +173,7 @@ fn stage(out: &mut String, kernel: &Kernel, stage: &Stage) {
                 }
             }
             out.push_str(" = ");
-            push_op(out, *op);
-            if let Some(query) = query {
-                out.push(' ');
-                view(out, kernel, *query);
-            }
-            out.push_str(" over ");
+            fold(out, kernel, *op, *query);
             for (place, (&list, element)) in lists.iter().zip(elements).enumerate() {
                 out.push_str(if place == 0 { "" } else { ", " });
                 put(out, format_args!("%{list}"));
@@ -201,6 +192,16 @@ fn stage(out: &mut String, kernel: &Kernel, stage: &Stage) {
     }
     out.truncate(out.trim_end().len());
     out.push('\n');
+}
+
+/// `attend{scale=0.5} %4 over `
+fn fold(out: &mut String, kernel: &Kernel, op: Op, query: Option<View>) {
+    push_op(out, op);
+    if let Some(query) = query {
+        out.push(' ');
+        view(out, kernel, query);
+    }
+    out.push_str(" over ");
 }
 
 fn prod(out: &mut String, kernel: &Kernel, dst: View, rows: u32, init: &ProdInit, parts: &[Part]) {

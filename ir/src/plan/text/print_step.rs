@@ -149,19 +149,14 @@ impl<'a> Steps<'a> {
 
     fn place(&mut self, place: Place, rows: u32) {
         let out = &mut self.places;
-        out.push(' ');
+        out.push_str(if matches!(place, Place::Edges { .. }) { " edges " } else { " " });
+        out.push_str(self.fields.get(place.field().index()).map_or("?", String::as_str));
         match place {
-            Place::Rows { field, start } => {
-                out.push_str(self.fields.get(field.index()).map_or("?", String::as_str));
-                push_range(out, start, 1, rows);
-            }
-            Place::Table { field, at } => {
-                out.push_str(self.fields.get(field.index()).map_or("?", String::as_str));
+            Place::Rows { start, .. } => push_range(out, start, 1, rows),
+            Place::Table { at, .. } => {
                 push_table(out, table(&self.plan.tables, at, rows), self.reach, &mut self.unspelled);
             }
-            Place::Edges { field, start, offsets } => {
-                out.push_str("edges ");
-                out.push_str(self.fields.get(field.index()).map_or("?", String::as_str));
+            Place::Edges { start, offsets, .. } => {
                 put(out, format_args!("[{start}]"));
                 let offsets = table(&self.plan.tables, offsets, rows.saturating_add(1));
                 push_table(out, offsets, self.reach, &mut self.unspelled);
@@ -197,16 +192,12 @@ impl<'a> Steps<'a> {
             Operand::Rows { field: of, start, stride } => push_steady(out, field(of), start, stride, rows),
             Operand::Words { start, stride } => push_steady(out, "u", start, stride, rows),
             Operand::Floats { start, stride } => push_steady(out, "x", start, stride, rows),
-            Operand::Table { field: of, at } => {
-                out.push_str(field(of));
-                push_table(out, table(tables, at, rows), self.reach, &mut self.unspelled);
-            }
-            Operand::WordTable { at } => {
-                out.push('u');
-                push_table(out, table(tables, at, rows), self.reach, &mut self.unspelled);
-            }
-            Operand::FloatTable { at } => {
-                out.push('x');
+            Operand::Table { at, .. } | Operand::WordTable { at } | Operand::FloatTable { at } => {
+                out.push_str(match operand {
+                    Operand::Table { field: of, .. } => field(of),
+                    Operand::WordTable { .. } => "u",
+                    _ => "x",
+                });
                 push_table(out, table(tables, at, rows), self.reach, &mut self.unspelled);
             }
             Operand::Segments { field: of, offsets, items } => {

@@ -1,8 +1,10 @@
 //! Rules P1 to P5: pools, ids, waves, storage, sizes.
 
 use super::{AtStep, Rule, Since, VerifyErrors};
+use crate::findings::brief;
 use crate::plan::{Operand, Plan, SlabKind, Step, Store, StoreKind, given_stores, is_word_type};
 use crate::types::DType;
+use std::collections::HashMap;
 use std::ops::Range;
 
 pub(super) fn verify(plan: &Plan, since: Since, findings: &mut VerifyErrors) {
@@ -164,8 +166,13 @@ fn fields(plan: &Plan, findings: &mut VerifyErrors) {
 pub(super) fn stores(stores: &[Store], findings: &mut VerifyErrors) {
     let mut others = false;
     let given = given_stores(stores);
+    let mut names: HashMap<&str, usize> = HashMap::with_capacity(stores.len());
     for (number, store) in stores.iter().enumerate() {
         let at = format_args!("store {number}");
+        if let Some(first) = names.insert(&store.name, number) {
+            let message = format!("its name must be its own, store {first} is @{} too", brief(&store.name));
+            findings.report(Rule::Storage, &at, message);
+        }
         if store.ty.is_list || !matches!(store.ty.dtype, DType::F32 | DType::F16 | DType::BF16) {
             findings.report(Rule::Storage, &at, format!("a store holds floats, found {}", store.ty));
         }

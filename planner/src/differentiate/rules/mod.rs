@@ -146,11 +146,11 @@ impl Deriver<'_> {
         at: &Applied,
         mut make: impl FnMut(&mut Self, usize) -> Value,
     ) -> Vec<Partial> {
-        let mut partials = Vec::with_capacity(at.needs.len());
-        for (place, &needs) in at.needs.iter().enumerate() {
-            partials.push(if needs { Partial::One(make(self, place)) } else { Partial::None });
-        }
-        partials
+        let partial = |(place, &needs): (usize, &bool)| match needs {
+            true => Partial::One(make(self, place)),
+            false => Partial::None,
+        };
+        at.needs.iter().enumerate().map(partial).collect()
     }
 
     pub(super) fn source(&mut self, value: Value) -> Source {

@@ -1,7 +1,7 @@
 //! Derivatives of ops that move elements: each element gets the sum of the gradients of its copies.
 
 use super::{Partial, floats, number, shape, sub, value, value_as};
-use crate::compile::{Value, pieces, range, side_by_side, type_of};
+use crate::compile::{Value, side_by_side, split, type_of};
 use crate::differentiate::kernel::{Deriver, PendingReduction};
 use crate::differentiate::tape::Applied;
 use autobatch_ir::graph::{Fold, Op, Over, Permutation};
@@ -11,14 +11,8 @@ use autobatch_ir::types::{DType, Shape, Type};
 impl Deriver<'_> {
     /// Each operand of a concatenation gets its range.
     pub(super) fn cut(&mut self, at: &Applied, dy: &Value) -> Vec<Partial> {
-        let mut start = 0;
-        let mut partials = Vec::new();
-        for operand in &at.operands {
-            let ty = type_of(operand);
-            partials.push(Partial::One(Value::Pieces(range(pieces(dy), start, ty), ty)));
-            start += ty.shape.elements() as u32;
-        }
-        partials
+        let types: Vec<Type> = at.operands.iter().map(type_of).collect();
+        split(dy, &types).into_iter().map(Partial::One).collect()
     }
 
     pub(super) fn cut_inside(&mut self, at: &Applied, dy: Value, axis: u8) -> Vec<Partial> {

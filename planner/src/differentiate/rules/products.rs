@@ -17,14 +17,8 @@ impl Deriver<'_> {
         if self.params[param as usize] {
             let dy = self.b.one_view(dy);
             let dy = self.keep(dy);
-            self.reductions.push(PendingReduction {
-                param,
-                sum: ReductionSum::Colsum,
-                each,
-                x: None,
-                dy,
-                swapped: false,
-            });
+            let (sum, x) = (ReductionSum::Colsum, None);
+            self.reductions.push(PendingReduction { param, sum, each, x, dy, swapped: false });
         }
     }
 
@@ -48,15 +42,8 @@ impl Deriver<'_> {
                     true => ReductionSum::Wgrad { row: 0, col: part.row, k: n, n: k },
                     false => ReductionSum::Wgrad { row: part.row, col: 0, k, n },
                 };
-                let (param, x) = (at.args[0], Some(part.source));
-                self.reductions.push(PendingReduction {
-                    param,
-                    sum,
-                    each: rows,
-                    x,
-                    dy: kept,
-                    swapped: transposed,
-                });
+                let (param, each, x, dy) = (at.args[0], rows, Some(part.source), kept);
+                self.reductions.push(PendingReduction { param, sum, each, x, dy, swapped: transposed });
             }
         }
         let mut partials = Vec::new();

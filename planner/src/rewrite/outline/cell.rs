@@ -6,17 +6,12 @@ use autobatch_ir::graph::{Arena, Callee, GraphData, Operand, ParamArg, Signature
 use autobatch_ir::id::{NodeId, SigId, SiteId, TypeId, ValueId};
 use autobatch_ir::module::Body;
 
-/// A call of the cell of a run.
-pub(super) struct Call {
-    pub(super) signature: Signature,
-}
-
-/// Declares the cell of a run, or finds an equal cell.
-pub(super) fn declare(extension: &mut Extension, graph: &GraphData, run: &Run) -> Call {
+/// Declares the cell of a run, or finds an equal cell. Returns the signature of its calls.
+pub(super) fn declare(extension: &mut Extension, graph: &GraphData, run: &Run) -> Signature {
     let site = graph.arena.node(NodeId::new(run.members[0][0] as usize)).site;
     let (params, constants) = (Vec::new(), Vec::new());
     let mut writer = Writer { extension, graph, site, arena: Arena::default(), params, constants };
-    let ports: Vec<TypeId> = run.ports.iter().map(|port| writer.port_type(run, port.first)).collect();
+    let ports: Vec<TypeId> = run.ports.iter().map(|&port| writer.port_type(run, port)).collect();
     ports.iter().for_each(|&ty| writer.port(ty));
     let mut firsts = Vec::with_capacity(run.members.len());
     for (member, origins) in run.members.iter().zip(&run.origins) {
@@ -39,14 +34,13 @@ pub(super) fn declare(extension: &mut Extension, graph: &GraphData, run: &Run) -
     let name = format!("run.{}", graph.module.callee_name(graph.signature(head).callee));
     let body = Body { ports: ports.len(), noise: false, param_types: param_types.clone(), arena, results };
     let cell = extension.cell(&name, body, site);
-    let signature = Signature {
+    Signature {
         callee: Callee::Cell(cell),
         operands: ports.into(),
         params: args.into(),
         param_types: param_types.into(),
         results: types,
-    };
-    Call { signature }
+    }
 }
 
 struct Writer<'a> {

@@ -35,13 +35,6 @@ pub(super) enum Origin {
     Port(u32),
 }
 
-/// A port of a run's cell.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Port {
-    /// The first use of the port. It determines the type, and the operand in each occurrence.
-    pub(super) first: Use,
-}
-
 /// A run and its occurrences.
 #[derive(Debug, Default)]
 pub(super) struct Run {
@@ -49,8 +42,8 @@ pub(super) struct Run {
     pub(super) members: Vec<Vec<u32>>,
     /// For each member of the run the origins of its operands.
     pub(super) origins: Vec<Vec<Origin>>,
-    /// The operands from outside.
-    pub(super) ports: Vec<Port>,
+    /// The first use of each port. It determines the type, and the operand in each occurrence.
+    pub(super) ports: Vec<Use>,
     /// The values with readers outside of some occurrence: number of the member, and of the result.
     pub(super) results: Vec<(u32, u32)>,
 }
@@ -275,14 +268,14 @@ impl<'a> Finder<'a> {
         {
             return Origin::Constant(sig);
         }
-        let equal = |port: &Port| {
+        let equal = |&port: &Use| {
             all.clone().all(|occurrence| {
-                run.operand(self.graph, port.first, occurrence) == run.operand(self.graph, at, occurrence)
+                run.operand(self.graph, port, occurrence) == run.operand(self.graph, at, occurrence)
             })
         };
         let known = run.ports.iter().position(equal).unwrap_or(run.ports.len());
         if known == run.ports.len() {
-            run.ports.push(Port { first: at });
+            run.ports.push(at);
         }
         Origin::Port(known as u32)
     }

@@ -40,6 +40,7 @@ use super::{Change, Context, count};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::graph::rebuild::{Extension, Rebuild};
 use autobatch_ir::id::{NodeId, ValueId};
+use cell::declare;
 use find::{Finder, Run};
 
 /// Largest number of nodes of a run.
@@ -75,11 +76,11 @@ pub(crate) fn outline(graph: &GraphData, context: &Context<'_>) -> Option<Change
     }
     let before = graph.module.cells.len();
     let mut extension = Extension::new(graph);
-    let calls: Vec<cell::Call> = runs.iter().map(|run| cell::declare(&mut extension, graph, run)).collect();
+    let calls: Vec<_> = runs.iter().map(|run| declare(&mut extension, graph, run)).collect();
     let module = extension.finish();
     let cells = module.cells.len() - before;
     let mut rebuild = Rebuild::over(graph, module);
-    let sigs: Vec<_> = calls.iter().map(|call| rebuild.sig(call.signature.clone())).collect();
+    let sigs: Vec<_> = calls.into_iter().map(|signature| rebuild.sig(signature)).collect();
     let mut operands = Vec::new();
     for node in graph.arena.ids() {
         match fates[node.index()] {
@@ -91,7 +92,7 @@ pub(crate) fn outline(graph: &GraphData, context: &Context<'_>) -> Option<Change
                 let (number, occurrence) = (run as usize, occurrence as usize);
                 let run = &runs[number];
                 operands.clear();
-                operands.extend(run.ports.iter().map(|port| run.operand(graph, port.first, occurrence)));
+                operands.extend(run.ports.iter().map(|&port| run.operand(graph, port, occurrence)));
                 let head = NodeId::new(run.members[0][occurrence] as usize);
                 let first = rebuild.apply(node, sigs[number], &operands, graph.arena.node(head).site);
                 for (place, &(member, result)) in run.results.iter().enumerate() {

@@ -361,7 +361,7 @@ impl Executor {
     ) -> Result<(), GpuError> {
         let (expected, found) = (plan.floats as usize, floats.len());
         if found < expected {
-            return Err(BindError::Missing { what: "floats", expected, found }.into());
+            return Err(BindError::Count { what: "floats", expected, found }.into());
         }
         self.report_device_loss()?;
         let Some(Resident { device: DeviceState { gpu, memory, training, .. }, growing, .. }) =

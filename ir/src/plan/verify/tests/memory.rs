@@ -39,6 +39,13 @@ shows! {
     the plan breaks its rules in 1 place
        1. P4 field 0: a field holds f32, i32, u32 or bool values, found f16[2]
     "#;
+    stores_have_different_names: refused(Rule::Storage, |plan| {
+        let name = plan.stores[0].name.clone();
+        plan.stores[1].name = name;
+    }) => @r#"
+    the plan breaks its rules in 1 place
+       1. P4 store 1: its name must be its own, store 0 is @embed too
+    "#;
     states_belong_to_parameters: refused(Rule::Storage, |plan| {
         plan.stores.push(Store { name: "m".to_owned(), ty: f32(4), kind: StoreKind::State(StoreId(2)) })
     }) => @r#"

@@ -3,18 +3,21 @@
 //! A stage's name is the name of its folder, whose head says what it needs and ensures. [`trace`] runs the pipeline and prints every
 //! product; a test holds the order of the table against it.
 
+mod print;
+#[cfg(test)]
+mod tests;
+
 use crate::cluster::Clusters;
 use crate::grow::ExistingRows;
-use crate::ids::JobId;
 use crate::kernels::Kernels;
 use crate::order::Rows;
 use crate::schedule::{Batches, Schedule};
 use crate::storage::Storage;
 use crate::{PlanError, Planner, Request};
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::SigId;
 use autobatch_ir::plan::Plan;
-use std::fmt::{self, Write};
+use print::Print;
+use std::fmt;
 
 /// A stage of planning.
 #[derive(Clone, Copy, Debug)]
@@ -145,56 +148,4 @@ pub fn trace(
         dumps.push(StageDump { name, text });
     })?;
     Ok(dumps)
-}
-
-/// The name of the callee of a signature.
-pub(crate) fn callee(graph: &GraphData, sig: SigId) -> String {
-    graph.module.callee_name(graph.sigs.get(sig).callee)
-}
-
-trait Print {
-    fn print(&self, graph: &GraphData, out: &mut String) -> fmt::Result;
-}
-
-impl Print for Batches {
-    fn print(&self, _: &GraphData, out: &mut String) -> fmt::Result {
-        for (number, jobs) in self.iter().enumerate() {
-            write!(out, "batch {number}:")?;
-            jobs.iter().try_for_each(|&job| write!(out, " {}", JobId(job)))?;
-            out.push('\n');
-        }
-        if let Some(bound) = self.bound {
-            writeln!(out, "at least {bound}; {}", self.why)?;
-        }
-        Ok(())
-    }
-}
-
-impl Print for Plan {
-    fn print(&self, _: &GraphData, out: &mut String) -> fmt::Result {
-        out.write_str(&self.to_text())
-    }
-}
-
-impl Print for Reverse<'_> {
-    fn print(&self, graph: &GraphData, out: &mut String) -> fmt::Result {
-        match self.0.certificate.reverse_batches == 0 {
-            true => out.write_str("no gradients\n"),
-            false => self.0.print(graph, out),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::STAGES;
-    use std::path::Path;
-
-    #[test]
-    fn each_stage_has_the_name_of_its_folder() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        for stage in STAGES {
-            assert!(folder.join(stage.name).join("mod.rs").exists(), "no folder has the name {}", stage.name);
-        }
-    }
 }

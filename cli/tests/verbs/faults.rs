@@ -1,0 +1,191 @@
+//! Faults of the machine while a verb writes: afterwards the old file or the new one is on disk, and nothing else.
+
+#![cfg(unix)]
+
+use crate::{NAMES, scratch};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_autobatch");
+/// The content of a file before a verb fails to replace it.
+const OLD: &[u8] = b"the old content";
+
+/// Runs a shell script with the program as `$0` and a path as `$1`.
+fn shell(script: &str, path: &str) -> Output {
+    let mut command = Command::new("sh");
+    command.args(["-c", script, PROGRAM, path]).stdin(Stdio::null());
+    command.output().expect("every system has a shell")
+}
+
+/// A new folder for one test.
+fn folder(name: &str) -> String {
+    let folder = scratch(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("the scratch folder exists");
+    folder
+}
+
+/// The names of the files in a folder.
+fn names(folder: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("the folder exists");
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    names.sort_unstable();
+    names
+}
+
+/// Verbs that write a file of some kilobytes to `$1`.
+fn writers() -> Vec<(&'static str, String)> {
+    let graph = format!("{}/{NAMES}", env!("CARGO_MANIFEST_DIR"));
+    vec![
+        ("g.abg", "\"$0\" emit trees --instances 40 -o \"$1\"".to_owned()),
+        ("g.graph", "\"$0\" emit trees --instances 40 -o \"$1\"".to_owned()),
+        ("p.json", format!("\"$0\" plan {graph} -o \"$1\"")),
+        ("p.svg", format!("\"$0\" plan {graph} -o \"$1\"")),
+        ("t.json", format!("\"$0\" execute {graph} --trace \"$1\"")),
+        ("r.abg", format!("\"$0\" reduce {graph} -o \"$1\" -- false")),
+        ("f.json", format!("\"$0\" fsm-train {graph} --episodes 3 -o \"$1\"")),
+        ("w.safetensors", "\"$0\" train names --epochs 1 --hidden 8 --save \"$1\"".to_owned()),
+    ]
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_is_an_error_and_keeps_the_old_file() {
+    let folder = folder("faults_limit");
+    for (name, script) in writers() {
+        let path = format!("{folder}/{name}");
+        std::fs::write(&path, OLD).expect("the folder exists");
+        // Blocks of 512 bytes; no pipe and no terminal counts.
+        let output = shell(&format!("ulimit -f 1; {script}"), &path);
+        let printed = String::from_utf8_lossy(&output.stderr);
+        let kept = std::fs::read(&path).expect("the file is still there");
+        if output.status.success() {
+            assert!(kept != OLD && kept.len() <= 1024, "{name}: {} bytes", kept.len());
+        } else {
+            assert!(matches!(output.status.code(), Some(3 | 4)), "{name}: {:?} {printed}", output.status);
+            assert!(printed.contains("raise the limit on the size of files"), "{name}: {printed}");
+            assert_eq!(kept, OLD, "{name}");
+        }
+        std::fs::remove_file(&path).expect("the file is there");
+        assert!(names(&folder).is_empty(), "{name} left {:?}", names(&folder));
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_keeps_the_old_file() {
+    // A small disk in memory, in a namespace of its own. Some machines do not allow it.
+    let mount = "mount -t tmpfs -o size=24k none \"$1\"";
+    let folder = folder("faults_full");
+    let try_it = |script: &str| {
+        let inner = format!("{mount} && {script}");
+        let mut command = Command::new("unshare");
+        command.args(["-rm", "sh", "-c", &inner, PROGRAM, &folder]).stdin(Stdio::null());
+        command.output()
+    };
+    if !try_it("true").is_ok_and(|output| output.status.success()) {
+        assert!(std::env::var_os("AUTOBATCH_REQUIRE_FAULTS").is_none(), "no disk in memory can be mounted");
+        return;
+    }
+    let verb = "\"$0\" emit trees --instances 400 -o \"$1/g.abg\"";
+    let script = format!(
+        "printf 'the old content' > \"$1/g.abg\"; {verb}; echo \"code $?\"; cat \"$1/g.abg\"; ls -A \"$1\""
+    );
+    let output = try_it(&script).expect("it was just tried");
+    let (printed, told) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(told.contains("free space on the disk, or name another one"), "{told}");
+    assert_eq!(printed, "code 4\nthe old contentg.abg\n", "{told}");
+}
+
+#[test]
+fn a_read_only_folder_and_a_read_only_file_are_errors() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder("faults_read_only");
+    let path = format!("{folder}/g.abg");
+    std::fs::write(&path, OLD).expect("the folder exists");
+    let set = |path: &str, mode: u32| {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).expect("the file is ours");
+    };
+    set(&path, 0o444);
+    set(&folder, 0o555);
+    let is_privileged = std::fs::write(format!("{folder}/probe"), b"").is_ok();
+    let output = shell("\"$0\" emit trees --instances 2 -o \"$1\"", &path);
+    set(&folder, 0o755);
+    // A privileged user may write everywhere.
+    if !is_privileged {
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert!(printed.contains("no permission to write there"), "{printed}");
+        assert_eq!((output.status.code(), std::fs::read(&path).expect("it stays")), (Some(4), OLD.to_vec()));
+        assert_eq!(names(&folder), ["g.abg"]);
+    }
+    // No user may write to this folder.
+    if Path::new("/proc/self").exists() {
+        let output = shell("\"$0\" emit trees --instances 2 -o \"$1\"", "/proc/none.abg");
+        assert_eq!(output.status.code(), Some(4), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
+fn a_killed_training_leaves_a_whole_checkpoint() {
+    let folder = folder("faults_killed");
+    let path = format!("{folder}/w.safetensors");
+    let train = |more: &[&str]| {
+        let mut command = Command::new(PROGRAM);
+        command.args(["train", "names", "--hidden", "8", "--save", &path]).args(more);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().expect("the program was built")
+    };
+    let mut first = train(&["--epochs", "1"]);
+    assert!(first.wait().expect("it ends").success());
+    let (begin, mut delay) = (Instant::now(), 13);
+    while begin.elapsed() < Duration::from_secs(10) {
+        let mut child = train(&["--epochs", "100000"]);
+        // Different moments in the program: reading, training, writing.
+        delay = (delay * 37 + 11) % 997;
+        sleep(Duration::from_millis(delay));
+        child.kill().expect("the child is ours");
+        child.wait().expect("it was killed");
+        for name in names(&folder).iter().filter(|name| name.ends_with(".safetensors")) {
+            let graph = format!("{folder}/{name}");
+            let output = shell("\"$0\" train names --hidden 8 --epochs 0 --resume \"$1\"", &graph);
+            let printed = String::from_utf8_lossy(&output.stderr);
+            assert!(!printed.contains("damaged"), "after {delay} ms, {name}: {printed}");
+        }
+    }
+    // The next write removes what killed writers left.
+    let mut last = train(&["--epochs", "1"]);
+    assert!(last.wait().expect("it ends").success());
+    let left: Vec<String> = names(&folder).into_iter().filter(|name| name.ends_with(".partial")).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// Adds the sources below a folder that name the wall clock.
+fn wall_clocks(folder: &Path, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).expect("a folder of sources") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            wall_clocks(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let text = std::fs::read_to_string(&path).expect("a source is text");
+            if ["SystemTime", "UNIX_EPOCH", "Realtime"].iter().any(|name| text.contains(name)) {
+                found.push(path.display().to_string());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_jump_of_the_clock_changes_nothing_because_no_code_reads_the_wall_clock() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut found = Vec::new();
+    for part in
+        ["src", "ir/src", "planner/src", "runtime-cpu/src", "nn/src", "models/src", "oracle/src", "cli/src"]
+    {
+        wall_clocks(&root.join(part), &mut found);
+    }
+    assert!(
+        found.is_empty(),
+        "times of training are monotonic, but these files read the wall clock: {found:?}"
+    );
+}

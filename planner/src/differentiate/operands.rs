@@ -1,0 +1,123 @@
+//! The operands of the reverse: lists of contributions, and rows of live lanes.
+
+use super::emit::Emitter;
+use super::kernel::RowSource;
+use super::reverse_steps::ReverseStep;
+use crate::lower::{Run, progression, run_at_the_end};
+use autobatch_ir::plan::{FieldId, Operand, Place, Plan, PortRole};
+
+/// The field whose rows an operand reads.
+pub(super) fn operand_field(operand: Operand) -> Option<FieldId> {
+    match operand {
+        Operand::Rows { field, .. } | Operand::Table { field, .. } | Operand::Segments { field, .. } => {
+            Some(field)
+        }
+        _ => None,
+    }
+}
+
+impl Emitter<'_> {
+    /// The field of a register that forward steps save.
+    pub(super) fn saved(&self, back: &ReverseStep, save: u32) -> FieldId {
+        let first = self.sigs[back.sig].saved.expect("signatures with saved registers have fields for them");
+        FieldId(first.0 + save)
+    }
+
+    /// The field of a part that reductions take.
+    pub(super) fn part(&self, back: &ReverseStep, part: u32) -> FieldId {
+        let first = self.sigs[back.sig].parts.expect("signatures with parts have fields for them");
+        FieldId(first.0 + part)
+    }
+
+    /// The operand for rows of live lanes, of a port in reverse or a reduction.
+    pub(super) fn operand(&self, plan: &mut Plan, back: &ReverseStep, from: RowSource) -> Operand {
+        let step = &plan.steps[back.step];
+        let rows = |field: FieldId, start: u32| Operand::Rows { field, start, stride: 1 };
+        let of_all = match from {
+            RowSource::Port(PortRole::Operand(place)) => plan.operands(step)[place as usize],
+            RowSource::Port(PortRole::Result(result)) => match plan.places(step)[result as usize] {
+                Place::Rows { field, start } => rows(field, start),
+                Place::Table { field, at } => Operand::Table { field, at },
+                Place::Edges { .. } => unreachable!("forward steps write rows"),
+            },
+            RowSource::Port(PortRole::Saved(save)) => rows(self.saved(back, save), back.saved),
+            RowSource::Part(part) => return rows(self.part(back, part), back.parts),
+            RowSource::Contribution(number) => {
+                let own = &self.reverse_steps.rows(back)[number as usize];
+                return rows(own.field, own.first);
+            }
+            RowSource::Port(PortRole::Gradient(_) | PortRole::Contributions) => {
+                unreachable!("reductions take rows of the node, not of its readers")
+            }
+        };
+        only_lanes(&mut plan.tables, of_all, self.reverse_steps.lanes(back), step.rows)
+    }
+}
+
+/// Appends lists to the tables; gives the operand that names them.
+pub(super) fn segments<'a>(
+    tables: &mut Vec<u32>,
+    field: FieldId,
+    lists: impl ExactSizeIterator<Item = &'a [u32]>,
+) -> Operand {
+    append_lists(tables, field, lists, |tables, list| tables.extend_from_slice(list))
+}
+
+/// Appends to the tables the list that `append` makes of each item; gives the operand that names them.
+#[inline]
+fn append_lists<T>(
+    tables: &mut Vec<u32>,
+    field: FieldId,
+    items: impl ExactSizeIterator<Item = T>,
+    append: impl Fn(&mut Vec<u32>, T),
+) -> Operand {
+    let offsets = tables.len();
+    let first = offsets + items.len() + 1;
+    tables.resize(first, 0);
+    for (end, item) in (offsets + 1..first).zip(items) {
+        append(tables, item);
+        tables[end] = (tables.len() - first) as u32;
+    }
+    Operand::Segments { field, offsets: offsets as u32, items: first as u32 }
+}
+
+/// An operand of some lanes of a step of `rows` rows.
+pub(super) fn only_lanes(tables: &mut Vec<u32>, operand: Operand, lanes: &[u32], rows: u32) -> Operand {
+    if lanes.len() == rows as usize {
+        return operand;
+    }
+    let run = match operand {
+        Operand::Rows { start, stride, .. }
+        | Operand::Words { start, stride }
+        | Operand::Floats { start, stride } => {
+            progression(tables, lanes.iter().map(|lane| start + lane * stride))
+        }
+        Operand::Table { at, .. } | Operand::WordTable { at } | Operand::FloatTable { at } => {
+            let first = tables.len();
+            for lane in lanes {
+                tables.push(tables[(at + lane) as usize]);
+            }
+            run_at_the_end(tables, first)
+        }
+        Operand::Segments { field, offsets, items } => {
+            return append_lists(tables, field, lanes.iter(), |tables, lane| {
+                let bound = |at: u32| (items + tables[(offsets + at) as usize]) as usize;
+                tables.extend_from_within(bound(*lane)..bound(lane + 1));
+            });
+        }
+    };
+    match (operand, run) {
+        (Operand::Rows { field, .. } | Operand::Table { field, .. }, Run::Steady { start, stride }) => {
+            Operand::Rows { field, start, stride }
+        }
+        (Operand::Rows { field, .. } | Operand::Table { field, .. }, Run::Table(at)) => {
+            Operand::Table { field, at }
+        }
+        (Operand::Words { .. } | Operand::WordTable { .. }, Run::Steady { start, stride }) => {
+            Operand::Words { start, stride }
+        }
+        (Operand::Words { .. } | Operand::WordTable { .. }, Run::Table(at)) => Operand::WordTable { at },
+        (_, Run::Steady { start, stride }) => Operand::Floats { start, stride },
+        (_, Run::Table(at)) => Operand::FloatTable { at },
+    }
+}

@@ -1,0 +1,126 @@
+//! The rows that a step writes, and its operands, in execution order.
+
+use super::{Run, progression};
+use crate::order::{Batch, Rows};
+use crate::storage::Storage;
+use autobatch_ir::graph::{GraphData, OperandKind};
+use autobatch_ir::plan::{FieldId, Operand, Plan};
+use std::ops::Range;
+
+/// The slots of a batch: one for each block that it writes, then one for each operand that is a value and no list.
+pub(crate) fn slots(rows: &Rows, batch: usize) -> Range<usize> {
+    let batch = &rows.problem.batches[batch];
+    batch.first_slot as usize..batch.end_slot as usize
+}
+
+/// The rows that the lanes of a batch name at a slot.
+pub(crate) fn slot_rows(rows: &Rows, batch: &Batch, slot: usize) -> impl Iterator<Item = u32> + Clone {
+    let lanes = &rows.lane_order[batch.lanes.clone()];
+    let named = rows.problem.slot_rows(&rows.problem.slots[slot], lanes.len() as u32);
+    lanes.iter().map(|&lane| rows.rows[named[lane as usize] as usize])
+}
+
+/// The first row of a block that a batch writes. Its rows are consecutive.
+pub(super) fn result_start(rows: &Rows, batch: usize, block: u32) -> u32 {
+    let mut named = slot_rows(rows, &rows.batches[batch], slots(rows, batch).start + block as usize);
+    debug_assert!(named.clone().zip(named.clone().skip(1)).all(|(a, b)| a + 1 == b));
+    named.next().expect("a batch has lanes")
+}
+
+/// The rows that a slot of a step reads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SlotRun {
+    slot: usize,
+    run: Run,
+}
+
+/// Writes the operands of a batch. `runs` is working memory.
+pub(super) fn write_operands(
+    graph: &GraphData,
+    storage: &Storage,
+    rows: &Rows,
+    number: usize,
+    plan: &mut Plan,
+    runs: &mut Vec<SlotRun>,
+) {
+    let batch = &rows.batches[number];
+    // Operands of one kind have their slots or columns in the order of their ports.
+    let mut slots = slots(rows, number).skip(storage.sigs[batch.sig.index()].blocks_of(batch.copy).len());
+    let (mut bound, mut lists) = (0, 0);
+    runs.clear();
+    for (port, operand) in graph.arena.operands(rows.nodes[batch.lanes.start]).iter().enumerate() {
+        let field = storage.port_field(batch.sig, port);
+        let operand = match operand.kind() {
+            Some(OperandKind::Value(value)) if graph.arena.is_list(value, &graph.sigs) => {
+                lists += 1;
+                write_lists(rows, batch, lists - 1, field, &mut plan.tables)
+            }
+            Some(OperandKind::Value(_)) => {
+                let slot = slots.next().expect("every operand that is a value has a slot");
+                match write_slot(rows, batch, slot, &mut plan.tables, runs) {
+                    Run::Steady { start, stride } => Operand::Rows { field, start, stride },
+                    Run::Table(at) => Operand::Table { field, at },
+                }
+            }
+            Some(kind @ (OperandKind::Index(_) | OperandKind::Data(_))) => {
+                bound += 1;
+                match (kind, write_bound(rows, batch, bound - 1, &mut plan.tables)) {
+                    (OperandKind::Data(_), Run::Steady { start, stride }) => {
+                        Operand::Floats { start, stride }
+                    }
+                    (OperandKind::Data(_), Run::Table(at)) => Operand::FloatTable { at },
+                    (_, Run::Steady { start, stride }) => Operand::Words { start, stride },
+                    (_, Run::Table(at)) => Operand::WordTable { at },
+                }
+            }
+            None => unreachable!("verified graphs hold known operands"),
+        };
+        plan.operands.push(operand);
+    }
+}
+
+/// Writes the rows that lanes read at the `nth` of their operands that are lists.
+fn write_lists(rows: &Rows, batch: &Batch, nth: usize, field: FieldId, tables: &mut Vec<u32>) -> Operand {
+    let lanes = &rows.lane_order[batch.lanes.clone()];
+    let column = batch.lists as usize + nth * lanes.len();
+    let offsets = tables.len();
+    let first = offsets + lanes.len() + 1;
+    tables.resize(first, 0);
+    for (end, &lane) in (offsets + 1..first).zip(lanes) {
+        let items = rows.lists.items(column + lane as usize);
+        tables.extend(items.iter().map(|&row| rows.rows[row as usize]));
+        tables[end] = (tables.len() - first) as u32;
+    }
+    // If all lists are empty, the step reads no row, and any field serves.
+    let field = if tables.len() == first { FieldId(0) } else { field };
+    Operand::Segments { field, offsets: offsets as u32, items: first as u32 }
+}
+
+/// Writes the rows of a slot. A slot that names the same rows as an earlier one repeats its run.
+fn write_slot(
+    rows: &Rows,
+    batch: &Batch,
+    slot: usize,
+    tables: &mut Vec<u32>,
+    runs: &mut Vec<SlotRun>,
+) -> Run {
+    let same = rows.problem.slots[slot].same_as.0 as usize;
+    let run = match runs.iter().find(|run| run.slot == same).map(|twin| twin.run) {
+        Some(Run::Table(at)) => {
+            let (copy, at) = (tables.len() as u32, at as usize);
+            tables.extend_from_within(at..at + batch.lanes.len());
+            Run::Table(copy)
+        }
+        Some(steady) => steady,
+        None => progression(tables, slot_rows(rows, batch, slot)),
+    };
+    runs.push(SlotRun { slot, run });
+    run
+}
+
+/// Writes the numbers that lanes bind to the `nth` of their bound operands.
+fn write_bound(rows: &Rows, batch: &Batch, nth: usize, tables: &mut Vec<u32>) -> Run {
+    let lanes = &rows.lane_order[batch.lanes.clone()];
+    let column = &rows.bound[batch.bound as usize + nth * lanes.len()..][..lanes.len()];
+    progression(tables, lanes.iter().map(|&lane| column[lane as usize]))
+}

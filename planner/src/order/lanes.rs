@@ -1,0 +1,22 @@
+//! The order of lanes inside each batch, and of their rows.
+
+use super::{Memory, RowOrder, Rows};
+use crate::layout::{self, Layout};
+use crate::pipeline::Context;
+
+/// Orders the lanes and rows of the layout problem as the request asks.
+pub(super) fn order_lanes(context: &Context<'_>, rows: &mut Rows, memory: &mut Memory) {
+    let Memory { layout, nodes, .. } = memory;
+    let [places, lanes] = [&mut rows.rows, &mut rows.lane_order].map(std::mem::take);
+    layout.recycle(Layout { places, lanes });
+    let chosen = match context.request.rows {
+        RowOrder::Batch => layout::batch_order(&rows.problem, layout),
+        RowOrder::Propagated => layout::propagated(&rows.problem, layout),
+    };
+    (rows.rows, rows.lane_order) = (chosen.places, chosen.lanes);
+    rows.nodes.clear();
+    for batch in &rows.batches {
+        let own = &nodes[batch.lanes.clone()];
+        rows.nodes.extend(rows.lane_order[batch.lanes.clone()].iter().map(|&lane| own[lane as usize]));
+    }
+}

@@ -1,0 +1,69 @@
+"""Automatic dynamic batching: write a model for one instance, run thousands of differently shaped ones at once.
+
+A model declares parameters and cells in a :class:`Module`. A :class:`Session` calls an ordinary Python function for
+every instance, which records what to compute, and then executes all instances together in a short plan of large kernels.
+A :class:`Trainer` does the same forward and in reverse, and updates the parameters.
+
+    import autobatch as ab
+
+    m = ab.Module("tree")
+    words = m.table("words", 100, 8)
+    w, b = m.param("w", (16, 8)), m.param("b", 8)
+
+    @m.cell(ab.f32[8], ab.f32[8])
+    def node(left, right):
+        return ab.affine([left, right], w, b).tanh()
+
+    def encode(tree):
+        return words[tree] if isinstance(tree, int) else node(encode(tree[0]), encode(tree[1]))
+
+    session = ab.Session(m)
+    vectors = session.predict([3, (1, (4, 1))], encode)
+"""
+
+from . import nn, optim
+from ._autobatch import (
+    AutobatchError,
+    BusyError,
+    Cell,
+    CheckpointError,
+    ClosedError,
+    EmitError,
+    Graph,
+    Module,
+    Param,
+    PlanError,
+    RunError,
+    Session,
+    Step,
+    Table,
+    Trainer,
+    TrainError,
+    Type,
+    Value,
+    WeightsError,
+    __version__,
+    affine,
+    attend,
+    bool_,
+    concat,
+    f32,
+    fill,
+    gather,
+    i32,
+    index,
+    indices,
+    input,
+    list,
+    list_of,
+    one_hot,
+    softmax_sum,
+    stack,
+    total,
+    u32,
+    weighted_sum,
+    zeros,
+)
+from ._autobatch import Init as init
+
+__all__ = [name for name in dir() if not name.startswith("_")]

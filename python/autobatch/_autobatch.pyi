@@ -1,0 +1,751 @@
+"""The native half of the package. tests/stubs.py writes this file."""
+
+from typing import Any
+
+
+def Adadelta(lr=Ellipsis, **options) -> Any:
+    """Adadelta."""
+
+def Adagrad(lr, **options) -> Any:
+    """Adagrad."""
+
+def Adam(lr, betas=Ellipsis, eps=Ellipsis, **options) -> Any:
+    """Adam."""
+
+def AdamW(lr, betas=Ellipsis, eps=Ellipsis, **options) -> Any:
+    """Adam with decoupled weight decay."""
+
+class AdditiveAttention:
+    """Additive attention of a query over keys and values."""
+    def __init__(self, module, name, query, key, width) -> Any:
+        ...
+    def keys(self, keys) -> Any:
+        """The projected keys, for any number of queries."""
+    def scores(self, query, keys) -> Any:
+        """The scores of projected keys, before the softmax."""
+
+def AmsGrad(lr, betas=Ellipsis, eps=Ellipsis, **options) -> Any:
+    """AMSGrad."""
+
+class AutobatchError(Exception):
+    """An error of autobatch."""
+
+class Awaited:
+    """The iterator of an `await`: it yields itself once, and its result is what the driver of the tasks sends."""
+    def __await__(self) -> Any:
+        """Return an iterator to be used in await expression."""
+    def __iter__(self) -> Any:
+        """Implement iter(self)."""
+    def __next__(self) -> Any:
+        """Implement next(self)."""
+    def send(self, answer) -> Any:
+        ...
+
+class BiGRU:
+    """A GRU in each direction."""
+    def __init__(self, module, name, input, width) -> Any:
+        ...
+    def last(self, xs) -> Any:
+        """The concatenated last outputs of both directions."""
+    def run(self, xs) -> Any:
+        """For each input, the concatenated outputs of both directions."""
+    def run_pairs(self, xs) -> Any:
+        """For each input, the outputs of both directions as a pair."""
+
+class BiLSTM:
+    """An LSTM in each direction."""
+    def __init__(self, module, name, input, width) -> Any:
+        ...
+    def last(self, xs) -> Any:
+        """The concatenated last outputs of both directions."""
+    def run(self, xs) -> Any:
+        """For each input, the concatenated outputs of both directions."""
+    def run_pairs(self, xs) -> Any:
+        """For each input, the outputs of both directions as a pair."""
+
+class BiRNN:
+    """A simple recurrent layer in each direction."""
+    def __init__(self, module, name, input, width) -> Any:
+        ...
+    def last(self, xs) -> Any:
+        """The concatenated last outputs of both directions."""
+    def run(self, xs) -> Any:
+        """For each input, the concatenated outputs of both directions."""
+    def run_pairs(self, xs) -> Any:
+        """For each input, the outputs of both directions as a pair."""
+
+class BusyError(AutobatchError):
+    """Another thread uses the object."""
+
+class Cell:
+    """A cell: a function that was traced once. Calling it emits one node."""
+    def __call__(self, *args, **kwargs) -> Any:
+        """Call self as a function."""
+    def __repr__(self) -> Any:
+        """Return repr(self)."""
+    @property
+    def name(self) -> Any:
+        """The name of the cell."""
+
+class CellDecorator:
+    """Traces the function that it decorates."""
+    def __call__(self, *args, **kwargs) -> Any:
+        """Call self as a function."""
+
+class CheckpointError(AutobatchError):
+    """A file could not be written or read."""
+
+class ChildSumTreeLSTM:
+    """The child-sum Tree-LSTM, for nodes with any number of children."""
+    def __init__(self, module, name, input, width) -> Any:
+        ...
+    def node(self, x, children) -> Any:
+        """The state `(h, c)` of a node with an input over a sequence of children `(h, c)`."""
+
+class ClosedError(AutobatchError):
+    """A graph, cell or session is closed."""
+
+class Embedding:
+    """A table of vectors, one a row."""
+    def __init__(self, module, name, rows, width) -> Any:
+        ...
+    def __call__(self, *args, **kwargs) -> Any:
+        """Call self as a function."""
+    def scores(self, x) -> Any:
+        """The inner product of `x` with every row: scores of a tied output layer."""
+
+class EmitError(AutobatchError):
+    """A model emitted an invalid op."""
+
+class GRU:
+    """The gated recurrent unit."""
+    def __init__(self, module, name, input, width) -> Any:
+        ...
+    def last(self, xs) -> Any:
+        """The hidden value after the last input; zeros without inputs."""
+    def run(self, xs) -> Any:
+        """The hidden value after each input."""
+    def start(self, values=None) -> Any:
+        """The state before the first input, or a given state."""
+
+class GRUState:
+    """The state of a layer after some inputs. It never changes: `push` returns the next one."""
+    @property
+    def h(self) -> Any:
+        """The hidden value."""
+    def push(self, x) -> Any:
+        """The state after one more input."""
+    @property
+    def values(self) -> Any:
+        """All values of the state, the hidden one first."""
+
+class Graph:
+    """A graph that a program builds step by step: `with session.graph() as g: ...`."""
+    def __enter__(self) -> Any:
+        ...
+    def __exit__(self, *_error) -> Any:
+        ...
+    def __repr__(self) -> Any:
+        """Return repr(self)."""
+    def instance(self, key) -> Any:
+        """Begins an instance. The key selects its dropout noise and appears in messages."""
+    def output(self, name, value) -> Any:
+        """Makes a value an output with a name."""
+    @property
+    def session(self) -> Any:
+        """The session that executes the graph."""
+    def text(self) -> Any:
+        """The text form of the graph, which `autobatch` reads on the command line."""
+    def to_bytes(self) -> Any:
+        """The binary form of the graph."""
+
+class Init:
+    """An initialiser of a parameter, from the module `ab.init`."""
+    @staticmethod
+    def constant(number) -> Any:
+        """staticmethod(function) -> method"""
+    @staticmethod
+    def glorot(gain=1.0) -> Any:
+        """staticmethod(function) -> method"""
+    @staticmethod
+    def he() -> Any:
+        """staticmethod(function) -> method"""
+    @staticmethod
+    def normal(deviation) -> Any:
+        """staticmethod(function) -> method"""
+    @staticmethod
+    def saxe(gain=1.0) -> Any:
+        """staticmethod(function) -> method"""
+    @staticmethod
+    def uniform(a) -> Any:
+        """staticmethod(function) -> method"""
+
+class LSTM:
+    """Long short-term memory."""
+    def __init__(self, module, name, input, width) -> Any:
+        ...
+    def last(self, xs) -> Any:
+        """The hidden value after the last input; zeros without inputs."""
+    def run(self, xs) -> Any:
+        """The hidden value after each input."""
+    def start(self, values=None) -> Any:
+        """The state before the first input, or a given state."""
+
+class LSTMState:
+    """The state of a layer after some inputs. It never changes: `push` returns the next one."""
+    @property
+    def h(self) -> Any:
+        """The hidden value."""
+    def push(self, x) -> Any:
+        """The state after one more input."""
+    @property
+    def values(self) -> Any:
+        """All values of the state, the hidden one first."""
+
+class LayerNorm:
+    """Layer normalisation with a gain and a bias."""
+    def __init__(self, module, name, width, eps=1e-05) -> Any:
+        ...
+    def __call__(self, *args, **kwargs) -> Any:
+        """Call self as a function."""
+
+class Linear:
+    """`y = x · W + b`"""
+    def __init__(self, module, name, inputs, outputs, bias=True) -> Any:
+        ...
+    def __call__(self, *args, **kwargs) -> Any:
+        """Call self as a function."""
+    @property
+    def weight(self) -> Any:
+        """The weight."""
+
+class MLP:
+    """Linear layers with an activation between them, as one cell."""
+    def __init__(self, module, name, widths, activation='relu', dropout=0.0) -> Any:
+        ...
+    def __call__(self, *args, **kwargs) -> Any:
+        """Call self as a function."""
+
+class Module:
+    """The parameters, tables and cells of a model. The first session or trainer closes it: from then on it declares nothing."""
+    def __init__(self, name='model') -> Any:
+        ...
+    def __repr__(self) -> Any:
+        """Return repr(self)."""
+    def cell(self, *ports, name=None) -> Any:
+        """Traces a function once, as a cell: `@m.cell(ab.f32[8], ab.f32[8])`. The types are those of its arguments."""
+    def param(self, name, shape, init=None, dtype='f32') -> Any:
+        """Declares a parameter. Without an initialiser, a matrix gets Glorot's and a vector gets zeros."""
+    def params(self) -> Any:
+        """The names and shapes of all parameters."""
+    def table(self, name, rows, width, init=None, dtype='f32') -> Any:
+        """Declares a table of `rows` rows of a width, to look up by index."""
+
+def Momentum(lr, momentum=Ellipsis, **options) -> Any:
+    """Gradient descent with momentum."""
+
+class MultiHeadAttention:
+    """Attention with several heads."""
+    def __init__(self, module, name, width, heads) -> Any:
+        ...
+    def __call__(self, *args, **kwargs) -> Any:
+        """Call self as a function."""
+    def cross(self, queries, keys, values) -> Any:
+        """The attention of each query over keys and values of another sequence."""
+
+def Nesterov(lr, momentum=Ellipsis, **options) -> Any:
+    """Nesterov's momentum."""
+
+class Optimizer:
+    """An optimiser: a rule such as `ab.optim.Adam(1e-3)` with the options of all rules."""
+    def __repr__(self) -> Any:
+        """Return repr(self)."""
+    def learning_rate(self, update=1) -> Any:
+        """The learning rate of an update, from 1."""
+
+class Param:
+    """A parameter of a module. In an expression it stands for its value."""
+    def __repr__(self) -> Any:
+        """Return repr(self)."""
+    @property
+    def name(self) -> Any:
+        """The name of the parameter."""
+    def value(self) -> Any:
+        """The parameter as a value of the current graph."""
+
+class PlanError(AutobatchError):
+    """A graph has no plan."""
+
+class Positions:
+    """Vectors that tell positions apart, to add to inputs."""
+    def __call__(self, *args, **kwargs) -> Any:
+        """Call self as a function."""
+    @staticmethod
+    def learned(module, name, longest, width) -> Any:
+        """staticmethod(function) -> method"""
+    @staticmethod
+    def sinusoidal(width) -> Any:
+        """staticmethod(function) -> method"""
+
+class RMSNorm:
+    """Normalisation by the root of the mean square."""
+    def __init__(self, module, name, width, eps=1e-05) -> Any:
+        ...
+    def __call__(self, *args, **kwargs) -> Any:
+        """Call self as a function."""
+
+class RNN:
+    """The simple recurrent layer."""
+    def __init__(self, module, name, input, width) -> Any:
+        ...
+    def last(self, xs) -> Any:
+        """The hidden value after the last input; zeros without inputs."""
+    def run(self, xs) -> Any:
+        """The hidden value after each input."""
+    def start(self, values=None) -> Any:
+        """The state before the first input, or a given state."""
+
+class RNNState:
+    """The state of a layer after some inputs. It never changes: `push` returns the next one."""
+    @property
+    def h(self) -> Any:
+        """The hidden value."""
+    def push(self, x) -> Any:
+        """The state after one more input."""
+    @property
+    def values(self) -> Any:
+        """All values of the state, the hidden one first."""
+
+def RmsProp(lr, **options) -> Any:
+    """RMSprop."""
+
+class RunError(AutobatchError):
+    """A plan could not be executed."""
+
+class Schedule:
+    """A schedule of the learning rate: a factor for each update."""
+    def __call__(self, *args, **kwargs) -> Any:
+        """Call self as a function."""
+    @staticmethod
+    def cosine(updates, low=0.0) -> Any:
+        """staticmethod(function) -> method"""
+    @staticmethod
+    def cyclical(half, low) -> Any:
+        """staticmethod(function) -> method"""
+    @staticmethod
+    def linear(updates, low=0.0) -> Any:
+        """staticmethod(function) -> method"""
+    @staticmethod
+    def step(every, gamma) -> Any:
+        """staticmethod(function) -> method"""
+    @staticmethod
+    def warm_up(updates, then) -> Any:
+        """staticmethod(function) -> method"""
+
+class Session:
+    """Plans and executes graphs over one module."""
+    def __init__(self, module, *, device='cpu', policy=None, threads=0, seed=0, memory_limit=None) -> Any:
+        ...
+    def __repr__(self) -> Any:
+        """Return repr(self)."""
+    def batches(self) -> Any:
+        """The number of batches of the last plan and the lower bound of that number; `None` before the first run."""
+    def cache_stats(self) -> Any:
+        """The hits and misses of the plan cache."""
+    def graph(self) -> Any:
+        """An empty graph, which `with` makes current."""
+    def last_plan(self) -> Any:
+        """The text of the plan of the last run; `None` before the first run."""
+    def load_weights(self, path) -> Any:
+        """Reads all parameters from a safetensors file."""
+    def predict(self, items, emit) -> Any:
+        """Calls `emit` for every item, executes all values together, and returns their arrays in the order of the items:"""
+    def run(self, *values) -> Any:
+        """Computes values of one graph together and returns their arrays."""
+    def save_weights(self, path) -> Any:
+        """Writes all parameters to a safetensors file."""
+    def set_weights(self, values) -> Any:
+        """Replaces the values of some parameters, given by name as arrays."""
+    def tasks(self, items, task) -> Any:
+        """Runs `task(item)` for every item as a task: an `async` function may await values and branch on them. Returns the"""
+    @property
+    def weights(self) -> Any:
+        """The values of all parameters by name, as a dict of arrays."""
+
+def Sgd(lr, **options) -> Any:
+    """Stochastic gradient descent."""
+
+class Step:
+    """The report of a step."""
+    def __repr__(self) -> Any:
+        """Return repr(self)."""
+    @property
+    def batches(self) -> Any:
+        """The batches of the forward part of the plan, and their lower bound."""
+    @property
+    def loss(self) -> Any:
+        """The mean loss of the items."""
+    @property
+    def losses(self) -> Any:
+        """The loss of each item."""
+    @property
+    def number(self) -> Any:
+        """The number of the step, from 0."""
+    def output(self, name) -> Any:
+        """The elements of a named output."""
+    @property
+    def seconds(self) -> Any:
+        """The seconds of planning, executing and updating. Emitting is the caller's."""
+
+class Table:
+    """A table of a module: `words[3]` is its row at an index, bound or computed."""
+    def __getitem__(self, key) -> Any:
+        """Return self[key]."""
+    def __len__(self) -> Any:
+        """Return len(self)."""
+    def __repr__(self) -> Any:
+        """Return repr(self)."""
+    def as_param(self) -> Any:
+        """The whole table as a parameter, for a tied output layer."""
+
+class TrainError(AutobatchError):
+    """A training step failed."""
+
+class Trainer:
+    """A session with an optimiser. Steps change its weights."""
+    def __init__(self, module, optimizer, *, device='cpu', policy=None, threads=0, seed=0, memory_limit=None) -> Any:
+        ...
+    def __repr__(self) -> Any:
+        """Return repr(self)."""
+    @property
+    def learning_rate(self) -> Any:
+        """The learning rate of the next step."""
+    def load(self, path) -> Any:
+        """Continues from a checkpoint of the same model and optimiser."""
+    def predict(self, items, emit) -> Any:
+        """Calls `emit` for every item, computes all values with the current weights and without dropout, and returns their"""
+    def save(self, path) -> Any:
+        """Writes a checkpoint, from which `load` continues with equal bits."""
+    def session(self) -> Any:
+        """A session with a copy of the current weights."""
+    def set_schedule(self, schedule) -> Any:
+        """Replaces the schedule of the learning rate."""
+    def set_weights(self, values) -> Any:
+        """Replaces the values of some parameters, given by name as arrays."""
+    def step(self, items, loss) -> Any:
+        """Makes one step: calls `loss` for every item, and trains on the mean of the returned losses."""
+    def step_with(self, loss) -> Any:
+        """Makes one step on a loss that `loss()` emits as a whole."""
+    @property
+    def steps(self) -> Any:
+        """The number of steps."""
+    @property
+    def weights(self) -> Any:
+        """The values of all parameters by name, as a dict of arrays."""
+
+class TransformerEncoderLayer:
+    """A layer of a transformer encoder. Sequences of any lengths share its batches, without padding."""
+    def __init__(self, module, name, width, heads) -> Any:
+        ...
+    def __call__(self, *args, **kwargs) -> Any:
+        """Call self as a function."""
+
+class TreeGRU:
+    """The binary gated recurrent tree layer."""
+    def __init__(self, module, name, width) -> Any:
+        ...
+    def node(self, left, right) -> Any:
+        """The value of a node over two children."""
+
+class TreeLSTM:
+    """The binary Tree-LSTM."""
+    def __init__(self, module, name, width) -> Any:
+        ...
+    def leaf(self, x) -> Any:
+        """A leaf with a given vector: `(x, 0)`."""
+    def node(self, left, right) -> Any:
+        """The state `(h, c)` of a node over two children `(h, c)`."""
+
+class TreeRNN:
+    """The binary recursive layer."""
+    def __init__(self, module, name, width) -> Any:
+        ...
+    def node(self, left, right) -> Any:
+        """The value of a node over two children."""
+
+class Type:
+    """A type of values: `f32[8]`, `f32[2, 3]`, `f32` (one number), `index`, `list_of(f32[8])`."""
+    def __eq__(self, value) -> Any:
+        """Return self==value."""
+    def __ge__(self, value) -> Any:
+        """Return self>=value."""
+    def __getitem__(self, key) -> Any:
+        """Return self[key]."""
+    def __gt__(self, value) -> Any:
+        """Return self>value."""
+    def __hash__(self) -> Any:
+        """Return hash(self)."""
+    def __le__(self, value) -> Any:
+        """Return self<=value."""
+    def __lt__(self, value) -> Any:
+        """Return self<value."""
+    def __ne__(self, value) -> Any:
+        """Return self!=value."""
+    def __repr__(self) -> Any:
+        """Return repr(self)."""
+    @property
+    def dtype(self) -> Any:
+        """The name of the element type."""
+    @property
+    def is_list(self) -> Any:
+        """Whether this is the type of lists of values."""
+    @property
+    def shape(self) -> Any:
+        """The extents of one value."""
+
+class Value:
+    """A value of a graph. Operators and methods emit; nothing is computed before the session runs."""
+    def __add__(self, value) -> Any:
+        """Return self+value."""
+    def __await__(self) -> Any:
+        """Return an iterator to be used in await expression."""
+    def __bool__(self) -> Any:
+        """True if self else False"""
+    def __eq__(self, value) -> Any:
+        """Return self==value."""
+    def __ge__(self, value) -> Any:
+        """Return self>=value."""
+    def __getitem__(self, key) -> Any:
+        """Return self[key]."""
+    def __gt__(self, value) -> Any:
+        """Return self>value."""
+    def __le__(self, value) -> Any:
+        """Return self<=value."""
+    def __lt__(self, value) -> Any:
+        """Return self<value."""
+    def __matmul__(self, value) -> Any:
+        """Return self@value."""
+    def __mul__(self, value) -> Any:
+        """Return self*value."""
+    def __ne__(self, value) -> Any:
+        """Return self!=value."""
+    def __neg__(self) -> Any:
+        """-self"""
+    def __pow__(self, value, mod=None) -> Any:
+        """Return pow(self, value, mod)."""
+    def __radd__(self, value) -> Any:
+        """Return value+self."""
+    def __repr__(self) -> Any:
+        """Return repr(self)."""
+    def __rmatmul__(self, value) -> Any:
+        """Return value@self."""
+    def __rmul__(self, value) -> Any:
+        """Return value*self."""
+    def __rpow__(self, value, mod=None) -> Any:
+        """Return pow(value, self, mod)."""
+    def __rsub__(self, value) -> Any:
+        """Return value-self."""
+    def __rtruediv__(self, value) -> Any:
+        """Return value/self."""
+    def __sub__(self, value) -> Any:
+        """Return self-value."""
+    def __truediv__(self, value) -> Any:
+        """Return self/value."""
+    def abs(self) -> Any:
+        """`|x|`"""
+    def affine(self, weight, bias=None) -> Any:
+        """`x · W (+ b)`. A matrix `x` gives one product per row."""
+    def affine_transposed(self, weight, bias=None) -> Any:
+        """`x · Wᵀ (+ b)`, for a weight stored as `[outputs, inputs]`."""
+    def alone(self) -> Any:
+        """Makes the node of this value a batch of its own."""
+    def argmax(self) -> Any:
+        """The index of the largest element of each row."""
+    def bce(self, target) -> Any:
+        """The mean binary cross-entropy of these logits against targets in `0..=1`."""
+    def broadcast(self, dims) -> Any:
+        """Repetition along axes of extent 1 and new outer axes."""
+    def cast(self, to) -> Any:
+        """Conversion to another element type, by its name."""
+    def clamp(self, low, high) -> Any:
+        """`x` limited to `low..=high`."""
+    def cos(self) -> Any:
+        """The cosine."""
+    def cross_entropy(self, label) -> Any:
+        """`-log_softmax(self)[label]` of each row."""
+    def cross_entropy_with(self, target) -> Any:
+        """`-sum target * log_softmax(self)`."""
+    def dot(self, other) -> Any:
+        """The inner product of two vectors."""
+    def dropout(self, rate) -> Any:
+        """In training, zero with probability `rate` and scaled up elsewhere; the identity otherwise."""
+    def elu(self, alpha=1.0) -> Any:
+        """`x` where positive, `alpha * (e^x - 1)` elsewhere."""
+    def equal(self, other) -> Any:
+        """Whether equal, element by element."""
+    def erf(self) -> Any:
+        """The error function."""
+    def exp(self) -> Any:
+        """`e^x`"""
+    def gelu(self) -> Any:
+        """The Gaussian error linear unit."""
+    def hinge(self, label, margin=1.0) -> Any:
+        """The margin loss of each row."""
+    def kl_div(self, target) -> Any:
+        """`sum target * (log target - self)`, where `self` holds log-probabilities."""
+    def layer_norm(self, eps=1e-05) -> Any:
+        """Each row minus its mean, divided by its deviation."""
+    def leaky_relu(self, slope) -> Any:
+        """`x` where positive, `slope * x` elsewhere."""
+    def log(self) -> Any:
+        """The natural logarithm."""
+    def log_softmax(self) -> Any:
+        """`log(softmax(x))` of each row."""
+    def logsumexp(self) -> Any:
+        """`log(sum e^x)` of each row."""
+    def mask(self, legal) -> Any:
+        """Replaces elements by minus infinity where `legal` is false."""
+    def matmul(self, other) -> Any:
+        """The matrix product of two values."""
+    def max(self) -> Any:
+        """The largest element; of a list, the elementwise maximum of its values."""
+    def max_rows(self) -> Any:
+        """The largest element of each row."""
+    def maximum(self, other) -> Any:
+        """The larger of the two, element by element."""
+    def mean(self) -> Any:
+        """The mean of all elements; of a list, the elementwise mean of its values."""
+    def mean_rows(self) -> Any:
+        """The mean of each row."""
+    def min(self) -> Any:
+        """The smallest element."""
+    def min_rows(self) -> Any:
+        """The smallest element of each row."""
+    def minimum(self, other) -> Any:
+        """The smaller of the two, element by element."""
+    def mse(self, target) -> Any:
+        """The mean of the squared differences."""
+    def norm(self) -> Any:
+        """The Euclidean length of each row."""
+    def not_equal(self, other) -> Any:
+        """Whether different, element by element."""
+    def numpy(self) -> Any:
+        """Computes the value with the session of its graph and returns its elements."""
+    def outer(self, other) -> Any:
+        """The outer product of two vectors."""
+    def pick(self, index) -> Any:
+        """The element, or row of a matrix, at an index."""
+    def pow(self, other) -> Any:
+        """`self ^ other`"""
+    def recip(self) -> Any:
+        """`1 / x`"""
+    def relu(self) -> Any:
+        """`max(x, 0)`"""
+    def reshape(self, dims) -> Any:
+        """The same elements in another shape."""
+    def rsqrt(self) -> Any:
+        """`1 / sqrt(x)`"""
+    def scale_gradient(self, by) -> Any:
+        """The identity; it multiplies the gradient by `by`."""
+    def select(self, a, b) -> Any:
+        """Elementwise choice: `a` where this condition is true, `b` elsewhere."""
+    @property
+    def shape(self) -> Any:
+        """The extents of the value."""
+    def shared(self) -> Any:
+        """Declares that every batch that reads this value reads it in all its rows."""
+    def sigmoid(self) -> Any:
+        """`1 / (1 + e^-x)`"""
+    def sign(self) -> Any:
+        """-1, 0 or 1."""
+    def silu(self) -> Any:
+        """`x * sigmoid(x)`"""
+    def sin(self) -> Any:
+        """The sine."""
+    def slice(self, start, stop, axis=None) -> Any:
+        """A range of an axis; without an axis, of the innermost one."""
+    def softmax(self) -> Any:
+        """`e^x / sum e^x` of each row."""
+    def softplus(self) -> Any:
+        """`log(1 + e^x)`"""
+    def split(self, parts, axis=None) -> Any:
+        """Equal parts along an axis; without an axis, along the innermost one."""
+    def sqrt(self) -> Any:
+        """The square root."""
+    def square(self) -> Any:
+        """`x * x`"""
+    def stop_gradient(self) -> Any:
+        """The identity with derivative zero."""
+    def sum(self) -> Any:
+        """The sum of all elements; of a list, the elementwise sum of its values."""
+    def sum_rows(self) -> Any:
+        """The sum of each row."""
+    def t(self) -> Any:
+        """The matrix with its axes swapped."""
+    def tanh(self) -> Any:
+        """The hyperbolic tangent."""
+    def top_k(self, k) -> Any:
+        """The `k` largest elements of each row, descending, and their indices."""
+    @property
+    def type(self) -> Any:
+        """The type of the value."""
+
+class WeightsError(AutobatchError):
+    """Values do not fit the parameters."""
+
+__version__: str
+
+def affine(parts, weight, bias=None) -> Any:
+    """`x · W (+ b)`, where `x` is the concatenation of the parts."""
+
+def attend(query, keys, values, scale=1.0) -> Any:
+    """Dot-product attention of a query over lists of keys and values."""
+
+bool_: Type
+
+def concat(values, axis=None) -> Any:
+    """The concatenation of values along an axis; without one, along the innermost."""
+
+f32: Type
+
+def fill(dims, number) -> Any:
+    """A constant of any shape."""
+
+def gather(*values) -> Any:
+    """Awaits several values in one round: `a, b = await ab.gather(x, y)`."""
+
+i32: Type
+
+index: Type
+
+def indices(indices) -> Any:
+    """A bound index as a value, or a vector of them."""
+
+def input(array) -> Any:
+    """Bound floats of any shape: a number, a sequence or an array."""
+
+def list(values, element=None) -> Any:
+    """A list of any number of values of one type. An empty list needs the type of its elements."""
+
+def list_of(element) -> Any:
+    """The type of lists of values of a type."""
+
+def one_hot(index, width) -> Any:
+    """1 at an index, 0 elsewhere."""
+
+def softmax_sum(scores, values) -> Any:
+    """`weighted_sum` with the softmax of the scores over the list as weights."""
+
+def stack(values) -> Any:
+    """Values of one type stacked along a new outermost axis."""
+
+def total(values) -> Any:
+    """The sum of values, in their order."""
+
+u32: Type
+
+def weighted_sum(scores, values) -> Any:
+    """`sum of score_i * value_i` over two lists of equal length."""
+
+def zeros(dims) -> Any:
+    """Zeros of any shape."""

@@ -1,0 +1,32 @@
+//! The native half of the Python package `autobatch`.
+//!
+//! Python objects hold graphs, values and sessions of the engine. Emitting holds the interpreter's lock; planning
+//! and executing release it. Each emitted node carries the user's *Python* line.
+
+mod error;
+mod graph;
+mod module;
+mod nn;
+mod optim;
+mod session;
+mod site;
+mod train;
+mod types;
+mod value;
+
+use pyo3::prelude::*;
+
+/// The native half of the package `autobatch`. Import `autobatch` instead.
+#[pymodule]
+fn _autobatch(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    error::register(m)?;
+    types::register(m)?;
+    graph::register(m)?;
+    value::register(m)?;
+    module::register(m)?;
+    session::register(m)?;
+    optim::register(m)?;
+    train::register(m)?;
+    nn::register(m)?;
+    m.add("__version__", env!("CARGO_PKG_VERSION"))
+}

@@ -1,0 +1,157 @@
+//! Optimisers and schedules of the learning rate.
+
+use autobatch::nn::optim::{
+    Adadelta, Adagrad, Adam, AdamW, AmsGrad, Momentum, Nesterov, Optimize, Optimizer, RmsProp, Schedule, Sgd,
+};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// An optimiser: a rule such as `ab.optim.Adam(1e-3)` with the options of all rules.
+#[pyclass(frozen, name = "Optimizer", module = "autobatch.optim")]
+pub(crate) struct PyOptimizer {
+    pub(crate) optimizer: Optimizer,
+}
+
+/// A schedule of the learning rate: a factor for each update.
+#[pyclass(frozen, name = "Schedule", module = "autobatch.optim")]
+pub(crate) struct PySchedule {
+    schedule: Schedule,
+}
+
+#[pymethods]
+impl PySchedule {
+    /// `gamma^floor(t / every)`
+    #[staticmethod]
+    fn step(every: u64, gamma: f64) -> Self {
+        Self { schedule: Schedule::step(every, gamma) }
+    }
+
+    /// Half a cosine from 1 to `low`, then constant.
+    #[staticmethod]
+    #[pyo3(signature = (updates, low = 0.0))]
+    fn cosine(updates: u64, low: f64) -> Self {
+        Self { schedule: Schedule::cosine(updates, low) }
+    }
+
+    /// A straight line from 1 to `low`, then constant.
+    #[staticmethod]
+    #[pyo3(signature = (updates, low = 0.0))]
+    fn linear(updates: u64, low: f64) -> Self {
+        Self { schedule: Schedule::linear(updates, low) }
+    }
+
+    /// Straight lines from `low` up to 1 and back, repeated.
+    #[staticmethod]
+    fn cyclical(half: u64, low: f64) -> Self {
+        Self { schedule: Schedule::cyclical(half, low) }
+    }
+
+    /// A warm-up of this many updates, then another schedule.
+    #[staticmethod]
+    fn warm_up(updates: u64, then: &Self) -> Self {
+        Self { schedule: Schedule::warm_up(updates, then.schedule.clone()) }
+    }
+
+    /// The factor of an update, from 0.
+    fn __call__(&self, update: u64) -> f64 {
+        self.schedule.factor(update)
+    }
+}
+
+#[pymethods]
+impl PyOptimizer {
+    /// The learning rate of an update, from 1.
+    #[pyo3(signature = (update = 1))]
+    fn learning_rate(&self, update: u64) -> f64 {
+        self.optimizer.learning_rate(update)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<autobatch.{:?}>", self.optimizer)
+    }
+}
+
+/// Reads the options of all rules.
+fn with_options(mut optimizer: Optimizer, options: Option<&Bound<'_, PyDict>>) -> PyResult<PyOptimizer> {
+    for (name, value) in options.into_iter().flatten() {
+        let name: String = name.extract()?;
+        if value.is_none() {
+            continue;
+        }
+        optimizer = match &*name {
+            "clip_norm" => optimizer.clip_norm(value.extract()?),
+            "clip_value" => optimizer.clip_value(value.extract()?),
+            "weight_decay" => optimizer.weight_decay(value.extract()?),
+            "decoupled_weight_decay" => optimizer.decoupled_weight_decay(value.extract()?),
+            "average" => optimizer.average(value.extract()?),
+            "sparse_rows" if value.extract()? => optimizer.sparse_rows(),
+            "sparse_rows" => optimizer,
+            "schedule" => optimizer.schedule(schedule(&value)?),
+            _ => {
+                return Err(PyTypeError::new_err(format!(
+                    "no option is called {name:?}; optimisers take clip_norm, clip_value, weight_decay, \
+                     decoupled_weight_decay, average, sparse_rows and schedule"
+                )));
+            }
+        };
+    }
+    Ok(PyOptimizer { optimizer })
+}
+
+/// Reads a schedule, or a function from the number of an update to a factor.
+pub(crate) fn schedule(any: &Bound<'_, PyAny>) -> PyResult<Schedule> {
+    if let Ok(schedule) = any.cast::<PySchedule>() {
+        return Ok(schedule.get().schedule.clone());
+    }
+    if !any.is_callable() {
+        return Err(PyTypeError::new_err(format!("a schedule is made by ab.optim.Schedule or is a function, found {any:?}")));
+    }
+    let function = any.clone().unbind();
+    // A factor that is NaN is refused by the trainer, which names the update.
+    Ok(Schedule::custom(move |update| {
+        Python::attach(|py| function.call1(py, (update,)).and_then(|factor| factor.extract(py)).unwrap_or(f64::NAN))
+    }))
+}
+
+macro_rules! rules {
+    ($($(#[$doc:meta])* $function:ident = $name:literal ($($arg:ident: $ty:ty $(= $default:expr)?),*) $make:expr;)*) => {
+        $($(#[$doc])*
+        #[pyfunction]
+        #[pyo3(name = $name, signature = ($($arg $(= $default)?,)* **options))]
+        fn $function($($arg: $ty,)* options: Option<&Bound<'_, PyDict>>) -> PyResult<PyOptimizer> {
+            with_options($make.into(), options)
+        })*
+
+        pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+            m.add_class::<PyOptimizer>()?;
+            m.add_class::<PySchedule>()?;
+            $(m.add_function(wrap_pyfunction!($function, m)?)?;)*
+            Ok(())
+        }
+    };
+}
+
+rules! {
+    /// Stochastic gradient descent.
+    sgd = "Sgd" (lr: f64) Sgd::new(lr);
+    /// Gradient descent with momentum.
+    momentum = "Momentum" (lr: f64, momentum: f64 = 0.9) Momentum::new(lr, momentum);
+    /// Nesterov's momentum.
+    nesterov = "Nesterov" (lr: f64, momentum: f64 = 0.9) Nesterov::new(lr, momentum);
+    /// Adam.
+    adam = "Adam" (lr: f64, betas: (f64, f64) = (0.9, 0.999), eps: f64 = 1e-8)
+        Adam::new(lr).betas(betas.0, betas.1).eps(eps);
+    /// Adam with decoupled weight decay.
+    adamw = "AdamW" (lr: f64, betas: (f64, f64) = (0.9, 0.999), eps: f64 = 1e-8)
+        AdamW::new(lr).betas(betas.0, betas.1).eps(eps);
+    /// AMSGrad.
+    amsgrad = "AmsGrad" (lr: f64, betas: (f64, f64) = (0.9, 0.999), eps: f64 = 1e-8)
+        AmsGrad::new(lr).betas(betas.0, betas.1).eps(eps);
+    /// Adagrad.
+    adagrad = "Adagrad" (lr: f64) Adagrad::new(lr);
+    /// Adadelta.
+    adadelta = "Adadelta" (lr: f64 = 1.0) Adadelta::new(lr);
+    /// RMSprop.
+    rmsprop = "RmsProp" (lr: f64) RmsProp::new(lr);
+}

@@ -1,0 +1,202 @@
+//! `Trainer`: a session with an optimiser.
+
+use crate::error::{BusyError, raised};
+use crate::graph::{Current, Shared};
+use crate::module::PyModule_;
+use crate::optim::{PyOptimizer, schedule};
+use crate::session::{Emitted, PySession, new_graph, options, released, replaced, values_of, weights_dict};
+use autobatch::Trainer;
+use autobatch::ir::graph::ValueKey;
+use autobatch::ir::Module;
+use autobatch::train::Step;
+use parking_lot::{Mutex, MutexGuard};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A session with an optimiser. Steps change its weights.
+#[pyclass(frozen, name = "Trainer", module = "autobatch")]
+pub(crate) struct PyTrainer {
+    module: Arc<Module>,
+    trainer: Mutex<Trainer>,
+}
+
+/// The report of a step.
+#[pyclass(frozen, name = "Step", module = "autobatch")]
+pub(crate) struct PyStep {
+    step: Step,
+}
+
+#[pymethods]
+impl PyStep {
+    /// The number of the step, from 0.
+    #[getter]
+    fn number(&self) -> u64 {
+        self.step.number
+    }
+
+    /// The mean loss of the items.
+    #[getter]
+    fn loss(&self) -> f32 {
+        self.step.loss
+    }
+
+    /// The loss of each item.
+    #[getter]
+    fn losses(&self) -> Vec<f32> {
+        self.step.losses.clone()
+    }
+
+    /// The batches of the forward part of the plan, and their lower bound.
+    #[getter]
+    fn batches(&self) -> (u32, u32) {
+        (self.step.batches, self.step.bound)
+    }
+
+    /// The seconds of planning, executing and updating. Emitting is the caller's.
+    #[getter]
+    fn seconds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let seconds = PyDict::new(py);
+        for (name, time) in [("plan", self.step.plan), ("execute", self.step.execute), ("update", self.step.update)] {
+            seconds.set_item(name, time.as_secs_f64())?;
+        }
+        Ok(seconds)
+    }
+
+    /// The elements of a named output.
+    fn output(&self, name: &str) -> Option<Vec<f32>> {
+        self.step.output(name).map(<[f32]>::to_vec)
+    }
+
+    fn __repr__(&self) -> String {
+        self.step.to_string()
+    }
+}
+
+impl PyTrainer {
+    fn lock(&self) -> PyResult<MutexGuard<'_, Trainer>> {
+        self.trainer.try_lock().ok_or_else(|| {
+            BusyError::new_err("another thread uses this trainer; give each thread a trainer of its own")
+        })
+    }
+
+    /// Makes one step on the losses of an emitted graph.
+    fn step_on(&self, py: Python<'_>, graph: &Arc<Shared>, losses: &[ValueKey]) -> PyResult<PyStep> {
+        let mut trainer = self.lock()?;
+        let step = graph.read(|graph| {
+            let losses: Vec<_> = losses.iter().filter_map(|&key| graph.value(key)).collect();
+            released(py, || trainer.step_graph(graph, losses)).map_err(raised)
+        })?;
+        Ok(PyStep { step })
+    }
+}
+
+#[pymethods]
+impl PyTrainer {
+    /// Closes a module, draws its weights from a seed, and trains it with an optimiser.
+    #[new]
+    #[pyo3(signature = (module, optimizer, *, device = "cpu", policy = None, threads = 0, seed = 0, memory_limit = None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn new(
+        py: Python<'_>,
+        module: &PyModule_,
+        optimizer: &PyOptimizer,
+        device: &str,
+        policy: Option<&str>,
+        threads: usize,
+        seed: u64,
+        memory_limit: Option<u64>,
+    ) -> PyResult<Self> {
+        let module = module.close()?;
+        let options = options(device, policy, threads, memory_limit)?;
+        let optimizer = optimizer.optimizer.clone();
+        let trainer = released(py, || Trainer::with_options(&module, optimizer, options, seed)).map_err(raised)?;
+        Ok(Self { module, trainer: Mutex::new(trainer) })
+    }
+
+    /// Makes one step: calls `loss` for every item, and trains on the mean of the returned losses.
+    fn step(&self, items: &Bound<'_, PyAny>, loss: &Bound<'_, PyAny>) -> PyResult<PyStep> {
+        let emitted = Emitted::of(new_graph(&self.module, None), items, loss)?;
+        self.step_on(items.py(), &emitted.graph, &emitted.keys)
+    }
+
+    /// Makes one step on a loss that `loss()` emits as a whole.
+    fn step_with(&self, loss: &Bound<'_, PyAny>) -> PyResult<PyStep> {
+        let graph = new_graph(&self.module, None);
+        let mut losses = Vec::new();
+        {
+            let _current = Current::new(&graph);
+            values_of(&loss.call0()?, &graph, &mut losses)?;
+        }
+        self.step_on(loss.py(), &graph, &losses)
+    }
+
+    /// Calls `emit` for every item, computes all values with the current weights and without dropout, and returns their
+    /// arrays.
+    fn predict<'py>(
+        &self,
+        items: &Bound<'py, PyAny>,
+        emit: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let emitted = Emitted::of(new_graph(&self.module, None), items, emit)?;
+        emitted.run(items.py(), self.lock()?.session())
+    }
+
+    /// A session with a copy of the current weights.
+    fn session(&self) -> PyResult<PySession> {
+        let weights = Arc::clone(self.lock()?.weights());
+        let session = autobatch::Session::with_options(&self.module, weights, autobatch::SessionOptions::default());
+        Ok(PySession::of(Arc::clone(&self.module), session.map_err(raised)?))
+    }
+
+    /// The values of all parameters by name, as a dict of arrays.
+    #[getter]
+    fn weights<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        weights_dict(py, self.lock()?.weights())
+    }
+
+    /// Replaces the values of some parameters, given by name as arrays.
+    fn set_weights(&self, values: &Bound<'_, PyDict>) -> PyResult<()> {
+        let mut trainer = self.lock()?;
+        let weights = replaced(&self.module, trainer.weights(), values)?;
+        trainer.set_weights(Arc::new(weights)).map_err(raised)
+    }
+
+    /// Replaces the schedule of the learning rate.
+    fn set_schedule(&self, schedule: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.lock()?.set_schedule(self::schedule(schedule)?);
+        Ok(())
+    }
+
+    /// The learning rate of the next step.
+    #[getter]
+    fn learning_rate(&self) -> PyResult<f64> {
+        Ok(self.lock()?.learning_rate())
+    }
+
+    /// The number of steps.
+    #[getter]
+    fn steps(&self) -> PyResult<u64> {
+        Ok(self.lock()?.steps())
+    }
+
+    /// Writes a checkpoint, from which `load` continues with equal bits.
+    fn save(&self, path: PathBuf) -> PyResult<()> {
+        self.lock()?.save(path).map_err(|error| raised(error.into()))
+    }
+
+    /// Continues from a checkpoint of the same model and optimiser.
+    fn load(&self, path: PathBuf) -> PyResult<()> {
+        self.lock()?.load(path).map_err(|error| raised(error.into()))
+    }
+
+    fn __repr__(&self) -> PyResult<String> {
+        Ok(format!("<autobatch.Trainer of {}, {} steps>", self.module.name, self.lock()?.steps()))
+    }
+}
+
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyTrainer>()?;
+    m.add_class::<PyStep>()
+}
