@@ -56,7 +56,8 @@ fn is_number(word: &str) -> bool {
 /// Whether a word is a number with its unit: `12.5s`, `3ms`, `8200/s`.
 fn is_joined_time(word: &str) -> bool {
     let word = word.trim_matches(['(', ')', ',', ';']);
-    let joined = |unit: &str| word.strip_suffix(unit).is_some_and(|number| !number.is_empty() && is_number(number));
+    let joined =
+        |unit: &str| word.strip_suffix(unit).is_some_and(|number| !number.is_empty() && is_number(number));
     joined("/s") || UNITS.iter().any(|unit| joined(unit))
 }
 

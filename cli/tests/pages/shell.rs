@@ -49,7 +49,8 @@ impl Scratch {
         let printed = String::from_utf8(output.stdout).expect("commands print UTF-8");
         let scratch = self.0.to_str().expect("the path of the target folder is UTF-8");
         let root = root().to_str().expect("the path of the repository is UTF-8");
-        let printed: String = printed.lines().filter(|line| !is_progress(line)).flat_map(|line| [line, "\n"]).collect();
+        let printed: String =
+            printed.lines().filter(|line| !is_progress(line)).flat_map(|line| [line, "\n"]).collect();
         let mut printed = printed.replace(scratch, ".").replace(root, "$AUTOBATCH");
         match output.status.code() {
             Some(0) => {}
