@@ -194,6 +194,9 @@
 //! | there | here |
 //! |---|---|
 //! | `optimizer.zero_grad()`, `loss.backward()`, `optimizer.step()` | [`Trainer::step`](crate::Trainer::step) |
+//! | `param.grad` after `loss.backward()` | [`Trainer::gradients`](crate::Trainer::gradients), [`Session::gradients`](crate::Session::gradients) |
+//! | the mean over all tokens of a minibatch | [`Trainer::step_weighted`](crate::Trainer::step_weighted) |
+//! | `load_state_dict(torch_model)` | [`train::import_pytorch`](crate::train::import_pytorch) |
 //! | several `backward()` before a `step()` | [`Trainer::step_in_parts`](crate::Trainer::step_in_parts) |
 //! | `with torch.no_grad()` over a `DataLoader` | [`Session::run_in_parts`](crate::Session::run_in_parts) |
 //! | parameter groups with an `lr` each | [`Optimize::rate`](crate::prelude::Optimize::rate) |

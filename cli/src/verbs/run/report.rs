@@ -120,12 +120,7 @@ impl RunResult<'_> {
         })
     }
 
-    pub(super) fn print(
-        &self,
-        args: &RunArgs,
-        graph: &GraphData,
-        console: &mut Console<'_>,
-    ) -> Result<(), Failure> {
+    pub(super) fn print(&self, args: &RunArgs, console: &mut Console<'_>) -> Result<(), Failure> {
         let (entry, certificate) = (self.problem.entry, &self.plan.certificate);
         let (name, unit) = (entry.name, entry.unit);
         writeln!(
