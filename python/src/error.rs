@@ -18,10 +18,14 @@ pyo3::create_exception!(autobatch, BusyError, AutobatchError, "Another thread us
 pub(crate) fn raised(error: Error) -> PyErr {
     let text = error.to_string();
     match error {
-        Error::Emit(_) | Error::OtherGraph { .. } | Error::OtherModuleGraph { .. } => EmitError::new_err(text),
-        Error::Plan(_) | Error::Verify(_) | Error::Policy(_) | Error::PolicyVariable(_) | Error::PolicyFile(_) => {
-            PlanError::new_err(text)
+        Error::Emit(_) | Error::OtherGraph { .. } | Error::OtherModuleGraph { .. } => {
+            EmitError::new_err(text)
         }
+        Error::Plan(_)
+        | Error::Verify(_)
+        | Error::Policy(_)
+        | Error::PolicyVariable(_)
+        | Error::PolicyFile(_) => PlanError::new_err(text),
         Error::Train(_) => TrainError::new_err(text),
         Error::Weights(_) | Error::OtherModule | Error::States(_) => WeightsError::new_err(text),
         Error::Checkpoint(_) | Error::Io { .. } => CheckpointError::new_err(text),

@@ -34,7 +34,8 @@ type Sites = HashMap<(usize, u32), (SiteId, Py<PyAny>)>;
 
 impl Shared {
     pub(crate) fn new(graph: Graph, session: Option<Py<PySession>>) -> Arc<Self> {
-        let inner = Inner { graph: RefCell::new(Some(graph)), sites: RefCell::default(), last: Cell::new(None) };
+        let inner =
+            Inner { graph: RefCell::new(Some(graph)), sites: RefCell::default(), last: Cell::new(None) };
         Arc::new(Self { inner: ReentrantMutex::new(inner), session })
     }
 
@@ -50,7 +51,9 @@ impl Shared {
 
     fn with<R>(&self, f: impl FnOnce(&Inner, &Graph) -> PyResult<R>) -> PyResult<R> {
         let Some(inner) = self.inner.try_lock() else {
-            return Err(BusyError::new_err("another thread uses this graph; give each thread a graph of its own"));
+            return Err(BusyError::new_err(
+                "another thread uses this graph; give each thread a graph of its own",
+            ));
         };
         let graph = inner.graph.borrow();
         match graph.as_ref() {
@@ -187,7 +190,12 @@ impl PyGraph {
     fn __repr__(&self) -> PyResult<String> {
         self.shared.read(|graph| {
             let data = graph.data();
-            Ok(format!("<autobatch.Graph {}: {} nodes, {} instances>", graph.number(), data.arena.len(), data.instances()))
+            Ok(format!(
+                "<autobatch.Graph {}: {} nodes, {} instances>",
+                graph.number(),
+                data.arena.len(),
+                data.instances()
+            ))
         })
     }
 }

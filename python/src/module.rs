@@ -33,7 +33,9 @@ impl PyModule_ {
     pub(crate) fn close(&self) -> PyResult<Arc<Module>> {
         let mut state = self.state.lock();
         if let State::Tracing(cell) = &*state {
-            return Err(ClosedError::new_err(format!("cell {cell:?} is being traced; make the session after its body")));
+            return Err(ClosedError::new_err(format!(
+                "cell {cell:?} is being traced; make the session after its body"
+            )));
         }
         let module = match std::mem::replace(&mut *state, State::Tracing(String::new())) {
             State::Open(builder) => builder.build().map_err(|error| raised(error.into()))?,
@@ -45,7 +47,11 @@ impl PyModule_ {
     }
 
     /// Passes the open builder to `f`, which declares. Declarations name the line that runs in Python.
-    pub(crate) fn declare<R>(&self, py: Python<'_>, f: impl FnOnce(&mut ModuleBuilder) -> PyResult<R>) -> PyResult<R> {
+    pub(crate) fn declare<R>(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&mut ModuleBuilder) -> PyResult<R>,
+    ) -> PyResult<R> {
         let mut state = self.state.lock();
         let builder = state.open()?;
         builder.set_site(Line::current(py).map(|line| line.site()));
@@ -120,7 +126,8 @@ fn results_of(results: &Bound<'_, PyAny>) -> PyResult<(Vec<ValueKey>, bool)> {
     if let Ok(value) = results.cast::<PyValue>() {
         return Ok((vec![value.get().key()], true));
     }
-    let wrong = || PyTypeError::new_err(format!("a cell returns a value or a tuple of values, found {results:?}"));
+    let wrong =
+        || PyTypeError::new_err(format!("a cell returns a value or a tuple of values, found {results:?}"));
     let keys = results.try_iter().map_err(|_| wrong())?.map(|value| {
         let value = value?;
         Ok(value.cast::<PyValue>().map_err(|_| wrong())?.get().key())
@@ -180,7 +187,8 @@ impl PyModule_ {
             None => Init::Uniform(0.1),
             init => self::init(init)?,
         };
-        let shape = autobatch::ir::Shape::new(&[rows, width]).map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let shape = autobatch::ir::Shape::new(&[rows, width])
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
         let param = slf.get().stored(slf.py(), name, ParamKind::Table, shape, start, dtype)?;
         let table = Table::of_param(param);
         Ok(PyTable { table, name: name.to_owned(), rows })
@@ -207,7 +215,12 @@ impl PyModule_ {
             State::Open(_) => "<autobatch.Module, open>".to_owned(),
             State::Tracing(cell) => format!("<autobatch.Module, tracing {cell}>"),
             State::Closed(module) => {
-                format!("<autobatch.Module {}: {} parameters, {} cells>", module.name, module.params.len(), module.cells.len())
+                format!(
+                    "<autobatch.Module {}: {} parameters, {} cells>",
+                    module.name,
+                    module.params.len(),
+                    module.cells.len()
+                )
             }
         }
     }
@@ -323,7 +336,9 @@ impl PyTable {
             && index >= self.rows
         {
             let (name, rows) = (&self.name, self.rows);
-            return Err(pyo3::exceptions::PyIndexError::new_err(format!("row {index} of @{name}, which has {rows} rows")));
+            return Err(pyo3::exceptions::PyIndexError::new_err(format!(
+                "row {index} of @{name}, which has {rows} rows"
+            )));
         }
         let graph = match index.cast::<PyValue>() {
             Ok(value) => Arc::clone(value.get().owner()),
@@ -379,7 +394,8 @@ impl PyCell {
     #[pyo3(signature = (*args))]
     fn __call__<'py>(&self, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let py = args.py();
-        let of_args = args.iter_borrowed().find_map(|arg| Some(Arc::clone(arg.cast::<PyValue>().ok()?.get().owner())));
+        let of_args =
+            args.iter_borrowed().find_map(|arg| Some(Arc::clone(arg.cast::<PyValue>().ok()?.get().owner())));
         let graph = of_args.map_or_else(current, Ok)?;
         let emitted = graph.emit(py, |g| {
             let mut values = SmallVec::<[Arg<'_>; 8]>::new();

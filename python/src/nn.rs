@@ -8,8 +8,9 @@ use crate::value::{Index, Many, PyValue, wrapped};
 use autobatch::ir::Graph;
 use autobatch::ir::graph::{Value, ValueKey};
 use autobatch::nn::{
-    Activation, AdditiveAttention, BiGru, BiLstm, BiRnn, ChildSumTreeLstm, Embedding, Gru, LayerNorm, Linear, Lstm,
-    Mlp, MultiHeadAttention, Positions, RmsNorm, Rnn, TransformerEncoderLayer, TreeGru, TreeLstm, TreeRnn,
+    Activation, AdditiveAttention, BiGru, BiLstm, BiRnn, ChildSumTreeLstm, Embedding, Gru, LayerNorm, Linear,
+    Lstm, Mlp, MultiHeadAttention, Positions, RmsNorm, Rnn, TransformerEncoderLayer, TreeGru, TreeLstm,
+    TreeRnn,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -41,7 +42,11 @@ fn unary(x: &PyValue, py: Python<'_>, f: impl for<'g> FnOnce(Value<'g>) -> Value
 }
 
 /// Wraps the values of a state as a tuple.
-fn tuple<'py>(py: Python<'py>, graph: &Arc<Shared>, keys: &[Option<ValueKey>]) -> PyResult<Bound<'py, PyTuple>> {
+fn tuple<'py>(
+    py: Python<'py>,
+    graph: &Arc<Shared>,
+    keys: &[Option<ValueKey>],
+) -> PyResult<Bound<'py, PyTuple>> {
     PyTuple::new(py, wrapped(py, graph, keys.to_vec())?)
 }
 
@@ -63,9 +68,20 @@ impl PyLinear {
     /// Declares `name.w` of `[inputs, outputs]` and, with a bias, `name.b`.
     #[new]
     #[pyo3(signature = (module, name, inputs, outputs, bias = true))]
-    fn new(py: Python<'_>, module: &PyModule_, name: &str, inputs: usize, outputs: usize, bias: bool) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        module: &PyModule_,
+        name: &str,
+        inputs: usize,
+        outputs: usize,
+        bias: bool,
+    ) -> PyResult<Self> {
         let layer = module.declare(py, |m| {
-            Ok(if bias { Linear::new(m, name, inputs, outputs) } else { Linear::no_bias(m, name, inputs, outputs) })
+            Ok(if bias {
+                Linear::new(m, name, inputs, outputs)
+            } else {
+                Linear::no_bias(m, name, inputs, outputs)
+            })
         })?;
         Ok(Self { layer, name: name.to_owned() })
     }
@@ -348,7 +364,11 @@ impl PyTreeLstm {
     }
 
     /// The state `(h, c)` of a node over two children `(h, c)`.
-    fn node<'py>(&self, left: &Bound<'py, PyAny>, right: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+    fn node<'py>(
+        &self,
+        left: &Bound<'py, PyAny>,
+        right: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
         let (py, left, right) = (left.py(), Many::of(left)?, Many::of(right)?);
         let keys = left.graph.emit(py, |g| {
             let children = [exactly::<2>(left.get(g)?, "a state")?, exactly::<2>(right.get(g)?, "a state")?];
@@ -419,8 +439,10 @@ impl PyChildSum {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let children = children.try_iter()?.map(|child| Many::of(&child?)).collect::<PyResult<Vec<_>>>()?;
         let keys = x.owner().emit(py, |g| {
-            let children =
-                children.iter().map(|child| exactly::<2>(child.get(g)?, "a state")).collect::<PyResult<Vec<_>>>()?;
+            let children = children
+                .iter()
+                .map(|child| exactly::<2>(child.get(g)?, "a state"))
+                .collect::<PyResult<Vec<_>>>()?;
             Ok(self.layer.node(g, x.get(g)?, &children).map(Value::key))
         })?;
         tuple(py, x.owner(), &keys)
@@ -458,7 +480,11 @@ impl PyMultiHead {
         let (keys, values) = (Many::of(keys)?, Many::of(values)?);
         let read = queries.graph.emit(py, |g| {
             let memory = self.layer.memory(g, keys.get(g)?, values.get(g)?);
-            Ok(queries.get(g)?.into_iter().map(|query| self.layer.read(query, &memory).key()).collect::<Vec<_>>())
+            Ok(queries
+                .get(g)?
+                .into_iter()
+                .map(|query| self.layer.read(query, &memory).key())
+                .collect::<Vec<_>>())
         })?;
         wrapped(py, &queries.graph, read)
     }
@@ -474,7 +500,14 @@ struct PyAdditive {
 impl PyAdditive {
     /// Declares the layer for queries and keys of these widths.
     #[new]
-    fn new(py: Python<'_>, module: &PyModule_, name: &str, query: usize, key: usize, width: usize) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        module: &PyModule_,
+        name: &str,
+        query: usize,
+        key: usize,
+        width: usize,
+    ) -> PyResult<Self> {
         Ok(Self { layer: module.declare(py, |m| Ok(AdditiveAttention::new(m, name, query, key, width)))? })
     }
 
@@ -531,7 +564,13 @@ impl PyPositions {
 
     /// A learned table.
     #[staticmethod]
-    fn learned(py: Python<'_>, module: &PyModule_, name: &str, longest: usize, width: usize) -> PyResult<Self> {
+    fn learned(
+        py: Python<'_>,
+        module: &PyModule_,
+        name: &str,
+        longest: usize,
+        width: usize,
+    ) -> PyResult<Self> {
         Ok(Self { layer: module.declare(py, |m| Ok(Positions::learned(m, name, longest, width)))? })
     }
 

@@ -105,12 +105,16 @@ pub(crate) fn schedule(any: &Bound<'_, PyAny>) -> PyResult<Schedule> {
         return Ok(schedule.get().schedule.clone());
     }
     if !any.is_callable() {
-        return Err(PyTypeError::new_err(format!("a schedule is made by ab.optim.Schedule or is a function, found {any:?}")));
+        return Err(PyTypeError::new_err(format!(
+            "a schedule is made by ab.optim.Schedule or is a function, found {any:?}"
+        )));
     }
     let function = any.clone().unbind();
     // A factor that is NaN is refused by the trainer, which names the update.
     Ok(Schedule::custom(move |update| {
-        Python::attach(|py| function.call1(py, (update,)).and_then(|factor| factor.extract(py)).unwrap_or(f64::NAN))
+        Python::attach(|py| {
+            function.call1(py, (update,)).and_then(|factor| factor.extract(py)).unwrap_or(f64::NAN)
+        })
     }))
 }
 

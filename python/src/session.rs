@@ -67,7 +67,11 @@ fn array<'py>(py: Python<'py>, row: &Row, dtype: DType, shape: Shape) -> PyResul
 }
 
 /// Reads what a function of an instance returned: a value, or a sequence of values.
-pub(crate) fn values_of(returned: &Bound<'_, PyAny>, graph: &Arc<Shared>, keys: &mut Vec<ValueKey>) -> PyResult<bool> {
+pub(crate) fn values_of(
+    returned: &Bound<'_, PyAny>,
+    graph: &Arc<Shared>,
+    keys: &mut Vec<ValueKey>,
+) -> PyResult<bool> {
     let key = |value: &Bound<'_, PyAny>| {
         let value = value.cast::<PyValue>().map_err(|_| {
             PyTypeError::new_err(format!(
@@ -83,7 +87,9 @@ pub(crate) fn values_of(returned: &Bound<'_, PyAny>, graph: &Arc<Shared>, keys: 
         return Ok(true);
     }
     for value in returned.try_iter().map_err(|_| {
-        PyTypeError::new_err(format!("the function returned {returned:?}; return a value, or a tuple of values"))
+        PyTypeError::new_err(format!(
+            "the function returned {returned:?}; return a value, or a tuple of values"
+        ))
     })? {
         keys.push(key(&value?)?);
     }
@@ -128,7 +134,11 @@ pub(crate) struct Emitted {
 
 impl Emitted {
     /// Calls `emit` for every item, each as an instance of the graph.
-    pub(crate) fn of(graph: Arc<Shared>, items: &Bound<'_, PyAny>, emit: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(crate) fn of(
+        graph: Arc<Shared>,
+        items: &Bound<'_, PyAny>,
+        emit: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
         let _current = Current::new(&graph);
         let (mut keys, mut ends) = (Vec::new(), Vec::new());
         for (number, item) in items.try_iter()?.enumerate() {
@@ -150,7 +160,9 @@ impl Emitted {
             let mut own = arrays.by_ref().take(end - at);
             match own.next() {
                 Some(only) if alone => results.append(only)?,
-                first => results.append(PyTuple::new(py, first.into_iter().chain(own).collect::<Vec<_>>())?)?,
+                first => {
+                    results.append(PyTuple::new(py, first.into_iter().chain(own).collect::<Vec<_>>())?)?
+                }
             }
             at = end;
         }
@@ -192,7 +204,8 @@ impl PySession {
         let module = module.close()?;
         let options = options(device, policy, threads, memory_limit)?;
         let weights = Weights::try_init(&module, seed).map_err(|error| raised(error.into()))?;
-        let session = released(py, || Session::with_options(&module, Arc::new(weights), options)).map_err(raised)?;
+        let session =
+            released(py, || Session::with_options(&module, Arc::new(weights), options)).map_err(raised)?;
         Ok(Self::of(module, session))
     }
 
@@ -233,17 +246,20 @@ impl PySession {
         let py = slf.py();
         let graph = new_graph(&slf.get().module, Some(slf));
         let _current = Current::new(&graph);
-        let mut tasks = items.try_iter()?.map(|item| Task::new(&task.call1((item?,))?)).collect::<PyResult<Vec<_>>>()?;
+        let mut tasks =
+            items.try_iter()?.map(|item| Task::new(&task.call1((item?,))?)).collect::<PyResult<Vec<_>>>()?;
         let mut session = slf.get().lock()?;
         graph.read(|graph| {
             let mut growing = session.growing(graph);
             while go_on(py, graph, &mut tasks)? {
-                let keys: Vec<ValueKey> = tasks.iter().flat_map(|task| task.awaited.iter().copied()).collect();
+                let keys: Vec<ValueKey> =
+                    tasks.iter().flat_map(|task| task.awaited.iter().copied()).collect();
                 let values = keys.iter().filter_map(|&key| graph.value(key)).collect::<Vec<_>>();
                 let run = released(py, || growing.run(&values)).map_err(raised)?;
                 for task in &mut tasks {
                     task.take_answer(py, |key| {
-                        let value = graph.value(key).ok_or_else(|| BusyError::new_err("the graph was cleared"))?;
+                        let value =
+                            graph.value(key).ok_or_else(|| BusyError::new_err("the graph was cleared"))?;
                         array(py, &run[value], value.ty().dtype, value.shape())
                     })?;
                 }
@@ -267,7 +283,8 @@ impl PySession {
 
     /// Reads all parameters from a safetensors file.
     fn load_weights(&self, path: std::path::PathBuf) -> PyResult<()> {
-        let weights = autobatch::train::read_weights(path, &self.module).map_err(|error| raised(error.into()))?;
+        let weights =
+            autobatch::train::read_weights(path, &self.module).map_err(|error| raised(error.into()))?;
         self.lock()?.set_weights(Arc::new(weights)).map_err(raised)
     }
 

@@ -6,8 +6,8 @@ use crate::module::PyModule_;
 use crate::optim::{PyOptimizer, schedule};
 use crate::session::{Emitted, PySession, new_graph, options, released, replaced, values_of, weights_dict};
 use autobatch::Trainer;
-use autobatch::ir::graph::ValueKey;
 use autobatch::ir::Module;
+use autobatch::ir::graph::ValueKey;
 use autobatch::train::Step;
 use parking_lot::{Mutex, MutexGuard};
 use pyo3::prelude::*;
@@ -58,7 +58,9 @@ impl PyStep {
     #[getter]
     fn seconds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let seconds = PyDict::new(py);
-        for (name, time) in [("plan", self.step.plan), ("execute", self.step.execute), ("update", self.step.update)] {
+        for (name, time) in
+            [("plan", self.step.plan), ("execute", self.step.execute), ("update", self.step.update)]
+        {
             seconds.set_item(name, time.as_secs_f64())?;
         }
         Ok(seconds)
@@ -111,7 +113,8 @@ impl PyTrainer {
         let module = module.close()?;
         let options = options(device, policy, threads, memory_limit)?;
         let optimizer = optimizer.optimizer.clone();
-        let trainer = released(py, || Trainer::with_options(&module, optimizer, options, seed)).map_err(raised)?;
+        let trainer =
+            released(py, || Trainer::with_options(&module, optimizer, options, seed)).map_err(raised)?;
         Ok(Self { module, trainer: Mutex::new(trainer) })
     }
 
@@ -146,7 +149,8 @@ impl PyTrainer {
     /// A session with a copy of the current weights.
     fn session(&self) -> PyResult<PySession> {
         let weights = Arc::clone(self.lock()?.weights());
-        let session = autobatch::Session::with_options(&self.module, weights, autobatch::SessionOptions::default());
+        let session =
+            autobatch::Session::with_options(&self.module, weights, autobatch::SessionOptions::default());
         Ok(PySession::of(Arc::clone(&self.module), session.map_err(raised)?))
     }
 

@@ -18,7 +18,10 @@ impl PyType {
     /// The type with this shape.
     fn __getitem__(&self, dims: &Bound<'_, PyAny>) -> PyResult<Self> {
         if self.ty.is_list {
-            return Err(PyTypeError::new_err(format!("{} is a list; give the shape of its elements first", self.ty)));
+            return Err(PyTypeError::new_err(format!(
+                "{} is a list; give the shape of its elements first",
+                self.ty
+            )));
         }
         Ok(Self { ty: self.ty.with_shape(shape(dims)?) })
     }
@@ -70,7 +73,10 @@ pub(crate) fn shape(dims: &Bound<'_, PyAny>) -> PyResult<Shape> {
 pub(crate) fn dtype(word: &str) -> PyResult<DType> {
     DType::from_spelling(word).ok_or_else(|| {
         let known: Vec<&str> = DType::ALL.iter().map(|dtype| dtype.spelling()).collect();
-        PyValueError::new_err(format!("no element type is called {word:?}; choose one of {}", known.join(", ")))
+        PyValueError::new_err(format!(
+            "no element type is called {word:?}; choose one of {}",
+            known.join(", ")
+        ))
     })
 }
 

@@ -83,7 +83,11 @@ impl PyValue {
 
 fn own_value(graph: &Graph, key: ValueKey) -> PyResult<Value<'_>> {
     graph.value(key).ok_or_else(|| {
-        EmitError::new_err(format!("the value belongs to graph {}, it is used in graph {}", key.graph(), graph.number()))
+        EmitError::new_err(format!(
+            "the value belongs to graph {}, it is used in graph {}",
+            key.graph(),
+            graph.number()
+        ))
     })
 }
 
@@ -106,14 +110,18 @@ pub(crate) fn floats(any: &Bound<'_, PyAny>) -> PyResult<(Vec<usize>, Vec<f32>)>
     let py = any.py();
     // numpy would read a string as its number, and None as NaN.
     if any.is_none() || any.is_instance_of::<PyString>() || any.is_instance_of::<PyBytes>() {
-        return Err(PyTypeError::new_err(format!("expected a value, a number or an array of numbers, found {any:?}")));
+        return Err(PyTypeError::new_err(format!(
+            "expected a value, a number or an array of numbers, found {any:?}"
+        )));
     }
     let array: PyReadonlyArrayDyn<'_, f32> = match any.extract() {
         Ok(array) => array,
         Err(_) => {
             let as_array = py.import("numpy")?.getattr("asarray")?.call1((any, "float32"));
             let array = as_array.map_err(|error| {
-                PyTypeError::new_err(format!("expected a value, a number or an array of numbers, found {any:?}: {error}"))
+                PyTypeError::new_err(format!(
+                    "expected a value, a number or an array of numbers, found {any:?}: {error}"
+                ))
             })?;
             array.extract()?
         }
@@ -138,7 +146,9 @@ impl Index {
             return Ok(Self::Value(value.get().key));
         }
         any.extract().map(Self::Bound).map_err(|_| {
-            PyTypeError::new_err(format!("an index is an int from 0 up or a value of type u32, found {any:?}"))
+            PyTypeError::new_err(format!(
+                "an index is an int from 0 up or a value of type u32, found {any:?}"
+            ))
         })
     }
 
@@ -366,7 +376,12 @@ impl PyValue {
 
     /// Equal parts along an axis; without an axis, along the innermost one.
     #[pyo3(signature = (parts, axis = None))]
-    fn split<'py>(&self, py: Python<'py>, parts: usize, axis: Option<usize>) -> PyResult<Bound<'py, PyTuple>> {
+    fn split<'py>(
+        &self,
+        py: Python<'py>,
+        parts: usize,
+        axis: Option<usize>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
         let keys = self.graph.emit(py, |graph| {
             let x = self.get(graph)?;
             let axis = axis.unwrap_or(x.shape().rank().saturating_sub(1));
@@ -404,7 +419,8 @@ impl PyValue {
 
     fn __getitem__(&self, index: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(slice) = index.cast::<pyo3::types::PySlice>() {
-            let len = self.graph.read(|graph| Ok(self.get(graph)?.shape().dims().first().copied().unwrap_or(0)))?;
+            let len =
+                self.graph.read(|graph| Ok(self.get(graph)?.shape().dims().first().copied().unwrap_or(0)))?;
             let range = slice.indices(len as isize)?;
             if range.step != 1 {
                 return Err(PyTypeError::new_err("a slice of a value has no step"));
@@ -455,7 +471,9 @@ impl PyValue {
 
     /// Elementwise choice: `a` where this condition is true, `b` elsewhere.
     fn select(&self, py: Python<'_>, a: &Self, b: &Self) -> PyResult<Self> {
-        self.graph.emit(py, |graph| Ok(self.get(graph)?.select(a.get(graph)?, b.get(graph)?).key())).and_then(|key| self.made(key))
+        self.graph
+            .emit(py, |graph| Ok(self.get(graph)?.select(a.get(graph)?, b.get(graph)?).key()))
+            .and_then(|key| self.made(key))
     }
 
     /// Replaces elements by minus infinity where `legal` is false.
@@ -514,7 +532,9 @@ impl PyValue {
     }
 
     fn __repr__(&self) -> PyResult<String> {
-        self.graph.read(|graph| Ok(format!("<autobatch.Value {:?} of graph {}>", self.get(graph)?, self.key.graph())))
+        self.graph.read(|graph| {
+            Ok(format!("<autobatch.Value {:?} of graph {}>", self.get(graph)?, self.key.graph()))
+        })
     }
 
     /// Awaits the elements in a task: `scores = await value`.
@@ -634,7 +654,9 @@ impl Many {
             } else if let Ok(param) = value.cast::<PyParam>() {
                 keys.push(param.get().value(values.py())?.key);
             } else {
-                return Err(PyTypeError::new_err(format!("expected values, found {value:?}; bind numbers with ab.input")));
+                return Err(PyTypeError::new_err(format!(
+                    "expected values, found {value:?}; bind numbers with ab.input"
+                )));
             }
         }
         let graph = graph.map_or_else(current, Ok)?;
@@ -645,7 +667,11 @@ impl Many {
         self.keys.iter().map(|&key| own_value(graph, key)).collect()
     }
 
-    fn emit(&self, py: Python<'_>, f: impl for<'g> FnOnce(&'g Graph, Vec<Value<'g>>) -> Value<'g>) -> PyResult<PyValue> {
+    fn emit(
+        &self,
+        py: Python<'_>,
+        f: impl for<'g> FnOnce(&'g Graph, Vec<Value<'g>>) -> Value<'g>,
+    ) -> PyResult<PyValue> {
         self.graph.emit(py, |g| wrap(&self.graph, f(g, self.get(g)?)))
     }
 }
@@ -699,7 +725,13 @@ fn softmax_sum(py: Python<'_>, scores: &PyValue, values: &PyValue) -> PyResult<P
 /// Dot-product attention of a query over lists of keys and values.
 #[pyfunction]
 #[pyo3(signature = (query, keys, values, scale = 1.0))]
-fn attend(py: Python<'_>, query: &PyValue, keys: &PyValue, values: &PyValue, scale: f32) -> PyResult<PyValue> {
+fn attend(
+    py: Python<'_>,
+    query: &PyValue,
+    keys: &PyValue,
+    values: &PyValue,
+    scale: f32,
+) -> PyResult<PyValue> {
     let graph = &query.graph;
     graph.emit(py, |g| wrap(graph, g.attend(query.get(g)?, keys.get(g)?, values.get(g)?, scale)))
 }
@@ -707,7 +739,8 @@ fn attend(py: Python<'_>, query: &PyValue, keys: &PyValue, values: &PyValue, sca
 /// The sum of values, in their order.
 #[pyfunction]
 fn total(values: &Bound<'_, PyAny>) -> PyResult<PyValue> {
-    Many::of(values)?.emit(values.py(), |g, values| if values.len() == 1 { values[0] } else { g.list(values).sum() })
+    Many::of(values)?
+        .emit(values.py(), |g, values| if values.len() == 1 { values[0] } else { g.list(values).sum() })
 }
 
 /// Wraps many values as a Python list.
@@ -727,7 +760,9 @@ impl PyValue {
     /// Computes the value with the session of its graph and returns its elements.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let Some(session) = self.graph.session() else {
-            return Err(ClosedError::new_err("a port of a cell has no elements; call the cell and ask for its results"));
+            return Err(ClosedError::new_err(
+                "a port of a cell has no elements; call the cell and ask for its results",
+            ));
         };
         let arrays = session.get().run_keys(py, &self.graph, &[self.key])?;
         arrays.into_iter().next().ok_or_else(|| EmitError::new_err("the run returned nothing"))
