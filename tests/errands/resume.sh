@@ -3,7 +3,7 @@ train="autobatch train names --count 200 --hidden 8 --threads 1"
 $train --epochs 3 --save whole.safetensors > whole.log
 $train --epochs 1 --save part.safetensors > part.log
 $train --epochs 3 --resume part.safetensors --save rest.safetensors > rest.log
-# A file ends with its arrays. The header before them also holds the times of the epochs.
+# A checkpoint is a header of text, then the arrays of weights and of the optimiser. Compare the arrays.
 arrays() { tail -c +$((9 + $(od -An -t u8 -N 8 "$1"))) "$1"; }
 cmp <(arrays whole.safetensors) <(arrays rest.safetensors) && echo 'equal bits'
 # Ctrl-C in the middle of an epoch writes a checkpoint and says how to continue.
