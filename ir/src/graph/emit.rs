@@ -12,7 +12,7 @@ use crate::graph::record::{Caller, Raw, Recorder, Results, Traced};
 use crate::graph::site::Site;
 use crate::graph::value::{Value, ValueKey};
 use crate::graph::wait::Waits;
-use crate::id::{SiteId, TypeId, ValueId};
+use crate::id::{TypeId, ValueId};
 use crate::module::{Cell, CellOfAny, Module, Param};
 use crate::types::Type;
 use std::borrow::Borrow;
@@ -33,7 +33,7 @@ fn next_number() -> u32 {
 /// the graph return it. Set `AUTOBATCH_STRICT=1` to panic at the faulty line instead.
 #[derive(Debug)]
 pub struct Graph {
-    inner: RefCell<Recorder>,
+    pub(super) inner: RefCell<Recorder>,
     /// The fault of a call that emitted while a guard of [`data`](Self::data) lived.
     locked: OnceCell<EmitError>,
     number: u32,
@@ -151,23 +151,6 @@ impl Graph {
     pub fn check(&self) -> Result<(), EmitError> {
         self.inner.borrow().check()?;
         self.locked.get().map_or(Ok(()), |fault| Err(fault.clone()))
-    }
-
-    /// Removes the first fault and returns it, for frontends that report a fault where it happens. Poison
-    /// values from before the call stay poison.
-    pub fn take_fault(&self) -> Option<EmitError> {
-        self.inner.borrow_mut().take_fault()
-    }
-
-    /// Declares a line of a program that is not written in Rust, for [`set_site`](Self::set_site).
-    pub fn declare_site(&self, site: Site) -> SiteId {
-        self.inner.borrow_mut().declare_site(site)
-    }
-
-    /// Sets the line that all following nodes and faults name instead of the caller's. `None` restores the
-    /// caller's. [`clear`](Self::clear) forgets the line and all declared ones.
-    pub fn set_site(&self, site: Option<SiteId>) {
-        self.inner.borrow_mut().set_site(site);
     }
 
     /// Consumes the handle and returns the recorded graph.

@@ -12,6 +12,7 @@ mod data;
 mod dot;
 pub(crate) mod emit;
 mod error;
+mod frontend;
 pub mod infer;
 mod json;
 mod op;

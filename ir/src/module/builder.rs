@@ -141,7 +141,7 @@ impl ModuleBuilder {
 
     /// Begins a cell for a frontend that cannot pass a closure to [`cell_of_any`](Self::cell_of_any). The
     /// caller emits the body into the returned graph, whose first values are the ports, and passes both to
-    /// [`end_cell`](Self::end_cell). Meanwhile the builder declares nothing else.
+    /// [`end_cell`](Self::end_cell). Until then the builder declares nothing else.
     ///
     /// ```
     /// use autobatch_ir::{Graph, ModuleBuilder, types::f32};

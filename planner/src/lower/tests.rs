@@ -1,3 +1,5 @@
+//! Tests of lowering.
+
 use super::kernel_numbers::KernelNumbers;
 use autobatch_ir::plan::Kernel;
 use std::sync::Arc;

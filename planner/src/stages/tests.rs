@@ -1,3 +1,5 @@
+//! Tests of the table of stages.
+
 use super::STAGES;
 use std::path::Path;
 

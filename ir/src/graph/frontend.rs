@@ -1,0 +1,26 @@
+//! What a frontend in another language needs: lines of its own, and faults where they happen.
+
+use crate::graph::emit::Graph;
+use crate::graph::error::EmitError;
+use crate::graph::site::Site;
+use crate::id::SiteId;
+
+/// Methods for frontends that are not written in Rust.
+impl Graph {
+    /// Removes the first fault and returns it, for frontends that report a fault where it happens. Poison
+    /// values from before the call stay poison.
+    pub fn take_fault(&self) -> Option<EmitError> {
+        self.inner.borrow_mut().take_fault()
+    }
+
+    /// Declares a line of a program that is not written in Rust, for [`set_site`](Self::set_site).
+    pub fn declare_site(&self, site: Site) -> SiteId {
+        self.inner.borrow_mut().declare_site(site)
+    }
+
+    /// Sets the line that all following nodes and faults name instead of the caller's. `None` restores the
+    /// caller's. [`clear`](Self::clear) forgets the line and all declared ones.
+    pub fn set_site(&self, site: Option<SiteId>) {
+        self.inner.borrow_mut().set_site(site);
+    }
+}
