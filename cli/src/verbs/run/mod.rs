@@ -79,7 +79,7 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
     };
     match args.json {
         true => writeln!(console, "{:#}", result.json(args, console))?,
-        false => result.print(args, &named, console)?,
+        false => result.print(args, console)?,
     }
     Ok(if same && result.proof.is_ok() { Answer::Yes } else { Answer::No })
 }

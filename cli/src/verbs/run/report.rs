@@ -7,7 +7,6 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::steps::computing;
 use crate::text::{byte_size, count, plural, table};
-use autobatch::ir::graph::GraphData;
 use autobatch::ir::id::ValueId;
 use autobatch::ir::plan::Plan;
 use autobatch_models::catalogue::Problem;
@@ -120,12 +119,7 @@ impl RunResult<'_> {
         })
     }
 
-    pub(super) fn print(
-        &self,
-        args: &RunArgs,
-        graph: &GraphData,
-        console: &mut Console<'_>,
-    ) -> Result<(), Failure> {
+    pub(super) fn print(&self, args: &RunArgs, console: &mut Console<'_>) -> Result<(), Failure> {
         let (entry, certificate) = (self.problem.entry, &self.plan.certificate);
         let (name, unit) = (entry.name, entry.unit);
         writeln!(

@@ -360,7 +360,7 @@ impl Executor {
         floats: &[f32],
     ) -> Result<(), GpuError> {
         let (expected, found) = (plan.floats as usize, floats.len());
-        if found < expected {
+        if found != expected {
             return Err(BindError::Count { what: "floats", expected, found }.into());
         }
         self.report_device_loss()?;
