@@ -142,13 +142,13 @@ pub(super) fn gap_text(plan: &Plan) -> String {
     format!("gap {:.0} %", certificate.gap() * 100.0)
 }
 
-/// `87: 85 batches and 2 steps that bring in inputs and constants`; `None` if every step is a batch.
+/// `87: 85 batches and 2 steps for inputs and constants`; `None` if every step is a batch.
 pub(super) fn source_text(plan: &Plan) -> Option<String> {
     let (all, batches) = (plan.steps.len(), computing(plan).count());
     let sources = (all - batches) as u64;
     (sources > 0).then(|| {
         let batches = plural(batches as u64, "batch");
-        format!("{all}: {batches} and {} that bring in inputs and constants", plural(sources, "step"))
+        format!("{all}: {batches} and {} for inputs and constants", plural(sources, "step"))
     })
 }
 
