@@ -6,6 +6,7 @@ use crate::console::Console;
 use crate::failure::{Answer, Failure};
 use crate::files::{load_graph, load_plan, one_standard_input, read};
 use crate::planning;
+use crate::progress::Waiting;
 use crate::steps::computing;
 use crate::text::{count, plural, sparkline};
 use autobatch_ir::graph::GraphData;
@@ -107,6 +108,7 @@ fn check_plan(graph: &GraphData, graph_path: &str, path: &str) -> Result<Checked
 
 /// Proves that a plan from a file computes the outputs of a graph.
 fn proof(plan: &Verified<Plan>, graph: &GraphData) -> Result<Proof, Disagreements> {
+    let _waiting = Waiting::new("proving");
     prove(plan, graph, Wanted { values: &[], training: plan.mode == Mode::Train })
 }
 

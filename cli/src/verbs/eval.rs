@@ -4,6 +4,7 @@ use crate::args::EvalArgs;
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
 use crate::measure::{Measured, measure};
+use crate::progress::Waiting;
 use crate::text::count;
 use crate::trained::{check_model, malformed, session, specification};
 use autobatch_models::lessons::{self, Lesson, Part};
@@ -28,11 +29,13 @@ pub fn eval(args: &EvalArgs, console: &mut Console<'_>) -> Result<Answer, Failur
     check_model(&args.trained, lesson.entry)?;
     let mut session = session(&args.trained, &lesson.module)?;
     let part = Part::from(args.part);
+    let waiting = Waiting::new("evaluating");
     let measured = measure(&mut session, &lesson, lesson.part(part), TOGETHER)?;
     let heads = match lesson.parsing.as_ref().filter(|_| part == Part::Test) {
         Some(parsing) => Some(greedy::measure(&mut session, parsing)?.unlabelled()),
         None => None,
     };
+    drop(waiting);
     print(args, &lesson, &measured, heads, console)
 }
 

@@ -6,6 +6,7 @@ use crate::console::Console;
 use crate::failure::{Answer, Failure};
 use crate::files::{Form, form_of, load_graph, load_plan, one_standard_input, write};
 use crate::output_paths::check_distinct;
+use crate::progress::Waiting;
 use crate::text::{byte_size, count, plural, table};
 use crate::{limits, npy, planning};
 use autobatch::runtime_cpu::{Bound, Executor, resolve_threads};
@@ -57,7 +58,9 @@ pub fn execute(args: &ExecuteArgs, console: &mut Console<'_>) -> Result<Answer, 
     executor.set_watch(args.watch);
     executor.set_counting(args.counters || args.trace.is_some());
     let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off };
+    let waiting = Waiting::new("executing");
     executor.execute(&plan, &weights, bound).map_err(in_file)?;
+    drop(waiting);
 
     let outputs: Vec<Output<'_>> =
         (0..plan.outputs.len()).map(|number| output(&executor, &plan, number)).collect();

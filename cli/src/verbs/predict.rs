@@ -4,6 +4,7 @@ use crate::args::PredictArgs;
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
 use crate::files::read;
+use crate::progress::Waiting;
 use crate::trained::{check_model, malformed, session, specification};
 use autobatch_models::lessons::{Input, PredictError, Predictor};
 use std::io::Write;
@@ -22,10 +23,12 @@ pub fn predict(args: &PredictArgs, console: &mut Console<'_>) -> Result<Answer, 
         true => Input::Folder(folder),
         false => Input::Content { bytes: &bytes, file },
     };
+    let waiting = Waiting::new("predicting");
     let answers = predictor.predict(&mut session, input).map_err(|error| match error {
         PredictError::Item { .. } => Failure::input(format!("{file}: {error}")),
         _ => Failure::input(error.to_string()),
     })?;
+    drop(waiting);
     for answer in answers {
         match args.trained.json {
             true => writeln!(console, "{}", answer.json)?,

@@ -19,6 +19,7 @@ use crate::console::Console;
 use crate::failure::{Answer, Failure};
 use crate::files::{Loaded, adjacent_graph, load, load_graph, one_standard_input};
 use crate::planning;
+use crate::progress::Waiting;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::{Plan, Verified};
 use std::io::Write;
@@ -45,7 +46,9 @@ impl Subject {
         let path = args.file.clone();
         let plan = match load(&path)? {
             Loaded::Graph(graph) => {
+                let waiting = Waiting::new("planning");
                 let plan = planning::plan(&path, &graph, &args.planning.options())?.plan;
+                drop(waiting);
                 return Ok(Self { path, plan, graph: Some(*graph), from_file: false });
             }
             Loaded::Plan(plan) => *plan,

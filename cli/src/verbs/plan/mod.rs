@@ -10,6 +10,7 @@ use crate::limits::footprint_line;
 use crate::output_paths::check_distinct;
 use crate::picture;
 use crate::planning::{self, Planned};
+use crate::progress::Waiting;
 use crate::steps::{Kinds, Reads, computing, other_work, products, short_hash};
 use crate::text::{byte_size, count, plural, table};
 use autobatch::runtime_cpu::footprint;
@@ -34,7 +35,9 @@ pub fn plan(args: &PlanArgs, console: &mut Console<'_>) -> Result<Answer, Failur
     let given = load_graph(&args.graph)?;
     let rewritten = passes::rewritten(args, &given)?;
     let graph = &*rewritten.graph;
+    let waiting = Waiting::new("planning");
     let planned = planning::plan(&args.graph, graph, &args.planning.options())?;
+    drop(waiting);
     let mut written = Vec::new();
     // Files are written before standard output, whose reader may close the pipe at any line.
     if let (Some(path), Some(form)) = (args.output.as_deref(), form) {
@@ -139,13 +142,13 @@ pub(super) fn gap_text(plan: &Plan) -> String {
     format!("gap {:.0} %", certificate.gap() * 100.0)
 }
 
-/// `87: 85 batches and 2 steps that bring in inputs and constants`; `None` if every step is a batch.
+/// `87: 85 batches and 2 steps for inputs and constants`; `None` if every step is a batch.
 pub(super) fn source_text(plan: &Plan) -> Option<String> {
     let (all, batches) = (plan.steps.len(), computing(plan).count());
     let sources = (all - batches) as u64;
     (sources > 0).then(|| {
         let batches = plural(batches as u64, "batch");
-        format!("{all}: {batches} and {} that bring in inputs and constants", plural(sources, "step"))
+        format!("{all}: {batches} and {} for inputs and constants", plural(sources, "step"))
     })
 }
 
