@@ -1,9 +1,7 @@
 //! `AUTOBATCH_DUMP=dir`: writes the plans of sessions as files for the command line.
 //!
-//! Each plan gives three files with one number; all sessions of a process share the counter.
-//! `graph-0.abg` is the graph as the model emitted it. `plan-0.abp` is the plan. `plan-0.abg` is the graph
-//! of the plan, which passes may have rewritten. Both graphs declare the requested values as outputs and
-//! losses, so every verb accepts them; `autobatch check plan-0.abg plan-0.abp` proves the plan.
+//! [`Session`](crate::Session) describes the files. All sessions of a process share one counter and one limit.
+//! Files are written in place: a killed process leaves a cut file, which loading refuses, and no temporary one.
 
 use crate::error::{Error, Result};
 use autobatch_ir::graph::{GraphData, Output, OutputKind};
@@ -12,62 +10,93 @@ use autobatch_ir::plan::{OutputKey, Plan};
 use autobatch_ir::types::{DType, Type};
 use autobatch_planner::Request;
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The number of plans that a process writes if the variable names no limit.
+const DEFAULT_LIMIT: u32 = 16;
 
 /// Writes the plans of a session if the environment asks for it.
 #[derive(Debug)]
 pub(crate) struct Dump {
     folder: Option<PathBuf>,
+    limit: u32,
 }
 
 /// The next number. All sessions of the process write to one folder.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// The number of the files of a graph.
+/// The common part of the names of the files of a graph, such as `0003-train`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Number(u32);
+pub(crate) struct DumpName {
+    number: u32,
+    kind: &'static str,
+}
 
-impl Dump {
-    /// Writes into the folder that the environment names; an empty name means none.
-    pub(crate) fn from_environment() -> Self {
-        let folder = std::env::var_os("AUTOBATCH_DUMP").filter(|folder| !folder.is_empty());
-        Self { folder: folder.map(PathBuf::from) }
+impl DumpName {
+    /// Returns a name that no other graph of the process has.
+    pub(crate) fn next(kind: &'static str) -> Self {
+        Self { number: NEXT.fetch_add(1, Ordering::Relaxed), kind }
     }
 
-    /// Writes a graph before planning. A growing graph keeps its number and is written again. Without a
-    /// folder there is no number.
+    fn file(self, role: &str, extension: &str) -> String {
+        format!("{role}-{:04}-{}.{extension}", self.number, self.kind)
+    }
+}
+
+/// The graph of a plan, with the values and losses of the plan there.
+pub(crate) struct PlannedGraph<'a> {
+    pub(crate) graph: &'a GraphData,
+    pub(crate) wanted: &'a [ValueId],
+    pub(crate) losses: &'a [ValueId],
+    /// Whether passes made another graph from the emitted one.
+    pub(crate) rewritten: bool,
+}
+
+impl Dump {
+    /// Reads `dir` or `dir:limit` from the environment; an empty variable means none.
+    pub(crate) fn from_environment() -> Self {
+        Self::parse(std::env::var_os("AUTOBATCH_DUMP").unwrap_or_default())
+    }
+
+    fn parse(variable: OsString) -> Self {
+        let limited = variable.to_str().and_then(|text| {
+            let (folder, limit) = text.rsplit_once(':')?;
+            Some((PathBuf::from(folder), limit.parse().ok()?))
+        });
+        let (folder, limit) = limited.unwrap_or_else(|| (PathBuf::from(variable), DEFAULT_LIMIT));
+        Self { folder: Some(folder).filter(|folder| !folder.as_os_str().is_empty()), limit }
+    }
+
+    /// Writes a graph before planning. A growing graph keeps its name and is written again. Without a
+    /// folder, and beyond the limit, there is no name.
     pub(crate) fn graph(
         &self,
         graph: &GraphData,
         request: &Request<'_>,
-        known: Option<Number>,
-    ) -> Result<Option<Number>> {
+        known: Option<DumpName>,
+    ) -> Result<Option<DumpName>> {
         if self.folder.is_none() {
             return Ok(None);
         }
-        let number = known.unwrap_or_else(|| Number(NEXT.fetch_add(1, Ordering::Relaxed)));
-        let losses = request.gradients.iter().flat_map(|gradients| gradients.losses).map(|&(value, _)| {
-            let kind = match graph.type_of(value) == Type::scalar(DType::F32) {
-                true => OutputKind::Loss,
-                false => OutputKind::Value,
-            };
-            Output { name: format!("loss {value}"), value, kind }
-        });
-        let graph = with_outputs(graph, read(request.wanted).chain(losses));
-        self.write(&format!("graph-{}.abg", number.0), &graph.to_bytes())?;
-        Ok(Some(number))
+        let kind = if request.gradients.is_some() { "train" } else { "infer" };
+        let name = known.unwrap_or_else(|| DumpName::next(kind));
+        if name.number >= self.limit {
+            return Ok(None);
+        }
+        self.write(
+            &name.file("graph", "abg"),
+            &with_outputs(graph, request.wanted, &losses(request)).to_bytes(),
+        )?;
+        Ok(Some(name))
     }
 
-    /// Writes the plan of a written graph, and the graph of the plan with the requested values under their names there.
-    pub(crate) fn plan(
-        &self,
-        number: Option<Number>,
-        (graph, wanted): (&GraphData, &[ValueId]),
-        plan: &Plan,
-    ) -> Result<()> {
-        let Some(Number(number)) = number else { return Ok(()) };
-        let graph = with_outputs(graph, read(wanted));
+    /// Writes the plan of a written graph. If passes rewrote the graph, the graph of the plan takes the place
+    /// of the emitted one, which is renamed.
+    pub(crate) fn plan(&self, name: Option<DumpName>, of: &PlannedGraph<'_>, plan: &Plan) -> Result<()> {
+        let Some(name) = name else { return Ok(()) };
+        let graph = with_outputs(of.graph, of.wanted, of.losses);
         let mut outputs = plan.outputs.clone();
         for output in &mut outputs {
             if let OutputKey::Value(value) = output.key {
@@ -77,43 +106,75 @@ impl Dump {
         let mut seen = BTreeSet::new();
         outputs.retain(|output| seen.insert(output.key.clone()));
         let plan = Plan { structure: graph.structure(), outputs, ..plan.clone() };
-        self.write(&format!("plan-{number}.abg"), &graph.to_bytes())?;
-        self.write(&format!("plan-{number}.abp"), &plan.to_bytes())
+        if of.rewritten {
+            self.rename(&name.file("graph", "abg"), &name.file("emitted", "abg"))?;
+            self.write(&name.file("graph", "abg"), &graph.to_bytes())?;
+        }
+        self.write(&name.file("plan", "abp"), &plan.to_bytes())
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        self.in_folder(name, |path| std::fs::write(path, bytes))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        self.in_folder(to, |path| std::fs::rename(path.with_file_name(from), path))
+    }
+
+    fn in_folder(&self, name: &str, act: impl FnOnce(&PathBuf) -> std::io::Result<()>) -> Result<()> {
         let Some(folder) = &self.folder else { return Ok(()) };
         let path = folder.join(name);
-        let write = || {
-            std::fs::create_dir_all(folder)?;
-            autobatch_ir::files::write(&path, bytes)
-        };
-        write().map_err(|error| {
+        std::fs::create_dir_all(folder).and_then(|()| act(&path)).map_err(|error| {
             let told = std::io::Error::new(error.kind(), format!("{error}; set or unset AUTOBATCH_DUMP"));
             Error::Io { path: path.clone(), error: told }
         })
     }
 }
 
-/// Returns the values as outputs, named as plans name them.
-fn read(wanted: &[ValueId]) -> impl Iterator<Item = Output> {
-    wanted.iter().map(|&value| Output { name: value.to_string(), value, kind: OutputKind::Value })
+/// Returns the values that a request differentiates.
+pub(crate) fn losses(request: &Request<'_>) -> Vec<ValueId> {
+    let losses = request.gradients.iter().flat_map(|gradients| gradients.losses);
+    losses.map(|&(value, _)| value).collect()
 }
 
-/// Returns the graph with additional outputs after its own, each name once.
-fn with_outputs(graph: &GraphData, more: impl Iterator<Item = Output>) -> GraphData {
+/// Returns the graph with the values as additional outputs, named as plans name them. Scalars among the
+/// losses become losses.
+fn with_outputs(graph: &GraphData, wanted: &[ValueId], losses: &[ValueId]) -> GraphData {
+    let losses: BTreeSet<ValueId> = losses.iter().copied().collect();
     let mut graph = graph.clone();
     let mut seen: BTreeSet<String> = graph.outputs.iter().map(|output| output.name.clone()).collect();
-    graph.outputs.extend(more.filter(|output| seen.insert(output.name.clone())));
+    for &value in wanted {
+        let is_loss = losses.contains(&value) && graph.type_of(value) == Type::scalar(DType::F32);
+        let kind = if is_loss { OutputKind::Loss } else { OutputKind::Value };
+        let name = value.to_string();
+        if seen.insert(name.clone()) {
+            graph.outputs.push(Output { name, value, kind });
+        }
+    }
     graph
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use autobatch_ir::plan::Mode;
     use autobatch_ir::{Graph, Init, ModuleBuilder, f32};
     use autobatch_oracle::check::{Wanted, check};
     use autobatch_planner::{Gradients, Planner};
+
+    #[test]
+    fn the_variable_holds_a_folder_and_a_limit() {
+        let parsed = |text: &str| {
+            let Dump { folder, limit } = Dump::parse(text.into());
+            (folder.map(|folder| folder.display().to_string()), limit)
+        };
+        let some = |folder: &str, limit| (Some(folder.to_owned()), limit);
+        assert_eq!(parsed("").0, None);
+        assert_eq!(parsed("out/dir"), some("out/dir", DEFAULT_LIMIT));
+        assert_eq!(parsed("out:5"), some("out", 5));
+        assert_eq!(parsed("C:\\out"), some("C:\\out", DEFAULT_LIMIT));
+        assert_eq!(parsed("C:\\out:7"), some("C:\\out", 7));
+    }
 
     #[test]
     fn dumped_files_can_be_planned_and_proven() {
@@ -130,30 +191,43 @@ mod tests {
             wanted.extend(y.id());
             losses.extend(y.cross_entropy(1).id().map(|loss| (loss, 1.0)));
         }
+        wanted.extend(losses.iter().map(|&(loss, _)| loss));
         wanted.push(wanted[0]);
         let graph = g.data();
         let gradients = Some(Gradients { losses: &losses, params: None, values: &wanted[..1] });
-        let mode = autobatch_ir::plan::Mode::Train;
-        let request = Request { wanted: &wanted, mode, gradients, ..Request::default() };
+        let request = Request { wanted: &wanted, mode: Mode::Train, gradients, ..Request::default() };
         let plan = Planner::default().plan(&graph, &request).expect("values are wanted");
 
         let folder = std::env::temp_dir().join(format!("autobatch-dump-{}", std::process::id()));
-        let dump = Dump { folder: Some(folder.clone()) };
-        let number = dump.graph(&graph, &request, None).expect("the folder can be made");
-        dump.plan(number, (&graph, &wanted), &plan).expect("the folder is there");
-        let other = Dump { folder: Some(folder.clone()) }.graph(&graph, &request, None).expect("it is there");
-        let [Number(number), Number(other)] = [number, other].map(|number| number.expect("it was written"));
-        assert_ne!(number, other, "two sessions write over each other's files");
+        let dump = || Dump { folder: Some(folder.clone()), limit: u32::MAX };
+        let name = dump().graph(&graph, &request, None).expect("the folder can be made");
+        let losses: Vec<ValueId> = losses.iter().map(|&(loss, _)| loss).collect();
+        let of = PlannedGraph { graph: &graph, wanted: &wanted, losses: &losses, rewritten: false };
+        dump().plan(name, &of, &plan).expect("the folder is there");
+        let name = name.expect("it was written");
+        let other = dump().graph(&graph, &request, None).expect("it is there").expect("it was written");
+        assert_ne!(name.number, other.number, "two sessions write over each other's files");
+        assert!(dump().graph(&graph, &request, Some(name)).is_ok());
+        let none = Dump { folder: Some(folder.clone()), limit: other.number };
+        assert!(none.graph(&graph, &request, None).expect("nothing is written").is_none());
+
+        let mut files: Vec<String> = std::fs::read_dir(&folder)
+            .expect("it was made")
+            .map(|entry| entry.expect("it is readable").file_name().to_string_lossy().into_owned())
+            .collect();
+        files.sort();
+        let names = [name.file("graph", "abg"), other.file("graph", "abg"), name.file("plan", "abp")];
+        assert_eq!(files, names);
+        assert!(files[2].starts_with("plan-0") && files[2].ends_with("-train.abp"), "{files:?}");
         let read = |name: String| std::fs::read(folder.join(name)).expect("it was just written");
-        let emitted = GraphData::from_bytes(&read(format!("graph-{number}.abg"))).expect("it is a graph");
-        let spoken_of = GraphData::from_bytes(&read(format!("plan-{number}.abg"))).expect("it is a graph");
-        let dumped = Plan::from_bytes(&read(format!("plan-{number}.abp"))).expect("it is a plan, and sound");
+        let written = GraphData::from_bytes(&read(name.file("graph", "abg"))).expect("it is a graph");
+        let dumped = Plan::from_bytes(&read(name.file("plan", "abp"))).expect("it is a plan, and sound");
         std::fs::remove_dir_all(&folder).expect("it was just made");
 
-        let count = |kind| emitted.outputs.iter().filter(|output| output.kind == kind).count();
+        let count = |kind| written.outputs.iter().filter(|output| output.kind == kind).count();
         assert_eq!([count(OutputKind::Value), count(OutputKind::Loss)], [3, 3]);
-        Planner::default().plan(&emitted, &Request::default()).expect("its outputs are wanted");
-        let proof = check(&dumped, &spoken_of, Wanted { values: &[], training: true }).expect("it is proven");
+        Planner::default().plan(&written, &Request::default()).expect("its outputs are wanted");
+        let proof = check(&dumped, &written, Wanted { values: &[], training: true }).expect("it is proven");
         assert_eq!((proof.losses.len(), proof.values.len()), (3, 1));
     }
 }

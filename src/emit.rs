@@ -6,6 +6,7 @@
 //! decides the number of threads.
 
 use crate::error::{Error, Result};
+use crate::train::TrainError;
 use autobatch_ir::{Graph, Module, Value, ValueKey};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -153,19 +154,22 @@ impl Emitter {
         emitted
     }
 
-    /// Emits one graph on this thread and returns the key of the value.
+    /// Emits one graph on this thread and returns the keys of the values.
     ///
     /// # Errors
     /// The first fault.
-    pub(crate) fn emit_one(
+    pub(crate) fn emit_here(
         &mut self,
-        emit: impl for<'g> FnOnce(&'g Graph) -> Value<'g>,
+        emit: impl for<'g> FnOnce(&'g Graph) -> Vec<Value<'g>>,
     ) -> Result<Vec<ValueKey>> {
         let graph = self.restart();
-        let value = emit(graph);
+        let values = emit(graph);
         graph.check()?;
-        check_own(graph, value)?;
-        Ok(value.key().into_iter().collect())
+        values.iter().try_for_each(|&value| check_own(graph, value))?;
+        if values.is_empty() {
+            return Err(TrainError::Empty.into());
+        }
+        Ok(values.into_iter().filter_map(Value::key).collect())
     }
 
     /// Clears the first worker's graph and returns it.

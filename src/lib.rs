@@ -95,7 +95,7 @@ pub use device::{Device, UnknownDevice};
 pub use eager::Eager;
 pub use error::{Error, Result};
 pub use row::{Row, RowBuf};
-pub use session::{Growing, Run, Session, SessionOptions};
+pub use session::{Gradients, Growing, Run, Session, SessionOptions};
 pub use train::Trainer;
 
 pub use autobatch_ir as ir;
@@ -109,12 +109,12 @@ pub use autobatch_runtime_wgpu as runtime_wgpu;
 pub mod prelude {
     pub use crate::sampling::Sampling;
     pub use crate::train::{Bar, Patience, Progress, Step, Trainer};
-    pub use crate::{Device, Error, Growing, Result, Row, RowBuf, Run, Session, SessionOptions};
+    pub use crate::{Device, Error, Gradients, Growing, Result, Row, RowBuf, Run, Session, SessionOptions};
     pub use autobatch_ir::plan::Limits;
     pub use autobatch_ir::types::{INDEX, f32, list};
     pub use autobatch_ir::{
-        Arg, Args, Cell, DType, Graph, Init, Module, ModuleBuilder, Param, Shape, Table, Type, Value,
-        ValueKey, Weights,
+        Arg, Args, Cell, DType, Graph, Init, IntoArg, Module, ModuleBuilder, Param, Shape, Table, Type,
+        Value, ValueKey, Weights,
     };
     pub use autobatch_nn::optim::{self, Adam, AdamW, Momentum, Optimize, Optimizer, Schedule, Sgd};
     pub use autobatch_planner::schedule::Policy;

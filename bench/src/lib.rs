@@ -147,7 +147,7 @@ pub fn run(name: &str, options: &Options) -> Result<Report, BenchError> {
     let facts = batched.facts()?;
     let mut single = match options.unbatched {
         true => {
-            let mut runner = Runner::new(&problem, &Policy::Unbatched, options)?;
+            let mut runner = Runner::new(&problem, &Policy::None, options)?;
             let prepared = runner.prepare()?;
             Some((runner, prepared))
         }

@@ -1,8 +1,6 @@
-//! Compares the cost of emitting a graph of cell calls with that of appending two halves.
+//! Compares the time to emit a graph of cell calls with the time to append two halves of it.
 //!
-//! ```text
-//! cargo run --release -p autobatch-ir --example append_speed
-//! ```
+//! `cargo run --release -p autobatch-ir --example append_speed`
 
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
 

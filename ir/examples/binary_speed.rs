@@ -1,4 +1,4 @@
-//! Measures verifying, encoding and decoding a graph of a million nodes.
+//! Measures how long a graph of a million nodes takes to verify, to encode and to decode.
 //!
 //! `cargo run --release -p autobatch-ir --example binary_speed`
 

@@ -1,4 +1,4 @@
-//! Measures emitting through the public interface: nanoseconds and bytes per node.
+//! Measures the emitter through its public interface: nanoseconds and bytes per node.
 //!
 //! `cargo run --release -p autobatch-ir --example emit_speed [nodes] [rounds] [cells|ops]`
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]

@@ -1,6 +1,8 @@
-//! Measures the scalar definitions with the base features of the machine and inside `#[target_feature]` loops, where the
-//! compiler widens them: `cargo run --release -p autobatch-ir --example numeric_speed`. Prints 10^9 elements per second for
-//! 4096 elements in cache, best of 200.
+//! Measures the scalar definitions in two kinds of loops: with the base features of the machine, and inside
+//! `#[target_feature]` functions, where the compiler widens them. It prints 10^9 elements per second for 4096 elements in
+//! cache, the best of 200 rounds.
+//!
+//! `cargo run --release -p autobatch-ir --example numeric_speed`
 
 use autobatch_ir::numeric::{row, scalar};
 

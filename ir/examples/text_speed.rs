@@ -1,4 +1,4 @@
-//! Measures printing and parsing a graph of a million nodes like those of a tree LSTM.
+//! Measures how long a graph takes to print and to parse. It has a million nodes, as a tree LSTM emits them.
 //!
 //! `cargo run --release -p autobatch-ir --example text_speed [nodes]`
 

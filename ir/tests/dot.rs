@@ -17,19 +17,20 @@ fn a_picture_shows_calls_results_and_instances() {
         let [root] = g.call(node, [h, c]);
         g.output(&format!("root{key}"), root);
     }
-    insta::assert_snapshot!(g.finish().unwrap().to_dot(), @r#"
+    insta::assert_snapshot!(g.finish().unwrap().to_dot(), @r##"
 digraph nodes {
-    node [shape=box, style=filled]
+    rankdir=LR; size="40,30"; nodesep=0.12; ranksep=0.35
+    node [shape=box, style="filled,rounded", height=0.3, fontname="sans-serif"]
     subgraph cluster_0 { label="instance 0 (key 0)"; 0; 1 }
     subgraph cluster_1 { label="instance 1 (key 1)"; 2; 3 }
-    0 [ label="n0 @leaf[@embed](#17)\n%0: f32[4]\n%1: f32[4]", fillcolor="0.854 0.250 0.950"]
-    1 [ label="n1 @node(%0, %1)\n%2: f32[4]", fillcolor="0.326 0.250 0.950", peripheries=2]
-    2 [ label="n2 @leaf[@embed](#17)\n%3: f32[4]\n%4: f32[4]", fillcolor="0.854 0.250 0.950"]
-    3 [ label="n3 @node(%3, %4)\n%5: f32[4]", fillcolor="0.326 0.250 0.950", peripheries=2]
+    0 [ label="@leaf\n%0, %1", tooltip="n0 @leaf[@embed](#17)\n%0: f32[4]\n%1: f32[4]", fillcolor="#8fb7dc"]
+    1 [ label="@node\n%2", tooltip="n1 @node(%0, %1)\n%2: f32[4]", fillcolor="#f9b97c", peripheries=2]
+    2 [ label="@leaf\n%3, %4", tooltip="n2 @leaf[@embed](#17)\n%3: f32[4]\n%4: f32[4]", fillcolor="#8fb7dc"]
+    3 [ label="@node\n%5", tooltip="n3 @node(%3, %4)\n%5: f32[4]", fillcolor="#f9b97c", peripheries=2]
     0 -> 1 [ label="%0"]
     0 -> 1 [ label="%1"]
     2 -> 3 [ label="%3"]
     2 -> 3 [ label="%4"]
 }
-"#);
+"##);
 }

@@ -72,7 +72,7 @@ impl Subject<'_> {
     }
 
     fn options(&self) -> SessionOptions {
-        SessionOptions { threads: self.threads, ..SessionOptions::default() }
+        SessionOptions { threads: self.threads, seed: SEED, ..SessionOptions::default() }
     }
 
     fn planner(&self) -> Planner {
@@ -152,7 +152,8 @@ impl Subject<'_> {
             });
             executor.update(&update, &mut weights, &mut states, &optimizer.floats(step + 1, 1.0)).unwrap();
         }
-        let mut trainer = Trainer::with_options(module, optimizer, self.options(), SEED).unwrap();
+        let initial = Arc::new(Weights::init(module, SEED));
+        let mut trainer = Trainer::with_options(module, optimizer, initial, self.options()).unwrap();
         for _ in 0..STEPS {
             trainer.step(0..count, |g, instance| workload.loss(g, instance)).unwrap();
         }

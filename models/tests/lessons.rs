@@ -83,9 +83,10 @@ fn every_model_resumes_in_the_middle_of_an_epoch_with_equal_bits() {
     for entry in &ENTRIES {
         let lesson = small(entry, None);
         let trainer = |threads, seed| {
-            let options = SessionOptions { threads, ..SessionOptions::default() };
+            let options = SessionOptions { threads, seed, ..SessionOptions::default() };
+            let weights = Arc::new(Weights::init(&lesson.module, seed));
             let optimizer = AdamW::new(0.01).clip_norm(5.0).average(0.9);
-            Trainer::with_options(&lesson.module, optimizer, options, seed).unwrap()
+            Trainer::with_options(&lesson.module, optimizer, weights, options).unwrap()
         };
         let mut whole = trainer(1, 7);
         let losses = steps(&mut whole, &lesson, 6);

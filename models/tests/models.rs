@@ -21,7 +21,7 @@ fn small(entry: &Entry) -> Problem {
 
 fn session(problem: &Problem, policy: Policy) -> Session {
     let weights = Arc::new(Weights::init(&problem.module, 0));
-    let options = SessionOptions { policy, threads: 1, ..SessionOptions::default() };
+    let options = SessionOptions { policy: Some(policy), threads: 1, ..SessionOptions::default() };
     Session::with_options(&problem.module, weights, options).unwrap()
 }
 
@@ -43,7 +43,7 @@ fn batched_instances_have_the_bits_of_single_instances() {
         let problem = small(entry);
         let count = problem.workload.instances();
         let together = bits(&mut session(&problem, Policy::default()), &problem, 0..count);
-        let mut alone = session(&problem, Policy::Unbatched);
+        let mut alone = session(&problem, Policy::None);
         let apart: Vec<_> = (0..count).flat_map(|k| bits(&mut alone, &problem, k..k + 1)).collect();
         assert_eq!(together, apart, "{}", entry.name);
         let different = together.iter().any(|output| *output != together[0]);

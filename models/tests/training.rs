@@ -31,9 +31,10 @@ fn lesson(entry: &Entry) -> Lesson {
 /// Trains with the usual options. Returns the losses of all steps, the number of steps per epoch, and the parameters.
 fn train(lesson: &Lesson, threads: usize) -> (Vec<f32>, usize, Arc<Weights>) {
     let habits = lesson.habits;
-    let options = SessionOptions { threads, ..SessionOptions::default() };
+    let options = SessionOptions { threads, seed: 1, ..SessionOptions::default() };
+    let weights = Arc::new(Weights::init(&lesson.module, 1));
     let optimizer = Adam::new(habits.learning_rate).clip_norm(5.0);
-    let mut trainer = Trainer::with_options(Arc::clone(&lesson.module), optimizer, options, 1).unwrap();
+    let mut trainer = Trainer::with_options(&lesson.module, optimizer, weights, options).unwrap();
     let (items, mut losses) = (lesson.train(), Vec::new());
     for epoch in 0..habits.epochs.div_ceil(2) {
         for batch in items.batches(habits.batch).shuffled(epoch) {

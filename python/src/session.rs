@@ -7,6 +7,7 @@ use crate::value::{Awaited, PyValue, floats};
 use autobatch::ir::graph::ValueKey;
 use autobatch::ir::types::{DType, Shape};
 use autobatch::ir::{Graph, Module, Weights};
+use autobatch::planner::schedule::Policy;
 use autobatch::{Device, Row, Session, SessionOptions};
 use numpy::{PyArray1, PyArrayMethods};
 use parking_lot::{Mutex, MutexGuard};
@@ -47,9 +48,8 @@ pub(crate) fn options(
     let mut options = SessionOptions { threads, memory_limit, ..SessionOptions::default() };
     options.device = device.parse::<Device>().map_err(|error| PyValueError::new_err(error.to_string()))?;
     if let Some(policy) = policy {
-        options.policy = policy
-            .parse()
-            .map_err(|error: autobatch::planner::schedule::ParsePolicyError| PyValueError::new_err(error.to_string()))?;
+        let parsed: Result<Policy, _> = policy.parse();
+        options.policy = Some(parsed.map_err(|error| PyValueError::new_err(error.to_string()))?);
     }
     Ok(options)
 }

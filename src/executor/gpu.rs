@@ -105,6 +105,10 @@ impl GpuExecutor {
         self.executor.output(number)
     }
 
+    pub(super) fn gradient(&mut self, store: StoreId) -> Result<Option<Vec<f32>>> {
+        Ok(self.executor.gradient(store)?)
+    }
+
     pub(super) fn set_accumulate_gradients(&mut self, keep: bool) {
         self.executor.set_accumulate_gradients(keep);
     }

@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::mirror::Trained;
 use crate::session::SessionOptions;
 use autobatch_ir::Weights;
+use autobatch_ir::id::ParamId;
 #[cfg(feature = "gpu")]
 use autobatch_ir::plan::Limits;
 use autobatch_ir::plan::{Plan, UpdatePlan, Verified};
@@ -40,6 +41,9 @@ impl AnyExecutor {
     pub(crate) fn new(options: &SessionOptions) -> Result<Self> {
         let mut host = Executor::new(resolve_threads(options.threads))?;
         host.set_limits(options.limits);
+        if let Some(work) = options.shared_work {
+            host.set_shared_work(work);
+        }
         let mut executor = Self {
             host,
             #[cfg(feature = "gpu")]
@@ -119,6 +123,16 @@ impl AnyExecutor {
             return gpu.output(number);
         }
         self.host.output(plan, number)
+    }
+
+    /// Reads the gradient of a parameter that the last run of this plan made; `None` if it made none.
+    pub(crate) fn gradient(&mut self, plan: &Plan, param: ParamId) -> Result<Option<Vec<f32>>> {
+        let Some(store) = plan.gradient_of(param) else { return Ok(None) };
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = &mut self.gpu {
+            return gpu.gradient(store);
+        }
+        Ok(self.host.gradient(store).map(<[f32]>::to_vec))
     }
 
     /// Sets whether the next run adds its gradients to those of the last run.

@@ -1,5 +1,6 @@
 //! [`Session`]: plans and executes a recorded graph. It only infers: dropout is the identity.
 
+mod gradients;
 mod growing;
 mod parts;
 mod planning;
@@ -22,6 +23,7 @@ use autobatch_planner::passes::Selection;
 use autobatch_planner::schedule::{Policy, Schedule};
 use autobatch_planner::{CacheStats, Planner, Request, RowOrder};
 use autobatch_runtime_cpu::{Bound, resolve_threads};
+pub use gradients::Gradients;
 pub use growing::Growing;
 pub(crate) use parts::{Together, in_parts};
 pub(crate) use planning::Planning;
@@ -38,8 +40,9 @@ use std::time::{Duration, Instant};
 pub struct SessionOptions {
     /// The device that executes the plans.
     pub device: Device,
-    /// The policy that chooses batches. `AUTOBATCH_POLICY` replaces the default; an empty variable is ignored.
-    pub policy: Policy,
+    /// The policy that chooses batches. `None` is the policy that `AUTOBATCH_POLICY` names, or `auto` if the
+    /// variable is absent or empty. The variable never replaces a policy that is given here.
+    pub policy: Option<Policy>,
     /// The order of the rows.
     pub rows: RowOrder,
     /// The passes that rewrite a graph before planning. With `None` the graph decides, see
@@ -47,8 +50,14 @@ pub struct SessionOptions {
     /// trains faster with `outline`, which may change the last bits of gradients.
     pub passes: Option<Selection>,
     /// The number of threads that execute. 0 means one per core; more than
-    /// [`MAX_THREADS`](crate::runtime_cpu::MAX_THREADS) is an error.
+    /// [`MAX_THREADS`](crate::runtime_cpu::MAX_THREADS) is an error. Threads share a wave (independent steps)
+    /// only from [`shared_work`](Self::shared_work) on. A small model is therefore as fast on one thread.
     pub threads: usize,
+    /// The floating-point operations of a wave from which threads share it. `None` means 3 million, about
+    /// 30 µs of one core: sharing less work costs more than it saves on most machines. No bit depends on it.
+    pub shared_work: Option<usize>,
+    /// The seed of the noise of training, such as dropout.
+    pub seed: u64,
     /// The number of plans that the session caches, by the structure of their graphs.
     pub cached_plans: usize,
     /// The limits on what the execution of a plan may take: memory with its parameters and temporaries, and work. A graph
@@ -74,10 +83,12 @@ impl Default for SessionOptions {
     fn default() -> Self {
         Self {
             device: Device::Cpu,
-            policy: Policy::default(),
+            policy: None,
             rows: RowOrder::default(),
             passes: None,
             threads: 0,
+            shared_work: None,
+            seed: 0,
             cached_plans: 64,
             limits: Limits::NONE,
         }
@@ -85,6 +96,20 @@ impl Default for SessionOptions {
 }
 
 /// Plans graphs over one module and executes them.
+///
+/// # Files of a session
+/// With `AUTOBATCH_DUMP=dir`, the sessions of a process write their first 16 plans into the folder `dir`, and
+/// with `AUTOBATCH_DUMP=dir:100` their first 100. Plans from the cache are not written again. All files of a
+/// plan share a number and one of the words `infer`, `train` and `grow` (a graph that tasks extend):
+///
+/// | file | content |
+/// |---|---|
+/// | `graph-0003-train.abg` | the graph of the plan, whose outputs are the requested values and the losses |
+/// | `plan-0003-train.abp` | the plan |
+/// | `emitted-0003-infer.abg` | the graph as the model emitted it, if passes rewrote it |
+///
+/// `autobatch check graph-0003-train.abg plan-0003-train.abp` proves the plan, and
+/// `autobatch explain plan-0003-train.abp` describes it.
 pub struct Session {
     module: Arc<Module>,
     mirror: Mirror,
@@ -130,7 +155,7 @@ impl Session {
         state::check_weights(module, &weights)?;
         let threads = resolve_threads(options.threads);
         let executor = AnyExecutor::new(&options)?;
-        let policy = if options.policy == Policy::default() { planning::policy()? } else { options.policy };
+        let policy = options.policy.map_or_else(planning::policy, Ok)?;
         Ok(Self {
             module: Arc::clone(module),
             mirror: Mirror::new(weights),

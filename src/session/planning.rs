@@ -1,6 +1,6 @@
 //! The planning half of a session. It is apart from the executor, so one thread can plan while another executes.
 
-use crate::dump::{Dump, Number};
+use crate::dump::{Dump, DumpName, PlannedGraph, losses};
 use crate::error::{Error, Result};
 use autobatch_ir::ValueId;
 use autobatch_ir::graph::GraphData;
@@ -33,8 +33,8 @@ pub(super) struct Growth {
     grown: Option<Grown>,
     /// The verifier's knowledge of the last plan, which limits it to new steps.
     examined: Examined,
-    /// The number of the dump files, if the session writes dumps.
-    file: Option<Number>,
+    /// The name of the dump files, if the session writes dumps.
+    file: Option<DumpName>,
 }
 
 impl Planning {
@@ -65,7 +65,7 @@ impl Planning {
         let (planner, dump, passes) = (&mut self.planner, &self.dump, &self.passes);
         let policy = planner.policy();
         self.cache.get_or_plan(graph, request, policy, passes.as_ref(), || {
-            let number = dump.graph(graph, request, None)?;
+            let name = dump.graph(graph, request, None)?;
             let selection = match passes {
                 Some(selection) => Some(selection),
                 // Passes rewrite a graph with gradients only on request.
@@ -74,14 +74,20 @@ impl Planning {
             };
             let Some(selection) = selection else {
                 let plan = planner.plan(graph, request)?;
-                dump.plan(number, (graph, request.wanted), &plan)?;
+                let losses = losses(request);
+                let of = PlannedGraph { graph, wanted: request.wanted, losses: &losses, rewritten: false };
+                dump.plan(name, &of, &plan)?;
                 return Ok(plan.verify()?);
             };
             let planned = planner.optimize_and_plan(graph, request, selection)?;
-            if number.is_some() {
+            if name.is_some() {
                 let renamed = |&value: &ValueId| planned.optimized.renaming.get(value);
                 let wanted: Vec<ValueId> = request.wanted.iter().filter_map(renamed).collect();
-                dump.plan(number, (&planned.optimized.graph, &wanted), &planned.plan)?;
+                let losses: Vec<ValueId> = losses(request).iter().filter_map(renamed).collect();
+                let rewritten = planned.optimized.graph.structure() != graph.structure();
+                let graph = &planned.optimized.graph;
+                let of = PlannedGraph { graph, wanted: &wanted, losses: &losses, rewritten };
+                dump.plan(name, &of, &planned.plan)?;
             }
             Ok(planned.plan.verify()?)
         })
@@ -96,7 +102,8 @@ impl Planning {
         growth: &mut Growth,
         executed: Option<Arc<Verified<Plan>>>,
     ) -> Result<Verified<Plan>> {
-        growth.file = self.dump.graph(graph, request, growth.file)?;
+        let name = growth.file.unwrap_or_else(|| DumpName::next("grow"));
+        growth.file = self.dump.graph(graph, request, Some(name))?;
         let Growth { grown: known, examined, file } = growth;
         let (grown, executed) = match (known.take(), executed) {
             (Some(mut grown), Some(plan)) => {
@@ -106,10 +113,46 @@ impl Planning {
             _ => (known.insert(self.planner.begin(graph, request)?), None),
         };
         let plan = grown.plan();
-        self.dump.plan(*file, (graph, request.wanted), plan)?;
+        let of = PlannedGraph { graph, wanted: request.wanted, losses: &[], rewritten: false };
+        self.dump.plan(*file, &of, plan)?;
         Ok(match executed {
             Some(executed) => executed.grow(plan, examined)?,
             None => plan.clone().verify_to_grow(examined)?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::prelude::*;
+    use std::process::Command;
+    use std::sync::Arc;
+
+    /// The variable that marks the child process of the next test.
+    const CHILD: &str = "AUTOBATCH_TEST_CHILD_POLICY";
+
+    fn opens(policy: Option<Policy>) -> bool {
+        let module = ModuleBuilder::new("m").build().expect("an empty module");
+        let weights = Arc::new(Weights::init(&module, 0));
+        let options = SessionOptions { policy, ..SessionOptions::default() };
+        Session::with_options(&module, weights, options).is_ok()
+    }
+
+    #[test]
+    fn the_child_reads_the_variable_without_a_policy() {
+        if std::env::var_os(CHILD).is_some() {
+            assert!(opens(Some(Policy::Auto)) && opens(Some(Policy::Depth)), "a given policy stays");
+            assert!(!opens(None), "the variable names no policy");
+        }
+    }
+
+    #[test]
+    fn a_given_policy_is_not_replaced_by_the_environment() {
+        let child = Command::new(std::env::current_exe().expect("the test has a path"))
+            .args(["the_child_reads_the_variable_without_a_policy"])
+            .envs([(CHILD, "1"), ("AUTOBATCH_POLICY", "nonsense")])
+            .output()
+            .expect("the test runs");
+        assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
     }
 }

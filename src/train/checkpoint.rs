@@ -15,6 +15,7 @@ use crate::train::trainer::Trainer;
 use autobatch_ir::files::{read_remedy, replace, write_remedy};
 use autobatch_ir::hash::{StructureHash, hash_bytes};
 use autobatch_ir::printable::brief;
+use autobatch_nn::pytorch::ImportError;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -112,6 +113,8 @@ pub enum CheckpointError {
         /// The type of its elements, in the words of safetensors.
         found: String,
     },
+    /// The arrays of a state dict do not fit the layers.
+    PyTorch(ImportError),
     /// A parameter has another shape.
     Shape {
         /// Its name.
@@ -213,6 +216,7 @@ impl fmt::Display for CheckpointError {
             Self::Numbers { name, found } => {
                 write!(f, "{}: expected F32, F16, BF16 or F64, found {found}; write floats", brief(name))
             }
+            Self::PyTorch(error) => error.fmt(f),
             Self::Shape { name, expected, found } => {
                 write!(
                     f,

@@ -27,6 +27,11 @@ pub enum TrainError {
         /// The type of the loss.
         found: Type,
     },
+    /// The weights of the items do not have a positive, finite sum.
+    Weights {
+        /// The sum.
+        sum: f64,
+    },
     /// A loss is not finite.
     NotFinite {
         /// The step, from 0.
@@ -91,8 +96,15 @@ impl fmt::Display for TrainError {
             }
             Self::NoScalar { item: number, found } => {
                 item(f, number.map(|number| number as u64))?;
-                write!(f, "a loss is a scalar f32, found {found}; sum or average it")
+                write!(
+                    f,
+                    "a loss is a scalar f32, found {found}; add .sum() or .mean() (the sum of a list has the type of its items)"
+                )
             }
+            Self::Weights { sum } => write!(
+                f,
+                "expected weights with a positive, finite sum, found {sum}; weigh each item by its number of tokens, and leave items without tokens out"
+            ),
             Self::NotFinite { step, item: number, loss } => {
                 write!(f, "step {step}: ")?;
                 item(f, number.map(|number| number as u64))?;

@@ -7,6 +7,8 @@ use autobatch_ir::id::ParamId;
 use autobatch_ir::types::Type;
 use autobatch_ir::weights::ParamValues;
 use autobatch_ir::{Module, Weights};
+use autobatch_nn::pytorch::{self, Imported, StateArray};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Writes every parameter under its name as an array of F32, and nothing else. The file is whole at
@@ -141,6 +143,59 @@ fn matching(bytes: &[u8], weights: &mut Weights) -> Result<Matching, CheckpointE
     let strange = |name: &String| weights.id(name).is_err() && !name.starts_with(STATE);
     matching.unexpected = arrays.names().into_iter().filter(strange).collect();
     Ok(matching)
+}
+
+/// Reads a state dict of PyTorch from a safetensors file into weights. It transposes weights, sums double biases and
+/// maps names as [`nn::pytorch::import`](crate::nn::pytorch::import) describes. In Python,
+/// `safetensors.torch.save_file(model.state_dict(), "model.safetensors")` writes the file.
+///
+/// ```
+/// # use autobatch::prelude::*;
+/// # use autobatch::nn::{Embedding, Lstm};
+/// # use autobatch::train::import_pytorch;
+/// # use std::sync::Arc;
+/// # fn main() -> autobatch::Result<()> {
+/// # let mut m = ModuleBuilder::new("m");
+/// # let words = Embedding::new(&mut m, "words", 9, 3);
+/// # let lstm = Lstm::new(&mut m, "lstm", 3, 2);
+/// # let module = m.build()?;
+/// # let file = std::env::temp_dir().join(format!("autobatch-pytorch-{}.safetensors", std::process::id()));
+/// # let mut p = ModuleBuilder::new("p"); // parameters with the names and shapes of a state dict
+/// # p.param("embed.weight", [9, 3], Init::ZEROS);
+/// # p.param("rnn.weight_ih_l0", [8, 3], Init::ZEROS);
+/// # p.param("rnn.weight_hh_l0", [8, 2], Init::ZEROS);
+/// # ["rnn.bias_ih_l0", "rnn.bias_hh_l0"].map(|name| p.param(name, [8], Init::ZEROS));
+/// # autobatch::train::write_weights(&file, &Weights::init(&p.build()?, 0))?;
+/// let mut weights = Weights::init(&module, 0);
+/// let imported = import_pytorch(&file, &mut weights, &[("embed", "words"), ("rnn", "lstm")])?;
+/// assert!(imported.missing.is_empty() && imported.unexpected.is_empty());
+/// // PyTorch trains two biases where the LSTM has their sum.
+/// let optimizer = Adam::new(1e-3).rate(2.0, move |param| imported.joint_biases.contains(&param.name));
+/// let options = SessionOptions::default();
+/// let trainer = Trainer::with_options(&module, optimizer, Arc::new(weights), options)?;
+/// # std::fs::remove_file(file).expect("it was just written");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// The file cannot be read or is damaged, or its arrays do not fit the layers. An error changes no value.
+pub fn import_pytorch(
+    path: impl AsRef<Path>,
+    weights: &mut Weights,
+    names: &[(&str, &str)],
+) -> Result<Imported, CheckpointError> {
+    read_file(path.as_ref(), |bytes| {
+        let arrays = Arrays::read(bytes).map_err(CheckpointError::damaged)?;
+        let mut state = BTreeMap::new();
+        for name in arrays.names() {
+            // Counters such as num_batches_tracked are integers and no parameters.
+            if let Some(Ok((shape, values))) = arrays.get(&name) {
+                state.insert(name, StateArray { shape, values });
+            }
+        }
+        pytorch::import(state, weights, names).map_err(CheckpointError::PyTorch)
+    })
 }
 
 /// Returns the weights as arrays.

@@ -29,7 +29,7 @@ mod update;
 pub use bar::Bar;
 pub use checkpoint::{CheckpointError, Progress, read_notes};
 pub use error::TrainError;
-pub use files::{Matching, read_matching_weights, read_weights, write_weights};
+pub use files::{Matching, import_pytorch, read_matching_weights, read_weights, write_weights};
 pub(crate) use locate::explained;
 pub use patience::{Patience, Verdict};
 pub use report::{Evaluation, Step};

@@ -8,10 +8,13 @@ use std::time::Duration;
 pub struct Step {
     /// The number of the step, from 0.
     pub number: u64,
-    /// The mean loss of the items.
+    /// The loss of the minibatch: the sum of `losses` divided by `weight`.
     pub loss: f32,
     /// The loss of each item, in order.
     pub losses: Vec<f32>,
+    /// The sum of the weights of the items: their number, the sum of the weights that
+    /// [`step_weighted`](crate::Trainer::step_weighted) receives, or 1 if the program emits the losses itself.
+    pub weight: f64,
     /// The values of the named outputs, in the order of the requests.
     pub outputs: Vec<(String, Vec<f32>)>,
     /// The batches of the forward part of the plan.
@@ -31,14 +34,21 @@ pub struct Step {
 impl Step {
     /// Merges the next part of the same minibatch.
     pub(crate) fn add(&mut self, part: Self) {
-        let Self { number: _, loss: _, losses, outputs, batches, bound, emit, plan, execute, update } = part;
+        let Self { number: _, loss: _, losses, weight, outputs, batches, bound, emit, plan, execute, update } =
+            part;
         self.losses.extend(losses);
+        self.weight += weight;
         self.outputs.extend(outputs);
         (self.batches, self.bound) = (self.batches + batches, self.bound + bound);
         self.emit += emit;
         self.plan += plan;
         self.execute += execute;
         self.update += update;
+    }
+
+    /// Returns the sum of the losses divided by the sum of the weights.
+    pub(crate) fn weighted_loss(&self) -> f32 {
+        (self.losses.iter().map(|&loss| f64::from(loss)).sum::<f64>() / self.weight) as f32
     }
 
     /// Returns the number of items of the minibatch.

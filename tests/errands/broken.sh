@@ -7,7 +7,7 @@ head -c 300 trees.abp > cut.abp
 head -c 64 /dev/zero > zero.abg
 : > empty.plan
 echo '{"autobatch": 1' > cut.json
-answer() { "$@" > answer.log 2>&1; code=$?; echo "$code $(grep -m 1 error answer.log)"; }
+answer() { "$@" > answer.log 2>&1; code=$?; echo "$code $(grep -m 2 -E 'error|-->' answer.log)"; }
 set +e +v
 for file in cut.graph cut.abg cut.abp zero.abg empty.plan cut.json missing.abg; do
     answer autobatch show $file

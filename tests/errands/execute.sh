@@ -5,5 +5,3 @@ autobatch execute trees.graph --seed 1 --policy none -o unbatched.json > unbatch
 cmp saved.json unbatched.json && echo 'equal bits'
 # A plan of another graph is refused.
 autobatch execute pairs.graph trees.plan || echo "exit code $?"
-# A GPU needs the feature `gpu`.
-autobatch run names --batch 4 --hidden 8 --rounds 1 --device gpu > gpu.log 2>&1 || tail -2 gpu.log

@@ -1,4 +1,5 @@
 # Find out why two nodes were not batched.
+autobatch emit lattice --instances 8 --hidden 16 -o lattice.abg | head -1
 autobatch plan lattice.abg | head -4
 autobatch explain lattice.abg | grep -A 3 'missed batching'
 # The list names two values. Ask about them.

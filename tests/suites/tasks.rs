@@ -1,68 +1,15 @@
-//! Graphs that grow while they execute, and tasks that await their values.
+//! Graphs that grow while they execute, and tasks that await their values. The fuzz target `tasks` runs random tasks.
 
 use autobatch::prelude::*;
 use autobatch::random::Random;
 use autobatch_nn::{Linear, losses};
-use autobatch_testing::growing::{self, Model};
-use autobatch_testing::trials;
+use autobatch_testing::growing;
 use std::future::pending;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
-
-/// Awaits random values and branches on their bits. Returns the awaited values with their words.
-async fn wander(model: &Model, g: &Graph, seed: u64) -> Result<Vec<(ValueKey, Vec<u32>)>> {
-    let mut random = Random::new(seed);
-    let (mut known, mut seen) = (Vec::new(), Vec::new());
-    for _ in 0..random.below(6) {
-        for _ in 0..=random.below(5) {
-            model.act(g, &mut known, &mut |end| random.below(end as u64) as usize);
-        }
-        let asked: Vec<Value<'_>> =
-            (0..=random.below(2)).map(|_| known[random.below(known.len() as u64) as usize]).collect();
-        let mut mixed = random.below(u64::MAX);
-        for (value, row) in asked.iter().zip(g.get_all(&asked).await?) {
-            let row: Vec<u32> = row.into_iter().map(f32::to_bits).collect();
-            mixed = row.iter().fold(mixed, |mixed, &bits| mixed.rotate_left(5) ^ u64::from(bits));
-            seen.push((value.key().expect("the value has a row"), row));
-        }
-        random = Random::new(mixed);
-    }
-    Ok(seen)
-}
-
-fn rows(seen: &[(ValueKey, Vec<u32>)]) -> Vec<&[u32]> {
-    seen.iter().map(|(_, row)| &row[..]).collect()
-}
-
-#[test]
-fn tasks_that_branch_on_values_have_the_bits_of_single_tasks() {
-    let (module, model) = growing::model();
-    let policies = ["auto", "depth", "agenda", "none", "beam:4"];
-    for trial in 0..trials::trials(60, 600) {
-        let policy = policies[trial as usize % policies.len()].parse().unwrap();
-        let options = SessionOptions { policy, threads: 1 + trial as usize % 2, ..SessionOptions::default() };
-        let weights = Arc::new(Weights::init(&module, 3));
-        let mut session = Session::with_options(&module, Arc::clone(&weights), options).unwrap();
-        let seeds: Vec<u64> = (0..1 + trial % 7).map(|task| 100 * trial + task).collect();
-        let g = session.graph();
-        let together = session.tasks(&g, seeds.iter().map(|&seed| wander(&model, &g, seed))).unwrap();
-        let eager = session.eager(&g).unwrap();
-        for (&seed, seen) in seeds.iter().zip(&together) {
-            for (key, row) in seen {
-                let value = eager.value(g.value(*key).unwrap()).expect("the value was emitted");
-                assert_eq!(value.words(), *row, "trial {trial}, task {seed}: the reference differs");
-            }
-        }
-        for (&seed, seen) in seeds.iter().zip(&together) {
-            let g = session.graph();
-            let alone = session.tasks(&g, [wander(&model, &g, seed)]).unwrap();
-            assert_eq!(rows(&alone[0]), rows(seen), "trial {trial}, task {seed}");
-        }
-    }
-}
 
 #[test]
 fn a_growing_graph_executes_every_step_once_with_the_bits_of_a_single_run() {

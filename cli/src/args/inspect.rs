@@ -29,12 +29,24 @@ pub struct ShowArgs {
     /// The form [default: by the extension of the output, or text].
     #[arg(long, value_enum)]
     pub format: Option<Format>,
+    /// The arrangement of the picture of a graph.
+    #[arg(long, value_enum, default_value = "timeline")]
+    pub picture: Arrangement,
     /// Output file; - is standard output.
     #[arg(short, long, default_value = "-", value_parser = path)]
     pub output: String,
     /// Options of planning, for the picture of a graph.
     #[command(flatten)]
     pub planning: PlanningArgs,
+}
+
+/// The arrangement of the picture of a graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Arrangement {
+    /// Columns are batches, bands are instances.
+    Timeline,
+    /// Each instance by itself; colours and numbers are batches.
+    Instances,
 }
 
 /// Options of `plan`.

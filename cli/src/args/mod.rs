@@ -13,8 +13,8 @@ pub(crate) mod values;
 pub use emit::EmitArgs;
 pub use execute::ExecuteArgs;
 pub use inspect::{
-    CheckArgs, DiffArgs, ExplainArgs, Format, FsmArgs, PlanArgs, PoliciesArgs, ReduceArgs, ShowArgs,
-    VerifyArg,
+    Arrangement, CheckArgs, DiffArgs, ExplainArgs, Format, FsmArgs, PlanArgs, PoliciesArgs, ReduceArgs,
+    ShowArgs, VerifyArg,
 };
 pub use measure::{CalibrateArgs, SweepArgs};
 pub use planning::{ModeArg, PlanningArgs, Rows};
@@ -108,7 +108,7 @@ pub enum Verb {
     ))]
     Emit(EmitArgs),
     /// Show a graph or plan in another form.
-    #[command(after_help = after!("show trees.abg --format svg -o trees.svg"; ""))]
+    #[command(after_help = after!("show trees.abg --format svg -o trees.svg", "show trees.abg --picture instances -o trees.svg"; ""))]
     Show(ShowArgs),
     /// Plan a graph and show the quality and the steps of the plan.
     #[command(after_help = after!("plan trees.abg --policy beam:16 -o trees.plan"; ""))]

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 /// Options of planning. `None` means that the option was not given.
 #[derive(Args, Debug, Default)]
 pub struct PlanningArgs {
-    /// Batching policy: none, depth, agenda, agenda:remaining, ratio, beam:8, fsm:table.json, auto [default: auto].
+    /// Batching policy: none, depth, agenda, agenda:remaining, ratio, beam:8, fsm:FILE, auto [default: auto].
     #[arg(long, value_parser = policy(), hide_possible_values = true)]
     pub policy: Option<Policy>,
     /// Order of rows in memory [default: propagated].

@@ -26,9 +26,17 @@ pub struct ModelArgs {
     /// Device: cpu, gpu, gpu:0, gpu:part-of-a-name.
     #[arg(long, default_value = "cpu", value_parser = values::device(), hide_possible_values = true)]
     pub device: autobatch::Device,
-    /// Batching policy: none, depth, agenda, agenda:remaining, ratio, beam:8, fsm:table.json, auto.
-    #[arg(long, default_value = "auto", value_parser = values::policy(), hide_possible_values = true)]
-    pub policy: Policy,
+    /// Batching policy: none, depth, agenda, agenda:remaining, ratio, beam:8, fsm:FILE, auto [default: auto].
+    #[arg(long, value_parser = values::policy(), hide_possible_values = true)]
+    pub policy: Option<Policy>,
+}
+
+impl ModelArgs {
+    /// The policy that plans.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        self.policy.clone().unwrap_or_default()
+    }
 }
 
 /// Options of `run`.

@@ -1,8 +1,10 @@
 //! Picture of a graph with its batches: instances are bands, batches are columns, nodes are dots.
 //!
 //! Each kernel has a colour in two alternating shades, so neighbouring batches of one kernel are
-//! distinguishable. A histogram above the columns shows the batch sizes. The picture is animated: the
-//! batches appear in the order of execution.
+//! distinguishable. A histogram above the columns shows the batch sizes; the heights grow with their square
+//! roots, so small batches stay visible beside large ones. Edges that skip columns run along the upper edge
+//! of their band, so that chains stay readable. The picture is animated: the batches appear in the order of
+//! execution.
 
 use super::memory::pitch_of;
 use super::svg::{Anchor, HAIR, INK, SOFT, Svg, WASH, appears, colour, escaped, flashes, lighter, loop_of};
@@ -15,6 +17,8 @@ use std::collections::BTreeSet;
 
 /// Maximum number of instances.
 const MAX_BANDS: usize = 16;
+/// Maximum number of nodes. The first instance is drawn in any case.
+const MAX_NODES: usize = 3000;
 /// Maximum number of edges.
 const MAX_EDGES: usize = 4000;
 const LEFT: f64 = 96.0;
@@ -22,8 +26,10 @@ const HISTOGRAM: f64 = 64.0;
 const TOP: f64 = 84.0;
 /// Share of white in the second shade of a kernel.
 const SECOND_SHADE: f64 = 0.38;
-/// Longer edges are drawn fainter.
-const LONG_EDGE: f64 = 240.0;
+/// Edges over at least this many columns run along the edge of their band.
+const SKIPPED_COLUMNS: usize = 3;
+/// Estimated width of a digit of a bar's value.
+const DIGIT: f64 = 6.0;
 /// Minimum width of the drawing, for the title and the legend.
 const MIN_WIDTH: f64 = 560.0;
 
@@ -32,11 +38,21 @@ struct Layout {
     columns: Vec<Column>,
     bands: Vec<Band>,
     /// The centre of each drawn node.
-    dots: Vec<Option<(f64, f64)>>,
+    dots: Vec<Option<Dot>>,
     /// Distance between the centres of neighbouring dots.
     pitch: f64,
     /// The number of instances that are left out.
     hidden: usize,
+}
+
+/// The position of a node.
+#[derive(Clone, Copy)]
+struct Dot {
+    x: f64,
+    y: f64,
+    column: usize,
+    /// The upper edge of its band.
+    rail: f64,
 }
 
 /// The column of a batch.
@@ -73,13 +89,13 @@ pub fn graph(graph: &GraphData, plan: &Plan, policy: &str) -> String {
     let bottom = layout.bands.last().map_or(body, |band| band.y + band.height);
     let mut svg = Svg::default();
     let rows: u64 = steps.iter().map(|(_, step)| u64::from(step.rows)).sum();
-    let title =
-        format!("{}: {} in {} batches", graph.module.name, plural(rows, "node"), count(steps.len() as u64));
+    let batches = plural(steps.len() as u64, "batch");
+    let title = format!("{}: {} in {batches}", graph.module.name, plural(rows, "node"));
     svg.styled_text([24.0, 32.0], 18.0, INK, Anchor::Start, r#"font-weight="bold""#, &title);
     let certificate = &plan.certificate;
     let hidden = match layout.hidden {
         0 => String::new(),
-        hidden => format!("; {hidden} more not drawn"),
+        hidden => format!(", the last {hidden} not drawn"),
     };
     let note = format!(
         "columns are batches; policy {policy}, bound {}, gap {:.0} %; {}{hidden}",
@@ -108,6 +124,7 @@ impl Layout {
             }
         }
         let mut bands: Vec<Nodes> = Vec::new();
+        let mut drawn = 0;
         let mut hidden = BTreeSet::new();
         for (instance, range) in graph.numbered_stretches() {
             if range.clone().all(|node| column_of[node].is_none()) {
@@ -119,7 +136,8 @@ impl Layout {
             };
             // All parts of an instance share a band.
             let known = bands.iter().position(|known| known.name == name);
-            if known.is_none() && bands.len() == MAX_BANDS {
+            let is_full = bands.len() == MAX_BANDS || drawn + range.len() > MAX_NODES;
+            if known.is_none() && is_full && !bands.is_empty() {
                 hidden.insert(instance);
                 continue;
             }
@@ -130,11 +148,11 @@ impl Layout {
             let by_column = &mut bands[known].by_column;
             for node in range {
                 if let Some(column) = column_of[node] {
+                    drawn += 1;
                     by_column[column].push(NodeId::new(node));
                 }
             }
         }
-        let drawn: usize = bands.iter().flat_map(|band| &band.by_column).map(Vec::len).sum();
         let pitch = if drawn <= 120 {
             22.0
         } else if drawn <= 600 {
@@ -168,16 +186,17 @@ impl Layout {
         for Nodes { name, by_column } in bands {
             let lines = |(nodes, column): (&Vec<NodeId>, &Column)| nodes.len().div_ceil(column.across);
             let down = by_column.iter().zip(&self.columns).map(lines).max().unwrap_or(1);
-            let height = down as f64 * pitch + pitch * 0.9;
-            for (nodes, column) in by_column.iter().zip(&self.columns) {
+            let height = down as f64 * pitch + pitch * 1.1;
+            for (number, (nodes, column)) in by_column.iter().zip(&self.columns).enumerate() {
                 let across = column.across;
                 let lines = nodes.len().div_ceil(across);
                 for (at, node) in nodes.iter().enumerate() {
                     let in_line = across.min(nodes.len() - at / across * across);
                     let dx = (at % across) as f64 - (in_line as f64 - 1.0) / 2.0;
                     let dy = (at / across) as f64 - (lines as f64 - 1.0) / 2.0;
+                    let (x, middle) = (column.middle() + dx * pitch, y + height / 2.0 + pitch * 0.1);
                     self.dots[node.index()] =
-                        Some((column.middle() + dx * pitch, y + height / 2.0 + dy * pitch));
+                        Some(Dot { x, y: middle + dy * pitch, column: number, rail: y + pitch * 0.18 });
                 }
             }
             self.bands.push(Band { y, height, name: name.clone() });
@@ -221,14 +240,16 @@ fn columns(svg: &mut Svg, plan: &Plan, steps: &[NumberedStep<'_>], layout: &Layo
     let most = steps.iter().map(|(_, step)| step.rows).max().unwrap_or(1).max(1);
     let (base, kinds, shades) = (TOP + HISTOGRAM, Kinds::of(plan), shades(plan, steps));
     let (seconds, share) = loop_of(steps.len());
-    svg.text([24.0, base - 4.0], 11.0, SOFT, Anchor::Start, "batch size");
+    svg.text([24.0, base - 16.0], 11.0, SOFT, Anchor::Start, "batch size");
+    svg.text([24.0, base - 3.0], 9.0, SOFT, Anchor::Start, "(square root)");
+    let mut labelled = 0.0;
     let narrowest = layout.columns.iter().map(|column| column.width).fold(f64::INFINITY, f64::min);
     let pitch = pitch_of(26.0 / narrowest.max(1.0));
     let right = layout.columns.last().map_or(LEFT, Column::right);
     svg.line([LEFT, base, right, base], HAIR, r#"stroke-width="1""#);
     for (column, ((number, step), placed)) in steps.iter().zip(&layout.columns).enumerate() {
         let &Column { x, width, .. } = placed;
-        let height = (f64::from(step.rows) / f64::from(most) * (HISTOGRAM - 14.0)).max(1.5);
+        let height = ((f64::from(step.rows) / f64::from(most)).sqrt() * (HISTOGRAM - 14.0)).max(1.5);
         let tip = escaped(&format!("step {number}: {} x {}", kinds.step_name(*number), step.rows));
         let at = |column: usize| column as f64 / steps.len() as f64 * share;
         svg.raw(&format!(
@@ -242,8 +263,13 @@ fn columns(svg: &mut Svg, plan: &Plan, steps: &[NumberedStep<'_>], layout: &Layo
         if column % pitch == 0 {
             svg.text([placed.middle(), bottom + 18.0], 11.0, SOFT, Anchor::Middle, &number.to_string());
         }
-        if step.rows == most && steps[..column].iter().all(|(_, earlier)| earlier.rows < most) {
-            svg.text([placed.middle(), base - height - 3.0], 10.0, INK, Anchor::Middle, &count(step.rows));
+        // A value is written where it differs from the one before and has space.
+        let value = count(step.rows);
+        let reach = value.chars().count() as f64 * DIGIT / 2.0;
+        let repeats = column > 0 && steps[column - 1].1.rows == step.rows;
+        if !repeats && placed.middle() - reach > labelled {
+            svg.text([placed.middle(), base - height - 3.0], 9.0, INK, Anchor::Middle, &value);
+            labelled = placed.middle() + reach;
         }
     }
     svg.text([24.0, bottom + 18.0], 11.0, SOFT, Anchor::Start, "step");
@@ -253,42 +279,69 @@ fn edges(svg: &mut Svg, graph: &GraphData, plan: &Plan, steps: &[NumberedStep<'_
     let (seconds, share) = loop_of(steps.len());
     let mut drawn = 0;
     for (column, (_, step)) in steps.iter().enumerate() {
-        let mut paths = [String::new(), String::new()];
+        let (mut near, mut far) = (String::new(), String::new());
         for &node in plan.lanes(step).iter().filter(|node| node.index() < layout.dots.len()) {
             let Some(to) = layout.dots[node.index()] else { continue };
             for from in operand_nodes(graph, node).filter_map(|operand| layout.dots[operand.index()]) {
                 drawn += 1;
-                let reach = (to.0 - from.0) * 0.45;
-                // An edge along a line of dots bends around the dots in between.
-                let passes = (to.1 - from.1).abs() < 1.0 && to.0 - from.0 > 2.4 * layout.pitch;
-                let bow = if passes { 0.9 * layout.pitch } else { 0.0 };
-                paths[usize::from(to.0 - from.0 > LONG_EDGE)] += &format!(
-                    "M{:.1} {:.1}C{:.1} {:.1} {:.1} {:.1} {:.1} {:.1}",
-                    from.0,
-                    from.1,
-                    from.0 + reach,
-                    from.1 - bow,
-                    to.0 - reach,
-                    to.1 - bow,
-                    to.0,
-                    to.1
-                );
+                match to.column.saturating_sub(from.column) < SKIPPED_COLUMNS {
+                    true => near.push_str(&curved(from, to, layout.pitch)),
+                    false => far.push_str(&along_the_band(from, to, layout.pitch)),
+                }
             }
         }
         if drawn > MAX_EDGES {
             break;
         }
-        for (path, opacity) in paths.iter().zip([0.65, 0.22]).filter(|(path, _)| !path.is_empty()) {
+        for (path, colour) in [(far, "#ccd3da"), (near, "#98a3af")] {
+            if path.is_empty() {
+                continue;
+            }
             let appears = appears(column as f64 / steps.len() as f64 * share, seconds);
             svg.raw(&format!(
-                "<path d=\"{path}\" fill=\"none\" stroke=\"#8a96a3\" stroke-width=\"0.9\" stroke-opacity=\"{opacity}\">{appears}</path>"
+                "<path d=\"{path}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"0.9\">{appears}</path>"
             ));
         }
     }
 }
 
+/// The path of an edge between neighbouring columns.
+fn curved(from: Dot, to: Dot, pitch: f64) -> String {
+    let reach = (to.x - from.x) * 0.45;
+    // An edge along a line of dots bends around the dots in between.
+    let passes = (to.y - from.y).abs() < 1.0 && to.x - from.x > 2.4 * pitch;
+    let bow = if passes { 0.9 * pitch } else { 0.0 };
+    format!(
+        "M{:.1} {:.1}C{:.1} {:.1} {:.1} {:.1} {:.1} {:.1}",
+        from.x,
+        from.y,
+        from.x + reach,
+        from.y - bow,
+        to.x - reach,
+        to.y - bow,
+        to.x,
+        to.y
+    )
+}
+
+/// The path of an edge that skips columns. Edges to one column cover each other on the edge of the band.
+fn along_the_band(from: Dot, to: Dot, pitch: f64) -> String {
+    let (bend, rail) = (0.6 * pitch, to.rail);
+    format!(
+        "M{:.1} {:.1}Q{:.1} {rail:.1} {:.1} {rail:.1}H{:.1}Q{:.1} {rail:.1} {:.1} {:.1}",
+        from.x,
+        from.y,
+        from.x,
+        from.x + bend,
+        to.x - bend,
+        to.x,
+        to.x,
+        to.y
+    )
+}
+
 /// The nodes that compute the operands of a node, without repetition. A list contributes its elements.
-fn operand_nodes(graph: &GraphData, node: NodeId) -> impl Iterator<Item = NodeId> {
+pub(super) fn operand_nodes(graph: &GraphData, node: NodeId) -> impl Iterator<Item = NodeId> {
     let mut found: Vec<NodeId> = Vec::new();
     let mut todo: Vec<ValueId> =
         graph.arena.operands(node).iter().filter_map(|operand| operand.as_value()).collect();
@@ -316,7 +369,7 @@ fn dots(svg: &mut Svg, graph: &GraphData, plan: &Plan, steps: &[NumberedStep<'_>
             appears(column as f64 / steps.len() as f64 * share, seconds)
         ));
         for &node in plan.lanes(step).iter().filter(|node| node.index() < layout.dots.len()) {
-            let Some((x, y)) = layout.dots[node.index()] else { continue };
+            let Some(Dot { x, y, .. }) = layout.dots[node.index()] else { continue };
             let ring = if is_output[node.index()] {
                 format!(" stroke=\"{INK}\" stroke-width=\"1.4\"")
             } else {
@@ -360,6 +413,11 @@ fn legend(svg: &mut Svg, plan: &Plan, width: f64, top: f64) -> f64 {
             svg.rect([x + 13.0, y - 10.0, 12.0, 12.0], &lighter(&base, SECOND_SHADE), r#"rx="2""#);
         });
     }
+    last = entry(svg, "second shade: the next batch of the same kernel", &|svg, x, y| {
+        svg.rect([x, y - 10.0, 12.0, 12.0], SOFT, r#"rx="2""#);
+        svg.rect([x + 13.0, y - 10.0, 12.0, 12.0], &lighter(SOFT, SECOND_SHADE), r#"rx="2""#);
+    })
+    .max(last);
     last = entry(svg, "output", &|svg, x, y| {
         svg.raw(&format!("<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"5.5\" fill=\"#ffffff\" stroke=\"{INK}\" stroke-width=\"1.4\"/>", x + 12.0, y - 4.0));
     }).max(last);

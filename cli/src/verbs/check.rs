@@ -54,7 +54,8 @@ fn check_plan(graph: &GraphData, graph_path: &str, path: &str) -> Result<Checked
         Ok(proof) => proof,
         Err(disagreements) => {
             let text = format!(
-                "not proven: {path} and {graph_path} disagree\n{disagreements}\n  = help: make a new plan: autobatch plan {graph_path} -o {path}\n"
+                "not proven: {path} and {graph_path} disagree\n{disagreements}\n  = help: make a new plan: autobatch plan {graph_path} -o {}\n",
+                new_plan_path(path)
             );
             let json = json!({
                 "graph": graph_path, "plan": path, "proven": false, "disagreements": disagreements.to_string(),
@@ -109,6 +110,13 @@ fn proof(plan: &Verified<Plan>, graph: &GraphData) -> Result<Proof, Disagreement
     prove(plan, graph, Wanted { values: &[], training: plan.mode == Mode::Train })
 }
 
+/// A path beside a plan for a new plan. Advice must not overwrite a file of the user.
+fn new_plan_path(path: &str) -> String {
+    let path = std::path::Path::new(path);
+    let form = path.extension().and_then(|extension| extension.to_str()).unwrap_or("abp");
+    path.with_extension(format!("new.{form}")).display().to_string()
+}
+
 /// A graph or plan with the path of its file.
 pub(super) struct InFile<'a, T> {
     pub(super) path: &'a str,
@@ -124,7 +132,8 @@ pub(super) fn check_computes(
     let InFile { path, content: plan } = plan;
     let InFile { path: graph_path, content: graph } = graph;
     let mismatch = |message: String| {
-        Failure::input(message).help(format!("make a new plan: autobatch plan {graph_path} -o {path}"))
+        Failure::input(message)
+            .help(format!("make a new plan: autobatch plan {graph_path} -o {}", new_plan_path(path)))
     };
     if plan.structure != graph.structure() {
         return Err(mismatch(format!("{path} is a plan of another structure than {graph_path}")));

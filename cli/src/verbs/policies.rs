@@ -75,8 +75,7 @@ pub fn policies(args: &PoliciesArgs, console: &mut Console<'_>) -> Result<Answer
     one_standard_input(&args.graphs)?;
     let graphs =
         args.graphs.iter().map(|path| Ok((path, load_graph(path)?))).collect::<Result<Vec<_>, Failure>>()?;
-    let standard =
-        [Policy::Unbatched, Policy::Depth, Policy::Agenda(Mean::All), Policy::Ratio, Policy::Beam(8)];
+    let standard = [Policy::None, Policy::Depth, Policy::Agenda(Mean::All), Policy::Ratio, Policy::Beam(8)];
     let mut all: Vec<Policy> = standard.into_iter().chain(args.policies.iter().cloned()).collect();
     all.push(Policy::Auto);
     let mut seen = Vec::new();
@@ -142,11 +141,7 @@ fn print(
         rows.push(vec![
             line.policy.to_string(),
             line.batches().text(graphs),
-            if line.policy == Policy::Unbatched {
-                "-".to_owned()
-            } else {
-                format!("{:.0} %", line.gap() * 100.0)
-            },
+            if line.policy == Policy::None { "-".to_owned() } else { format!("{:.0} %", line.gap() * 100.0) },
             line.statistic(|planned| planned.plan.certificate.gathered as f64).text(graphs),
             line.statistic(|planned| planned.plan.certificate.copied as f64).text(graphs),
             byte_size(line.statistic(|planned| planned.plan.certificate.slab_bytes as f64).mean as u64),

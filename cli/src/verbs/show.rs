@@ -1,6 +1,6 @@
 //! `show`: converts a graph or plan to another form.
 
-use crate::args::{Format, ShowArgs};
+use crate::args::{Arrangement, Format, ShowArgs};
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
 use crate::files::{Form, Loaded, check_extension, form_of, form_to_write, load, plan_json, write};
@@ -70,7 +70,11 @@ fn show_graph(args: &ShowArgs, format: Option<Format>, graph: &GraphData) -> Res
         Some(Format::Svg) => {
             let options = args.planning.options();
             let planned = planning::plan(&args.file, graph, &options)?;
-            picture::graph(graph, &planned.plan, &options.policy.to_string()).into_bytes()
+            let picture = match args.picture {
+                Arrangement::Timeline => picture::graph(graph, &planned.plan, &options.policy.to_string()),
+                Arrangement::Instances => picture::instances(graph, &planned.plan),
+            };
+            picture.into_bytes()
         }
     })
 }

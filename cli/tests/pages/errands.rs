@@ -6,7 +6,8 @@ use crate::{files, root};
 
 /// Runs an errand and compares its transcript with the snapshot beside it.
 fn errand(name: &str) {
-    let transcript = Scratch::new(name).run(&["-e", "-v"], &format!("tests/errands/{name}.sh"));
+    let transcript =
+        Scratch::new(&format!("errand-{name}")).run(&["-e", "-v"], &format!("tests/errands/{name}.sh"));
     insta::with_settings!({ snapshot_path => root().join("tests/errands/snapshots"), prepend_module_to_snapshot => false }, {
         insta::assert_snapshot!(name, masked(&transcript));
     });

@@ -53,12 +53,12 @@ fn is_number(word: &str) -> bool {
         && digits.chars().all(|c| c.is_ascii_digit() || ".,".contains(c))
 }
 
-/// Whether a word is a number with its unit: `12.5s`, `3ms`.
+/// Whether a word is a number with its unit: `12.5s`, `3ms`, `8200/s`.
 fn is_joined_time(word: &str) -> bool {
     let word = word.trim_matches(['(', ')', ',', ';']);
-    UNITS
-        .iter()
-        .any(|unit| word.strip_suffix(unit).is_some_and(|number| !number.is_empty() && is_number(number)))
+    let joined =
+        |unit: &str| word.strip_suffix(unit).is_some_and(|number| !number.is_empty() && is_number(number));
+    joined("/s") || UNITS.iter().any(|unit| joined(unit))
 }
 
 /// Whether a word is the short form of a structure hash: `3671..20`.

@@ -49,6 +49,8 @@ impl Scratch {
         let printed = String::from_utf8(output.stdout).expect("commands print UTF-8");
         let scratch = self.0.to_str().expect("the path of the target folder is UTF-8");
         let root = root().to_str().expect("the path of the repository is UTF-8");
+        let printed: String =
+            printed.lines().filter(|line| !is_progress(line)).flat_map(|line| [line, "\n"]).collect();
         let mut printed = printed.replace(scratch, ".").replace(root, "$AUTOBATCH");
         match output.status.code() {
             Some(0) => {}
@@ -63,4 +65,11 @@ impl Scratch {
         }
         printed
     }
+}
+
+/// Whether a line reports progress, as slow machines print it: `run 3/7  round 3`.
+fn is_progress(line: &str) -> bool {
+    let is_count = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_digit());
+    let parts = line.split_whitespace().nth(1).and_then(|word| word.split_once('/'));
+    parts.is_some_and(|(done, all)| is_count(done) && is_count(all))
 }

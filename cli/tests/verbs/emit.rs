@@ -44,7 +44,7 @@ fn list_sums_of_different_lengths_share_a_signature() {
     let sums: std::collections::BTreeSet<&str> = steps
         .iter()
         .filter_map(|step| step["kernel"].as_str())
-        .filter(|name| name.starts_with("list_sum"))
+        .filter(|name| name.starts_with("@lattice.merge"))
         .collect();
     assert_eq!(sums.len(), 1, "{sums:?}");
 }

@@ -113,7 +113,7 @@ fn completions_offer_values() {
     for (shell, known) in [
         ("bash", &["treelstm", "fsm:table.json", "beam:8", "policies", "--peer-data"][..]),
         ("zsh", &["treelstm", "beam", "predict"]),
-        ("fish", &["treelstm", "beam:8", "eval"]),
+        ("fish", &["agenda", "eval"]),
     ] {
         let script = printed(&["completions", shell]);
         for word in known {

@@ -104,3 +104,49 @@ fn rows_are_live_from_their_writer_to_their_last_reader() {
         "reuse changes the positions of rows, not their lifetimes"
     );
 }
+
+/// The attribute of every line that holds a word.
+fn attributes(svg: &str, word: &str, name: &str) -> Vec<f64> {
+    svg.lines().filter(|line| line.contains(word)).filter_map(|line| attribute(line, name)).collect()
+}
+
+#[test]
+fn instances_are_drawn_by_themselves_with_numbered_batches() {
+    const TREES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/files/trees.graph");
+    let svg = transcript(&["show", TREES, "--picture", "instances", "--format", "svg"]);
+    assert_well_formed(&svg);
+    assert!(svg.contains(">3 instances, 22 nodes in 5 batches<"), "{svg}");
+    for entry in [">@leaf x 11<", ">@node x 4<", ">@node x 3<", ">@node x 1<", ">@out x 3<"] {
+        assert!(svg.contains(entry), "{entry} is missing in\n{svg}");
+    }
+    let dots: Vec<&str> =
+        svg.lines().filter(|line| line.contains("<circle") && line.contains("<title>")).collect();
+    assert_eq!(dots.len(), 22);
+    let colours: std::collections::BTreeSet<&str> =
+        dots.iter().filter_map(|dot| dot.split("fill=\"").nth(1)?.split('"').next()).collect();
+    assert_eq!(colours.len(), 5, "one colour for each batch");
+}
+
+#[test]
+fn small_batches_stay_visible_beside_large_ones() {
+    let graph = scratch("bars.abg");
+    transcript(&["emit", "treelstm", "--instances", "8", "--hidden", "2", "-o", &graph]);
+    let svg = transcript(&["show", &graph, "--format", "svg"]);
+    let bars = attributes(&svg, "<title>step ", "height");
+    let (least, most) =
+        (bars.iter().copied().fold(f64::MAX, f64::min), bars.iter().copied().fold(0.0, f64::max));
+    assert!(most > 45.0 && least >= 2.0, "{bars:?}");
+    assert!(svg.contains("second shade: the next batch of the same kernel"));
+    assert!(svg.contains(">(square root)<"));
+}
+
+#[test]
+fn edges_that_skip_columns_run_along_their_band() {
+    let graph = scratch("rails.abg");
+    transcript(&["emit", "treelstm", "--instances", "3", "--hidden", "2", "-o", &graph]);
+    let svg = transcript(&["show", &graph, "--format", "svg"]);
+    let far = svg.lines().filter(|line| line.contains("stroke=\"#ccd3da\"")).count();
+    let near = svg.lines().filter(|line| line.contains("stroke=\"#98a3af\"")).count();
+    assert!(far > 0 && near > 0, "{far} {near}");
+    assert!(svg.lines().filter(|line| line.contains("#ccd3da")).all(|line| line.contains('H')));
+}

@@ -82,7 +82,8 @@ impl Tasks {
         let policy: Policy = rng.pick(&policies).parse().expect("the list holds policies");
         let rows_in = rng.pick(&[RowOrder::Batch, RowOrder::Propagated]);
         let threads = rng.between(1, 2) as usize;
-        let options = SessionOptions { policy, threads, rows: rows_in, ..SessionOptions::default() };
+        let options =
+            SessionOptions { policy: Some(policy), threads, rows: rows_in, ..SessionOptions::default() };
         let mut session = Session::with_options(&self.module, Arc::clone(&self.weights), options)?;
         let seeds: Vec<u64> = (0..rng.between(1, 7)).map(|_| rng.word()).collect();
         let g = session.graph();

@@ -256,8 +256,7 @@ impl Graph {
     ) -> Vec<Value<'g>> {
         let caller = Location::caller();
         let args = args.into_iter().map(Into::into);
-        let first =
-            self.apply_args(args, caller, |recorder, args| recorder.call_of_any(cell, args, caller));
+        let first = self.apply_args(args, caller, |recorder, args| recorder.call_of_any(cell, args, caller));
         let Some(first) = first.id().map(ValueId::index) else { return vec![first] };
         let count = self.inner.borrow().data().arena.values() - first;
         (0..count).map(|place| self.nth(first as u32, place)).collect()

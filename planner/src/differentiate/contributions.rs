@@ -58,8 +58,8 @@ impl Contributions {
                 }
             }
         }
-        for (&(value, _), row) in request.losses.iter().zip(seeds.rows()) {
-            row.into_iter().for_each(|row| add(value, row));
+        for (&(value, _), row) in request.losses.iter().zip(&seeds.rows) {
+            row.iter().for_each(|&row| add(value, row));
         }
         let Self { uses, rows } = self;
         rows.fill(graph.arena.values(), uses.iter().map(|&(value, row)| (value as usize, row)));

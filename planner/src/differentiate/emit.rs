@@ -52,7 +52,7 @@ impl Emitter<'_> {
         places.clear();
         places.append(&mut plan.places);
         let saving = |back: &&ReverseStep| !self.derivative(back).saves.is_empty();
-        let mut reverse_steps = self.reverse_steps.all().iter().rev().filter(saving).peekable();
+        let mut reverse_steps = self.reverse_steps.all.iter().rev().filter(saving).peekable();
         for number in 0..plan.steps.len() {
             let start = plan.places.len() as u32;
             let old = plan.steps[number].places.clone();
@@ -78,7 +78,7 @@ impl Emitter<'_> {
         (fields, contributions): (&ContributionFields, &Contributions),
     ) {
         // ReverseSteps stand in descending order of their steps, and waves are executed in that of their reverse_steps.
-        let mut reverse_steps = self.reverse_steps.all().iter().peekable();
+        let mut reverse_steps = self.reverse_steps.all.iter().peekable();
         for wave in (0..forward_waves).rev() {
             let start = wave.checked_sub(1).map_or(0, |before| plan.waves[before] as usize);
             while let Some(back) = reverse_steps.next_if(|back| back.step >= start) {

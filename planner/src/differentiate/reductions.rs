@@ -58,7 +58,7 @@ impl Reductions {
             }));
         }
         parts.clear();
-        for back in reverse_steps.all().iter().rev() {
+        for back in reverse_steps.all.iter().rev() {
             let lanes = reverse_steps.lanes(back).len() as u32;
             for lane in &emitter.derivative(back).reductions {
                 let Some(store) = stores[argument(plan, back, lane.param).index()] else { continue };

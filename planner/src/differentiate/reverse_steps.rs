@@ -37,7 +37,7 @@ pub(super) struct Rows {
 /// All steps of the reverse, descending by forward step. Their memory is reused from plan to plan.
 #[derive(Default)]
 pub(super) struct ReverseSteps {
-    all: Vec<ReverseStep>,
+    pub(super) all: Vec<ReverseStep>,
     /// Per node its step and its lane there.
     at: Vec<(u32, u32)>,
     /// The live lanes of all steps.
@@ -129,10 +129,6 @@ impl ReverseSteps {
             all.push(ReverseStep { step: number, sig, parts, saved, lanes, rows });
         }
         Ok(())
-    }
-
-    pub(super) fn all(&self) -> &[ReverseStep] {
-        &self.all
     }
 
     /// The step of a live node, and its lane there.

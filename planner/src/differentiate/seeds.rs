@@ -29,7 +29,7 @@ struct Seed {
 pub(super) struct Seeds {
     seeds: Vec<Seed>,
     /// Per loss of the request the row of its seed.
-    rows: Vec<Option<u32>>,
+    pub(super) rows: Vec<Option<u32>>,
     kernels: Vec<Arc<Kernel>>,
 }
 
@@ -62,11 +62,6 @@ impl Seeds {
         }
         seeds.sort_unstable_by_key(|seed| (seed.field, seed.factor, seed.loss));
         Ok(())
-    }
-
-    /// Per loss of the request the row of its seed.
-    pub(super) fn rows(&self) -> impl Iterator<Item = Option<u32>> {
-        self.rows.iter().copied()
     }
 
     /// One source step for each field and factor.

@@ -90,16 +90,16 @@ pub(crate) struct Problem {
     slab_base: Vec<u32>,
     /// The rows of each slab that existed before.
     before: Vec<u32>,
-    rows: u32,
-    batches: Vec<Batch>,
-    slots: Vec<Slot>,
+    pub(crate) rows: u32,
+    pub(crate) batches: Vec<Batch>,
+    pub(crate) slots: Vec<Slot>,
     /// Global rows, slot after slot, lane after lane.
-    pool: Vec<u32>,
-    lanes: u32,
+    pub(crate) pool: Vec<u32>,
+    pub(crate) lanes: u32,
     /// The lane that writes each row.
     writers: Vec<Writer>,
     /// The last slot that reads each row, or `u32::MAX`.
-    last_readers: Vec<u32>,
+    pub(crate) last_readers: Vec<u32>,
     /// The next row of each slab while batches are added.
     next_row: Vec<u32>,
 }
@@ -204,21 +204,6 @@ impl Problem {
         self.pool[self.slots[(first_slot + result) as usize].start as usize]
     }
 
-    /// Global rows, slot after slot, lane after lane.
-    pub(crate) fn pool(&mut self) -> &mut [u32] {
-        &mut self.pool
-    }
-
-    /// For each global row the last slot that reads it, or a number beyond all slots.
-    pub(crate) fn last_readers(&self) -> &[u32] {
-        &self.last_readers
-    }
-
-    /// Number of rows of all slabs.
-    pub(crate) fn rows(&self) -> u32 {
-        self.rows
-    }
-
     /// Rows of each slab, in slab order: how many existed before, and the global numbers of all.
     pub(super) fn slabs(&self) -> impl Iterator<Item = (u32, Range<u32>)> + '_ {
         (0..).zip(&self.before).map(|(slab, &before)| (before, self.numbers(SlabId(slab))))
@@ -228,31 +213,6 @@ impl Problem {
     pub(crate) fn numbers(&self, slab: SlabId) -> Range<u32> {
         let base = |index: usize| self.slab_base.get(index).copied().unwrap_or(self.rows);
         base(slab.index())..base(slab.index() + 1)
-    }
-
-    /// Number of slots of all batches.
-    pub(crate) fn slot_count(&self) -> u32 {
-        self.slots.len() as u32
-    }
-
-    /// Number of entries of all slots.
-    pub(super) fn entries(&self) -> usize {
-        self.pool.len()
-    }
-
-    /// Number of lanes of all batches.
-    pub(super) fn all_lanes(&self) -> u32 {
-        self.lanes
-    }
-
-    /// All batches, in execution order.
-    pub(crate) fn all_batches(&self) -> &[Batch] {
-        &self.batches
-    }
-
-    /// A slot by its number.
-    pub(crate) fn slot(&self, slot: usize) -> &Slot {
-        &self.slots[slot]
     }
 
     /// The slots of a batch: results, then operands.

@@ -51,7 +51,7 @@ pub(crate) fn batch_order(problem: &Problem, memory: &mut Memory) -> Layout {
     places.clear();
     problem.slabs().for_each(|(_, rows)| places.extend(0..rows.end - rows.start));
     lanes.clear();
-    problem.all_batches().iter().for_each(|batch| lanes.extend(0..batch.lanes));
+    problem.batches.iter().for_each(|batch| lanes.extend(0..batch.lanes));
     Layout { places, lanes }
 }
 
@@ -86,9 +86,9 @@ fn count_gathered(
     needs_table: impl Fn(&Batch, &[u32]) -> bool,
 ) -> Gathered {
     tables.clear();
-    tables.reserve(problem.slot_count() as usize);
+    tables.reserve(problem.slots.len());
     let mut gathered = Gathered::default();
-    for batch in problem.all_batches() {
+    for batch in &problem.batches {
         for slot in problem.batch_slots(batch) {
             let found = match tables.get(slot.same_as.0 as usize) {
                 Some(&known) => known,
@@ -125,13 +125,13 @@ pub(crate) fn widest<'a>(problem: &'a Problem, batch: &Batch) -> Option<&'a Slot
 /// Places the rows that existed before first, then the results of batch after batch in lane order.
 fn place_in_lane_order(problem: &Problem, lanes: &[u32], memory: &mut Memory) -> Vec<u32> {
     let (mut places, next) = (std::mem::take(&mut memory.places), &mut memory.cursors);
-    places.resize(problem.rows() as usize, 0);
+    places.resize(problem.rows as usize, 0);
     next.clear();
     for (before, rows) in problem.slabs() {
         (0..before).zip(rows.start as usize..).for_each(|(place, row)| places[row] = place);
         next.push(before);
     }
-    for batch in problem.all_batches() {
+    for batch in &problem.batches {
         let order = &lanes[batch.span()];
         for slot in problem.results(batch) {
             let cursor = &mut next[slot.slab.0 as usize];
@@ -153,7 +153,7 @@ fn follow_operands(
 ) -> Layout {
     let Memory { walk, sorting, old, .. } = memory;
     for &id in &walk.unread {
-        let batch = &problem.all_batches()[id as usize];
+        let batch = &problem.batches[id as usize];
         let Some(widest) = widest(problem, batch) else { continue };
         let order = &mut lanes[batch.span()];
         let rows = problem.slot_rows(widest, batch.lanes);

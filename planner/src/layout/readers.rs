@@ -78,7 +78,7 @@ impl<'a> Later<'a> {
     /// A later batch and its lanes.
     #[inline]
     fn batch(self, id: u32) -> (&'a Batch, &'a [u32]) {
-        let batch = &self.problem.all_batches()[id as usize];
+        let batch = &self.problem.batches[id as usize];
         let span = batch.span();
         (batch, &self.lanes[span.start - self.start..span.end - self.start])
     }
@@ -149,9 +149,9 @@ impl<'a> Filling<'a> {
 /// Orders the lanes of every batch by first reader, in the memory `lanes`.
 pub(super) fn lanes_by_first_reader(problem: &Problem, mut lanes: Vec<u32>, walk: &mut Walk) -> Vec<u32> {
     // Every lane is written.
-    lanes.resize(problem.all_lanes() as usize, 0);
+    lanes.resize(problem.lanes as usize, 0);
     walk.restart(problem);
-    for (id, batch) in problem.all_batches().iter().enumerate().rev() {
+    for (id, batch) in problem.batches.iter().enumerate().rev() {
         let id = id as u32;
         let (earlier, later) = lanes.split_at_mut(batch.span().end);
         let later = Later { problem, lanes: later, start: batch.span().end };
@@ -165,13 +165,13 @@ pub(super) fn lanes_by_first_reader(problem: &Problem, mut lanes: Vec<u32>, walk
 
 impl Walk {
     fn restart(&mut self, problem: &Problem) {
-        let batches = problem.all_batches().len();
+        let batches = problem.batches.len();
         // A reading is written before its list is walked.
-        self.readings.resize(problem.entries(), Reading::default());
+        self.readings.resize(problem.pool.len(), Reading::default());
         self.head.clear();
         self.head.resize(batches, END);
         self.taken.clear();
-        self.taken.resize(problem.all_lanes() as usize, false);
+        self.taken.resize(problem.lanes as usize, false);
         self.unread.clear();
         self.ends.clear();
         self.ends.resize(batches, Ends::default());
@@ -183,11 +183,11 @@ impl Walk {
     fn order_lanes(&mut self, id: u32, order: &mut [u32], later: Later<'_>) {
         let Self { readings, head, taken, unread, ends, block, .. } = self;
         let problem = later.problem;
-        let mut filling = Filling::new(order, &mut taken[problem.all_batches()[id as usize].span()]);
+        let mut filling = Filling::new(order, &mut taken[problem.batches[id as usize].span()]);
         let Ends { first, last } = ends[id as usize];
         for bridge in [first, last].into_iter().flatten() {
             let (reader, own) = later.batch(bridge.batch);
-            let rows = problem.slot_rows(problem.slot(bridge.slot as usize), reader.lanes);
+            let rows = problem.slot_rows(&problem.slots[bridge.slot as usize], reader.lanes);
             let writers = own.iter().map(|&lane| problem.writer(rows[lane as usize]));
             block.clear();
             // A slot repeats no row, but it may read several results of one lane.
@@ -225,7 +225,7 @@ impl Walk {
         let bridge = find_bridge(problem, id, ends, read_alone);
         let is_fixed = read_alone[id as usize] || !ends[id as usize].is_empty();
         let Some(bridge) = bridge.filter(|_| !is_fixed) else { return };
-        let rows = problem.slot_rows(problem.slot(bridge.slot as usize), order.len() as u32);
+        let rows = problem.slot_rows(&problem.slots[bridge.slot as usize], order.len() as u32);
         let reads_first = |lane: &u32| problem.writer(rows[*lane as usize]).batch == bridge.from[0];
         block.clear();
         block.extend(order.iter().filter(|lane| reads_first(lane)));
@@ -241,7 +241,7 @@ impl Walk {
     /// without a sort. A slot that reads one batch only leaves one reading; its rows are looked up later.
     fn leave_readings(&mut self, problem: &Problem, id: u32, order: &[u32]) {
         let (readings, head) = (self.readings.as_mut_slice(), self.head.as_mut_slice());
-        let batch = &problem.all_batches()[id as usize];
+        let batch = &problem.batches[id as usize];
         for (_, slot) in problem.plannable(batch).rev() {
             if slot.reads_one_batch()
                 && let Some(head) = head.get_mut(slot.from[0] as usize)
@@ -265,7 +265,7 @@ impl Walk {
 /// The widest slot of a batch that can be a bridge between two batches. Also marks the batches that a slot reads alone.
 fn find_bridge(problem: &Problem, id: u32, ends: &[Ends], read_alone: &mut [bool]) -> Option<Bridge> {
     let mut best: Option<(u32, Bridge)> = None;
-    for (number, slot) in problem.plannable(&problem.all_batches()[id as usize]) {
+    for (number, slot) in problem.plannable(&problem.batches[id as usize]) {
         let from = slot.from;
         let [Some(low), Some(high)] = from.map(|writer| ends.get(writer as usize)) else { continue };
         if slot.reads_one_batch() {
@@ -284,7 +284,7 @@ fn find_bridge(problem: &Problem, id: u32, ends: &[Ends], read_alone: &mut [bool
 /// Whether the results of one batch in a slab come right before those of another.
 fn are_side_by_side(problem: &Problem, batches: [u32; 2], slab: SlabId) -> bool {
     let block = |batch: u32| {
-        let batch = problem.all_batches().get(batch as usize)?;
+        let batch = problem.batches.get(batch as usize)?;
         let mut slots = problem.batch_slots(batch).iter();
         let slot: &Slot = slots.find(|slot| slot.role == Role::Result && slot.slab == slab)?;
         problem.slot_rows(slot, batch.lanes).first().map(|&first| (first, batch.lanes))

@@ -43,7 +43,7 @@ fn problem(before: &[u32], batches: &[Sketch]) -> Problem {
         for Column { slab, rows, .. } in &batch.operands {
             let base = problem.numbers(SlabId(*slab)).start;
             let global: Vec<u32> = rows.iter().map(|row| base + row).collect();
-            problem.pool()[at..at + rows.len()].copy_from_slice(&global);
+            problem.pool[at..at + rows.len()].copy_from_slice(&global);
             at += rows.len();
         }
     }
@@ -58,13 +58,13 @@ fn lay_out(problem: &Problem) -> Layout {
 }
 
 fn lanes<'a>(problem: &Problem, layout: &'a Layout, batch: usize) -> &'a [u32] {
-    &layout.lanes[problem.all_batches()[batch].span()]
+    &layout.lanes[problem.batches[batch].span()]
 }
 
 /// The places that the lanes of a batch read, for each operand.
 fn operands(problem: &Problem, layout: &Layout, batch: usize) -> Vec<Vec<u32>> {
     let order = lanes(problem, layout, batch).iter();
-    let batch = &problem.all_batches()[batch];
+    let batch = &problem.batches[batch];
     let slots = problem.batch_slots(batch).iter().filter(|slot| slot.role == Role::Operand);
     let rows = slots.map(|slot| problem.slot_rows(slot, batch.lanes));
     rows.map(|rows| order.clone().map(|&lane| layout.places[rows[lane as usize] as usize]).collect())
@@ -73,7 +73,7 @@ fn operands(problem: &Problem, layout: &Layout, batch: usize) -> Vec<Vec<u32>> {
 
 /// The number of operand rows that plans read through tables.
 fn gathered(problem: &Problem, layout: &Layout) -> usize {
-    let all = (0..problem.all_batches().len()).flat_map(|batch| operands(problem, layout, batch));
+    let all = (0..problem.batches.len()).flat_map(|batch| operands(problem, layout, batch));
     let step = |pair: &[u32]| i64::from(pair[1]) - i64::from(pair[0]);
     let is_direct = |places: &Vec<u32>| {
         let mut steps = places.windows(2).map(step);
@@ -91,13 +91,13 @@ fn check(problem: &Problem, layout: &Layout) -> Result<(), &'static str> {
         sorted.into_iter().eq(0..numbers.len() as u32)
     };
     let ensure = |holds: bool, rule: &'static str| if holds { Ok(()) } else { Err(rule) };
-    ensure(layout.places.len() == problem.rows() as usize, "one place for every row")?;
-    ensure(layout.lanes.len() == problem.all_lanes() as usize, "one entry for every lane")?;
+    ensure(layout.places.len() == problem.rows as usize, "one place for every row")?;
+    ensure(layout.lanes.len() == problem.lanes as usize, "one entry for every lane")?;
     for (_, rows) in problem.slabs() {
         let places = &layout.places[rows.start as usize..rows.end as usize];
         ensure(is_permutation(places), "every place of a slab once")?;
     }
-    for batch in problem.all_batches() {
+    for batch in &problem.batches {
         let order = &layout.lanes[batch.span()];
         ensure(is_permutation(order), "every lane of a batch once")?;
         for slot in problem.results(batch) {
@@ -171,7 +171,7 @@ fn every_step_over_unequal_sequences_reads_a_prefix_of_the_step_before() {
         let problem = steps(&lengths);
         let layout = lay_out(&problem);
         let mut start = 0;
-        for step in 1..problem.all_batches().len() {
+        for step in 1..problem.batches.len() {
             let found = operands(&problem, &layout, step);
             let read: Vec<u32> = (start..).take(lanes(&problem, &layout, step).len()).collect();
             assert_eq!(found, [read], "seed {seed}, step {step}");
@@ -230,7 +230,7 @@ fn a_slot_that_reads_one_batch_is_followed_as_a_whole() {
     let second = batch(&[0], 3, &[&[0, 2, 1]]);
     let third = batch(&[0], 3, &[&[4, 5, 3], &[0, 3, 3]]);
     let problem = problem(&[0], &[batch(&[0], 3, &[]), second, third]);
-    assert_eq!([2, 4, 5].map(|slot| problem.slot(slot).from), [[0, 0], [1, 1], [0, 1]]);
+    assert_eq!([2, 4, 5].map(|slot| problem.slots[slot].from), [[0, 0], [1, 1], [0, 1]]);
     let layout = lay_out(&problem);
     // The third batch reads the second first, which reads the first in the order that the third gave it.
     assert_eq!(lanes(&problem, &layout, 1), [1, 2, 0]);

@@ -9,14 +9,14 @@ use std::ops::Range;
 
 /// The slots of a batch: one for each block that it writes, then one for each operand that is a value and no list.
 pub(crate) fn slots(rows: &Rows, batch: usize) -> Range<usize> {
-    let batch = &rows.problem.all_batches()[batch];
+    let batch = &rows.problem.batches[batch];
     batch.first_slot as usize..batch.end_slot as usize
 }
 
 /// The rows that the lanes of a batch name at a slot.
 pub(crate) fn slot_rows(rows: &Rows, batch: &Batch, slot: usize) -> impl Iterator<Item = u32> + Clone {
     let lanes = &rows.lane_order[batch.lanes.clone()];
-    let named = rows.problem.slot_rows(rows.problem.slot(slot), lanes.len() as u32);
+    let named = rows.problem.slot_rows(&rows.problem.slots[slot], lanes.len() as u32);
     lanes.iter().map(|&lane| rows.rows[named[lane as usize] as usize])
 }
 
@@ -104,7 +104,7 @@ fn write_slot(
     tables: &mut Vec<u32>,
     runs: &mut Vec<SlotRun>,
 ) -> Run {
-    let same = rows.problem.slot(slot).same_as.0 as usize;
+    let same = rows.problem.slots[slot].same_as.0 as usize;
     let run = match runs.iter().find(|run| run.slot == same).map(|twin| twin.run) {
         Some(Run::Table(at)) => {
             let (copy, at) = (tables.len() as u32, at as usize);

@@ -88,7 +88,7 @@ pub(super) fn build_layout_problem(
     let mut columns = Columns {
         row_of: &mut rows.row_of,
         nodes,
-        rows: rows.problem.pool(),
+        rows: &mut rows.problem.pool,
         bound: &mut rows.bound,
         lists: &mut rows.lists,
         list_waves: &mut input.list_waves,
@@ -198,11 +198,11 @@ impl Builder<'_> {
         input.results.extend(own.blocks_of(batch.copy).iter().map(|block| result(block.slab)));
         self.find_ports(batch, any, input);
         if input.lists.len() as u32 > first[1] {
-            input.list_waves.resize(rows.problem.rows() as usize, 0);
+            input.list_waves.resize(rows.problem.rows as usize, 0);
         }
         let lanes = batch.lanes.len() as u32;
         let columns = rows.problem.add_known(lanes, &input.results, &input.operands);
-        input.slot_waves.resize(rows.problem.slot_count() as usize, batch.wave.0);
+        input.slot_waves.resize(rows.problem.slots.len(), batch.wave.0);
         if batch.copy > 0 {
             let first = rows.row_of[self.graph.arena.node(any).results as usize];
             let start = rows.problem.first_row(0);

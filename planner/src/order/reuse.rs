@@ -9,7 +9,7 @@ use std::ops::Range;
 /// Gives every batch rows that no live value holds, and frees them after the last wave that reads them. Roots stay live.
 pub(super) fn reuse_rows(context: &Context<'_>, rows: &mut Rows, memory: &mut Memory, storage: &Storage) {
     let list_waves = &mut memory.input.list_waves;
-    list_waves.resize(rows.problem.rows() as usize, 0);
+    list_waves.resize(rows.problem.rows as usize, 0);
     for root in context.roots {
         list_waves[rows.row_of[root.index()] as usize] = NONE;
     }
@@ -31,7 +31,7 @@ pub(super) fn reuse_rows(context: &Context<'_>, rows: &mut Rows, memory: &mut Me
 impl Rows {
     /// Sorts the lanes of an unread batch by the rows of its widest operand. Reuse may have moved these rows since the layout.
     fn follow_widest_operand(&mut self, number: usize, memory: &mut Memory) {
-        let posed = &self.problem.all_batches()[number];
+        let posed = &self.problem.batches[number];
         let Some(slot) = layout::widest(&self.problem, posed) else { return };
         let read = self.problem.slot_rows(slot, posed.lanes);
         let row = |lane: u32| self.rows[read[lane as usize] as usize];
@@ -50,7 +50,7 @@ impl Rows {
     fn place_results(&mut self, number: usize, memory: &mut Memory, storage: &Storage) {
         let Self { batches, problem, rows, lane_order, .. } = self;
         let Memory { input, heaps, .. } = memory;
-        let (batch, posed): (&Batch, _) = (&batches[number], &problem.all_batches()[number]);
+        let (batch, posed): (&Batch, _) = (&batches[number], &problem.batches[number]);
         let (wave, lanes) = (batch.wave.0, &lane_order[batch.lanes.clone()]);
         let slot_waves = input.slot_waves.as_slice();
         let blocks = storage.sigs[batch.sig.index()].blocks_of(batch.copy).iter();
@@ -59,7 +59,7 @@ impl Rows {
             // The provisional rows of a result are consecutive in the order of the problem's lanes.
             let first = problem.slot_rows(slot, posed.lanes)[0] as usize;
             let own: Range<usize> = first..first + posed.lanes as usize;
-            let (readers, listed) = (&problem.last_readers()[own.clone()], &input.list_waves[own.clone()]);
+            let (readers, listed) = (&problem.last_readers[own.clone()], &input.list_waves[own.clone()]);
             let rows = &mut rows[own];
             let start = heaps.take(wave, slab, posed.lanes);
             // Consecutive rows often become free together.

@@ -18,8 +18,8 @@ const MAX_BYTES: u64 = 1 << 28;
 /// The name of a policy, with its argument.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// `none`
-    Unbatched,
+    /// `none`: every node alone.
+    None,
     /// `depth`
     Depth,
     /// `agenda` or `agenda:remaining`
@@ -28,7 +28,7 @@ pub enum Policy {
     Ratio,
     /// `beam:8`. Plain `beam` has width 8.
     Beam(u32),
-    /// `fsm:table.json`
+    /// `fsm:FILE`, with the path of a table.
     Fsm(PathBuf),
     /// `auto`
     #[default]
@@ -36,9 +36,9 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// All spellings, with examples of arguments.
+    /// All spellings. `beam:8` shows an example of its argument, and `FILE` stands for the path of a table.
     pub const SPELLINGS: [&'static str; 8] =
-        ["none", "depth", "agenda", "agenda:remaining", "ratio", "beam:8", "fsm:table.json", "auto"];
+        ["none", "depth", "agenda", "agenda:remaining", "ratio", "beam:8", "fsm:FILE", "auto"];
 
     /// Makes the policy. Reads the table of `fsm`, and for `auto` the cost table of `AUTOBATCH_COSTS` if that is set.
     ///
@@ -46,7 +46,7 @@ impl Policy {
     /// If a file cannot be read or has the wrong form.
     pub fn load(&self) -> Result<Box<dyn Schedule + Send + Sync>, LoadError> {
         Ok(match self {
-            Self::Unbatched => Box::new(Unbatched),
+            Self::None => Box::new(Unbatched),
             Self::Depth => Box::new(Depth),
             Self::Agenda(mean) => Box::new(Agenda { mean: *mean }),
             Self::Ratio => Box::new(Ratio),
@@ -76,7 +76,7 @@ impl FromStr for Policy {
             None => (text, None),
         };
         match (name, argument) {
-            ("none", None) => Ok(Self::Unbatched),
+            ("none", None) => Ok(Self::None),
             ("depth", None) => Ok(Self::Depth),
             ("agenda", None) => Ok(Self::Agenda(Mean::All)),
             ("agenda", Some("remaining")) => Ok(Self::Agenda(Mean::Remaining)),
@@ -96,7 +96,7 @@ impl FromStr for Policy {
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unbatched => write!(f, "none"),
+            Self::None => write!(f, "none"),
             Self::Depth => write!(f, "depth"),
             Self::Agenda(Mean::All) => write!(f, "agenda"),
             Self::Agenda(Mean::Remaining) => write!(f, "agenda:remaining"),

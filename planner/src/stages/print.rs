@@ -101,7 +101,7 @@ impl Print for Rows {
             self.nodes[batch.lanes.clone()].iter().try_for_each(|node| write!(out, " {node}"))?;
             out.push('\n');
             for slot in slots(self, number) {
-                let of = self.problem.slot(slot);
+                let of = &self.problem.slots[slot];
                 let verb = if of.role == Role::Result { "writes" } else { "reads" };
                 write!(out, "  {verb} s{}:", of.slab.0)?;
                 slot_rows(self, batch, slot).try_for_each(|row| write!(out, " {row}"))?;

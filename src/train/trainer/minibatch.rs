@@ -22,15 +22,34 @@ pub(super) struct Losses {
     count: usize,
     /// The number of the first item; `None` for a step without items.
     first: Option<usize>,
+    /// The sum of the weights of the items.
+    weight: f64,
 }
 
-/// Emits and plans the items of a minibatch of `count` items, from item `first` on.
+/// Items of a minibatch of `count` items, from item `first` on.
+pub(super) struct Items<I> {
+    pub(super) items: Vec<I>,
+    pub(super) first: usize,
+    pub(super) count: usize,
+}
+
+/// How losses become the loss of the minibatch.
+pub(super) struct Shares<'a> {
+    /// The factor of each loss.
+    pub(super) shares: &'a [f32],
+    /// The number of the first item; `None` for a step without items.
+    pub(super) first: Option<usize>,
+    /// The sum of the weights, for the report.
+    pub(super) weight: f64,
+}
+
+/// Emits and plans items of a minibatch.
 #[track_caller]
 pub(super) fn prepare<I: Send>(
     planning: &mut Planning,
     emitter: &mut Emitter,
     trained: &[ParamId],
-    (items, first, count): (Vec<I>, usize, usize),
+    Items { items, first, count }: Items<I>,
     loss: &(impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync),
 ) -> Result<Prepared<Losses>> {
     if items.is_empty() {
@@ -38,23 +57,24 @@ pub(super) fn prepare<I: Send>(
     }
     let start = Instant::now();
     let losses = emitter.emit(items, first, loss)?;
-    plan(planning, &emitter.graph().data(), trained, &losses, (Some(first), count), start)
+    let shares = vec![1.0 / count as f32; losses.len()];
+    let shares = Shares { shares: &shares, first: Some(first), weight: losses.len() as f64 };
+    plan(planning, &emitter.graph().data(), trained, &losses, shares, start)
 }
 
-/// Plans the emitted items, from item `first` on, of a minibatch of `count` items.
+/// Plans the emitted items.
 pub(super) fn plan(
     planning: &mut Planning,
     data: &GraphData,
     trained: &[ParamId],
     losses: &[ValueKey],
-    (first, count): (Option<usize>, usize),
+    Shares { shares, first, weight }: Shares<'_>,
     start: Instant,
 ) -> Result<Prepared<Losses>> {
     check_scalars(data, losses, first)?;
     let emit = start.elapsed();
     let wanted: Vec<ValueId> = losses.iter().map(|key| key.id()).collect();
-    let share = 1.0 / count as f32;
-    let factors: Vec<(ValueId, f32)> = wanted.iter().map(|&id| (id, share)).collect();
+    let factors: Vec<(ValueId, f32)> = wanted.iter().copied().zip(shares.iter().copied()).collect();
     let request = Request {
         wanted: &wanted,
         mode: Mode::Train,
@@ -63,7 +83,7 @@ pub(super) fn plan(
         gradients: Some(Gradients { losses: &factors, params: Some(trained), values: &[] }),
     };
     let plan = planning.plan(data, &request)?;
-    let of = Losses { count: losses.len(), first };
+    let of = Losses { count: losses.len(), first, weight };
     Ok(Prepared { plan, emit, planning: start.elapsed() - emit, of })
 }
 
@@ -72,13 +92,12 @@ impl Trainer {
     pub(super) fn planned(
         &mut self,
         losses: &[ValueKey],
-        first: Option<usize>,
-        count: usize,
+        shares: Shares<'_>,
         start: Instant,
     ) -> Result<Prepared<Losses>> {
         let Self { session, updater, emitter, .. } = self;
         let data = emitter.graph().data();
-        plan(session.planning(), &data, updater.trained(), losses, (first, count), start)
+        plan(session.planning(), &data, updater.trained(), losses, shares, start)
     }
 
     /// Executes the minibatch of the last emitted graph.
@@ -101,7 +120,7 @@ impl Trainer {
         data: &GraphData,
         executed: Result<Duration>,
     ) -> Result<Step> {
-        let Prepared { plan, of: Losses { count, first }, .. } = ready;
+        let Prepared { plan, of: Losses { count, first, weight }, .. } = ready;
         let execute = executed.map_err(|error| of_minibatch(explained(data, error)))?;
         let read = |number: usize| self.session.executor().output(plan, number);
         let asked = data.outputs.len();
@@ -115,6 +134,7 @@ impl Trainer {
             number: self.steps,
             loss: 0.0,
             losses,
+            weight: *weight,
             outputs: outputs.map(|(number, output)| (output.name.clone(), read(number).to_vec())).collect(),
             batches: forward_batches(plan),
             bound: plan.certificate.bound,

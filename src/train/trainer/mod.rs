@@ -2,6 +2,7 @@
 
 mod back;
 mod frozen;
+mod losses;
 mod minibatch;
 mod pass;
 
@@ -21,6 +22,7 @@ use crate::train::update::Updater;
 use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
 use autobatch_nn::optim::{Optimizer, Schedule};
 use autobatch_runtime_cpu::MAX_THREADS;
+use minibatch::{Items, Shares};
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -88,25 +90,28 @@ impl Trainer {
     /// do not exist; or as [`Session::new`].
     #[track_caller]
     pub fn new(module: impl Borrow<Arc<Module>>, optimizer: impl Into<Optimizer>) -> Result<Self> {
-        Self::with_options(module, optimizer, SessionOptions::default(), 0)
+        let weights = Arc::new(Weights::try_init(module.borrow(), 0)?);
+        Self::with_options(module, optimizer, weights, SessionOptions::default())
     }
 
-    /// Creates a trainer with options. The weights and all noise follow from the seed.
+    /// Creates a trainer with the given weights and options, as
+    /// [`Session::with_options`]. Weights come from [`Weights::init`] with a seed, from a file, or from another
+    /// trainer; [`SessionOptions::seed`] selects the noise.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// As [`new`](Self::new); also if the weights belong to another module.
     #[track_caller]
     pub fn with_options(
         module: impl Borrow<Arc<Module>>,
         optimizer: impl Into<Optimizer>,
+        weights: Arc<Weights>,
         options: SessionOptions,
-        seed: u64,
     ) -> Result<Self> {
         let module = module.borrow();
         if module.params.is_empty() {
             return Err(TrainError::NothingToTrain { frozen: 0 }.into());
         }
-        let weights = Arc::new(Weights::try_init(module, seed)?);
+        let seed = options.seed;
         let mut session = Session::with_options(module, Arc::clone(&weights), options)?;
         let frozen = vec![false; module.params.len()];
         let (updater, states) = Updater::new(optimizer.into(), module, &frozen::trained(&frozen), &weights)?;
@@ -232,71 +237,14 @@ impl Trainer {
         let items: Vec<I> = items.into_iter().collect();
         let count = items.len();
         let Self { session, updater, emitter, .. } = self;
-        let ready =
-            minibatch::prepare(session.planning(), emitter, updater.trained(), (items, 0, count), &loss)?;
-        let step = self.execute(&ready);
-        self.finish(step)
-    }
-
-    /// Makes one step on a loss that `loss` emits as a whole, for example a sum over pairs, or over instances
-    /// with a common encoder.
-    ///
-    /// # Errors
-    /// As [`step`](Self::step).
-    #[track_caller]
-    pub fn step_with(&mut self, loss: impl for<'g> FnOnce(&'g Graph) -> Value<'g>) -> Result<Step> {
-        let start = Instant::now();
-        let losses = self.emitter.emit_one(loss)?;
-        let ready = self.planned(&losses, None, 1, start)?;
-        let step = self.execute(&ready);
-        self.finish(step)
-    }
-
-    /// Makes one step on a graph that the caller emitted, for frontends that emit without closures. The loss of
-    /// the minibatch is the mean of `losses`. `Step::emit` is zero.
-    ///
-    /// ```
-    /// # use autobatch::prelude::*;
-    /// # use autobatch::nn::Linear;
-    /// # fn main() -> autobatch::Result<()> {
-    /// # let mut m = ModuleBuilder::new("line");
-    /// # let line = Linear::new(&mut m, "line", 1, 1);
-    /// # let mut trainer = Trainer::new(m.build()?, Adam::new(0.05))?;
-    /// let g = trainer.session().graph();
-    /// let losses = [0.5, -2.0].map(|x| line.on(g.input(&[x])).mse(g.input(&[0.0])));
-    /// assert_eq!(trainer.step_graph(&g, losses)?.instances(), 2);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`step`](Self::step); also if the graph's module has other parameters.
-    #[track_caller]
-    pub fn step_graph<'g>(
-        &mut self,
-        graph: &'g Graph,
-        losses: impl IntoIterator<Item = Value<'g>>,
-    ) -> Result<Step> {
-        let start = Instant::now();
-        graph.check()?;
-        let losses: Vec<Value<'g>> = losses.into_iter().collect();
-        losses.iter().try_for_each(|&loss| check_own(graph, loss))?;
-        let losses: Vec<ValueKey> = losses.into_iter().filter_map(Value::key).collect();
-        if losses.is_empty() {
-            return Err(TrainError::Empty.into());
-        }
-        let data = graph.data();
-        self.session.check_module(&data)?;
-        let ready = minibatch::plan(
-            self.session.planning(),
-            &data,
-            self.updater.trained(),
-            &losses,
-            (Some(0), losses.len()),
-            start,
+        let ready = minibatch::prepare(
+            session.planning(),
+            emitter,
+            updater.trained(),
+            Items { items, first: 0, count },
+            &loss,
         )?;
-        let executed = self.session.execute(&ready.plan, &data, self.noise());
-        let step = self.executed(&ready, &data, executed);
+        let step = self.execute(&ready);
         self.finish(step)
     }
 
@@ -344,7 +292,12 @@ impl Trainer {
         if losses.is_empty() {
             return Err(TrainError::Empty.into());
         }
-        let ready = self.planned(&losses, Some(0), losses.len(), start)?;
+        let shares = vec![1.0 / losses.len() as f32; losses.len()];
+        let ready = self.planned(
+            &losses,
+            Shares { shares: &shares, first: Some(0), weight: losses.len() as f64 },
+            start,
+        )?;
         let step = self.execute(&ready);
         self.finish(step)
     }
@@ -365,7 +318,7 @@ impl Trainer {
         let items = items.into_iter().collect::<Vec<I>>();
         let count = items.len();
         let mut parts = Together::new(items, part);
-        let mut next = move || parts.next().map(|(first, items)| (items, first, count));
+        let mut next = move || parts.next().map(|(first, items)| Items { items, first, count });
         let mut prefetch = Prefetch::new(self.emitter.another());
         let mut whole: Option<Step> = None;
         loop {
@@ -405,8 +358,7 @@ impl Trainer {
             let _ = self.session.trained();
         }
         step.update = updating.elapsed();
-        step.loss =
-            (step.losses.iter().map(|&loss| f64::from(loss)).sum::<f64>() / step.losses.len() as f64) as f32;
+        step.loss = step.weighted_loss();
         Ok(step)
     }
 

@@ -1,7 +1,7 @@
 //! A pass over minibatches. It emits and plans the next minibatch while the current one executes.
 
 use super::Trainer;
-use super::minibatch::{self, Losses};
+use super::minibatch::{self, Items, Losses};
 use crate::emit::Emitter;
 use crate::error::Result;
 use crate::session::{Planning, Prefetch, Prepared};
@@ -97,9 +97,9 @@ where
 }
 
 /// Returns a whole minibatch as its only part.
-fn whole<I>(items: Vec<I>) -> (Vec<I>, usize, usize) {
+fn whole<I>(items: Vec<I>) -> Items<I> {
     let count = items.len();
-    (items, 0, count)
+    Items { items, first: 0, count }
 }
 
 impl Trainer {
@@ -108,7 +108,7 @@ impl Trainer {
         &mut self,
         ready: &Prepared<Losses>,
         prefetch: &mut Prefetch<Losses>,
-        next: (Vec<I>, usize, usize),
+        next: Items<I>,
         loss: &(impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync),
     ) -> Result<Step> {
         let noise = self.noise();

@@ -54,8 +54,9 @@ fn shared() -> (Model, Arc<Module>) {
 fn trainer(optimizer: impl Into<Optimizer>, device: &str) -> (Model, Trainer) {
     let (model, module) = shared();
     let device = device.parse().expect("a device");
-    let options = SessionOptions { device, threads: 1, ..SessionOptions::default() };
-    (model, Trainer::with_options(module, optimizer, options, 7).expect("opens"))
+    let options = SessionOptions { device, threads: 1, seed: 7, ..SessionOptions::default() };
+    let weights = Arc::new(Weights::init(&module, 7));
+    (model, Trainer::with_options(module, optimizer, weights, options).expect("opens"))
 }
 
 /// A trainer on the GPU after this many uninterrupted steps, and the bits of its losses.
@@ -319,9 +320,12 @@ fn a_minibatch_that_does_not_fit_changes_nothing() {
         device: "gpu".parse().expect("a device"),
         threads: 1,
         limits: Limits::of_memory(200_000),
+        seed: 7,
         ..SessionOptions::default()
     };
-    let mut limited = Trainer::with_options(shared().1, adam(), options, 7).expect("opens");
+    let (_, module) = shared();
+    let weights = Arc::new(Weights::init(&module, 7));
+    let mut limited = Trainer::with_options(module, adam(), weights, options).expect("opens");
     let mut found = train(&model, &mut limited, 2);
     let large: Vec<Item> = (0..40).flat_map(minibatch).collect();
     let error = limited.step(&large, |g, item| model.loss(g, item)).expect_err("does not fit");

@@ -3,6 +3,7 @@
 use crate::model::{Model, bits, data, file, train, trainer};
 use autobatch::prelude::*;
 use autobatch::train::CheckpointError;
+use std::sync::Arc;
 
 #[test]
 fn a_resumed_run_has_the_bits_of_an_uninterrupted_one() {
@@ -16,7 +17,9 @@ fn a_resumed_run_has_the_bits_of_an_uninterrupted_one() {
     first.save(&path).unwrap();
     // The trainer starts with another seed and other weights, so all state comes from the file.
     let (model, module) = Model::new();
-    let mut second = Trainer::with_options(module, Adam::new(0.02), SessionOptions::default(), 99).unwrap();
+    let weights = Arc::new(Weights::init(&module, 99));
+    let options = SessionOptions { seed: 99, ..SessionOptions::default() };
+    let mut second = Trainer::with_options(module, Adam::new(0.02), weights, options).unwrap();
     second.load(&path).unwrap();
     assert_eq!((second.progress(), second.steps()), (Progress { epoch: 2, batches: 0 }, 12));
     let epoch = second.progress().epoch;

@@ -153,8 +153,8 @@ fn an_excessive_number_of_threads_is_rejected() {
     let options = || SessionOptions { threads: 100_000, ..SessionOptions::default() };
     let expected = "expected at most 1024 threads, found 100000";
     let weights = Arc::new(Weights::init(&module, 0));
-    let session = Session::with_options(&module, weights, options()).map(|_| ());
-    let trainer = Trainer::with_options(module, Sgd::new(0.1), options(), 0).map(|_| ());
+    let session = Session::with_options(&module, Arc::clone(&weights), options()).map(|_| ());
+    let trainer = Trainer::with_options(module, Sgd::new(0.1), weights, options()).map(|_| ());
     for error in [session.unwrap_err(), trainer.unwrap_err()] {
         assert!(error.to_string().contains(expected), "{error}");
     }

@@ -50,8 +50,9 @@ fn parameters_with_individual_rates_resume_with_the_same_bits() {
     let make = |seed| {
         let (model, plain) = trainer(2);
         let optimizer = AdamW::new(0.02).rate(0.1, |param| param.name == "words").sparse_rows();
-        let options = SessionOptions { threads: 2, ..SessionOptions::default() };
-        (model, Trainer::with_options(plain.module(), optimizer, options, seed).unwrap())
+        let options = SessionOptions { threads: 2, seed, ..SessionOptions::default() };
+        let weights = Arc::new(Weights::init(plain.module(), seed));
+        (model, Trainer::with_options(plain.module(), optimizer, weights, options).unwrap())
     };
     let (model, mut whole) = make(7);
     let losses = train(&model, &mut whole, &items, 0..2);

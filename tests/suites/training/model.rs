@@ -83,8 +83,9 @@ pub(crate) fn data(seed: u64, count: usize) -> Vec<(Tree, u32)> {
 
 pub(crate) fn trainer(threads: usize) -> (Model, Trainer) {
     let (model, module) = Model::new();
-    let options = SessionOptions { threads, ..SessionOptions::default() };
-    (model, Trainer::with_options(module, Adam::new(0.02), options, 7).unwrap())
+    let options = SessionOptions { threads, seed: 7, ..SessionOptions::default() };
+    let weights = Arc::new(Weights::init(&module, 7));
+    (model, Trainer::with_options(module, Adam::new(0.02), weights, options).unwrap())
 }
 
 /// Returns the bits of all parameters.

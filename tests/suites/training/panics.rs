@@ -2,7 +2,6 @@
 //! panic, and a checkpoint on disk stays whole.
 
 use crate::model::{bits, data, file, train, trainer};
-use autobatch::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 #[test]

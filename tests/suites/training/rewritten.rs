@@ -44,8 +44,9 @@ impl OpByOp {
 /// Returns the losses of some epochs, and the number of batches of the first step.
 fn train(passes: Option<Selection>) -> (Vec<f32>, u32) {
     let (model, module) = OpByOp::new();
-    let options = SessionOptions { threads: 1, passes, ..SessionOptions::default() };
-    let mut trainer = Trainer::with_options(module, Adam::new(0.02), options, 7).unwrap();
+    let options = SessionOptions { threads: 1, passes, seed: 7, ..SessionOptions::default() };
+    let weights = Arc::new(Weights::init(&module, 7));
+    let mut trainer = Trainer::with_options(module, Adam::new(0.02), weights, options).unwrap();
     let (mut losses, mut batches) = (Vec::new(), None);
     for epoch in 0..4 {
         for batch in data(1, 160).batches(16).shuffled(epoch) {

@@ -114,7 +114,9 @@ fn averages_lag_behind_the_weights_and_survive_a_checkpoint() {
     let module = Arc::clone(plain.module());
     let make = || {
         let optimizer = Adam::new(0.02).average(0.9);
-        Trainer::with_options(Arc::clone(&module), optimizer, SessionOptions::default(), 7).unwrap()
+        let weights = Arc::new(Weights::init(&module, 7));
+        let options = SessionOptions { seed: 7, ..SessionOptions::default() };
+        Trainer::with_options(&module, optimizer, weights, options).unwrap()
     };
     let mut averaging = make();
     train(&model, &mut averaging, &data(1, 64), 0..2);

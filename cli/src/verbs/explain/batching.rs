@@ -3,7 +3,8 @@
 //! A type of jobs needs at least as many batches as the longest path has jobs of the type. If the plan
 //! has more, the jobs at some depth of these paths are spread over several batches: the schedule is the
 //! cause. If one callee has several signatures, no schedule can batch them together. The bound of the
-//! problem with these signatures merged shows the cost.
+//! problem with these signatures merged shows the cost. Signatures that differ in weights alone, such as the
+//! two directions of a BiLSTM, are no missed batching.
 
 use crate::graph_text;
 use crate::text::plural;
@@ -159,6 +160,12 @@ fn split_callees(graph: &GraphData, jobs: &Jobs, problem: &Problem<'_>, per_type
         if batches > needed {
             let sigs: Vec<SigId> = types.iter().map(|&ty| jobs.signatures()[ty as usize]).collect();
             let part = super::why::signature_part(graph, sigs[0], sigs[1]);
+            // No schedule and no change of shapes batches nodes with different weights: nothing is missed.
+            let differs_in_weights =
+                |&sig: &SigId| super::why::signature_part(graph, sigs[0], sig) == "weights";
+            if sigs[1..].iter().all(differs_in_weights) {
+                continue;
+            }
             let example = |ty: u32| {
                 let first = problem.ty().iter().position(|&other| other == ty);
                 first.and_then(|job| graph_text::site(graph, jobs.nodes()[job]))

@@ -28,9 +28,6 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Instant;
 
-/// Maximum number of nodes of a picture. Pictures of larger graphs show the first instances only.
-const MAX_DRAWN_NODES: usize = 3000;
-
 /// Runs a model, compares both variants and writes graph, plan and picture.
 pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
     console.ignore_closed_pipe();
@@ -54,7 +51,7 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
     }
     let mut runner = Runner::new(args, &problem)?;
     let batched = runner.step(None)?;
-    let single_plan = runner.planned(&mut Planner::new(planning::policy(&Policy::Unbatched)?))?;
+    let single_plan = runner.planned(&mut Planner::new(planning::policy(&Policy::None)?))?;
     let unbatched = runner.step(Some(&single_plan))?;
     let same = batched.outputs.iter().map(|x| x.to_bits()).eq(unbatched.outputs.iter().map(|x| x.to_bits()));
     let plan = runner.plan.take().ok_or_else(|| Failure::input("the planner made no plan"))?;
@@ -82,7 +79,7 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
     };
     match args.json {
         true => writeln!(console, "{:#}", result.json(args, console))?,
-        false => result.print(args, &named, console)?,
+        false => result.print(args, console)?,
     }
     Ok(if same && result.proof.is_ok() { Answer::Yes } else { Answer::No })
 }
@@ -114,16 +111,10 @@ fn write_files(
     let [graph_path, plan_path, picture_path] = ["abg", "plan", "svg"].map(file);
     write_file(&graph_path, &graph.to_bytes())?;
     write_file(&plan_path, plan.to_text().as_bytes())?;
-    let mut drawn_instances = runner.instances;
-    while drawn_instances > 1 && graph.arena.len() * drawn_instances / runner.instances > MAX_DRAWN_NODES {
-        drawn_instances /= 2;
-    }
-    let drawn = runner.named_first(drawn_instances)?;
-    let drawn_plan = runner.problem_plan(&drawn)?;
-    let picture = picture::graph(&drawn, &drawn_plan, &args.model.policy.to_string());
+    let picture = picture::graph(graph, &plan, &args.model.policy().to_string());
     write_file(&picture_path, picture.as_bytes())?;
     let example = separated(&plan, graph);
-    Ok(Some(Files { graph: graph_path, plan: plan_path, picture: picture_path, drawn_instances, example }))
+    Ok(Some(Files { graph: graph_path, plan: plan_path, picture: picture_path, example }))
 }
 
 /// Two values of one kernel that different steps compute, as an example for `explain --why`.
@@ -161,7 +152,7 @@ impl<'p> Runner<'p> {
             problem,
             graph: Graph::new(&problem.module),
             weights: Weights::init(&problem.module, args.model.seed),
-            planner: Planner::new(planning::policy(&args.model.policy)?),
+            planner: Planner::new(planning::policy(&args.model.policy())?),
             executor: AnyExecutor::new(&args.model.device, args.threads)?,
             instances: problem.workload.instances().min(problem.batch),
             plan: None,
@@ -215,10 +206,10 @@ impl<'p> Runner<'p> {
         Ok(errors.fold(0.0, |most, error| if error.is_nan() { f32::INFINITY } else { most.max(error) }))
     }
 
-    /// The graph of the first instances, with a name for every output.
-    fn named_first(&self, instances: usize) -> Result<GraphData, Failure> {
+    /// The graph, with a name for every output.
+    fn named(&self) -> Result<GraphData, Failure> {
         let graph = Graph::new(&self.problem.module);
-        for instance in 0..instances {
+        for instance in 0..self.instances {
             let mut outputs = Vec::new();
             graph.instance(instance as u64);
             self.problem.workload.emit(&graph, instance, &mut outputs);
@@ -227,10 +218,6 @@ impl<'p> Runner<'p> {
             }
         }
         Ok(graph.finish().map_err(autobatch::Error::from)?)
-    }
-
-    fn named(&self) -> Result<GraphData, Failure> {
-        self.named_first(self.instances)
     }
 
     /// Plans a graph with named outputs.

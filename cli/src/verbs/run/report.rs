@@ -7,7 +7,6 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::steps::computing;
 use crate::text::{byte_size, count, plural, table};
-use autobatch::ir::graph::GraphData;
 use autobatch::ir::id::ValueId;
 use autobatch::ir::plan::Plan;
 use autobatch_models::catalogue::Problem;
@@ -56,8 +55,6 @@ pub(super) struct Files {
     pub(super) graph: String,
     pub(super) plan: String,
     pub(super) picture: String,
-    /// The number of instances in the picture.
-    pub(super) drawn_instances: usize,
     /// Two values of one kernel in different steps, as an example for `explain --why`.
     pub(super) example: Option<[ValueId; 2]>,
 }
@@ -122,12 +119,7 @@ impl RunResult<'_> {
         })
     }
 
-    pub(super) fn print(
-        &self,
-        args: &RunArgs,
-        graph: &GraphData,
-        console: &mut Console<'_>,
-    ) -> Result<(), Failure> {
+    pub(super) fn print(&self, args: &RunArgs, console: &mut Console<'_>) -> Result<(), Failure> {
         let (entry, certificate) = (self.problem.entry, &self.plan.certificate);
         let (name, unit) = (entry.name, entry.unit);
         writeln!(
@@ -170,7 +162,7 @@ impl RunResult<'_> {
             )?,
             Err(disagreements) => writeln!(console, "check             not proven: {disagreements}")?,
         }
-        self.print_files(graph, console)
+        self.print_files(console)
     }
 
     fn print_times(&self, console: &mut Console<'_>) -> Result<(), Failure> {
@@ -196,20 +188,16 @@ impl RunResult<'_> {
         Ok(console.write_all(text.as_bytes())?)
     }
 
-    fn print_files(&self, graph: &GraphData, console: &mut Console<'_>) -> Result<(), Failure> {
+    fn print_files(&self, console: &mut Console<'_>) -> Result<(), Failure> {
         let name = self.problem.entry.name;
-        let Some(Files { plan, drawn_instances, example, .. }) = &self.files else {
+        let Some(Files { plan, example, .. }) = &self.files else {
             writeln!(
                 console,
                 "Next: autobatch run {name} -o out/ (writes graph, plan and picture)   |   autobatch train {name}"
             )?;
             return Ok(());
         };
-        let part = match *drawn_instances == graph.instances() {
-            true => String::new(),
-            false => format!(" of the first {drawn_instances} instances"),
-        };
-        writeln!(console, "wrote             {plan}  .abg  .svg  (the SVG{part} shows the batches)")?;
+        writeln!(console, "wrote             {plan}  .abg  .svg  (the SVG shows the batches)")?;
         let why = example.map_or_else(String::new, |[a, b]| format!(" --why {a} {b}"));
         writeln!(console, "Next: autobatch explain {plan}{why}   |   autobatch train {name}")?;
         Ok(())

@@ -6,7 +6,7 @@ use crate::console::Console;
 use crate::failure::Failure;
 use crate::files::{form_of, write_file};
 use crate::measure::{Measured, bits};
-use crate::picture::{self, Line};
+use crate::picture::{self, Line, Quantity};
 use autobatch::Trainer;
 use autobatch::train::Step;
 use autobatch_models::lessons::Lesson;
@@ -25,6 +25,8 @@ pub(super) struct Totals {
     steps: u64,
     batches: u64,
     bound: u64,
+    /// Checkpoints do not hold times, so equal runs write equal files.
+    #[serde(skip)]
     times: [Duration; 4],
 }
 
@@ -91,7 +93,8 @@ impl Epoch {
     /// The results as JSON.
     pub(super) fn json(&self) -> Json {
         let Totals { steps, batches, bound, times, .. } = &self.totals;
-        let seconds: Vec<f64> = times.iter().map(Duration::as_secs_f64).collect();
+        let is_known = times.iter().any(|time| !time.is_zero());
+        let seconds = is_known.then(|| times.iter().map(Duration::as_secs_f64).collect::<Vec<f64>>());
         json!({
             "epoch": self.number, "training_loss": self.totals.mean_loss(),
             "development_loss": self.measured.loss, "scores": self.measured.scores(),
@@ -104,6 +107,39 @@ impl Epoch {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Curve {
     pub(super) epochs: Vec<Epoch>,
+}
+
+/// The axis of a score in a picture.
+struct Axis {
+    /// The name of the quantity, with its unit.
+    quantity: &'static str,
+    /// The factor from the score to the unit.
+    factor: f64,
+}
+
+/// The axis of a score. Scores of one quantity share a panel.
+fn axis(score: &str) -> Axis {
+    match score {
+        "pearson" => Axis { quantity: "correlation, from -1 to 1", factor: 1.0 },
+        "squared error" => Axis { quantity: "squared error", factor: 1.0 },
+        _ => Axis { quantity: "score, %", factor: 100.0 },
+    }
+}
+
+/// The number of the colour of a score or of the losses, the same in every picture.
+fn line_colour(name: &str) -> usize {
+    let known = [
+        "accuracy",
+        "top 3",
+        "loss",
+        "span F1",
+        "pearson",
+        "squared error",
+        "node accuracy",
+        "root accuracy",
+        "action accuracy",
+    ];
+    known.iter().position(|known| *known == name).unwrap_or(known.len())
 }
 
 /// The form of a curve file.
@@ -179,20 +215,52 @@ impl Curve {
     }
 
     fn svg(&self, lesson: &Lesson) -> String {
-        let line = |name: &str, value: &dyn Fn(&Epoch) -> f64| Line {
+        let points = |value: &dyn Fn(&Epoch) -> f64| -> Vec<(f64, f64)> {
+            self.epochs.iter().map(|epoch| (epoch.number as f64, value(epoch))).collect()
+        };
+        let mut quantities: Vec<Quantity> = Vec::new();
+        for (at, name) in self.names().into_iter().enumerate() {
+            let Axis { quantity, factor } = axis(name);
+            let score =
+                |epoch: &Epoch| epoch.measured.numbers().nth(at).map_or(f64::NAN, |number| factor * number.1);
+            let line = Line {
+                name: name.to_owned(),
+                colour: line_colour(name),
+                is_dashed: false,
+                points: points(&score),
+            };
+            match quantities.iter_mut().find(|known| known.name == quantity) {
+                Some(known) => known.lines.push(line),
+                None => quantities.push(Quantity { name: quantity.to_owned(), lines: vec![line] }),
+            }
+        }
+        let loss = |name: &str, is_dashed, value: &dyn Fn(&Epoch) -> f64| Line {
             name: name.to_owned(),
-            points: self.epochs.iter().map(|epoch| (epoch.number as f64, value(epoch))).collect(),
+            colour: line_colour("loss"),
+            is_dashed,
+            points: points(value),
         };
-        let score = |at: usize| {
-            move |epoch: &Epoch| epoch.measured.numbers().nth(at).map_or(f64::NAN, |number| number.1)
-        };
-        let measures: Vec<Line> =
-            self.names().iter().enumerate().map(|(at, name)| line(name, &score(at))).collect();
-        let losses = [
-            line("training loss", &|epoch| epoch.totals.mean_loss()),
-            line("development loss", &|epoch| epoch.measured.loss),
+        let losses = vec![
+            loss("training loss", true, &|epoch| epoch.totals.mean_loss()),
+            loss("development loss", false, &|epoch| epoch.measured.loss),
         ];
-        picture::curve(&format!("{}: {}", lesson.entry.name, lesson.entry.about), &measures, &losses)
+        quantities.push(Quantity { name: "loss, mean per instance".to_owned(), lines: losses });
+        let title = format!("{}: {}", lesson.entry.name, lesson.entry.about);
+        picture::curve(&title, &quantities, self.best())
+    }
+
+    /// The number of the first epoch with the best main score, as `train` chooses it.
+    fn best(&self) -> Option<f64> {
+        let better = |best: Option<&'_ Epoch>, epoch: &Epoch| {
+            best.is_none_or(|best| epoch.measured.main() > best.measured.main())
+        };
+        let mut best: Option<&Epoch> = None;
+        for epoch in &self.epochs {
+            if better(best, epoch) {
+                best = Some(epoch);
+            }
+        }
+        best.map(|epoch| epoch.number as f64)
     }
 
     fn csv(&self) -> String {

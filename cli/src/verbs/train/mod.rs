@@ -25,6 +25,7 @@ use best::{Best, best_path};
 use curve::{Curve, Epoch, Totals};
 use order::Order;
 use resume::Settings;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Separates the random order of minibatches from the generated instances, which use the same seed.
@@ -90,11 +91,13 @@ impl<'a> Run<'a> {
             device: args.model.device.clone(),
             policy: args.model.policy.clone(),
             threads: args.threads,
+            seed: args.model.seed,
             cached_plans: 8,
             ..SessionOptions::default()
         };
-        let module = std::sync::Arc::clone(&lesson.module);
-        let mut trainer = Trainer::with_options(module, optimizer(args, rate), options, args.model.seed)?;
+        let module = Arc::clone(&lesson.module);
+        let weights = Arc::new(Weights::try_init(&module, args.model.seed).map_err(autobatch::Error::from)?);
+        let mut trainer = Trainer::with_options(module, optimizer(args, rate), weights, options)?;
         if let Some(path) = &args.resume {
             trainer.load(path).map_err(|error| checkpoint_failure(&error))?;
         }

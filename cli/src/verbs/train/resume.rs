@@ -22,7 +22,7 @@ impl Settings {
             ("--patience", args.patience.to_string()),
             ("--batch", batch.to_string()),
             ("--bucket", switch(args.bucket)),
-            ("--policy", args.model.policy.to_string()),
+            ("--policy", args.model.policy().to_string()),
             ("--data", args.model.data.clone().unwrap_or_else(|| "generated".to_owned())),
             ("--count", instances.to_string()),
         ];
@@ -84,7 +84,7 @@ pub(super) fn command(args: &TrainArgs, checkpoint: &str) -> String {
     option("--embedding", embedding.map(|width| width.to_string()));
     option("--seed", unless(seed.to_string(), "1"));
     option("--device", unless(device.to_string(), "cpu"));
-    option("--policy", unless(policy.to_string(), "auto"));
+    option("--policy", policy.as_ref().map(ToString::to_string));
     option("--batch", batch.map(|batch| batch.to_string()));
     option("--threads", unless(threads.to_string(), "0"));
     option("--epochs", epochs.map(|epochs| epochs.to_string()));

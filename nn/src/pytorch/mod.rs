@@ -1,5 +1,7 @@
 //! Conversion of PyTorch weights to the layouts of this crate.
 //!
+//! [`import`] reads a whole state dict by the names of its modules; the functions convert single layers.
+//!
 //! PyTorch stores a linear weight as `[outputs, inputs]`, this crate as `[inputs, outputs]`, so every
 //! weight is transposed. PyTorch's recurrent layers add two biases; here there is one, the sum. The
 //! sum rounds once less, so results agree closely but not bit for bit. The order of gates is the same:
@@ -23,8 +25,16 @@
 //!
 //! The suffix `_reverse` of PyTorch's names denotes the backward layer, `name.bw`. All arrays are
 //! row-major, as in safetensors files.
+//!
+//! # Training after an import
+//! Where one bias here is the sum of two biases of PyTorch, PyTorch's sum moves twice as far in a step, because both of its
+//! biases receive the same gradient. [`Imported::joint_biases`] names these biases, and twice the learning rate for them
+//! trains as PyTorch does. No rate reproduces a GRU: in its `name.b` the gates r and z are sums and the gate n is not.
+
+mod import;
 
 use autobatch_ir::Init;
+pub use import::{ImportError, Imported, StateArray, import};
 use std::fmt;
 
 /// PyTorch's default initialiser of weights and biases: uniform in `-1 / sqrt(fan)` to
