@@ -33,14 +33,6 @@ impl<'a> Console<'a> {
         self.ignores_closed_pipe = true;
     }
 
-    /// Writes the content of a file to standard output as it is.
-    ///
-    /// # Errors
-    /// If standard output cannot be written.
-    pub fn write_raw(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        self.out.write_all(bytes).or_else(|error| self.unless_ignored(error))
-    }
-
     fn unless_ignored(&self, error: std::io::Error) -> std::io::Result<()> {
         match error.kind() {
             std::io::ErrorKind::BrokenPipe if self.ignores_closed_pipe => Ok(()),
@@ -80,7 +72,10 @@ impl Write for Console<'_> {
     /// Writes text. Characters that would control the terminal are escaped: names from files may contain them.
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         match std::str::from_utf8(bytes).map(printable) {
-            Ok(Cow::Owned(escaped)) => self.write_raw(escaped.as_bytes()).map(|()| bytes.len()),
+            Ok(Cow::Owned(escaped)) => {
+                let written = self.out.write_all(escaped.as_bytes()).map(|()| bytes.len());
+                written.or_else(|error| self.unless_ignored(error).map(|()| bytes.len()))
+            }
             Ok(Cow::Borrowed(_)) | Err(_) => {
                 self.out.write(bytes).or_else(|error| self.unless_ignored(error).map(|()| bytes.len()))
             }
@@ -115,7 +110,7 @@ mod tests {
         let mut console = Console::new(&mut out);
         let (module, file) = ("m\u{1b}]0;owned\u{7}", "\u{202e}");
         writeln!(console, "module {module}\twrote {file:?}").unwrap();
-        console.write_raw(b"\x1b\xff").unwrap();
+        console.write_all(b"\x1b\xff").unwrap();
         assert_eq!(out, b"module m\\u001b]0;owned\\u0007\twrote \"\\u{202e}\"\n\x1b\xff");
     }
 

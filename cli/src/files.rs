@@ -316,7 +316,8 @@ pub fn plan_json(plan: &Plan) -> Result<String, Failure> {
 /// Writes to a file, or to standard output for `-`.
 pub fn write(path: &str, bytes: &[u8], console: &mut Console<'_>) -> Result<(), Failure> {
     if path == "-" {
-        return Ok(console.write_raw(bytes)?);
+        // The console escapes control characters of text; an array is no text.
+        return Ok(console.write_all(bytes)?);
     }
     write_file(path, bytes)
 }

@@ -58,6 +58,9 @@ pub(crate) fn sparkline(numbers: &[u32], width: usize) -> String {
 /// others right. Lines have no trailing blanks.
 #[must_use]
 pub(crate) fn table(rows: &[Vec<String>], left: &[usize]) -> String {
+    // A name from a file must not end its line.
+    let in_line = |cell: &String| cell.replace(['\n', '\t'], " ");
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(in_line).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
@@ -65,7 +68,7 @@ pub(crate) fn table(rows: &[Vec<String>], left: &[usize]) -> String {
     };
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut text = String::new();
-    for row in rows {
+    for row in &rows {
         let mut line = String::new();
         for (column, cell) in row.iter().enumerate() {
             let gap = " ".repeat(widths[column] - cell.chars().count());

@@ -166,7 +166,9 @@ fn endless_files_are_rejected() {
         let output = autobatch(words);
         let printed = text(&output.stderr);
         assert!(matches!(output.status.code(), Some(2 | 3)), "{words:?}: {printed}");
-        assert!(printed.contains("bytes are read, and there are more"), "{words:?}: {printed}");
+        let reasons =
+            ["bytes are read, and there are more", "neither a graph nor a plan", "its first bytes are not"];
+        assert!(reasons.iter().any(|reason| printed.contains(reason)), "{words:?}: {printed}");
     }
     let program = env!("CARGO_BIN_EXE_autobatch");
     let output = Command::new(program).args(["plan", ORDER]).env("AUTOBATCH_COSTS", zero).output();

@@ -58,7 +58,7 @@ fn invalid_options_are_rejected_before_any_work() {
             "needs 999990 generated instances, the maximum is 262144",
         ),
         (&["run", "treelstm", "--batch", "0"], "batch must be 1 to 1000000, found 0"),
-        (&["train", "names", "--lr", "-1"], "--lr must be above 0 and below 3.4e38, found -1.0"),
+        (&["train", "names", "--lr", "-1"], "--lr must be above 0 and below 3.4e38, found -1"),
         (&["train", "names", "--clip", "-1"], "--clip must be 0 or more, found -1"),
         (&["train", "names", "--decay", "nan"], "--decay must be 0 or more, found NaN"),
         (&["train", "names", "--max-minutes", "-2"], "--max-minutes must be 0 or more, found -2"),

@@ -40,8 +40,8 @@ fn names(folder: &str) -> Vec<String> {
 fn writers() -> Vec<(&'static str, String)> {
     let graph = format!("{}/{NAMES}", env!("CARGO_MANIFEST_DIR"));
     vec![
-        ("g.abg", "\"$0\" emit trees --instances 40 -o \"$1\"".to_owned()),
-        ("g.graph", "\"$0\" emit trees --instances 40 -o \"$1\"".to_owned()),
+        ("g.abg", "\"$0\" emit treelstm --instances 40 -o \"$1\"".to_owned()),
+        ("g.graph", "\"$0\" emit treelstm --instances 40 -o \"$1\"".to_owned()),
         ("p.json", format!("\"$0\" plan {graph} -o \"$1\"")),
         ("p.svg", format!("\"$0\" plan {graph} -o \"$1\"")),
         ("t.json", format!("\"$0\" execute {graph} --trace \"$1\"")),
@@ -88,7 +88,7 @@ fn a_full_disk_is_an_error_and_keeps_the_old_file() {
         assert!(std::env::var_os("AUTOBATCH_REQUIRE_FAULTS").is_none(), "no disk in memory can be mounted");
         return;
     }
-    let verb = "\"$0\" emit trees --instances 400 -o \"$1/g.abg\"";
+    let verb = "\"$0\" emit treelstm --instances 400 -o \"$1/g.abg\"";
     let script = format!(
         "printf 'the old content' > \"$1/g.abg\"; {verb}; echo \"code $?\"; cat \"$1/g.abg\"; ls -A \"$1\""
     );
@@ -110,7 +110,7 @@ fn a_read_only_folder_and_a_read_only_file_are_errors() {
     set(&path, 0o444);
     set(&folder, 0o555);
     let is_privileged = std::fs::write(format!("{folder}/probe"), b"").is_ok();
-    let output = shell("\"$0\" emit trees --instances 2 -o \"$1\"", &path);
+    let output = shell("\"$0\" emit treelstm --instances 2 -o \"$1\"", &path);
     set(&folder, 0o755);
     // A privileged user may write everywhere.
     if !is_privileged {
@@ -121,7 +121,7 @@ fn a_read_only_folder_and_a_read_only_file_are_errors() {
     }
     // No user may write to this folder.
     if Path::new("/proc/self").exists() {
-        let output = shell("\"$0\" emit trees --instances 2 -o \"$1\"", "/proc/none.abg");
+        let output = shell("\"$0\" emit treelstm --instances 2 -o \"$1\"", "/proc/none.abg");
         assert_eq!(output.status.code(), Some(4), "{}", String::from_utf8_lossy(&output.stderr));
     }
 }

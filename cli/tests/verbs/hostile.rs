@@ -21,7 +21,7 @@ fn hostile(name: &str) -> String {
 fn a_limit_covers_temporaries_and_parameters_before_they_are_allocated() {
     let begin = Instant::now();
     for (file, limit, part) in [
-        ("tile.graph", &["--memory-limit", "1000000"][..], "copies of weights and constants 1.5 GiB"),
+        ("tile.graph", &["--memory-limit", "1000000"][..], "temporaries 1.5 GiB"),
         ("tile.graph", &["--memory-limit", "1GiB", "--threads", "2"], "the limit is 1.0 GiB"),
         ("parameter.graph", &["--memory-limit", "512MiB"], "parameters 976.6 MiB"),
         ("parameter.graph", &["--work-limit", "1e6"], "takes 2.6e8 operations, and the limit is 1.0e6"),
@@ -47,7 +47,7 @@ fn the_footprint_of_a_plan_is_known_without_executing_it() {
         assert!(printed.contains("footprint") && printed.contains("GiB on one thread ("), "{printed}");
         let json = transcript(&[verb, &path, "--json"]);
         let json: serde_json::Value = serde_json::from_str(&json).expect("a JSON document");
-        assert!(json["footprint"]["copies"].as_u64().is_some_and(|bytes| bytes > 1 << 30), "{json}");
+        assert!(json["footprint"]["per_thread"].as_u64().is_some_and(|bytes| bytes > 1 << 30), "{json}");
     }
 }
 
@@ -105,7 +105,7 @@ fn large_files_of_another_kind_are_rejected_by_their_first_bytes() {
         ("zeros.plan", b"", "error"),
         ("zeros.json", b"", "error"),
         ("zeros.xyz", b"", "error"),
-        ("cut.abg", b"\x89abatch\n", "expected a graph (.abg), found"),
+        ("cut.abg", b"\x89abatch\n", "the file has format version 0"),
     ] {
         let path = scratch(name);
         let mut file = File::create(&path).expect("the scratch folder exists");

@@ -153,7 +153,7 @@ fn only_the_parser_decodes() {
 #[test]
 fn invalid_options_are_rejected() {
     for (more, words) in [
-        (&["--lr", "0"][..], "--lr must be above 0, found 0"),
+        (&["--lr", "0"][..], "--lr must be above 0 and below 3.4e38, found 0"),
         (&["--curve", "x.png"], "expected .svg, .csv or .json"),
         (&["--data", "nowhere"], "nowhere"),
         (&["--embedding", "3"], "has none of its own"),

@@ -266,7 +266,7 @@ fn unused_path(model: &str) -> String {
 /// Rejects options that do not fit, before any work.
 fn check_options(args: &TrainArgs, lesson: &Lesson, rate: f64) -> Result<(), Failure> {
     if !((rate as f32).is_finite() && rate > 0.0) {
-        let message = format!("--lr must be above 0 and below 3.4e38, found {rate:?}");
+        let message = format!("--lr must be above 0 and below 3.4e38, found {}", short(rate));
         return Err(Failure::usage(message).help("most models learn with rates from 0.0001 to 1"));
     }
     for (name, found) in
@@ -293,6 +293,11 @@ fn check_options(args: &TrainArgs, lesson: &Lesson, rate: f64) -> Result<(), Fai
 /// A checkpoint that cannot be read or written.
 fn checkpoint_failure(error: &CheckpointError) -> Failure {
     Failure::input(error.to_string())
+}
+
+/// A number without hundreds of digits.
+fn short(number: f64) -> String {
+    if number.abs() < 1e6 { number.to_string() } else { format!("{number:e}") }
 }
 
 fn optimizer(args: &TrainArgs, rate: f64) -> Optimizer {

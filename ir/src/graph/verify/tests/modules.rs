@@ -235,39 +235,42 @@ fn g19_bodies_call_earlier_cells_only() {
     ");
 }
 
+/// Cells that each call the cell before twice. The first has two ops. A builder rejects such cells, so the text declares them.
+fn doubling(name: &str, levels: usize, by: usize) -> String {
+    let mut text = format!(
+        "cell @{name}(%0: f32[1]) {{\n  %1: f32[1] = scale_gradient{{by={by}}}(%0)\n  %2: f32[1] = exp(%1)\n  return %2\n}}\n"
+    );
+    let mut inner = name.to_owned();
+    for level in 1..levels {
+        let outer = format!("{name}.{level}");
+        text += &format!(
+            "cell @{outer}(%0: f32[1]) {{\n  %1 = call @{inner}(%0)\n  %2 = call @{inner}(%1)\n  return %2\n}}\n"
+        );
+        inner = outer;
+    }
+    text
+}
+
+/// The broken rules of a module with these cells.
+fn errors_of(cells: &str) -> VerifyErrors {
+    let text = format!("autobatch graph 2\nmodule \"doubling\"\n{cells}");
+    let module = Module::from_text(text).expect("the text is well formed");
+    module.verify().expect_err("the cells are too large")
+}
+
 #[test]
 fn g20_bodies_nest_and_grow_within_limits() {
-    let mut m = ModuleBuilder::new("deep");
-    let mut cell = m.cell("c0", [f32([1])], |_, [x]| [x.tanh().exp()]);
-    for level in 1..70 {
-        let inner = cell;
-        cell = m.cell(&format!("c{level}"), [f32([1])], |g, [x]| {
-            let [x] = g.call(inner, x);
-            g.call(inner, x)
-        });
-    }
-    let errors = m.build().unwrap().verify().expect_err("the last cell inlines to 2^70 nodes");
+    let errors = errors_of(&doubling("c", 70, 1));
     let first = &errors.findings()[0];
     assert_eq!(first.rule, Rule::Nesting);
-    assert_snapshot!(first, @"G20 cell @c18: the bodies of a module have at most 1048576 nodes after inlining, found 2097129 up to this one, 1048575 in this one; call cells from the graph, or less often");
-    assert_snapshot!(errors.findings().last().unwrap(), @"G20 cell @c69: calls nest at most 64 deep, found 70");
+    assert_snapshot!(first, @"G20 cell @c.18: the bodies of a module have at most 1048576 nodes after inlining, found 2097129 up to this one, 1048575 in this one; call cells from the graph, or less often");
+    assert_snapshot!(errors.findings().last().unwrap(), @"G20 cell @c.69: calls nest at most 64 deep, found 70");
 }
 
 #[test]
 fn g20_bounds_the_sum_over_a_module_too() {
-    let mut m = ModuleBuilder::new("wide");
-    for number in 0..40 {
-        let mut cell =
-            m.cell(&format!("c{number}"), [f32([1])], move |_, [x]| [x.scale_gradient(number as f32).exp()]);
-        for level in 1..17 {
-            let inner = cell;
-            cell = m.cell(&format!("c{number}.{level}"), [f32([1])], |g, [x]| {
-                let [x] = g.call(inner, x);
-                g.call(inner, x)
-            });
-        }
-    }
-    let errors = m.build().unwrap().verify().expect_err("only the sum of all bodies is too large");
+    let errors =
+        errors_of(&(0..40).map(|number| doubling(&format!("c{number}"), 17, number)).collect::<String>());
     assert_eq!(errors.findings().len(), 1);
     assert_snapshot!(errors.findings()[0], @"G20 cell @c2.3: the bodies of a module have at most 1048576 nodes after inlining, found 1048590 up to this one, 31 in this one; call cells from the graph, or less often");
 }
