@@ -5,7 +5,6 @@ use super::record::{Coded, Reader, Writer, coded, read_all, read_one, write_all}
 use super::{Blob, Kind, LoadError, Text, binary_file, open, seal};
 use crate::id::NodeId;
 use crate::module::ParamKind;
-use crate::plan::normal::check_names;
 use crate::plan::{
     Certificate, Field, Mode, Operand, OutputKey, Place, Plan, PlanOutput, Reduction, ReductionPart,
     ReductionSum, Slab, SlabKind, Step, Store, StoreId, StoreKind, Verified,
@@ -210,7 +209,6 @@ impl Plan {
     /// If the bytes are not such a file or the plan breaks a rule.
     pub fn from_bytes(bytes: &[u8]) -> Result<Verified<Self>, LoadError> {
         let plan = open::<RawPlan<'_>>(Kind::Plan, bytes)?.read()?;
-        check_names(&plan).map_err(LoadError::malformed)?;
         Ok(plan.verify()?)
     }
 }

@@ -6,7 +6,7 @@
 //! from 0, and then its rows. The operands of reductions come last. Planners and readers of text produce this form, and
 //! [`Plan::normalise`] makes it.
 
-use super::{Operand, Place, Plan, Store, StoreId};
+use super::{Operand, Place, Plan, StoreId};
 use crate::id::NodeId;
 use std::ops::Range;
 
@@ -67,41 +67,6 @@ fn exchange<T>(list: &mut Vec<T>, normal: &mut Vec<T>) {
 fn emptied<T>(list: &mut Vec<T>, capacity: usize) {
     list.clear();
     list.reserve(capacity);
-}
-
-/// Whether text can name the stores and fields of a plan: store names are words, and no two stores or fields of a slab have one
-/// name.
-///
-/// # Errors
-/// The first name that text cannot spell.
-pub(crate) fn check_names(plan: &Plan) -> Result<(), String> {
-    check_store_names(&plan.stores)?;
-    let mut names: Vec<_> = plan.fields.iter().map(|field| (field.slab, field.name.as_str())).collect();
-    names.sort_unstable();
-    match names.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(format!("{} has two fields called {:?}", pair[0].0, pair[0].1)),
-        None => Ok(()),
-    }
-}
-
-/// Whether text can name stores.
-///
-/// # Errors
-/// The first name that is no word, or that two stores have.
-pub(crate) fn check_store_names(stores: &[Store]) -> Result<(), String> {
-    if let Some(store) = stores.iter().find(|store| !is_store_name(&store.name)) {
-        return Err(format!("{:?} is no name of a store", store.name));
-    }
-    let mut names: Vec<&str> = stores.iter().map(|store| store.name.as_str()).collect();
-    names.sort_unstable();
-    match names.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) => Err(format!("two stores are called {}", pair[0])),
-        None => Ok(()),
-    }
-}
-
-fn is_store_name(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(crate::graph::text::lex::is_name)
 }
 
 /// The items of a range, as far as they exist.

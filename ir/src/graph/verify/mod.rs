@@ -8,8 +8,8 @@
 //! * **G1** A module's first type is `u32`; a graph's types, signatures and sites begin with its
 //!   module's.
 //! * **G2** Parameters, cells and exports have well-formed, unique names. Outputs have unique names.
-//! * **G3** A parameter is stored as f32, f16 or bf16 in an interned type. A table is a matrix. The
-//!   number of given initial values equals the number of elements.
+//! * **G3** A parameter is stored as f32, f16 or bf16 in an interned type, and parameter ports of bodies have such types. A
+//!   table is a matrix. The number of given initial values equals the number of elements.
 //! * **G4** Ids lie inside their tables: types, cells and parameters of signatures, signatures and
 //!   sites of nodes and declarations.
 //! * **G5** The results of an op's signature equal those of [`infer`](super::infer::infer).

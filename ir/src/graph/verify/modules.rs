@@ -5,7 +5,7 @@ use super::{At, CellFacts, MAX_INLINED, MAX_NESTING, Rule, Verifier, brief};
 use crate::graph::{Callee, ParamArg};
 use crate::id::{CellId, SiteId};
 use crate::module::{Body, Init, ParamKind, check_name};
-use crate::types::{DType, INDEX};
+use crate::types::{DType, INDEX, Type};
 
 impl Verifier<'_> {
     pub(super) fn module(&mut self) {
@@ -63,16 +63,21 @@ impl Verifier<'_> {
         }
     }
 
+    /// Checks the type of a parameter or of a parameter port.
+    fn stored(&mut self, ty: Type, at: At<'_>) {
+        if !matches!(ty.dtype, DType::F32 | DType::F16 | DType::BF16) || ty.is_list {
+            let message = format!("a parameter is stored as f32, f16 or bf16, found {ty}");
+            self.report(Rule::Params, at, message);
+        }
+    }
+
     fn params(&mut self) {
         let mut interned: Vec<_> = self.types.to_vec();
         interned.sort_unstable();
         for decl in &self.module.params {
             let at = At::Param(&decl.name);
             self.site(decl.site, at);
-            if !matches!(decl.ty.dtype, DType::F32 | DType::F16 | DType::BF16) || decl.ty.is_list {
-                let message = format!("a parameter is stored as f32, f16 or bf16, found {}", decl.ty);
-                self.report(Rule::Params, at, message);
-            }
+            self.stored(decl.ty, at);
             if interned.binary_search(&decl.ty).is_err() {
                 self.report(Rule::Params, at, format!("the type {} is not interned", decl.ty));
             }
@@ -107,6 +112,8 @@ impl Verifier<'_> {
                 let message = format!("{id} is not among {} types", self.types.len());
                 self.report(Rule::Ids, at, message);
                 in_bounds = false;
+            } else {
+                param_types.iter().for_each(|id| self.stored(self.types[id.index()], at));
             }
             if let Some(value) = results.iter().find(|value| value.index() >= arena.values()) {
                 let message = format!("the result {value} is not among {} values", arena.values());

@@ -2,7 +2,8 @@
 
 use super::{AtStep, Rule, Since, VerifyErrors};
 use crate::findings::brief;
-use crate::plan::{Operand, Plan, SlabKind, Step, Store, StoreKind, given_stores, is_word_type};
+use crate::graph::text::lex::is_name;
+use crate::plan::{Operand, Plan, SlabId, SlabKind, Step, Store, StoreKind, given_stores, is_word_type};
 use crate::types::DType;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -154,7 +155,12 @@ fn waves(plan: &Plan, since: usize, findings: &mut VerifyErrors) {
 }
 
 fn fields(plan: &Plan, findings: &mut VerifyErrors) {
+    let mut names: HashMap<(SlabId, &str), usize> = HashMap::with_capacity(plan.fields.len());
     for (number, field) in plan.fields.iter().enumerate() {
+        if let Some(first) = names.insert((field.slab, &field.name), number) {
+            let message = format!("its name must be its own, field {first} is {} too", brief(&field.name));
+            findings.report(Rule::Storage, &format_args!("field {number}"), message);
+        }
         if field.ty.is_list || !is_word_type(field.ty.dtype) {
             let message = format!("a field holds f32, i32, u32 or bool values, found {}", field.ty);
             findings.report(Rule::Storage, &format_args!("field {number}"), message);
@@ -171,6 +177,13 @@ pub(super) fn stores(stores: &[Store], findings: &mut VerifyErrors) {
         let at = format_args!("store {number}");
         if let Some(first) = names.insert(&store.name, number) {
             let message = format!("its name must be its own, store {first} is @{} too", brief(&store.name));
+            findings.report(Rule::Storage, &at, message);
+        }
+        if store.name.is_empty() || !store.name.bytes().all(is_name) {
+            let message = format!(
+                "its name must be letters, digits, dots, dashes and underscores, found {:?}",
+                brief(&store.name)
+            );
             findings.report(Rule::Storage, &at, message);
         }
         if store.ty.is_list || !matches!(store.ty.dtype, DType::F32 | DType::F16 | DType::BF16) {

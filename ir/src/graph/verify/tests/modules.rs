@@ -63,6 +63,17 @@ fn g3_parameters_are_stored_floats() {
 }
 
 #[test]
+fn g3_parameter_ports_are_stored_floats() {
+    assert_snapshot!(broken(Rule::Params, |data| {
+        body(data, "node").param_types.push(TypeId::new(0));
+    }), @r"
+    the rules of graphs are broken in 2 places
+       1. G3 cell @node: a parameter is stored as f32, f16 or bf16, found u32
+       2. G6 signature 6 (cell @node): the parameter arguments must have the types of the body
+    ");
+}
+
+#[test]
 fn g4_ids_lie_inside_their_tables() {
     assert_snapshot!(broken(Rule::Ids, |data| {
         data.arena = changed(&data.arena, |nodes, _, _| {

@@ -46,6 +46,16 @@ shows! {
     the plan breaks its rules in 1 place
        1. P4 store 1: its name must be its own, store 0 is @embed too
     "#;
+    stores_have_names_that_text_can_spell:
+        refused(Rule::Storage, |plan| plan.stores[0].name = "t.{grad".to_owned()) => @r#"
+    the plan breaks its rules in 1 place
+       1. P4 store 0: its name must be letters, digits, dots, dashes and underscores, found "t.{grad"
+    "#;
+    fields_of_a_slab_have_different_names:
+        refused(Rule::Storage, |plan| plan.fields[2].name = "a".to_owned()) => @r#"
+    the plan breaks its rules in 1 place
+       1. P4 field 2: its name must be its own, field 1 is a too
+    "#;
     states_belong_to_parameters: refused(Rule::Storage, |plan| {
         plan.stores.push(Store { name: "m".to_owned(), ty: f32(4), kind: StoreKind::State(StoreId(2)) })
     }) => @r#"
@@ -53,7 +63,8 @@ shows! {
        1. P4 store 3: it must have the shape of a parameter, found f32[4] for store2: f32[3]
     "#;
     slab_bytes_fit_in_64_bits: refused(Rule::Sizes, |plan| {
-        plan.fields.extend((0..4).map(|_| Field { slab: SlabId(2), name: String::new(), ty: f32(1 << 29) }));
+        let field = |number| Field { slab: SlabId(2), name: format!("z{number}"), ty: f32(1 << 29) };
+        plan.fields.extend((0..4).map(field));
         plan.slabs.push(Slab { kind: SlabKind::Value, rows: u32::MAX, fields: 3..7 });
     }) => @r#"
     the plan breaks its rules in 1 place
