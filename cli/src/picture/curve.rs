@@ -33,7 +33,7 @@ const WIDTH: f64 = 700.0;
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 170.0;
 const PANEL: f64 = 170.0;
-const TOP: f64 = 64.0;
+const TOP: f64 = 78.0;
 const GAP: f64 = 52.0;
 /// Distance between the names of neighbouring lines.
 const NAME_ROW: f64 = 30.0;
@@ -72,7 +72,7 @@ pub fn curve(title: &str, quantities: &[Quantity], best: Option<f64>) -> String 
     };
     svg.styled_text([LEFT, 26.0], 15.0, INK, Anchor::Start, r#"font-weight="bold""#, title);
     if let Some(best) = best {
-        let note = format!("dashed line and values: epoch {best:.0}, the best on the held-out instances");
+        let note = format!("dashed line and values: epoch {best:.0}, the best on the development part");
         svg.text([LEFT, 44.0], 11.0, SOFT, Anchor::Start, &note);
     }
     for (number, quantity) in quantities.iter().enumerate() {
