@@ -6,8 +6,8 @@ use crate::module::PyModule_;
 use crate::optim::{PyOptimizer, schedule};
 use crate::session::{Emitted, PySession, new_graph, options, released, replaced, values_of, weights_dict};
 use autobatch::Trainer;
-use autobatch::ir::Module;
 use autobatch::ir::graph::ValueKey;
+use autobatch::ir::{Module, Weights};
 use autobatch::train::Step;
 use parking_lot::{Mutex, MutexGuard};
 use pyo3::prelude::*;
@@ -113,8 +113,11 @@ impl PyTrainer {
         let module = module.close()?;
         let options = options(device, policy, threads, memory_limit)?;
         let optimizer = optimizer.optimizer.clone();
+        let options = autobatch::SessionOptions { seed, ..options };
+        let weights = Weights::try_init(&module, seed).map_err(|error| raised(error.into()))?;
+        let weights = Arc::new(weights);
         let trainer =
-            released(py, || Trainer::with_options(&module, optimizer, options, seed)).map_err(raised)?;
+            released(py, || Trainer::with_options(&module, optimizer, weights, options)).map_err(raised)?;
         Ok(Self { module, trainer: Mutex::new(trainer) })
     }
 

@@ -125,7 +125,7 @@ pub enum Limit {
 }
 
 /// A plan takes more memory or work than a limit allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct OverLimit {
     /// The footprint of the plan.
     pub footprint: Footprint,
@@ -152,6 +152,8 @@ impl fmt::Display for OverLimit {
 }
 
 impl std::error::Error for OverLimit {}
+
+crate::debug_as_display!(OverLimit);
 
 /// The parts of the memory that are not empty, largest first.
 impl fmt::Display for Footprint {

@@ -17,7 +17,6 @@ pub struct Answer {
 }
 
 /// The reason why a prediction failed.
-#[derive(Debug)]
 pub enum PredictError {
     /// The input does not follow the form of the corpus.
     Data(DataError),
@@ -43,6 +42,8 @@ impl fmt::Display for PredictError {
 }
 
 impl std::error::Error for PredictError {}
+
+autobatch::ir::debug_as_display!(PredictError);
 
 impl From<DataError> for PredictError {
     fn from(error: DataError) -> Self {

@@ -1,8 +1,7 @@
 //! [`import`]: reads a state dict of PyTorch by the names of its modules.
 //!
-//! The import works module by module. The names of the arrays of a module say what it is, and the declarations of
-//! the parameters say what the layer here expects, so every weight gets the layout of its layer. A square weight
-//! is transposed like all others.
+//! The names of the arrays of a module say what it is, and the declarations of the parameters say what the layer
+//! expects. So every weight gets the layout of its layer, a square one too.
 
 use super::{LayoutError, from_pytorch_gru, from_pytorch_linear, from_pytorch_sum};
 use autobatch_ir::Weights;
@@ -24,7 +23,7 @@ pub struct StateArray {
 pub struct Imported {
     /// The parameters that got values.
     pub read: Vec<String>,
-    /// The parameters that the state dict lacks; they keep their values.
+    /// The parameters that the state dict lacks. They keep their values.
     pub missing: Vec<String>,
     /// The arrays that belong to no parameter.
     pub unexpected: Vec<String>,

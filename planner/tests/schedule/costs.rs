@@ -25,7 +25,9 @@ fn invalid_prices_are_rejected_by_name() {
 #[test]
 fn every_number_reads_back_exactly() {
     // Readers that round twice read the neighbour of this number.
-    for number in [5e-324, 0.1 + 0.2, 3.8181567e-6, 1.0 / 3.0, 2.225_073_858_507_201e-308, 1.7976931348623157e308] {
+    for number in
+        [5e-324, 0.1 + 0.2, 3.8181567e-6, 1.0 / 3.0, 2.225_073_858_507_201e-308, 1.7976931348623157e308]
+    {
         for step in 0..2000u64 {
             let number = f64::from_bits(f64::to_bits(number) - step.min(f64::to_bits(number) - 1));
             let table = CostTable { step_ns: number, ..CostTable::default() };

@@ -1,15 +1,23 @@
 //! `Value`: a result of a node, with operators and methods.
 
+mod awaited;
+mod build;
+mod elementwise;
+mod operands;
+
 use crate::error::{ClosedError, EmitError};
-use crate::graph::{Shared, current, wrap};
+use crate::graph::Shared;
 use crate::module::PyParam;
 use crate::types::{PyType, dtype, shape};
+use autobatch::ir::Graph;
 use autobatch::ir::graph::{Arg, Value, ValueKey};
-use autobatch::ir::{Graph, types::Type};
-use numpy::{PyReadonlyArrayDyn, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyStopIteration, PyTypeError};
+pub(crate) use awaited::Awaited;
+pub(crate) use build::{Many, wrapped};
+pub(crate) use operands::{Index, floats};
+use operands::{Operand, operand, own_value};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
+use pyo3::types::PyTuple;
 use std::sync::Arc;
 
 /// A value of a graph. Operators and methods emit; nothing is computed before the session runs.
@@ -17,13 +25,6 @@ use std::sync::Arc;
 pub(crate) struct PyValue {
     graph: Arc<Shared>,
     key: ValueKey,
-}
-
-/// An operand of an operator.
-enum Operand {
-    Value(ValueKey),
-    Number(f32),
-    Array(Vec<usize>, Vec<f32>),
 }
 
 impl PyValue {
@@ -79,189 +80,6 @@ impl PyValue {
     fn made(&self, key: Option<ValueKey>) -> PyResult<Self> {
         key.map(|key| Self::new(&self.graph, key)).ok_or_else(|| EmitError::new_err("the value is poison"))
     }
-}
-
-fn own_value(graph: &Graph, key: ValueKey) -> PyResult<Value<'_>> {
-    graph.value(key).ok_or_else(|| {
-        EmitError::new_err(format!(
-            "the value belongs to graph {}, it is used in graph {}",
-            key.graph(),
-            graph.number()
-        ))
-    })
-}
-
-fn operand(any: &Bound<'_, PyAny>) -> PyResult<Operand> {
-    if let Ok(value) = any.cast::<PyValue>() {
-        return Ok(Operand::Value(value.get().key));
-    }
-    if let Ok(param) = any.cast::<PyParam>() {
-        return Ok(Operand::Value(param.get().value(any.py())?.key));
-    }
-    if let Ok(number) = any.extract::<f32>() {
-        return Ok(Operand::Number(number));
-    }
-    let (dims, numbers) = floats(any)?;
-    Ok(Operand::Array(dims, numbers))
-}
-
-/// Reads floats with their shape from an array, a sequence or a number.
-pub(crate) fn floats(any: &Bound<'_, PyAny>) -> PyResult<(Vec<usize>, Vec<f32>)> {
-    let py = any.py();
-    // numpy would read a string as its number, and None as NaN.
-    if any.is_none() || any.is_instance_of::<PyString>() || any.is_instance_of::<PyBytes>() {
-        return Err(PyTypeError::new_err(format!(
-            "expected a value, a number or an array of numbers, found {any:?}"
-        )));
-    }
-    let array: PyReadonlyArrayDyn<'_, f32> = match any.extract() {
-        Ok(array) => array,
-        Err(_) => {
-            let as_array = py.import("numpy")?.getattr("asarray")?.call1((any, "float32"));
-            let array = as_array.map_err(|error| {
-                PyTypeError::new_err(format!(
-                    "expected a value, a number or an array of numbers, found {any:?}: {error}"
-                ))
-            })?;
-            array.extract()?
-        }
-    };
-    let dims = array.shape().to_vec();
-    let numbers = match array.as_slice() {
-        Ok(numbers) => numbers.to_vec(),
-        Err(_) => array.as_array().iter().copied().collect(),
-    };
-    Ok((dims, numbers))
-}
-
-/// Reads an argument that is a value or an index.
-pub(crate) enum Index {
-    Bound(u32),
-    Value(ValueKey),
-}
-
-impl Index {
-    pub(crate) fn of(any: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if let Ok(value) = any.cast::<PyValue>() {
-            return Ok(Self::Value(value.get().key));
-        }
-        any.extract().map(Self::Bound).map_err(|_| {
-            PyTypeError::new_err(format!(
-                "an index is an int from 0 up or a value of type u32, found {any:?}"
-            ))
-        })
-    }
-
-    pub(crate) fn arg<'g>(&self, graph: &'g Graph) -> PyResult<Arg<'g>> {
-        Ok(match *self {
-            Self::Bound(index) => Arg::Index(index),
-            Self::Value(key) => Arg::Value(own_value(graph, key)?),
-        })
-    }
-}
-
-macro_rules! unary {
-    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        #[pymethods]
-        impl PyValue {
-            $($(#[$doc])* fn $name(&self, py: Python<'_>) -> PyResult<Self> { self.apply(py, |x| x.$name()) })*
-        }
-    };
-}
-
-unary! {
-    /// `|x|`
-    abs,
-    /// `e^x`
-    exp,
-    /// The natural logarithm.
-    log,
-    /// The square root.
-    sqrt,
-    /// `1 / sqrt(x)`
-    rsqrt,
-    /// `x * x`
-    square,
-    /// `1 / x`
-    recip,
-    /// The hyperbolic tangent.
-    tanh,
-    /// `1 / (1 + e^-x)`
-    sigmoid,
-    /// `max(x, 0)`
-    relu,
-    /// The Gaussian error linear unit.
-    gelu,
-    /// `x * sigmoid(x)`
-    silu,
-    /// `log(1 + e^x)`
-    softplus,
-    /// The sine.
-    sin,
-    /// The cosine.
-    cos,
-    /// The error function.
-    erf,
-    /// -1, 0 or 1.
-    sign,
-    /// `e^x / sum e^x` of each row.
-    softmax,
-    /// `log(softmax(x))` of each row.
-    log_softmax,
-    /// `log(sum e^x)` of each row.
-    logsumexp,
-    /// The Euclidean length of each row.
-    norm,
-    /// The index of the largest element of each row.
-    argmax,
-    /// The identity with derivative zero.
-    stop_gradient,
-    /// The sum of each row.
-    sum_rows,
-    /// The mean of each row.
-    mean_rows,
-    /// The largest element of each row.
-    max_rows,
-    /// The smallest element of each row.
-    min_rows,
-    /// The smallest element.
-    min,
-    /// The matrix with its axes swapped.
-    t,
-    /// The sum of all elements; of a list, the elementwise sum of its values.
-    sum,
-    /// The mean of all elements; of a list, the elementwise mean of its values.
-    mean,
-    /// The largest element; of a list, the elementwise maximum of its values.
-    max,
-    /// Declares that every batch that reads this value reads it in all its rows.
-    shared,
-    /// Makes the node of this value a batch of its own.
-    alone,
-}
-
-macro_rules! binary {
-    ($($(#[$doc:meta])* $python:ident => $name:ident),* $(,)?) => {
-        #[pymethods]
-        impl PyValue {
-            $($(#[$doc])* fn $python(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {
-                self.with(other, |a, b| a.$name(b), |a, b| a.$name(b))
-            })*
-        }
-    };
-}
-
-binary! {
-    /// `self ^ other`
-    pow => pow,
-    /// The smaller of the two, element by element.
-    minimum => minimum,
-    /// The larger of the two, element by element.
-    maximum => maximum,
-    /// Whether equal, element by element.
-    equal => equal,
-    /// Whether different, element by element.
-    not_equal => not_equal,
 }
 
 #[pymethods]
@@ -555,206 +373,6 @@ impl PyValue {
     }
 }
 
-/// The iterator of an `await`: it yields itself once, and its result is what the driver of the tasks sends.
-#[pyclass(module = "autobatch")]
-pub(crate) struct Awaited {
-    pub(crate) values: Vec<Py<PyValue>>,
-    /// Whether the result is one array instead of a list.
-    pub(crate) alone: bool,
-    sent: bool,
-}
-
-#[pymethods]
-impl Awaited {
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __await__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__(slf: Py<Self>, py: Python<'_>) -> PyResult<Py<Self>> {
-        let mut awaited = slf.borrow_mut(py);
-        if awaited.sent {
-            return Err(EmitError::new_err(
-                "a value is awaited outside of tasks; pass the async function to Session.tasks or Trainer.step_tasks",
-            ));
-        }
-        awaited.sent = true;
-        drop(awaited);
-        Ok(slf)
-    }
-
-    fn send(slf: Py<Self>, py: Python<'_>, answer: Py<PyAny>) -> PyResult<Py<Self>> {
-        if answer.is_none(py) {
-            return Self::__next__(slf, py);
-        }
-        Err(PyStopIteration::new_err((answer,)))
-    }
-}
-
-/// Awaits several values in one round: `a, b = await ab.gather(x, y)`.
-#[pyfunction]
-#[pyo3(signature = (*values))]
-fn gather(values: Vec<Py<PyValue>>) -> Awaited {
-    Awaited { values, alone: false, sent: false }
-}
-
-/// Bound floats of any shape: a number, a sequence or an array.
-#[pyfunction]
-fn input(array: &Bound<'_, PyAny>) -> PyResult<PyValue> {
-    let (dims, numbers) = floats(array)?;
-    let graph = current()?;
-    graph.emit(array.py(), |g| wrap(&graph, g.input_shaped(&dims[..], &numbers)))
-}
-
-/// A bound index as a value, or a vector of them.
-#[pyfunction]
-fn indices(py: Python<'_>, indices: Vec<u32>) -> PyResult<PyValue> {
-    let graph = current()?;
-    graph.emit(py, |g| wrap(&graph, g.indices(&indices)))
-}
-
-/// A constant of any shape.
-#[pyfunction]
-fn fill(dims: &Bound<'_, PyAny>, number: f32) -> PyResult<PyValue> {
-    let (graph, shape) = (current()?, shape(dims)?);
-    graph.emit(dims.py(), |g| wrap(&graph, g.fill(shape, number)))
-}
-
-/// Zeros of any shape.
-#[pyfunction]
-fn zeros(dims: &Bound<'_, PyAny>) -> PyResult<PyValue> {
-    fill(dims, 0.0)
-}
-
-/// 1 at an index, 0 elsewhere.
-#[pyfunction]
-fn one_hot(index: &Bound<'_, PyAny>, width: usize) -> PyResult<PyValue> {
-    let (graph, by) = (current()?, Index::of(index)?);
-    graph.emit(index.py(), |g| wrap(&graph, g.one_hot(by.arg(g)?, width)))
-}
-
-/// Values of one graph.
-pub(crate) struct Many {
-    pub(crate) graph: Arc<Shared>,
-    keys: Vec<ValueKey>,
-}
-
-impl Many {
-    /// Reads values from an iterable. The graph is that of the first value, or the current one.
-    pub(crate) fn of(values: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (mut graph, mut keys) = (None, Vec::new());
-        for value in values.try_iter()? {
-            let value = value?;
-            if let Ok(value) = value.cast::<PyValue>() {
-                graph.get_or_insert_with(|| Arc::clone(&value.get().graph));
-                keys.push(value.get().key);
-            } else if let Ok(param) = value.cast::<PyParam>() {
-                keys.push(param.get().value(values.py())?.key);
-            } else {
-                return Err(PyTypeError::new_err(format!(
-                    "expected values, found {value:?}; bind numbers with ab.input"
-                )));
-            }
-        }
-        let graph = graph.map_or_else(current, Ok)?;
-        Ok(Self { graph, keys })
-    }
-
-    pub(crate) fn get<'g>(&self, graph: &'g Graph) -> PyResult<Vec<Value<'g>>> {
-        self.keys.iter().map(|&key| own_value(graph, key)).collect()
-    }
-
-    fn emit(
-        &self,
-        py: Python<'_>,
-        f: impl for<'g> FnOnce(&'g Graph, Vec<Value<'g>>) -> Value<'g>,
-    ) -> PyResult<PyValue> {
-        self.graph.emit(py, |g| wrap(&self.graph, f(g, self.get(g)?)))
-    }
-}
-
-/// `x · W (+ b)`, where `x` is the concatenation of the parts.
-#[pyfunction]
-#[pyo3(signature = (parts, weight, bias = None))]
-fn affine(parts: &Bound<'_, PyAny>, weight: &PyParam, bias: Option<&PyParam>) -> PyResult<PyValue> {
-    Many::of(parts)?.emit(parts.py(), |g, parts| g.affine(parts, weight.param, bias.map(|bias| bias.param)))
-}
-
-/// The concatenation of values along an axis; without one, along the innermost.
-#[pyfunction]
-#[pyo3(signature = (values, axis = None))]
-fn concat(values: &Bound<'_, PyAny>, axis: Option<usize>) -> PyResult<PyValue> {
-    Many::of(values)?.emit(values.py(), |g, values| match axis {
-        Some(axis) => g.concat_axis(axis, values),
-        None => g.concat(values),
-    })
-}
-
-/// Values of one type stacked along a new outermost axis.
-#[pyfunction]
-fn stack(values: &Bound<'_, PyAny>) -> PyResult<PyValue> {
-    Many::of(values)?.emit(values.py(), |g, values| g.stack(values))
-}
-
-/// A list of any number of values of one type. An empty list needs the type of its elements.
-#[pyfunction]
-#[pyo3(name = "list", signature = (values, element = None))]
-fn list_(values: &Bound<'_, PyAny>, element: Option<&PyType>) -> PyResult<PyValue> {
-    let element: Option<Type> = element.map(|element| element.ty);
-    Many::of(values)?.emit(values.py(), |g, values| match element {
-        Some(element) if values.is_empty() => g.empty_list(element),
-        _ => g.list(values),
-    })
-}
-
-/// `sum of score_i * value_i` over two lists of equal length.
-#[pyfunction]
-fn weighted_sum(py: Python<'_>, scores: &PyValue, values: &PyValue) -> PyResult<PyValue> {
-    scores.graph.emit(py, |g| wrap(&scores.graph, g.weighted_sum(scores.get(g)?, values.get(g)?)))
-}
-
-/// `weighted_sum` with the softmax of the scores over the list as weights.
-#[pyfunction]
-fn softmax_sum(py: Python<'_>, scores: &PyValue, values: &PyValue) -> PyResult<PyValue> {
-    scores.graph.emit(py, |g| wrap(&scores.graph, g.softmax_sum(scores.get(g)?, values.get(g)?)))
-}
-
-/// Dot-product attention of a query over lists of keys and values.
-#[pyfunction]
-#[pyo3(signature = (query, keys, values, scale = 1.0))]
-fn attend(
-    py: Python<'_>,
-    query: &PyValue,
-    keys: &PyValue,
-    values: &PyValue,
-    scale: f32,
-) -> PyResult<PyValue> {
-    let graph = &query.graph;
-    graph.emit(py, |g| wrap(graph, g.attend(query.get(g)?, keys.get(g)?, values.get(g)?, scale)))
-}
-
-/// The sum of values, in their order.
-#[pyfunction]
-fn total(values: &Bound<'_, PyAny>) -> PyResult<PyValue> {
-    Many::of(values)?
-        .emit(values.py(), |g, values| if values.len() == 1 { values[0] } else { g.list(values).sum() })
-}
-
-/// Wraps many values as a Python list.
-pub(crate) fn wrapped<'py>(
-    py: Python<'py>,
-    graph: &Arc<Shared>,
-    keys: Vec<Option<ValueKey>>,
-) -> PyResult<Bound<'py, PyList>> {
-    let values = keys.into_iter().map(|key| {
-        key.map(|key| PyValue::new(graph, key)).ok_or_else(|| EmitError::new_err("the value is poison"))
-    });
-    PyList::new(py, values.collect::<PyResult<Vec<_>>>()?)
-}
-
 #[pymethods]
 impl PyValue {
     /// Computes the value with the session of its graph and returns its elements.
@@ -771,19 +389,6 @@ impl PyValue {
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyValue>()?;
-    m.add_class::<Awaited>()?;
-    m.add_function(wrap_pyfunction!(gather, m)?)?;
-    m.add_function(wrap_pyfunction!(input, m)?)?;
-    m.add_function(wrap_pyfunction!(indices, m)?)?;
-    m.add_function(wrap_pyfunction!(fill, m)?)?;
-    m.add_function(wrap_pyfunction!(zeros, m)?)?;
-    m.add_function(wrap_pyfunction!(one_hot, m)?)?;
-    m.add_function(wrap_pyfunction!(affine, m)?)?;
-    m.add_function(wrap_pyfunction!(concat, m)?)?;
-    m.add_function(wrap_pyfunction!(stack, m)?)?;
-    m.add_function(wrap_pyfunction!(list_, m)?)?;
-    m.add_function(wrap_pyfunction!(weighted_sum, m)?)?;
-    m.add_function(wrap_pyfunction!(softmax_sum, m)?)?;
-    m.add_function(wrap_pyfunction!(attend, m)?)?;
-    m.add_function(wrap_pyfunction!(total, m)?)
+    awaited::register(m)?;
+    build::register(m)
 }

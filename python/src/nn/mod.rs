@@ -1,0 +1,221 @@
+//! Layers of the Rust crate, as `autobatch.nn` in Python. A layer declares its parameters when it is made and emits
+//! when it is called.
+
+mod attention;
+mod recurrent;
+mod trees;
+
+use crate::graph::{Shared, current, wrap};
+use crate::module::{PyModule_, PyParam};
+use crate::value::{Index, Many, PyValue, wrapped};
+use autobatch::ir::Graph;
+use autobatch::ir::graph::{Value, ValueKey};
+use autobatch::nn::{Activation, Embedding, LayerNorm, Linear, Mlp, RmsNorm};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use std::sync::Arc;
+
+/// Emits values with the current graph.
+fn many<'py>(
+    xs: &Bound<'py, PyAny>,
+    f: impl for<'g> FnOnce(&'g Graph, Vec<Value<'g>>) -> Vec<Value<'g>>,
+) -> PyResult<Bound<'py, PyList>> {
+    let (py, xs) = (xs.py(), Many::of(xs)?);
+    let keys = xs.graph.emit(py, |g| Ok(f(g, xs.get(g)?).into_iter().map(Value::key).collect::<Vec<_>>()))?;
+    wrapped(py, &xs.graph, keys)
+}
+
+/// Emits one value from several.
+fn one(
+    xs: &Bound<'_, PyAny>,
+    f: impl for<'g> FnOnce(&'g Graph, Vec<Value<'g>>) -> Value<'g>,
+) -> PyResult<PyValue> {
+    let (py, xs) = (xs.py(), Many::of(xs)?);
+    xs.graph.emit(py, |g| wrap(&xs.graph, f(g, xs.get(g)?)))
+}
+
+/// Emits one value from one.
+fn unary(x: &PyValue, py: Python<'_>, f: impl for<'g> FnOnce(Value<'g>) -> Value<'g>) -> PyResult<PyValue> {
+    x.owner().emit(py, |g| wrap(x.owner(), f(x.get(g)?)))
+}
+
+/// Wraps the values of a state as a tuple.
+fn tuple<'py>(
+    py: Python<'py>,
+    graph: &Arc<Shared>,
+    keys: &[Option<ValueKey>],
+) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, wrapped(py, graph, keys.to_vec())?)
+}
+
+/// Reads exactly `N` values.
+fn exactly<'g, const N: usize>(values: Vec<Value<'g>>, what: &str) -> PyResult<[Value<'g>; N]> {
+    let found = values.len();
+    values.try_into().map_err(|_| PyValueError::new_err(format!("{what} has {N} values, found {found}")))
+}
+
+/// `y = x · W + b`
+#[pyclass(frozen, name = "Linear", module = "autobatch.nn")]
+struct PyLinear {
+    layer: Linear,
+    name: String,
+}
+
+#[pymethods]
+impl PyLinear {
+    /// Declares `name.w` of `[inputs, outputs]` and, with a bias, `name.b`.
+    #[new]
+    #[pyo3(signature = (module, name, inputs, outputs, bias = true))]
+    fn new(
+        py: Python<'_>,
+        module: &PyModule_,
+        name: &str,
+        inputs: usize,
+        outputs: usize,
+        bias: bool,
+    ) -> PyResult<Self> {
+        let layer = module.declare(py, |m| {
+            Ok(if bias {
+                Linear::new(m, name, inputs, outputs)
+            } else {
+                Linear::no_bias(m, name, inputs, outputs)
+            })
+        })?;
+        Ok(Self { layer, name: name.to_owned() })
+    }
+
+    /// `x · W + b`. Several values stand for their concatenation, without copying it.
+    #[pyo3(signature = (*parts))]
+    fn __call__(&self, parts: &Bound<'_, PyTuple>) -> PyResult<PyValue> {
+        one(parts.as_any(), |g, parts| self.layer.on_parts(g, parts))
+    }
+
+    /// The weight.
+    #[getter]
+    fn weight(&self) -> PyParam {
+        PyParam::new(self.layer.weight(), format!("{}.w", self.name))
+    }
+}
+
+/// A table of vectors, one a row.
+#[pyclass(frozen, name = "Embedding", module = "autobatch.nn")]
+struct PyEmbedding {
+    layer: Embedding,
+}
+
+#[pymethods]
+impl PyEmbedding {
+    /// Declares the table `name` of `[rows, width]`.
+    #[new]
+    fn new(py: Python<'_>, module: &PyModule_, name: &str, rows: usize, width: usize) -> PyResult<Self> {
+        Ok(Self { layer: module.declare(py, |m| Ok(Embedding::new(m, name, rows, width)))? })
+    }
+
+    /// The row at an index, bound or computed.
+    fn __call__(&self, index: &Bound<'_, PyAny>) -> PyResult<PyValue> {
+        let by = Index::of(index)?;
+        let graph = match index.cast::<PyValue>() {
+            Ok(value) => Arc::clone(value.get().owner()),
+            Err(_) => current()?,
+        };
+        graph.emit(index.py(), |g| wrap(&graph, self.layer.look(g, by.arg(g)?)))
+    }
+
+    /// The inner product of `x` with every row: scores of a tied output layer.
+    fn scores(&self, py: Python<'_>, x: &PyValue) -> PyResult<PyValue> {
+        unary(x, py, |x| self.layer.scores(x))
+    }
+}
+
+macro_rules! norms {
+    ($($(#[$doc:meta])* $class:ident = $name:literal, |$m:ident, $n:ident, $w:ident, $eps:ident| $make:expr, $layer:ident;)*) => {$(
+        $(#[$doc])*
+        #[pyclass(frozen, name = $name, module = "autobatch.nn")]
+        struct $class {
+            layer: $layer,
+        }
+
+        #[pymethods]
+        impl $class {
+            /// Declares the gain of this width, and a bias if the layer has one.
+            #[new]
+            #[pyo3(signature = (module, name, width, eps = 1e-5))]
+            fn new(py: Python<'_>, module: &PyModule_, name: &str, width: usize, eps: f32) -> PyResult<Self> {
+                let ($n, $w, $eps) = (name, width, eps);
+                Ok(Self { layer: module.declare(py, |$m| Ok($make))? })
+            }
+
+            /// Each row, normalised.
+            fn __call__(&self, py: Python<'_>, x: &PyValue) -> PyResult<PyValue> {
+                unary(x, py, |x| self.layer.on(x))
+            }
+        }
+    )*};
+}
+
+norms! {
+    /// Layer normalisation with a gain and a bias.
+    PyLayerNorm = "LayerNorm", |m, name, width, eps| LayerNorm::with(m, name, width, eps, true), LayerNorm;
+    /// Normalisation by the root of the mean square.
+    PyRmsNorm = "RMSNorm", |m, name, width, eps| RmsNorm::new(m, name, width, eps), RmsNorm;
+}
+
+/// Linear layers with an activation between them, as one cell.
+#[pyclass(frozen, name = "MLP", module = "autobatch.nn")]
+struct PyMlp {
+    layer: Mlp,
+}
+
+fn activation(word: &str) -> PyResult<Activation> {
+    Ok(match word {
+        "identity" => Activation::Identity,
+        "tanh" => Activation::Tanh,
+        "sigmoid" => Activation::Sigmoid,
+        "relu" => Activation::Relu,
+        "gelu" => Activation::Gelu,
+        "silu" => Activation::Silu,
+        "softplus" => Activation::Softplus,
+        "mish" => Activation::Mish,
+        "selu" => Activation::Selu,
+        _ => {
+            return Err(PyValueError::new_err(format!(
+                "no activation is called {word:?}; choose identity, tanh, sigmoid, relu, gelu, silu, softplus, mish or selu"
+            )));
+        }
+    })
+}
+
+#[pymethods]
+impl PyMlp {
+    /// Declares layers between these widths, the input width first.
+    #[new]
+    #[pyo3(signature = (module, name, widths, activation = "relu", dropout = 0.0))]
+    fn new(
+        py: Python<'_>,
+        module: &PyModule_,
+        name: &str,
+        widths: Vec<usize>,
+        activation: &str,
+        dropout: f32,
+    ) -> PyResult<Self> {
+        let activation = self::activation(activation)?;
+        Ok(Self { layer: module.declare(py, |m| Ok(Mlp::with(m, name, &widths, activation, dropout)))? })
+    }
+
+    /// The output of the last layer.
+    fn __call__(&self, py: Python<'_>, x: &PyValue) -> PyResult<PyValue> {
+        unary(x, py, |x| self.layer.on(x))
+    }
+}
+
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyLinear>()?;
+    m.add_class::<PyEmbedding>()?;
+    m.add_class::<PyLayerNorm>()?;
+    m.add_class::<PyRmsNorm>()?;
+    m.add_class::<PyMlp>()?;
+    recurrent::register(m)?;
+    trees::register(m)?;
+    attention::register(m)
+}

@@ -1,0 +1,98 @@
+//! What a method takes besides its value: another value, a parameter, a number, an array or an index.
+
+use super::PyValue;
+use crate::error::EmitError;
+use crate::module::PyParam;
+use autobatch::ir::Graph;
+use autobatch::ir::graph::{Arg, Value, ValueKey};
+use numpy::{PyReadonlyArrayDyn, PyUntypedArrayMethods};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+
+/// An operand of an operator.
+pub(super) enum Operand {
+    Value(ValueKey),
+    Number(f32),
+    Array(Vec<usize>, Vec<f32>),
+}
+
+pub(super) fn own_value(graph: &Graph, key: ValueKey) -> PyResult<Value<'_>> {
+    graph.value(key).ok_or_else(|| {
+        EmitError::new_err(format!(
+            "the value belongs to graph {}, it is used in graph {}",
+            key.graph(),
+            graph.number()
+        ))
+    })
+}
+
+/// Reads an operand of an operator.
+pub(super) fn operand(any: &Bound<'_, PyAny>) -> PyResult<Operand> {
+    if let Ok(value) = any.cast::<PyValue>() {
+        return Ok(Operand::Value(value.get().key()));
+    }
+    if let Ok(param) = any.cast::<PyParam>() {
+        return Ok(Operand::Value(param.get().value(any.py())?.key()));
+    }
+    if let Ok(number) = any.extract::<f32>() {
+        return Ok(Operand::Number(number));
+    }
+    let (dims, numbers) = floats(any)?;
+    Ok(Operand::Array(dims, numbers))
+}
+
+/// Reads floats with their shape from an array, a sequence or a number.
+pub(crate) fn floats(any: &Bound<'_, PyAny>) -> PyResult<(Vec<usize>, Vec<f32>)> {
+    let py = any.py();
+    // numpy would read a string as its number, and None as NaN.
+    if any.is_none() || any.is_instance_of::<PyString>() || any.is_instance_of::<PyBytes>() {
+        return Err(PyTypeError::new_err(format!(
+            "expected a value, a number or an array of numbers, found {any:?}"
+        )));
+    }
+    let array: PyReadonlyArrayDyn<'_, f32> = match any.extract() {
+        Ok(array) => array,
+        Err(_) => {
+            let as_array = py.import("numpy")?.getattr("asarray")?.call1((any, "float32"));
+            let array = as_array.map_err(|error| {
+                PyTypeError::new_err(format!(
+                    "expected a value, a number or an array of numbers, found {any:?}: {error}"
+                ))
+            })?;
+            array.extract()?
+        }
+    };
+    let dims = array.shape().to_vec();
+    let numbers = match array.as_slice() {
+        Ok(numbers) => numbers.to_vec(),
+        Err(_) => array.as_array().iter().copied().collect(),
+    };
+    Ok((dims, numbers))
+}
+
+/// Reads an argument that is a value or an index.
+pub(crate) enum Index {
+    Bound(u32),
+    Value(ValueKey),
+}
+
+impl Index {
+    pub(crate) fn of(any: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(value) = any.cast::<PyValue>() {
+            return Ok(Self::Value(value.get().key()));
+        }
+        any.extract().map(Self::Bound).map_err(|_| {
+            PyTypeError::new_err(format!(
+                "an index is an int from 0 up or a value of type u32, found {any:?}"
+            ))
+        })
+    }
+
+    pub(crate) fn arg<'g>(&self, graph: &'g Graph) -> PyResult<Arg<'g>> {
+        Ok(match *self {
+            Self::Bound(index) => Arg::Index(index),
+            Self::Value(key) => Arg::Value(own_value(graph, key)?),
+        })
+    }
+}
