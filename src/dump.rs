@@ -172,8 +172,8 @@ mod tests {
         assert_eq!(parsed("").0, None);
         assert_eq!(parsed("out/dir"), some("out/dir", DEFAULT_LIMIT));
         assert_eq!(parsed("out:5"), some("out", 5));
-        assert_eq!(parsed("C:\\out"), some("C:\\out", DEFAULT_LIMIT));
-        assert_eq!(parsed("C:\\out:7"), some("C:\\out", 7));
+        assert_eq!(parsed("D:\\out"), some("D:\\out", DEFAULT_LIMIT));
+        assert_eq!(parsed("D:\\out:7"), some("D:\\out", 7));
     }
 
     #[test]

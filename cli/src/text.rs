@@ -162,7 +162,7 @@ mod tests {
     fn the_last_column_of_a_table_is_wrapped() {
         let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
         let rows = [row(["fold", "computes constants before the graph runs"]), row(["x", "short"])];
-        let expected = "fold  computes constants\n      before the graph runs\nx     short\n";
+        let expected = "fold  computes constants before\n      the graph runs\nx     short\n";
         assert_eq!(wrapped_table(&rows, Some(31)), expected);
         assert_eq!(wrapped_table(&rows, None).lines().count(), 2);
     }

@@ -5,6 +5,7 @@ use crate::graph::{Current, PyGraph, Shared};
 use crate::module::PyModule_;
 use crate::value::{Awaited, PyValue, floats};
 use autobatch::ir::graph::ValueKey;
+use autobatch::ir::plan::Limits;
 use autobatch::ir::types::{DType, Shape};
 use autobatch::ir::{Graph, Module, Weights};
 use autobatch::planner::schedule::Policy;
@@ -45,7 +46,8 @@ pub(crate) fn options(
     threads: usize,
     memory_limit: Option<u64>,
 ) -> PyResult<SessionOptions> {
-    let mut options = SessionOptions { threads, memory_limit, ..SessionOptions::default() };
+    let limits = memory_limit.map_or(Limits::NONE, Limits::of_memory);
+    let mut options = SessionOptions { threads, limits, ..SessionOptions::default() };
     options.device = device.parse::<Device>().map_err(|error| PyValueError::new_err(error.to_string()))?;
     if let Some(policy) = policy {
         let parsed: Result<Policy, _> = policy.parse();

@@ -165,7 +165,7 @@ fn matching(bytes: &[u8], weights: &mut Weights) -> Result<Matching, CheckpointE
 /// # p.param("rnn.weight_ih_l0", [8, 3], Init::ZEROS);
 /// # p.param("rnn.weight_hh_l0", [8, 2], Init::ZEROS);
 /// # ["rnn.bias_ih_l0", "rnn.bias_hh_l0"].map(|name| p.param(name, [8], Init::ZEROS));
-/// # autobatch::train::write_weights(&file, &Weights::init(&p.build()?, 0))?;
+/// # autobatch::train::write_weights(&file, &Weights::init(&*p.build()?, 0))?;
 /// let mut weights = Weights::init(&module, 0);
 /// let imported = import_pytorch(&file, &mut weights, &[("embed", "words"), ("rnn", "lstm")])?;
 /// assert!(imported.missing.is_empty() && imported.unexpected.is_empty());

@@ -27,10 +27,8 @@ pub struct Imported {
     pub missing: Vec<String>,
     /// The arrays that belong to no parameter.
     pub unexpected: Vec<String>,
-    /// The biases that are the sum of two biases of PyTorch. PyTorch updates both with equal gradients, so their
-    /// sum moves twice as far in a step. To train as PyTorch does, give these parameters twice the learning rate:
-    /// `optimizer.rate(2.0, move |param| imported.joint_biases.contains(&param.name))`. This reproduces SGD,
-    /// momentum, Adam and their relatives, without weight decay of biases.
+    /// The biases that are the sum of two of PyTorch, which moves twice as far in a step. To train as PyTorch does, write
+    /// `optimizer.rate(2.0, move |param| imported.joint_biases.contains(&param.name))`: equal without weight decay.
     pub joint_biases: Vec<String>,
 }
 
@@ -323,6 +321,7 @@ mod tests {
         arrays.iter().map(|(name, shape)| ((*name).to_owned(), array(shape))).collect()
     }
 
+    #[track_caller]
     fn weights(declare: impl FnOnce(&mut ModuleBuilder)) -> Weights {
         let mut m = ModuleBuilder::new("m");
         declare(&mut m);

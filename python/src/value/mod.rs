@@ -127,7 +127,7 @@ impl PyValue {
     }
 
     fn __pow__(&self, other: &Bound<'_, PyAny>, _modulo: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        self.pow(other)
+        self.with(other, |a, b| a.pow(b), |a, b| a.pow(b))
     }
 
     fn __lt__(&self, other: &Bound<'_, PyAny>) -> PyResult<Self> {

@@ -140,7 +140,7 @@ fn a_mismatch_of_an_update_is_rejected_and_changes_nothing() {
         let mut trained = Trained { weights: &mut weights, states: &mut states };
         executor.update(&plan, &mut trained, floats).expect_err("is refused")
     };
-    let error = refused(&mut executor, &[0.0; 9]);
+    let error = refused(&mut executor, &[0.0; 3]);
     assert!(
         matches!(error, GpuError::Bound(BindError::Store { found: 0, .. })),
         "nothing was executed: {error}"
