@@ -13,6 +13,7 @@ use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::{OTHER_VERSION_HELP, Plan, VERSION, Verified};
 use autobatch_ir::printable::brief;
 use serde::{Deserialize, Serialize};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The extensions of graphs that passes rewrote before planning: `x.passes.graph` is the graph of `x.plan`.

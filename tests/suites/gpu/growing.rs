@@ -8,7 +8,7 @@ use autobatch_ir::types::{INDEX, f32};
 use autobatch_ir::{ParamId, ValueId, Weights};
 use autobatch_planner::{Grown, Planner, Request};
 use autobatch_runtime_wgpu::compile::compile;
-use autobatch_runtime_wgpu::{Budget, Executor, GpuError, Options};
+use autobatch_runtime_wgpu::{Bound, Budget, Executor, GpuError, Options};
 use autobatch_testing::growing;
 use autobatch_testing::random::Rng;
 use autobatch_testing::trials::trials;
