@@ -355,7 +355,7 @@ pub(crate) fn replaced(module: &Module, weights: &Weights, values: &Bound<'_, Py
 /// A coroutine that emits and awaits values.
 pub(crate) struct Task {
     coroutine: Py<PyAny>,
-    /// What the coroutine receives next.
+    /// The value that the coroutine receives next.
     answer: Option<Py<PyAny>>,
     /// The values that it awaits, in order.
     awaited: Vec<ValueKey>,

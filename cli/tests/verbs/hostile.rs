@@ -88,7 +88,7 @@ fn names_from_files_cannot_control_the_terminal() {
         }
         assert!(!output.stdout.is_empty() || !output.stderr.is_empty(), "{words:?}");
     }
-    // What is printed as text reads back.
+    // The printed text reads back.
     let shown = transcript(&["show", &graph]);
     let copy = scratch("hostile.graph");
     std::fs::write(&copy, shown).expect("the scratch folder exists");

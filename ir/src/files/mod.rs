@@ -188,7 +188,7 @@ fn remove_abandoned(file: &Path, prefix: &str) {
     }
 }
 
-/// What to do about an error of writing a file.
+/// The remedy for an error of writing a file.
 #[must_use]
 pub fn write_remedy(error: &Error) -> &'static str {
     match error.kind() {

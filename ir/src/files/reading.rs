@@ -146,7 +146,7 @@ fn is_device(_: &Metadata) -> bool {
     false
 }
 
-/// What to do about an error of reading a file.
+/// The remedy for an error of reading a file.
 #[must_use]
 pub fn read_remedy(error: &Error) -> &'static str {
     match error.kind() {

@@ -5,7 +5,7 @@
 //! them: see [`EmitError`].
 
 use crate::graph::args::{Arg, Args};
-use crate::graph::data::{GraphData, OutputKind};
+use crate::graph::data::GraphData;
 use crate::graph::error::{EmitError, Fault};
 use crate::graph::op::Op;
 use crate::graph::record::{Caller, Raw, Recorder, Results, Traced};
@@ -105,7 +105,7 @@ impl Graph {
 
     /// The recorder, to emit; `None` while a guard of [`data`](Self::data) lives, which is a fault.
     #[inline]
-    fn recorder(&self, caller: Caller) -> Option<RefMut<'_, Recorder>> {
+    pub(super) fn recorder(&self, caller: Caller) -> Option<RefMut<'_, Recorder>> {
         match self.inner.try_borrow_mut() {
             Ok(recorder) => Some(recorder),
             Err(_) => self.refuse_locked(caller),
@@ -188,27 +188,6 @@ impl Graph {
     fn cut(&self, key: Option<u64>, caller: Caller) {
         if let Some(mut recorder) = self.recorder(caller) {
             recorder.cut(key, caller);
-        }
-    }
-
-    /// Makes a value an output with a name. The caller can read it after the run.
-    #[track_caller]
-    pub fn output(&self, name: &str, value: Value<'_>) {
-        self.add_output(name, value, OutputKind::Value, Location::caller());
-    }
-
-    /// Makes a scalar an output with a name and differentiates it.
-    #[track_caller]
-    pub fn loss(&self, name: &str, value: Value<'_>) {
-        self.add_output(name, value, OutputKind::Loss, Location::caller());
-    }
-
-    fn add_output(&self, name: &str, value: Value<'_>, kind: OutputKind, caller: Caller) {
-        if !value.is_of(self) {
-            return self.refuse_other_graph(value, caller);
-        }
-        if let (Some(id), Some(mut recorder)) = (value.id(), self.recorder(caller)) {
-            recorder.add_output(name, id, kind, caller);
         }
     }
 

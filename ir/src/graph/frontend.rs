@@ -1,4 +1,4 @@
-//! What a frontend in another language needs: lines of its own, and faults where they happen.
+//! Methods for a frontend in another language: it names lines of its own, and takes faults where they happen.
 
 use crate::graph::emit::Graph;
 use crate::graph::error::EmitError;

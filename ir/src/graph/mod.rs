@@ -16,6 +16,7 @@ mod frontend;
 pub mod infer;
 mod json;
 mod op;
+mod outputs;
 mod petgraph;
 pub mod rebuild;
 pub(crate) mod record;

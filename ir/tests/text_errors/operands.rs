@@ -18,6 +18,7 @@ super::shows! {
       |
     7 | %z = affine[@w](%y)
       |      ^^^^^^ applied to f32[4,2], f32[2]
+      = help: the weight is stored as [outputs, inputs]: call affine_transposed, or import it transposed
     "#;
     an_unknown_parameter_is_explained: HEAD, WEIGHTS, X, "%y = affine[@v](%x)" => @r#"
     error: unknown parameter @v

@@ -69,7 +69,7 @@ pub enum ArgumentRange {
 }
 
 impl ArgumentRange {
-    /// What to give instead of a number outside of the range.
+    /// The remedy for a number outside of the range.
     #[must_use]
     pub const fn help(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! What a method takes besides its value: another value, a parameter, a number, an array or an index.
+//! The second operand of a method: a value, a parameter, a number, an array or an index.
 
 use super::PyValue;
 use crate::error::EmitError;

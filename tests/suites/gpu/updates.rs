@@ -154,7 +154,7 @@ fn a_mismatch_of_an_update_is_rejected_and_changes_nothing() {
     let _ = crate::batches::bits(&mut executor, &graph, &values);
     let (mut weights, mut states) = (lab.weights.clone(), lab.states.clone());
     let mut trained = Trained { weights: &mut weights, states: &mut states };
-    let error = executor.update(lab.plan(), &mut trained, &[0.0; 9]).expect_err("is refused");
+    let error = executor.update(lab.plan(), &mut trained, &[0.0; 3]).expect_err("is refused");
     assert!(matches!(error, GpuError::Bound(BindError::Store { found: 0, .. })), "{error}");
     assert!(before.iter().flatten().all(|x| x.is_finite()));
     let (graph, gradients) = lab.graph(&[1]);

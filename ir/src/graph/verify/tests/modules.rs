@@ -13,19 +13,20 @@ fn g1_tables_of_a_graph_begin_with_its_modules() {
         types.swap(0, 1);
         module(data).types = types.iter().copied().collect();
         data.types = types.into_iter().collect();
-    }), @r"
-    the rules of graphs are broken in 10 places
+    }), @r#"
+    the rules of graphs are broken in 11 places
        1. G1 module sample: the first type must be u32
-       2. G5 signature 0 (port): expected results (u32), found (f32[10,4])
-       3. G5 signature 1 (lookup): the index must be u32, found f32[10,4]
-       4. G7 signature 2 (cell @leaf): parameter argument 0 was declared f32[10,4], found u32
-       5. G5 signature 11 (dropout): a noise key is two u32 numbers
-       6. G5 signature 13 (fork_noise): a noise key is two u32 numbers
-       7. G5 signature 14 (fork_noise): a noise key is two u32 numbers
-       8. G5 signature 26 (pick_neg_log_softmax): labels must be u32, one per row of f32[4], found f32[10,4]
-       9. G18 cell @drop: the last two ports of a body that draws noise must be u32
-      10. G18 cell @twice: the last two ports of a body that draws noise must be u32
-    ");
+       2. G3 cell @leaf: a parameter is stored as f32, f16 or bf16, found u32
+       3. G5 signature 0 (port): expected results (u32), found (f32[10,4])
+       4. G5 signature 1 (lookup): the index must be u32, found f32[10,4]
+       5. G7 signature 2 (cell @leaf): parameter argument 0 was declared f32[10,4], found u32
+       6. G5 signature 11 (dropout): a noise key is two u32 numbers
+       7. G5 signature 13 (fork_noise): a noise key is two u32 numbers
+       8. G5 signature 14 (fork_noise): a noise key is two u32 numbers
+       9. G5 signature 26 (pick_neg_log_softmax): labels must be u32, one per row of f32[4], found f32[10,4]
+      10. G18 cell @drop: the last two ports of a body that draws noise must be u32
+      11. G18 cell @twice: the last two ports of a body that draws noise must be u32
+    "#);
 }
 
 #[test]
