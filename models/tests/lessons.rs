@@ -195,7 +195,8 @@ fn input_of(folder: &Path, name: &str) -> PathBuf {
         "similarity" => "valid",
         "names" => {
             let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
-            return files.min().expect("every language has a file");
+            let size = |file: &PathBuf| std::fs::metadata(file).map_or(0, |facts| facts.len());
+            return files.max_by_key(size).expect("every language has a file");
         }
         "parser" => "valid.conllu",
         _ => "train.txt",
