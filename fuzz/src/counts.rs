@@ -73,7 +73,7 @@ pub struct Counts {
     pub reading: u64,
     /// The largest share of a budget for a whole case, in thousandths.
     pub whole: u64,
-    /// Observations for a human reader, at most [`NOTES`].
+    /// Observations for a human reader, at most forty.
     pub notes: Vec<String>,
 }
 
