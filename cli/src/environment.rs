@@ -7,6 +7,7 @@ fn may_open_gpu(verb: &Verb) -> bool {
     let is_gpu = |device: &autobatch::Device| *device != autobatch::Device::Cpu;
     match verb {
         Verb::Devices { .. } | Verb::Doctor { .. } => true,
+        Verb::Execute(args) => is_gpu(&args.device),
         Verb::Run(args) => is_gpu(&args.model.device),
         Verb::Train(args) => is_gpu(&args.model.device),
         Verb::Eval(args) => is_gpu(&args.trained.device),

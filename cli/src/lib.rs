@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod any_executor;
 pub mod args;
 mod console;
 pub mod emit;

@@ -3,9 +3,10 @@
 //! ```text
 //! GraphData ─▶ rewrite ─▶ GraphData ─▶ cluster ▸ kernels ▸ schedule ▸ storage ▸ order ▸ lower ▸ differentiate ─▶ Plan
 //! ```
-//! Each stage is a folder with its contract in the module documentation; [`stages`] lists them. Planning is pure and
-//! deterministic: equal graphs give equal plans, byte by byte. Planning a verified graph fails only for the reasons that
-//! [`PlanError`] lists.
+//! [`Planner::plan`] runs the stages from `cluster` on. [`Planner::optimize_and_plan`] first runs the graph passes of
+//! `rewrite`, which [`passes`] lists. Each stage is a folder whose module documentation states the contract of the
+//! stage; [`stages`] lists the stages. Planning is pure and deterministic: equal graphs, requests and policies give
+//! equal plans, byte by byte. Planning a verified graph fails only for the reasons that [`PlanError`] lists.
 
 mod certificate;
 mod cluster;
@@ -58,9 +59,9 @@ use std::fmt;
 
 /// Plans graphs. Owns scratch memory and the kernels compiled so far.
 ///
-/// After one plan, a plan of a graph that is not larger allocates only the returned [`Plan`]: one exact allocation per list and
-/// name. Compiling kernels of new signatures and running passes allocate more. [`recycle`](Self::recycle) reuses the memory of a
-/// plan that is no longer needed.
+/// The first plan sizes the scratch memory. Later plans of graphs of at most that size allocate only the returned
+/// [`Plan`]: one allocation of the exact size per list and name. Kernels of new signatures and passes allocate more.
+/// [`recycle`](Self::recycle) reuses the memory of a plan that is no longer needed.
 pub struct Planner {
     policy: Box<dyn Schedule + Send + Sync>,
     policy_id: PolicyId,
@@ -71,8 +72,9 @@ pub struct Planner {
 /// A plan and the graph that it computes.
 #[derive(Clone, Debug)]
 pub struct Planned<'g> {
-    /// The plan of [`Optimized::graph`]. Its lanes and values have the ids of that graph; [`Optimized::renaming`] maps them. Its
-    /// outputs are the graph's outputs, then the wanted values in the order of the request.
+    /// The plan of [`Optimized::graph`]. Its lanes and values have the ids of that graph. [`Optimized::renaming`] maps
+    /// the values of the given graph to them. The outputs of the plan are the outputs of the graph, then the wanted
+    /// values in the order of the request.
     pub plan: Plan,
     /// The graph after passes, with the renaming of values.
     pub optimized: Optimized<'g>,
@@ -109,8 +111,9 @@ impl Planner {
         &self.memory.schedule.why
     }
 
-    /// Takes the vectors of a plan that is no longer needed. The next plan reuses a vector whose capacity is sufficient and at
-    /// most one eighth too large. For large plans this avoids returning pages to the operating system and requesting them again.
+    /// Takes the vectors of a plan that is no longer needed. The next plan reuses a vector if it is long enough and at
+    /// most one eighth longer than needed. For large plans this avoids returning pages to the operating system and
+    /// requesting them again.
     pub fn recycle(&mut self, plan: Plan) {
         self.memory.lower.buffers.recycle(plan);
     }
@@ -118,14 +121,14 @@ impl Planner {
     /// Plans a verified graph as it stands.
     ///
     /// # Errors
-    /// If the request has no value or an unknown value, if a value has no gradient, if `.shared()` does not hold, if the policy
-    /// returns an invalid schedule, or if the plan is too large.
+    /// The variants of [`PlanError`] list the reasons: an impossible request, a broken promise of the model, an invalid
+    /// schedule of a policy, or more rows than a plan can number.
     pub fn plan(&mut self, graph: &GraphData, request: &Request<'_>) -> Result<Plan, PlanError> {
         self.run(graph, request, &ExistingRows::default(), None, &mut |_| {})
     }
 
-    /// Runs the pipeline. If `earlier` is given, the new plan extends it; `existing` has the rows of the values that `earlier`
-    /// computes.
+    /// Runs the pipeline. If `earlier` is given, the new plan extends it, and `existing` has the rows of the values
+    /// that `earlier` computes.
     fn run(
         &mut self,
         graph: &GraphData,
@@ -140,14 +143,15 @@ impl Planner {
         pipeline::plan(&context, memory, earlier, watch)
     }
 
-    /// Runs the selected passes on a verified graph and plans the result. It runs no pass if the request asks for gradients of
-    /// values.
+    /// Runs the selected passes on a verified graph and plans the result. No pass runs if the request asks for
+    /// gradients of values.
     ///
-    /// To check the result, prove the plan against [`Planned::optimized`], and run the passes with
-    /// [`Verify::Prove`](passes::Verify::Prove), which proves that the optimised graph computes the given one.
+    /// Two proofs check the result. [`Verify::Prove`](passes::Verify::Prove) proves, during the passes, that the
+    /// optimised graph computes the given one. The oracle proves the plan against the graph of [`Planned::optimized`].
     ///
     /// # Errors
-    /// As [`Planner::plan`]; and if the selected check finds that a pass broke the graph.
+    /// The errors of [`Planner::plan`], and [`PlanError::Pass`] if the selected check finds that a pass broke the
+    /// graph.
     pub fn optimize_and_plan<'g>(
         &mut self,
         graph: &'g GraphData,

@@ -3,10 +3,11 @@
 //! ```text
 //! graph ─▶ Clusters ─▶ Kernels ─▶ Batches ─▶ Storage ─▶ Rows ─▶ Plan ─▶ Plan with its reverse
 //! ```
-//! Each stage is a function of the context, its scratch memory, the products of earlier stages and, for a graph that grows, the
-//! earlier plan. A stage owns its product. Only `differentiate` changes another product: it appends to the plan.
-//! [`STAGES`](crate::stages::STAGES) lists the stages in this order. At the end every product but the plan returns to its stage's
-//! memory, so a later plan of similar size allocates only the plan.
+//! A stage reads the context, its scratch memory and the products of earlier stages, and makes a product. For a graph
+//! that grows, storage also reads the earlier plan, and lowering extends it. No stage changes the product of another
+//! one, except that `differentiate` appends to the plan. [`STAGES`](crate::stages::STAGES) lists the stages in this
+//! order. At the end, the memory of every product except the plan returns to its stage, so a later plan of similar size
+//! allocates only the plan.
 
 use crate::PlanError;
 use crate::cluster::{self, cluster};
@@ -30,9 +31,10 @@ pub(crate) struct Context<'a> {
     pub(crate) graph: &'a GraphData,
     pub(crate) request: &'a Request<'a>,
     pub(crate) policy: &'a dyn Schedule,
-    /// The values that can be read after the run: outputs, wanted values, losses, and values whose gradients are outputs.
+    /// The values that can be read after the run: outputs, wanted values, losses, and values whose gradients are
+    /// outputs.
     pub(crate) roots: &'a [ValueId],
-    /// The rows of the values that a growing plan already computes; empty for other plans.
+    /// The rows of the values that a growing plan already computes. Empty for other plans.
     pub(crate) existing: &'a ExistingRows,
 }
 
@@ -72,7 +74,7 @@ pub(crate) fn plan(
     let storage = assign_storage(context, &mut memory.storage, &clusters, earlier.as_deref());
     watch(Product::Storage(&storage));
     let rows = order_rows(context, &mut memory.order, &clusters, &batches, &storage)?;
-    // No stage: it only checks the promise of `.shared()`.
+    // This is not a stage: it only checks the promise of `.shared()`.
     check_shared(context, &mut memory.shared, &rows)?;
     watch(Product::Rows(&rows));
     let (continues, earlier) = (earlier.is_some(), earlier.map(std::mem::take));

@@ -1,7 +1,9 @@
-//! File tests of the stages: `tests/files/FOLDER/NAME.graph`, and beside it a snapshot of the product of the folder's stage.
+//! File tests of the stages. The macro `folders` assigns a stage to some folders of `tests/files`. Each graph
+//! `FOLDER/NAME.graph` there has a snapshot beside it, with the product of that stage.
 //!
-//! Comments of a graph give directives, one a line: `; policy depth`, `; rows batch`, `; mode train`, `; want %3 %5`, and
-//! `; gradients`, which makes every output a loss. The defaults are policy `depth` and those of [`Request`].
+//! Comments in a graph file are directives, one a line: `; policy depth`, `; rows batch`, `; mode train`,
+//! `; want %3 %5`, and `; gradients`, which makes every output a loss. The default policy is `depth`. The other
+//! defaults are those of [`Request`].
 
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
@@ -12,7 +14,7 @@ use autobatch_planner::{Gradients, Request, RowOrder};
 use autobatch_testing::files::{assert_snapshot_beside, read_graph};
 use std::path::Path;
 
-/// A test for each folder, with the stage whose product it shows.
+/// Makes a test for each folder. The text is the name of the stage whose product the snapshots show.
 macro_rules! folders {
     ($($folder:ident: $stage:literal),* $(,)?) => {
         $(
@@ -33,7 +35,7 @@ folders! {
     differentiate: "differentiate",
 }
 
-/// The graph of a file, and its directives.
+/// A graph of a file with its directives.
 struct Case {
     graph: GraphData,
     directives: Vec<Vec<String>>,
@@ -47,7 +49,7 @@ impl Case {
         Self { graph, directives }
     }
 
-    /// The words of a directive after its first.
+    /// The words of a directive after its name.
     fn directive(&self, name: &str) -> Option<&[String]> {
         self.directives
             .iter()
@@ -100,7 +102,8 @@ fn the_pipeline_runs_the_stages_in_the_order_of_the_table() {
     assert!(dumps.iter().all(|dump| !dump.text.is_empty()), "every stage prints its product");
 }
 
-/// ARCHITECTURE.md follows one graph through every stage: a block `graph`, then a block per stage with its name.
+/// ARCHITECTURE.md follows one graph through the stages: a block `graph`, then blocks with the names of their stages.
+/// The block `text` shows the steps of the product of `lower`.
 #[test]
 fn the_example_of_the_architecture_is_what_the_stages_make() {
     let page =

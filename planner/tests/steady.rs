@@ -1,4 +1,4 @@
-//! The second plan of a size allocates only its output: each block of memory that the plan owns, once and in its final size.
+//! The second plan of a graph allocates only the memory of the plan itself, each block once and with its final size.
 
 use autobatch_ir::plan::{Mode, Plan};
 use autobatch_ir::{Cell, Graph, INDEX, Init, Module, ModuleBuilder, Value, ValueId, f32};
@@ -14,7 +14,7 @@ struct Model {
     leaf: Cell<1, 2>,
     node: Cell<4, 2>,
     fold: Cell<2, 1>,
-    /// Takes a bound or computed index.
+    /// Takes an index that is an input or a computed value.
     pick: Cell<2, 1>,
 }
 
@@ -32,8 +32,8 @@ fn model() -> (Arc<Module>, Model) {
     (m.build().expect("the model is well typed"), Model { leaf, node, fold, pick })
 }
 
-/// Chains of different lengths that read sums of earlier states. The graph has parts that need a search, lists, constants, shared
-/// values, alone nodes, bound and computed indices, and an op of many operands.
+/// Emits chains of different lengths that read sums of earlier states. The graph has types that need a search, lists,
+/// constants, shared values, nodes marked `.alone()`, bound and computed indices, and an op with many operands.
 fn emit(g: &Graph, model: &Model, chains: usize, wanted: &mut Vec<ValueId>) -> ValueId {
     let common = g.input(&[1.0, 2.0, 3.0, 4.0]).tanh().shared();
     for key in 0..chains {
@@ -65,7 +65,7 @@ fn emit(g: &Graph, model: &Model, chains: usize, wanted: &mut Vec<ValueId>) -> V
     common.id().expect("the model is well typed")
 }
 
-/// Losses with several factors, one loss twice, and values with gradients.
+/// Losses with different factors, one of them listed twice, and values whose gradients are requested.
 fn differentiable(wanted: &[ValueId], common: ValueId) -> (Vec<(ValueId, f32)>, Vec<ValueId>) {
     let factors = [1.0, 0.5, 0.25].into_iter().cycle();
     let mut losses: Vec<_> = wanted.iter().copied().zip(factors).collect();
@@ -73,7 +73,7 @@ fn differentiable(wanted: &[ValueId], common: ValueId) -> (Vec<(ValueId, f32)>, 
     (losses, [common].into_iter().chain(wanted.iter().copied().step_by(5)).collect())
 }
 
-/// The memory traffic of the second plan, and that of a copy, which is its output.
+/// The memory traffic of planning a second time, and that of a copy of the plan. A copy allocates just the plan.
 fn second_plan(planner: &mut Planner, g: &Graph, request: &Request<'_>) -> [Traffic; 2] {
     let plan = |planner: &mut Planner| planner.plan(&g.data(), request).expect("the request has values");
     let first: Plan = plan(planner);

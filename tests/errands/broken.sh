@@ -26,5 +26,8 @@ answer autobatch execute trees.graph --weights cut.abg
 answer autobatch train names --resume cut.abg
 answer autobatch eval names --weights cut.abg
 answer autobatch predict names cut.json --weights cut.abg
-answer autobatch run names --data missing
+for verb in run train bench sweep; do
+    answer autobatch $verb names --data missing
+done
+answer autobatch emit names --data cut.json -o names.abg
 AUTOBATCH_COSTS=cut.json answer autobatch plan trees.graph

@@ -1,8 +1,9 @@
-//! Batched execution equals unbatched execution bit for bit. Every policy, mode and row order gives the bits of the
-//! reference interpreter, on one thread and on two.
+//! Batched execution gives the bits of the reference interpreter, under six policies, two modes and both row orders, on
+//! one thread and on two.
 //!
-//! A run checks three hundred graphs (`AUTOBATCH_TEST=long`: ten times as many) under every policy, mode
-//! and row order. Successive graphs use successive instruction sets. A requested seed runs on all of them.
+//! A usual run checks 340 random graphs and 80 written ones. `AUTOBATCH_TEST=long` checks ten times as many random
+//! graphs and twenty times as many written ones. Each graph runs on one instruction set, and the next graph on the next
+//! one. A graph of a requested seed runs on all instruction sets.
 
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
@@ -24,7 +25,7 @@ const POLICIES: [&str; 6] = ["none", "depth", "agenda", "ratio", "beam:4", "auto
 const SEED: u64 = 7;
 const STEP: u64 = 3;
 
-/// Returns every readable value of the graph: all results but lists.
+/// Returns every readable value of the graph: all results that are not lists.
 fn readable(graph: &GraphData) -> Vec<ValueId> {
     let values = (0..graph.arena.values()).map(ValueId::new);
     values.filter(|&value| !graph.type_of(value).is_list).collect()
@@ -71,10 +72,10 @@ fn difference(
     Ok(())
 }
 
-/// The executors. Successive graphs use successive executors.
+/// The executors of all instruction sets, which take turns from graph to graph.
 struct Turns {
     number: usize,
-    /// Whether every executor runs every graph: for a requested seed, and during shrinking.
+    /// True if every executor runs every graph: for a requested seed, and while a failing graph is shrunk.
     all: bool,
     /// The executors per instruction set, with one thread and with two.
     executors: Vec<[Executor; 2]>,
@@ -139,7 +140,7 @@ impl Turns {
 
 /// Checks `count` graphs of a profile.
 fn sweep(property: &str, options: Options, count: u64, training: bool) {
-    // Long runs have twenty times as many seeds. Halving the count makes it ten times here.
+    // Long runs multiply the number of seeds by twenty. Halving the count makes that ten.
     let count = trials(count, count.div_ceil(2));
     let turns = std::cell::RefCell::new(Turns::new());
     check(property, options, count, |graph| turns.borrow_mut().agrees(graph, training));

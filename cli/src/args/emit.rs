@@ -6,7 +6,7 @@ use clap::{Args, ValueHint};
 /// Options of `emit`.
 #[derive(Args, Debug)]
 pub struct EmitArgs {
-    /// The model, or random cells.
+    /// The model, or `random` for random cells.
     #[arg(value_parser = values::emitted_model())]
     pub model: String,
     /// Folder of the model's corpus [default: generated instances].
@@ -15,16 +15,16 @@ pub struct EmitArgs {
     /// Number of instances in the minibatch.
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub instances: u32,
-    /// Number of the minibatch among the training instances, starting at 0.
+    /// Position of the minibatch among those of the training instances, counted from 0.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1 << 20))]
     pub batch: u32,
     /// Width of hidden states [default: the model's; 100 for random].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 14))]
     pub hidden: Option<u32>,
-    /// Width of word vectors.
+    /// Width of word vectors [default: the model's].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 14))]
     pub embedding: Option<u32>,
-    /// Emit the losses instead of the outputs.
+    /// Emit the loss of each instance instead of its outputs.
     #[arg(long)]
     pub loss: bool,
     /// Number of cells of random graphs [default: 1].

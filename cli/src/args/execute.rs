@@ -1,7 +1,7 @@
 //! Options of the verb `execute`.
 
 use super::run::threads;
-use super::{PlanningArgs, path};
+use super::{PlanningArgs, path, values};
 use crate::limits::LimitArgs;
 use clap::Args;
 
@@ -23,7 +23,10 @@ pub struct ExecuteArgs {
     /// Output file: .json (NaN and infinities are strings), or .npy if all outputs have one type.
     #[arg(short, long, value_parser = path)]
     pub output: Option<String>,
-    /// Number of threads that execute; 0 means one per core.
+    /// Device: cpu, gpu, gpu:0, gpu:part-of-a-name.
+    #[arg(long, default_value = "cpu", value_parser = values::device(), hide_possible_values = true)]
+    pub device: autobatch::Device,
+    /// Number of threads that execute on the CPU; 0 means one per core.
     #[arg(long, default_value_t = 1, value_parser = threads)]
     pub threads: usize,
     /// Limits on memory and work.

@@ -8,9 +8,9 @@ use clap::{Args, ValueEnum};
 /// The form in which `show` prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// The text form; it reads back.
+    /// The text form, which every command reads.
     Text,
-    /// JSON; it reads back.
+    /// JSON, which every command reads.
     Json,
     /// Input for Graphviz; graphs only.
     Dot,
@@ -61,13 +61,14 @@ pub struct PlanArgs {
     /// Output file: .plan, .abp, .json, or a picture .svg. If passes change the graph, the new graph is written next to it.
     #[arg(short, long, value_parser = path)]
     pub output: Option<String>,
-    /// Show all steps.
+    /// Show all steps, also of a long plan.
     #[arg(long)]
     pub all: bool,
-    /// Run the passes first; print the graph after each pass, after each pass that changed it, or after one pass.
+    /// Run the passes first (see `autobatch passes`); print the graph after each pass, after each pass that changed it, or
+    /// after one pass.
     #[arg(long, value_name = "each|changed|PASS")]
     pub print_after: Option<String>,
-    /// Run only the first N passes.
+    /// Run the passes first, but only the first N of them.
     #[arg(long, value_name = "N")]
     pub stop_after: Option<usize>,
     /// Run the passes first and check the graph after each pass.
@@ -101,31 +102,31 @@ pub struct ExplainArgs {
     /// Options of planning; --why also uses the policy to judge alternatives.
     #[command(flatten)]
     pub planning: PlanningArgs,
-    /// Explain why two values do not share a batch.
+    /// Explain why two values share a batch or do not; `autobatch show` lists the values of a graph.
     #[arg(long, num_args = 2, value_names = ["%A", "%B"], conflicts_with_all = ["lanes", "site", "gathers"])]
     pub why: Option<Vec<String>>,
-    /// With --why: run the passes first, as sessions do for graphs of ops.
+    /// With --why: run the passes first, as sessions do for graphs that mainly use ops outside of cells.
     #[arg(long, requires = "why")]
     pub passes: bool,
-    /// With --why: a value that the program read before it emitted the rest of the graph.
+    /// With --why: a value that the program computed before it emitted the rest of the graph, as tasks do.
     #[arg(long, value_name = "%C", requires = "why")]
     pub forced: Option<String>,
-    /// Show the lanes of each instance in the steps of one kernel.
+    /// Show how many lanes each instance has in each step of one kernel.
     #[arg(long, conflicts_with_all = ["site", "gathers"])]
     pub lanes: bool,
-    /// With --lanes: show bound words instead of counts.
+    /// With --lanes: show the index that a lane reads, such as the number of its word, instead of a count.
     #[arg(long, requires = "lanes")]
     pub labels: bool,
     /// With --lanes: the kernel [default: the kernel with the most steps].
     #[arg(long, requires = "lanes")]
     pub kernel: Option<String>,
-    /// Show the nodes and steps of a source line.
+    /// Show the nodes that a source line of the model emitted, and their steps.
     #[arg(long, value_name = "FILE:LINE", conflicts_with = "gathers")]
     pub site: Option<String>,
     /// List all gathered operands and copied rows, with reasons.
     #[arg(long)]
     pub gathers: bool,
-    /// Print the product of each stage of planning a graph.
+    /// Print the result of each stage of planning a graph; see `autobatch passes`.
     #[arg(long, conflicts_with_all = ["why", "lanes", "site", "gathers"])]
     pub stages: bool,
     /// Print JSON.
@@ -153,7 +154,7 @@ pub struct DiffArgs {
     /// A plan or graph.
     #[arg(value_parser = path)]
     pub a: String,
-    /// Another of the same kind.
+    /// Another file of the same kind.
     #[arg(value_parser = path)]
     pub b: String,
     /// Print JSON.
@@ -193,7 +194,7 @@ pub struct ReduceArgs {
     /// Maximum number of runs of the command.
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
-    /// The command; {} is replaced by the path of the graph.
+    /// The command; {} stands for the path of the graph.
     #[arg(last = true, required = true)]
     pub command: Vec<String>,
 }
@@ -204,10 +205,10 @@ pub struct FsmArgs {
     /// Sample graphs.
     #[arg(required = true, value_parser = path)]
     pub graphs: Vec<String>,
-    /// Output file for the table.
+    /// Output file for the table, .json.
     #[arg(short, long, value_parser = path)]
     pub output: String,
-    /// Maximum number of episodes.
+    /// Maximum number of episodes: attempts at ordering a sample.
     #[arg(long, default_value_t = 500)]
     pub episodes: u32,
     /// Seed of the random choices.

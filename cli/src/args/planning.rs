@@ -59,7 +59,7 @@ impl PlanningArgs {
 pub enum Rows {
     /// In the order of emission.
     Batch,
-    /// In the order in which consumers read.
+    /// In the order in which later steps read them, for fewer gathered operands.
     #[default]
     Propagated,
 }
@@ -70,6 +70,6 @@ pub enum ModeArg {
     /// Computes outputs only and reuses rows.
     #[default]
     Infer,
-    /// Keeps every row for the reverse.
+    /// Keeps every row for the computation of gradients.
     Train,
 }

@@ -14,10 +14,10 @@ pub struct ModelArgs {
     /// Folder of the model's corpus; `autobatch models` lists the files [default: generated instances].
     #[arg(long, value_name = "FOLDER", value_parser = path, value_hint = ValueHint::DirPath)]
     pub data: Option<String>,
-    /// Width of hidden states.
+    /// Width of hidden states [default: the model's].
     #[arg(long)]
     pub hidden: Option<usize>,
-    /// Width of word vectors.
+    /// Width of word vectors [default: the model's].
     #[arg(long)]
     pub embedding: Option<usize>,
     /// Seed of generated instances, weights, noise and the order of minibatches.
@@ -45,16 +45,16 @@ pub struct RunArgs {
     /// The model to run.
     #[command(flatten)]
     pub model: ModelArgs,
-    /// JSON file of numbered instances, as the scripts of the comparative benchmarks write it with --dump-data.
+    /// JSON file of instances as lists of numbers, as the scripts in bench/peers write it with --dump-data.
     #[arg(long, value_name = "FILE.json", conflicts_with = "data", value_parser = path, value_hint = ValueHint::FilePath)]
     pub peer_data: Option<String>,
-    /// Number of instances in the graph.
+    /// Number of instances in the graph [default: the model's].
     #[arg(long)]
     pub batch: Option<usize>,
     /// Number of threads that execute; 0 means one per core.
     #[arg(long, default_value_t = 1, value_parser = threads)]
     pub threads: usize,
-    /// Number of measurements of each variant.
+    /// Number of measurements of each variant, batched and unbatched.
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
     /// Folder for the plan, the graph and the picture [default: no files].

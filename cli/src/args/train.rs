@@ -18,22 +18,23 @@ pub struct TrainArgs {
     /// The model to train.
     #[command(flatten)]
     pub model: ModelArgs,
-    /// Number of training instances: generated ones, or the first ones of the corpus.
+    /// Number of training instances: generated ones, or the first ones of the corpus [default: all of the corpus, or the
+    /// model's].
     #[arg(long)]
     pub count: Option<usize>,
-    /// Number of instances in a minibatch.
+    /// Number of instances in a minibatch [default: the model's].
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub batch: Option<u32>,
     /// Number of threads that emit and execute; 0 means one per core.
     #[arg(long, default_value_t = 0, value_parser = threads)]
     pub threads: usize,
-    /// Total number of epochs, including those before --resume.
+    /// Total number of epochs, including those before --resume [default: the model's].
     #[arg(long)]
     pub epochs: Option<u64>,
     /// Stop after this many minutes, even within an epoch.
     #[arg(long, allow_negative_numbers = true)]
     pub max_minutes: Option<f64>,
-    /// Learning rate.
+    /// Learning rate [default: the model's].
     #[arg(long, allow_negative_numbers = true)]
     pub lr: Option<f64>,
     /// Optimizer.
@@ -45,7 +46,7 @@ pub struct TrainArgs {
     /// Weight decay.
     #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
     pub decay: f64,
-    /// Stop after this many epochs without improvement; 0 disables the check.
+    /// Stop after this many epochs without a better score of the development part; 0 disables the check.
     #[arg(long, default_value_t = 0)]
     pub patience: usize,
     /// Group instances of similar size into minibatches.
@@ -54,10 +55,10 @@ pub struct TrainArgs {
     /// Output file of the learning curve: .svg, .csv or .json; may be given several times.
     #[arg(long, value_parser = path)]
     pub curve: Vec<String>,
-    /// Checkpoint file, written after every epoch; the best epoch is also written to NAME.best.safetensors.
+    /// Checkpoint file, such as NAME.safetensors, written after every epoch; NAME.best.safetensors gets the best epoch.
     #[arg(long, value_parser = checkpoint)]
     pub save: Option<String>,
-    /// Checkpoint from which to resume.
+    /// Checkpoint of --save from which to continue with equal bits.
     #[arg(long, value_parser = path)]
     pub resume: Option<String>,
     /// After training, parse the test sentences greedily; model parser only.

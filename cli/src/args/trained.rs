@@ -63,7 +63,7 @@ pub struct EvalArgs {
     /// The part to evaluate.
     #[arg(long, value_enum, default_value_t)]
     pub part: PartArg,
-    /// Seed of generated instances.
+    /// Seed of generated instances, as in training.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Number of training instances, as in training.

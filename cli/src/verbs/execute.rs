@@ -1,6 +1,7 @@
 //! `execute`: executes a graph with a new or stored plan and shows its outputs.
 
 use super::check::{InFile, check_computes};
+use crate::any_executor::AnyExecutor;
 use crate::args::ExecuteArgs;
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
@@ -9,11 +10,11 @@ use crate::output_paths::check_distinct;
 use crate::progress::Waiting;
 use crate::text::{byte_size, count, plural, table};
 use crate::{limits, npy, planning};
-use autobatch::runtime_cpu::{Bound, Executor, resolve_threads};
+use autobatch::Device;
+use autobatch::runtime_cpu::{Counters, resolve_threads};
 use autobatch::train::read_weights;
 use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::types::{DType, Type};
 use serde::Serialize;
@@ -50,16 +51,16 @@ pub fn execute(args: &ExecuteArgs, console: &mut Console<'_>) -> Result<Answer, 
         None => Weights::try_init(&graph.module, args.seed)
             .map_err(|error| Failure::input(format!("{}: {error}", args.graph)))?,
     };
-    let in_file =
-        |error: autobatch::runtime_cpu::RunError| Failure::input(format!("{}: {error}", args.graph));
-    // Creation fails only if AUTOBATCH_CPU names an unavailable instruction set.
-    let executor = Executor::new(threads);
-    let mut executor = executor.map_err(|error| Failure::input(error.to_string()))?;
-    executor.set_watch(args.watch);
-    executor.set_counting(args.counters || args.trace.is_some());
-    let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off };
+    // Creation fails if AUTOBATCH_CPU names an unavailable instruction set, or if no GPU fits the option.
+    let mut executor = AnyExecutor::new(&args.device, args.threads)?;
+    if let Some(executor) = executor.cpu() {
+        executor.set_watch(args.watch);
+        executor.set_counting(args.counters || args.trace.is_some());
+    }
     let waiting = Waiting::new("executing");
-    executor.execute(&plan, &weights, bound).map_err(in_file)?;
+    executor
+        .execute(&plan, &weights, &graph)
+        .map_err(|error| Failure::input(format!("{}: {error}", args.graph)))?;
     drop(waiting);
 
     let outputs: Vec<Output<'_>> =
@@ -92,13 +93,13 @@ pub fn execute(args: &ExecuteArgs, console: &mut Console<'_>) -> Result<Answer, 
         }
     )?;
     if args.counters {
-        counters(&executor, &plan, console)?;
+        write_counters(executor.counters().expect("the run was counted"), &plan, console)?;
     }
     console.write_all(written.as_bytes())?;
     Ok(Answer::Yes)
 }
 
-/// Rejects outputs of unknown form and two outputs on standard output.
+/// Rejects outputs of unknown form, two outputs on standard output, and observations that the device does not offer.
 fn check_outputs(args: &ExecuteArgs) -> Result<(), Failure> {
     if let Some(path) = &args.output
         && path != "-"
@@ -115,6 +116,13 @@ fn check_outputs(args: &ExecuteArgs) -> Result<(), Failure> {
     ];
     let wanted: Vec<&str> =
         to_console.into_iter().filter(|(_, wanted)| *wanted).map(|(name, _)| name).collect();
+    let only_cpu = [("--watch", args.watch), ("--counters", args.counters), ("--trace", args.trace.is_some())];
+    if args.device != Device::Cpu
+        && let Some((option, _)) = only_cpu.iter().find(|(_, wanted)| *wanted)
+    {
+        return Err(Failure::usage(format!("{option} observes the CPU, and --device is {}", args.device))
+            .help("remove --device, or remove that option"));
+    }
     match wanted[..] {
         [one, other, ..] => Err(Failure::usage(format!("{one} and {other} both write to standard output"))
             .help("name a file for one of them")),
@@ -143,7 +151,7 @@ struct Output<'a> {
     elements: &'a [f32],
 }
 
-fn output<'a>(executor: &'a Executor, plan: &'a Plan, number: usize) -> Output<'a> {
+fn output<'a>(executor: &'a AnyExecutor, plan: &'a Plan, number: usize) -> Output<'a> {
     let output = &plan.outputs[number];
     Output {
         name: output.key.label(),
@@ -185,8 +193,7 @@ fn show(outputs: &[Output<'_>], console: &mut Console<'_>) -> Result<(), Failure
     Ok(())
 }
 
-fn counters(executor: &Executor, plan: &Plan, console: &mut Console<'_>) -> Result<(), Failure> {
-    let counters = executor.counters().expect("the run was counted");
+fn write_counters(counters: &Counters, plan: &Plan, console: &mut Console<'_>) -> Result<(), Failure> {
     let mut rows = vec![["kernel", "steps", "rows", "moved", "Mflop", "time"].map(str::to_owned).to_vec()];
     for kernel in counters.by_kernel(plan) {
         rows.push(vec![

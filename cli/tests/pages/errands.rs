@@ -13,6 +13,23 @@ fn errand(name: &str) {
     });
 }
 
+/// Whether `gpu` can be executed. A missing GPU fails if `AUTOBATCH_REQUIRE_GPU` is set.
+fn has_gpu() -> bool {
+    let devices = Scratch::new("errand-devices").run(&["-c"], "autobatch devices | grep -c ^gpu: || true");
+    let found = devices.trim() != "0";
+    let required = std::env::var("AUTOBATCH_REQUIRE_GPU").is_ok_and(|value| value == "1");
+    assert!(found || !required || !cfg!(feature = "gpu"), "AUTOBATCH_REQUIRE_GPU is set and no GPU was found");
+    found
+}
+
+#[test]
+fn a_saved_plan_executes_on_a_gpu() {
+    match has_gpu() {
+        true => errand("gpu"),
+        false => eprintln!("skipped: this build or machine has no GPU"),
+    }
+}
+
 macro_rules! errands {
     ($($test:ident $name:literal)*) => {
         $(
@@ -27,7 +44,7 @@ macro_rules! errands {
             let names = [$($name),*];
             for path in files(&root().join("tests/errands"), "sh") {
                 let name = path.file_stem().and_then(|stem| stem.to_str()).expect("names of errands are UTF-8");
-                assert!(names.contains(&name), "no test runs {name}");
+                assert!(names.contains(&name) || name == "gpu", "no test runs {name}");
             }
         }
     };

@@ -273,15 +273,6 @@ impl Weights {
         self.set(self.id(name)?, values)
     }
 
-    /// Mutable access by name, as [`get_mut`](Self::get_mut). [`set_by_name`](Self::set_by_name) replaces
-    /// all values and checks their number.
-    ///
-    /// # Errors
-    /// If there is no such parameter.
-    pub fn by_name_mut(&mut self, name: &str) -> Result<ParamMut<'_>, WeightsError> {
-        Ok(self.get_mut(self.id(name)?))
-    }
-
     /// A number that changes with each mutable access to a parameter. A process never reuses a
     /// version, so equal versions imply equal values, also between clones.
     ///

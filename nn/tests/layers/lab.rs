@@ -25,7 +25,7 @@ impl Lab {
         let mut weights = Weights::init(&module, 1);
         for (number, decl) in module.params.iter().enumerate() {
             let numbers = row(1000 + number as u64, decl.ty.shape.elements());
-            weights.by_name_mut(&decl.name).unwrap().copy_from_slice(&numbers);
+            weights.set_by_name(&decl.name, &numbers).unwrap();
         }
         (Self { module, weights }, layer)
     }

@@ -58,7 +58,7 @@ pub(crate) fn agrees<L>(
     let mut weights = Weights::init(&module, 1);
     for (k, decl) in module.params.iter().enumerate() {
         let values = numbers(k, decl.ty.shape.elements());
-        weights.by_name_mut(&decl.name).unwrap().copy_from_slice(&values);
+        weights.set_by_name(&decl.name, &values).unwrap();
     }
     let g = Graph::new(&module);
     g.instance(0);

@@ -368,14 +368,14 @@ fn a_converted_pytorch_lstm_has_the_same_outputs() {
         let options = LstmOptions { hoist, ..LstmOptions::default() };
         let (mut lab, layer) = Lab::with(|m| Lstm::with(m, "l", IN, H, &options));
         match hoist {
-            Hoist::No => lab.weights.by_name_mut("l.w").unwrap().copy_from_slice(&w),
+            Hoist::No => lab.weights.set_by_name("l.w", &w).unwrap(),
             Hoist::Yes => {
                 let (wx, wh) = w.split_at(IN * 4 * H);
-                lab.weights.by_name_mut("l.wx").unwrap().copy_from_slice(wx);
-                lab.weights.by_name_mut("l.wh").unwrap().copy_from_slice(wh);
+                lab.weights.set_by_name("l.wx", wx).unwrap();
+                lab.weights.set_by_name("l.wh", wh).unwrap();
             }
         }
-        lab.weights.by_name_mut("l.b").unwrap().copy_from_slice(&b);
+        lab.weights.set_by_name("l.b", &b).unwrap();
         let found = lab.eval(|g| layer.run(g, inputs(g, &xs)));
         let (mut h, mut c) = (vec![0.0; H], vec![0.0; H]);
         for (x, found) in xs.iter().zip(&found) {
@@ -396,7 +396,7 @@ fn a_converted_pytorch_gru_has_the_same_outputs() {
     let xs = rows(1, 4, IN);
     let (mut lab, layer) = Lab::with(|m| Gru::new(m, "l", IN, H));
     for (name, values) in [("wx", arrays.wx), ("wh", arrays.wh), ("b", arrays.b), ("bn", arrays.bn)] {
-        lab.weights.by_name_mut(&format!("l.{name}")).unwrap().copy_from_slice(&values);
+        lab.weights.set_by_name(&format!("l.{name}"), &values).unwrap();
     }
     let found = lab.eval(|g| layer.run(g, inputs(g, &xs)));
     let mut h = vec![0.0; H];

@@ -1,17 +1,17 @@
 //! The proof that a plan computes its graph.
 //!
-//! The proof shares no code with any planner. It reads the graph and the plan.
+//! The proof uses no code of the planner. It reads only the graph and the plan.
 //! * **Lanes.** The proof executes the plan on the *names* of values. Each row holds the name of the value that was
 //!   last written there. Each operand of each lane must hold exactly what the graph gives to the node behind the lane:
 //!   the value, the list of values in the same order, or the binding of the same place. The results get the node's
 //!   names. At the end every output row holds the requested value.
 //! * **Kernels.** The proof expands each kernel and its signature to terms in a normal form and compares them; see
-//!   `terms`. It inlines cells, so the comparison is with what the model wrote.
-//! * **The reverse** of plans that make gradients: every use of a value contributes once, in graph order; see
-//!   `reverse`. The proof *compares* what a derivative kernel computes with the reference's reverse mode of the one
-//!   node, bit for bit on random numbers. It does not prove it for all numbers, and [`Proof`] says so.
-//! * **Promises.** Parameter arguments, nodes that must be batches of their own, shared values, outputs, and the
-//!   certificate's bound.
+//!   `terms`. It inlines cells, so it compares each kernel with the ops that the model wrote.
+//! * **The reverse** of plans that make gradients. Every use of a value contributes once to its gradient, in graph
+//!   order; see `reverse`. Derivative kernels are not proved for all numbers. The proof *compares* the result of each
+//!   with the reference's derivative of a single node, bit for bit on random numbers, and [`Proof`] says so.
+//! * **Promises.** The plan has the parameter arguments and outputs of the graph. Nodes marked `.alone()` are batches
+//!   of their own, and shared values are shared. The certificate claims no larger bound than the oracle computes.
 //!
 //! Equal terms have equal bits, so the forward part of a proved plan has the bits of the graph. The converse does not
 //! hold: the proof rejects a correct plan if the normal form does not show that it is correct.
@@ -48,11 +48,12 @@ pub struct Wanted<'a> {
     pub training: bool,
 }
 
-/// Proves that a plan computes a verified graph. The seeds of the plan tell its losses; see [`Proof::losses`]. If a
-/// node with several results has several seeds, their order assigns them to results; [`check_losses`] needs no such
-/// guess.
+/// Proves that a plan computes a verified graph.
 ///
-/// A loss that leads to no gradient has no seed. So here the bound of a plan for training covers all nodes that it executes.
+/// The function finds the losses in the seeds of the plan; see [`Proof::losses`]. If a node with several results has
+/// several seeds, it assigns the seeds to the results in order, which may be wrong; [`check_losses`] takes the losses
+/// from the caller. A loss that leads to no gradient has no seed. So for a plan for training, this function computes
+/// the bound over all nodes that the plan executes, not only over the nodes that outputs and losses need.
 ///
 /// # Errors
 /// All disagreements, up to [`MAX_DISAGREEMENTS`].
@@ -118,7 +119,7 @@ fn structure(plan: &Plan, graph: &GraphData, report: &mut Disagreements) {
     }
 }
 
-/// Compares the first stores with the module's parameters.
+/// Compares the first stores of the plan with the parameters of the module.
 fn parameters(plan: &Plan, graph: &GraphData, report: &mut Disagreements) {
     let declared = graph.module.params.iter().map(|decl| (&decl.name, decl.ty, StoreKind::Param(decl.kind)));
     let held = plan.stores.iter().map(|store| (&store.name, store.ty, store.kind));

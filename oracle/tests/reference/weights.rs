@@ -103,7 +103,7 @@ fn every_mutable_access_creates_a_new_version() {
     assert_eq!(weights.version(a), copy.version(a));
     let before = [weights.version(a), weights.version(b)];
     weights.get_mut(a)[0] = 1.0;
-    copy.by_name_mut("a").unwrap()[0] = 2.0;
+    copy.set_by_name("a", &[2.0, 0.0]).unwrap();
     assert_ne!(weights.version(a), before[0]);
     assert_ne!(weights.version(a), copy.version(a));
     assert_eq!(weights.version(b), before[1]);

@@ -1,14 +1,16 @@
 //! The path-sum bound: a lower bound on the number of batches.
 //!
-//! **Why it holds.** Jobs of one type on one path need different batches, so a type needs at least as many batches as its most
-//! jobs on any path. A batch has one type, so the numbers of the types add up. Every alone job adds one batch. An order that
-//! meets the bound is optimal; otherwise the bound limits its distance from the optimum.
+//! **Why it holds.** Jobs of one type on one path need different batches. So a type needs at least as many batches as
+//! the path with the most jobs of that type has. A batch has one type, so the numbers of the types add up. Every alone
+//! job adds one batch. An order that meets the bound is optimal; otherwise the bound limits its distance from the
+//! optimum.
 //!
-//! **How.** In a simple part (see `parts`) the number is the highest level + 1, known from the first scan. In a hard part, one
-//! scan per eight types carries a row of counts, one per type, from operands to consumers and takes maxima.
+//! **How.** In a simple part (see `parts`) the number of a type is its highest level + 1, known from the first scan. In
+//! a hard part, one scan handles eight types: it carries one count per type from operands to consumers and takes
+//! maxima.
 //!
-//! **Cost.** O(edges x types of the hard part / 8). In a part of more than [`MAX_SEARCHED_TYPES`] types each type counts 1, which
-//! is still a lower bound.
+//! **Cost.** O(edges x types of the hard part / 8). In a part of more than [`MAX_SEARCHED_TYPES`] types each type
+//! counts 1, which is still a lower bound.
 
 use super::part::Part;
 use super::solve::{MAX_SEARCHED_TYPES, Tools};
@@ -59,8 +61,8 @@ pub(super) fn longest_paths(part: &Part, lanes: &mut Vec<i32>, longest: &mut Vec
     walk::<false>(part, lanes, longest, None);
 }
 
-/// The same by a walk along consumers, which must be linked. `below` gets for every job the most jobs of its own type on any
-/// path that begins at it, itself included.
+/// Computes the same by a walk along consumers, which must be linked. For every job, `below` gets the most jobs of its
+/// own type on any path that begins at the job. The job itself counts.
 pub(super) fn paths_below(part: &Part, lanes: &mut Vec<i32>, longest: &mut Vec<u32>, below: &mut Vec<u32>) {
     below.clear();
     below.resize(part.len(), 0);
@@ -92,8 +94,8 @@ fn walk<const DOWN: bool>(
     }
 }
 
-/// Scans for the types `from..from + LANES` and returns LANES. Counts are signed because the oldest vector instructions only have
-/// a signed maximum; a count is at most the number of jobs, which fits.
+/// Scans for the types `from..from + LANES` and returns LANES. Counts are signed, because the oldest vector
+/// instructions have only a signed maximum. A count is at most the number of jobs, which fits.
 fn scan<const LANES: usize, const DOWN: bool>(
     part: &Part,
     from: usize,
@@ -114,8 +116,8 @@ fn scan<const LANES: usize, const DOWN: bool>(
                 row[lane] = row[lane].max(other[lane]);
             }
         }
-        // The row is read again soon as a whole. A read waits for a single lane that was just written, so all lanes are written,
-        // also those beyond the last type.
+        // A later job reads the whole row. That read would stall after a store to a single lane, so all lanes are
+        // stored, even those beyond the last type.
         let own = part.ty[job].wrapping_sub(from as u32);
         for lane in 0..LANES {
             row[lane] += i32::from(lane as u32 == own);

@@ -1,12 +1,13 @@
 //! Policy `depth`: jobs of one depth and type run together.
 //!
-//! **Rule.** depth(v) = 1 + the largest depth of an operand; batches run in order of (depth, type). TensorFlow Fold, TorchFold,
-//! MXNet Fold and the second strategy of DyNet use this rule. **Needs** a checked problem. **Ensures** a valid order, because an
-//! operand has less depth than its consumer. Alone jobs follow the batch of their depth and type.
+//! **Rule.** depth(v) = 1 + the largest depth of an operand, and 0 without operands. Batches run in order of (depth,
+//! type). TensorFlow Fold, TorchFold, MXNet Fold and the second strategy of DyNet use this rule. **Needs** a checked
+//! problem. **Ensures** a valid order, because an operand has less depth than its consumer. Jobs marked `.alone()`
+//! follow the batch of their depth and type.
 //!
 //! **How.** One forward scan computes depths; two stable counting sorts order by type, then by depth. **Cost** O(jobs +
-//! operands). **Weakness**: equal work at different depths does not meet. Leaves of one tree do not wait for the deeper leaves
-//! of another, so lattices and ragged trees need two to three times the batches of a good order.
+//! operands). **Weakness**: jobs of one type at different depths never share a batch, even if all are ready. So
+//! lattices and ragged trees need two to three times the batches of a good order.
 
 use super::batches::Spare;
 use super::part::Part;
@@ -56,7 +57,7 @@ pub(super) struct Memory {
     depth: Vec<u32>,
     by_type: Vec<u32>,
     counts: Vec<u32>,
-    /// The alone jobs of a run. For a part: all jobs in order.
+    /// The alone jobs of a run; in `order_by_depth`, all jobs of a part in order.
     rest: Vec<u32>,
 }
 

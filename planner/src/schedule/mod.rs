@@ -1,21 +1,24 @@
-//! Batching policies: they decide which jobs run together, and in which order.
+//! Batching policies decide which jobs run together, and in which order.
 //!
-//! A [`Problem`] is a list of jobs in topological order, each with a small type number. A policy turns it into [`Batches`].
-//! Only `stage` and `type_names` know the graph language, so policies can be compared on any problem and tested against
-//! exhaustive search.
+//! A [`Problem`] is a list of jobs in topological order, each with operands and a type number. A policy turns it into
+//! [`Batches`]. Only `stage` and `type_names` read graphs. So policies can be compared on any problem and tested
+//! against exhaustive search.
+//!
+//! In the table, `n` counts jobs and operands. A *hard part* is a group of mutually dependent types, as `parts`
+//! explains; most real problems split into parts that need no search.
 //!
 //! | policy | rule | cost |
 //! |---|---|---|
 //! | [`none`](Unbatched) | every job alone | O(n) |
 //! | [`depth`](Depth) | same depth and type | O(n) |
-//! | [`agenda`](Agenda) | ready type of least mean depth | O(n) |
-//! | [`ratio`](Ratio) | largest share of sources ready | O(n x types of a hard part) |
-//! | [`beam`](Beam) | k best partial orders, both directions, exact pruning | k times ratio and more |
-//! | [`fsm`](Fsm) | learned table over the set of ready types | as ratio |
-//! | [`auto`](Auto) | least expected time of planning and execution, by a [`CostTable`] | as ratio; a beam only where it pays |
+//! | [`agenda`](Agenda) | ready type of least mean depth | O(n + batches x log types) |
+//! | [`ratio`](Ratio) | type with the largest share of its sources ready | O(n x types of a hard part) |
+//! | [`beam`](Beam) | the k best partial orders, forward and backward, with exact pruning | k times `ratio` and more |
+//! | [`fsm`](Fsm) | a table learned over the sets of ready types | as `ratio` |
+//! | [`auto`](Auto) | least expected planning and execution time, by a [`CostTable`] | as `ratio`, plus useful beams |
 //!
-//! Mean batches per minibatch of 32 over real held-out sentences, with cells as jobs (`examples/measure_schedules.rs`; every
-//! order passed [`check`]):
+//! The next table shows the mean number of batches per minibatch of 32 held-out sentences, with cells as jobs. The
+//! first column is the lower bound. `examples/measure_schedules.rs` makes the table, and every order passed [`check`].
 //!
 //! | workload | bound | depth | agenda | ratio | beam:1 | beam:8 |
 //! |---|---|---|---|---|---|---|
@@ -26,8 +29,7 @@
 //! | lattice LSTM, arity-free sums | 171.4 | 532.7 | 318.5 | 208.5 | 185.3 | 179.8 |
 //! | two-layer BiLSTM | 235.8 | 435.1 | 235.8 | 235.8 | 235.8 | 235.8 |
 //!
-//! [`path_sum_bound`] gives a lower bound, [`check`] validates any order independently, and [`Policy`] parses policy names.
-//! `parts` explains why most real problems split into parts that need no search.
+//! [`path_sum_bound`] computes the lower bound, [`check`] validates any order, and [`Policy`] parses policy names.
 
 mod agenda;
 mod auto;
@@ -74,37 +76,41 @@ pub(crate) use type_names::type_names;
 
 /// A batching policy: turns a problem into an ordered list of batches.
 ///
-/// A policy is pure and deterministic: equal problems give equal batches, whatever the scratch held before. It never fails. A
-/// policy that cannot handle a problem falls back to a documented simpler policy and reports that in [`Batches::why`].
+/// A policy is pure and deterministic: equal problems give equal batches, whatever the scratch held before. It never
+/// fails. A policy that cannot handle a problem falls back to a documented simpler policy and reports that in
+/// [`Batches::why`].
 pub trait Schedule {
     /// The name of the policy in [`Policy`].
     fn name(&self) -> &str;
 
-    /// All options that influence the order, as text. Policies of one name with different orders have different options.
+    /// All options that influence the order, as text. Policies of one name with different orders have different
+    /// options.
     fn options(&self) -> String;
 
-    /// The cost table for the [costs](Problem::with_costs) of types, if the policy reads costs.
+    /// The table from which the planner takes the [costs](Problem::with_costs) of types, if the policy reads costs.
     fn costs(&self) -> Option<&CostTable> {
         None
     }
 
-    /// Whether the policy needs [names](Problem::with_names) of types, to apply what it learned from other graphs.
+    /// Whether the policy needs [names](Problem::with_names) of types, to recognise types that it learned on other
+    /// graphs.
     fn wants_names(&self) -> bool {
         false
     }
 
-    /// Whether the planner must [`check`] each order, which costs one scan. Only the tested policies of this library skip the
-    /// check.
+    /// Whether the planner must [`check`] each order, which costs one scan. Only the tested policies of this library
+    /// skip the check.
     fn needs_check(&self) -> bool {
         true
     }
 
-    /// Orders the jobs of `problem`. `scratch` is reusable memory; the caller may [recycle](Scratch::recycle) the batches into
-    /// it.
+    /// Orders the jobs of `problem`. `scratch` is reusable memory. The caller may [recycle](Scratch::recycle) the
+    /// batches into it.
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches;
 }
 
-/// The methods of [`Schedule`] that all policies of this library share. A name may depend on the policy.
+/// The methods of [`Schedule`] that all policies of this library share. The literal is the name. A policy whose name
+/// depends on its options omits the literal and defines `name` itself.
 macro_rules! builtin {
     ($name:literal) => {
         fn name(&self) -> &str {

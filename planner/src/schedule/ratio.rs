@@ -1,17 +1,18 @@
 //! Policy `ratio`: run the type with the largest share of its sources ready.
 //!
-//! **Rule.** The frontier ratio of ED-Batch, without learning. G^t is the graph over the jobs of type t with an edge u -> w iff
-//! some path from u to w passes through other types only. `ratio(t) = |Frontier_t(G)| / |Frontier(G^t)|`: of the t-jobs that
-//! wait for no unfinished t-job, the share that is ready now. The type with the largest ratio runs; ties go to more ready jobs,
-//! then to the smaller type number.
+//! **Rule.** The frontier ratio of ED-Batch, without learning. The *sources* of type t (not those of a graph) are the
+//! unfinished t-jobs that wait for no other unfinished t-job. The ratio of t is the share of its sources that is ready
+//! now. The type with the largest ratio runs; ties go to more ready jobs, then to the smaller type number. In the terms
+//! of ED-Batch: G^t is the graph over the t-jobs with an edge u -> w iff some path from u to w passes only through
+//! other types, and `ratio(t) = |Frontier_t(G)| / |Frontier(G^t)|`.
 //!
-//! **Safe rule.** At ratio 1 every t-source is ready. The first t-batch of any order holds t-sources only, so it can move to the
-//! front and be completed without loss: some optimal order begins with type t.
+//! **Safe rule.** At ratio 1 every source of t is ready. The first t-batch of any order contains sources of t only. It
+//! can move to the front and take all sources without adding a batch. So some optimal order begins with type t.
 //!
-//! **Needs** a checked problem. **Ensures** a valid order with a known bound. **How.** The problem splits into parts, which is
-//! the safe rule at a larger scale; inside a hard part the counters of `front` give the ratios. **Cost** O(edges x tracked types
-//! of the part + batches x types of the part); simple parts cost one scan. Parts of more than a thousand mutually dependent
-//! types are ordered by depth.
+//! **Needs** a checked problem. **Ensures** a valid order with a known bound. **How.** The problem splits into parts
+//! (see `parts`). Running one part after another applies the safe rule to whole groups of types. Inside a hard part the
+//! counters of `front` give the ratios. **Cost** O(edges x tracked types of the part + batches x types of the part).
+//! Simple parts cost one scan. Parts of more than 1024 mutually dependent types are ordered by depth.
 
 use super::front::{Fired, Front};
 use super::part::Part;

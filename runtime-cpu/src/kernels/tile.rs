@@ -1,11 +1,14 @@
 //! The register tile: the inner loop of all products.
 //!
-//! A tile holds `ROWS x VECTORS` accumulators in registers. Every output element is the chain `acc = fma(x, w, acc)`
-//! for ascending `k`. The next block of `k` continues from the stored result, which keeps the bits.
+//! A tile holds `ROWS x VECTORS` accumulators in registers: `ROWS` rows of the result, with `VECTORS` vectors of
+//! columns each. Every output element is the chain `acc = fma(x, w, acc)` for ascending `k`. Long chains are cut into
+//! blocks of `k`. A block continues from the stored result of the block before, so blocks do not change the bits. A
+//! *panel* is a block of columns of the packed weights (`pack`).
 
 use super::lanes::Lanes;
 
-/// The product over one block of `k`: `out[i][j] = start[i][j] + sum_k a[i, k] * b[k, j]`, for each row `i` of the tile.
+/// The product over one block of `k`: `out[i][j] = start[i][j] + sum_k a[i, k] * b[k, j]`, for each row `i` of the
+/// tile.
 ///
 /// The layout of `a` (row stride and `k` stride, in floats) is a constant of the tile function.
 pub(super) struct Tile {
@@ -28,7 +31,8 @@ pub(super) struct Tile {
     pub(super) columns: usize,
 }
 
-/// The weights that a tall tile prefetches: a panel's width at a time from `from` on, every `step` floats.
+/// The weights that a tall tile prefetches: the width of a panel at `from`, then again `step` floats further, and so
+/// on.
 pub(super) struct Prefetch {
     from: *const f32,
     step: usize,
@@ -45,19 +49,19 @@ enum When {
 }
 
 impl Prefetch {
-    /// Prefetch distance of a single tile in steps of `k`: two KiB of the widest panel.
+    /// The prefetch distance of a single tile in steps of `k`: two KiB in the widest panel.
     const STEPS: usize = 16;
 
     /// For tiles whose panel is in the L1 cache.
     pub(super) const NOTHING: Prefetch = Prefetch { from: std::ptr::null(), step: 0, when: When::Never };
 
-    /// For the only tile that reads its panel, whose rows of weights are `step` floats apart.
+    /// For a tile that alone reads its panel. The rows of weights in the panel are `step` floats apart.
     pub(super) fn single_tile(b: *const f32, step: usize) -> Self {
         Prefetch { from: b.wrapping_add(Self::STEPS * step), step, when: When::EveryStep }
     }
 
-    /// For tile `index` of several tiles that read a panel of `len` floats one after the other, `step` floats per step
-    /// of `k`. The first four tiles prefetch a quarter of the next panel each.
+    /// For tile `index` of several tiles that read one panel of `len` floats one after the other, with `step` floats
+    /// per step of `k`. Each of the first four tiles prefetches a quarter of the next panel.
     pub(super) fn shared(b: *const f32, step: usize, len: usize, index: usize) -> Self {
         let when = if index < STEPS { When::EveryFourth } else { When::Never };
         Prefetch { from: b.wrapping_add(len + len / STEPS * index), step, when }
@@ -74,8 +78,8 @@ impl Prefetch {
 /// least one column.
 pub(super) type TileFn = unsafe fn(&Tile);
 
-/// The value of `ROW` of a tile function that finds `a[i, k]` at `a_rows[i] + k`. Other functions find it at `a + i *
-/// ROW + k * K`.
+/// The `ROW` of a tile function that finds `a[i, k]` at `a_rows[i] + k`. Other functions find it at
+/// `a + i * ROW + k * K`.
 pub(super) const DIRECT: usize = usize::MAX;
 
 /// Floats in a cache line.
@@ -84,7 +88,8 @@ const LINE: usize = 16;
 /// Steps of `k` per iteration of the unrolled loops.
 const STEPS: usize = 4;
 
-/// Accumulators from which a tile of one panel prefetches. Loads limit lower tiles, so prefetching slows them down.
+/// The number of accumulators from which a tile of one panel prefetches. Loads limit tiles with fewer accumulators, so
+/// prefetching slows them down.
 const TALL: usize = 12;
 
 /// The body of every [`TileFn`]. A `LIMITED` tile reads columns of `b` up to `columns`.
@@ -126,9 +131,9 @@ pub(super) unsafe fn run<
                 if LIMITED { load_limited::<L>(from, t.columns, v * L::WIDTH) } else { L::load(from) }
             }};
         }
-        // One step of the chains. The smaller of the two operands of a step (rows or vectors) stays in registers while
-        // the other one is loaded piece by piece; otherwise accumulators would spill. A single row needs no register
-        // for weights. These are macros because variables borrowed by a closure would stay in memory.
+        // One step of the chains. The smaller of the two operands of a step (rows or vectors) stays in registers, and
+        // the larger one is loaded piece by piece. Otherwise the accumulators would spill. A single row needs no
+        // register for weights. These are macros, because a closure would keep the variables that it borrows in memory.
         macro_rules! step {
             () => {
                 if ROWS < VECTORS && ROWS > 1 {
@@ -242,8 +247,8 @@ unsafe fn store_accumulators<L: Lanes, const ROWS: usize, const VECTORS: usize>(
     }
 }
 
-/// Loads the vector at `from`, which holds columns `first..` of a tile with `columns` columns. Lanes beyond are zero
-/// and not read.
+/// Loads the vector at `from`, which holds columns `first..` of a tile with `columns` columns. Lanes beyond the last
+/// column are zero; their memory is not read.
 ///
 /// # Safety
 /// The instruction set of `L` is available, and `from` is readable for the columns that exist.
@@ -261,7 +266,8 @@ unsafe fn load_limited<L: Lanes>(from: *const f32, columns: usize, first: usize)
     }
 }
 
-/// Stores a vector at `to`, which holds columns `first..` of a tile with `columns` columns. Lanes beyond are not written.
+/// Stores a vector at `to`, which holds columns `first..` of a tile with `columns` columns. Lanes beyond the last
+/// column are not stored.
 ///
 /// # Safety
 /// The instruction set of `L` is available, and `to` is writable for the columns that exist.

@@ -1,6 +1,7 @@
-//! Commands recorded ahead of their run. While the device works, the host records the commands of a later run: those of
-//! the announced next plan, or else those of the same plan if it was executed before. The run then only submits them.
-//! Commands name buffers, so a run uses them only if it would name the same buffers.
+//! Commands recorded ahead of their run. While the device works, the host records the commands of a later run. They are
+//! those of the next plan if the caller announced one. Otherwise they are those of the current plan, if it has been
+//! executed before. The later run then only submits its commands. Commands name buffers, so a run uses recorded
+//! commands only if it needs the same buffers.
 
 use super::memory::Memory;
 use super::pipelines::Pipelines;
@@ -20,7 +21,7 @@ use std::time::{Duration, Instant};
 /// Pause between two polls for the next plan while the device works.
 const POLL_INTERVAL: Duration = Duration::from_micros(250);
 
-/// The recorded commands of a possible run.
+/// Recorded commands, for a run that may not happen.
 pub(super) struct Prerecorded {
     first: usize,
     generation: u64,
@@ -48,13 +49,13 @@ impl Prerecorded {
         Ok(Some(Self { first, generation, split, staging, commands }))
     }
 
-    /// Returns whether they start with dispatch `first` and name the current buffers.
+    /// Returns whether the commands start with dispatch `first` and name the current buffers.
     fn fits(&self, memory: &Memory, first: usize) -> bool {
         (self.first, self.generation, self.split) == (first, memory.generation(), memory.split())
             && memory.has_staging(&self.staging)
     }
 
-    /// The commands, if they start with dispatch `first` and name the current buffers.
+    /// Returns the commands if they start with dispatch `first` and name the current buffers.
     pub(super) fn fitting(self, memory: &Memory, first: usize) -> Option<wgpu::CommandBuffer> {
         self.fits(memory, first).then_some(self.commands)
     }
@@ -63,14 +64,14 @@ impl Prerecorded {
 /// The run that the device executes while the next one is prepared.
 pub(super) struct CurrentRun {
     pub(super) identity: u64,
-    /// True if no update can follow it.
+    /// True if no update of parameters can follow the run.
     pub(super) keeps_parameters: bool,
     pub(super) target: Target,
 }
 
 impl CurrentRun {
-    /// Loads the next plan and records its commands. It does nothing if that plan needs other memory: the current run
-    /// and an update of its gradients still read this one.
+    /// Loads the next plan and records its commands. It records nothing if the next plan needs other memory, because
+    /// the current run, and an update with its gradients, still read the current memory.
     pub(super) fn prepare_next(
         &self,
         gpu: &Gpu,

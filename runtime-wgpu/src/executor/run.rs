@@ -1,4 +1,5 @@
-//! One run of a plan: upload, commands, submission, readback. Plans of fixed size and growing plans share these steps.
+//! One run of a plan: upload, recording of commands, submission, readback. Growing plans and plans of fixed size share
+//! these steps.
 
 use super::memory::Memory;
 use super::plans::Loaded;
@@ -15,7 +16,8 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Multiply-adds of one submission, about: half a second of a slow device, so that no watchdog resets it.
+/// The approximate number of multiply-adds of one submission: half a second on a slow device. The watchdog of a driver
+/// resets devices that are busy for much longer.
 const SUBMISSION_WORK: u64 = 1 << 39;
 
 /// The caller's request of a run.
@@ -23,7 +25,7 @@ pub(super) struct Request<'r> {
     pub(super) plan: &'r Verified<Plan>,
     pub(super) stores: &'r dyn Stores,
     pub(super) bound: Bound<'r>,
-    /// True if gradients are added to those of the last run.
+    /// True if the run adds its gradients to those of the last run.
     pub(super) accumulate: bool,
     /// Bound words and floats that an earlier run has uploaded.
     pub(super) uploaded: [u64; 2],
@@ -34,7 +36,7 @@ pub(super) struct InFlight {
     compiled: Arc<Compiled>,
     tables: wgpu::Buffer,
     submission: wgpu::SubmissionIndex,
-    /// The buffer that receives the outputs. Preparing the next plan may replace that of the memory.
+    /// The buffer that receives the outputs. Preparing the next plan may give the memory another one.
     staging: wgpu::Buffer,
     /// The first dispatch of the run.
     first: usize,
@@ -51,7 +53,8 @@ pub(super) struct Finished {
 }
 
 impl DeviceState {
-    /// Uploads the inputs of a run and submits its commands. `started` is when the preparation of the plan began.
+    /// Uploads the inputs of a run and submits its commands. `started` is the time at which the preparation of the plan
+    /// began.
     pub(super) fn start(
         &mut self,
         request: &Request<'_>,
@@ -135,7 +138,7 @@ impl Executor {
         let (mut counters, started) = (Counters::default(), Instant::now());
         let Resident { device, plans, growing } = self.open()?;
         *growing = None;
-        // This reads the tables of the last plan, which loading a plan may overwrite.
+        // This reads the tables of the last plan before loading a plan overwrites them.
         device.training.before(&device.gpu, &device.memory, plan, request.accumulate)?;
         let loaded = plans.load(&device.gpu, plan, target, None, &mut counters)?;
         loaded.checks.check(plan, request.bound.words)?;
@@ -161,7 +164,7 @@ impl Executor {
                 loaded.was_executed = true;
                 let made = pipelines.made();
                 let current = CurrentRun { identity: loaded.identity(), keeps_parameters, target };
-                // The run of the next plan reports its errors.
+                // The run of the next plan reports the errors of its preparation.
                 let _ = current.prepare_next(gpu, &next, memory, pipelines, plans, &mut run.counters);
                 run.counters.pipelines += pipelines.made() - made;
             }
@@ -173,7 +176,7 @@ impl Executor {
 }
 
 /// Records the commands of a run from dispatch `first` on. With `saved`, they first restore the gradients that the run
-/// adds to. Large runs take several submissions; this submits all but the last.
+/// adds to. Large runs take several submissions. The function submits all of them but the last.
 fn record(
     gpu: &Gpu,
     memory: &mut Memory,
@@ -200,7 +203,7 @@ fn record(
     memory.finish(gpu, encoder, &compiled.readback)
 }
 
-/// The end of the dispatches that one submission executes from `first` on, by their work.
+/// The dispatch after the last one that a submission from `first` on executes. The sum of their work sets the limit.
 pub(super) fn submission_end(compiled: &Compiled, first: usize) -> usize {
     let mut work = 0u64;
     for (number, dispatch) in compiled.dispatches.iter().enumerate().skip(first) {

@@ -5,9 +5,9 @@
 //! variants alternate, so that other load on the machine affects both, and the report shows medians.
 //! Results are compared bit by bit.
 
-mod device;
 mod report;
 
+use crate::any_executor::AnyExecutor;
 use crate::args::RunArgs;
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
@@ -22,7 +22,6 @@ use autobatch::prelude::*;
 use autobatch_models::catalogue::{self, Problem};
 use autobatch_oracle::check::{Wanted, check as prove};
 use autobatch_planner::{Planner, Request};
-use device::AnyExecutor;
 use report::{Files, Medians, RunResult, Split};
 use std::io::Write;
 use std::path::Path;
@@ -188,7 +187,8 @@ impl<'p> Runner<'p> {
         };
         let planned = Instant::now();
         let plan = plan.or(new_plan.as_ref()).ok_or_else(|| Failure::input("the planner made no plan"))?;
-        let outputs = self.executor.execute(plan, &self.weights, &data)?;
+        self.executor.execute(plan, &self.weights, &data)?;
+        let outputs = self.executor.outputs(plan);
         let times = Split { emit: emitted - start, plan: planned - emitted, execute: planned.elapsed() };
         drop(data);
         self.plan = new_plan.or(self.plan.take());
@@ -200,7 +200,9 @@ impl<'p> Runner<'p> {
         let wanted = self.emit()?;
         let data = self.graph.data();
         let plan = make_plan(&mut self.planner, &data, &wanted)?;
-        let expected = AnyExecutor::new(&Device::Cpu, 0)?.execute(&plan, &self.weights, &data)?;
+        let mut cpu = AnyExecutor::new(&Device::Cpu, 0)?;
+        cpu.execute(&plan, &self.weights, &data)?;
+        let expected = cpu.outputs(&plan);
         let largest = expected.iter().fold(f32::MIN_POSITIVE, |most, x| most.max(x.abs()));
         let errors = found.iter().zip(&expected).map(|(a, b)| (a - b).abs() / largest);
         Ok(errors.fold(0.0, |most, error| if error.is_nan() { f32::INFINITY } else { most.max(error) }))

@@ -1,14 +1,14 @@
-//! The executor of `run`, on the CPU or on a GPU.
+//! An executor on the CPU or on a GPU, for verbs that execute a plan without a session.
 
 use crate::failure::Failure;
 use autobatch::ir::graph::GraphData;
 use autobatch::ir::plan::row_ops::Noise;
 use autobatch::ir::plan::{Plan, Verified};
 use autobatch::prelude::*;
-use autobatch::runtime_cpu::{Bound, Executor, resolve_threads};
+use autobatch::runtime_cpu::{Bound, Counters, Executor, resolve_threads};
 
 /// An executor on the CPU or on a GPU.
-pub(super) enum AnyExecutor {
+pub(crate) enum AnyExecutor {
     /// With its number of threads.
     Cpu(Box<Executor>, usize),
     #[cfg(feature = "gpu")]
@@ -17,7 +17,7 @@ pub(super) enum AnyExecutor {
 
 impl AnyExecutor {
     /// Creates an executor on a device; 0 threads means one per core.
-    pub(super) fn new(device: &Device, threads: usize) -> Result<Self, Failure> {
+    pub(crate) fn new(device: &Device, threads: usize) -> Result<Self, Failure> {
         match device {
             Device::Cpu => {
                 let threads = resolve_threads(threads);
@@ -35,7 +35,7 @@ impl AnyExecutor {
     }
 
     /// A description of the device.
-    pub(super) fn description(&self) -> String {
+    pub(crate) fn description(&self) -> String {
         match self {
             Self::Cpu(executor, threads) => {
                 format!("CPU  {}  {threads} of {} threads", executor.isa(), resolve_threads(0))
@@ -49,32 +49,57 @@ impl AnyExecutor {
     }
 
     /// Whether this is the CPU, whose results define the correct bits.
-    pub(super) fn is_cpu(&self) -> bool {
+    pub(crate) fn is_cpu(&self) -> bool {
         matches!(self, Self::Cpu(..))
     }
 
-    /// Executes a plan and returns the concatenated outputs.
-    pub(super) fn execute(
+    /// The executor of the CPU, which alone watches for faults and counts the time of kernels.
+    pub(crate) fn cpu(&mut self) -> Option<&mut Executor> {
+        match self {
+            Self::Cpu(executor, _) => Some(executor),
+            #[cfg(feature = "gpu")]
+            Self::Gpu(_) => None,
+        }
+    }
+
+    /// The counters of the last run, if runs are counted.
+    pub(crate) fn counters(&self) -> Option<&Counters> {
+        match self {
+            Self::Cpu(executor, _) => executor.counters(),
+            #[cfg(feature = "gpu")]
+            Self::Gpu(_) => None,
+        }
+    }
+
+    /// Executes a plan with the bindings of a graph and without noise.
+    pub(crate) fn execute(
         &mut self,
         plan: &Verified<Plan>,
         weights: &Weights,
         graph: &GraphData,
-    ) -> Result<Vec<f32>, Failure> {
+    ) -> autobatch::Result<()> {
         let (words, floats, noise) = (&graph.bindings.words, &graph.bindings.floats, Noise::Off);
-        let outputs = 0..plan.outputs.len();
-        Ok(match self {
-            Self::Cpu(executor, _) => {
-                executor
-                    .execute(plan, weights, Bound { words, floats, noise })
-                    .map_err(autobatch::Error::from)?;
-                outputs.flat_map(|number| executor.output(plan, number)).copied().collect()
-            }
+        match self {
+            Self::Cpu(executor, _) => executor.execute(plan, weights, Bound { words, floats, noise })?,
             #[cfg(feature = "gpu")]
             Self::Gpu(executor) => {
-                let bound = autobatch::runtime_wgpu::Bound { words, floats, noise };
-                executor.execute(plan, weights, bound).map_err(autobatch::Error::from)?;
-                outputs.flat_map(|number| executor.output(number)).copied().collect()
+                executor.execute(plan, weights, autobatch::runtime_wgpu::Bound { words, floats, noise })?;
             }
-        })
+        }
+        Ok(())
+    }
+
+    /// The elements of an output of the last plan, words by their bits.
+    pub(crate) fn output(&self, plan: &Plan, number: usize) -> &[f32] {
+        match self {
+            Self::Cpu(executor, _) => executor.output(plan, number),
+            #[cfg(feature = "gpu")]
+            Self::Gpu(executor) => executor.output(number),
+        }
+    }
+
+    /// All outputs of the last plan, one after another.
+    pub(crate) fn outputs(&self, plan: &Plan) -> Vec<f32> {
+        (0..plan.outputs.len()).flat_map(|number| self.output(plan, number)).copied().collect()
     }
 }
