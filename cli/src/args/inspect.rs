@@ -64,8 +64,8 @@ pub struct PlanArgs {
     /// Show all steps, also of a long plan.
     #[arg(long)]
     pub all: bool,
-    /// Run the passes first (see `autobatch passes`); print the graph after each pass, after each pass that changed it, or
-    /// after one pass.
+    /// Run the passes first, which `autobatch passes` lists; print the graph after each pass, after each pass that changed
+    /// it, or after one pass.
     #[arg(long, value_name = "each|changed|PASS")]
     pub print_after: Option<String>,
     /// Run the passes first, but only the first N of them.
@@ -208,7 +208,7 @@ pub struct FsmArgs {
     /// Output file for the table, .json.
     #[arg(short, long, value_parser = path)]
     pub output: String,
-    /// Maximum number of episodes: attempts at ordering a sample.
+    /// Maximum number of episodes; each orders every sample.
     #[arg(long, default_value_t = 500)]
     pub episodes: u32,
     /// Seed of the random choices.

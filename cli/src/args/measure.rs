@@ -17,7 +17,7 @@ pub struct SweepArgs {
 /// Options of `calibrate`.
 #[derive(Args, Debug)]
 pub struct CalibrateArgs {
-    /// Output file for the table of costs, .json.
+    /// Output file for the table of costs, in JSON.
     #[arg(short, long, default_value = "costs.json", value_parser = path)]
     pub output: String,
     /// Execution time of each of about a hundred measuring points, in milliseconds.
