@@ -206,8 +206,7 @@ impl States {
         Ok(())
     }
 
-    /// A copy of the weights with parameters replaced by their moving averages; `None` if there are
-    /// no averages.
+    /// A copy of the weights with parameters replaced by their moving averages; `None` if there are no averages.
     #[must_use]
     pub fn averages(&self, weights: &Weights) -> Option<Weights> {
         let mut averaged: Option<Weights> = None;

@@ -119,8 +119,7 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Builds an arena from its stored parts and derives the producers. The caller verifies the
-    /// result afterwards.
+    /// Builds an arena from its stored parts and derives the producers. The caller verifies the result afterwards.
     ///
     /// # Errors
     /// If the node boundaries do not partition the operands and the values.

@@ -140,9 +140,8 @@ impl GraphData {
         self.hash = StructureHash::default();
     }
 
-    /// The 128-bit hash of the structure. Two graphs over one module have the same hash if they
-    /// differ only in bindings and source lines. The hash covers the content of signatures, not
-    /// their ids.
+    /// The 128-bit hash of the structure. Two graphs over one module have the same hash if they differ only in bindings and
+    /// source lines. The hash covers the content of signatures, not their ids.
     ///
     /// Plan caches use it as their key. No other decision depends on a hash alone.
     #[must_use]

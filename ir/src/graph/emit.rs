@@ -1,8 +1,7 @@
 //! [`Graph`]: the handle through which a model emits.
 //!
-//! A model sees `&Graph` and `Copy` values. Expressions nest, iterators compose, and futures hold
-//! values across waits. A `RefCell` holds the recorder. The graph stores faults instead of returning
-//! them: see [`EmitError`].
+//! A model sees `&Graph` and `Copy` values. Expressions nest, iterators compose, and futures hold values across waits. A
+//! `RefCell` holds the recorder. The graph stores faults instead of returning them: see [`EmitError`].
 
 use crate::graph::args::{Arg, Args};
 use crate::graph::data::GraphData;
@@ -162,15 +161,13 @@ impl Graph {
         self.inner.into_inner().finish()
     }
 
-    /// Begins an instance. The key selects the noise of the instance and appears in messages. Equal
-    /// keys draw equal noise.
+    /// Begins an instance. The key selects the noise of the instance and appears in messages. Equal keys draw equal noise.
     #[track_caller]
     pub fn instance(&self, key: u64) {
         self.cut(Some(key), Location::caller());
     }
 
-    /// Resumes an interrupted instance, or begins it. Its further noise differs from all noise that it
-    /// drew before.
+    /// Resumes an interrupted instance, or begins it. Its further noise differs from all noise that it drew before.
     #[track_caller]
     pub fn resume_instance(&self, key: u64) {
         let caller = Location::caller();
@@ -409,8 +406,7 @@ impl Graph {
         self.inner.borrow().data().types.get(ty)
     }
 
-    /// The value with this key, for programs that cannot hold a [`Value`]; `None` for keys of other
-    /// graphs.
+    /// The value with this key, for programs that cannot hold a [`Value`]; `None` for keys of other graphs.
     #[must_use]
     pub fn value(&self, key: ValueKey) -> Option<Value<'_>> {
         let inner = self.inner.borrow();

@@ -1,9 +1,8 @@
 //! Rewriting: passes build a new graph from an old one.
 //!
-//! A pass walks the nodes of a graph in order. It copies a node ([`Rebuild::copy`]), replaces it
-//! ([`Rebuild::apply`], [`Rebuild::name`]) or drops it. The new graph has the bindings of the old one,
-//! slot by slot, so a caller can bind numbers to either. The rebuild carries over cuts, outputs and
-//! marks. [`Renaming`] maps old values to new ones.
+//! A pass walks the nodes of a graph in order. It copies a node ([`Rebuild::copy`]), replaces it ([`Rebuild::apply`],
+//! [`Rebuild::name`]) or drops it. The new graph has the bindings of the old one, slot by slot, so a caller can bind numbers
+//! to either. The rebuild carries over cuts, outputs and marks. [`Renaming`] maps old values to new ones.
 //!
 //! A shared module cannot get new cells. [`Extension`] makes a new module that begins with the tables
 //! of the graph, so that ids keep their meaning, and adds cells at the end.
@@ -81,8 +80,7 @@ impl<'a> Rebuild<'a> {
         Self { old, new, values, nodes, cuts: 0, scratch: Vec::new() }
     }
 
-    /// Advances the walk to `node`: the new graph gets the cuts up to this node. Copying and appending
-    /// advance the walk too.
+    /// Advances the walk to `node`: the new graph gets the cuts up to this node. Copying and appending advance the walk too.
     pub fn reach(&mut self, node: NodeId) {
         while let Some(cut) = self.old.cuts.get(self.cuts).filter(|cut| cut.first as usize <= node.index()) {
             self.new.cuts.push(Cut { first: self.new.arena.len() as u32, key: cut.key });
@@ -118,8 +116,7 @@ impl<'a> Rebuild<'a> {
         first
     }
 
-    /// Appends a node in the place of `at` and returns its first result. The operands are operands of
-    /// the new graph.
+    /// Appends a node in the place of `at` and returns its first result. The operands are operands of the new graph.
     pub fn append(&mut self, at: NodeId, sig: SigId, operands: &[Operand], site: SiteId) -> ValueId {
         self.reach(at);
         let results = &self.new.sigs.get(sig).results;
@@ -161,8 +158,7 @@ impl<'a> Rebuild<'a> {
         self.new.sigs.intern(signature, &self.new.types)
     }
 
-    /// Finishes the graph. Every output must have a new value. Marks of dropped values and nodes are
-    /// dropped.
+    /// Finishes the graph. Every output must have a new value. Marks of dropped values and nodes are dropped.
     ///
     /// # Panics
     /// If an output has no new value.

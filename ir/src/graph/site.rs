@@ -113,8 +113,7 @@ impl Sites {
         &self.items
     }
 
-    /// Appends sites under the next ids without looking for equal ones, because a file refers to sites
-    /// by position.
+    /// Appends sites under the next ids without looking for equal ones, because a file refers to sites by position.
     pub(crate) fn extend_exact(&mut self, sites: Vec<Site>) {
         self.items.reserve_exact(sites.len());
         self.items.extend(sites);

@@ -100,13 +100,11 @@ impl ModuleBuilder {
         Ok(ty)
     }
 
-    /// Traces a cell: runs `body` once, on ports of these types. The emitted nodes become a function
-    /// that graphs call.
+    /// Traces a cell: runs `body` once, on ports of these types. The emitted nodes become a function that graphs call.
     ///
-    /// Parameters that the body uses become arguments of the cell. Two cells whose bodies differ only
-    /// in their parameters are therefore one cell: both directions and all layers of an LSTM compile
-    /// once. Declare parameters *before* the cell: the builder is borrowed while `body` runs, so
-    /// `m.param(..)` inside it does not compile.
+    /// Parameters that the body uses become arguments of the cell. Two cells whose bodies differ only in their parameters
+    /// are therefore one cell: both directions and all layers of an LSTM compile once. Declare parameters *before* the cell:
+    /// the builder is borrowed while `body` runs, so `m.param(..)` inside it does not compile.
     #[track_caller]
     pub fn cell<const IN: usize, const OUT: usize>(
         &mut self,

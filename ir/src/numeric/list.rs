@@ -100,9 +100,8 @@ pub fn softmax<T: Real>(scores: &[&[T]], weights: &mut [T]) {
     }
 }
 
-/// The op `wsum`: [`softmax`] of the scores over the list, then [`weighted_sum`] with those weights.
-/// Scores of width 1 give additive attention; scores as wide as the values give the gates of a
-/// lattice.
+/// The op `wsum`: [`softmax`] of the scores over the list, then [`weighted_sum`] with those weights. Scores of width 1 give
+/// additive attention; scores as wide as the values give the gates of a lattice.
 pub fn softmax_weighted_sum<T: Real>(scores: &[&[T]], values: &[&[T]], out: &mut [T]) {
     let width = scores.first().map_or(0, |score| score.len());
     let mut weights = vec![T::ZERO; scores.iter().map(|score| score.len()).sum()];

@@ -1,9 +1,8 @@
 //! Draws the initial values of parameters.
 //!
-//! All random numbers come from [`numeric::noise`](crate::numeric::noise), keyed by the parameter's
-//! name. The computation uses only operations with defined bits, so a model starts with the same
-//! weights on every machine. Fans: the innermost extent is the number of outputs, the product of
-//! the others the number of inputs; a vector has one input.
+//! All random numbers come from [`numeric::noise`](crate::numeric::noise), keyed by the parameter's name. The computation
+//! uses only operations with defined bits, so a model starts with the same weights on every machine. Fans: the innermost
+//! extent is the number of outputs, the product of the others the number of inputs; a vector has one input.
 
 use crate::module::{Init, ParamDecl};
 use crate::numeric::noise::Stream;

@@ -1,8 +1,7 @@
 //! The built-in ops: one enum with typed attributes.
 //!
-//! Ops know nothing about batches: shapes are those of a single instance. A node reads values as
-//! operands and parameters as parameter arguments of its signature. Numbers that the model fixes are
-//! attributes of the op.
+//! Ops know nothing about batches: shapes are those of a single instance. A node reads values as operands and parameters as
+//! parameter arguments of its signature. Numbers that the model fixes are attributes of the op.
 
 mod attribute;
 
@@ -59,8 +58,7 @@ pub enum Op {
     Cast(DType),
     /// Repetition along axes of extent 1 and new outer axes.
     Broadcast(Shape),
-    /// `x · W (+ b)`, where `x` is the concatenation of the operands. A matrix `x` gives one product per
-    /// row.
+    /// `x · W (+ b)`, where `x` is the concatenation of the operands. A matrix `x` gives one product per row.
     Affine {
         /// Whether it adds a bias row.
         bias: bool,
@@ -131,8 +129,7 @@ pub enum Op {
     },
     /// A fold over the values of a list, element by element.
     ListFold(ListFold),
-    /// `sum of score_i * value_i` over two lists of equal length. Scores are scalars or have the shape
-    /// of the values.
+    /// `sum of score_i * value_i` over two lists of equal length. Scores are scalars or have the shape of the values.
     WeightedSum {
         /// Whether it replaces the scores by their softmax over the list.
         softmax: bool,
@@ -183,9 +180,8 @@ pub enum Op {
         /// The factor.
         by: Float,
     },
-    /// A part of the sums of an affine: `x · W[row..]`, with as many rows of the weight as `x` is wide.
-    /// The sums start at zero, at a bias row, or at the first operand. So several nodes can compute a
-    /// product with the bits of a single one.
+    /// A part of the sums of an affine: `x · W[row..]`, with as many rows of the weight as `x` is wide. The sums start at
+    /// zero, at a bias row, or at the first operand. So several nodes can compute a product with the bits of a single one.
     AffineRows {
         /// The first row of the weight.
         row: u32,
@@ -226,8 +222,7 @@ impl Hasher for Discriminant {
 }
 
 impl Op {
-    /// A cheap hash of the op without its attributes, to select a cache slot. It may differ between
-    /// builds.
+    /// A cheap hash of the op without its attributes, to select a cache slot. It may differ between builds.
     #[inline]
     pub(crate) fn number(&self) -> u64 {
         let mut kind = Discriminant(0);

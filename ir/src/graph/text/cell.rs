@@ -72,8 +72,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `(%0: f32[4], %1: u32 !3)`. Returns the ports that have their own site; the others have the site
-    /// of the cell.
+    /// `(%0: f32[4], %1: u32 !3)`. Returns the ports that have their own site; the others have the site of the cell.
     fn value_ports(&mut self) -> Parsed<Vec<(u32, SiteId)>> {
         let mut own_sites = Vec::new();
         self.cursor.expect_mark(b'(')?;

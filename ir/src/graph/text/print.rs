@@ -119,8 +119,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Prints the table of sites. `silent` leaves out the unknown site where the parser adds it by
-    /// itself.
+    /// Prints the table of sites. `silent` leaves out the unknown site where the parser adds it by itself.
     fn sites(&mut self, own: Range<usize>, silent: bool) {
         for number in own {
             let site = &self.sites.items()[number];

@@ -80,10 +80,9 @@ impl Graph {
         self.apply_many(parts, caller, |recorder, parts| recorder.apply(op, parts, params, caller))
     }
 
-    /// A part of the product `x · W (+ b)`: it multiplies the concatenated parts with the rows of the
-    /// weight from `row` on. [`affine`](Self::affine) needs all of `x` at once;
-    /// [`affine_onto`](Self::affine_onto) adds further parts later. The last part has the bits of the
-    /// whole product.
+    /// A part of the product `x · W (+ b)`: it multiplies the concatenated parts with the rows of the weight from `row` on.
+    /// [`affine`](Self::affine) needs all of `x` at once; [`affine_onto`](Self::affine_onto) adds further parts later. The
+    /// last part has the bits of the whole product.
     ///
     /// ```
     /// use autobatch_ir::{Graph, Init, ModuleBuilder};

@@ -47,11 +47,9 @@ pub fn normal_cdf(x: f32) -> f32 {
     0.5 * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2))
 }
 
-/// The exact gelu, `x * normal_cdf(x)`. Where the second factor is 0 the result is `-0`, so
-/// `gelu(-inf) = -0`.
+/// The exact gelu, `x * normal_cdf(x)`. Where the second factor is 0 the result is `-0`, so `gelu(-inf) = -0`.
 ///
-/// The error is below `2^-22 |x|`. For large negative `x` the relative error grows as the result
-/// vanishes.
+/// The error is below `2^-22 |x|`. For large negative `x` the relative error grows as the result vanishes.
 #[inline(always)]
 pub fn gelu(x: f32) -> f32 {
     let cdf = normal_cdf(x);

@@ -1,11 +1,9 @@
-//! The exponential family: exp, expm1, sigmoid, tanh, silu and elu share one range reduction and one
-//! polynomial.
+//! The exponential family: exp, expm1, sigmoid, tanh, silu and elu share one range reduction and one polynomial.
 //!
-//! `x = n ln 2 + r` with `n` the nearest integer and `|r| <= 0.3467`, `e^r = 1 + r + r^2 q(r)` with
-//! `q` of degree 4 (a weighted minimax fit; the coefficients were rounded to f32 one after the other;
-//! relative error 2^-28.2). Adding `1.5 * 2^23` yields `n`: the low mantissa bits then hold the
-//! integer. This needs no conversion instruction, and NaN needs no special case because `r` is NaN
-//! too. `ln 2` is split such that `n * LN2_HI` is exact; the remainder is added last.
+//! `x = n ln 2 + r` with `n` the nearest integer and `|r| <= 0.3467`, `e^r = 1 + r + r^2 q(r)` with `q` of degree 4 (a
+//! weighted minimax fit; the coefficients were rounded to f32 one after the other; relative error 2^-28.2). Adding `1.5 *
+//! 2^23` yields `n`: the low mantissa bits then hold the integer. This needs no conversion instruction, and NaN needs no
+//! special case because `r` is NaN too. `ln 2` is split such that `n * LN2_HI` is exact; the remainder is added last.
 
 use super::{horner, log1p_of_unit};
 
@@ -58,8 +56,7 @@ pub(super) fn exp_bounded(x: f32) -> f32 {
     (1.0 + (r + tail)) * power_of_two(n)
 }
 
-/// `e^x` for `-104 <= x <= 89` or NaN. It scales by two factors, since `2^n` itself may not be a
-/// normal number.
+/// `e^x` for `-104 <= x <= 89` or NaN. It scales by two factors, since `2^n` itself may not be a normal number.
 #[inline(always)]
 fn exp_clamped(x: f32) -> f32 {
     let (n, r, tail) = reduce(x);
@@ -119,8 +116,7 @@ pub fn sigmoid(x: f32) -> f32 {
 
 /// The hyperbolic tangent: an odd polynomial below `|x| = 0.625`, `1 - 2 / (e^(2|x|) + 1)` above.
 ///
-/// At most 1.33 units off. Odd in every bit, `tanh(±0) = ±0`, denormals pass unchanged, `±1` from
-/// `|x| = 9.02` on.
+/// At most 1.33 units off. Odd in every bit, `tanh(±0) = ±0`, denormals pass unchanged, `±1` from `|x| = 9.02` on.
 #[inline(always)]
 pub fn tanh(x: f32) -> f32 {
     let a = x.abs();

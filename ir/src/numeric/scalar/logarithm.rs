@@ -31,8 +31,7 @@ fn assemble(k: f32, f: f32) -> f32 {
 
 /// The natural logarithm; at most 0.86 units off.
 ///
-/// `log(±0) = -inf`, NaN below zero, `log(1) = +0`, `log(+inf) = +inf`; denormal arguments are
-/// exact (scaled by 2^23 first).
+/// `log(±0) = -inf`, NaN below zero, `log(1) = +0`, `log(+inf) = +inf`; denormal arguments are exact (scaled by 2^23 first).
 #[inline(always)]
 pub fn log(x: f32) -> f32 {
     let tiny = x < f32::MIN_POSITIVE;
@@ -47,8 +46,7 @@ pub fn log(x: f32) -> f32 {
     if x == 0.0 { f32::NEG_INFINITY } else { defined }
 }
 
-/// `log(1 + e)` for `0 <= e <= 1` or NaN. The relative error is small down to the denormals, for
-/// which the result is `e`.
+/// `log(1 + e)` for `0 <= e <= 1` or NaN. The relative error is small down to the denormals, for which the result is `e`.
 #[inline(always)]
 pub fn log1p_of_unit(e: f32) -> f32 {
     let upper = e > std::f32::consts::SQRT_2 - 1.0;

@@ -18,8 +18,7 @@
 //! Kernels:
 //! * **P7** Ports are the first registers; every register has a type that its kind allows.
 //! * **P8** A view lies inside its register, which is no list.
-//! * **P9** Stages write temporaries only, each element once, before a later stage or a result reads
-//!   it.
+//! * **P9** Stages write temporaries only, each element once, before a later stage or a result reads it.
 //! * **P10** The parts of a product lie inside their weights; widths and rows agree.
 //! * **P11** Elementwise instructions read earlier locals, views of the width of the stage, single elements or constants, of
 //!   the element types of their code.
