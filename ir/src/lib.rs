@@ -19,6 +19,7 @@
 pub mod codec;
 pub mod files;
 pub mod findings;
+mod getters;
 pub mod graph;
 pub mod hash;
 pub mod id;

@@ -3,6 +3,7 @@
 //! A model sees `&Graph` and `Copy` values. Expressions nest, iterators compose, and futures hold values across waits. A
 //! `RefCell` holds the recorder. The graph stores faults instead of returning them: see [`EmitError`].
 
+use crate::getters::getters;
 use crate::graph::args::{Arg, Args};
 use crate::graph::data::GraphData;
 use crate::graph::error::{EmitError, Fault};
@@ -56,10 +57,21 @@ impl Graph {
         Self { inner, locked: OnceCell::new(), number, waits: RefCell::default() }
     }
 
-    /// The number of the graph in this process, as errors name it. [`clear`](Self::clear) changes it.
-    #[must_use]
-    pub fn number(&self) -> u32 {
-        self.number
+    getters! {
+        /// The number of the graph in this process, as errors name it. [`clear`](Self::clear) changes it.
+        number(self) -> u32 = self.number;
+        /// The recorded graph so far. Emitting is a fault while the returned guard lives.
+        ///
+        /// ```
+        /// # use autobatch_ir::{Graph, ModuleBuilder};
+        /// # let g = Graph::new(&ModuleBuilder::new("m").build().expect("an empty module"));
+        /// let guard = g.data();
+        /// let _ = g.constant(1.0);
+        /// drop(guard);
+        /// let error = g.check().expect_err("the guard lived").to_string();
+        /// assert!(error.contains("while the guard that Graph::data() returned lives"), "{error}");
+        /// ```
+        data(self) -> Ref<'_, GraphData> = Ref::map(self.inner.borrow(), Recorder::data);
     }
 
     /// Removes all nodes and faults and keeps the allocations. The graph gets a new number, so keys and
@@ -125,22 +137,6 @@ impl Graph {
         };
         let _ = self.locked.set(fault.into());
         None
-    }
-
-    /// The recorded graph so far. Emitting is a fault while the returned guard lives.
-    ///
-    /// ```
-    /// # use autobatch_ir::{Graph, ModuleBuilder};
-    /// # let g = Graph::new(&ModuleBuilder::new("m").build().expect("an empty module"));
-    /// let guard = g.data();
-    /// let _ = g.constant(1.0);
-    /// drop(guard);
-    /// let error = g.check().expect_err("the guard lived").to_string();
-    /// assert!(error.contains("while the guard that Graph::data() returned lives"), "{error}");
-    /// ```
-    #[must_use]
-    pub fn data(&self) -> Ref<'_, GraphData> {
-        Ref::map(self.inner.borrow(), Recorder::data)
     }
 
     /// Checks that there was no fault.

@@ -7,6 +7,7 @@
 //! A shared module cannot get new cells. [`Extension`] makes a new module that begins with the tables
 //! of the graph, so that ids keep their meaning, and adds cells at the end.
 
+use crate::getters::getters;
 use crate::graph::op::Op;
 use crate::graph::{Arena, Callee, Cut, GraphData, Operand, Signature};
 use crate::id::{CellId, NodeId, SigId, SiteId, TypeId, ValueId};
@@ -25,27 +26,18 @@ impl Renaming {
         Self((0..values).map(|value| Some(ValueId::new(value))).collect())
     }
 
-    /// The new value; `None` if the rewritten graph does not compute the elements.
-    #[must_use]
-    pub fn get(&self, old: ValueId) -> Option<ValueId> {
-        *self.0.get(old.index())?
-    }
-
-    /// The composition: this renaming first, then `next`.
-    #[must_use]
-    pub fn then(&self, next: &Self) -> Self {
-        Self(self.0.iter().map(|name| name.and_then(|middle| next.get(middle))).collect())
+    getters! {
+        /// The new value; `None` if the rewritten graph does not compute the elements.
+        get(self, old: ValueId) -> Option<ValueId> = *self.0.get(old.index())?;
+        /// The composition: this renaming first, then `next`.
+        then(self, next: &Self) -> Self = Self(self.0.iter().map(|name| name.and_then(|middle| next.get(middle))).collect());
+        /// Whether every value maps to itself.
+        is_identity(self) -> bool = self.0.iter().enumerate().all(|(old, new)| new.is_some_and(|new| new.index() == old));
     }
 
     /// The pairs of old and new values, ascending by the old ones.
     pub fn pairs(&self) -> impl Iterator<Item = (ValueId, ValueId)> + '_ {
         self.0.iter().enumerate().filter_map(|(old, new)| new.map(|new| (ValueId::new(old), new)))
-    }
-
-    /// Whether every value maps to itself.
-    #[must_use]
-    pub fn is_identity(&self) -> bool {
-        self.0.iter().enumerate().all(|(old, new)| new.is_some_and(|new| new.index() == old))
     }
 }
 

@@ -4,6 +4,7 @@
 //! arguments. The table interns signatures by full equality. Two nodes may share a batch only if
 //! their signature ids are equal. A signature never contains the length of a list.
 
+use crate::getters::getters;
 use crate::graph::op::Op;
 use crate::hash::hash_of;
 use crate::id::{CellId, ParamId, SigId, TypeId};
@@ -69,24 +70,13 @@ impl Signatures {
         SigId::new(number)
     }
 
-    /// The signature with this id.
-    #[inline]
-    #[must_use]
-    pub fn get(&self, id: SigId) -> &Signature {
-        &self.items.items()[id.index()]
-    }
-
-    /// A hash of the content of the signature, independent of type ids.
-    #[inline]
-    #[must_use]
-    pub fn hash(&self, id: SigId) -> u64 {
-        self.hashes[id.index()]
-    }
-
-    /// All signatures in the order of their ids.
-    #[must_use]
-    pub fn items(&self) -> &[Signature] {
-        self.items.items()
+    getters! {
+        /// The signature with this id.
+        get(self, id: SigId) -> &Signature = &self.items.items()[id.index()];
+        /// A hash of the content of the signature, independent of type ids.
+        hash(self, id: SigId) -> u64 = self.hashes[id.index()];
+        /// All signatures in the order of their ids.
+        items(self) -> &[Signature] = self.items.items();
     }
 
     pub(crate) fn reserve(&mut self, more: usize) {

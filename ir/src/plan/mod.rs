@@ -26,6 +26,7 @@ pub mod text;
 pub mod updates;
 pub mod verify;
 
+use crate::getters::getters;
 use crate::id::{NodeId, ParamId};
 use crate::module::ParamKind;
 use crate::types::{DType, Type};
@@ -347,46 +348,23 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The operands of a step, one per port of its kernel.
-    #[inline]
-    #[must_use]
-    pub fn operands(&self, step: &Step) -> &[Operand] {
-        &self.operands[step.operands.start as usize..step.operands.end as usize]
-    }
-
-    /// The places of a step's results.
-    #[inline]
-    #[must_use]
-    pub fn places(&self, step: &Step) -> &[Place] {
-        &self.places[step.places.start as usize..step.places.end as usize]
-    }
-
-    /// The stores of a step's parameter ports.
-    #[inline]
-    #[must_use]
-    pub fn stores(&self, step: &Step) -> &[StoreId] {
-        &self.store_args[step.stores.start as usize..step.stores.end as usize]
-    }
-
-    /// The node behind each lane of a step.
-    #[inline]
-    #[must_use]
-    pub fn lanes(&self, step: &Step) -> &[NodeId] {
-        &self.lanes[step.lanes.start as usize..step.lanes.end as usize]
-    }
-
-    /// The kernel of a step.
-    #[inline]
-    #[must_use]
-    pub fn kernel(&self, step: &Step) -> &Kernel {
-        &self.kernels[step.kernel.index()]
-    }
-
-    /// A field.
-    #[inline]
-    #[must_use]
-    pub fn field(&self, id: FieldId) -> &Field {
-        &self.fields[id.index()]
+    getters! {
+        /// The operands of a step, one per port of its kernel.
+        operands(self, step: &Step) -> &[Operand] = &self.operands[step.operands.start as usize..step.operands.end as usize];
+        /// The places of a step's results.
+        places(self, step: &Step) -> &[Place] = &self.places[step.places.start as usize..step.places.end as usize];
+        /// The stores of a step's parameter ports.
+        stores(self, step: &Step) -> &[StoreId] = &self.store_args[step.stores.start as usize..step.stores.end as usize];
+        /// The node behind each lane of a step.
+        lanes(self, step: &Step) -> &[NodeId] = &self.lanes[step.lanes.start as usize..step.lanes.end as usize];
+        /// The kernel of a step.
+        kernel(self, step: &Step) -> &Kernel = &self.kernels[step.kernel.index()];
+        /// A field.
+        field(self, id: FieldId) -> &Field = &self.fields[id.index()];
+        /// The number of the output with a key.
+        output(self, key: &OutputKey) -> Option<usize> = self.outputs.iter().position(|output| output.key == *key);
+        /// How many stores the caller gives: all but the gradients, which come last.
+        given_stores(self) -> usize = given_stores(&self.stores);
     }
 
     /// The steps of each wave.
@@ -400,18 +378,6 @@ impl Plan {
         let ends = self.waves.get(first..).unwrap_or(&[]);
         let starts = std::iter::once(before.unwrap_or(0)).chain(ends.iter().copied());
         starts.zip(ends).map(|(start, &end)| start as usize..end as usize)
-    }
-
-    /// The number of the output with a key.
-    #[must_use]
-    pub fn output(&self, key: &OutputKey) -> Option<usize> {
-        self.outputs.iter().position(|output| output.key == *key)
-    }
-
-    /// How many stores the caller gives: all but the gradients, which come last.
-    #[must_use]
-    pub fn given_stores(&self) -> usize {
-        given_stores(&self.stores)
     }
 
     /// The store that holds the gradient of a parameter, if the plan makes it.

@@ -7,6 +7,7 @@
 
 mod init;
 
+use crate::getters::getters;
 use crate::id::ParamId;
 use crate::module::{Module, ParamDecl};
 use crate::numeric::half;
@@ -39,28 +40,15 @@ impl PartialEq for ParamValues {
 }
 
 impl ParamValues {
-    /// The parameter's name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Its storage type and shape.
-    #[must_use]
-    pub const fn ty(&self) -> Type {
-        self.ty
-    }
-
-    /// Its values, row by row.
-    #[must_use]
-    pub fn values(&self) -> &[f32] {
-        &self.values
-    }
-
-    /// Its version; see [`Weights::version`].
-    #[must_use]
-    pub const fn version(&self) -> u64 {
-        self.version
+    getters! {
+        /// The parameter's name.
+        name(self) -> &str = &self.name;
+        /// Its storage type and shape.
+        ty(self) -> Type = self.ty;
+        /// Its values, row by row.
+        values(self) -> &[f32] = &self.values;
+        /// Its version; see [`Weights::version`].
+        version(self) -> u64 = self.version;
     }
 }
 
@@ -186,13 +174,22 @@ impl Weights {
         Ok(Self { params: params.collect::<Result<_, _>>()? })
     }
 
-    /// The values of a parameter.
-    ///
-    /// # Panics
-    /// If the module has no such parameter.
-    #[must_use]
-    pub fn get(&self, id: ParamId) -> &[f32] {
-        &self.params[id.index()].values
+    getters! {
+        /// The values of a parameter.
+        ///
+        /// # Panics
+        /// If the module has no such parameter.
+        get(self, id: ParamId) -> &[f32] = &self.params[id.index()].values;
+        /// A number that changes with each mutable access to a parameter. A process never reuses a
+        /// version, so equal versions imply equal values, also between clones.
+        ///
+        /// # Panics
+        /// If the module has no such parameter.
+        version(self, id: ParamId) -> u64 = self.params[id.index()].version;
+        /// The number of parameters.
+        len(self) -> usize = self.params.len();
+        /// Whether the module has no parameters.
+        is_empty(self) -> bool = self.params.is_empty();
     }
 
     /// Mutable access to the values of a parameter. The version changes immediately; dropping the
@@ -282,31 +279,9 @@ impl Weights {
         Ok(self.get_mut(self.id(name)?))
     }
 
-    /// A number that changes with each mutable access to a parameter. A process never reuses a
-    /// version, so equal versions imply equal values, also between clones.
-    ///
-    /// # Panics
-    /// If the module has no such parameter.
-    #[must_use]
-    pub fn version(&self, id: ParamId) -> u64 {
-        self.params[id.index()].version
-    }
-
     /// Every parameter in the order of declaration.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &ParamValues> {
         self.params.iter()
-    }
-
-    /// The number of parameters.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.params.len()
-    }
-
-    /// Whether the module has no parameters.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.params.is_empty()
     }
 }
 

@@ -88,6 +88,7 @@ pub use grown::Examined;
 
 use super::{Kernel, KernelId, Plan, StepId, UpdatePlan};
 use crate::findings::{Findings, brief, rules};
+use crate::getters::getters;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -165,16 +166,11 @@ impl<T> Verified<T> {
         self.thing
     }
 
-    /// A number that only clones of this value share in this process: a key for caches.
-    #[must_use]
-    pub const fn identity(&self) -> u64 {
-        self.identity
-    }
-
-    /// Whether it [grew](Verified::<Plan>::grow) in one step from the plan with this identity, whose steps it begins with.
-    #[must_use]
-    pub fn grew_from(&self, identity: u64) -> bool {
-        self.before == Some(identity)
+    getters! {
+        /// A number that only clones of this value share in this process: a key for caches.
+        identity(self) -> u64 = self.identity;
+        /// Whether it [grew](Verified::<Plan>::grow) in one step from the plan with this identity, whose steps it begins with.
+        grew_from(self, identity: u64) -> bool = self.before == Some(identity);
     }
 }
 
