@@ -37,37 +37,24 @@ impl PartialEq for State {
 }
 
 /// Why states were not created or not restored.
+#[expect(missing_docs, reason = "the message of each error names its fields")]
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StatesError {
     /// The optimiser has no state with this name.
     #[error("expected a state of the optimiser, found {0}; restore with the optimiser that was saved")]
-    Unknown(
-        /// The name.
-        String,
-    ),
+    Unknown(String),
     /// The number of values differs.
     #[error("{name}: expected {expected} values, found {found}; give one for each element")]
-    Length {
-        /// The state.
-        name: String,
-        /// The number of values it has.
-        expected: usize,
-        /// The number of values given.
-        found: usize,
-    },
+    Length { name: String, expected: usize, found: usize },
     /// There is not enough memory.
     #[error(
         "{name} needs {bytes} bytes, which the system cannot allocate; choose an optimiser with fewer states"
     )]
-    Memory {
-        /// The state.
-        name: String,
-        /// The number of bytes it needs.
-        bytes: u64,
-    },
+    Memory { name: String, bytes: u64 },
 }
 
 crate::debug_as_display!(StatesError);
+
 impl State {
     pub(crate) fn new(
         name: String,

@@ -31,17 +31,13 @@ pub fn philox2x32(counter: [u32; 2], key: u32) -> [u32; 2] {
 }
 
 /// Whether dropout draws noise, and from which stream. Graph evaluation and plan execution take it.
+#[expect(missing_docs, reason = "the description of each variant names its fields")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noise {
     /// Dropout is the identity.
     Off,
-    /// Noise of one training step of one run.
-    On {
-        /// The seed of the run.
-        seed: u64,
-        /// The training step.
-        step: u64,
-    },
+    /// Noise of one training step of one run, which has a seed.
+    On { seed: u64, step: u64 },
 }
 
 /// The generator state of one row, from which [`Stream::uniform`] computes each element. It consists

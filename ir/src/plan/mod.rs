@@ -163,88 +163,38 @@ impl Field {
 }
 
 /// Where a port of a kernel reads, lane by lane.
+#[expect(missing_docs, reason = "the description of each variant names its fields")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operand {
     /// Row `start + lane * stride`. Stride 1 reads neighbours directly, stride 0 reads one shared row.
-    Rows {
-        /// The field read.
-        field: FieldId,
-        /// The row of lane 0.
-        start: u32,
-        /// From a lane's row to the next one's.
-        stride: u32,
-    },
+    Rows { field: FieldId, start: u32, stride: u32 },
     /// Row `tables[at + lane]`.
-    Table {
-        /// The field read.
-        field: FieldId,
-        /// Where the rows begin in the plan's tables.
-        at: u32,
-    },
+    Table { field: FieldId, at: u32 },
     /// A list: rows `tables[items + i]` for `i` in `tables[offsets + lane]..tables[offsets + lane + 1]`.
-    Segments {
-        /// The field read.
-        field: FieldId,
-        /// Where the `rows + 1` offsets begin in the plan's tables.
-        offsets: u32,
-        /// Where the rows begin in the plan's tables.
-        items: u32,
-    },
+    Segments { field: FieldId, offsets: u32, items: u32 },
     /// Bound words from `start + lane * stride` on.
-    Words {
-        /// The first word of lane 0.
-        start: u32,
-        /// From a lane's first word to the next one's.
-        stride: u32,
-    },
+    Words { start: u32, stride: u32 },
     /// Bound words from `tables[at + lane]` on.
-    WordTable {
-        /// Where the places begin in the plan's tables.
-        at: u32,
-    },
+    WordTable { at: u32 },
     /// Bound floats from `start + lane * stride` on.
-    Floats {
-        /// The first float of lane 0.
-        start: u32,
-        /// From a lane's first float to the next one's.
-        stride: u32,
-    },
+    Floats { start: u32, stride: u32 },
     /// Bound floats from `tables[at + lane]` on.
-    FloatTable {
-        /// Where the places begin in the plan's tables.
-        at: u32,
-    },
+    FloatTable { at: u32 },
 }
 
 /// Where a result of a kernel goes, lane by lane. Rows of a step's results are distinct.
+#[expect(missing_docs, reason = "the description of each variant names its fields")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
     /// Row `start + lane`.
-    Rows {
-        /// The field written.
-        field: FieldId,
-        /// The row of lane 0.
-        start: u32,
-    },
+    Rows { field: FieldId, start: u32 },
     /// Row `tables[at + lane]`.
-    Table {
-        /// The field written.
-        field: FieldId,
-        /// Where the rows begin in the plan's tables.
-        at: u32,
-    },
+    Table { field: FieldId, at: u32 },
     /// For a register of edges: value `i` of a lane goes to row `start + tables[offsets + lane] + i`. The offsets are those of
     /// the list.
-    Edges {
-        /// The field written.
-        field: FieldId,
-        /// The row of the first value of lane 0.
-        start: u32,
-        /// Where the `rows + 1` offsets begin in the plan's tables.
-        offsets: u32,
-    },
+    Edges { field: FieldId, start: u32, offsets: u32 },
 }
 
 impl Place {

@@ -57,44 +57,28 @@ impl ParamValues {
 const MAX_PRODUCTS: u64 = 1 << 37;
 
 /// Why values were rejected or not created.
+#[expect(missing_docs, reason = "the message of each error names its fields")]
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WeightsError {
     /// The module has no parameter with this name.
     #[error("expected a parameter of the module, found @{0}; give a declared name")]
-    Unknown(
-        /// The name.
-        String,
-    ),
+    Unknown(String),
     /// The number of values differs from the declaration.
     #[error("@{name}: expected {expected} values, found {found}; give one for each element")]
-    Length {
-        /// The parameter.
-        name: String,
-        /// The number of values it has.
-        expected: usize,
-        /// The number of values given.
-        found: usize,
-    },
+    Length { name: String, expected: usize, found: usize },
     /// Drawing orthogonal matrices of these sizes takes too long.
     #[error(
         "@{name}: drawing the orthogonal matrices up to this one takes {products} multiplications, more than \
          the limit of {MAX_PRODUCTS}; choose another initialiser such as glorot, or give its values"
     )]
-    Orthogonal {
-        /// The parameter that exceeds the limit.
-        name: String,
-        /// The number of multiplications for it and all earlier parameters.
-        products: u64,
-    },
+    Orthogonal { name: String, products: u64 },
     /// There is not enough memory for the values of all parameters.
     #[error("the parameters need {bytes} bytes, which the system cannot allocate; declare smaller ones")]
-    Memory {
-        /// The number of bytes they need.
-        bytes: u64,
-    },
+    Memory { bytes: u64 },
 }
 
 crate::debug_as_display!(WeightsError);
+
 /// Returns a version that no array of this process has had before.
 pub(crate) fn fresh_version() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);

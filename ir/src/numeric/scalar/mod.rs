@@ -42,3 +42,14 @@ macro_rules! horner {
 }
 horner!(horner, f32);
 horner!(horner_f64, f64);
+
+/// Numbers from their bits, for tables of coefficients.
+const fn from_bits<const N: usize>(bits: [u32; N]) -> [f32; N] {
+    let mut numbers = [0.0; N];
+    let mut i = 0;
+    while i < N {
+        numbers[i] = f32::from_bits(bits[i]);
+        i += 1;
+    }
+    numbers
+}
