@@ -123,6 +123,13 @@ impl Graph {
         }
     }
 
+    /// Calls the recorder, unless a guard of [`data`](Self::data) lives.
+    pub(crate) fn record(&self, caller: Caller, call: impl FnOnce(&mut Recorder)) {
+        if let Some(mut recorder) = self.recorder(caller) {
+            call(&mut recorder);
+        }
+    }
+
     /// Stores the fault of emitting while a guard lives. The recorder cannot store it.
     #[cold]
     #[inline(never)]
@@ -160,28 +167,22 @@ impl Graph {
     /// Begins an instance. The key selects the noise of the instance and appears in messages. Equal keys draw equal noise.
     #[track_caller]
     pub fn instance(&self, key: u64) {
-        self.cut(Some(key), Location::caller());
+        let caller = Location::caller();
+        self.record(caller, |recorder| recorder.cut(Some(key), caller));
     }
 
     /// Resumes an interrupted instance, or begins it. Its further noise differs from all noise that it drew before.
     #[track_caller]
     pub fn resume_instance(&self, key: u64) {
         let caller = Location::caller();
-        if let Some(mut recorder) = self.recorder(caller) {
-            recorder.resume_instance(key, caller);
-        }
+        self.record(caller, |recorder| recorder.resume_instance(key, caller));
     }
 
     /// Ends the current instance. The following nodes are common to all instances.
     #[track_caller]
     pub fn common(&self) {
-        self.cut(None, Location::caller());
-    }
-
-    fn cut(&self, key: Option<u64>, caller: Caller) {
-        if let Some(mut recorder) = self.recorder(caller) {
-            recorder.cut(key, caller);
-        }
+        let caller = Location::caller();
+        self.record(caller, |recorder| recorder.cut(None, caller));
     }
 
     /// Applies a cell.
@@ -284,9 +285,8 @@ impl Graph {
         caller: Caller,
     ) -> EmitError {
         let operand = of.id().map(|id| Raw::Value(id, of.type_id()));
-        if let Some(mut recorder) = self.recorder(caller) {
-            recorder.fail(op, message.to_owned(), Some(help.to_owned()), &[operand], caller);
-        }
+        let (message, help) = (message.to_owned(), Some(help.to_owned()));
+        self.record(caller, |recorder| recorder.fail(op, message, help, &[operand], caller));
         self.check().expect_err("the graph stores a fault")
     }
 
@@ -374,28 +374,13 @@ impl Graph {
         help: &str,
         caller: &'static Location<'static>,
     ) -> Value<'_> {
-        if let Some(mut recorder) = self.recorder(caller) {
-            recorder.fail(op, message.to_owned(), Some(help.to_owned()), &[], caller);
-        }
+        let (message, help) = (message.to_owned(), Some(help.to_owned()));
+        self.record(caller, |recorder| recorder.fail(op, message, help, &[], caller));
         Value::poison(self)
     }
 
     pub(crate) fn refuse_other_graph(&self, value: Value<'_>, caller: Caller) {
-        if let Some(mut recorder) = self.recorder(caller) {
-            recorder.refuse_other_graph("operand", value, caller);
-        }
-    }
-
-    pub(crate) fn mark_shared(&self, value: ValueId, caller: Caller) {
-        if let Some(mut recorder) = self.recorder(caller) {
-            recorder.mark_shared(value, caller);
-        }
-    }
-
-    pub(crate) fn mark_alone(&self, value: ValueId, caller: Caller) {
-        if let Some(mut recorder) = self.recorder(caller) {
-            recorder.mark_alone(value, caller);
-        }
+        self.record(caller, |recorder| recorder.refuse_other_graph("operand", value, caller));
     }
 
     pub(crate) fn type_of(&self, ty: TypeId) -> Type {

@@ -43,6 +43,6 @@ pub use op::{Arity, Binary, Compare, Float, Fold, ListFold, Op, Over, Permutatio
 pub use signature::{Callee, ParamArg, Signature, Signatures};
 pub use site::{Site, Sites};
 pub use text::ParseError;
-pub use value::{Value, ValueKey};
+pub use value::{Value, ValueKey, Values};
 pub use verify::VerifyErrors;
 pub use wait::Waiting;

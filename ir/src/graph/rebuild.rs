@@ -8,10 +8,9 @@
 //! of the graph, so that ids keep their meaning, and adds cells at the end.
 
 use crate::getters::getters;
-use crate::graph::op::Op;
-use crate::graph::{Arena, Callee, Cut, GraphData, Operand, Signature};
+use crate::graph::{Arena, Cut, GraphData, Operand, Signature};
 use crate::id::{CellId, NodeId, SigId, SiteId, TypeId, ValueId};
-use crate::module::{Body, CellDecl, Module};
+use crate::module::{Body, Module};
 use crate::types::Type;
 use std::sync::Arc;
 
@@ -204,14 +203,7 @@ impl Extension {
 
     /// The signature of a cell port of this type.
     pub fn port(&mut self, ty: TypeId) -> SigId {
-        let op = Op::Port(self.module.types.get(ty));
-        self.sig(Signature {
-            callee: Callee::Op(op),
-            operands: Box::default(),
-            params: Box::default(),
-            param_types: Box::default(),
-            results: [ty].into(),
-        })
+        self.sig(Signature::port(self.module.types.get(ty), ty))
     }
 
     /// The signature with this id.
@@ -222,18 +214,7 @@ impl Extension {
 
     /// The cell with this body: an existing one, or a new one whose name starts with `name`.
     pub fn cell(&mut self, name: &str, body: Body, site: SiteId) -> CellId {
-        if let Some(known) = self.module.cells.iter().position(|decl| decl.body == body) {
-            return CellId::new(known);
-        }
-        let taken = |name: &str| self.module.cells.iter().any(|decl| decl.name == name);
-        let mut unique = name.to_owned();
-        let mut number = 2;
-        while taken(&unique) {
-            unique = format!("{name}.{number}");
-            number += 1;
-        }
-        self.module.cells.push(CellDecl { name: unique, body, site });
-        CellId::new(self.module.cells.len() - 1)
+        self.module.intern_cell(name, body, |_| site)
     }
 
     /// Finishes the module.

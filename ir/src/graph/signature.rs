@@ -46,6 +46,12 @@ pub struct Signature {
 }
 
 impl Signature {
+    /// The signature of a cell port of this type.
+    pub(crate) fn port(ty: Type, id: TypeId) -> Self {
+        let (operands, params, param_types) = Default::default();
+        Self { callee: Callee::Op(Op::Port(ty)), operands, params, param_types, results: [id].into() }
+    }
+
     /// Whether the node is a list. A list groups values and needs neither storage nor work.
     #[must_use]
     pub fn is_list(&self) -> bool {

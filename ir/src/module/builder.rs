@@ -7,8 +7,8 @@ use crate::graph::emit::Graph;
 use crate::graph::record::Traced;
 use crate::graph::signature::{Callee, ParamArg, Signature};
 use crate::graph::verify::{MAX_INLINED, MAX_NESTING};
-use crate::graph::{EmitError, Fault, Op, Site, Value, ValueKey};
-use crate::id::{CellId, ParamId, SigId, TypeId, ValueId};
+use crate::graph::{EmitError, Fault, Op, Site, Sites, Value, ValueKey};
+use crate::id::{CellId, ParamId, SigId, SiteId, TypeId, ValueId};
 use crate::types::{DType, IntoShape, Type};
 use std::panic::Location;
 use std::sync::Arc;
@@ -256,7 +256,7 @@ impl ModuleBuilder {
             .iter()
             .take_while(|node| matches!(module.sigs.get(node.sig).callee, Callee::Op(Op::Port(_))));
         let body = Body { ports: ports.count(), noise, param_types, arena, results };
-        let cell = module.intern_cell(name, body, location);
+        let cell = module.intern_cell(name, body, |sites| sites.of(location));
         if cell.index() == self.sizes.len() {
             self.add_size(name, size, location);
         }
@@ -318,12 +318,17 @@ impl ModuleBuilder {
 
 impl Module {
     /// The cell with this body, which is declared if it is new.
-    fn intern_cell(&mut self, name: &str, body: Body, location: &'static Location<'static>) -> CellId {
+    pub(crate) fn intern_cell(
+        &mut self,
+        name: &str,
+        body: Body,
+        site: impl FnOnce(&mut Sites) -> SiteId,
+    ) -> CellId {
         if let Some(known) = self.cells.iter().position(|decl| decl.body == body) {
             return CellId::new(known);
         }
         let name = unique(name, |name| self.cells.iter().any(|decl| decl.name == name));
-        let site = self.sites.of(location);
+        let site = site(&mut self.sites);
         self.cells.push(CellDecl { name, body, site });
         CellId::new(self.cells.len() - 1)
     }

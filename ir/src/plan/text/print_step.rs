@@ -6,9 +6,10 @@
 //! ```
 //! A step that fits stands on one line; one that does not has lines of its own for its results, operands and lanes.
 
-use super::print::{COLUMNS, push_field, put, store_name};
+use super::print::{COLUMNS, push_field, store_name};
 use super::runs::runs;
 use crate::graph::text::number::push_number;
+use crate::graph::text::write::put;
 use crate::plan::normal::{segments, table, within};
 use crate::plan::{Operand, Place, Plan, Reduction, ReductionPart, ReductionSum, Step};
 
