@@ -5,8 +5,7 @@
 use std::fmt;
 use std::num::NonZeroU32;
 
-/// The largest index of an id. An operand word uses two bits for its tag, which leaves thirty for the
-/// index.
+/// The largest index of an id. An operand word uses two bits for its tag, which leaves thirty for the index.
 pub const MAX_INDEX: usize = (1 << 30) - 2;
 
 macro_rules! id {

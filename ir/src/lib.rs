@@ -11,15 +11,15 @@
 //! * [`weights`]: the values of a module's parameters.
 //! * [`recipe`], [`states`]: the cells of an optimiser, and the state it stores between updates.
 //!
-//! Data flows one way. A model emits a graph through [`Graph`] and [`Value`] handles, the planner
-//! turns the recorded [`GraphData`] into a plan, and a runtime executes the plan. This crate does
-//! not depend on the planner or on a runtime.
+//! Data flows one way. A model emits a graph through [`Graph`] and [`Value`] handles, the planner turns the recorded
+//! [`GraphData`] into a plan, and a runtime executes the plan. This crate does not depend on the planner or on a runtime.
 
 #![forbid(unsafe_code)]
 
 pub mod codec;
 pub mod files;
 pub mod findings;
+mod getters;
 pub mod graph;
 pub mod hash;
 pub mod id;

@@ -1,5 +1,6 @@
 //! Shapes of values: rank 0 to 4, per instance, every extent at least 1.
 
+use crate::getters::getters;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -41,37 +42,17 @@ impl Shape {
         Ok(shape)
     }
 
-    /// The extents, outermost first.
-    #[inline]
-    #[must_use]
-    pub fn dims(&self) -> &[u32] {
-        &self.dims[..self.rank as usize]
-    }
-
-    /// The number of extents.
-    #[inline]
-    #[must_use]
-    pub const fn rank(&self) -> usize {
-        self.rank as usize
-    }
-
-    /// The number of elements; 1 for a scalar.
-    #[inline]
-    #[must_use]
-    pub fn elements(&self) -> usize {
-        self.dims().iter().map(|&extent| extent as usize).product()
-    }
-
-    /// The innermost extent; 1 for a scalar.
-    #[must_use]
-    pub fn width(&self) -> usize {
-        self.dims().last().map_or(1, |&extent| extent as usize)
-    }
-
-    /// The number of rows of [`width`](Self::width) elements.
-    #[must_use]
-    pub fn rows(&self) -> usize {
-        self.elements() / self.width()
+    getters! {
+        /// The extents, outermost first.
+        dims(self) -> &[u32] = &self.dims[..self.rank as usize];
+        /// The number of extents.
+        rank(self) -> usize = self.rank as usize;
+        /// The number of elements; 1 for a scalar.
+        elements(self) -> usize = self.dims().iter().map(|&extent| extent as usize).product();
+        /// The innermost extent; 1 for a scalar.
+        width(self) -> usize = self.dims().last().map_or(1, |&extent| extent as usize);
+        /// The number of rows of [`width`](Self::width) elements.
+        rows(self) -> usize = self.elements() / self.width();
     }
 
     /// The shape without its innermost extent; a scalar stays a scalar.

@@ -4,6 +4,7 @@
 //! a name. A checkpoint contains [`States::iter`] and [`States::updates`]; restoring calls
 //! [`States::set`] for each name and [`States::set_updates`].
 
+use crate::getters::getters;
 use crate::id::ParamId;
 use crate::recipe::{AVERAGE, StateInit};
 use crate::types::Type;
@@ -36,37 +37,24 @@ impl PartialEq for State {
 }
 
 /// Why states were not created or not restored.
+#[expect(missing_docs, reason = "the message of each error names its fields")]
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StatesError {
     /// The optimiser has no state with this name.
     #[error("expected a state of the optimiser, found {0}; restore with the optimiser that was saved")]
-    Unknown(
-        /// The name.
-        String,
-    ),
+    Unknown(String),
     /// The number of values differs.
     #[error("{name}: expected {expected} values, found {found}; give one for each element")]
-    Length {
-        /// The state.
-        name: String,
-        /// The number of values it has.
-        expected: usize,
-        /// The number of values given.
-        found: usize,
-    },
+    Length { name: String, expected: usize, found: usize },
     /// There is not enough memory.
     #[error(
         "{name} needs {bytes} bytes, which the system cannot allocate; choose an optimiser with fewer states"
     )]
-    Memory {
-        /// The state.
-        name: String,
-        /// The number of bytes it needs.
-        bytes: u64,
-    },
+    Memory { name: String, bytes: u64 },
 }
 
 crate::debug_as_display!(StatesError);
+
 impl State {
     pub(crate) fn new(
         name: String,
@@ -88,46 +76,25 @@ impl State {
         Ok(Self { name, role: role.to_owned(), param, ty, values, version: fresh_version() })
     }
 
-    /// Its name, which is also the name of its store.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Its role for its parameter: `m`, `master`, `average`.
-    #[must_use]
-    pub fn role(&self) -> &str {
-        &self.role
-    }
-
-    /// The parameter.
-    #[must_use]
-    pub const fn param(&self) -> ParamId {
-        self.param
-    }
-
-    /// Its type.
-    #[must_use]
-    pub const fn ty(&self) -> Type {
-        self.ty
-    }
-
-    /// Its values, row by row.
-    #[must_use]
-    pub fn values(&self) -> &[f32] {
-        &self.values
+    getters! {
+        /// Its name, which is also the name of its store.
+        name(self) -> &str = &self.name;
+        /// Its role for its parameter: `m`, `master`, `average`.
+        role(self) -> &str = &self.role;
+        /// The parameter.
+        param(self) -> ParamId = self.param;
+        /// Its type.
+        ty(self) -> Type = self.ty;
+        /// Its values, row by row.
+        values(self) -> &[f32] = &self.values;
+        /// A number that changes with each mutable access, as [`Weights::version`].
+        version(self) -> u64 = self.version;
     }
 
     /// Mutable access to its values. The version changes immediately.
     pub fn values_mut(&mut self) -> &mut Vec<f32> {
         self.version = fresh_version();
         &mut self.values
-    }
-
-    /// A number that changes with each mutable access, as [`Weights::version`].
-    #[must_use]
-    pub const fn version(&self) -> u64 {
-        self.version
     }
 
     /// Records that a device changed the values, as [`Weights::renew`].
@@ -164,33 +131,20 @@ impl States {
         &mut self.states
     }
 
-    /// The number of states.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.states.len()
-    }
-
-    /// Whether the optimiser has no state.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.states.is_empty()
-    }
-
-    /// The number of executed updates; the next update has number `updates() + 1`.
-    #[must_use]
-    pub const fn updates(&self) -> u64 {
-        self.updates
+    getters! {
+        /// The number of states.
+        len(self) -> usize = self.states.len();
+        /// Whether the optimiser has no state.
+        is_empty(self) -> bool = self.states.is_empty();
+        /// The number of executed updates; the next update has number `updates() + 1`.
+        updates(self) -> u64 = self.updates;
+        /// The state with this name.
+        get(self, name: &str) -> Option<&State> = self.states.iter().find(|state| state.name == name);
     }
 
     /// Sets the number of executed updates, after an update or when restoring a checkpoint.
     pub fn set_updates(&mut self, updates: u64) {
         self.updates = updates;
-    }
-
-    /// The state with this name.
-    #[must_use]
-    pub fn get(&self, name: &str) -> Option<&State> {
-        self.states.iter().find(|state| state.name == name)
     }
 
     /// Replaces the values of the state with this name.
@@ -206,8 +160,7 @@ impl States {
         Ok(())
     }
 
-    /// A copy of the weights with parameters replaced by their moving averages; `None` if there are
-    /// no averages.
+    /// A copy of the weights with parameters replaced by their moving averages; `None` if there are no averages.
     #[must_use]
     pub fn averages(&self, weights: &Weights) -> Option<Weights> {
         let mut averaged: Option<Weights> = None;

@@ -3,6 +3,7 @@
 //! Models have no batch dimension. A list type such as `list f32[128]` has no storage. It stands for
 //! any number of values, for ops and cell ports that accept a variable number.
 
+use crate::getters::getters;
 use crate::id::TypeId;
 use crate::intern::Interner;
 pub use crate::shape::{IntoShape, Shape, ShapeError};
@@ -216,23 +217,13 @@ impl Types {
         TypeId::new(self.0.intern(ty).0)
     }
 
-    /// The id of `ty`, if the table contains it.
-    #[must_use]
-    pub fn find(&self, ty: &Type) -> Option<TypeId> {
-        self.0.find(ty).map(TypeId::new)
-    }
-
-    /// The type with this id.
-    #[inline]
-    #[must_use]
-    pub fn get(&self, id: TypeId) -> Type {
-        self.0.items()[id.index()]
-    }
-
-    /// All types in the order of their ids.
-    #[must_use]
-    pub fn items(&self) -> &[Type] {
-        self.0.items()
+    getters! {
+        /// The id of `ty`, if the table contains it.
+        find(self, ty: &Type) -> Option<TypeId> = self.0.find(ty).map(TypeId::new);
+        /// The type with this id.
+        get(self, id: TypeId) -> Type = self.0.items()[id.index()];
+        /// All types in the order of their ids.
+        items(self) -> &[Type] = self.0.items();
     }
 
     pub(crate) fn reserve(&mut self, more: usize) {

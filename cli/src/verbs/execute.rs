@@ -116,7 +116,8 @@ fn check_outputs(args: &ExecuteArgs) -> Result<(), Failure> {
     ];
     let wanted: Vec<&str> =
         to_console.into_iter().filter(|(_, wanted)| *wanted).map(|(name, _)| name).collect();
-    let only_cpu = [("--watch", args.watch), ("--counters", args.counters), ("--trace", args.trace.is_some())];
+    let only_cpu =
+        [("--watch", args.watch), ("--counters", args.counters), ("--trace", args.trace.is_some())];
     if args.device != Device::Cpu
         && let Some((option, _)) = only_cpu.iter().find(|(_, wanted)| *wanted)
     {

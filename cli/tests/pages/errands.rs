@@ -18,7 +18,10 @@ fn has_gpu() -> bool {
     let devices = Scratch::new("errand-devices").run(&["-c"], "autobatch devices | grep -c ^gpu: || true");
     let found = devices.trim() != "0";
     let required = std::env::var("AUTOBATCH_REQUIRE_GPU").is_ok_and(|value| value == "1");
-    assert!(found || !required || !cfg!(feature = "gpu"), "AUTOBATCH_REQUIRE_GPU is set and no GPU was found");
+    assert!(
+        found || !required || !cfg!(feature = "gpu"),
+        "AUTOBATCH_REQUIRE_GPU is set and no GPU was found"
+    );
     found
 }
 

@@ -55,7 +55,15 @@ fn the_picture_is_current() {
     let drawn = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("trees.svg");
     let graph = root().join("docs/files/trees.graph");
     let [graph, output] = [&graph, &drawn].map(|path| path.to_str().expect("paths are UTF-8"));
-    let cli = autobatch_cli::Cli::try_parse_from(["autobatch", "show", graph, "--picture", "instances", "-o", output]);
+    let cli = autobatch_cli::Cli::try_parse_from([
+        "autobatch",
+        "show",
+        graph,
+        "--picture",
+        "instances",
+        "-o",
+        output,
+    ]);
     let mut out = Vec::new();
     let cli = cli.expect("the command line is valid");
     autobatch_cli::run(&cli, &mut autobatch_cli::Console::masked(&mut out)).expect("the graph can be drawn");
@@ -65,5 +73,8 @@ fn the_picture_is_current() {
         std::fs::write(&picture, &new).expect("the picture is writable");
     }
     let committed = std::fs::read(&picture).expect("the picture is committed");
-    assert!(new == committed, "run `autobatch show docs/files/trees.graph --picture instances -o docs/src/trees.svg`");
+    assert!(
+        new == committed,
+        "run `autobatch show docs/files/trees.graph --picture instances -o docs/src/trees.svg`"
+    );
 }

@@ -8,24 +8,21 @@ use crate::printable::printable;
 use thiserror::Error;
 
 /// Why bytes were not loaded.
+#[expect(missing_docs, reason = "the message of each error names its fields")]
 #[derive(Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// The content of a file was rejected.
     #[error("{path}: {error}")]
     File {
-        /// Its path.
         path: String,
-        /// The reason.
         #[source]
         error: Box<LoadError>,
     },
     /// The file could not be opened or read.
     #[error("{} cannot be read: {error}; {}", printable(path), read_remedy(error))]
     Io {
-        /// Its path.
         path: String,
-        /// The error that the system reported.
         #[source]
         error: std::io::Error,
     },
@@ -34,33 +31,16 @@ pub enum LoadError {
     Foreign,
     /// The file has another kind than expected.
     #[error("expected a {expected}{}", other_kind(*.expected, *.found))]
-    Kind {
-        /// The expected kind.
-        expected: Kind,
-        /// The found kind; `None` if unknown.
-        found: Option<Kind>,
-    },
+    Kind { expected: Kind, found: Option<Kind> },
     /// The format version is unknown.
     #[error(
         "the file has format version {found}, this autobatch reads {known}: {}",
         other_version(*.kind, found > known)
     )]
-    Version {
-        /// The kind of the file.
-        kind: Kind,
-        /// The version of the file.
-        found: u32,
-        /// The newest known version.
-        known: u32,
-    },
+    Version { kind: Kind, found: u32, known: u32 },
     /// The length of the file differs from its header.
     #[error("the file {}", other_length(*.expected, *.found))]
-    Length {
-        /// The number of bytes in the header.
-        expected: u64,
-        /// The number of bytes found.
-        found: u64,
-    },
+    Length { expected: u64, found: u64 },
     /// The hash of the payload differs from the header.
     #[error("the file is damaged: its checksum differs; copy it again")]
     Checksum,

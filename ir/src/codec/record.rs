@@ -1,8 +1,7 @@
 //! Records: data as words, names and ops in a fixed order, described once for writing and reading.
 //!
-//! [`Coded`] is the encoding of a type. The macro [`coded`] derives it from the list of fields or
-//! members, so writer and reader cannot disagree. Every value has exactly one encoding: a reader
-//! rejects unknown numbers and stray words.
+//! [`Coded`] is the encoding of a type. The macro [`coded`] derives it from the list of fields or members, so writer and
+//! reader cannot disagree. Every value has exactly one encoding: a reader rejects unknown numbers and stray words.
 
 use super::{Blob, FORMAT, LoadError, Text, Words};
 use crate::graph::Op;

@@ -4,6 +4,7 @@
 //! order of the arena is a topological order. All operand lists lie end to end in one pool. A node
 //! stores the start of its list; the list ends where the list of the next node starts.
 
+use crate::getters::getters;
 use crate::graph::signature::Signatures;
 use crate::id::{MAX_INDEX, NodeId, SigId, SiteId, TypeId, ValueId};
 use std::ops::Range;
@@ -119,8 +120,7 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// Builds an arena from its stored parts and derives the producers. The caller verifies the
-    /// result afterwards.
+    /// Builds an arena from its stored parts and derives the producers. The caller verifies the result afterwards.
     ///
     /// # Errors
     /// If the node boundaries do not partition the operands and the values.
@@ -215,57 +215,32 @@ impl Arena {
         self.producers.clear();
     }
 
-    /// The number of nodes.
-    #[inline]
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.nodes.len()
-    }
-
-    /// Whether the arena has no nodes.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
-    }
-
-    /// The number of values.
-    #[inline]
-    #[must_use]
-    pub fn values(&self) -> usize {
-        self.value_types.len()
-    }
-
-    /// The nodes as stored, in order.
-    #[inline]
-    #[must_use]
-    pub fn nodes(&self) -> &[Node] {
-        &self.nodes
-    }
-
-    /// The pool of operands.
-    #[inline]
-    #[must_use]
-    pub fn operand_pool(&self) -> &[Operand] {
-        &self.operands
-    }
-
-    /// The type of every value.
-    #[inline]
-    #[must_use]
-    pub fn value_types(&self) -> &[TypeId] {
-        &self.value_types
+    getters! {
+        /// The number of nodes.
+        len(self) -> usize = self.nodes.len();
+        /// Whether the arena has no nodes.
+        is_empty(self) -> bool = self.nodes.is_empty();
+        /// The number of values.
+        values(self) -> usize = self.value_types.len();
+        /// The nodes as stored, in order.
+        nodes(self) -> &[Node] = &self.nodes;
+        /// The pool of operands.
+        operand_pool(self) -> &[Operand] = &self.operands;
+        /// The type of every value.
+        value_types(self) -> &[TypeId] = &self.value_types;
+        /// The node with this id.
+        node(self, id: NodeId) -> &Node = &self.nodes[id.index()];
+        /// The node that produces a value.
+        producer(self, value: ValueId) -> NodeId = self.producers[value.index()];
+        /// The type of a value.
+        type_of(self, value: ValueId) -> TypeId = self.value_types[value.index()];
+        /// Whether a value is a list.
+        is_list(self, value: ValueId, sigs: &Signatures) -> bool = sigs.get(self.node(self.producer(value)).sig).is_list();
     }
 
     /// The ids of all nodes, in order.
     pub fn ids(&self) -> impl ExactSizeIterator<Item = NodeId> + DoubleEndedIterator + use<> {
         (0..self.nodes.len()).map(NodeId::new)
-    }
-
-    /// The node with this id.
-    #[inline]
-    #[must_use]
-    pub fn node(&self, id: NodeId) -> &Node {
-        &self.nodes[id.index()]
     }
 
     /// The operands of a node.
@@ -284,26 +259,6 @@ impl Arena {
         let start = self.nodes[id.index()].results as usize;
         let end = self.nodes.get(id.index() + 1).map_or(self.value_types.len(), |next| next.results as usize);
         start..end
-    }
-
-    /// The node that produces a value.
-    #[inline]
-    #[must_use]
-    pub fn producer(&self, value: ValueId) -> NodeId {
-        self.producers[value.index()]
-    }
-
-    /// The type of a value.
-    #[inline]
-    #[must_use]
-    pub fn type_of(&self, value: ValueId) -> TypeId {
-        self.value_types[value.index()]
-    }
-
-    /// Whether a value is a list.
-    #[must_use]
-    pub fn is_list(&self, value: ValueId, sigs: &Signatures) -> bool {
-        sigs.get(self.node(self.producer(value)).sig).is_list()
     }
 
     /// The allocated bytes, including spare capacity.

@@ -1,5 +1,6 @@
 //! [`GraphData`]: the recorded graph as plain data, for the planner, the writers and the verifier.
 
+use crate::getters::getters;
 use crate::graph::{Arena, Bindings, Operand, Signature, Signatures, Site, Sites};
 use crate::hash::StructureHash;
 use crate::id::{NodeId, SiteId, TypeId, ValueId};
@@ -140,9 +141,8 @@ impl GraphData {
         self.hash = StructureHash::default();
     }
 
-    /// The 128-bit hash of the structure. Two graphs over one module have the same hash if they
-    /// differ only in bindings and source lines. The hash covers the content of signatures, not
-    /// their ids.
+    /// The 128-bit hash of the structure. Two graphs over one module have the same hash if they differ only in bindings and
+    /// source lines. The hash covers the content of signatures, not their ids.
     ///
     /// Plan caches use it as their key. No other decision depends on a hash alone.
     #[must_use]
@@ -177,31 +177,15 @@ impl GraphData {
         self.hash = hash;
     }
 
-    /// The signature of a node.
-    #[inline]
-    #[must_use]
-    pub fn signature(&self, node: NodeId) -> &Signature {
-        self.sigs.get(self.arena.node(node).sig)
-    }
-
-    /// The type of a value.
-    #[inline]
-    #[must_use]
-    pub fn type_of(&self, value: ValueId) -> Type {
-        self.types.get(self.arena.type_of(value))
-    }
-
-    /// The type behind an id.
-    #[inline]
-    #[must_use]
-    pub fn ty(&self, id: TypeId) -> Type {
-        self.types.get(id)
-    }
-
-    /// The source line behind an id.
-    #[must_use]
-    pub fn site(&self, id: SiteId) -> &Site {
-        self.sites.get(id)
+    getters! {
+        /// The signature of a node.
+        signature(self, node: NodeId) -> &Signature = self.sigs.get(self.arena.node(node).sig);
+        /// The type of a value.
+        type_of(self, value: ValueId) -> Type = self.types.get(self.arena.type_of(value));
+        /// The type behind an id.
+        ty(self, id: TypeId) -> Type = self.types.get(id);
+        /// The source line behind an id.
+        site(self, id: SiteId) -> &Site = self.sites.get(id);
     }
 
     /// The ranges of nodes between cuts, each with its key. A non-empty common prefix comes first.

@@ -12,8 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 impl GraphData {
-    /// The graph in the DOT language. The graph must [verify](Self::verify); emitted and loaded graphs
-    /// do.
+    /// The graph in the DOT language. The graph must [verify](Self::verify); emitted and loaded graphs do.
     #[must_use]
     pub fn to_dot(&self) -> String {
         type Nodes = DiGraph<NodeId, Operand>;

@@ -1,9 +1,9 @@
 //! [`Graph`]: the handle through which a model emits.
 //!
-//! A model sees `&Graph` and `Copy` values. Expressions nest, iterators compose, and futures hold
-//! values across waits. A `RefCell` holds the recorder. The graph stores faults instead of returning
-//! them: see [`EmitError`].
+//! A model sees `&Graph` and `Copy` values. Expressions nest, iterators compose, and futures hold values across waits. A
+//! `RefCell` holds the recorder. The graph stores faults instead of returning them: see [`EmitError`].
 
+use crate::getters::getters;
 use crate::graph::args::{Arg, Args};
 use crate::graph::data::GraphData;
 use crate::graph::error::{EmitError, Fault};
@@ -57,10 +57,21 @@ impl Graph {
         Self { inner, locked: OnceCell::new(), number, waits: RefCell::default() }
     }
 
-    /// The number of the graph in this process, as errors name it. [`clear`](Self::clear) changes it.
-    #[must_use]
-    pub fn number(&self) -> u32 {
-        self.number
+    getters! {
+        /// The number of the graph in this process, as errors name it. [`clear`](Self::clear) changes it.
+        number(self) -> u32 = self.number;
+        /// The recorded graph so far. Emitting is a fault while the returned guard lives.
+        ///
+        /// ```
+        /// # use autobatch_ir::{Graph, ModuleBuilder};
+        /// # let g = Graph::new(&ModuleBuilder::new("m").build().expect("an empty module"));
+        /// let guard = g.data();
+        /// let _ = g.constant(1.0);
+        /// drop(guard);
+        /// let error = g.check().expect_err("the guard lived").to_string();
+        /// assert!(error.contains("while the guard that Graph::data() returned lives"), "{error}");
+        /// ```
+        data(self) -> Ref<'_, GraphData> = Ref::map(self.inner.borrow(), Recorder::data);
     }
 
     /// Removes all nodes and faults and keeps the allocations. The graph gets a new number, so keys and
@@ -112,6 +123,13 @@ impl Graph {
         }
     }
 
+    /// Calls the recorder, unless a guard of [`data`](Self::data) lives.
+    pub(crate) fn record(&self, caller: Caller, call: impl FnOnce(&mut Recorder)) {
+        if let Some(mut recorder) = self.recorder(caller) {
+            call(&mut recorder);
+        }
+    }
+
     /// Stores the fault of emitting while a guard lives. The recorder cannot store it.
     #[cold]
     #[inline(never)]
@@ -126,22 +144,6 @@ impl Graph {
         };
         let _ = self.locked.set(fault.into());
         None
-    }
-
-    /// The recorded graph so far. Emitting is a fault while the returned guard lives.
-    ///
-    /// ```
-    /// # use autobatch_ir::{Graph, ModuleBuilder};
-    /// # let g = Graph::new(&ModuleBuilder::new("m").build().expect("an empty module"));
-    /// let guard = g.data();
-    /// let _ = g.constant(1.0);
-    /// drop(guard);
-    /// let error = g.check().expect_err("the guard lived").to_string();
-    /// assert!(error.contains("while the guard that Graph::data() returned lives"), "{error}");
-    /// ```
-    #[must_use]
-    pub fn data(&self) -> Ref<'_, GraphData> {
-        Ref::map(self.inner.borrow(), Recorder::data)
     }
 
     /// Checks that there was no fault.
@@ -162,33 +164,25 @@ impl Graph {
         self.inner.into_inner().finish()
     }
 
-    /// Begins an instance. The key selects the noise of the instance and appears in messages. Equal
-    /// keys draw equal noise.
+    /// Begins an instance. The key selects the noise of the instance and appears in messages. Equal keys draw equal noise.
     #[track_caller]
     pub fn instance(&self, key: u64) {
-        self.cut(Some(key), Location::caller());
+        let caller = Location::caller();
+        self.record(caller, |recorder| recorder.cut(Some(key), caller));
     }
 
-    /// Resumes an interrupted instance, or begins it. Its further noise differs from all noise that it
-    /// drew before.
+    /// Resumes an interrupted instance, or begins it. Its further noise differs from all noise that it drew before.
     #[track_caller]
     pub fn resume_instance(&self, key: u64) {
         let caller = Location::caller();
-        if let Some(mut recorder) = self.recorder(caller) {
-            recorder.resume_instance(key, caller);
-        }
+        self.record(caller, |recorder| recorder.resume_instance(key, caller));
     }
 
     /// Ends the current instance. The following nodes are common to all instances.
     #[track_caller]
     pub fn common(&self) {
-        self.cut(None, Location::caller());
-    }
-
-    fn cut(&self, key: Option<u64>, caller: Caller) {
-        if let Some(mut recorder) = self.recorder(caller) {
-            recorder.cut(key, caller);
-        }
+        let caller = Location::caller();
+        self.record(caller, |recorder| recorder.cut(None, caller));
     }
 
     /// Applies a cell.
@@ -291,9 +285,8 @@ impl Graph {
         caller: Caller,
     ) -> EmitError {
         let operand = of.id().map(|id| Raw::Value(id, of.type_id()));
-        if let Some(mut recorder) = self.recorder(caller) {
-            recorder.fail(op, message.to_owned(), Some(help.to_owned()), &[operand], caller);
-        }
+        let (message, help) = (message.to_owned(), Some(help.to_owned()));
+        self.record(caller, |recorder| recorder.fail(op, message, help, &[operand], caller));
         self.check().expect_err("the graph stores a fault")
     }
 
@@ -381,36 +374,20 @@ impl Graph {
         help: &str,
         caller: &'static Location<'static>,
     ) -> Value<'_> {
-        if let Some(mut recorder) = self.recorder(caller) {
-            recorder.fail(op, message.to_owned(), Some(help.to_owned()), &[], caller);
-        }
+        let (message, help) = (message.to_owned(), Some(help.to_owned()));
+        self.record(caller, |recorder| recorder.fail(op, message, help, &[], caller));
         Value::poison(self)
     }
 
     pub(crate) fn refuse_other_graph(&self, value: Value<'_>, caller: Caller) {
-        if let Some(mut recorder) = self.recorder(caller) {
-            recorder.refuse_other_graph("operand", value, caller);
-        }
-    }
-
-    pub(crate) fn mark_shared(&self, value: ValueId, caller: Caller) {
-        if let Some(mut recorder) = self.recorder(caller) {
-            recorder.mark_shared(value, caller);
-        }
-    }
-
-    pub(crate) fn mark_alone(&self, value: ValueId, caller: Caller) {
-        if let Some(mut recorder) = self.recorder(caller) {
-            recorder.mark_alone(value, caller);
-        }
+        self.record(caller, |recorder| recorder.refuse_other_graph("operand", value, caller));
     }
 
     pub(crate) fn type_of(&self, ty: TypeId) -> Type {
         self.inner.borrow().data().types.get(ty)
     }
 
-    /// The value with this key, for programs that cannot hold a [`Value`]; `None` for keys of other
-    /// graphs.
+    /// The value with this key, for programs that cannot hold a [`Value`]; `None` for keys of other graphs.
     #[must_use]
     pub fn value(&self, key: ValueKey) -> Option<Value<'_>> {
         let inner = self.inner.borrow();

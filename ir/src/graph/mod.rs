@@ -1,9 +1,8 @@
 //! The graph language: the intermediate representation that a model emits.
 //!
-//! A graph is a flat, append-only list of nodes for many instances. A node applies an op or a cell.
-//! A graph separates its structure from its bindings. The structure is callees, operands, attributes,
-//! instance cuts and outputs. The bindings are tokens, labels and float inputs. The emitter hashes the
-//! structure only, so graphs with equal structure share a plan.
+//! A graph is a flat, append-only list of nodes for many instances. A node applies an op or a cell. A graph separates its
+//! structure from its bindings. The structure is callees, operands, attributes, instance cuts and outputs. The bindings are
+//! tokens, labels and float inputs. The emitter hashes the structure only, so graphs with equal structure share a plan.
 
 mod arena;
 mod args;
@@ -44,6 +43,6 @@ pub use op::{Arity, Binary, Compare, Float, Fold, ListFold, Op, Over, Permutatio
 pub use signature::{Callee, ParamArg, Signature, Signatures};
 pub use site::{Site, Sites};
 pub use text::ParseError;
-pub use value::{Value, ValueKey};
+pub use value::{Value, ValueKey, Values};
 pub use verify::VerifyErrors;
 pub use wait::Waiting;

@@ -1,17 +1,16 @@
 //! Rewriting: passes build a new graph from an old one.
 //!
-//! A pass walks the nodes of a graph in order. It copies a node ([`Rebuild::copy`]), replaces it
-//! ([`Rebuild::apply`], [`Rebuild::name`]) or drops it. The new graph has the bindings of the old one,
-//! slot by slot, so a caller can bind numbers to either. The rebuild carries over cuts, outputs and
-//! marks. [`Renaming`] maps old values to new ones.
+//! A pass walks the nodes of a graph in order. It copies a node ([`Rebuild::copy`]), replaces it ([`Rebuild::apply`],
+//! [`Rebuild::name`]) or drops it. The new graph has the bindings of the old one, slot by slot, so a caller can bind numbers
+//! to either. The rebuild carries over cuts, outputs and marks. [`Renaming`] maps old values to new ones.
 //!
 //! A shared module cannot get new cells. [`Extension`] makes a new module that begins with the tables
 //! of the graph, so that ids keep their meaning, and adds cells at the end.
 
-use crate::graph::op::Op;
-use crate::graph::{Arena, Callee, Cut, GraphData, Operand, Signature};
+use crate::getters::getters;
+use crate::graph::{Arena, Cut, GraphData, Operand, Signature};
 use crate::id::{CellId, NodeId, SigId, SiteId, TypeId, ValueId};
-use crate::module::{Body, CellDecl, Module};
+use crate::module::{Body, Module};
 use crate::types::Type;
 use std::sync::Arc;
 
@@ -26,27 +25,18 @@ impl Renaming {
         Self((0..values).map(|value| Some(ValueId::new(value))).collect())
     }
 
-    /// The new value; `None` if the rewritten graph does not compute the elements.
-    #[must_use]
-    pub fn get(&self, old: ValueId) -> Option<ValueId> {
-        *self.0.get(old.index())?
-    }
-
-    /// The composition: this renaming first, then `next`.
-    #[must_use]
-    pub fn then(&self, next: &Self) -> Self {
-        Self(self.0.iter().map(|name| name.and_then(|middle| next.get(middle))).collect())
+    getters! {
+        /// The new value; `None` if the rewritten graph does not compute the elements.
+        get(self, old: ValueId) -> Option<ValueId> = *self.0.get(old.index())?;
+        /// The composition: this renaming first, then `next`.
+        then(self, next: &Self) -> Self = Self(self.0.iter().map(|name| name.and_then(|middle| next.get(middle))).collect());
+        /// Whether every value maps to itself.
+        is_identity(self) -> bool = self.0.iter().enumerate().all(|(old, new)| new.is_some_and(|new| new.index() == old));
     }
 
     /// The pairs of old and new values, ascending by the old ones.
     pub fn pairs(&self) -> impl Iterator<Item = (ValueId, ValueId)> + '_ {
         self.0.iter().enumerate().filter_map(|(old, new)| new.map(|new| (ValueId::new(old), new)))
-    }
-
-    /// Whether every value maps to itself.
-    #[must_use]
-    pub fn is_identity(&self) -> bool {
-        self.0.iter().enumerate().all(|(old, new)| new.is_some_and(|new| new.index() == old))
     }
 }
 
@@ -81,8 +71,7 @@ impl<'a> Rebuild<'a> {
         Self { old, new, values, nodes, cuts: 0, scratch: Vec::new() }
     }
 
-    /// Advances the walk to `node`: the new graph gets the cuts up to this node. Copying and appending
-    /// advance the walk too.
+    /// Advances the walk to `node`: the new graph gets the cuts up to this node. Copying and appending advance the walk too.
     pub fn reach(&mut self, node: NodeId) {
         while let Some(cut) = self.old.cuts.get(self.cuts).filter(|cut| cut.first as usize <= node.index()) {
             self.new.cuts.push(Cut { first: self.new.arena.len() as u32, key: cut.key });
@@ -118,8 +107,7 @@ impl<'a> Rebuild<'a> {
         first
     }
 
-    /// Appends a node in the place of `at` and returns its first result. The operands are operands of
-    /// the new graph.
+    /// Appends a node in the place of `at` and returns its first result. The operands are operands of the new graph.
     pub fn append(&mut self, at: NodeId, sig: SigId, operands: &[Operand], site: SiteId) -> ValueId {
         self.reach(at);
         let results = &self.new.sigs.get(sig).results;
@@ -161,8 +149,7 @@ impl<'a> Rebuild<'a> {
         self.new.sigs.intern(signature, &self.new.types)
     }
 
-    /// Finishes the graph. Every output must have a new value. Marks of dropped values and nodes are
-    /// dropped.
+    /// Finishes the graph. Every output must have a new value. Marks of dropped values and nodes are dropped.
     ///
     /// # Panics
     /// If an output has no new value.
@@ -216,14 +203,7 @@ impl Extension {
 
     /// The signature of a cell port of this type.
     pub fn port(&mut self, ty: TypeId) -> SigId {
-        let op = Op::Port(self.module.types.get(ty));
-        self.sig(Signature {
-            callee: Callee::Op(op),
-            operands: Box::default(),
-            params: Box::default(),
-            param_types: Box::default(),
-            results: [ty].into(),
-        })
+        self.sig(Signature::port(self.module.types.get(ty), ty))
     }
 
     /// The signature with this id.
@@ -234,18 +214,7 @@ impl Extension {
 
     /// The cell with this body: an existing one, or a new one whose name starts with `name`.
     pub fn cell(&mut self, name: &str, body: Body, site: SiteId) -> CellId {
-        if let Some(known) = self.module.cells.iter().position(|decl| decl.body == body) {
-            return CellId::new(known);
-        }
-        let taken = |name: &str| self.module.cells.iter().any(|decl| decl.name == name);
-        let mut unique = name.to_owned();
-        let mut number = 2;
-        while taken(&unique) {
-            unique = format!("{name}.{number}");
-            number += 1;
-        }
-        self.module.cells.push(CellDecl { name: unique, body, site });
-        CellId::new(self.module.cells.len() - 1)
+        self.module.intern_cell(name, body, |_| site)
     }
 
     /// Finishes the module.

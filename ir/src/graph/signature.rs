@@ -4,6 +4,7 @@
 //! arguments. The table interns signatures by full equality. Two nodes may share a batch only if
 //! their signature ids are equal. A signature never contains the length of a list.
 
+use crate::getters::getters;
 use crate::graph::op::Op;
 use crate::hash::hash_of;
 use crate::id::{CellId, ParamId, SigId, TypeId};
@@ -45,6 +46,12 @@ pub struct Signature {
 }
 
 impl Signature {
+    /// The signature of a cell port of this type.
+    pub(crate) fn port(ty: Type, id: TypeId) -> Self {
+        let (operands, params, param_types) = Default::default();
+        Self { callee: Callee::Op(Op::Port(ty)), operands, params, param_types, results: [id].into() }
+    }
+
     /// Whether the node is a list. A list groups values and needs neither storage nor work.
     #[must_use]
     pub fn is_list(&self) -> bool {
@@ -69,24 +76,13 @@ impl Signatures {
         SigId::new(number)
     }
 
-    /// The signature with this id.
-    #[inline]
-    #[must_use]
-    pub fn get(&self, id: SigId) -> &Signature {
-        &self.items.items()[id.index()]
-    }
-
-    /// A hash of the content of the signature, independent of type ids.
-    #[inline]
-    #[must_use]
-    pub fn hash(&self, id: SigId) -> u64 {
-        self.hashes[id.index()]
-    }
-
-    /// All signatures in the order of their ids.
-    #[must_use]
-    pub fn items(&self) -> &[Signature] {
-        self.items.items()
+    getters! {
+        /// The signature with this id.
+        get(self, id: SigId) -> &Signature = &self.items.items()[id.index()];
+        /// A hash of the content of the signature, independent of type ids.
+        hash(self, id: SigId) -> u64 = self.hashes[id.index()];
+        /// All signatures in the order of their ids.
+        items(self) -> &[Signature] = self.items.items();
     }
 
     pub(crate) fn reserve(&mut self, more: usize) {

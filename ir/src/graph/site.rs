@@ -1,5 +1,6 @@
 //! Source locations of nodes.
 
+use crate::getters::getters;
 use crate::hash::BuildMix;
 use crate::id::SiteId;
 use serde::{Deserialize, Serialize};
@@ -80,10 +81,13 @@ impl Sites {
         self.current = site;
     }
 
-    /// The site that replaces the locations of callers.
-    #[must_use]
-    pub fn current(&self) -> Option<&Site> {
-        self.current.map(|id| self.get(id))
+    getters! {
+        /// The site that replaces the locations of callers.
+        current(self) -> Option<&Site> = self.current.map(|id| self.get(id));
+        /// The site with this id.
+        get(self, id: SiteId) -> &Site = &self.items[id.index()];
+        /// All sites in the order of their ids.
+        items(self) -> &[Site] = &self.items;
     }
 
     /// The id of a site that was read from a file.
@@ -101,20 +105,7 @@ impl Sites {
         SiteId::new(self.items.len() - 1)
     }
 
-    /// The site with this id.
-    #[must_use]
-    pub fn get(&self, id: SiteId) -> &Site {
-        &self.items[id.index()]
-    }
-
-    /// All sites in the order of their ids.
-    #[must_use]
-    pub fn items(&self) -> &[Site] {
-        &self.items
-    }
-
-    /// Appends sites under the next ids without looking for equal ones, because a file refers to sites
-    /// by position.
+    /// Appends sites under the next ids without looking for equal ones, because a file refers to sites by position.
     pub(crate) fn extend_exact(&mut self, sites: Vec<Site>) {
         self.items.reserve_exact(sites.len());
         self.items.extend(sites);

@@ -1,8 +1,9 @@
 //! `g.summary()`: a listing of the emitted graph that needs no planner.
 
+use crate::graph::text::write::{push_list, put};
 use crate::graph::{Callee, Graph, GraphData, Op};
 use std::collections::BTreeSet;
-use std::fmt::{self, Write as _};
+use std::fmt;
 
 impl Graph {
     /// Lists the nodes by depth: `step: callee = n x (operand types)`. The listing equals the plan of
@@ -33,10 +34,7 @@ impl fmt::Display for GraphData {
             let (depth, sig) = group[0];
             let signature = &self.sigs.items()[sig];
             let mut operands = String::new();
-            for (place, &ty) in signature.operands.iter().enumerate() {
-                let comma = if place == 0 { "" } else { ", " };
-                write!(operands, "{comma}{}", self.ty(ty))?;
-            }
+            push_list(&mut operands, &*signature.operands, |out, &ty| put(out, self.ty(ty)));
             let name = self.module.callee_name(signature.callee);
             writeln!(f, "{:>4}: {name} = {} x ({operands})", depth - 1, group.len())?;
         }

@@ -1,9 +1,8 @@
 //! Awaiting computed values: an `async` model can branch on them.
 //!
-//! A future of [`Value::get`] or [`Value::index`] registers the value that it awaits. The executor
-//! holds a [`Waiting`] and works in rounds. It polls the tasks of all instances, takes the awaited
-//! values, executes them together, answers, and polls again. So the planner batches data-dependent
-//! instances like all others.
+//! A future of [`Value::get`] or [`Value::index`] registers the value that it awaits. The executor holds a [`Waiting`] and
+//! works in rounds. It polls the tasks of all instances, takes the awaited values, executes them together, answers, and
+//! polls again. So the planner batches data-dependent instances like all others.
 
 use crate::graph::emit::Graph;
 use crate::graph::error::EmitError;
@@ -67,8 +66,7 @@ impl<'g> Waiting<'g> {
         awaited.into_iter().map(|id| Value::new(self.graph, id, data.arena.type_of(id))).collect()
     }
 
-    /// Stores the elements of a value and wakes the tasks that await it. Integers and booleans are
-    /// passed as their bits.
+    /// Stores the elements of a value and wakes the tasks that await it. Integers and booleans are passed as their bits.
     pub fn answer(&self, value: Value<'g>, elements: &[f32]) {
         if let Some(id) = value.id().filter(|_| value.is_of(self.graph)) {
             let woken = self.graph.waits.borrow_mut().answer(id, elements);
@@ -102,8 +100,7 @@ impl Graph {
         if served { None } else { Some(Waiting { graph: self }) }
     }
 
-    /// Awaits the elements of several values in one round. Consecutive calls of [`Value::get`] take a
-    /// round each.
+    /// Awaits the elements of several values in one round. Consecutive calls of [`Value::get`] take a round each.
     ///
     /// # Errors
     /// As [`Value::get`].

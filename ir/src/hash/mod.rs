@@ -1,10 +1,9 @@
 //! Hash functions: fixed keys for identities, per-process random keys for hash tables.
 //!
-//! [`hash_of`], [`StructureHash`] and [`hash_bytes`] give the same bits on every machine and in every
-//! process. They do not resist chosen input. Only the plan cache relies on one of them, and it uses
-//! 128 bits. Tables use [`BuildMix`], which draws its keys when a process starts, so an attacker
-//! cannot build a file whose entries all collide. No code iterates over a table, so results do not
-//! depend on those keys.
+//! [`hash_of`], [`StructureHash`] and [`hash_bytes`] give the same bits on every machine and in every process. They do not
+//! resist chosen input. Only the plan cache relies on one of them, and it uses 128 bits. Tables use [`BuildMix`], which
+//! draws its keys when a process starts, so an attacker cannot build a file whose entries all collide. No code iterates over
+//! a table, so results do not depend on those keys.
 
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::OnceLock;
@@ -173,8 +172,7 @@ impl StructureHash {
     }
 }
 
-/// A hash of bytes that detects damage, not forgery. Four independent lanes hash a file about as
-/// fast as it is read.
+/// A hash of bytes that detects damage, not forgery. Four independent lanes hash a file about as fast as it is read.
 #[must_use]
 pub fn hash_bytes(bytes: &[u8]) -> u64 {
     let word = |chunk: &[u8]| chunk.iter().rev().fold(0u64, |word, &byte| word << 8 | u64::from(byte));

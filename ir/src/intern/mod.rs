@@ -5,10 +5,9 @@ use std::hash::{BuildHasher, Hash};
 
 /// A table of distinct items in the order of their first appearance.
 ///
-/// The table uses open addressing over item numbers. It costs four to eleven bytes per item beside
-/// the item, in one allocation, so cloning is cheap. Equality always compares items in full. Slots
-/// depend on secret keys, so a file cannot be forged whose items all collide. Item numbers do not
-/// depend on the keys.
+/// The table uses open addressing over item numbers. It costs four to eleven bytes per item beside the item, in one
+/// allocation, so cloning is cheap. Equality always compares items in full. Slots depend on secret keys, so a file cannot be
+/// forged whose items all collide. Item numbers do not depend on the keys.
 #[derive(Clone, Debug)]
 pub struct Interner<T> {
     items: Vec<T>,

@@ -7,8 +7,8 @@ use crate::graph::emit::Graph;
 use crate::graph::record::Traced;
 use crate::graph::signature::{Callee, ParamArg, Signature};
 use crate::graph::verify::{MAX_INLINED, MAX_NESTING};
-use crate::graph::{EmitError, Fault, Op, Site, Value, ValueKey};
-use crate::id::{CellId, ParamId, SigId, TypeId, ValueId};
+use crate::graph::{EmitError, Fault, Op, Site, Sites, Value, ValueKey};
+use crate::id::{CellId, ParamId, SigId, SiteId, TypeId, ValueId};
 use crate::types::{DType, IntoShape, Type};
 use std::panic::Location;
 use std::sync::Arc;
@@ -100,13 +100,11 @@ impl ModuleBuilder {
         Ok(ty)
     }
 
-    /// Traces a cell: runs `body` once, on ports of these types. The emitted nodes become a function
-    /// that graphs call.
+    /// Traces a cell: runs `body` once, on ports of these types. The emitted nodes become a function that graphs call.
     ///
-    /// Parameters that the body uses become arguments of the cell. Two cells whose bodies differ only
-    /// in their parameters are therefore one cell: both directions and all layers of an LSTM compile
-    /// once. Declare parameters *before* the cell: the builder is borrowed while `body` runs, so
-    /// `m.param(..)` inside it does not compile.
+    /// Parameters that the body uses become arguments of the cell. Two cells whose bodies differ only in their parameters
+    /// are therefore one cell: both directions and all layers of an LSTM compile once. Declare parameters *before* the cell:
+    /// the builder is borrowed while `body` runs, so `m.param(..)` inside it does not compile.
     #[track_caller]
     pub fn cell<const IN: usize, const OUT: usize>(
         &mut self,
@@ -258,7 +256,7 @@ impl ModuleBuilder {
             .iter()
             .take_while(|node| matches!(module.sigs.get(node.sig).callee, Callee::Op(Op::Port(_))));
         let body = Body { ports: ports.count(), noise, param_types, arena, results };
-        let cell = module.intern_cell(name, body, location);
+        let cell = module.intern_cell(name, body, |sites| sites.of(location));
         if cell.index() == self.sizes.len() {
             self.add_size(name, size, location);
         }
@@ -320,12 +318,17 @@ impl ModuleBuilder {
 
 impl Module {
     /// The cell with this body, which is declared if it is new.
-    fn intern_cell(&mut self, name: &str, body: Body, location: &'static Location<'static>) -> CellId {
+    pub(crate) fn intern_cell(
+        &mut self,
+        name: &str,
+        body: Body,
+        site: impl FnOnce(&mut Sites) -> SiteId,
+    ) -> CellId {
         if let Some(known) = self.cells.iter().position(|decl| decl.body == body) {
             return CellId::new(known);
         }
         let name = unique(name, |name| self.cells.iter().any(|decl| decl.name == name));
-        let site = self.sites.of(location);
+        let site = site(&mut self.sites);
         self.cells.push(CellDecl { name, body, site });
         CellId::new(self.cells.len() - 1)
     }

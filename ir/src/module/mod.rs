@@ -12,6 +12,7 @@ pub use builder::ModuleBuilder;
 pub(crate) use builder::{check_declaration, check_name};
 pub use init::Init;
 
+use crate::getters::getters;
 use crate::graph::signature::{Callee, ParamArg, Signature, Signatures};
 use crate::graph::{Arena, Op, Sites};
 use crate::id::{CellId, NodeId, ParamId, SigId, SiteId, TypeId, ValueId};
@@ -226,28 +227,21 @@ impl Module {
         }
     }
 
-    /// A number that identifies this module within the process; never stored.
-    #[must_use]
-    pub const fn identity(&self) -> u64 {
-        self.tag as u64
+    getters! {
+        /// A number that identifies this module within the process; never stored.
+        identity(self) -> u64 = self.tag as u64;
+        /// The declaration of a parameter.
+        param_decl(self, id: ParamId) -> &ParamDecl = &self.params[id.index()];
+        /// The declaration of a cell.
+        cell_decl(self, id: CellId) -> &CellDecl = &self.cells[id.index()];
+        /// The shape of a parameter.
+        param_shape(self, id: ParamId) -> Shape = self.param_decl(id).ty.shape;
     }
 
     /// The id of [`INDEX`] in every module.
     #[must_use]
     pub const fn index_type() -> TypeId {
         TypeId::new(0)
-    }
-
-    /// The declaration of a parameter.
-    #[must_use]
-    pub fn param_decl(&self, id: ParamId) -> &ParamDecl {
-        &self.params[id.index()]
-    }
-
-    /// The declaration of a cell.
-    #[must_use]
-    pub fn cell_decl(&self, id: CellId) -> &CellDecl {
-        &self.cells[id.index()]
     }
 
     /// The parameter with this name.
@@ -302,12 +296,6 @@ impl Module {
             ParamArg::Module(id) => format!("@{}", self.param_decl(id).name),
             ParamArg::Port(number) => format!("@{number}"),
         }
-    }
-
-    /// The shape of a parameter.
-    #[must_use]
-    pub fn param_shape(&self, id: ParamId) -> Shape {
-        self.param_decl(id).ty.shape
     }
 }
 

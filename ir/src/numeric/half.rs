@@ -1,9 +1,8 @@
 //! f16 and bf16: conversions to and from f32 by integer arithmetic.
 //!
-//! Conversion to f32 is exact. Conversion from f32 rounds to nearest, ties to even, with gradual
-//! underflow; overflow gives infinity. Narrowing a NaN keeps its sign and the leading bits of its
-//! payload, and sets the quiet bit, because a payload whose leading bits are 0 would otherwise
-//! become an infinity. Widening a NaN keeps every bit.
+//! Conversion to f32 is exact. Conversion from f32 rounds to nearest, ties to even, with gradual underflow; overflow gives
+//! infinity. Narrowing a NaN keeps its sign and the leading bits of its payload, and sets the quiet bit, because a payload
+//! whose leading bits are 0 would otherwise become an infinity. Widening a NaN keeps every bit.
 
 /// The f32 with the value of the f16 pattern `bits`.
 #[inline(always)]
@@ -20,8 +19,7 @@ pub fn f16_to_f32(bits: u16) -> f32 {
     f32::from_bits(sign | if magnitude >= 0x7c00 { special } else { finite })
 }
 
-/// The f16 pattern nearest to `x`, ties to even; `|x| >= 65520` gives infinity, `|x| <= 2^-25`
-/// gives zero.
+/// The f16 pattern nearest to `x`, ties to even; `|x| >= 65520` gives infinity, `|x| <= 2^-25` gives zero.
 #[inline(always)]
 pub fn f32_to_f16(x: f32) -> u16 {
     let bits = x.to_bits();

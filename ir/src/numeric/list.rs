@@ -68,14 +68,20 @@ fn fold<T: Real>(values: &[&[T]], out: &mut [T], op: impl Fn(T, T) -> T) {
 pub fn weighted_sum<T: Real>(coefficients: &[&[T]], values: &[&[T]], out: &mut [T]) {
     out.fill(T::ZERO);
     for (coefficient, value) in coefficients.iter().zip(values) {
-        if let [c] = coefficient {
-            for (result, &x) in out.iter_mut().zip(*value) {
-                *result = c.fma(x, *result);
-            }
-        } else {
-            for (result, (&c, &x)) in out.iter_mut().zip(coefficient.iter().zip(*value)) {
-                *result = c.fma(x, *result);
-            }
+        add_weighted(coefficient, value, out);
+    }
+}
+
+/// One step of [`weighted_sum`]: `out = fma(coefficient, value, out)`.
+#[inline(always)]
+pub fn add_weighted<T: Real>(coefficient: &[T], value: &[T], out: &mut [T]) {
+    if let [c] = coefficient {
+        for (result, &x) in out.iter_mut().zip(value) {
+            *result = c.fma(x, *result);
+        }
+    } else {
+        for (result, (&c, &x)) in out.iter_mut().zip(coefficient.iter().zip(value)) {
+            *result = c.fma(x, *result);
         }
     }
 }
@@ -100,9 +106,8 @@ pub fn softmax<T: Real>(scores: &[&[T]], weights: &mut [T]) {
     }
 }
 
-/// The op `wsum`: [`softmax`] of the scores over the list, then [`weighted_sum`] with those weights.
-/// Scores of width 1 give additive attention; scores as wide as the values give the gates of a
-/// lattice.
+/// The op `wsum`: [`softmax`] of the scores over the list, then [`weighted_sum`] with those weights. Scores of width 1 give
+/// additive attention; scores as wide as the values give the gates of a lattice.
 pub fn softmax_weighted_sum<T: Real>(scores: &[&[T]], values: &[&[T]], out: &mut [T]) {
     let width = scores.first().map_or(0, |score| score.len());
     let mut weights = vec![T::ZERO; scores.iter().map(|score| score.len()).sum()];

@@ -43,8 +43,7 @@ pub fn kl_div<T: Real>(log_p: &[T], target: &[T]) -> T {
     })
 }
 
-/// The mean of the squared differences: `d = a - b`, `lane = fma(d, d, lane)`, divided by the
-/// length.
+/// The mean of the squared differences: `d = a - b`, `lane = fma(d, d, lane)`, divided by the length.
 #[inline(always)]
 pub fn mse<T: Real>(a: &[T], b: &[T]) -> T {
     let total = fold16_pairs(a, b, |lane, x, y| {
@@ -54,8 +53,7 @@ pub fn mse<T: Real>(a: &[T], b: &[T]) -> T {
     total.div(T::from_f64(a.len().min(b.len()).max(1) as f64))
 }
 
-/// Binary cross-entropy of one logit: `fma(-x, t, relu(x)) + log1p(exp(-|x|))`. For `|x| = inf` the
-/// result is `inf` or NaN.
+/// Binary cross-entropy of one logit: `fma(-x, t, relu(x)) + log1p(exp(-|x|))`. For `|x| = inf` the result is `inf` or NaN.
 #[inline(always)]
 pub fn bce_element<T: Real>(x: T, t: T) -> T {
     x.neg().fma(t, x.relu()).add(x.abs().neg().exp().log1p_of_unit())
@@ -68,8 +66,7 @@ pub fn bce<T: Real>(logits: &[T], target: &[T]) -> T {
     total.div(T::from_f64(logits.len().min(target.len()).max(1) as f64))
 }
 
-/// The multi-class hinge: `sum over j != index of relu((margin - x[index]) + x[j])`, with `+0` as the
-/// term of `index`.
+/// The multi-class hinge: `sum over j != index of relu((margin - x[index]) + x[j])`, with `+0` as the term of `index`.
 #[inline(always)]
 pub fn hinge<T: Real>(row: &[T], index: u32, margin: T) -> T {
     let index = bounded(index, row.len());

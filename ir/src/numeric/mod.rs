@@ -1,33 +1,28 @@
 //! The definition of every op's bits.
 //!
-//! Everything that computes a forward value on a CPU (the graph interpreter, the plan interpreter,
-//! the SIMD kernels) produces exactly the bits of the functions in this module. GPU error bounds are
-//! measured against them. A kernel may use another algorithm, but if its result differs in one bit,
-//! the kernel is wrong.
+//! Everything that computes a forward value on a CPU (the graph interpreter, the plan interpreter, the SIMD kernels)
+//! produces exactly the bits of the functions in this module. GPU error bounds are measured against them. A kernel may use
+//! another algorithm, but if its result differs in one bit, the kernel is wrong.
 //!
 //! # What "the same bits" means
-//! Two results agree when [`same_bits`] holds: equal as integers, or both NaN. Rust, LLVM and the
-//! instruction sets leave the sign and payload of a NaN open (`mulss` returns the first operand's,
-//! and a compiler may swap operands), so payloads are not part of the definition. Everything else is:
-//! signed zeros, infinities, denormals. No function here flushes denormals. All functions assume the
-//! default floating-point environment (round to nearest even, gradual underflow).
+//! Two results agree when [`same_bits`] holds: equal as integers, or both NaN. Rust, LLVM and the instruction sets leave the
+//! sign and payload of a NaN open (`mulss` returns the first operand's, and a compiler may swap operands), so payloads are
+//! not part of the definition. Everything else is: signed zeros, infinities, denormals. No function here flushes denormals.
+//! All functions assume the default floating-point environment (round to nearest even, gradual underflow).
 //!
 //! # The parts
-//! * [`scalar`]: one pure, branch-free `f32` function per elementwise op. Inlined into a loop of a
-//!   `#[target_feature]` function, the same function is the vector kernel. LLVM widens it, and each
-//!   lane gets the same bits, because each step is an IEEE operation, a fused multiply-add, a select
-//!   or an integer operation.
+//! * [`scalar`]: one pure, branch-free `f32` function per elementwise op. Inlined into a loop of a `#[target_feature]`
+//!   function, the same function is the vector kernel. LLVM widens it, and each lane gets the same bits, because each step
+//!   is an IEEE operation, a fused multiply-add, a select or an integer operation.
 //! * [`row`], [`loss`]: reductions within a value, over 16 virtual lanes. [`list`]: reductions over
 //!   lists, left to right. [`product`]: chains of fused multiply-adds.
 //! * [`store`]: sums over whole stores.
-//! * [`noise`]: the counter-based generator, and dropout. [`half`]: f16 and bf16. [`int`]: integer
-//!   ops.
+//! * [`noise`]: the counter-based generator, and dropout. [`half`]: f16 and bf16. [`int`]: integer ops.
 //! * [`Real`]: all of these behind one trait, for `f32` (these bits) and `f64` (high precision).
 //!
 //! # Rounding
-//! `mul` followed by `add` rounds twice everywhere. A fused multiply-add is used exactly where a doc
-//! says *fma*. Nothing may be reassociated. Without the target feature, `f32::mul_add` calls the C
-//! library, which is slow but gives the same bits.
+//! `mul` followed by `add` rounds twice everywhere. A fused multiply-add is used exactly where a doc says *fma*. Nothing may
+//! be reassociated. Without the target feature, `f32::mul_add` calls the C library, which is slow but gives the same bits.
 
 /// Defines public inline functions of one number type: `name(arguments) = expression`.
 macro_rules! functions {

@@ -1,12 +1,9 @@
-//! Noise: a counter-based generator. A noise value is a function of its key, independent of batch,
-//! order and thread.
+//! Noise: a counter-based generator. A noise value is a function of its key, independent of batch, order and thread.
 //!
-//! The generator is Philox2x32 with 10 rounds (Salmon, Moraes, Dror, Shaw: "Parallel random
-//! numbers: as easy as 1, 2, 3", 2011). Each element uses one block: counter = (element, stream
-//! word), key = the other stream word. A round is one 32 x 32 to 64 bit product, so the inner loop
-//! needs only u32 arithmetic and translates to WGSL (the high half of a product from four 16-bit
-//! products). The host derives the stream words from (seed, step, key) once per row, in u64
-//! arithmetic.
+//! The generator is Philox2x32 with 10 rounds (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3",
+//! 2011). Each element uses one block: counter = (element, stream word), key = the other stream word. A round is one 32 x 32
+//! to 64 bit product, so the inner loop needs only u32 arithmetic and translates to WGSL (the high half of a product from
+//! four 16-bit products). The host derives the stream words from (seed, step, key) once per row, in u64 arithmetic.
 
 use super::Real;
 use crate::hash::avalanche;
@@ -34,17 +31,13 @@ pub fn philox2x32(counter: [u32; 2], key: u32) -> [u32; 2] {
 }
 
 /// Whether dropout draws noise, and from which stream. Graph evaluation and plan execution take it.
+#[expect(missing_docs, reason = "the description of each variant names its fields")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noise {
     /// Dropout is the identity.
     Off,
-    /// Noise of one training step of one run.
-    On {
-        /// The seed of the run.
-        seed: u64,
-        /// The training step.
-        step: u64,
-    },
+    /// Noise of one training step of one run, which has a seed.
+    On { seed: u64, step: u64 },
 }
 
 /// The generator state of one row, from which [`Stream::uniform`] computes each element. It consists
@@ -61,9 +54,8 @@ impl Stream {
     /// The stream of `key` (which identifies site, instance and ordinal) in training step `step` of
     /// the run with seed `seed`.
     ///
-    /// Each argument enters by an addition of an odd multiple and two multiply-xorshift steps, all
-    /// bijections of 64 bits. So if two arguments are fixed, different values of the third give
-    /// different streams.
+    /// Each argument enters by an addition of an odd multiple and two multiply-xorshift steps, all bijections of 64 bits. So
+    /// if two arguments are fixed, different values of the third give different streams.
     #[inline]
     pub fn new(seed: u64, step: u64, key: u64) -> Self {
         let mut state = 0x9e37_79b9_7f4a_7c15;
@@ -87,8 +79,7 @@ impl Stream {
     }
 }
 
-/// The uniform number in `[0, 1)` of one element. [`Stream`] computes the part that is common to a
-/// row only once.
+/// The uniform number in `[0, 1)` of one element. [`Stream`] computes the part that is common to a row only once.
 #[inline]
 pub fn uniform(seed: u64, step: u64, key: u64, element: u32) -> f32 {
     Stream::new(seed, step, key).uniform(element)
@@ -100,17 +91,15 @@ pub fn dropout_scale<T: Real>(rate: f32) -> T {
     T::from_f32(1.0 - rate).recip()
 }
 
-/// One element of dropout: `x * scale` where `uniform >= rate`, else `+0` (for any `x`). The
-/// comparison uses f32 for every `T`. A rate of 0 drops nothing; a rate of 1 or more, or NaN, drops
-/// everything.
+/// One element of dropout: `x * scale` where `uniform >= rate`, else `+0` (for any `x`). The comparison uses f32 for every
+/// `T`. A rate of 0 drops nothing; a rate of 1 or more, or NaN, drops everything.
 #[inline(always)]
 pub fn dropout_element<T: Real>(x: T, uniform: f32, rate: f32, scale: T) -> T {
     let scaled = x.mul(scale);
     if uniform >= rate { scaled } else { T::ZERO }
 }
 
-/// Dropout of a row: element `i` uses `stream.uniform(i)`. The derivative is the same function of
-/// the gradient.
+/// Dropout of a row: element `i` uses `stream.uniform(i)`. The derivative is the same function of the gradient.
 #[inline(always)]
 pub fn dropout<T: Real>(row: &[T], rate: f32, stream: Stream, out: &mut [T]) {
     let scale = dropout_scale::<T>(rate);

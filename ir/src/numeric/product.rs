@@ -29,15 +29,13 @@ impl<'a, T: Copy> Part<'a, T> {
         Part { x, w, first: 0, stride: 1 }
     }
 
-    /// A part for column `column` of the row-major weight `w` of `columns` columns, starting at its
-    /// row `row`.
+    /// A part for column `column` of the row-major weight `w` of `columns` columns, starting at its row `row`.
     pub fn column(x: &'a [T], w: &'a [T], columns: usize, row: usize, column: usize) -> Self {
         Part { x, w, first: row.saturating_mul(columns).saturating_add(column), stride: columns }
     }
 }
 
-/// One output of a product: the definition, which is slow. The chain of a part ends at the end of its
-/// shorter operand.
+/// One output of a product: the definition, which is slow. The chain of a part ends at the end of its shorter operand.
 pub fn prod_chain<T: Real>(init: T, parts: &[Part<'_, T>]) -> T {
     let mut acc = init;
     for part in parts {

@@ -10,16 +10,14 @@ use super::scalar;
 ///
 /// * For `f32` every method is the function of the same name in [`scalar`](super::scalar), which
 ///   defines the bits. The folds use only these methods, so their bits are defined too.
-/// * For `f64` the methods compute the same formulas with the standard library (and a series for
-///   erf). Their bits are not defined; errors are a few units of 2^-53. The f64 results measure the
-///   error of f32 and support finite differences.
+/// * For `f64` the methods compute the same formulas with the standard library (and a series for erf). Their bits are not
+///   defined; errors are a few units of 2^-53. The f64 results measure the error of f32 and support finite differences.
 ///
 /// The trait deliberately has no operators: an interpreter names ops, and `a.mul(b).add(c)` cannot be
 /// mistaken for `fma`. On a *concrete* `f32` the inherent methods of the same names (`max`, `exp`,
 /// ..) take precedence over the trait's; such code should call [`scalar`](super::scalar) instead.
 ///
-/// The comparison operators of `PartialOrd` are IEEE comparisons; `lt` .. `ne` here are the ops,
-/// with results 1 and 0.
+/// The comparison operators of `PartialOrd` are IEEE comparisons; `lt` .. `ne` here are the ops, with results 1 and 0.
 pub trait Real: Copy + PartialOrd + Debug + Default + Send + Sync + 'static {
     /// `+0`.
     const ZERO: Self;

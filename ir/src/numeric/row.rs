@@ -1,11 +1,10 @@
 //! Row reductions: folds of the elements of one value, over 16 virtual lanes.
 //!
 //! # The fold
-//! Element `i` belongs to lane `i % 16`. Each lane starts from the identity of the fold and takes its
-//! elements in ascending order. A tree then combines the lanes: `l[i] = l[i] op l[i + 8]` for
-//! `i < 8`, then `l[i] op l[i + 4]` for `i < 4`, then `l[0] op l[2]`, `l[1] op l[3]`, and the result
-//! is `l[0] op l[1]`. One AVX-512 register, two of AVX2, four of NEON and this scalar code implement
-//! it literally and agree bit for bit.
+//! Element `i` belongs to lane `i % 16`. Each lane starts from the identity of the fold and takes its elements in ascending
+//! order. A tree then combines the lanes: `l[i] = l[i] op l[i + 8]` for `i < 8`, then `l[i] op l[i + 4]` for `i < 4`, then
+//! `l[0] op l[2]`, `l[1] op l[3]`, and the result is `l[0] op l[1]`. One AVX-512 register, two of AVX2, four of NEON and
+//! this scalar code implement it literally and agree bit for bit.
 //!
 //! Padding the last, partial group changes nothing if the padding is neutral for every lane:
 //! * `sum`, `sum_of_squares` and other lanes that only add: pad with `+0`. Such a lane starts at
@@ -15,8 +14,7 @@
 //! * `max`, `min`: pad with the identity; on ties the lane wins.
 //!
 //! # Empty rows
-//! The sum is 0, the mean 0, the maximum `-inf`, the minimum `+inf`, `argmax` 0, `logsumexp`
-//! `-inf`.
+//! The sum is 0, the mean 0, the maximum `-inf`, the minimum `+inf`, `argmax` 0, `logsumexp` `-inf`.
 
 use super::Real;
 
@@ -52,8 +50,7 @@ pub fn fold16<T: Real>(row: &[T], identity: T, step: impl Fn(T, T) -> T, op: imp
     combine(lanes, op)
 }
 
-/// The elementwise fold of two rows, up to the end of the shorter one: `lane = step(lane, a, b)`,
-/// then the tree with `+`.
+/// The elementwise fold of two rows, up to the end of the shorter one: `lane = step(lane, a, b)`, then the tree with `+`.
 #[inline(always)]
 pub fn fold16_pairs<T: Real>(a: &[T], b: &[T], step: impl Fn(T, T, T) -> T) -> T {
     let length = a.len().min(b.len());
@@ -71,8 +68,7 @@ pub fn fold16_pairs<T: Real>(a: &[T], b: &[T], step: impl Fn(T, T, T) -> T) -> T
     combine(lanes, T::add)
 }
 
-/// The length as the divisor of a mean (rounded above 2^24 in f32). It is at least 1, so the mean of
-/// an empty row is 0.
+/// The length as the divisor of a mean (rounded above 2^24 in f32). It is at least 1, so the mean of an empty row is 0.
 #[inline(always)]
 fn count<T: Real>(row: &[T]) -> T {
     T::from_f64(row.len().max(1) as f64)
@@ -103,15 +99,13 @@ pub fn min<T: Real>(row: &[T]) -> T {
     fold16(row, T::INFINITY, T::min, T::min)
 }
 
-/// Whether `a` precedes `b` in a descending order with NaN as the greatest number. `+0` equals `-0`,
-/// NaN equals NaN.
+/// Whether `a` precedes `b` in a descending order with NaN as the greatest number. `+0` equals `-0`, NaN equals NaN.
 #[inline(always)]
 fn exceeds<T: Real>(a: T, b: T) -> bool {
     a > b || (a.is_nan() && !b.is_nan())
 }
 
-/// The index of the maximum: the first of ties (`+0` ties with `-0`), the first NaN if there is
-/// one.
+/// The index of the maximum: the first of ties (`+0` ties with `-0`), the first NaN if there is one.
 #[inline(always)]
 pub fn argmax<T: Real>(row: &[T]) -> u32 {
     let mut best = 0;
@@ -123,9 +117,8 @@ pub fn argmax<T: Real>(row: &[T]) -> u32 {
     best as u32
 }
 
-/// The indices of the `out.len()` greatest elements in descending order; ties by ascending index,
-/// NaN before all numbers. Returns the number of indices written, which is less if the row is
-/// shorter.
+/// The indices of the `out.len()` greatest elements in descending order; ties by ascending index, NaN before all numbers.
+/// Returns the number of indices written, which is less if the row is shorter.
 pub fn top_k<T: Real>(row: &[T], out: &mut [u32]) -> usize {
     let max = out.len().min(row.len());
     let mut filled = 0;
@@ -188,8 +181,7 @@ pub fn sum_of_squares<T: Real>(row: &[T]) -> T {
     fold16(row, T::ZERO, |lane, x| x.fma(x, lane), T::add)
 }
 
-/// The Euclidean norm: the square root of [`sum_of_squares`]. It does not scale, so it overflows for
-/// elements above 1.8e19.
+/// The Euclidean norm: the square root of [`sum_of_squares`]. It does not scale, so it overflows for elements above 1.8e19.
 #[inline(always)]
 pub fn norm<T: Real>(row: &[T]) -> T {
     sum_of_squares(row).sqrt()
@@ -219,8 +211,7 @@ pub fn moments<T: Real>(row: &[T], eps: T) -> (T, T) {
     (centre, squares.div(count(row)).add(eps).rsqrt())
 }
 
-/// Layer norm without gain and bias, which are `mul` and `add`: `out[i] = (x[i] - mean) * factor`
-/// with [`moments`].
+/// Layer norm without gain and bias, which are `mul` and `add`: `out[i] = (x[i] - mean) * factor` with [`moments`].
 #[inline(always)]
 pub fn layer_norm<T: Real>(row: &[T], eps: T, out: &mut [T]) {
     let (centre, factor) = moments(row, eps);

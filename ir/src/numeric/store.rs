@@ -37,9 +37,8 @@ pub fn sum_over_stores<T: Real>(sums: impl Iterator<Item = T>) -> T {
     sums.fold(T::ZERO, T::add)
 }
 
-/// The moment, or 0 if its magnitude is below the smallest normal number. Optimiser state decays, and
-/// denormal numbers make every later update several times slower. Update cells express this as
-/// `select(|x| < 2^-126, 0, x)`.
+/// The moment, or 0 if its magnitude is below the smallest normal number. Optimiser state decays, and denormal numbers make
+/// every later update several times slower. Update cells express this as `select(|x| < 2^-126, 0, x)`.
 #[must_use]
 pub fn flushed(moment: f32) -> f32 {
     if moment.abs() < f32::MIN_POSITIVE { 0.0 } else { moment }

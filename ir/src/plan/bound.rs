@@ -77,60 +77,27 @@ impl Bound<'_> {
 }
 
 /// An input does not fit the plan.
+#[expect(missing_docs, reason = "the message of each error names its fields")]
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BindError {
     /// More or fewer words or floats are bound than the plan reads.
     #[error("the plan reads {expected} bound {what}, found {found}; bind the graph that it was planned for")]
-    Count {
-        /// The kind: `words` or `floats`.
-        what: &'static str,
-        /// How many the plan reads.
-        expected: usize,
-        /// How many are bound.
-        found: usize,
-    },
+    Count { what: &'static str, expected: usize, found: usize },
     /// A bound index is out of range.
     #[error(
         "index {found} (bound word {word}) is out of range for {kernel} in step f{step}: it must be below {limit}"
     )]
-    Index {
-        /// The place of the word.
-        word: usize,
-        /// The step that reads it.
-        step: usize,
-        /// The name of its kernel.
-        kernel: String,
-        /// The index.
-        found: u32,
-        /// The upper limit, exclusive.
-        limit: u32,
-    },
+    Index { word: usize, step: usize, kernel: String, found: u32, limit: u32 },
     /// A bound truth value is neither 0 nor 1.
     #[error(
         "word {word} is bound to {found}, {kernel} in step f{step} takes it as a truth value: it must be 0 or 1"
     )]
-    Truth {
-        /// The place of the word.
-        word: usize,
-        /// The step that reads it.
-        step: usize,
-        /// The name of its kernel.
-        kernel: String,
-        /// The word.
-        found: u32,
-    },
+    Truth { word: usize, step: usize, kernel: String, found: u32 },
     /// A store holds another number of elements than the plan says.
     #[error(
         "store @{name} must hold {expected} elements, found {found}; give the arrays of the plan's module"
     )]
-    Store {
-        /// The name of the store.
-        name: String,
-        /// How many the plan says.
-        expected: usize,
-        /// How many it holds.
-        found: usize,
-    },
+    Store { name: String, expected: usize, found: usize },
 }
 
 crate::debug_as_display!(BindError);

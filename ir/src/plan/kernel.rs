@@ -192,77 +192,35 @@ pub enum ListSource {
 }
 
 /// One step of a kernel's program.
+#[expect(missing_docs, reason = "the description of each variant names its fields")]
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
-    /// `dst = init; for each part, for k ascending: dst = fma(source[k], W[row + k, col..], dst)`.
-    /// A matrix value has `rows` rows.
-    Prod {
-        /// The result: `rows` rows.
-        dst: View,
-        /// How many rows of the value; 1 for a vector.
-        rows: u32,
-        /// The start of the sums.
-        init: ProdInit,
-        /// The products that are added, in order.
-        parts: Vec<Part>,
-    },
-    /// A straight line of elementwise instructions over one width.
-    Map {
-        /// How many elements.
-        width: u32,
-        /// The instructions; each is a local, numbered from 0.
-        code: Vec<Instr>,
-    },
-    /// Any op that reads a value as a whole: row reductions, softmax, losses, matrix products of values, transposes, picks,
-    /// dropout. `numeric` defines it.
-    Row {
-        /// The op, which no other template executes.
-        op: Op,
-        /// Its operands and their types.
-        sources: Vec<(View, Type)>,
-        /// Its results.
-        dsts: Vec<View>,
-    },
-    /// A fold over lists: sum, mean, max, weighted sum, attention.
-    Seg {
-        /// The op: `ListFold`, `WeightedSum` or `Attend`.
-        op: Op,
-        /// The query of an attention.
-        query: Option<View>,
-        /// The lists: values; scores and values; keys and values.
-        lists: Vec<ListSource>,
-        /// The type of each list's elements.
-        elements: Vec<Type>,
-        /// The result.
-        dst: View,
-    },
-    /// The gradient of a fold over lists: the gradients of its query and of the values of its lists.
+    /// `dst = init; for each part, for k ascending: dst = fma(source[k], W[row + k, col..], dst)`. The parts are added in
+    /// order. A matrix value has `rows` rows, a vector 1.
+    Prod { dst: View, rows: u32, init: ProdInit, parts: Vec<Part> },
+    /// A straight line of elementwise instructions over `width` elements. Each instruction is a local, numbered from 0.
+    Map { width: u32, code: Vec<Instr> },
+    /// Any op that reads a value as a whole and that no other template executes: row reductions, softmax, losses, matrix
+    /// products of values, transposes, picks, dropout. `numeric` defines it. The sources have their types beside them.
+    Row { op: Op, sources: Vec<(View, Type)>, dsts: Vec<View> },
+    /// A fold over lists: `ListFold`, `WeightedSum` or `Attend`. The query is that of an attention. The lists are values;
+    /// scores and values; or keys and values. `elements` has the type of each list's elements.
+    Seg { op: Op, query: Option<View>, lists: Vec<ListSource>, elements: Vec<Type>, dst: View },
+    /// The gradient of a fold over lists, all of them ports. `dy` is the gradient of the fold's result. `query_dst` takes the
+    /// gradient of the query, if it is needed. Per list, a register of edges in `dsts` takes the gradients of its values, if
+    /// they are needed.
     SegGrad {
-        /// The op of the fold.
         op: Op,
-        /// The query of an attention.
         query: Option<View>,
-        /// The lists, all of them ports.
         lists: Vec<u32>,
-        /// The type of each list's elements.
         elements: Vec<Type>,
-        /// The gradient of the fold's result.
         dy: View,
-        /// The view that takes the gradient of the query, if it is needed.
         query_dst: Option<View>,
-        /// Per list the register of edges that takes the gradients of its values, if they are needed.
         dsts: Vec<Option<u32>>,
     },
-    /// A row of a table. The index is one word.
-    Lookup {
-        /// The table, a parameter port.
-        param: u32,
-        /// The index.
-        index: View,
-        /// The row.
-        dst: View,
-    },
+    /// A row of the table at a parameter port. The index is one word.
+    Lookup { param: u32, index: View, dst: View },
 }
 
 impl Stage {

@@ -26,6 +26,7 @@ pub mod text;
 pub mod updates;
 pub mod verify;
 
+use crate::getters::getters;
 use crate::id::{NodeId, ParamId};
 use crate::module::ParamKind;
 use crate::types::{DType, Type};
@@ -162,88 +163,38 @@ impl Field {
 }
 
 /// Where a port of a kernel reads, lane by lane.
+#[expect(missing_docs, reason = "the description of each variant names its fields")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operand {
     /// Row `start + lane * stride`. Stride 1 reads neighbours directly, stride 0 reads one shared row.
-    Rows {
-        /// The field read.
-        field: FieldId,
-        /// The row of lane 0.
-        start: u32,
-        /// From a lane's row to the next one's.
-        stride: u32,
-    },
+    Rows { field: FieldId, start: u32, stride: u32 },
     /// Row `tables[at + lane]`.
-    Table {
-        /// The field read.
-        field: FieldId,
-        /// Where the rows begin in the plan's tables.
-        at: u32,
-    },
+    Table { field: FieldId, at: u32 },
     /// A list: rows `tables[items + i]` for `i` in `tables[offsets + lane]..tables[offsets + lane + 1]`.
-    Segments {
-        /// The field read.
-        field: FieldId,
-        /// Where the `rows + 1` offsets begin in the plan's tables.
-        offsets: u32,
-        /// Where the rows begin in the plan's tables.
-        items: u32,
-    },
+    Segments { field: FieldId, offsets: u32, items: u32 },
     /// Bound words from `start + lane * stride` on.
-    Words {
-        /// The first word of lane 0.
-        start: u32,
-        /// From a lane's first word to the next one's.
-        stride: u32,
-    },
+    Words { start: u32, stride: u32 },
     /// Bound words from `tables[at + lane]` on.
-    WordTable {
-        /// Where the places begin in the plan's tables.
-        at: u32,
-    },
+    WordTable { at: u32 },
     /// Bound floats from `start + lane * stride` on.
-    Floats {
-        /// The first float of lane 0.
-        start: u32,
-        /// From a lane's first float to the next one's.
-        stride: u32,
-    },
+    Floats { start: u32, stride: u32 },
     /// Bound floats from `tables[at + lane]` on.
-    FloatTable {
-        /// Where the places begin in the plan's tables.
-        at: u32,
-    },
+    FloatTable { at: u32 },
 }
 
 /// Where a result of a kernel goes, lane by lane. Rows of a step's results are distinct.
+#[expect(missing_docs, reason = "the description of each variant names its fields")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
     /// Row `start + lane`.
-    Rows {
-        /// The field written.
-        field: FieldId,
-        /// The row of lane 0.
-        start: u32,
-    },
+    Rows { field: FieldId, start: u32 },
     /// Row `tables[at + lane]`.
-    Table {
-        /// The field written.
-        field: FieldId,
-        /// Where the rows begin in the plan's tables.
-        at: u32,
-    },
+    Table { field: FieldId, at: u32 },
     /// For a register of edges: value `i` of a lane goes to row `start + tables[offsets + lane] + i`. The offsets are those of
     /// the list.
-    Edges {
-        /// The field written.
-        field: FieldId,
-        /// The row of the first value of lane 0.
-        start: u32,
-        /// Where the `rows + 1` offsets begin in the plan's tables.
-        offsets: u32,
-    },
+    Edges { field: FieldId, start: u32, offsets: u32 },
 }
 
 impl Place {
@@ -347,46 +298,23 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The operands of a step, one per port of its kernel.
-    #[inline]
-    #[must_use]
-    pub fn operands(&self, step: &Step) -> &[Operand] {
-        &self.operands[step.operands.start as usize..step.operands.end as usize]
-    }
-
-    /// The places of a step's results.
-    #[inline]
-    #[must_use]
-    pub fn places(&self, step: &Step) -> &[Place] {
-        &self.places[step.places.start as usize..step.places.end as usize]
-    }
-
-    /// The stores of a step's parameter ports.
-    #[inline]
-    #[must_use]
-    pub fn stores(&self, step: &Step) -> &[StoreId] {
-        &self.store_args[step.stores.start as usize..step.stores.end as usize]
-    }
-
-    /// The node behind each lane of a step.
-    #[inline]
-    #[must_use]
-    pub fn lanes(&self, step: &Step) -> &[NodeId] {
-        &self.lanes[step.lanes.start as usize..step.lanes.end as usize]
-    }
-
-    /// The kernel of a step.
-    #[inline]
-    #[must_use]
-    pub fn kernel(&self, step: &Step) -> &Kernel {
-        &self.kernels[step.kernel.index()]
-    }
-
-    /// A field.
-    #[inline]
-    #[must_use]
-    pub fn field(&self, id: FieldId) -> &Field {
-        &self.fields[id.index()]
+    getters! {
+        /// The operands of a step, one per port of its kernel.
+        operands(self, step: &Step) -> &[Operand] = &self.operands[step.operands.start as usize..step.operands.end as usize];
+        /// The places of a step's results.
+        places(self, step: &Step) -> &[Place] = &self.places[step.places.start as usize..step.places.end as usize];
+        /// The stores of a step's parameter ports.
+        stores(self, step: &Step) -> &[StoreId] = &self.store_args[step.stores.start as usize..step.stores.end as usize];
+        /// The node behind each lane of a step.
+        lanes(self, step: &Step) -> &[NodeId] = &self.lanes[step.lanes.start as usize..step.lanes.end as usize];
+        /// The kernel of a step.
+        kernel(self, step: &Step) -> &Kernel = &self.kernels[step.kernel.index()];
+        /// A field.
+        field(self, id: FieldId) -> &Field = &self.fields[id.index()];
+        /// The number of the output with a key.
+        output(self, key: &OutputKey) -> Option<usize> = self.outputs.iter().position(|output| output.key == *key);
+        /// How many stores the caller gives: all but the gradients, which come last.
+        given_stores(self) -> usize = given_stores(&self.stores);
     }
 
     /// The steps of each wave.
@@ -400,18 +328,6 @@ impl Plan {
         let ends = self.waves.get(first..).unwrap_or(&[]);
         let starts = std::iter::once(before.unwrap_or(0)).chain(ends.iter().copied());
         starts.zip(ends).map(|(start, &end)| start as usize..end as usize)
-    }
-
-    /// The number of the output with a key.
-    #[must_use]
-    pub fn output(&self, key: &OutputKey) -> Option<usize> {
-        self.outputs.iter().position(|output| output.key == *key)
-    }
-
-    /// How many stores the caller gives: all but the gradients, which come last.
-    #[must_use]
-    pub fn given_stores(&self) -> usize {
-        given_stores(&self.stores)
     }
 
     /// The store that holds the gradient of a parameter, if the plan makes it.

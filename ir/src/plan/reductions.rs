@@ -13,23 +13,16 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// The terms of a reduction, and where they are added.
+#[expect(missing_docs, reason = "the description of each variant names its fields")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReductionSum {
-    /// `d[row + k][col + n] = fma(x[k], dy[n], d[row + k][col + n])` for the rows of `x` and `dy`.
+    /// `d[row + i][col + j] = fma(x[i], dy[j], d[row + i][col + j])` for the rows of `x`, which are `k` wide, and of `dy`,
+    /// which are `n` wide. So the block has `k` rows and `n` columns, and begins at `row` and `col`.
     ///
     /// For a weight that is stored transposed, `x` is the gradient of the results and `dy` is the operand. The order of two
     /// factors does not matter.
-    Wgrad {
-        /// The first row of the block.
-        row: u32,
-        /// The first column of the block.
-        col: u32,
-        /// The width of a row of `x`: rows of the block.
-        k: u32,
-        /// The width of a row of `dy`: columns of the block.
-        n: u32,
-    },
+    Wgrad { row: u32, col: u32, k: u32, n: u32 },
     /// `d = d + dy`, where a row of `dy` is as long as the store.
     Colsum,
     /// `d[x] = d[x] + dy`, where `x` is one index and `dy` is as long as a row of the store. An index past the end is clamped to

@@ -33,16 +33,13 @@ pub enum PortRole {
 }
 
 /// The role of a result of a kernel in reverse, for the node of each lane.
+#[expect(missing_docs, reason = "the description of each variant names its fields")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResultRole {
     /// A contribution to the gradient of an operand. Of a list, one row is for all its values unless the result is edges.
-    Contribution {
-        /// The operand.
-        operand: u32,
-        /// Which use of the operand contributes. Only lists have more than one.
-        number: u32,
-    },
+    /// `number` says which use of the operand contributes. Only lists have more than one.
+    Contribution { operand: u32, number: u32 },
     /// Rows that a sum over the minibatch takes for the gradient of a parameter.
     Part,
     /// The sum of the contributions that the one port reads.

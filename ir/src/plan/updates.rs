@@ -47,32 +47,17 @@ pub enum UpdateSource {
 }
 
 /// One operation of an optimiser.
+#[expect(missing_docs, reason = "the description of each variant names its fields")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Update {
-    /// Makes a scalar: the sum of the squares of all elements of these stores.
-    Sumsq {
-        /// The stores, in the order of the sum.
-        stores: Vec<StoreId>,
-    },
-    /// Makes one scalar for each result of a kernel.
-    Scalars {
-        /// The kernel, executed on one lane.
-        kernel: KernelId,
-        /// The operands of its ports: no stores.
-        sources: Vec<UpdateSource>,
-    },
-    /// Changes stores, element by element.
-    Apply {
-        /// The kernel, executed on every element of the stores.
-        kernel: KernelId,
-        /// Whether only sparse rows are updated.
-        sparse: bool,
-        /// The operands of its ports.
-        sources: Vec<UpdateSource>,
-        /// The stores that take its results.
-        targets: Vec<StoreId>,
-    },
+    /// Makes a scalar: the sum of the squares of all elements of these stores, in this order.
+    Sumsq { stores: Vec<StoreId> },
+    /// Makes one scalar for each result of a kernel, which is executed on one lane. No operand of its ports is a store.
+    Scalars { kernel: KernelId, sources: Vec<UpdateSource> },
+    /// Changes stores: executes a kernel on every element of them, or on the elements of sparse rows only. The sources are the
+    /// operands of its ports. The targets are the stores that take its results.
+    Apply { kernel: KernelId, sparse: bool, sources: Vec<UpdateSource>, targets: Vec<StoreId> },
 }
 
 impl Update {

@@ -1,9 +1,8 @@
 //! Draws the initial values of parameters.
 //!
-//! All random numbers come from [`numeric::noise`](crate::numeric::noise), keyed by the parameter's
-//! name. The computation uses only operations with defined bits, so a model starts with the same
-//! weights on every machine. Fans: the innermost extent is the number of outputs, the product of
-//! the others the number of inputs; a vector has one input.
+//! All random numbers come from [`numeric::noise`](crate::numeric::noise), keyed by the parameter's name. The computation
+//! uses only operations with defined bits, so a model starts with the same weights on every machine. Fans: the innermost
+//! extent is the number of outputs, the product of the others the number of inputs; a vector has one input.
 
 use crate::module::{Init, ParamDecl};
 use crate::numeric::noise::Stream;
@@ -15,14 +14,14 @@ pub(super) fn draw(decl: &ParamDecl, seed: u64) -> Vec<f32> {
     let shape = decl.ty.shape;
     let elements = shape.elements();
     let (inputs, outputs) = (shape.rows() as f32, shape.width() as f32);
-    let source = Source { seed, key: name_key(&decl.name) };
+    let streams = Streams { seed, key: name_key(&decl.name) };
     match &decl.init {
         Init::Constant(number) => vec![*number; elements],
-        Init::Uniform(limit) => source.uniforms(elements, *limit),
-        Init::Normal(deviation) => source.normals(elements, 0, *deviation),
-        Init::Glorot(gain) => source.uniforms(elements, gain * (6.0 / (inputs + outputs)).sqrt()),
-        Init::He => source.normals(elements, 0, (2.0 / inputs).sqrt()),
-        Init::Saxe(gain) => source.orthogonal(shape, *gain),
+        Init::Uniform(limit) => streams.uniforms(elements, *limit),
+        Init::Normal(deviation) => streams.normals(elements, 0, *deviation),
+        Init::Glorot(gain) => streams.uniforms(elements, gain * (6.0 / (inputs + outputs)).sqrt()),
+        Init::He => streams.normals(elements, 0, (2.0 / inputs).sqrt()),
+        Init::Saxe(gain) => streams.orthogonal(shape, *gain),
         Init::Values(values) => values.to_vec(),
     }
 }
@@ -44,12 +43,12 @@ fn name_key(name: &str) -> u64 {
 }
 
 /// The random streams of one parameter.
-struct Source {
+struct Streams {
     seed: u64,
     key: u64,
 }
 
-impl Source {
+impl Streams {
     fn stream(&self, number: u64) -> Stream {
         Stream::new(self.seed, number, self.key)
     }

@@ -7,6 +7,7 @@
 
 mod init;
 
+use crate::getters::getters;
 use crate::id::ParamId;
 use crate::module::{Module, ParamDecl};
 use crate::numeric::half;
@@ -39,28 +40,15 @@ impl PartialEq for ParamValues {
 }
 
 impl ParamValues {
-    /// The parameter's name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// Its storage type and shape.
-    #[must_use]
-    pub const fn ty(&self) -> Type {
-        self.ty
-    }
-
-    /// Its values, row by row.
-    #[must_use]
-    pub fn values(&self) -> &[f32] {
-        &self.values
-    }
-
-    /// Its version; see [`Weights::version`].
-    #[must_use]
-    pub const fn version(&self) -> u64 {
-        self.version
+    getters! {
+        /// The parameter's name.
+        name(self) -> &str = &self.name;
+        /// Its storage type and shape.
+        ty(self) -> Type = self.ty;
+        /// Its values, row by row.
+        values(self) -> &[f32] = &self.values;
+        /// Its version; see [`Weights::version`].
+        version(self) -> u64 = self.version;
     }
 }
 
@@ -69,44 +57,28 @@ impl ParamValues {
 const MAX_PRODUCTS: u64 = 1 << 37;
 
 /// Why values were rejected or not created.
+#[expect(missing_docs, reason = "the message of each error names its fields")]
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WeightsError {
     /// The module has no parameter with this name.
     #[error("expected a parameter of the module, found @{0}; give a declared name")]
-    Unknown(
-        /// The name.
-        String,
-    ),
+    Unknown(String),
     /// The number of values differs from the declaration.
     #[error("@{name}: expected {expected} values, found {found}; give one for each element")]
-    Length {
-        /// The parameter.
-        name: String,
-        /// The number of values it has.
-        expected: usize,
-        /// The number of values given.
-        found: usize,
-    },
+    Length { name: String, expected: usize, found: usize },
     /// Drawing orthogonal matrices of these sizes takes too long.
     #[error(
         "@{name}: drawing the orthogonal matrices up to this one takes {products} multiplications, more than \
          the limit of {MAX_PRODUCTS}; choose another initialiser such as glorot, or give its values"
     )]
-    Orthogonal {
-        /// The parameter that exceeds the limit.
-        name: String,
-        /// The number of multiplications for it and all earlier parameters.
-        products: u64,
-    },
+    Orthogonal { name: String, products: u64 },
     /// There is not enough memory for the values of all parameters.
     #[error("the parameters need {bytes} bytes, which the system cannot allocate; declare smaller ones")]
-    Memory {
-        /// The number of bytes they need.
-        bytes: u64,
-    },
+    Memory { bytes: u64 },
 }
 
 crate::debug_as_display!(WeightsError);
+
 /// Returns a version that no array of this process has had before.
 pub(crate) fn fresh_version() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -186,13 +158,22 @@ impl Weights {
         Ok(Self { params: params.collect::<Result<_, _>>()? })
     }
 
-    /// The values of a parameter.
-    ///
-    /// # Panics
-    /// If the module has no such parameter.
-    #[must_use]
-    pub fn get(&self, id: ParamId) -> &[f32] {
-        &self.params[id.index()].values
+    getters! {
+        /// The values of a parameter.
+        ///
+        /// # Panics
+        /// If the module has no such parameter.
+        get(self, id: ParamId) -> &[f32] = &self.params[id.index()].values;
+        /// A number that changes with each mutable access to a parameter. A process never reuses a
+        /// version, so equal versions imply equal values, also between clones.
+        ///
+        /// # Panics
+        /// If the module has no such parameter.
+        version(self, id: ParamId) -> u64 = self.params[id.index()].version;
+        /// The number of parameters.
+        len(self) -> usize = self.params.len();
+        /// Whether the module has no parameters.
+        is_empty(self) -> bool = self.params.is_empty();
     }
 
     /// Mutable access to the values of a parameter. The version changes immediately; dropping the
@@ -273,31 +254,9 @@ impl Weights {
         self.set(self.id(name)?, values)
     }
 
-    /// A number that changes with each mutable access to a parameter. A process never reuses a
-    /// version, so equal versions imply equal values, also between clones.
-    ///
-    /// # Panics
-    /// If the module has no such parameter.
-    #[must_use]
-    pub fn version(&self, id: ParamId) -> u64 {
-        self.params[id.index()].version
-    }
-
     /// Every parameter in the order of declaration.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &ParamValues> {
         self.params.iter()
-    }
-
-    /// The number of parameters.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.params.len()
-    }
-
-    /// Whether the module has no parameters.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.params.is_empty()
     }
 }
 

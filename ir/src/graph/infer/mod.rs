@@ -3,6 +3,20 @@
 //! The emitter, the parser and the verifier all call [`infer`]. Its messages state expectation and
 //! finding; the caller adds the location.
 
+/// An error with a formatted message.
+macro_rules! rejected {
+    ($($message:tt)+) => { Err(InferError::new(format!($($message)+))) };
+}
+
+/// Returns such an error if a condition holds.
+macro_rules! reject_if {
+    ($condition:expr, $($message:tt)+) => {
+        if $condition {
+            return rejected!($($message)+);
+        }
+    };
+}
+
 mod products;
 mod shapes;
 
@@ -123,12 +137,10 @@ fn check_counts(op: &Op, operands: &[Type], params: &[Type]) -> Result<(), Infer
         Arity::AtLeast(n) => (operands.len() >= n, format!("at least {n}")),
         Arity::Free => (true, String::new()),
     };
-    if !fits {
-        return Err(InferError::new(format!("expected {expected} operands, found {}", operands.len())));
-    }
+    reject_if!(!fits, "expected {expected} operands, found {}", operands.len());
     if params.len() != op.params() {
         let (expected, found) = (op.params(), params.len());
-        return Err(InferError::new(format!("expected {expected} parameter arguments, found {found}")));
+        return rejected!("expected {expected} parameter arguments, found {found}");
     }
     Ok(())
 }
@@ -157,7 +169,7 @@ fn finite(attribute: Float) -> Result<(), InferError> {
     if attribute.get().is_finite() {
         return Ok(());
     }
-    Err(InferError::new(format!("the attribute must be a finite number, found {}", attribute.get())))
+    rejected!("the attribute must be a finite number, found {}", attribute.get())
 }
 
 fn float(ty: Type) -> Result<Type, InferError> {
@@ -176,17 +188,14 @@ fn same_floats(operands: &[Type]) -> Result<Type, InferError> {
     let first = float(operands[0])?;
     match operands.iter().position(|ty| *ty != first) {
         None => Ok(first),
-        Some(place) => Err(InferError::new(format!(
-            "operand {place} must be {first} like the first, found {}",
-            operands[place]
-        ))),
+        Some(place) => rejected!("operand {place} must be {first} like the first, found {}", operands[place]),
     }
 }
 
 fn vector(ty: Type) -> Result<u32, InferError> {
     match float(ty)?.shape.dims() {
         [width] => Ok(*width),
-        _ => Err(InferError::new(format!("expected a vector, found {ty}"))),
+        _ => rejected!("expected a vector, found {ty}"),
     }
 }
 
@@ -196,9 +205,7 @@ fn same_vectors(operands: &[Type]) -> Result<u32, InferError> {
 
 /// The shape of a float value without its innermost axis.
 fn rows_of(ty: Type) -> Result<Shape, InferError> {
-    if float(ty)?.shape.rank() == 0 {
-        return Err(InferError::new("expected rows, found a scalar"));
-    }
+    reject_if!(float(ty)?.shape.rank() == 0, "expected rows, found a scalar");
     Ok(ty.shape.without_last())
 }
 
@@ -212,21 +219,17 @@ fn port(ty: Type) -> Inferred {
 
 fn input(ty: Type, operands: &[Type]) -> Inferred {
     if ty.is_list || matches!(ty.dtype, DType::F16 | DType::BF16) {
-        return Err(InferError::new(format!("an input is f32, i32, u32 or bool, found {ty}")));
+        return rejected!("an input is f32, i32, u32 or bool, found {ty}");
     }
-    if operands[0] != ty {
-        return Err(InferError::new(format!("the bindings must be {ty}, found {}", operands[0])));
-    }
+    reject_if!(operands[0] != ty, "the bindings must be {ty}, found {}", operands[0]);
     Ok(vec![ty])
 }
 
 fn fill(ty: Type, bits: u32) -> Inferred {
     if ty.is_list || matches!(ty.dtype, DType::F16 | DType::BF16) {
-        return Err(InferError::new(format!("a constant is f32, i32, u32 or bool, found {ty}")));
+        return rejected!("a constant is f32, i32, u32 or bool, found {ty}");
     }
-    if ty.dtype == DType::Bool && bits > 1 {
-        return Err(InferError::new(format!("a bool constant is 0 or 1, found {bits}")));
-    }
+    reject_if!(ty.dtype == DType::Bool && bits > 1, "a bool constant is 0 or 1, found {bits}");
     Ok(vec![ty])
 }
 
@@ -234,14 +237,14 @@ fn fill(ty: Type, bits: u32) -> Inferred {
 fn list(operands: &[Type]) -> Inferred {
     match operands {
         [element] => Ok(vec![Type { is_list: true, ..*element }]),
-        _ => Err(InferError::new(format!("a list has one element type, found {}", operands.len()))),
+        _ => rejected!("a list has one element type, found {}", operands.len()),
     }
 }
 
 fn clamp(low: Float, high: Float, ty: Type) -> Inferred {
     if low.get().is_nan() || high.get().is_nan() || low.get() > high.get() {
         let (low, high) = (low.get(), high.get());
-        return Err(InferError::new(format!("the lower bound {low} must not exceed the upper bound {high}")));
+        return rejected!("the lower bound {low} must not exceed the upper bound {high}");
     }
     floats(ty)
 }
@@ -267,37 +270,31 @@ fn arithmetic(binary: Binary, operands: &[Type]) -> Inferred {
     let floats_only = matches!(binary, Binary::Div | Binary::Pow);
     if !ty.dtype.is_number() || (floats_only && ty.dtype != DType::F32) {
         let expected = if floats_only { "f32" } else { "f32, i32 or u32" };
-        return Err(InferError::new(format!("expected {expected} elements, found {ty}")));
+        return rejected!("expected {expected} elements, found {ty}");
     }
     Ok(vec![ty])
 }
 
 fn comparison(operands: &[Type]) -> Inferred {
     let ty = elementwise(operands[0], operands[1])?;
-    if !ty.dtype.is_number() {
-        return Err(InferError::new(format!("expected f32, i32 or u32 elements, found {ty}")));
-    }
+    reject_if!(!ty.dtype.is_number(), "expected f32, i32 or u32 elements, found {ty}");
     Ok(vec![Type::new(DType::Bool, ty.shape)])
 }
 
 fn select(operands: &[Type]) -> Inferred {
     let condition = operands[0];
     let ty = elementwise(operands[1], operands[2])?;
-    if condition.dtype != DType::Bool {
-        return Err(InferError::new(format!("the condition must be bool, found {condition}")));
-    }
-    if ty.dtype == DType::Bool {
-        return Err(InferError::new(format!("expected f32, i32 or u32 elements, found {ty}")));
-    }
+    reject_if!(condition.dtype != DType::Bool, "the condition must be bool, found {condition}");
+    reject_if!(ty.dtype == DType::Bool, "expected f32, i32 or u32 elements, found {ty}");
     if condition.shape != ty.shape && condition.shape.rank() > 0 {
-        return Err(InferError::new(format!("the condition must be shaped like {ty}, found {condition}")));
+        return rejected!("the condition must be shaped like {ty}, found {condition}");
     }
     Ok(vec![ty])
 }
 
 fn cast(to: DType, ty: Type) -> Inferred {
     if matches!(to, DType::F16 | DType::BF16) {
-        return Err(InferError::new(format!("{to} is a storage format of parameters; values are f32")));
+        return rejected!("{to} is a storage format of parameters; values are f32");
     }
     Ok(vec![Type::new(to, ty.shape)])
 }
@@ -314,9 +311,7 @@ fn reduce(over: Over, ty: Type) -> Inferred {
 fn top_k(k: u32, ty: Type) -> Inferred {
     rows_of(ty)?;
     let axis = ty.shape.rank() as u8 - 1;
-    if k == 0 || k as usize > ty.shape.width() {
-        return Err(InferError::new(format!("k must be 1 to {}, found {k}", ty.shape.width())));
-    }
+    reject_if!(k == 0 || k as usize > ty.shape.width(), "k must be 1 to {}, found {k}", ty.shape.width());
     let values = with_extent(ty, axis, k)?;
     Ok(vec![values, Type::new(DType::U32, values.shape)])
 }
@@ -324,9 +319,7 @@ fn top_k(k: u32, ty: Type) -> Inferred {
 fn weighted_sum(scores: Type, values: Type) -> Inferred {
     float(values)?;
     if float(scores)?.shape != values.shape && scores.shape.elements() != 1 {
-        return Err(InferError::new(format!(
-            "scores must be single numbers or like {values}, found {scores}"
-        )));
+        return rejected!("scores must be single numbers or like {values}, found {scores}");
     }
     Ok(vec![values])
 }
@@ -335,26 +328,20 @@ fn attend(scale: Float, operands: &[Type]) -> Inferred {
     finite(scale)?;
     let (query, key) = (operands[0], operands[1].element());
     vector(query)?;
-    if key != query {
-        return Err(InferError::new(format!("keys must be {query} like the query, found {key}")));
-    }
+    reject_if!(key != query, "keys must be {query} like the query, found {key}");
     floats(operands[2].element())
 }
 
 fn lookup(index: Type, table: Type) -> Inferred {
-    if index != INDEX {
-        return Err(InferError::new(format!("the index must be u32, found {index}")));
-    }
+    reject_if!(index != INDEX, "the index must be u32, found {index}");
     match table.shape.dims() {
         [_, width] => sized(&[*width]).map(|shape| vec![Type::new(DType::F32, shape)]),
-        _ => Err(InferError::new(format!("a table must be a matrix, found {table}"))),
+        _ => rejected!("a table must be a matrix, found {table}"),
     }
 }
 
 fn one_hot(width: u32, index: Type) -> Inferred {
-    if index != INDEX {
-        return Err(InferError::new(format!("the index must be u32, found {index}")));
-    }
+    reject_if!(index != INDEX, "the index must be u32, found {index}");
     sized(&[width]).map(|shape| vec![Type::new(DType::F32, shape)])
 }
 
@@ -362,8 +349,7 @@ fn labelled_rows(scores: Type, labels: Type) -> Inferred {
     let rows = rows_of(scores)?;
     let expected = Type::new(DType::U32, rows);
     if labels != expected {
-        let message = format!("labels must be {expected}, one per row of {scores}, found {labels}");
-        return Err(InferError::new(message));
+        return rejected!("labels must be {expected}, one per row of {scores}, found {labels}");
     }
     Ok(vec![Type::new(DType::F32, rows)])
 }
@@ -377,10 +363,7 @@ fn noise_key(operands: &[Type]) -> Result<(), InferError> {
 
 fn dropout(rate: Float, operands: &[Type]) -> Inferred {
     if !(0.0..1.0).contains(&rate.get()) {
-        return Err(InferError::new(format!(
-            "the rate must be at least 0 and below 1, found {}",
-            rate.get()
-        )));
+        return rejected!("the rate must be at least 0 and below 1, found {}", rate.get());
     }
     noise_key(&operands[1..])?;
     floats(operands[0])

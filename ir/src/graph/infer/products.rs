@@ -6,7 +6,7 @@ use crate::types::{DType, Type};
 pub(super) fn affine(bias: bool, transposed: bool, operands: &[Type], params: &[Type]) -> Inferred {
     let (inputs, outputs) = match (params[0].shape.dims(), transposed) {
         ([inputs, outputs], false) | ([outputs, inputs], true) => (*inputs, *outputs),
-        _ => return Err(InferError::new(format!("the weight must be a matrix, found {}", params[0]))),
+        _ => return rejected!("the weight must be a matrix, found {}", params[0]),
     };
     let other_layout = if transposed {
         "the weight is stored as [inputs, outputs]: call affine"
@@ -20,7 +20,7 @@ pub(super) fn affine(bias: bool, transposed: bool, operands: &[Type], params: &[
     }
     if bias && params[1].shape.dims() != [outputs] {
         let found = params[1];
-        return Err(InferError::new(format!("the bias must have {outputs} elements, found {found}")));
+        return rejected!("the bias must have {outputs} elements, found {found}");
     }
     product_of(operands[0], outputs)
 }
@@ -31,9 +31,9 @@ fn total_width(operands: &[Type]) -> Result<u64, InferError> {
     let mut width = 0u64;
     for (place, &ty) in operands.iter().enumerate() {
         if !(1..=2).contains(&float(ty)?.shape.rank()) || ty.shape.without_last() != lead {
-            return Err(InferError::new(format!(
+            return rejected!(
                 "operands must be vectors, or matrices with equal numbers of rows; operand {place} is {ty}"
-            )));
+            );
         }
         width += ty.shape.width() as u64;
     }
@@ -49,27 +49,23 @@ fn product_of(x: Type, outputs: u32) -> Inferred {
 
 pub(super) fn affine_rows(row: u32, bias: bool, onto: bool, operands: &[Type], params: &[Type]) -> Inferred {
     let &[inputs, outputs] = params[0].shape.dims() else {
-        return Err(InferError::new(format!("the weight must be a matrix, found {}", params[0])));
+        return rejected!("the weight must be a matrix, found {}", params[0]);
     };
-    if bias && onto {
-        return Err(InferError::new("the sums start at a bias or at the first operand, not at both"));
-    }
+    reject_if!(bias && onto, "the sums start at a bias or at the first operand, not at both");
     let parts = &operands[usize::from(onto)..];
     let width = total_width(parts)?;
     if u64::from(row) + width > u64::from(inputs) {
-        return Err(InferError::new(format!(
+        return rejected!(
             "the value has {width} elements, but from row {row} on the weight has {}",
             u64::from(inputs).saturating_sub(u64::from(row))
-        )));
+        );
     }
     if bias && params[1].shape.dims() != [outputs] {
         let found = params[1];
-        return Err(InferError::new(format!("the bias must have {outputs} elements, found {found}")));
+        return rejected!("the bias must have {outputs} elements, found {found}");
     }
     let result = product_of(parts[0], outputs)?;
-    if onto && operands[0] != result[0] {
-        return Err(InferError::new(format!("the sums must be {}, found {}", result[0], operands[0])));
-    }
+    reject_if!(onto && operands[0] != result[0], "the sums must be {}, found {}", result[0], operands[0]);
     Ok(result)
 }
 
@@ -79,14 +75,10 @@ pub(super) fn matmul(a: Type, b: Type) -> Inferred {
         ([k], [l, n]) => ([*k, *l], vec![*n]),
         ([m, k], [l]) => ([*k, *l], vec![*m]),
         _ => {
-            return Err(InferError::new(format!(
-                "expected a matrix and a matrix or vector, found {a} and {b}"
-            )));
+            return rejected!("expected a matrix and a matrix or vector, found {a} and {b}");
         }
     };
-    if inner[0] != inner[1] {
-        return Err(InferError::new(format!("inner extents must agree, found {a} and {b}")));
-    }
+    reject_if!(inner[0] != inner[1], "inner extents must agree, found {a} and {b}");
     sized(&result).map(|shape| vec![Type::new(DType::F32, shape)])
 }
 

@@ -38,9 +38,7 @@ pub(super) fn concat(axis: u8, operands: &[Type]) -> Inferred {
             || ty.shape.rank() != first.shape.rank()
             || with_extent(first, axis, own)?.shape != ty.shape
         {
-            return Err(InferError::new(format!(
-                "operand {place} must be like {first} except along axis {axis}, found {ty}"
-            )));
+            return rejected!("operand {place} must be like {first} except along axis {axis}, found {ty}");
         }
         total = total.checked_add(own).ok_or_else(|| InferError::new("the result is too large"))?;
     }
@@ -50,9 +48,7 @@ pub(super) fn concat(axis: u8, operands: &[Type]) -> Inferred {
 pub(super) fn split(axis: u8, parts: u32, ty: Type) -> Inferred {
     let whole = extent(ty, axis)?;
     if parts == 0 || !whole.is_multiple_of(parts) || parts > 1 << 16 {
-        return Err(InferError::new(format!(
-            "{whole} elements along axis {axis} do not split into {parts} equal parts"
-        )));
+        return rejected!("{whole} elements along axis {axis} do not split into {parts} equal parts");
     }
     Ok(vec![with_extent(ty, axis, whole / parts)?; parts as usize])
 }
@@ -61,7 +57,7 @@ pub(super) fn slice(axis: u8, start: u32, len: u32, ty: Type) -> Inferred {
     let whole = extent(ty, axis)?;
     if len == 0 || start.checked_add(len).is_none_or(|end| end > whole) {
         let end = u64::from(start) + u64::from(len);
-        return Err(InferError::new(format!("the range {start}..{end} exceeds axis {axis} of {ty}")));
+        return rejected!("the range {start}..{end} exceeds axis {axis} of {ty}");
     }
     Ok(vec![with_extent(ty, axis, len)?])
 }
@@ -69,7 +65,7 @@ pub(super) fn slice(axis: u8, start: u32, len: u32, ty: Type) -> Inferred {
 pub(super) fn reshape(shape: Shape, ty: Type) -> Inferred {
     if shape.elements() != ty.shape.elements() {
         let (found, expected) = (ty.shape.elements(), shape.elements());
-        return Err(InferError::new(format!("{ty} has {found} elements, the shape {shape} has {expected}")));
+        return rejected!("{ty} has {found} elements, the shape {shape} has {expected}");
     }
     Ok(vec![ty.with_shape(shape)])
 }
@@ -87,7 +83,7 @@ pub(super) fn transpose(permutation: Permutation, ty: Type) -> Inferred {
             let written =
                 permutation.0.iter().enumerate().rposition(|axis| !stays(axis)).map_or(0, |last| last + 1);
             let order = &permutation.0[..written.max(rank)];
-            return Err(InferError::new(format!("{order:?} is not an order of the axes of {ty}")));
+            return rejected!("{order:?} is not an order of the axes of {ty}");
         }
         dims.extend(ty.shape.dims().get(axis));
     }
@@ -95,9 +91,7 @@ pub(super) fn transpose(permutation: Permutation, ty: Type) -> Inferred {
 }
 
 pub(super) fn pick(ty: Type, index: Type) -> Inferred {
-    if index != INDEX {
-        return Err(InferError::new(format!("the index must be u32, found {index}")));
-    }
+    reject_if!(index != INDEX, "the index must be u32, found {index}");
     match ty.shape.dims() {
         [] => Err(InferError::new("a scalar has no elements to pick from")),
         [_, rest @ ..] => sized(rest).map(|shape| vec![ty.with_shape(shape)]),
@@ -108,9 +102,7 @@ pub(super) fn stack(operands: &[Type]) -> Inferred {
     let first = operands[0];
     if let Some(place) = operands.iter().position(|ty| *ty != first) {
         let found = operands[place];
-        return Err(InferError::new(format!(
-            "operand {place} must be {first} like the first, found {found}"
-        )));
+        return rejected!("operand {place} must be {first} like the first, found {found}");
     }
     let count = u32::try_from(operands.len()).map_err(|_| InferError::new("too many operands"))?;
     let dims: Vec<u32> = [count].into_iter().chain(first.shape.dims().iter().copied()).collect();

@@ -1,9 +1,8 @@
 //! Graphs as JSON, for programs that do not read the binary format.
 //!
-//! A document contains the tables of [`GraphData`]. Ids are positions in the tables, types are spelled
-//! as in text, and numbers that JSON lacks are strings. Names of callees accompany ids for human
-//! readers; the reader ignores them. A document leaves out derived data: the types of values and the
-//! structural hash. The reader verifies the graph.
+//! A document contains the tables of [`GraphData`]. Ids are positions in the tables, types are spelled as in text, and
+//! numbers that JSON lacks are strings. Names of callees accompany ids for human readers; the reader ignores them. A
+//! document leaves out derived data: the types of values and the structural hash. The reader verifies the graph.
 //!
 //! Reading takes at most sixteen times the size of the document plus one mebibyte. So the reader
 //! buffers no untyped data, and a node lists each of its results: a signature with many results costs

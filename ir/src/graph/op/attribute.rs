@@ -6,8 +6,7 @@ use std::fmt;
 
 /// A float attribute. It compares and hashes its bits, so equality is an equivalence relation.
 ///
-/// Readable formats contain the number, or `"inf"`, `"-inf"`, `"nan(0x7fc00000)"`. Binary formats
-/// contain the bits.
+/// Readable formats contain the number, or `"inf"`, `"-inf"`, `"nan(0x7fc00000)"`. Binary formats contain the bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Float(u32);
 

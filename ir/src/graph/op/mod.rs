@@ -1,8 +1,7 @@
 //! The built-in ops: one enum with typed attributes.
 //!
-//! Ops know nothing about batches: shapes are those of a single instance. A node reads values as
-//! operands and parameters as parameter arguments of its signature. Numbers that the model fixes are
-//! attributes of the op.
+//! Ops know nothing about batches: shapes are those of a single instance. A node reads values as operands and parameters as
+//! parameter arguments of its signature. Numbers that the model fixes are attributes of the op.
 
 mod attribute;
 
@@ -12,188 +11,141 @@ use crate::types::{DType, Shape, Type};
 use serde::{Deserialize, Serialize};
 use std::hash::{Hash, Hasher};
 
-/// One of the built-in operations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Op {
+/// Declares [`Op`] with the word of each op in text and its number of operands. Both expressions may read the attributes.
+macro_rules! ops {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident $(($part:ident: $part_type:ty))? $({ $($field:ident: $type:ty),+ })? = $word:expr, $arity:expr;
+    )*) => {
+        /// One of the built-in operations. A field is the attribute that text spells with its name.
+        #[expect(missing_docs, reason = "the description of an op names its attributes")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum Op {
+            $($(#[$doc])* $name $(($part_type))? $({ $($field: $type),+ })?,)*
+        }
+
+        #[allow(unused_variables, reason = "most words and arities do not depend on attributes")]
+        impl Op {
+            /// The word of the op in text. Ops that differ in more than attributes have different words.
+            #[must_use]
+            pub const fn spelling(&self) -> &'static str {
+                match self { $(Self::$name $(($part))? $({ $($field),+ })? => $word,)* }
+            }
+
+            /// The number of operands.
+            #[must_use]
+            pub const fn arity(&self) -> Arity {
+                use Arity::{AtLeast, Exactly, Free};
+                match self { $(Self::$name $(($part))? $({ $($field),+ })? => $arity,)* }
+            }
+        }
+    };
+}
+
+ops! {
     /// A port of a cell body. Legal only at the head of a body.
-    Port(Type),
+    Port(ty: Type) = "port", Exactly(0);
     /// Numbers bound when the graph is executed; the operand names their slot.
-    Input(Type),
+    Input(ty: Type) = "input", Exactly(1);
     /// A constant: every element has these bits.
-    Fill {
-        /// The type of the constant.
-        ty: Type,
-        /// The bits of each element.
-        bits: u32,
-    },
+    Fill { ty: Type, bits: u32 } = "fill", Exactly(0);
     /// The value of a parameter.
-    Param,
+    Param = "param", Exactly(0);
     /// A list of any number of values. Only ops and ports that take lists may read it.
-    List,
+    List = "list", Free;
     /// An elementwise function of one operand.
-    Unary(Unary),
+    Unary(unary: Unary) = unary.spelling(), Exactly(1);
     /// `x` where positive, `slope * x` elsewhere.
-    LeakyRelu {
-        /// The factor below zero.
-        slope: Float,
-    },
+    LeakyRelu { slope: Float } = "leaky_relu", Exactly(1);
     /// `x` where positive, `alpha * (e^x - 1)` elsewhere.
-    Elu {
-        /// The negation of the limit towards minus infinity.
-        alpha: Float,
-    },
-    /// `x` limited to an interval.
-    Clamp {
-        /// The lower bound.
-        low: Float,
-        /// The upper bound.
-        high: Float,
-    },
+    Elu { alpha: Float } = "elu", Exactly(1);
+    /// `x` limited to `low..=high`.
+    Clamp { low: Float, high: Float } = "clamp", Exactly(1);
     /// An elementwise function of two operands.
-    Binary(Binary),
+    Binary(binary: Binary) = binary.spelling(), Exactly(2);
     /// An elementwise comparison.
-    Compare(Compare),
+    Compare(compare: Compare) = compare.spelling(), Exactly(2);
     /// `if condition { a } else { b }`, element by element.
-    Select,
+    Select = "select", Exactly(3);
     /// Conversion to another element type.
-    Cast(DType),
+    Cast(to: DType) = "cast", Exactly(1);
     /// Repetition along axes of extent 1 and new outer axes.
-    Broadcast(Shape),
-    /// `x · W (+ b)`, where `x` is the concatenation of the operands. A matrix `x` gives one product per
-    /// row.
-    Affine {
-        /// Whether it adds a bias row.
-        bias: bool,
-        /// Whether the parameter is stored as `Wᵀ`.
-        transposed: bool,
-    },
+    Broadcast(shape: Shape) = "broadcast", Exactly(1);
+    /// `x · W (+ b)`, where `x` is the concatenation of the operands. A matrix `x` gives one product per row. `bias` says
+    /// whether there is a `b`, `transposed` whether the parameter is stored as `Wᵀ`.
+    Affine { bias: bool, transposed: bool } = "affine", AtLeast(1);
     /// The matrix product of two values; a vector is a row on the left and a column on the right.
-    Matmul,
+    Matmul = "matmul", Exactly(2);
     /// The inner product of two vectors.
-    Dot,
+    Dot = "dot", Exactly(2);
     /// The outer product of two vectors.
-    Outer,
+    Outer = "outer", Exactly(2);
     /// The concatenation of values along an axis.
-    Concat {
-        /// The axis of the concatenation.
-        axis: u8,
-    },
+    Concat { axis: u8 } = "concat", AtLeast(1);
     /// Equal parts along an axis, as several results.
-    Split {
-        /// The axis.
-        axis: u8,
-        /// The number of parts.
-        parts: u32,
-    },
-    /// A range along an axis.
-    Slice {
-        /// The axis.
-        axis: u8,
-        /// The first index of the range.
-        start: u32,
-        /// The length of the range.
-        len: u32,
-    },
+    Split { axis: u8, parts: u32 } = "split", Exactly(1);
+    /// The range of `len` indices from `start` on, along an axis.
+    Slice { axis: u8, start: u32, len: u32 } = "slice", Exactly(1);
     /// The same elements in another shape.
-    Reshape(Shape),
+    Reshape(shape: Shape) = "reshape", Exactly(1);
     /// The axes in another order.
-    Transpose(Permutation),
+    Transpose(order: Permutation) = "transpose", Exactly(1);
     /// The element or row at an index of the outermost axis. An index out of range selects the last.
-    Pick,
+    Pick = "pick", Exactly(2);
     /// Values of one type along a new outermost axis.
-    Stack,
-    /// A fold inside a value.
-    Reduce {
-        /// The function.
-        fold: Fold,
-        /// The elements that it folds together.
-        over: Over,
-    },
+    Stack = "stack", AtLeast(1);
+    /// A fold of the elements inside a value that `over` names.
+    Reduce { fold: Fold, over: Over } = "reduce", Exactly(1);
     /// The index of the largest element of each row; ties select the first.
-    ArgMax,
-    /// The largest elements of each row, descending, and their indices.
-    TopK {
-        /// The number of elements.
-        k: u32,
-    },
+    ArgMax = "argmax", Exactly(1);
+    /// The `k` largest elements of each row, descending, and their indices.
+    TopK { k: u32 } = "top_k", Exactly(1);
     /// `e^x / sum e^x` of each row.
-    Softmax,
+    Softmax = "softmax", Exactly(1);
     /// `log(softmax(x))` of each row.
-    LogSoftmax,
+    LogSoftmax = "log_softmax", Exactly(1);
     /// `log(sum e^x)` of each row.
-    LogSumExp,
+    LogSumExp = "logsumexp", Exactly(1);
     /// The Euclidean length of each row.
-    Norm,
-    /// Each row minus its mean, divided by its deviation.
-    LayerNorm {
-        /// Added to the variance.
-        eps: Float,
-    },
+    Norm = "norm", Exactly(1);
+    /// Each row minus its mean, divided by its deviation: the root of variance plus `eps`.
+    LayerNorm { eps: Float } = "layer_norm", Exactly(1);
     /// A fold over the values of a list, element by element.
-    ListFold(ListFold),
-    /// `sum of score_i * value_i` over two lists of equal length. Scores are scalars or have the shape
-    /// of the values.
-    WeightedSum {
-        /// Whether it replaces the scores by their softmax over the list.
-        softmax: bool,
-    },
+    ListFold(fold: ListFold) = fold.spelling(), Exactly(1);
+    /// `sum of score_i * value_i` over two lists of equal length. Scores are scalars or have the shape of the values.
+    /// `softmax` replaces the scores by their softmax over the list.
+    WeightedSum { softmax: bool } = "wsum", Exactly(2);
     /// `sum of softmax_i(scale * q·k_i) * v_i` over a query, a list of keys and a list of values.
-    Attend {
-        /// The factor of the scores.
-        scale: Float,
-    },
+    Attend { scale: Float } = "attend", Exactly(3);
     /// A row of a table.
-    Lookup,
-    /// 1 at an index, 0 elsewhere. An index out of range selects the last element.
-    OneHot {
-        /// The width of the result.
-        width: u32,
-    },
+    Lookup = "lookup", Exactly(1);
+    /// 1 at an index below `width`, 0 elsewhere. An index out of range selects the last element.
+    OneHot { width: u32 } = "one_hot", Exactly(1);
     /// `-log_softmax(x)[label]` of each row.
-    PickNegLogSoftmax,
+    PickNegLogSoftmax = "pick_neg_log_softmax", Exactly(2);
     /// `-sum target * log_softmax(x)`.
-    CrossEntropy,
+    CrossEntropy = "cross_entropy", Exactly(2);
     /// `sum target * (log target - x)` where `x` holds log-probabilities; 0 where the target is 0.
-    KlDiv,
+    KlDiv = "kl_div", Exactly(2);
     /// The mean of the squared differences.
-    Mse,
+    Mse = "mse", Exactly(2);
     /// The mean binary cross-entropy of logits against targets.
-    Bce,
+    Bce = "bce", Exactly(2);
     /// `sum over j ≠ label of max(0, margin + x_j - x_label)`.
-    Hinge {
-        /// The margin.
-        margin: Float,
-    },
-    /// In training, zero with probability `rate` and scaled up elsewhere; the identity otherwise.
-    Dropout {
-        /// The probability of zero.
-        rate: Float,
-        /// Distinguishes several uses of one noise key.
-        ordinal: u32,
-    },
-    /// A noise key derived from another, for a cell called inside a cell.
-    ForkNoise {
-        /// Distinguishes several forks of one key.
-        ordinal: u32,
-    },
+    Hinge { margin: Float } = "hinge", Exactly(2);
+    /// In training, zero with probability `rate` and scaled up elsewhere; the identity otherwise. `ordinal` distinguishes
+    /// several uses of one noise key.
+    Dropout { rate: Float, ordinal: u32 } = "dropout", Exactly(3);
+    /// A noise key derived from another, for a cell called inside a cell. `ordinal` distinguishes several forks of one key.
+    ForkNoise { ordinal: u32 } = "fork_noise", Exactly(2);
     /// The identity with derivative zero.
-    StopGradient,
-    /// The identity; it multiplies the gradient.
-    ScaleGradient {
-        /// The factor.
-        by: Float,
-    },
-    /// A part of the sums of an affine: `x · W[row..]`, with as many rows of the weight as `x` is wide.
-    /// The sums start at zero, at a bias row, or at the first operand. So several nodes can compute a
-    /// product with the bits of a single one.
-    AffineRows {
-        /// The first row of the weight.
-        row: u32,
-        /// Whether the sums start at a bias row.
-        bias: bool,
-        /// Whether the sums start at the first operand.
-        onto: bool,
-    },
+    StopGradient = "stop_gradient", Exactly(1);
+    /// The identity; it multiplies the gradient by the factor `by`.
+    ScaleGradient { by: Float } = "scale_gradient", Exactly(1);
+    /// A part of the sums of an affine: `x · W[row..]`, with as many rows of the weight as `x` is wide. The sums start at
+    /// zero, at a bias row if `bias`, or at the first operand if `onto`. So several nodes can compute a product with the
+    /// bits of a single one.
+    AffineRows { row: u32, bias: bool, onto: bool } = "affine_rows", AtLeast(if *onto { 2 } else { 1 });
 }
 
 /// The number of operands of an op.
@@ -226,8 +178,7 @@ impl Hasher for Discriminant {
 }
 
 impl Op {
-    /// A cheap hash of the op without its attributes, to select a cache slot. It may differ between
-    /// builds.
+    /// A cheap hash of the op without its attributes, to select a cache slot. It may differ between builds.
     #[inline]
     pub(crate) fn number(&self) -> u64 {
         let mut kind = Discriminant(0);
@@ -239,115 +190,6 @@ impl Op {
             _ => 0,
         };
         kind.0 << 8 | member
-    }
-
-    /// The word of the op in text. Ops that differ in more than attributes have different words.
-    #[must_use]
-    pub const fn spelling(&self) -> &'static str {
-        match self {
-            Self::Port(_) => "port",
-            Self::Input(_) => "input",
-            Self::Fill { .. } => "fill",
-            Self::Param => "param",
-            Self::List => "list",
-            Self::Unary(unary) => unary.spelling(),
-            Self::LeakyRelu { .. } => "leaky_relu",
-            Self::Elu { .. } => "elu",
-            Self::Clamp { .. } => "clamp",
-            Self::Binary(binary) => binary.spelling(),
-            Self::Compare(compare) => compare.spelling(),
-            Self::Select => "select",
-            Self::Cast(_) => "cast",
-            Self::Broadcast(_) => "broadcast",
-            Self::Affine { .. } => "affine",
-            Self::Matmul => "matmul",
-            Self::Dot => "dot",
-            Self::Outer => "outer",
-            Self::Concat { .. } => "concat",
-            Self::Split { .. } => "split",
-            Self::Slice { .. } => "slice",
-            Self::Reshape(_) => "reshape",
-            Self::Transpose(_) => "transpose",
-            Self::Pick => "pick",
-            Self::Stack => "stack",
-            Self::Reduce { .. } => "reduce",
-            Self::ArgMax => "argmax",
-            Self::TopK { .. } => "top_k",
-            Self::Softmax => "softmax",
-            Self::LogSoftmax => "log_softmax",
-            Self::LogSumExp => "logsumexp",
-            Self::Norm => "norm",
-            Self::LayerNorm { .. } => "layer_norm",
-            Self::ListFold(fold) => fold.spelling(),
-            Self::WeightedSum { .. } => "wsum",
-            Self::Attend { .. } => "attend",
-            Self::Lookup => "lookup",
-            Self::OneHot { .. } => "one_hot",
-            Self::PickNegLogSoftmax => "pick_neg_log_softmax",
-            Self::CrossEntropy => "cross_entropy",
-            Self::KlDiv => "kl_div",
-            Self::Mse => "mse",
-            Self::Bce => "bce",
-            Self::Hinge { .. } => "hinge",
-            Self::Dropout { .. } => "dropout",
-            Self::ForkNoise { .. } => "fork_noise",
-            Self::StopGradient => "stop_gradient",
-            Self::ScaleGradient { .. } => "scale_gradient",
-            Self::AffineRows { .. } => "affine_rows",
-        }
-    }
-
-    /// The number of operands.
-    #[must_use]
-    pub const fn arity(&self) -> Arity {
-        match self {
-            Self::Port(_) | Self::Fill { .. } | Self::Param => Arity::Exactly(0),
-            Self::Input(_)
-            | Self::Unary(_)
-            | Self::LeakyRelu { .. }
-            | Self::Elu { .. }
-            | Self::Clamp { .. }
-            | Self::Cast(_)
-            | Self::Broadcast(_)
-            | Self::Split { .. }
-            | Self::Slice { .. }
-            | Self::Reshape(_)
-            | Self::Transpose(_)
-            | Self::Reduce { .. }
-            | Self::ArgMax
-            | Self::TopK { .. }
-            | Self::Softmax
-            | Self::LogSoftmax
-            | Self::LogSumExp
-            | Self::Norm
-            | Self::LayerNorm { .. }
-            | Self::ListFold(_)
-            | Self::Lookup
-            | Self::OneHot { .. }
-            | Self::StopGradient
-            | Self::ScaleGradient { .. } => Arity::Exactly(1),
-            Self::Binary(_)
-            | Self::Compare(_)
-            | Self::Matmul
-            | Self::Dot
-            | Self::Outer
-            | Self::Pick
-            | Self::WeightedSum { .. }
-            | Self::PickNegLogSoftmax
-            | Self::CrossEntropy
-            | Self::KlDiv
-            | Self::Mse
-            | Self::Bce
-            | Self::Hinge { .. }
-            | Self::ForkNoise { .. } => Arity::Exactly(2),
-            Self::Select | Self::Attend { .. } | Self::Dropout { .. } => Arity::Exactly(3),
-            Self::Affine { .. }
-            | Self::AffineRows { onto: false, .. }
-            | Self::Concat { .. }
-            | Self::Stack => Arity::AtLeast(1),
-            Self::AffineRows { onto: true, .. } => Arity::AtLeast(2),
-            Self::List => Arity::Free,
-        }
     }
 
     /// The number of parameter arguments.

@@ -95,8 +95,7 @@ impl Recorder {
         self.refuse("call", format!("port {place} of {name} takes {expected}, found {found}"), caller)
     }
 
-    /// Stores a fault about a number bound inside a cell. Tracing runs once, so all calls would share
-    /// the number.
+    /// Stores a fault about a number bound inside a cell. Tracing runs once, so all calls would share the number.
     #[cold]
     pub(super) fn refuse_bound<T>(&mut self, op: &str, caller: Caller) -> Option<T> {
         let help = "add a port for it, or use a constant: g.fill(shape, number)";

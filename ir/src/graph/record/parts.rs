@@ -7,8 +7,7 @@
 //! signatures and source lines by first appearance. Value ids, slots and cuts of the part get offsets,
 //! and the structural hash continues over the appended nodes.
 //!
-//! *Cost.* One pass over the part, about a fifth of the time of emitting it
-//! (`examples/append_speed.rs`).
+//! *Cost.* One pass over the part, about a fifth of the time of emitting it (`examples/append_speed.rs`).
 
 use super::{Caller, Recorder};
 use crate::graph::arena::{Operand, OperandKind};

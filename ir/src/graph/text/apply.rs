@@ -7,6 +7,7 @@ use super::error::{Parsed, Problem, nearest};
 use super::lex::{Kind, Token, token};
 use super::parse::Parser;
 use super::vocabulary::{prototype, spellings};
+use super::write::{push_list, put};
 use crate::graph::data::hash_node;
 use crate::graph::infer::{InferError, infer};
 use crate::graph::op::Op;
@@ -14,7 +15,6 @@ use crate::graph::{Callee, Operand, ParamArg, Signature};
 use crate::hash::hash_of;
 use crate::id::{SigId, TypeId};
 use crate::types::Type;
-use std::fmt::Write as _;
 
 /// The number of entries of the signature cache in front of the interner.
 pub(super) const SIG_CACHE: usize = 256;
@@ -201,10 +201,7 @@ impl Parser<'_> {
         params: &[Type],
     ) -> Box<Problem> {
         let mut found = String::new();
-        for (place, ty) in params.iter().chain(operands).take(12).enumerate() {
-            let comma = if place == 0 { "" } else { ", " };
-            write!(found, "{comma}{ty}").expect("writing to a string does not fail");
-        }
+        push_list(&mut found, params.iter().chain(operands).take(12), |out, ty| put(out, ty));
         let label = if found.is_empty() { "here".to_owned() } else { format!("applied to {found}") };
         let problem = self.cursor.at_token(callee, format!("{}: {}", op.spelling(), error.message), label);
         match error.help {

@@ -3,8 +3,7 @@
 use super::error::Parsed;
 use super::lex::{Kind, Token};
 use super::parse::Parser;
-use crate::graph::op::Op;
-use crate::graph::{Callee, Signature};
+use crate::graph::Signature;
 use crate::id::{SiteId, ValueId};
 use crate::module::{Body, CellDecl, Module};
 use crate::types::{DType, INDEX};
@@ -72,8 +71,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `(%0: f32[4], %1: u32 !3)`. Returns the ports that have their own site; the others have the site
-    /// of the cell.
+    /// `(%0: f32[4], %1: u32 !3)`. Returns the ports that have their own site; the others have the site of the cell.
     fn value_ports(&mut self) -> Parsed<Vec<(u32, SiteId)>> {
         let mut own_sites = Vec::new();
         self.cursor.expect_mark(b'(')?;
@@ -86,14 +84,7 @@ impl Parser<'_> {
             if self.cursor.at(Kind::Site) {
                 own_sites.push((number, self.site()?));
             }
-            let signature = Signature {
-                callee: Callee::Op(Op::Port(ty)),
-                operands: Box::default(),
-                params: Box::default(),
-                param_types: Box::default(),
-                results: [id].into(),
-            };
-            let sig = self.sigs.intern(signature, &self.types);
+            let sig = self.sigs.intern(Signature::port(ty, id), &self.types);
             self.arena.push(sig, 0, &[id], SiteId::new(0));
             self.declare_value(name.start, number)?;
         }

@@ -78,8 +78,7 @@ impl<'t> Cursor<'t> {
         if self.at(kind) { Ok(self.advance()) } else { Err(self.unexpected(expected)) }
     }
 
-    /// Whether a list that ends with `close` has another item. Consumes the comma before the item, or
-    /// the closing mark.
+    /// Whether a list that ends with `close` has another item. Consumes the comma before the item, or the closing mark.
     #[inline]
     pub(crate) fn next_item(&mut self, close: u8, is_first: bool) -> Parsed<bool> {
         if self.eat(close) {

@@ -6,8 +6,7 @@ use std::ops::Range;
 
 /// The reason why a text is not a valid graph, module or plan.
 ///
-/// [`Display`](fmt::Display) shows the line with a caret. The error contains that line, so it can
-/// outlive the text.
+/// [`Display`](fmt::Display) shows the line with a caret. The error contains that line, so it can outlive the text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ParseError(Box<Flaw>);
 

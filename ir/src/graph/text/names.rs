@@ -1,8 +1,7 @@
 //! Symbol tables of the parsers.
 //!
-//! A table stores a name as the place of its declaration, so an entry takes twelve to twenty bytes,
-//! independent of the length of the name. The names of printed graphs, `%0 %1 %2 ..` in order, take no
-//! memory.
+//! A table stores a name as the place of its declaration, so an entry takes twelve to twenty bytes, independent of the
+//! length of the name. The names of printed graphs, `%0 %1 %2 ..` in order, take no memory.
 
 use super::lex::is_name;
 use super::number;
@@ -16,8 +15,7 @@ pub(crate) struct Names {
     counted: u32,
     /// All other names: the place of the declaration and the number.
     entries: Vec<(u32, u32)>,
-    /// A hash table with open addressing: entry numbers plus one. Its size is a power of two, and it is at
-    /// most half full.
+    /// A hash table with open addressing: entry numbers plus one. Its size is a power of two, and it is at most half full.
     slots: Vec<u32>,
     hasher: BuildMix,
 }

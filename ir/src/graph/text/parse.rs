@@ -1,8 +1,7 @@
 //! The parser of graphs and modules: declarations and statements around the nodes.
 //!
-//! A recursive-descent parser without recursion, because no construct contains itself. Sections have
-//! a fixed order: sites, parameters, cells, exports, graph. So parsing a printed text interns types and
-//! signatures in the same order every time.
+//! A recursive-descent parser without recursion, because no construct contains itself. Sections have a fixed order: sites,
+//! parameters, cells, exports, graph. So parsing a printed text interns types and signatures in the same order every time.
 
 use super::HEADER;
 use super::apply::SIG_CACHE;

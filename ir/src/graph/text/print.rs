@@ -5,7 +5,7 @@
 
 use super::number::{push_element, push_float, push_number};
 use super::operand::{FLOATS, SLOT, WORDS};
-use super::write::{init_words, push_op, push_text};
+use super::write::{init_words, push_list, push_op, push_text};
 use super::{HEADER, UNKNOWN};
 use crate::graph::op::Op;
 use crate::graph::{
@@ -15,7 +15,7 @@ use crate::graph::{
 use crate::id::{NodeId, SigId, SiteId, TypeId, ValueId};
 use crate::module::{CellDecl, Export, Module, ParamDecl, ParamKind};
 use crate::types::{DType, Type, Types};
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
 use std::ops::Range;
 
 /// Prints a module.
@@ -89,7 +89,7 @@ impl<'a> Printer<'a> {
     }
 
     fn put(&mut self, thing: impl Display) {
-        write!(self.out, "{thing}").expect("writing to a string does not fail");
+        super::write::put(&mut self.out, thing);
     }
 
     fn module(&mut self) {
@@ -119,8 +119,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    /// Prints the table of sites. `silent` leaves out the unknown site where the parser adds it by
-    /// itself.
+    /// Prints the table of sites. `silent` leaves out the unknown site where the parser adds it by itself.
     fn sites(&mut self, own: Range<usize>, silent: bool) {
         for number in own {
             let site = &self.sites.items()[number];
@@ -152,10 +151,7 @@ impl<'a> Printer<'a> {
         self.out.push_str(word);
         if let Some(numbers) = numbers {
             self.out.push('(');
-            for (place, &number) in numbers.iter().enumerate() {
-                self.out.push_str(if place == 0 { "" } else { ", " });
-                push_float(&mut self.out, number);
-            }
+            push_list(&mut self.out, numbers, |out, &number| push_float(out, number));
             self.out.push(')');
         }
         self.at(*site);
@@ -204,10 +200,7 @@ impl<'a> Printer<'a> {
                 continue;
             }
             self.put(format_args!("{name} ["));
-            for (place, &bits) in pool.iter().enumerate() {
-                self.out.push_str(if place == 0 { "" } else { ", " });
-                push_element(&mut self.out, dtype, bits);
-            }
+            push_list(&mut self.out, pool, |out, &bits| push_element(out, dtype, bits));
             self.out.push_str("]\n");
         }
     }

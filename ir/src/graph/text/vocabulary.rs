@@ -1,9 +1,8 @@
 //! The attributes of every op, in one table for the printer and the parser.
 //!
-//! [`attributes`] visits the attributes of an op in order, with names and mutable access: the printer
-//! writes them and the parser fills them in. The visit is an exhaustive match that destructures every
-//! op, and the table of spellings comes from the same lines. So an op or attribute without a spelling
-//! does not compile, and printer and parser agree.
+//! [`attributes`] visits the attributes of an op in order, with names and mutable access: the printer writes them and the
+//! parser fills them in. The visit is an exhaustive match that destructures every op, and the table of spellings comes from
+//! the same lines. So an op or attribute without a spelling does not compile, and printer and parser agree.
 
 use crate::graph::op::{Binary, Compare, Float, Fold, ListFold, Op, Over, Permutation, Unary};
 use crate::types::{DType, INDEX, Shape, Type};

@@ -91,6 +91,19 @@ fn moved_axes(order: &Permutation) -> Vec<String> {
     axes[..moved.map_or(0, |last| last + 1)].iter().map(u8::to_string).collect()
 }
 
-fn put(out: &mut String, thing: impl Display) {
+/// Appends anything that displays.
+pub(crate) fn put(out: &mut String, thing: impl Display) {
     write!(out, "{thing}").expect("writing to a string does not fail");
+}
+
+/// Appends items with commas between them.
+pub(crate) fn push_list<T>(
+    out: &mut String,
+    items: impl IntoIterator<Item = T>,
+    mut push: impl FnMut(&mut String, T),
+) {
+    for (place, item) in items.into_iter().enumerate() {
+        out.push_str(if place == 0 { "" } else { ", " });
+        push(out, item);
+    }
 }

@@ -36,41 +36,102 @@ impl Table {
     }
 }
 
+/// Any number of values, owned or borrowed.
+pub trait Values<'g>: IntoIterator<Item: Borrow<Value<'g>>> {}
+
+impl<'g, I: IntoIterator<Item: Borrow<Value<'g>>>> Values<'g> for I {}
+
+/// Declares methods that emit: `name(self, arguments; the caller's line) = value`.
+macro_rules! emitting {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident($this:ident $(, $argument:ident: $type:ty)*; $caller:ident) = $value:expr;
+    )*) => {$(
+        $(#[$doc])*
+        #[track_caller]
+        pub fn $name<'g>(&'g $this $(, $argument: $type)*) -> Value<'g> {
+            let $caller = Location::caller();
+            $value
+        }
+    )*};
+}
+
 /// Methods that make values from numbers, parameters and several values.
 impl Graph {
     fn lookup_at<'g>(&'g self, table: Table, index: Arg<'g>, caller: Caller) -> Value<'g> {
         self.apply_one(Op::Lookup, &[index.raw(self, caller)], &[table.as_param()], caller)
     }
 
-    /// `x · W (+ b)`, where `x` is the concatenation of the parts. Nothing copies them.
-    #[track_caller]
-    pub fn affine<'g>(
-        &'g self,
-        parts: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-        weight: Param,
-        bias: Option<Param>,
-    ) -> Value<'g> {
-        let op = Op::Affine { bias: bias.is_some(), transposed: false };
-        self.product(op, parts, weight, bias, Location::caller())
-    }
-
-    /// `x · Wᵀ (+ b)`, where `x` is the concatenation of the parts, for a weight stored as
-    /// `[outputs, inputs]`, as in PyTorch.
-    #[track_caller]
-    pub fn affine_transposed<'g>(
-        &'g self,
-        parts: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-        weight: Param,
-        bias: Option<Param>,
-    ) -> Value<'g> {
-        let op = Op::Affine { bias: bias.is_some(), transposed: true };
-        self.product(op, parts, weight, bias, Location::caller())
+    emitting! {
+        /// `x · W (+ b)`, where `x` is the concatenation of the parts. Nothing copies them.
+        affine(self, parts: impl Values<'g>, weight: Param, bias: Option<Param>; caller) =
+            self.product(Op::Affine { bias: bias.is_some(), transposed: false }, parts, weight, bias, caller);
+        /// `x · Wᵀ (+ b)`, where `x` is the concatenation of the parts, for a weight stored as `[outputs, inputs]`, as in
+        /// PyTorch.
+        affine_transposed(self, parts: impl Values<'g>, weight: Param, bias: Option<Param>; caller) =
+            self.product(Op::Affine { bias: bias.is_some(), transposed: true }, parts, weight, bias, caller);
+        /// A part of the product `x · W (+ b)`: it multiplies the concatenated parts with the rows of the weight from `row` on.
+        /// [`affine`](Self::affine) needs all of `x` at once; [`affine_onto`](Self::affine_onto) adds further parts later. The
+        /// last part has the bits of the whole product.
+        ///
+        /// ```
+        /// use autobatch_ir::{Graph, Init, ModuleBuilder};
+        /// let mut m = ModuleBuilder::new("m");
+        /// let w = m.param("w", [5, 2], Init::Glorot(1.0));
+        /// let g = Graph::new(&m.build().unwrap());
+        /// let (x, h) = (g.input(&[1.0, 2.0, 3.0]), g.input(&[4.0, 5.0]));
+        /// let begun = g.affine_rows([x], w, None, 0);
+        /// assert_eq!(g.affine_onto(begun, [h], w, 3).shape().dims(), [2]);
+        /// ```
+        affine_rows(self, parts: impl Values<'g>, weight: Param, bias: Option<Param>, row: u32; caller) =
+            self.product(Op::AffineRows { row, bias: bias.is_some(), onto: false }, parts, weight, bias, caller);
+        /// The next part of a product: `chains + x · W[row..]`, with as many rows as the parts are wide.
+        /// Each sum continues from its value in `chains`.
+        affine_onto(self, chains: Value<'g>, parts: impl Values<'g>, weight: Param, row: u32; caller) = {
+            let parts = std::iter::once(chains).chain(parts.into_iter().map(|part| *part.borrow()));
+            self.product(Op::AffineRows { row, bias: false, onto: true }, parts, weight, None, caller)
+        };
+        /// A bound index as a value, for arithmetic or for several readers.
+        index(self, index: u32; caller) = self.apply_one(Op::Input(INDEX), &[Some(Raw::Index(index))], &[], caller);
+        /// Zeros of any shape.
+        zeros(self, shape: impl IntoShape; caller) = self.filled(shape, 0.0, caller);
+        /// A single number.
+        constant(self, number: f32; caller) = self.filled([], number, caller);
+        /// A float constant of any shape.
+        fill(self, shape: impl IntoShape, number: f32; caller) = self.filled(shape, number, caller);
+        /// The value of a parameter.
+        param(self, param: Param; caller) = self.apply_one(Op::Param, &[], &[param], caller);
+        /// 1 at an index, 0 elsewhere.
+        one_hot(self, index: impl IntoArg<'g>, width: usize; caller) = {
+            let op = Op::OneHot { width: u32::try_from(width).unwrap_or(u32::MAX) };
+            self.apply_one(op, &[index.into_arg().raw(self, caller)], &[], caller)
+        };
+        /// The concatenation of values along the innermost axis.
+        concat(self, values: impl Values<'g>; caller) = {
+            let values: Vec<Value<'g>> = values.into_iter().map(|value| *value.borrow()).collect();
+            let axis = values.first().map_or(0, |first| first.last_axis());
+            self.many(Op::Concat { axis }, &values, caller)
+        };
+        /// The concatenation of values along an axis.
+        concat_axis(self, axis: usize, values: impl Values<'g>; caller) =
+            self.many(Op::Concat { axis: axis_number(axis) }, values, caller);
+        /// Stacks values of one type along a new outermost axis.
+        stack(self, values: impl Values<'g>; caller) = self.many(Op::Stack, values, caller);
+        /// `sum of score_i * value_i` over two lists of equal length.
+        weighted_sum(self, scores: Value<'g>, values: Value<'g>; caller) =
+            self.lists(Op::WeightedSum { softmax: false }, &[scores, values], caller);
+        /// [`weighted_sum`](Self::weighted_sum) with the softmax of the scores over the list as weights.
+        softmax_sum(self, scores: Value<'g>, values: Value<'g>; caller) =
+            self.lists(Op::WeightedSum { softmax: true }, &[scores, values], caller);
+        /// Dot-product attention of a query over lists of keys and values.
+        attend(self, query: Value<'g>, keys: Value<'g>, values: Value<'g>, scale: f32; caller) =
+            self.lists(Op::Attend { scale: Float::new(scale) }, &[query, keys, values], caller);
     }
 
     fn product<'g>(
         &'g self,
         op: Op,
-        parts: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
+        parts: impl Values<'g>,
         weight: Param,
         bias: Option<Param>,
         caller: Caller,
@@ -78,47 +139,6 @@ impl Graph {
         let params = [weight, bias.unwrap_or(weight)];
         let params = &params[..1 + usize::from(bias.is_some())];
         self.apply_many(parts, caller, |recorder, parts| recorder.apply(op, parts, params, caller))
-    }
-
-    /// A part of the product `x · W (+ b)`: it multiplies the concatenated parts with the rows of the
-    /// weight from `row` on. [`affine`](Self::affine) needs all of `x` at once;
-    /// [`affine_onto`](Self::affine_onto) adds further parts later. The last part has the bits of the
-    /// whole product.
-    ///
-    /// ```
-    /// use autobatch_ir::{Graph, Init, ModuleBuilder};
-    /// let mut m = ModuleBuilder::new("m");
-    /// let w = m.param("w", [5, 2], Init::Glorot(1.0));
-    /// let g = Graph::new(&m.build().unwrap());
-    /// let (x, h) = (g.input(&[1.0, 2.0, 3.0]), g.input(&[4.0, 5.0]));
-    /// let begun = g.affine_rows([x], w, None, 0);
-    /// assert_eq!(g.affine_onto(begun, [h], w, 3).shape().dims(), [2]);
-    /// ```
-    #[track_caller]
-    pub fn affine_rows<'g>(
-        &'g self,
-        parts: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-        weight: Param,
-        bias: Option<Param>,
-        row: u32,
-    ) -> Value<'g> {
-        let op = Op::AffineRows { row, bias: bias.is_some(), onto: false };
-        self.product(op, parts, weight, bias, Location::caller())
-    }
-
-    /// The next part of a product: `chains + x · W[row..]`, with as many rows as the parts are wide.
-    /// Each sum continues from its value in `chains`.
-    #[track_caller]
-    pub fn affine_onto<'g>(
-        &'g self,
-        chains: Value<'g>,
-        parts: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-        weight: Param,
-        row: u32,
-    ) -> Value<'g> {
-        let op = Op::AffineRows { row, bias: false, onto: true };
-        let parts = parts.into_iter().map(|part| *part.borrow());
-        self.product(op, std::iter::once(chains).chain(parts), weight, None, Location::caller())
     }
 
     /// A vector of bound floats.
@@ -156,12 +176,6 @@ impl Graph {
         self.apply_one(Op::Input(ty), &[Some(Raw::Words(words, ty))], &[], caller)
     }
 
-    /// A bound index as a value, for arithmetic or for several readers.
-    #[track_caller]
-    pub fn index(&self, index: u32) -> Value<'_> {
-        self.apply_one(Op::Input(INDEX), &[Some(Raw::Index(index))], &[], Location::caller())
-    }
-
     /// A vector of bound indices, for example the labels of the rows of a matrix.
     #[track_caller]
     pub fn indices(&self, indices: &[u32]) -> Value<'_> {
@@ -172,10 +186,7 @@ impl Graph {
         }
     }
 
-    /// A float constant of any shape.
-    #[track_caller]
-    pub fn fill(&self, shape: impl IntoShape, number: f32) -> Value<'_> {
-        let caller = Location::caller();
+    fn filled(&self, shape: impl IntoShape, number: f32, caller: Caller) -> Value<'_> {
         match shape.into_shape() {
             Ok(shape) => {
                 let op = Op::Fill { ty: Type::new(DType::F32, shape), bits: number.to_bits() };
@@ -185,89 +196,8 @@ impl Graph {
         }
     }
 
-    /// Zeros of any shape.
-    #[track_caller]
-    pub fn zeros(&self, shape: impl IntoShape) -> Value<'_> {
-        self.fill(shape, 0.0)
-    }
-
-    /// A single number.
-    #[track_caller]
-    pub fn constant(&self, number: f32) -> Value<'_> {
-        self.fill([], number)
-    }
-
-    /// The value of a parameter.
-    #[track_caller]
-    pub fn param(&self, param: Param) -> Value<'_> {
-        self.apply_one(Op::Param, &[], &[param], Location::caller())
-    }
-
-    /// 1 at an index, 0 elsewhere.
-    #[track_caller]
-    pub fn one_hot<'g>(&'g self, index: impl IntoArg<'g>, width: usize) -> Value<'g> {
-        let caller = Location::caller();
-        let op = Op::OneHot { width: u32::try_from(width).unwrap_or(u32::MAX) };
-        self.apply_one(op, &[index.into_arg().raw(self, caller)], &[], caller)
-    }
-
-    /// The concatenation of values along the innermost axis.
-    #[track_caller]
-    pub fn concat<'g>(&'g self, values: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Value<'g> {
-        let caller = Location::caller();
-        let values: Vec<Value<'g>> = values.into_iter().map(|value| *value.borrow()).collect();
-        let axis = values.first().map_or(0, |first| first.last_axis());
-        self.many(Op::Concat { axis }, &values, caller)
-    }
-
-    /// The concatenation of values along an axis.
-    #[track_caller]
-    pub fn concat_axis<'g>(
-        &'g self,
-        axis: usize,
-        values: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-    ) -> Value<'g> {
-        self.many(Op::Concat { axis: axis_number(axis) }, values, Location::caller())
-    }
-
-    /// Stacks values of one type along a new outermost axis.
-    #[track_caller]
-    pub fn stack<'g>(&'g self, values: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Value<'g> {
-        self.many(Op::Stack, values, Location::caller())
-    }
-
-    fn many<'g>(
-        &'g self,
-        op: Op,
-        values: impl IntoIterator<Item = impl Borrow<Value<'g>>>,
-        caller: Caller,
-    ) -> Value<'g> {
+    fn many<'g>(&'g self, op: Op, values: impl Values<'g>, caller: Caller) -> Value<'g> {
         self.apply_many(values, caller, |recorder, values| recorder.apply(op, values, &[], caller))
-    }
-
-    /// `sum of score_i * value_i` over two lists of equal length.
-    #[track_caller]
-    pub fn weighted_sum<'g>(&'g self, scores: Value<'g>, values: Value<'g>) -> Value<'g> {
-        self.lists(Op::WeightedSum { softmax: false }, &[scores, values], Location::caller())
-    }
-
-    /// [`weighted_sum`](Self::weighted_sum) with the softmax of the scores over the list as weights.
-    #[track_caller]
-    pub fn softmax_sum<'g>(&'g self, scores: Value<'g>, values: Value<'g>) -> Value<'g> {
-        self.lists(Op::WeightedSum { softmax: true }, &[scores, values], Location::caller())
-    }
-
-    /// Dot-product attention of a query over lists of keys and values.
-    #[track_caller]
-    pub fn attend<'g>(
-        &'g self,
-        query: Value<'g>,
-        keys: Value<'g>,
-        values: Value<'g>,
-        scale: f32,
-    ) -> Value<'g> {
-        let op = Op::Attend { scale: Float::new(scale) };
-        self.lists(op, &[query, keys, values], Location::caller())
     }
 
     /// Applies an op over two lists of equal length. Signatures do not contain lengths, so it checks them.

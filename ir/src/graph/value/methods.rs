@@ -199,7 +199,8 @@ impl<'g> Value<'g> {
     #[must_use]
     pub fn shared(self) -> Self {
         if let Some(id) = self.id {
-            self.graph.mark_shared(id, Location::caller());
+            let caller = Location::caller();
+            self.graph.record(caller, |recorder| recorder.mark_shared(id, caller));
         }
         self
     }
@@ -210,7 +211,8 @@ impl<'g> Value<'g> {
     #[must_use]
     pub fn alone(self) -> Self {
         if let Some(id) = self.id {
-            self.graph.mark_alone(id, Location::caller());
+            let caller = Location::caller();
+            self.graph.record(caller, |recorder| recorder.mark_alone(id, caller));
         }
         self
     }

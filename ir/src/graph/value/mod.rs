@@ -17,6 +17,7 @@ use crate::graph::record::{Caller, Raw};
 use crate::id::{TypeId, ValueId};
 use crate::module::Module;
 use crate::types::{DType, Shape, Type};
+pub use build::Values;
 use std::fmt;
 pub(super) use sum::{NO_TYPE, TYPED_SUM, is_sum_of_none};
 

@@ -1,8 +1,7 @@
 //! Rule G16: the lengths of lists.
 //!
-//! A graph contains every list, so all lengths are known. In a body a list may be a port, whose length
-//! only a caller knows. The verifier then stores the constraints of the body on its ports, and checks
-//! them at every call.
+//! A graph contains every list, so all lengths are known. In a body a list may be a port, whose length only a caller knows.
+//! The verifier then stores the constraints of the body on its ports, and checks them at every call.
 
 use crate::graph::{Arena, Callee, Op, Signature};
 use crate::id::ValueId;

@@ -5,8 +5,7 @@
 //! finding in an emitted graph is a bug of this crate.
 //!
 //! Modules:
-//! * **G1** A module's first type is `u32`; a graph's types, signatures and sites begin with its
-//!   module's.
+//! * **G1** A module's first type is `u32`; a graph's types, signatures and sites begin with its module's.
 //! * **G2** Parameters, cells and exports have well-formed, unique names. Outputs have unique names.
 //! * **G3** A parameter is stored as f32, f16 or bf16 in an interned type, and parameter ports of bodies have such types. A
 //!   table is a matrix. The number of given initial values equals the number of elements.
@@ -41,11 +40,9 @@
 //! * **G23** Outputs are values of the graph, and not lists. Losses are scalar f32.
 //! * **G24** Marks name values and nodes of the graph.
 //!
-//! No rule says that operand and result ranges partition their pools, because constructing an arena
-//! ensures it.
+//! No rule says that operand and result ranges partition their pools, because constructing an arena ensures it.
 //!
-//! *Cost.* One pass in arena order. The verifier examines each signature once; a node then costs a few
-//! word comparisons.
+//! *Cost.* One pass in arena order. The verifier examines each signature once; a node then costs a few word comparisons.
 
 mod graphs;
 mod lists;

@@ -42,13 +42,11 @@ crate::numeric::functions! { f32;
         let upper = if x > high { high } else { x };
         if x < low { low } else { upper }
     };
-    /// The smaller operand; NaN if either is NaN; the *first* operand on ties, so `min(+0, -0) = +0`
-    /// and `min(-0, +0) = -0`.
+    /// The smaller operand; NaN if either is NaN; the *first* operand on ties, so `min(+0, -0) = +0` and `min(-0, +0) = -0`.
     ///
     /// As compare and select: `b` where `b < a` or `b` is NaN, else `a`.
     min(a, b) = if (b < a) | b.is_nan() { b } else { a };
-    /// The larger operand; NaN if either is NaN; the *first* operand on ties, so `max(+0, -0) = +0` and
-    /// `max(-0, +0) = -0`.
+    /// The larger operand; NaN if either is NaN; the *first* operand on ties, so `max(+0, -0) = +0` and `max(-0, +0) = -0`.
     ///
     /// As compare and select: `b` where `b > a` or `b` is NaN, else `a`.
     max(a, b) = if (b > a) | b.is_nan() { b } else { a };
@@ -64,7 +62,6 @@ crate::numeric::functions! { f32;
     eq(a, b) = if a == b { 1.0 } else { 0.0 };
     /// `1` where `a != b`, else `0`. NaN differs from everything.
     ne(a, b) = if a != b { 1.0 } else { 0.0 };
-    /// `a` where `condition != 0` (a NaN condition counts as true), else `b`. The other operand has no
-    /// influence.
+    /// `a` where `condition != 0` (a NaN condition counts as true), else `b`. The other operand has no influence.
     select(condition, a, b) = if condition != 0.0 { a } else { b };
 }

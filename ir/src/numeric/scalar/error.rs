@@ -5,29 +5,16 @@
 //! the difference on the result (2^-28.3). Beyond 4 the result rounds to 1.
 
 use super::exponential::exp_bounded;
-use super::horner;
+use super::{from_bits, horner};
 
 /// The boundary between the two forms.
 const BOUNDARY: f32 = 0.921_875;
 /// `erf(x)/x - 1` in powers of `x^2`, highest first.
-const NEAR: [f32; 7] = [
-    f32::from_bits(0x38a7_9eff),
-    f32::from_bits(0xba53_0118),
-    f32::from_bits(0x3baa_24d1),
-    f32::from_bits(0xbcdc_008b),
-    f32::from_bits(0x3de7_16b2),
-    f32::from_bits(0xbec0_93a0),
-    f32::from_bits(0x3e03_75d4),
-];
+const NEAR: [f32; 7] =
+    from_bits([0x38a7_9eff, 0xba53_0118, 0x3baa_24d1, 0xbcdc_008b, 0x3de7_16b2, 0xbec0_93a0, 0x3e03_75d4]);
 /// `log(erfc(x))/x`, highest power first.
-const FAR: [f32; 6] = [
-    f32::from_bits(0x3960_5351),
-    f32::from_bits(0xbb52_aa99),
-    f32::from_bits(0x3cbb_80ab),
-    f32::from_bits(0xbdd7_924b),
-    f32::from_bits(0xbf22_be8e),
-    f32::from_bits(0xbf90_7324),
-];
+const FAR: [f32; 6] =
+    from_bits([0x3960_5351, 0xbb52_aa99, 0x3cbb_80ab, 0xbdd7_924b, 0xbf22_be8e, 0xbf90_7324]);
 
 /// The error function; at most 1.11 units off. Odd in every bit, `erf(±0) = ±0`, `erf(±inf) = ±1`.
 #[inline(always)]
@@ -47,11 +34,9 @@ pub fn normal_cdf(x: f32) -> f32 {
     0.5 * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2))
 }
 
-/// The exact gelu, `x * normal_cdf(x)`. Where the second factor is 0 the result is `-0`, so
-/// `gelu(-inf) = -0`.
+/// The exact gelu, `x * normal_cdf(x)`. Where the second factor is 0 the result is `-0`, so `gelu(-inf) = -0`.
 ///
-/// The error is below `2^-22 |x|`. For large negative `x` the relative error grows as the result
-/// vanishes.
+/// The error is below `2^-22 |x|`. For large negative `x` the relative error grows as the result vanishes.
 #[inline(always)]
 pub fn gelu(x: f32) -> f32 {
     let cdf = normal_cdf(x);

@@ -1,13 +1,11 @@
-//! The exponential family: exp, expm1, sigmoid, tanh, silu and elu share one range reduction and one
-//! polynomial.
+//! The exponential family: exp, expm1, sigmoid, tanh, silu and elu share one range reduction and one polynomial.
 //!
-//! `x = n ln 2 + r` with `n` the nearest integer and `|r| <= 0.3467`, `e^r = 1 + r + r^2 q(r)` with
-//! `q` of degree 4 (a weighted minimax fit; the coefficients were rounded to f32 one after the other;
-//! relative error 2^-28.2). Adding `1.5 * 2^23` yields `n`: the low mantissa bits then hold the
-//! integer. This needs no conversion instruction, and NaN needs no special case because `r` is NaN
-//! too. `ln 2` is split such that `n * LN2_HI` is exact; the remainder is added last.
+//! `x = n ln 2 + r` with `n` the nearest integer and `|r| <= 0.3467`, `e^r = 1 + r + r^2 q(r)` with `q` of degree 4 (a
+//! weighted minimax fit; the coefficients were rounded to f32 one after the other; relative error 2^-28.2). Adding `1.5 *
+//! 2^23` yields `n`: the low mantissa bits then hold the integer. This needs no conversion instruction, and NaN needs no
+//! special case because `r` is NaN too. `ln 2` is split such that `n * LN2_HI` is exact; the remainder is added last.
 
-use super::{horner, log1p_of_unit};
+use super::{from_bits, horner, log1p_of_unit};
 
 /// `1.5 * 2^23`: adding it rounds to an integer, stored in the low mantissa bits.
 const ROUND_TO_INT: f32 = 12_582_912.0;
@@ -16,21 +14,9 @@ pub(super) const LN2_HI: f32 = f32::from_bits(0x3f31_7200);
 /// `ln 2 - LN2_HI`.
 pub(super) const LN2_LO: f32 = 1.428_606_8e-6;
 /// `(e^r - 1 - r) / r^2`, highest power first.
-const EXP: [f32; 5] = [
-    f32::from_bits(0x3ab5_25a2),
-    f32::from_bits(0x3c09_1cca),
-    f32::from_bits(0x3d2a_ac59),
-    f32::from_bits(0x3e2a_aa49),
-    f32::from_bits(0x3eff_fffe),
-];
+const EXP: [f32; 5] = from_bits([0x3ab5_25a2, 0x3c09_1cca, 0x3d2a_ac59, 0x3e2a_aa49, 0x3eff_fffe]);
 /// `(tanh(x)/x - 1) / x^2` as a polynomial in `x^2` for `|x| < 0.625`, highest power first.
-const TANH: [f32; 5] = [
-    f32::from_bits(0xbbba_8671),
-    f32::from_bits(0x3ca8_fc67),
-    f32::from_bits(0xbd5c_1ad2),
-    f32::from_bits(0x3e08_837b),
-    f32::from_bits(0xbeaa_aa99),
-];
+const TANH: [f32; 5] = from_bits([0xbbba_8671, 0x3ca8_fc67, 0xbd5c_1ad2, 0x3e08_837b, 0xbeaa_aa99]);
 
 /// Splits `x` into `n`, `r` and `tail` with `e^x = 2^n (1 + r + tail)`, `r` exact and `tail` small.
 /// Requires `|x| <= 104` or NaN; for NaN `r` and `tail` are NaN and `n` is arbitrary.
@@ -58,8 +44,7 @@ pub(super) fn exp_bounded(x: f32) -> f32 {
     (1.0 + (r + tail)) * power_of_two(n)
 }
 
-/// `e^x` for `-104 <= x <= 89` or NaN. It scales by two factors, since `2^n` itself may not be a
-/// normal number.
+/// `e^x` for `-104 <= x <= 89` or NaN. It scales by two factors, since `2^n` itself may not be a normal number.
 #[inline(always)]
 fn exp_clamped(x: f32) -> f32 {
     let (n, r, tail) = reduce(x);
@@ -119,8 +104,7 @@ pub fn sigmoid(x: f32) -> f32 {
 
 /// The hyperbolic tangent: an odd polynomial below `|x| = 0.625`, `1 - 2 / (e^(2|x|) + 1)` above.
 ///
-/// At most 1.33 units off. Odd in every bit, `tanh(±0) = ±0`, denormals pass unchanged, `±1` from
-/// `|x| = 9.02` on.
+/// At most 1.33 units off. Odd in every bit, `tanh(±0) = ±0`, denormals pass unchanged, `±1` from `|x| = 9.02` on.
 #[inline(always)]
 pub fn tanh(x: f32) -> f32 {
     let a = x.abs();

@@ -4,21 +4,21 @@
 //! `p` of degree 7 (weighted minimax, coefficients rounded to f32; relative error 2^-27.3).
 
 use super::exponential::{LN2_HI, LN2_LO};
-use super::horner;
+use super::{from_bits, horner};
 
 /// The bits of `sqrt(1/2)`, the lower end of the reduced range.
 const SQRT_HALF: u32 = 0x3f35_04f3;
 /// `(log(1 + f) - f + f^2/2) / f^3`, highest power first.
-const LOG: [f32; 8] = [
-    f32::from_bits(0xbd9c_64e0),
-    f32::from_bits(0x3e02_af60),
-    f32::from_bits(0xbe06_c121),
-    f32::from_bits(0x3e11_6c97),
-    f32::from_bits(0xbe2a_3945),
-    f32::from_bits(0x3e4c_d00e),
-    f32::from_bits(0xbe80_0113),
-    f32::from_bits(0x3eaa_aaaa),
-];
+const LOG: [f32; 8] = from_bits([
+    0xbd9c_64e0,
+    0x3e02_af60,
+    0xbe06_c121,
+    0x3e11_6c97,
+    0xbe2a_3945,
+    0x3e4c_d00e,
+    0xbe80_0113,
+    0x3eaa_aaaa,
+]);
 
 /// `k ln 2 + log(1 + f)`.
 #[inline(always)]
@@ -31,8 +31,7 @@ fn assemble(k: f32, f: f32) -> f32 {
 
 /// The natural logarithm; at most 0.86 units off.
 ///
-/// `log(±0) = -inf`, NaN below zero, `log(1) = +0`, `log(+inf) = +inf`; denormal arguments are
-/// exact (scaled by 2^23 first).
+/// `log(±0) = -inf`, NaN below zero, `log(1) = +0`, `log(+inf) = +inf`; denormal arguments are exact (scaled by 2^23 first).
 #[inline(always)]
 pub fn log(x: f32) -> f32 {
     let tiny = x < f32::MIN_POSITIVE;
@@ -47,8 +46,7 @@ pub fn log(x: f32) -> f32 {
     if x == 0.0 { f32::NEG_INFINITY } else { defined }
 }
 
-/// `log(1 + e)` for `0 <= e <= 1` or NaN. The relative error is small down to the denormals, for
-/// which the result is `e`.
+/// `log(1 + e)` for `0 <= e <= 1` or NaN. The relative error is small down to the denormals, for which the result is `e`.
 #[inline(always)]
 pub fn log1p_of_unit(e: f32) -> f32 {
     let upper = e > std::f32::consts::SQRT_2 - 1.0;

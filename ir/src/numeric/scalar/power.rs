@@ -1,8 +1,7 @@
 //! Powers, computed in f64 as `2^(y log2 |x|)` and rounded once.
 //!
-//! `log2` by the series of `atanh` on `|s| <= 0.1716` (relative error below 2^-50), `2^r` by its
-//! Taylor series on `|r| <= 1/2` (below 2^-46); the largest exponent that matters is 150, so the
-//! result is within 0.51 units.
+//! `log2` by the series of `atanh` on `|s| <= 0.1716` (relative error below 2^-50), `2^r` by its Taylor series on `|r| <=
+//! 1/2` (below 2^-46); the largest exponent that matters is 150, so the result is within 0.51 units.
 
 use super::horner_f64;
 
@@ -64,10 +63,9 @@ fn exp2(t: f64) -> f64 {
 
 /// `x^y`, with the special cases of IEEE 754 `pow`; at most 0.51 units off.
 ///
-/// `pow(x, ±0) = 1` and `pow(1, y) = 1` even for NaN. A negative base with an integer exponent
-/// gives the magnitude with the sign of the parity (every `|y| >= 2^24` is even), with any other
-/// finite exponent NaN. `pow(±0, y)` is `0` for `y > 0` and `inf` for `y < 0`, signed for odd `y`;
-/// `pow(-1, ±inf) = 1`. Overflow gives infinity, underflow is gradual.
+/// `pow(x, ±0) = 1` and `pow(1, y) = 1` even for NaN. A negative base with an integer exponent gives the magnitude with the
+/// sign of the parity (every `|y| >= 2^24` is even), with any other finite exponent NaN. `pow(±0, y)` is `0` for `y > 0` and
+/// `inf` for `y < 0`, signed for odd `y`; `pow(-1, ±inf) = 1`. Overflow gives infinity, underflow is gradual.
 #[inline(always)]
 pub fn pow(x: f32, y: f32) -> f32 {
     let a = x.abs();

@@ -13,8 +13,7 @@ const ROUND_TO_INT: f64 = 6_755_399_441_055_744.0;
 /// `pi/2` rounded to f64, and the rounding error.
 const HALF_PI_HI: f64 = std::f64::consts::FRAC_PI_2;
 const HALF_PI_LO: f64 = 6.123_233_995_736_766e-17;
-/// Taylor coefficients suffice: on `|r| <= pi/4` the first omitted term is below 2^-37 (sine) and
-/// 2^-40 (cosine).
+/// Taylor coefficients suffice: on `|r| <= pi/4` the first omitted term is below 2^-37 (sine) and 2^-40 (cosine).
 const SIN: [f64; 5] = [-1.0 / 39_916_800.0, 1.0 / 362_880.0, -1.0 / 5_040.0, 1.0 / 120.0, -1.0 / 6.0];
 const COS: [f64; 7] =
     [1.0 / 479_001_600.0, -1.0 / 3_628_800.0, 1.0 / 40_320.0, -1.0 / 720.0, 1.0 / 24.0, -0.5, 1.0];

@@ -61,39 +61,23 @@ fn slope_element(unary: Unary, x: f32) -> f32 {
     }
 }
 
+/// Calls the function of `numeric` that belongs to a member of a family.
+macro_rules! by_member {
+    ($family:ident: $member:expr, $module:ident $operands:tt, $($name:ident $function:ident),*) => {
+        match $member { $($family::$name => $module::$function $operands,)* }
+    };
+}
+
 fn unary_element(unary: Unary, x: f32) -> f32 {
-    match unary {
-        Unary::Neg => scalar::neg(x),
-        Unary::Abs => scalar::abs(x),
-        Unary::Exp => scalar::exp(x),
-        Unary::Log => scalar::log(x),
-        Unary::Sqrt => scalar::sqrt(x),
-        Unary::Rsqrt => scalar::rsqrt(x),
-        Unary::Square => scalar::square(x),
-        Unary::Recip => scalar::recip(x),
-        Unary::Tanh => scalar::tanh(x),
-        Unary::Sigmoid => scalar::sigmoid(x),
-        Unary::Relu => scalar::relu(x),
-        Unary::Gelu => scalar::gelu(x),
-        Unary::Silu => scalar::silu(x),
-        Unary::Softplus => scalar::softplus(x),
-        Unary::Sin => scalar::sin(x),
-        Unary::Cos => scalar::cos(x),
-        Unary::Erf => scalar::erf(x),
-        Unary::Sign => scalar::sign(x),
-    }
+    by_member!(
+        Unary: unary, scalar(x),
+        Neg neg, Abs abs, Exp exp, Log log, Sqrt sqrt, Rsqrt rsqrt, Square square, Recip recip, Tanh tanh,
+        Sigmoid sigmoid, Relu relu, Gelu gelu, Silu silu, Softplus softplus, Sin sin, Cos cos, Erf erf, Sign sign
+    )
 }
 
 fn float_binary(binary: Binary, x: f32, y: f32) -> f32 {
-    match binary {
-        Binary::Add => scalar::add(x, y),
-        Binary::Sub => scalar::sub(x, y),
-        Binary::Mul => scalar::mul(x, y),
-        Binary::Div => scalar::div(x, y),
-        Binary::Pow => scalar::pow(x, y),
-        Binary::Min => scalar::min(x, y),
-        Binary::Max => scalar::max(x, y),
-    }
+    by_member!(Binary: binary, scalar(x, y), Add add, Sub sub, Mul mul, Div div, Pow pow, Min min, Max max)
 }
 
 /// An integer function of two operands. Division and powers have float types only.

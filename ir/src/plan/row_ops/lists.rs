@@ -159,19 +159,7 @@ fn weighted_by(weights: &[f32], values: &[&[f32]], out: &mut [f32]) {
         return;
     }
     for (weight, value) in weights.chunks_exact((weights.len() / values.len()).max(1)).zip(values) {
-        list_fma(weight, value, out);
-    }
-}
-
-fn list_fma(weight: &[f32], value: &[f32], out: &mut [f32]) {
-    if let [weight] = weight {
-        for (result, &x) in out.iter_mut().zip(value) {
-            *result = scalar::fma(*weight, x, *result);
-        }
-    } else {
-        for (result, (&c, &x)) in out.iter_mut().zip(weight.iter().zip(value)) {
-            *result = scalar::fma(c, x, *result);
-        }
+        list::add_weighted(weight, value, out);
     }
 }
 

@@ -4,10 +4,10 @@ use super::HEADER;
 use super::print_kernel;
 use super::print_step::Steps;
 use super::runs::{REACHES, allowance};
-use crate::graph::text::write::push_text;
+use crate::graph::text::write::{push_list, push_text, put};
 use crate::module::ParamKind;
+use crate::plan::normal::within;
 use crate::plan::{Certificate, Kernel, Plan, PlanOutput, Slab, SlabKind, Store, StoreId, StoreKind};
-use std::fmt::{Display, Write as _};
 use std::sync::Arc;
 
 /// Lines are broken at this column where they can be.
@@ -25,10 +25,6 @@ pub(super) fn plan(plan: &Plan) -> String {
         }
     }
     text
-}
-
-pub(super) fn put(out: &mut String, thing: impl Display) {
-    write!(out, "{thing}").expect("writing to a string does not fail");
 }
 
 /// Whether a name can stand without quotes.
@@ -98,11 +94,10 @@ impl Printer<'_> {
             SlabKind::Node => self.out.push_str("node {"),
             SlabKind::Mirror(of) => put(&mut self.out, format_args!("mirror {of} {{")),
         }
-        for (place, field) in crate::plan::normal::within(&self.plan.fields, fields).iter().enumerate() {
-            self.out.push_str(if place == 0 { "" } else { ", " });
-            push_name(&mut self.out, &field.name);
-            put(&mut self.out, format_args!(": {}", field.ty));
-        }
+        push_list(&mut self.out, within(&self.plan.fields, fields), |out, field| {
+            push_name(out, &field.name);
+            put(out, format_args!(": {}", field.ty));
+        });
         put(&mut self.out, format_args!("}} x{rows}\n"));
     }
 

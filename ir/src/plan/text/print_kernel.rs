@@ -15,11 +15,11 @@
 //! Text omits defaults: the type of an operand that is a whole register, the element type `f32` of an instruction, and columns
 //! from 0 on.
 
-use super::print::{COLUMNS, is_plain, put};
+use super::print::{COLUMNS, is_plain};
 use crate::graph::Op;
 use crate::graph::text::lex::is_name;
 use crate::graph::text::number::push_element;
-use crate::graph::text::write::{push_op, push_text};
+use crate::graph::text::write::{push_list, push_op, push_text, put};
 use crate::plan::{
     Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Roles, Source, Stage, View,
 };
@@ -139,22 +139,21 @@ fn stage(out: &mut String, kernel: &Kernel, stage: &Stage) {
             views(out, kernel, dsts);
             out.push_str(if dsts.is_empty() { "= " } else { " = " });
             push_op(out, *op);
-            for (place, (source, ty)) in sources.iter().enumerate() {
-                out.push_str(if place == 0 { " " } else { ", " });
+            out.push(' ');
+            push_list(out, sources, |out, (source, ty)| {
                 view(out, kernel, *source);
                 told(out, *ty, whole_type(kernel, *source));
-            }
+            });
         }
         Stage::Seg { op, query, lists, elements, dst } => {
             out.push_str("  seg ");
             view(out, kernel, *dst);
             out.push_str(" = ");
             fold(out, kernel, *op, *query);
-            for (place, (list, element)) in lists.iter().zip(elements).enumerate() {
-                out.push_str(if place == 0 { "" } else { ", " });
+            push_list(out, lists.iter().zip(elements), |out, (list, element)| {
                 list_source(out, kernel, list);
                 told(out, *element, element_type(kernel, list));
-            }
+            });
         }
         Stage::SegGrad { op, query, lists, elements, dy, query_dst, dsts } => {
             out.push_str("  unseg ");
@@ -165,20 +164,16 @@ fn stage(out: &mut String, kernel: &Kernel, stage: &Stage) {
                 }
                 out.push_str(", ");
             }
-            for (place, dst) in dsts.iter().enumerate() {
-                out.push_str(if place == 0 { "" } else { ", " });
-                match dst {
-                    Some(reg) => put(out, format_args!("%{reg}")),
-                    None => out.push_str("none"),
-                }
-            }
+            push_list(out, dsts, |out, dst| match dst {
+                Some(reg) => put(out, format_args!("%{reg}")),
+                None => out.push_str("none"),
+            });
             out.push_str(" = ");
             fold(out, kernel, *op, *query);
-            for (place, (&list, element)) in lists.iter().zip(elements).enumerate() {
-                out.push_str(if place == 0 { "" } else { ", " });
+            push_list(out, lists.iter().zip(elements), |out, (&list, element)| {
                 put(out, format_args!("%{list}"));
                 told(out, *element, element_type(kernel, &ListSource::Port(list)));
-            }
+            });
             out.push_str(" from ");
             view(out, kernel, *dy);
         }
@@ -277,10 +272,7 @@ fn list_source(out: &mut String, kernel: &Kernel, list: &ListSource) {
 }
 
 fn views(out: &mut String, kernel: &Kernel, views: &[View]) {
-    for (place, of) in views.iter().enumerate() {
-        out.push_str(if place == 0 { "" } else { ", " });
-        view(out, kernel, *of);
-    }
+    push_list(out, views, |out, of| view(out, kernel, *of));
 }
 
 /// `%4`, `%4[128..256]` or `%4[3]`.

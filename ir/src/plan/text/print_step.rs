@@ -4,12 +4,12 @@
 //! wave 0  f0 k0[@embed] x5 -> s0.a[0..5] s0.b[0..5] <- u[0..5] = n0 n1 n3..n6
 //! wave 1  f1 k1[@w, @b] x2 -> s0.a[5..7] s0.b[5..7] <- s0.a[0..2] s0.a{2 3} = n2 n7
 //! ```
-//! A step that fits stands on one line; one that does not has lines of its own for its results,
-//! operands and lanes.
+//! A step that fits stands on one line; one that does not has lines of its own for its results, operands and lanes.
 
-use super::print::{COLUMNS, push_field, put, store_name};
+use super::print::{COLUMNS, push_field, store_name};
 use super::runs::runs;
 use crate::graph::text::number::push_number;
+use crate::graph::text::write::put;
 use crate::plan::normal::{segments, table, within};
 use crate::plan::{Operand, Place, Plan, Reduction, ReductionPart, ReductionSum, Step};
 

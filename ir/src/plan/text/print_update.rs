@@ -8,8 +8,8 @@
 //! ```
 
 use super::UPDATE_HEADER;
-use super::print::{COLUMNS, push_kernels, push_stores, put, store_name};
-use crate::graph::text::write::push_text;
+use super::print::{COLUMNS, push_kernels, push_stores, store_name};
+use crate::graph::text::write::{push_text, put};
 use crate::plan::{Update, UpdatePlan, UpdateSource};
 
 /// The text of an update plan.

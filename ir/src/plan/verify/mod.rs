@@ -18,8 +18,7 @@
 //! Kernels:
 //! * **P7** Ports are the first registers; every register has a type that its kind allows.
 //! * **P8** A view lies inside its register, which is no list.
-//! * **P9** Stages write temporaries only, each element once, before a later stage or a result reads
-//!   it.
+//! * **P9** Stages write temporaries only, each element once, before a later stage or a result reads it.
 //! * **P10** The parts of a product lie inside their weights; widths and rows agree.
 //! * **P11** Elementwise instructions read earlier locals, views of the width of the stage, single elements or constants, of
 //!   the element types of their code.
@@ -89,6 +88,7 @@ pub use grown::Examined;
 
 use super::{Kernel, KernelId, Plan, StepId, UpdatePlan};
 use crate::findings::{Findings, brief, rules};
+use crate::getters::getters;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -166,16 +166,11 @@ impl<T> Verified<T> {
         self.thing
     }
 
-    /// A number that only clones of this value share in this process: a key for caches.
-    #[must_use]
-    pub const fn identity(&self) -> u64 {
-        self.identity
-    }
-
-    /// Whether it [grew](Verified::<Plan>::grow) in one step from the plan with this identity, whose steps it begins with.
-    #[must_use]
-    pub fn grew_from(&self, identity: u64) -> bool {
-        self.before == Some(identity)
+    getters! {
+        /// A number that only clones of this value share in this process: a key for caches.
+        identity(self) -> u64 = self.identity;
+        /// Whether it [grew](Verified::<Plan>::grow) in one step from the plan with this identity, whose steps it begins with.
+        grew_from(self, identity: u64) -> bool = self.before == Some(identity);
     }
 }
 

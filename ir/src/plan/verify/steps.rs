@@ -148,35 +148,27 @@ impl StepCheck<'_> {
     }
 
     fn operand_bounds(&mut self, place: usize, operand: Operand, port: Type) {
-        let width = port.shape.elements() as u64;
+        let last = match operand {
+            Operand::Segments { field, offsets, items } => {
+                return self.segments(place, field, offsets, items);
+            }
+            Operand::Rows { start, stride, .. }
+            | Operand::Words { start, stride }
+            | Operand::Floats { start, stride } => Some(self.last(start, stride)),
+            Operand::Table { at, .. } | Operand::WordTable { at } | Operand::FloatTable { at } => {
+                self.table(&format_args!("operand {place}"), at)
+            }
+        };
+        let (Some(last), width) = (last, port.shape.elements() as u64) else { return };
         match operand {
-            Operand::Rows { field, start, stride } => {
-                let last = self.last(start, stride);
-                self.row_bounds(&format_args!("operand {place}"), field, last);
-            }
-            Operand::Table { field, at } => {
-                if let Some(highest) = self.table(&format_args!("operand {place}"), at) {
-                    self.row_bounds(&format_args!("operand {place}"), field, highest);
-                }
-            }
-            Operand::Segments { field, offsets, items } => self.segments(place, field, offsets, items),
-            Operand::Words { start, stride } => {
-                let last = self.last(start, stride);
+            Operand::Words { .. } | Operand::WordTable { .. } => {
                 self.pool(place, "words", last, width, self.plan.words);
             }
-            Operand::WordTable { at } => {
-                if let Some(last) = self.table(&format_args!("operand {place}"), at) {
-                    self.pool(place, "words", last, width, self.plan.words);
-                }
-            }
-            Operand::Floats { start, stride } => {
-                let last = self.last(start, stride);
+            Operand::Floats { .. } | Operand::FloatTable { .. } => {
                 self.pool(place, "floats", last, width, self.plan.floats);
             }
-            Operand::FloatTable { at } => {
-                if let Some(last) = self.table(&format_args!("operand {place}"), at) {
-                    self.pool(place, "floats", last, width, self.plan.floats);
-                }
+            Operand::Rows { field, .. } | Operand::Table { field, .. } | Operand::Segments { field, .. } => {
+                self.row_bounds(&format_args!("operand {place}"), field, last);
             }
         }
     }
