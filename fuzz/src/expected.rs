@@ -9,6 +9,7 @@ use autobatch_ir::plan::{OutputKey, Plan};
 use autobatch_ir::types::DType;
 use autobatch_oracle::naive::Executed;
 use autobatch_oracle::reference::{self, RunError};
+use autobatch_testing::summands;
 use std::collections::HashMap;
 
 /// The values of a graph, and its gradients if losses were given.
@@ -74,7 +75,12 @@ impl<'a> Expected<'a> {
             let Some(found) = plan.gradient_of(param).and_then(|store| run.gradient(store)) else { continue };
             let zeros = vec![0.0; found.len()];
             let expected = reverse.param(param).unwrap_or(&zeros);
-            let summands = run.summands(plan, &self.graph.bindings.words, param);
+            let summands = summands::Run {
+                plan,
+                words: &self.graph.bindings.words,
+                row: |field, row| run.row(field, row),
+            }
+            .summands(param);
             for ((&found, &expected), summands) in found.iter().zip(expected).zip(summands) {
                 let apart = (f64::from(found) - f64::from(expected)).abs();
                 if !is_same(found, expected) && apart > summands.rounding() {

@@ -84,7 +84,7 @@ fn folds(isa: Isa) {
     for (name, op, first) in cases {
         report(name, isa, x.len(), || {
             // SAFETY: the instruction set is available.
-            unsafe { lists::run(isa, op, items[0], [first, &items], black_box(&mut out), &mut weights) };
+            unsafe { lists::kernel(isa)(op, items[0], [first, &items], black_box(&mut out), &mut weights) };
         });
     }
 }

@@ -80,8 +80,8 @@ fn every_executor_rejects_bound_truth_values_other_than_0_and_1() {
         let RunError::Bound(BindError::Truth { word, found, .. }) = error else { panic!("{error}") };
         assert_eq!((word, found), (wrong, words[wrong]));
         let error = naive.expect_err("the word is no truth value");
-        let naive::RunError::Truth { word, found, .. } = error else { panic!("{error}") };
-        assert_eq!((word as usize, found), (wrong, words[wrong]));
+        let naive::RunError::Bound(BindError::Truth { word, found, .. }) = error else { panic!("{error}") };
+        assert_eq!((word, found), (wrong, words[wrong]));
     }
 }
 

@@ -31,7 +31,6 @@ mod error;
 mod executor;
 pub mod module;
 mod options;
-mod precheck;
 mod self_test;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,8 @@
 //! WGSL templates of the GPU runtime, one per kind of stage, and how modules are assembled from them. A template has
 //! holes: lines of the form `//~ name`. `memory` gets the bindings and the functions that access them, `numbers` the
 //! arguments of a dispatch, `thread` the element of a thread, `body` the code of a stage, `shape` the constants of a
-//! tile, and `epilogue` a function of the sums of products. `thread_of_group` and `number_of_thread` identify a thread
+//! tile, `epilogue` a function of the sums of products, `call` its call, and `starts`, `loads`, `chains` and `stores` the
+//! lines per element of a tile. `thread_of_group` and `number_of_thread` identify a thread
 //! of a row. A module contains exactly the library functions that it calls (elementwise functions, products, folds of
 //! rows, noise, lists), so a driver compiles nothing that the dispatch does not need. The text is plain WGSL without
 //! extensions, except for subgroup operations as [`Joins`] selects and immediates as [`Numbers`] selects. Every
@@ -9,7 +10,7 @@
 
 mod library;
 
-pub use library::Library;
+pub use library::{Library, fragment};
 
 /// A template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,6 +130,10 @@ templates! {
     SPARSE_ROWS = "sparse_rows" on Own;
 }
 
+/// One product of few rows, for the hole `body` of [`PROD_FEW`] and [`PROD_FOUR`].
+pub const FEW_PRODUCT: &str = include_str!("../wgsl/few_product.wgsl");
+/// One product of a tile, for the hole `body` of [`PROD_TILE`].
+pub const TILE_PRODUCT: &str = include_str!("../wgsl/tile_product.wgsl");
 /// The head of modules of plans. Its hole `memory` gets the access to memory.
 pub const ACCESS: &str = include_str!("../wgsl/access.wgsl");
 /// The head of modules of updates.

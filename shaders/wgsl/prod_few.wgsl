@@ -14,4 +14,5 @@ fn main(
     let row = element / r(1u);
     let column = element % r(1u);
 //~ body
+//~ call
 }

@@ -21,4 +21,7 @@ fn main(
     let row = element / r(1u);
     let column = element % r(1u);
 //~ body
+    for (var i = 0u; i < 4u; i++) {
+//~ call
+    }
 }

@@ -30,4 +30,18 @@ fn main(
     let down = (local / 16u) * DOWN;
     let right = local % 16u;
 //~ body
+    // In a loop over the elements of a thread, so that the text of the epilogue occurs once.
+    for (var i = 0u; i < DOWN; i++) {
+        let row = first_row + down + i;
+        if row < rows {
+            let lane = segment.first + row / each;
+            for (var j = 0u; j < ACROSS; j++) {
+                let column = first_column + (j / BROAD) * 16u * BROAD + right * BROAD + j % BROAD;
+                if column < columns {
+                    let element = (row % each) * columns + column;
+//~ call
+                }
+            }
+        }
+    }
 }

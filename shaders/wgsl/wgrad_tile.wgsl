@@ -23,5 +23,40 @@ fn main(
     }
     let down = local / 16u;
     let right = local % 16u;
-//~ body
+//~ starts
+    let k_at = first_k + EACH * right;
+    let n_at = first_n + EACH * right;
+    let k_end = depth - 1u;
+    let n_end = columns - 1u;
+    for (var part = 0u; part < r(4u); part++) {
+        let at = 5u + 10u * part;
+        let each = r(at + 1u);
+        let rows = r(at) * each;
+        for (var first = 0u; first < rows; first = first + DEEP) {
+            // The memory may still be read.
+            workgroupBarrier();
+            let mine = first + down;
+            if mine < rows {
+                let x = row_of(at + 2u, mine / each) + (mine % each) * depth;
+                let y = row_of(at + 6u, mine / each) + (mine % each) * columns;
+//~ loads
+            }
+            workgroupBarrier();
+            if first + DEEP <= rows {
+                // Its length is known, so compilers may unroll it.
+                for (var q = 0u; q < DEEP; q++) {
+                    let x = xs[q * 16u + down];
+                    let y = ys[q * 16u + right];
+//~ chains
+                }
+            } else {
+                for (var q = 0u; q < rows - first; q++) {
+                    let x = xs[q * 16u + down];
+                    let y = ys[q * 16u + right];
+//~ chains
+                }
+            }
+        }
+    }
+//~ stores
 }

@@ -36,6 +36,7 @@ macro_rules! functions {
 }
 use functions;
 
+mod dispatch;
 pub mod half;
 pub mod int;
 pub mod list;

@@ -65,13 +65,8 @@ impl Bound<'_> {
     /// # Errors
     /// The first input that does not fit.
     pub fn check(&self, plan: &Plan, stores: &dyn Stores) -> Result<(), BindError> {
-        let pools = [("words", plan.words, self.words.len()), ("floats", plan.floats, self.floats.len())];
-        for (what, expected, found) in pools {
-            let expected = expected as usize;
-            if found != expected {
-                return Err(BindError::Count { what, expected, found });
-            }
-        }
+        BindError::check_count("words", plan.words, self.words.len())?;
+        BindError::check_count("floats", plan.floats, self.floats.len())?;
         (0..plan.given_stores()).try_for_each(|store| stores.sized(plan, StoreId(store as u32)).map(drop))
     }
 }
@@ -101,3 +96,14 @@ pub enum BindError {
 }
 
 crate::debug_as_display!(BindError);
+
+impl BindError {
+    /// Checks the number of bound words or floats.
+    ///
+    /// # Errors
+    /// If it is another one.
+    pub fn check_count(what: &'static str, expected: u32, found: usize) -> Result<(), Self> {
+        let expected = expected as usize;
+        if found == expected { Ok(()) } else { Err(Self::Count { what, expected, found }) }
+    }
+}

@@ -3,7 +3,7 @@
 //! All executors check bound words here before they execute, so all refuse the same words. Computed words need no check: an
 //! index is clamped to the last row, and every op with a truth value gives 0 or 1.
 
-use super::{BindError, Kernel, Operand, Plan, Stage, Step, View};
+use super::{BindError, Kernel, Operand, Place, Plan, Stage, Step, View};
 use crate::graph::Op;
 use crate::types::DType;
 use std::collections::HashMap;
@@ -32,8 +32,7 @@ pub enum LimitOf {
 
 impl WordLimit {
     /// The error of a bound word that is not below the limit.
-    #[must_use]
-    pub fn misfit(&self, word: usize, step: usize, kernel: &Kernel, found: u32) -> BindError {
+    fn misfit(&self, word: usize, step: usize, kernel: &Kernel, found: u32) -> BindError {
         let (kernel, limit) = (kernel.name.clone(), self.below);
         match self.of {
             LimitOf::Table(_) | LimitOf::Scores => BindError::Index { word, step, kernel, found, limit },
@@ -80,6 +79,62 @@ impl Kernel {
     }
 }
 
+/// The limits of all kernels of a plan.
+#[derive(Debug)]
+pub struct WordLimits {
+    of_kernels: Vec<Vec<WordLimit>>,
+    least: u32,
+}
+
+impl WordLimits {
+    /// Collects the limits of a plan.
+    #[must_use]
+    pub fn new(plan: &Plan) -> Self {
+        let of_kernels: Vec<Vec<WordLimit>> =
+            plan.kernels.iter().map(|kernel| kernel.word_limits()).collect();
+        let least = of_kernels.iter().flatten().map(|limit| limit.below).min().unwrap_or(u32::MAX);
+        Self { of_kernels, least }
+    }
+
+    /// Checks every bound word of the plan that is an index or a truth value.
+    ///
+    /// # Errors
+    /// The first word that is not below its limit.
+    pub fn check(&self, plan: &Plan, words: &[u32]) -> Result<(), BindError> {
+        let limits = |step: usize| &self.of_kernels[plan.steps[step].kernel.index()][..];
+        WordOrigins::default().check(plan, words, self.least, limits)
+    }
+}
+
+/// Returns whether any word is at least `least`. Four streams hide the latency of memory.
+pub(super) fn any_reaches(words: &[u32], least: u32) -> bool {
+    let (half, other) = words.split_at(words.len() / 2);
+    let (a, b) = half.split_at(half.len() / 2);
+    let (c, d) = other.split_at(half.len() / 2);
+    let streams = a.iter().zip(b).zip(c).zip(d);
+    let reaches = streams.fold(false, |any, (((&a, &b), &c), &d)| {
+        any | (a >= least) | (b >= least) | (c >= least) | (d >= least)
+    });
+    // The rest of the longer streams: at most three words.
+    let rest = b[a.len()..].iter().chain(&d[a.len()..]);
+    rest.fold(reaches, |any, &word| any | (word >= least))
+}
+
+/// The largest of the bound words that a step reads under a limit, if each lane reads one of a contiguous range or a table.
+fn largest(plan: &Plan, step: &Step, limit: &WordLimit, words: &[u32]) -> Option<u32> {
+    let rows = step.rows as usize;
+    if plan.kernel(step).whole(limit.view.reg).width != 1 {
+        return None;
+    }
+    match plan.operands(step)[limit.view.reg as usize] {
+        Operand::Words { start, stride: 1 } => words[start as usize..][..rows].iter().copied().max(),
+        Operand::WordTable { at } => {
+            plan.tables[at as usize..][..rows].iter().map(|&word| words[word as usize]).max()
+        }
+        _ => None,
+    }
+}
+
 /// The bound words that rows hold, because source steps copied them there.
 #[derive(Debug, Default)]
 pub struct WordOrigins {
@@ -91,14 +146,8 @@ impl WordOrigins {
     /// The origin of a row that holds no bound word.
     const COMPUTED: u32 = u32::MAX;
 
-    /// Forgets all rows and keeps the memory.
-    pub fn clear(&mut self) {
-        self.fields.iter_mut().for_each(Vec::clear);
-    }
-
     /// The first bound word that a lane reads, directly or from a row; `None` for other operands.
-    #[must_use]
-    pub fn bound_word(&self, plan: &Plan, operand: Operand, lane: u32) -> Option<u32> {
+    fn bound_word(&self, plan: &Plan, operand: Operand, lane: u32) -> Option<u32> {
         plan.bound_word(operand, lane).or_else(|| {
             let (field, row) = plan.operand_row(operand, lane)?;
             let origin = *self.fields.get(field.index())?.get(row as usize)?;
@@ -106,8 +155,62 @@ impl WordOrigins {
         })
     }
 
+    /// Checks every bound word that is an index or a truth value. `limits` are those of a step's kernel, and `least` is the
+    /// least of all.
+    ///
+    /// # Errors
+    /// The first word that is not below its limit.
+    pub fn check<'l>(
+        &mut self,
+        plan: &Plan,
+        words: &[u32],
+        least: u32,
+        limits: impl Fn(usize) -> &'l [WordLimit],
+    ) -> Result<(), BindError> {
+        if !any_reaches(words, least) {
+            return Ok(());
+        }
+        let max = words.iter().copied().max();
+        let is_index = |place: &Place| plan.field(place.field()).ty.dtype == DType::U32;
+        let copies_indices =
+            plan.steps.iter().any(|step| plan.kernel(step).source && plan.places(step).iter().any(is_index));
+        self.fields.iter_mut().for_each(Vec::clear);
+        for (number, step) in plan.steps.iter().enumerate() {
+            for limit in limits(number) {
+                let below = |word: Option<u32>| word.is_some_and(|word| word < limit.below);
+                if !below(max) && !below(largest(plan, step, limit, words)) {
+                    self.check_lanes(plan, number, limit, words)?;
+                }
+            }
+            if copies_indices {
+                self.record(plan, step);
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks the bound words that the lanes of a step read, directly or from rows.
+    fn check_lanes(
+        &self,
+        plan: &Plan,
+        number: usize,
+        limit: &WordLimit,
+        words: &[u32],
+    ) -> Result<(), BindError> {
+        let (step, view) = (&plan.steps[number], limit.view);
+        let operand = plan.operands(step)[view.reg as usize];
+        for first in (0..step.rows).filter_map(|lane| self.bound_word(plan, operand, lane)) {
+            let first = (first + view.start) as usize;
+            let found = &words[first..first + view.width as usize];
+            if let Some(at) = found.iter().position(|&word| word >= limit.below) {
+                return Err(limit.misfit(first + at, number, plan.kernel(step), found[at]));
+            }
+        }
+        Ok(())
+    }
+
     /// Records the origins of the rows that a step writes.
-    pub fn record(&mut self, plan: &Plan, step: &Step) {
+    fn record(&mut self, plan: &Plan, step: &Step) {
         let source = plan.operands(step).first().filter(|_| plan.kernel(step).source);
         for &place in plan.places(step) {
             let (id, field) = (place.field(), plan.field(place.field()));

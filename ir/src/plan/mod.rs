@@ -39,7 +39,7 @@ pub use bound::{BindError, Bound, Stores};
 pub use certificate::Certificate;
 pub use footprint::{Footprint, Limit, Limits, OverLimit};
 pub use kernel::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View};
-pub use limits::{LimitOf, WordLimit, WordOrigins};
+pub use limits::{LimitOf, WordLimit, WordLimits, WordOrigins};
 pub use normal::Spare;
 pub use output::{OutputKey, PlanOutput};
 pub use reductions::{Reduction, ReductionPart, ReductionSum};

@@ -8,7 +8,8 @@
 //! Gradients of tables are dense. A runtime that only has sparse rows gets the same bits for these rows if it sorts the parts
 //! stably by index, because different rows of a table are independent.
 
-use super::{Operand, Plan, StoreId};
+use super::{Operand, Plan, Store, StoreId, StoreKind};
+use crate::module::ParamKind;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -28,6 +29,22 @@ pub enum ReductionSum {
     /// `d[x] = d[x] + dy`, where `x` is one index and `dy` is as long as a row of the store. An index past the end is clamped to
     /// the last row, as in lookups.
     Tgrad,
+}
+
+impl Plan {
+    /// For each store, writes to `found` whether it is the gradient of a table to which only `tgrad` reductions add. Its
+    /// rows that no lookup names are zero.
+    pub fn find_sparse_gradients(&self, found: &mut Vec<bool>) {
+        let is_of_table = |store: &Store| match store.kind {
+            StoreKind::Grad(of) => self.stores[of.index()].kind == StoreKind::Param(ParamKind::Table),
+            StoreKind::Param(_) | StoreKind::State(_) => false,
+        };
+        found.clear();
+        found.extend(self.stores.iter().map(is_of_table));
+        for sum in self.reductions.iter().filter(|sum| sum.sum != ReductionSum::Tgrad) {
+            found[sum.store.index()] = false;
+        }
+    }
 }
 
 /// Rows that a reduction takes, one lane after the other.

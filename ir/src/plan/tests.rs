@@ -1,6 +1,7 @@
-//! Tests of disjoint blocks.
+//! Tests of disjoint blocks, and of the scan over bound words.
 
 use super::blocks::lie_apart;
+use super::limits::any_reaches;
 use crate::hash::split_mix;
 use std::ops::Range;
 
@@ -35,4 +36,17 @@ fn a_hundred_thousand_blocks_are_compared_in_time() {
     assert!(lie_apart((0..100_000).map(columns)));
     assert!(!lie_apart((0..100_000).chain([99_999]).map(columns)));
     assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_word_at_the_limit_is_found_at_every_position() {
+    for len in 0..70 {
+        let mut words = vec![6; len];
+        assert!(!any_reaches(&words, 7) && (len == 0 || any_reaches(&words, 6)));
+        for at in 0..len {
+            words[at] = 7 + at as u32;
+            assert!(any_reaches(&words, 7), "word {at} of {len}");
+            words[at] = 6;
+        }
+    }
 }

@@ -2,19 +2,11 @@
 
 use super::MAX_EXPANDED;
 use super::report::Unproved;
-use super::terms::{Arg, Piece, Term, Terms, ViewId, What};
+use super::terms::{Arg, Piece, Term, Terms, ViewId, What, views_of};
 use crate::needed;
 use autobatch_ir::graph::{Arena, Callee, GraphData, Op, Operand, OperandKind, ParamArg, Signature};
 use autobatch_ir::id::{NodeId, ParamId, ValueId};
 use autobatch_ir::types::{INDEX, Shape, Type};
-use std::rc::Rc;
-
-/// The expansion of a value.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Image {
-    View(ViewId),
-    List(Rc<[ViewId]>),
-}
 
 pub(super) struct Expander<'a> {
     graph: &'a GraphData,
@@ -30,7 +22,7 @@ impl<'a> Expander<'a> {
     }
 
     /// Expands these values and everything they depend on.
-    pub(super) fn expand(mut self, values: &[ValueId]) -> Result<Vec<Image>, Unproved> {
+    pub(super) fn expand(mut self, values: &[ValueId]) -> Result<Vec<Arg>, Unproved> {
         let graph = self.graph;
         let needed = needed(&graph.arena, values);
         let images = self.arena(&graph.arena, Vec::new(), &[], |node| needed[node.index()])?;
@@ -42,12 +34,12 @@ impl<'a> Expander<'a> {
     fn arena(
         &mut self,
         arena: &Arena,
-        ports: Vec<Image>,
+        ports: Vec<Arg>,
         params: &[ParamId],
         needed: impl Fn(NodeId) -> bool,
-    ) -> Result<Vec<Option<Image>>, Unproved> {
+    ) -> Result<Vec<Option<Arg>>, Unproved> {
         let first = ports.len();
-        let mut images: Vec<Option<Image>> = ports.into_iter().map(Some).collect();
+        let mut images: Vec<Option<Arg>> = ports.into_iter().map(Some).collect();
         images.resize(arena.values(), None);
         for node in arena.ids().skip(first).filter(|&node| needed(node)) {
             self.expanded += 1;
@@ -55,7 +47,7 @@ impl<'a> Expander<'a> {
                 return Err(Unproved::TooLarge);
             }
             let signature = self.graph.sigs.get(arena.node(node).sig);
-            let args: Vec<Image> =
+            let args: Vec<Arg> =
                 arena.operands(node).iter().map(|&operand| self.operand(operand, &images)).collect();
             let params: Vec<ParamId> = signature.params.iter().map(|&arg| resolve(arg, params)).collect();
             let results = self.apply(signature, args, params)?;
@@ -66,13 +58,13 @@ impl<'a> Expander<'a> {
         Ok(images)
     }
 
-    fn operand(&mut self, operand: Operand, images: &[Option<Image>]) -> Image {
+    fn operand(&mut self, operand: Operand, images: &[Option<Arg>]) -> Arg {
         match operand.kind() {
             Some(OperandKind::Value(value)) => {
                 images[value.index()].clone().expect("operands precede their readers and are needed")
             }
-            Some(OperandKind::Index(slot)) => Image::View(self.terms.whole(Term::Words(slot), INDEX)),
-            Some(OperandKind::Data(slot)) => Image::View(self.terms.whole(Term::Floats(slot), INDEX)),
+            Some(OperandKind::Index(slot)) => Arg::View(self.terms.whole(Term::Words(slot), INDEX)),
+            Some(OperandKind::Data(slot)) => Arg::View(self.terms.whole(Term::Floats(slot), INDEX)),
             None => unreachable!("verified graphs have valid operands"),
         }
     }
@@ -80,16 +72,16 @@ impl<'a> Expander<'a> {
     fn apply(
         &mut self,
         signature: &Signature,
-        args: Vec<Image>,
+        args: Vec<Arg>,
         params: Vec<ParamId>,
-    ) -> Result<Vec<Image>, Unproved> {
+    ) -> Result<Vec<Arg>, Unproved> {
         match signature.callee {
             Callee::Op(Op::List) => {
                 let items = args.into_iter().map(|arg| match arg {
-                    Image::View(view) => view,
-                    Image::List(_) => unreachable!("verified graphs have no lists of lists"),
+                    Arg::View(view) => view,
+                    Arg::List(_) => unreachable!("verified graphs have no lists of lists"),
                 });
-                Ok(vec![Image::List(items.collect())])
+                Ok(vec![Arg::List(items.collect())])
             }
             Callee::Op(op) => Ok(self.op(op, signature, args, params)),
             Callee::Cell(cell) if cell.index() < self.common => {
@@ -114,35 +106,21 @@ impl<'a> Expander<'a> {
         &mut self,
         what: What,
         signature: &Signature,
-        args: Vec<Image>,
+        args: Vec<Arg>,
         params: Vec<ParamId>,
-    ) -> Vec<Image> {
-        let types: Box<[Type]> = signature.operands.iter().map(|&ty| self.graph.ty(ty)).collect();
-        let args: Box<[Arg]> = args
-            .into_iter()
-            .map(|arg| match arg {
-                Image::View(view) => Arg::View(view),
-                Image::List(items) => Arg::List(items.as_ref().into()),
-            })
-            .collect();
-        let term = self.terms.intern(Term::Apply { what, types, params: params.into(), args });
+    ) -> Vec<Arg> {
+        let types = signature.operands.iter().map(|&ty| self.graph.ty(ty)).collect();
+        let term = self.terms.intern(Term::Apply { what, types, params: params.into(), args: args.into() });
         let results = signature.results.iter().enumerate();
-        results.map(|(place, &ty)| Image::View(self.terms.result(term, place, self.graph.ty(ty)))).collect()
+        results.map(|(place, &ty)| Arg::View(self.terms.result(term, place, self.graph.ty(ty)))).collect()
     }
 
-    fn op(&mut self, op: Op, signature: &Signature, args: Vec<Image>, params: Vec<ParamId>) -> Vec<Image> {
+    fn op(&mut self, op: Op, signature: &Signature, args: Vec<Arg>, params: Vec<ParamId>) -> Vec<Arg> {
         let types: Vec<Type> = signature.operands.iter().map(|&ty| self.graph.ty(ty)).collect();
         let result = self.graph.ty(signature.results[0]);
-        let views: Option<Vec<ViewId>> = args
-            .iter()
-            .map(|arg| match arg {
-                Image::View(view) => Some(*view),
-                Image::List(_) => None,
-            })
-            .collect();
-        let Some(views) = views else { return self.opaque(What::Op(op), signature, args, params) };
+        let Some(views) = views_of(&args) else { return self.opaque(What::Op(op), signature, args, params) };
         let known = match op {
-            Op::Input(ty) => return vec![Image::View(self.input(signature, &args, ty))],
+            Op::Input(ty) => return vec![Arg::View(self.input(signature, &args, ty))],
             Op::Fill { ty, bits } => Some(self.terms.fill(bits, ty)),
             Op::Param => Some(self.terms.whole(Term::Param(params[0]), result)),
             Op::StopGradient | Op::ScaleGradient { .. } | Op::Reshape(_) => Some(views[0]),
@@ -154,28 +132,28 @@ impl<'a> Expander<'a> {
                 let part = |part| self.terms.slice(axis.into(), part * len, len, (views[0], types[0]));
                 let views: Option<Vec<ViewId>> = (0..parts).map(part).collect();
                 match views {
-                    Some(views) => return views.into_iter().map(Image::View).collect(),
+                    Some(views) => return views.into_iter().map(Arg::View).collect(),
                     None => None,
                 }
             }
-            Op::Affine { .. } => return vec![Image::View(self.affine(op, &views, &types, params, result))],
+            Op::Affine { .. } => return vec![Arg::View(self.affine(op, &views, &types, params, result))],
             Op::AffineRows { row, bias, onto } => {
                 let range = ChainRange { row, bias, onto };
-                return vec![Image::View(self.chain_range(range, &views, &types, params, result))];
+                return vec![Arg::View(self.chain_range(range, &views, &types, params, result))];
             }
             _ => self.terms.known(op, &views, &types, result),
         };
         match known {
-            Some(view) => vec![Image::View(view)],
+            Some(view) => vec![Arg::View(view)],
             None => self.opaque(What::Op(op), signature, args, params),
         }
     }
 
-    fn input(&mut self, signature: &Signature, args: &[Image], ty: Type) -> ViewId {
-        let &[Image::View(view)] = args else {
+    fn input(&mut self, signature: &Signature, args: &[Arg], ty: Type) -> ViewId {
+        let &[Arg::View(view)] = args else {
             unreachable!("an input has one bound operand, found {signature:?}")
         };
-        let [super::terms::Piece::Part { term, .. }] = *self.terms.view(view) else {
+        let [Piece::Part { term, .. }] = *self.terms.view(view) else {
             unreachable!("a bound operand is one term")
         };
         self.terms.result(term, 0, ty)
@@ -201,9 +179,21 @@ impl<'a> Expander<'a> {
             Some(row) => (vec![row], vec![types[0].with_shape(types[0].shape.without_last())]),
             None => (views.to_vec(), types.to_vec()),
         };
+        self.op_term(op, views, types, params, result)
+    }
+
+    /// The whole result of a term of an op.
+    fn op_term(
+        &mut self,
+        op: Op,
+        views: Vec<ViewId>,
+        types: Vec<Type>,
+        params: Vec<ParamId>,
+        result: Type,
+    ) -> ViewId {
         let args = views.into_iter().map(Arg::View).collect();
-        let what = What::Op(op);
-        self.terms.whole(Term::Apply { what, types: types.into(), params: params.into(), args }, result)
+        let (what, types, params) = (What::Op(op), types.into(), params.into());
+        self.terms.whole(Term::Apply { what, types, params, args }, result)
     }
 }
 
@@ -242,11 +232,13 @@ impl Expander<'_> {
         let axis = types[0].shape.rank() - 1;
         let Some(mut x) = self.concat(axis, parts, types) else {
             let ChainRange { row, bias, onto } = range;
-            let what = What::Op(Op::AffineRows { row, bias, onto });
-            let args = views.iter().copied().map(Arg::View).collect();
-            return self
-                .terms
-                .whole(Term::Apply { what, types: types.into(), params: params.into(), args }, result);
+            return self.op_term(
+                Op::AffineRows { row, bias, onto },
+                views.to_vec(),
+                types.to_vec(),
+                params,
+                result,
+            );
         };
         let rows = lead.shape.elements() as u32;
         let (mut whole, mut params, mut start) = (range, params, start.to_vec());
@@ -270,9 +262,8 @@ impl Expander<'_> {
         let all = !onto && row == 0 && self.terms.elements(x) / rows == inputs;
         let op =
             if all { Op::Affine { bias, transposed: false } } else { Op::AffineRows { row, bias, onto } };
-        let args = start.into_iter().chain([x]).map(Arg::View).collect();
-        let (what, types) = (What::Op(op), [lead].into());
-        self.terms.whole(Term::Apply { what, types, params: params.into(), args }, result)
+        start.push(x);
+        self.op_term(op, start, vec![lead], params, result)
     }
 
     /// The term of an `affine_rows` op whose whole result is this view, if it is in normal form.
@@ -282,14 +273,7 @@ impl Expander<'_> {
             return None;
         };
         let Op::AffineRows { row, bias, onto } = *op else { return None };
-        let args: Option<Vec<ViewId>> = args
-            .iter()
-            .map(|arg| match arg {
-                Arg::View(view) => Some(*view),
-                Arg::List(_) => None,
-            })
-            .collect();
-        let mut start = args?;
+        let mut start = views_of(args)?;
         let x = start.pop()?;
         let normal = types.len() == 1 && start.len() == usize::from(onto);
         let whole = u64::from(len) == result.shape.elements() as u64;

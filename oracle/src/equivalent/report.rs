@@ -1,7 +1,6 @@
 //! The reasons for which a proof fails, and their text.
 
 use super::MAX_EXPANDED;
-use super::expand::Image;
 use super::terms::{Arg, Piece, Term, TermId, Terms, ViewId, What};
 use autobatch_ir::graph::{GraphData, VerifyErrors};
 use autobatch_ir::id::ValueId;
@@ -68,13 +67,13 @@ pub(super) fn explain(
     terms: &Terms,
     graph: &GraphData,
     (left, right): (ValueId, ValueId),
-    images: (&Image, &Image),
+    images: (&Arg, &Arg),
 ) -> Difference {
     let speller = Speller { terms, graph };
     let mut path = Vec::new();
     let (ours, theirs) = match images {
-        (Image::View(a), Image::View(b)) => speller.descend(*a, *b, &mut path),
-        (Image::List(a), Image::List(b)) => speller.lists(a, b, &mut path),
+        (Arg::View(a), Arg::View(b)) => speller.descend(*a, *b, &mut path),
+        (Arg::List(a), Arg::List(b)) => speller.lists(a, b, &mut path),
         _ => ("a list".to_owned(), "a value".to_owned()),
     };
     // The path can be as long as the graph; its end is the most useful part.
@@ -104,7 +103,7 @@ impl Speller<'_> {
             match (&left[place], &right[place]) {
                 (Arg::View(left), Arg::View(right)) => (a, b) = (*left, *right),
                 (Arg::List(left), Arg::List(right)) => {
-                    let item = left.iter().zip(right).position(|(a, b)| a != b);
+                    let item = left.iter().zip(right.iter()).position(|(a, b)| a != b);
                     match item {
                         Some(item) if left.len() == right.len() => {
                             path.push(format!("element {item}"));

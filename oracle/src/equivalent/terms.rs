@@ -5,6 +5,7 @@ use autobatch_ir::graph::{Binary, Op};
 use autobatch_ir::id::{CellId, ParamId};
 use autobatch_ir::intern::Interner;
 use autobatch_ir::types::{DType, Shape, Type};
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The maximum number of ranges of a view. An op that would need more stays a term.
@@ -24,11 +25,17 @@ pub(super) enum What {
     Cell(CellId),
 }
 
-/// An operand of a term.
+/// The expansion of a value, an operand of a term.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Arg {
     View(ViewId),
-    List(Box<[ViewId]>),
+    List(Rc<[ViewId]>),
+}
+
+/// The views of operands; `None` if one is a list.
+pub(super) fn views_of(args: &[Arg]) -> Option<Vec<ViewId>> {
+    let view = |arg: &Arg| if let Arg::View(view) = arg { Some(*view) } else { None };
+    args.iter().map(view).collect()
 }
 
 /// A computation with elements.

@@ -8,24 +8,20 @@
 //! brought in. Otherwise the executor returns an error that names the word. The executor clamps a computed index to the
 //! last row and counts it. A bound truth value must be 0 or 1, because no op defines the meaning of another word.
 
-mod border;
 mod error;
 pub(crate) mod lane;
 mod reductions;
-mod summands;
 mod updates;
 
 pub use error::RunError;
-pub use summands::Summands;
 pub use updates::update;
 
 use autobatch_ir::plan::row_ops::{Noise, Scratch};
-use autobatch_ir::plan::{FieldId, Operand, OutputKey, Place, Plan, Step, StoreId, Verified};
-use border::Border;
+use autobatch_ir::plan::{
+    BindError, FieldId, Operand, OutputKey, Place, Plan, Step, StoreId, Verified, WordLimits,
+};
+use autobatch_ir::types::Type;
 use lane::{Lane, Operands};
-
-/// The origin of a row that holds no bound word.
-const COMPUTED: u32 = u32::MAX;
 
 /// The rows, outputs and gradients of a run.
 #[derive(Clone, Debug)]
@@ -43,8 +39,6 @@ pub struct Executed {
 struct Rows {
     width: usize,
     words: Vec<u32>,
-    /// For fields of indices: per row the bound word that it holds, or [`COMPUTED`].
-    origin: Vec<u32>,
 }
 
 impl Rows {
@@ -105,7 +99,6 @@ pub fn execute<S: AsRef<[f32]>>(
     floats: &[f32],
     noise: Noise,
 ) -> Result<Executed, RunError> {
-    error::check_pools(plan, stores, words, floats)?;
     let fields = allocate(plan)?;
     execute_from(Run { plan, stores, words, floats, noise, fields, clamped: 0 }, 0)
 }
@@ -123,25 +116,24 @@ pub fn resume<S: AsRef<[f32]>>(
     floats: &[f32],
     noise: Noise,
 ) -> Result<Executed, RunError> {
-    error::check_pools(plan, stores, words, floats)?;
     let mut fields = allocate(plan)?;
     for (field, old) in fields.iter_mut().zip(&before.fields) {
-        let (kept, known) =
-            (field.words.len().min(old.words.len()), field.origin.len().min(old.origin.len()));
+        let kept = field.words.len().min(old.words.len());
         field.words[..kept].copy_from_slice(&old.words[..kept]);
-        field.origin[..known].copy_from_slice(&old.origin[..known]);
     }
     execute_from(Run { plan, stores, words, floats, noise, fields, clamped: 0 }, first)
 }
 
-/// Executes the steps from `first` on, then the reductions.
+/// Checks the inputs, executes the steps from `first` on, then the reductions.
 fn execute_from<S: AsRef<[f32]>>(mut run: Run<'_, S>, first: usize) -> Result<Executed, RunError> {
     let plan = run.plan;
-    let border = Border::new(plan);
+    BindError::check_count("words", plan.words, run.words.len())?;
+    BindError::check_count("floats", plan.floats, run.floats.len())?;
+    error::check_stores(&plan.stores[..plan.given_stores()], run.stores)?;
+    WordLimits::new(plan).check(plan, run.words)?;
     let mut lane = Lane::default();
     let mut scratch = Scratch::default();
-    for (number, step) in plan.steps.iter().enumerate().skip(first) {
-        border.check(&run, number, step)?;
+    for step in plan.steps.iter().skip(first) {
         lane.fit(plan.kernel(step))?;
         for at in 0..step.rows {
             run.lane(step, at, &mut lane, &mut scratch);
@@ -159,12 +151,7 @@ fn allocate(plan: &Plan) -> Result<Vec<Rows>, RunError> {
         let rows = plan.slabs[field.slab.index()].rows as usize;
         let width = field.width() as usize;
         let words = error::zeros(rows.checked_mul(width))?;
-        let mut origin = Vec::new();
-        if field.ty.dtype == autobatch_ir::types::DType::U32 {
-            origin = error::zeros(Some(rows))?;
-            origin.fill(COMPUTED);
-        }
-        fields.push(Rows { width, words, origin });
+        fields.push(Rows { width, words });
     }
     Ok(fields)
 }
@@ -190,24 +177,19 @@ impl<S: AsRef<[f32]>> Run<'_, S> {
         }
         let operands = Operands { kernel, params: &params, noise: self.noise };
         self.clamped += lane.execute(operands, scratch);
-        let origin = self.origin(step, at);
         for (&place, &result) in plan.places(step).iter().zip(&kernel.results) {
             let row = plan.result_rows(place, at).start;
             let rows = &mut self.fields[place.field().index()];
-            if matches!(place, Place::Edges { .. }) {
-                let edges = lane.edges(result.reg);
-                rows.words[row as usize * rows.width..][..edges.len()].copy_from_slice(edges);
-                continue;
-            }
-            rows.words[row as usize * rows.width..][..rows.width].copy_from_slice(lane.view(result));
-            if let Some(known) = rows.origin.get_mut(row as usize) {
-                *known = origin;
-            }
+            let words = match place {
+                Place::Edges { .. } => lane.edges(result.reg),
+                Place::Rows { .. } | Place::Table { .. } => lane.view(result),
+            };
+            rows.words[row as usize * rows.width..][..words.len()].copy_from_slice(words);
         }
     }
 
     /// Copies the lane's operand into its port's register.
-    fn bring(&self, ty: autobatch_ir::types::Type, port: usize, operand: Operand, at: u32, lane: &mut Lane) {
+    fn bring(&self, ty: Type, port: usize, operand: Operand, at: u32, lane: &mut Lane) {
         let width = ty.shape.elements();
         if let Some((field, row)) = self.plan.operand_row(operand, at) {
             lane.set_port(port, self.fields[field.index()].row(row));
@@ -219,11 +201,5 @@ impl<S: AsRef<[f32]>> Run<'_, S> {
         } else if let Some(float) = self.plan.bound_float(operand, at) {
             lane.set_port(port, bytemuck::cast_slice(&self.floats[float as usize..][..width]));
         }
-    }
-
-    /// The bound word that a source step copies into its row.
-    fn origin(&self, step: &Step, at: u32) -> u32 {
-        let operand = self.plan.operands(step).first().filter(|_| self.plan.kernel(step).source);
-        operand.and_then(|&operand| self.plan.bound_word(operand, at)).unwrap_or(COMPUTED)
     }
 }

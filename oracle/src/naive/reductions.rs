@@ -1,7 +1,6 @@
 //! The naive executor of reductions, one row of the sum after the other.
 
 use super::{Run, RunError};
-use autobatch_ir::module::ParamKind;
 use autobatch_ir::numeric::scalar;
 use autobatch_ir::plan::{Operand, Reduction, ReductionSum, StoreKind};
 
@@ -27,16 +26,13 @@ pub(super) fn execute<S>(run: &Run<'_, S>) -> Result<Vec<Vec<f32>>, RunError> {
 /// The sparse rows of the gradients of tables that only `tgrad` reductions add to.
 pub(super) fn sparse_rows<S>(run: &Run<'_, S>) -> Vec<Option<Vec<u32>>> {
     let plan = run.plan;
+    let mut found = Vec::new();
+    plan.find_sparse_gradients(&mut found);
     let mut sparse: Vec<Option<Vec<u32>>> = vec![None; plan.stores.len()];
-    for (number, rows) in sparse.iter_mut().enumerate() {
-        let own = || plan.reductions.iter().filter(|sum| sum.store.index() == number);
-        let StoreKind::Grad(of) = plan.stores[number].kind else { continue };
-        let table = plan.stores[of.index()].kind == StoreKind::Param(ParamKind::Table);
-        if !table || own().any(|sum| sum.sum != ReductionSum::Tgrad) {
-            continue;
-        }
+    for (number, rows) in sparse.iter_mut().enumerate().filter(|(number, _)| found[*number]) {
+        let own = plan.reductions.iter().filter(|sum| sum.store.index() == number);
         let last = plan.stores[number].ty.shape.dims()[0] - 1;
-        let parts = own().flat_map(|sum| &sum.parts);
+        let parts = own.flat_map(|sum| &sum.parts);
         let indices = parts.flat_map(|part| {
             (0..part.lanes).filter_map(move |lane| Some(index(run, part.x?, lane).min(last)))
         });

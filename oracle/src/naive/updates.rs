@@ -4,7 +4,9 @@ use super::lane::{Lane, Operands};
 use super::{RunError, error};
 use autobatch_ir::numeric::store;
 use autobatch_ir::plan::row_ops::{Noise, Scratch};
-use autobatch_ir::plan::{KernelId, StoreId, StoreKind, Update, UpdatePlan, UpdateSource, Verified};
+use autobatch_ir::plan::{
+    BindError, KernelId, StoreId, StoreKind, Update, UpdatePlan, UpdateSource, Verified,
+};
 use autobatch_ir::weights::round;
 
 /// Executes an update plan on all its stores, gradients included, widened to `f32`. `sparse` lists the sparse rows of
@@ -18,11 +20,7 @@ pub fn update(
     floats: &[f32],
     sparse: &[Option<Vec<u32>>],
 ) -> Result<(), RunError> {
-    let (expected, found) = (plan.stores.len(), stores.len());
-    if expected != found {
-        return Err(RunError::Stores { expected, found });
-    }
-    error::check_floats(plan.floats, floats)?;
+    BindError::check_count("floats", plan.floats, floats.len())?;
     error::check_stores(&plan.stores, stores)?;
     for (store, rows) in plan.stores.iter().zip(sparse) {
         let limit = store.ty.shape.dims().first().copied().unwrap_or(1);

@@ -19,6 +19,7 @@ use autobatch_oracle::check::{Wanted, check_losses};
 use autobatch_oracle::naive::{Executed, execute};
 use autobatch_oracle::reference;
 use autobatch_planner::{Gradients, PlanError, Planner, Request, RowOrder};
+use autobatch_testing::summands;
 use std::sync::Arc;
 
 fn is_float(graph: &GraphData, value: ValueId) -> bool {
@@ -114,7 +115,12 @@ impl Case<'_> {
             let found = run.gradient(plan.gradient_of(param).expect("wanted")).expect("made");
             let zeros = vec![0.0; found.len()];
             let expected = expected.param(param).unwrap_or(&zeros);
-            let summands = run.summands(&plan, &self.graph.bindings.words, param);
+            let summands = summands::Run {
+                plan: &plan,
+                words: &self.graph.bindings.words,
+                row: |field, row| run.row(field, row),
+            }
+            .summands(param);
             for ((&a, &b), summands) in found.iter().zip(expected).zip(summands) {
                 if !same(a, b) && (f64::from(a) - f64::from(b)).abs() > summands.rounding() {
                     let name = &self.graph.module.params[number].name;

@@ -7,7 +7,7 @@ use autobatch_ir::graph::{Graph, GraphData, Value};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Certificate, Code, Operand, Plan, Stage};
+use autobatch_ir::plan::{BindError, Certificate, Code, Operand, Plan, Stage};
 use autobatch_ir::types::{INDEX, f32, list};
 use autobatch_oracle::check::{Wanted, check};
 use autobatch_oracle::naive::{Executed, RunError, execute};
@@ -144,9 +144,10 @@ fn a_plan_of_another_graph_is_rejected() {
 }
 
 #[test]
-fn a_bound_index_out_of_range_names_its_word_and_table() {
+fn a_bound_index_out_of_range_names_its_word_and_step() {
     let message = run([1, 5, 2]).expect_err("row 5 does not exist").to_string();
-    assert_eq!(message, "word 1 is bound to 5, step f0 takes it as an index of @embed: it must be below 5");
+    assert!(message.starts_with("index 5 (bound word 1) is out of range for "), "{message}");
+    assert!(message.ends_with(" in step f0: it must be below 5"), "{message}");
 }
 
 #[test]
@@ -164,11 +165,12 @@ fn missing_inputs_are_named() {
     let refused = |stores: &[Vec<f32>], words: &[u32], floats: &[f32]| {
         execute(&plan, stores, words, floats, Noise::Off).expect_err("something is missing")
     };
-    assert_eq!(refused(&full, &[1, 2], &[]), RunError::Words { expected: 3, found: 2 });
-    assert_eq!(refused(&full, &[1, 2, 3], &[1.0]), RunError::Floats { expected: 0, found: 1 });
+    let count = |what, expected, found| RunError::Bound(BindError::Count { what, expected, found });
+    assert_eq!(refused(&full, &[1, 2], &[]), count("words", 3, 2));
+    assert_eq!(refused(&full, &[1, 2, 3], &[1.0]), count("floats", 0, 1));
     assert_eq!(refused(&full[..1], &[1, 2, 3], &[]), RunError::Stores { expected: 2, found: 1 });
     let short = [vec![0.0; 15], vec![0.0; 14]];
-    let expected = RunError::Store { name: "other".to_owned(), expected: 15, found: 14 };
+    let expected = RunError::Bound(BindError::Store { name: "other".to_owned(), expected: 15, found: 14 });
     assert_eq!(refused(&short, &[1, 2, 3], &[]), expected);
 }
 

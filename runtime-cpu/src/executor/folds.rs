@@ -6,18 +6,16 @@ use super::prepared::recycled;
 use super::program::RegisterLocation;
 use super::tile::{StageScratch, Tile};
 use crate::kernels::add_row_unchecked;
-use crate::kernels::list_gradients::{FoldGradient, run as run_gradient};
-use crate::kernels::lists::run as run_fold;
+use crate::kernels::list_gradients::{self, FoldGradient};
+use crate::kernels::lists;
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::plan::{ListSource, Operand, Stage, View};
 use autobatch_ir::types::Type;
 use std::ptr::NonNull;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
-// Every unsafe function of this type has the contract of `StepContext::execute`.
-#[allow(clippy::missing_safety_doc, reason = "the comment above states the contract")]
 impl Tile<'_> {
-    pub(super) unsafe fn seg(
+    pub(super) fn seg(
         &self,
         op: Op,
         query: Option<View>,
@@ -27,8 +25,7 @@ impl Tile<'_> {
         space: &mut StageScratch,
     ) {
         if let (Op::ListFold(ListFold::Sum), [ListSource::Port(port)]) = (op, lists) {
-            // SAFETY: as for this function.
-            return unsafe { self.sum(*port as usize, dst) };
+            return self.sum(*port as usize, dst);
         }
         let to = self.strip(dst);
         let query = query.map(|view| (self.strip(view), view.width as usize));
@@ -36,24 +33,23 @@ impl Tile<'_> {
         for row in 0..self.lanes.len() {
             for ((list, element), items) in lists.iter().zip(elements).zip(&mut items) {
                 items.clear();
-                // SAFETY: as for this function.
-                unsafe { self.list_items(list, row, element.shape.elements(), items) };
+                self.list_items(list, row, element.shape.elements(), items);
             }
-            // SAFETY: as for this function; the result belongs to the lane.
+            // SAFETY: the contract of the tile; the result belongs to the lane.
             unsafe {
                 let query = query.map_or(&[][..], |(strip, width)| {
                     from_raw_parts(strip.base.add(row * strip.stride), width)
                 });
                 let base = to.base.wrapping_add(row * to.stride);
                 let out = from_raw_parts_mut(base, dst.width as usize);
-                run_fold(self.step.isa, op, query, [&items[0], &items[1]], out, &mut space.weights);
+                lists::kernel(self.step.isa)(op, query, [&items[0], &items[1]], out, &mut space.weights);
             }
         }
         space.lists = items.map(recycled);
     }
 
     /// Sums the list at a port: copies the first value, then adds the others.
-    unsafe fn sum(&self, port: usize, dst: View) {
+    fn sum(&self, port: usize, dst: View) {
         let step = self.step;
         let Operand::Segments { field, offsets, items } = step.operands[port] else {
             unreachable!("list ports take segments (plan rule on operand kinds)")
@@ -64,7 +60,7 @@ impl Tile<'_> {
         for (row, ends) in offsets.windows(2).enumerate() {
             let numbers = &step.tables[(items + ends[0]) as usize..(items + ends[1]) as usize];
             let out = to.base.wrapping_add(row * to.stride);
-            // SAFETY: as for this function; the result belongs to the lane and is no operand of the step.
+            // SAFETY: the contract of the tile; the result belongs to the lane and is no operand of the step.
             unsafe {
                 let Some((&first, rest)) = numbers.split_first() else {
                     out.write_bytes(0, width);
@@ -78,7 +74,7 @@ impl Tile<'_> {
         }
     }
 
-    pub(super) unsafe fn fold_gradient(&self, stage: &Stage, space: &mut StageScratch) {
+    pub(super) fn fold_gradient(&self, stage: &Stage, space: &mut StageScratch) {
         let Stage::SegGrad { op, query, lists, elements, dy, query_dst, dsts } = stage else { return };
         let strip = |view: &View| self.strip(*view);
         let (query, dy_strip, query_to) =
@@ -87,11 +83,10 @@ impl Tile<'_> {
         for row in 0..self.lanes.len() {
             for ((&list, element), items) in lists.iter().zip(elements).zip(&mut items) {
                 items.clear();
-                // SAFETY: as for this function.
-                unsafe { self.list_items(&ListSource::Port(list), row, element.shape.elements(), items) };
+                self.list_items(&ListSource::Port(list), row, element.shape.elements(), items);
             }
             let (width, query_width) = (dy.width as usize, elements[0].shape.elements());
-            // SAFETY: as for this function; operand rows are only read, and the results belong to the lane.
+            // SAFETY: the contract of the tile; operand rows are only read, and the results belong to the lane.
             unsafe {
                 let dy = from_raw_parts(dy_strip.base.add(row * dy_strip.stride), width);
                 let query = query
@@ -109,7 +104,7 @@ impl Tile<'_> {
                 };
                 let outs = [edges(0), edges(1)];
                 let fold = FoldGradient { op: *op, query, lists: [&items[0], &items[1]], dy };
-                run_gradient(self.step.isa, fold, query_out, outs, &mut space.fold);
+                list_gradients::kernel(self.step.isa)(fold, query_out, outs, &mut space.fold);
             }
             items.iter_mut().for_each(Vec::clear);
         }
@@ -129,13 +124,7 @@ impl Tile<'_> {
     }
 
     /// Appends the values of a list of one lane.
-    unsafe fn list_items<'t>(
-        &'t self,
-        list: &ListSource,
-        row: usize,
-        width: usize,
-        items: &mut Vec<&'t [f32]>,
-    ) {
+    fn list_items<'t>(&'t self, list: &ListSource, row: usize, width: usize, items: &mut Vec<&'t [f32]>) {
         match list {
             ListSource::Port(port) => {
                 let Operand::Segments { field, offsets, items: at } = self.step.operands[*port as usize]
@@ -145,13 +134,13 @@ impl Tile<'_> {
                 let offsets = &self.step.tables[offsets as usize + self.lanes.start + row..];
                 for &number in &self.step.tables[(at + offsets[0]) as usize..(at + offsets[1]) as usize] {
                     let base = self.field_row(field.index(), number as usize);
-                    // SAFETY: as for this function.
+                    // SAFETY: the contract of the tile.
                     items.push(unsafe { from_raw_parts(base, width) });
                 }
             }
             ListSource::Views(views) => items.extend(views.iter().map(|&view| {
                 let strip = self.strip(view);
-                // SAFETY: as for this function.
+                // SAFETY: the contract of the tile.
                 unsafe { from_raw_parts(strip.base.add(row * strip.stride), width) }
             })),
         }

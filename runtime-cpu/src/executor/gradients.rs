@@ -6,7 +6,7 @@
 //! [`sparse_rows`](super::sparse_rows) lists them.
 
 use super::RunError;
-use super::sparse_rows::{SparseRows, find_listed};
+use super::sparse_rows::SparseRows;
 use crate::kernels::Scratch;
 use autobatch_ir::ParamId;
 use autobatch_ir::plan::blocks::lie_apart;
@@ -55,7 +55,7 @@ impl Gradients {
     pub(super) fn fit(&mut self, plan: &Plan, threads: usize, accumulate: bool) -> Result<(), RunError> {
         self.overwrites.clear();
         self.overwrites.resize(plan.reductions.len(), false);
-        find_listed(plan, &mut self.listed);
+        plan.find_sparse_gradients(&mut self.listed);
         if accumulate {
             return self.check_same(plan);
         }

@@ -9,10 +9,8 @@ use super::tile::{Strip, Tile};
 use crate::kernels::elementwise::{Elements, ElementsMut, run};
 use std::ptr;
 
-// Every unsafe function of this type has the contract of `StepContext::execute`.
-#[allow(clippy::missing_safety_doc, reason = "the comment above states the contract")]
 impl Tile<'_> {
-    pub(super) unsafe fn map(&self, stage: &MapStage) {
+    pub(super) fn map(&self, stage: &MapStage) {
         for first in (0..self.lanes.len()).step_by(stage.block_rows) {
             let rows = stage.block_rows.min(self.lanes.len() - first);
             for instr in &stage.instrs {
@@ -24,7 +22,7 @@ impl Tile<'_> {
                 let Strip { base, stride } = self.block(&instr.output, first);
                 let out = ElementsMut { base, stride };
                 let (isa, inputs) = (self.step.isa, &inputs[..instr.count]);
-                // SAFETY: as for this function; a result overlaps no operand of its instruction.
+                // SAFETY: the contract of the tile; a result overlaps no operand of its instruction.
                 unsafe { run(isa, instr.code, instr.dtype, rows, stage.width, inputs, out) };
             }
         }

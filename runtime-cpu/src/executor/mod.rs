@@ -5,7 +5,6 @@
 //!
 //! **Bits.** Every value depends on its own lane only. Tiles, threads and instruction sets do not change the bits.
 
-mod bound_words;
 mod clock;
 mod counters;
 mod error;
@@ -261,7 +260,8 @@ impl Executor {
         let clock = self.counters.is_some().then(Clock::start);
         self.prepared.prepare(plan, &mut StoreReader { isa: self.isa, stores, params: &mut params })?;
         let prepared = clock.map(|clock| clock.now());
-        bound_words::check_words(plan, &self.prepared, bound.words, &mut self.origins)?;
+        let limits = |step| &self.prepared.program(step).word_limits[..];
+        self.origins.check(plan, bound.words, self.prepared.least_limit, limits)?;
         let before = self.executed.take().filter(|_| first.is_some());
         let fields = self.memory.fit(plan).ok_or(RunError::Memory { bytes: plan.slab_bytes() })?;
         let tile = self.prepared.tile_floats;

@@ -8,10 +8,8 @@ use crate::kernels::{Matrix, Part, Product, RowNumbers, Rows, RowsMut, Scratch, 
 use autobatch_ir::plan::{Operand, ProdInit, View};
 use autobatch_ir::types::Type;
 
-// Every unsafe function of this type has the contract of `StepContext::execute`.
-#[allow(clippy::missing_safety_doc, reason = "the comment above states the contract")]
 impl Tile<'_> {
-    pub(super) unsafe fn prod(
+    pub(super) fn prod(
         &self,
         dst: View,
         rows: usize,
@@ -31,18 +29,14 @@ impl Tile<'_> {
                 let mut slots = [Part { rows: Rows::shared(&[]), k: 0 }; MAX_PARTS];
                 for (slot, part) in slots.iter_mut().zip(parts) {
                     slot.k = part.source.width as usize / rows;
-                    // SAFETY: as for this function.
-                    slot.rows = unsafe { self.part_rows(part.source, rows, slot.k, row_of_value) };
+                    slot.rows = self.part_rows(part.source, rows, slot.k, row_of_value);
                 }
                 let start = match (number, init) {
                     (0, ProdInit::Zero) => Start::Zero,
                     (0, ProdInit::Bias(port)) => {
                         Start::Bias(&self.step.params[port as usize][first_column..][..width])
                     }
-                    (0, ProdInit::View(view)) => {
-                        // SAFETY: as for this function.
-                        Start::Rows(unsafe { self.part_rows(view, rows, width, row_of_value) })
-                    }
+                    (0, ProdInit::View(view)) => Start::Rows(self.part_rows(view, rows, width, row_of_value)),
                     _ => Start::Output,
                 };
                 let first_k = parts[0].row as usize;
@@ -52,7 +46,7 @@ impl Tile<'_> {
                 } else {
                     (out.base.wrapping_add(row_of_value * out.stride), width)
                 };
-                // SAFETY: as for this function: operand rows exist, and the result rows belong to this tile and are no
+                // SAFETY: the contract of the tile: operand rows exist, and the result rows belong to this tile and are no
                 // operand of the stage (a register is written once, before it is read).
                 unsafe { product.run_unchecked(lanes, RowsMut::from_raw(base, usize::MAX, stride), scratch) };
             }
@@ -60,14 +54,14 @@ impl Tile<'_> {
     }
 
     /// The rows of one part of a product, indexed by the lanes of the product.
-    unsafe fn part_rows(&self, view: View, rows: usize, k: usize, lane: usize) -> Rows<'_> {
+    fn part_rows(&self, view: View, rows: usize, k: usize, lane: usize) -> Rows<'_> {
         if rows == 1
             && let RegisterLocation::Port(port) = self.step.program.registers[view.reg as usize].location
             && let Some((base, stride, at)) = self.gathered(self.step.operands[port as usize])
         {
             let base = base.wrapping_add(view.start as usize);
             let table = &self.step.tables[at as usize..];
-            // SAFETY: as for this function.
+            // SAFETY: the contract of the tile.
             return unsafe { Rows::from_raw(base, usize::MAX, stride, RowNumbers::Table(table)) };
         }
         let strip = self.strip(view);
@@ -76,7 +70,7 @@ impl Tile<'_> {
         } else {
             (strip.base.wrapping_add(lane * strip.stride), k, 0)
         };
-        // SAFETY: as for this function; lane `l` of the step is row `l - lanes.start` of the strip.
+        // SAFETY: the contract of the tile; lane `l` of the step is row `l - lanes.start` of the strip.
         unsafe { Rows::from_raw(base, usize::MAX, stride, RowNumbers::Stepped { first, step: 1 }) }
     }
 
@@ -94,7 +88,7 @@ impl Tile<'_> {
 
     /// Multiplies two values of each lane. One product computes all rows if lanes share the right value and are
     /// contiguous.
-    pub(super) unsafe fn multiply(&self, a: View, a_ty: Type, b: View, dst: View, scratch: &mut Scratch) {
+    pub(super) fn multiply(&self, a: View, a_ty: Type, b: View, dst: View, scratch: &mut Scratch) {
         let k = a_ty.shape.width();
         let rows = a.width as usize / k;
         let columns = dst.width as usize / rows;
@@ -105,7 +99,7 @@ impl Tile<'_> {
             false => (self.lanes.len(), rows),
         };
         for lane in 0..lanes {
-            // SAFETY: as for this function: the values of a lane have the size of their types, and the result belongs
+            // SAFETY: the contract of the tile: the values of a lane have the size of their types, and the result belongs
             // to the lane and overlaps no operand.
             unsafe {
                 let value = |strip: Strip, floats: usize| {

@@ -11,19 +11,10 @@ use autobatch_ir::plan::View;
 use autobatch_ir::plan::row_ops::row_op;
 use autobatch_ir::types::Type;
 
-// Every unsafe function of this type has the contract of `StepContext::execute`.
-#[allow(clippy::missing_safety_doc, reason = "the comment above states the contract")]
 impl Tile<'_> {
-    pub(super) unsafe fn row(
-        &self,
-        op: Op,
-        sources: &[(View, Type)],
-        dsts: &[View],
-        space: &mut StageScratch,
-    ) {
+    pub(super) fn row(&self, op: Op, sources: &[(View, Type)], dsts: &[View], space: &mut StageScratch) {
         if let (Op::Matmul, [dst], [left, (right, _)]) = (op, dsts, sources) {
-            // SAFETY: as for this function.
-            return unsafe { self.multiply(left.0, left.1, *right, *dst, &mut space.scratch) };
+            return self.multiply(left.0, left.1, *right, *dst, &mut space.scratch);
         }
         if let ([dst], [(view, ty), rest @ ..]) = (dsts, sources) {
             let elements = |view: View, ty: Type| {
@@ -36,17 +27,16 @@ impl Tile<'_> {
             let to = self.strip(*dst);
             let rows = ElementsMut { base: to.base, stride: to.stride };
             let to = RowResult { rows, width: dst.width as usize };
-            // SAFETY: as for this function; a result overlaps no operand of its stage.
+            // SAFETY: the contract of the tile; a result overlaps no operand of its stage.
             if unsafe { run_row(self.step.isa, op, self.lanes.len(), operands, to) } {
                 return;
             }
         }
-        // SAFETY: as for this function.
-        unsafe { self.row_by_row(op, sources, dsts, space) };
+        self.row_by_row(op, sources, dsts, space);
     }
 
     /// Computes a row op by its definition, lane by lane.
-    unsafe fn row_by_row(&self, op: Op, sources: &[(View, Type)], dsts: &[View], space: &mut StageScratch) {
+    fn row_by_row(&self, op: Op, sources: &[(View, Type)], dsts: &[View], space: &mut StageScratch) {
         space.strips.clear();
         let views = sources.iter().map(|(view, _)| view).chain(dsts);
         space.strips.extend(views.map(|view| self.strip(*view)));
@@ -56,13 +46,13 @@ impl Tile<'_> {
         for row in 0..self.lanes.len() {
             operands.clear();
             operands.extend(from.iter().zip(sources).map(|(strip, (view, ty))| {
-                // SAFETY: as for this function.
+                // SAFETY: the contract of the tile.
                 (unsafe { slice(*strip, row, view.width as usize) }, *ty)
             }));
             results.clear();
             results.extend(to.iter().zip(dsts).map(|(strip, view)| {
                 let base = strip.base.wrapping_add(row * strip.stride);
-                // SAFETY: as for this function; the results of a lane do not overlap.
+                // SAFETY: the contract of the tile; the results of a lane do not overlap.
                 unsafe { std::slice::from_raw_parts_mut(base.cast::<u32>(), view.width as usize) }
             }));
             row_op(op, self.step.noise, &operands, &mut results);
@@ -70,13 +60,13 @@ impl Tile<'_> {
         (space.operands, space.results) = (recycled(operands), recycled(results));
     }
 
-    pub(super) unsafe fn lookup(&self, param: usize, index: View, dst: View) {
+    pub(super) fn lookup(&self, param: usize, index: View, dst: View) {
         let table = self.step.params[param];
         let width = dst.width as usize;
         let last = table.len() / width - 1;
         let (index, to) = (self.strip(index), self.strip(dst));
         for row in 0..self.lanes.len() {
-            // SAFETY: as for this function; the index is clamped to the last row.
+            // SAFETY: the contract of the tile; the index is clamped to the last row.
             unsafe {
                 let number = ((*index.base.add(row * index.stride)).to_bits() as usize).min(last);
                 let from = table[number * width..].as_ptr();

@@ -1,8 +1,6 @@
 //! Lists the rows of tables that have nonzero gradients after a run.
 
 use super::reductions::ReductionInputs;
-use autobatch_ir::module::ParamKind;
-use autobatch_ir::plan::{Plan, ReductionSum, Store, StoreKind};
 
 /// For each gradient store, the rows that `tgrad` reductions added to. The memory is reused.
 #[derive(Default)]
@@ -33,7 +31,7 @@ impl Rows {
 }
 
 impl SparseRows {
-    /// Marks the rows that a run adds to. `listed` is the result of [`find_listed`]. If `accumulate`, earlier marks stay.
+    /// Marks the rows that a run adds to. `listed` is the result of [`find_sparse_gradients`](autobatch_ir::plan::Plan::find_sparse_gradients). If `accumulate`, earlier marks stay.
     pub(super) fn mark(&mut self, inputs: ReductionInputs<'_>, listed: &[bool], accumulate: bool) {
         let plan = inputs.plan;
         if self.stores.len() < plan.stores.len() {
@@ -69,18 +67,5 @@ impl SparseRows {
     /// The rows of a store, ascending; `None` if they are not listed.
     pub(super) fn rows(&self, store: usize) -> Option<&[u32]> {
         self.stores.get(store).filter(|rows| rows.listed).map(|rows| rows.list.as_slice())
-    }
-}
-
-/// For each store, writes to `listed` whether it is the gradient of a table to which only `tgrad` adds.
-pub(super) fn find_listed(plan: &Plan, listed: &mut Vec<bool>) {
-    let is_of_table = |store: &Store| match store.kind {
-        StoreKind::Grad(of) => plan.stores[of.index()].kind == StoreKind::Param(ParamKind::Table),
-        StoreKind::Param(_) | StoreKind::State(_) => false,
-    };
-    listed.clear();
-    listed.extend(plan.stores.iter().map(is_of_table));
-    for sum in plan.reductions.iter().filter(|sum| sum.sum != ReductionSum::Tgrad) {
-        listed[sum.store.index()] = false;
     }
 }

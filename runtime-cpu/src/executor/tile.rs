@@ -132,14 +132,18 @@ impl StepContext<'_> {
         for start in lanes.clone().step_by(height) {
             let lanes = start..lanes.end.min(start + height);
             let registers = std::mem::take(&mut memory.registers);
-            let mut tile = Tile { step: self, lanes, blocks, base, registers };
             // SAFETY: the lanes of the tile are among those that the caller guarantees.
-            unsafe { tile.execute(&mut memory.space) };
+            let mut tile = unsafe { Tile::new(self, lanes, blocks, base, registers) };
+            tile.execute(&mut memory.space);
             memory.registers = tile.registers;
         }
     }
 }
 
+/// Some lanes of a step that are executed now.
+///
+/// A tile has the contract of [`StepContext::execute`] as long as it exists: rows of operands and places exist, results of
+/// different lanes do not overlap, rows are written before they are read, and no one else accesses the lanes.
 pub(super) struct Tile<'a> {
     pub(super) step: &'a StepContext<'a>,
     pub(super) lanes: Range<usize>,
@@ -150,30 +154,36 @@ pub(super) struct Tile<'a> {
     registers: Vec<Strip>,
 }
 
-// Every unsafe function of this type has the contract of `StepContext::execute`: rows of operands and places exist,
-// results of different lanes do not overlap, and rows are written before they are read.
-#[allow(clippy::missing_safety_doc, reason = "the comment above states the contract")]
-impl Tile<'_> {
-    unsafe fn execute(&mut self, space: &mut StageScratch) {
-        // SAFETY: as for this function, for all calls below.
-        unsafe {
-            self.locate_registers();
-            let tasks = &self.step.program.tasks;
-            for (number, task) in tasks.iter().enumerate() {
-                if number + 1 == tasks.len() {
-                    // The arguments of the next step load during the last task.
-                    prefetch(self.step.next);
-                }
-                match task {
-                    Task::Prod { dst, rows, init, chains } => {
-                        self.prod(*dst, *rows as usize, *init, chains, &mut space.scratch)
-                    }
-                    Task::Map(stage) => self.map(stage),
-                    Task::Stage(number) => self.stage(&self.step.kernel.stages[*number], space),
-                }
+impl<'a> Tile<'a> {
+    /// # Safety
+    /// As for [`StepContext::execute`].
+    unsafe fn new(
+        step: &'a StepContext<'a>,
+        lanes: Range<usize>,
+        blocks: *mut f32,
+        base: *mut f32,
+        registers: Vec<Strip>,
+    ) -> Self {
+        Self { step, lanes, blocks, base, registers }
+    }
+
+    fn execute(&mut self, space: &mut StageScratch) {
+        self.locate_registers();
+        let tasks = &self.step.program.tasks;
+        for (number, task) in tasks.iter().enumerate() {
+            if number + 1 == tasks.len() {
+                // The arguments of the next step load during the last task.
+                prefetch(self.step.next);
             }
-            self.copy_results();
+            match task {
+                Task::Prod { dst, rows, init, chains } => {
+                    self.prod(*dst, *rows as usize, *init, chains, &mut space.scratch);
+                }
+                Task::Map(stage) => self.map(stage),
+                Task::Stage(number) => self.stage(&self.step.kernel.stages[*number], space),
+            }
         }
+        self.copy_results();
     }
 
     /// The tile memory at `floats` floats per lane, so that the registers of a small tile are close together.
@@ -181,22 +191,20 @@ impl Tile<'_> {
         self.base.wrapping_add(floats * self.lanes.len())
     }
 
-    unsafe fn locate_registers(&mut self) {
+    fn locate_registers(&mut self) {
         let mut registers = std::mem::take(&mut self.registers);
         registers.clear();
-        // SAFETY: as for this function.
-        registers.extend(self.step.program.registers.iter().map(|register| unsafe { self.locate(register) }));
+        registers.extend(self.step.program.registers.iter().map(|register| self.locate(register)));
         self.registers = registers;
     }
 
     /// The strip of a register in this tile.
     #[inline(always)]
-    unsafe fn locate(&self, &Register { location, width }: &Register) -> Strip {
+    fn locate(&self, &Register { location, width }: &Register) -> Strip {
         let step = self.step;
         let read_only = |base: *const f32| Strip { base: base.cast_mut(), stride: 0 };
         match location {
-            // SAFETY: as for this function.
-            RegisterLocation::Port(port) => unsafe { self.port_strip(port as usize, width) },
+            RegisterLocation::Port(port) => self.port_strip(port as usize, width),
             RegisterLocation::Param(port) => read_only(step.params[port as usize].as_ptr()),
             RegisterLocation::Const(at) => read_only(step.program.constants[at..].as_ptr()),
             RegisterLocation::Tile(at) => Strip { base: self.at(at), stride: width },
@@ -213,7 +221,7 @@ impl Tile<'_> {
     }
 
     /// The strip of a port. Gathered rows are copied into the tile if a stage reads them by rows. A list has no strip.
-    unsafe fn port_strip(&self, port: usize, width: usize) -> Strip {
+    fn port_strip(&self, port: usize, width: usize) -> Strip {
         let step = self.step;
         let strided = |base: *const f32, start: u32, stride: u32, width: usize| Strip {
             base: base.wrapping_add((start as usize + stride as usize * self.lanes.start) * width).cast_mut(),
@@ -243,7 +251,7 @@ impl Tile<'_> {
         let to = self.at(at);
         for (row, &number) in table.iter().enumerate() {
             let from = from.wrapping_add(number as usize * stride);
-            // SAFETY: as for this function; the tile reserves memory for these rows.
+            // SAFETY: the contract of the tile; the tile reserves memory for these rows.
             unsafe { std::ptr::copy_nonoverlapping(from, to.add(row * width), width) };
         }
         Strip { base: to, stride: width }
@@ -277,27 +285,24 @@ impl Tile<'_> {
         self.field_row(self.step.places[result].field().index(), row).cast_mut()
     }
 
-    unsafe fn stage(&self, stage: &Stage, space: &mut StageScratch) {
-        // SAFETY: as for this function.
-        unsafe {
-            match stage {
-                Stage::Row { op, sources, dsts } => self.row(*op, sources, dsts, space),
-                Stage::Seg { op, query, lists, elements, dst } => {
-                    self.seg(*op, *query, lists, elements, *dst, space);
-                }
-                Stage::SegGrad { .. } => self.fold_gradient(stage, space),
-                Stage::Lookup { param, index, dst } => self.lookup(*param as usize, *index, *dst),
-                Stage::Prod { .. } | Stage::Map { .. } => unreachable!("products and maps are other tasks"),
+    fn stage(&self, stage: &Stage, space: &mut StageScratch) {
+        match stage {
+            Stage::Row { op, sources, dsts } => self.row(*op, sources, dsts, space),
+            Stage::Seg { op, query, lists, elements, dst } => {
+                self.seg(*op, *query, lists, elements, *dst, space);
             }
+            Stage::SegGrad { .. } => self.fold_gradient(stage, space),
+            Stage::Lookup { param, index, dst } => self.lookup(*param as usize, *index, *dst),
+            Stage::Prod { .. } | Stage::Map { .. } => unreachable!("products and maps are other tasks"),
         }
     }
 
     /// Copies the results that were not written directly.
-    unsafe fn copy_results(&self) {
+    fn copy_results(&self) {
         for &(number, view) in &self.step.program.copies {
             let from = self.strip(view);
             for (row, lane) in self.lanes.clone().enumerate() {
-                // SAFETY: as for this function; a result is no operand of its step.
+                // SAFETY: the contract of the tile; a result is no operand of its step.
                 unsafe {
                     let from = from.base.add(row * from.stride);
                     std::ptr::copy_nonoverlapping(from, self.result_row(number, lane), view.width as usize);

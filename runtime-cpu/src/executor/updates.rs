@@ -81,10 +81,7 @@ impl<'a> Arrays<'a> {
     /// Checks that every array of the plan exists in its size.
     pub(super) fn check(&self) -> Result<(), RunError> {
         let plan = self.plan;
-        if self.floats.len() != plan.floats as usize {
-            let (expected, found) = (plan.floats as usize, self.floats.len());
-            return Err(BindError::Count { what: "floats", expected, found }.into());
-        }
+        BindError::check_count("floats", plan.floats, self.floats.len())?;
         let params = self.params();
         let states = plan.given_stores() - params;
         if self.weights.len() != params || self.states.len() != states {

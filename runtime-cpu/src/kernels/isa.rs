@@ -121,44 +121,54 @@ fn expected_names() -> String {
 
 autobatch_ir::debug_as_display!(IsaError);
 
-/// Defines `fn $name(isa, ..)`, which runs `$body` compiled with the features of `isa`.
+/// Defines `fn $name(isa)`, which returns `$body` compiled with the features of `isa`. With AVX-512 it is `$masked`.
 ///
-/// `$body` must be `#[inline(always)]`: only then is it compiled inside the function that enables the features.
+/// The bodies must be `#[inline(always)]`: only then are they compiled inside the functions that enable the features.
 macro_rules! compiled_per_isa {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident $(<$T:ident: $bound:ident>)? -> unsafe fn $args:tt $(-> $result:ty)? = $body:expr) => {
+        compiled_per_isa! {
+            $(#[$meta])* $vis fn $name $(<$T: $bound>)? -> unsafe fn $args $(-> $result)? = $body; with masks $body
+        }
+    };
     (
         $(#[$meta:meta])*
-        $vis:vis unsafe fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $result:ty)? = $body:expr
+        $vis:vis fn $name:ident $(<$T:ident: $bound:ident>)?
+            -> unsafe fn($($arg:ident: $ty:ty),* $(,)?) $(-> $result:ty)? = $body:expr; with masks $masked:expr
     ) => {
         $(#[$meta])*
         #[allow(unused_unsafe, reason = "some bodies are safe functions")]
-        $vis unsafe fn $name(isa: $crate::kernels::Isa, $($arg: $ty),*) $(-> $result)? {
+        $vis fn $name $(<$T: $bound>)?(isa: $crate::kernels::Isa) -> unsafe fn($($ty),*) $(-> $result)? {
             /// # Safety
-            /// As for the outer function.
+            /// As for the body, and the instruction set is available.
             #[cfg(target_arch = "x86_64")]
             #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma")]
-            unsafe fn avx512($($arg: $ty),*) $(-> $result)? {
-                // SAFETY: the caller of the outer function guarantees the memory.
+            unsafe fn avx512 $(<$T: $bound>)?($($arg: $ty),*) $(-> $result)? {
+                // SAFETY: as for this function.
+                unsafe { $masked($($arg),*) }
+            }
+
+            /// # Safety
+            /// As above.
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            unsafe fn avx2 $(<$T: $bound>)?($($arg: $ty),*) $(-> $result)? {
+                // SAFETY: as above.
                 unsafe { $body($($arg),*) }
             }
 
             /// # Safety
-            /// As for the outer function.
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx2,fma")]
-            unsafe fn avx2($($arg: $ty),*) $(-> $result)? {
+            /// As for the body.
+            unsafe fn portable $(<$T: $bound>)?($($arg: $ty),*) $(-> $result)? {
                 // SAFETY: as above.
                 unsafe { $body($($arg),*) }
             }
 
             match isa {
-                // SAFETY: the caller guarantees the instruction set and the memory.
                 #[cfg(target_arch = "x86_64")]
-                $crate::kernels::Isa::Avx512 => unsafe { avx512($($arg),*) },
-                // SAFETY: as above.
+                $crate::kernels::Isa::Avx512 => avx512 $(::<$T>)?,
                 #[cfg(target_arch = "x86_64")]
-                $crate::kernels::Isa::Avx2 => unsafe { avx2($($arg),*) },
-                // SAFETY: as above.
-                _ => unsafe { $body($($arg),*) },
+                $crate::kernels::Isa::Avx2 => avx2 $(::<$T>)?,
+                _ => portable $(::<$T>)?,
             }
         }
     };

@@ -45,6 +45,8 @@ pub(super) struct KernelSet {
     pub(super) narrow_direct: fn(rows: usize) -> TileFn,
     pub(super) narrow_transposed: fn(rows: usize) -> TileFn,
     pub(super) row_sum: RowSumFn,
+    /// Runs independent chains of fused multiply-adds, for the measurement of the arithmetic peak. Returns their lanes.
+    pub(super) chains: unsafe fn(steps: usize) -> usize,
 }
 
 impl KernelSet {
@@ -62,11 +64,14 @@ impl KernelSet {
     }
 }
 
-/// A function from a shape to its tile. Callers request shapes that [`KernelSet`] offers.
+/// A function from a shape to its tile. The constants after the type are those of [`tile::run`](super::tile::run) after
+/// the shape. Callers request shapes that [`KernelSet`] offers.
 macro_rules! shapes {
-    ($function:ident, $lanes:ty, $($rows:literal : $($panels:literal)+);+) => {
+    ($lanes:ty, $row:expr, $k:expr, $limited:expr; $($rows:literal : $($panels:literal)+);+) => {
         |rows, panels| match (rows, panels) {
-            $($(($rows, $panels) => $function::<$rows, { $panels * <$lanes as Lanes>::VECTORS }>,)+)+
+            $($(($rows, $panels) => {
+                tile::<$rows, { $panels * <$lanes as Lanes>::VECTORS }, { $row }, { $k }, $limited>
+            })+)+
             _ => unreachable!("no tile of {rows} rows and {panels} panels"),
         }
     };
@@ -74,9 +79,9 @@ macro_rules! shapes {
 
 /// A function from a number of rows to its tile of `$vectors` vectors.
 macro_rules! heights {
-    ($function:ident, $vectors:expr, $($rows:literal)+) => {
+    ($vectors:expr, $row:expr, $k:expr, $limited:expr; $($rows:literal)+) => {
         |rows| match rows {
-            $($rows => $function::<$rows, { $vectors }>,)+
+            $($rows => tile::<$rows, { $vectors }, { $row }, { $k }, $limited>,)+
             _ => unreachable!("no tile of {rows} rows"),
         }
     };
@@ -87,13 +92,15 @@ macro_rules! kernel_set {
         $(#[$meta:meta])* $module:ident, $lanes:ident, $($feature:literal)?,
         panels [$($max:literal)+],
         shapes { $($rows:literal : $($panels:literal)+);+ },
-        heights [$($height:literal)+]
+        heights [$($height:literal)+],
+        chains $chains:literal
     ) => {
         $(#[$meta])*
         mod $module {
             use crate::kernels::kernel_set::{GATHERED_ROW, KernelSet};
             use crate::kernels::lanes::{$lanes, Lanes};
-            use crate::kernels::tile::{self, DIRECT, RowSum, Tile};
+            use crate::kernels::peak::run_chains;
+            use crate::kernels::tile::{DIRECT, RowSum, Tile, row_sum as add_rows, run};
 
             const MAX_PANELS: &[usize] = &[$($max),+];
             const STEP: usize = MAX_PANELS.len().next_multiple_of(8);
@@ -102,48 +109,33 @@ macro_rules! kernel_set {
                 panel: <$lanes as Lanes>::PANEL,
                 rows: MAX_PANELS.len(),
                 panels: |rows| MAX_PANELS[rows - 1],
-                gathered: shapes!(gathered, $lanes, $($rows : $($panels)+);+),
-                direct: shapes!(direct, $lanes, $($rows : $($panels)+);+),
-                limited: heights!(limited, <$lanes as Lanes>::VECTORS, $($height)+),
+                gathered: shapes!($lanes, GATHERED_ROW, 1, false; $($rows : $($panels)+);+),
+                direct: shapes!($lanes, DIRECT, 1, false; $($rows : $($panels)+);+),
+                limited: heights!(<$lanes as Lanes>::VECTORS, GATHERED_ROW, 1, true; $($height)+),
                 step: STEP,
-                transposed: heights!(transposed, <$lanes as Lanes>::VECTORS, $($height)+),
+                transposed: heights!(<$lanes as Lanes>::VECTORS, 1, STEP, false; $($height)+),
                 vector: <$lanes as Lanes>::WIDTH,
-                narrow_gathered: heights!(gathered, 1, $($height)+),
-                narrow_direct: heights!(direct, 1, $($height)+),
-                narrow_transposed: heights!(transposed, 1, $($height)+),
+                narrow_gathered: heights!(1, GATHERED_ROW, 1, false; $($height)+),
+                narrow_direct: heights!(1, DIRECT, 1, false; $($height)+),
+                narrow_transposed: heights!(1, 1, STEP, false; $($height)+),
                 row_sum,
+                chains,
             };
 
             /// # Safety
             /// As for `TileFn`.
             $(#[target_feature(enable = $feature)])?
-            unsafe fn gathered<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
+            unsafe fn tile<
+                const ROWS: usize,
+                const VECTORS: usize,
+                const ROW: usize,
+                const K: usize,
+                const LIMITED: bool,
+            >(
+                t: &Tile,
+            ) {
                 // SAFETY: the caller's contract is that of the body.
-                unsafe { tile::run::<$lanes, ROWS, VECTORS, GATHERED_ROW, 1, false>(t) }
-            }
-
-            /// # Safety
-            /// As for `TileFn`.
-            $(#[target_feature(enable = $feature)])?
-            unsafe fn direct<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
-                // SAFETY: the caller's contract is that of the body.
-                unsafe { tile::run::<$lanes, ROWS, VECTORS, DIRECT, 1, false>(t) }
-            }
-
-            /// # Safety
-            /// As for `TileFn` of a limited tile.
-            $(#[target_feature(enable = $feature)])?
-            unsafe fn limited<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
-                // SAFETY: the caller's contract is that of the body.
-                unsafe { tile::run::<$lanes, ROWS, VECTORS, GATHERED_ROW, 1, true>(t) }
-            }
-
-            /// # Safety
-            /// As for `TileFn`.
-            $(#[target_feature(enable = $feature)])?
-            unsafe fn transposed<const ROWS: usize, const VECTORS: usize>(t: &Tile) {
-                // SAFETY: the caller's contract is that of the body.
-                unsafe { tile::run::<$lanes, ROWS, VECTORS, 1, STEP, false>(t) }
+                unsafe { run::<$lanes, ROWS, VECTORS, ROW, K, LIMITED>(t) }
             }
 
             /// # Safety
@@ -151,7 +143,15 @@ macro_rules! kernel_set {
             $(#[target_feature(enable = $feature)])?
             unsafe fn row_sum(s: &RowSum) {
                 // SAFETY: the caller's contract is that of the body.
-                unsafe { tile::row_sum::<$lanes>(s) }
+                unsafe { add_rows::<$lanes>(s) }
+            }
+
+            /// # Safety
+            /// The instruction set is available.
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn chains(steps: usize) -> usize {
+                // SAFETY: as for this function.
+                unsafe { run_chains::<$lanes, $chains>(steps) }
             }
         }
     };
@@ -165,7 +165,8 @@ kernel_set! {
         1: 1 2 3 4 5 6 7 8; 2: 1 2 3 4 5 6; 3: 1 2 3 4; 4: 1 2 3; 5: 1 2; 6: 1 2;
         7: 1; 8: 1; 9: 1; 10: 1; 11: 1; 12: 1; 13: 1; 14: 1
     },
-    heights [1 2 3 4 5 6 7 8 9 10 11 12 13 14]
+    heights [1 2 3 4 5 6 7 8 9 10 11 12 13 14],
+    chains 20
 }
 
 kernel_set! {
@@ -173,7 +174,8 @@ kernel_set! {
     avx2, Avx2, "avx2,fma",
     panels [5 3 2 1 1 1],
     shapes { 1: 1 2 3 4 5; 2: 1 2 3; 3: 1 2; 4: 1; 5: 1; 6: 1 },
-    heights [1 2 3 4 5 6]
+    heights [1 2 3 4 5 6],
+    chains 12
 }
 
 kernel_set! {
@@ -181,12 +183,14 @@ kernel_set! {
     neon, Neon, "neon",
     panels [4 3 2 1 1 1],
     shapes { 1: 1 2 3 4; 2: 1 2 3; 3: 1 2; 4: 1; 5: 1; 6: 1 },
-    heights [1 2 3 4 5 6]
+    heights [1 2 3 4 5 6],
+    chains 16
 }
 
 kernel_set! {
     portable, Portable, ,
     panels [2 1 1 1],
     shapes { 1: 1 2; 2: 1; 3: 1; 4: 1 },
-    heights [1 2 3 4]
+    heights [1 2 3 4],
+    chains 16
 }

@@ -31,13 +31,11 @@ pub struct FoldSpace {
 }
 
 compiled_per_isa! {
-    /// Computes the gradients of the values of both lists (contiguous) and of the query.
+    /// Returns the function that computes the gradients of the values of both lists (contiguous) and of the query.
     ///
-    /// An empty output slice means that this gradient is not needed. Other ops leave the outputs unchanged.
-    ///
-    /// # Safety
-    /// `isa` is available.
-    pub unsafe fn run(
+    /// An empty output slice means that this gradient is not needed. Other ops leave the outputs unchanged. Calls
+    /// require that the instruction set is available.
+    pub fn kernel -> unsafe fn(
         fold: FoldGradient<'_>,
         query_out: &mut [f32],
         outs: [&mut [f32]; 2],

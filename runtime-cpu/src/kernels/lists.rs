@@ -9,14 +9,12 @@ use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::numeric::{list, row, scalar};
 
 compiled_per_isa! {
-    /// Computes a fold over lists: `out = op(query, first, second)`.
+    /// Returns the fold over lists for an instruction set: `out = op(query, first, second)`.
     ///
     /// Only attention has a query. Sums have one list; their second list is empty. `weights` is scratch space that
-    /// grows to the elements of the largest list of scores. Other ops leave `out` unchanged.
-    ///
-    /// # Safety
-    /// `isa` is available.
-    pub unsafe fn run(
+    /// grows to the elements of the largest list of scores. Other ops leave `out` unchanged. Calls require that the
+    /// instruction set is available.
+    pub fn kernel -> unsafe fn(
         op: Op,
         query: &[f32],
         lists: [&[&[f32]]; 2],

@@ -34,15 +34,14 @@ pub unsafe fn run(isa: Isa, op: Op, rows: usize, sources: &[(Elements, Type)], o
     let &[first, ..] = sources else { return false };
     let work = Work { op, rows, first, second: sources.get(1).copied(), out: out.rows, width: out.width };
     // SAFETY: the caller guarantees the instruction set and the memory.
-    unsafe { run_work(isa, &work) }
+    unsafe { compiled(isa)(&work) }
 }
 
 compiled_per_isa! {
-    /// # Safety
-    /// As for [`run`].
-    unsafe fn run_work(work: &Work) -> bool = Work::run
+    fn compiled -> unsafe fn(work: &Work) -> bool = Work::run
 }
 
+/// The arguments of [`run`], whose contract holds as long as the value exists.
 struct Work {
     op: Op,
     rows: usize,
@@ -93,10 +92,8 @@ macro_rules! pairs {
 }
 
 impl Work {
-    /// # Safety
-    /// As for [`run`].
     #[inline(always)]
-    unsafe fn run(&self) -> bool {
+    fn run(&self) -> bool {
         let mut space = [f32::NEG_INFINITY; MAX_PADDED];
         let space = &mut space;
         let width = self.first.1.shape.width();

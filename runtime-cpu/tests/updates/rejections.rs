@@ -57,7 +57,7 @@ fn the_naive_executor_rejects_the_same_arguments() {
     };
     let count = stores.len();
     assert!(reject(&mut stores[1..], &floats, &[]).starts_with(&format!("the plan requires {count} stores")));
-    assert!(reject(&mut stores, &[], &[]).starts_with("the plan requires 2 bound floats, found 0"));
+    assert!(reject(&mut stores, &[], &[]).starts_with("the plan reads 2 bound floats, found 0"));
     let mut sparse_rows = vec![None; count];
     sparse_rows[count - 1] = Some(vec![11]);
     assert!(reject(&mut stores, &floats, &sparse_rows).starts_with("store @t.grad has 11 rows, "));

@@ -3,8 +3,7 @@
 use super::layout::Layout;
 use super::record::RowAddress;
 use autobatch_ir::ParamId;
-use autobatch_ir::module::ParamKind;
-use autobatch_ir::plan::{Plan, Reduction, ReductionSum, StoreKind};
+use autobatch_ir::plan::{Plan, StoreKind};
 
 /// A table whose gradient is non-zero only in rows that lookups name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,16 +19,13 @@ pub struct SparseTable {
 /// The tables to whose gradients only lookups contribute. All rows of other gradients count as non-zero.
 #[must_use]
 pub fn sparse_tables(plan: &Plan, layout: &Layout) -> Vec<SparseTable> {
-    let mut all = Vec::new();
-    let mut of_stores: Vec<Vec<&Reduction>> = vec![Vec::new(); plan.stores.len()];
-    plan.reductions.iter().for_each(|sum| of_stores[sum.store.index()].push(sum));
-    for (store, own) in plan.stores.iter().zip(&of_stores) {
+    let (mut all, mut sparse) = (Vec::new(), Vec::new());
+    plan.find_sparse_gradients(&mut sparse);
+    for (number, (store, _)) in plan.stores.iter().zip(sparse).enumerate().filter(|(_, (_, sparse))| *sparse)
+    {
         let StoreKind::Grad(of) = store.kind else { continue };
-        let is_table = plan.stores[of.index()].kind == StoreKind::Param(ParamKind::Table);
-        if !is_table || own.iter().any(|sum| sum.sum != ReductionSum::Tgrad) {
-            continue;
-        }
-        let parts = own.iter().flat_map(|sum| &sum.parts);
+        let own = plan.reductions.iter().filter(|sum| sum.store.index() == number);
+        let parts = own.flat_map(|sum| &sum.parts);
         let indices = parts.filter_map(|part| Some((layout.operand(part.x?), part.lanes))).collect();
         let rows = store.ty.shape.dims().first().copied().unwrap_or(1);
         all.push(SparseTable { param: ParamId::new(of.index()), rows, indices });

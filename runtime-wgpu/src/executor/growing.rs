@@ -11,19 +11,16 @@ use super::{DeviceState, Executor, Resident};
 use crate::compile::{Capacity, Layout, Target, compile_from};
 use crate::counters::Counters;
 use crate::error::GpuError;
-use crate::precheck::word_checks;
-use autobatch_ir::plan::{Plan, Verified, WordOrigins};
+use autobatch_ir::plan::{Plan, Verified};
 use std::task::Poll;
 use std::time::Instant;
 
 /// A plan that was executed and may grow.
 pub(super) struct Growing {
     loaded: Loaded,
-    steps: usize,
     waves: usize,
     /// The generation of the memory that holds the rows.
     generation: u64,
-    origins: WordOrigins,
 }
 
 impl Growing {
@@ -70,20 +67,16 @@ impl Executor {
             memory.fit(gpu, target, &compiled)?;
         }
 
-        let (steps, mut origins, before) = match before {
-            Some(Growing { loaded, steps, origins, .. }) => (steps, origins, Some(loaded)),
-            None => (0, WordOrigins::default(), None),
-        };
-        let checks = word_checks(plan, steps, &mut origins);
-        checks.check(plan, request.bound.words)?;
+        let before = before.map(|before| before.loaded);
         let uploaded = before.as_ref().map_or([0; 2], |before| before.compiled.layout.bound());
-        let extension = Extension { plan, target, compiled, checks, before };
+        let extension = Extension { plan, target, compiled, before };
         let mut loaded = plans.extend(gpu, extension, &mut counters)?;
+        loaded.word_limits.check(plan, request.bound.words)?;
         let request = Request { uploaded, ..*request };
         let run = device.start(&request, &mut loaded, counters, started)?;
         let finished = device.finish(&request, run)?;
-        let (steps, waves, generation) = (plan.steps.len(), plan.waves.len(), device.memory.generation());
-        *growing = Some(Growing { loaded, steps, waves, generation, origins });
+        let (waves, generation) = (plan.waves.len(), device.memory.generation());
+        *growing = Some(Growing { loaded, waves, generation });
         Ok(finished)
     }
 }

@@ -24,7 +24,6 @@ use crate::counters::Counters;
 use crate::device::Gpu;
 use crate::error::GpuError;
 use crate::options::Options;
-use crate::precheck;
 use autobatch_ir::plan::{Bound, FieldId, Mode, Plan, StoreId, StoreKind, Stores, Verified};
 use growing::Growing;
 use memory::Memory;
@@ -230,7 +229,7 @@ impl Executor {
         bound: Bound<'r>,
         run: impl FnOnce(&mut Self, &Request<'r>) -> Result<Finished, GpuError>,
     ) -> Result<(), GpuError> {
-        precheck::check(plan, stores, bound)?;
+        bound.check(plan, stores)?;
         self.report_device_loss()?;
         self.outputs.clear();
         self.places.clear();

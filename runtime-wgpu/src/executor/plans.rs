@@ -13,8 +13,7 @@ use crate::counters::Counters;
 use crate::device::Gpu;
 use crate::error::GpuError;
 use crate::module::Split;
-use crate::precheck::{self, WordChecks};
-use autobatch_ir::plan::{Plan, Verified, WordOrigins};
+use autobatch_ir::plan::{Plan, Verified, WordLimits};
 use autobatch_shaders::Numbers;
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,8 +33,7 @@ pub(super) struct Loaded {
     identity: u64,
     target: Target,
     pub(super) compiled: Arc<Compiled>,
-    /// Range checks of bound words.
-    pub(super) checks: WordChecks,
+    pub(super) word_limits: WordLimits,
     tables: SizedBuffer,
     /// Words of the plan's own tables that are uploaded.
     uploaded_tables: usize,
@@ -75,7 +73,6 @@ pub(super) struct Extension<'p> {
     pub(super) plan: &'p Verified<Plan>,
     pub(super) target: Target,
     pub(super) compiled: Compiled,
-    pub(super) checks: WordChecks,
     /// The plan as it was executed before.
     pub(super) before: Option<Loaded>,
 }
@@ -143,8 +140,7 @@ impl Plans {
         let tables = self.tables(gpu, words.len() as u64)?;
         tables.write(gpu, 0, &words, counters);
         let args = self.args(gpu, &compiled, counters)?;
-        let checks = precheck::word_checks(plan, 0, &mut WordOrigins::default());
-        Ok(Loaded::new(plan, target, compiled, checks, tables, args))
+        Ok(Loaded::new(plan, target, compiled, tables, args))
     }
 
     /// Uploads the new part of a growing plan: its tables behind those on the device, and the records and segments of
@@ -155,7 +151,7 @@ impl Plans {
         extension: Extension<'_>,
         counters: &mut Counters,
     ) -> Result<Loaded, GpuError> {
-        let Extension { plan, target, mut compiled, checks, before } = extension;
+        let Extension { plan, target, mut compiled, before } = extension;
         let records = std::mem::take(&mut compiled.tables);
         let at = u64::from(compiled.tables_at);
         let Retained { tables, uploaded_tables, group } =
@@ -163,7 +159,7 @@ impl Plans {
         tables.write(gpu, uploaded_tables as u64, &plan.tables[uploaded_tables..], counters);
         tables.write(gpu, at, &records, counters);
         let args = self.args(gpu, &compiled, counters)?;
-        Ok(Loaded { group, ..Loaded::new(plan, target, compiled, checks, tables, args) })
+        Ok(Loaded { group, ..Loaded::new(plan, target, compiled, tables, args) })
     }
 
     /// The table buffer of a plan as it was before, if it holds `needed` words, else a new one of up to twice the size.
@@ -268,7 +264,6 @@ impl Loaded {
         plan: &Verified<Plan>,
         target: Target,
         compiled: Compiled,
-        checks: WordChecks,
         tables: SizedBuffer,
         args: Option<DispatchArgs>,
     ) -> Self {
@@ -276,7 +271,7 @@ impl Loaded {
             identity: plan.identity(),
             target,
             compiled: Arc::new(compiled),
-            checks,
+            word_limits: WordLimits::new(plan),
             tables,
             uploaded_tables: plan.tables.len(),
             args,

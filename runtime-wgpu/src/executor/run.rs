@@ -141,7 +141,7 @@ impl Executor {
         // This reads the tables of the last plan before loading a plan overwrites them.
         device.training.before(&device.gpu, &device.memory, plan, request.accumulate)?;
         let loaded = plans.load(&device.gpu, plan, target, None, &mut counters)?;
-        loaded.checks.check(plan, request.bound.words)?;
+        loaded.word_limits.check(plan, request.bound.words)?;
         let compiled = Arc::clone(&loaded.compiled);
         if !device.memory.has_room(&device.gpu, target, &compiled) {
             plans.drop_prerecorded();

@@ -72,13 +72,14 @@ impl Program {
         let module = |holes: &[(&str, &str)]| library.module(self.template(), &memory, holes);
         match self {
             Self::Fixed(_) | Self::Wgrad(WgradTile::Element) => module(&[]),
-            Self::Wgrad(patch) => module(&[("shape", &patch.shape()), ("body", &patch.body())]),
+            Self::Wgrad(tile) => module(&tile.holes().each_ref().map(|(hole, text)| (*hole, text.as_str()))),
             Self::Map(body) => module(&[("body", body)]),
             Self::Row(function) => module(&[("body", &format!("    {function}(row);\n"))]),
             Self::Products(products) => module(&[
                 ("shape", &products.shape()),
                 ("epilogue", &products.epilogue_text()),
                 ("body", &products.body()),
+                ("call", &products.call()),
             ]),
         }
     }

@@ -1,7 +1,5 @@
 //! Module texts of weight gradients.
 
-use std::fmt::Write as _;
-
 /// Rows of both operands in group memory.
 const DEEP: u32 = 16;
 /// Number of tiles that keeps a device busy.
@@ -50,7 +48,7 @@ impl WgradTile {
     }
 
     /// The hole `shape`.
-    pub(super) fn shape(self) -> String {
+    fn shape(self) -> String {
         let each = self.each();
         format!(
             "const EACH: u32 = {each}u;\nconst EDGE: u32 = {}u;\nconst DEEP: u32 = {DEEP}u;\n\n\
@@ -66,71 +64,38 @@ impl WgradTile {
         (0..each).flat_map(|i| (0..each).map(move |j| (i, j))).map(|(i, j)| line(i, j)).collect()
     }
 
-    /// The hole `body`.
-    pub(super) fn body(self) -> String {
+    /// The holes of the template.
+    pub(super) fn holes(self) -> [(&'static str, String); 5] {
+        let row = |i| format!("first_k + EACH * down + {i}u");
+        let column = |j| format!("first_n + EACH * right + {j}u");
+        let starts = self.lines(|i, j| {
+            let at = format!("min({}, depth - 1u) * r(3u) + min({}, columns - 1u)", row(i), column(j));
+            format!("    var s{i}_{j} = ldf(r(2u) + {at});\n")
+        });
         // A group has as many threads as an operand has words in group memory, so each thread loads one word of both.
         // Threads past an edge load the last row or column again, and their results are dropped.
-        let vector = |row: &str, axis: &str| -> String {
+        let load = |to: &str, row: &str, axis: &str| -> String {
             let element = |i| format!("ldf({row} + min({axis}_at + {i}u, {axis}_end))");
-            (0..self.each()).map(element).collect::<Vec<_>>().join(", ")
+            let elements: Vec<String> = (0..self.each()).map(element).collect();
+            format!("                {to}[local] = vec{}<f32>({});\n", self.each(), elements.join(", "))
         };
-        let element = |i: u32, j: u32| {
-            let at = format!(
-                "r(2u) + min(first_k + EACH * down + {i}u, depth - 1u) * r(3u) + min(first_n + EACH * right + {j}u, columns - 1u)"
-            );
-            format!("    var s{i}_{j} = ldf({at});\n")
-        };
-        let chain =
+        let chains =
             self.lines(|i, j| format!("                    s{i}_{j} = mad(x[{i}], y[{j}], s{i}_{j});\n"));
-        let mut text = self.lines(element);
-        let _ = write!(
-            text,
-            "    let k_at = first_k + EACH * right;\n\
-             \x20   let n_at = first_n + EACH * right;\n\
-             \x20   let k_end = depth - 1u;\n\
-             \x20   let n_end = columns - 1u;\n\
-             \x20   for (var part = 0u; part < r(4u); part++) {{\n\
-             \x20       let at = 5u + 10u * part;\n\
-             \x20       let each = r(at + 1u);\n\
-             \x20       let rows = r(at) * each;\n\
-             \x20       for (var first = 0u; first < rows; first = first + DEEP) {{\n\
-             \x20           // The memory may still be read.\n\
-             \x20           workgroupBarrier();\n\
-             \x20           let mine = first + down;\n\
-             \x20           if mine < rows {{\n\
-             \x20               let x = row_of(at + 2u, mine / each) + (mine % each) * depth;\n\
-             \x20               let y = row_of(at + 6u, mine / each) + (mine % each) * columns;\n\
-             \x20               xs[local] = vec{each}<f32>({x});\n\
-             \x20               ys[local] = vec{each}<f32>({y});\n\
-             \x20           }}\n\
-             \x20           workgroupBarrier();\n\
-             \x20           if first + DEEP <= rows {{\n\
-             \x20               // Its length is known, so compilers may unroll it.\n\
-             \x20               for (var q = 0u; q < DEEP; q++) {{\n\
-             \x20                   let x = xs[q * 16u + down];\n\
-             \x20                   let y = ys[q * 16u + right];\n\
-             {chain}\
-             \x20               }}\n\
-             \x20           }} else {{\n\
-             \x20               for (var q = 0u; q < rows - first; q++) {{\n\
-             \x20                   let x = xs[q * 16u + down];\n\
-             \x20                   let y = ys[q * 16u + right];\n\
-             {chain}\
-             \x20               }}\n\
-             \x20           }}\n\
-             \x20       }}\n\
-             \x20   }}\n",
-            each = self.each(),
-            x = vector("x", "k"),
-            y = vector("y", "n"),
-        );
-        text += &self.lines(|i, j| {
+        let stores = self.lines(|i, j| {
+            let (row, column) = (row(i), column(j));
             format!(
-                "    if first_k + EACH * down + {i}u < depth && first_n + EACH * right + {j}u < columns {{\n\
-                 \x20       stf(r(2u) + (first_k + EACH * down + {i}u) * r(3u) + first_n + EACH * right + {j}u, s{i}_{j});\n\
+                "    if {row} < depth && {column} < columns {{\n\
+                 \x20       stf(r(2u) + ({row}) * r(3u) + {column}, s{i}_{j});\n\
                  \x20   }}\n"
             )
         });
-        text
+        let loads = load("xs", "x", "k") + &load("ys", "y", "n");
+        [
+            ("shape", self.shape()),
+            ("starts", starts),
+            ("loads", loads),
+            ("chains", chains),
+            ("stores", stores),
+        ]
     }
 }

@@ -82,6 +82,13 @@ fn fill(text: &str, hole: &str, with: &str) -> String {
     text.replace(&mark, with)
 }
 
+/// A part of a body: holes are filled, and `{name}` is replaced by a word.
+#[must_use]
+pub fn fragment(text: &str, words: &[(&str, String)], holes: &[(&str, String)]) -> String {
+    let filled = holes.iter().fold(text.to_owned(), |text, (hole, with)| fill(&text, hole, with));
+    words.iter().fold(filled, |text, (name, word)| text.replace(&format!("{{{name}}}"), word))
+}
+
 /// The top-level declarations of a file by name. Each starts at the margin with `fn`, `struct` or `var` and ends there
 /// with `}` or `;`.
 fn declarations(file: &'static str) -> Vec<(&'static str, &'static str)> {

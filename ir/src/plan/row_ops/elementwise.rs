@@ -4,6 +4,7 @@ use crate::graph::{Binary, Compare, Unary};
 use crate::numeric::{Real, int, scalar};
 use crate::plan::Code;
 use crate::types::DType;
+use crate::{with_binary, with_unary};
 
 /// An elementwise function of one element. Operands and result are words, and `code` computes in `dtype`. Operands that the
 /// code does not take are ignored.
@@ -13,20 +14,18 @@ pub fn map_element(code: Code, dtype: DType, [a, b, c]: [u32; 3]) -> u32 {
     let (x, y) = (f32::from_bits(a), f32::from_bits(b));
     match code {
         Code::Copy => a,
-        Code::Unary(unary) => unary_element(unary, x).to_bits(),
+        Code::Unary(unary) => with_unary!(unary, |f| f(x).to_bits()),
         Code::LeakyRelu(slope) => scalar::leaky_relu(x, slope.get()).to_bits(),
         Code::Elu(alpha) => scalar::elu(x, alpha.get()).to_bits(),
         Code::Clamp(low, high) => scalar::clamp(x, low.get(), high.get()).to_bits(),
         Code::Slope(unary) => slope_element(unary, x).to_bits(),
         Code::Binary(binary) => match dtype {
-            DType::F32 => float_binary(binary, x, y).to_bits(),
-            DType::I32 => signed_binary(binary, a, b),
-            _ => unsigned_binary(binary, a, b),
+            DType::F32 => with_binary!(binary, |f| f(x, y).to_bits()),
+            _ => integer_binary(binary, dtype, a, b),
         },
         Code::Compare(compare) => match dtype {
             DType::F32 => compared(compare, x.partial_cmp(&y)),
-            DType::I32 => compared(compare, Some((a as i32).cmp(&(b as i32)))),
-            _ => compared(compare, Some(a.cmp(&b))),
+            _ => integer_compare(compare, dtype, a, b),
         },
         Code::Select => {
             if a != 0 {
@@ -61,46 +60,33 @@ fn slope_element(unary: Unary, x: f32) -> f32 {
     }
 }
 
-/// Calls the function of `numeric` that belongs to a member of a family.
-macro_rules! by_member {
-    ($family:ident: $member:expr, $module:ident $operands:tt, $($name:ident $function:ident),*) => {
-        match $member { $($family::$name => $module::$function $operands,)* }
-    };
-}
-
-fn unary_element(unary: Unary, x: f32) -> f32 {
-    by_member!(
-        Unary: unary, scalar(x),
-        Neg neg, Abs abs, Exp exp, Log log, Sqrt sqrt, Rsqrt rsqrt, Square square, Recip recip, Tanh tanh,
-        Sigmoid sigmoid, Relu relu, Gelu gelu, Silu silu, Softplus softplus, Sin sin, Cos cos, Erf erf, Sign sign
-    )
-}
-
-fn float_binary(binary: Binary, x: f32, y: f32) -> f32 {
-    by_member!(Binary: binary, scalar(x, y), Add add, Sub sub, Mul mul, Div div, Pow pow, Min min, Max max)
-}
-
-/// An integer function of two operands. Division and powers have float types only.
-fn unsigned_binary(binary: Binary, a: u32, b: u32) -> u32 {
-    match binary {
-        Binary::Add => int::add(a, b),
-        Binary::Sub => int::sub(a, b),
-        Binary::Mul => int::mul(a, b),
-        Binary::Min => int::min(a, b),
-        Binary::Max => int::max(a, b),
-        Binary::Div | Binary::Pow => 0,
+/// A function of two integers. Division and powers have float types only.
+#[inline(always)]
+#[must_use]
+pub fn integer_binary(binary: Binary, dtype: DType, a: u32, b: u32) -> u32 {
+    match (binary, dtype) {
+        // Sums and products of signed integers have the bits of unsigned ones; comparisons do not.
+        (Binary::Min, DType::I32) => (a as i32).min(b as i32) as u32,
+        (Binary::Max, DType::I32) => (a as i32).max(b as i32) as u32,
+        (Binary::Add, _) => int::add(a, b),
+        (Binary::Sub, _) => int::sub(a, b),
+        (Binary::Mul, _) => int::mul(a, b),
+        (Binary::Min, _) => int::min(a, b),
+        (Binary::Max, _) => int::max(a, b),
+        (Binary::Div | Binary::Pow, _) => 0,
     }
 }
 
-/// A function of two signed integers. Sums and products have the bits of unsigned ones; comparisons do not.
-fn signed_binary(binary: Binary, a: u32, b: u32) -> u32 {
-    match binary {
-        Binary::Min => (a as i32).min(b as i32) as u32,
-        Binary::Max => (a as i32).max(b as i32) as u32,
-        _ => unsigned_binary(binary, a, b),
-    }
+/// A comparison of two integers or truth values: 1 or 0.
+#[inline(always)]
+#[must_use]
+pub fn integer_compare(compare: Compare, dtype: DType, a: u32, b: u32) -> u32 {
+    // With the sign bit flipped, signed numbers have the order of unsigned ones.
+    let sign = if dtype == DType::I32 { 1 << 31 } else { 0 };
+    compared(compare, Some((a ^ sign).cmp(&(b ^ sign))))
 }
 
+#[inline(always)]
 fn compared(compare: Compare, order: Option<std::cmp::Ordering>) -> u32 {
     u32::from(match compare {
         Compare::Eq => order.is_some_and(|order| order.is_eq()),
@@ -112,8 +98,11 @@ fn compared(compare: Compare, order: Option<std::cmp::Ordering>) -> u32 {
     })
 }
 
-/// Floats are truncated to integers: numbers out of range become the nearest integer, NaN becomes 0. Any number but zero is true.
-fn cast_element(from: DType, to: DType, word: u32) -> u32 {
+/// Converts a word. Floats are truncated to integers: numbers out of range become the nearest integer, NaN becomes 0. Any
+/// number but zero is true.
+#[inline(always)]
+#[must_use]
+pub fn cast_element(from: DType, to: DType, word: u32) -> u32 {
     let float = f32::from_bits(word);
     match (from, to) {
         (DType::F32, DType::I32) => float as i32 as u32,

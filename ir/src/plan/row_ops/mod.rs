@@ -12,7 +12,7 @@ mod elementwise;
 mod lists;
 
 pub use crate::numeric::noise::Noise;
-pub use elementwise::{has_slope, map_element};
+pub use elementwise::{cast_element, has_slope, integer_binary, integer_compare, map_element};
 pub use lists::{Scratch, seg_grad, seg_op};
 
 use crate::graph::{Fold, Op, Over};

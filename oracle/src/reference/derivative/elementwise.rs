@@ -1,18 +1,8 @@
 //! Slopes of elementwise ops.
 //!
-//! | op | slope |
-//! |---|---|
-//! | `abs` | `sign(x)`, so 0 at 0 |
-//! | `exp` | `y` |
-//! | `log` | none: `dx = dy / x` |
-//! | `sqrt` | none: `dx = (dy * 0.5) / y`, so infinite at 0 |
-//! | `rsqrt` | `-0.5 * (y * (y * y))` |
-//! | `square` | `x + x` |
-//! | `recip` | `-(y * y)` |
-//! | `tanh` `sigmoid` | from the result, as defined by [`Real`] |
-//! | `relu` `gelu` `silu` `softplus` `erf` `leaky_relu` `elu` | as defined by [`Real`]; `relu'(0) = 0`, `leaky_relu'(0) = slope`, `elu'(0) = alpha` |
-//! | `sin` `cos` | `cos(x)`, `-sin(x)` |
-//! | `clamp` | 1 from the lower bound to the upper, both included, else 0 |
+//! [`Real`] defines the slopes of functions with kinks: `relu'(0) = 0`, `leaky_relu'(0) = slope`, `elu'(0) = alpha`, and 1
+//! at both bounds of `clamp`. `abs'(0)` is 0. `log` and `sqrt` have no slope: `dx = dy / x`, and `dx = (dy * 0.5) / y`, which
+//! is infinite at 0.
 
 use super::{Partial, Partials};
 use crate::reference::datum::Datum;

@@ -10,9 +10,11 @@ use super::{at, floats};
 use crate::reference::datum::{Argument, Datum};
 use crate::reference::error::{Checked, malformed};
 use crate::reference::frame::Call;
-use autobatch_ir::graph::{Binary, Compare, Unary};
-use autobatch_ir::numeric::{Real, int};
+use autobatch_ir::graph::{Binary, Compare};
+use autobatch_ir::numeric::Real;
+use autobatch_ir::plan::row_ops::{integer_binary, integer_compare};
 use autobatch_ir::types::{DType, Type};
+use autobatch_ir::with_binary;
 
 /// A value whose elements all have these bits.
 pub(super) fn fill<T: Real>(ty: Type, bits: u32) -> Checked<Vec<Datum<T>>> {
@@ -28,30 +30,6 @@ pub(super) fn map<T: Real>(call: &Call<'_, T>, function: impl Fn(T) -> T) -> Che
     Ok(floats(call.floats(0)?.iter().map(|&x| function(x)).collect()))
 }
 
-/// An elementwise function without attributes.
-pub(super) fn unary<T: Real>(unary: Unary, x: T) -> T {
-    match unary {
-        Unary::Neg => x.neg(),
-        Unary::Abs => x.abs(),
-        Unary::Exp => x.exp(),
-        Unary::Log => x.log(),
-        Unary::Sqrt => x.sqrt(),
-        Unary::Rsqrt => x.rsqrt(),
-        Unary::Square => x.square(),
-        Unary::Recip => x.recip(),
-        Unary::Tanh => x.tanh(),
-        Unary::Sigmoid => x.sigmoid(),
-        Unary::Relu => x.relu(),
-        Unary::Gelu => x.gelu(),
-        Unary::Silu => x.silu(),
-        Unary::Softplus => x.softplus(),
-        Unary::Sin => x.sin(),
-        Unary::Cos => x.cos(),
-        Unary::Erf => x.erf(),
-        Unary::Sign => x.sign(),
-    }
-}
-
 /// Applies a function to two operands, element by element.
 fn zip_elements<N: Copy, R>(a: &[N], b: &[N], elements: usize, function: impl Fn(N, N) -> R) -> Vec<R> {
     (0..elements).map(|i| function(at(a, i), at(b, i))).collect()
@@ -61,36 +39,17 @@ pub(super) fn binary<T: Real>(binary: Binary, call: &Call<'_, T>) -> Checked<Vec
     let elements = call.results[0].shape.elements();
     match call.types[0].dtype {
         DType::F32 => {
-            let function = match binary {
-                Binary::Add => T::add,
-                Binary::Sub => T::sub,
-                Binary::Mul => T::mul,
-                Binary::Div => T::div,
-                Binary::Pow => T::pow,
-                Binary::Min => T::min,
-                Binary::Max => T::max,
-            };
-            Ok(floats(zip_elements(call.floats(0)?, call.floats(1)?, elements, function)))
+            let (a, b) = (call.floats(0)?, call.floats(1)?);
+            Ok(floats(with_binary!(binary, |f| zip_elements(a, b, elements, f))))
         }
         dtype => {
-            let function = integer(binary, dtype)?;
+            if matches!(binary, Binary::Div | Binary::Pow) {
+                return malformed("integers have no division and no power");
+            }
+            let function = |a, b| integer_binary(binary, dtype, a, b);
             let (a, b) = (&call.words(0)?.words, &call.words(1)?.words);
             Ok(vec![Datum::computed(zip_elements(a, b, elements, function))])
         }
-    }
-}
-
-fn integer(binary: Binary, dtype: DType) -> Checked<fn(u32, u32) -> u32> {
-    let signed = dtype == DType::I32;
-    match binary {
-        Binary::Add => Ok(int::add),
-        Binary::Sub => Ok(int::sub),
-        Binary::Mul => Ok(int::mul),
-        Binary::Min if signed => Ok(|a, b| (a as i32).min(b as i32) as u32),
-        Binary::Max if signed => Ok(|a, b| (a as i32).max(b as i32) as u32),
-        Binary::Min => Ok(int::min),
-        Binary::Max => Ok(int::max),
-        Binary::Div | Binary::Pow => malformed("integers have no division and no power"),
     }
 }
 
@@ -116,19 +75,7 @@ pub(super) fn compare<T: Real>(compare: Compare, call: &Call<'_, T>) -> Checked<
             zip_elements(call.floats(0)?, call.floats(1)?, elements, flag)
         }
         dtype => {
-            // With the sign bit flipped, signed numbers have the order of unsigned ones.
-            let sign = if dtype == DType::I32 { 1 << 31 } else { 0 };
-            let flag = |a: u32, b: u32| {
-                let (a, b) = (a ^ sign, b ^ sign);
-                u32::from(match compare {
-                    Compare::Eq => a == b,
-                    Compare::Ne => a != b,
-                    Compare::Lt => a < b,
-                    Compare::Le => a <= b,
-                    Compare::Gt => a > b,
-                    Compare::Ge => a >= b,
-                })
-            };
+            let flag = |a, b| integer_compare(compare, dtype, a, b);
             zip_elements(&call.words(0)?.words, &call.words(1)?.words, elements, flag)
         }
     };

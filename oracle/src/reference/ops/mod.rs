@@ -8,6 +8,7 @@ use super::error::{Checked, malformed};
 use super::frame::Call;
 use autobatch_ir::graph::Op;
 use autobatch_ir::numeric::Real;
+use autobatch_ir::with_unary;
 
 mod elementwise;
 mod index;
@@ -30,7 +31,7 @@ pub(crate) fn evaluate<T: Real>(op: &Op, call: &Call<'_, T>) -> Checked<Vec<Datu
         Op::Input(_) | Op::StopGradient | Op::ScaleGradient { .. } => identity(call),
         Op::Fill { ty, bits } => elementwise::fill(*ty, *bits),
         Op::Param => Ok(vec![Datum::floats(call.params[0].values)]),
-        Op::Unary(unary) => elementwise::map(call, |x| elementwise::unary(*unary, x)),
+        Op::Unary(unary) => with_unary!(*unary, |f| elementwise::map(call, f)),
         Op::LeakyRelu { slope } => elementwise::map(call, |x| x.leaky_relu(T::from_f32(slope.get()))),
         Op::Elu { alpha } => elementwise::map(call, |x| x.elu(T::from_f32(alpha.get()))),
         Op::Clamp { low, high } => {

@@ -15,10 +15,8 @@ type Vector512 = <Avx512 as Lanes>::Vector;
 const BLOCK: usize = 16;
 
 impl Work<'_> {
-    /// # Safety
-    /// As for [`super::run`].
     #[inline(always)]
-    pub(super) unsafe fn map1(self, f: impl Fn(f32) -> f32 + Copy) {
+    pub(super) fn map1(self, f: impl Fn(f32) -> f32 + Copy) {
         let (a, out) = (self.sources[0], self.out);
         let contiguous = !a.single && a.stride == self.width && out.stride == self.width;
         let (rows, width) = if contiguous { (1, self.rows * self.width) } else { (self.rows, self.width) };
@@ -44,10 +42,8 @@ impl Work<'_> {
         }
     }
 
-    /// # Safety
-    /// As for [`super::run`].
     #[inline(always)]
-    pub(super) unsafe fn map2(self, f: impl Fn(f32, f32) -> f32 + Copy) {
+    pub(super) fn map2(self, f: impl Fn(f32, f32) -> f32 + Copy) {
         let (a, b, out) = (self.sources[0], self.sources[1], self.out);
         let dense = |e: Elements| !e.single && e.stride == self.width;
         let contiguous = dense(a) && dense(b) && out.stride == self.width;
@@ -103,10 +99,8 @@ impl Work<'_> {
         }
     }
 
-    /// # Safety
-    /// As for [`super::run`].
     #[inline(always)]
-    pub(super) unsafe fn select(self) {
+    pub(super) fn select(self) {
         let [first, second, third] = [self.sources[0], self.sources[1], self.sources[2]];
         for row in 0..self.rows {
             let out = self.out.base.wrapping_add(row * self.out.stride);
@@ -128,11 +122,8 @@ impl Work<'_> {
     }
 
     /// Selects `a` in lanes where the word of `condition` is not 0, else `b`.
-    ///
-    /// # Safety
-    /// As for [`super::run`].
     #[inline(always)]
-    unsafe fn choose(&self, condition: [f32; BLOCK], a: [f32; BLOCK], b: [f32; BLOCK]) -> [f32; BLOCK] {
+    fn choose(&self, condition: [f32; BLOCK], a: [f32; BLOCK], b: [f32; BLOCK]) -> [f32; BLOCK] {
         // Without intrinsics the compiler splits these vectors into lanes.
         #[cfg(target_arch = "x86_64")]
         if self.masks {

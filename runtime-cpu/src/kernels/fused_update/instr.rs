@@ -6,7 +6,7 @@
 //! operations use [`elementwise`](crate::kernels::elementwise).
 
 use crate::kernels::elementwise::{Elements, ElementsMut, run};
-use crate::kernels::isa::Isa;
+use crate::kernels::isa::{Isa, compiled_per_isa};
 use autobatch_ir::graph::{Binary, Unary};
 use autobatch_ir::numeric::scalar;
 use autobatch_ir::plan::Code;
@@ -144,39 +144,8 @@ impl<const PRODUCTS: usize, const FLUSH: bool> Function for Sum<PRODUCTS, FLUSH>
     }
 }
 
-fn compiled<F: Function>(isa: Isa) -> BlockFn {
-    match isa {
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx512 => avx512::<F>,
-        #[cfg(target_arch = "x86_64")]
-        Isa::Avx2 => avx2::<F>,
-        _ => portable::<F>,
-    }
-}
-
-/// # Safety
-/// As for [`BlockFn`].
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma")]
-unsafe fn avx512<F: Function>(instr: &Instr, table: *const *mut f32) {
-    // SAFETY: as for this function.
-    unsafe { block::<F>(instr, table) };
-}
-
-/// # Safety
-/// As for [`BlockFn`].
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn avx2<F: Function>(instr: &Instr, table: *const *mut f32) {
-    // SAFETY: as for this function.
-    unsafe { block::<F>(instr, table) };
-}
-
-/// # Safety
-/// As for [`BlockFn`].
-unsafe fn portable<F: Function>(instr: &Instr, table: *const *mut f32) {
-    // SAFETY: as for this function.
-    unsafe { block::<F>(instr, table) };
+compiled_per_isa! {
+    fn compiled<F: Function> -> unsafe fn(instr: &Instr, table: *const *mut f32) = block::<F>
 }
 
 /// # Safety

@@ -1,7 +1,7 @@
 //! Tests of gradients of folds: every instruction set gives the bits of the definitions.
 
 use crate::kernels::Isa;
-use crate::kernels::list_gradients::{FoldGradient, FoldSpace, run};
+use crate::kernels::list_gradients::{FoldGradient, FoldSpace, kernel};
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::numeric::same_bits;
 use autobatch_ir::plan::row_ops::seg_grad;
@@ -43,7 +43,7 @@ fn gradients_of_folds_match_the_definitions_bit_for_bit() {
                 let mut found = (vec![9.0f32; query.len()], vec![9.0f32; first], vec![9.0f32; second]);
                 let outs = [&mut found.1[..], &mut found.2[..]];
                 // SAFETY: the instruction set is available.
-                unsafe { run(isa, fold, &mut found.0, outs, &mut FoldSpace::default()) };
+                unsafe { kernel(isa)(fold, &mut found.0, outs, &mut FoldSpace::default()) };
                 let pairs = [(&found.0, &expected.0), (&found.1, &expected.1), (&found.2, &expected.2)];
                 let same = |(a, b): (&Vec<f32>, &Vec<f32>)| a.iter().zip(b).all(|(&a, &b)| same_bits(a, b));
                 assert!(pairs.into_iter().all(same), "{op:?} {isa:?} {count} {width}");

@@ -1,7 +1,7 @@
 //! Tests of folds over lists: every instruction set gives the bits of the definitions.
 
 use crate::kernels::Isa;
-use crate::kernels::lists::run;
+use crate::kernels::lists::kernel;
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::numeric::same_bits;
 use autobatch_ir::plan::row_ops::{Scratch, seg_op};
@@ -53,7 +53,7 @@ fn check(op: Op, query: &[f32], scores: &[&[f32]], values: &[&[f32]]) {
     for isa in Isa::available() {
         let mut found = vec![9.0f32; width];
         // SAFETY: the instruction set is available.
-        unsafe { run(isa, op, query, [first, second], &mut found, &mut Vec::new()) };
+        unsafe { kernel(isa)(op, query, [first, second], &mut found, &mut Vec::new()) };
         let same = found.iter().zip(&expected).all(|(&a, &b)| same_bits(a, b));
         assert!(same, "{op:?} {isa:?} {} values: {found:?}, expected {expected:?}", values.len());
     }

@@ -359,10 +359,7 @@ impl Executor {
         stores: &mut dyn StoresMut,
         floats: &[f32],
     ) -> Result<(), GpuError> {
-        let (expected, found) = (plan.floats as usize, floats.len());
-        if found != expected {
-            return Err(BindError::Count { what: "floats", expected, found }.into());
-        }
+        BindError::check_count("floats", plan.floats, floats.len())?;
         self.report_device_loss()?;
         let Some(Resident { device: DeviceState { gpu, memory, training, .. }, growing, .. }) =
             &mut self.resident

@@ -155,9 +155,16 @@ impl Products {
     /// The hole `body`.
     pub(super) fn body(&self) -> String {
         match self.tile {
-            Tile::Few => self.few(),
-            Tile::Four => self.four(),
+            Tile::Few | Tile::Four => self.few(),
             _ => self.tiled(),
+        }
+    }
+
+    /// The hole `call`: the call of the epilogue.
+    pub(super) fn call(&self) -> String {
+        match self.tile {
+            Tile::Few | Tile::Four => self.few_call(),
+            _ => self.tile_call(),
         }
     }
 

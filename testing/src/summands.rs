@@ -1,6 +1,5 @@
 //! The summands of a parameter's gradient, which bound the rounding error of their sum in any order.
 
-use super::Executed;
 use autobatch_ir::id::ParamId;
 use autobatch_ir::plan::{FieldId, Operand, Plan, ReductionPart, ReductionSum};
 
@@ -30,19 +29,27 @@ impl Summands {
     }
 }
 
-impl Executed {
-    /// Collects the summands of every element of a parameter's gradient. `words` are the bindings of the run. The result is
-    /// empty if the plan makes no gradient of the parameter.
-    #[must_use]
-    pub fn summands(&self, plan: &Plan, words: &[u32], param: ParamId) -> Vec<Summands> {
-        let Some(store) = plan.gradient_of(param) else { return Vec::new() };
-        let shape = plan.stores[store.index()].ty.shape;
+/// The run of a plan whose gradients are compared.
+pub struct Run<'a, R> {
+    /// The plan.
+    pub plan: &'a Plan,
+    /// The words that were bound.
+    pub words: &'a [u32],
+    /// Reads a row of a field.
+    pub row: R,
+}
+
+impl<'a, R: Fn(FieldId, u32) -> Option<&'a [u32]>> Run<'a, R> {
+    /// Collects the summands of every element of a parameter's gradient. The result is empty if the plan makes no
+    /// gradient of the parameter.
+    pub fn summands(&self, param: ParamId) -> Vec<Summands> {
+        let Some(store) = self.plan.gradient_of(param) else { return Vec::new() };
+        let shape = self.plan.stores[store.index()].ty.shape;
         let mut elements = vec![Summands::default(); shape.elements()];
-        for sum in plan.reductions.iter().filter(|sum| sum.store == store) {
+        for sum in self.plan.reductions.iter().filter(|sum| sum.store == store) {
             for part in &sum.parts {
-                for lane in 0..part.lanes {
-                    self.add_lane(plan, words, (sum.sum, shape.width()), (part, lane), &mut elements);
-                }
+                (0..part.lanes)
+                    .for_each(|lane| self.add_lane(sum.sum, shape.width(), part, lane, &mut elements));
             }
         }
         elements
@@ -50,16 +57,16 @@ impl Executed {
 
     fn add_lane(
         &self,
-        plan: &Plan,
-        words: &[u32],
-        (sum, width): (ReductionSum, usize),
-        (part, lane): (&ReductionPart, u32),
+        sum: ReductionSum,
+        width: usize,
+        part: &ReductionPart,
+        lane: u32,
         elements: &mut [Summands],
     ) {
-        let dy = self.operand(plan, part.dy, lane);
+        let dy = self.operand(part.dy, lane);
         match (sum, part.x) {
             (ReductionSum::Wgrad { row, col, k, n }, Some(x)) => {
-                let x = self.operand(plan, x, lane);
+                let x = self.operand(x, lane);
                 let start = row as usize * width + col as usize;
                 for (x, dy) in x.chunks_exact(k as usize).zip(dy.chunks_exact(n as usize)) {
                     for (i, x) in x.iter().enumerate() {
@@ -69,10 +76,9 @@ impl Executed {
                 }
             }
             (ReductionSum::Tgrad, Some(index)) => {
-                let index = match index {
-                    Operand::Words { start, stride } => words[(start + lane * stride) as usize],
-                    Operand::WordTable { at } => words[plan.tables[(at + lane) as usize] as usize],
-                    rows => self.operand(plan, rows, lane)[0].to_bits(),
+                let index = match self.plan.bound_word(index, lane) {
+                    Some(word) => self.words[word as usize],
+                    None => self.operand(index, lane)[0].to_bits(),
                 };
                 let row = elements.iter_mut().skip(index as usize * width);
                 row.zip(&dy).for_each(|(element, &dy)| element.add(dy));
@@ -85,13 +91,8 @@ impl Executed {
     }
 
     /// Reads the floats of a lane's operand.
-    fn operand(&self, plan: &Plan, operand: Operand, lane: u32) -> Vec<f32> {
-        let (field, row): (FieldId, u32) = match operand {
-            Operand::Rows { field, start, stride } => (field, start + lane * stride),
-            Operand::Table { field, at } => (field, plan.tables[(at + lane) as usize]),
-            _ => return Vec::new(),
-        };
-        let words = self.row(field, row).unwrap_or_default();
-        words.iter().map(|&word| f32::from_bits(word)).collect()
+    fn operand(&self, operand: Operand, lane: u32) -> Vec<f32> {
+        let row = self.plan.operand_row(operand, lane).and_then(|(field, row)| (self.row)(field, row));
+        row.unwrap_or_default().iter().map(|&word| f32::from_bits(word)).collect()
     }
 }
