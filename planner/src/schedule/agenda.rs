@@ -9,10 +9,12 @@
 //! stale. Means compare as exact fractions, so rounding never decides; ties go to the smaller type number. **Cost** O(jobs +
 //! operands + batches x log types).
 
+use super::batches::Spare;
 use super::depth::depths;
 use super::ready::Ready;
 use super::solve::Tools;
 use super::{Batches, Problem, Schedule, Scratch, StopReason, builtin};
+use crate::lists::{by_key, group};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
@@ -121,7 +123,9 @@ impl Schedule for Agenda {
                 }
             }
         }
-        Batches::collect(&steps.of, steps.count, None, StopReason::Rule, spare)
+        let Spare { mut start, mut items } = std::mem::take(spare);
+        group(steps.count as usize, by_key(&steps.of), &mut start, &mut items);
+        Batches { start, items, bound: None, why: StopReason::Rule }
     }
 }
 
