@@ -43,22 +43,58 @@ pub(crate) fn group<T: Copy>(
     start: &mut Vec<u32>,
     items: &mut Vec<T>,
 ) {
-    // Counts lie two places ahead. So entry `key + 1` is the place of the key's next item, and in the end the place of the next
-    // key's first item.
-    start.clear();
-    start.resize(keys + 2, 0);
-    pairs.clone().for_each(|(key, _)| start[key + 2] += 1);
-    for at in 2..start.len() {
-        start[at] += start[at - 1];
+    let mut counts = Counts::new(keys, start);
+    pairs.clone().for_each(|(key, _)| counts.add(key));
+    counts.group(pairs, items);
+}
+
+/// Pairs of each key and its position, for [`group`].
+pub(crate) fn by_key(keys: &[u32]) -> impl Iterator<Item = (usize, u32)> + Clone {
+    keys.iter().zip(0..).map(|(&key, position)| (key as usize, position))
+}
+
+/// The first half of [`group`]: the number of items of each key. A caller that computes keys counts them in the same pass.
+pub(crate) struct Counts<'a> {
+    /// Counts lie two places ahead. So entry `key + 1` is the place of the key's next item while items are written, and in the
+    /// end the place of the next key's first item.
+    start: &'a mut Vec<u32>,
+}
+
+impl<'a> Counts<'a> {
+    /// Starts without items.
+    pub(crate) fn new(keys: usize, start: &'a mut Vec<u32>) -> Self {
+        start.clear();
+        start.resize(keys + 2, 0);
+        Self { start }
     }
-    items.clear();
-    items.extend(pairs.clone().map(|(_, item)| item));
-    for (key, item) in pairs {
-        let at = &mut start[key + 1];
-        items[*at as usize] = item;
-        *at += 1;
+
+    /// Counts an item of a key.
+    #[inline]
+    pub(crate) fn add(&mut self, key: usize) {
+        self.start[key + 2] += 1;
     }
-    start.pop();
+
+    /// Writes the counted items, key after key.
+    #[inline]
+    pub(crate) fn group<T: Copy>(self, pairs: impl Iterator<Item = (usize, T)> + Clone, items: &mut Vec<T>) {
+        let Self { start } = self;
+        for at in 2..start.len() {
+            start[at] += start[at - 1];
+        }
+        // Every item is written, so the list only needs its length.
+        let count = start.last().map_or(0, |&end| end as usize);
+        match pairs.clone().next() {
+            Some((_, any)) => items.resize(count, any),
+            None => items.clear(),
+        }
+        let start_of = start.as_mut_slice();
+        for (key, item) in pairs {
+            let at = &mut start_of[key + 1];
+            items[*at as usize] = item;
+            *at += 1;
+        }
+        start.pop();
+    }
 }
 
 /// Makes a list that is written by index at least `least` long. The list fills its capacity, or doubles. Its length is a capacity:

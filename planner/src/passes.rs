@@ -10,8 +10,8 @@ use autobatch_ir::graph::{Callee, GraphData, Signature};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::Mode;
 use std::borrow::Cow;
-use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::mem::discriminant;
 use std::ops::ControlFlow;
 
 /// One pass.
@@ -107,20 +107,10 @@ pub enum Verify {
     Prove(Prover),
 }
 
-impl Verify {
-    /// A number for comparisons. All provers are the same kind of check.
-    const fn kind(self) -> u8 {
-        match self {
-            Self::Off => 0,
-            Self::Each => 1,
-            Self::Prove(_) => 2,
-        }
-    }
-}
-
+/// All provers are the same kind of check.
 impl PartialEq for Verify {
     fn eq(&self, other: &Self) -> bool {
-        self.kind() == other.kind()
+        discriminant(self) == discriminant(other)
     }
 }
 
@@ -128,7 +118,7 @@ impl Eq for Verify {}
 
 impl Hash for Verify {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.kind().hash(state);
+        discriminant(self).hash(state);
     }
 }
 
@@ -144,18 +134,15 @@ pub struct Selection {
     pub verify: Verify,
 }
 
-/// The name of a pass that does not exist.
-#[derive(Clone, PartialEq, Eq)]
-pub struct UnknownPass(pub String);
-
-impl fmt::Display for UnknownPass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known: Vec<&str> = PASSES.iter().map(|pass| pass.name).collect();
-        write!(f, "there is no pass {:?}; the passes are {}", self.0, known.join(", "))
-    }
+/// The names of all passes, separated by commas.
+fn pass_names() -> String {
+    PASSES.iter().map(|pass| pass.name).collect::<Vec<_>>().join(", ")
 }
 
-impl std::error::Error for UnknownPass {}
+/// The name of a pass that does not exist.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no pass {found:?}; the passes are {}", pass_names(), found = .0)]
+pub struct UnknownPass(pub String);
 
 autobatch_ir::debug_as_display!(UnknownPass);
 
@@ -238,21 +225,14 @@ pub struct Step<'a> {
 }
 
 /// A check after a pass failed: the pass is faulty.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[error("after pass {pass}: {message}")]
 pub struct PassFailure {
     /// The name of the pass.
     pub pass: &'static str,
     /// The finding of the check.
     pub message: String,
 }
-
-impl fmt::Display for PassFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "after pass {}: {}", self.pass, self.message)
-    }
-}
-
-impl std::error::Error for PassFailure {}
 
 autobatch_ir::debug_as_display!(PassFailure);
 

@@ -15,7 +15,7 @@ use crate::differentiate::{self, add_reverse};
 use crate::grow::ExistingRows;
 use crate::kernels::{self, compile_kernels};
 use crate::lower::{self, Places, lower};
-use crate::order::{self, order_rows};
+use crate::order::{self, StoredBatches, order_rows};
 use crate::request::Request;
 use crate::schedule::{self, Schedule, schedule_jobs};
 use crate::shared::{self, check_shared};
@@ -73,21 +73,23 @@ pub(crate) fn plan(
     watch(Product::Batches(&batches));
     let storage = assign_storage(context, &mut memory.storage, &clusters, earlier.as_deref());
     watch(Product::Storage(&storage));
-    let rows = order_rows(context, &mut memory.order, &clusters, &batches, &storage)?;
+    let stored = StoredBatches { clusters: &clusters, batches: &batches, storage: &storage };
+    let rows = order_rows(context, &mut memory.order, stored)?;
     // This is not a stage: it only checks the promise of `.shared()`.
     check_shared(context, &mut memory.shared, &rows)?;
     watch(Product::Rows(&rows));
     let (continues, earlier) = (earlier.is_some(), earlier.map(std::mem::take));
-    let plan = lower(context, &mut memory.lower, &kernels, &batches, &storage, &rows, earlier);
+    let places = Places { context, storage: &storage, rows: &rows };
+    let bound = batches.bound.expect("the schedule stage computes a bound");
+    let plan = lower(&places, &mut memory.lower, &kernels, bound, earlier);
     watch(Product::Plan(&plan));
-    let places = Places { graph: context.graph, existing: context.existing, storage: &storage, rows: &rows };
     let plan = add_reverse(context, &mut memory.reverse, &clusters, &places, plan)?;
     watch(Product::Reverse(Reverse(&plan)));
-    memory.cluster.recycle(clusters);
+    memory.cluster.spare = clusters;
     memory.kernels.recycle(kernels);
     memory.schedule.recycle(batches);
-    memory.storage.recycle(storage);
-    memory.order.recycle(rows);
+    memory.storage.spare = storage;
+    memory.order.spare = rows;
     // A plan that extends an earlier one keeps the spare capacity of its lists, because it will grow again.
     Ok(if continues { plan } else { memory.lower.buffers.settle(plan) })
 }

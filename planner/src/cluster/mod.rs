@@ -63,14 +63,8 @@ pub(crate) struct Memory {
     found_sources: Vec<(SigId, NodeId)>,
     sigs: Vec<SigFacts>,
     values: Vec<ValueFacts>,
-    spare: Clusters,
-}
-
-impl Memory {
-    /// Takes back the memory of clusters.
-    pub(crate) fn recycle(&mut self, clusters: Clusters) {
-        self.spare = clusters;
-    }
+    /// The memory of the last product.
+    pub(crate) spare: Clusters,
 }
 
 /// Whether this callee is an input, a constant or a parameter.

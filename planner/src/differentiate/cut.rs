@@ -15,7 +15,7 @@
 use super::kernel::{Derivative, Deriver, Forward, GradientOf, LaneReduction, RowSource};
 use super::rematerialize::Rematerialize;
 use crate::kernels::cost::is_function;
-use crate::kernels::fuse::{fuse, rename, stage_reads, stage_writes};
+use crate::kernels::fuse::{fuse, renumber, stage_reads, stage_writes};
 use autobatch_ir::plan::{Kernel, ListSource, PortRole, RegKind, ResultRole, Roles, Stage, View};
 use autobatch_ir::types::Type;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -205,7 +205,6 @@ impl Deriver<'_> {
             }
             regs.push(reg);
         }
-        let renumber = |view: &mut View| view.reg = renumbered[view.reg as usize];
         let Results { views: mut results, roles } = results;
         let mut stages = stages;
         // Gradients are summed first, so that one line of instructions can follow.
@@ -217,8 +216,8 @@ impl Deriver<'_> {
             _ => false,
         };
         stages.sort_by_key(|stage| !of_gradients(stage));
-        stages.iter_mut().for_each(|stage| rename(stage, &renumber));
-        results.iter_mut().for_each(renumber);
+        stages.iter_mut().for_each(|stage| renumber(stage, &renumbered));
+        results.iter_mut().for_each(|view| view.reg = renumbered[view.reg as usize]);
         let params = self.b.params.clone();
         let ports: Vec<PortRole> = ports.into_values().collect();
         let mut kernel = Kernel {

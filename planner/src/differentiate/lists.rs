@@ -114,7 +114,7 @@ fn many(views: Vec<View>, ty: Type) -> Partial {
 
 fn elementwise(this: &mut Deriver<'_>, fold: ListFold, items: &[View], ty: Type, dy: View) -> Partial {
     let flat = floats(dy.width);
-    let whole = this.view_source(dy, dy.width);
+    let whole = this.b.view_source(dy, dy.width);
     match fold {
         ListFold::Sum => many(vec![dy; items.len()], ty),
         ListFold::Mean => {
@@ -127,7 +127,7 @@ fn elementwise(this: &mut Deriver<'_>, fold: ListFold, items: &[View], ty: Type,
             let mut taken: Vec<Source> = Vec::new();
             let mut best: Option<Source> = None;
             for &item in items {
-                let x = this.view_source(item, dy.width);
+                let x = this.b.view_source(item, dy.width);
                 let Some(so_far) = best else {
                     best = Some(x);
                     taken.push(whole);
@@ -161,7 +161,7 @@ fn to_coefficients(this: &mut Deriver<'_>, width: u32, values: &[View], dy: View
     let coefficient = |&value: &View| match width {
         1 => this.dot(dy, value),
         _ => {
-            let (dy, v) = (this.view_source(dy, width), this.view_source(value, width));
+            let (dy, v) = (this.b.view_source(dy, width), this.b.view_source(value, width));
             this.binary(Binary::Mul, dy, v, floats(width))
         }
     };
@@ -171,7 +171,7 @@ fn to_coefficients(this: &mut Deriver<'_>, width: u32, values: &[View], dy: View
 /// `dv_i = c_i * dy`.
 fn to_values(this: &mut Deriver<'_>, coefficients: &[View], dy: View) -> Vec<View> {
     let value = |&c: &View| {
-        let (c, share) = (this.view_source(c, dy.width), this.view_source(dy, dy.width));
+        let (c, share) = (this.b.view_source(c, dy.width), this.b.view_source(dy, dy.width));
         this.binary(Binary::Mul, c, share, floats(dy.width))
     };
     coefficients.iter().map(value).collect()
@@ -181,13 +181,13 @@ fn to_values(this: &mut Deriver<'_>, coefficients: &[View], dy: View) -> Vec<Vie
 fn weights_of(this: &mut Deriver<'_>, scores: &[View]) -> Vec<View> {
     let Some(first) = scores.first() else { return Vec::new() };
     let (width, flat) = (first.width, floats(first.width));
-    let mut top = this.view_source(*first, width);
+    let mut top = this.b.view_source(*first, width);
     for &score in &scores[1..] {
-        let x = this.view_source(score, width);
+        let x = this.b.view_source(score, width);
         top = Source::View(this.binary(Binary::Max, top, x, flat));
     }
     let exp = |&score: &View| {
-        let x = this.view_source(score, width);
+        let x = this.b.view_source(score, width);
         let off = this.binary(Binary::Sub, x, top, flat);
         this.one_operand(Unary::Exp, Source::View(off), flat)
     };

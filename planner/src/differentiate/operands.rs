@@ -3,7 +3,7 @@
 use super::emit::Emitter;
 use super::kernel::RowSource;
 use super::reverse_steps::ReverseStep;
-use crate::lower::{Run, progression, run_at_the_end};
+use crate::lower::{append_lists, progression, run_at_the_end};
 use autobatch_ir::plan::{FieldId, Operand, Place, Plan, PortRole};
 
 /// The field whose rows an operand reads.
@@ -63,24 +63,6 @@ pub(super) fn segments<'a>(
     append_lists(tables, field, lists, |tables, list| tables.extend_from_slice(list))
 }
 
-/// Appends to the tables the list that `append` makes of each item; gives the operand that names them.
-#[inline]
-fn append_lists<T>(
-    tables: &mut Vec<u32>,
-    field: FieldId,
-    items: impl ExactSizeIterator<Item = T>,
-    append: impl Fn(&mut Vec<u32>, T),
-) -> Operand {
-    let offsets = tables.len();
-    let first = offsets + items.len() + 1;
-    tables.resize(first, 0);
-    for (end, item) in (offsets + 1..first).zip(items) {
-        append(tables, item);
-        tables[end] = (tables.len() - first) as u32;
-    }
-    Operand::Segments { field, offsets: offsets as u32, items: first as u32 }
-}
-
 /// An operand of some lanes of a step of `rows` rows.
 pub(super) fn only_lanes(tables: &mut Vec<u32>, operand: Operand, lanes: &[u32], rows: u32) -> Operand {
     if lanes.len() == rows as usize {
@@ -106,18 +88,9 @@ pub(super) fn only_lanes(tables: &mut Vec<u32>, operand: Operand, lanes: &[u32],
             });
         }
     };
-    match (operand, run) {
-        (Operand::Rows { field, .. } | Operand::Table { field, .. }, Run::Steady { start, stride }) => {
-            Operand::Rows { field, start, stride }
-        }
-        (Operand::Rows { field, .. } | Operand::Table { field, .. }, Run::Table(at)) => {
-            Operand::Table { field, at }
-        }
-        (Operand::Words { .. } | Operand::WordTable { .. }, Run::Steady { start, stride }) => {
-            Operand::Words { start, stride }
-        }
-        (Operand::Words { .. } | Operand::WordTable { .. }, Run::Table(at)) => Operand::WordTable { at },
-        (_, Run::Steady { start, stride }) => Operand::Floats { start, stride },
-        (_, Run::Table(at)) => Operand::FloatTable { at },
+    match operand {
+        Operand::Rows { field, .. } | Operand::Table { field, .. } => run.rows(field),
+        Operand::Words { .. } | Operand::WordTable { .. } => run.words(),
+        _ => run.floats(),
     }
 }

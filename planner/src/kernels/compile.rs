@@ -310,6 +310,11 @@ impl<'a> Builder<'a> {
 
     pub(crate) fn source(&mut self, value: Value, width: u32) -> Source {
         let view = self.one_view(value);
+        self.view_source(view, width)
+    }
+
+    /// A view as an operand of a line of some width.
+    pub(crate) fn view_source(&self, view: View, width: u32) -> Source {
         match self.regs[view.reg as usize].kind {
             RegKind::Const(bits) => Source::Const(bits),
             _ if view.width == width => Source::View(view),

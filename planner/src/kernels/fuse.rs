@@ -135,50 +135,26 @@ fn instr_reads(instr: &Instr, reads: &mut Vec<(View, bool)>) {
     }
 }
 
-/// The views that a stage writes.
+/// The views that a stage writes. Edges count as whole registers.
 pub(crate) fn stage_writes(stage: &Stage) -> Vec<View> {
-    match stage {
-        Stage::Prod { dst, .. } | Stage::Seg { dst, .. } | Stage::Lookup { dst, .. } => vec![*dst],
-        Stage::Map { code, .. } => code.iter().filter_map(|instr| instr.store).collect(),
-        Stage::Row { dsts, .. } => dsts.clone(),
-        Stage::SegGrad { query_dst, dsts, .. } => {
-            let edges = dsts.iter().flatten().map(|&reg| View { reg, start: 0, width: u32::MAX });
-            query_dst.iter().copied().chain(edges).collect()
-        }
+    let mut views = stage.writes();
+    if let Stage::SegGrad { dsts, .. } = stage {
+        views.extend(dsts.iter().flatten().map(|&reg| View { reg, start: 0, width: u32::MAX }));
     }
+    views
 }
 
 /// The views that a stage reads. Lists that arrive through ports count as empty views of their registers.
 pub(crate) fn stage_reads(stage: &Stage) -> Vec<View> {
-    let mut views = Vec::new();
+    let port = |reg: u32| View { reg, start: 0, width: 0 };
+    let mut views = stage.reads();
     match stage {
-        Stage::Prod { init, parts, .. } => {
-            views.extend(parts.iter().map(|part| part.source));
-            if let ProdInit::View(view) = init {
-                views.push(*view);
-            }
-        }
-        Stage::Map { code, .. } => {
-            let mut reads = Vec::new();
-            code.iter().for_each(|instr| instr_reads(instr, &mut reads));
-            views.extend(reads.into_iter().map(|(view, _)| view));
-        }
-        Stage::Row { sources, .. } => views.extend(sources.iter().map(|(view, _)| *view)),
-        Stage::Seg { query, lists, .. } => {
-            views.extend(*query);
-            for list in lists {
-                match list {
-                    ListSource::Port(reg) => views.push(View { reg: *reg, start: 0, width: 0 }),
-                    ListSource::Views(items) => views.extend(items),
-                }
-            }
-        }
-        Stage::SegGrad { query, lists, dy, .. } => {
-            views.extend(*query);
-            views.push(*dy);
-            views.extend(lists.iter().map(|&reg| View { reg, start: 0, width: 0 }));
-        }
-        Stage::Lookup { index, .. } => views.push(*index),
+        Stage::Seg { lists, .. } => views.extend(lists.iter().filter_map(|list| match list {
+            ListSource::Port(reg) => Some(port(*reg)),
+            ListSource::Views(_) => None,
+        })),
+        Stage::SegGrad { lists, .. } => views.extend(lists.iter().copied().map(port)),
+        _ => {}
     }
     views
 }
@@ -250,62 +226,54 @@ fn drop_unused_registers(kernel: &mut Kernel) {
         number += 1;
         used[number - 1] || matches!(reg.kind, RegKind::Port)
     });
-    let renumber = |view: &mut View| view.reg = renumbered[view.reg as usize];
-    kernel.results.iter_mut().for_each(renumber);
-    kernel.stages.iter_mut().for_each(|stage| rename(stage, &renumber));
+    kernel.results.iter_mut().for_each(|view| view.reg = renumbered[view.reg as usize]);
+    kernel.stages.iter_mut().for_each(|stage| renumber(stage, &renumbered));
 }
 
-/// Renumbers the registers of a stage.
-pub(crate) fn rename(stage: &mut Stage, renumber: &impl Fn(&mut View)) {
+/// Gives the registers of a stage new numbers, each by its old one.
+pub(crate) fn renumber(stage: &mut Stage, numbers: &[u32]) {
+    registers(stage).into_iter().for_each(|reg| *reg = numbers[*reg as usize]);
+}
+
+fn register(view: &mut View) -> &mut u32 {
+    &mut view.reg
+}
+
+/// All names of registers in a stage.
+fn registers(stage: &mut Stage) -> Vec<&mut u32> {
     match stage {
         Stage::Prod { dst, init, parts, .. } => {
-            renumber(dst);
-            parts.iter_mut().for_each(|part| renumber(&mut part.source));
-            if let ProdInit::View(view) = init {
-                renumber(view);
-            }
+            let init = if let ProdInit::View(view) = init { Some(view) } else { None };
+            let views = parts.iter_mut().map(|part| &mut part.source).chain(init);
+            views.chain([dst]).map(register).collect()
         }
-        Stage::Map { code, .. } => {
-            for instr in code {
-                instr.store.iter_mut().for_each(renumber);
-                for source in &mut instr.sources {
-                    if let Source::View(view) | Source::Scalar(view) = source {
-                        renumber(view);
-                    }
-                }
-            }
-        }
+        Stage::Map { code, .. } => code.iter_mut().flat_map(instr_views).map(register).collect(),
         Stage::Row { sources, dsts, .. } => {
-            sources.iter_mut().for_each(|(view, _)| renumber(view));
-            dsts.iter_mut().for_each(renumber);
+            sources.iter_mut().map(|(view, _)| view).chain(dsts).map(register).collect()
         }
         Stage::Seg { query, lists, dst, .. } => {
-            query.iter_mut().for_each(renumber);
-            renumber(dst);
+            let mut regs: Vec<&mut u32> = query.iter_mut().chain([dst]).map(register).collect();
             for list in lists {
                 match list {
-                    ListSource::Port(reg) => {
-                        let mut view = View { reg: *reg, start: 0, width: 0 };
-                        renumber(&mut view);
-                        *reg = view.reg;
-                    }
-                    ListSource::Views(items) => items.iter_mut().for_each(renumber),
+                    ListSource::Port(reg) => regs.push(reg),
+                    ListSource::Views(views) => regs.extend(views.iter_mut().map(register)),
                 }
             }
+            regs
         }
         Stage::SegGrad { query, lists, dy, query_dst, dsts, .. } => {
-            query.iter_mut().for_each(renumber);
-            query_dst.iter_mut().for_each(renumber);
-            renumber(dy);
-            for reg in lists.iter_mut().chain(dsts.iter_mut().flatten()) {
-                let mut view = View { reg: *reg, start: 0, width: 0 };
-                renumber(&mut view);
-                *reg = view.reg;
-            }
+            let views = query.iter_mut().chain(query_dst).chain([dy]).map(register);
+            views.chain(lists).chain(dsts.iter_mut().flatten()).collect()
         }
-        Stage::Lookup { index, dst, .. } => {
-            renumber(index);
-            renumber(dst);
-        }
+        Stage::Lookup { index, dst, .. } => vec![&mut index.reg, &mut dst.reg],
     }
+}
+
+/// The views that an instruction reads and writes.
+fn instr_views(instr: &mut Instr) -> impl Iterator<Item = &mut View> {
+    let sources = instr.sources.iter_mut().filter_map(|source| match source {
+        Source::View(view) | Source::Scalar(view) => Some(view),
+        Source::Local(_) | Source::Const(_) => None,
+    });
+    sources.chain(&mut instr.store)
 }

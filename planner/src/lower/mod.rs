@@ -8,33 +8,26 @@ mod buffers;
 mod declare;
 mod kernel_numbers;
 mod operands;
-mod outputs;
 mod places;
-mod run;
-mod spelling;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use operands::{slot_rows, slots};
+pub(crate) use declare::{field_name, numbered};
+pub(crate) use operands::{append_lists, progression, run_at_the_end, slot_rows, slots};
 pub(crate) use places::Places;
-pub(crate) use run::{Run, progression, run_at_the_end};
-pub(crate) use spelling::{field_name, numbered};
 
 use crate::certificate::certify;
 use crate::ids::RowId;
 use crate::kernels::Kernels;
-use crate::order::Rows;
-use crate::pipeline::Context;
-use crate::schedule::Batches;
 use crate::steps::append_step;
-use crate::storage::{SigStorage, Storage};
+use crate::storage::SigStorage;
 use autobatch_ir::graph::ParamArg;
 use autobatch_ir::plan::{FieldId, KernelId, Place, Plan};
 use buffers::PlanBuffers;
 use declare::declare;
 use kernel_numbers::KernelNumbers;
 use operands::{SlotRun, result_start, write_operands};
-use outputs::add_outputs;
+use places::add_outputs;
 
 /// Scratch memory of [`lower`].
 #[derive(Debug, Default)]
@@ -43,25 +36,25 @@ pub(crate) struct Memory {
     kernel_numbers: KernelNumbers,
     runs: Vec<SlotRun>,
     /// The places of wanted values.
-    places: Vec<(FieldId, RowId)>,
+    found: Vec<(FieldId, RowId)>,
     pub(crate) buffers: PlanBuffers,
 }
 
-/// Writes the steps of all batches. The plan begins with the steps of an `earlier` plan, if there is one.
+/// Writes the steps of all batches; `bound` is the least number of batches. The plan begins with the steps of an `earlier` plan,
+/// if there is one.
 pub(crate) fn lower(
-    context: &Context<'_>,
+    places: &Places<'_>,
     memory: &mut Memory,
     kernels: &Kernels,
-    batches: &Batches,
-    storage: &Storage,
-    rows: &Rows,
+    bound: u32,
     earlier: Option<Plan>,
 ) -> Plan {
+    let Places { context, storage, rows } = *places;
     let graph = context.graph;
-    let Memory { kernel_ids, kernel_numbers, runs, places, buffers } = memory;
+    let Memory { kernel_ids, kernel_numbers, runs, found, buffers } = memory;
     let mut plan = earlier.map_or_else(|| buffers.lend(), buffers::continued);
     let (first_step, first_wave) = (plan.steps.len(), plan.waves.len());
-    declare(context, storage, rows, &mut plan);
+    declare(places, &mut plan);
     kernel_numbers.clear();
     kernel_ids.clear();
     kernel_ids.resize(graph.sigs.items().len(), None);
@@ -77,7 +70,7 @@ pub(crate) fn lower(
                 for &(field, block) in results {
                     plan.places.push(Place::Rows { field, start: result_start(rows, number, block) });
                 }
-                write_operands(graph, storage, rows, number, plan, runs);
+                write_operands(places, number, plan, runs);
                 plan.store_args.extend(graph.sigs.get(batch.sig).params.iter().map(|arg| match *arg {
                     ParamArg::Module(param) => Plan::store_of(param),
                     ParamArg::Port(_) => unreachable!("verified graphs name parameters of the module"),
@@ -97,8 +90,8 @@ pub(crate) fn lower(
         plan.waves.truncate(first_wave + (batch.wave.0 - rows.batches[0].wave.0) as usize);
         plan.waves.push(plan.steps.len() as u32);
     }
-    add_outputs(context, places, storage, rows, &mut plan);
-    plan.certificate.bound = batches.bound.expect("the schedule stage computes a bound");
+    add_outputs(places, found, &mut plan);
+    plan.certificate.bound = bound;
     let end = plan.steps.len();
     certify(&mut plan, first_step, end);
     plan

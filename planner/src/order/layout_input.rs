@@ -1,11 +1,10 @@
 //! Builds the layout problem of batches whose waves are known: provisional rows in batch order, and the rows of each operand.
 
 use super::gather::{BatchTarget, Columns, CopiedRows, Gatherer, PortRead, binding_of};
-use super::{Batch, Memory, NONE, Rows};
+use super::{Batch, Memory, NONE, Rows, StoredBatches};
 use crate::cluster::Clusters;
 use crate::layout::{KnownSlot, LayoutError};
 use crate::pipeline::Context;
-use crate::schedule::Batches;
 use crate::storage::Storage;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, ValueId};
@@ -56,10 +55,9 @@ pub(super) fn build_layout_problem(
     context: &Context<'_>,
     rows: &mut Rows,
     memory: &mut Memory,
-    clusters: &Clusters,
-    storage: &Storage,
-    batches: &Batches,
+    stored: StoredBatches<'_>,
 ) -> Result<(), LayoutError> {
+    let StoredBatches { clusters, batches, storage } = stored;
     let Memory { nodes, input, .. } = memory;
     rows.count_slab_rows(storage)?;
     input.find_reused(context, clusters, storage);

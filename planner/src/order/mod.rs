@@ -85,6 +85,14 @@ pub(crate) struct Rows {
     pub(crate) lists: Lists,
 }
 
+/// The batches of a graph's jobs, with the storage of their results.
+#[derive(Clone, Copy)]
+pub(crate) struct StoredBatches<'a> {
+    pub(crate) clusters: &'a Clusters,
+    pub(crate) batches: &'a Batches,
+    pub(crate) storage: &'a Storage,
+}
+
 /// Scratch memory of [`order_rows`].
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
@@ -94,27 +102,20 @@ pub(crate) struct Memory {
     input: LayoutInput,
     layout: layout::Memory,
     heaps: Heaps,
-    spare: Rows,
-}
-
-impl Memory {
-    /// Takes back the memory of rows.
-    pub(crate) fn recycle(&mut self, rows: Rows) {
-        self.spare = rows;
-    }
+    /// The memory of the last product.
+    pub(crate) spare: Rows,
 }
 
 /// Sorts batches into waves, orders their lanes and numbers their rows.
 pub(crate) fn order_rows(
     context: &Context<'_>,
     memory: &mut Memory,
-    clusters: &Clusters,
-    batches: &Batches,
-    storage: &Storage,
+    stored: StoredBatches<'_>,
 ) -> Result<Rows, PlanError> {
+    let storage = stored.storage;
     let mut rows = std::mem::take(&mut memory.spare);
-    waves::list_batches(&mut rows, memory, clusters, storage, batches);
-    layout_input::build_layout_problem(context, &mut rows, memory, clusters, storage, batches)
+    waves::list_batches(&mut rows, memory, stored);
+    layout_input::build_layout_problem(context, &mut rows, memory, stored)
         .map_err(|_| PlanError::TooLarge)?;
     lanes::order_lanes(context, &mut rows, memory);
     match context.request.mode {

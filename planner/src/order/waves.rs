@@ -1,21 +1,15 @@
 //! Waves: the wave of a batch is one after the latest wave that it reads. Sources are wave 0.
 
-use super::{Batch, Memory, Rows};
+use super::{Batch, Memory, Rows, StoredBatches};
 use crate::cluster::Clusters;
 use crate::ids::WaveId;
 use crate::schedule::Batches;
-use crate::storage::Storage;
 use autobatch_ir::id::{NodeId, SigId};
 use std::ops::Range;
 
 /// Lists batches wave after wave, sources first, and writes the nodes of sources.
-pub(super) fn list_batches(
-    rows: &mut Rows,
-    memory: &mut Memory,
-    clusters: &Clusters,
-    storage: &Storage,
-    batches: &Batches,
-) {
+pub(super) fn list_batches(rows: &mut Rows, memory: &mut Memory, stored: StoredBatches<'_>) {
+    let StoredBatches { clusters, batches, storage } = stored;
     let Memory { nodes, wave_of_job, .. } = memory;
     rows.batches.clear();
     nodes.clear();

@@ -9,15 +9,14 @@
 //! stale. Means compare as exact fractions, so rounding never decides; ties go to the smaller type number. **Cost** O(jobs +
 //! operands + batches x log types).
 
+use super::batches::Spare;
 use super::depth::depths;
 use super::ready::Ready;
 use super::solve::Tools;
 use super::{Batches, Problem, Schedule, Scratch, StopReason, builtin};
+use crate::lists::{by_key, group};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
-
-/// Up to this many types, every type is checked after a batch; above, only the types of the consumers of the batch.
-const MAX_SCANNED_TYPES: usize = 64;
 
 /// Over which jobs of a type the mean depth is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,19 +108,16 @@ impl Schedule for Agenda {
                 *jobs -= fired.batch.len() as u32;
                 *sum -= fired.batch.iter().map(|&job| u64::from(keys[job as usize])).sum::<u64>();
             }
-            if part.types.len() <= MAX_SCANNED_TYPES {
-                for ty in 0..part.types.len() {
-                    enqueue(heap, queued, &front.ready, sums, ty as u32);
-                }
-                continue;
-            }
+            // Only consumers of finished jobs can become ready.
             for &job in fired.batch.iter().chain(&fired.alone) {
                 for &consumer in part.consumers(job as usize) {
                     enqueue(heap, queued, &front.ready, sums, part.ty[consumer as usize]);
                 }
             }
         }
-        Batches::collect(&steps.of, steps.count, None, StopReason::Rule, spare)
+        let Spare { mut start, mut items } = std::mem::take(spare);
+        group(steps.count as usize, by_key(&steps.of), &mut start, &mut items);
+        Batches { start, items, bound: None, why: StopReason::Rule }
     }
 }
 

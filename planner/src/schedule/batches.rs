@@ -4,7 +4,6 @@
 //! Items ascend inside a batch. The layout chooses the lane order later; ascending items keep equal batches of different
 //! policies equal.
 
-use crate::lists::group;
 use std::fmt;
 
 /// An ordered list of batches that covers every job once.
@@ -43,23 +42,6 @@ impl Batches {
     /// The batches in order.
     pub fn iter(&self) -> impl Iterator<Item = &[u32]> {
         (0..self.len()).map(|batch| self.get(batch))
-    }
-
-    /// Groups jobs by batch number with one counting sort, which keeps the items of a batch ascending. Uses the memory of
-    /// `spare`.
-    ///
-    /// Needs: `batch_of[v] < count` for every job `v`.
-    pub(super) fn collect(
-        batch_of: &[u32],
-        count: u32,
-        bound: Option<u32>,
-        why: StopReason,
-        spare: &mut Spare,
-    ) -> Self {
-        let Spare { mut start, mut items } = std::mem::take(spare);
-        let jobs = batch_of.iter().zip(0..).map(|(&batch, job)| (batch as usize, job));
-        group(count as usize, jobs, &mut start, &mut items);
-        Self { start, items, bound, why }
     }
 }
 

@@ -3,7 +3,6 @@
 //! Cost: O(jobs + operands), one allocation. Debug builds can afford it always, release builds for orders from outside.
 
 use super::{Batches, Problem};
-use std::fmt;
 
 /// Checks that `batches` is a valid order of `problem`. The rules are:
 /// 1. offsets start at 0, rise strictly and end at the number of items;
@@ -75,7 +74,8 @@ fn place(problem: &Problem<'_>, batches: &Batches) -> Result<Vec<u32>, ScheduleE
 }
 
 /// The first rule that an order breaks, with the batch and job.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[error("rule {rule}: {message}")]
 pub struct ScheduleError {
     rule: u8,
     message: String,
@@ -88,14 +88,6 @@ impl ScheduleError {
         self.rule
     }
 }
-
-impl fmt::Display for ScheduleError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rule {}: {}", self.rule, self.message)
-    }
-}
-
-impl std::error::Error for ScheduleError {}
 
 autobatch_ir::debug_as_display!(ScheduleError);
 

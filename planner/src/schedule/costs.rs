@@ -16,7 +16,6 @@
 
 use autobatch_ir::files::read_text_at_most;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Environment variable with the path of a cost table.
@@ -25,27 +24,59 @@ pub const COSTS_VARIABLE: &str = "AUTOBATCH_COSTS";
 /// Largest size of a table file.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// The cost class of a stage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
-    /// A product with parameters. A unit is a multiply-add.
-    Product,
-    /// Elementwise instructions without transcendental functions. A unit is one instruction on one element.
-    Map,
-    /// Elementwise transcendental functions (`tanh`, `sigmoid`, `exp`, ..). A unit is one function on one element.
-    Function,
-    /// An op over a whole value (softmax, reductions, losses). A unit is an element that it reads.
-    Row,
-    /// A fold over a list. A unit is an element of one listed value.
-    Fold,
-    /// A row of a table. A unit is an element.
-    Lookup,
+/// Declares the cost classes, and a cost for each.
+macro_rules! classes {
+    ($($(#[$doc:meta])+ $class:ident $field:ident,)+) => {
+        /// The cost class of a stage.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Class {
+            $($(#[$doc])+ $class,)+
+        }
+
+        impl Class {
+            /// All classes, by number.
+            pub const ALL: [Self; [$(Self::$class),+].len()] = [$(Self::$class),+];
+        }
+
+        /// Costs of all classes.
+        #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct ClassCosts {
+            $($(#[$doc])+ pub $field: ClassCost,)+
+        }
+
+        impl ClassCosts {
+            /// The costs of a class.
+            #[must_use]
+            pub fn of(&self, class: Class) -> ClassCost {
+                match class {
+                    $(Class::$class => self.$field,)+
+                }
+            }
+
+            /// The costs of a class, for changes.
+            pub fn of_mut(&mut self, class: Class) -> &mut ClassCost {
+                match class {
+                    $(Class::$class => &mut self.$field,)+
+                }
+            }
+        }
+    };
 }
 
-impl Class {
-    /// All classes, by number.
-    pub const ALL: [Class; 6] =
-        [Class::Product, Class::Map, Class::Function, Class::Row, Class::Fold, Class::Lookup];
+classes! {
+    /// A product with parameters. A unit is a multiply-add.
+    Product product,
+    /// Elementwise instructions without transcendental functions. A unit is one instruction on one element.
+    Map map,
+    /// Elementwise transcendental functions (`tanh`, `sigmoid`, `exp`, ..). A unit is one function on one element.
+    Function function,
+    /// An op over a whole value (softmax, reductions, losses). A unit is an element that it reads.
+    Row row,
+    /// A fold over a list. A unit is an element of one listed value.
+    Fold fold,
+    /// A row of a table. A unit is an element.
+    Lookup lookup,
 }
 
 /// Costs of one class of stages, in nanoseconds.
@@ -60,51 +91,6 @@ pub struct ClassCost {
     pub row_ns: f64,
     /// Cost of a unit of work of a row; [`Class`] defines the unit.
     pub unit_ns: f64,
-}
-
-/// Costs of all classes.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ClassCosts {
-    /// See [`Class::Product`].
-    pub product: ClassCost,
-    /// See [`Class::Map`].
-    pub map: ClassCost,
-    /// See [`Class::Function`].
-    pub function: ClassCost,
-    /// See [`Class::Row`].
-    pub row: ClassCost,
-    /// See [`Class::Fold`].
-    pub fold: ClassCost,
-    /// See [`Class::Lookup`].
-    pub lookup: ClassCost,
-}
-
-impl ClassCosts {
-    /// The costs of a class.
-    #[must_use]
-    pub fn of(&self, class: Class) -> ClassCost {
-        match class {
-            Class::Product => self.product,
-            Class::Map => self.map,
-            Class::Function => self.function,
-            Class::Row => self.row,
-            Class::Fold => self.fold,
-            Class::Lookup => self.lookup,
-        }
-    }
-
-    /// The costs of a class, for changes.
-    pub fn of_mut(&mut self, class: Class) -> &mut ClassCost {
-        match class {
-            Class::Product => &mut self.product,
-            Class::Map => &mut self.map,
-            Class::Function => &mut self.function,
-            Class::Row => &mut self.row,
-            Class::Fold => &mut self.fold,
-            Class::Lookup => &mut self.lookup,
-        }
-    }
 }
 
 /// The measured gain of a beam: its share of the batches between the order of the ratio and the bound.
@@ -282,16 +268,9 @@ impl CostTable {
 }
 
 /// The reason why a text or file is not a cost table.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct CostError(String);
-
-impl fmt::Display for CostError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for CostError {}
 
 autobatch_ir::debug_as_display!(CostError);
 

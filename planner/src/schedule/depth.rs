@@ -13,7 +13,7 @@ use super::batches::Spare;
 use super::part::Part;
 use super::solve::Steps;
 use super::{Batches, Problem, Schedule, Scratch, StopReason, builtin};
-use crate::lists::group;
+use crate::lists::{by_key, group};
 
 /// Batches by depth and type.
 #[derive(Clone, Copy, Debug, Default)]
@@ -111,7 +111,7 @@ fn sort_by_type_and_depth(
     counts: &mut Vec<u32>,
     by_type: &mut Vec<u32>,
 ) {
-    group(types as usize, ty.iter().zip(0..).map(|(&ty, job)| (ty as usize, job)), counts, by_type);
+    group(types as usize, by_key(ty), counts, by_type);
     let by_type = by_type.iter().map(|&job| (depth[job as usize] as usize, job));
     group(depths as usize, by_type, counts, sorted);
 }

@@ -21,7 +21,6 @@ use super::solve::solve;
 use super::{Batches, Problem, Schedule, Scratch, StopReason, builtin};
 use document::Document;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// The learned value of every type in every state, made by [`train`]. It has a JSON form.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,16 +75,9 @@ fn best_value<V: PartialOrd + Copy>(values: &[(u64, V)]) -> Option<(u64, V)> {
 }
 
 /// The reason why a text is not a [`Table`].
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[error("learned schedule table: {0}; train it again")]
 pub struct FsmError(String);
-
-impl fmt::Display for FsmError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "learned schedule table: {}; train it again", self.0)
-    }
-}
-
-impl std::error::Error for FsmError {}
 
 autobatch_ir::debug_as_display!(FsmError);
 

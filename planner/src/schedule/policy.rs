@@ -109,66 +109,42 @@ impl fmt::Display for Policy {
 }
 
 /// The error for a text that is not a policy.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "unknown batching policy `{found}`: expected one of {} (beam width 1 to {})",
+    Policy::SPELLINGS.join(", "),
+    MAX_WIDTH
+)]
 pub struct ParsePolicyError {
     found: String,
 }
 
-impl fmt::Display for ParsePolicyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let spellings = Policy::SPELLINGS.join(", ");
-        write!(
-            f,
-            "unknown batching policy `{}`: expected one of {spellings} (beam width 1 to {MAX_WIDTH})",
-            self.found
-        )
-    }
-}
-
-impl std::error::Error for ParsePolicyError {}
-
 autobatch_ir::debug_as_display!(ParsePolicyError);
 
 /// The reason why a policy cannot be made.
+#[derive(thiserror::Error)]
 pub enum LoadError {
     /// The file of the table cannot be read.
+    #[error("policy fsm: cannot read {}: {error}; check the path", .file.display())]
     Read {
         /// The file.
         file: PathBuf,
         /// The cause.
+        #[source]
         error: std::io::Error,
     },
     /// The file is not a table.
+    #[error("policy fsm: {}: {error}", .file.display())]
     Table {
         /// The file.
         file: PathBuf,
         /// The cause.
+        #[source]
         error: FsmError,
     },
     /// The cost table is invalid.
-    Costs(CostError),
-}
-
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Read { file, error } => {
-                write!(f, "policy fsm: cannot read {}: {error}; check the path", file.display())
-            }
-            Self::Table { file, error } => write!(f, "policy fsm: {}: {error}", file.display()),
-            Self::Costs(error) => write!(f, "policy auto: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for LoadError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Read { error, .. } => Some(error),
-            Self::Table { error, .. } => Some(error),
-            Self::Costs(error) => Some(error),
-        }
-    }
+    #[error("policy auto: {0}")]
+    Costs(#[source] CostError),
 }
 
 autobatch_ir::debug_as_display!(LoadError);

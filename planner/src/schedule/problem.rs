@@ -6,7 +6,6 @@
 //! [`Problem::new`] checks its rules once, in one scan, so policies rely on them.
 
 use super::StepCost;
-use std::fmt;
 
 /// Largest excess of the type count over the job count. A delta of a large graph may use few of its types.
 pub const MAX_SPARE_TYPES: u32 = 1 << 16;
@@ -190,7 +189,8 @@ fn check_operands(jobs: usize, start: &[u32], operands: &[u32]) -> Result<(), Pr
 }
 
 /// The first rule that slices break, so that they form no [`Problem`].
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[error("scheduling problem: {message}")]
 pub struct ProblemError {
     rule: u8,
     message: String,
@@ -203,14 +203,6 @@ impl ProblemError {
         self.rule
     }
 }
-
-impl fmt::Display for ProblemError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "scheduling problem: {}", self.message)
-    }
-}
-
-impl std::error::Error for ProblemError {}
 
 autobatch_ir::debug_as_display!(ProblemError);
 

@@ -12,7 +12,7 @@ use super::front::{Fired, Front};
 use super::part::{Part, Renumbering};
 use super::parts::{NONE, Parts};
 use super::{Batches, Problem, StopReason};
-use crate::lists::group;
+use crate::lists::{Counts, by_key, group};
 
 /// Largest number of mutually dependent types in a searched part.
 pub(super) const MAX_SEARCHED_TYPES: usize = 1024;
@@ -196,13 +196,16 @@ pub(super) fn solve(
         }
         count += tools.steps.count;
     }
-    let base = base.as_slice();
+    let (base, Spare { mut start, mut items }) = (base.as_slice(), std::mem::take(spare));
+    let mut counts = Counts::new(count as usize, &mut start);
     for ((batch, &kind), &level) in batch_of.iter_mut().zip(parts.kinds(problem)).zip(&parts.level) {
         let from = base[kind as usize];
         *batch = if from == NONE { *batch } else { from + level };
+        counts.add(*batch as usize);
     }
+    counts.group(by_key(batch_of), &mut items);
     let why = if count == bound { StopReason::BoundMet } else { reason };
-    Batches::collect(batch_of, count, Some(bound), why, spare)
+    Batches { start, items, bound: Some(bound), why }
 }
 
 /// The more important of the reasons of two parts, the first of equals.

@@ -1,6 +1,5 @@
 //! Tests of internals: the counters of the front and the safe rule against their definitions, and mirrored parts.
 
-use super::batches::Spare;
 use super::bound::{longest_paths, paths_below};
 use super::front::{Fired, Front};
 use super::part::Part;
@@ -8,6 +7,7 @@ use super::ratio::{best_ratio, replay, safe_type};
 use super::solve::Steps;
 use super::*;
 use crate::Jobs;
+use crate::lists::{by_key, group};
 use autobatch_ir::{Graph, INDEX, Init, ModuleBuilder, f32};
 use autobatch_testing::exhaustive::shortest_order;
 use autobatch_testing::job_graphs::{JobGraph, Random};
@@ -119,7 +119,9 @@ fn a_reversed_sequence_of_the_mirror_image_runs_the_original() {
         replay(&part, &mut front, &mut fired, &sequence, &mut steps);
         assert_eq!(front.left, 0, "seed {seed}");
         assert!(steps.count as usize <= sequence.len() + graph.alone.len(), "seed {seed}");
-        let batches = Batches::collect(&steps.of, steps.count, None, StopReason::Rule, &mut Spare::default());
+        let (mut start, mut items) = (Vec::new(), Vec::new());
+        group(steps.count as usize, by_key(&steps.of), &mut start, &mut items);
+        let batches = Batches { start, items, bound: None, why: StopReason::Rule };
         assert_eq!(check(&problem(&graph), &batches), Ok(()), "seed {seed}");
     }
 }

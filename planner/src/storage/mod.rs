@@ -94,14 +94,8 @@ pub(crate) struct Memory {
     chains: MakerChains,
     /// The classes that become one slab.
     bundle: Vec<usize>,
-    spare: Storage,
-}
-
-impl Memory {
-    /// Takes back the memory of a storage.
-    pub(crate) fn recycle(&mut self, storage: Storage) {
-        self.spare = storage;
-    }
+    /// The memory of the last product.
+    pub(crate) spare: Storage,
 }
 
 /// Assigns a field to every result. The slabs and fields of an `earlier` plan come first and keep their numbers.

@@ -99,7 +99,7 @@ impl Deriver<'_> {
         use Binary::{Add, Div, Max, Min, Mul, Pow, Sub};
         let ty = type_of(&at.results[0]);
         let whole = self.b.one_view(dy);
-        let dy = self.view_source(whole, whole.width);
+        let dy = self.b.view_source(whole, whole.width);
         let y = self.source(at.results[0].clone());
         let (a, b) = (self.broadcast(at, 0), self.broadcast(at, 1));
         self.for_operands(at, |this, place| {

@@ -20,12 +20,12 @@ impl Deriver<'_> {
         self.by_rows(at, width, |this, row, x, out| {
             let label = sub(labels, row, 1);
             let hot = this.one_hot(label, width);
-            let dy = this.view_source(sub(dy, row, 1), width);
+            let dy = this.b.view_source(sub(dy, row, 1), width);
             match op {
                 Op::Hinge { margin } => {
                     let picked = this.row_stage(Op::Pick, vec![(x, ty), (label, INDEX)], SCALAR);
                     let offset = this.binary(Sub, number(margin.get()), Source::View(picked), SCALAR);
-                    let x = this.view_source(x, width);
+                    let x = this.b.view_source(x, width);
                     let violation = this.binary(Add, Source::Scalar(offset), x, ty);
                     let above = this.comparison(Compare::Gt, Source::View(violation), number(0.0), ty.shape);
                     let at_label = Source::View(this.truth(hot));
@@ -54,9 +54,9 @@ impl Deriver<'_> {
         let width = ty.shape.elements() as u32;
         let flat = floats(width);
         let (x, t) = (self.b.one_view(at.operands[0].clone()), self.b.one_view(at.operands[1].clone()));
-        let (xs, ts) = (self.view_source(x, width), self.view_source(t, width));
+        let (xs, ts) = (self.b.view_source(x, width), self.b.view_source(t, width));
         let dy = self.b.one_view(dy);
-        let each = self.view_source(dy, width);
+        let each = self.b.view_source(dy, width);
         let count = number(width as f32);
         let op = at.op;
         self.for_operands(at, |this, place| {

@@ -158,15 +158,6 @@ impl Deriver<'_> {
         self.b.source(value, width)
     }
 
-    /// A view as an operand of a line of some width.
-    pub(super) fn view_source(&self, view: View, width: u32) -> Source {
-        match self.b.regs[view.reg as usize].kind {
-            RegKind::Const(bits) => Source::Const(bits),
-            _ if view.width == width => Source::View(view),
-            _ => Source::Scalar(view),
-        }
-    }
-
     fn operand(&mut self, at: &Applied, place: usize) -> (Type, Source) {
         let value = at.operands[place].clone();
         (type_of(&value), self.source(value))
@@ -239,7 +230,7 @@ impl Deriver<'_> {
 
     /// Whether numbers are not 0.
     fn truth(&mut self, view: View) -> View {
-        let x = self.view_source(view, view.width);
+        let x = self.b.view_source(view, view.width);
         self.comparison(Compare::Ne, x, number(0.0), shape(&[view.width]))
     }
 }

@@ -69,7 +69,7 @@ impl Deriver<'_> {
         let dx = self.b.temp(ty);
         for row in 0..rows {
             let taken = self.truth(sub(chosen, row, 1));
-            let dy = self.view_source(dy, width);
+            let dy = self.b.view_source(dy, width);
             let sources = vec![Source::Scalar(taken), dy, number(0.0)];
             self.instr_to(sub(dx, row * width, width), Code::Select, DType::F32, sources);
         }

@@ -30,7 +30,7 @@ impl Deriver<'_> {
         let width = if over == Over::Last { ty.shape.width() } else { ty.shape.elements() } as u32;
         let mut dy = self.b.one_view(dy);
         if fold == Fold::Mean {
-            let all = self.view_source(dy, dy.width);
+            let all = self.b.view_source(dy, dy.width);
             dy = self.binary(Binary::Div, all, number(width as f32), floats(dy.width));
         }
         if matches!(fold, Fold::Sum | Fold::Mean) {
@@ -41,7 +41,7 @@ impl Deriver<'_> {
         self.by_rows(at, width, |this, row, x, out| {
             let x = match fold {
                 Fold::Min => {
-                    let x = this.view_source(x, width);
+                    let x = this.b.view_source(x, width);
                     this.one_operand(Unary::Neg, x, floats(width))
                 }
                 _ => x,
@@ -49,7 +49,7 @@ impl Deriver<'_> {
             let best = this.row_stage(Op::ArgMax, vec![(x, floats(width))], INDEX);
             let chosen = this.one_hot(best, width);
             let taken = this.truth(chosen);
-            let dy = this.view_source(sub(dy, row, 1), width);
+            let dy = this.b.view_source(sub(dy, row, 1), width);
             this.instr_to(out, Code::Select, DType::F32, vec![Source::View(taken), dy, number(0.0)]);
         })
     }
@@ -64,7 +64,7 @@ impl Deriver<'_> {
             for place in (0..k).rev() {
                 let chosen = this.one_hot(sub(indices, row * k + place, 1), width);
                 let taken = Source::View(this.truth(chosen));
-                let dy = this.view_source(sub(dy, row * k + place, 1), width);
+                let dy = this.b.view_source(sub(dy, row * k + place, 1), width);
                 if place == 0 {
                     this.instr_to(out, Code::Select, DType::F32, vec![taken, dy, rest]);
                 } else {
@@ -85,9 +85,9 @@ impl Deriver<'_> {
         self.by_rows(at, width, |this, row, x, out| {
             let wide = |this: &Self, view: View| {
                 let own = sub(view, row * width, width);
-                (own, this.view_source(own, width))
+                (own, this.b.view_source(own, width))
             };
-            let single = |this: &Self, view: View| this.view_source(sub(view, row, 1), width);
+            let single = |this: &Self, view: View| this.b.view_source(sub(view, row, 1), width);
             let to = |this: &mut Self, binary: Binary, a: Source, b: Source| {
                 this.instr_to(out, Code::Binary(binary), DType::F32, vec![a, b]);
             };
@@ -112,7 +112,7 @@ impl Deriver<'_> {
                 }
                 Op::Norm => {
                     let (y, dy) = (single(this, y), single(this, dy));
-                    let x = this.view_source(x, width);
+                    let x = this.b.view_source(x, width);
                     let along = this.binary(Div, x, y, ty);
                     let share = this.binary(Mul, dy, Source::View(along), ty);
                     let still = this.comparison(Compare::Eq, y, number(0.0), ty.shape);
@@ -121,7 +121,7 @@ impl Deriver<'_> {
                 }
                 Op::LayerNorm { eps } => {
                     let ((y, ys), (dy, dys)) = (wide(this, y), wide(this, dy));
-                    let xs = this.view_source(x, width);
+                    let xs = this.b.view_source(x, width);
                     let mean = this.total(Fold::Mean, x);
                     let off = this.binary(Sub, xs, Source::Scalar(mean), ty);
                     let squares = this.dot(off, off);
