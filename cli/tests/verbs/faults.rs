@@ -160,6 +160,82 @@ fn a_killed_training_leaves_a_whole_checkpoint() {
     assert!(left.is_empty(), "{left:?}");
 }
 
+/// A library that moves the wall clock by weeks, forth and back, at each look. Loaded before the others, it replaces the clock of
+/// a program. The monotonic clock stays as it is, as on a machine whose wall clock is set.
+const JUMPING_CLOCK: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <sys/time.h>
+#include <time.h>
+
+typedef int (*Clock)(clockid_t, struct timespec *);
+
+int clock_gettime(clockid_t clock, struct timespec *at) {
+  static long looks;
+  Clock next = (Clock)dlsym(RTLD_NEXT, "clock_gettime");
+  int code = next(clock, at);
+  if (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE) {
+    looks++;
+    at->tv_sec += (looks % 2 ? 5000000 : -5000000) * looks;
+  }
+  return code;
+}
+
+time_t time(time_t *at) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  if (at) *at = now.tv_sec;
+  return now.tv_sec;
+}
+
+int gettimeofday(struct timeval *at, void *zone) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  at->tv_sec = now.tv_sec;
+  at->tv_usec = now.tv_nsec / 1000;
+  return 0;
+}
+"#;
+
+/// Compiles the jumping clock; `None` if this machine has no C compiler, or loads no library before the others.
+fn jumping_clock(folder: &str) -> Option<String> {
+    let (source, library) = (format!("{folder}/jump.c"), format!("{folder}/jump.so"));
+    std::fs::write(&source, JUMPING_CLOCK).expect("the folder exists");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-o", &library, &source, "-ldl"]);
+    if !compiler.output().is_ok_and(|output| output.status.success()) {
+        return None;
+    }
+    let now = |clock: Option<&str>| -> Option<i64> {
+        let mut date = Command::new("date");
+        date.arg("+%s").envs(clock.map(|library| ("LD_PRELOAD", library)));
+        String::from_utf8(date.output().ok()?.stdout).ok()?.trim().parse().ok()
+    };
+    let jump = now(Some(&library))? - now(None)?;
+    (jump.abs() > 1_000_000).then_some(library)
+}
+
+#[test]
+fn a_jump_of_the_clock_changes_no_file() {
+    let folder = folder("faults_clock");
+    let Some(library) = jumping_clock(&folder) else {
+        assert!(std::env::var_os("AUTOBATCH_REQUIRE_FAULTS").is_none(), "the clock cannot be replaced");
+        return;
+    };
+    // A trace holds measured times.
+    for (name, script) in writers().into_iter().filter(|(name, _)| *name != "t.json") {
+        let written = |clock: &str| {
+            let path = format!("{folder}/{name}");
+            let output = shell(&format!("{clock}{script}"), &path);
+            let printed = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "{name}, {clock}: {printed}");
+            std::fs::read(&path).expect("the verb wrote it")
+        };
+        let steady = written("");
+        assert!(steady == written(&format!("LD_PRELOAD={library} ")), "{name} depends on the clock");
+    }
+}
+
 /// Adds the sources below a folder that name the wall clock.
 fn wall_clocks(folder: &Path, found: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder).expect("a folder of sources") {

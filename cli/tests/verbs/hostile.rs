@@ -127,6 +127,17 @@ fn large_files_of_another_kind_are_rejected_by_their_first_bytes() {
 }
 
 #[test]
+fn plans_that_no_form_can_hold_are_rejected() {
+    for (file, expected) in [
+        ("stores.json", "P4 store 1: its name must be its own, store 0 is @rows too"),
+        ("table.json", "P4 store 2: a table has the shape [rows, width], found f32"),
+    ] {
+        let printed = transcript(&["show", &hostile(file)]);
+        assert!(printed.contains(expected) && printed.contains("[exit 3]"), "{file}: {printed}");
+    }
+}
+
+#[test]
 fn messages_are_short_and_say_what_to_do() {
     let long = scratch("long.json");
     let field = "x".repeat(200_000);

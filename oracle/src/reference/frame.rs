@@ -1,5 +1,6 @@
 //! Forward evaluation: the nodes of an arena in order.
 
+use super::constants::Constants;
 use super::datum::{Argument, BoundWord, Datum, Words};
 use super::error::{Checked, Place, RunError, RunFault, malformed};
 use super::ops;
@@ -17,6 +18,7 @@ pub(crate) struct Scope<'a, T> {
     pub(crate) params: &'a [Vec<T>],
     pub(crate) floats: &'a [T],
     pub(crate) noise: Noise,
+    pub(crate) constants: Constants,
 }
 
 /// The values of an arena by index, then the list elements that are not values of the arena.
@@ -132,7 +134,9 @@ impl<'a, T: Real> Frame<'a, T> {
         let callee = self.signature(node).callee;
         let found = match callee {
             Callee::Op(Op::List) => self.list(node).map(|list| vec![Datum::List(list)]),
-            Callee::Op(op) => self.call(node).and_then(|call| ops::evaluate(&op, &call)),
+            Callee::Op(op) => {
+                self.call(node).and_then(|call| ops::evaluate(&self.scope.constants.of_op(op), &call))
+            }
             Callee::Cell(cell) => {
                 let mut inner = self.enter(node, cell).map_err(|fault| self.blame(node, fault))?;
                 inner.evaluate()?;

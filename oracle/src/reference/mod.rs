@@ -38,6 +38,7 @@
 //! body.., row of the operand).
 
 mod bound;
+mod constants;
 mod datum;
 pub mod derivative;
 mod error;
@@ -48,13 +49,14 @@ mod single;
 mod uses;
 
 pub(crate) use bound::CallCost;
+pub(crate) use constants::{Constants, is_wild};
 pub(crate) use datum::Argument;
 pub use datum::{BoundWord, Datum, Run, Words};
 pub(crate) use derivative::Partial;
 pub use error::{Place, RunError, RunFault};
 pub(crate) use frame::Call;
 pub use reverse::Gradients;
-pub(crate) use single::{Returned, Single, costs};
+pub(crate) use single::{Returned, Single, With, costs};
 pub(crate) use uses::{Share, ShareKind};
 
 pub use autobatch_ir::numeric::noise::Noise;
@@ -132,7 +134,13 @@ impl<'g, T: Real> Evaluation<'g, T> {
     }
 
     fn scope(&self, noise: Noise) -> Scope<'_, T> {
-        Scope { graph: self.graph, params: &self.params, floats: &self.floats, noise }
+        Scope {
+            graph: self.graph,
+            params: &self.params,
+            floats: &self.floats,
+            noise,
+            constants: Constants::Given,
+        }
     }
 }
 

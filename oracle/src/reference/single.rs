@@ -5,6 +5,7 @@
 
 use super::Noise;
 use super::bound::{self, CallCost};
+use super::constants::Constants;
 use super::datum::{Argument, Datum};
 use super::derivative::Partial;
 use super::error::{Checked, RunError};
@@ -19,11 +20,18 @@ use std::sync::Arc;
 /// The index of the node in the arena of a [`Single`].
 const NODE: usize = 1;
 
+/// What a node is evaluated with besides its operands.
+#[derive(Clone, Copy)]
+pub(crate) struct With {
+    pub(crate) noise: Noise,
+    pub(crate) constants: Constants,
+}
+
 /// One node with the elements of its operands.
 pub(crate) struct Single<'g, T> {
     graph: &'g GraphData,
     params: &'g [Vec<T>],
-    noise: Noise,
+    with: With,
     arena: Arena,
     slots: Slots<T>,
     pub(crate) results: Vec<Datum<T>>,
@@ -42,7 +50,7 @@ impl<'g, T: Real> Single<'g, T> {
     pub(crate) fn new(
         graph: &'g GraphData,
         params: &'g [Vec<T>],
-        noise: Noise,
+        with: With,
         sig: SigId,
         operands: Vec<Argument<T>>,
     ) -> Result<Self, RunError> {
@@ -65,7 +73,8 @@ impl<'g, T: Real> Single<'g, T> {
                 }
             });
         }
-        let scope = Scope { graph, params, floats: &[], noise };
+        let With { noise, constants } = with;
+        let scope = Scope { graph, params, floats: &[], noise, constants };
         let mut frame = Frame::of(&scope, &arena, slots);
         let node = NodeId::new(NODE);
         let results = frame.apply(node)?;
@@ -73,12 +82,13 @@ impl<'g, T: Real> Single<'g, T> {
         for (slot, result) in arena.results(node).zip(&results) {
             slots[slot] = Some(result.clone());
         }
-        Ok(Self { graph, params, noise, arena, slots, results })
+        Ok(Self { graph, params, with, arena, slots, results })
     }
 
     /// The reverse, given the gradients of the results; at least one must be present.
     pub(crate) fn reverse(&self, grads: &[Option<Arc<[T]>>]) -> Result<Returned<T>, RunError> {
-        let scope = Scope { graph: self.graph, params: self.params, floats: &[], noise: self.noise };
+        let With { noise, constants } = self.with;
+        let scope = Scope { graph: self.graph, params: self.params, floats: &[], noise, constants };
         let mut uses = Vec::new();
         let frame = Frame::of(&scope, &self.arena, self.slots.clone());
         let found = partials(&frame, NodeId::new(NODE), grads, &mut uses)?;

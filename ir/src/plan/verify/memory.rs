@@ -3,6 +3,7 @@
 use super::{AtStep, Rule, Since, VerifyErrors};
 use crate::findings::brief;
 use crate::graph::text::lex::is_name;
+use crate::module::ParamKind;
 use crate::plan::{Operand, Plan, SlabId, SlabKind, Step, Store, StoreKind, given_stores, is_word_type};
 use crate::types::DType;
 use std::collections::HashMap;
@@ -192,6 +193,10 @@ pub(super) fn stores(stores: &[Store], findings: &mut VerifyErrors) {
         match store.kind {
             StoreKind::Param(_) if others => {
                 findings.report(Rule::Storage, &at, "parameters must come before gradients and states");
+            }
+            StoreKind::Param(ParamKind::Table) if store.ty.shape.rank() != 2 => {
+                let message = format!("a table has the shape [rows, width], found {}", store.ty);
+                findings.report(Rule::Storage, &at, message);
             }
             StoreKind::Param(_) => {}
             StoreKind::State(_) if number >= given => {

@@ -10,8 +10,8 @@
 //! * **P2** All named kernels, slabs, fields and stores exist.
 //! * **P3** Waves ascend, none is empty, and the last ends with the last step.
 //! * **P4** Fields hold words and no lists; those of a slab have different names. Stores are arrays of floats with different
-//!   names that text can spell, parameters first; gradients and states belong to a parameter and have its shape; gradients
-//!   come last. A mirror has the fields of its slab.
+//!   names that text can spell, parameters first; tables have two dimensions; gradients and states belong to a parameter and have
+//!   its shape; gradients come last. A mirror has the fields of its slab.
 //! * **P5** The bytes of a row and of all slabs fit in 64 bits.
 //! * **P6** A step writes every row of a value slab: a plan allocates no unused memory.
 //!

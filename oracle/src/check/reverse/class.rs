@@ -132,7 +132,7 @@ impl Execution<'_> {
 
     /// The registers that the forward kernel saves after the results of the node.
     fn saved(&self, probe: &Probe) -> Option<Vec<Vec<u32>>> {
-        let kernel = self.forward;
+        let kernel = &*probe.constants.of_kernel(self.forward);
         if kernel.results.len() == probe.results.len() {
             return Some(Vec::new());
         }
@@ -154,7 +154,7 @@ impl Execution<'_> {
 
     /// The results of the derivative kernel.
     fn made(&self, probe: &Probe, saved: &[Vec<u32>]) -> Option<Vec<Vec<u32>>> {
-        let kernel = self.kernel;
+        let kernel = &*probe.constants.of_kernel(self.kernel);
         let mut lane = Lane::default();
         lane.fit(kernel).ok()?;
         for (port, &role) in self.roles.ports.iter().enumerate() {

@@ -4,9 +4,11 @@
 //! `reference::reverse` of the one node on at least [`PROBES`] probes. Probes have large and small numbers, positive numbers
 //! for logarithms and roots, and few distinct numbers so that ties and zeros occur. Small parameters are positive where
 //! operands are. Lists have 3, 1, 2, 0, 4 and 2 values. A signature that reads indices gets more probes, so that every
-//! element that an index may name is named. The numbers come from a fixed seed, so equal plans get equal verdicts.
+//! element that an index may name is named. A signature whose gradient has an element that is finite on no probe gets more
+//! probes too, with other [constants](crate::reference::Constants). The numbers come from a fixed seed, so equal plans get
+//! equal verdicts.
 
-use crate::reference::{Argument, Datum, Returned, Words};
+use crate::reference::{Argument, Constants, Datum, Returned, Words};
 use autobatch_ir::hash::split_mix;
 use autobatch_ir::types::{DType, Type};
 use std::sync::Arc;
@@ -24,6 +26,7 @@ pub(super) const NOISE: (u64, u64) = (11, 3);
 pub(super) struct Probe {
     /// The values of the parameters: an index into `ReferenceDerivatives::params`.
     pub(super) set: usize,
+    pub(super) constants: Constants,
     pub(super) operands: Vec<Argument<f32>>,
     pub(super) results: Vec<Datum<f32>>,
     /// For each result the contributions to its gradient.

@@ -5,8 +5,10 @@
 
 use super::equal_results::UseIndex;
 use super::probe::{NOISE, POSITIVE, PROBES, Probe, Random, fold};
-use crate::reference::{Argument, CallCost, Noise, Partial, Returned, Share, ShareKind, Single, costs};
-use autobatch_ir::graph::{GraphData, ParamArg, Signature};
+use crate::reference::{
+    Argument, CallCost, Constants, Noise, Partial, Returned, Share, ShareKind, Single, With, costs, is_wild,
+};
+use autobatch_ir::graph::{Callee, GraphData, Op, ParamArg, Signature};
 use autobatch_ir::hash::StructureHash;
 use autobatch_ir::id::{ParamId, SigId};
 use autobatch_ir::module::ParamKind;
@@ -59,6 +61,14 @@ pub(super) struct ReferenceDerivative {
 }
 
 impl ReferenceDerivative {
+    /// Lists what the probes show; `None` if they differ in more than numbers.
+    fn new(probes: Vec<Probe>, cost: CallCost) -> Option<Self> {
+        let contributions = contributions(&probes)?;
+        let uses = uses(&probes)?;
+        let use_index = UseIndex::new(&probes, &uses);
+        Some(Self { probes, contributions, uses, use_index, cost })
+    }
+
     /// The contribution of a use on the first probe.
     pub(super) fn share(&self, number: u32) -> &Share<f32> {
         &self.probes[0].returned.params[self.uses[number as usize].first].share
@@ -98,10 +108,15 @@ impl ReferenceDerivative {
         });
         let of_param = || {
             self.uses.iter().find(|uses| {
-                let mut finite = Finite::default();
-                let shares = self.probes.iter().map(|probe| &probe.returned.params[uses.first].share);
-                shares.for_each(|share| finite.add(&share.dy));
-                finite.is_incomplete()
+                let [mut of_x, mut of_dy] = [Finite::default(), Finite::default()];
+                for probe in &self.probes {
+                    let Share { dy, kind } = &probe.returned.params[uses.first].share;
+                    of_dy.add(dy);
+                    if let ShareKind::Product { x, .. } = kind {
+                        of_x.add(x);
+                    }
+                }
+                of_x.is_incomplete() || of_dy.is_incomplete()
             })
         };
         match operand {
@@ -137,6 +152,8 @@ pub(super) struct ReferenceDerivatives<'a> {
     /// The number of multiplications that the probes took.
     worked: u64,
     costs: Option<Vec<CallCost>>,
+    /// Whether a constant of the graph or of a cell may keep gradients from being finite.
+    has_wild_constants: bool,
     known: Vec<Option<Option<ReferenceDerivative>>>,
     /// The number of examined signatures.
     pub(super) examined: usize,
@@ -152,6 +169,7 @@ impl<'a> ReferenceDerivatives<'a> {
             held: 0,
             worked: 0,
             costs: costs(graph).ok(),
+            has_wild_constants: graph.sigs.items().iter().any(is_wild_constant),
             known: (0..graph.sigs.items().len()).map(|_| None).collect(),
             examined: 0,
         }
@@ -184,13 +202,16 @@ impl<'a> ReferenceDerivatives<'a> {
             self.fill(param)?;
         }
         let mut random = Random(sig.index() as u64 + 1);
-        let probes: Option<Vec<Probe>> =
-            (0..count).map(|n| self.probe(sig, signature, n, &mut random)).collect();
-        let probes = probes?;
-        let contributions = contributions(&probes)?;
-        let uses = uses(&probes)?;
-        let use_index = UseIndex::new(&probes, &uses);
-        Some(ReferenceDerivative { probes, contributions, uses, use_index, cost })
+        let mut probes = |this: &Self, count: usize, constants: Constants| -> Option<Vec<Probe>> {
+            (0..count).map(|number| this.probe(sig, number, constants, &mut random)).collect()
+        };
+        let reference = ReferenceDerivative::new(probes(self, count, Constants::Given)?, cost)?;
+        let is_tame = !self.has_wild_constants || reference.nowhere_finite().is_none();
+        if is_tame || !self.affords(cost, PROBES as u64) {
+            return Some(reference);
+        }
+        let tame = probes(self, PROBES, Constants::Tame)?;
+        ReferenceDerivative::new(reference.probes.into_iter().chain(tame).collect(), cost)
     }
 
     /// Returns whether the limits allow this number of probes of a signature. If so, counts what they hold and take.
@@ -251,7 +272,8 @@ impl<'a> ReferenceDerivatives<'a> {
         Some(())
     }
 
-    fn probe(&self, sig: SigId, signature: &Signature, number: usize, random: &mut Random) -> Option<Probe> {
+    fn probe(&self, sig: SigId, number: usize, constants: Constants, random: &mut Random) -> Option<Probe> {
+        let signature = self.graph.sigs.get(sig);
         let operands: Vec<Argument<f32>> =
             signature.operands.iter().map(|&ty| random.argument(self.graph.ty(ty), number)).collect();
         let twice = signature.params.iter().all(|arg| match *arg {
@@ -259,7 +281,8 @@ impl<'a> ReferenceDerivatives<'a> {
             ParamArg::Port(_) => false,
         });
         let set = usize::from(twice && POSITIVE.contains(&number));
-        let single = Single::new(self.graph, &self.params[set], self.noise, sig, operands.clone()).ok()?;
+        let with = With { noise: self.noise, constants };
+        let single = Single::new(self.graph, &self.params[set], with, sig, operands.clone()).ok()?;
         let grads: Vec<Vec<Arc<[f32]>>> = signature
             .results
             .iter()
@@ -273,11 +296,15 @@ impl<'a> ReferenceDerivatives<'a> {
         if sums.iter().all(Option::is_none) {
             let none = signature.operands.iter().map(|_| Partial::None).collect();
             let returned = Returned { operands: none, params: Vec::new() };
-            return Some(Probe { set, operands, results: single.results, grads, returned });
+            return Some(Probe { set, constants, operands, results: single.results, grads, returned });
         }
         let returned = single.reverse(&sums).ok()?;
-        Some(Probe { set, operands, results: single.results, grads, returned })
+        Some(Probe { set, constants, operands, results: single.results, grads, returned })
     }
+}
+
+fn is_wild_constant(signature: &Signature) -> bool {
+    matches!(signature.callee, Callee::Op(Op::Fill { bits, .. }) if is_wild(bits))
 }
 
 fn contributions(probes: &[Probe]) -> Option<Vec<Contribution>> {

@@ -2,6 +2,7 @@
 
 use super::refused;
 use crate::NodeId;
+use crate::module::ParamKind;
 use crate::plan::verify::Rule;
 use crate::plan::{Field, FieldId, KernelId, Operand, Slab, SlabId, SlabKind, Store, StoreId, StoreKind};
 use crate::types::{DType, Shape, Type, f32};
@@ -61,6 +62,12 @@ shows! {
     }) => @r#"
     the plan breaks its rules in 1 place
        1. P4 store 3: it must have the shape of a parameter, found f32[4] for store2: f32[3]
+    "#;
+    tables_have_two_dimensions: refused(Rule::Storage, |plan| {
+        plan.stores.push(Store { name: "t".to_owned(), ty: f32(4), kind: StoreKind::Param(ParamKind::Table) })
+    }) => @r#"
+    the plan breaks its rules in 1 place
+       1. P4 store 3: a table has the shape [rows, width], found f32[4]
     "#;
     slab_bytes_fit_in_64_bits: refused(Rule::Sizes, |plan| {
         let field = |number| Field { slab: SlabId(2), name: format!("z{number}"), ty: f32(1 << 29) };
