@@ -201,7 +201,7 @@ impl Parser<'_> {
         params: &[Type],
     ) -> Box<Problem> {
         let mut found = String::new();
-        push_list(&mut found, params.iter().chain(operands).take(12), |out, ty| put(out, ty));
+        push_list(&mut found, params.iter().chain(operands).take(12), put);
         let label = if found.is_empty() { "here".to_owned() } else { format!("applied to {found}") };
         let problem = self.cursor.at_token(callee, format!("{}: {}", op.spelling(), error.message), label);
         match error.help {
