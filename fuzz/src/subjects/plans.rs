@@ -87,8 +87,11 @@ impl Plans {
         let bindings = sample.map(|sample| &sample.graph.bindings);
         let words = bindings.map(|own| own.words.clone()).filter(|own| own.len() == plan.words as usize);
         let floats = bindings.map(|own| own.floats.clone()).filter(|own| own.len() == plan.floats as usize);
+        let all_floats = plan.all_floats() as usize;
         let words = words.unwrap_or_else(|| vec![0; plan.words as usize]);
-        let floats = floats.unwrap_or_else(|| vec![0.25; plan.floats as usize]);
+        let mut floats = floats.unwrap_or_else(|| vec![0.25; all_floats]);
+        // The gradients that arrive at a pause.
+        floats.resize(all_floats, 0.25);
         let numbers = Numbers::new(stores, &words, &floats, noise);
         let run = self.machine.execute(plan, &numbers, draw)?;
         counts.add(if run.is_some() { Tally::Executed } else { Tally::Unplanned });

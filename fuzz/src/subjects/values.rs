@@ -36,7 +36,7 @@ impl Order<'_> {
         let Setting { mode, training, rows, .. } = self.setting;
         let gradients = Gradients { losses: self.losses, params: None, values: self.values };
         let gradients = (!self.losses.is_empty()).then_some(gradients);
-        let request = Request { wanted: self.wanted, mode, training, rows, gradients };
+        let request = Request { wanted: self.wanted, mode, training, rows, gradients, arriving: &[] };
         self.setting.planner(graph, self.wanted).plan(graph, &request)
     }
 

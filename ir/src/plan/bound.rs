@@ -60,14 +60,27 @@ pub struct Bound<'a> {
 }
 
 impl Bound<'_> {
-    /// Checks that as many numbers are bound as the plan reads, and that stores have the sizes of the plan.
+    /// Checks that as many numbers are bound as the plan reads, and that stores have the sizes of the plan. The floats
+    /// include those that arrive at a pause.
     ///
     /// # Errors
     /// The first input that does not fit.
     pub fn check(&self, plan: &Plan, stores: &dyn Stores) -> Result<(), BindError> {
-        let pools = [("words", plan.words, self.words.len()), ("floats", plan.floats, self.floats.len())];
+        self.check_counts(plan, plan.all_floats(), stores)
+    }
+
+    /// The same for the waves before a pause: the floats are those of the graph.
+    ///
+    /// # Errors
+    /// The first input that does not fit.
+    pub fn check_before_pause(&self, plan: &Plan, stores: &dyn Stores) -> Result<(), BindError> {
+        self.check_counts(plan, plan.floats.into(), stores)
+    }
+
+    fn check_counts(&self, plan: &Plan, floats: u64, stores: &dyn Stores) -> Result<(), BindError> {
+        let pools = [("words", plan.words.into(), self.words.len()), ("floats", floats, self.floats.len())];
         for (what, expected, found) in pools {
-            let expected = expected as usize;
+            let expected = usize::try_from(expected).unwrap_or(usize::MAX);
             if found != expected {
                 return Err(BindError::Count { what, expected, found });
             }

@@ -51,7 +51,7 @@ pub(super) fn check_pools<S: AsRef<[f32]>>(
     if expected != found {
         return Err(RunError::Words { expected, found });
     }
-    check_floats(plan.floats, floats)?;
+    check_floats(plan.all_floats(), floats)?;
     let (expected, found) = (plan.given_stores(), stores.len());
     if expected != found {
         return Err(RunError::Stores { expected, found });
@@ -59,8 +59,8 @@ pub(super) fn check_pools<S: AsRef<[f32]>>(
     check_stores(&plan.stores, stores)
 }
 
-pub(super) fn check_floats(expected: u32, floats: &[f32]) -> Result<(), RunError> {
-    let (expected, found) = (expected as usize, floats.len());
+pub(super) fn check_floats(expected: u64, floats: &[f32]) -> Result<(), RunError> {
+    let (expected, found) = (usize::try_from(expected).unwrap_or(usize::MAX), floats.len());
     if expected == found { Ok(()) } else { Err(RunError::Floats { expected, found }) }
 }
 

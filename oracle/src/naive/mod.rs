@@ -94,7 +94,7 @@ impl Executed {
     }
 }
 
-/// Executes a plan. `stores` are the values of its stores without gradients, widened to `f32`.
+/// Executes a plan without a pause: `floats` include the gradients that arrive at one. `stores` are the values of its stores without gradients, widened to `f32`.
 ///
 /// # Errors
 /// If a store or binding is missing or out of range, or there is not enough memory.

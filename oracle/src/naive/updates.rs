@@ -22,7 +22,7 @@ pub fn update(
     if expected != found {
         return Err(RunError::Stores { expected, found });
     }
-    error::check_floats(plan.floats, floats)?;
+    error::check_floats(plan.floats.into(), floats)?;
     error::check_stores(&plan.stores, stores)?;
     for (store, rows) in plan.stores.iter().zip(sparse) {
         let limit = store.ty.shape.dims().first().copied().unwrap_or(1);

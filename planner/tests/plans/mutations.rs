@@ -333,7 +333,7 @@ fn a_mutated_training_plan_is_rejected_or_gives_the_same_gradients() {
         let gradients = Some(Gradients { losses: &losses, params: None, values: &values });
         let rows = [RowOrder::Batch, RowOrder::Propagated][random.below(2)];
         let training = random.below(2) == 0;
-        let request = Request { mode: Mode::Train, rows, training, gradients, wanted: &[] };
+        let request = Request { mode: Mode::Train, rows, training, gradients, wanted: &[], arriving: &[] };
         let policy = ["depth", "agenda", "auto", "none"][random.below(4)];
         let plan = planner(policy).plan(&graph, &request).expect("every op has a derivative");
         let sound = Sound::new(plan, &graph, training, &losses);

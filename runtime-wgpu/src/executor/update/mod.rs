@@ -371,8 +371,9 @@ impl Executor {
                 reason: "the gradients of the last run were lost with it".to_owned(),
             });
         };
-        // Its rows depend on parameters that change.
+        // Rows depend on parameters that change.
         *growing = None;
+        self.paused = None;
         training.update(gpu, memory, plan, stores, floats).inspect_err(|_| drop(self.drop_lost_device()))
     }
 
