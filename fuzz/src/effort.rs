@@ -65,5 +65,5 @@ pub(crate) fn is_small_update(plan: &UpdatePlan) -> bool {
     let stores = plan.stores.iter().map(|store| store.ty.shape.elements() as u64);
     let registers = plan.kernels.iter().flat_map(|kernel| &kernel.regs);
     let registers = registers.map(|reg| reg.ty.shape.elements() as u64);
-    stores.chain(registers).chain([plan.all_floats()]).fold(0, u64::saturating_add) <= MOST
+    stores.chain(registers).chain([u64::from(plan.floats)]).fold(0, u64::saturating_add) <= MOST
 }

@@ -4,7 +4,10 @@
 see: axis `d` of torch is axis `d - 1` of the cell.
 """
 
+import contextlib
 import operator
+import pathlib
+import threading
 
 import torch
 import torch.fx
@@ -27,6 +30,38 @@ class _Tracer(torch.fx.Tracer):
         self.traced_func_name = method
 
 
+#: The folder of torch, whose lines no message names.
+_FOLDER = str(pathlib.Path(torch.__file__).parent)
+
+#: torch's functions that make tensors of a size. They do not accept the sizes of traced tensors.
+_FACTORIES = {name: getattr(torch, name) for name in ("zeros", "ones")}
+_PATCHING = threading.Lock()
+
+
+@contextlib.contextmanager
+def _traced_factories():
+    """Records calls of factories whose sizes come from a traced tensor."""
+
+    def traced(original):
+        def make(*sizes, **options):
+            parts = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
+            proxies = [part for part in parts if isinstance(part, torch.fx.Proxy)]
+            if not proxies:
+                return original(*sizes, **options)
+            return proxies[0].tracer.create_proxy("call_function", original, tuple(sizes), options)
+
+        return make
+
+    with _PATCHING:
+        for name, original in _FACTORIES.items():
+            setattr(torch, name, traced(original))
+        try:
+            yield
+        finally:
+            for name, original in _FACTORIES.items():
+                setattr(torch, name, original)
+
+
 def trace(module, method):
     """The graph of a method."""
     if not callable(getattr(module, method, None)):
@@ -34,7 +69,8 @@ def trace(module, method):
     tracer = _Tracer(method)
     tracer.record_stack_traces = True
     try:
-        return tracer.trace(module)
+        with _traced_factories():
+            return tracer.trace(module)
     except CaptureError:
         raise
     except Exception as error:
@@ -46,8 +82,8 @@ def trace(module, method):
 
 def _line(node):
     """The Python line of a node: the last one of its stack that is not torch's."""
-    lines = (node.stack_trace or "").strip().splitlines()
-    places = [line.strip() for line in lines if line.strip().startswith("File ")]
+    lines = [line.strip() for line in (node.stack_trace or "").splitlines()]
+    places = [line for line in lines if line.startswith("File ") and _FOLDER not in line]
     return places[-1] if places else "an unknown line"
 
 

@@ -12,20 +12,19 @@ from .capture import CaptureError, Lowering, trace
 class Node:
     """A call of a method. `split` names its results, `no_batch` makes it one value that a whole batch shares."""
 
-    __slots__ = ("args", "batched", "number", "op", "result", "whole")
+    __slots__ = ("args", "batched", "number", "op", "parts", "result")
 
-    def __init__(self, op, args, number):
-        self.op, self.args, self.number = op, args, number
-        self.result, self.batched, self.whole = None, True, self
+    def __init__(self, op, args, number, result=None):
+        # No node refers to itself, so folds are freed without the collector of cycles.
+        self.op, self.args, self.number, self.result = op, args, number, result
+        self.batched, self.parts = True, ()
 
     def split(self, count):
         """The results of a method that returns a tuple of `count` tensors."""
-        parts = []
-        for result in range(count):
-            part = Node(self.op, self.args, self.number)
-            part.result, part.whole = result, self.whole
-            parts.append(part)
-        return tuple(parts)
+        if len(self.parts) != count:
+            own = self.op, self.args, self.number
+            self.parts = tuple([Node(*own, result) for result in range(count)])
+        return self.parts
 
     def no_batch(self):
         """Marks a value that every call of a batch reads. All calls must read the same one."""
@@ -49,17 +48,18 @@ class Fold:
 
     def add(self, op, *args):
         """Records a call of a method. Arguments are nodes, ints and tensors whose first extent is 1. Equal calls are one."""
-        key = (op, *(id(arg) if isinstance(arg, (Node, torch.Tensor)) else ("int", arg) for arg in args))
-        known = self._known.get(key)
+        # Nodes and tensors are equal to themselves only.
+        key = (op, args)
+        try:
+            known = self._known.get(key)
+        except TypeError:
+            known = None
         if known is not None:
             return known
         for place, arg in enumerate(args):
-            if isinstance(arg, bool) or not isinstance(arg, (Node, int, torch.Tensor)):
-                raise TypeError(f"argument {place} of {op} is {arg!r}; pass a node, an int or a tensor")
-            if isinstance(arg, torch.Tensor) and (arg.dim() == 0 or arg.shape[0] != 1):
-                raise ValueError(
-                    f"argument {place} of {op} has the shape {tuple(arg.shape)}; its first extent must be 1, for one instance"
-                )
+            kind = type(arg)
+            if kind is not Node and kind is not int:
+                _check(op, place, arg)
         node = Node(op, args, len(self.nodes))
         self.nodes.append(node)
         self._known[key] = node
@@ -72,14 +72,24 @@ class Fold:
             for node in group:
                 if not isinstance(node, Node):
                     raise TypeError(f"apply computes nodes, found {node!r}; pass what add or split returned")
-                if node.number >= len(self.nodes) or self.nodes[node.number] is not node.whole:
+                if node.number >= len(self.nodes) or self.nodes[node.number].args is not node.args:
                     raise ValueError(f"{node!r} belongs to another fold; add the call to this one")
         try:
-            return _compiled(module, self.threads).apply(self, groups)
+            return _compiled(module, self.threads).apply(self, module, groups)
         except CaptureError:
             if not self.fallback:
                 raise
             return levels.apply(self, module, groups)
+
+
+def _check(op, place, arg):
+    """Refuses what is no tensor of one instance."""
+    if not isinstance(arg, torch.Tensor):
+        raise TypeError(f"argument {place} of {op} is {arg!r}; pass a node, an int or a tensor")
+    if arg.dim() == 0 or arg.shape[0] != 1:
+        raise ValueError(
+            f"argument {place} of {op} has the shape {tuple(arg.shape)}; its first extent must be 1, for one instance"
+        )
 
 
 def _compiled(module, threads):

@@ -24,7 +24,7 @@ def apply(fold, module, groups):
         if all(isinstance(arg, int) for arg in column):
             return torch.tensor(column)
         if isinstance(column[0], Node) and not column[0].batched:
-            if any(arg.whole is not column[0].whole or arg.result != column[0].result for arg in column):
+            if any(arg.number != column[0].number or arg.result != column[0].result for arg in column):
                 raise ValueError(f"a batch reads {column[0]!r} and others without a batch; it can share one only")
             return one(column[0])
         return torch.cat([one(arg) if isinstance(arg, Node) else arg for arg in column], 0)
