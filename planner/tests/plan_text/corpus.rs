@@ -63,9 +63,9 @@ fn planning_the_models_gives_the_committed_plans() {
 /// Compares a plan with its file, or writes the file.
 fn compare(path: &Path, text: &str, bless: bool, differ: &mut Vec<String>) {
     if bless {
-        std::fs::write(path, text).unwrap();
+        std::fs::write(path, text).expect("the folder is writable");
     } else if std::fs::read_to_string(path).ok().as_deref() != Some(text) {
-        std::fs::write(path.with_extension("plan.new"), text).unwrap();
+        std::fs::write(path.with_extension("plan.new"), text).expect("the folder is writable");
         differ.push(path.display().to_string());
     }
 }
