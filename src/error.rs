@@ -6,7 +6,7 @@ use autobatch_ir::graph::Site;
 use autobatch_ir::plan::verify::VerifyErrors;
 use autobatch_ir::states::StatesError;
 use autobatch_ir::weights::WeightsError;
-use autobatch_ir::{EmitError, Shape};
+use autobatch_ir::{EmitError, Shape, ValueId};
 use autobatch_planner::PlanError;
 use autobatch_planner::schedule::{LoadError, ParsePolicyError};
 use autobatch_runtime_cpu::RunError;
@@ -65,6 +65,21 @@ pub enum Error {
         /// The shape that differs.
         found: Shape,
     },
+    /// A forward pass has no float output to differentiate.
+    NothingToDifferentiate,
+    /// The gradient of a value arrives that is no float output of the forward pass.
+    NoOutput(ValueId),
+    /// The gradient of an output has another number of elements than the output.
+    GradientSize {
+        /// The output.
+        value: ValueId,
+        /// The number of its elements.
+        expected: usize,
+        /// The number of elements of the gradient.
+        found: usize,
+    },
+    /// The reverse of a forward pass was executed already.
+    BackwardTwice,
     /// The weights belong to another module.
     OtherModule,
     /// A task awaits something that is no value of the graph.
@@ -119,6 +134,20 @@ impl fmt::Display for Error {
             Self::Unequal { expected, found } => {
                 write!(f, "stacked values must have one shape, found {expected} and {found}")
             }
+            Self::NothingToDifferentiate => f.write_str(
+                "no output of the forward pass is a float value; ask for one, or execute the graph with run",
+            ),
+            Self::NoOutput(value) => write!(
+                f,
+                "{value} is no float output of this forward pass; pass gradients of the outputs that it was asked for"
+            ),
+            Self::GradientSize { value, expected, found } => write!(
+                f,
+                "output {value} has {expected} elements, its gradient has {found}; pass one number for each element"
+            ),
+            Self::BackwardTwice => f.write_str(
+                "the reverse of this forward pass was executed already and reused its memory; call forward again",
+            ),
             Self::OtherModule => {
                 f.write_str("the weights belong to another module; make them with Weights::init")
             }
@@ -161,6 +190,10 @@ impl std::error::Error for Error {
             Self::OtherGraph { .. }
             | Self::OtherModuleGraph { .. }
             | Self::Unequal { .. }
+            | Self::NothingToDifferentiate
+            | Self::NoOutput(_)
+            | Self::GradientSize { .. }
+            | Self::BackwardTwice
             | Self::OtherModule
             | Self::Stalled { .. }
             | Self::Nested => None,

@@ -95,7 +95,7 @@ pub use device::{Device, UnknownDevice};
 pub use eager::Eager;
 pub use error::{Error, Result};
 pub use row::{Row, RowBuf};
-pub use session::{Gradients, Growing, Run, Session, SessionOptions};
+pub use session::{Gradients, Growing, Paused, Run, Session, SessionOptions};
 pub use train::Trainer;
 
 pub use autobatch_ir as ir;
@@ -109,7 +109,9 @@ pub use autobatch_runtime_wgpu as runtime_wgpu;
 pub mod prelude {
     pub use crate::sampling::Sampling;
     pub use crate::train::{Bar, Patience, Progress, Step, Trainer};
-    pub use crate::{Device, Error, Gradients, Growing, Result, Row, RowBuf, Run, Session, SessionOptions};
+    pub use crate::{
+        Device, Error, Gradients, Growing, Paused, Result, Row, RowBuf, Run, Session, SessionOptions,
+    };
     pub use autobatch_ir::plan::Limits;
     pub use autobatch_ir::types::{INDEX, f32, list};
     pub use autobatch_ir::{

@@ -30,6 +30,8 @@ pub enum PlanError {
     NotTraining(Mode),
     /// A loss, or a value whose gradient is wanted, is not a float value of the graph.
     NoFloat(ValueId),
+    /// The gradient of a value arrives at a pause, but the value cannot be read there.
+    Arriving(ValueId),
     /// The request wants the gradient of a parameter that the module does not have.
     NoParam(ParamId),
     /// An op between a loss and a parameter has no derivative rule in plans.
@@ -73,6 +75,10 @@ impl fmt::Display for PlanError {
             Self::NoFloat(value) => {
                 write!(f, "{value} is not a float value; losses and values with gradients must be")
             }
+            Self::Arriving(value) => write!(
+                f,
+                "the gradient of {value} arrives at the pause, so the request must want the value once, with gradients"
+            ),
             Self::NoParam(param) => write!(f, "the module has no parameter {param}"),
             Self::NotDifferentiable { op, site } => write!(
                 f,

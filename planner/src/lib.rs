@@ -162,7 +162,7 @@ impl Planner {
         let (losses, values) =
             request.gradients.map_or((&[][..], &[][..]), |gradients| (gradients.losses, gradients.values));
         let mut readable = request.wanted.to_vec();
-        readable.extend(losses.iter().map(|loss| loss.0));
+        readable.extend(losses.iter().map(|loss| loss.0).chain(request.arriving.iter().copied()));
         if let Some(&missing) = readable.iter().find(|value| value.index() >= graph.arena.values()) {
             return Err(PlanError::NoFloat(missing));
         }
@@ -174,7 +174,9 @@ impl Planner {
         let wanted: Vec<ValueId> = request.wanted.iter().map(|&value| renamed(value)).collect();
         let losses: Vec<_> = losses.iter().map(|&(value, factor)| (renamed(value), factor)).collect();
         let gradients = request.gradients.map(|gradients| Gradients { losses: &losses, ..gradients });
-        let plan = self.plan(&optimized.graph, &Request { wanted: &wanted, gradients, ..*request })?;
+        let arriving: Vec<ValueId> = request.arriving.iter().map(|&value| renamed(value)).collect();
+        let request = Request { wanted: &wanted, gradients, arriving: &arriving, ..*request };
+        let plan = self.plan(&optimized.graph, &request)?;
         Ok(Planned { plan, optimized })
     }
 }

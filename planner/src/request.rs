@@ -4,6 +4,7 @@ use crate::{Gradients, PlanError, RowOrder};
 use autobatch_ir::graph::{Callee, GraphData, Op};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::Mode;
+use std::collections::HashSet;
 
 /// The values that a plan computes, and its options.
 #[derive(Clone, Debug)]
@@ -18,19 +19,32 @@ pub struct Request<'a> {
     pub rows: RowOrder,
     /// The gradients that the plan computes; only in [`Mode::Train`].
     pub gradients: Option<Gradients<'a>>,
+    /// Values whose gradients arrive at a pause of the plan. The gradients that it makes are those of the sum of all losses and
+    /// of `sum(gradient * value)` of these values. They must be outputs of the graph or wanted, and only a request with
+    /// gradients has them. The plan pauses if there is one.
+    pub arriving: &'a [ValueId],
 }
 
 impl Default for Request<'_> {
     fn default() -> Self {
-        Self { wanted: &[], mode: Mode::Infer, training: false, rows: RowOrder::default(), gradients: None }
+        Self {
+            wanted: &[],
+            mode: Mode::Infer,
+            training: false,
+            rows: RowOrder::default(),
+            gradients: None,
+            arriving: &[],
+        }
     }
 }
 
 impl Request<'_> {
-    /// The losses and the values whose gradients are outputs.
+    /// The losses, the values whose gradients are outputs, and those whose gradients arrive.
     fn differentiated(&self) -> impl Iterator<Item = ValueId> {
         let gradients = self.gradients.iter();
-        gradients.flat_map(|of| of.losses.iter().map(|loss| loss.0).chain(of.values.iter().copied()))
+        let of_request =
+            gradients.flat_map(|of| of.losses.iter().map(|loss| loss.0).chain(of.values.iter().copied()));
+        of_request.chain(self.arriving.iter().copied())
     }
 
     /// Whether a constant may have copies in several fields. The gradient of a constant needs all its readers in one field, and
@@ -55,10 +69,30 @@ pub(crate) fn find_roots(
     if request.gradients.is_some() && request.mode != Mode::Train {
         return Err(PlanError::NotTraining(request.mode));
     }
+    check_arriving(request, roots)?;
     let first = roots.len();
     roots.extend(request.differentiated());
     match roots[first..].iter().find(|value| value.index() >= graph.arena.values()) {
         Some(&missing) => Err(PlanError::NoFloat(missing)),
+        None => Ok(()),
+    }
+}
+
+/// Checks that arriving gradients belong to different values that can be read.
+fn check_arriving(request: &Request<'_>, readable: &[ValueId]) -> Result<(), PlanError> {
+    if request.arriving.is_empty() {
+        return Ok(());
+    }
+    let mut sorted = request.arriving.to_vec();
+    sorted.sort_unstable();
+    let twice = sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
+    let unread = || {
+        let readable: HashSet<ValueId> = readable.iter().copied().collect();
+        request.arriving.iter().copied().find(|value| !readable.contains(value))
+    };
+    let without = || request.arriving.first().copied().filter(|_| request.gradients.is_none());
+    match twice.or_else(without).or_else(unread) {
+        Some(value) => Err(PlanError::Arriving(value)),
         None => Ok(()),
     }
 }

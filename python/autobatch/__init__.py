@@ -32,6 +32,7 @@ from ._autobatch import (
     Graph,
     Module,
     Param,
+    Paused,
     PlanError,
     RunError,
     Session,

@@ -273,6 +273,11 @@ class Param:
     def value(self) -> Any:
         """The parameter as a value of the current graph."""
 
+class Paused:
+    """A forward pass. `Session.backward` computes its gradients once."""
+    def __repr__(self) -> Any:
+        """Return repr(self)."""
+
 class PlanError(AutobatchError):
     """A graph has no plan."""
 
@@ -348,10 +353,14 @@ class Session:
         ...
     def __repr__(self) -> Any:
         """Return repr(self)."""
+    def backward(self, paused, gradients) -> Any:
+        """Computes the gradients of a forward pass. `gradients` has an array of the shape of each group, or None for"""
     def batches(self) -> Any:
         """The number of batches of the last plan and the lower bound of that number; `None` before the first run."""
     def cache_stats(self) -> Any:
         """The hits and misses of the plan cache."""
+    def forward(self, groups, inputs=Ellipsis) -> Any:
+        """Executes the forward part of a plan and pauses. Each group of outputs has one shape and becomes one array, one"""
     def graph(self) -> Any:
         """An empty graph, which `with` makes current."""
     def last_plan(self) -> Any:

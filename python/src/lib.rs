@@ -8,6 +8,7 @@ mod graph;
 mod module;
 mod nn;
 mod optim;
+mod paused;
 mod session;
 mod site;
 mod train;
@@ -25,6 +26,7 @@ fn _autobatch(m: &Bound<'_, PyModule>) -> PyResult<()> {
     value::register(m)?;
     module::register(m)?;
     session::register(m)?;
+    paused::register(m)?;
     optim::register(m)?;
     train::register(m)?;
     nn::register(m)?;

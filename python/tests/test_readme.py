@@ -1,11 +1,24 @@
-"""The program of the README prints what the README says."""
+"""The programs of the README print what they should."""
 
 import pathlib
 import re
 
+import pytest
+
+
+def run(number):
+    text = (pathlib.Path(__file__).parent.parent / "README.md").read_text()
+    programs = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(programs) == 2
+    exec(compile(programs[number], "README.md", "exec"), {"__name__": "readme"})
+
 
 def test_the_program_of_the_readme_runs(capsys):
-    text = (pathlib.Path(__file__).parent.parent / "README.md").read_text()
-    [program] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    exec(compile(program, "README.md", "exec"), {})
+    run(0)
     assert capsys.readouterr().out == "2 (8,)\n"
+
+
+def test_the_program_for_torch_runs(capsys):
+    pytest.importorskip("torch", reason="PyTorch is not installed; pip install torch runs this test")
+    run(1)
+    assert capsys.readouterr().out == "(2, 4) (4, 8)\n"

@@ -54,6 +54,11 @@ pub enum GpuError {
         "gradients accumulate, but this plan makes gradients of other parameters; request the same ones of every plan"
     )]
     OtherGradients,
+    /// The rows of a pause are not on the device.
+    #[error(
+        "the rows of this pause are not on the device: another plan or an update overwrote them; compute the gradients before anything else is executed, or execute on the cpu"
+    )]
+    NoPause,
     /// Bindings or stores do not fit the plan.
     #[error(transparent)]
     Bound(#[from] BindError),

@@ -91,6 +91,23 @@ impl GpuExecutor {
         Ok(self.executor.resume(plan, weights, bound)?)
     }
 
+    /// Executes a plan up to its pause.
+    pub(super) fn start(&mut self, plan: &Verified<Plan>, weights: &Weights, bound: Bound<'_>) -> Result<()> {
+        self.check(plan)?;
+        Ok(self.executor.start(plan, weights, bound)?)
+    }
+
+    /// Executes the rest of the plan that paused last.
+    pub(super) fn proceed(
+        &mut self,
+        plan: &Verified<Plan>,
+        weights: &Weights,
+        bound: Bound<'_>,
+    ) -> Result<()> {
+        self.check_fault()?;
+        Ok(self.executor.proceed(plan, weights, bound)?)
+    }
+
     /// Checks the plan and the device before a run.
     fn check(&mut self, plan: &Verified<Plan>) -> Result<()> {
         self.check_fault()?;

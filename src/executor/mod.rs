@@ -9,13 +9,20 @@ use autobatch_ir::id::ParamId;
 #[cfg(feature = "gpu")]
 use autobatch_ir::plan::Limits;
 use autobatch_ir::plan::{Plan, UpdatePlan, Verified};
-use autobatch_runtime_cpu::{Bound, Executor, resolve_threads};
+use autobatch_runtime_cpu::{Bound, Executor, Paused, RunError, resolve_threads};
 use std::fmt;
 use std::sync::Arc;
 use std::task::Poll;
 
 #[cfg(feature = "gpu")]
 mod gpu;
+
+/// The rows of a plan at its pause. Those of a GPU stay in its memory.
+pub(crate) enum PausedRows {
+    Host(Paused),
+    #[cfg(feature = "gpu")]
+    Gpu,
+}
 
 /// An executor on some device.
 pub(crate) struct AnyExecutor {
@@ -114,6 +121,48 @@ impl AnyExecutor {
             return gpu.resume(plan, weights, bound);
         }
         Ok(self.host.resume(plan, weights, bound)?)
+    }
+
+    /// Executes a plan up to its pause.
+    pub(crate) fn start(
+        &mut self,
+        plan: &Verified<Plan>,
+        weights: &Weights,
+        bound: Bound<'_>,
+    ) -> Result<PausedRows> {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = &mut self.gpu {
+            return gpu.start(plan, weights, bound).map(|()| PausedRows::Gpu);
+        }
+        Ok(PausedRows::Host(self.host.start(plan, weights, bound)?))
+    }
+
+    /// Executes the rest of a plan that paused on this device.
+    pub(crate) fn proceed(
+        &mut self,
+        plan: &Verified<Plan>,
+        rows: PausedRows,
+        weights: &Weights,
+        bound: Bound<'_>,
+    ) -> Result<()> {
+        match rows {
+            #[cfg(feature = "gpu")]
+            PausedRows::Gpu => match &mut self.gpu {
+                Some(gpu) => gpu.proceed(plan, weights, bound),
+                None => Err(RunError::NoPause.into()),
+            },
+            PausedRows::Host(_) if self.is_elsewhere() => Err(RunError::NoPause.into()),
+            PausedRows::Host(rows) => Ok(self.host.proceed(plan, rows, weights, bound)?),
+        }
+    }
+
+    /// Returns the elements of an output of a plan that paused last.
+    pub(crate) fn paused_output<'a>(&'a self, rows: &'a PausedRows, plan: &Plan, number: usize) -> &'a [f32] {
+        match rows {
+            #[cfg(feature = "gpu")]
+            PausedRows::Gpu => self.output(plan, number),
+            PausedRows::Host(rows) => rows.output(plan, number),
+        }
     }
 
     /// Returns the elements of an output of the last executed plan.

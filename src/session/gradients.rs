@@ -25,7 +25,11 @@ pub struct Gradients {
 }
 
 impl Gradients {
-    /// Returns the loss.
+    pub(super) fn new(loss: f32, params: Vec<(String, Vec<f32>)>, values: HashMap<ValueKey, RowBuf>) -> Self {
+        Self { loss, params, values }
+    }
+
+    /// Returns the loss; NaN after [`Session::backward`], whose loss is not in the graph.
     #[must_use]
     pub fn loss(&self) -> f32 {
         self.loss
@@ -50,7 +54,13 @@ impl Gradients {
     #[track_caller]
     #[must_use]
     pub fn of(&self, value: Value<'_>) -> Option<&Row> {
-        self.values.get(&value.key()?).map(|row| &**row)
+        self.of_key(value.key()?)
+    }
+
+    /// Returns the gradient of the requested value with this key. `None` for other values.
+    #[must_use]
+    pub fn of_key(&self, key: ValueKey) -> Option<&Row> {
+        self.values.get(&key).map(|row| &**row)
     }
 
     /// Returns the Euclidean norm of all parameter gradients together, which `clip_norm` limits.
@@ -127,7 +137,7 @@ impl Session {
     }
 
     /// Reads the gradients of all parameters that the last run of the plan made.
-    fn param_gradients(&mut self, plan: &Verified<Plan>) -> Result<Vec<(String, Vec<f32>)>> {
+    pub(super) fn param_gradients(&mut self, plan: &Verified<Plan>) -> Result<Vec<(String, Vec<f32>)>> {
         let module = std::sync::Arc::clone(&self.module);
         let read = |(number, decl): (usize, &autobatch_ir::module::ParamDecl)| {
             let gradient = self.executor.gradient(plan, ParamId::new(number))?;

@@ -3,6 +3,7 @@
 mod gradients;
 mod growing;
 mod parts;
+mod paused;
 mod planning;
 mod prefetch;
 mod run;
@@ -26,6 +27,7 @@ use autobatch_runtime_cpu::{Bound, resolve_threads};
 pub use gradients::Gradients;
 pub use growing::Growing;
 pub(crate) use parts::{Together, in_parts};
+pub use paused::Paused;
 pub(crate) use planning::Planning;
 pub(crate) use prefetch::{Prefetch, Prepared};
 pub use run::Run;

@@ -5,6 +5,8 @@
 //! in another order. They are within a bound of the `f32` reference, and equal for every thread count and instruction
 //! set.
 
+mod pauses;
+
 use autobatch_ir::Weights;
 use autobatch_ir::graph::{Graph, GraphData, OperandKind, OutputKind};
 use autobatch_ir::id::{ParamId, ValueId};
@@ -122,8 +124,14 @@ fn plan_of(
 ) -> Result<Verified<Plan>, String> {
     let policy: Policy = policy.parse().expect("a policy");
     let mut planner = Planner::new(policy.load().expect("no file"));
-    let request =
-        Request { wanted: &[], mode: Mode::Train, training: true, rows, gradients: Some(gradients) };
+    let request = Request {
+        wanted: &[],
+        mode: Mode::Train,
+        training: true,
+        rows,
+        gradients: Some(gradients),
+        arriving: &[],
+    };
     let plan = planner.plan(graph, &request).map_err(|error| error.to_string())?;
     plan.verify().map_err(|errors| errors.to_string())
 }
@@ -190,6 +198,17 @@ fn agrees_and(graph: &GraphData, executors: &mut [Executor], proofs: Proofs) -> 
                     None => first = Some(found),
                 }
             }
+            let case = pauses::Case {
+                graph,
+                weights: &weights,
+                bound: bound(graph),
+                policy,
+                rows,
+                losses: &losses,
+                values: &values,
+                plan: &plan,
+            };
+            case.agrees(executors).map_err(|error| format!("{policy} {rows:?}: {error}"))?;
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Small graphs and plans that the generators make: the seeds of the targets of files.
 
-use super::values::{Order, losses};
+use super::values::{Order, distinct, losses};
 use crate::setting::Setting;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::{Plan, Verified};
@@ -50,7 +50,9 @@ pub(super) fn samples() -> Vec<Sample> {
             [] => Setting::forward(&mut random),
             _ => Setting::reverse(&mut random),
         };
-        let order = Order { setting, wanted: &[], losses, values: &[] };
+        // Every second plan with gradients pauses.
+        let arriving = if number % 4 == 0 { distinct(losses) } else { 0 };
+        let order = Order { setting, wanted: &[], losses, arriving, values: &[] };
         let Ok(plan) = order.plan(&graph) else { continue };
         let plan = plan.verify().expect("the planner makes valid plans");
         if plan.to_bytes().len() <= LARGEST {

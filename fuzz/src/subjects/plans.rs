@@ -87,8 +87,11 @@ impl Plans {
         let bindings = sample.map(|sample| &sample.graph.bindings);
         let words = bindings.map(|own| own.words.clone()).filter(|own| own.len() == plan.words as usize);
         let floats = bindings.map(|own| own.floats.clone()).filter(|own| own.len() == plan.floats as usize);
+        let all_floats = plan.all_floats() as usize;
         let words = words.unwrap_or_else(|| vec![0; plan.words as usize]);
-        let floats = floats.unwrap_or_else(|| vec![0.25; plan.floats as usize]);
+        let mut floats = floats.unwrap_or_else(|| vec![0.25; all_floats]);
+        // The gradients that arrive at a pause.
+        floats.resize(all_floats, ARRIVING);
         let numbers = Numbers::new(stores, &words, &floats, noise);
         let run = self.machine.execute(plan, &numbers, draw)?;
         counts.add(if run.is_some() { Tally::Executed } else { Tally::Unplanned });
@@ -96,6 +99,9 @@ impl Plans {
         proven(plan, sample, &weights, run.as_ref(), counts)
     }
 }
+
+/// Each element of a gradient that arrives at a pause.
+const ARRIVING: f32 = 0.25;
 
 /// Proves a plan. If the proof accepts the plan, compares its values with those of the graph.
 fn proven(
@@ -113,7 +119,9 @@ fn proven(
     counts.add(Tally::Proven);
     let run = run.ok_or("the executors reject a proven plan")?;
     let noise = if *training { Noise::On { seed: 7, step: 3 } } else { Noise::Off };
-    let expected = Expected::new(graph, weights, noise, &proof.losses).map_err(|error| error.to_string())?;
+    let mut losses = proof.losses;
+    losses.extend(proof.arriving.into_iter().map(|value| (value, ARRIVING)));
+    let expected = Expected::new(graph, weights, noise, &losses).map_err(|error| error.to_string())?;
     let values = expected.compare(plan, run)? + expected.compare_params(plan, run)?;
     counts.add_many(Tally::Values, values);
     Ok(())

@@ -22,6 +22,8 @@ pub(super) struct Order<'a> {
     pub(super) setting: Setting,
     pub(super) wanted: &'a [ValueId],
     pub(super) losses: &'a [(ValueId, f32)],
+    /// How many leading losses have factors that arrive at a pause. The values of these losses are different.
+    pub(super) arriving: usize,
     /// The values whose gradients are outputs.
     pub(super) values: &'a [ValueId],
 }
@@ -34,9 +36,11 @@ impl Order<'_> {
     /// Plans a graph.
     pub(super) fn plan(&self, graph: &GraphData) -> Result<Plan, PlanError> {
         let Setting { mode, training, rows, .. } = self.setting;
-        let gradients = Gradients { losses: self.losses, params: None, values: self.values };
+        let (arriving, losses) = self.losses.split_at(self.arriving);
+        let gradients = Gradients { losses, params: None, values: self.values };
         let gradients = (!self.losses.is_empty()).then_some(gradients);
-        let request = Request { wanted: self.wanted, mode, training, rows, gradients };
+        let arriving: Vec<ValueId> = arriving.iter().map(|loss| loss.0).collect();
+        let request = Request { wanted: self.wanted, mode, training, rows, gradients, arriving: &arriving };
         self.setting.planner(graph, self.wanted).plan(graph, &request)
     }
 
@@ -45,7 +49,7 @@ impl Order<'_> {
         let wanted = Wanted { values: self.wanted, training: self.setting.training };
         let proof = match self.losses {
             [] => check(plan, graph, wanted),
-            losses => check_losses(plan, graph, wanted, losses),
+            losses => check_losses(plan, graph, wanted, &losses[self.arriving..]),
         };
         proof.err().map(|report| report.to_string())
     }
@@ -63,8 +67,12 @@ impl Order<'_> {
         counts: &mut Counts,
     ) -> Result<(), String> {
         let weights = Weights::init(&graph.module, WEIGHTS);
-        let (words, floats) = (&graph.bindings.words[..], &graph.bindings.floats[..]);
-        let numbers = Numbers::new(elements(&weights), words, floats, self.noise());
+        let mut floats = graph.bindings.floats.clone();
+        for &(value, factor) in &self.losses[..self.arriving] {
+            floats.extend(vec![factor; graph.type_of(value).shape.elements()]);
+        }
+        let words = &graph.bindings.words[..];
+        let numbers = Numbers::new(elements(&weights), words, &floats, self.noise());
         let run = machine.execute(plan, &numbers, draw)?;
         match (Expected::new(graph, &weights, self.noise(), self.losses), run) {
             (Ok(expected), Some(run)) => {
@@ -141,7 +149,7 @@ pub(super) fn forward(
 ) -> Result<(), String> {
     let wanted = some_of(random, readable(graph));
     let setting = Setting::forward(random);
-    let order = Order { setting, wanted: &wanted, losses: &[], values: &[] };
+    let order = Order { setting, wanted: &wanted, losses: &[], arriving: 0, values: &[] };
     order.check(machine, graph, random.next(), is_foreign, counts)
 }
 
@@ -163,7 +171,8 @@ pub(super) fn reverse(
     let floats = readable(graph).into_iter().filter(|&value| graph.type_of(value).dtype == DType::F32);
     let values = some_of(random, floats.collect());
     let setting = Setting::reverse(random);
-    let order = Order { setting, wanted: &[], losses: &losses, values: &values };
+    let arriving = if random.below(2) == 0 { 0 } else { distinct(&losses) };
+    let order = Order { setting, wanted: &[], losses: &losses, arriving, values: &values };
     order.check(machine, graph, random.next(), is_foreign, counts)
 }
 
@@ -177,6 +186,12 @@ pub(super) fn losses(graph: &GraphData) -> Vec<(ValueId, f32)> {
         ty.dtype == DType::F32 && !ty.is_list
     });
     floats.enumerate().map(|(number, value)| (value, FACTORS[number % FACTORS.len()])).collect()
+}
+
+/// Returns how many leading losses have values that occur in no other loss.
+pub(super) fn distinct(losses: &[(ValueId, f32)]) -> usize {
+    let count = |value: ValueId| losses.iter().filter(|loss| loss.0 == value).count();
+    losses.iter().take_while(|loss| count(loss.0) == 1).count()
 }
 
 /// Returns every value but lists.

@@ -49,6 +49,7 @@ coded! { enum Option<Roles>, 1 words: 0 = None; 1 = Some(roles); }
 coded! { struct Roles, 2 words: ports, results }
 coded! { enum PortRole, 2 words:
     0 = Operand(number); 1 = Result(number); 2 = Saved(number); 3 = Gradient(number); 4 = Contributions;
+    5 = Arriving;
 }
 coded! { enum ResultRole, 3 words:
     0 = Contribution { operand, number }; 1 = Part; 2 = Gradient; 3 = Seed;

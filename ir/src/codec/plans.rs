@@ -6,7 +6,7 @@ use super::{Blob, Kind, LoadError, Text, binary_file, open, seal};
 use crate::id::NodeId;
 use crate::module::ParamKind;
 use crate::plan::{
-    Certificate, Field, Mode, Operand, OutputKey, Place, Plan, PlanOutput, Reduction, ReductionPart,
+    Certificate, Field, Mode, Operand, OutputKey, Pause, Place, Plan, PlanOutput, Reduction, ReductionPart,
     ReductionSum, Slab, SlabKind, Step, Store, StoreId, StoreKind, Verified,
 };
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ coded! { enum Option<Operand>, 5 words: 0 = None; 1 = Some(operand); }
 coded! { struct Certificate, 11 words:
     batches, reverse_batches, bound, copied, gathered, direct, slab_bytes
 }
-coded! { struct Head, 19 words: module, mode, structure, words, floats, certificate }
+coded! { struct Pause, 2 words: waves, outputs }
 coded! { struct RawReduction, 7 words: store, sum, parts }
 
 /// The parts of a plan that are single values.
@@ -69,6 +69,36 @@ struct Head {
     words: u32,
     floats: u32,
     certificate: Certificate,
+    pause: Option<Pause>,
+}
+
+/// The words of a head without its pause.
+const HEAD_WORDS: usize = 19;
+
+/// The fields in order. The words of the pause come last, and only if there is one.
+impl Coded for Head {
+    const WORDS: usize = HEAD_WORDS;
+    fn write(&self, to: &mut Writer<'_>) {
+        let Self { module, mode, structure, words, floats, certificate, pause } = self;
+        module.write(to);
+        mode.write(to);
+        structure.write(to);
+        words.write(to);
+        floats.write(to);
+        certificate.write(to);
+        pause.iter().for_each(|pause| pause.write(to));
+    }
+    fn read(from: &mut Reader<'_, '_>) -> Result<Self, LoadError> {
+        Ok(Self {
+            module: Coded::read(from)?,
+            mode: Coded::read(from)?,
+            structure: Coded::read(from)?,
+            words: Coded::read(from)?,
+            floats: Coded::read(from)?,
+            certificate: Coded::read(from)?,
+            pause: if from.words.len() > 0 { Some(Pause::read(from)?) } else { None },
+        })
+    }
 }
 
 /// A reduction with the number of its parts, which are records of their own.
@@ -108,6 +138,7 @@ impl<'a> RawPlan<'a> {
             words: plan.words,
             floats: plan.floats,
             certificate: plan.certificate,
+            pause: plan.pause.clone(),
         };
         let reduction = |Reduction { store, sum, parts }: &Reduction| RawReduction {
             store: *store,
@@ -151,7 +182,7 @@ impl RawPlan<'_> {
     /// Decodes the plan without verifying it.
     fn read(&self) -> Result<Plan, LoadError> {
         let mut text = Text::new(&self.text)?;
-        let Head { module, mode, structure, words, floats, certificate } =
+        let Head { module, mode, structure, words, floats, certificate, pause } =
             read_one(&self.head, "head", &mut text)?;
         let plan = Plan {
             module,
@@ -172,6 +203,7 @@ impl RawPlan<'_> {
             tables: self.tables.reader("tables")?.members(Some)?,
             reductions: self.read_reductions(&mut text)?,
             outputs: read_all(&self.outputs, "outputs", &mut text)?,
+            pause,
             certificate,
         };
         text.end()?;

@@ -60,13 +60,26 @@ pub struct Bound<'a> {
 }
 
 impl Bound<'_> {
-    /// Checks that as many numbers are bound as the plan reads, and that stores have the sizes of the plan.
+    /// Checks that as many numbers are bound as the plan reads, and that stores have the sizes of the plan. The floats
+    /// include those that arrive at a pause.
     ///
     /// # Errors
     /// The first input that does not fit.
     pub fn check(&self, plan: &Plan, stores: &dyn Stores) -> Result<(), BindError> {
-        BindError::check_count("words", plan.words, self.words.len())?;
-        BindError::check_count("floats", plan.floats, self.floats.len())?;
+        self.check_counts(plan, plan.all_floats(), stores)
+    }
+
+    /// The same for the waves before a pause: the floats are those of the graph.
+    ///
+    /// # Errors
+    /// The first input that does not fit.
+    pub fn check_before_pause(&self, plan: &Plan, stores: &dyn Stores) -> Result<(), BindError> {
+        self.check_counts(plan, plan.floats.into(), stores)
+    }
+
+    fn check_counts(&self, plan: &Plan, floats: u64, stores: &dyn Stores) -> Result<(), BindError> {
+        BindError::check_count("words", plan.words.into(), self.words.len())?;
+        BindError::check_count("floats", floats, self.floats.len())?;
         (0..plan.given_stores()).try_for_each(|store| stores.sized(plan, StoreId(store as u32)).map(drop))
     }
 }
@@ -102,8 +115,8 @@ impl BindError {
     ///
     /// # Errors
     /// If it is another one.
-    pub fn check_count(what: &'static str, expected: u32, found: usize) -> Result<(), Self> {
-        let expected = expected as usize;
+    pub fn check_count(what: &'static str, expected: u64, found: usize) -> Result<(), Self> {
+        let expected = usize::try_from(expected).unwrap_or(usize::MAX);
         if found == expected { Ok(()) } else { Err(Self::Count { what, expected, found }) }
     }
 }

@@ -52,7 +52,7 @@ impl Footprint {
         Self {
             slabs: plan.slab_bytes(),
             tables: table_bytes(plan),
-            bindings: 4 * (u64::from(plan.words) + u64::from(plan.floats)),
+            bindings: 4 * (u64::from(plan.words) + plan.all_floats()),
             parameters: stores(|kind| !matches!(kind, StoreKind::Grad(_))),
             gradients: stores(|kind| matches!(kind, StoreKind::Grad(_))),
             traffic: each(Plan::traffic_of),

@@ -17,6 +17,7 @@ pub mod kernel;
 mod limits;
 pub(crate) mod normal;
 mod output;
+mod pause;
 pub mod reductions;
 mod roles;
 pub mod row_ops;
@@ -42,6 +43,7 @@ pub use kernel::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, 
 pub use limits::{LimitOf, WordLimit, WordLimits, WordOrigins};
 pub use normal::Spare;
 pub use output::{OutputKey, PlanOutput};
+pub use pause::Pause;
 pub use reductions::{Reduction, ReductionPart, ReductionSum};
 pub use roles::{PortRole, ResultRole, Roles};
 pub use updates::{Update, UpdatePlan, UpdateSource};
@@ -266,7 +268,7 @@ pub struct Plan {
     pub stores: Vec<Store>,
     /// How many words must be bound.
     pub words: u32,
-    /// How many floats must be bound.
+    /// How many floats must be bound. [`Plan::all_floats`] adds the floats that arrive at a pause.
     pub floats: u32,
     /// Memory of the plan.
     pub slabs: Vec<Slab>,
@@ -293,6 +295,9 @@ pub struct Plan {
     pub reductions: Vec<Reduction>,
     /// Where outputs are found.
     pub outputs: Vec<PlanOutput>,
+    /// Where execution pauses for the gradients of outputs, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<Pause>,
     /// The quality of the plan, in numbers.
     pub certificate: Certificate,
 }

@@ -28,6 +28,8 @@ pub enum PortRole {
     Saved(u32),
     /// All contributions to the gradient of a result, as a list or as their sum.
     Gradient(u32),
+    /// The gradient of an output that arrives at the pause.
+    Arriving,
     /// All contributions to the gradient of some result. Lanes of a step may name results with different numbers.
     Contributions,
 }
@@ -44,7 +46,7 @@ pub enum ResultRole {
     Part,
     /// The sum of the contributions that the one port reads.
     Gradient,
-    /// The factor of a loss.
+    /// The factor of a loss, or a gradient that arrives at the pause.
     Seed,
 }
 
@@ -55,6 +57,7 @@ impl fmt::Display for PortRole {
             Self::Result(number) => write!(f, "result {number}"),
             Self::Saved(number) => write!(f, "saved {number}"),
             Self::Gradient(number) => write!(f, "gradient {number}"),
+            Self::Arriving => f.write_str("arriving"),
             Self::Contributions => f.write_str("contributions"),
         }
     }

@@ -87,6 +87,7 @@ impl<'a> Lanes<'a> {
         if let Some(reverse) = &mut reverse {
             proof.params = self.reductions(reverse);
             proof.losses = reverse.losses().to_vec();
+            proof.arriving = reverse.arriving().to_vec();
             (proof.signatures, proof.derivatives, proof.reverse_rows) = reverse.counts();
         } else if !self.plan.reductions.is_empty() {
             self.report.push(Disagreement::Reduction { number: 0, part: 0, lane: 0, node: None });

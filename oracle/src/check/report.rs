@@ -165,6 +165,8 @@ pub struct Proof {
     pub reverse_rows: u64,
     /// The losses that the reverse begins with, and their factors.
     pub losses: Vec<(ValueId, f32)>,
+    /// The values whose gradients arrive at the pause, in order.
+    pub arriving: Vec<ValueId>,
     /// The parameters whose gradients the plan makes.
     pub params: Vec<ParamId>,
     /// The values whose gradients are outputs.

@@ -88,7 +88,7 @@ impl Executed {
     }
 }
 
-/// Executes a plan. `stores` are the values of its stores without gradients, widened to `f32`.
+/// Executes a plan without a pause: `floats` include the gradients that arrive at one. `stores` are the values of its stores without gradients, widened to `f32`.
 ///
 /// # Errors
 /// If a store or binding is missing or out of range, or there is not enough memory.
@@ -127,8 +127,8 @@ pub fn resume<S: AsRef<[f32]>>(
 /// Checks the inputs, executes the steps from `first` on, then the reductions.
 fn execute_from<S: AsRef<[f32]>>(mut run: Run<'_, S>, first: usize) -> Result<Executed, RunError> {
     let plan = run.plan;
-    BindError::check_count("words", plan.words, run.words.len())?;
-    BindError::check_count("floats", plan.floats, run.floats.len())?;
+    BindError::check_count("words", plan.words.into(), run.words.len())?;
+    BindError::check_count("floats", plan.all_floats(), run.floats.len())?;
     error::check_stores(&plan.stores[..plan.given_stores()], run.stores)?;
     WordLimits::new(plan).check(plan, run.words)?;
     let mut lane = Lane::default();

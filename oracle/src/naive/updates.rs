@@ -20,7 +20,7 @@ pub fn update(
     floats: &[f32],
     sparse: &[Option<Vec<u32>>],
 ) -> Result<(), RunError> {
-    BindError::check_count("floats", plan.floats, floats.len())?;
+    BindError::check_count("floats", plan.floats.into(), floats.len())?;
     error::check_stores(&plan.stores, stores)?;
     for (store, rows) in plan.stores.iter().zip(sparse) {
         let limit = store.ty.shape.dims().first().copied().unwrap_or(1);

@@ -9,7 +9,7 @@ use super::Gradients;
 use super::signatures::{SigFacts, Signatures};
 use crate::cluster::Clusters;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::{NodeId, SigId};
+use autobatch_ir::id::{NodeId, SigId, ValueId};
 
 /// The results of both walks. Its memory is reused from plan to plan.
 #[derive(Default)]
@@ -80,13 +80,13 @@ impl Activity {
         &mut self,
         graph: &GraphData,
         sigs: &mut Signatures,
-        request: &Gradients<'_>,
+        (request, arriving): (&Gradients<'_>, &[ValueId]),
         mut request_derivative: impl FnMut(SigId, NodeId, &mut SigFacts) -> Result<(), E>,
     ) -> Result<(), E> {
         let Self { needs, live, passes_on, reached } = self;
         refill(live, graph.arena.len());
         refill(reached, graph.arena.values());
-        for &(value, _) in request.losses {
+        for &value in request.losses.iter().map(|(value, _)| value).chain(arriving) {
             reached[value.index()] = needs[value.index()];
         }
         for node in graph.arena.ids().rev() {

@@ -1,8 +1,6 @@
 //! The rows that contribute to the gradient of each value, in graph order.
 
-use super::Gradients;
 use super::reverse_steps::ReverseSteps;
-use super::seeds::Seeds;
 use super::signatures::Signatures;
 use crate::lists::Groups;
 use autobatch_ir::graph::GraphData;
@@ -22,13 +20,14 @@ impl Contributions {
         self.rows.of(value.index())
     }
 
-    /// Finds every use of every value that needs a gradient. Losses come last.
+    /// Finds every use of every value that needs a gradient. Seeds come last: each is a
+    /// value and the row of its seed, if it needs one.
     pub(super) fn collect(
         &mut self,
         graph: &GraphData,
         needs: &[bool],
         (reverse_steps, sigs): (&ReverseSteps, &Signatures),
-        (seeds, request): (&Seeds, &Gradients<'_>),
+        seeds: impl Iterator<Item = (ValueId, Option<u32>)>,
     ) {
         self.uses.clear();
         let mut add = |value: ValueId, row: u32| self.uses.push((value.index() as u32, row));
@@ -58,7 +57,7 @@ impl Contributions {
                 }
             }
         }
-        for (&(value, _), row) in request.losses.iter().zip(&seeds.rows) {
+        for (value, row) in seeds {
             row.iter().for_each(|&row| add(value, row));
         }
         let Self { uses, rows } = self;

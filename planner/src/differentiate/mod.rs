@@ -13,6 +13,9 @@
 //! have a field of their own, with one row per use. A reader sums the rows of a value in graph order. No step clears rows
 //! or adds to rows.
 //!
+//! *Pauses* between the forward steps and the reverse if gradients of values arrive there. An arriving gradient is a seed, as
+//! the factor of a loss is, so equal numbers give equal bits.
+//!
 //! *Refuses* folds of a list port together with a list made in the cell:
 //! [`PlanError::NotDifferentiable`](crate::PlanError).
 //!
@@ -30,6 +33,7 @@
 //! *Cost.* Linear in the operands of live nodes. A kernel in reverse is made once per signature.
 
 mod activity;
+mod arrivals;
 mod contributions;
 mod cut;
 mod edit;
@@ -54,6 +58,7 @@ use crate::kernels::{CompileOptions, KernelCache, Tables};
 use crate::lower::Places;
 use crate::pipeline::Context;
 use activity::Activity;
+use arrivals::Arrivals;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, ParamId, ValueId};
 use autobatch_ir::plan::{Certificate, Plan, Spare};
@@ -88,6 +93,7 @@ pub(crate) struct Memory {
     fields: ContributionFields,
     reverse_steps: ReverseSteps,
     seeds: Seeds,
+    arrivals: Arrivals,
     contributions: Contributions,
     reductions: Reductions,
     lists: Lists,
@@ -111,16 +117,18 @@ pub(crate) fn add_reverse(
         fields,
         reverse_steps,
         seeds,
+        arrivals,
         contributions,
         reductions,
         lists,
         spare,
     } = memory;
+    let arriving = context.request.arriving;
     let (tables, options) = (Tables::of(graph), CompileOptions { training: context.request.training });
-    find_params(graph, request, params)?;
+    find_params(graph, (request, arriving), params)?;
     sigs.begin(graph, params);
     activity.find_needs(graph, clusters, sigs, request);
-    activity.find_live(graph, sigs, request, |sig, node, facts| {
+    activity.find_live(graph, sigs, (request, arriving), |sig, node, facts| {
         let wanted = &facts.wanted;
         let derive = || derive(tables, sig, options, wanted).map(|made| made.map(Arc::new));
         let derivative = match facts.planned {
@@ -139,7 +147,11 @@ pub(crate) fn add_reverse(
     let emitter = Emitter { graph, sigs, reverse_steps };
     emitter.save(&mut plan, lists);
     seeds.collect(&mut plan, (needs, request), fields, places)?;
-    contributions.collect(graph, needs, (reverse_steps, sigs), (seeds, request));
+    arrivals.collect(&mut plan, (graph, needs, arriving), fields, places)?;
+    let of_losses = request.losses.iter().map(|loss| loss.0).zip(seeds.rows.iter().copied());
+    let all_seeds = of_losses.chain(arriving.iter().copied().zip(arrivals.rows.iter().copied()));
+    contributions.collect(graph, needs, (reverse_steps, sigs), all_seeds);
+    arrivals.steps(&mut plan, graph, arriving);
     seeds.steps(&mut plan, graph, request);
     emitter.steps(&mut plan, forward_waves, (fields, contributions));
     emitter.outputs(&mut plan, request, (fields, contributions), places, lists)?;
@@ -151,8 +163,12 @@ pub(crate) fn add_reverse(
 }
 
 /// Finds per parameter whether it gets a gradient.
-fn find_params(graph: &GraphData, request: &Gradients<'_>, wanted: &mut Vec<bool>) -> Result<(), PlanError> {
-    for &value in request.losses.iter().map(|(value, _)| value).chain(request.values) {
+fn find_params(
+    graph: &GraphData,
+    (request, arriving): (&Gradients<'_>, &[ValueId]),
+    wanted: &mut Vec<bool>,
+) -> Result<(), PlanError> {
+    for &value in request.losses.iter().map(|(value, _)| value).chain(request.values).chain(arriving) {
         let known = value.index() < graph.arena.values();
         let float = |ty: autobatch_ir::Type| ty.dtype == autobatch_ir::DType::F32 && !ty.is_list;
         if !known || !float(graph.type_of(value)) {

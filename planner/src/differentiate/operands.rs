@@ -46,7 +46,7 @@ impl Emitter<'_> {
                 let own = &self.reverse_steps.rows(back)[number as usize];
                 return rows(own.field, own.first);
             }
-            RowSource::Port(PortRole::Gradient(_) | PortRole::Contributions) => {
+            RowSource::Port(PortRole::Gradient(_) | PortRole::Contributions | PortRole::Arriving) => {
                 unreachable!("reductions take rows of the node, not of its readers")
             }
         };

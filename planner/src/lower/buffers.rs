@@ -51,6 +51,7 @@ impl PlanBuffers {
         }
         let mut spare = std::mem::take(&mut self.spare);
         let Plan { structure, mode, words, floats, certificate, .. } = plan;
+        let pause = plan.pause.take();
         let made = Plan {
             module: std::mem::take(&mut plan.module),
             structure,
@@ -70,6 +71,7 @@ impl PlanBuffers {
             tables: settled(&mut plan.tables, &mut spare.tables),
             reductions: settled(&mut plan.reductions, &mut spare.reductions),
             outputs: settled(&mut plan.outputs, &mut spare.outputs),
+            pause,
             certificate,
         };
         self.lists = Plan { certificate: Certificate::default(), ..plan };

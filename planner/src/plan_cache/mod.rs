@@ -129,7 +129,7 @@ impl PlanCache {
 
 /// Hashes everything that a plan depends on. The pattern is exhaustive, so that a new field of a request needs a decision here.
 fn key(graph: &GraphData, request: &Request<'_>, policy: PolicyId, passes: Option<&Selection>) -> u128 {
-    let Request { wanted, mode, training, rows, gradients } = request;
+    let Request { wanted, mode, training, rows, gradients, arriving } = request;
     let mut hash = StructureHash::default();
     let PolicyId(policy) = policy;
     for number in [graph.structure(), policy] {
@@ -160,6 +160,10 @@ fn key(graph: &GraphData, request: &Request<'_>, policy: PolicyId, passes: Optio
         for value in *values {
             hash.push(value.index() as u64);
         }
+    }
+    hash.push(arriving.len() as u64);
+    for value in *arriving {
+        hash.push(value.index() as u64);
     }
     hash.value()
 }

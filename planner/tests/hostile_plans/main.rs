@@ -28,6 +28,7 @@ fn corpus() -> Vec<String> {
     let texts: Vec<String> =
         files.iter().map(|path| std::fs::read_to_string(path).expect("a text")).collect();
     assert!(texts.iter().filter(|text| text.contains(".grad wgrad")).count() > 4, "some have reductions");
+    assert!(texts.iter().any(|text| text.contains("\npause waves")), "one pauses");
     texts
 }
 
@@ -39,14 +40,14 @@ fn executed(plan: &Verified<Plan>) -> Option<()> {
     let registers: u64 = kernels.map(|reg| reg.ty.shape.elements() as u64).sum();
     let rows: u64 = plan.steps.iter().map(|step| u64::from(step.rows)).sum();
     let taken = plan.reductions.iter().flat_map(|sum| &sum.parts).map(|part| u64::from(part.lanes));
-    let bound = u64::from(plan.words) + u64::from(plan.floats);
+    let bound = u64::from(plan.words) + plan.all_floats();
     let all = [elements, registers, rows, bound, plan.certificate.slab_bytes, taken.sum()];
     if all.iter().any(|&much| much > MUCH) {
         return None;
     }
     let given = &plan.stores[..plan.given_stores()];
     let stores: Vec<Vec<f32>> = given.iter().map(|store| vec![0.5; store.ty.shape.elements()]).collect();
-    let (words, floats) = (vec![0; plan.words as usize], vec![0.25; plan.floats as usize]);
+    let (words, floats) = (vec![0; plan.words as usize], vec![0.25; plan.all_floats() as usize]);
     execute(plan, &stores, &words, &floats, Noise::On { seed: 1, step: 1 }).expect("zeros are in range");
     Some(())
 }

@@ -7,7 +7,8 @@
 use crate::graphs::{MODELS, Random};
 use crate::round_trip::parsed;
 use autobatch_ir::plan::{Mode, Plan};
-use autobatch_planner::{Planner, Request};
+use autobatch_ir::types::DType;
+use autobatch_planner::{Gradients, Planner, Request};
 use std::path::{Path, PathBuf};
 
 /// Model, seed and mode of each file.
@@ -48,20 +49,38 @@ fn planning_the_models_gives_the_committed_plans() {
         let request = Request { mode, training: mode == Mode::Train, ..Request::default() };
         let plan = Planner::default().plan(&model(&mut Random(seed)), &request).expect("outputs are wanted");
         let path = folder().join(format!("{name}.plan"));
-        let text = plan.to_text();
-        if bless {
-            std::fs::write(&path, &text).unwrap();
-        } else if std::fs::read_to_string(&path).ok().as_ref() != Some(&text) {
-            std::fs::write(path.with_extension("plan.new"), &text).unwrap();
-            differ.push(name);
-        }
+        compare(&path, &plan.to_text(), bless, &mut differ);
     }
+    compare(&folder().join("pause.plan"), &pausing().to_text(), bless, &mut differ);
     assert!(
         differ.is_empty(),
         "{differ:?} are planned otherwise now: compare each tests/files/plans/NAME.plan with NAME.plan.new, \
          then accept them with AUTOBATCH_BLESS=1"
     );
     committed_plans_are_sound_and_print_as_they_stand();
+}
+
+/// Compares a plan with its file, or writes the file.
+fn compare(path: &Path, text: &str, bless: bool, differ: &mut Vec<String>) {
+    if bless {
+        std::fs::write(path, text).expect("the folder is writable");
+    } else if std::fs::read_to_string(path).ok().as_deref() != Some(text) {
+        std::fs::write(path.with_extension("plan.new"), text).expect("the folder is writable");
+        differ.push(path.display().to_string());
+    }
+}
+
+/// A plan that pauses for the gradients of all float outputs of a small model.
+fn pausing() -> Plan {
+    let (_, model) = MODELS.iter().find(|(known, _)| *known == "tree_lstm").expect("the model exists");
+    let graph = model(&mut Random(3));
+    let floats = graph.outputs.iter().map(|output| output.value);
+    let mut arriving: Vec<_> = floats.filter(|&value| graph.type_of(value).dtype == DType::F32).collect();
+    arriving.sort_unstable();
+    arriving.dedup();
+    let gradients = Some(Gradients { losses: &[], params: None, values: &[] });
+    let request = Request { mode: Mode::Train, gradients, arriving: &arriving, ..Request::default() };
+    Planner::default().plan(&graph, &request).expect("outputs are wanted")
 }
 
 /// Behind the comparison, because accepting writes the files.

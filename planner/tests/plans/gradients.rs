@@ -51,7 +51,14 @@ impl Case<'_> {
 
     fn plan(&self, policy: &str, rows: RowOrder, gradients: Gradients<'_>) -> Result<Verified<Plan>, String> {
         let gradients = Some(gradients);
-        let request = Request { mode: Mode::Train, training: self.training, rows, gradients, wanted: &[] };
+        let request = Request {
+            mode: Mode::Train,
+            training: self.training,
+            rows,
+            gradients,
+            wanted: &[],
+            arriving: &[],
+        };
         let plan = planner(policy).plan(self.graph, &request).map_err(|error| error.to_string())?;
         plan.verify().map_err(|errors| errors.to_string())
     }

@@ -13,7 +13,7 @@ use autobatch_oracle::naive::Executed;
 use autobatch_planner::{Gradients, Request, RowOrder};
 use autobatch_testing::trials::trials;
 use serde_json::Value as Json;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A part of a plan, element by element as JSON, and a function that replaces an element. The tests make thousands of mutants, so only
 /// the changed element goes through JSON.
@@ -51,7 +51,7 @@ fn parts(plan: &Plan) -> Vec<Part> {
     parts![plan;
         lists stores, slabs, fields, kernels, steps, waves, operands, places, store_args, lanes, tables,
             reductions, outputs;
-        single words, floats, certificate]
+        single words, floats, pause, certificate]
 }
 
 /// Paths to everything in a part that is no list and no record.
@@ -150,7 +150,7 @@ impl<'a> Sound<'a> {
         let Ok(proof) = check_losses(&plan, self.graph, wanted, self.losses) else {
             return "check";
         };
-        let of = |proof: &Proof| (proof.params.clone(), proof.values.clone());
+        let of = |proof: &Proof| (proof.params.clone(), proof.values.clone(), proof.arriving.clone());
         if of(&proof) != of(&self.proof) {
             return "other gradients";
         }
@@ -330,10 +330,15 @@ fn a_mutated_training_plan_is_rejected_or_gives_the_same_gradients() {
         let losses: Vec<(ValueId, f32)> = outputs.zip([1.0, -0.5, 0.75].into_iter().cycle()).collect();
         let all = (0..graph.arena.values()).map(ValueId::new).filter(floats);
         let values: Vec<ValueId> = all.filter(|_| random.below(3) == 0).collect();
-        let gradients = Some(Gradients { losses: &losses, params: None, values: &values });
         let rows = [RowOrder::Batch, RowOrder::Propagated][random.below(2)];
         let training = random.below(2) == 0;
-        let request = Request { mode: Mode::Train, rows, training, gradients, wanted: &[] };
+        // The gradients of all losses of every second plan arrive at a pause.
+        let arriving: BTreeSet<ValueId> = losses.iter().map(|loss| loss.0).collect();
+        let arriving: Vec<ValueId> = arriving.into_iter().filter(|_| number % 2 == 0).collect();
+        let losses = if arriving.is_empty() { losses } else { Vec::new() };
+        let gradients = Some(Gradients { losses: &losses, params: None, values: &values });
+        let request =
+            Request { mode: Mode::Train, rows, training, gradients, wanted: &[], arriving: &arriving };
         let policy = ["depth", "agenda", "auto", "none"][random.below(4)];
         let plan = planner(policy).plan(&graph, &request).expect("every op has a derivative");
         let sound = Sound::new(plan, &graph, training, &losses);
@@ -345,6 +350,8 @@ fn a_mutated_training_plan_is_rejected_or_gives_the_same_gradients() {
         ("kernels", "check"),
         ("reductions", "check"),
         ("reductions", "verify"),
+        ("pause", "verify"),
+        ("pause", "check"),
     ] {
         assert!(
             counts.contains_key(&(part, verdict)),

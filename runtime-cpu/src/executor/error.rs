@@ -28,6 +28,11 @@ pub enum RunError {
     /// The plan to resume does not begin with the plan executed last.
     #[error("the plan does not begin with the plan executed last; execute all of it with execute")]
     NotResumable,
+    /// The plan does not pause, or another plan paused.
+    #[error(
+        "no pause of this plan is given; plan with arriving gradients, start the plan, and proceed with what it returned"
+    )]
+    NoPause,
     /// The number of parameters and states differs from the update plan.
     #[error(
         "the plan updates {expected} parameters and states, found {found}; pass the weights and states of its recipe"

@@ -14,6 +14,7 @@ mod footprint;
 mod gradients;
 mod map;
 mod memory;
+mod paused;
 mod prepared;
 mod products;
 mod program;
@@ -33,6 +34,7 @@ mod weight_cache;
 pub use counters::{Counters, KernelCount, Span, StepCount};
 pub use error::RunError;
 pub use footprint::footprint;
+pub use paused::Paused;
 pub use updates::GradientSource;
 
 use crate::kernels::Isa;
@@ -47,6 +49,7 @@ use memory::Memory;
 use prepared::{PreparedSteps, StoreReader, recycled};
 use reductions::ReductionInputs;
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use tile::{ExecutionContext, TileMemory};
@@ -184,7 +187,8 @@ impl Executor {
         self.counters.as_ref()
     }
 
-    /// Executes a plan. Afterwards [`output`](Self::output) reads its results.
+    /// Executes a plan. Afterwards [`output`](Self::output) reads its results. It does not pause: the floats include the
+    /// gradients that arrive at a pause. [`start`](Self::start) pauses.
     ///
     /// # Errors
     /// If bindings or stores do not fit the plan, an allocation fails, or a watched result is not finite.
@@ -223,7 +227,7 @@ impl Executor {
     ) -> Result<(), RunError> {
         bound.check(plan, stores)?;
         self.check_limits(plan, first.is_none())?;
-        let before = self.execute_waves(plan, stores, bound, first)?;
+        let before = self.execute_waves(plan, stores, bound, first.unwrap_or(0)..plan.waves.len())?;
         self.reduce(plan, bound.words)?;
         self.executed = ExecutedPrefix::of(plan, before);
         Ok(())
@@ -248,13 +252,13 @@ impl Executor {
         Ok(())
     }
 
-    /// Executes the waves of a checked plan. Returns the prefix that was executed before.
+    /// Executes waves of a checked plan. Returns the prefix that was executed before.
     fn execute_waves(
         &mut self,
         plan: &Verified<Plan>,
         stores: &dyn Stores,
         bound: Bound<'_>,
-        first: Option<usize>,
+        waves: Range<usize>,
     ) -> Result<Option<ExecutedPrefix>, RunError> {
         let mut params = recycled(std::mem::take(&mut self.params));
         let clock = self.counters.is_some().then(Clock::start);
@@ -262,7 +266,7 @@ impl Executor {
         let prepared = clock.map(|clock| clock.now());
         let limits = |step| &self.prepared.program(step).word_limits[..];
         self.origins.check(plan, bound.words, self.prepared.least_limit, limits)?;
-        let before = self.executed.take().filter(|_| first.is_some());
+        let before = self.executed.take().filter(|_| waves.start > 0);
         let fields = self.memory.fit(plan).ok_or(RunError::Memory { bytes: plan.slab_bytes() })?;
         let tile = self.prepared.tile_floats;
         for memory in &mut self.threads {
@@ -277,8 +281,7 @@ impl Executor {
             fields,
             bound,
         };
-        let options =
-            WaveOptions { first: first.unwrap_or(0), shared_work: self.shared_work, watched: self.watch };
+        let options = WaveOptions { waves, shared_work: self.shared_work, watched: self.watch };
         let timing = |(clock, prepared): (Clock, Ticks)| Timing { clock, prepared, checked: clock.now() };
         let counted = self.counters.as_mut().zip(clock.zip(prepared).map(timing));
         let threads = &mut self.threads;

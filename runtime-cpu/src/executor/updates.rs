@@ -81,7 +81,7 @@ impl<'a> Arrays<'a> {
     /// Checks that every array of the plan exists in its size.
     pub(super) fn check(&self) -> Result<(), RunError> {
         let plan = self.plan;
-        BindError::check_count("floats", plan.floats, self.floats.len())?;
+        BindError::check_count("floats", plan.floats.into(), self.floats.len())?;
         let params = self.params();
         let states = plan.given_stores() - params;
         if self.weights.len() != params || self.states.len() != states {

@@ -35,9 +35,10 @@ pub(super) struct TimedPart {
 }
 
 /// Options of the execution of waves.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct WaveOptions {
-    pub(super) first: usize,
+    /// The waves that are executed.
+    pub(super) waves: Range<usize>,
     /// Floating-point operations from which a wave is shared; at least one.
     pub(super) shared_work: usize,
     /// True if results are checked for numbers that are not finite.
@@ -66,12 +67,12 @@ pub(super) fn execute(
     threads.iter_mut().for_each(|memory| exclusive(memory).timed.clear());
     if threads.len() == 1 && !options.watched {
         // One thread executes all steps in order, so the bounds of waves do not matter.
-        let waves = &context.plan.waves;
-        let begin = options.first.checked_sub(1).map_or(0, |before| waves[before] as usize);
-        let end = waves.last().map_or(0, |&end| end as usize);
+        let ends = &context.plan.waves;
+        let end_of = |wave: usize| wave.checked_sub(1).map_or(0, |before| ends[before] as usize);
+        let (begin, end) = (end_of(options.waves.start), end_of(options.waves.end));
         execute_steps(context, begin..end.max(begin), exclusive(&mut threads[0]), clock);
     } else {
-        for wave in context.plan.waves_from(options.first) {
+        for wave in context.plan.waves_from(options.waves.start).take(options.waves.len()) {
             if !options.watched {
                 execute_wave(context, wave, options.shared_work, threads, clock);
                 continue;

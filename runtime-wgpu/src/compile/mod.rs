@@ -92,6 +92,10 @@ pub struct Compiled {
     pub of_steps: Vec<u32>,
     /// The constants, which follow the head of the arena.
     pub constants: Vec<u32>,
+    /// The number of leading dispatches that execute the steps before a pause.
+    pub pause: usize,
+    /// The first dispatch that collects outputs.
+    pub collect: usize,
     /// The ranges of the arena that the host reads back, concatenated.
     pub readback: Vec<ArenaRange>,
     /// For each output its first word among those.
@@ -182,15 +186,26 @@ pub(crate) fn compile_from(
     let mut build = Build::new(plan, target, layout, cache);
     build.copy_parameters()?;
     let prologue = build.dispatches.len() as u32;
+    build.pause = prologue as usize;
+    let steps_before_pause = plan.steps_before_pause();
     for wave in plan.waves_from(first) {
+        let is_before_pause = wave.end <= steps_before_pause;
         for number in wave {
             build.step = Some(number as u32);
             step::lower(&mut build, &plan.steps[number])?;
         }
         build.end_wave()?;
+        if is_before_pause {
+            build.pause = build.dispatches.len();
+        }
     }
     build.step = None;
     reductions::lower(&mut build)?;
+    if plan.pause.is_some() {
+        // The dispatch that collects outputs is executed at the pause, too.
+        build.end_wave()?;
+    }
+    build.collect = build.dispatches.len();
     outputs::lower(&mut build)?;
     build.end_wave()?;
     build.finish(target, prologue)
@@ -221,6 +236,9 @@ struct Build<'a> {
     step: Option<u32>,
     /// For each step the number of its dispatches, and the number of the last plus one.
     of_steps: Vec<(u32, u32)>,
+    /// See [`Compiled::pause`] and [`Compiled::collect`].
+    pause: usize,
+    collect: usize,
     /// See [`Compiled::readback`] and [`Compiled::outputs`].
     readback: Vec<ArenaRange>,
     outputs: Vec<u32>,
@@ -257,6 +275,8 @@ impl<'a> Build<'a> {
             dispatches: Vec::new(),
             step: None,
             of_steps: vec![(0, 0); plan.steps.len()],
+            pause: 0,
+            collect: 0,
             readback: Vec::new(),
             outputs: Vec::new(),
         }
@@ -312,6 +332,8 @@ impl<'a> Build<'a> {
             prologue,
             persistent: self.persistent,
             of_steps: self.of_steps.into_iter().map(|(count, _)| count).collect(),
+            pause: self.pause,
+            collect: self.collect,
             readback: self.readback,
             outputs: self.outputs,
         })

@@ -9,6 +9,7 @@ mod build;
 mod cache;
 mod growing;
 mod memory;
+mod paused;
 mod pipelines;
 mod plans;
 mod prerecord;
@@ -30,7 +31,7 @@ use memory::Memory;
 use pipelines::Pipelines;
 use plans::Plans;
 use readback::submit;
-use run::{Finished, Request};
+use run::{Finished, Part, Request};
 use std::fmt;
 use std::sync::Arc;
 use std::task::Poll;
@@ -79,6 +80,8 @@ pub struct Executor {
     /// For each output its first element in `outputs` and its width.
     places: Vec<(usize, usize)>,
     last: Option<Arc<Compiled>>,
+    /// The plan that paused, while its rows are in the arena.
+    paused: Option<u64>,
     counters: Counters,
     accumulate: bool,
     /// How the device stores parameters. It changes to one element per word when a plan makes gradients, because an
@@ -106,6 +109,7 @@ impl Executor {
             outputs: Vec::new(),
             places: Vec::new(),
             last: None,
+            paused: None,
             counters: Counters::default(),
             accumulate: false,
             packing: Packing::default(),
@@ -230,11 +234,22 @@ impl Executor {
         run: impl FnOnce(&mut Self, &Request<'r>) -> Result<Finished, GpuError>,
     ) -> Result<(), GpuError> {
         bound.check(plan, stores)?;
+        let (accumulate, uploaded) = (self.accumulate, [0; 2]);
+        self.execute_request(Request { plan, stores, bound, accumulate, uploaded, part: Part::All }, run)
+    }
+
+    /// Executes a request that was checked.
+    fn execute_request<'r>(
+        &mut self,
+        request: Request<'r>,
+        run: impl FnOnce(&mut Self, &Request<'r>) -> Result<Finished, GpuError>,
+    ) -> Result<(), GpuError> {
+        let plan = request.plan;
+        self.paused = None;
         self.report_device_loss()?;
         self.outputs.clear();
         self.places.clear();
         self.last = None;
-        let request = Request { plan, stores, bound, accumulate: self.accumulate, uploaded: [0; 2] };
         let finished = run(self, &request).inspect_err(|_| drop(self.drop_lost_device()))?;
         let Finished { compiled, outputs, counters, times } = finished;
         let widths = plan.outputs.iter().map(|output| plan.field(output.field).width() as usize);

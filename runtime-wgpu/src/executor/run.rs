@@ -13,12 +13,33 @@ use crate::device::Gpu;
 use crate::error::GpuError;
 use autobatch_ir::plan::{Bound, Plan, Stores, Verified};
 use std::mem;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
 /// The approximate number of multiply-adds of one submission: half a second on a slow device. The watchdog of a driver
 /// resets devices that are busy for much longer.
 const SUBMISSION_WORK: u64 = 1 << 39;
+
+/// The part of a plan that a run executes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    All,
+    BeforePause,
+    AfterPause,
+}
+
+impl Part {
+    /// The dispatches of the part, if the rows of the plan begin with dispatch `first`. Outputs are collected in any case.
+    fn dispatches(self, compiled: &Compiled, first: usize) -> [Range<usize>; 2] {
+        let end = compiled.dispatches.len();
+        match self {
+            Self::All => [first..end, end..end],
+            Self::BeforePause => [first..compiled.pause.max(first), compiled.collect..end],
+            Self::AfterPause => [compiled.pause..end, end..end],
+        }
+    }
+}
 
 /// The caller's request of a run.
 pub(super) struct Request<'r> {
@@ -29,6 +50,7 @@ pub(super) struct Request<'r> {
     pub(super) accumulate: bool,
     /// Bound words and floats that an earlier run has uploaded.
     pub(super) uploaded: [u64; 2],
+    pub(super) part: Part,
 }
 
 /// A run that the device executes now.
@@ -76,8 +98,10 @@ impl DeviceState {
         let uploaded = Instant::now();
 
         counters.of_steps.clone_from(&compiled.of_steps);
-        counters.dispatches = (compiled.dispatches.len() - first) as u32;
-        let prerecorded = loaded.prerecorded.take().filter(|_| !request.accumulate);
+        let dispatches = request.part.dispatches(&compiled, first);
+        counters.dispatches = dispatches.iter().map(|range| range.len() as u32).sum();
+        let is_whole = request.part == Part::All;
+        let prerecorded = loaded.prerecorded.take().filter(|_| is_whole && !request.accumulate);
         let commands = match prerecorded.and_then(|commands| commands.fitting(memory, first)) {
             Some(commands) => {
                 counters.was_prerecorded = true;
@@ -85,7 +109,7 @@ impl DeviceState {
             }
             None => {
                 let saved = request.accumulate.then_some(&*training);
-                record(gpu, memory, loaded, first, saved, &mut counters)?
+                record(gpu, memory, loaded, (dispatches, saved), &mut counters)?
             }
         };
         let submission = submit(gpu, commands)?;
@@ -116,7 +140,9 @@ impl DeviceState {
         let started = Instant::now();
         let words = compiled.readback_words();
         let outputs = memory.wait(gpu, &staging, submission, words, gpu.time_left(submitted))?;
-        training.after(request.plan, &compiled.layout, &tables, request.accumulate);
+        if request.part != Part::BeforePause {
+            training.after(request.plan, &compiled.layout, &tables, request.accumulate);
+        }
         counters.read = words * 4;
         times.wait += started.elapsed();
         Ok(Finished { compiled, outputs, counters, times })
@@ -138,8 +164,10 @@ impl Executor {
         let (mut counters, started) = (Counters::default(), Instant::now());
         let Resident { device, plans, growing } = self.open()?;
         *growing = None;
-        // This reads the tables of the last plan before loading a plan overwrites them.
-        device.training.before(&device.gpu, &device.memory, plan, request.accumulate)?;
+        // This reads the tables of the last plan, before loading a plan overwrites them.
+        if request.part != Part::AfterPause {
+            device.training.before(&device.gpu, &device.memory, plan, request.accumulate)?;
+        }
         let loaded = plans.load(&device.gpu, plan, target, None, &mut counters)?;
         loaded.word_limits.check(plan, request.bound.words)?;
         let compiled = Arc::clone(&loaded.compiled);
@@ -155,6 +183,7 @@ impl Executor {
         let polled = Instant::now();
         let keeps_parameters = !makes_gradients(plan);
         match next {
+            None if request.part != Part::All => {}
             None if !request.accumulate && mem::replace(&mut loaded.was_executed, true) => {
                 let first = if keeps_parameters { run.first } else { 0 };
                 loaded.prerecorded = Prerecorded::record(gpu, memory, loaded, first)?;
@@ -175,14 +204,13 @@ impl Executor {
     }
 }
 
-/// Records the commands of a run from dispatch `first` on. With `saved`, they first restore the gradients that the run
+/// Records the commands of a run. With `saved`, they first restore the gradients that the run
 /// adds to. Large runs take several submissions. The function submits all of them but the last.
 fn record(
     gpu: &Gpu,
     memory: &mut Memory,
     loaded: &Loaded,
-    first: usize,
-    saved: Option<&Training>,
+    (dispatches, saved): ([Range<usize>; 2], Option<&Training>),
     counters: &mut Counters,
 ) -> Result<wgpu::CommandBuffer, GpuError> {
     let compiled = &loaded.compiled;
@@ -190,14 +218,15 @@ fn record(
     if let Some(training) = saved {
         training.restore(memory, &compiled.layout, &mut encoder);
     }
-    let mut next = first;
-    while next < compiled.dispatches.len() {
-        let end = submission_end(compiled, next);
-        loaded.encode(&mut encoder, next..end);
-        next = end;
-        if next < compiled.dispatches.len() {
-            gpu.queue.submit([mem::replace(&mut encoder, gpu.encoder()).finish()]);
-            counters.submissions += 1;
+    for Range { start: mut next, end: last } in dispatches {
+        while next < last {
+            let end = submission_end(compiled, next).min(last);
+            loaded.encode(&mut encoder, next..end);
+            next = end;
+            if next < last {
+                gpu.queue.submit([mem::replace(&mut encoder, gpu.encoder()).finish()]);
+                counters.submissions += 1;
+            }
         }
     }
     memory.finish(gpu, encoder, &compiled.readback)

@@ -81,6 +81,7 @@ pub(super) fn plan(
         training: true,
         rows: planning.rows(),
         gradients: Some(Gradients { losses: &factors, params: Some(trained), values: &[] }),
+        arriving: &[],
     };
     let plan = planning.plan(data, &request)?;
     let of = Losses { count: losses.len(), first, weight };

@@ -21,6 +21,7 @@ mod limits;
 mod loops;
 mod models;
 mod parts;
+mod pauses;
 mod persistent;
 mod prerecorded;
 mod session;

@@ -13,7 +13,8 @@ use crate::graph::text::names::Names;
 use crate::graph::text::number::unsigned;
 use crate::id::ValueId;
 use crate::plan::{
-    Certificate, Mode, OTHER_VERSION_HELP, OutputKey, Plan, PlanOutput, StoreId, Update, UpdatePlan, VERSION,
+    Certificate, Mode, OTHER_VERSION_HELP, OutputKey, Pause, Plan, PlanOutput, StoreId, Update, UpdatePlan,
+    VERSION,
 };
 use smol_str::SmolStr;
 
@@ -90,6 +91,9 @@ impl<'t> Parser<'t> {
         }
         while self.cursor.eat_word("output") {
             self.output()?;
+        }
+        if self.cursor.eat_word("pause") {
+            self.pause()?;
         }
         self.certificate()?;
         if self.cursor.at(Kind::End) {
@@ -301,6 +305,19 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
+    /// `pause waves 3 outputs 0 1`
+    fn pause(&mut self) -> Parsed<()> {
+        let waves = self.number_of("waves")?;
+        self.keyword("outputs")?;
+        let mut outputs = Vec::new();
+        while self.cursor.at(Kind::Number) {
+            outputs.push(self.cursor.number()?);
+        }
+        outputs.shrink_to_fit();
+        self.plan.pause = Some(Pause { waves, outputs });
+        Ok(())
+    }
+
     /// `%12`
     fn value(&mut self) -> Parsed<ValueId> {
         let token = self.cursor.expect(Kind::Value, "a value of the graph such as %12")?;
@@ -340,7 +357,7 @@ pub(super) fn is_mark(mark: u8) -> impl Fn(Token) -> bool {
 }
 
 /// The words that begin sections, in order.
-const SECTIONS: [&str; 11] = [
+const SECTIONS: [&str; 12] = [
     "module",
     "structure",
     "mode",
@@ -351,5 +368,6 @@ const SECTIONS: [&str; 11] = [
     "wave",
     "sum",
     "output",
+    "pause",
     "certificate",
 ];

@@ -91,9 +91,10 @@ impl Parser<'_> {
             "result" => PortRole::Result(self.cursor.number()?),
             "saved" => PortRole::Saved(self.cursor.number()?),
             "gradient" => PortRole::Gradient(self.cursor.number()?),
+            "arriving" => PortRole::Arriving,
             "contributions" => PortRole::Contributions,
             _ => {
-                let expected = "operand, result, saved, gradient or contributions";
+                let expected = "operand, result, saved, gradient, arriving or contributions";
                 return Err(self.cursor.other_word(word, expected, "no role of a port"));
             }
         })

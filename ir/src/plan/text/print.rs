@@ -7,7 +7,7 @@ use super::runs::{REACHES, allowance};
 use crate::graph::text::write::{push_list, push_text, put};
 use crate::module::ParamKind;
 use crate::plan::normal::within;
-use crate::plan::{Certificate, Kernel, Plan, PlanOutput, Slab, SlabKind, Store, StoreId, StoreKind};
+use crate::plan::{Certificate, Kernel, Pause, Plan, PlanOutput, Slab, SlabKind, Store, StoreId, StoreKind};
 use std::sync::Arc;
 
 /// Lines are broken at this column where they can be.
@@ -65,6 +65,7 @@ impl Printer<'_> {
             tables: _,
             reductions: _,
             outputs,
+            pause,
             certificate,
         } = self.plan;
         self.out.push_str("module ");
@@ -78,6 +79,7 @@ impl Printer<'_> {
         let unspelled = Steps::new(self.plan, reach).print(&mut self.out);
         self.gap(!outputs.is_empty());
         outputs.iter().for_each(|output| self.output(output));
+        pause.iter().for_each(|pause| self.pause(pause));
         self.certificate(certificate);
         unspelled
     }
@@ -106,6 +108,21 @@ impl Printer<'_> {
         put(&mut self.out, format_args!("output {key} "));
         push_field(&mut self.out, self.plan, field.index());
         put(&mut self.out, format_args!("[{row}]\n"));
+    }
+
+    /// Writes the pause. Long lists of outputs take several lines.
+    fn pause(&mut self, pause: &Pause) {
+        let Pause { waves, outputs } = pause;
+        put(&mut self.out, format_args!("\npause waves {waves} outputs"));
+        let mut line = self.out.rfind('\n').map_or(0, |end| end + 1);
+        for output in outputs {
+            if self.out.len() + 11 > line + COLUMNS {
+                self.out.push_str("\n ");
+                line = self.out.len();
+            }
+            put(&mut self.out, format_args!(" {output}"));
+        }
+        self.out.push('\n');
     }
 
     fn certificate(&mut self, certificate: &Certificate) {

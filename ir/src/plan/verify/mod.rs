@@ -38,7 +38,7 @@
 //! * **P20** Rows lie inside their slabs, and table ranges inside the tables.
 //! * **P21** Segment offsets start at 0 and ascend.
 //! * **P22** Lists that are folded together are equally long, lane by lane.
-//! * **P23** Bindings lie inside their pools.
+//! * **P23** Bindings lie inside their pools. Steps after a pause may also read the floats that arrive there.
 //!
 //! Order:
 //! * **P24** An earlier wave writes every row that is read, and some wave writes every output.
@@ -66,6 +66,11 @@
 //! * **P36** A kernel that declares roles declares one for each port and result. The first step whose kernel declares roles
 //!   begins the reverse: no step before it executes a node again, and the kernels of all steps after it declare roles.
 //!
+//! Pause:
+//! * **P37** Only a plan in mode `train` pauses, after some number of its waves. The listed outputs exist, are float values,
+//!   no gradients, and are listed once. The floats that arrive can be numbered. The waves before the pause write every
+//!   output that is no gradient.
+//!
 //! The order rules are checked after memory, kernels and steps are sound. Work and memory are linear in the plan and in the
 //! rows that its steps touch; declared sizes cost nothing.
 
@@ -74,6 +79,7 @@ mod kernels;
 mod map;
 mod memory;
 mod order;
+mod pause;
 mod reductions;
 mod roles;
 mod spans;
@@ -131,6 +137,7 @@ rules! {
     UpdateScalars = 34, "scalars are made before they are read";
     UpdateRows = 35, "sparse rows are those of a table's gradient";
     Roles = 36, "kernels of the reverse declare roles";
+    Pause = 37, "a pause has the outputs whose gradients arrive";
 }
 
 /// The broken rules of a plan.
@@ -206,6 +213,9 @@ fn examine(plan: &Plan, since: Since, order: &mut order::Order) -> Result<(), Ve
     memory::verify(plan, since, &mut findings);
     if findings.is_clean() {
         kernels::verify_all(&plan.kernels, since.kernels, &mut findings);
+    }
+    if findings.is_clean() {
+        pause::verify(plan, &mut findings);
     }
     if findings.is_clean() {
         steps::verify(plan, since.steps, &mut findings);

@@ -25,11 +25,18 @@ impl Order {
         self.written.resize_with(plan.fields.len(), Spans::default);
         let writing = vec![Spans::default(); plan.fields.len()];
         let mut walk = Walk { plan, written: &mut self.written, writing, touched: Vec::new(), findings };
-        for wave in plan.waves_from(since.waves) {
+        let pause = plan.pause.as_ref().map(|pause| pause.waves as usize);
+        for (number, wave) in (since.waves..).zip(plan.waves_from(since.waves)) {
             if walk.findings.is_full() {
                 return;
             }
+            if pause == Some(number) {
+                super::pause::outputs(plan, walk.written, walk.findings);
+            }
             walk.wave(wave);
+        }
+        if pause == Some(plan.waves.len()) {
+            super::pause::outputs(plan, walk.written, walk.findings);
         }
         walk.outputs();
         walk.slabs();

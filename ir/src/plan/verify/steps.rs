@@ -10,11 +10,13 @@ use std::fmt::Display;
 pub(super) fn verify(plan: &Plan, since: usize, findings: &mut VerifyErrors) {
     let pairs: Vec<Vec<Pair>> = plan.kernels.iter().map(|kernel| pairs(kernel)).collect();
     let given = plan.given_stores();
+    let (pause, all_floats) = (plan.steps_before_pause(), plan.all_floats() as u32);
     for (number, step) in plan.steps.iter().enumerate().skip(since) {
         if findings.is_full() {
             return;
         }
-        let mut at = StepCheck { plan, given, number, step, kernel: plan.kernel(step), findings };
+        let floats = if number < pause { plan.floats } else { all_floats };
+        let mut at = StepCheck { plan, given, floats, number, step, kernel: plan.kernel(step), findings };
         if at.arity() {
             at.operands();
             at.places();
@@ -61,6 +63,8 @@ struct StepCheck<'a> {
     plan: &'a Plan,
     /// How many stores precede the gradients.
     given: usize,
+    /// How many floats are bound when the step is executed.
+    floats: u32,
     number: usize,
     step: &'a Step,
     kernel: &'a Kernel,
@@ -165,7 +169,7 @@ impl StepCheck<'_> {
                 self.pool(place, "words", last, width, self.plan.words);
             }
             Operand::Floats { .. } | Operand::FloatTable { .. } => {
-                self.pool(place, "floats", last, width, self.plan.floats);
+                self.pool(place, "floats", last, width, self.floats);
             }
             Operand::Rows { field, .. } | Operand::Table { field, .. } | Operand::Segments { field, .. } => {
                 self.row_bounds(&format_args!("operand {place}"), field, last);

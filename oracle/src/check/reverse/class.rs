@@ -170,7 +170,7 @@ impl Execution<'_> {
                         lane.set_port(port, bytemuck::cast_slice(&fold(grads)?[..]));
                     }
                 }
-                PortRole::Contributions => return None,
+                PortRole::Contributions | PortRole::Arriving => return None,
             }
         }
         let params = self.params(self.stores, probe)?;

@@ -12,6 +12,8 @@
 //! * **Reductions.** Each pair of rows is a part of what one node contributes to one parameter. Of every node that a
 //!   gradient reaches, reductions take every part for every trained parameter exactly once.
 //! * **Requested gradients.** An output `grad %3` holds the sum of all contributions to `%3`.
+//! * **Arriving gradients.** A seed of a plan that pauses may be an arriving gradient. It must be the bound floats of an output,
+//!   and be a contribution to the gradient of the value of this output, behind the seeds of losses.
 //!
 //! The seeds of the plan tell its losses. The proof reports them, so that a caller can compare them with its request.
 
@@ -59,6 +61,8 @@ pub(super) enum Name {
     },
     /// The bits of the factor of a loss.
     Seed(u32),
+    /// A gradient that arrives, by its place in the pause.
+    Arrival(u32),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -124,7 +128,8 @@ impl<'a> Reverse<'a> {
             None => uses::losses(plan, graph),
         };
         let mut references = ReferenceDerivatives::new(graph, training);
-        let expected = Expected::new(graph, &mut references, losses);
+        let arriving = uses::arriving(plan, graph);
+        let expected = Expected::new(graph, &mut references, (losses, arriving));
         Some(Self {
             names: Vec::new(),
             forward: vec![u32::MAX; graph.arena.len()],
@@ -156,6 +161,11 @@ impl<'a> Reverse<'a> {
 
     pub(super) fn losses(&self) -> &[(ValueId, f32)] {
         &self.expected.losses
+    }
+
+    /// The values whose gradients arrive at the pause.
+    pub(super) fn arriving(&self) -> &[ValueId] {
+        &self.expected.arriving
     }
 
     /// The numbers of examined signatures, derivative kernels and operand rows of the reverse.

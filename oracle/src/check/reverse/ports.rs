@@ -55,7 +55,7 @@ impl Lanes<'_> {
             PortRole::Gradient(number) => {
                 fits(&signature.results, number, false) && !(ty.is_list && is_read_apart(kernel, port as u32))
             }
-            PortRole::Contributions => false,
+            PortRole::Contributions | PortRole::Arriving => false,
         }
     }
 
@@ -79,7 +79,7 @@ impl Lanes<'_> {
                 self.name(reverse, field, row) == Name::Saved { node: node.index() as u32, number }
             }),
             PortRole::Gradient(number) => self.is_gradient(reverse, first + number as usize, lane, operand),
-            PortRole::Contributions => false,
+            PortRole::Contributions | PortRole::Arriving => false,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Steps of the reverse, executed on names.
 
 use super::class::{Execution, Target};
-use super::uses::{SEED, Use, WHOLE};
+use super::uses::{Use, WHOLE};
 use super::{Derivative, Key, Name, Reverse};
 use crate::check::constant_bits;
 use crate::check::lanes::{Lanes, NOTHING};
@@ -9,8 +9,9 @@ use crate::check::report::Disagreement;
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::id::{NodeId, SigId, ValueId};
 use autobatch_ir::plan::{
-    FieldId, Kernel, ListSource, Operand, Place, PortRole, ResultRole, Roles, Stage, Step, StepId,
+    FieldId, Kernel, ListSource, Operand, Place, PortRole, ResultRole, Roles, Stage, Step, StepId, View,
 };
+use std::collections::BTreeMap;
 
 impl Lanes<'_> {
     /// A step whose kernel declares roles: seeds, a sum of contributions, or a derivative.
@@ -28,6 +29,7 @@ impl Lanes<'_> {
                 self.name_results(step, reverse, |_, _, _| Name::Seed(bits));
                 return;
             }
+            ([ResultRole::Seed], None) => self.arrival(id, step, roles, reverse),
             ([ResultRole::Gradient], _) => self.sum(id, step, roles, reverse),
             _ => self.class(id, step, roles, sig, reverse).map(|class| {
                 let made = |node: NodeId, result: usize, item: u32| Name::Made {
@@ -42,6 +44,57 @@ impl Lanes<'_> {
         if let Err(wrong) = wrong {
             self.report.push(wrong);
         }
+    }
+
+    /// A step that brings in gradients that arrive at the pause. The place of its floats names the output.
+    fn arrival(
+        &mut self,
+        id: StepId,
+        step: &Step,
+        roles: &Roles,
+        reverse: &mut Reverse<'_>,
+    ) -> Result<(), Disagreement> {
+        let kernel = self.plan.kernel(step);
+        let whole = |width: u32| [View { reg: 0, start: 0, width }];
+        let place = self.plan.places(step)[0];
+        let wrong = |lane: usize| Disagreement::Port {
+            step: id,
+            port: 0,
+            role: PortRole::Arriving,
+            lane,
+            node: self.plan.lanes(step)[lane],
+        };
+        let width = self.plan.field(place.field()).width();
+        let copies = kernel.source && kernel.ports == 1 && kernel.results == whole(width);
+        if !copies || roles.ports != [PortRole::Arriving] {
+            return Err(wrong(0));
+        }
+        let outputs = self.plan.pause.iter().flat_map(|pause| &pause.outputs);
+        let widths = outputs.map(|&number| self.plan.field(self.plan.outputs[number as usize].field).width());
+        let starts: BTreeMap<u32, (u32, u32)> = (0..)
+            .zip(widths)
+            .scan(self.plan.floats, |next, (number, width)| {
+                let start = *next;
+                *next += width;
+                Some((start, (number, width)))
+            })
+            .collect();
+        let operand = self.plan.operands(step)[0];
+        let mut arrivals = Vec::with_capacity(step.rows as usize);
+        for lane in 0..step.rows {
+            let arrives = self.plan.bound_float(operand, lane).and_then(|float| starts.get(&float));
+            let Some(&(number, _)) = arrives.filter(|own| own.1 == width) else {
+                return Err(wrong(lane as usize));
+            };
+            arrivals.push(number);
+        }
+        for (lane, number) in (0..).zip(arrivals) {
+            for row in self.plan.result_rows(place, lane) {
+                self.set_name(reverse, place.field(), row, Name::Arrival(number));
+            }
+        }
+        reverse.rows += u64::from(step.rows);
+        Ok(())
     }
 
     /// Checks that forward steps executed all lanes. Returns their signature if they have one signature and one forward
@@ -153,7 +206,7 @@ impl Lanes<'_> {
             return false;
         }
         let name = |row: &u32| self.name(reverse, field, *row);
-        let seeds = expected.iter().position(|own| own.node == SEED).unwrap_or(expected.len());
+        let seeds = expected.iter().position(|own| own.seed().is_some()).unwrap_or(expected.len());
         if !rows[..seeds].iter().zip(expected).all(|(row, own)| is_use(name(row), own)) {
             return false;
         }
@@ -162,7 +215,7 @@ impl Lanes<'_> {
             return true;
         }
         // Several losses may be one value. Their seeds are in the order of the request.
-        let mut left: Vec<Name> = expected[seeds..].iter().map(|own| Name::Seed(own.contribution)).collect();
+        let mut left: Vec<Name> = expected[seeds..].iter().filter_map(Use::seed).collect();
         rows[seeds..].iter().all(|row| {
             let at = left.iter().position(|own| *own == name(row));
             at.map(|at| left.swap_remove(at)).is_some()
@@ -251,7 +304,7 @@ impl Lanes<'_> {
 /// Returns whether a row is a contribution.
 fn is_use(reverse: &Reverse<'_>, name: Name, own: &Use) -> bool {
     match name {
-        Name::Seed(bits) => own.node == SEED && own.contribution == bits,
+        Name::Seed(_) | Name::Arrival(_) => own.seed() == Some(name),
         Name::Made { class, node, result, item } if node == own.node => {
             match reverse.classes[class as usize].class.contribution(result as usize) {
                 Some((contribution, target)) if contribution == own.contribution => {

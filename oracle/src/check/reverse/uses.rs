@@ -1,10 +1,11 @@
 //! The contributions to the gradient of every value, in the order of the reference.
 
+use super::Name;
 use super::reference_derivative::{Contribution, ReferenceDerivatives};
 use crate::check::constant_bits;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, SigId, ValueId};
-use autobatch_ir::plan::{Plan, ResultRole};
+use autobatch_ir::plan::{OutputKey, Plan, ResultRole};
 use autobatch_ir::types::DType;
 use std::collections::BTreeMap;
 
@@ -13,15 +14,29 @@ pub(super) const WHOLE: u32 = u32::MAX;
 /// The node number of a seed.
 pub(super) const SEED: u32 = u32::MAX;
 
+/// The node number of a gradient that arrives at the pause.
+pub(super) const ARRIVAL: u32 = u32::MAX - 1;
+
 /// One contribution to the gradient of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Use {
-    /// The node that contributes, or [`SEED`].
+    /// The node that contributes, or [`SEED`], or [`ARRIVAL`].
     pub(super) node: u32,
-    /// The number of its contribution; of a seed, the bits of the factor.
+    /// The number of its contribution; of a seed, the bits of the factor; of an arrival, its place in the pause.
     pub(super) contribution: u32,
     /// The place of the value in a list, or [`WHOLE`].
     pub(super) item: u32,
+}
+
+impl Use {
+    /// The row that is the contribution, if it belongs to no node.
+    pub(super) fn seed(&self) -> Option<Name> {
+        match self.node {
+            SEED => Some(Name::Seed(self.contribution)),
+            ARRIVAL => Some(Name::Arrival(self.contribution)),
+            _ => None,
+        }
+    }
 }
 
 /// The contributions to the gradients of all values.
@@ -33,6 +48,8 @@ pub(super) struct Expected {
     /// Signatures that a gradient reaches and that the reference cannot execute.
     pub(super) unknown: Vec<(SigId, NodeId)>,
     pub(super) losses: Vec<(ValueId, f32)>,
+    /// The values whose gradients arrive at the pause, in order.
+    pub(super) arriving: Vec<ValueId>,
 }
 
 impl Expected {
@@ -43,11 +60,12 @@ impl Expected {
     pub(super) fn new(
         graph: &GraphData,
         references: &mut ReferenceDerivatives<'_>,
-        losses: Vec<(ValueId, f32)>,
+        (losses, arriving): (Vec<(ValueId, f32)>, Vec<ValueId>),
     ) -> Self {
         let values = graph.arena.values();
         let mut reaches = vec![false; values];
-        losses.iter().for_each(|(value, _)| reaches[value.index()] = true);
+        let seeded = losses.iter().map(|(value, _)| value).chain(&arriving);
+        seeded.for_each(|value| reaches[value.index()] = true);
         let mut reached = vec![false; graph.arena.len()];
         let mut unknown: BTreeMap<SigId, NodeId> = BTreeMap::new();
         for node in graph.arena.ids().rev() {
@@ -66,7 +84,8 @@ impl Expected {
             }
         }
         let unknown = unknown.into_iter().collect();
-        let mut expected = Self { start: vec![0; values + 1], uses: Vec::new(), reached, unknown, losses };
+        let (start, uses) = (vec![0; values + 1], Vec::new());
+        let mut expected = Self { start, uses, reached, unknown, losses, arriving };
         expected.fill(graph, references);
         expected
     }
@@ -113,6 +132,9 @@ impl Expected {
             let seed = Use { node: SEED, contribution: factor.to_bits(), item: WHOLE };
             each(value.index(), seed);
         }
+        for (place, value) in (0..).zip(&self.arriving) {
+            each(value.index(), Use { node: ARRIVAL, contribution: place, item: WHOLE });
+        }
     }
 }
 
@@ -131,6 +153,19 @@ fn for_each_value(graph: &GraphData, node: NodeId, to: Contribution, mut each: i
             each(value.index(), item as u32);
         }
     }
+}
+
+/// The values whose gradients arrive at the pause of a plan, in order. An output that the graph does not have is skipped: the
+/// proof of the outputs reports it.
+pub(super) fn arriving(plan: &Plan, graph: &GraphData) -> Vec<ValueId> {
+    let value = |number: &u32| match &plan.outputs.get(*number as usize)?.key {
+        OutputKey::Named(name) => {
+            graph.outputs.iter().find(|output| output.name == *name).map(|output| output.value)
+        }
+        OutputKey::Value(value) => Some(*value).filter(|value| value.index() < graph.arena.values()),
+        OutputKey::Gradient(_) => None,
+    };
+    plan.pause.iter().flat_map(|pause| &pause.outputs).filter_map(value).collect()
 }
 
 /// The losses that a plan has seeds for. Of several results that fit a seed, the graph's losses come first, then its

@@ -126,7 +126,7 @@ impl Layout {
             WordSource::Store(_) => None,
         };
         let constants_end = runs.iter().filter_map(constants).max().unwrap_or(HEAD);
-        let bound = [plan.words, plan.floats].map(u64::from);
+        let bound = [u64::from(plan.words), plan.all_floats()];
         let words = past(HEAD, capacity.of(end - HEAD))?;
         let floats = past(words, capacity.of(bound[0]))?;
         end = past(floats, capacity.of(bound[1]))?;

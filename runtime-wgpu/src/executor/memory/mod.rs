@@ -174,7 +174,7 @@ impl Memory {
         Ok(bytes)
     }
 
-    /// Uploads the bound words and floats of a plan but the first `uploaded` ones, and the constants and the noise
+    /// Uploads the bound words and floats of a plan, as far as they are bound, but the first `uploaded` ones, and the constants and the noise
     /// unless the arena holds them. Returns the uploaded bytes.
     pub(super) fn upload_inputs(
         &mut self,
@@ -210,7 +210,8 @@ impl Memory {
             first = words_at + uploaded[0];
         }
         scratch.extend_from_slice(&bound.words[uploaded[0] as usize..words]);
-        let floats: &[u32] = bytemuck::cast_slice(&bound.floats[uploaded[1] as usize..floats]);
+        let floats: &[u32] =
+            bytemuck::cast_slice(&bound.floats[uploaded[1] as usize..floats.min(bound.floats.len())]);
         if first + scratch.len() as u64 == floats_at + uploaded[1] {
             scratch.extend_from_slice(floats);
         } else {

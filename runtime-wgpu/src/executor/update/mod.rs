@@ -359,7 +359,7 @@ impl Executor {
         stores: &mut dyn StoresMut,
         floats: &[f32],
     ) -> Result<(), GpuError> {
-        BindError::check_count("floats", plan.floats, floats.len())?;
+        BindError::check_count("floats", plan.floats.into(), floats.len())?;
         self.report_device_loss()?;
         let Some(Resident { device: DeviceState { gpu, memory, training, .. }, growing, .. }) =
             &mut self.resident
@@ -368,8 +368,9 @@ impl Executor {
                 reason: "the gradients of the last run were lost with it".to_owned(),
             });
         };
-        // Its rows depend on parameters that change.
+        // Rows depend on parameters that change.
         *growing = None;
+        self.paused = None;
         training.update(gpu, memory, plan, stores, floats).inspect_err(|_| drop(self.drop_lost_device()))
     }
 

@@ -23,6 +23,7 @@ macro_rules! shows {
 mod kernels;
 mod memory;
 mod order;
+mod pause;
 mod steps;
 mod updates;
 
@@ -178,6 +179,7 @@ fn good() -> Plan {
         tables: vec![0, 1, 3, 2, 0, 1, 1, 2, 2],
         reductions: Vec::new(),
         outputs: vec![output("h", 1, 1), output("total", 2, 0)],
+        pause: None,
         certificate: Certificate {
             batches: 2,
             reverse_batches: 0,
