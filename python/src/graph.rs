@@ -18,6 +18,8 @@ pub(crate) struct Shared {
     inner: ReentrantMutex<Inner>,
     /// The session that executes the graph; `None` for the body of a cell.
     session: Option<Py<PySession>>,
+    /// Whether nodes name the line that runs in Python.
+    lines: bool,
 }
 
 struct Inner {
@@ -36,7 +38,14 @@ impl Shared {
     pub(crate) fn new(graph: Graph, session: Option<Py<PySession>>) -> Arc<Self> {
         let inner =
             Inner { graph: RefCell::new(Some(graph)), sites: RefCell::default(), last: Cell::new(None) };
-        Arc::new(Self { inner: ReentrantMutex::new(inner), session })
+        Arc::new(Self { inner: ReentrantMutex::new(inner), session, lines: true })
+    }
+
+    /// A graph whose nodes name no line. The traceback of an exception names it.
+    pub(crate) fn without_lines(graph: Graph) -> Arc<Self> {
+        let inner =
+            Inner { graph: RefCell::new(Some(graph)), sites: RefCell::default(), last: Cell::new(None) };
+        Arc::new(Self { inner: ReentrantMutex::new(inner), session: None, lines: false })
     }
 
     /// Returns the session that executes the graph.
@@ -69,7 +78,9 @@ impl Shared {
     /// exception.
     pub(crate) fn emit<R>(&self, py: Python<'_>, f: impl FnOnce(&Graph) -> PyResult<R>) -> PyResult<R> {
         self.with(|inner, graph| {
-            inner.name_line(py, graph);
+            if self.lines {
+                inner.name_line(py, graph);
+            }
             let emitted = f(graph);
             match graph.take_fault() {
                 Some(fault) => Err(EmitError::new_err(fault.to_string())),

@@ -8,6 +8,7 @@ mod graph;
 mod module;
 mod nn;
 mod optim;
+mod phases;
 mod session;
 mod site;
 mod train;
@@ -27,6 +28,7 @@ fn _autobatch(m: &Bound<'_, PyModule>) -> PyResult<()> {
     session::register(m)?;
     optim::register(m)?;
     train::register(m)?;
+    phases::register(m)?;
     nn::register(m)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))
 }

@@ -29,6 +29,22 @@ pub struct Growing<'s, 'g> {
     steps: usize,
 }
 
+/// The state of a paused [`Growing`]. It borrows neither the session nor the graph.
+#[derive(Default)]
+pub struct Paused {
+    growth: Growth,
+    plan: Option<Arc<Verified<Plan>>>,
+    steps: usize,
+    /// The number of the graph.
+    graph: Option<u32>,
+}
+
+impl fmt::Debug for Paused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Paused").field("graph", &self.graph).field("steps", &self.steps).finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for Growing<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Growing")
@@ -64,7 +80,42 @@ impl Session {
 
     /// [`growing`](Self::growing) with noise, for training.
     pub(crate) fn growing_with<'s, 'g>(&'s mut self, graph: &'g Graph, noise: Noise) -> Growing<'s, 'g> {
-        Growing { session: self, graph, noise, growth: Growth::default(), plan: None, steps: 0 }
+        self.resume_with(graph, noise, Paused::default())
+    }
+
+    /// Continues a paused execution. It starts again from an empty plan if the session executed another plan since
+    /// the pause, or if the state belongs to another graph.
+    ///
+    /// ```
+    /// # use autobatch::prelude::*;
+    /// # fn main() -> autobatch::Result<()> {
+    /// # let mut session = Session::new(&ModuleBuilder::new("m").build()?, Device::Cpu)?;
+    /// let g = session.graph();
+    /// let x = g.input(&[3.0]);
+    /// let mut growing = session.growing(&g);
+    /// assert_eq!(growing.value(x)?, [3.0]);
+    /// let paused = growing.pause();               // the session is free now
+    /// let y = x * 2.0;
+    /// assert_eq!(session.resume(&g, paused).value(y)?, [6.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn resume<'s, 'g>(&'s mut self, graph: &'g Graph, paused: Paused) -> Growing<'s, 'g> {
+        self.resume_with(graph, Noise::Off, paused)
+    }
+
+    /// [`resume`](Self::resume) with noise, for training.
+    pub(crate) fn resume_with<'s, 'g>(
+        &'s mut self,
+        graph: &'g Graph,
+        noise: Noise,
+        paused: Paused,
+    ) -> Growing<'s, 'g> {
+        let last = self.last.as_ref();
+        let holds = |plan: &Arc<Verified<Plan>>| last.is_some_and(|last| Arc::ptr_eq(last, plan));
+        let same = paused.graph == Some(graph.number()) && paused.plan.as_ref().is_some_and(holds);
+        let Paused { growth, plan, steps, .. } = if same { paused } else { Paused::default() };
+        Growing { session: self, graph, noise, growth, plan, steps }
     }
 }
 
@@ -90,6 +141,13 @@ impl<'g> Growing<'_, 'g> {
     #[track_caller]
     pub fn value(&mut self, value: Value<'g>) -> Result<Vec<f32>> {
         Ok(self.run([value])?[value].to_vec())
+    }
+
+    /// Ends the borrow of the session and the graph. [`Session::resume`] continues.
+    #[must_use]
+    pub fn pause(self) -> Paused {
+        let Self { graph, growth, plan, steps, .. } = self;
+        Paused { growth, plan, steps, graph: Some(graph.number()) }
     }
 
     /// Counts the steps executed so far. Without errors each step runs once.
