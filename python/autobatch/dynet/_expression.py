@@ -5,6 +5,8 @@ is DyNet's in reverse and no element moves. `{1}` is a native scalar. A minibatc
 its outermost axis, so an operation of a minibatch is one node.
 """
 
+import operator
+
 import numpy as np
 
 import autobatch as ab
@@ -15,7 +17,7 @@ from ._engine import ENGINE
 class Expression:
     """A node of the current graph. `v` is the native value, `b` the batch size."""
 
-    __slots__ = ("v", "b", "array", "loss")
+    __slots__ = ("v", "b", "array")
 
     def __init__(self, v, b=1):
         self.v = v
@@ -119,15 +121,13 @@ class Expression:
         return Expression(-self.v, self.b)
 
     def __add__(self, other):
-        if other.__class__ is Expression and other.b == self.b and other.v.shape == self.v.shape:
-            return Expression(self.v + other.v, self.b)
-        return elementwise(self, other, lambda x, y: x + y)
+        return elementwise(self, other, operator.add)
 
     def __radd__(self, other):
         return self + other
 
     def __sub__(self, other):
-        return elementwise(self, other, lambda x, y: x - y)
+        return elementwise(self, other, operator.sub)
 
     def __rsub__(self, other):
         return Expression(other - self.v, self.b)
@@ -141,7 +141,7 @@ class Expression:
         return Expression(self.v * float(other), self.b)
 
     def __truediv__(self, other):
-        return elementwise(self, other, lambda x, y: x / y)
+        return elementwise(self, other, operator.truediv)
 
     __div__ = __truediv__
 
@@ -149,7 +149,7 @@ class Expression:
         return Expression(other / self.v, self.b)
 
     def __pow__(self, other):
-        return elementwise(self, other, lambda x, y: x**y)
+        return elementwise(self, other, operator.pow)
 
 
 class Tensor:
@@ -216,6 +216,11 @@ def elementwise(x, y, f):
     """Applies a function of two native values."""
     if not isinstance(y, Expression):
         return Expression(f(x.v, float(y)), x.b)
+    if x.b == y.b and (x.b == 1 or x.v.shape == y.v.shape):
+        try:
+            return Expression(f(x.v, y.v), x.b)
+        except ab.EmitError:
+            pass  # The shapes differ, so the smaller one is repeated.
     one, other, b = aligned(x, y)
     return Expression(f(one, other), b)
 
@@ -246,7 +251,7 @@ def product(x, y):
     b = max(x.b, y.b)
     one, other = x.extents(), y.extents()
     if not one or not other:
-        return elementwise(x, y, lambda x, y: x * y)
+        return elementwise(x, y, operator.mul)
     if x.b > 1:
         return each(product, x, y)
     if len(one) == 1:

@@ -1,6 +1,7 @@
 """The functions that make expressions from expressions."""
 
 import math
+import operator
 
 import numpy as np
 
@@ -15,7 +16,7 @@ def bind(array, b=1):
     """Numbers in the native layout as an expression."""
     if ENGINE.graph is None:
         ENGINE.open()
-    return Expression(ab.input(np.ascontiguousarray(array, dtype=np.float32)), b)
+    return Expression(ab.input(np.array(array, dtype=np.float32, order="C")), b)
 
 
 def native_shape(dim, batch_size=1):
@@ -210,7 +211,7 @@ def atanh(x):
 
 def cube(x):
     """`x^3`"""
-    return elementwise(x, square(x), lambda x, y: x * y)
+    return elementwise(x, square(x), operator.mul)
 
 
 def log_sigmoid(x):
@@ -250,22 +251,22 @@ def scale_gradient(x, lambd=1.0):
 
 def cmult(x, y):
     """The elementwise product."""
-    return elementwise(x, y, lambda x, y: x * y)
+    return elementwise(x, y, operator.mul)
 
 
 def cdiv(x, y):
     """The elementwise quotient."""
-    return elementwise(x, y, lambda x, y: x / y)
+    return elementwise(x, y, operator.truediv)
 
 
 def colwise_add(x, y):
     """Adds a vector to each column."""
-    return elementwise(x, y, lambda x, y: x + y)
+    return elementwise(x, y, operator.add)
 
 
 def pow(x, y):
     """`x^y`"""
-    return elementwise(x, y, lambda x, y: x**y)
+    return elementwise(x, y, operator.pow)
 
 
 def bmin(x, y):
@@ -689,14 +690,19 @@ def logsumexp(xs):
 
 def affine_transform(exprs):
     """`b + W1 x1 + W2 x2 ...`"""
-    bias, weight, x = exprs[0], exprs[1], exprs[2] if len(exprs) > 2 else None
-    if x is None:
-        return bias
-    if bias.native is not None and weight.native is not None and len(x.v.shape) == 1 and len(bias.dims) == 1:
-        total = Expression(x.v.affine(weight.native, bias.native))
-    else:
-        total = bias + product(weight, x)
-    for weight, x in zip(exprs[3::2], exprs[4::2]):
+    try:
+        if len(exprs) == 5:
+            bias, one, x, other, y = exprs
+            if x.b == y.b and bias.dims != (1,):
+                return Expression(ab.affine_sum(bias.handle, one.handle, x.v, other.handle, y.v), x.b)
+        elif len(exprs) == 3:
+            bias, one, x = exprs
+            if bias.dims != (1,):
+                return Expression(ab.affine_sum(bias.handle, one.handle, x.v), x.b)
+    except (AttributeError, TypeError, ab.EmitError):
+        pass  # A weight or the bias is no parameter, or the bias is repeated.
+    total = exprs[0]
+    for weight, x in zip(exprs[1::2], exprs[2::2]):
         total = total + product(weight, x)
     return total
 
