@@ -121,6 +121,11 @@ class Expression:
         return Expression(-self.v, self.b)
 
     def __add__(self, other):
+        if self.b == 1 and other.__class__ is Expression and other.b == 1:
+            try:
+                return Expression(self.v + other.v)
+            except ab.EmitError:
+                pass  # The shapes differ, so the smaller one is repeated.
         return elementwise(self, other, operator.add)
 
     def __radd__(self, other):
@@ -150,6 +155,22 @@ class Expression:
 
     def __pow__(self, other):
         return elementwise(self, other, operator.pow)
+
+
+class Product(Expression):
+    """A parameter times a vector or a minibatch of vectors. A bias that follows joins the product."""
+
+    __slots__ = ("rows", "weight")
+
+    def __init__(self, v, b, rows, weight):
+        super().__init__(v, b)
+        self.rows, self.weight = rows, weight
+
+    def __add__(self, other):
+        bias = getattr(other, "native", None)
+        if bias is not None and other.dims == self.extents() != (1,):
+            return Expression(self.rows.affine(self.weight, bias), self.b)
+        return elementwise(self, other, operator.add)
 
 
 class Tensor:
@@ -260,6 +281,8 @@ def product(x, y):
             raise ValueError(f"the dimensions do not fit: {x.dim()} times {y.dim()}")
     else:
         weight, inner = x.native or x.v, one[0]
+    if x.native is not None and len(other) == 1 and len(one) == 2 and one[-1] > 1:
+        return Product(y.v.affine(weight), b, y.v, weight)
     rows = y.v if len(y.v.shape) < 3 else y.v.reshape((-(-_size(y.v.shape) // inner), inner))
     result = rows @ weight if x.native is None or len(one) == 1 else rows.affine(weight)
     shape = y.v.shape[:-1] + one[-1:]

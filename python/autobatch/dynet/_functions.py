@@ -251,6 +251,11 @@ def scale_gradient(x, lambd=1.0):
 
 def cmult(x, y):
     """The elementwise product."""
+    if x.b == 1 == y.b:
+        try:
+            return Expression(x.v * y.v)
+        except ab.EmitError:
+            pass  # The shapes differ, so the smaller one is repeated.
     return elementwise(x, y, operator.mul)
 
 
