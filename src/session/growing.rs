@@ -41,7 +41,10 @@ pub struct Paused {
 
 impl fmt::Debug for Paused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Paused").field("graph", &self.graph).field("steps", &self.steps).finish_non_exhaustive()
+        f.debug_struct("Paused")
+            .field("graph", &self.graph)
+            .field("steps", &self.steps)
+            .finish_non_exhaustive()
     }
 }
 

@@ -99,8 +99,10 @@ fn affine(parts: &Bound<'_, PyAny>, weight: &PyParam, bias: Option<&PyParam>) ->
 #[pyfunction]
 #[pyo3(signature = (bias, *pairs))]
 fn affine_sum(bias: &PyParam, pairs: &Bound<'_, PyTuple>) -> PyResult<PyValue> {
-    let weight = |number: usize| Ok::<_, PyErr>(pairs.get_borrowed_item(number)?.cast::<PyParam>()?.get().param);
-    let operand = |number: usize| Ok::<_, PyErr>(pairs.get_borrowed_item(number)?.cast::<PyValue>()?.get().key);
+    let weight =
+        |number: usize| Ok::<_, PyErr>(pairs.get_borrowed_item(number)?.cast::<PyParam>()?.get().param);
+    let operand =
+        |number: usize| Ok::<_, PyErr>(pairs.get_borrowed_item(number)?.cast::<PyValue>()?.get().key);
     let graph = Arc::clone(&pairs.get_borrowed_item(1)?.cast::<PyValue>()?.get().graph);
     graph.emit(pairs.py(), |g| {
         let mut sum = own_value(g, operand(1)?)?.affine(weight(0)?, Some(bias.param));

@@ -77,7 +77,8 @@ impl Trainer {
         let noise = self.noise_of(graph);
         let data = graph.data();
         self.session.check_module(&data)?;
-        let ids = |values: &[Value<'g>]| values.iter().filter_map(|value| value.id()).collect::<Vec<ValueId>>();
+        let ids =
+            |values: &[Value<'g>]| values.iter().filter_map(|value| value.id()).collect::<Vec<ValueId>>();
         let (wanted, values) = (ids(&[loss]), ids(values));
         if let Some(&id) = wanted.iter().find(|&&id| data.type_of(id) != Type::scalar(DType::F32)) {
             return Err(TrainError::NoScalar { item: None, found: data.type_of(id) }.into());
