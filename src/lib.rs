@@ -95,8 +95,8 @@ pub use device::{Device, UnknownDevice};
 pub use eager::Eager;
 pub use error::{Error, Result};
 pub use row::{Row, RowBuf};
-pub use session::{Gradients, Growing, Paused, Run, Session, SessionOptions};
-pub use train::Trainer;
+pub use session::{Gradients, Growing, Paused, Run, Session, SessionOptions, SuspendedGrowth};
+pub use train::{SetAside, Trainer};
 
 pub use autobatch_ir as ir;
 pub use autobatch_nn as nn;

@@ -45,6 +45,7 @@ from ._autobatch import (
     WeightsError,
     __version__,
     affine,
+    affine_sum,
     attend,
     bool_,
     concat,

@@ -3,7 +3,7 @@
 from typing import Any
 
 
-def Adadelta(lr=Ellipsis, **options) -> Any:
+def Adadelta(lr=Ellipsis, rho=Ellipsis, eps=Ellipsis, **options) -> Any:
     """Adadelta."""
 
 def Adagrad(lr, **options) -> Any:
@@ -33,11 +33,11 @@ class AutobatchError(Exception):
 class Awaited:
     """The iterator of an `await`: it yields itself once, and its result is what the driver of the tasks sends."""
     def __await__(self) -> Any:
-        """Return an iterator to be used in await expression."""
+        ...
     def __iter__(self) -> Any:
-        """Implement iter(self)."""
+        ...
     def __next__(self) -> Any:
-        """Implement next(self)."""
+        ...
     def send(self, answer) -> Any:
         ...
 
@@ -80,9 +80,9 @@ class BusyError(AutobatchError):
 class Cell:
     """A cell: a function that was traced once. Calling it emits one node."""
     def __call__(self, *args, **kwargs) -> Any:
-        """Call self as a function."""
+        ...
     def __repr__(self) -> Any:
-        """Return repr(self)."""
+        ...
     @property
     def name(self) -> Any:
         """The name of the cell."""
@@ -90,7 +90,7 @@ class Cell:
 class CellDecorator:
     """Traces the function that it decorates."""
     def __call__(self, *args, **kwargs) -> Any:
-        """Call self as a function."""
+        ...
 
 class CheckpointError(AutobatchError):
     """A file could not be written or read."""
@@ -110,7 +110,7 @@ class Embedding:
     def __init__(self, module, name, rows, width) -> Any:
         ...
     def __call__(self, *args, **kwargs) -> Any:
-        """Call self as a function."""
+        ...
     def scores(self, x) -> Any:
         """The inner product of `x` with every row: scores of a tied output layer."""
 
@@ -146,7 +146,7 @@ class Graph:
     def __exit__(self, *_error) -> Any:
         ...
     def __repr__(self) -> Any:
-        """Return repr(self)."""
+        ...
     def instance(self, key) -> Any:
         """Begins an instance. The key selects its dropout noise and appears in messages."""
     def output(self, name, value) -> Any:
@@ -207,14 +207,14 @@ class LayerNorm:
     def __init__(self, module, name, width, eps=1e-05) -> Any:
         ...
     def __call__(self, *args, **kwargs) -> Any:
-        """Call self as a function."""
+        ...
 
 class Linear:
     """`y = x · W + b`"""
     def __init__(self, module, name, inputs, outputs, bias=True) -> Any:
         ...
     def __call__(self, *args, **kwargs) -> Any:
-        """Call self as a function."""
+        ...
     @property
     def weight(self) -> Any:
         """The weight."""
@@ -224,14 +224,14 @@ class MLP:
     def __init__(self, module, name, widths, activation='relu', dropout=0.0) -> Any:
         ...
     def __call__(self, *args, **kwargs) -> Any:
-        """Call self as a function."""
+        ...
 
 class Module:
     """The parameters, tables and cells of a model. The first session or trainer closes it: from then on it declares nothing."""
     def __init__(self, name='model') -> Any:
         ...
     def __repr__(self) -> Any:
-        """Return repr(self)."""
+        ...
     def cell(self, *ports, name=None) -> Any:
         """Traces a function once, as a cell: `@m.cell(ab.f32[8], ab.f32[8])`. The types are those of its arguments."""
     def param(self, name, shape, init=None, dtype='f32') -> Any:
@@ -249,7 +249,7 @@ class MultiHeadAttention:
     def __init__(self, module, name, width, heads) -> Any:
         ...
     def __call__(self, *args, **kwargs) -> Any:
-        """Call self as a function."""
+        ...
     def cross(self, queries, keys, values) -> Any:
         """The attention of each query over keys and values of another sequence."""
 
@@ -259,14 +259,14 @@ def Nesterov(lr, momentum=Ellipsis, **options) -> Any:
 class Optimizer:
     """An optimiser: a rule such as `ab.optim.Adam(1e-3)` with the options of all rules."""
     def __repr__(self) -> Any:
-        """Return repr(self)."""
+        ...
     def learning_rate(self, update=1) -> Any:
         """The learning rate of an update, from 1."""
 
 class Param:
     """A parameter of a module. In an expression it stands for its value."""
     def __repr__(self) -> Any:
-        """Return repr(self)."""
+        ...
     @property
     def name(self) -> Any:
         """The name of the parameter."""
@@ -284,7 +284,7 @@ class PlanError(AutobatchError):
 class Positions:
     """Vectors that tell positions apart, to add to inputs."""
     def __call__(self, *args, **kwargs) -> Any:
-        """Call self as a function."""
+        ...
     @staticmethod
     def learned(module, name, longest, width) -> Any:
         """staticmethod(function) -> method"""
@@ -297,7 +297,7 @@ class RMSNorm:
     def __init__(self, module, name, width, eps=1e-05) -> Any:
         ...
     def __call__(self, *args, **kwargs) -> Any:
-        """Call self as a function."""
+        ...
 
 class RNN:
     """The simple recurrent layer."""
@@ -321,7 +321,7 @@ class RNNState:
     def values(self) -> Any:
         """All values of the state, the hidden one first."""
 
-def RmsProp(lr, **options) -> Any:
+def RmsProp(lr, alpha=Ellipsis, eps=Ellipsis, **options) -> Any:
     """RMSprop."""
 
 class RunError(AutobatchError):
@@ -330,7 +330,7 @@ class RunError(AutobatchError):
 class Schedule:
     """A schedule of the learning rate: a factor for each update."""
     def __call__(self, *args, **kwargs) -> Any:
-        """Call self as a function."""
+        ...
     @staticmethod
     def cosine(updates, low=0.0) -> Any:
         """staticmethod(function) -> method"""
@@ -381,13 +381,16 @@ class Session:
     def weights(self) -> Any:
         """The values of all parameters by name, as a dict of arrays."""
 
+class SetAside:
+    """An optimiser with its states that a trainer does not use now."""
+
 def Sgd(lr, **options) -> Any:
     """Stochastic gradient descent."""
 
 class Step:
     """The report of a step."""
     def __repr__(self) -> Any:
-        """Return repr(self)."""
+        ...
     @property
     def batches(self) -> Any:
         """The batches of the forward part of the plan, and their lower bound."""
@@ -409,11 +412,11 @@ class Step:
 class Table:
     """A table of a module: `words[3]` is its row at an index, bound or computed."""
     def __getitem__(self, key) -> Any:
-        """Return self[key]."""
+        ...
     def __len__(self) -> Any:
-        """Return len(self)."""
+        ...
     def __repr__(self) -> Any:
-        """Return repr(self)."""
+        ...
     def as_param(self) -> Any:
         """The whole table as a parameter, for a tied output layer."""
 
@@ -425,7 +428,19 @@ class Trainer:
     def __init__(self, module, optimizer, *, device='cpu', policy=None, threads=0, seed=0, memory_limit=None) -> Any:
         ...
     def __repr__(self) -> Any:
-        """Return repr(self)."""
+        ...
+    def backward(self, loss, values=Ellipsis) -> Any:
+        """Executes a graph forward and in reverse, and adds the gradients of a scalar to those that wait for `update`."""
+    def discard_gradients(self) -> Any:
+        """Discards the waiting gradients."""
+    def evaluate(self, values) -> Any:
+        """Computes values of a graph and returns their arrays. Values that an earlier call computed are not computed again."""
+    def exchange(self, other) -> Any:
+        """Exchanges the optimiser with its states for another one."""
+    def gradient(self, name) -> Any:
+        """The waiting gradient of a parameter."""
+    def graph(self) -> Any:
+        """An empty graph for `evaluate` and `backward`. Its nodes name no lines."""
     @property
     def learning_rate(self) -> Any:
         """The learning rate of the next step."""
@@ -437,6 +452,8 @@ class Trainer:
         """Writes a checkpoint, from which `load` continues with equal bits."""
     def session(self) -> Any:
         """A session with a copy of the current weights."""
+    def set_aside(self, optimizer, names) -> Any:
+        """An optimiser for some parameters, with fresh states, for `exchange`."""
     def set_schedule(self, schedule) -> Any:
         """Replaces the schedule of the learning rate."""
     def set_weights(self, values) -> Any:
@@ -448,6 +465,10 @@ class Trainer:
     @property
     def steps(self) -> Any:
         """The number of steps."""
+    def update(self) -> Any:
+        """Updates the parameters with the waiting gradients."""
+    def weight(self, name) -> Any:
+        """The value of a parameter."""
     @property
     def weights(self) -> Any:
         """The values of all parameters by name, as a dict of arrays."""
@@ -457,7 +478,7 @@ class TransformerEncoderLayer:
     def __init__(self, module, name, width, heads) -> Any:
         ...
     def __call__(self, *args, **kwargs) -> Any:
-        """Call self as a function."""
+        ...
 
 class TreeGRU:
     """The binary gated recurrent tree layer."""
@@ -485,23 +506,23 @@ class TreeRNN:
 class Type:
     """A type of values: `f32[8]`, `f32[2, 3]`, `f32` (one number), `index`, `list_of(f32[8])`."""
     def __eq__(self, value) -> Any:
-        """Return self==value."""
+        ...
     def __ge__(self, value) -> Any:
-        """Return self>=value."""
+        ...
     def __getitem__(self, key) -> Any:
-        """Return self[key]."""
+        ...
     def __gt__(self, value) -> Any:
-        """Return self>value."""
+        ...
     def __hash__(self) -> Any:
-        """Return hash(self)."""
+        ...
     def __le__(self, value) -> Any:
-        """Return self<=value."""
+        ...
     def __lt__(self, value) -> Any:
-        """Return self<value."""
+        ...
     def __ne__(self, value) -> Any:
-        """Return self!=value."""
+        ...
     def __repr__(self) -> Any:
-        """Return repr(self)."""
+        ...
     @property
     def dtype(self) -> Any:
         """The name of the element type."""
@@ -515,51 +536,53 @@ class Type:
 class Value:
     """A value of a graph. Operators and methods emit; nothing is computed before the session runs."""
     def __add__(self, value) -> Any:
-        """Return self+value."""
+        ...
     def __await__(self) -> Any:
-        """Return an iterator to be used in await expression."""
+        ...
     def __bool__(self) -> Any:
-        """True if self else False"""
+        ...
     def __eq__(self, value) -> Any:
-        """Return self==value."""
+        ...
     def __ge__(self, value) -> Any:
-        """Return self>=value."""
+        ...
     def __getitem__(self, key) -> Any:
-        """Return self[key]."""
+        ...
     def __gt__(self, value) -> Any:
-        """Return self>value."""
+        ...
+    def __hash__(self) -> Any:
+        ...
     def __le__(self, value) -> Any:
-        """Return self<=value."""
+        ...
     def __lt__(self, value) -> Any:
-        """Return self<value."""
+        ...
     def __matmul__(self, value) -> Any:
-        """Return self@value."""
+        ...
     def __mul__(self, value) -> Any:
-        """Return self*value."""
+        ...
     def __ne__(self, value) -> Any:
-        """Return self!=value."""
+        ...
     def __neg__(self) -> Any:
-        """-self"""
+        ...
     def __pow__(self, value, mod=None) -> Any:
-        """Return pow(self, value, mod)."""
+        ...
     def __radd__(self, value) -> Any:
-        """Return value+self."""
+        ...
     def __repr__(self) -> Any:
-        """Return repr(self)."""
+        ...
     def __rmatmul__(self, value) -> Any:
-        """Return value@self."""
+        ...
     def __rmul__(self, value) -> Any:
-        """Return value*self."""
+        ...
     def __rpow__(self, value, mod=None) -> Any:
-        """Return pow(value, self, mod)."""
+        ...
     def __rsub__(self, value) -> Any:
-        """Return value-self."""
+        ...
     def __rtruediv__(self, value) -> Any:
-        """Return value/self."""
+        ...
     def __sub__(self, value) -> Any:
-        """Return self-value."""
+        ...
     def __truediv__(self, value) -> Any:
-        """Return self/value."""
+        ...
     def abs(self) -> Any:
         """`|x|`"""
     def affine(self, weight, bias=None) -> Any:
@@ -706,6 +729,9 @@ __version__: str
 
 def affine(parts, weight, bias=None) -> Any:
     """`x · W (+ b)`, where `x` is the concatenation of the parts."""
+
+def affine_sum(bias, *pairs) -> Any:
+    """`b + x1 · W1 + x2 · W2 + ...`: a bias, then weights and values by turns."""
 
 def attend(query, keys, values, scale=1.0) -> Any:
     """Dot-product attention of a query over lists of keys and values."""

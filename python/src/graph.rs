@@ -2,7 +2,7 @@
 
 use crate::error::{BusyError, ClosedError, EmitError};
 use crate::session::PySession;
-use crate::site::Line;
+use crate::site::Place;
 use crate::value::PyValue;
 use autobatch::ir::graph::Value;
 use autobatch::ir::{Graph, SiteId};
@@ -18,17 +18,19 @@ pub(crate) struct Shared {
     inner: ReentrantMutex<Inner>,
     /// The session that executes the graph; `None` for the body of a cell.
     session: Option<Py<PySession>>,
+    /// Whether nodes name the line that runs in Python.
+    lines: bool,
 }
 
 struct Inner {
     /// `None` once the graph is closed.
     graph: RefCell<Option<Graph>>,
     sites: RefCell<Sites>,
-    /// The line of the last emission, which the graph has set. A line of a loop emits many times.
+    /// The place of the last emission, which the graph has set. A place in a loop emits many times.
     last: Cell<Option<(usize, u32)>>,
 }
 
-/// The declared lines, by the address of their code object and their number. The objects stay alive, so that no other
+/// The declared places, by the address of their code object and their instruction. The objects stay alive, so that no other
 /// object gets the address.
 type Sites = HashMap<(usize, u32), (SiteId, Py<PyAny>)>;
 
@@ -36,7 +38,14 @@ impl Shared {
     pub(crate) fn new(graph: Graph, session: Option<Py<PySession>>) -> Arc<Self> {
         let inner =
             Inner { graph: RefCell::new(Some(graph)), sites: RefCell::default(), last: Cell::new(None) };
-        Arc::new(Self { inner: ReentrantMutex::new(inner), session })
+        Arc::new(Self { inner: ReentrantMutex::new(inner), session, lines: true })
+    }
+
+    /// A graph whose nodes name no line. The traceback of an exception names it.
+    pub(crate) fn without_lines(graph: Graph) -> Arc<Self> {
+        let inner =
+            Inner { graph: RefCell::new(Some(graph)), sites: RefCell::default(), last: Cell::new(None) };
+        Arc::new(Self { inner: ReentrantMutex::new(inner), session: None, lines: false })
     }
 
     /// Returns the session that executes the graph.
@@ -69,7 +78,9 @@ impl Shared {
     /// exception.
     pub(crate) fn emit<R>(&self, py: Python<'_>, f: impl FnOnce(&Graph) -> PyResult<R>) -> PyResult<R> {
         self.with(|inner, graph| {
-            inner.name_line(py, graph);
+            if self.lines {
+                inner.name_line(py, graph);
+            }
             let emitted = f(graph);
             match graph.take_fault() {
                 Some(fault) => Err(EmitError::new_err(fault.to_string())),
@@ -86,14 +97,14 @@ impl Shared {
 
 impl Inner {
     fn name_line(&self, py: Python<'_>, graph: &Graph) {
-        let Some(line) = Line::current(py) else { return };
-        let key = (line.code.as_ptr() as usize, line.line);
+        let Some(place) = Place::current(py) else { return };
+        let key = (place.code.as_ptr() as usize, place.instruction);
         let site = match self.last.get() {
-            // The same line is set already.
+            // The same place is set already.
             Some(last) if last == key => return,
             _ => {
                 let mut sites = self.sites.borrow_mut();
-                let declare = || (graph.declare_site(line.site()), line.code.clone().unbind());
+                let declare = || (graph.declare_site(place.site()), place.code.clone().unbind());
                 sites.entry(key).or_insert_with(declare).0
             }
         };

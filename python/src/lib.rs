@@ -9,6 +9,7 @@ mod module;
 mod nn;
 mod optim;
 mod paused;
+mod phases;
 mod session;
 mod site;
 mod train;
@@ -29,6 +30,7 @@ fn _autobatch(m: &Bound<'_, PyModule>) -> PyResult<()> {
     paused::register(m)?;
     optim::register(m)?;
     train::register(m)?;
+    phases::register(m)?;
     nn::register(m)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))
 }

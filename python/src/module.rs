@@ -2,7 +2,7 @@
 
 use crate::error::{BusyError, ClosedError, EmitError, raised};
 use crate::graph::{Current, Shared, current, wrap};
-use crate::site::Line;
+use crate::site::Place;
 use crate::types::{PyType, dtype, shape};
 use crate::value::{Index, PyValue, floats};
 use autobatch::ir::graph::{Arg, ValueKey};
@@ -54,7 +54,7 @@ impl PyModule_ {
     ) -> PyResult<R> {
         let mut state = self.state.lock();
         let builder = state.open()?;
-        builder.set_site(Line::current(py).map(|line| line.site()));
+        builder.set_site(Place::current(py).map(|place| place.site()));
         let declared = f(builder);
         match builder.take_fault() {
             Some(fault) => Err(EmitError::new_err(fault.to_string())),
@@ -73,7 +73,7 @@ impl PyModule_ {
         let (mut builder, graph, keys) = {
             let mut state = self.state.lock();
             let builder = state.open()?;
-            builder.set_site(Line::current(py).map(|line| line.site()));
+            builder.set_site(Place::current(py).map(|place| place.site()));
             let begun = builder.begin_cell(name, &ports);
             if let Some(fault) = builder.take_fault() {
                 return Err(EmitError::new_err(fault.to_string()));

@@ -155,7 +155,7 @@ rules! {
     /// Adagrad.
     adagrad = "Adagrad" (lr: f64) Adagrad::new(lr);
     /// Adadelta.
-    adadelta = "Adadelta" (lr: f64 = 1.0) Adadelta::new(lr);
+    adadelta = "Adadelta" (lr: f64 = 1.0, rho: f64 = 0.9, eps: f64 = 1e-6) Adadelta::new(lr).rho(rho).eps(eps);
     /// RMSprop.
-    rmsprop = "RmsProp" (lr: f64) RmsProp::new(lr);
+    rmsprop = "RmsProp" (lr: f64, alpha: f64 = 0.99, eps: f64 = 1e-8) RmsProp::new(lr).alpha(alpha).eps(eps);
 }

@@ -74,7 +74,8 @@ impl PySession {
                         dims_of(value.get())?
                     )));
                 }
-                elements.extend(paused.by_key(value.get().key()).into_iter().flat_map(|row| row.iter().copied()));
+                elements
+                    .extend(paused.by_key(value.get().key()).into_iter().flat_map(|row| row.iter().copied()));
             }
             dims.insert(0, group.len());
             arrays.append(elements.into_pyarray(py).reshape(dims)?)?;

@@ -57,7 +57,12 @@ pub(crate) fn options(
 }
 
 /// The elements of a value as a numpy array: float32, int32, uint32 or bool.
-fn array<'py>(py: Python<'py>, row: &Row, dtype: DType, shape: Shape) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn array<'py>(
+    py: Python<'py>,
+    row: &Row,
+    dtype: DType,
+    shape: Shape,
+) -> PyResult<Bound<'py, PyAny>> {
     let dims: Vec<usize> = shape.dims().iter().map(|&extent| extent as usize).collect();
     let words = || row.iter().map(|x| x.to_bits());
     Ok(match dtype {

@@ -5,10 +5,10 @@ use crate::graph::{Current, Shared};
 use crate::module::PyModule_;
 use crate::optim::{PyOptimizer, schedule};
 use crate::session::{Emitted, PySession, new_graph, options, released, replaced, values_of, weights_dict};
-use autobatch::Trainer;
 use autobatch::ir::graph::ValueKey;
 use autobatch::ir::{Module, Weights};
 use autobatch::train::Step;
+use autobatch::{SuspendedGrowth, Trainer};
 use parking_lot::{Mutex, MutexGuard};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
@@ -18,8 +18,10 @@ use std::sync::Arc;
 /// A session with an optimiser. Steps change its weights.
 #[pyclass(frozen, name = "Trainer", module = "autobatch")]
 pub(crate) struct PyTrainer {
-    module: Arc<Module>,
+    pub(crate) module: Arc<Module>,
     trainer: Mutex<Trainer>,
+    /// The incremental execution of `evaluate`.
+    pub(crate) suspended: Mutex<SuspendedGrowth>,
 }
 
 /// The report of a step.
@@ -77,7 +79,7 @@ impl PyStep {
 }
 
 impl PyTrainer {
-    fn lock(&self) -> PyResult<MutexGuard<'_, Trainer>> {
+    pub(crate) fn lock(&self) -> PyResult<MutexGuard<'_, Trainer>> {
         self.trainer.try_lock().ok_or_else(|| {
             BusyError::new_err("another thread uses this trainer; give each thread a trainer of its own")
         })
@@ -118,7 +120,7 @@ impl PyTrainer {
         let weights = Arc::new(weights);
         let trainer =
             released(py, || Trainer::with_options(&module, optimizer, weights, options)).map_err(raised)?;
-        Ok(Self { module, trainer: Mutex::new(trainer) })
+        Ok(Self { module, trainer: Mutex::new(trainer), suspended: Mutex::default() })
     }
 
     /// Makes one step: calls `loss` for every item, and trains on the mean of the returned losses.

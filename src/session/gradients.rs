@@ -146,6 +146,11 @@ impl Session {
         module.params.iter().enumerate().map(read).collect()
     }
 
+    /// Reads the gradient of one parameter that the last runs made.
+    pub(crate) fn gradient_of(&mut self, plan: &Verified<Plan>, param: ParamId) -> Result<Option<Vec<f32>>> {
+        self.executor.gradient(plan, param)
+    }
+
     /// Returns the gradients of a minibatch that this plan executed, with its loss.
     pub(crate) fn minibatch_gradients(&mut self, plan: &Verified<Plan>, loss: f32) -> Result<Gradients> {
         let params = self.param_gradients(plan)?;

@@ -29,6 +29,25 @@ pub struct Growing<'s, 'g> {
     steps: usize,
 }
 
+/// The state of a suspended [`Growing`]. It borrows neither the session nor the graph.
+#[derive(Default)]
+pub struct SuspendedGrowth {
+    growth: Growth,
+    plan: Option<Arc<Verified<Plan>>>,
+    steps: usize,
+    /// The number of the graph.
+    graph: Option<u32>,
+}
+
+impl fmt::Debug for SuspendedGrowth {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SuspendedGrowth")
+            .field("graph", &self.graph)
+            .field("steps", &self.steps)
+            .finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for Growing<'_, '_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Growing")
@@ -64,7 +83,43 @@ impl Session {
 
     /// [`growing`](Self::growing) with noise, for training.
     pub(crate) fn growing_with<'s, 'g>(&'s mut self, graph: &'g Graph, noise: Noise) -> Growing<'s, 'g> {
-        Growing { session: self, graph, noise, growth: Growth::default(), plan: None, steps: 0 }
+        self.resume_with(graph, noise, SuspendedGrowth::default())
+    }
+
+    /// Continues a suspended execution. It starts again from an empty plan if the session executed another plan since
+    /// the suspension, or if the state belongs to another graph.
+    ///
+    /// ```
+    /// # use autobatch::prelude::*;
+    /// # fn main() -> autobatch::Result<()> {
+    /// # let mut session = Session::new(&ModuleBuilder::new("m").build()?, Device::Cpu)?;
+    /// let g = session.graph();
+    /// let x = g.input(&[3.0]);
+    /// let mut growing = session.growing(&g);
+    /// assert_eq!(growing.value(x)?, [3.0]);
+    /// let suspended = growing.suspend();            // the session is free now
+    /// let y = x * 2.0;
+    /// assert_eq!(session.resume(&g, suspended).value(y)?, [6.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn resume<'s, 'g>(&'s mut self, graph: &'g Graph, suspended: SuspendedGrowth) -> Growing<'s, 'g> {
+        self.resume_with(graph, Noise::Off, suspended)
+    }
+
+    /// [`resume`](Self::resume) with noise, for training.
+    pub(crate) fn resume_with<'s, 'g>(
+        &'s mut self,
+        graph: &'g Graph,
+        noise: Noise,
+        suspended: SuspendedGrowth,
+    ) -> Growing<'s, 'g> {
+        let last = self.last.as_ref();
+        let holds = |plan: &Arc<Verified<Plan>>| last.is_some_and(|last| Arc::ptr_eq(last, plan));
+        let same = suspended.graph == Some(graph.number()) && suspended.plan.as_ref().is_some_and(holds);
+        let SuspendedGrowth { growth, plan, steps, .. } =
+            if same { suspended } else { SuspendedGrowth::default() };
+        Growing { session: self, graph, noise, growth, plan, steps }
     }
 }
 
@@ -90,6 +145,13 @@ impl<'g> Growing<'_, 'g> {
     #[track_caller]
     pub fn value(&mut self, value: Value<'g>) -> Result<Vec<f32>> {
         Ok(self.run([value])?[value].to_vec())
+    }
+
+    /// Ends the borrow of the session and the graph. [`Session::resume`] continues.
+    #[must_use]
+    pub fn suspend(self) -> SuspendedGrowth {
+        let Self { graph, growth, plan, steps, .. } = self;
+        SuspendedGrowth { growth, plan, steps, graph: Some(graph.number()) }
     }
 
     /// Counts the steps executed so far. Without errors each step runs once.

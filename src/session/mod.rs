@@ -25,7 +25,7 @@ use autobatch_planner::schedule::{Policy, Schedule};
 use autobatch_planner::{CacheStats, Planner, Request, RowOrder};
 use autobatch_runtime_cpu::{Bound, resolve_threads};
 pub use gradients::Gradients;
-pub use growing::Growing;
+pub use growing::{Growing, SuspendedGrowth};
 pub(crate) use parts::{Together, in_parts};
 pub use paused::Paused;
 pub(crate) use planning::Planning;

@@ -33,4 +33,4 @@ pub use files::{Matching, import_pytorch, read_matching_weights, read_weights, w
 pub(crate) use locate::explained;
 pub use patience::{Patience, Verdict};
 pub use report::{Evaluation, Step};
-pub use trainer::{Pass, Trainer};
+pub use trainer::{Pass, SetAside, Trainer};

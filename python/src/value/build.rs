@@ -10,7 +10,7 @@ use autobatch::ir::graph::{Value, ValueKey};
 use autobatch::ir::{Graph, types::Type};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyList, PyTuple};
 use std::sync::Arc;
 
 /// Bound floats of any shape: a number, a sequence or an array.
@@ -95,6 +95,24 @@ fn affine(parts: &Bound<'_, PyAny>, weight: &PyParam, bias: Option<&PyParam>) ->
     Many::of(parts)?.emit(parts.py(), |g, parts| g.affine(parts, weight.param, bias.map(|bias| bias.param)))
 }
 
+/// `b + x1 · W1 + x2 · W2 + ...`: a bias, then weights and values by turns.
+#[pyfunction]
+#[pyo3(signature = (bias, *pairs))]
+fn affine_sum(bias: &PyParam, pairs: &Bound<'_, PyTuple>) -> PyResult<PyValue> {
+    let weight =
+        |number: usize| Ok::<_, PyErr>(pairs.get_borrowed_item(number)?.cast::<PyParam>()?.get().param);
+    let operand =
+        |number: usize| Ok::<_, PyErr>(pairs.get_borrowed_item(number)?.cast::<PyValue>()?.get().key);
+    let graph = Arc::clone(&pairs.get_borrowed_item(1)?.cast::<PyValue>()?.get().graph);
+    graph.emit(pairs.py(), |g| {
+        let mut sum = own_value(g, operand(1)?)?.affine(weight(0)?, Some(bias.param));
+        for number in (2..pairs.len()).step_by(2) {
+            sum = sum + own_value(g, operand(number + 1)?)?.affine(weight(number)?, None);
+        }
+        wrap(&graph, sum)
+    })
+}
+
 /// The concatenation of values along an axis; without one, along the innermost.
 #[pyfunction]
 #[pyo3(signature = (values, axis = None))]
@@ -174,6 +192,7 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(zeros, m)?)?;
     m.add_function(wrap_pyfunction!(one_hot, m)?)?;
     m.add_function(wrap_pyfunction!(affine, m)?)?;
+    m.add_function(wrap_pyfunction!(affine_sum, m)?)?;
     m.add_function(wrap_pyfunction!(concat, m)?)?;
     m.add_function(wrap_pyfunction!(stack, m)?)?;
     m.add_function(wrap_pyfunction!(list_, m)?)?;

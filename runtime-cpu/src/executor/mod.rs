@@ -292,6 +292,9 @@ impl Executor {
 
     /// Executes the reductions of a plan whose waves were executed.
     fn reduce(&mut self, plan: &Plan, words: &[u32]) -> Result<(), RunError> {
+        if self.accumulate_gradients && plan.mode != Mode::Train {
+            return Ok(());
+        }
         let (threads, accumulate) = (self.threads.len(), self.accumulate_gradients);
         self.gradients.fit(plan, threads, accumulate)?;
         let inputs = ReductionInputs { isa: self.isa, plan, memory: &self.memory, words };
@@ -306,7 +309,8 @@ impl Executor {
 
     /// Returns whether the next plans add their gradients to the existing ones, instead of starting from 0. Use it to
     /// accumulate the gradients of several minibatches: turn it on after the first one, and off after the last. The
-    /// sums continue in order, so the bits are those of one plan whose reductions name all rows. Off by default.
+    /// sums continue in order, so the bits are those of one plan whose reductions name all rows. While it is on, a plan
+    /// without a reverse leaves the gradients unchanged. Off by default.
     pub fn set_accumulate_gradients(&mut self, accumulate: bool) {
         self.accumulate_gradients = accumulate;
     }

@@ -5,8 +5,10 @@ mod frozen;
 mod losses;
 mod minibatch;
 mod pass;
+mod phases;
 
 pub use pass::Pass;
+pub use phases::SetAside;
 
 use crate::device::Device;
 use crate::emit::{Emitter, Threads, check_own};
@@ -19,6 +21,7 @@ use crate::train::error::TrainError;
 use crate::train::locate::of_minibatch;
 use crate::train::report::{Evaluation, Step};
 use crate::train::update::Updater;
+use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
 use autobatch_nn::optim::{Optimizer, Schedule};
 use autobatch_runtime_cpu::MAX_THREADS;
@@ -70,6 +73,8 @@ pub struct Trainer {
     mirror_every: u64,
     emitter: Emitter,
     frozen: Vec<bool>,
+    /// The plan of the gradients that wait for [`update`](Self::update).
+    pending: Option<Arc<Verified<Plan>>>,
 }
 
 impl fmt::Debug for Trainer {
@@ -128,6 +133,7 @@ impl Trainer {
             mirror_every: 0,
             emitter,
             frozen,
+            pending: None,
         })
     }
 

@@ -1,0 +1,135 @@
+//! The phases of a training step: forward, backward and update, one by one.
+
+use crate::error::{BusyError, raised};
+use crate::graph::{PyGraph, Shared};
+use crate::optim::PyOptimizer;
+use crate::session::{array, released};
+use crate::train::PyTrainer;
+use crate::value::PyValue;
+use autobatch::SetAside;
+use autobatch::ir::Graph;
+use autobatch::ir::graph::Value;
+use numpy::{PyArray1, PyArrayMethods};
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// An optimiser with its states that a trainer does not use now.
+#[pyclass(frozen, name = "SetAside", module = "autobatch")]
+struct PySetAside {
+    state: Mutex<SetAside>,
+}
+
+/// Returns the values of a graph with these keys, and an error for a value of another graph.
+fn values<'g>(graph: &'g Graph, values: &[Py<PyValue>]) -> PyResult<Vec<Value<'g>>> {
+    values.iter().map(|value| value.get().get(graph)).collect()
+}
+
+/// Elements as an array of the shape of a parameter.
+fn shaped<'py>(
+    py: Python<'py>,
+    trainer: &autobatch::Trainer,
+    name: &str,
+    elements: &[f32],
+) -> PyResult<Bound<'py, PyAny>> {
+    let id = trainer.weights().id(name).map_err(|error| raised(error.into()))?;
+    let shape = trainer.module().params[id.index()].ty.shape;
+    let dims: Vec<usize> = shape.dims().iter().map(|&extent| extent as usize).collect();
+    Ok(PyArray1::from_slice(py, elements).reshape(dims)?.into_any())
+}
+
+#[pymethods]
+impl PyTrainer {
+    /// An empty graph for `evaluate` and `backward`. Its nodes name no lines.
+    fn graph(&self) -> PyGraph {
+        PyGraph { shared: Shared::without_lines(Graph::new(&self.module)) }
+    }
+
+    /// Computes values of a graph and returns their arrays. Values that an earlier call computed are not computed again.
+    fn evaluate<'py>(&self, py: Python<'py>, values: Vec<Py<PyValue>>) -> PyResult<Bound<'py, PyList>> {
+        let Some(first) = values.first() else { return Ok(PyList::empty(py)) };
+        let shared = Arc::clone(first.get().owner());
+        let mut trainer = self.lock()?;
+        shared.read(|graph| {
+            let values = self::values(graph, &values)?;
+            let mut suspended = self.suspended.lock();
+            let mut growing = trainer.resume(graph, std::mem::take(&mut *suspended));
+            let arrays = released(py, || growing.run(&values)).map_err(raised).and_then(|run| {
+                let array = |&value: &Value<'_>| array(py, &run[value], value.ty().dtype, value.shape());
+                values.iter().map(array).collect::<PyResult<Vec<_>>>()
+            });
+            *suspended = growing.suspend();
+            PyList::new(py, arrays?)
+        })
+    }
+
+    /// Executes a graph forward and in reverse, and adds the gradients of a scalar to those that wait for `update`.
+    /// Returns the scalar, and the gradients of the requested values.
+    #[pyo3(signature = (loss, values = Vec::new()))]
+    fn backward<'py>(
+        &self,
+        py: Python<'py>,
+        loss: &PyValue,
+        values: Vec<Py<PyValue>>,
+    ) -> PyResult<(f32, Bound<'py, PyList>)> {
+        let mut trainer = self.lock()?;
+        loss.owner().read(|graph| {
+            let (loss, values) = (loss.get(graph)?, self::values(graph, &values)?);
+            let backward = released(py, || trainer.backward(graph, loss, &values)).map_err(raised)?;
+            let gradient = |(row, value): (&Option<autobatch::RowBuf>, &Value<'_>)| match row {
+                Some(row) => array(py, row, value.ty().dtype, value.shape()),
+                None => Ok(py.None().into_bound(py)),
+            };
+            let gradients = backward.1.iter().zip(&values).map(gradient).collect::<PyResult<Vec<_>>>()?;
+            Ok((backward.0, PyList::new(py, gradients)?))
+        })
+    }
+
+    /// Updates the parameters with the waiting gradients.
+    fn update(&self, py: Python<'_>) -> PyResult<()> {
+        let mut trainer = self.lock()?;
+        released(py, || trainer.update()).map_err(raised)
+    }
+
+    /// Discards the waiting gradients.
+    fn discard_gradients(&self) -> PyResult<()> {
+        self.lock()?.discard_gradients();
+        Ok(())
+    }
+
+    /// The waiting gradient of a parameter.
+    fn gradient<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let mut trainer = self.lock()?;
+        let gradient = trainer.gradient(name).map_err(raised)?;
+        shaped(py, &trainer, name, &gradient)
+    }
+
+    /// The value of a parameter.
+    fn weight<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        let trainer = self.lock()?;
+        let weight = trainer.weights().by_name(name).map_err(|error| raised(error.into()))?;
+        shaped(py, &trainer, name, weight)
+    }
+
+    /// An optimiser for some parameters, with fresh states, for `exchange`.
+    fn set_aside(&self, optimizer: &PyOptimizer, names: HashSet<String>) -> PyResult<PySetAside> {
+        let optimizer = optimizer.optimizer.clone();
+        let aside = self.lock()?.set_aside(optimizer, |param| names.contains(&param.name)).map_err(raised)?;
+        Ok(PySetAside { state: Mutex::new(aside) })
+    }
+
+    /// Exchanges the optimiser with its states for another one.
+    fn exchange(&self, other: &PySetAside) -> PyResult<()> {
+        let mut state = other
+            .state
+            .try_lock()
+            .ok_or_else(|| BusyError::new_err("another thread exchanges this optimiser"))?;
+        self.lock()?.exchange(&mut state).map_err(raised)
+    }
+}
+
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PySetAside>()
+}
