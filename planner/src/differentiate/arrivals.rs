@@ -6,12 +6,12 @@
 use super::edit::{grow, kernel_id};
 use super::reverse_steps::ContributionFields;
 use crate::PlanError;
-use crate::lower::{Places, Run, progression};
+use crate::lower::{Places, progression};
 use crate::steps::append_step;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::{
-    FieldId, Kernel, Operand, OutputKey, Pause, Place, Plan, PortRole, Reg, RegKind, ResultRole, Roles, View,
+    FieldId, Kernel, OutputKey, Pause, Place, Plan, PortRole, Reg, RegKind, ResultRole, Roles, View,
 };
 use autobatch_ir::types::Type;
 use std::collections::HashMap;
@@ -44,10 +44,12 @@ impl Arrivals {
     pub(super) fn collect(
         &mut self,
         plan: &mut Plan,
-        (graph, needs, arriving): (&GraphData, &[bool], &[ValueId]),
+        needs: &[bool],
+        arriving: &[ValueId],
         fields: &mut ContributionFields,
         places: &Places<'_>,
     ) -> Result<(), PlanError> {
+        let graph = places.context.graph;
         let Self { arrivals, rows, .. } = self;
         arrivals.clear();
         rows.clear();
@@ -90,10 +92,8 @@ impl Arrivals {
             let kernel = kernel_id(plan, &bringing(kernels, plan.field(field).ty));
             append_step(plan, kernel, |plan, _| {
                 let floats = group.iter().map(|arrival| arrival.float);
-                plan.operands.push(match progression(&mut plan.tables, floats) {
-                    Run::Steady { start, stride } => Operand::Floats { start, stride },
-                    Run::Table(at) => Operand::FloatTable { at },
-                });
+                let run = progression(&mut plan.tables, floats);
+                plan.operands.push(run.floats());
                 plan.places.push(Place::Rows { field, start });
                 let producer = |arrival: &Arrival| graph.arena.producer(arriving[arrival.number as usize]);
                 plan.lanes.extend(group.iter().map(producer));

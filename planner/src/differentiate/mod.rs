@@ -147,7 +147,7 @@ pub(crate) fn add_reverse(
     let emitter = Emitter { graph, sigs, reverse_steps };
     emitter.save(&mut plan, lists);
     seeds.collect(&mut plan, (needs, request), fields, places)?;
-    arrivals.collect(&mut plan, (graph, needs, arriving), fields, places)?;
+    arrivals.collect(&mut plan, needs, arriving, fields, places)?;
     let of_losses = request.losses.iter().map(|loss| loss.0).zip(seeds.rows.iter().copied());
     let all_seeds = of_losses.chain(arriving.iter().copied().zip(arrivals.rows.iter().copied()));
     contributions.collect(graph, needs, (reverse_steps, sigs), all_seeds);

@@ -91,6 +91,7 @@ impl Trainer {
             training: true,
             rows: planning.rows(),
             gradients: Some(Gradients { losses: &losses, params: None, values: &values }),
+            arriving: &[],
         };
         let plan = planning.plan(&data, &request)?;
         self.session.accumulate_gradients(self.pending.is_some());
