@@ -4,5 +4,5 @@ graph=$(ls dump/*.abg | head -1)
 autobatch show "$graph" --format summary | head -1
 autobatch policies "$graph"
 # A table of costs of this machine decides how long `auto` searches.
-autobatch calibrate --turn 0 -o costs.json > calibrate.log
+autobatch calibrate --turn 0 -o costs.json > calibrate.log 2>&1
 AUTOBATCH_COSTS=costs.json autobatch plan "$graph" | grep batches

@@ -57,7 +57,7 @@ fn every_example_of_the_page_parses_and_prints_what_it_says() {
 #[test]
 fn every_example_of_roles_parses_and_prints_as_it_stands() {
     let lines = examples("roles").concat();
-    assert_eq!(lines.lines().count(), 3);
+    assert_eq!(lines.lines().count(), 4);
     for line in lines.lines() {
         let kernel = format!("kernel k0 f () {{ {line} return }}");
         let plan = parsed("ir/PLAN.md", &format!("{HEAD}bind words 0 floats 0 {kernel}{TAIL}"));

@@ -42,7 +42,7 @@ fn corpus_plans_agree_with_the_naive_executor() {
             .map(|(number, store)| (0..store.ty.shape.elements()).map(|at| draw(number, at)).collect())
             .collect();
         let words: Vec<u32> = (0..plan.words).map(|at| at % 2).collect();
-        let floats: Vec<f32> = (0..plan.floats).map(|at| draw(3, at as usize)).collect();
+        let floats: Vec<f32> = (0..plan.all_floats()).map(|at| draw(3, at as usize)).collect();
         let noise = Noise::On { seed: SEED, step: STEP };
         let naive = naive::execute(&plan, &stores, &words, &floats, noise).expect("executes");
         // Each plan gets an executor of its own: rows that a plan does not write are then zero, as they are here.
