@@ -183,7 +183,12 @@ impl Problem {
                 let same = |other: &&Slot| {
                     other.role == Role::Operand && other.slab == slot.slab && rows_from(other.start) == rows
                 };
-                if let Some(twin) = before[batch.first_slot as usize..].iter().find(same) {
+                // A twin has read all of these rows in this batch. So a batch of many slots seldom needs the search.
+                let read = rows
+                    .first()
+                    .is_some_and(|&row| (batch.first_slot..id).contains(&last_readers[row as usize]));
+                let earlier = if read { &before[batch.first_slot as usize..] } else { &[] };
+                if let Some(twin) = earlier.iter().find(same) {
                     (slot.repeats, slot.same_as) = (twin.repeats, twin.same_as);
                     continue;
                 }

@@ -90,7 +90,9 @@ fn write_slot(
     runs: &mut Vec<SlotRun>,
 ) -> Run {
     let same = rows.problem.slots[slot].same_as.0 as usize;
-    let run = match runs.iter().find(|run| run.slot == same).map(|twin| twin.run) {
+    // The slots of the runs ascend.
+    let twin = runs.binary_search_by_key(&same, |run| run.slot).ok();
+    let run = match twin.map(|at| runs[at].run) {
         Some(Run::Table(at)) => {
             let (copy, at) = (tables.len() as u32, at as usize);
             tables.extend_from_within(at..at + batch.lanes.len());
