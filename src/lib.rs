@@ -60,6 +60,7 @@
 //! | train, evaluate, save checkpoints | [`Trainer`], [`train`], [`prelude::optim`] |
 //! | take minibatches | [`sampling`] |
 //! | decide with computed values | [`Session::tasks`], [`Trainer::step_tasks`] |
+//! | generate sequences: greedily, with a beam, at random | [`decode`] |
 //! | extend a graph after execution | [`Session::growing`] |
 //! | inspect values at once | [`Session::eager`] |
 //! | save and load a model as one file | [`Session::bundle`], [`Module::save`](prelude::Module::save), [`Module::load`](prelude::Module::load) |
@@ -76,6 +77,7 @@
 //! * `noop`: adds a GPU that computes nothing, for timing the host.
 
 pub mod calibrate;
+pub mod decode;
 mod device;
 mod dump;
 mod eager;

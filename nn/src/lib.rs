@@ -14,6 +14,7 @@
 //!   [`LatticeLstm`];
 //! * lists: [`AdditiveAttention`], [`DotAttention`], [`MultiHeadAttention`], and sequence models built
 //!   on them: [`TransformerEncoder`], [`TransformerDecoder`], [`Positions`];
+//! * losses over many classes: [`AdaptiveSoftmax`], [`SampledSoftmax`];
 //! * [`optim`]: optimisers, learning-rate schedules, clipping, moving averages;
 //! * [`losses`] that combine several ops, and [`pytorch`] weight layouts.
 //!
@@ -81,6 +82,7 @@ mod sequences;
 mod transformer;
 mod tree;
 mod values;
+mod vocabulary;
 
 pub use activation::{Activation, PRelu};
 pub use attention::{AdditiveAttention, DotAttention};
@@ -106,3 +108,4 @@ pub use tree::{
     ChildSumTreeLstm, MvRnn, TreeGru, TreeGruOptions, TreeLstm, TreeLstmOptions, TreeRnn, TreeRnnOptions,
 };
 pub use values::Values;
+pub use vocabulary::{AdaptiveSoftmax, SampledSoftmax};

@@ -18,3 +18,4 @@ mod structure;
 mod tidy;
 mod transformer;
 mod trees;
+mod vocabulary;
