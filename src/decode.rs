@@ -29,6 +29,8 @@ use crate::error::Result;
 use crate::random::Random;
 use autobatch_ir::{Graph, Value};
 use std::cmp::Ordering;
+use std::future::Future;
+use std::panic::Location;
 
 /// A decoded sequence.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -82,18 +84,34 @@ impl Search {
     ///
     /// # Errors
     /// As [`Value::get`].
-    pub async fn run<'g, S>(
+    #[track_caller]
+    pub fn run<'g, S>(
         &self,
         g: &'g Graph,
         start: S,
         scores: impl Fn(&S) -> Value<'g>,
         push: impl Fn(&S, u32) -> S,
+    ) -> impl Future<Output = Result<Vec<Decoded>>> {
+        let caller = Location::caller();
+        self.search(g, start, scores, push, caller)
+    }
+
+    async fn search<'g, S>(
+        &self,
+        g: &'g Graph,
+        start: S,
+        scores: impl Fn(&S) -> Value<'g>,
+        push: impl Fn(&S, u32) -> S,
+        caller: &'static Location<'static>,
     ) -> Result<Vec<Decoded>> {
         let mut open = vec![(Decoded::default(), start)];
         let mut done: Vec<Decoded> = Vec::new();
         for _ in 0..self.longest {
-            let proposals: Vec<[Value<'g>; 2]> =
-                open.iter().map(|(_, state)| self.propose(scores(state))).collect();
+            let proposals: Vec<[Value<'g>; 2]> = open
+                .iter()
+                .map(|(_, state)| proposed(scores(state), self.width.saturating_add(1), caller))
+                .collect();
+            // One symbol more than the width, because one of them may be the end.
             let elements = g.get_all(&proposals.concat()).await?;
             let mut next = Vec::new();
             for candidate in self.candidates(&open, &elements) {
@@ -121,12 +139,6 @@ impl Search {
         done.extend(open.into_iter().map(|(decoded, _)| decoded));
         self.keep_best(&mut done);
         Ok(done)
-    }
-
-    /// The best symbols of one state. One more than the width, because one of them may be the end.
-    fn propose<'g>(&self, scores: Value<'g>) -> [Value<'g>; 2] {
-        let symbols = scores.shape().elements();
-        scores.log_softmax().top_k(self.width.saturating_add(1).min(symbols))
     }
 
     /// The extensions of all open sequences, the best first.
@@ -174,6 +186,13 @@ impl Search {
     }
 }
 
+/// The log-probabilities of the most probable symbols, and the symbols. Their nodes and faults name the caller's line.
+fn proposed<'g>(scores: Value<'g>, symbols: usize, caller: &'static Location<'static>) -> [Value<'g>; 2] {
+    let g = scores.graph();
+    let symbols = symbols.min(scores.shape().elements());
+    g.at(caller, || scores.log_softmax().top_k(symbols))
+}
+
 fn descending(a: f64, b: f64) -> Ordering {
     b.total_cmp(&a)
 }
@@ -219,21 +238,33 @@ impl Draw {
     ///
     /// # Errors
     /// As [`Value::get`].
-    pub async fn run<'g, S>(
+    #[track_caller]
+    pub fn run<'g, S>(
         &self,
         g: &'g Graph,
         start: S,
         seed: u64,
         scores: impl Fn(&S) -> Value<'g>,
         push: impl Fn(&S, u32) -> S,
+    ) -> impl Future<Output = Result<Decoded>> {
+        let caller = Location::caller();
+        self.draw(g, (start, seed), scores, push, caller)
+    }
+
+    async fn draw<'g, S>(
+        &self,
+        g: &'g Graph,
+        (start, seed): (S, u64),
+        scores: impl Fn(&S) -> Value<'g>,
+        push: impl Fn(&S, u32) -> S,
+        caller: &'static Location<'static>,
     ) -> Result<Decoded> {
         let (mut state, mut random) = (start, Random::new(seed));
         let mut decoded = Decoded::default();
         while decoded.symbols.len() < self.longest {
             let scored = scores(&state);
-            let best = self.best.min(scored.shape().elements());
-            let [most, symbols] = (scored / self.temperature).log_softmax().top_k(best);
-            let elements = g.get_all(&[most, symbols]).await?;
+            let tempered = if self.temperature == 1.0 { scored } else { scored / self.temperature };
+            let elements = g.get_all(&proposed(tempered, self.best, caller)).await?;
             let place = drawn(&elements[0], random.unit());
             let symbol = elements[1][place].to_bits();
             decoded.log_probability += f64::from(elements[0][place]);

@@ -337,3 +337,12 @@ fn optimisers_reject_numbers_out_of_range_by_name() {
         optimizer.recipe(&module, &optimizer.all(&module)).unwrap();
     }
 }
+
+#[test]
+fn cutoffs_of_an_adaptive_softmax_must_ascend() {
+    for wrong in [&[][..], &[0, 5], &[10, 10]] {
+        let error = declaring(|m| AdaptiveSoftmax::new(m, "words", 4, wrong, 4));
+        at(&error, line!() - 1);
+        assert!(error.to_string().contains("must ascend from 1"), "{error}");
+    }
+}

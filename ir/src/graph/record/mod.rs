@@ -138,6 +138,17 @@ impl Recorder {
         self.data.sites.intern(site)
     }
 
+    /// Sets a line of this program, unless a frontend set one. Returns whether it did.
+    pub(crate) fn set_default_site(&mut self, line: &'static Location<'static>) -> bool {
+        let sites = &mut self.data.sites;
+        let is_free = sites.current().is_none();
+        if is_free {
+            let line = sites.of(line);
+            sites.set_current(Some(line));
+        }
+        is_free
+    }
+
     pub(crate) fn set_site(&mut self, site: Option<SiteId>) {
         self.data.sites.set_current(site);
     }
