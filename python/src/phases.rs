@@ -6,7 +6,7 @@ use crate::optim::PyOptimizer;
 use crate::session::{array, released};
 use crate::train::PyTrainer;
 use crate::value::PyValue;
-use autobatch::SetAside;
+use autobatch::{Growing, Row, SetAside};
 use autobatch::ir::Graph;
 use autobatch::ir::graph::Value;
 use numpy::{PyArray1, PyArrayMethods};
@@ -40,6 +40,21 @@ fn shaped<'py>(
     Ok(PyArray1::from_slice(py, elements).reshape(dims)?.into_any())
 }
 
+/// Returns the elements of values, and executes what no earlier run computed.
+fn arrays<'py, 'g>(
+    py: Python<'py>,
+    growing: &mut Growing<'_, 'g>,
+    values: &[Value<'g>],
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let as_array = |value: Value<'g>, row: &Row| array(py, row, value.ty().dtype, value.shape());
+    let computed = |&value: &Value<'g>| Some(as_array(value, growing.computed(value)?));
+    if let Some(arrays) = values.iter().map(computed).collect::<Option<PyResult<Vec<_>>>>() {
+        return arrays;
+    }
+    let run = released(py, || growing.run_ahead(values)).map_err(raised)?;
+    values.iter().map(|&value| as_array(value, &run[value])).collect()
+}
+
 #[pymethods]
 impl PyTrainer {
     /// An empty graph for `evaluate` and `backward`. Its nodes name no lines.
@@ -56,10 +71,7 @@ impl PyTrainer {
             let values = self::values(graph, &values)?;
             let mut suspended = self.suspended.lock();
             let mut growing = trainer.resume(graph, std::mem::take(&mut *suspended));
-            let arrays = released(py, || growing.run(&values)).map_err(raised).and_then(|run| {
-                let array = |&value: &Value<'_>| array(py, &run[value], value.ty().dtype, value.shape());
-                values.iter().map(array).collect::<PyResult<Vec<_>>>()
-            });
+            let arrays = arrays(py, &mut growing, &values);
             *suspended = growing.suspend();
             PyList::new(py, arrays?)
         })

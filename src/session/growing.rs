@@ -4,7 +4,9 @@ use super::planning::Growth;
 use super::{Run, Session, bound};
 use crate::emit::check_own;
 use crate::error::Result;
+use crate::row::Row;
 use crate::train::explained;
+use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
@@ -27,6 +29,8 @@ pub struct Growing<'s, 'g> {
     /// The plan whose rows the executor holds: the plan of the last run, or `None` if that run failed.
     plan: Option<Arc<Verified<Plan>>>,
     steps: usize,
+    /// The number of nodes that the graph had at the last run.
+    nodes: usize,
 }
 
 /// The state of a suspended [`Growing`]. It borrows neither the session nor the graph.
@@ -35,6 +39,7 @@ pub struct SuspendedGrowth {
     growth: Growth,
     plan: Option<Arc<Verified<Plan>>>,
     steps: usize,
+    nodes: usize,
     /// The number of the graph.
     graph: Option<u32>,
 }
@@ -117,9 +122,9 @@ impl Session {
         let last = self.last.as_ref();
         let holds = |plan: &Arc<Verified<Plan>>| last.is_some_and(|last| Arc::ptr_eq(last, plan));
         let same = suspended.graph == Some(graph.number()) && suspended.plan.as_ref().is_some_and(holds);
-        let SuspendedGrowth { growth, plan, steps, .. } =
+        let SuspendedGrowth { growth, plan, steps, nodes, .. } =
             if same { suspended } else { SuspendedGrowth::default() };
-        Growing { session: self, graph, noise, growth, plan, steps }
+        Growing { session: self, graph, noise, growth, plan, steps, nodes }
     }
 }
 
@@ -134,8 +139,53 @@ impl<'g> Growing<'_, 'g> {
     pub fn run(&mut self, values: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Result<Run<'_>> {
         self.graph.check()?;
         let wanted = wanted(self.graph, values)?;
-        let plan = self.execute(&wanted).map_err(|error| explained(&self.graph.data(), error))?;
-        Ok(Run::new(&self.session.executor, plan, self.graph, &wanted))
+        self.run_ids(&wanted)
+    }
+
+    /// [`run`](Self::run) for a program that reads values one after the other. If no node was emitted since the last run,
+    /// it also computes every value that no node reads: the program is likely to read those next, and
+    /// [`computed`](Self::computed) returns them without a plan.
+    ///
+    /// ```
+    /// # use autobatch::prelude::*;
+    /// # fn main() -> autobatch::Result<()> {
+    /// # let mut session = Session::new(&ModuleBuilder::new("m").build()?, Device::Cpu)?;
+    /// let g = session.graph();
+    /// let roots = [1.0, 4.0, 9.0].map(|x| g.input(&[x]).sqrt());
+    /// let mut growing = session.growing(&g);
+    /// growing.run_ahead([roots[0]])?;               // the first read computes one root
+    /// assert!(growing.computed(roots[2]).is_none());
+    /// growing.run_ahead([roots[1]])?;               // the second one all others
+    /// assert_eq!(growing.computed(roots[2]).map(|row| row.to_vec()), Some(vec![3.0]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    #[track_caller]
+    pub fn run_ahead(&mut self, values: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Result<Run<'_>> {
+        self.graph.check()?;
+        let mut wanted = wanted(self.graph, values)?;
+        if self.plan.is_some() && self.nodes == self.graph.data().arena.nodes().len() {
+            wanted.extend(unread(&self.graph.data()).filter(|id| !wanted.contains(id)).collect::<Vec<_>>());
+        }
+        self.run_ids(&wanted)
+    }
+
+    /// Returns the elements of a value that an earlier run computed, without planning. `None` if none did, and for
+    /// rows in the memory of a GPU.
+    #[must_use]
+    pub fn computed(&self, value: Value<'g>) -> Option<&Row> {
+        check_own(self.graph, value).ok()?;
+        let plan = self.plan.as_ref()?;
+        let (field, row) = self.growth.place(value.id()?)?;
+        self.session.executor.row(plan, field, row).map(Row::new)
+    }
+
+    fn run_ids(&mut self, wanted: &[ValueId]) -> Result<Run<'_>> {
+        let plan = self.execute(wanted).map_err(|error| explained(&self.graph.data(), error))?;
+        Ok(Run::new(&self.session.executor, plan, self.graph, wanted))
     }
 
     /// Returns the elements of one value.
@@ -150,8 +200,8 @@ impl<'g> Growing<'_, 'g> {
     /// Ends the borrow of the session and the graph. [`Session::resume`] continues.
     #[must_use]
     pub fn suspend(self) -> SuspendedGrowth {
-        let Self { graph, growth, plan, steps, .. } = self;
-        SuspendedGrowth { growth, plan, steps, graph: Some(graph.number()) }
+        let Self { graph, growth, plan, steps, nodes, .. } = self;
+        SuspendedGrowth { growth, plan, steps, nodes, graph: Some(graph.number()) }
     }
 
     /// Counts the steps executed so far. Without errors each step runs once.
@@ -190,10 +240,21 @@ impl<'g> Growing<'_, 'g> {
             session.executor.execute(&plan, weights, bound)
         };
         session.handle_device_loss(executed)?;
-        (self.plan, self.steps) = (Some(Arc::clone(&plan)), plan.steps.len());
+        (self.plan, self.steps, self.nodes) = (Some(Arc::clone(&plan)), plan.steps.len(), data.arena.nodes().len());
         session.last = Some(Arc::clone(&plan));
         Ok(plan)
     }
+}
+
+/// Returns the values that no node reads, without lists.
+fn unread(data: &GraphData) -> impl Iterator<Item = ValueId> {
+    let arena = &data.arena;
+    let mut read = vec![false; arena.values()];
+    for id in arena.ids().flat_map(|node| arena.operands(node)).filter_map(|operand| operand.as_value()) {
+        read[id.index()] = true;
+    }
+    let ids = (0..read.len()).map(ValueId::new);
+    ids.filter(move |&id| !read[id.index()] && !data.type_of(id).is_list)
 }
 
 /// Returns the ids of values of one graph.
