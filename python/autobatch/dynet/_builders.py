@@ -85,12 +85,12 @@ class RNNBuilder:
 
     def add(self, states, x):
         """Emits one step of all layers."""
-        if any(self.rates):
-            if self.masks is None or self.masks_of != ENGINE.version:
-                self.set_dropout_masks(x.b)
+        dropped = any(self.rates)
+        if dropped and (self.masks is None or self.masks_of != ENGINE.version):
+            self.set_dropout_masks(x.b)
         after = []
         for number, (layer, before) in enumerate(zip(self.layers, states)):
-            if any(self.rates):
+            if dropped:
                 mask_x, mask_h = self.masks[number]
                 x = f.cmult(x, mask_x) if self.rates[0] else x
                 before = [f.cmult(before[0], mask_h) if self.rates[1] else before[0], *before[1:]]

@@ -43,7 +43,9 @@ class Layer:
 
     def add(self, x, states):
         """Emits one step and returns the new states."""
-        b = max([x.b, *[state.b for state in states]])
+        b = x.b
+        for state in states:
+            b = b if b > state.b else state.b
         if b == 1:
             if ENGINE.graph is None:
                 ENGINE.open()

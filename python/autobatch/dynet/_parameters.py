@@ -16,8 +16,10 @@ class Stored(Expression):
 
     __slots__ = ("dims", "full_name", "values", "handle", "key", "updated", "seen", "node", "__weakref__")
 
+    def __new__(cls, *_arguments):
+        return super().__new__(cls, None)
+
     def __init__(self, dims, full_name, values):
-        super().__init__(None)
         self.dims, self.full_name = tuple(int(extent) for extent in dims), full_name
         self.values = self.to_native(values)
         self.handle = self.key = self.node = None
@@ -151,7 +153,12 @@ class Parameters(Stored):
 class LookupParameters(Stored):
     """A table of vectors or tensors, one a row. `dims` starts with the number of rows."""
 
-    __slots__ = ()
+    __slots__ = ("row",)
+
+    def __init__(self, dims, full_name, values):
+        super().__init__(dims, full_name, values)
+        plain = len(self.dims) == 2 and self.dims[1] != 1
+        self.row = None if plain else tuple(reversed(self.dims[1:])) if self.dims[1:] != (1,) else ()
 
     def to_native(self, values):
         array = np.asarray(values, dtype=np.float32)
@@ -180,10 +187,7 @@ class LookupParameters(Stored):
     def __getitem__(self, i):
         if ENGINE.graph is None:
             ENGINE.open()
-        value = self.handle[i]
-        if len(self.dims) > 2 or self.dims[1] == 1:
-            value = value.reshape(tuple(reversed(self.dims[1:])) if self.dims[1:] != (1,) else ())
-        return Expression(value)
+        return Expression(self.handle[i] if self.row is None else self.handle[i].reshape(self.row))
 
     def batch(self, i):
         """Returns several rows as a minibatch."""

@@ -1,6 +1,7 @@
 """Functions of several expressions, and the gates of an LSTM."""
 
 import autobatch as ab
+from autobatch._autobatch import sum_of
 
 from ._elements import bmax, cmult, exp, log, logistic, nobackprop, tanh
 from ._expression import Expression, product, with_batch
@@ -10,9 +11,12 @@ from ._shapes import concatenate, pick_range
 
 def esum(xs):
     """The sum of expressions."""
-    xs = list(xs)
+    xs = xs if xs.__class__ is list else list(xs)
     if len(xs) == 1:
         return xs[0]
+    value = sum_of(xs)
+    if value is not None:
+        return Expression(value)
     b = max(x.b for x in xs)
     values = [with_batch(x, b) for x in xs]
     if all(value.shape == values[0].shape for value in values):

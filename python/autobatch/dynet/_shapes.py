@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 import autobatch as ab
+from autobatch._autobatch import join
 
 from ._expression import Expression, each, pick, sliced, with_batch
 from ._inputs import bind, inputTensor, native_shape
@@ -99,7 +100,6 @@ def select_cols(x, cs):
 
 def _joined(xs, d):
     """The concatenation along an axis."""
-    xs = list(xs)
     b = max(x.b for x in xs)
     rank = max(d + 1, max(len(x.extents()) for x in xs))
     values = []
@@ -114,20 +114,18 @@ def _joined(xs, d):
 def concatenate(xs, d=0):
     """The concatenation along an axis."""
     if d == 0:
-        try:
-            values = [x.v for x in xs]
-            if all(x.b == 1 and value.shape == () for x, value in zip(xs, values)):
-                return Expression(ab.stack(values)) if len(values) > 1 else xs[0]
-            if all(x.b == 1 and len(value.shape) == 1 for x, value in zip(xs, values)):
-                return Expression(ab.concat(values)) if len(values) > 1 else xs[0]
-        except TypeError:
-            xs = list(xs)
-    return _joined(xs, d)
+        xs = xs if xs.__class__ is list else list(xs)
+        if len(xs) == 1:
+            return xs[0]
+        value = join(xs)
+        if value is not None:
+            return Expression(value)
+    return _joined(list(xs), d)
 
 
 def concatenate_cols(xs):
     """Vectors as the columns of a matrix."""
-    return _joined(xs, 1)
+    return _joined(list(xs), 1)
 
 
 def inputTensorTranspose(arr, batched=False, device=""):

@@ -23,7 +23,11 @@ class RNNState:
 
     def transduce(self, xs):
         """Returns the outputs after each input."""
-        return [state.output() for state in self.add_inputs(xs)]
+        states, outputs = self.states, []
+        for x in xs:
+            states = self.builder.add(states, x)
+            outputs.append(states[-1][0])
+        return outputs
 
     def output(self):
         """Returns the output of the last layer, or None before the first input."""
