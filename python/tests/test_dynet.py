@@ -99,6 +99,23 @@ def test_values_that_follow_one_another_agree_with_one_run():
     assert np.array_equal(y.npvalue(), total[-1])
 
 
+def test_a_list_of_values_is_computed_together_from_the_second_graph_on():
+    from autobatch.dynet._engine import ENGINE
+
+    _, w, table, _ = model()
+    new = []
+    for _ in range(2):
+        dy.renew_cg()
+        results = [dy.tanh(w * table[row]) for row in range(4)]
+        found = []
+        for result in results:
+            found.append(result.npvalue())
+            new.append(len(ENGINE.serial))
+        expected = [np.tanh(w.as_array() @ table.row_as_array(row)) for row in range(4)]
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert new[0] < new[1] == new[-1]
+
+
 def test_gradients_accumulate_until_the_update():
     pc, w, table, _ = model()
     trainer = dy.SimpleSGDTrainer(pc, 1.0)

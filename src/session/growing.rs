@@ -29,8 +29,6 @@ pub struct Growing<'s, 'g> {
     /// The plan whose rows the executor holds: the plan of the last run, or `None` if that run failed.
     plan: Option<Arc<Verified<Plan>>>,
     steps: usize,
-    /// The number of nodes that the graph had at the last run.
-    nodes: usize,
 }
 
 /// The state of a suspended [`Growing`]. It borrows neither the session nor the graph.
@@ -39,7 +37,6 @@ pub struct SuspendedGrowth {
     growth: Growth,
     plan: Option<Arc<Verified<Plan>>>,
     steps: usize,
-    nodes: usize,
     /// The number of the graph.
     graph: Option<u32>,
 }
@@ -122,9 +119,9 @@ impl Session {
         let last = self.last.as_ref();
         let holds = |plan: &Arc<Verified<Plan>>| last.is_some_and(|last| Arc::ptr_eq(last, plan));
         let same = suspended.graph == Some(graph.number()) && suspended.plan.as_ref().is_some_and(holds);
-        let SuspendedGrowth { growth, plan, steps, nodes, .. } =
+        let SuspendedGrowth { growth, plan, steps, .. } =
             if same { suspended } else { SuspendedGrowth::default() };
-        Growing { session: self, graph, noise, growth, plan, steps, nodes }
+        Growing { session: self, graph, noise, growth, plan, steps }
     }
 }
 
@@ -142,9 +139,8 @@ impl<'g> Growing<'_, 'g> {
         self.run_ids(&wanted)
     }
 
-    /// [`run`](Self::run) for a program that reads values one after the other. If no node was emitted since the last run,
-    /// it also computes every value that no node reads: the program is likely to read those next, and
-    /// [`computed`](Self::computed) returns them without a plan.
+    /// [`run`](Self::run), which also computes every value that no node reads. A program that reads the values of a
+    /// list one after the other pays for one plan: [`computed`](Self::computed) returns the other values.
     ///
     /// ```
     /// # use autobatch::prelude::*;
@@ -153,10 +149,9 @@ impl<'g> Growing<'_, 'g> {
     /// let g = session.graph();
     /// let roots = [1.0, 4.0, 9.0].map(|x| g.input(&[x]).sqrt());
     /// let mut growing = session.growing(&g);
-    /// growing.run_ahead([roots[0]])?;               // the first read computes one root
-    /// assert!(growing.computed(roots[2]).is_none());
-    /// growing.run_ahead([roots[1]])?;               // the second one all others
+    /// assert_eq!(growing.run_ahead([roots[0]])?[roots[0]].to_vec(), [1.0]);
     /// assert_eq!(growing.computed(roots[2]).map(|row| row.to_vec()), Some(vec![3.0]));
+    /// assert!(growing.computed(roots[2] + 1.0).is_none());
     /// # Ok(())
     /// # }
     /// ```
@@ -167,9 +162,8 @@ impl<'g> Growing<'_, 'g> {
     pub fn run_ahead(&mut self, values: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Result<Run<'_>> {
         self.graph.check()?;
         let mut wanted = wanted(self.graph, values)?;
-        if self.plan.is_some() && self.nodes == self.graph.data().arena.nodes().len() {
-            wanted.extend(unread(&self.graph.data()).filter(|id| !wanted.contains(id)).collect::<Vec<_>>());
-        }
+        let others: Vec<_> = unread(&self.graph.data()).filter(|id| !wanted.contains(id)).collect();
+        wanted.extend(others);
         self.run_ids(&wanted)
     }
 
@@ -200,8 +194,8 @@ impl<'g> Growing<'_, 'g> {
     /// Ends the borrow of the session and the graph. [`Session::resume`] continues.
     #[must_use]
     pub fn suspend(self) -> SuspendedGrowth {
-        let Self { graph, growth, plan, steps, nodes, .. } = self;
-        SuspendedGrowth { growth, plan, steps, nodes, graph: Some(graph.number()) }
+        let Self { graph, growth, plan, steps, .. } = self;
+        SuspendedGrowth { growth, plan, steps, graph: Some(graph.number()) }
     }
 
     /// Counts the steps executed so far. Without errors each step runs once.
@@ -240,7 +234,7 @@ impl<'g> Growing<'_, 'g> {
             session.executor.execute(&plan, weights, bound)
         };
         session.handle_device_loss(executed)?;
-        (self.plan, self.steps, self.nodes) = (Some(Arc::clone(&plan)), plan.steps.len(), data.arena.nodes().len());
+        (self.plan, self.steps) = (Some(Arc::clone(&plan)), plan.steps.len());
         session.last = Some(Arc::clone(&plan));
         Ok(plan)
     }
