@@ -141,9 +141,13 @@ class GRUState:
 
 class Graph:
     """A graph that a program builds step by step: `with session.graph() as g: ...`."""
+    def __bool__(self) -> Any:
+        ...
     def __enter__(self) -> Any:
         ...
     def __exit__(self, *_error) -> Any:
+        ...
+    def __len__(self) -> Any:
         ...
     def __repr__(self) -> Any:
         ...
@@ -158,6 +162,20 @@ class Graph:
         """The text form of the graph, which `autobatch` reads on the command line."""
     def to_bytes(self) -> Any:
         """The binary form of the graph."""
+
+class Held:
+    """A value with a batch size and, once known, its elements."""
+    def __init__(self, v, b=1) -> Any:
+        ...
+    @property
+    def array(self) -> Any:
+        """The elements."""
+    @property
+    def b(self) -> Any:
+        """The batch size."""
+    @property
+    def v(self) -> Any:
+        """The value; `None` in a class that computes it."""
 
 class Init:
     """An initialiser of a parameter, from the module `ab.init`."""
@@ -276,7 +294,7 @@ class Param:
 class Paused:
     """A forward pass. `Session.backward` computes its gradients once."""
     def __repr__(self) -> Any:
-        """Return repr(self)."""
+        ...
 
 class PlanError(AutobatchError):
     """A graph has no plan."""
@@ -352,7 +370,7 @@ class Session:
     def __init__(self, module, *, device='cpu', policy=None, threads=0, seed=0, memory_limit=None) -> Any:
         ...
     def __repr__(self) -> Any:
-        """Return repr(self)."""
+        ...
     def backward(self, paused, gradients) -> Any:
         """Computes the gradients of a forward pass. `gradients` has an array of the shape of each group, or None for"""
     def batches(self) -> Any:
@@ -433,7 +451,7 @@ class Trainer:
         """Executes a graph forward and in reverse, and adds the gradients of a scalar to those that wait for `update`."""
     def discard_gradients(self) -> Any:
         """Discards the waiting gradients."""
-    def evaluate(self, values) -> Any:
+    def evaluate(self, values, ahead=False) -> Any:
         """Computes values of a graph and returns their arrays. Values that an earlier call computed are not computed again."""
     def exchange(self, other) -> Any:
         """Exchanges the optimiser with its states for another one."""
@@ -759,6 +777,9 @@ def indices(indices) -> Any:
 def input(array) -> Any:
     """Bound floats of any shape: a number, a sequence or an array."""
 
+def join(items) -> Any:
+    """The concatenation of vectors, or the vector of scalars, without a batch; `None` for anything else."""
+
 def list(values, element=None) -> Any:
     """A list of any number of values of one type. An empty list needs the type of its elements."""
 
@@ -773,6 +794,9 @@ def softmax_sum(scores, values) -> Any:
 
 def stack(values) -> Any:
     """Values of one type stacked along a new outermost axis."""
+
+def sum_of(items) -> Any:
+    """The sum of values of one shape without a batch; `None` for anything else."""
 
 def total(values) -> Any:
     """The sum of values, in their order."""

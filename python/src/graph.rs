@@ -192,6 +192,16 @@ impl PyGraph {
         self.shared.read(|graph| Ok(graph.data().to_bytes()))
     }
 
+    /// The number of nodes.
+    fn __len__(&self) -> PyResult<usize> {
+        self.shared.read(|graph| Ok(graph.data().arena.len()))
+    }
+
+    /// A graph is true, even without nodes.
+    fn __bool__(&self) -> bool {
+        true
+    }
+
     /// The session that executes the graph.
     #[getter]
     fn session(&self, py: Python<'_>) -> Option<Py<PySession>> {

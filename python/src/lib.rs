@@ -5,6 +5,7 @@
 
 mod error;
 mod graph;
+mod held;
 mod module;
 mod nn;
 mod optim;
@@ -25,6 +26,7 @@ fn _autobatch(m: &Bound<'_, PyModule>) -> PyResult<()> {
     types::register(m)?;
     graph::register(m)?;
     value::register(m)?;
+    held::register(m)?;
     module::register(m)?;
     session::register(m)?;
     paused::register(m)?;

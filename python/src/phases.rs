@@ -6,9 +6,9 @@ use crate::optim::PyOptimizer;
 use crate::session::{array, released};
 use crate::train::PyTrainer;
 use crate::value::PyValue;
-use autobatch::SetAside;
 use autobatch::ir::Graph;
 use autobatch::ir::graph::Value;
+use autobatch::{Growing, Row, SetAside};
 use numpy::{PyArray1, PyArrayMethods};
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -40,6 +40,23 @@ fn shaped<'py>(
     Ok(PyArray1::from_slice(py, elements).reshape(dims)?.into_any())
 }
 
+/// Returns the elements of values, and executes what no earlier run computed.
+fn arrays<'py, 'g>(
+    py: Python<'py>,
+    growing: &mut Growing<'_, 'g>,
+    values: &[Value<'g>],
+    ahead: bool,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let as_array = |value: Value<'g>, row: &Row| array(py, row, value.ty().dtype, value.shape());
+    let computed = |&value: &Value<'g>| Some(as_array(value, growing.computed(value)?));
+    if let Some(arrays) = values.iter().map(computed).collect::<Option<PyResult<Vec<_>>>>() {
+        return arrays;
+    }
+    let run = released(py, || if ahead { growing.run_ahead(values) } else { growing.run(values) });
+    let run = run.map_err(raised)?;
+    values.iter().map(|&value| as_array(value, &run[value])).collect()
+}
+
 #[pymethods]
 impl PyTrainer {
     /// An empty graph for `evaluate` and `backward`. Its nodes name no lines.
@@ -48,7 +65,14 @@ impl PyTrainer {
     }
 
     /// Computes values of a graph and returns their arrays. Values that an earlier call computed are not computed again.
-    fn evaluate<'py>(&self, py: Python<'py>, values: Vec<Py<PyValue>>) -> PyResult<Bound<'py, PyList>> {
+    /// With `ahead` it also computes every value that no node reads, for later calls.
+    #[pyo3(signature = (values, ahead = false))]
+    fn evaluate<'py>(
+        &self,
+        py: Python<'py>,
+        values: Vec<Py<PyValue>>,
+        ahead: bool,
+    ) -> PyResult<Bound<'py, PyList>> {
         let Some(first) = values.first() else { return Ok(PyList::empty(py)) };
         let shared = Arc::clone(first.get().owner());
         let mut trainer = self.lock()?;
@@ -56,10 +80,7 @@ impl PyTrainer {
             let values = self::values(graph, &values)?;
             let mut suspended = self.suspended.lock();
             let mut growing = trainer.resume(graph, std::mem::take(&mut *suspended));
-            let arrays = released(py, || growing.run(&values)).map_err(raised).and_then(|run| {
-                let array = |&value: &Value<'_>| array(py, &run[value], value.ty().dtype, value.shape());
-                values.iter().map(array).collect::<PyResult<Vec<_>>>()
-            });
+            let arrays = arrays(py, &mut growing, &values, ahead);
             *suspended = growing.suspend();
             PyList::new(py, arrays?)
         })

@@ -57,6 +57,13 @@ for nm in ("VanillaLSTMBuilder","CoupledLSTMBuilder","GRUBuilder","SimpleRNNBuil
     t(nm+"s"+str(L), lambda: dy.concatenate(list(bl.initial_state().add_input(E[1]).s())+list(bl.initial_state().add_input(E[1]).h())))
     k=2*L if "LSTM" in nm else L
     t(nm+"i"+str(L), lambda: bl.initial_state([b]*k).add_input(E[1]).add_input(E[3]).prev().output())
+F=pc.add_parameters((3,2,2,3)); F.set_value(r.normal(size=(3,2,2,3)))
+t0=dy.SimpleSGDTrainer(pc,1e-12)
+image=lambda: dy.reshape(dy.concatenate([W[0],W[1],W[2],E[0],E[1],E[2],E[3],x()]),(4,4,2))
+for valid in (True, False):
+  for step in ([1,1],[2,1]):
+    t(f"conv{valid}{step}", lambda: dy.conv2d(image(),F,step,valid)); t(f"convb{valid}{step}", lambda: dy.conv2d_bias(image(),F,b,step,valid))
+    t(f"pool{valid}{step}", lambda: dy.maxpooling2d(image(),[2,3],step,valid))
 bi=dy.BiRNNBuilder(2,4,6,pc,dy.LSTMBuilder)
 rr=np.random.default_rng(5)
 for p in pc.parameters_list()[3:]: p.set_value(rr.normal(size=p.shape()))

@@ -41,8 +41,8 @@ def exists(name):
 def test_every_missing_name_has_a_reason():
     functions = [name for name in names() if "." not in name and not exists(name)]
     assert sorted(functions) == sorted(MISSING)
-    with pytest.raises(NotImplementedError, match="no conv2d: no convolution"):
-        dy.conv2d(None, None, [1, 1])
+    with pytest.raises(NotImplementedError, match="no circ_conv: no convolution"):
+        dy.circ_conv(None, None)
 
 
 def test_ninety_percent_of_all_names_exist():
@@ -97,6 +97,23 @@ def test_values_that_follow_one_another_agree_with_one_run():
     for _ in range(20):
         y = dy.tanh(y) + 1.0
     assert np.array_equal(y.npvalue(), total[-1])
+
+
+def test_a_list_of_values_is_computed_together_from_the_second_graph_on():
+    from autobatch.dynet._engine import ENGINE
+
+    _, w, table, _ = model()
+    new = []
+    for _ in range(2):
+        dy.renew_cg()
+        results = [dy.tanh(w * table[row]) for row in range(4)]
+        found = []
+        for result in results:
+            found.append(result.npvalue())
+            new.append(len(ENGINE.serial))
+        expected = [np.tanh(w.as_array() @ table.row_as_array(row)) for row in range(4)]
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert new[0] < new[1] == new[-1]
 
 
 def test_gradients_accumulate_until_the_update():
@@ -207,6 +224,32 @@ def test_dropout_is_equal_in_both_passes():
     assert np.allclose(w.grad_as_array(), np.outer(counts, table.row_as_array(0)), atol=1e-5)
     assert np.isclose(value, counts @ (w.as_array() @ table.row_as_array(0)), atol=1e-5)
     trainer.update()
+
+
+def test_a_convolution_is_the_sum_over_its_windows():
+    random, pc = np.random.default_rng(2), dy.ParameterCollection()
+    image, filters = random.normal(size=(5, 4, 2)).astype("f4"), random.normal(size=(3, 2, 2, 3)).astype("f4")
+    dy.renew_cg()
+    f = pc.parameters_from_numpy(filters)
+    found = dy.conv2d(dy.inputTensor(image), f, [1, 2]).npvalue()
+    for row, column in np.ndindex(3, 2):
+        window = image[row:row + 3, 2 * column:2 * column + 2]
+        np.testing.assert_allclose(found[row, column], np.tensordot(window, filters, 3), atol=1e-5)
+    pooled = dy.maxpooling2d(dy.inputTensor(image), [2, 2], [2, 2]).npvalue()
+    np.testing.assert_array_equal(pooled, image[:4].reshape(2, 2, 2, 2, 2).max((1, 3)))
+    with pytest.raises(ValueError, match="does not fit"):
+        dy.conv2d(dy.inputTensor(image[:2]), f, [1, 1])
+
+
+@pytest.mark.parametrize("rule", ["CyclicalSGDTrainer", "AdadeltaTrainer", "AdagradTrainer", "AmsgradTrainer",
+                                  "MomentumSGDTrainer", "RMSPropTrainer", "SimpleSGDTrainer", "AdamTrainer"])
+@real
+def test_trainers_update_as_those_of_dynet(rule, tmp_path):
+    expected, found = (
+        json.loads(run(python, TESTS / "dynet_trainers.py", rule, *extra, where=tmp_path).splitlines()[-1])
+        for python, extra in ((REAL, ()), (sys.executable, ("--drop-in",)))
+    )
+    np.testing.assert_allclose(found, expected, rtol=2e-4, atol=2e-5)
 
 
 @real

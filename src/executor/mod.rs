@@ -8,7 +8,7 @@ use autobatch_ir::Weights;
 use autobatch_ir::id::ParamId;
 #[cfg(feature = "gpu")]
 use autobatch_ir::plan::Limits;
-use autobatch_ir::plan::{Plan, UpdatePlan, Verified};
+use autobatch_ir::plan::{FieldId, Plan, UpdatePlan, Verified};
 use autobatch_runtime_cpu::{Bound, Executor, Paused, RunError, resolve_threads};
 use std::fmt;
 use std::sync::Arc;
@@ -172,6 +172,11 @@ impl AnyExecutor {
             return gpu.output(number);
         }
         self.host.output(plan, number)
+    }
+
+    /// Returns a row of a field of the last executed plan; `None` if the memory of a GPU holds it.
+    pub(crate) fn row<'a>(&'a self, plan: &Plan, field: FieldId, row: u32) -> Option<&'a [f32]> {
+        (!self.is_elsewhere()).then(|| self.host.row(plan, field, row))
     }
 
     /// Reads the gradient of a parameter that the last run of this plan made; `None` if it made none.

@@ -4,7 +4,9 @@ use super::planning::Growth;
 use super::{Run, Session, bound};
 use crate::emit::check_own;
 use crate::error::Result;
+use crate::row::Row;
 use crate::train::explained;
+use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
@@ -135,8 +137,50 @@ impl<'g> Growing<'_, 'g> {
     pub fn run(&mut self, values: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Result<Run<'_>> {
         self.graph.check()?;
         let wanted = wanted(self.graph, values)?;
-        let plan = self.execute(&wanted).map_err(|error| explained(&self.graph.data(), error))?;
-        Ok(Run::new(&self.session.executor, plan, self.graph, &wanted))
+        self.run_ids(&wanted)
+    }
+
+    /// [`run`](Self::run), which also computes every value that no node reads. A program that reads the values of a
+    /// list one after the other pays for one plan: [`computed`](Self::computed) returns the other values.
+    ///
+    /// ```
+    /// # use autobatch::prelude::*;
+    /// # fn main() -> autobatch::Result<()> {
+    /// # let mut session = Session::new(&ModuleBuilder::new("m").build()?, Device::Cpu)?;
+    /// let g = session.graph();
+    /// let roots = [1.0, 4.0, 9.0].map(|x| g.input(&[x]).sqrt());
+    /// let mut growing = session.growing(&g);
+    /// assert_eq!(growing.run_ahead([roots[0]])?[roots[0]].to_vec(), [1.0]);
+    /// assert_eq!(growing.computed(roots[2]).map(|row| row.to_vec()), Some(vec![3.0]));
+    /// assert!(growing.computed(roots[2] + 1.0).is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    #[track_caller]
+    pub fn run_ahead(&mut self, values: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Result<Run<'_>> {
+        self.graph.check()?;
+        let mut wanted = wanted(self.graph, values)?;
+        let others: Vec<_> = unread(&self.graph.data()).filter(|id| !wanted.contains(id)).collect();
+        wanted.extend(others);
+        self.run_ids(&wanted)
+    }
+
+    /// Returns the elements of a value that an earlier run computed, without planning. `None` if none did, and for
+    /// rows in the memory of a GPU.
+    #[must_use]
+    pub fn computed(&self, value: Value<'g>) -> Option<&Row> {
+        check_own(self.graph, value).ok()?;
+        let plan = self.plan.as_ref()?;
+        let (field, row) = self.growth.place(value.id()?)?;
+        self.session.executor.row(plan, field, row).map(Row::new)
+    }
+
+    fn run_ids(&mut self, wanted: &[ValueId]) -> Result<Run<'_>> {
+        let plan = self.execute(wanted).map_err(|error| explained(&self.graph.data(), error))?;
+        Ok(Run::new(&self.session.executor, plan, self.graph, wanted))
     }
 
     /// Returns the elements of one value.
@@ -195,6 +239,17 @@ impl<'g> Growing<'_, 'g> {
         session.last = Some(Arc::clone(&plan));
         Ok(plan)
     }
+}
+
+/// Returns the values that no node reads, without lists.
+fn unread(data: &GraphData) -> impl Iterator<Item = ValueId> {
+    let arena = &data.arena;
+    let mut read = vec![false; arena.values()];
+    for id in arena.ids().flat_map(|node| arena.operands(node)).filter_map(|operand| operand.as_value()) {
+        read[id.index()] = true;
+    }
+    let ids = (0..read.len()).map(ValueId::new);
+    ids.filter(move |&id| !read[id.index()] && !data.type_of(id).is_list)
 }
 
 /// Returns the ids of values of one graph.

@@ -4,7 +4,7 @@ use crate::dump::{Dump, DumpName, PlannedGraph, losses};
 use crate::error::{Error, Result};
 use autobatch_ir::ValueId;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::plan::{Examined, Plan, Verified};
+use autobatch_ir::plan::{Examined, FieldId, Plan, Verified};
 use autobatch_planner::passes::Selection;
 use autobatch_planner::schedule::{Policy, Schedule};
 use autobatch_planner::{CacheStats, Grown, PlanCache, Planner, Request, RowOrder};
@@ -35,6 +35,13 @@ pub(super) struct Growth {
     examined: Examined,
     /// The name of the dump files, if the session writes dumps.
     file: Option<DumpName>,
+}
+
+impl Growth {
+    /// Returns the field and row of a value that the plan computes.
+    pub(super) fn place(&self, value: ValueId) -> Option<(FieldId, u32)> {
+        self.grown.as_ref()?.place(value)
+    }
 }
 
 impl Planning {

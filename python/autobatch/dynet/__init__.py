@@ -17,6 +17,7 @@ from ._files import save_objects as _save_objects
 from ._functions import *  # noqa: F403
 from ._missing import MISSING as _MISSING
 from ._missing import missing as _missing
+from ._initializers import *  # noqa: F403
 from ._parameters import *  # noqa: F403
 from ._trainers import *  # noqa: F403
 from .config import read_arguments as _read_arguments

@@ -1,129 +1,10 @@
-"""Recurrent builders. A layer is one cell, so a step of a layer is one node."""
-
-import autobatch as ab
+"""Recurrent builders."""
 
 from . import _functions as f
 from ._engine import ENGINE
-from ._expression import Expression
+from ._layers import CoupledLSTMLayer, GRULayer, Layer, SimpleRNNLayer, VanillaLSTMLayer
+from ._states import RNNState, StackedRNNState
 from .config import Defaults
-
-
-class Layer:
-    """One layer: parameters, and a step from an input and states to new states, the output first."""
-
-    states = 1
-    subcollection = "rnn-builder"
-
-    def __init__(self, collection, input_dim, hidden_dim):
-        self.input, self.width = input_dim, hidden_dim
-        self.parameters = self.declare(collection)
-        self.cell = None
-        ENGINE.add_cell(self)
-
-    def declare(self, collection):
-        """Declares the parameters and returns them in DyNet's order."""
-        raise NotImplementedError
-
-    def step(self, affine, x, *states):
-        """Computes the new states. `affine(bias, pairs)` is `bias + sum of W x`, `pairs` has the numbers of weights."""
-        raise NotImplementedError
-
-    def trace(self, module):
-        """Declares the native cell."""
-        ports = [ab.f32[self.input], *[ab.f32[self.width]] * self.states]
-        name = f"layer_{len(ENGINE.cells)}_{id(self)}"
-        self.cell = module.cell(*ports, name=name)(lambda *values: self.step(self.affine, *values))
-
-    def affine(self, bias, *pairs):
-        """`bias + sum of W x` on native values."""
-        (weight, x), *rest = pairs
-        total = ab.affine([x], self.parameters[weight].handle, self.parameters[bias].handle)
-        for weight, x in rest:
-            total = total + x.affine(self.parameters[weight].handle)
-        return total
-
-    def add(self, x, states):
-        """Emits one step and returns the new states."""
-        b = max([x.b, *[state.b for state in states]])
-        if b == 1:
-            if ENGINE.graph is None:
-                ENGINE.open()
-            results = self.cell(x.v, *[state.v for state in states])
-        else:
-            values = [f.with_batch(value, b) for value in (x, *states)]
-            results = self.step(self.affine, *values)
-        return [Expression(value, b) for value in (results if isinstance(results, tuple) else (results,))]
-
-    def start(self):
-        """The states before the first input."""
-        return [f.zeros(self.width)] * self.states
-
-
-def part(value, number, width):
-    """One of several blocks of a width."""
-    return value.slice(number * width, (number + 1) * width)
-
-
-class VanillaLSTMLayer(Layer):
-    """The LSTM whose gates share one product. The states are `h` and `c`."""
-
-    states = 2
-    forget_bias = 1.0
-
-    def declare(self, collection):
-        four = 4 * self.width
-        return [
-            collection.add_parameters((four, self.input)), collection.add_parameters((four, self.width)),
-            collection.add_parameters((four,), 0),
-        ]
-
-    def step(self, affine, x, h, c):
-        gates = affine(2, (0, x), (1, h))
-        i, forget, o, g = (part(gates, number, self.width) for number in range(4))
-        c = (forget + self.forget_bias).sigmoid() * c + i.sigmoid() * g.tanh()
-        return o.sigmoid() * c.tanh(), c
-
-
-class CoupledLSTMLayer(Layer):
-    """The LSTM whose forget gate is one minus the input gate, with peepholes."""
-
-    states = 2
-
-    def declare(self, collection):
-        add, width = collection.add_parameters, self.width
-        gate = lambda: [add((width, self.input)), add((width, width)), add((width, width)), add((width,), 0)]
-        return [*gate(), *gate(), add((width, self.input)), add((width, width)), add((width,), 0)]
-
-    def step(self, affine, x, h, c):
-        i = affine(3, (0, x), (1, h), (2, c)).sigmoid()
-        c = (1.0 - i) * c + i * affine(10, (8, x), (9, h)).tanh()
-        o = affine(7, (4, x), (5, h), (6, c)).sigmoid()
-        return o * c.tanh(), c
-
-
-class GRULayer(Layer):
-    """The gated recurrent unit."""
-
-    def declare(self, collection):
-        add, width = collection.add_parameters, self.width
-        gate = lambda: [add((width, self.input)), add((width, width)), add((width,), 0)]
-        return [*gate(), *gate(), *gate()]
-
-    def step(self, affine, x, h):
-        z = affine(2, (0, x), (1, h)).sigmoid()
-        r = affine(5, (3, x), (4, h)).sigmoid()
-        return z * affine(8, (6, x), (7, r * h)).tanh() + (1.0 - z) * h
-
-
-class SimpleRNNLayer(Layer):
-    """The simple recurrent layer."""
-
-    def declare(self, collection):
-        add, width = collection.add_parameters, self.width
-        return [add((width, self.input)), add((width, width)), add((width,), 0)]
-
-    def step(self, affine, x, h):
-        return affine(2, (0, x), (1, h)).tanh()
 
 
 class RNNBuilder:
@@ -204,12 +85,12 @@ class RNNBuilder:
 
     def add(self, states, x):
         """Emits one step of all layers."""
-        if any(self.rates):
-            if self.masks is None or self.masks_of != ENGINE.version:
-                self.set_dropout_masks(x.b)
+        dropped = any(self.rates)
+        if dropped and (self.masks is None or self.masks_of != ENGINE.version):
+            self.set_dropout_masks(x.b)
         after = []
         for number, (layer, before) in enumerate(zip(self.layers, states)):
-            if any(self.rates):
+            if dropped:
                 mask_x, mask_h = self.masks[number]
                 x = f.cmult(x, mask_x) if self.rates[0] else x
                 before = [f.cmult(before[0], mask_h) if self.rates[1] else before[0], *before[1:]]
@@ -271,100 +152,6 @@ class SimpleRNNBuilder(RNNBuilder):
 
     layer = SimpleRNNLayer
     path = "simple-rnn-builder"
-
-
-class RNNState:
-    """The states of all layers after some inputs. It never changes."""
-
-    __slots__ = ("builder", "states", "before", "started")
-
-    def __init__(self, builder, states, before=None, started=True):
-        self.builder, self.states, self.before, self.started = builder, states, before, started
-
-    def add_input(self, x):
-        """Returns the state after one more input."""
-        return RNNState(self.builder, self.builder.add(self.states, x), self)
-
-    def add_inputs(self, xs):
-        """Returns the states after each input."""
-        states, state = [], self
-        for x in xs:
-            state = state.add_input(x)
-            states.append(state)
-        return states
-
-    def transduce(self, xs):
-        """Returns the outputs after each input."""
-        return [state.output() for state in self.add_inputs(xs)]
-
-    def output(self):
-        """Returns the output of the last layer, or None before the first input."""
-        return self.states[-1][0] if self.started else None
-
-    def h(self):
-        """Returns the output of each layer."""
-        return tuple(states[0] for states in self.states)
-
-    def s(self):
-        """Returns all vectors of the state: all `c`, then all `h`."""
-        if len(self.states[0]) == 1:
-            return self.h()
-        return tuple(states[1] for states in self.states) + self.h()
-
-    def set_h(self, es=None):
-        """Returns the state with other outputs."""
-        return RNNState(self.builder, [[h, *states[1:]] for h, states in zip(es, self.states)], self)
-
-    def set_s(self, es=None):
-        """Returns the state with other vectors."""
-        return RNNState(self.builder, self.builder.states_of(list(es)), self)
-
-    def prev(self):
-        """Returns the state before the last input."""
-        return self.before
-
-    def b(self):
-        """Returns the builder."""
-        return self.builder
-
-
-class StackedRNNState:
-    """Several states that feed one another."""
-
-    def __init__(self, states, prev=None):
-        self.states, self.before = list(states), prev
-
-    def add_input(self, x):
-        """Returns the states after one more input."""
-        after = []
-        for state in self.states:
-            after.append(state.add_input(x))
-            x = after[-1].output()
-        return StackedRNNState(after, self)
-
-    def add_inputs(self, xs):
-        """Returns the states after each input."""
-        states, state = [], self
-        for x in xs:
-            state = state.add_input(x)
-            states.append(state)
-        return states
-
-    def output(self):
-        """Returns the output of the last state."""
-        return self.states[-1].output()
-
-    def prev(self):
-        """Returns the states before the last input."""
-        return self.before
-
-    def h(self):
-        """Returns the outputs of each state."""
-        return [state.h() for state in self.states]
-
-    def s(self):
-        """Returns the vectors of each state."""
-        return [state.s() for state in self.states]
 
 
 class BiRNNBuilder:

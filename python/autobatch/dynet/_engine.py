@@ -26,6 +26,7 @@ class Engine:
         self.waiting = False
         self.drop_speculation()
         self.followed = set()
+        self.last_read, self.serial = (-1, None), set()
 
     def add(self, parameter):
         """Adds a parameter; the next graph sees it."""
@@ -81,17 +82,33 @@ class Engine:
             self.graph.__exit__()
             self.graph = None
         self.version += 1
+        self.last_read = (-1, None)
 
     def compute(self, expressions):
         """Computes what is not computed yet, and keeps the arrays in the expressions."""
         missing = [expression for expression in expressions if expression.array is None]
         if not missing:
             return
-        if len(missing) == 1 and self.speculate(missing[0]):
+        line = self.line()
+        if len(missing) == 1 and self.speculate(missing[0], line):
             return
-        arrays = self.trainer.evaluate([expression.v for expression in missing])
+        arrays = self.trainer.evaluate([expression.v for expression in missing], self.is_serial(line))
         for expression, array in zip(missing, arrays):
             expression.array = array
+
+    def is_serial(self, line):
+        """Returns whether another read without an emission in between followed a read of this line, now or earlier.
+
+        A program that reads the expressions of a list one after the other is likely to read those that no other
+        expression uses. One plan computes all of them.
+        """
+        if self.graph is None:
+            return False
+        nodes = len(self.graph)
+        last, self.last_read = self.last_read, (nodes, line)
+        if last[0] == nodes:
+            self.serial.update((last[1], line))
+        return line in self.serial
 
     # A training loop often reads a loss and then differentiates it. The first time, this computes the forward pass
     # twice. From then on a read on the same line of the program executes both passes at once.
@@ -100,9 +117,8 @@ class Engine:
         """Forgets the lines of the last reads."""
         self.reads, self.ahead = {}, None
 
-    def speculate(self, expression):
+    def speculate(self, expression, line):
         """Executes both passes if the program differentiated what this line read before."""
-        line = self.line()
         self.reads[id(expression)] = line
         if line not in self.followed or self.waiting or expression.v.shape != ():
             return False

@@ -10,19 +10,15 @@ import operator
 import numpy as np
 
 import autobatch as ab
+from autobatch._autobatch import Held
 
 from ._engine import ENGINE
 
 
-class Expression:
-    """A node of the current graph. `v` is the native value, `b` the batch size."""
+class Expression(Held):
+    """A node of the current graph. `v` is the native value, `b` the batch size, `array` holds the elements."""
 
-    __slots__ = ("v", "b", "array")
-
-    def __init__(self, v, b=1):
-        self.v = v
-        self.b = b
-        self.array = None
+    __slots__ = ()
 
     native = None
     """The native parameter, if the expression is a parameter that a product may read in place."""
@@ -162,9 +158,10 @@ class Product(Expression):
 
     __slots__ = ("rows", "weight")
 
-    def __init__(self, v, b, rows, weight):
-        super().__init__(v, b)
-        self.rows, self.weight = rows, weight
+    def __new__(cls, v, b, rows, weight):
+        made = super().__new__(cls, v, b)
+        made.rows, made.weight = rows, weight
+        return made
 
     def __add__(self, other):
         bias = getattr(other, "native", None)

@@ -16,8 +16,6 @@ MISSING = {
     "contract3d_1d_1d": "no tensor contraction in the engine; reshape and multiply",
     "contract3d_1d_1d_bias": "no tensor contraction in the engine; reshape and multiply",
     "contract3d_1d_bias": "no tensor contraction in the engine; reshape and multiply",
-    "conv2d": "no convolution in the engine",
-    "conv2d_bias": "no convolution in the engine",
     "filter1d_narrow": "no convolution in the engine",
     "floor": "no op of the engine",
     "fold_rows": "no op of the engine; use pick_range and esum",
@@ -26,7 +24,6 @@ MISSING = {
     "kmh_ngram": "no op of the engine",
     "lgamma": "no op of the engine",
     "logdet": "no determinant in the engine",
-    "maxpooling2d": "no pooling in the engine; max_dim reduces an axis",
     "round": "no op of the engine",
     "sparsemax": "no op of the engine",
 }

@@ -103,11 +103,11 @@ class CyclicalSGDTrainer(SimpleSGDTrainer):
 
     def update(self):
         super().update()
-        self.count += 1
         cycle = int(1 + self.count / (2 * self.step))
         x = abs(self.count / self.step - 2 * cycle + 1)
         part = max(0.0, 1 - x) * self.gamma**self.count
         self.learning_rate = self.low + (self.high - self.low) * part
+        self.count += 1
 
 
 class MomentumSGDTrainer(Trainer):

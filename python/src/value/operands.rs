@@ -17,7 +17,7 @@ pub(super) enum Operand {
     Array(Vec<usize>, Vec<f32>),
 }
 
-pub(super) fn own_value(graph: &Graph, key: ValueKey) -> PyResult<Value<'_>> {
+pub(crate) fn own_value(graph: &Graph, key: ValueKey) -> PyResult<Value<'_>> {
     graph.value(key).ok_or_else(|| {
         EmitError::new_err(format!(
             "the value belongs to graph {}, it is used in graph {}",

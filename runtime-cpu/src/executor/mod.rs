@@ -39,7 +39,7 @@ pub use updates::GradientSource;
 
 use crate::kernels::Isa;
 use autobatch_ir::plan::{
-    Bound, Footprint, Limits, Mode, Plan, StoreId, Stores, UpdatePlan, Verified, WordOrigins,
+    Bound, FieldId, Footprint, Limits, Mode, Plan, StoreId, Stores, UpdatePlan, Verified, WordOrigins,
 };
 use autobatch_ir::{ParamId, States, Weights};
 use clock::{Clock, Ticks};
@@ -376,8 +376,13 @@ impl Executor {
     #[must_use]
     pub fn output<'a>(&'a self, plan: &Plan, number: usize) -> &'a [f32] {
         let output = &plan.outputs[number];
-        let width = plan.field(output.field).width() as usize;
-        self.memory.row(output.field.index(), output.row as usize, width)
+        self.row(plan, output.field, output.row)
+    }
+
+    /// The elements of a row of a field of the plan executed last, as [`output`](Self::output).
+    #[must_use]
+    pub fn row<'a>(&'a self, plan: &Plan, field: FieldId, row: u32) -> &'a [f32] {
+        self.memory.row(field.index(), row as usize, plan.field(field).width() as usize)
     }
 }
 

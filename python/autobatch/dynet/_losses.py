@@ -1,0 +1,69 @@
+"""Losses."""
+
+import math
+
+import autobatch as ab
+
+from ._elements import cmult, exp, log, rectify
+from ._expression import Expression, with_batch
+from ._reductions import sum_elems
+from ._shapes import transpose
+
+
+def binary_log_loss(x, y):
+    """`-(y log x + (1 - y) log(1 - x))`"""
+    return sum_elems(-(cmult(y, log(x)) + cmult(1.0 - y, log(1.0 - x))))
+
+
+def pairwise_rank_loss(x, y, m=1.0):
+    """`max(0, m - x + y)`"""
+    return rectify(y - x + m)
+
+
+def poisson_loss(log_lambda, x):
+    """The negative logarithm of a Poisson probability."""
+    return exp(log_lambda) - log_lambda * float(x) + math.lgamma(x + 1)
+
+
+def pickneglogsoftmax(x, v):
+    """`-log_softmax(x)[v]`"""
+    return Expression(x.v.cross_entropy(int(v))) if x.b == 1 else pickneglogsoftmax_batch(x, [v] * x.b)
+
+
+def pickneglogsoftmax_batch(x, vs):
+    """`pickneglogsoftmax` of a minibatch."""
+    vs = [int(v) for v in vs]
+    if len(vs) == 1:
+        return pickneglogsoftmax(x, vs[0])
+    return Expression(with_batch(x, len(vs)).cross_entropy(ab.indices(vs)), len(vs))
+
+
+def hinge(x, v, m=1.0):
+    """The margin loss."""
+    return Expression(x.v.hinge(int(v), m)) if x.b == 1 else hinge_batch(x, [v] * x.b, m)
+
+
+def hinge_batch(x, vs, m=1.0):
+    """The margin loss of a minibatch."""
+    vs = [int(v) for v in vs]
+    return hinge(x, vs[0], m) if len(vs) == 1 else Expression(with_batch(x, len(vs)).hinge(ab.indices(vs), m), len(vs))
+
+
+def hinge_dim(x, v, d=0, m=1.0):
+    """The margin loss along an axis of a matrix."""
+    rows = x.v if d == 0 else x.v.t()
+    return Expression(rows.hinge(ab.indices([int(label) for label in v]), m))
+
+
+def softmax(x, d=0):
+    """`e^x / sum e^x` along an axis."""
+    return Expression(x.v.softmax(), x.b) if d == 0 else transpose(softmax(transpose(x)))
+
+
+def log_softmax(x, restrict=None):
+    """`log(softmax(x))`; `restrict` lists the legal elements."""
+    value = x.v
+    if restrict is not None:
+        legal = set(int(index) for index in restrict)
+        value = value.mask([index in legal for index in range(value.shape[-1])])
+    return Expression(value.log_softmax(), x.b)
