@@ -22,6 +22,7 @@ mod output_paths;
 pub mod picture;
 pub mod planning;
 mod progress;
+mod ranks;
 pub mod steps;
 mod text;
 mod trained;

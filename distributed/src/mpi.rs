@@ -12,6 +12,7 @@ use ::mpi::request::{Request, Scope, scope};
 use ::mpi::traits::*;
 use std::fmt;
 use std::io::Write;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The variable with the number of seconds that a rank waits for others; 0 waits forever.
@@ -43,9 +44,11 @@ impl fmt::Debug for MpiError {
     }
 }
 
-/// A rank of the processes that `mpirun` started together. A process that was started alone is a group of one rank.
+/// A rank of the processes that `mpirun` started together. A process that was started alone is a group of one rank. Clones
+/// share the connection, which closes with the last of them.
+#[derive(Clone)]
 pub struct Mpi {
-    universe: Universe,
+    universe: Arc<Universe>,
     limit: Option<Duration>,
     rank: usize,
     size: usize,
@@ -73,7 +76,7 @@ impl Mpi {
         let (rank, size) = (world.rank() as usize, world.size() as usize);
         // If several ranks wait for one, the first of them reports it and ends the others before they do.
         let limit = (seconds > 0).then(|| Duration::from_secs(seconds + rank.min(4) as u64));
-        Ok(Self { universe, limit, rank, size })
+        Ok(Self { universe: Arc::new(universe), limit, rank, size })
     }
 
     /// Ends all ranks with an exit code. Ranks that wait for this one would otherwise wait until their limit.
