@@ -36,6 +36,28 @@ impl Ranks {
         }
     }
 
+    /// Sends bytes of rank 0 to all ranks, and waits for all.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn broadcast(&self, bytes: &[u8]) -> Result<Vec<u8>, Failure> {
+        use autobatch::distributed::Group;
+        match self.group() {
+            Some(mut group) => Ok(group.broadcast(0, bytes).map_err(autobatch::Error::from)?),
+            None => Ok(bytes.to_vec()),
+        }
+    }
+
+    /// Returns the bytes: there is one rank.
+    #[cfg(not(feature = "mpi"))]
+    pub(crate) fn broadcast(&self, bytes: &[u8]) -> Result<Vec<u8>, Failure> {
+        Ok(bytes.to_vec())
+    }
+
+    /// Returns the number of this rank.
+    pub(crate) fn rank(&self) -> usize {
+        use autobatch::distributed::Group;
+        self.group().map_or(0, |group| group.rank())
+    }
+
     /// Runs a verb on this rank. Only rank 0 prints. A rank that fails ends all ranks, and one of them prints the message.
     #[cfg(feature = "mpi")]
     pub(crate) fn run<T>(

@@ -78,8 +78,7 @@ fn training_has_equal_bits_on_every_number_of_processes() {
     }
     // 50 steps and 4 steps.
     let (count, numbers): (usize, &[usize]) = if is_long() { (200, &[1, 2, 3, 4]) } else { (16, &[2, 3]) };
-    let models =
-        ["treelstm --hidden 12", "tagger --hidden 10 --embedding 8", "names --hidden 12"];
+    let models = ["treelstm --hidden 12", "tagger --hidden 10 --embedding 8", "names --hidden 12"];
     let optimisers: [(&str, &str); 3] = [("sgd", ""), ("adam", ""), ("adam", " --divide-states")];
     for (number, model) in models.into_iter().enumerate() {
         for (number, (optimiser, divided)) in
@@ -143,6 +142,67 @@ fn processes_with_other_options_end_with_one_message() {
     let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let said = ended(child, "other options");
     assert_eq!(said.matches("rank 1 disagrees with rank 0 on the optimiser").count(), 1, "{said}");
+}
+
+#[test]
+fn mapped_shards_are_whole_after_kills_and_equal_on_every_number_of_processes() {
+    let weights = file("map.safetensors");
+    train(None, "treelstm --hidden 12 --count 16 --batch 4 --epochs 1", &weights);
+    let folder = file("trees");
+    std::fs::create_dir_all(&folder).unwrap();
+    let inputs: Vec<PathBuf> = (0..24)
+        .map(|number| {
+            let lines: String =
+                (0..60).map(|line| format!("7\t( ( ( [MAX {} ) {} ) ] )\n", line % 7, number % 9)).collect();
+            let path = folder.join(format!("{number:02}.tsv"));
+            std::fs::write(&path, lines).unwrap();
+            path
+        })
+        .collect();
+    let map = |command: &mut Command, output: &Path| {
+        command.args(["map", "treelstm", "--threads", "1", "--weights"]).arg(&weights);
+        command.arg("--data").args(&inputs).arg("-o").arg(output);
+    };
+    let files = |folder: &Path| -> Vec<(PathBuf, Vec<u8>)> {
+        let mut paths: Vec<PathBuf> =
+            std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        let named = |path: PathBuf| (path.file_name().unwrap().into(), std::fs::read(&path).unwrap());
+        paths.into_iter().map(named).collect()
+    };
+    let whole = file("whole");
+    let mut command = Command::new(autobatch());
+    map(&mut command, &whole);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let expected = files(&whole);
+    assert_eq!(expected.len(), 25, "24 shards and the manifest");
+    assert!(expected[1..].iter().all(|(_, bytes)| bytes.iter().filter(|&&byte| byte == b'\n').count() == 60));
+    // Killed at several moments, then complete.
+    let killed = file("killed");
+    for round in 0..10 {
+        let mut command = Command::new(autobatch());
+        map(&mut command, &killed);
+        let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(4 * round));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let mut command = if is_available() { mpirun() } else { Command::new(autobatch()) };
+    if is_available() {
+        command.args(["-n", "3", autobatch()]);
+    }
+    map(&mut command, &killed);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let is_whole = |(name, _): &(PathBuf, Vec<u8>)| !name.to_string_lossy().starts_with('.');
+    assert!(files(&killed).into_iter().filter(is_whole).collect::<Vec<_>>() == expected);
+    // Another run does not mix its shards with these.
+    let mut command = Command::new(autobatch());
+    command.args(["map", "treelstm", "--weights"]).arg(&weights).arg("--data").arg(&inputs[0]);
+    let output = command.arg("-o").arg(&whole).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && said.contains("with other parameters or files"), "{said}");
 }
 
 /// Starts a long run on three processes and waits until it has written its checkpoint.

@@ -153,7 +153,7 @@ mod tests {
     /// The gradient of a leaf, whose sums round differently in every order.
     fn leaf(leaf: usize) -> Gradient {
         let dense = (0..SHAPE).map(|at| ((at * 7919 + leaf * 104_729) % 1000) as f32 * 1e-3 + 1e3).collect();
-        let numbers: Vec<u32> = (0..9).filter(|row| (row + leaf) % 3 > 0).map(|row| row as u32).collect();
+        let numbers: Vec<u32> = (0_u32..9).filter(|row| !(row + leaf as u32).is_multiple_of(3)).collect();
         let values = numbers.iter().flat_map(|&row| [row as f32 * 0.1 + leaf as f32, 0.3]).collect();
         Gradient { dense, tables: vec![Rows { numbers, values }] }
     }
@@ -171,23 +171,26 @@ mod tests {
         own.into_iter().map(|node| tree::sum(node, &mut given, &mut add).unwrap_or_default()).collect()
     }
 
+    /// The sums of all ranks of a group.
+    fn sums(ranks: usize, leaves: usize, shape: &GradientShape) -> Vec<Gradient> {
+        let sum = |mut rank: Threads| {
+            let own = nodes(rank.rank(), ranks, leaves, shape);
+            reduce(&mut rank, leaves, own, shape).expect("all ranks send their sums")
+        };
+        std::thread::scope(|scope| {
+            let ranks: Vec<_> =
+                Threads::group(ranks).into_iter().map(|rank| scope.spawn(move || sum(rank))).collect();
+            ranks.into_iter().map(|rank| rank.join().expect("no rank panics")).collect()
+        })
+    }
+
     #[test]
     fn sums_have_equal_bits_on_every_number_of_ranks() {
         let shape = GradientShape { dense: SHAPE, widths: vec![2] };
         for leaves in [1, 2, 5, 8] {
             let alone = reduce(&mut Alone, leaves, nodes(0, 1, leaves, &shape), &shape).expect("it is alone");
             for ranks in [2, 3, 4, 6] {
-                let sums: Vec<Gradient> = std::thread::scope(|scope| {
-                    let sum = |mut rank: Threads| {
-                        let shape = &shape;
-                        scope.spawn(move || {
-                            let own = nodes(rank.rank(), ranks, leaves, shape);
-                            reduce(&mut rank, leaves, own, shape).expect("all ranks send their sums")
-                        })
-                    };
-                    let ranks: Vec<_> = Threads::group(ranks).into_iter().map(sum).collect();
-                    ranks.into_iter().map(|rank| rank.join().expect("no rank panics")).collect()
-                });
+                let sums = sums(ranks, leaves, &shape);
                 assert!(sums.iter().all(|sum| *sum == alone), "{leaves} leaves on {ranks} ranks");
             }
         }
