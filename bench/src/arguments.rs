@@ -10,61 +10,16 @@ use std::time::Duration;
 /// Times complete steps: emit, plan, verify, execute, read.
 #[derive(clap::Args, Clone, Debug)]
 pub struct BenchArgs {
-    /// The model, optionally after `sweep` (several batch sizes), `peak` (share of the peak of the processor) or
-    /// `threads` (one thread against several). `a` to `g` name the models of the comparative benchmarks
+    /// The model, optionally after the name of a measurement. The comparative benchmarks name models by letters:
+    /// `a` to `g`
     #[arg(num_args = 1..=2, required_unless_present = "device", value_name = "MODEL", value_parser = words())]
     pub workload: Vec<String>,
-    /// Folder of the model's corpus [default: generated instances]
-    #[arg(long, value_name = "FOLDER", value_hint = clap::ValueHint::DirPath)]
-    pub data: Option<PathBuf>,
-    /// JSON file of numbered instances, as the scripts of the comparative benchmarks write it with --dump-data
-    #[arg(long, value_name = "FILE.json", conflicts_with = "data", value_hint = clap::ValueHint::FilePath)]
-    pub peer_data: Option<PathBuf>,
-    /// Mode: infer or train
-    #[arg(long, default_value = "infer", value_parser = ["infer", "train"])]
-    pub mode: String,
-    /// Width of hidden states
-    #[arg(long)]
-    pub hidden: Option<usize>,
-    /// Width of word vectors
-    #[arg(long, alias = "emb")]
-    pub embedding: Option<usize>,
-    /// Number of instances per graph; for sweep several numbers, separated by commas
-    #[arg(long, value_delimiter = ',')]
-    pub batch: Vec<usize>,
-    /// Number of instances to generate
-    #[arg(long)]
-    pub count: Option<usize>,
-    /// Length of all generated sentences; model tagger only
-    #[arg(long)]
-    pub same: Option<u32>,
-    /// Seed of generated instances
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Number of threads that execute; 0 means one per core
-    #[arg(long, default_value_t = 1)]
-    pub threads: usize,
-    /// Number of rounds of each variant
-    #[arg(long, default_value_t = 7)]
-    pub rounds: usize,
-    /// Duration of a round in milliseconds; a round repeats the step
-    #[arg(long, default_value_t = 100)]
-    pub turn: u64,
-    /// Batching policy
-    #[arg(long, default_value = "auto")]
-    pub policy: String,
-    /// Do not measure the unbatched variant
-    #[arg(long)]
-    pub alone: bool,
-    /// Sparse rows: update only the rows of tables that the minibatch looked up
-    #[arg(long)]
-    pub sparse_rows: bool,
+    /// What is measured.
+    #[command(flatten)]
+    pub step: StepArgs,
     /// Split the execution into packing, forward, reverse, reductions and update
     #[arg(long)]
     pub phases: bool,
-    /// Maximum memory of executing a plan, with its parameters and temporaries: 1000000, 64KiB, 512MiB, 2GiB
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
-    pub memory_limit: Option<u64>,
     /// Time products, copies and models on a GPU instead: gpu, gpu:0, gpu:part-of-a-name. --hidden sets the size of
     /// products. If models are named, time only the host part of 16 small instances
     #[arg(long)]
@@ -72,29 +27,90 @@ pub struct BenchArgs {
     /// Instead of measuring, write the random weights, outputs and gradients of one step into this folder
     #[arg(long, value_name = "FOLDER")]
     pub dump: Option<PathBuf>,
+}
+
+/// The steps that a measurement repeats: instances, sizes, rounds.
+#[derive(clap::Args, Clone, Debug)]
+pub struct StepArgs {
+    /// Folder of the model's corpus [default: generated instances]
+    #[arg(long, value_name = "FOLDER", value_hint = clap::ValueHint::DirPath)]
+    pub data: Option<PathBuf>,
+    /// JSON file of instances as lists of numbers, as the scripts in bench/peers write it with --dump-data
+    #[arg(long, value_name = "FILE.json", conflicts_with = "data", value_hint = clap::ValueHint::FilePath)]
+    pub peer_data: Option<PathBuf>,
+    /// Mode: infer or train
+    #[arg(long, default_value = "infer", value_parser = ["infer", "train"])]
+    pub mode: String,
+    /// Width of hidden states [default: the model's]
+    #[arg(long)]
+    pub hidden: Option<usize>,
+    /// Width of word vectors [default: the model's]
+    #[arg(long, alias = "emb")]
+    pub embedding: Option<usize>,
+    /// Number of instances per graph [default: the model's]; `sweep` takes several numbers with commas between them
+    #[arg(long, value_delimiter = ',')]
+    pub batch: Vec<usize>,
+    /// Number of instances to generate [default: the model's]
+    #[arg(long)]
+    pub count: Option<usize>,
+    /// Generate sentences of this one length; model tagger only
+    #[arg(long, value_name = "LENGTH")]
+    pub same: Option<u32>,
+    /// Seed of generated instances
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Number of threads that execute; 0 means one per core
+    #[arg(long, default_value_t = 1)]
+    pub threads: usize,
+    /// Number of rounds of each variant, batched and unbatched
+    #[arg(long, default_value_t = 7)]
+    pub rounds: usize,
+    /// Duration of a round in milliseconds; a round repeats the step
+    #[arg(long, value_name = "MS", default_value_t = 100)]
+    pub turn: u64,
+    /// Batching policy
+    #[arg(long, default_value = "auto")]
+    pub policy: String,
+    /// Measure the batched variant alone
+    #[arg(long)]
+    pub alone: bool,
+    /// Sparse rows: update only the rows of tables that the minibatch looked up
+    #[arg(long)]
+    pub sparse_rows: bool,
+    /// Maximum memory of executing a plan, with its parameters and temporaries: 1000000, 64KiB, 512MiB, 2GiB
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub memory_limit: Option<u64>,
     /// Print only one line of JSON
     #[arg(long)]
     pub json: bool,
 }
 
-/// The measurements that may precede a model.
-const MEASUREMENTS: [&str; 3] = ["sweep", "peak", "threads"];
+/// The measurements that may precede a model, with their help.
+const MEASUREMENTS: [(&str, &str); 3] = [
+    ("sweep", "before a model: time several batch sizes"),
+    ("peak", "before a model: compute its share of the peak of the processor"),
+    ("threads", "before a model: compare one thread with several"),
+];
+
+fn is_measurement(word: &str) -> bool {
+    MEASUREMENTS.iter().any(|&(name, _)| name == word)
+}
 
 /// The words before options: measurements and models. The letters of models are hidden in help.
 fn words() -> PossibleValuesParser {
     let model = |entry: &catalogue::Entry| {
         PossibleValue::new(entry.name).aliases(entry.letter.as_slice().iter().copied()).help(entry.about)
     };
-    let measurements = MEASUREMENTS.into_iter().map(PossibleValue::new);
+    let measurements = MEASUREMENTS.map(|(name, help)| PossibleValue::new(name).help(help));
     PossibleValuesParser::new(catalogue::ENTRIES.iter().map(model).chain(measurements))
 }
 
-impl BenchArgs {
-    /// The options of the measurement.
+impl StepArgs {
+    /// The options of a measurement.
     ///
     /// # Errors
     /// If the mode or the policy is unknown.
-    pub fn options(&self) -> Result<Options, BenchError> {
+    fn options(&self, phases: bool) -> Result<Options, BenchError> {
         let Self { hidden, embedding, count, same, seed, threads, rounds, .. } = *self;
         let batch = self.batch.first().copied();
         let (corpus, instances) = (self.data.clone(), self.peer_data.clone());
@@ -107,16 +123,28 @@ impl BenchArgs {
             policy: self.policy.parse::<Policy>()?,
             unbatched: !self.alone,
             sparse_rows: self.sparse_rows,
-            phases: self.phases,
+            phases,
             memory_limit: self.memory_limit,
         })
     }
 
+    /// Measures the requested batch sizes, or powers of two by default.
+    ///
+    /// # Errors
+    /// As [`sweep`].
+    pub fn sweep(&self, name: &str) -> Result<Sweep, BenchError> {
+        let default = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+        let batches = if self.batch.is_empty() { &default[..] } else { &self.batch };
+        sweep(name, batches, &self.options(false)?)
+    }
+}
+
+impl BenchArgs {
     /// Rejects options that the measurement does not use.
     fn reject_unused(&self, measurement: &str) -> Result<(), BenchError> {
-        let (is_sweep, is_plain) = (measurement == "sweep", !MEASUREMENTS.contains(&measurement));
+        let (is_sweep, is_plain) = (measurement == "sweep", !is_measurement(measurement));
         let options = [
-            ("a second number of --batch", self.batch.len() > 1 && !is_sweep),
+            ("a second number of --batch", self.step.batch.len() > 1 && !is_sweep),
             ("--dump", self.dump.is_some() && !is_plain),
             ("--phases", self.phases && !is_plain),
             ("--device", self.device.as_deref().is_some_and(|device| device != "cpu") && !is_plain),
@@ -125,17 +153,6 @@ impl BenchArgs {
             Some((option, _)) => Err(BenchError::Unused { option, measurement: measurement.to_owned() }),
             None => Ok(()),
         }
-    }
-
-    /// Measures the requested batch sizes, or powers of two by default.
-    ///
-    /// # Errors
-    /// As [`sweep`], or if an option is unused.
-    pub fn sweep(&self, name: &str) -> Result<Sweep, BenchError> {
-        self.reject_unused("sweep")?;
-        let default = [1, 2, 4, 8, 16, 32, 64, 128, 256];
-        let batches = if self.batch.is_empty() { &default[..] } else { &self.batch };
-        sweep(name, batches, &self.options()?)
     }
 
     /// Makes the requested measurement and returns the report as text or JSON.
@@ -147,23 +164,23 @@ impl BenchArgs {
             self.reject_unused(measurement)?;
         }
         let (verbs, models): (Vec<&String>, Vec<&String>) =
-            self.workload.iter().partition(|word| MEASUREMENTS.contains(&word.as_str()));
+            self.workload.iter().partition(|word| is_measurement(word));
         let models = models.into_iter().map(|name| Ok(catalogue::entry_or_letter(name)?.name));
         let models = models.collect::<Result<Vec<&str>, BenchError>>()?;
         if let Some(device) = self.device.as_deref().filter(|device| *device != "cpu") {
             #[cfg(feature = "gpu")]
-            return crate::gpu::report(device, self.hidden, &models);
+            return crate::gpu::report(device, self.step.hidden, &models);
             #[cfg(not(feature = "gpu"))]
             return Err(BenchError::Gpu(format!(
                 "{device}: this build has no GPU support; build with --features gpu"
             )));
         }
-        let options = self.options()?;
-        let select = |text: String, json: String| if self.json { json } else { text };
+        let options = self.step.options(self.phases)?;
+        let select = |text: String, json: String| if self.step.json { json } else { text };
         let verbs: Vec<&str> = verbs.into_iter().map(String::as_str).collect();
         match (verbs.as_slice(), models.as_slice()) {
             (["sweep"], [name]) => {
-                let sweep = self.sweep(name)?;
+                let sweep = self.step.sweep(name)?;
                 Ok(select(sweep.to_string(), sweep.to_json()))
             }
             (["peak"], [name]) => {

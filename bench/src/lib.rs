@@ -25,7 +25,7 @@ mod report;
 mod step;
 mod sweep;
 
-pub use arguments::{BenchArgs, parse_bytes};
+pub use arguments::{BenchArgs, StepArgs, parse_bytes};
 pub use dump::dump;
 pub use effort::{Effort, effort};
 pub use error::BenchError;

@@ -13,13 +13,14 @@ use std::time::{Duration, Instant};
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Returns whether the tests can run, and says so if not.
+#[expect(clippy::print_stderr, reason = "a test that was skipped says so")]
 fn is_available() -> bool {
     let feature = cfg!(feature = "mpi");
     let available = feature && Command::new("mpirun").arg("--version").output().is_ok();
     if !available {
         let reason = if feature { "mpirun is not installed" } else { "the feature mpi is off" };
         assert!(std::env::var_os("AUTOBATCH_REQUIRE_MPI").is_none(), "{reason}");
-        println!("skipped: {reason}");
+        eprintln!("skipped: {reason}");
     }
     available
 }

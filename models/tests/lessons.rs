@@ -239,3 +239,26 @@ fn a_specification_restores_the_model_for_predictions_and_other_instances() {
     assert!(Predictor::new("{}").unwrap_err().to_string().contains("malformed"));
     std::fs::remove_dir_all(root).unwrap();
 }
+
+#[test]
+fn a_plan_that_is_used_often_is_searched_longer_and_keeps_its_bits() {
+    let options =
+        lessons::Options { data: None, seed: 3, count: Some(12), hidden: Some(6), embedding: Some(8) };
+    let lesson = lessons::open("lattice", &options).unwrap();
+    let mut session = Session::new(&lesson.module, Device::Cpu).unwrap();
+    let mut runs: Vec<(u32, Vec<u32>)> = Vec::new();
+    for _ in 0..70 {
+        let graph = session.graph();
+        let mut outputs = Vec::new();
+        lesson.train().iter().for_each(|&instance| lesson.workload.emit(&graph, instance, &mut outputs));
+        let run = session.run(&graph, &outputs).unwrap();
+        let bits = outputs.iter().flat_map(|&output| run[output].iter().map(|x| x.to_bits())).collect();
+        runs.push((session.last_plan().unwrap().certificate.batches, bits));
+    }
+    let (first, last) = (&runs[0], &runs[69]);
+    assert!(last.0 < first.0, "{} batches, then {}", first.0, last.0);
+    assert!(runs.iter().all(|(_, bits)| *bits == first.1), "another plan changed a bit");
+    let stats = session.cache_stats();
+    assert_eq!((stats.misses, stats.hits), (1, 69));
+    assert!((1..=3).contains(&stats.replanned), "{stats:?}");
+}

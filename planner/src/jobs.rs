@@ -28,8 +28,14 @@ impl Jobs {
         let mut roots: Vec<ValueId> = graph.outputs.iter().map(|output| output.value).collect();
         roots.extend_from_slice(wanted);
         let (request, existing) = (Request::default(), ExistingRows::default());
-        let context =
-            Context { graph, request: &request, policy: &Unbatched, roots: &roots, existing: &existing };
+        let context = Context {
+            graph,
+            request: &request,
+            policy: &Unbatched,
+            executions: 1.0,
+            roots: &roots,
+            existing: &existing,
+        };
         let clusters = cluster::cluster(&context, &mut cluster::Memory::default());
         let mut names = Vec::new();
         type_names(graph, &clusters, &mut names);

@@ -65,6 +65,7 @@ use std::fmt;
 pub struct Planner {
     policy: Box<dyn Schedule + Send + Sync>,
     policy_id: PolicyId,
+    executions: f64,
     roots: Vec<ValueId>,
     memory: Memory,
 }
@@ -96,13 +97,20 @@ impl Planner {
     /// A planner with a policy.
     #[must_use]
     pub fn new(policy: Box<dyn Schedule + Send + Sync>) -> Self {
-        Self { policy_id: PolicyId::of(&*policy), policy, roots: Vec::new(), memory: Memory::default() }
+        let (policy_id, memory) = (PolicyId::of(&*policy), Memory::default());
+        Self { policy_id, policy, executions: 1.0, roots: Vec::new(), memory }
     }
 
     /// The policy with its options.
     #[must_use]
     pub fn policy(&self) -> PolicyId {
         self.policy_id
+    }
+
+    /// Sets how often the following plans are expected to be executed; 1 by default. Policy `auto` then searches as long as
+    /// the search pays.
+    pub fn expect_executions(&mut self, executions: u64) {
+        self.executions = executions as f64;
     }
 
     /// Returns the reason why the last search of the policy stopped.
@@ -137,9 +145,9 @@ impl Planner {
         earlier: Option<&mut Plan>,
         watch: &mut dyn FnMut(Product<'_>),
     ) -> Result<Plan, PlanError> {
-        let Self { policy, roots, memory, .. } = self;
+        let Self { policy, executions, roots, memory, .. } = self;
         find_roots(graph, request, roots)?;
-        let context = Context { graph, request, policy: &**policy, roots, existing };
+        let context = Context { graph, request, policy: &**policy, executions: *executions, roots, existing };
         pipeline::plan(&context, memory, earlier, watch)
     }
 

@@ -31,6 +31,8 @@ pub(crate) struct Context<'a> {
     pub(crate) graph: &'a GraphData,
     pub(crate) request: &'a Request<'a>,
     pub(crate) policy: &'a dyn Schedule,
+    /// The expected number of executions of the plan.
+    pub(crate) executions: f64,
     /// The values that can be read after the run: outputs, wanted values, losses, and values whose gradients are
     /// outputs.
     pub(crate) roots: &'a [ValueId],

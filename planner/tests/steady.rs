@@ -160,7 +160,7 @@ fn a_hit_of_the_cache_allocates_nothing() {
     let (data, policy) = (g.data(), planner.policy());
     let mut get = || {
         cache
-            .get_or_plan(&data, &request, policy, None, || {
+            .get_or_plan(&data, &request, policy, None, |_| {
                 planner.plan(&data, &request).expect("the request has values").verify()
             })
             .expect("the plan follows the rules")

@@ -103,6 +103,7 @@ impl Session {
     /// # Ok(())
     /// # }
     /// ```
+    #[track_caller]
     pub fn resume<'s, 'g>(&'s mut self, graph: &'g Graph, suspended: SuspendedGrowth) -> Growing<'s, 'g> {
         self.resume_with(graph, Noise::Off, suspended)
     }

@@ -64,7 +64,8 @@ impl Planning {
         }
         let (planner, dump, passes) = (&mut self.planner, &self.dump, &self.passes);
         let policy = planner.policy();
-        self.cache.get_or_plan(graph, request, policy, passes.as_ref(), || {
+        self.cache.get_or_plan(graph, request, policy, passes.as_ref(), |executions| {
+            planner.expect_executions(executions);
             let name = dump.graph(graph, request, None)?;
             let selection = match passes {
                 Some(selection) => Some(selection),
@@ -102,6 +103,7 @@ impl Planning {
         growth: &mut Growth,
         executed: Option<Arc<Verified<Plan>>>,
     ) -> Result<Verified<Plan>> {
+        self.planner.expect_executions(1);
         let name = growth.file.unwrap_or_else(|| DumpName::next("grow"));
         growth.file = self.dump.graph(graph, request, Some(name))?;
         let Growth { grown: known, examined, file } = growth;

@@ -1,14 +1,17 @@
 //! Options of the verbs that measure.
 
-use super::path;
+use super::{path, values};
 use clap::Args;
 
 /// Options of `sweep`.
 #[derive(Args, Debug)]
 pub struct SweepArgs {
-    /// Options of the measurement.
+    /// The model.
+    #[arg(value_parser = values::model())]
+    pub model: String,
+    /// What is measured.
     #[command(flatten)]
-    pub bench: autobatch_bench::BenchArgs,
+    pub step: autobatch_bench::StepArgs,
     /// Output file for the picture, .svg.
     #[arg(short, long, value_parser = path)]
     pub output: Option<String>,

@@ -14,6 +14,7 @@ use autobatch_ir::plan::Plan;
 use autobatch_planner::Jobs;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::io::Write as _;
 
 /// Number of signatures in the summary of a graph.
 const SHOWN_SIGNATURES: usize = 20;
@@ -32,6 +33,9 @@ pub fn show(args: &ShowArgs, console: &mut Console<'_>) -> Result<Answer, Failur
         Loaded::Plan(plan) => show_plan(args, format, &plan.into_inner())?,
     };
     write(&args.output, &bytes, console)?;
+    if args.output != "-" {
+        writeln!(console, "wrote {} ({})", args.output, byte_size(bytes.len() as u64))?;
+    }
     Ok(Answer::Yes)
 }
 

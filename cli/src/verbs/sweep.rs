@@ -10,26 +10,22 @@ use std::io::Write;
 
 /// Times a model at several batch sizes, prints a table and draws a picture.
 pub fn sweep(args: &SweepArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
-    let [name] = args.bench.workload.as_slice() else {
-        let help = "autobatch sweep treelstm --batch 1,8,64 -o sweep.svg";
-        return Err(Failure::usage("sweep takes one model").help(help));
-    };
     if let Some(path) = args.output.as_deref().filter(|&path| path != "-" && form_of(path) != Some(Form::Svg))
     {
         return Err(Failure::usage(format!("{path}: the picture must be an .svg file"))
             .help("for example: -o sweep.svg"));
     }
-    if args.bench.json && args.output.as_deref() == Some("-") {
+    if args.step.json && args.output.as_deref() == Some("-") {
         return Err(Failure::usage("-o - and --json both write to standard output")
             .help("name a file for the picture: -o sweep.svg"));
     }
     args.output.as_deref().map_or(Ok(()), check_writable)?;
-    let found = args.bench.sweep(name)?;
-    let text = if args.bench.json { format!("{}\n", found.to_json()) } else { found.to_string() };
+    let found = args.step.sweep(&args.model)?;
+    let text = if args.step.json { format!("{}\n", found.to_json()) } else { found.to_string() };
     write!(console, "{text}")?;
     if let Some(output) = &args.output {
         write(output, picture::sweep(&found).as_bytes(), console)?;
-        if output != "-" && !args.bench.json {
+        if output != "-" && !args.step.json {
             writeln!(console, "wrote {output}: {} per second by batch size", found.unit)?;
         }
     }

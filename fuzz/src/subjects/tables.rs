@@ -38,7 +38,7 @@ impl Learned for CostTable {
     }
 
     fn policy(self) -> Box<dyn Schedule + Send + Sync> {
-        Box::new(Auto { costs: self, ..Auto::default() })
+        Box::new(Auto { costs: self })
     }
 }
 

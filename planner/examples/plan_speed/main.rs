@@ -94,7 +94,7 @@ fn measure(
     let (request, policy) = (Request { wanted: &wanted, ..Request::default() }, planner.policy());
     for _ in 0..=HITS {
         let start = Instant::now();
-        cache.get_or_plan(&graph.data(), &request, policy, None, || {
+        cache.get_or_plan(&graph.data(), &request, policy, None, |_| {
             Ok::<_, Failure>(planner.plan(&graph.data(), &request)?.verify()?)
         })?;
         finding.push(start.elapsed().as_secs_f64());

@@ -2,6 +2,9 @@
 //!
 //! *Needs* only the structure hash of a graph, which emitting computes. *Ensures* that a plan serves only the structure, wanted
 //! values and options it was made for. All of them, with the options of the policy and of passes, enter a key of 128 bits.
+//! A plan that is used often and has more batches than its bound is made again, because a longer search then pays. The cache
+//! expects as many further executions as it has seen. Plans for training stay, because the order of their rows determines the
+//! bits of parameter gradients.
 //! *Cost.* A hit is one lookup. The cache holds a bounded number of plans and evicts the least recently used one.
 
 #[cfg(test)]
@@ -11,7 +14,7 @@ use crate::schedule::Schedule;
 use crate::{Gradients, Request, Selection};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::hash::{StructureHash, hash_of};
-use autobatch_ir::plan::{Plan, Verified};
+use autobatch_ir::plan::{Mode, Plan, Verified};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -37,14 +40,34 @@ pub struct CacheStats {
     pub hits: u64,
     /// Lookups that made a plan.
     pub misses: u64,
+    /// Lookups that found a plan and made it again.
+    pub replanned: u64,
     /// Plans evicted to keep the bound.
     pub evicted: u64,
+}
+
+/// A plan that is executed this often, or a power of [`REPLAN_FACTOR`] times as often, is made again if it has more batches
+/// than its bound.
+const FIRST_REPLAN: u64 = 4;
+/// The ratio between the numbers of executions at which a plan is made again.
+const REPLAN_FACTOR: u64 = 4;
+
+/// A cached plan.
+#[derive(Debug)]
+struct Entry {
+    plan: Arc<Verified<Plan>>,
+    /// The time of the last lookup.
+    used: u64,
+    /// How often lookups returned a plan of this entry.
+    executions: u64,
+    /// The number of executions at which the plan is made again.
+    replan_at: u64,
 }
 
 /// Plans by a key of everything that they depend on.
 #[derive(Debug)]
 pub struct PlanCache {
-    plans: BTreeMap<u128, (u64, Arc<Verified<Plan>>)>,
+    plans: BTreeMap<u128, Entry>,
     capacity: usize,
     clock: u64,
     stats: CacheStats,
@@ -59,7 +82,8 @@ impl PlanCache {
         Self { plans: BTreeMap::new(), capacity, clock: 0, stats: CacheStats::default(), evicted: None }
     }
 
-    /// The plan of a graph and a request under a policy, after `passes` if any. If the cache has none, `plan` makes it.
+    /// The plan of a graph and a request under a policy, after `passes` if any. If the cache has none, `plan` makes it. Its
+    /// argument is the expected number of executions.
     ///
     /// # Errors
     /// The errors of `plan`.
@@ -69,29 +93,35 @@ impl PlanCache {
         request: &Request<'_>,
         policy: PolicyId,
         passes: Option<&Selection>,
-        plan: impl FnOnce() -> Result<Verified<Plan>, E>,
+        plan: impl FnOnce(u64) -> Result<Verified<Plan>, E>,
     ) -> Result<Arc<Verified<Plan>>, E> {
         let key = key(graph, request, policy, passes);
         self.clock += 1;
-        if let Some((used, plan)) = self.plans.get_mut(&key) {
-            *used = self.clock;
+        if let Some(entry) = self.plans.get_mut(&key) {
+            entry.used = self.clock;
+            entry.executions += 1;
             self.stats.hits += 1;
-            return Ok(Arc::clone(plan));
+            if request.mode == Mode::Infer && entry.is_due() {
+                entry.plan = Arc::new(plan(entry.executions)?);
+                self.stats.replanned += 1;
+            }
+            return Ok(Arc::clone(&entry.plan));
         }
         self.stats.misses += 1;
-        let plan = Arc::new(plan()?);
+        let plan = Arc::new(plan(1)?);
         if self.capacity > 0 {
             self.evict();
-            self.plans.insert(key, (self.clock, Arc::clone(&plan)));
+            let plan = Arc::clone(&plan);
+            self.plans.insert(key, Entry { plan, used: self.clock, executions: 1, replan_at: FIRST_REPLAN });
         }
         Ok(plan)
     }
 
     fn evict(&mut self) {
         while self.plans.len() >= self.capacity {
-            let oldest = self.plans.iter().min_by_key(|(_, (used, _))| *used).map(|(&key, _)| key);
+            let oldest = self.plans.iter().min_by_key(|(_, entry)| entry.used).map(|(&key, _)| key);
             let Some(oldest) = oldest else { return };
-            let evicted = self.plans.remove(&oldest).and_then(|(_, plan)| Arc::into_inner(plan));
+            let evicted = self.plans.remove(&oldest).and_then(|entry| Arc::into_inner(entry.plan));
             self.evicted = evicted.map(Verified::into_inner);
             self.stats.evicted += 1;
         }
@@ -124,6 +154,18 @@ impl PlanCache {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.plans.is_empty()
+    }
+}
+
+impl Entry {
+    /// Whether to make the plan again now. Sets the next time.
+    fn is_due(&mut self) -> bool {
+        let certificate = &self.plan.certificate;
+        let due = self.executions >= self.replan_at && certificate.batches > certificate.bound;
+        if due {
+            self.replan_at = self.executions.saturating_mul(REPLAN_FACTOR);
+        }
+        due
     }
 }
 

@@ -1,10 +1,10 @@
 //! Policy `auto`: as much search as pays.
 //!
-//! **Rule.** The order with the least expected time of planning and execution, by a [`CostTable`]:
+//! **Rule.** The order with the least expected time of planning and of all [executions](Problem::executions), by a [`CostTable`]:
 //! 1. The ratio orders every hard part. A part that meets its bound is done.
 //! 2. For the other parts the largest possible saving is known, because the bound is a sum over types:
-//!    `most = sum over types of (batches - bound of the type) * fixed cost of the type`. A beam of width `w` is expected to save
-//!    `share(w) * most` on each execution ([`BeamGain`](super::BeamGain)), and costs `2 * w * edges of the part * beam_ns` once.
+//!    `most = executions * sum over types of (batches - bound of the type) * fixed cost of the type`. A beam of width `w` is
+//!    expected to save `share(w) * most` ([`BeamGain`](super::BeamGain)), and costs `2 * w * edges of the part * beam_ns` once.
 //!    The width with the largest difference is searched, if a difference is positive. Its budget is `most / beam_ns`, so a search
 //!    never costs more than it can save. Otherwise the order of the ratio stays, with [`StopReason::SearchDoesNotPay`].
 //! 3. The result is compared with running every job alone. Batches save fixed costs, but they read operand rows through tables.
@@ -21,20 +21,10 @@ use super::solve::{Tools, solve};
 use super::{Batches, Beam, CostTable, Problem, Schedule, Scratch, StepCost, StopReason, Unbatched, builtin};
 
 /// Chooses between ratio, beams and no batching.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Auto {
     /// The costs of steps and of planning.
     pub costs: CostTable,
-    /// Expected number of executions of a plan. With 1, a search must pay at once. With a plan cache and few structures, more
-    /// search pays.
-    pub executes: f64,
-}
-
-impl Default for Auto {
-    /// The default costs, and one execution per plan.
-    fn default() -> Self {
-        Self { costs: CostTable::default(), executes: 1.0 }
-    }
 }
 
 impl Schedule for Auto {
@@ -52,7 +42,7 @@ impl Schedule for Auto {
             if ratio_part(part, tools) == StopReason::BoundMet || tools.steps.count == tools.bound {
                 return StopReason::BoundMet;
             }
-            let most = self.executes * most_saved(part, tools, costs);
+            let most = problem.executions() * most_saved(part, tools, costs);
             match self.width(part, most) {
                 Ok(width) => {
                     let budget = (most / self.costs.planning.beam_ns) as u64;

@@ -60,7 +60,7 @@ impl Policy {
             }
             Self::Auto => {
                 let costs = CostTable::from_env().map_err(LoadError::Costs)?;
-                Box::new(Auto { costs, ..Auto::default() })
+                Box::new(Auto { costs })
             }
         })
     }

@@ -23,6 +23,7 @@ pub struct Problem<'a> {
     operands: &'a [u32],
     costs: &'a [StepCost],
     names: &'a [u64],
+    executions: f64,
 }
 
 impl<'a> Problem<'a> {
@@ -68,7 +69,7 @@ impl<'a> Problem<'a> {
                 );
             }
         }
-        Ok(Self { types, ty, alone, operand_start, operands, costs: &[], names: &[] })
+        Ok(Self { types, ty, alone, operand_start, operands, costs: &[], names: &[], executions: 1.0 })
     }
 
     /// [`Problem::new`] for slices that keep the rules. Only debug builds check them.
@@ -80,7 +81,20 @@ impl<'a> Problem<'a> {
         operands: &'a [u32],
     ) -> Self {
         debug_assert_eq!(Self::new(types, ty, alone, operand_start, operands).map(drop), Ok(()));
-        Self { types, ty, alone, operand_start, operands, costs: &[], names: &[] }
+        Self { types, ty, alone, operand_start, operands, costs: &[], names: &[], executions: 1.0 }
+    }
+
+    /// Sets how often the plan is expected to be executed. [`Auto`](super::Auto) searches longer for a plan that is executed
+    /// often.
+    #[must_use]
+    pub fn with_executions(self, executions: f64) -> Self {
+        Self { executions, ..self }
+    }
+
+    /// The expected number of executions; 1 if none was set.
+    #[must_use]
+    pub fn executions(&self) -> f64 {
+        self.executions
     }
 
     /// Adds the cost of a batch of every type. Types beyond the end of `costs` have none.

@@ -39,7 +39,8 @@ pub(crate) fn schedule_jobs(
     if policy.wants_names() {
         type_names::type_names(context.graph, clusters, type_names);
     }
-    let problem = problem(clusters).with_costs(costs).with_names(type_names);
+    let problem =
+        problem(clusters).with_costs(costs).with_names(type_names).with_executions(context.executions);
     let mut batches = policy.schedule(&problem, scratch);
     if policy.needs_check() {
         let failed = |error| PlanError::Schedule { policy: policy.name().to_owned(), error };

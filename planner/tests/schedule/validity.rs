@@ -186,7 +186,7 @@ fn auto_searches_where_the_saved_batches_cost_more_than_the_search() {
         let auto = |fixed: f64, executes: f64, scratch: &mut Scratch| {
             let problem = graph.problem();
             let costs = type_costs(&graph, fixed);
-            Auto { executes, ..Auto::default() }.schedule(&problem.with_costs(&costs), scratch)
+            Auto::default().schedule(&problem.with_costs(&costs).with_executions(executes), scratch)
         };
         let cheap = auto(300.0, 1.0, &mut scratch);
         assert_eq!(cheap.len(), ratio, "seed {seed}");

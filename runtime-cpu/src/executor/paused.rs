@@ -7,7 +7,7 @@ use std::fmt;
 
 /// The rows of a plan at its pause.
 ///
-/// It owns the slab memory, so the executor can execute other plans meanwhile. Dropping it frees the memory.
+/// It owns the slab memory, so the executor can execute other plans during the pause. Dropping it frees the memory.
 /// [`Executor::proceed`] takes it, and the executor then reuses the memory.
 pub struct Paused {
     memory: Memory,

@@ -36,6 +36,7 @@ impl fmt::Debug for SetAside {
 impl Trainer {
     /// Continues an incremental execution, see [`Session::resume`](crate::Session::resume), with the noise of
     /// [`backward`](Self::backward): dropout draws the same masks in both. Each graph has its own noise.
+    #[track_caller]
     pub fn resume<'s, 'g>(&'s mut self, graph: &'g Graph, suspended: SuspendedGrowth) -> Growing<'s, 'g> {
         let noise = self.noise_of(graph);
         self.session.accumulate_gradients(self.pending.is_some());
