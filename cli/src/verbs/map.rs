@@ -22,7 +22,6 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The name of the manifest in the folder.
 const MANIFEST: &str = "manifest.json";
@@ -70,7 +69,7 @@ fn predicted(predictor: &Predictor, session: &mut Session, file: &str) -> Result
 /// The folder of a run.
 struct Folder {
     path: PathBuf,
-    /// The folder of the claims of this run. A new run has a new one, so claims of killed processes do not count.
+    /// The folder of the claims of this run. A new run removes old ones, so claims of killed processes do not count.
     claims: PathBuf,
     /// The number of shards that existed before this run.
     existing: usize,
@@ -84,8 +83,7 @@ impl Folder {
         let mut run = String::new();
         if ranks.rank() == 0 {
             std::fs::create_dir_all(&path).map_err(failed)?;
-            let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            run = format!(".claims-{}-{}", std::process::id(), time.as_nanos());
+            run = format!(".claims-{}", std::process::id());
             for entry in std::fs::read_dir(&path).map_err(failed)? {
                 let entry = entry.map_err(failed)?;
                 if entry.file_name().to_string_lossy().starts_with(".claims-") {
