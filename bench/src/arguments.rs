@@ -14,7 +14,7 @@ pub struct BenchArgs {
     /// `a` to `g`
     #[arg(num_args = 1..=2, required_unless_present = "device", value_name = "MODEL", value_parser = words())]
     pub workload: Vec<String>,
-    /// What is measured.
+    /// The instances, sizes and rounds of the measurement.
     #[command(flatten)]
     pub step: StepArgs,
     /// Split the execution into packing, forward, reverse, reductions and update

@@ -9,7 +9,7 @@ pub struct SweepArgs {
     /// The model.
     #[arg(value_parser = values::model())]
     pub model: String,
-    /// What is measured.
+    /// The instances, sizes and rounds of the measurement.
     #[command(flatten)]
     pub step: autobatch_bench::StepArgs,
     /// Output file for the picture, .svg.

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 /// The constants with which a node is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Constants {
-    /// Those that the graph says.
+    /// The constants of the graph.
     Given,
     /// An ordinary number in place of each constant that is [wild](is_wild).
     Tame,

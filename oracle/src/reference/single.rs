@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// The index of the node in the arena of a [`Single`].
 const NODE: usize = 1;
 
-/// What a node is evaluated with besides its operands.
+/// The noise and the constants of an evaluation.
 #[derive(Clone, Copy)]
 pub(crate) struct With {
     pub(crate) noise: Noise,
