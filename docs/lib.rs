@@ -24,6 +24,7 @@ macro_rules! pages {
 
 pages! {
     debug "src/debug.md"
+    distributed "src/distributed.md"
     extend "src/extend.md"
     first_model "src/first-model.md"
     from_dynet "src/from-dynet.md"

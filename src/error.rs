@@ -2,6 +2,7 @@
 
 use crate::device::UnknownDevice;
 use crate::train::{CheckpointError, TrainError};
+use autobatch_distributed::GroupError;
 use autobatch_ir::graph::Site;
 use autobatch_ir::plan::verify::VerifyErrors;
 use autobatch_ir::states::StatesError;
@@ -91,6 +92,8 @@ pub enum Error {
     Nested,
     /// A training step failed.
     Train(TrainError),
+    /// The ranks of a group do not work together.
+    Group(GroupError),
     /// The values of the parameters could not be drawn.
     Weights(WeightsError),
     /// The states of the optimiser could not be made.
@@ -160,6 +163,7 @@ impl fmt::Display for Error {
                 "another call is running tasks of this graph; give inner tasks a graph of their own",
             ),
             Self::Train(error) => error.fmt(f),
+            Self::Group(error) => error.fmt(f),
             Self::Weights(error) => error.fmt(f),
             Self::States(error) => error.fmt(f),
             Self::Checkpoint(error) => error.fmt(f),
@@ -183,6 +187,7 @@ impl std::error::Error for Error {
             Self::PolicyFile(error) => error.source(),
             Self::Device(error) => error.source(),
             Self::Train(error) => error.source(),
+            Self::Group(error) => error.source(),
             Self::Weights(error) => error.source(),
             Self::States(error) => error.source(),
             Self::Checkpoint(error) => error.source(),
@@ -222,6 +227,7 @@ from! {
     PolicyFile(LoadError),
     Device(UnknownDevice),
     Train(TrainError),
+    Group(GroupError),
     Weights(WeightsError),
     States(StatesError),
     Checkpoint(CheckpointError),

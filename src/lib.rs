@@ -58,6 +58,7 @@
 //! | emit a graph | [`Graph`](prelude::Graph), [`Value`](prelude::Value) |
 //! | predict | [`Session::predict`], [`Session::run`], [`Session::run_in_parts`] |
 //! | train, evaluate, save checkpoints | [`Trainer`], [`train`], [`prelude::optim`] |
+//! | train on several machines | [`Trainer::group`], [`distributed`] |
 //! | take minibatches | [`sampling`] |
 //! | decide with computed values | [`Session::tasks`], [`Trainer::step_tasks`] |
 //! | generate sequences: greedily, with a beam, at random | [`decode`] |
@@ -74,6 +75,7 @@
 //!
 //! * `progress`, on by default: draws a progress bar on terminals.
 //! * `gpu`: executes on Vulkan, Metal, Direct3D 12 and OpenGL. Building it takes minutes.
+//! * `mpi`: trains on the processes that `mpirun` starts. Building it needs an MPI library and libclang.
 //! * `noop`: adds a GPU that computes nothing, for timing the host.
 
 pub mod calibrate;
@@ -100,6 +102,7 @@ pub use row::{Row, RowBuf};
 pub use session::{Gradients, Growing, Paused, Run, Session, SessionOptions, SuspendedGrowth};
 pub use train::{SetAside, Trainer};
 
+pub use autobatch_distributed as distributed;
 pub use autobatch_ir as ir;
 pub use autobatch_nn as nn;
 pub use autobatch_planner as planner;

@@ -38,6 +38,37 @@ pub fn split<T>(items: Vec<T>, permille: u32, seed: u64) -> (Vec<T>, Vec<T>) {
     (strip(first), strip(second))
 }
 
+/// Orders the items of a minibatch such that its [shards](crate::Trainer::shards) have nearly equal costs, for example numbers
+/// of tokens or nodes. The largest item goes to the shard with the smallest sum, and so on. Shards are consecutive and
+/// differ by at most one item in number. The order depends on items, costs and the number of shards alone.
+///
+/// ```
+/// use autobatch::sampling::balanced;
+///
+/// let lengths = [9, 1, 8, 2, 7, 3, 6, 4];
+/// let shards = balanced(lengths.to_vec(), 4, |&length| length);
+/// let sums: Vec<u64> = shards.chunks(2).map(|shard| shard.iter().sum()).collect();
+/// assert_eq!(sums, [10, 10, 10, 10]);
+/// ```
+pub fn balanced<T>(items: Vec<T>, shards: usize, cost: impl Fn(&T) -> u64) -> Vec<T> {
+    let (count, shards) = (items.len(), shards.min(items.len()).max(1));
+    let costs: Vec<u64> = items.iter().map(cost).collect();
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_by_key(|&item| std::cmp::Reverse(costs[item]));
+    let mut filled = vec![(0_u64, Vec::new()); shards];
+    for item in order {
+        let has_space = |&shard: &usize| {
+            let space = count * (shard + 1) / shards - count * shard / shards;
+            filled[shard].1.len() < space
+        };
+        let smallest = (0..shards).filter(has_space).min_by_key(|&shard| filled[shard].0).unwrap_or(0);
+        filled[smallest].0 = filled[smallest].0.saturating_add(costs[item]);
+        filled[smallest].1.push(item);
+    }
+    let mut items: Vec<Option<T>> = items.into_iter().map(Some).collect();
+    filled.into_iter().flat_map(|(_, shard)| shard).filter_map(|item| items[item].take()).collect()
+}
+
 /// Ways to iterate over a slice of instances.
 pub trait Sampling<T> {
     /// Returns all instances in their order.
@@ -235,6 +266,26 @@ mod tests {
             assert!((60..150).contains(&count), "seed 1: {item} was drawn {count} times");
         }
         assert!([0_u32; 0].sample(4, 1).next().is_none());
+    }
+
+    #[test]
+    fn balanced_shards_hold_every_item_once_and_have_similar_costs() {
+        for (count, shards) in [(64, 8), (61, 8), (5, 8), (1, 1), (0, 4), (9, 0)] {
+            let costs: Vec<u64> = (0..count).map(|item| (item * 37 + 11) % 50 + 1).collect();
+            let items: Vec<usize> = (0..count as usize).collect();
+            let balanced = balanced(items.clone(), shards, |&item| costs[item]);
+            let sums: Vec<u64> = (0..shards.min(items.len()))
+                .map(|shard| {
+                    let at = |shard: usize| items.len() * shard / shards.min(items.len());
+                    balanced[at(shard)..at(shard + 1)].iter().map(|&item| costs[item]).sum()
+                })
+                .collect();
+            let spread = sums.iter().max().unwrap_or(&0) - sums.iter().min().unwrap_or(&0);
+            assert!(count != 64 || spread <= 20, "{sums:?}");
+            let mut sorted = balanced;
+            sorted.sort_unstable();
+            assert_eq!(sorted, items, "{count} items in {shards} shards");
+        }
     }
 
     #[test]

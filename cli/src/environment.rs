@@ -12,6 +12,7 @@ fn may_open_gpu(verb: &Verb) -> bool {
         Verb::Train(args) => is_gpu(&args.model.device),
         Verb::Eval(args) => is_gpu(&args.trained.device),
         Verb::Predict(args) => is_gpu(&args.trained.device),
+        Verb::Map(args) => is_gpu(&args.trained.device),
         Verb::Bench(args) => args.device.as_deref().is_some_and(|device| device != "cpu"),
         _ => false,
     }

@@ -22,6 +22,7 @@ mod output_paths;
 pub mod picture;
 pub mod planning;
 mod progress;
+mod ranks;
 pub mod steps;
 mod text;
 mod trained;
@@ -43,6 +44,7 @@ pub fn run(cli: &Cli, console: &mut Console<'_>) -> Result<Answer, Failure> {
         Verb::Models { json } => verbs::models(*json, console),
         Verb::Eval(args) => verbs::eval(args, console),
         Verb::Predict(args) => verbs::predict(args, console),
+        Verb::Map(args) => verbs::map(args, console),
         Verb::Man { output } => verbs::man(output, console),
         Verb::Show(args) => verbs::show(args, console),
         Verb::Plan(args) => verbs::plan(args, console),

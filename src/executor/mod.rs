@@ -9,7 +9,7 @@ use autobatch_ir::id::ParamId;
 #[cfg(feature = "gpu")]
 use autobatch_ir::plan::Limits;
 use autobatch_ir::plan::{FieldId, Plan, UpdatePlan, Verified};
-use autobatch_runtime_cpu::{Bound, Executor, Paused, RunError, resolve_threads};
+use autobatch_runtime_cpu::{Bound, Executor, GradientSource, Paused, RunError, resolve_threads};
 use std::fmt;
 use std::sync::Arc;
 use std::task::Poll;
@@ -187,6 +187,23 @@ impl AnyExecutor {
             return gpu.gradient(store);
         }
         Ok(self.host.gradient(store).map(<[f32]>::to_vec))
+    }
+
+    /// Returns the gradient of a parameter that the last run on the CPU made, with its sparse rows if they are listed.
+    pub(crate) fn host_gradient(&self, param: ParamId) -> (Option<&[f32]>, Option<&[u32]>) {
+        (self.host.gradient_of(param), self.host.sparse_rows(param))
+    }
+
+    /// Executes an update plan on the CPU with given gradients.
+    pub(crate) fn update_with(
+        &mut self,
+        plan: &Verified<UpdatePlan>,
+        gradients: &(dyn GradientSource + Sync),
+        trained: &mut Trained,
+        floats: &[f32],
+    ) -> Result<()> {
+        let Trained { weights, states } = trained;
+        Ok(self.host.update_with(plan, gradients, Arc::make_mut(weights), states, floats)?)
     }
 
     /// Sets whether the next run adds its gradients to those of the last run.

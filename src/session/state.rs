@@ -7,6 +7,7 @@ use autobatch_ir::graph::GraphData;
 use autobatch_ir::module::ParamDecl;
 use autobatch_ir::plan::{UpdatePlan, Verified};
 use autobatch_ir::{Module, Weights};
+use autobatch_runtime_cpu::GradientSource;
 use std::sync::Arc;
 
 impl Session {
@@ -45,6 +46,28 @@ impl Session {
             self.mirror.mark_stale();
         }
         Ok(settled)
+    }
+
+    /// Executes an update plan on the host with given gradients. Without a plan it only counts the update.
+    pub(crate) fn update_with(
+        &mut self,
+        plan: Option<&Verified<UpdatePlan>>,
+        gradients: &(dyn GradientSource + Sync),
+        floats: &[f32],
+    ) -> Result<()> {
+        let trained = self.mirror.changing();
+        match plan {
+            Some(plan) => self.executor.update_with(plan, gradients, trained, floats),
+            None => {
+                trained.states.set_updates(trained.states.updates() + 1);
+                Ok(())
+            }
+        }
+    }
+
+    /// Returns the parameters on the host, to replace values.
+    pub(crate) fn weights_mut(&mut self) -> &mut Weights {
+        Arc::make_mut(&mut self.mirror.changing().weights)
     }
 
     /// Passes a result on. If it reports a device loss that destroyed updates, goes back to the host's copy.

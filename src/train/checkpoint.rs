@@ -10,16 +10,15 @@
 
 use crate::mirror::Trained;
 use crate::train::arrays::{Array, Arrays, little_endian, to_bytes};
+use crate::train::checkpoint_error::CheckpointError;
 use crate::train::files::{array_of, arrays as weights_arrays, extents, read_file, weights_of};
 use crate::train::trainer::Trainer;
-use autobatch_ir::files::{read_remedy, replace, write_remedy};
+use autobatch_ir::files::replace;
 use autobatch_ir::hash::{StructureHash, hash_bytes};
-use autobatch_ir::printable::brief;
-use autobatch_nn::pytorch::ImportError;
+use autobatch_ir::{States, Weights};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 const KIND: &str = "checkpoint";
@@ -38,207 +37,6 @@ pub struct Progress {
     /// The number of minibatches of the epoch that were stepped.
     pub batches: u64,
 }
-
-/// The reason why a weights file or a checkpoint could not be written or read.
-#[non_exhaustive]
-pub enum CheckpointError {
-    /// The content of a file was refused.
-    File {
-        /// Its path.
-        path: PathBuf,
-        /// The reason.
-        error: Box<CheckpointError>,
-    },
-    /// The file could not be read or written.
-    Io {
-        /// Its path.
-        path: PathBuf,
-        /// The system's error.
-        error: std::io::Error,
-        /// Whether it was read, not written.
-        is_read: bool,
-    },
-    /// The device that holds the parameters could not be read.
-    Device(
-        /// The reason.
-        String,
-    ),
-    /// The file is no safetensors file, is cut off, or its content has changed.
-    Damaged(
-        /// The damage.
-        String,
-    ),
-    /// The file holds arrays but is no checkpoint.
-    NoCheckpoint,
-    /// The format has an unknown version.
-    Version {
-        /// The version of the file.
-        found: u32,
-        /// The supported version.
-        known: u32,
-    },
-    /// The checkpoint comes from another optimiser.
-    OtherOptimizer {
-        /// The optimiser of the trainer.
-        expected: String,
-        /// The optimiser of the file.
-        found: String,
-    },
-    /// The checkpoint froze other parameters.
-    OtherFrozen {
-        /// Parameters that only the trainer freezes.
-        here: Vec<String>,
-        /// Parameters that only the checkpoint froze.
-        there: Vec<String>,
-    },
-    /// Names, shapes and notes exceed the header of a file.
-    Unwritten(
-        /// The reason.
-        String,
-    ),
-    /// An array is missing: the checkpoint belongs to another model, or froze other parameters.
-    Missing {
-        /// Its name.
-        name: String,
-    },
-    /// An array belongs to no parameter.
-    Unknown {
-        /// Its name.
-        name: String,
-    },
-    /// An array holds no floats.
-    Numbers {
-        /// Its name.
-        name: String,
-        /// The type of its elements, in the words of safetensors.
-        found: String,
-    },
-    /// The arrays of a state dict do not fit the layers.
-    PyTorch(ImportError),
-    /// A parameter has another shape.
-    Shape {
-        /// Its name.
-        name: String,
-        /// The shape in the module.
-        expected: Vec<usize>,
-        /// The shape in the file.
-        found: Vec<usize>,
-    },
-}
-
-impl CheckpointError {
-    pub(crate) fn damaged(error: impl fmt::Display) -> Self {
-        Self::Damaged(error.to_string())
-    }
-
-    pub(crate) fn unwritten(error: impl fmt::Display) -> Self {
-        Self::Unwritten(error.to_string())
-    }
-
-    /// Returns the fault without the name of the file.
-    #[must_use]
-    pub fn fault(&self) -> &Self {
-        match self {
-            Self::File { error, .. } => error.fault(),
-            fault => fault,
-        }
-    }
-}
-
-impl fmt::Display for CheckpointError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File { path, error } => write!(f, "{}: {error}", path.display()),
-            Self::Io { path, error, is_read } => {
-                let remedy = if *is_read { read_remedy(error) } else { write_remedy(error) };
-                write!(f, "{}: {error}; {remedy}", path.display())
-            }
-            Self::Device(why) => write!(f, "cannot read the parameters from the device: {why}"),
-            Self::Damaged(what) => {
-                write!(
-                    f,
-                    "the file is damaged or is no safetensors file: {what}; copy it again, or name a file that write_weights or Trainer::save wrote"
-                )
-            }
-            Self::NoCheckpoint => {
-                f.write_str("expected a checkpoint, found arrays only; read them with train::read_weights")
-            }
-            Self::Version { found, known } => {
-                write!(
-                    f,
-                    "expected version {known} of checkpoints, found {found}; use the program that wrote it"
-                )
-            }
-            Self::OtherOptimizer { expected, found } => {
-                write!(
-                    f,
-                    "expected a checkpoint of {expected}, found one of {}; use the same optimiser",
-                    brief(found)
-                )
-            }
-            Self::OtherFrozen { here, there } => {
-                f.write_str("the checkpoint froze other parameters:")?;
-                for (names, frozen) in [(here, "here alone"), (there, "there alone")] {
-                    if let Some(first) = names.first() {
-                        let more = names.len() - 1;
-                        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-                        write!(f, " @{}{more} {frozen};", brief(first))?;
-                    }
-                }
-                f.write_str(" freeze the same parameters and load again, or read only the parameters with train::read_weights")
-            }
-            Self::Unwritten(why) => write!(
-                f,
-                "the header of a safetensors file cannot hold the names, shapes and notes ({why}); write shorter notes, or keep long ones in a file of their own"
-            ),
-            Self::Missing { name } if name.starts_with(STATE) => write!(
-                f,
-                "expected an array {}, the file has none: the optimiser has other options, or other parameters were frozen",
-                brief(name)
-            ),
-            Self::Unknown { name } if name.starts_with(STATE) => write!(
-                f,
-                "the file holds {}, which this optimiser does not use: it has other options, or other parameters were frozen",
-                brief(name)
-            ),
-            Self::Missing { name } => write!(
-                f,
-                "expected an array {}, the file has none: it belongs to another model, or other parameters were frozen",
-                brief(name)
-            ),
-            Self::Unknown { name } => {
-                write!(
-                    f,
-                    "the file holds {}, but the module has no such parameter: the file belongs to another model",
-                    brief(name)
-                )
-            }
-            Self::Numbers { name, found } => {
-                write!(f, "{}: expected F32, F16, BF16 or F64, found {found}; write floats", brief(name))
-            }
-            Self::PyTorch(error) => error.fmt(f),
-            Self::Shape { name, expected, found } => {
-                write!(
-                    f,
-                    "{}: expected the shape {expected:?}, found {found:?}; build the model with the same sizes",
-                    brief(name)
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for CheckpointError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::File { error, .. } => Some(error),
-            Self::Io { error, .. } => Some(error),
-            _ => None,
-        }
-    }
-}
-
-autobatch_ir::debug_as_display!(CheckpointError);
 
 /// The metadata of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -285,10 +83,20 @@ struct Announced {
     version: u32,
 }
 
-/// Writes a checkpoint.
+/// Writes a checkpoint. In a group, rank 0 writes the states of all ranks, and all ranks return its error.
 pub(crate) fn save(trainer: &Trainer, path: &Path) -> Result<(), CheckpointError> {
-    let Trained { weights, states } =
-        trainer.session.trained().map_err(|error| CheckpointError::Device(error.to_string()))?;
+    let trained = trainer.session.trained().map_err(|error| CheckpointError::Device(error.to_string()))?;
+    let of_ranks = |error: crate::Error| CheckpointError::Ranks(error.to_string());
+    let states = trainer.whole_states(trained).map_err(of_ranks)?;
+    let written = match trainer.rank() {
+        0 => write(trainer, path, &trained.weights, &states),
+        _ => Ok(()),
+    };
+    let told = trainer.of_rank_0(written.as_ref().err().map(ToString::to_string)).map_err(of_ranks);
+    written.and(told)
+}
+
+fn write(trainer: &Trainer, path: &Path, weights: &Weights, states: &States) -> Result<(), CheckpointError> {
     let mut arrays = weights_arrays(weights);
     for state in states.iter() {
         let name = format!("{STATE}{}", state.name());
@@ -357,7 +165,8 @@ fn take(trainer: &mut Trainer, bytes: &[u8]) -> Result<(), CheckpointError> {
         states.set(state.name(), &values).map_err(CheckpointError::damaged)?;
     }
     states.set_updates(head.updates);
-    let foreign = |name: &String| name.strip_prefix(STATE).is_some_and(|name| own.get(name).is_none());
+    let foreign =
+        |name: &String| name.strip_prefix(STATE).is_some_and(|name| !trainer.updater.has_state(name));
     if let Some(name) = arrays.names().into_iter().find(foreign) {
         return Err(CheckpointError::Unknown { name });
     }

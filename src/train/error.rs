@@ -48,6 +48,20 @@ pub enum TrainError {
         /// The learning rate.
         learning_rate: f64,
     },
+    /// A trainer over shards was asked for a step that has no items to cut into shards.
+    NoShards {
+        /// The method.
+        method: &'static str,
+    },
+    /// A trainer over shards is on another device than the CPU.
+    ShardsElsewhere,
+    /// The step failed on another rank, so it failed on all ranks.
+    OtherRank {
+        /// The first rank that failed.
+        rank: usize,
+        /// Its message.
+        message: String,
+    },
     /// The device was lost with updates that the host had not read. Parameters, optimiser states, steps and
     /// progress are those of an earlier step.
     WentBack {
@@ -121,6 +135,14 @@ impl fmt::Display for TrainError {
                 f,
                 "update {update}: expected a finite learning rate, found {learning_rate}; a schedule must return a number for every update from 0 on"
             ),
+            Self::NoShards { method } => write!(
+                f,
+                "{method} has no items to cut into shards; use step, step_weighted or pass, or train without Trainer::shards and Trainer::group"
+            ),
+            Self::ShardsElsewhere => f.write_str(
+                "shards execute on the CPU only; move the trainer to Device::Cpu, or train without Trainer::shards and Trainer::group",
+            ),
+            Self::OtherRank { rank, message } => write!(f, "rank {rank}: {message}"),
             Self::WentBack { from, to, reason } => write!(
                 f,
                 "{reason}\nthe trainer went back from step {from} to step {to}, the last state that it had read from the device; continue from its progress, and use Trainer::mirror_every to lose less"

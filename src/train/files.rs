@@ -1,7 +1,8 @@
 //! Parameters alone as safetensors files, which other programs read and write.
 
 use crate::train::arrays::{Array, Arrays, to_bytes};
-use crate::train::checkpoint::{CheckpointError, STATE, examine};
+use crate::train::checkpoint::{STATE, examine};
+use crate::train::checkpoint_error::CheckpointError;
 use autobatch_ir::files::{Opened, replace};
 use autobatch_ir::id::ParamId;
 use autobatch_ir::types::Type;

@@ -17,6 +17,7 @@
 mod arrays;
 mod bar;
 mod checkpoint;
+mod checkpoint_error;
 mod error;
 mod files;
 mod locate;
@@ -27,7 +28,8 @@ mod trainer;
 mod update;
 
 pub use bar::Bar;
-pub use checkpoint::{CheckpointError, Progress, read_notes};
+pub use checkpoint::{Progress, read_notes};
+pub use checkpoint_error::CheckpointError;
 pub use error::TrainError;
 pub use files::{Matching, import_pytorch, read_matching_weights, read_weights, write_weights};
 pub(crate) use locate::explained;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 /// The report of a step.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Step {
     /// The number of the step, from 0.
     pub number: u64,

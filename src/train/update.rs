@@ -3,44 +3,136 @@
 use crate::error::Result;
 use crate::session::Session;
 use crate::train::error::TrainError;
+use crate::train::trainer::Owned;
+use autobatch_distributed::{Group, GroupError};
 use autobatch_ir::id::ParamId;
-use autobatch_ir::plan::{UpdatePlan, Verified};
+use autobatch_ir::plan::{StoreId, StoreKind, Update, UpdatePlan, Verified};
 use autobatch_ir::{Module, States, Weights};
 use autobatch_nn::optim::{Optimize, Optimizer, Schedule};
 use autobatch_planner::update_plan;
+use autobatch_runtime_cpu::GradientSource;
 
 /// An optimiser with its plan.
 pub(crate) struct Updater {
     optimizer: Optimizer,
-    plan: Verified<UpdatePlan>,
+    /// `None` if this rank updates no parameter.
+    plan: Option<Verified<UpdatePlan>>,
     trained: Vec<ParamId>,
+    /// The division of the trained parameters among ranks.
+    owned: Option<Owned>,
+    /// The names of the states of all ranks.
+    state_names: Vec<String>,
 }
 
 impl Updater {
-    /// Prepares the optimiser for these parameters, and returns its initial states.
+    /// Prepares the optimiser for these parameters, and returns its initial states. If the parameters are divided, the
+    /// plan updates those of this rank, and the states are theirs.
     #[track_caller]
     pub(crate) fn new(
         optimizer: Optimizer,
         module: &Module,
         trained: &[ParamId],
+        owned: Option<Owned>,
         weights: &Weights,
     ) -> Result<(Self, States)> {
         let recipe = optimizer.recipe(module, trained)?;
-        let plan = update_plan(module, &recipe)?.verify()?;
-        let states = recipe.states(weights, module)?;
-        Ok((Self { optimizer, plan, trained: trained.to_vec() }, states))
+        let plan = update_plan(module, &recipe)?;
+        let is_state = |kind: StoreKind| matches!(kind, StoreKind::State(_));
+        let states = plan.stores.iter().filter(|store| is_state(store.kind));
+        let state_names = states.map(|store| store.name.clone()).collect();
+        let (plan, states) = match &owned {
+            None => (Some(plan.verify()?), recipe.states(weights, module)?),
+            Some(owned) if owned.own().is_empty() => (None, States::default()),
+            Some(owned) => {
+                let recipe = optimizer.recipe(module, owned.own())?;
+                let own = with_all_gradients(update_plan(module, &recipe)?, &plan);
+                (Some(own.verify()?), recipe.states(weights, module)?)
+            }
+        };
+        Ok((Self { optimizer, plan, trained: trained.to_vec(), owned, state_names }, states))
     }
 
     /// Updates the session's weights with the gradients of the last execution. Returns whether the previous
     /// state can be restored.
     pub(crate) fn update(&self, session: &mut Session) -> Result<bool> {
+        let floats = self.floats(session, 1.0)?;
+        match &self.plan {
+            Some(plan) => session.update(plan, &floats),
+            None => Ok(true),
+        }
+    }
+
+    /// Updates the session's weights with given gradients, multiplied by `scale`.
+    pub(crate) fn update_with(
+        &self,
+        session: &mut Session,
+        gradients: &(dyn GradientSource + Sync),
+        scale: f64,
+    ) -> Result<()> {
+        let floats = self.floats(session, scale)?;
+        session.update_with(self.plan.as_ref(), gradients, &floats)
+    }
+
+    /// The bound floats of the next update.
+    fn floats(&self, session: &Session, scale: f64) -> Result<Vec<f32>> {
         let number = session.updates() + 1;
-        let floats = self.optimizer.floats(number, 1.0);
+        let floats = self.optimizer.floats(number, scale);
         if floats.iter().any(|float| !float.is_finite()) {
             let learning_rate = self.optimizer.learning_rate(number);
             return Err(TrainError::Numbers { update: number - 1, learning_rate }.into());
         }
-        session.update(&self.plan, &floats)
+        Ok(floats)
+    }
+
+    /// Exchanges the parameters that each rank updated.
+    pub(crate) fn exchange(&self, session: &mut Session, group: &mut dyn Group) -> Result<()> {
+        let Some(owned) = &self.owned else { return Ok(()) };
+        let weights = &session.host_copy().weights;
+        let own = owned.own().iter().flat_map(|&param| weights.get(param));
+        let own: Vec<f32> = own.copied().collect();
+        let all = group.all_gather(bytemuck::cast_slice(&own))?;
+        let weights = session.weights_mut();
+        for (rank, (params, bytes)) in owned.params.iter().zip(&all).enumerate() {
+            let floats: Vec<f32> = bytemuck::pod_collect_to_vec(bytes);
+            let mut rest = &floats[..];
+            for &param in params.iter().filter(|_| rank != owned.rank) {
+                let values = rest.split_off(..weights.get(param).len());
+                let set = values.map(|values| weights.set(param, values));
+                if set.is_none_or(|set| set.is_err()) {
+                    return Err(GroupError::Malformed { rank }.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Collects the states of all ranks.
+    pub(crate) fn gather(
+        &self,
+        group: &mut dyn Group,
+        module: &Module,
+        weights: &Weights,
+        states: &States,
+    ) -> Result<States> {
+        let Some(owned) = &self.owned else { return Ok(states.clone()) };
+        let own: Vec<f32> = states.iter().flat_map(|state| state.values()).copied().collect();
+        let all = group.all_gather(bytemuck::cast_slice(&own))?;
+        let mut whole = self.optimizer.recipe(module, &self.trained)?.states(weights, module)?;
+        for (rank, (params, bytes)) in owned.params.iter().zip(&all).enumerate() {
+            let floats: Vec<f32> = bytemuck::pod_collect_to_vec(bytes);
+            let mut rest = &floats[..];
+            for state in whole.as_mut_slice().iter_mut().filter(|state| params.contains(&state.param())) {
+                let values = rest.split_off(..state.values().len()).ok_or(GroupError::Malformed { rank })?;
+                state.values_mut().copy_from_slice(values);
+            }
+        }
+        whole.set_updates(states.updates());
+        Ok(whole)
+    }
+
+    /// Returns whether some rank has a state with this name.
+    pub(crate) fn has_state(&self, name: &str) -> bool {
+        self.state_names.iter().any(|known| known == name)
     }
 
     pub(crate) fn optimizer(&self) -> &Optimizer {
@@ -61,6 +153,24 @@ impl Updater {
     pub(crate) fn name(&self) -> &'static str {
         self.optimizer.rule().name()
     }
+}
+
+/// Lets the norm of an update plan of some parameters cover the gradients of all parameters, which another plan lists.
+fn with_all_gradients(mut own: UpdatePlan, whole: &UpdatePlan) -> UpdatePlan {
+    let mut gradients = Vec::new();
+    for store in whole.stores.iter().filter(|store| matches!(store.kind, StoreKind::Grad(_))) {
+        let known = own.stores.iter().position(|known| known.kind == store.kind);
+        gradients.push(StoreId(known.unwrap_or(own.stores.len()) as u32));
+        if known.is_none() {
+            own.stores.push(store.clone());
+        }
+    }
+    for update in &mut own.updates {
+        if let Update::Sumsq { stores } = update {
+            stores.clone_from(&gradients);
+        }
+    }
+    own
 }
 
 #[cfg(test)]

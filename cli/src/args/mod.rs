@@ -20,7 +20,7 @@ pub use measure::{CalibrateArgs, SweepArgs};
 pub use planning::{ModeArg, PlanningArgs, Rows};
 pub use run::{ModelArgs, RunArgs};
 pub use train::{OptimizerArg, TrainArgs};
-pub use trained::{EvalArgs, PartArg, PredictArgs, TrainedArgs};
+pub use trained::{EvalArgs, MapArgs, PartArg, PredictArgs, TrainedArgs};
 
 use clap::{Parser, Subcommand};
 
@@ -100,6 +100,16 @@ pub enum Verb {
         "The input has the form of the model's corpus: one name per line for names, words with or without tags for tagger, a folder such as sick/valid for similarity.\n\n"
     ))]
     Predict(PredictArgs),
+    /// Predict many files into shards of JSON Lines; an interrupted run continues.
+    ///
+    /// Each input file becomes one shard, which is written whole or not at all. The same command continues after an interruption
+    /// with the missing shards. The processes of mpirun take shards by demand.
+    #[command(after_help = after!(
+        "map names --weights names.best.safetensors --data part*.txt -o answers/",
+        "map tagger --weights tagger.safetensors --data wiki/*.txt -o tags/ --threads 1"; "";
+        "A process holds one input file with its answers in memory at a time: split large files.\n\n"
+    ))]
+    Map(MapArgs),
     /// Emit the graph of a minibatch of a model.
     #[command(after_help = after!(
         "emit treelstm --instances 32 -o trees.abg",

@@ -61,6 +61,13 @@ pub struct TrainArgs {
     /// Checkpoint of --save from which to continue with equal bits.
     #[arg(long, value_parser = path)]
     pub resume: Option<String>,
+    /// Cut each minibatch into this many shards, whose gradients are added in a fixed order. Weights depend on this number, and
+    /// not on the number of processes [default: whole minibatches; 8 under mpirun].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1 << 16))]
+    pub shards: Option<u32>,
+    /// Divide the state of the optimizer among the processes of mpirun.
+    #[arg(long)]
+    pub divide_states: bool,
     /// After training, parse the test sentences greedily; model parser only.
     #[arg(long)]
     pub decode: bool,

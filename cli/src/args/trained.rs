@@ -81,3 +81,17 @@ pub struct PredictArgs {
     #[arg(default_value = "-", value_parser = path, value_hint = ValueHint::AnyPath)]
     pub input: String,
 }
+
+/// Options of `map`.
+#[derive(Args, Debug)]
+pub struct MapArgs {
+    /// The trained model. With --json, the report is JSON.
+    #[command(flatten)]
+    pub trained: TrainedArgs,
+    /// Files in the form of the model's corpus. Each file becomes one shard.
+    #[arg(long, value_name = "FILE", required = true, num_args = 1.., value_parser = path, value_hint = ValueHint::FilePath)]
+    pub data: Vec<String>,
+    /// Folder for one file of JSON Lines per input file, and the manifest.
+    #[arg(short, long, value_name = "FOLDER", value_parser = path, value_hint = ValueHint::DirPath)]
+    pub output: String,
+}

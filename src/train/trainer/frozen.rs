@@ -4,7 +4,6 @@ use super::Trainer;
 use crate::error::Result;
 use crate::mirror::Trained;
 use crate::train::error::TrainError;
-use crate::train::update::Updater;
 use autobatch_ir::id::ParamId;
 use autobatch_ir::module::ParamDecl;
 use std::sync::Arc;
@@ -89,16 +88,16 @@ impl Trainer {
 
     #[track_caller]
     fn replace_frozen(&mut self, frozen: Vec<bool>) -> Result<()> {
-        let module = Arc::clone(self.session.module());
         if frozen.iter().all(|&frozen| frozen) {
             return Err(TrainError::NothingToTrain { frozen: frozen.len() }.into());
         }
         let optimizer = self.updater.optimizer().clone();
         let weights = self.session.trained().map(|trained| Arc::clone(&trained.weights));
         let weights = self.handle_device_loss(weights)?;
-        let (updater, states) = Updater::new(optimizer, &module, &trained(&frozen), &weights)?;
+        let before = std::mem::replace(&mut self.frozen, frozen);
+        let states = self.renew_updater(optimizer, &weights).inspect_err(|_| self.frozen = before)?;
         self.session.replace(Trained { weights, states });
-        (self.updater, self.frozen, self.mirrored) = (updater, frozen, self.progress);
+        self.mirrored = self.progress;
         Ok(())
     }
 }

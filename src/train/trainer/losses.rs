@@ -2,6 +2,7 @@
 
 use super::Trainer;
 use super::minibatch::{self, Items, Shares};
+use super::sharded::Mean;
 use crate::emit::check_own;
 use crate::error::Result;
 use crate::session::Gradients;
@@ -9,7 +10,6 @@ use crate::train::error::TrainError;
 use crate::train::report::Step;
 use autobatch_ir::id::ParamId;
 use autobatch_ir::{Graph, Value, ValueKey};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 impl Trainer {
@@ -51,6 +51,7 @@ impl Trainer {
     #[track_caller]
     pub fn step_on_sum(&mut self, losses: impl for<'g> FnOnce(&'g Graph) -> Vec<Value<'g>>) -> Result<Step> {
         let start = Instant::now();
+        self.check_whole("step_on_sum")?;
         let losses = self.emitter.emit_here(losses)?;
         let shares = vec![1.0; losses.len()];
         let ready = self.planned(&losses, Shares { shares: &shares, first: None, weight: 1.0 }, start)?;
@@ -89,19 +90,14 @@ impl Trainer {
         loss: impl for<'g> Fn(&'g Graph, I) -> (Value<'g>, f32) + Sync,
     ) -> Result<Step> {
         let start = Instant::now();
-        let items: Vec<(usize, I)> = items.into_iter().enumerate().collect();
+        let items: Vec<I> = items.into_iter().collect();
         if items.is_empty() {
             return Err(TrainError::Empty.into());
         }
-        // Several threads may emit; each item has a place of its own.
-        let weights: Vec<AtomicU32> = items.iter().map(|_| AtomicU32::new(0)).collect();
-        let losses = self.emitter.emit(items, 0, &|g, (number, item)| {
-            let (value, weight) = loss(g, item);
-            weights[number].store(weight.to_bits(), Ordering::Relaxed);
-            value
-        })?;
-        let weights = weights.into_iter().map(|weight| f64::from(f32::from_bits(weight.into_inner())));
-        let weight: f64 = weights.sum();
+        if self.sharding.is_some() {
+            return self.step_in_shards(items, 1, Mean::Weights, &loss);
+        }
+        let (losses, weight) = minibatch::emit_weighted(&mut self.emitter, items, 0, &loss)?;
         if !(weight.is_finite() && weight > 0.0) {
             return Err(TrainError::Weights { sum: weight }.into());
         }
@@ -112,7 +108,8 @@ impl Trainer {
     }
 
     /// Returns the gradients that [`step`](Self::step) would apply to these items, for all parameters, frozen ones
-    /// included. The noise is that of the next step. Parameters, optimiser and step number stay unchanged.
+    /// included. The noise is that of the next step. Parameters, optimiser and step number stay unchanged. With
+    /// [shards](Self::shards), each rank computes all items, and the sums have another order than those of a step.
     ///
     /// ```
     /// # use autobatch::prelude::*;
@@ -178,6 +175,7 @@ impl Trainer {
         losses: impl IntoIterator<Item = Value<'g>>,
     ) -> Result<Step> {
         let start = Instant::now();
+        self.check_whole("step_graph")?;
         graph.check()?;
         let losses: Vec<Value<'g>> = losses.into_iter().collect();
         losses.iter().try_for_each(|&loss| check_own(graph, loss))?;

@@ -14,6 +14,7 @@ use autobatch_ir::plan::{Mode, Plan};
 use autobatch_ir::types::{DType, Type};
 use autobatch_ir::{Graph, Value, ValueKey};
 use autobatch_planner::{Gradients, Request};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The losses of a minibatch.
@@ -60,6 +61,26 @@ pub(super) fn prepare<I: Send>(
     let shares = vec![1.0 / count as f32; losses.len()];
     let shares = Shares { shares: &shares, first: Some(first), weight: losses.len() as f64 };
     plan(planning, &emitter.graph().data(), trained, &losses, shares, start)
+}
+
+/// Emits items with the loss and the weight of each. Returns the losses and the sum of the weights.
+#[track_caller]
+pub(super) fn emit_weighted<I: Send>(
+    emitter: &mut Emitter,
+    items: Vec<I>,
+    first: usize,
+    loss: &(impl for<'g> Fn(&'g Graph, I) -> (Value<'g>, f32) + Sync),
+) -> Result<(Vec<ValueKey>, f64)> {
+    // Several threads may emit; each item has a place of its own.
+    let weights: Vec<AtomicU32> = items.iter().map(|_| AtomicU32::new(0)).collect();
+    let items: Vec<(usize, I)> = items.into_iter().enumerate().collect();
+    let losses = emitter.emit(items, first, &|g, (number, item)| {
+        let (value, weight) = loss(g, item);
+        weights[number].store(weight.to_bits(), Ordering::Relaxed);
+        value
+    })?;
+    let weights = weights.into_iter().map(|weight| f64::from(f32::from_bits(weight.into_inner())));
+    Ok((losses, weights.sum()))
 }
 
 /// Plans the emitted items.

@@ -6,9 +6,11 @@ mod losses;
 mod minibatch;
 mod pass;
 mod phases;
+mod sharded;
 
 pub use pass::Pass;
 pub use phases::SetAside;
+pub(in crate::train) use sharded::Owned;
 
 use crate::device::Device;
 use crate::emit::{Emitter, Threads, check_own};
@@ -16,7 +18,8 @@ use crate::error::Result;
 use crate::mirror::Trained;
 use crate::row::Row;
 use crate::session::{Prefetch, Session, SessionOptions, Together, in_parts};
-use crate::train::checkpoint::{self, CheckpointError, Progress};
+use crate::train::checkpoint::{self, Progress};
+use crate::train::checkpoint_error::CheckpointError;
 use crate::train::error::TrainError;
 use crate::train::locate::of_minibatch;
 use crate::train::report::{Evaluation, Step};
@@ -26,6 +29,7 @@ use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
 use autobatch_nn::optim::{Optimizer, Schedule};
 use autobatch_runtime_cpu::MAX_THREADS;
 use minibatch::{Items, Shares};
+use sharded::{Mean, Sharding};
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -75,6 +79,8 @@ pub struct Trainer {
     frozen: Vec<bool>,
     /// The plan of the gradients that wait for [`update`](Self::update).
     pending: Option<Arc<Verified<Plan>>>,
+    /// The shards of each minibatch; `None` if it executes as a whole.
+    sharding: Option<Sharding>,
 }
 
 impl fmt::Debug for Trainer {
@@ -119,7 +125,8 @@ impl Trainer {
         let seed = options.seed;
         let mut session = Session::with_options(module, Arc::clone(&weights), options)?;
         let frozen = vec![false; module.params.len()];
-        let (updater, states) = Updater::new(optimizer.into(), module, &frozen::trained(&frozen), &weights)?;
+        let (updater, states) =
+            Updater::new(optimizer.into(), module, &frozen::trained(&frozen), None, &weights)?;
         session.replace(Trained { weights, states });
         let emitter = Emitter::new(module, Threads::UpTo(session.threads()));
         Ok(Self {
@@ -134,6 +141,7 @@ impl Trainer {
             emitter,
             frozen,
             pending: None,
+            sharding: None,
         })
     }
 
@@ -242,6 +250,9 @@ impl Trainer {
     ) -> Result<Step> {
         let items: Vec<I> = items.into_iter().collect();
         let count = items.len();
+        if self.sharding.is_some() {
+            return self.step_in_shards(items, 1, Mean::Items, &|g, item| (loss(g, item), 1.0));
+        }
         let Self { session, updater, emitter, .. } = self;
         let ready = minibatch::prepare(
             session.planning(),
@@ -286,6 +297,7 @@ impl Trainer {
         loss: impl for<'g> AsyncFn(&'g Graph, I) -> Result<Value<'g>>,
     ) -> Result<Step> {
         let start = Instant::now();
+        self.check_whole("step_tasks")?;
         let noise = self.noise();
         let Self { session, emitter, .. } = self;
         let graph = emitter.restart();
@@ -310,7 +322,8 @@ impl Trainer {
 
     /// Makes one step whose minibatch executes in parts of at most `part` items, for minibatches that do not
     /// fit in memory. The trainer accumulates gradients over the parts and updates once. Losses, noise and
-    /// update equal those of [`step`](Self::step) up to the order of sums.
+    /// update equal those of [`step`](Self::step) up to the order of sums. With [shards](Self::shards), parts are
+    /// shards, and a minibatch has as many as both options ask for.
     ///
     /// # Errors
     /// As [`step`](Self::step).
@@ -323,6 +336,10 @@ impl Trainer {
     ) -> Result<Step> {
         let items = items.into_iter().collect::<Vec<I>>();
         let count = items.len();
+        if self.sharding.is_some() {
+            let least = count.div_ceil(part.max(1));
+            return self.step_in_shards(items, least, Mean::Items, &|g, item| (loss(g, item), 1.0));
+        }
         let mut parts = Together::new(items, part);
         let mut next = move || parts.next().map(|(first, items)| Items { items, first, count });
         let mut prefetch = Prefetch::new(self.emitter.another());

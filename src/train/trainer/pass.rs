@@ -2,6 +2,7 @@
 
 use super::Trainer;
 use super::minibatch::{self, Items, Losses};
+use super::sharded::Mean;
 use crate::emit::Emitter;
 use crate::error::Result;
 use crate::session::{Planning, Prefetch, Prepared};
@@ -134,6 +135,11 @@ where
 
     #[track_caller]
     fn next(&mut self) -> Option<Result<Step>> {
+        let Self { trainer, batches, loss, .. } = self;
+        if trainer.sharding.is_some() {
+            let items = batches.next()?.into_iter().collect();
+            return Some(trainer.step_in_shards(items, 1, Mean::Items, &|g, item| (loss(g, item), 1.0)));
+        }
         let ready = match self.prepared()? {
             Ok(ready) => ready,
             Err(error) => return Some(Err(error)),

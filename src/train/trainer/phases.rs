@@ -73,6 +73,7 @@ impl Trainer {
         loss: Value<'g>,
         values: &[Value<'g>],
     ) -> Result<(f32, Vec<Option<RowBuf>>)> {
+        self.check_whole("backward")?;
         graph.check()?;
         std::iter::once(&loss).chain(values).try_for_each(|&value| check_own(graph, value))?;
         let noise = self.noise_of(graph);
@@ -160,7 +161,7 @@ impl Trainer {
         if trained.is_empty() {
             return Err(TrainError::NothingToTrain { frozen: frozen.len() }.into());
         }
-        let (updater, states) = Updater::new(optimizer.into(), &module, &trained, self.weights())?;
+        let (updater, states) = Updater::new(optimizer.into(), &module, &trained, None, self.weights())?;
         Ok(SetAside { updater, states, frozen })
     }
 
@@ -169,6 +170,7 @@ impl Trainer {
     /// # Errors
     /// A device cannot be read any more.
     pub fn exchange(&mut self, other: &mut SetAside) -> Result<()> {
+        self.check_whole("exchange")?;
         let Trained { weights, states } = self.session.trained()?.clone();
         let own = std::mem::replace(&mut other.states, states);
         std::mem::swap(&mut self.updater, &mut other.updater);

@@ -11,5 +11,6 @@ mod model;
 mod panics;
 mod parts;
 mod rewritten;
+mod shards;
 mod steps;
 mod weights;

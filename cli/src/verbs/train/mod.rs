@@ -9,6 +9,7 @@ mod curve;
 mod order;
 mod report;
 mod resume;
+mod shared;
 
 use crate::args::{OptimizerArg, TrainArgs};
 use crate::console::Console;
@@ -16,9 +17,11 @@ use crate::failure::{Answer, Failure};
 use crate::interrupt;
 use crate::measure::measure;
 use crate::output_paths::{check_distinct, check_replaceable, check_writable, make_folder};
+use crate::ranks::Ranks;
 use crate::trained::SPECIFICATION;
 use autobatch::nn::optim::{Adagrad, RmsProp};
 use autobatch::prelude::*;
+use autobatch::sampling::balanced;
 use autobatch::train::{Bar, CheckpointError, Patience, Progress};
 use autobatch_models::lessons::{self, Lesson, Part};
 use best::{Best, best_path};
@@ -41,14 +44,16 @@ pub fn train(args: &TrainArgs, console: &mut Console<'_>) -> Result<Answer, Fail
         embedding: args.model.embedding,
     };
     interrupt::watch();
-    let lesson = lessons::open(&args.model.name, &options)?;
-    let mut run = Run::new(args, &lesson)?;
-    // Training continues if the reader of standard output closes the pipe.
-    console.ignore_closed_pipe();
-    run.print_header(console)?;
-    let end = run.epochs(console)?;
-    run.finish(end, console)?;
-    Ok(if end == End::Interrupted { Answer::Interrupted } else { Answer::Yes })
+    Ranks::join()?.run(console, |ranks, console| {
+        let lesson = lessons::open(&args.model.name, &options)?;
+        let mut run = Run::new(args, &lesson, ranks)?;
+        // Training continues if the reader of standard output closes the pipe.
+        console.ignore_closed_pipe();
+        run.print_header(console)?;
+        let end = run.epochs(console)?;
+        run.finish(end, console)?;
+        Ok(if end == End::Interrupted { Answer::Interrupted } else { Answer::Yes })
+    })
 }
 
 /// Why a run ended.
@@ -74,6 +79,8 @@ struct Run<'a> {
     changes: Vec<String>,
     rate: f64,
     batch: usize,
+    /// The number of shards of a minibatch; `None` if it executes as a whole.
+    shards: Option<usize>,
     /// The checkpoints that this run wrote.
     written: Vec<String>,
     /// Whether this run completed an epoch, and so wrote the curve.
@@ -83,7 +90,7 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(args: &'a TrainArgs, lesson: &'a Lesson) -> Result<Self, Failure> {
+    fn new(args: &'a TrainArgs, lesson: &'a Lesson, ranks: &Ranks) -> Result<Self, Failure> {
         let habits = lesson.habits;
         let rate = args.lr.unwrap_or(habits.learning_rate);
         check_options(args, lesson, rate)?;
@@ -97,7 +104,8 @@ impl<'a> Run<'a> {
         };
         let module = Arc::clone(&lesson.module);
         let weights = Arc::new(Weights::try_init(&module, args.model.seed).map_err(autobatch::Error::from)?);
-        let mut trainer = Trainer::with_options(module, optimizer(args, rate), weights, options)?;
+        let trainer = Trainer::with_options(module, optimizer(args, rate), weights, options)?;
+        let (mut trainer, shards) = shared::join(trainer, args, lesson, ranks)?;
         if let Some(path) = &args.resume {
             trainer.load(path).map_err(|error| checkpoint_failure(&error))?;
         }
@@ -108,18 +116,12 @@ impl<'a> Run<'a> {
             order.check_against(path, &trainer)?;
         }
         order.note(&mut trainer);
-        let settings = Settings::new(args, rate, batch, count);
+        let settings = Settings::new(args, rate, batch, count, shards);
         let changes = settings.changes_since(&trainer);
         settings.note(&mut trainer);
         trainer.set_note(SPECIFICATION, lesson.specification.as_str());
-        for path in &args.curve {
-            make_folder(path)?;
-            check_writable(path)?;
-        }
-        if let Some(path) = &args.save {
-            make_folder(path)?;
-            check_replaceable(path)?;
-            check_replaceable(&best_path(path))?;
+        if trainer.rank() == 0 {
+            check_outputs(args)?;
         }
         let curve = Curve::from_note(&trainer);
         let mut patience = Patience::new(args.patience);
@@ -137,6 +139,7 @@ impl<'a> Run<'a> {
             changes,
             rate,
             batch,
+            shards,
             written: Vec::new(),
             wrote_epoch: false,
             epochs: args.epochs.unwrap_or(habits.epochs),
@@ -166,7 +169,9 @@ impl<'a> Run<'a> {
             self.wrote_epoch = true;
             self.curve.note(&mut self.trainer);
             self.save(verdict.is_best)?;
-            self.curve.write(self.args, self.lesson)?;
+            if self.trainer.rank() == 0 {
+                self.curve.write(self.args, self.lesson)?;
+            }
             if verdict.stop {
                 self.print_patience(console)?;
                 return Ok(End::Complete);
@@ -179,13 +184,17 @@ impl<'a> Run<'a> {
     fn epoch(&mut self, epoch: u64) -> Result<(Totals, Option<End>), Failure> {
         let train = self.lesson.train();
         let seed = self.args.model.seed ^ ORDER_SALT ^ epoch.wrapping_mul(0x9e37_79b9);
-        let batches: Vec<Vec<&usize>> = match self.args.bucket {
+        let mut batches: Vec<Vec<&usize>> = match self.args.bucket {
             true => {
                 let buckets = train.shuffled(seed).bucket_by(|&number| self.lesson.sizes[number]);
                 buckets.batches(self.batch).shuffled_batches(seed).collect()
             }
             false => train.batches(self.batch).shuffled(seed).collect(),
         };
+        if let Some(shards) = self.shards {
+            let size = |&&number: &&usize| self.lesson.sizes[number] as u64;
+            batches = batches.into_iter().map(|batch| balanced(batch, shards, size)).collect();
+        }
         let mut done = self.trainer.progress().batches;
         let mut totals = if done > 0 { Totals::from_note(&self.trainer) } else { Totals::default() };
         let (workload, start) = (&self.lesson.workload, self.start);
@@ -196,11 +205,14 @@ impl<'a> Run<'a> {
             _ => None,
         };
         let count = batches.len() as u64;
-        let mut bar = Bar::new(&format!("epoch {}", epoch + 1), (count - done.min(count)) as usize);
+        let mut bar = match self.trainer.rank() {
+            0 => Bar::new(&format!("epoch {}", epoch + 1), (count - done.min(count)) as usize),
+            _ => Bar::hidden(),
+        };
         let batches = batches.into_iter().skip(done as usize);
         let mut steps = self.trainer.pass(batches, |g, &instance| workload.loss(g, instance));
         while done < count {
-            if let Some(end) = end() {
+            if let Some(end) = shared::first_end(end(), steps.trainer())? {
                 return Ok((totals, Some(end)));
             }
             let Some(step) = steps.next() else { break };
@@ -254,6 +266,20 @@ impl<'a> Run<'a> {
         };
         self.print_end(end, unfinished.as_deref(), tested.as_ref(), console)
     }
+}
+
+/// Checks that the files of the run can be written, before any work.
+fn check_outputs(args: &TrainArgs) -> Result<(), Failure> {
+    for path in &args.curve {
+        make_folder(path)?;
+        check_writable(path)?;
+    }
+    if let Some(path) = &args.save {
+        make_folder(path)?;
+        check_replaceable(path)?;
+        check_replaceable(&best_path(path))?;
+    }
+    Ok(())
 }
 
 /// A path for a checkpoint that does not exist yet.

@@ -12,7 +12,13 @@ pub(super) struct Settings(BTreeMap<String, String>);
 impl Settings {
     const NOTE: &'static str = "settings";
 
-    pub(super) fn new(args: &TrainArgs, rate: f64, batch: usize, instances: usize) -> Self {
+    pub(super) fn new(
+        args: &TrainArgs,
+        rate: f64,
+        batch: usize,
+        instances: usize,
+        shards: Option<usize>,
+    ) -> Self {
         let switch = |on: bool| if on { "on" } else { "off" }.to_owned();
         let settings = [
             ("--lr", rate.to_string()),
@@ -25,6 +31,7 @@ impl Settings {
             ("--policy", args.model.policy().to_string()),
             ("--data", args.model.data.clone().unwrap_or_else(|| "generated".to_owned())),
             ("--count", instances.to_string()),
+            ("--shards", shards.map_or_else(|| "none".to_owned(), |shards| shards.to_string())),
         ];
         Self(settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
     }
@@ -68,6 +75,8 @@ pub(super) fn command(args: &TrainArgs, checkpoint: &str) -> String {
         curve,
         save,
         resume: _,
+        shards,
+        divide_states,
         decode,
         json,
     } = args;
@@ -95,9 +104,15 @@ pub(super) fn command(args: &TrainArgs, checkpoint: &str) -> String {
     option("--decay", unless(decay.to_string(), "0"));
     option("--patience", unless(patience.to_string(), "0"));
     curve.iter().for_each(|path| option("--curve", Some(path.clone())));
+    option("--shards", shards.map(|shards| shards.to_string()));
     option("--save", save.clone());
     option("--resume", Some(checkpoint.to_owned()));
-    let switches = [("--bucket", *bucket), ("--decode", *decode), ("--json", *json)];
+    let switches = [
+        ("--bucket", *bucket),
+        ("--divide-states", *divide_states),
+        ("--decode", *decode),
+        ("--json", *json),
+    ];
     words.extend(switches.into_iter().filter(|(_, on)| *on).map(|(name, _)| name.to_owned()));
     words.join(" ")
 }

@@ -1,0 +1,31 @@
+//! Groups of ranks that sum gradients in one fixed order.
+//!
+//! A minibatch is cut into shards. Each shard has a gradient, and all gradients are added in a [binary tree](tree) whose
+//! shape depends on the number of shards alone. A rank computes consecutive shards and adds the nodes of the tree that it
+//! owns. [`reduce`] exchanges the sums of these nodes and adds the rest of the tree. So the bits of the sum depend neither
+//! on the number of ranks nor on the timing. Collective sums of MPI libraries choose their order by size and topology,
+//! so this crate uses MPI only to move bytes.
+//!
+//! A [`Group`] connects the ranks: [`Alone`] is one process with one rank, [`Threads`] are ranks in one process, and
+//! `Mpi` (feature `mpi`) are the processes that `mpirun` starts.
+
+#![forbid(unsafe_code)]
+
+mod agreement;
+mod alone;
+mod gradient;
+mod group;
+#[cfg(feature = "mpi")]
+mod mpi;
+mod reduce;
+mod threads;
+pub mod tree;
+
+#[cfg(feature = "mpi")]
+pub use self::mpi::{Mpi, MpiError};
+pub use agreement::{Statement, agree};
+pub use alone::Alone;
+pub use gradient::{Gradient, GradientShape, Rows};
+pub use group::{Bucket, Group, GroupError, launched_ranks};
+pub use reduce::reduce;
+pub use threads::Threads;

@@ -1,0 +1,316 @@
+//! Steps over shards: a minibatch is cut into shards, and their gradients are added in a fixed tree.
+//!
+//! Each shard is a graph and a plan of its own. The [tree](autobatch_distributed::tree) depends on the number of shards
+//! alone, so the weights depend neither on the number of ranks nor on the division of the shards among them. Each rank
+//! emits and executes only its own shards. Before the gradients are exchanged, all ranks exchange their losses or the
+//! reason of a failure, so either all ranks update or none does.
+
+mod layout;
+mod ranks;
+
+use super::Trainer;
+use super::minibatch::{self, Items, Losses, Shares, emit_weighted};
+use crate::emit::Emitter;
+use crate::error::Result;
+use crate::session::{Planning, Prefetch, Prepared};
+use crate::train::error::TrainError;
+use crate::train::report::Step;
+use autobatch_distributed::tree::{self, Given};
+use autobatch_distributed::{Alone, Gradient, Group, reduce};
+use autobatch_ir::id::ParamId;
+use autobatch_ir::{Graph, Value};
+use layout::Layout;
+pub(in crate::train) use ranks::Owned;
+use serde::{Deserialize, Serialize};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// The shards of a trainer and the ranks that share them.
+pub(super) struct Sharding {
+    /// The number of shards of a minibatch.
+    shards: usize,
+    group: Mutex<Box<dyn Group>>,
+    /// Whether each rank keeps the optimiser's states of its own parameters only.
+    divided: bool,
+    layout: Layout,
+}
+
+impl Sharding {
+    fn new(shards: usize, group: Box<dyn Group>) -> Self {
+        Self { shards: shards.max(1), group: Mutex::new(group), divided: false, layout: Layout::default() }
+    }
+
+    /// Calls a function with the group. A panic in an earlier call leaves the group usable.
+    fn with_group<T>(&self, work: impl FnOnce(&mut dyn Group) -> T) -> T {
+        work(&mut **self.group.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns the number of this rank and the number of ranks.
+    fn rank_of_ranks(&self) -> (usize, usize) {
+        self.with_group(|group| (group.rank(), group.size()))
+    }
+}
+
+/// How the losses of the items become the loss of the minibatch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mean {
+    /// Their sum divided by the number of items.
+    Items,
+    /// Their sum divided by the sum of their weights. The number is known only after all shards were emitted, so the
+    /// update scales the sum of the gradients.
+    Weights,
+}
+
+/// The report of the shards of one rank, as the ranks exchange it. Floats are exchanged by their bits.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Report {
+    error: Option<String>,
+    losses: Vec<u32>,
+    weight: u64,
+    outputs: Vec<(String, Vec<u32>)>,
+    batches: u32,
+    bound: u32,
+}
+
+impl Report {
+    fn of(step: &Step) -> Self {
+        let bits = |floats: &[f32]| floats.iter().map(|x| x.to_bits()).collect();
+        Self {
+            error: None,
+            losses: bits(&step.losses),
+            weight: step.weight.to_bits(),
+            outputs: step.outputs.iter().map(|(name, values)| (name.clone(), bits(values))).collect(),
+            batches: step.batches,
+            bound: step.bound,
+        }
+    }
+
+    /// Appends the report of these shards to the step of the minibatch.
+    fn add_to(self, step: &mut Step) {
+        let floats = |bits: Vec<u32>| bits.into_iter().map(f32::from_bits).collect::<Vec<f32>>();
+        step.losses.extend(floats(self.losses));
+        step.weight += f64::from_bits(self.weight);
+        step.outputs.extend(self.outputs.into_iter().map(|(name, bits)| (name, floats(bits))));
+        step.batches += self.batches;
+        step.bound += self.bound;
+    }
+}
+
+/// The shards of one rank, executed.
+#[derive(Default)]
+struct Computed {
+    /// The sums of the nodes of the tree that this rank's shards make.
+    nodes: Vec<Gradient>,
+    step: Option<Step>,
+}
+
+/// The work on the shards of one minibatch.
+struct Shards<'a, I, N: Iterator<Item = Items<I>>, F> {
+    next: N,
+    prefetch: Prefetch<Losses>,
+    mean: Mean,
+    loss: &'a F,
+    step: Option<Step>,
+}
+
+impl Trainer {
+    /// Cuts every minibatch into this many shards, at least one, whose gradients are added in a fixed tree. The weights
+    /// then depend on the number of shards, and not on the number of [ranks](Self::group) that share them. A minibatch
+    /// with fewer items has one shard per item. The steps [`step`](Self::step), [`step_weighted`](Self::step_weighted) and
+    /// [`pass`](Self::pass) work in shards; other steps have no items to cut and are errors. Shards execute on the CPU.
+    ///
+    /// ```
+    /// # use autobatch::prelude::*;
+    /// # use autobatch::nn::Linear;
+    /// # fn main() -> autobatch::Result<()> {
+    /// # let mut m = ModuleBuilder::new("line");
+    /// # let line = Linear::new(&mut m, "line", 1, 1);
+    /// let mut trainer = Trainer::new(m.build()?, Adam::new(0.05))?.shards(4);
+    /// let items = [0.5, -1.0, 2.0, 0.25, 1.0];
+    /// let step = trainer.step(items, |g, x| line.on(g.input(&[x])).mse(g.input(&[1.0])))?;
+    /// assert_eq!(step.instances(), 5);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn shards(mut self, shards: usize) -> Self {
+        match &mut self.sharding {
+            Some(sharding) => sharding.shards = shards.max(1),
+            None => self.sharding = Some(Sharding::new(shards, Box::new(Alone))),
+        }
+        self
+    }
+
+    /// Rejects a step that has no items to cut into shards.
+    pub(super) fn check_whole(&self, method: &'static str) -> Result<()> {
+        match self.sharding {
+            Some(_) => Err(TrainError::NoShards { method }.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes one step over shards, at least `least` of them.
+    #[track_caller]
+    pub(super) fn step_in_shards<I: Send>(
+        &mut self,
+        items: Vec<I>,
+        least: usize,
+        mean: Mean,
+        loss: &(impl for<'g> Fn(&'g Graph, I) -> (Value<'g>, f32) + Sync),
+    ) -> Result<Step> {
+        if items.is_empty() {
+            return Err(TrainError::Empty.into());
+        }
+        if self.session.executor().is_elsewhere() {
+            return Err(TrainError::ShardsElsewhere.into());
+        }
+        let Some(sharding) = &mut self.sharding else { return Err(TrainError::Empty.into()) };
+        sharding.layout.fit(self.session.module(), self.updater.trained());
+        let leaves = sharding.shards.max(least).min(items.len());
+        let computed = self.compute_shards(items, leaves, mean, loss);
+        let (mut step, nodes) = self.report(computed)?;
+        if mean == Mean::Weights && !(step.weight.is_finite() && step.weight > 0.0) {
+            return Err(TrainError::Weights { sum: step.weight }.into());
+        }
+        let updating = Instant::now();
+        self.update_with_sum(leaves, nodes, if mean == Mean::Weights { 1.0 / step.weight } else { 1.0 })?;
+        step.update = updating.elapsed();
+        step.loss = step.weighted_loss();
+        Ok(step)
+    }
+
+    /// Emits and executes the shards of this rank.
+    #[track_caller]
+    fn compute_shards<I: Send>(
+        &mut self,
+        items: Vec<I>,
+        leaves: usize,
+        mean: Mean,
+        loss: &(impl for<'g> Fn(&'g Graph, I) -> (Value<'g>, f32) + Sync),
+    ) -> Result<Computed> {
+        let Some(sharding) = &self.sharding else { return Ok(Computed::default()) };
+        let (rank, ranks) = sharding.rank_of_ranks();
+        let (own, count) = (tree::leaves_of(rank, ranks, leaves), items.len());
+        let first = move |leaf: usize| count * leaf / leaves;
+        let mut items = items.into_iter().skip(first(own.start));
+        let mut shards = Shards {
+            next: own.clone().map(move |leaf| {
+                let items = items.by_ref().take(first(leaf + 1) - first(leaf)).collect();
+                Items { items, first: first(leaf), count }
+            }),
+            prefetch: Prefetch::new(self.emitter.another()),
+            mean,
+            loss,
+            step: None,
+        };
+        let shape = sharding.layout.shape().clone();
+        let mut nodes = Vec::new();
+        for node in tree::cover(leaves, own) {
+            nodes.push(tree::sum(
+                node,
+                &mut |node| match node.len() {
+                    1 => self.shard(&mut shards).map(Given::Sum),
+                    _ => Ok(Given::Children),
+                },
+                &mut |left: &mut Gradient, right| left.add(&right, &shape),
+            )?);
+        }
+        Ok(Computed { nodes, step: shards.step })
+    }
+
+    /// Executes the next shard and prepares the one after it at the same time. Returns its gradient.
+    #[track_caller]
+    fn shard<I: Send, N: Iterator<Item = Items<I>>>(
+        &mut self,
+        shards: &mut Shards<'_, I, N, impl for<'g> Fn(&'g Graph, I) -> (Value<'g>, f32) + Sync>,
+    ) -> Result<Gradient> {
+        let Shards { next, prefetch, mean, loss, step: whole } = shards;
+        let (mean, loss, noise) = (*mean, *loss, self.noise());
+        let Self { session, updater, emitter, .. } = self;
+        let ready = prefetch.take_or_prepare(emitter, |emitter| {
+            Some(prepare(session.planning(), emitter, updater.trained(), next.next()?, (mean, loss)))
+        });
+        let ready = ready.ok_or(TrainError::Empty)??;
+        let follows = if prefetch.is_worthwhile(session) { next.next() } else { None };
+        let data = emitter.graph().data();
+        let executed = match follows {
+            Some(follows) => {
+                let prepare = |planning: &mut Planning, emitter: &mut Emitter| {
+                    prepare(planning, emitter, updater.trained(), follows, (mean, loss))
+                };
+                prefetch.execute(session, &ready.plan, (&data, noise), prepare)
+            }
+            None => session.execute(&ready.plan, &data, noise),
+        };
+        drop(data);
+        let step = self.executed(&ready, &self.emitter.graph().data(), executed)?;
+        match whole {
+            None => *whole = Some(step),
+            Some(whole) => whole.add(step),
+        }
+        let Some(sharding) = &self.sharding else { return Ok(Gradient::default()) };
+        Ok(sharding.layout.collect(self.session.executor()))
+    }
+
+    /// Exchanges the reports of all ranks. Returns the step of the whole minibatch and the nodes of this rank, or an error
+    /// on all ranks.
+    fn report(&mut self, computed: Result<Computed>) -> Result<(Step, Vec<Gradient>)> {
+        let number = self.steps;
+        let Some(sharding) = &self.sharding else { return Err(TrainError::Empty.into()) };
+        let own = match &computed {
+            Ok(computed) => computed.step.as_ref().map(Report::of).unwrap_or_default(),
+            Err(error) => Report { error: Some(error.to_string()), ..Report::default() },
+        };
+        let reports = sharding.with_group(|group| ranks::exchange(group, &own))?;
+        let Computed { nodes, step: own } = computed?;
+        let mut step = own.unwrap_or_default();
+        step.number = number;
+        (step.losses, step.outputs) = (Vec::new(), Vec::new());
+        (step.weight, step.batches, step.bound) = (0.0, 0, 0);
+        for (rank, mut report) in reports.into_iter().enumerate() {
+            if let Some(message) = report.error.take() {
+                return Err(TrainError::OtherRank { rank, message }.into());
+            }
+            report.add_to(&mut step);
+        }
+        Ok((step, nodes))
+    }
+
+    /// Adds the gradients of all ranks and updates the parameters.
+    fn update_with_sum(&mut self, leaves: usize, nodes: Vec<Gradient>, scale: f64) -> Result<()> {
+        let Self { session, updater, sharding, .. } = self;
+        let Some(sharding) = sharding else { return Ok(()) };
+        let group = sharding.group.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let sum = reduce(&mut **group, leaves, nodes, sharding.layout.shape())?;
+        sharding.layout.set(sum);
+        let updated = updater.update_with(session, &sharding.layout, scale);
+        sharding.layout.clear();
+        updated?;
+        if sharding.divided {
+            updater.exchange(session, &mut **group)?;
+        }
+        self.steps += 1;
+        self.mirrored = self.progress;
+        Ok(())
+    }
+}
+
+/// Emits and plans a shard.
+#[track_caller]
+fn prepare<I: Send>(
+    planning: &mut Planning,
+    emitter: &mut Emitter,
+    trained: &[ParamId],
+    Items { items, first, count }: Items<I>,
+    (mean, loss): (Mean, &(impl for<'g> Fn(&'g Graph, I) -> (Value<'g>, f32) + Sync)),
+) -> Result<Prepared<Losses>> {
+    let start = Instant::now();
+    let (losses, weight) = emit_weighted(emitter, items, first, loss)?;
+    let share = match mean {
+        Mean::Items => 1.0 / count as f32,
+        Mean::Weights => 1.0,
+    };
+    let shares = vec![share; losses.len()];
+    let shares = Shares { shares: &shares, first: Some(first), weight };
+    minibatch::plan(planning, &emitter.graph().data(), trained, &losses, shares, start)
+}

@@ -1,0 +1,220 @@
+//! Ranks: their agreement, their reports, and the division of the optimiser's states.
+
+use super::{Report, Sharding};
+use crate::error::Result;
+use crate::mirror::Trained;
+use crate::train::error::TrainError;
+use crate::train::trainer::Trainer;
+use crate::train::update::Updater;
+use autobatch_distributed::{Alone, Group, GroupError, Statement, agree};
+use autobatch_ir::hash::{StructureHash, hash_bytes};
+use autobatch_ir::id::ParamId;
+use autobatch_ir::{Module, States, Weights};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// The number of shards of a trainer that joins a group without [`Trainer::shards`].
+const SHARDS: usize = 8;
+
+/// The division of the trained parameters among ranks: each rank updates some of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::train) struct Owned {
+    /// For each rank, its parameters in their order.
+    pub(in crate::train) params: Vec<Vec<ParamId>>,
+    /// The number of this rank.
+    pub(in crate::train) rank: usize,
+}
+
+impl Owned {
+    /// Gives each parameter, the largest first, to the rank with the fewest elements so far.
+    fn new(module: &Module, trained: &[ParamId], rank: usize, ranks: usize) -> Self {
+        let elements = |param: &ParamId| module.params[param.index()].ty.shape.elements();
+        let mut order = trained.to_vec();
+        order.sort_by_key(|param| (std::cmp::Reverse(elements(param)), *param));
+        let (mut params, mut sizes) = (vec![Vec::new(); ranks], vec![0; ranks]);
+        for param in order {
+            let smallest = (0..ranks).min_by_key(|&rank| sizes[rank]).unwrap_or(0);
+            sizes[smallest] += elements(&param);
+            params[smallest].push(param);
+        }
+        params.iter_mut().for_each(|own: &mut Vec<ParamId>| own.sort_unstable());
+        Self { params, rank }
+    }
+
+    /// The parameters of this rank.
+    pub(in crate::train) fn own(&self) -> &[ParamId] {
+        &self.params[self.rank]
+    }
+}
+
+/// Exchanges the reports of all ranks.
+pub(super) fn exchange(group: &mut dyn Group, own: &Report) -> Result<Vec<Report>> {
+    // Numbers and texts always have a JSON form.
+    let text = serde_json::to_vec(own).unwrap_or_default();
+    let all = group.all_gather(&text)?;
+    let read = |(rank, text): (usize, &Vec<u8>)| {
+        serde_json::from_slice(text).map_err(|_| GroupError::Malformed { rank }.into())
+    };
+    all.iter().enumerate().map(read).collect()
+}
+
+impl Trainer {
+    /// Trains together with the other ranks of a group. Each rank runs the same program: it makes an equal trainer and passes
+    /// the same minibatches to the same steps. The trainer cuts every minibatch into [shards](Self::shards), 8 by default,
+    /// and each rank executes some of them. All ranks get equal reports and weights, with the bits of a trainer that
+    /// executes all shards alone.
+    ///
+    /// [`save`](Self::save) and [`load`](Self::load) are called on all ranks too; rank 0 writes. A run may resume on another
+    /// number of ranks.
+    ///
+    /// ```
+    /// # use autobatch::prelude::*;
+    /// # use autobatch::nn::Linear;
+    /// use autobatch::distributed::Threads;
+    ///
+    /// # fn main() -> autobatch::Result<()> {
+    /// # let mut m = ModuleBuilder::new("line");
+    /// # let line = Linear::new(&mut m, "line", 1, 1);
+    /// # let module = m.build()?;
+    /// let train = |mut trainer: Trainer| -> autobatch::Result<Vec<f32>> {
+    ///     for _ in 0..10 {
+    ///         trainer.step([0.5, -1.0, 2.0], |g, x| line.on(g.input(&[x])).mse(g.input(&[1.0])))?;
+    ///     }
+    ///     Ok(trainer.weights().by_name("line.w")?.to_vec())
+    /// };
+    /// let trainer = || Trainer::new(&module, Adam::new(0.05));
+    /// let alone = train(trainer()?.shards(8))?;
+    /// std::thread::scope(|scope| {
+    ///     for rank in Threads::group(2) {
+    ///         scope.spawn(|| assert_eq!(trainer().and_then(|t| train(t.group(rank)?)).expect("both work"), alone));
+    ///     }
+    /// });
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The ranks have other modules, weights, optimisers, seeds, numbers of shards or versions of this library. All ranks
+    /// then get the same error. Or a rank ended.
+    pub fn group(mut self, group: impl Group + 'static) -> Result<Self> {
+        let shards = self.sharding.as_ref().map_or(SHARDS, |sharding| sharding.shards);
+        let statements = self.statements(shards);
+        let sharding = Sharding::new(shards, Box::new(group));
+        sharding.with_group(|group| agree(group, &statements))?;
+        self.sharding = Some(sharding);
+        Ok(self)
+    }
+
+    /// The facts that must be equal on all ranks.
+    fn statements(&self, shards: usize) -> Vec<Statement> {
+        let module = hash_bytes(&self.module().to_bytes());
+        let mut weights = StructureHash::default();
+        for param in self.weights().iter() {
+            param.values().iter().for_each(|x| weights.push(x.to_bits().into()));
+        }
+        vec![
+            Statement::new("the version of autobatch", env!("CARGO_PKG_VERSION")),
+            Statement::new("the module", format!("{} with hash {module:016x}", self.module().name)),
+            Statement::new("the weights", format!("the hash {:032x}", weights.value())),
+            Statement::new("the optimiser", format!("{:?}", self.updater.optimizer())),
+            Statement::new("the frozen parameters", self.frozen().join(" ")),
+            Statement::new("the seed", self.seed),
+            Statement::new("the number of steps", self.steps()),
+            Statement::new("the number of shards", shards),
+        ]
+    }
+
+    /// Compares a fact of the program between all ranks, for example a hash of the corpus.
+    ///
+    /// # Errors
+    /// A rank has another fact than rank 0. All ranks get the same error.
+    pub fn agree(&mut self, subject: &str, fact: impl ToString) -> Result<()> {
+        let statement = Statement::new(subject, fact);
+        match &self.sharding {
+            Some(sharding) => Ok(sharding.with_group(|group| agree(group, &[statement]))?),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns whether a flag is set on some rank, for example that the program was asked to stop. All ranks call it
+    /// at the same place.
+    ///
+    /// # Errors
+    /// A rank ended.
+    pub fn on_any_rank(&self, flag: bool) -> Result<bool> {
+        match &self.sharding {
+            Some(sharding) => Ok(sharding.with_group(|group| group.any(flag))?),
+            None => Ok(flag),
+        }
+    }
+
+    /// Returns the number of this rank, from 0. A trainer without a group has rank 0.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.sharding.as_ref().map_or(0, |sharding| sharding.rank_of_ranks().0)
+    }
+
+    /// Divides the optimiser's states among the ranks: each rank keeps the states of some parameters, updates these
+    /// parameters, and sends them to the other ranks. The bits stay the same. Call it on all ranks before the first step,
+    /// and before [`load`](Self::load).
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    #[track_caller]
+    pub fn divide_states(mut self) -> Result<Self> {
+        let sharding = self.sharding.get_or_insert_with(|| Sharding::new(SHARDS, Box::new(Alone)));
+        sharding.divided = true;
+        let weights = Arc::clone(self.weights());
+        let states = self.renew_updater(self.updater.optimizer().clone(), &weights)?;
+        self.session.replace(Trained { weights, states });
+        Ok(self)
+    }
+
+    /// Makes the updater of the trained parameters anew. Returns fresh states.
+    #[track_caller]
+    pub(in crate::train::trainer) fn renew_updater(
+        &mut self,
+        optimizer: autobatch_nn::optim::Optimizer,
+        weights: &Weights,
+    ) -> Result<States> {
+        let module = Arc::clone(self.module());
+        let trained = super::super::frozen::trained(&self.frozen);
+        let owned = self.sharding.as_ref().filter(|sharding| sharding.divided).map(|sharding| {
+            let (rank, ranks) = sharding.rank_of_ranks();
+            Owned::new(&module, &trained, rank, ranks)
+        });
+        let (updater, states) = Updater::new(optimizer, &module, &trained, owned, weights)?;
+        self.updater = updater;
+        Ok(states)
+    }
+
+    /// Returns the states of all ranks; those of this rank unless they are divided.
+    pub(in crate::train) fn whole_states<'a>(
+        &self,
+        Trained { weights, states }: &'a Trained,
+    ) -> Result<Cow<'a, States>> {
+        match &self.sharding {
+            Some(sharding) if sharding.divided => {
+                let module = Arc::clone(self.session.module());
+                let gathered =
+                    sharding.with_group(|group| self.updater.gather(group, &module, weights, states));
+                Ok(Cow::Owned(gathered?))
+            }
+            _ => Ok(Cow::Borrowed(states)),
+        }
+    }
+
+    /// Ends an operation that rank 0 made for all ranks. All ranks return its error.
+    pub(in crate::train) fn of_rank_0(&self, error: Option<String>) -> Result<()> {
+        let Some(sharding) = &self.sharding else { return Ok(()) };
+        let own = error.unwrap_or_default();
+        let message = sharding.with_group(|group| group.broadcast(0, own.as_bytes()))?;
+        match message.is_empty() {
+            true => Ok(()),
+            false => {
+                let message = String::from_utf8_lossy(&message).into_owned();
+                Err(TrainError::OtherRank { rank: 0, message }.into())
+            }
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Training over shards: the weights depend on the number of shards, and not on the ranks that share them.
+
+use crate::model::{Model, Tree, bits, data, file};
+use autobatch::distributed::{Group, Threads};
+use autobatch::prelude::*;
+use autobatch::train::TrainError;
+use std::path::Path;
+use std::sync::Arc;
+
+type Item = (Tree, u32);
+
+fn optimizers() -> [(&'static str, Optimizer); 3] {
+    [
+        ("SGD", Sgd::new(0.1).into()),
+        ("Adam", Adam::new(0.02).clip_norm(0.5)),
+        ("AdamW", AdamW::new(0.02).clip_norm(0.5).average(0.9).sparse_rows()),
+    ]
+}
+
+fn trainer(optimizer: &Optimizer) -> (Model, Trainer) {
+    let (model, module) = Model::new();
+    let options = SessionOptions { threads: 1, seed: 7, ..SessionOptions::default() };
+    let weights = Arc::new(Weights::init(&module, 7));
+    (model, Trainer::with_options(module, optimizer.clone(), weights, options).unwrap())
+}
+
+/// Trains one epoch in minibatches of 16 items, of which the last has 5. Returns the bits of the reports.
+fn epoch(model: &Model, trainer: &mut Trainer, items: &[Item], epoch: u64) -> Vec<u32> {
+    let mut reports = Vec::new();
+    for step in trainer.pass(items.batches(16).shuffled(epoch), |g, item| model.loss(g, item)) {
+        let step = step.unwrap();
+        reports.extend(step.losses.iter().chain([&step.loss]).map(|x| x.to_bits()));
+        reports.extend([step.batches, step.bound]);
+    }
+    reports
+}
+
+/// A trainer over 8 shards alone.
+fn sharded(optimizer: &Optimizer) -> (Model, Trainer) {
+    let (model, trainer) = trainer(optimizer);
+    (model, trainer.shards(8))
+}
+
+/// A trainer of one rank of a group.
+fn joined(optimizer: &Optimizer, rank: Threads) -> (Model, Trainer) {
+    let (model, trainer) = trainer(optimizer);
+    (model, trainer.group(rank).unwrap())
+}
+
+/// Runs a function on each rank of a group and returns the results.
+fn on_ranks<T: Send>(ranks: usize, work: impl Fn(Threads) -> T + Sync) -> Vec<T> {
+    std::thread::scope(|scope| {
+        let work = &work;
+        let spawned: Vec<_> =
+            Threads::group(ranks).into_iter().map(|rank| scope.spawn(move || work(rank))).collect();
+        spawned.into_iter().map(|rank| rank.join().expect("no rank panics")).collect()
+    })
+}
+
+#[test]
+fn weights_have_equal_bits_on_every_number_of_ranks() {
+    let items = data(3, 37);
+    let epochs = if std::env::var_os("AUTOBATCH_TEST").is_some_and(|tier| tier == "long") { 17 } else { 2 };
+    for (name, optimizer) in optimizers() {
+        let (model, plain) = trainer(&optimizer);
+        let mut plain = plain.shards(8);
+        let reports: Vec<u32> =
+            (0..epochs).flat_map(|number| epoch(&model, &mut plain, &items, number)).collect();
+        let path = file(&format!("shards-{name}.safetensors"));
+        plain.save(&path).unwrap();
+        let (weights, saved) = (bits(&plain), std::fs::read(&path).unwrap());
+        for (ranks, divided) in
+            [(1, false), (2, false), (3, false), (4, false), (9, false), (2, true), (3, true), (9, true)]
+        {
+            let path = file(&format!("shards-{name}-{ranks}-{divided}.safetensors"));
+            let results = on_ranks(ranks, |rank| {
+                let number = rank.rank();
+                let (model, trainer) = trainer(&optimizer);
+                let mut trainer = trainer.group(rank).unwrap();
+                if divided {
+                    trainer = trainer.divide_states().unwrap();
+                }
+                assert_eq!(trainer.rank(), number);
+                let reports = (0..epochs).flat_map(|number| epoch(&model, &mut trainer, &items, number));
+                let reports: Vec<u32> = reports.collect();
+                trainer.save(&path).unwrap();
+                (bits(&trainer), reports)
+            });
+            for (rank, (found, report)) in results.into_iter().enumerate() {
+                assert!(found == weights, "{name}: weights of rank {rank} of {ranks}, divided {divided}");
+                assert!(report == reports, "{name}: reports of rank {rank} of {ranks}, divided {divided}");
+            }
+            assert!(std::fs::read(&path).unwrap() == saved, "{name}: checkpoint of {ranks} ranks");
+        }
+        let (model, other) = trainer(&optimizer);
+        let mut other = other.shards(5);
+        (0..epochs).for_each(|number| drop(epoch(&model, &mut other, &items, number)));
+        assert!(bits(&other) != weights, "{name}: another number of shards adds in another order");
+    }
+}
+
+#[test]
+fn shards_train_like_whole_minibatches() {
+    let items = data(3, 37);
+    for (name, optimizer) in optimizers() {
+        let (model, mut whole) = trainer(&optimizer);
+        let (other, sharded) = trainer(&optimizer);
+        let mut sharded = sharded.shards(8);
+        let (one, other) = (epoch(&model, &mut whole, &items, 0), epoch(&other, &mut sharded, &items, 0));
+        assert_eq!(
+            one[..16],
+            other[..16],
+            "{name}: the first losses do not depend on shards, noise included"
+        );
+        let pairs = whole.weights().iter().zip(sharded.weights().iter());
+        let distance = pairs
+            .flat_map(|(a, b)| a.values().iter().zip(b.values()).map(|(a, b)| (a - b).abs()))
+            .fold(0.0, f32::max);
+        assert!(distance < 1e-4, "{name}: {distance}");
+    }
+}
+
+#[test]
+fn a_run_on_four_ranks_resumes_on_two_and_alone() {
+    let items = data(3, 37);
+    let (_, optimizer) = optimizers()[2].clone();
+    let (model, whole) = trainer(&optimizer);
+    let mut whole = whole.shards(8);
+    (0..4).for_each(|number| drop(epoch(&model, &mut whole, &items, number)));
+    let train = |(model, mut trainer): (Model, Trainer), path: &Path, resume: bool| -> Vec<u32> {
+        if resume {
+            trainer.load(path).unwrap();
+        }
+        let first = trainer.progress().epoch;
+        (first..first + 2).for_each(|number| drop(epoch(&model, &mut trainer, &items, number)));
+        trainer.set_progress(Progress { epoch: first + 2, batches: 0 });
+        trainer.save(path).unwrap();
+        bits(&trainer)
+    };
+    for (ranks, divided) in [(2, false), (2, true), (1, true)] {
+        let path = file(&format!("resumed-{ranks}-{divided}.safetensors"));
+        let prepare = |rank: Threads, divided: bool| {
+            let (model, trainer) = joined(&optimizer, rank);
+            (model, if divided { trainer.divide_states().unwrap() } else { trainer })
+        };
+        on_ranks(4, |rank| train(prepare(rank, true), &path, false));
+        let ended = on_ranks(ranks, |rank| train(prepare(rank, divided), &path, true));
+        assert!(ended.iter().all(|ended| *ended == bits(&whole)), "{ranks} ranks, divided {divided}");
+    }
+}
+
+#[test]
+fn weighted_steps_and_steps_in_parts_work_in_shards() {
+    let items = data(5, 21);
+    let (_, optimizer) = optimizers()[1].clone();
+    let work = |(model, mut trainer): (Model, Trainer)| {
+        let weighted = trainer.step_weighted(&items, |g, item| (model.loss(g, item) * 2.0, 2.0)).unwrap();
+        assert_eq!((weighted.weight, weighted.instances()), (42.0, 21));
+        let parts = trainer.step_in_parts(&items, 2, |g, item| model.loss(g, item)).unwrap();
+        assert_eq!(parts.losses.len(), 21);
+        (bits(&trainer), weighted.loss.to_bits(), parts.loss.to_bits())
+    };
+    let alone = work(sharded(&optimizer));
+    for ranks in [2, 3] {
+        let all = on_ranks(ranks, |rank| work(joined(&optimizer, rank)));
+        assert!(all.iter().all(|one| *one == alone), "{ranks} ranks");
+    }
+    let (model, mut whole) = trainer(&optimizer);
+    let step = whole.step_weighted(&items, |g, item| (model.loss(g, item) * 2.0, 2.0)).unwrap();
+    assert_eq!(step.loss.to_bits(), alone.1);
+}
+
+#[test]
+fn a_failure_on_one_rank_fails_the_step_on_all_ranks_and_changes_nothing() {
+    let mut items = data(5, 16);
+    items[13].0 = Tree::Leaf(999);
+    let (_, optimizer) = optimizers()[1].clone();
+    let results = on_ranks(3, |rank| {
+        let (model, trainer) = trainer(&optimizer);
+        let mut trainer = trainer.group(rank).unwrap();
+        let before = bits(&trainer);
+        let error = trainer.step(&items, |g, item| model.loss(g, item)).unwrap_err().to_string();
+        assert_eq!((bits(&trainer), trainer.steps()), (before, 0));
+        trainer.step(&items[..8], |g, item| model.loss(g, item)).unwrap();
+        error
+    });
+    assert!(results[2].starts_with("item 13 of the minibatch: index 999"), "{}", results[2]);
+    for other in &results[..2] {
+        assert_eq!(*other, format!("rank 2: {}", results[2]));
+    }
+}
+
+#[test]
+fn ranks_with_other_programs_are_refused() {
+    let (_, optimizer) = optimizers()[0].clone();
+    let seeds = on_ranks(3, |rank| {
+        let (_, module) = Model::new();
+        let seed = if rank.rank() == 1 { 8 } else { 7 };
+        let options = SessionOptions { threads: 1, seed, ..SessionOptions::default() };
+        let weights = Arc::new(Weights::init(&module, 7));
+        let trainer = Trainer::with_options(module, optimizer.clone(), weights, options).unwrap();
+        trainer.group(rank).unwrap_err().to_string()
+    });
+    for error in seeds {
+        assert!(
+            error.starts_with("rank 1 disagrees with rank 0 on the seed: rank 0 has 7, rank 1 has 8"),
+            "{error}"
+        );
+    }
+    let corpora = on_ranks(2, |rank| {
+        let corpus = format!("the hash {}", rank.rank());
+        let mut trainer = trainer(&optimizer).1.group(rank).unwrap();
+        trainer.agree("the corpus", corpus).unwrap_err().to_string()
+    });
+    assert!(
+        corpora.iter().all(|error| error.contains("on the corpus: rank 0 has the hash 0")),
+        "{corpora:?}"
+    );
+}
+
+#[test]
+fn frozen_parameters_and_flags_are_shared_by_all_ranks() {
+    let items = data(5, 16);
+    let (_, optimizer) = optimizers()[1].clone();
+    let work = |(model, mut trainer): (Model, Trainer)| {
+        trainer.step(&items, |g, item| model.loss(g, item)).unwrap();
+        trainer.freeze("words").unwrap();
+        trainer.step(&items, |g, item| model.loss(g, item)).unwrap();
+        let own = trainer.rank() == 1;
+        assert!(!trainer.on_any_rank(false).unwrap());
+        (bits(&trainer), trainer.on_any_rank(own).unwrap())
+    };
+    let alone = work(sharded(&optimizer));
+    let all = on_ranks(3, |rank| {
+        let (model, trainer) = joined(&optimizer, rank);
+        work((model, trainer.divide_states().unwrap()))
+    });
+    assert!(all.iter().all(|one| one.0 == alone.0 && one.1), "divided states follow the trained parameters");
+    assert!(!alone.1);
+}
+
+#[test]
+fn steps_without_items_are_refused_in_shards() {
+    let (_, optimizer) = optimizers()[0].clone();
+    let (model, trainer) = trainer(&optimizer);
+    let mut trainer = trainer.shards(4);
+    let tree = data(1, 1).remove(0);
+    let error = trainer.step_with(|g| model.loss(g, &tree)).unwrap_err();
+    let expected = TrainError::NoShards { method: "step_on_sum" };
+    assert!(matches!(&error, Error::Train(found) if *found == expected), "{error}");
+    let graph = trainer.session().graph();
+    let loss = model.loss(&graph, &tree);
+    for error in [
+        trainer.step_graph(&graph, [loss]).unwrap_err(),
+        trainer.backward(&graph, loss, &[]).unwrap_err(),
+        trainer.step_tasks([&tree], async |g, item| Ok(model.loss(g, item))).unwrap_err(),
+    ] {
+        assert!(error.to_string().contains("has no items to cut into shards; use step"), "{error}");
+    }
+    let none: [&Item; 0] = [];
+    assert!(matches!(
+        trainer.step(none, |g, item| model.loss(g, item)),
+        Err(Error::Train(TrainError::Empty))
+    ));
+}
