@@ -10,6 +10,7 @@
 //! | 130 | training was interrupted |
 
 use autobatch::train::CheckpointError;
+use autobatch_inspector::{Cause, Refused};
 use autobatch_ir::files::write_remedy;
 use autobatch_ir::printable::{printable, shortened};
 use std::fmt;
@@ -97,6 +98,16 @@ impl Failure {
             FailureKind::Input => 3,
             FailureKind::Output => 4,
         }
+    }
+}
+
+impl From<Refused> for Failure {
+    fn from(refused: Refused) -> Self {
+        let kind = match refused.cause {
+            Cause::Question => FailureKind::Usage,
+            Cause::File => FailureKind::Input,
+        };
+        Self { kind, message: refused.message, help: refused.help }
     }
 }
 

@@ -4,8 +4,8 @@
 //! compute its footprint first and compare it with these limits.
 
 use crate::failure::Failure;
-use crate::text::{byte_size, plural};
 use autobatch::runtime_cpu::footprint;
+use autobatch_inspector::text::{byte_size, plural};
 use autobatch_ir::Module;
 use autobatch_ir::Weights;
 use autobatch_ir::plan::{Footprint, Limit, Limits, Plan, Verified};

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::{Mode, Plan, Verified};
-use autobatch_planner::schedule::{Batches, LoadError, Policy, Schedule, Scratch};
+use autobatch_planner::schedule::{Batches, Policy, Schedule, Scratch};
 use autobatch_planner::{Jobs, Planner, Request, RowOrder};
 use std::time::{Duration, Instant};
 
@@ -47,17 +47,7 @@ pub struct Planned {
 
 /// Loads a policy with its table or costs.
 pub fn policy(policy: &Policy) -> Result<Box<dyn Schedule + Send + Sync>, Failure> {
-    policy.load().map_err(|error| {
-        let help = match error {
-            LoadError::Read { .. } | LoadError::Table { .. } => {
-                "make a table: autobatch fsm-train GRAPH... -o table.json"
-            }
-            LoadError::Costs(_) => {
-                "AUTOBATCH_COSTS names this file; without the variable, policy auto uses the default costs"
-            }
-        };
-        Failure::input(error.to_string()).help(help)
-    })
+    Ok(autobatch_inspector::load_policy(policy)?)
 }
 
 /// Plans a graph.

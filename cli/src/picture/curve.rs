@@ -4,8 +4,8 @@
 //! names stand beside the ends of the lines, in their order. A vertical line marks the best epoch, and each name
 //! carries the value of its line there.
 
-use super::axis::{Axis, round_step};
-use super::svg::{Anchor, HAIR, INK, SOFT, Svg, WASH, colour, lighter};
+use autobatch_inspector::picture::axis::{Axis, round_step};
+use autobatch_inspector::picture::svg::{Anchor, HAIR, INK, SOFT, Svg, WASH, colour, lighter};
 
 /// A quantity with its lines, which share an axis.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,8 +3,8 @@
 //! The horizontal axis is logarithmic; the vertical axis starts at zero. Below each size is the number
 //! of batches of the plans.
 
-use super::svg::{Anchor, HAIR, INK, SOFT, Svg, WASH, colour};
 use autobatch_bench::{Sweep, SweepRow};
+use autobatch_inspector::picture::svg::{Anchor, HAIR, INK, SOFT, Svg, WASH, colour};
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 420.0;

@@ -2,12 +2,12 @@
 
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
-#[cfg(feature = "gpu")]
-use crate::text::byte_size;
 use autobatch::Device;
 use autobatch::runtime_cpu::resolve_threads;
 #[cfg(feature = "gpu")]
 use autobatch::runtime_wgpu::adapters;
+#[cfg(feature = "gpu")]
+use autobatch_inspector::text::byte_size;
 use serde_json::{Value as Json, json};
 use std::io::Write;
 

@@ -4,7 +4,7 @@ use crate::args::EmitArgs;
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
 use crate::files::{Form, readable_form_to_write, write};
-use crate::text::{byte_size, count, plural};
+use autobatch_inspector::text::{byte_size, count, plural};
 use autobatch_planner::Jobs;
 use std::io::Write;
 

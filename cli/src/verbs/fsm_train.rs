@@ -6,7 +6,7 @@ use crate::failure::{Answer, Failure};
 use crate::files::{Form, form_of, load_graph, write};
 use crate::output_paths::{check_distinct, check_writable};
 use crate::progress::Waiting;
-use crate::text::plural;
+use autobatch_inspector::text::plural;
 use autobatch_planner::Jobs;
 use autobatch_planner::schedule::{Fsm, Problem, Ratio, Schedule, Scratch, Training, path_sum_bound, train};
 use std::io::Write;

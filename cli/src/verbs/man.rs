@@ -4,7 +4,7 @@ use crate::args::Cli;
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
 use crate::files::write_file;
-use crate::text::plural;
+use autobatch_inspector::text::plural;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
 use std::io::Write;

@@ -2,7 +2,7 @@
 
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
-use crate::text::wrapped_table;
+use autobatch_inspector::text::wrapped_table;
 use autobatch_models::catalogue::{Corpus, ENTRIES, Entry};
 use serde_json::json;
 use std::io::Write;

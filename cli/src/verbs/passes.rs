@@ -2,7 +2,7 @@
 
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
-use crate::text::wrapped_table;
+use autobatch_inspector::text::wrapped_table;
 use autobatch_planner::passes::{PASSES, Pass};
 use autobatch_planner::stages::{STAGES, Stage};
 use serde_json::json;

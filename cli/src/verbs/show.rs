@@ -5,9 +5,10 @@ use crate::console::Console;
 use crate::failure::{Answer, Failure};
 use crate::files::{Form, Loaded, check_extension, form_of, form_to_write, load, plan_json, write};
 use crate::output_paths::check_distinct;
-use crate::steps::{Kinds, computing, short_hash};
-use crate::text::{byte_size, plural};
-use crate::{graph_text, picture, planning};
+use crate::{picture, planning};
+use autobatch_inspector::names;
+use autobatch_inspector::steps::{Kinds, computing, short_hash};
+use autobatch_inspector::text::{byte_size, plural};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::SigId;
 use autobatch_ir::plan::Plan;
@@ -130,7 +131,7 @@ fn graph_summary(graph: &GraphData) -> String {
         plural(rest, "node")
     );
     let mut rows: Vec<(u64, String)> =
-        by_signature.into_iter().map(|(sig, nodes)| (nodes, graph_text::signature(graph, sig))).collect();
+        by_signature.into_iter().map(|(sig, nodes)| (nodes, names::signature(graph, sig))).collect();
     rows.sort_by(|(few, a), (many, b)| many.cmp(few).then_with(|| a.cmp(b)));
     let skipped = rows.len().saturating_sub(SHOWN_SIGNATURES);
     for (nodes, signature) in rows.into_iter().take(SHOWN_SIGNATURES) {

@@ -2,7 +2,7 @@
 
 use crate::{NAMES, ORDER, planned, scratch, transcript};
 use autobatch_cli::files::load_plan;
-use autobatch_cli::lifetimes::Lifetimes;
+use autobatch_inspector::lifetimes::Lifetimes;
 
 /// Asserts that tags are nested correctly and attributes are quoted.
 fn assert_well_formed(svg: &str) {

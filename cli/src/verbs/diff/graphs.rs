@@ -5,8 +5,8 @@
 //! lines. Source lines are compared separately.
 
 use super::{Difference, first_difference, numbers, texts};
-use crate::graph_text::nodes_by_signature;
-use crate::steps::short_hash;
+use autobatch_inspector::names::nodes_by_signature;
+use autobatch_inspector::steps::short_hash;
 use autobatch_ir::graph::{Cut, GraphData, Output, OutputKind, Site};
 use autobatch_ir::id::{NodeId, ValueId};
 use std::collections::{BTreeMap, BTreeSet};

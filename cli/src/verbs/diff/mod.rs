@@ -7,7 +7,7 @@ use crate::args::DiffArgs;
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
 use crate::files::{Loaded, load, one_standard_input};
-use crate::text::{count, table};
+use autobatch_inspector::text::{count, table};
 use serde::Serialize;
 use serde_json::json;
 use std::io::Write;

@@ -1,7 +1,7 @@
 //! Differences of two plans.
 
 use super::{Content, Difference, first_difference, numbers, texts};
-use crate::steps::{Kinds, multiply_adds, short_hash};
+use autobatch_inspector::steps::{Kinds, multiply_adds, short_hash};
 use autobatch_ir::module::ParamKind;
 use autobatch_ir::plan::{Kernel, Plan, Store, StoreId, StoreKind};
 use std::collections::{BTreeMap, BTreeSet};

@@ -6,8 +6,8 @@
 //! problem with these signatures merged shows the cost. Signatures that differ in weights alone, such as the
 //! two directions of a BiLSTM, are no missed batching.
 
-use crate::graph_text;
-use crate::text::plural;
+use autobatch_inspector::names;
+use autobatch_inspector::text::plural;
 use autobatch_ir::graph::{Callee, GraphData};
 use autobatch_ir::id::{NodeId, SigId};
 use autobatch_ir::plan::Plan;
@@ -90,7 +90,7 @@ pub(super) fn findings(graph: &GraphData, plan: &Plan) -> Vec<Finding> {
     let jobs = Jobs::new(graph, &[]);
     let problem = jobs.problem();
     let bound = path_sum_bound(&problem, &mut Scratch::default());
-    let steps = graph_text::steps_of(graph, plan);
+    let steps = names::steps_of(graph, plan);
     let mut findings = Vec::new();
     let mut steps_of_type: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); problem.types() as usize];
     for (job, &node) in jobs.nodes().iter().enumerate() {
@@ -100,7 +100,7 @@ pub(super) fn findings(graph: &GraphData, plan: &Plan) -> Vec<Finding> {
         let own = steps_of_type[ty as usize].len() as u32;
         let marked = problem.alone().iter().filter(|&&job| problem.ty()[job as usize] == ty).count() as u32;
         let needed = bound.per_type[ty as usize];
-        let callee = graph_text::callee(graph, jobs.signatures()[ty as usize]);
+        let callee = names::callee(graph, jobs.signatures()[ty as usize]);
         if marked > 0 && own > needed {
             findings.push(Finding {
                 callee: callee.clone(),
@@ -143,7 +143,7 @@ fn spread(
         by_depth.into_iter().max_by_key(|(depth, steps)| (steps.len(), std::cmp::Reverse(*depth)))?;
     let mut nodes = steps.values();
     let (&a, &b) = (nodes.next()?, nodes.next()?);
-    let values = [graph_text::first_value(graph, a), graph_text::first_value(graph, b)];
+    let values = [names::first_value(graph, a), names::first_value(graph, b)];
     Some(Cause::Schedule { depth, steps: steps.into_keys().collect(), values })
 }
 
@@ -159,20 +159,20 @@ fn split_callees(graph: &GraphData, jobs: &Jobs, problem: &Problem<'_>, per_type
         let batches: u32 = types.iter().map(|&ty| per_type[ty as usize]).sum();
         if batches > needed {
             let sigs: Vec<SigId> = types.iter().map(|&ty| jobs.signatures()[ty as usize]).collect();
-            let part = super::why::signature_part(graph, sigs[0], sigs[1]);
+            let part = autobatch_inspector::why::signature_part(graph, sigs[0], sigs[1]);
             // No schedule and no change of shapes batches nodes with different weights: nothing is missed.
             let differs_in_weights =
-                |&sig: &SigId| super::why::signature_part(graph, sigs[0], sig) == "weights";
+                |&sig: &SigId| autobatch_inspector::why::signature_part(graph, sigs[0], sig) == "weights";
             if sigs[1..].iter().all(differs_in_weights) {
                 continue;
             }
             let example = |ty: u32| {
                 let first = problem.ty().iter().position(|&other| other == ty);
-                first.and_then(|job| graph_text::site(graph, jobs.nodes()[job]))
+                first.and_then(|job| names::site(graph, jobs.nodes()[job]))
             };
             let signatures = types.iter().zip(&sigs).map(|(&ty, &sig)| {
                 let site = example(ty).map_or_else(String::new, |site| format!("{site} "));
-                format!("{site}{}", graph_text::signature(graph, sig))
+                format!("{site}{}", names::signature(graph, sig))
             });
             findings.push(Finding {
                 callee,

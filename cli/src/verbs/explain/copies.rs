@@ -3,8 +3,8 @@
 //! Inside a cell, concatenations and slices are views. Between nodes they copy rows, and the reason
 //! follows from the steps that read those rows.
 
-use crate::steps::{for_each_row, for_each_written_row};
-use crate::text::{count, table};
+use autobatch_inspector::steps::{for_each_row, for_each_written_row};
+use autobatch_inspector::text::{count, table};
 use autobatch_ir::plan::{Operand, Plan};
 use serde::Serialize;
 use std::collections::BTreeSet;

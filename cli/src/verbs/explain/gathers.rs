@@ -8,8 +8,8 @@
 use super::Report;
 use super::copies::Copies;
 use super::kernels::share_of_rows;
-use crate::steps::{Kinds, for_each_row, for_each_written_row};
-use crate::text::{count, table};
+use autobatch_inspector::steps::{Kinds, for_each_row, for_each_written_row};
+use autobatch_inspector::text::{count, table};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::{FieldId, Operand, Plan};
 use serde::Serialize;

@@ -6,8 +6,8 @@
 
 use super::Report;
 use crate::failure::Failure;
-use crate::steps::Kinds;
-use crate::text::{count, plural, table};
+use autobatch_inspector::steps::Kinds;
+use autobatch_inspector::text::{count, plural, table};
 use autobatch_ir::graph::{GraphData, OperandKind};
 use autobatch_ir::id::NodeId;
 use autobatch_ir::plan::Plan;
@@ -158,7 +158,7 @@ fn label(graph: &GraphData, node: NodeId) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph_text;
+    use autobatch_inspector::names;
     use autobatch_ir::graph::Graph;
     use autobatch_ir::module::ModuleBuilder;
 
@@ -170,6 +170,6 @@ mod tests {
         g.output("y", x.tanh());
         let graph = g.finish().expect("sound");
         assert_eq!(instances(&graph), [None, Some(0)]);
-        assert_eq!(graph_text::instance(&graph, NodeId::new(1)), "instance 0 (key 5)");
+        assert_eq!(names::instance(&graph, NodeId::new(1)), "instance 0 (key 5)");
     }
 }

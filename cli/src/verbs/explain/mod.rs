@@ -10,8 +10,6 @@ mod kernels;
 mod lanes;
 mod site;
 mod stages;
-mod verdict;
-mod why;
 
 use super::check::{InFile, check_computes};
 use crate::args::{ExplainArgs, PlanningArgs};
@@ -20,6 +18,8 @@ use crate::failure::{Answer, Failure};
 use crate::files::{Loaded, adjacent_graph, load, load_graph, one_standard_input};
 use crate::planning;
 use crate::progress::Waiting;
+use autobatch_inspector::names;
+use autobatch_inspector::why::Question;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::{Plan, Verified};
 use std::io::Write;
@@ -81,11 +81,28 @@ impl Subject {
     }
 }
 
+/// Reports on two values, written `%12`.
+fn why(subject: &Subject, args: &ExplainArgs, values: &[String]) -> Result<Report, Failure> {
+    let graph = subject.graph("--why")?;
+    let [a, b] = values else {
+        return Err(Failure::usage("--why takes two values").help("for example: --why %12 %34"));
+    };
+    let question = Question {
+        values: [names::parse_value(graph, a)?, names::parse_value(graph, b)?],
+        policy: args.planning.options().policy,
+        assumed: subject.from_file && args.planning.policy.is_none(),
+        passes: args.passes,
+        forced: args.forced.as_ref().map(|forced| names::parse_value(graph, forced)).transpose()?,
+    };
+    let answer = autobatch_inspector::why::why(graph, &subject.plan, &question)?;
+    Ok(Report { text: answer.text, json: answer.json })
+}
+
 /// Explains a plan.
 pub fn explain(args: &ExplainArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
     let subject = Subject::load(args)?;
     let report = if let Some(values) = &args.why {
-        why::report(&subject, args, values)?
+        why(&subject, args, values)?
     } else if args.lanes {
         lanes::report(subject.graph("--lanes")?, &subject.plan, args.kernel.as_deref(), args.labels)?
     } else if let Some(site) = &args.site {

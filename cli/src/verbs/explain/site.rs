@@ -2,8 +2,8 @@
 
 use super::Report;
 use crate::failure::Failure;
-use crate::graph_text;
-use crate::text::{plural, table};
+use autobatch_inspector::names;
+use autobatch_inspector::text::{plural, table};
 use autobatch_ir::graph::{GraphData, Site};
 use autobatch_ir::id::SigId;
 use autobatch_ir::plan::Plan;
@@ -15,7 +15,7 @@ use std::fmt::Write as _;
 pub(super) fn report(graph: &GraphData, plan: &Plan, site: &str) -> Result<Report, Failure> {
     let (file, line) = parse(site)?;
     let is_here = |found: &Site| found.line == line && found.file.ends_with(file);
-    let steps = graph_text::steps_of(graph, plan);
+    let steps = names::steps_of(graph, plan);
     let mut uses: BTreeMap<SigId, Uses> = BTreeMap::new();
     for node in graph.arena.ids() {
         if is_here(graph.site(graph.arena.node(node).site)) {
@@ -36,7 +36,7 @@ pub(super) fn report(graph: &GraphData, plan: &Plan, site: &str) -> Result<Repor
             (Some(only), _) => format!("step {only}"),
             _ => "no step".to_owned(),
         };
-        let signature = graph_text::signature(graph, *sig);
+        let signature = names::signature(graph, *sig);
         emitted.push(json!({
             "signature": signature, "nodes": nodes, "without_step": without_step, "steps": steps,
         }));

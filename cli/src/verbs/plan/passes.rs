@@ -2,7 +2,7 @@
 
 use crate::args::{PlanArgs, VerifyArg};
 use crate::failure::Failure;
-use crate::text::plural;
+use autobatch_inspector::text::plural;
 use autobatch_ir::graph::GraphData;
 use autobatch_oracle::equivalent::prove;
 use autobatch_planner::Selection;

@@ -1,6 +1,6 @@
 //! Text for values, nodes and signatures of a graph.
 
-use crate::failure::Failure;
+use crate::Refused;
 use autobatch_ir::graph::{Callee, GraphData, ParamArg};
 use autobatch_ir::id::{NodeId, SigId, ValueId};
 use autobatch_ir::module::Export;
@@ -8,7 +8,7 @@ use autobatch_ir::plan::Plan;
 use std::collections::BTreeMap;
 
 /// The step of each node; `None` for nodes without a step.
-pub(crate) fn steps_of(graph: &GraphData, plan: &Plan) -> Vec<Option<u32>> {
+pub fn steps_of(graph: &GraphData, plan: &Plan) -> Vec<Option<u32>> {
     let mut steps = vec![None; graph.arena.len()];
     for (number, step) in plan.steps.iter().enumerate() {
         for node in plan.lanes(step) {
@@ -21,21 +21,21 @@ pub(crate) fn steps_of(graph: &GraphData, plan: &Plan) -> Vec<Option<u32>> {
 }
 
 /// Parses a value, such as `%12`.
-pub(crate) fn parse_value(graph: &GraphData, text: &str) -> Result<ValueId, Failure> {
+pub fn parse_value(graph: &GraphData, text: &str) -> Result<ValueId, Refused> {
     let number = text.strip_prefix('%').unwrap_or(text).parse::<usize>().ok();
     let count = graph.arena.values();
     match number.and_then(ValueId::try_new) {
         Some(value) if value.index() < count => Ok(value),
         Some(value) => {
-            Err(Failure::usage(format!("the graph has no value {value}: its {count} values start at %0")))
+            Err(Refused::question(format!("the graph has no value {value}: its {count} values start at %0")))
         }
-        None => Err(Failure::usage(format!("{text:?} is not a value"))
+        None => Err(Refused::question(format!("{text:?} is not a value"))
             .help("write values as in the text form, such as %12")),
     }
 }
 
 /// The name of the node's first result, or of the node if it has no results.
-pub(crate) fn first_value(graph: &GraphData, node: NodeId) -> String {
+pub fn first_value(graph: &GraphData, node: NodeId) -> String {
     match graph.arena.results(node).next() {
         Some(value) => ValueId::new(value).to_string(),
         None => node.to_string(),
@@ -44,7 +44,7 @@ pub(crate) fn first_value(graph: &GraphData, node: NodeId) -> String {
 
 /// `@word`: the name of an op or of a cell. Cells with equal bodies are stored once, so an export with the same
 /// parameters gives the name.
-pub(crate) fn callee(graph: &GraphData, sig: SigId) -> String {
+pub fn callee(graph: &GraphData, sig: SigId) -> String {
     let signature = graph.sigs.get(sig);
     let is_same = |export: &&Export| {
         let own = graph.module.sigs.get(export.sig);
@@ -59,7 +59,7 @@ pub(crate) fn callee(graph: &GraphData, sig: SigId) -> String {
 }
 
 /// `@word(f32[100], u32; @w, @b)`
-pub(crate) fn signature(graph: &GraphData, sig: SigId) -> String {
+pub fn signature(graph: &GraphData, sig: SigId) -> String {
     format!("{}{}{}", callee(graph, sig), attributes(graph, sig), arguments(graph, sig))
 }
 
@@ -74,7 +74,7 @@ fn arguments(graph: &GraphData, sig: SigId) -> String {
 
 /// The number of nodes of each signature. Signatures that differ in attributes only count as one:
 /// `@word(f32[100], u32; @w, @b)`.
-pub(crate) fn nodes_by_signature(graph: &GraphData) -> BTreeMap<String, u64> {
+pub fn nodes_by_signature(graph: &GraphData) -> BTreeMap<String, u64> {
     let mut of_sig = vec![0u64; graph.sigs.items().len()];
     graph.arena.nodes().iter().for_each(|node| of_sig[node.sig.index()] += 1);
     let mut all = BTreeMap::new();
@@ -93,18 +93,18 @@ fn attributes(graph: &GraphData, sig: SigId) -> String {
 }
 
 /// `@w`
-pub(crate) fn param(graph: &GraphData, arg: ParamArg) -> String {
+pub fn param(graph: &GraphData, arg: ParamArg) -> String {
     graph.module.param_name(arg)
 }
 
 /// `src/lattice.rs:71`; `None` if the graph does not record the line.
-pub(crate) fn site(graph: &GraphData, node: NodeId) -> Option<String> {
+pub fn site(graph: &GraphData, node: NodeId) -> Option<String> {
     let site = graph.site(graph.arena.node(node).site);
     (!site.file.is_empty()).then(|| format!("{}:{}", site.file, site.line))
 }
 
 /// `instance 3`, with its key if that is another number.
-pub(crate) fn instance(graph: &GraphData, node: NodeId) -> String {
+pub fn instance(graph: &GraphData, node: NodeId) -> String {
     let own = graph.numbered_stretches().find(|(_, range)| range.contains(&node.index()));
     match own.and_then(|(instance, _)| instance) {
         None => "common".to_owned(),

@@ -9,54 +9,61 @@ const PALETTE: [&str; 10] = [
 ];
 
 /// The colour of text.
-pub(super) const INK: &str = "#1f2933";
+pub const INK: &str = "#1f2933";
 /// The colour of secondary text.
-pub(super) const SOFT: &str = "#66717d";
+pub const SOFT: &str = "#66717d";
 /// The colour of grid lines.
-pub(super) const HAIR: &str = "#d9dee3";
+pub const HAIR: &str = "#d9dee3";
 /// The colour of backgrounds.
-pub(super) const WASH: &str = "#f5f7f9";
+pub const WASH: &str = "#f5f7f9";
 
 /// A picture under construction.
 #[derive(Default)]
-pub(super) struct Svg {
+pub struct Svg {
     body: String,
 }
 
 /// The point of a text at its coordinates.
 #[derive(Clone, Copy)]
-pub(super) enum Anchor {
+pub enum Anchor {
+    /// The text begins here.
     Start,
+    /// The middle of the text is here.
     Middle,
+    /// The text ends here.
     End,
 }
 
 impl Svg {
     /// Appends markup.
-    pub(super) fn raw(&mut self, markup: &str) {
+    pub fn raw(&mut self, markup: &str) {
         self.body.push_str(markup);
         self.body.push('\n');
     }
 
-    pub(super) fn rect(&mut self, [x, y, width, height]: [f64; 4], fill: &str, more: &str) {
+    /// Draws a rectangle: its corner, its width and its height.
+    pub fn rect(&mut self, [x, y, width, height]: [f64; 4], fill: &str, more: &str) {
         let _ = writeln!(
             self.body,
             r#"<rect x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{height:.1}" fill="{fill}" {more}/>"#
         );
     }
 
-    pub(super) fn line(&mut self, [x1, y1, x2, y2]: [f64; 4], stroke: &str, more: &str) {
+    /// Draws a line between two points.
+    pub fn line(&mut self, [x1, y1, x2, y2]: [f64; 4], stroke: &str, more: &str) {
         let _ = writeln!(
             self.body,
             r#"<line x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}" stroke="{stroke}" {more}/>"#
         );
     }
 
-    pub(super) fn text(&mut self, [x, y]: [f64; 2], size: f64, fill: &str, anchor: Anchor, text: &str) {
+    /// Writes a text.
+    pub fn text(&mut self, [x, y]: [f64; 2], size: f64, fill: &str, anchor: Anchor, text: &str) {
         self.styled_text([x, y], size, fill, anchor, "", text);
     }
 
-    pub(super) fn styled_text(
+    /// Writes a text with more attributes.
+    pub fn styled_text(
         &mut self,
         [x, y]: [f64; 2],
         size: f64,
@@ -78,7 +85,7 @@ impl Svg {
     }
 
     /// The document.
-    pub(super) fn finish(self, width: f64, height: f64, title: &str) -> String {
+    pub fn finish(self, width: f64, height: f64, title: &str) -> String {
         let title = escaped(title);
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" height=\"{height:.0}\" font-family=\"DejaVu Sans, Verdana, sans-serif\">\n<title>{title}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n{}</svg>\n",
@@ -88,7 +95,7 @@ impl Svg {
 }
 
 /// Escapes text for use between tags and in attributes.
-pub(super) fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let plain = text.chars().filter(|c| !c.is_control());
     let mut out = String::with_capacity(text.len());
     for c in plain {
@@ -104,12 +111,12 @@ pub(super) fn escaped(text: &str) -> String {
 }
 
 /// The colour of a number. Every further ten colours are lighter.
-pub(super) fn colour(number: usize) -> String {
+pub fn colour(number: usize) -> String {
     lighter(PALETTE[number % PALETTE.len()], (number / PALETTE.len()) as f64 * 0.3)
 }
 
 /// A colour mixed with a share of white, 0 to 1.
-pub(super) fn lighter(hex: &str, share: f64) -> String {
+pub fn lighter(hex: &str, share: f64) -> String {
     let channel =
         |at: usize| hex.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok()).unwrap_or(0);
     let mix =
@@ -118,7 +125,7 @@ pub(super) fn lighter(hex: &str, share: f64) -> String {
 }
 
 /// An animation that shows its parent element from the time `from` on, a share of the loop.
-pub(super) fn appears(from: f64, seconds: f64) -> String {
+pub fn appears(from: f64, seconds: f64) -> String {
     let (from, then) = (from.clamp(0.0005, 0.97), (from + 0.012).clamp(0.001, 0.985));
     format!(
         "<animate attributeName=\"opacity\" dur=\"{seconds:.1}s\" repeatCount=\"indefinite\" keyTimes=\"0;{from:.4};{then:.4};1\" values=\"0.13;0.13;1;1\"/>"
@@ -126,7 +133,7 @@ pub(super) fn appears(from: f64, seconds: f64) -> String {
 }
 
 /// An animation that shows its parent element between two times only, as shares of the loop.
-pub(super) fn flashes(from: f64, to: f64, seconds: f64) -> String {
+pub fn flashes(from: f64, to: f64, seconds: f64) -> String {
     let (from, to) = (from.clamp(0.0005, 0.97), to.clamp(0.001, 0.99));
     format!(
         "<animate attributeName=\"opacity\" dur=\"{seconds:.1}s\" repeatCount=\"indefinite\" calcMode=\"discrete\" keyTimes=\"0;{from:.4};{to:.4}\" values=\"0;1;0\"/>"
@@ -135,7 +142,7 @@ pub(super) fn flashes(from: f64, to: f64, seconds: f64) -> String {
 
 /// The duration in seconds of an animation over a number of steps, and the share of it in which the
 /// steps appear. The rest of the loop shows the complete picture.
-pub(super) fn loop_of(steps: usize) -> (f64, f64) {
+pub fn loop_of(steps: usize) -> (f64, f64) {
     ((steps as f64 * 0.4).clamp(4.0, 24.0), 0.85)
 }
 

@@ -1,39 +1,61 @@
-//! `--why`: finds the reason why two values do or do not share a batch.
+//! Finds the reason why two values do or do not share a batch.
 //!
 //! The search tries reasons in an order in which each excludes the following ones: one step, no step, a
 //! mark, the signature, a path, the schedule. To judge the schedule, the policy schedules again with the
 //! two jobs constrained to become ready together.
 
-use super::verdict::{Judge, Pair, SharedBatch, Verdict};
-use super::{Report, Subject};
-use crate::args::ExplainArgs;
-use crate::failure::Failure;
-use crate::{graph_text, planning};
+mod verdict;
+
+use crate::{Refused, load_policy, names};
 use autobatch_ir::graph::{Callee, GraphData, Op};
 use autobatch_ir::id::{NodeId, SigId, ValueId};
-use autobatch_ir::plan::Mode;
+use autobatch_ir::plan::{Mode, Plan};
 use autobatch_planner::passes;
 use autobatch_planner::schedule::{Policy, Problem, Scratch};
 use autobatch_planner::{Jobs, Selection};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt::Write as _;
+use verdict::{Judge, Pair, SharedBatch, Verdict};
 
-/// Reports on two values, written `%12`.
-pub(super) fn report(subject: &Subject, args: &ExplainArgs, values: &[String]) -> Result<Report, Failure> {
-    let (graph, plan) = (subject.graph("--why")?, &subject.plan);
-    let [a, b] = values else {
-        return Err(Failure::usage("--why takes two values").help("for example: --why %12 %34"));
-    };
-    let (a, b) = (graph_text::parse_value(graph, a)?, graph_text::parse_value(graph, b)?);
-    let steps = graph_text::steps_of(graph, plan);
+/// A question about two values.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The values.
+    pub values: [ValueId; 2],
+    /// The policy that judges whether a batch could hold both.
+    pub policy: Policy,
+    /// Whether the policy is a guess: the plan is from a file, which does not record its policy.
+    pub assumed: bool,
+    /// Whether to run the passes first.
+    pub passes: bool,
+    /// A value that the program read before it emitted the rest of the graph.
+    pub forced: Option<ValueId>,
+}
+
+/// An answer, as text and as JSON.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Lines of text.
+    pub text: String,
+    /// The same facts as JSON.
+    pub json: Json,
+}
+
+/// Says why two values of a graph share a batch of its plan or do not.
+///
+/// # Errors
+/// If the plan does not fit the graph, a pass fails, or the policy cannot be loaded.
+pub fn why(graph: &GraphData, plan: &Plan, question: &Question) -> Result<Answer, Refused> {
+    let [a, b] = question.values;
+    let steps = names::steps_of(graph, plan);
     let (mut text, mut described) = (String::new(), Vec::new());
     for value in [a, b] {
         let node = graph.arena.producer(value);
-        let site = graph_text::site(graph, node);
+        let site = names::site(graph, node);
         let (callee, instance) =
-            (graph_text::callee(graph, graph.arena.node(node).sig), graph_text::instance(graph, node));
+            (names::callee(graph, graph.arena.node(node).sig), names::instance(graph, node));
         described.push(json!({
             "value": value.to_string(), "callee": callee, "step": steps[node.index()], "site": site,
             "instance": instance,
@@ -42,13 +64,10 @@ pub(super) fn report(subject: &Subject, args: &ExplainArgs, values: &[String]) -
         let site = site.map_or_else(String::new, |site| format!("  {site}"));
         let _ = writeln!(text, "{value}  {callee}  {step}{site}   {instance}");
     }
-    let judge = Judge {
-        policy: args.planning.options().policy,
-        assumed: subject.from_file && args.planning.policy.is_none(),
-    };
-    let mut verdict = if args.passes { after_passes(graph, plan.mode, a, b)? } else { None };
-    if let (None, Some(forced)) = (&verdict, &args.forced) {
-        verdict = in_deltas(graph, graph_text::parse_value(graph, forced)?, a, b);
+    let judge = Judge { policy: question.policy.clone(), assumed: question.assumed };
+    let mut verdict = if question.passes { after_passes(graph, plan.mode, a, b)? } else { None };
+    if let (None, Some(forced)) = (&verdict, question.forced) {
+        verdict = in_deltas(graph, forced, a, b);
     }
     let verdict = match verdict {
         Some(verdict) => verdict,
@@ -57,13 +76,13 @@ pub(super) fn report(subject: &Subject, args: &ExplainArgs, values: &[String]) -
     let reason = Pair { graph, steps: &steps, values: [a, b] }.text(&verdict, &judge);
     let json =
         json!({"values": described, "verdict": verdict.json(graph, &judge), "text": reason.trim_end()});
-    Ok(Report { text: text + &reason, json })
+    Ok(Answer { text: text + &reason, json })
 }
 
 /// The verdict if a pass of the mode decides: it merged both nodes or computed one of them.
-fn after_passes(graph: &GraphData, mode: Mode, a: ValueId, b: ValueId) -> Result<Option<Verdict>, Failure> {
+fn after_passes(graph: &GraphData, mode: Mode, a: ValueId, b: ValueId) -> Result<Option<Verdict>, Refused> {
     let optimized = passes::optimize(graph, &[], mode, &Selection::of_mode(mode), &mut passes::all)
-        .map_err(|failure| Failure::input(failure.to_string()))?;
+        .map_err(|failure| Refused::file(failure.to_string()))?;
     let found = |value| optimized.renaming.get(value);
     let producer = |value| graph.arena.producer(value);
     if producer(a) != producer(b) && found(a).is_some() && found(a) == found(b) {
@@ -112,7 +131,7 @@ fn judge_by_plan(
     policy: &Policy,
     a: ValueId,
     b: ValueId,
-) -> Result<Verdict, Failure> {
+) -> Result<Verdict, Refused> {
     let (a, b) = (graph.arena.producer(a), graph.arena.producer(b));
     let jobs = Jobs::new(graph, &[]);
     for node in [a, b] {
@@ -122,7 +141,7 @@ fn judge_by_plan(
     }
     let (Some(step_a), Some(step_b)) = (steps[a.index()], steps[b.index()]) else {
         let message = "the plan has no step for a value that an output of the graph needs";
-        return Err(Failure::input(message).help("autobatch check GRAPH PLAN finds the errors of a plan"));
+        return Err(Refused::file(message).help("autobatch check GRAPH PLAN finds the errors of a plan"));
     };
     if step_a == step_b {
         return Ok(Verdict::SameStep { step: step_a });
@@ -171,7 +190,8 @@ fn without_step(graph: &GraphData, jobs: &Jobs, steps: &[Option<u32>], node: Nod
 }
 
 /// The name of the first part in which two signatures differ.
-pub(super) fn signature_part(graph: &GraphData, a: SigId, b: SigId) -> String {
+#[must_use]
+pub fn signature_part(graph: &GraphData, a: SigId, b: SigId) -> String {
     let (one, two) = (graph.sigs.get(a), graph.sigs.get(b));
     match (one.callee, two.callee) {
         (Callee::Op(x), Callee::Op(y)) if x.spelling() != y.spelling() => return "callee".to_owned(),
@@ -218,7 +238,7 @@ fn path(problem: &Problem<'_>, from: u32, to: u32) -> Option<Vec<u32>> {
 }
 
 /// Schedules again, with each of two independent jobs waiting also for the operands of the other.
-fn shared_batch(problem: &Problem<'_>, policy: &Policy, a: u32, b: u32) -> Result<SharedBatch, Failure> {
+fn shared_batch(problem: &Problem<'_>, policy: &Policy, a: u32, b: u32) -> Result<SharedBatch, Refused> {
     let len = problem.len();
     let operands: Vec<Vec<u32>> = (0..len as u32)
         .map(|job| {
@@ -247,7 +267,7 @@ fn shared_batch(problem: &Problem<'_>, policy: &Policy, a: u32, b: u32) -> Resul
     let Ok(constrained) = Problem::new(problem.types(), &ty, &alone, &start, &flat) else {
         return Ok(SharedBatch::Never);
     };
-    let policy = planning::policy(policy)?;
+    let policy = load_policy(policy)?;
     let mut scratch = Scratch::default();
     let before = policy.schedule(problem, &mut scratch).len() as i64;
     let batches = policy.schedule(&constrained, &mut scratch);

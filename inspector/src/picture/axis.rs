@@ -2,15 +2,17 @@
 
 /// The range and the ticks of an axis.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Axis {
-    pub(super) low: f64,
-    pub(super) high: f64,
+pub struct Axis {
+    /// The number at its lower end.
+    pub low: f64,
+    /// The number at its upper end.
+    pub high: f64,
     step: f64,
 }
 
 impl Axis {
     /// An axis over the values with about `intervals` intervals. It starts at 0 if no value is negative.
-    pub(super) fn of(values: impl Iterator<Item = f64>, intervals: usize) -> Self {
+    pub fn of(values: impl Iterator<Item = f64>, intervals: usize) -> Self {
         let (low, high) = values
             .filter(|value| value.is_finite())
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
@@ -24,7 +26,7 @@ impl Axis {
     }
 
     /// Every tick with its label, ascending. All labels have equally many decimals.
-    pub(super) fn ticks(&self) -> Vec<(f64, String)> {
+    pub fn ticks(&self) -> Vec<(f64, String)> {
         let decimals = (-self.step.log10().floor()).max(0.0) as usize;
         let count = ((self.high - self.low) / self.step).round() as usize;
         let tick = |number: usize| {
@@ -35,13 +37,13 @@ impl Axis {
     }
 
     /// The position of a value: 0 at the lower end, 1 at the upper.
-    pub(super) fn share(&self, value: f64) -> f64 {
+    pub fn share(&self, value: f64) -> f64 {
         (value - self.low) / (self.high - self.low)
     }
 }
 
 /// The smallest of 1, 2 and 5 times a power of ten that is at least `least`.
-pub(super) fn round_step(least: f64) -> f64 {
+pub fn round_step(least: f64) -> f64 {
     let least = least.max(1e-12);
     let power = 10f64.powf(least.log10().floor());
     let digits = [1.0, 2.0, 5.0].into_iter().map(|digit| digit * power);

@@ -1,6 +1,6 @@
-//! The answer of `explain --why`: why two values do or do not share a batch, as text and as JSON.
+//! The verdict: why two values do or do not share a batch, as text and as JSON.
 
-use crate::graph_text;
+use crate::names;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_planner::schedule::Policy;
@@ -29,10 +29,10 @@ pub(super) enum Verdict {
     Folded { node: NodeId, reason: &'static str, step: Option<u32> },
     /// No output needs this node.
     Dead { node: NodeId },
-    /// A pass merged them into one node. Only `--passes` gives this verdict.
+    /// A pass merged them into one node. Only [`Question::passes`](super::Question::passes) gives this verdict.
     Merged,
     /// The planner planned `early`, because `forced` needed it, before the program emitted `late`.
-    /// Only `--forced` gives this verdict.
+    /// Only [`Question::forced`](super::Question::forced) gives this verdict.
     DifferentDelta { early: ValueId, late: ValueId, forced: ValueId },
 }
 
@@ -85,7 +85,7 @@ impl SharedBatch {
 impl Verdict {
     /// The verdict as JSON: its name and its details.
     pub(super) fn json(&self, graph: &GraphData, judge: &Judge) -> Json {
-        let value = |node: &NodeId| graph_text::first_value(graph, *node);
+        let value = |node: &NodeId| names::first_value(graph, *node);
         match self {
             Self::SameStep { step } => json!({"name": "same-step", "step": step}),
             Self::Depends { path } => {
@@ -158,8 +158,8 @@ impl Pair<'_> {
                 format!("marked alone: the model marked {} as a batch of its own\n", self.node(*node))
             }
             Verdict::Folded { node, reason, step } => {
-                let callee = graph_text::callee(self.graph, self.graph.arena.node(*node).sig);
-                let value = graph_text::first_value(self.graph, *node);
+                let callee = names::callee(self.graph, self.graph.arena.node(*node).sig);
+                let value = names::first_value(self.graph, *node);
                 let step = step.map_or_else(String::new, |step| format!(" (step {step} copies it)"));
                 format!("folded: {value} {callee} is in no batch; {reason}{step}\n")
             }
@@ -169,7 +169,7 @@ impl Pair<'_> {
                 )
             }
             Verdict::DifferentDelta { early, late, forced } => {
-                let site = graph_text::site(self.graph, self.producer(*forced));
+                let site = names::site(self.graph, self.producer(*forced));
                 let site = site.map_or_else(String::new, |site| format!(" at {site}"));
                 format!(
                     "different delta: {early} was planned when the program forced {forced}{site}, before it emitted {late}  -> never in one batch\nto share a batch, force values later, or emit {late} earlier\n"
@@ -186,7 +186,7 @@ impl Pair<'_> {
     }
 
     fn signature(&self, value: ValueId) -> String {
-        graph_text::signature(self.graph, self.graph.arena.node(self.producer(value)).sig)
+        names::signature(self.graph, self.graph.arena.node(self.producer(value)).sig)
     }
 
     fn same_signature(&self) -> String {
@@ -205,8 +205,8 @@ impl Pair<'_> {
     /// `%2 @b (step 3)`
     fn node(&self, node: NodeId) -> String {
         let step = self.steps[node.index()].map_or_else(String::new, |step| format!(" (step {step})"));
-        let callee = graph_text::callee(self.graph, self.graph.arena.node(node).sig);
-        format!("{} {callee}{step}", graph_text::first_value(self.graph, node))
+        let callee = names::callee(self.graph, self.graph.arena.node(node).sig);
+        format!("{} {callee}{step}", names::first_value(self.graph, node))
     }
 
     /// The nodes of a path, without the middle of a long one.

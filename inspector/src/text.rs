@@ -2,7 +2,7 @@
 
 /// A number with commas between groups of three digits.
 #[must_use]
-pub(crate) fn count(number: impl Into<u64>) -> String {
+pub fn count(number: impl Into<u64>) -> String {
     let digits = number.into().to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -16,7 +16,7 @@ pub(crate) fn count(number: impl Into<u64>) -> String {
 
 /// `1 step`, `2 steps`, `3 batches`, `4 epochs`
 #[must_use]
-pub(crate) fn plural(number: u64, what: &str) -> String {
+pub fn plural(number: u64, what: &str) -> String {
     let ending = match number {
         1 => "",
         _ if what.ends_with("tch") || what.ends_with('s') => "es",
@@ -27,7 +27,7 @@ pub(crate) fn plural(number: u64, what: &str) -> String {
 
 /// A number of bytes with its unit.
 #[must_use]
-pub(crate) fn byte_size(bytes: u64) -> String {
+pub fn byte_size(bytes: u64) -> String {
     const KIB: f64 = 1024.0;
     let size = bytes as f64;
     match size {
@@ -41,7 +41,7 @@ pub(crate) fn byte_size(bytes: u64) -> String {
 /// A bar chart of one line with at most `width` bars. Each bar stands for one or several neighbouring
 /// numbers and is as high as the largest of them.
 #[must_use]
-pub(crate) fn sparkline(numbers: &[u32], width: usize) -> String {
+pub fn sparkline(numbers: &[u32], width: usize) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let bars = numbers.len().min(width.max(1));
     let highest = numbers.iter().copied().max().unwrap_or(0).max(1);
@@ -57,7 +57,7 @@ pub(crate) fn sparkline(numbers: &[u32], width: usize) -> String {
 /// A table whose columns are as wide as their widest cell. The columns in `left` are aligned left, all
 /// others right. Lines have no trailing blanks.
 #[must_use]
-pub(crate) fn table(rows: &[Vec<String>], left: &[usize]) -> String {
+pub fn table(rows: &[Vec<String>], left: &[usize]) -> String {
     // A name from a file must not end its line.
     let in_line = |cell: &String| cell.replace(['\n', '\t'], " ");
     let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(in_line).collect()).collect();
@@ -88,7 +88,7 @@ const LEAST_COLUMN: usize = 24;
 /// A table whose columns are aligned left and whose last column is wrapped, so that lines fit `width`. Without a
 /// width, every row is one line.
 #[must_use]
-pub(crate) fn wrapped_table(rows: &[Vec<String>], width: Option<usize>) -> String {
+pub fn wrapped_table(rows: &[Vec<String>], width: Option<usize>) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let left: Vec<usize> = (0..columns).collect();
     let Some(width) = width else { return table(rows, &left) };
@@ -127,7 +127,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 
 /// The mean and the standard deviation of a sample.
 #[must_use]
-pub(crate) fn mean_and_deviation(numbers: &[f64]) -> (f64, f64) {
+pub fn mean_and_deviation(numbers: &[f64]) -> (f64, f64) {
     let count = numbers.len().max(1) as f64;
     let mean = numbers.iter().sum::<f64>() / count;
     let spread = numbers.iter().map(|number| (number - mean).powi(2)).sum::<f64>();

@@ -1,6 +1,6 @@
 //! Descriptions of a plan's steps, shared by reports and pictures.
 
-use crate::graph_text;
+use crate::names;
 use autobatch_ir::graph::{Binary, GraphData, Op};
 use autobatch_ir::plan::{
     Code, FieldId, Kernel, KernelId, Operand, Place, Plan, ProdInit, Stage, Step, StoreId,
@@ -158,7 +158,7 @@ fn exported_name(plan: &Plan, graph: &GraphData, step: &Step) -> Option<String> 
     let &node = plan.lanes(step).first()?;
     let sig = (node.index() < graph.arena.len()).then(|| graph.arena.node(node).sig)?;
     let cell = graph.module.callee_name(graph.sigs.get(sig).callee);
-    (plan.kernel(step).name == cell).then(|| graph_text::callee(graph, sig))
+    (plan.kernel(step).name == cell).then(|| names::callee(graph, sig))
 }
 
 /// The names of kinds. Kinds of exported cells have the names of the exports. Other kinds of one kernel are distinguished by the first weight that differs, kernels
