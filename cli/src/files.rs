@@ -6,20 +6,17 @@
 use crate::console::Console;
 use crate::failure::Failure;
 use crate::output_paths::check_distinct;
+pub use autobatch_inspector::{Loaded, plan_json};
 use autobatch_ir::LoadError;
 use autobatch_ir::codec::{Kind, check_header, is_binary};
 use autobatch_ir::files::{Opened, read_remedy, without_mark};
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::plan::{OTHER_VERSION_HELP, Plan, VERSION, Verified};
-use autobatch_ir::printable::brief;
-use serde::{Deserialize, Serialize};
+use autobatch_ir::plan::{Plan, Verified};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The extensions of graphs that passes rewrote before planning: `x.passes.graph` is the graph of `x.plan`.
 const AFTER_PASSES: [&str; 2] = ["passes.abg", "passes.graph"];
-const GRAPH_FORMAT: &str = "autobatch graph";
-const PLAN_FORMAT: &str = "autobatch plan";
 /// The most bytes of a graph or plan: reading takes a small multiple of them.
 const MAX_DOCUMENT: u64 = 4 << 30;
 
@@ -102,30 +99,6 @@ pub fn one_standard_input<'a>(paths: impl IntoIterator<Item = &'a String>) -> Re
     Ok(())
 }
 
-/// The content of a file.
-#[derive(Debug)]
-pub enum Loaded {
-    /// A verified graph.
-    Graph(Box<GraphData>),
-    /// A verified plan.
-    Plan(Box<Verified<Plan>>),
-}
-
-/// The JSON document of a plan. Serde cannot flatten `plan`, because the structure hash has 128 bits.
-#[derive(Serialize, Deserialize)]
-struct PlanDocument<P> {
-    format: String,
-    version: u32,
-    plan: P,
-}
-
-#[derive(Deserialize)]
-struct Head {
-    format: String,
-    #[serde(default)]
-    version: u32,
-}
-
 /// Reads a file, or standard input for `-`.
 pub fn read(path: &str) -> Result<Vec<u8>, Failure> {
     read_if(path, |_| Ok(true))
@@ -173,98 +146,7 @@ fn display_name(path: &str) -> &str {
 pub fn load(path: &str) -> Result<Loaded, Failure> {
     let extension = Path::new(path).extension().and_then(|extension| extension.to_str()).unwrap_or("");
     let bytes = read_if(path, |file| is_promising(extension, file))?;
-    let bytes = without_mark(&bytes);
-    let head = String::from_utf8_lossy(&bytes[..bytes.len().min(256)]).into_owned();
-    let first = head.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with(';'));
-    let (first, path) = (first.unwrap_or(""), display_name(path));
-    match extension {
-        "graph" => text_graph(path, bytes),
-        "plan" => text_plan(path, bytes),
-        "abg" => binary_graph(path, bytes),
-        "abp" => binary_plan(path, bytes),
-        "json" => json(path, bytes),
-        _ if first.starts_with("autobatch update") || matches!(extension, "update" | "abu") => {
-            let message = format!("{path}: this is an update plan, which only executors read");
-            Err(Failure::input(message).help("name a graph or a plan"))
-        }
-        _ if first.starts_with("autobatch graph") || first.starts_with("module ") => text_graph(path, bytes),
-        _ if first.starts_with("autobatch plan") => text_plan(path, bytes),
-        _ if first.starts_with('{') => json(path, bytes),
-        _ => sniff_binary(path, bytes),
-    }
-}
-
-/// Loads a binary file whose name does not tell its kind; the header does.
-fn sniff_binary(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
-    match GraphData::from_bytes(bytes) {
-        Ok(graph) => Ok(Loaded::Graph(Box::new(graph))),
-        Err(LoadError::Kind { .. }) => binary_plan(path, bytes),
-        Err(LoadError::Foreign) => {
-            let help = "graphs are .graph, .abg or .json files, plans are .plan, .abp or .json files; `autobatch emit` makes graphs";
-            Err(Failure::input(format!("{path}: the file is neither a graph nor a plan")).help(help))
-        }
-        Err(error) => Err(Failure::input(format!("{path}: {error}"))),
-    }
-}
-
-fn text_graph(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
-    let graph =
-        GraphData::from_text(bytes).map_err(|error| Failure::input(error.in_file(path).to_string()))?;
-    graph.verify().map_err(|errors| Failure::input(format!("{path}: {errors}")))?;
-    Ok(Loaded::Graph(Box::new(graph)))
-}
-
-fn text_plan(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
-    let plan = Plan::from_text(bytes).map_err(|error| Failure::input(error.in_file(path).to_string()))?;
-    verified(path, plan)
-}
-
-fn binary_graph(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
-    let graph = GraphData::from_bytes(bytes).map_err(|error| Failure::input(format!("{path}: {error}")))?;
-    Ok(Loaded::Graph(Box::new(graph)))
-}
-
-fn binary_plan(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
-    let plan = Plan::from_bytes(bytes).map_err(|error| Failure::input(format!("{path}: {error}")))?;
-    Ok(Loaded::Plan(Box::new(plan)))
-}
-
-fn json(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
-    let malformed = |message: String| Failure::input(format!("{path}: {message}"));
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| malformed(format!("the file is not UTF-8 text: {error}")))?;
-    let head: Head = serde_json::from_str(text).map_err(|error| {
-        let message = match error.classify() {
-            serde_json::error::Category::Data => "the document has no field \"format\"".to_owned(),
-            _ => error.to_string(),
-        };
-        malformed(message).help("expected a graph or plan as `autobatch show --format json` writes it")
-    })?;
-    if head.format == PLAN_FORMAT {
-        if head.version != VERSION {
-            let message = format!("expected version {VERSION} of the plan format, found {}", head.version);
-            return Err(malformed(message).help(OTHER_VERSION_HELP));
-        }
-        let document: PlanDocument<Plan> =
-            serde_json::from_str(text).map_err(|error| malformed(error.to_string()))?;
-        return verified(path, document.plan);
-    }
-    if head.format != GRAPH_FORMAT {
-        let message = format!(
-            "expected \"{GRAPH_FORMAT}\" or \"{PLAN_FORMAT}\" as \"format\", found {:?}",
-            brief(&head.format)
-        );
-        return Err(malformed(message).help("name a document that `autobatch show --format json` wrote"));
-    }
-    let graph = GraphData::from_json(text).map_err(|error| malformed(error.to_string()))?;
-    Ok(Loaded::Graph(Box::new(graph)))
-}
-
-fn verified(path: &str, plan: Plan) -> Result<Loaded, Failure> {
-    match plan.verify() {
-        Ok(plan) => Ok(Loaded::Plan(Box::new(plan))),
-        Err(errors) => Err(Failure::input(format!("{path}: {errors}"))),
-    }
+    Ok(autobatch_inspector::load(display_name(path), extension, &bytes)?)
 }
 
 /// Loads the graph in a file.
@@ -305,13 +187,6 @@ pub fn write_after_passes(plan_path: &str, graph: &GraphData, given: &str) -> Re
     let bytes = if is_text { graph.to_text().into_bytes() } else { graph.to_bytes() };
     write_file(&path, &bytes)?;
     Ok(path)
-}
-
-/// Encodes a plan as a JSON document.
-pub fn plan_json(plan: &Plan) -> Result<String, Failure> {
-    let document = PlanDocument { format: PLAN_FORMAT.to_owned(), version: VERSION, plan };
-    serde_json::to_string(&document)
-        .map_err(|error| Failure::input(format!("cannot encode the plan as JSON: {error}")))
 }
 
 /// Writes to a file, or to standard output for `-`.

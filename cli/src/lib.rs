@@ -45,6 +45,7 @@ pub fn run(cli: &Cli, console: &mut Console<'_>) -> Result<Answer, Failure> {
         Verb::Show(args) => verbs::show(args, console),
         Verb::Plan(args) => verbs::plan(args, console),
         Verb::Explain(args) => verbs::explain(args, console),
+        Verb::Inspect(args) => verbs::inspect(args, console),
         Verb::Policies(args) => verbs::policies(args, console),
         Verb::Diff(args) => verbs::diff(args, console),
         Verb::Check(args) => verbs::check(args, console),

@@ -7,13 +7,16 @@
 #![forbid(unsafe_code)]
 
 pub mod lifetimes;
+mod load;
 pub mod names;
+pub mod page;
 pub mod picture;
 mod refused;
 pub mod steps;
 pub mod text;
 pub mod why;
 
+pub use load::{Loaded, load, plan_json};
 pub use refused::{Cause, Refused};
 
 use autobatch_planner::schedule::{LoadError, Policy, Schedule};

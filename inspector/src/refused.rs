@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// A question that has no answer, with the reason and a remedy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Refused {
     /// The cause.
     pub cause: Cause,
@@ -49,3 +49,5 @@ impl fmt::Display for Refused {
 }
 
 impl std::error::Error for Refused {}
+
+autobatch_ir::debug_as_display!(Refused);

@@ -171,6 +171,7 @@ impl<'g> Growing<'_, 'g> {
     /// Returns the elements of a value that an earlier run computed, without planning. `None` if none did, and for
     /// rows in the memory of a GPU.
     #[must_use]
+    #[track_caller]
     pub fn computed(&self, value: Value<'g>) -> Option<&Row> {
         check_own(self.graph, value).ok()?;
         let plan = self.plan.as_ref()?;

@@ -13,6 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("autobatch-runtime-cpu", &["autobatch-ir"]),
     ("autobatch-runtime-wgpu", &["autobatch-ir", "autobatch-shaders", "autobatch-oracle"]),
     ("autobatch-nn", &["autobatch-ir"]),
+    ("autobatch-inspector", &["autobatch-ir", "autobatch-planner"]),
     (
         "autobatch",
         &[
@@ -31,6 +32,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "autobatch",
             "autobatch-bench",
+            "autobatch-inspector",
             "autobatch-models",
             "autobatch-ir",
             "autobatch-oracle",

@@ -4,6 +4,7 @@ mod emit;
 mod execute;
 mod inspect;
 mod measure;
+mod page;
 mod planning;
 mod run;
 mod train;
@@ -17,6 +18,7 @@ pub use inspect::{
     ShowArgs, VerifyArg,
 };
 pub use measure::{CalibrateArgs, SweepArgs};
+pub use page::InspectArgs;
 pub use planning::{ModeArg, PlanningArgs, Rows};
 pub use run::{ModelArgs, RunArgs};
 pub use train::{OptimizerArg, TrainArgs};
@@ -130,6 +132,9 @@ pub enum Verb {
         "explain names.abg --lanes --labels"; ""
     ))]
     Explain(ExplainArgs),
+    /// Write a page that shows a graph with its plan, answers questions and plans again.
+    #[command(after_help = after!("inspect trees.abg -o trees.html", "inspect trees.abg trees.plan -o trees.html", "inspect --empty -o inspector.html"; ""))]
+    Inspect(InspectArgs),
     /// Compare batching policies over graphs.
     #[command(after_help = after!("policies lattice0.abg lattice1.abg --json"; ""))]
     Policies(PoliciesArgs),
