@@ -94,6 +94,16 @@ function arrange() {
     for (let node = 0; node < count; node += 1) {
       for (const operand of nodes.operands[node]) column[node] = Math.max(column[node], column[operand] + 1);
     }
+    // A node without operands stands next to its first reader.
+    const first = new Int32Array(count).fill(-1);
+    for (let node = 0; node < count; node += 1) {
+      for (const operand of nodes.operands[node]) {
+        if (first[operand] < 0 || column[node] < first[operand]) first[operand] = column[node];
+      }
+    }
+    for (let node = 0; node < count; node += 1) {
+      if (!nodes.operands[node].length && first[node] > 0) column[node] = first[node] - 1;
+    }
   } else {
     const columns = [];
     let next = 1;
@@ -181,6 +191,8 @@ function draw() {
   for (let node = 0; node < count; node += 1) if (seen(node)) visible.push(node);
   if (visible.length <= MOST_EDGES) {
     pen.strokeStyle = ink("--line");
+    // Many edges must not hide the nodes.
+    pen.globalAlpha = visible.length > 800 ? 0.45 : 1;
     pen.beginPath();
     for (const node of visible) {
       const [px, py] = at(node);
@@ -192,6 +204,7 @@ function draw() {
       }
     }
     pen.stroke();
+    pen.globalAlpha = 1;
   }
   const byKind = new Map();
   for (const node of visible) {
@@ -313,7 +326,7 @@ function setWave(wave) {
   byId("wave").value = wave;
   const { steps, summary } = state.view;
   const names = steps.filter((step) => step.wave === wave).map((step) => `${step.name} x${step.rows}`);
-  byId("wave-text").textContent = `wave ${wave + 1} of ${summary.waves}: ${names.slice(0, 4).join(", ")}${names.length > 4 ? " .." : ""}`;
+  byId("wave-text").textContent = `wave ${wave}, ${summary.waves} in all: ${names.slice(0, 4).join(", ")}${names.length > 4 ? " .." : ""}`;
   byId("steps").querySelectorAll("tr[data-step]").forEach((row) => {
     row.classList.toggle("later", steps[Number(row.dataset.step)].wave > wave);
   });
@@ -333,7 +346,7 @@ function describe(node) {
   const lines = [
     `${nodes.value[node] < 0 ? `node ${node}` : valueOf(node)}  ${nodes.callees[nodes.sig[node]]}`,
     nodes.instance[node] < 0 ? "common to all instances" : `instance ${nodes.instance[node]}`,
-    step < 0 ? "in no step" : `step ${step}, ${steps[step].name}, ${steps[step].rows} lanes, wave ${steps[step].wave + 1}`,
+    step < 0 ? "in no step" : `step ${step}, ${steps[step].name}, ${steps[step].rows} lanes, wave ${steps[step].wave}`,
   ];
   if (nodes.sites[nodes.site[node]]) lines.push(nodes.sites[nodes.site[node]]);
   const operands = nodes.operands[node].filter((operand) => nodes.value[operand] >= 0).map(valueOf);

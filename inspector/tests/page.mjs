@@ -154,7 +154,7 @@ async function browse() {
     assert((await page.textContent("#summary")).includes(` in ${batches} batches`), model);
     // Scrub.
     await page.fill("#wave", "0");
-    assert((await page.textContent("#wave-text")).startsWith("wave 1 of "));
+    assert((await page.textContent("#wave-text")).startsWith("wave 0, "));
     assert.notEqual(await page.locator("tr.later").count(), 0, `${model}: later steps are pale`);
     // Select by the address, and ask why.
     const steps = await page.locator("tr[data-step]").count();
