@@ -14,6 +14,9 @@ macro_rules! pages {
             let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
             for entry in std::fs::read_dir(folder).expect("the guide has pages") {
                 let path = entry.expect("entries of a folder are readable").path();
+                if path.extension().is_none_or(|extension| extension != "md") {
+                    continue;
+                }
                 let text = std::fs::read_to_string(&path).expect("pages are UTF-8");
                 let listed = [$($path),*].iter().any(|page| path.ends_with(page));
                 assert_eq!(listed, text.contains("```rust"), "{}", path.display());

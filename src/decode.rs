@@ -220,7 +220,7 @@ impl Draw {
         Self { end, longest, temperature: 1.0, best: usize::MAX }
     }
 
-    /// Divides the scores by this number: below 1 prefers probable symbols.
+    /// Divides the scores by this number, which must be above 0: below 1 prefers probable symbols.
     #[must_use]
     pub const fn temperature(mut self, temperature: f32) -> Self {
         self.temperature = temperature;

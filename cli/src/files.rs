@@ -142,11 +142,19 @@ fn display_name(path: &str) -> &str {
     if path == "-" { "standard input" } else { path }
 }
 
+/// Loads the graph or plan in the bytes of a file.
+pub fn load_bytes(path: &str, bytes: &[u8]) -> Result<Loaded, Failure> {
+    Ok(autobatch_inspector::load(display_name(path), extension_of(path), bytes)?)
+}
+
+fn extension_of(path: &str) -> &str {
+    Path::new(path).extension().and_then(|extension| extension.to_str()).unwrap_or("")
+}
+
 /// Loads the graph or plan in a file.
 pub fn load(path: &str) -> Result<Loaded, Failure> {
-    let extension = Path::new(path).extension().and_then(|extension| extension.to_str()).unwrap_or("");
-    let bytes = read_if(path, |file| is_promising(extension, file))?;
-    Ok(autobatch_inspector::load(display_name(path), extension, &bytes)?)
+    let bytes = read_if(path, |file| is_promising(extension_of(path), file))?;
+    load_bytes(path, &bytes)
 }
 
 /// Loads the graph in a file.

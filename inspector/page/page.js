@@ -73,9 +73,9 @@ function show() {
     `${nodes.sig.length.toLocaleString("en")} nodes in ${summary.batches} batches, bound ${summary.bound}; ` +
     `${summary.gathered.toLocaleString("en")} of ${(summary.gathered + summary.direct).toLocaleString("en")} operand rows gathered, ` +
     `${summary.copied.toLocaleString("en")} rows copied, ${size(summary.bytes)} of slabs; ${by}`;
-  byId("wave").max = Math.max(summary.waves - 1, 0);
-  state.wave = Math.min(state.wave || summary.waves - 1, Math.max(summary.waves - 1, 0));
-  if (!state.kept) state.wave = Math.max(summary.waves - 1, 0);
+  const last = Math.max(summary.waves - 1, 0);
+  state.wave = state.kept ? Math.min(state.wave, last) : last;
+  byId("wave").max = last;
   state.step = null;
   arrange();
   listSteps(steps);

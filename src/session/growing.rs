@@ -163,7 +163,7 @@ impl<'g> Growing<'_, 'g> {
     pub fn run_ahead(&mut self, values: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Result<Run<'_>> {
         self.graph.check()?;
         let mut wanted = wanted(self.graph, values)?;
-        let others: Vec<_> = unread(&self.graph.data()).filter(|id| !wanted.contains(id)).collect();
+        let others: Vec<_> = unread(&self.graph.data(), &wanted).collect();
         wanted.extend(others);
         self.run_ids(&wanted)
     }
@@ -242,13 +242,14 @@ impl<'g> Growing<'_, 'g> {
     }
 }
 
-/// Returns the values that no node reads, without lists.
-fn unread(data: &GraphData) -> impl Iterator<Item = ValueId> {
+/// Returns the values that no node reads, without lists and without those that are wanted already.
+fn unread(data: &GraphData, wanted: &[ValueId]) -> impl Iterator<Item = ValueId> {
     let arena = &data.arena;
     let mut read = vec![false; arena.values()];
     for id in arena.ids().flat_map(|node| arena.operands(node)).filter_map(|operand| operand.as_value()) {
         read[id.index()] = true;
     }
+    wanted.iter().for_each(|id| read[id.index()] = true);
     let ids = (0..read.len()).map(ValueId::new);
     ids.filter(move |&id| !read[id.index()] && !data.type_of(id).is_list)
 }

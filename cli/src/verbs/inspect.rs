@@ -1,9 +1,10 @@
 //! `inspect`: writes a page that shows a graph with its plan, answers questions and plans again.
 
+use super::check::{InFile, check_computes};
 use crate::args::InspectArgs;
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
-use crate::files::{load_graph, load_plan, read, write};
+use crate::files::{Loaded, load_bytes, one_standard_input, read, write};
 use crate::output_paths::check_distinct;
 use autobatch_inspector::page::{Files, document};
 use autobatch_inspector::text::byte_size;
@@ -19,18 +20,11 @@ pub fn inspect(args: &InspectArgs, console: &mut Console<'_>) -> Result<Answer, 
             Failure::usage("inspect needs a graph").help("name one, or make an empty page with --empty")
         );
     }
-    // The page shows the same errors, but a damaged file should not become a page.
-    if let Some(graph) = &args.graph {
-        let structure = load_graph(graph)?.structure();
-        if let Some(plan) = &args.plan
-            && load_plan(plan)?.structure != structure
-        {
-            let message = format!("{plan}: the plan was made for another graph than {graph}");
-            return Err(Failure::input(message).help(format!("autobatch plan {graph} -o {plan}")));
-        }
-    }
+    one_standard_input(args.graph.iter().chain(&args.plan))?;
     let bytes = |path: &Option<String>| path.as_ref().map(|path| read(path)).transpose();
     let (graph, plan) = (bytes(&args.graph)?, bytes(&args.plan)?);
+    let [graph_path, plan_path] = [&args.graph, &args.plan].map(|path| path.as_deref().unwrap_or_default());
+    check(graph_path, graph.as_deref(), plan_path, plan.as_deref())?;
     let files = Files {
         title: args.graph.as_deref().map(file_name).unwrap_or_default(),
         graph: args.graph.as_deref().map(file_name).zip(graph.as_deref()),
@@ -47,6 +41,30 @@ pub fn inspect(args: &InspectArgs, console: &mut Console<'_>) -> Result<Answer, 
         )?;
     }
     Ok(Answer::Yes)
+}
+
+/// Rejects damaged files, and a plan that does not compute the graph. The page would show the same errors, but a damaged file
+/// should not become a page.
+fn check(
+    graph_path: &str,
+    graph: Option<&[u8]>,
+    plan_path: &str,
+    plan: Option<&[u8]>,
+) -> Result<(), Failure> {
+    let Some(graph) = graph else { return Ok(()) };
+    let Loaded::Graph(graph) = load_bytes(graph_path, graph)? else {
+        return Err(Failure::input(format!("{graph_path}: expected a graph, found a plan"))
+            .help("name the graph first"));
+    };
+    let Some(plan) = plan else { return Ok(()) };
+    let Loaded::Plan(plan) = load_bytes(plan_path, plan)? else {
+        let help = format!("make one: autobatch plan {graph_path} -o out.plan");
+        return Err(Failure::input(format!("{plan_path}: expected a plan, found a graph")).help(help));
+    };
+    check_computes(
+        &InFile { path: plan_path, content: &*plan },
+        &InFile { path: graph_path, content: &*graph },
+    )
 }
 
 /// The name of a file without its folders. The extension selects the form.

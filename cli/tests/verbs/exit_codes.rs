@@ -40,6 +40,7 @@ fn code_2_is_a_usage_error() {
 #[test]
 fn invalid_options_are_rejected_before_any_work() {
     let plan = planned(NAMES, "refused.plan", &[]);
+    let other = planned(ORDER, "refused_order.plan", &[]);
     let order = scratch("order.json");
     std::fs::write(&order, "{\"batch\": []}").expect("the scratch folder exists");
     for (words, expected) in [
@@ -100,6 +101,10 @@ fn invalid_options_are_rejected_before_any_work() {
         (&["emit", "random", "--data", "x/"], "model random does not use --data"),
         (&["emit", "random", "--loss"], "model random does not use --loss"),
         (&["check", "-", "-"], "two inputs are `-`"),
+        (&["inspect", "-", "-", "-o", "x.html"], "two inputs are `-`"),
+        (&["inspect", "-o", "x.html"], "inspect needs a graph"),
+        (&["inspect", NAMES, &other, "-o", "x.html"], "is a plan of another structure than"),
+        (&["inspect", &plan, "-o", "x.html"], "expected a graph, found a plan"),
         (&["diff", "-", "-"], "two inputs are `-`"),
     ] {
         let output = autobatch(words);

@@ -9,9 +9,6 @@ use autobatch::ir::hash::{StructureHash, hash_bytes};
 use autobatch_models::lessons::{Lesson, Part};
 use std::path::Path;
 
-/// The number of shards under a launcher.
-const SHARDS: usize = 8;
-
 /// Connects the trainer with those of the other processes. Returns it with the number of shards.
 pub(super) fn join(
     trainer: Trainer,
@@ -20,8 +17,10 @@ pub(super) fn join(
     ranks: &Ranks,
 ) -> Result<(Trainer, Option<usize>), Failure> {
     let group = ranks.group();
-    let wanted = args.shards.map(|shards| shards as usize).or(args.divide_states.then_some(SHARDS));
-    let Some(shards) = wanted.or(group.is_some().then_some(SHARDS)) else { return Ok((trainer, None)) };
+    let wanted = args.shards.map(|shards| shards as usize).or(args.divide_states.then_some(Trainer::SHARDS));
+    let Some(shards) = wanted.or(group.is_some().then_some(Trainer::SHARDS)) else {
+        return Ok((trainer, None));
+    };
     let mut trainer = trainer.shards(shards);
     if let Some(group) = group {
         trainer = trainer.group(group)?;

@@ -13,9 +13,6 @@ use autobatch_ir::{Module, States, Weights};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// The number of shards of a trainer that joins a group without [`Trainer::shards`].
-const SHARDS: usize = 8;
-
 /// The division of the trained parameters among ranks: each rank updates some of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::train) struct Owned {
@@ -59,6 +56,9 @@ pub(super) fn exchange(group: &mut dyn Group, own: &Report) -> Result<Vec<Report
 }
 
 impl Trainer {
+    /// The number of shards of a trainer that joins a group without [`shards`](Self::shards).
+    pub const SHARDS: usize = 8;
+
     /// Trains together with the other ranks of a group. Each rank runs the same program: it makes an equal trainer and passes
     /// the same minibatches to the same steps. The trainer cuts every minibatch into [shards](Self::shards), 8 by default,
     /// and each rank executes some of them. All ranks get equal reports and weights, with the bits of a trainer that
@@ -97,7 +97,7 @@ impl Trainer {
     /// The ranks have other modules, weights, optimisers, seeds, numbers of shards or versions of this library. All ranks
     /// then get the same error. Or a rank ended.
     pub fn group(mut self, group: impl Group + 'static) -> Result<Self> {
-        let shards = self.sharding.as_ref().map_or(SHARDS, |sharding| sharding.shards);
+        let shards = self.sharding.as_ref().map_or(Self::SHARDS, |sharding| sharding.shards);
         let statements = self.statements(shards);
         let sharding = Sharding::new(shards, Box::new(group));
         sharding.with_group(|group| agree(group, &statements))?;
@@ -162,7 +162,7 @@ impl Trainer {
     /// As [`new`](Self::new).
     #[track_caller]
     pub fn divide_states(mut self) -> Result<Self> {
-        let sharding = self.sharding.get_or_insert_with(|| Sharding::new(SHARDS, Box::new(Alone)));
+        let sharding = self.sharding.get_or_insert_with(|| Sharding::new(Self::SHARDS, Box::new(Alone)));
         sharding.divided = true;
         let weights = Arc::clone(self.weights());
         let states = self.renew_updater(self.updater.optimizer().clone(), &weights)?;
