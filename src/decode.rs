@@ -25,7 +25,7 @@
 //! # }
 //! ```
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::random::Random;
 use autobatch_ir::{Graph, Value};
 use std::cmp::Ordering;
@@ -113,6 +113,8 @@ impl Search {
                 .collect();
             // One symbol more than the width, because one of them may be the end.
             let elements = g.get_all(&proposals.concat()).await?;
+            let symbols = open.first().map_or(0, |(decoded, _)| decoded.symbols.len());
+            elements.iter().step_by(2).try_for_each(|scores| check_scores(scores, symbols))?;
             let mut next = Vec::new();
             for candidate in self.candidates(&open, &elements) {
                 let (parent, state) = &open[candidate.parent];
@@ -148,7 +150,7 @@ impl Search {
             let extensions = pair[0].iter().zip(&pair[1]).map(|(&log_probability, symbol)| Candidate {
                 log_probability: decoded.log_probability + f64::from(log_probability),
                 parent,
-                symbol: symbol.to_bits(),
+                symbol: *symbol as u32,
             });
             candidates.extend(extensions.filter(|candidate| candidate.log_probability > f64::NEG_INFINITY));
         }
@@ -265,8 +267,9 @@ impl Draw {
             let scored = scores(&state);
             let tempered = if self.temperature == 1.0 { scored } else { scored / self.temperature };
             let elements = g.get_all(&proposed(tempered, self.best, caller)).await?;
+            check_scores(&elements[0], decoded.symbols.len())?;
             let place = drawn(&elements[0], random.unit());
-            let symbol = elements[1][place].to_bits();
+            let symbol = elements[1][place] as u32;
             decoded.log_probability += f64::from(elements[0][place]);
             if symbol == self.end {
                 decoded.ended = true;
@@ -278,6 +281,11 @@ impl Draw {
         decoded.score = decoded.log_probability;
         Ok(decoded)
     }
+}
+
+/// Refuses scores that hold NaN. A first NaN in a row makes all its log-probabilities NaN.
+fn check_scores(scores: &[f32], symbols: usize) -> Result<()> {
+    if scores.iter().any(|score| score.is_nan()) { Err(Error::Scores { symbols }) } else { Ok(()) }
 }
 
 /// The place of the symbol at which the sum of probabilities exceeds `unit` of their total.
@@ -299,6 +307,18 @@ mod tests {
     /// The end of the sequences of the tests, which is also the number of other symbols.
     const END: u32 = 3;
     const LONGEST: usize = 4;
+
+    #[test]
+    fn scores_that_hold_nan_are_refused() -> Result<()> {
+        let mut session = Session::new(&ModuleBuilder::new("none").build()?, Device::Cpu)?;
+        let (g, scores) = (session.graph(), [0.0, f32::NAN, 1.0]);
+        let found = session.tasks(&g, [Search::new(2, 5).run(&g, (), |()| g.input(&scores), |(), _| ())]);
+        assert!(found.unwrap_err().to_string().contains("the scores behind 0 symbols hold NaN"));
+        let g = session.graph();
+        let drawn = session.tasks(&g, [Draw::new(2, 5).run(&g, (), 1, |()| g.input(&scores), |(), _| ())]);
+        assert!(matches!(drawn, Err(Error::Scores { symbols: 0 })));
+        Ok(())
+    }
 
     /// The state of a recurrent model of four symbols.
     struct Chain {

@@ -4,7 +4,7 @@
 //! not only the requested ones. The bits are those of a [`Session`], because the reference defines them.
 
 use crate::error::{Error, Result};
-use crate::row::RowBuf;
+use crate::row::{Row, RowBuf};
 use crate::session::Session;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, ValueId};
@@ -108,9 +108,9 @@ impl Eager<'_> {
 
     fn row(&self, id: ValueId) -> Option<RowBuf> {
         Some(match self.values.value(id)? {
-            Datum::Floats(elements) => RowBuf::new(elements.to_vec()),
+            Datum::Floats(elements) => Row::new(elements).to_buf(),
             Datum::Words(words) => {
-                RowBuf::new(words.words.iter().map(|&word| f32::from_bits(word)).collect())
+                RowBuf::of(Row::new(bytemuck::cast_slice(words)), self.data().type_of(id).dtype)
             }
             Datum::List(_) => return None,
         })
@@ -122,7 +122,7 @@ impl Eager<'_> {
         let name = data.module.callee_name(data.signature(node).callee);
         let elements = match self.values.value(id) {
             Some(Datum::Floats(row)) => listed(row),
-            Some(Datum::Words(row)) => listed(&row.words),
+            Some(Datum::Words(row)) => listed(row),
             Some(Datum::List(names)) => listed(names),
             None => " not computed".to_owned(),
         };

@@ -83,6 +83,11 @@ pub enum Error {
     BackwardTwice,
     /// The weights belong to another module.
     OtherModule,
+    /// A search or a draw cannot order scores that hold NaN.
+    Scores {
+        /// The number of symbols that the sequence has.
+        symbols: usize,
+    },
     /// A task awaits something that is no value of the graph.
     Stalled {
         /// The task's position.
@@ -137,6 +142,10 @@ impl fmt::Display for Error {
             Self::Unequal { expected, found } => {
                 write!(f, "stacked values must have one shape, found {expected} and {found}")
             }
+            Self::Scores { symbols } => write!(
+                f,
+                "the scores behind {symbols} symbols hold NaN, so no symbol is the most probable; find its cause with Session::set_watch, or mask with minus infinity"
+            ),
             Self::NothingToDifferentiate => f.write_str(
                 "no output of the forward pass is a float value; ask for one, or execute the graph with run",
             ),
@@ -200,6 +209,7 @@ impl std::error::Error for Error {
             | Self::GradientSize { .. }
             | Self::BackwardTwice
             | Self::OtherModule
+            | Self::Scores { .. }
             | Self::Stalled { .. }
             | Self::Nested => None,
         }

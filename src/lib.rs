@@ -99,7 +99,7 @@ pub use device::{Device, UnknownDevice};
 pub use eager::Eager;
 pub use error::{Error, Result};
 pub use row::{Row, RowBuf};
-pub use session::{Gradients, Growing, Paused, Run, Session, SessionOptions, SuspendedGrowth};
+pub use session::{Gradients, Growing, ParamGradient, Paused, Run, Session, SessionOptions, SuspendedGrowth};
 pub use train::{SetAside, Trainer};
 
 pub use autobatch_distributed as distributed;

@@ -1,9 +1,10 @@
 //! [`Row`] and [`RowBuf`]: the elements of one value, borrowed and owned.
 
+use autobatch_ir::types::DType;
 use std::ops::Deref;
 
-/// The elements of one value: a slice with the usual operations on scores. An integer or truth value has
-/// its bits as elements; [`words`](Row::words) returns the numbers.
+/// The elements of one value: a slice with the usual operations on scores. In the memory of a session, an integer or
+/// truth value has its bits as elements; [`words`](Row::words) returns the numbers.
 #[derive(Debug, bytemuck::TransparentWrapper)]
 #[repr(transparent)]
 pub struct Row([f32]);
@@ -30,7 +31,7 @@ impl Row {
     /// Returns a copy that may outlive the run.
     #[must_use]
     pub fn to_buf(&self) -> RowBuf {
-        RowBuf::new(self.0.to_vec())
+        RowBuf { elements: self.0.to_vec(), dtype: DType::F32 }
     }
 
     /// Returns the elements of an integer or truth value.
@@ -47,25 +48,46 @@ impl Deref for Row {
     }
 }
 
-/// The elements of one value, owned, as predictions return them.
+/// The elements of one value, owned, as predictions return them. The elements of an integer or truth value are its
+/// numbers, rounded to `f32`; [`words`](RowBuf::words) of integers below 2^24 are exact.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RowBuf(Vec<f32>);
+pub struct RowBuf {
+    elements: Vec<f32>,
+    dtype: DType,
+}
 
 impl RowBuf {
-    pub(crate) fn new(elements: Vec<f32>) -> Self {
-        Self(elements)
+    /// Copies a row of a value of this type from the memory of a session.
+    pub(crate) fn of(row: &Row, dtype: DType) -> Self {
+        let number = |x: &f32| match dtype {
+            DType::U32 | DType::Bool => x.to_bits() as f32,
+            DType::I32 => x.to_bits() as i32 as f32,
+            DType::F32 | DType::F16 | DType::BF16 => *x,
+        };
+        Self { elements: row.iter().map(number).collect(), dtype }
+    }
+
+    /// Returns the elements of an integer or truth value.
+    #[must_use]
+    pub fn words(&self) -> Vec<u32> {
+        let word = |x: &f32| match self.dtype {
+            DType::U32 | DType::Bool => *x as u32,
+            DType::I32 => *x as i32 as u32,
+            DType::F32 | DType::F16 | DType::BF16 => x.to_bits(),
+        };
+        self.elements.iter().map(word).collect()
     }
 
     /// Returns the elements.
     #[must_use]
     pub fn into_vec(self) -> Vec<f32> {
-        self.0
+        self.elements
     }
 }
 
 impl Deref for RowBuf {
     type Target = Row;
     fn deref(&self) -> &Row {
-        Row::new(&self.0)
+        Row::new(&self.elements)
     }
 }

@@ -1,7 +1,7 @@
 //! Errors of the GPU runtime. Messages say what to do.
 
 use crate::compile::LoopLimit;
-use autobatch_ir::plan::BindError;
+use autobatch_ir::plan::{BindError, ComputedIndex};
 
 /// An error of the GPU runtime. A `reason` is the message of the driver or of wgpu.
 #[expect(missing_docs, reason = "the messages explain the fields")]
@@ -62,6 +62,9 @@ pub enum GpuError {
     /// Bindings or stores do not fit the plan.
     #[error(transparent)]
     Bound(#[from] BindError),
+    /// A step computed an index out of range.
+    #[error(transparent)]
+    Index(Box<ComputedIndex>),
 }
 
 autobatch_ir::debug_as_display!(GpuError);

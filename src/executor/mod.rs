@@ -194,6 +194,16 @@ impl AnyExecutor {
         (self.host.gradient_of(param), self.host.sparse_rows(param))
     }
 
+    /// The norm of the gradients of some parameters, each with the width of its rows, or the first parameter whose gradient
+    /// is not finite. `None` on other devices than the CPU, where gradients stay.
+    pub(crate) fn gradient_norm(
+        &mut self,
+        gradients: Option<&dyn GradientSource>,
+        params: impl Iterator<Item = (ParamId, usize)> + Clone,
+    ) -> Option<std::result::Result<f64, ParamId>> {
+        (!self.is_elsewhere()).then(|| self.host.gradient_norm(gradients, params))
+    }
+
     /// Executes an update plan on the CPU with given gradients.
     pub(crate) fn update_with(
         &mut self,

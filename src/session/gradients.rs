@@ -20,12 +20,23 @@ use std::collections::HashMap;
 #[derive(Clone, Debug)]
 pub struct Gradients {
     loss: f32,
-    params: Vec<(String, Vec<f32>)>,
+    params: Vec<ParamGradient>,
     values: HashMap<ValueKey, RowBuf>,
 }
 
+/// The gradient of a parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParamGradient {
+    /// The name of the parameter.
+    pub name: String,
+    /// The elements, row by row.
+    pub elements: Vec<f32>,
+    /// Whether the loss depends on the parameter. Otherwise the elements are zeros.
+    pub reached: bool,
+}
+
 impl Gradients {
-    pub(super) fn new(loss: f32, params: Vec<(String, Vec<f32>)>, values: HashMap<ValueKey, RowBuf>) -> Self {
+    pub(super) fn new(loss: f32, params: Vec<ParamGradient>, values: HashMap<ValueKey, RowBuf>) -> Self {
         Self { loss, params, values }
     }
 
@@ -41,13 +52,19 @@ impl Gradients {
     /// # Errors
     /// The module has no parameter with this name.
     pub fn by_name(&self, name: &str) -> Result<&[f32], WeightsError> {
-        let found = self.params.iter().find(|(known, _)| known == name);
-        found.map(|(_, gradient)| &**gradient).ok_or_else(|| WeightsError::Unknown(name.to_owned()))
+        let found = self.params.iter().find(|gradient| gradient.name == name);
+        found.map(|gradient| &*gradient.elements).ok_or_else(|| WeightsError::Unknown(name.to_owned()))
     }
 
     /// Returns every parameter's name and gradient, in the order of declaration.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &[f32])> {
-        self.params.iter().map(|(name, gradient)| (&**name, &**gradient))
+        self.params.iter().map(|gradient| (&*gradient.name, &*gradient.elements))
+    }
+
+    /// Returns every parameter's gradient by value, in the order of declaration.
+    #[must_use]
+    pub fn into_params(self) -> Vec<ParamGradient> {
+        self.params
     }
 
     /// Returns the gradient of a requested value. `None` for other values.
@@ -66,7 +83,7 @@ impl Gradients {
     /// Returns the Euclidean norm of all parameter gradients together, which `clip_norm` limits.
     #[must_use]
     pub fn norm(&self) -> f64 {
-        let elements = self.params.iter().flat_map(|(_, gradient)| gradient);
+        let elements = self.params.iter().flat_map(|gradient| &gradient.elements);
         elements.map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt()
     }
 }
@@ -123,7 +140,7 @@ impl Session {
             ..Request::default()
         };
         let plan = self.planning.plan(&data, &request)?;
-        self.execute(&plan, &data, Noise::Off).map_err(|error| explained(&data, error))?;
+        self.execute(&plan, &data, Noise::Off).map_err(|error| explained(&data, plan.structure, error))?;
         let output = |key: &OutputKey| plan.outputs.iter().position(|output| output.key == *key);
         let read = |number: usize| Row::new(self.executor.output(&plan, number)).to_buf();
         let loss = output(&OutputKey::Value(wanted[0])).map_or(f32::NAN, |number| read(number)[0]);
@@ -137,11 +154,13 @@ impl Session {
     }
 
     /// Reads the gradients of all parameters that the last run of the plan made.
-    pub(super) fn param_gradients(&mut self, plan: &Verified<Plan>) -> Result<Vec<(String, Vec<f32>)>> {
+    pub(super) fn param_gradients(&mut self, plan: &Verified<Plan>) -> Result<Vec<ParamGradient>> {
         let module = std::sync::Arc::clone(&self.module);
         let read = |(number, decl): (usize, &autobatch_ir::module::ParamDecl)| {
-            let gradient = self.executor.gradient(plan, ParamId::new(number))?;
-            Ok((decl.name.clone(), gradient.unwrap_or_else(|| vec![0.0; decl.ty.shape.elements()])))
+            let param = ParamId::new(number);
+            let gradient = self.executor.gradient(plan, param)?;
+            let elements = gradient.unwrap_or_else(|| vec![0.0; decl.ty.shape.elements()]);
+            Ok(ParamGradient { name: decl.name.clone(), elements, reached: plan.reaches(param) })
         };
         module.params.iter().enumerate().map(read).collect()
     }

@@ -180,7 +180,10 @@ impl<'g> Growing<'_, 'g> {
     }
 
     fn run_ids(&mut self, wanted: &[ValueId]) -> Result<Run<'_>> {
-        let plan = self.execute(wanted).map_err(|error| explained(&self.graph.data(), error))?;
+        let plan = self.execute(wanted).map_err(|error| {
+            let data = self.graph.data();
+            explained(&data, data.structure(), error)
+        })?;
         Ok(Run::new(&self.session.executor, plan, self.graph, wanted))
     }
 

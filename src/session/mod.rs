@@ -24,7 +24,7 @@ use autobatch_planner::passes::Selection;
 use autobatch_planner::schedule::{Policy, Schedule};
 use autobatch_planner::{CacheStats, Planner, Request, RowOrder};
 use autobatch_runtime_cpu::{Bound, resolve_threads};
-pub use gradients::Gradients;
+pub use gradients::{Gradients, ParamGradient};
 pub use growing::{Growing, SuspendedGrowth};
 pub(crate) use parts::{Together, in_parts};
 pub use paused::Paused;
@@ -222,7 +222,7 @@ impl Session {
         self.check_module(&data)?;
         let request = Request { wanted: &wanted, rows: self.planning.rows(), ..Request::default() };
         let plan = self.planning.plan(&data, &request)?;
-        self.execute(&plan, &data, Noise::Off).map_err(|error| explained(&data, error))?;
+        self.execute(&plan, &data, Noise::Off).map_err(|error| explained(&data, plan.structure, error))?;
         Ok(Run::new(&self.executor, plan, graph, &wanted))
     }
 
@@ -321,15 +321,14 @@ impl Session {
         Ok(self)
     }
 
-    /// Computes one value and returns its elements. Integers and truth values come as their bits, which
-    /// [`Row::words`](crate::Row::words) of a [`run`](Self::run) reads.
+    /// Computes one value and returns its elements, integers and truth values as numbers.
     ///
     /// # Errors
     /// As [`run`](Self::run).
     #[track_caller]
     pub fn value(&mut self, value: Value<'_>) -> Result<Vec<f32>> {
         let run = self.run(value.graph(), [value])?;
-        Ok(run[value].to_vec())
+        Ok(RowBuf::of(&run[value], value.ty().dtype).into_vec())
     }
 
     /// Emits one value per item, executes all of them together, and returns them in the order of the items.
@@ -356,7 +355,7 @@ impl Session {
             return Ok(Vec::new());
         }
         let run = self.run(&graph, &values)?;
-        Ok(values.iter().map(|&value| run[value].to_buf()).collect())
+        Ok(values.iter().map(|&value| RowBuf::of(&run[value], value.ty().dtype)).collect())
     }
 }
 

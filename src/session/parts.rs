@@ -115,7 +115,7 @@ pub(crate) fn in_parts<I: Copy + Send>(
             }
             None => session.execute(&plan, &data, Noise::Off),
         };
-        executed.map_err(|error| explained(&data, error))?;
+        executed.map_err(|error| explained(&data, plan.structure, error))?;
         let (mut rows, mut at) = (Vec::new(), 0);
         let first = plan.outputs.len() - of.ends.last().copied().unwrap_or(0);
         for (&item, &end) in of.items.iter().zip(&of.ends) {

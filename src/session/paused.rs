@@ -3,7 +3,7 @@
 use super::{Session, bound, growing};
 use crate::error::{Error, Result};
 use crate::executor::PausedRows;
-use crate::row::{Row, RowBuf};
+use crate::row::Row;
 use crate::session::Gradients;
 use crate::train::explained;
 use autobatch_ir::plan::row_ops::Noise;
@@ -173,7 +173,8 @@ impl Session {
         let plan = self.planning.plan(&data, &request)?;
         let weights = Arc::clone(&self.mirror.host_copy().weights);
         let started = self.executor.start(&plan, &weights, bound(&data, Noise::Off));
-        let rows = self.handle_device_loss(started).map_err(|error| explained(&data, error))?;
+        let rows =
+            self.handle_device_loss(started).map_err(|error| explained(&data, plan.structure, error))?;
         let first = plan.outputs.len() - wanted.len() - values.len();
         let (mut elements, mut floats) = (Vec::new(), plan.floats as usize);
         let mut outputs = Vec::with_capacity(wanted.len());
@@ -253,7 +254,7 @@ impl Session {
         let proceeded = self.executor.proceed(&plan, rows, &paused.weights, bound);
         self.handle_device_loss(proceeded)?;
         let first = plan.outputs.len() - paused.inputs.len();
-        let read = |number: usize| RowBuf::new(self.executor.output(&plan, first + number).to_vec());
+        let read = |number: usize| Row::new(self.executor.output(&plan, first + number)).to_buf();
         let values = paused.inputs.iter().enumerate().map(|(number, &key)| (key, read(number))).collect();
         let params = self.param_gradients(&plan)?;
         Ok(Gradients::new(f32::NAN, params, values))

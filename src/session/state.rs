@@ -4,6 +4,7 @@ use super::Session;
 use crate::error::{Error, Result};
 use crate::mirror::Trained;
 use autobatch_ir::graph::GraphData;
+use autobatch_ir::id::ParamId;
 use autobatch_ir::module::ParamDecl;
 use autobatch_ir::plan::{UpdatePlan, Verified};
 use autobatch_ir::{Module, Weights};
@@ -46,6 +47,15 @@ impl Session {
             self.mirror.mark_stale();
         }
         Ok(settled)
+    }
+
+    /// See [`AnyExecutor::gradient_norm`](crate::executor::AnyExecutor::gradient_norm).
+    pub(crate) fn gradient_norm(
+        &mut self,
+        gradients: Option<&dyn GradientSource>,
+        params: impl Iterator<Item = (ParamId, usize)> + Clone,
+    ) -> Option<std::result::Result<f64, ParamId>> {
+        self.executor.gradient_norm(gradients, params)
     }
 
     /// Executes an update plan on the host with given gradients. Without a plan it only counts the update.
@@ -93,6 +103,25 @@ impl Session {
         let read = self.trained().map(|_| ());
         self.mirror.settle();
         self.handle_device_loss(read)
+    }
+
+    /// Takes over the values of some parameters, given by name, where their bits differ from the session's. Nothing is copied
+    /// or packed again for values that did not change, so a program that owns the parameters may call this before every
+    /// run.
+    ///
+    /// # Errors
+    /// The module has no such parameter, or the number of values differs.
+    pub fn follow_weights<'a>(
+        &mut self,
+        values: impl IntoIterator<Item = (&'a str, &'a [f32])>,
+    ) -> Result<()> {
+        self.settle()?;
+        let weights = Arc::make_mut(&mut self.mirror.changing().weights);
+        for (name, values) in values {
+            let id = weights.id(name)?;
+            weights.follow(id, values)?;
+        }
+        Ok(())
     }
 
     /// Replaces the values of the parameters. Executors do not pack unchanged weights again.

@@ -72,14 +72,23 @@ pub enum TrainError {
         /// The message of the device.
         reason: String,
     },
-    /// A bound index is out of range, for example a label or a word.
+    /// The gradient of a parameter has a NaN or an infinity, although the losses are finite.
+    Gradient {
+        /// The number of the step.
+        step: u64,
+        /// The name of the parameter.
+        param: String,
+    },
+    /// An index is out of range, for example a label or a word.
     Index {
-        /// The item that bound it; `None` for code common to all items.
+        /// The item whose code gave it; `None` for code common to all items.
         item: Option<u64>,
         /// Whether the item belongs to a minibatch. Otherwise it is an item of an evaluation or prediction, or an
         /// instance by its key.
         of_minibatch: bool,
-        /// The line that bound it.
+        /// Whether the plan computed the index. Otherwise it is bound.
+        computed: bool,
+        /// The line that bound it, or that uses a computed one.
         site: Site,
         /// The index.
         found: u32,
@@ -124,9 +133,13 @@ impl fmt::Display for TrainError {
                 item(f, number.map(|number| number as u64))?;
                 write!(
                     f,
-                    "expected a finite loss, found {loss}; take smaller steps, clip gradients, or watch with Session::set_watch"
+                    "expected a finite loss, found {loss}; take smaller steps, clip gradients, watch with Session::set_watch, or skip such minibatches with Trainer::skip_non_finite"
                 )
             }
+            Self::Gradient { step, param } => write!(
+                f,
+                "step {step}: expected finite gradients, found a NaN or an infinity in that of @{param}; the weights are unchanged. Guard roots, logarithms and divisions near zero (Session::set_watch finds the op), take smaller steps, or skip such minibatches with Trainer::skip_non_finite"
+            ),
             Self::Numbers { update, learning_rate } if learning_rate.is_finite() => write!(
                 f,
                 "update {update}: the learning rate is {learning_rate:?}, and the optimiser derives a number from it that is not finite; use smaller rates, and betas below 1"
@@ -147,12 +160,13 @@ impl fmt::Display for TrainError {
                 f,
                 "{reason}\nthe trainer went back from step {from} to step {to}, the last state that it had read from the device; continue from its progress, and use Trainer::mirror_every to lose less"
             ),
-            Self::Index { item: number, of_minibatch, site, found, limit } => {
+            Self::Index { item: number, of_minibatch, computed, site, found, limit } => {
                 match number {
                     Some(number) if !of_minibatch => write!(f, "item {number}: ")?,
                     _ => item(f, *number)?,
                 }
-                write!(f, "index {found} bound at {site} is out of range, it must be below {limit}")
+                let how = if *computed { "computed for" } else { "bound at" };
+                write!(f, "index {found} {how} {site} is out of range, it must be below {limit}")
             }
         }
     }

@@ -1,20 +1,42 @@
-//! Maps a bound word to the item and the line that bound it. Plans know only the word's position.
+//! Maps an index out of range to the item and the line that gave it. Plans know only positions of bound words, and nodes.
 
 use crate::error::Error;
 use crate::train::error::TrainError;
+use autobatch_ir::NodeId;
 use autobatch_ir::graph::{GraphData, OperandKind};
 use autobatch_ir::plan::BindError;
 use autobatch_runtime_cpu::RunError;
+#[cfg(feature = "gpu")]
+use autobatch_runtime_wgpu::GpuError;
 
-/// Adds the item to an error of executing this graph, where possible.
-pub(crate) fn explained(graph: &GraphData, error: Error) -> Error {
-    let misfit = match &error {
-        Error::Run(RunError::Bound(misfit)) => misfit,
+/// Adds the item to an error of executing this graph, where possible. `structure` is that of the planned graph, which
+/// passes may have rewritten. The nodes of a rewritten graph have other numbers, so the error then names no line.
+pub(crate) fn explained(graph: &GraphData, structure: u128, error: Error) -> Error {
+    let (node, found, limit, computed) = match &error {
+        Error::Run(RunError::Bound(BindError::Index { word, found, limit, .. })) => {
+            (reader(graph, *word), *found, *limit, false)
+        }
+        Error::Run(RunError::Index(fault)) if structure == graph.structure() => {
+            (fault.node, fault.found, fault.limit, true)
+        }
         #[cfg(feature = "gpu")]
-        Error::Gpu(autobatch_runtime_wgpu::GpuError::Bound(misfit)) => misfit,
+        Error::Gpu(GpuError::Bound(BindError::Index { word, found, limit, .. })) => {
+            (reader(graph, *word), *found, *limit, false)
+        }
+        #[cfg(feature = "gpu")]
+        Error::Gpu(GpuError::Index(fault)) if structure == graph.structure() => {
+            (fault.node, fault.found, fault.limit, true)
+        }
         _ => return error,
     };
-    let &BindError::Index { word, found, limit, .. } = misfit else { return error };
+    let Some(node) = node else { return error };
+    let item = graph.cuts.iter().rev().find(|cut| cut.first as usize <= node.index()).and_then(|cut| cut.key);
+    let site = graph.site(graph.arena.node(node).site).clone();
+    TrainError::Index { item, of_minibatch: false, computed, site, found, limit }.into()
+}
+
+/// The node that reads a bound word.
+fn reader(graph: &GraphData, word: usize) -> Option<NodeId> {
     // Words are bound in the order of the nodes that read them; one node may read several.
     let reads = |node| {
         let slots = graph.arena.operands(node).iter().filter_map(|operand| match operand.kind() {
@@ -23,10 +45,7 @@ pub(crate) fn explained(graph: &GraphData, error: Error) -> Error {
         });
         slots.min().is_some_and(|first| first <= word)
     };
-    let Some(node) = graph.arena.ids().rev().find(|&node| reads(node)) else { return error };
-    let item = graph.cuts.iter().rev().find(|cut| cut.first as usize <= node.index()).and_then(|cut| cut.key);
-    let site = graph.site(graph.arena.node(node).site).clone();
-    TrainError::Index { item, of_minibatch: false, site, found, limit }.into()
+    graph.arena.ids().rev().find(|&node| reads(node))
 }
 
 /// Marks an error as one of a step, whose items belong to its minibatch.

@@ -15,6 +15,11 @@ pub struct Step {
     /// The sum of the weights of the items: their number, the sum of the weights that
     /// [`step_weighted`](crate::Trainer::step_weighted) receives, or 1 if the program emits the losses itself.
     pub weight: f64,
+    /// The Euclidean norm of the gradients of all trained parameters together, before clipping. `None` on a GPU, where
+    /// gradients stay, and in a skipped step.
+    pub gradient_norm: Option<f64>,
+    /// Whether the trainer skipped the update; see [`Trainer::skip_non_finite`](crate::Trainer::skip_non_finite).
+    pub skipped: bool,
     /// The values of the named outputs, in the order of the requests.
     pub outputs: Vec<(String, Vec<f32>)>,
     /// The batches of the forward part of the plan.
@@ -34,8 +39,7 @@ pub struct Step {
 impl Step {
     /// Merges the next part of the same minibatch.
     pub(crate) fn add(&mut self, part: Self) {
-        let Self { number: _, loss: _, losses, weight, outputs, batches, bound, emit, plan, execute, update } =
-            part;
+        let Self { losses, weight, outputs, batches, bound, emit, plan, execute, update, .. } = part;
         self.losses.extend(losses);
         self.weight += weight;
         self.outputs.extend(outputs);

@@ -11,6 +11,7 @@ use autobatch_ir::{Module, States, Weights};
 use autobatch_nn::optim::{Optimize, Optimizer, Schedule};
 use autobatch_planner::update_plan;
 use autobatch_runtime_cpu::GradientSource;
+use std::sync::Arc;
 
 /// An optimiser with its plan.
 pub(crate) struct Updater {
@@ -71,6 +72,18 @@ impl Updater {
     ) -> Result<()> {
         let floats = self.floats(session, scale)?;
         session.update_with(self.plan.as_ref(), gradients, &floats)
+    }
+
+    /// The norm of the gradients of all trained parameters, or the first parameter with a gradient that is not finite.
+    /// `None` on a GPU. `gradients` replace those of the last execution.
+    pub(crate) fn gradient_norm(
+        &self,
+        session: &mut Session,
+        gradients: Option<&dyn GradientSource>,
+    ) -> Option<std::result::Result<f64, ParamId>> {
+        let module = Arc::clone(session.module());
+        let width = |&param: &ParamId| (param, module.params[param.index()].ty.shape.width());
+        session.gradient_norm(gradients, self.trained.iter().map(width))
     }
 
     /// The bound floats of the next update.

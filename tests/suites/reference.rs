@@ -30,9 +30,9 @@ fn numbers<T: Real>(graph: &GraphData, run: &Run<T>, id: ValueId) -> Vec<f64> {
     match run.value(id).expect("every value was computed") {
         Datum::Floats(elements) => elements.iter().map(|x| x.to_f64()).collect(),
         Datum::Words(words) if graph.type_of(id).dtype == DType::I32 => {
-            words.words.iter().map(|&word| f64::from(word as i32)).collect()
+            words.iter().map(|&word| f64::from(word as i32)).collect()
         }
-        Datum::Words(words) => words.words.iter().map(|&word| f64::from(word)).collect(),
+        Datum::Words(words) => words.iter().map(|&word| f64::from(word)).collect(),
         Datum::List(_) => unreachable!("a list cannot be an output"),
     }
 }

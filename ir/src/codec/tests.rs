@@ -10,7 +10,7 @@ use insta::assert_snapshot;
 fn sample() -> GraphData {
     let mut m = ModuleBuilder::new("sample");
     let embed = m.table("embed", [10, 4], Init::Values(vec![-0.0; 40].into()));
-    let w = m.param("w", [8, 4], Init::Glorot(f32::NAN));
+    let w = m.param("w", [8, 4], Init::Constant(f32::NAN));
     let leaf = m.cell("leaf", [INDEX], |_, [word]| [embed.row(word).dropout(0.5)]);
     let node = m.cell("node", [f32([4]); 2], |g, [l, r]| [g.affine([l, r], w, None).tanh()]);
     let mix = m.cell("mix", [list(f32([4]))], |_, [v]| [v.sum()]);

@@ -82,6 +82,15 @@ impl Graph {
         self.inner.get_mut().clear(self.number);
     }
 
+    /// Replaces the numbers of a float input. The structure stays, so plans of the graph stay valid. Returns whether the value
+    /// is an input of this graph with as many elements.
+    #[track_caller]
+    pub fn rebind(&self, input: Value<'_>, elements: &[f32]) -> bool {
+        let Some(id) = input.id().filter(|_| input.is_of(self)) else { return false };
+        let Ok(mut recorder) = self.inner.try_borrow_mut() else { return false };
+        recorder.rebind(id, elements)
+    }
+
     /// Sets the number of instances in the graphs that this one will be appended to. Faults then name
     /// an instance by its number in the combined graph.
     pub fn set_instances_before(&mut self, instances: usize) {

@@ -115,7 +115,7 @@ impl Graph {
         let mut rows: Vec<Option<Vec<f32>>> = vec![None; values.len()];
         poll_fn(move |context| {
             for (row, value) in rows.iter_mut().zip(&values).filter(|(row, _)| row.is_none()) {
-                if let Poll::Ready(found) = value.poll(context, caller, <[f32]>::to_vec) {
+                if let Poll::Ready(found) = value.poll(context, caller, |row| value.numbers(row)) {
                     *row = Some(found?);
                 }
             }
@@ -129,7 +129,7 @@ impl Graph {
 
 /// Awaiting computed elements.
 impl<'g> Value<'g> {
-    /// Awaits the elements, in a task. All tasks run until each awaits a value or ends; then the
+    /// Awaits the elements, in a task; integers and truth values come as numbers. All tasks run until each awaits a value or ends; then the
     /// executor computes all awaited values together.
     ///
     /// # Errors
@@ -137,7 +137,7 @@ impl<'g> Value<'g> {
     #[track_caller]
     pub fn get(self) -> impl Future<Output = Result<Vec<f32>, EmitError>> + use<'g> {
         let caller = Location::caller();
-        poll_fn(move |context| self.poll(context, caller, <[f32]>::to_vec))
+        poll_fn(move |context| self.poll(context, caller, |row| self.numbers(row)))
     }
 
     /// Awaits a scalar of type u32 or bool, such as the result of `argmax`.
@@ -159,6 +159,16 @@ impl<'g> Value<'g> {
             }
             self.poll(context, caller, |row| row.first().map_or(0, |x| x.to_bits()))
         })
+    }
+
+    /// The elements of this value as numbers; integers and truth values arrive as their bits.
+    fn numbers(self, row: &[f32]) -> Vec<f32> {
+        let number = |x: &f32| match self.ty().dtype {
+            DType::U32 | DType::Bool => x.to_bits() as f32,
+            DType::I32 => x.to_bits() as i32 as f32,
+            DType::F32 | DType::F16 | DType::BF16 => *x,
+        };
+        row.iter().map(number).collect()
     }
 
     /// Returns the answer if there is one; otherwise registers the value as awaited.

@@ -362,7 +362,15 @@ pub(crate) fn check_declaration(kind: ParamKind, ty: Type, init: &Init) -> Resul
         let (found, expected) = (values.len(), shape.elements());
         return Err(format!("the shape {shape} needs {expected} values, found {found}"));
     }
-    Ok(())
+    match *init {
+        Init::Uniform(scale) | Init::Normal(scale) if !(scale.is_finite() && scale >= 0.0) => {
+            Err(format!("the initial values need a finite spread of at least 0, found {scale}"))
+        }
+        Init::Glorot(gain) | Init::Saxe(gain) if !gain.is_finite() => {
+            Err(format!("the initial values need a finite gain, found {gain}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Checks a name. Text spells names bare, so their characters are limited.

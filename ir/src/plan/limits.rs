@@ -1,10 +1,12 @@
-//! Limits of bound words: an index must lie below the number of rows, a truth value must be 0 or 1.
+//! Limits of words: an index must lie below the number of rows, a truth value must be 0 or 1.
 //!
-//! All executors check bound words here before they execute, so all refuse the same words. Computed words need no check: an
-//! index is clamped to the last row, and every op with a truth value gives 0 or 1.
+//! All executors check bound words here before they execute, so all refuse the same words. They check computed indices
+//! while they execute: such an index fails the execution with [`ComputedIndex`]. Until then an executor clamps it to the
+//! last row, to stay within memory. Computed truth values need no check: every op that makes one gives 0 or 1.
 
 use super::{BindError, Kernel, Operand, Place, Plan, Stage, Step, View};
 use crate::graph::Op;
+use crate::id::NodeId;
 use crate::types::DType;
 use std::collections::HashMap;
 
@@ -22,10 +24,8 @@ pub struct WordLimit {
 /// The meaning of limited words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitOf {
-    /// Indices of rows of the table at this parameter port.
-    Table(u32),
-    /// Labels of scores.
-    Scores,
+    /// Indices of rows of a table, of scores, or of rows or elements of a value.
+    Index,
     /// Truth values.
     Truth,
 }
@@ -35,46 +35,76 @@ impl WordLimit {
     fn misfit(&self, word: usize, step: usize, kernel: &Kernel, found: u32) -> BindError {
         let (kernel, limit) = (kernel.name.clone(), self.below);
         match self.of {
-            LimitOf::Table(_) | LimitOf::Scores => BindError::Index { word, step, kernel, found, limit },
+            LimitOf::Index => BindError::Index { word, step, kernel, found, limit },
             LimitOf::Truth => BindError::Truth { word, step, kernel, found },
         }
     }
 }
 
+/// A lane computed an index that is not below its limit.
+#[expect(missing_docs, reason = "the message names the fields")]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{kernel} in step f{step}, lane {lane}{}, computed index {found}, but it must be below {limit}; keep the index within the rows of its table or value",
+    node.map(|node| format!(" (node {node})")).unwrap_or_default()
+)]
+pub struct ComputedIndex {
+    pub step: usize,
+    pub lane: usize,
+    pub kernel: String,
+    pub node: Option<NodeId>,
+    pub found: u32,
+    pub limit: u32,
+}
+
+crate::debug_as_display!(ComputedIndex);
+
+impl ComputedIndex {
+    /// The error of a lane of a plan's step.
+    #[must_use]
+    pub fn new(plan: &Plan, step: usize, lane: usize, found: u32, limit: u32) -> Self {
+        let of = &plan.steps[step];
+        let (kernel, node) = (plan.kernel(of).name.clone(), plan.lanes(of).get(lane).copied());
+        Self { step, lane, kernel, node, found, limit }
+    }
+}
+
 impl Kernel {
+    /// The limit of the indices that a stage of this kernel reads; `None` if it reads none.
+    #[must_use]
+    pub fn index_limit(&self, stage: &Stage) -> Option<WordLimit> {
+        let (view, below) = match stage {
+            Stage::Lookup { param, index, .. } => (*index, self.params[*param as usize].shape.dims()[0]),
+            Stage::Row { op: Op::PickNegLogSoftmax | Op::Hinge { .. }, sources, .. } => {
+                (sources[1].0, sources[0].1.shape.width() as u32)
+            }
+            Stage::Row { op: Op::Pick, sources, .. } => (sources[1].0, sources[0].1.shape.dims()[0]),
+            Stage::Row { op: Op::OneHot { width }, sources, .. } => (sources[0].0, *width),
+            _ => return None,
+        };
+        Some(WordLimit { view, below, of: LimitOf::Index })
+    }
+
     /// The limits of bound words at its ports: the least limit of each view.
     #[must_use]
     pub fn word_limits(&self) -> Vec<WordLimit> {
         let mut limits: Vec<WordLimit> = Vec::new();
         let mut places: HashMap<View, usize> = HashMap::new();
-        let mut limit = |view: View, below: u32, of: LimitOf| {
-            let place = *places.entry(view).or_insert(limits.len());
+        let mut add = |limit: WordLimit| {
+            let place = *places.entry(limit.view).or_insert(limits.len());
             match limits.get_mut(place) {
-                Some(known) if known.below <= below => {}
-                Some(known) => *known = WordLimit { view, below, of },
-                None => limits.push(WordLimit { view, below, of }),
+                Some(known) if known.below <= limit.below => {}
+                Some(known) => *known = limit,
+                None => limits.push(limit),
             }
         };
         for (port, reg) in (0..self.ports).zip(&self.regs) {
             if reg.ty.dtype == DType::Bool && !reg.ty.is_list {
-                limit(self.whole(port), 2, LimitOf::Truth);
+                add(WordLimit { view: self.whole(port), below: 2, of: LimitOf::Truth });
             }
         }
-        for stage in &self.stages {
-            let (view, below, of) = match stage {
-                Stage::Lookup { param, index, .. } => {
-                    (*index, self.params[*param as usize].shape.dims()[0], LimitOf::Table(*param))
-                }
-                // The language clamps indices of `pick` and `one_hot`.
-                Stage::Row { op: Op::PickNegLogSoftmax | Op::Hinge { .. }, sources, .. } => {
-                    (sources[1].0, sources[0].1.shape.width() as u32, LimitOf::Scores)
-                }
-                _ => continue,
-            };
-            if view.reg < self.ports {
-                limit(view, below, of);
-            }
-        }
+        let indices = self.stages.iter().filter_map(|stage| self.index_limit(stage));
+        indices.filter(|limit| limit.view.reg < self.ports).for_each(add);
         limits
     }
 }

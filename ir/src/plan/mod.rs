@@ -40,7 +40,7 @@ pub use bound::{BindError, Bound, Stores};
 pub use certificate::Certificate;
 pub use footprint::{Footprint, Limit, Limits, OverLimit};
 pub use kernel::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View};
-pub use limits::{LimitOf, WordLimit, WordLimits, WordOrigins};
+pub use limits::{ComputedIndex, LimitOf, WordLimit, WordLimits, WordOrigins};
 pub use normal::Spare;
 pub use output::{OutputKey, PlanOutput};
 pub use pause::Pause;
@@ -341,6 +341,13 @@ impl Plan {
         let wanted = StoreKind::Grad(Self::store_of(param));
         let at = self.stores.iter().position(|store| store.kind == wanted)?;
         Some(StoreId(at as u32))
+    }
+
+    /// Whether some row adds to the gradient of a parameter. The gradient of a parameter that no loss depends on is zeros.
+    #[must_use]
+    pub fn reaches(&self, param: ParamId) -> bool {
+        let gradient = self.gradient_of(param);
+        gradient.is_some_and(|store| self.reductions.iter().any(|sum| sum.store == store))
     }
 
     /// The store of a parameter.

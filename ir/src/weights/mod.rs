@@ -204,6 +204,39 @@ impl Weights {
         Ok(())
     }
 
+    /// Takes over the values of a parameter that differ from its own, compared by their bits. The parameter gets a new
+    /// version only if some do, so following an unchanged array costs one comparison. Returns whether some did.
+    ///
+    /// # Errors
+    /// If the number of values differs from the parameter's.
+    ///
+    /// # Panics
+    /// If the module has no such parameter.
+    pub fn follow(&mut self, id: ParamId, values: &[f32]) -> Result<bool, WeightsError> {
+        /// Elements that are compared, and copied if one differs.
+        const BLOCK: usize = 1024;
+        let ParamValues { name, values: own, ty, .. } = &mut self.params[id.index()];
+        if own.len() != values.len() {
+            let (name, expected, found) = (name.clone(), own.len(), values.len());
+            return Err(WeightsError::Length { name, expected, found });
+        }
+        if ty.dtype != DType::F32 {
+            // Narrow parameters round what they take over, so their bits differ from those of the array.
+            return self.set(id, values).map(|()| true);
+        }
+        let mut differs = false;
+        for (own, new) in own.chunks_mut(BLOCK).zip(values.chunks(BLOCK)) {
+            if bytemuck::cast_slice::<f32, u8>(own) != bytemuck::cast_slice::<f32, u8>(new) {
+                own.copy_from_slice(new);
+                differs = true;
+            }
+        }
+        if differs {
+            self.renew(id);
+        }
+        Ok(differs)
+    }
+
     /// Records that a device changed the values of a parameter. The parameter gets a new version;
     /// [`receive`](Self::receive) delivers the values of that version.
     ///

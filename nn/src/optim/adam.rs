@@ -19,6 +19,8 @@ struct Moments {
     learning_rate: f64,
     betas: [f64; 2],
     eps: f64,
+    /// Whether eps is added to the root before its bias is corrected.
+    eps_uncorrected: bool,
 }
 
 impl Rule for Moments {
@@ -49,10 +51,11 @@ impl Rule for Moments {
         }
     }
 
-    /// `lr / (1 - beta1^t)` and `1 / sqrt(1 - beta2^t)`
+    /// `lr / (1 - beta1^t)` and `1 / sqrt(1 - beta2^t)`; with an uncorrected eps the quotient of both, and 1.
     fn numbers(&self, number: u64, learning_rate: f64) -> Vec<f64> {
         let correction = |beta: f64| 1.0 - beta.powf(number as f64);
-        vec![learning_rate / correction(self.betas[0]), 1.0 / correction(self.betas[1]).sqrt()]
+        let (rate, root) = (learning_rate / correction(self.betas[0]), correction(self.betas[1]).sqrt());
+        if self.eps_uncorrected { vec![rate * root, 1.0] } else { vec![rate, 1.0 / root] }
     }
 
     fn own_decay(&self) -> Option<WeightDecay> {
@@ -88,7 +91,8 @@ macro_rules! rules_with_moments {
             #[must_use]
             pub const fn new(learning_rate: f64) -> Self {
                 let kind = Kind::$rule;
-                Self { moments: Moments { kind, learning_rate, betas: [0.9, 0.999], eps: 1e-8 } }
+                let (betas, eps) = ([0.9, 0.999], 1e-8);
+                Self { moments: Moments { kind, learning_rate, betas, eps, eps_uncorrected: false } }
             }
 
             /// The decay factors of the first and the second moment.
@@ -102,6 +106,14 @@ macro_rules! rules_with_moments {
             #[must_use]
             pub const fn eps(mut self, eps: f64) -> Self {
                 self.moments.eps = eps;
+                self
+            }
+
+            /// Adds eps to the root before its bias is corrected, as DyNet and TensorFlow do:
+            /// `sqrt(1 - b2^t) * m / (sqrt(v) + eps)` instead of `m / (sqrt(v) / sqrt(1 - b2^t) + eps)`.
+            #[must_use]
+            pub const fn eps_uncorrected(mut self) -> Self {
+                self.moments.eps_uncorrected = true;
                 self
             }
         }

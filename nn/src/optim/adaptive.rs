@@ -4,6 +4,13 @@ use super::rule::{Argument, ArgumentRange, Element, Rule, decayed, flushed, sett
 use autobatch_ir::Value;
 use autobatch_ir::recipe::{StateInit, StateRecipe};
 
+/// The divisor of a step: a root with eps beside or under it.
+#[track_caller]
+fn root(x: Value<'_>, eps: f64, eps_under_root: bool) -> Value<'_> {
+    let eps = eps as f32;
+    if eps_under_root { (x + eps).sqrt() } else { x.sqrt() + eps }
+}
+
 /// `s = s + g * g`, `w = w - lr / (1 + (t - 1) * decay) * g / (sqrt(s) + eps)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Adagrad {
@@ -11,13 +18,14 @@ pub struct Adagrad {
     decay: f64,
     first: f32,
     eps: f64,
+    eps_under_root: bool,
 }
 
 impl Adagrad {
     /// A rule with this learning rate, without decay, with initial sums of 0 and eps 1e-10.
     #[must_use]
     pub const fn new(learning_rate: f64) -> Self {
-        Self { learning_rate, decay: 0.0, first: 0.0, eps: 1e-10 }
+        Self { learning_rate, decay: 0.0, first: 0.0, eps: 1e-10, eps_under_root: false }
     }
 
     setters! {
@@ -27,6 +35,13 @@ impl Adagrad {
         first_sum(first: f32);
         /// The constant added to the root.
         eps(eps: f64);
+    }
+
+    /// Adds eps under the root, as DyNet does: `sqrt(s + eps)` instead of `sqrt(s) + eps`.
+    #[must_use]
+    pub const fn eps_under_root(mut self) -> Self {
+        self.eps_under_root = true;
+        self
     }
 }
 
@@ -57,7 +72,7 @@ impl Rule for Adagrad {
 
     fn step<'g>(&self, element: Element<'_, 'g>) -> (Value<'g>, Vec<Value<'g>>) {
         let s = flushed(element.states[0] + element.gradient.square());
-        let step = element.numbers[0] * element.gradient / (s.sqrt() + self.eps as f32);
+        let step = element.numbers[0] * element.gradient / root(s, self.eps, self.eps_under_root);
         (element.value - step, vec![s])
     }
 }
@@ -127,13 +142,14 @@ pub struct RmsProp {
     eps: f64,
     momentum: f64,
     centred: bool,
+    eps_under_root: bool,
 }
 
 impl RmsProp {
     /// A rule with this learning rate, alpha 0.99 and eps 1e-8, neither centred nor with momentum.
     #[must_use]
     pub const fn new(learning_rate: f64) -> Self {
-        Self { learning_rate, alpha: 0.99, eps: 1e-8, momentum: 0.0, centred: false }
+        Self { learning_rate, alpha: 0.99, eps: 1e-8, momentum: 0.0, centred: false, eps_under_root: false }
     }
 
     setters! {
@@ -149,6 +165,13 @@ impl RmsProp {
     #[must_use]
     pub const fn centred(mut self) -> Self {
         self.centred = true;
+        self
+    }
+
+    /// Adds eps under the root, as DyNet does: `sqrt(s + eps)` instead of `sqrt(s) + eps`.
+    #[must_use]
+    pub const fn eps_under_root(mut self) -> Self {
+        self.eps_under_root = true;
         self
     }
 }
@@ -189,7 +212,7 @@ impl Rule for RmsProp {
             under_root = (s - c.square()).maximum(0.0);
             new.push(c);
         }
-        let mut step = gradient / (under_root.sqrt() + self.eps as f32);
+        let mut step = gradient / root(under_root, self.eps, self.eps_under_root);
         if self.momentum != 0.0 {
             step = flushed(old.next().unwrap_or(gradient) * self.momentum as f32 + step);
             new.push(step);

@@ -1,6 +1,6 @@
 //! The pool of terms and views, and the laws of the normal form that apply to elements.
 
-use crate::reference::{self, Argument, Datum, Noise, Words};
+use crate::reference::{self, Argument, Datum, Noise};
 use autobatch_ir::graph::{Binary, Op};
 use autobatch_ir::id::{CellId, ParamId};
 use autobatch_ir::intern::Interner;
@@ -285,7 +285,7 @@ fn element(op: Op, bits: &[u32], types: &[Type], result: Type) -> Option<u32> {
     let datum = |(&bits, ty): (&u32, &Type)| {
         Argument::One(match ty.dtype {
             DType::F32 => Datum::Floats(Arc::from([f32::from_bits(bits)])),
-            _ => Datum::Words(Words { words: Arc::from([bits]), bound: Arc::default() }),
+            _ => Datum::Words(Arc::from([bits])),
         })
     };
     let call = reference::Call::<f32> {
@@ -294,10 +294,11 @@ fn element(op: Op, bits: &[u32], types: &[Type], result: Type) -> Option<u32> {
         results: vec![single(&result)],
         params: Vec::new(),
         noise: Noise::Off,
+        clamps: false,
     };
     match reference::ops::evaluate(&op, &call).ok()?.first()? {
         Datum::Floats(elements) => elements.first().map(|x| x.to_bits()),
-        Datum::Words(words) => words.words.first().copied(),
+        Datum::Words(words) => words.first().copied(),
         Datum::List(_) => None,
     }
 }

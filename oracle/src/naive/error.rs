@@ -1,6 +1,6 @@
 //! Errors of the naive executor, and checks of stores.
 
-use autobatch_ir::plan::{BindError, Store};
+use autobatch_ir::plan::{BindError, ComputedIndex, Store};
 
 /// Why a plan could not be executed.
 #[expect(missing_docs, reason = "the messages explain the fields")]
@@ -9,6 +9,9 @@ pub enum RunError {
     /// The bindings or stores do not fit the plan.
     #[error(transparent)]
     Bound(#[from] BindError),
+    /// A lane computed an index out of range.
+    #[error(transparent)]
+    Index(#[from] ComputedIndex),
     /// Too few or too many stores are given.
     #[error("the plan requires {expected} stores, found {found}; give those of its module")]
     Stores { expected: usize, found: usize },

@@ -72,9 +72,9 @@ impl Lane {
         self.words[start..start + view.width as usize].copy_from_slice(words);
     }
 
-    /// Executes all stages. Returns the number of clamped indices.
-    pub(crate) fn execute(&mut self, operands: Operands<'_>, scratch: &mut Scratch) -> u64 {
-        let mut clamped = 0;
+    /// Executes all stages. Returns the first index out of range, with its limit. The ops clamp it to the last row.
+    pub(crate) fn execute(&mut self, operands: Operands<'_>, scratch: &mut Scratch) -> Option<(u32, u32)> {
+        let mut fault = None;
         for (number, reg) in operands.kernel.regs.iter().enumerate() {
             let whole = || operands.kernel.whole(number as u32);
             match reg.kind {
@@ -86,6 +86,10 @@ impl Lane {
             }
         }
         for stage in &operands.kernel.stages {
+            if let Some(limit) = operands.kernel.index_limit(stage) {
+                let found = self.view(limit.view).iter().find(|&&index| index >= limit.below);
+                fault = fault.or(found.map(|&found| (found, limit.below)));
+            }
             match stage {
                 Stage::Prod { dst, rows, init, parts } => {
                     let result = self.product(operands, *dst, *rows, *init, parts);
@@ -114,12 +118,11 @@ impl Lane {
                     let table = operands.params[*param as usize];
                     let width = dst.width as usize;
                     let (index, last) = (self.view(*index)[0] as usize, table.len() / width - 1);
-                    clamped += u64::from(index > last);
                     self.set(*dst, bytemuck::cast_slice(&table[index.min(last) * width..][..width]));
                 }
             }
         }
-        clamped
+        fault
     }
 
     fn fold_gradient(&mut self, stage: &Stage) {

@@ -5,8 +5,8 @@
 //!
 //! # Indices and truth values
 //! A bound index of a table or of scores must be in range, whether a step reads it directly or from a row that a source
-//! brought in. Otherwise the executor returns an error that names the word. The executor clamps a computed index to the
-//! last row and counts it. A bound truth value must be 0 or 1, because no op defines the meaning of another word.
+//! brought in. Otherwise the executor returns an error that names the word. A computed index out of range ends the
+//! execution at its lane. A bound truth value must be 0 or 1, because no op defines the meaning of another word.
 
 mod error;
 pub(crate) mod lane;
@@ -18,7 +18,7 @@ pub use updates::update;
 
 use autobatch_ir::plan::row_ops::{Noise, Scratch};
 use autobatch_ir::plan::{
-    BindError, FieldId, Operand, OutputKey, Place, Plan, Step, StoreId, Verified, WordLimits,
+    BindError, ComputedIndex, FieldId, Operand, OutputKey, Place, Plan, Step, StoreId, Verified, WordLimits,
 };
 use autobatch_ir::types::Type;
 use lane::{Lane, Operands};
@@ -30,8 +30,6 @@ pub struct Executed {
     outputs: Vec<(OutputKey, FieldId, u32)>,
     gradients: Vec<Vec<f32>>,
     sparse: Vec<Option<Vec<u32>>>,
-    /// The number of computed indices that were clamped.
-    pub clamped: u64,
 }
 
 /// The rows of a field.
@@ -100,7 +98,7 @@ pub fn execute<S: AsRef<[f32]>>(
     noise: Noise,
 ) -> Result<Executed, RunError> {
     let fields = allocate(plan)?;
-    execute_from(Run { plan, stores, words, floats, noise, fields, clamped: 0 }, 0)
+    execute_from(Run { plan, stores, words, floats, noise, fields }, 0)
 }
 
 /// Executes the steps of a plan from `first` on, over the rows that a run of the earlier steps left. This is how a plan
@@ -121,7 +119,7 @@ pub fn resume<S: AsRef<[f32]>>(
         let kept = field.words.len().min(old.words.len());
         field.words[..kept].copy_from_slice(&old.words[..kept]);
     }
-    execute_from(Run { plan, stores, words, floats, noise, fields, clamped: 0 }, first)
+    execute_from(Run { plan, stores, words, floats, noise, fields }, first)
 }
 
 /// Checks the inputs, executes the steps from `first` on, then the reductions.
@@ -133,16 +131,18 @@ fn execute_from<S: AsRef<[f32]>>(mut run: Run<'_, S>, first: usize) -> Result<Ex
     WordLimits::new(plan).check(plan, run.words)?;
     let mut lane = Lane::default();
     let mut scratch = Scratch::default();
-    for step in plan.steps.iter().skip(first) {
+    for (number, step) in plan.steps.iter().enumerate().skip(first) {
         lane.fit(plan.kernel(step))?;
         for at in 0..step.rows {
-            run.lane(step, at, &mut lane, &mut scratch);
+            if let Some((found, limit)) = run.lane(step, at, &mut lane, &mut scratch) {
+                return Err(ComputedIndex::new(plan, number, at as usize, found, limit).into());
+            }
         }
     }
     let outputs = plan.outputs.iter().map(|output| (output.key.clone(), output.field, output.row));
     let (outputs, gradients, sparse) =
         (outputs.collect(), reductions::execute(&run)?, reductions::sparse_rows(&run));
-    Ok(Executed { fields: run.fields, outputs, gradients, sparse, clamped: run.clamped })
+    Ok(Executed { fields: run.fields, outputs, gradients, sparse })
 }
 
 fn allocate(plan: &Plan) -> Result<Vec<Rows>, RunError> {
@@ -163,11 +163,11 @@ struct Run<'a, S> {
     floats: &'a [f32],
     noise: Noise,
     fields: Vec<Rows>,
-    clamped: u64,
 }
 
 impl<S: AsRef<[f32]>> Run<'_, S> {
-    fn lane(&mut self, step: &Step, at: u32, lane: &mut Lane, scratch: &mut Scratch) {
+    /// Executes a lane. Returns its first index out of range, with the limit.
+    fn lane(&mut self, step: &Step, at: u32, lane: &mut Lane, scratch: &mut Scratch) -> Option<(u32, u32)> {
         let plan = self.plan;
         let kernel = plan.kernel(step);
         let params: Vec<&[f32]> =
@@ -176,7 +176,7 @@ impl<S: AsRef<[f32]>> Run<'_, S> {
             self.bring(kernel.regs[port].ty, port, operand, at, lane);
         }
         let operands = Operands { kernel, params: &params, noise: self.noise };
-        self.clamped += lane.execute(operands, scratch);
+        let fault = lane.execute(operands, scratch);
         for (&place, &result) in plan.places(step).iter().zip(&kernel.results) {
             let row = plan.result_rows(place, at).start;
             let rows = &mut self.fields[place.field().index()];
@@ -186,6 +186,7 @@ impl<S: AsRef<[f32]>> Run<'_, S> {
             };
             rows.words[row as usize * rows.width..][..words.len()].copy_from_slice(words);
         }
+        fault
     }
 
     /// Copies the lane's operand into its port's register.

@@ -11,40 +11,11 @@ use std::sync::Arc;
 pub enum Datum<T> {
     /// The elements of an `f32` value, row by row.
     Floats(Arc<[T]>),
-    /// The elements of an `i32`, `u32` or `bool` value, as words.
-    Words(Words),
+    /// The elements of an `i32`, `u32` or `bool` value, as words; a bool is 0 or 1.
+    Words(Arc<[u32]>),
     /// The elements of a list, by id. A list has no storage of its own. An id beyond the values of the arena denotes a
     /// bound element of the list.
     List(Arc<[ValueId]>),
-}
-
-/// The elements of a value that is not a float.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Words {
-    /// One word per element; a bool is 0 or 1.
-    pub words: Arc<[u32]>,
-    /// For each element its bound word, if it is [bound](super#indices); empty if no element is.
-    pub bound: Arc<[Option<BoundWord>]>,
-}
-
-/// An element of a vector of bound words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BoundWord {
-    /// The first bound word of the vector in the graph.
-    pub vector: u32,
-    /// The index of the element.
-    pub element: u32,
-}
-
-impl Words {
-    /// Returns whether the elements are a contiguous range of one bound vector. Such indices are checked; others are clamped.
-    #[must_use]
-    pub fn is_bound(&self) -> bool {
-        let Some(Some(first)) = self.bound.first().copied() else { return false };
-        let next = |number: usize| BoundWord { element: first.element + number as u32, ..first };
-        let mut elements = self.bound.iter().enumerate();
-        self.bound.len() == self.words.len() && elements.all(|(number, word)| *word == Some(next(number)))
-    }
 }
 
 impl<T> Datum<T> {
@@ -52,18 +23,8 @@ impl<T> Datum<T> {
         Self::Floats(elements.into())
     }
 
-    /// Words that an op computed.
-    pub(crate) fn computed(words: impl Into<Arc<[u32]>>) -> Self {
-        Self::Words(Words { words: words.into(), bound: Arc::default() })
-    }
-
-    /// Marks the elements as computed.
-    pub(crate) fn forget_bound(&mut self) {
-        if let Self::Words(words) = self
-            && !words.bound.is_empty()
-        {
-            words.bound = Arc::default();
-        }
+    pub(crate) fn words(elements: impl Into<Arc<[u32]>>) -> Self {
+        Self::Words(elements.into())
     }
 }
 
@@ -84,9 +45,9 @@ impl<T> Argument<T> {
     }
 
     /// The elements of an operand of words of this type.
-    pub(crate) fn words(&self, ty: Type) -> Checked<&Words> {
+    pub(crate) fn words(&self, ty: Type) -> Checked<&Arc<[u32]>> {
         match self {
-            Self::One(Datum::Words(words)) if words.words.len() == ty.shape.elements() => Ok(words),
+            Self::One(Datum::Words(words)) if words.len() == ty.shape.elements() => Ok(words),
             _ => malformed(format!("an operand is not the {ty} that the signature says")),
         }
     }
@@ -135,7 +96,7 @@ impl<T> Run<T> {
     #[must_use]
     pub fn words(&self, id: ValueId) -> Option<&[u32]> {
         match self.value(id)? {
-            Datum::Words(words) => Some(&words.words),
+            Datum::Words(words) => Some(words),
             Datum::Floats(_) | Datum::List(_) => None,
         }
     }

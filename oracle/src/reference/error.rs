@@ -34,8 +34,8 @@ pub enum RunFault {
     /// A pool of bindings, `"words"` or `"floats"`, is too short for an operand.
     #[error("expected at least {expected} bound {pool}, found {found}; bind a number for every input")]
     Binding { pool: &'static str, expected: u64, found: usize },
-    /// A bound index is not below the number of rows or elements.
-    #[error("expected an index below {bound}, found {index}; bind an index that exists")]
+    /// An index is not below the number of rows or elements.
+    #[error("expected an index below {bound}, found {index}; give an index that exists")]
     Index { index: u32, bound: usize },
     /// The lists of one op have different lengths.
     #[error(

@@ -1,7 +1,7 @@
 //! Forward evaluation: the nodes of an arena in order.
 
 use super::constants::Constants;
-use super::datum::{Argument, BoundWord, Datum, Words};
+use super::datum::{Argument, Datum};
 use super::error::{Checked, Place, RunError, RunFault, malformed};
 use super::ops;
 use autobatch_ir::graph::{Arena, Callee, GraphData, Op, Operand, OperandKind, ParamArg, Signature};
@@ -19,6 +19,8 @@ pub(crate) struct Scope<'a, T> {
     pub(crate) floats: &'a [T],
     pub(crate) noise: Noise,
     pub(crate) constants: Constants,
+    /// Whether an index out of range counts as the last one.
+    pub(crate) clamps: bool,
 }
 
 /// The values of an arena by index, then the list elements that are not values of the arena.
@@ -44,6 +46,8 @@ pub(crate) struct Call<'a, T> {
     pub(crate) results: Vec<Type>,
     pub(crate) params: Vec<Bound<'a, T>>,
     pub(crate) noise: Noise,
+    /// Whether an index out of range counts as the last one.
+    pub(crate) clamps: bool,
 }
 
 /// A parameter argument with its values.
@@ -60,7 +64,7 @@ impl<T: Real> Call<'_, T> {
     }
 
     /// The elements of an operand of words.
-    pub(crate) fn words(&self, operand: usize) -> Checked<&Words> {
+    pub(crate) fn words(&self, operand: usize) -> Checked<&Arc<[u32]>> {
         self.args[operand].words(self.types[operand])
     }
 
@@ -147,10 +151,7 @@ impl<'a, T: Real> Frame<'a, T> {
                 self.scope.graph.module.cell_decl(cell).body.results.iter().map(result).collect()
             }
         };
-        let mut results = found.map_err(|fault| self.blame(node, fault))?;
-        if self.is_graph() && !matches!(callee, Callee::Op(Op::Input(_))) {
-            results.iter_mut().for_each(Datum::forget_bound);
-        }
+        let results = found.map_err(|fault| self.blame(node, fault))?;
         let (expected, found) = (self.arena.results(node).len(), results.len());
         if expected != found {
             let message = format!("expected {expected} results, found {found}");
@@ -218,7 +219,8 @@ impl<'a, T: Real> Frame<'a, T> {
             }
         });
         let params = params.collect::<Checked<Vec<_>>>()?;
-        Ok(Call { args, types, results: resolve(&signature.results), params, noise: self.scope.noise })
+        let Scope { noise, clamps, .. } = *self.scope;
+        Ok(Call { args, types, results: resolve(&signature.results), params, noise, clamps })
     }
 
     /// The ids of a list's elements; bound elements get slots of their own.
@@ -249,9 +251,7 @@ impl<'a, T: Real> Frame<'a, T> {
             Some(OperandKind::Index(slot)) => {
                 let words = run("words", &scope.graph.bindings.words, slot, elements)?;
                 let normal = |&word: &u32| if ty.dtype == DType::Bool { u32::from(word != 0) } else { word };
-                let bound = |element: usize| Some(BoundWord { vector: slot, element: element as u32 });
-                let bound = (0..words.len()).map(bound).collect();
-                Ok(Datum::Words(Words { words: words.iter().map(normal).collect(), bound }))
+                Ok(Datum::words(words.iter().map(normal).collect::<Vec<_>>()))
             }
             Some(OperandKind::Data(slot)) => Ok(Datum::floats(run("floats", scope.floats, slot, elements)?)),
             None => malformed("a word is not an operand"),

@@ -16,11 +16,8 @@
 //! derivative uses the same numbers. In inference dropout is the identity.
 //!
 //! # Indices
-//! A table index or a label is *bound* if it is a binding of the node itself or reaches it through an input or a port.
-//! In the body of a cell it may also pass through `reshape` and `stack`, and through `slice`, `split` and `concat`
-//! along the first axis, if the result is a contiguous range of one bound vector. A bound index must be in range;
-//! otherwise the evaluation fails at the line of the lookup. All other indices (computed by an op, or results of other
-//! graph nodes) are clamped to the last valid one. `pick` and `one_hot` clamp by definition.
+//! An index of a table, of scores or of a value must be in range, whether it is bound or computed. Otherwise the
+//! evaluation fails at the line of the op that reads it.
 //!
 //! # Reverse
 //! The gradient of a value is the sum of the contributions of its uses: a left fold that starts with the first
@@ -51,7 +48,7 @@ mod uses;
 pub(crate) use bound::CallCost;
 pub(crate) use constants::{Constants, is_wild};
 pub(crate) use datum::Argument;
-pub use datum::{BoundWord, Datum, Run, Words};
+pub use datum::{Datum, Run};
 pub(crate) use derivative::Partial;
 pub use error::{Place, RunError, RunFault};
 pub(crate) use frame::Call;
@@ -140,6 +137,7 @@ impl<'g, T: Real> Evaluation<'g, T> {
             floats: &self.floats,
             noise,
             constants: Constants::Given,
+            clamps: false,
         }
     }
 }

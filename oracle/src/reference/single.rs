@@ -1,7 +1,8 @@
 //! Evaluates and differentiates a single signature.
 //!
 //! The proof of plans compares derivative kernels with this module. It uses the same code as a whole graph: the node is
-//! in an arena of its own, after a node that represents all its operands.
+//! in an arena of its own, after a node that represents all its operands. The operands are random, so an index out of range
+//! is clamped, as executors do before they report it.
 
 use super::Noise;
 use super::bound::{self, CallCost};
@@ -74,7 +75,7 @@ impl<'g, T: Real> Single<'g, T> {
             });
         }
         let With { noise, constants } = with;
-        let scope = Scope { graph, params, floats: &[], noise, constants };
+        let scope = Scope { graph, params, floats: &[], noise, constants, clamps: true };
         let mut frame = Frame::of(&scope, &arena, slots);
         let node = NodeId::new(NODE);
         let results = frame.apply(node)?;
@@ -88,7 +89,8 @@ impl<'g, T: Real> Single<'g, T> {
     /// The reverse, given the gradients of the results; at least one must be present.
     pub(crate) fn reverse(&self, grads: &[Option<Arc<[T]>>]) -> Result<Returned<T>, RunError> {
         let With { noise, constants } = self.with;
-        let scope = Scope { graph: self.graph, params: self.params, floats: &[], noise, constants };
+        let scope =
+            Scope { graph: self.graph, params: self.params, floats: &[], noise, constants, clamps: true };
         let mut uses = Vec::new();
         let frame = Frame::of(&scope, &self.arena, self.slots.clone());
         let found = partials(&frame, NodeId::new(NODE), grads, &mut uses)?;

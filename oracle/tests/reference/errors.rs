@@ -39,15 +39,37 @@ fn a_bound_index_out_of_range_is_an_error_at_the_line_of_the_lookup() {
 }
 
 #[test]
-fn a_computed_index_is_clamped_to_the_last_row() {
+fn a_computed_index_out_of_range_is_an_error() {
     let mut m = ModuleBuilder::new("table");
     let table = m.table("table", [3, 1], Init::Values([5.0, 6.0, 7.0].into()));
     let module = m.build().unwrap();
     let graph = emit(&module, |g| {
         let _ = table.row(g.index(9) + g.index(1));
     });
-    let run = forward::<f32>(&graph, &Weights::init(&module, 0), Noise::Off).unwrap();
-    assert_eq!(run.floats(ValueId::new(3)), Some(&[7.0][..]));
+    let error = error(&graph, &Weights::init(&module, 0));
+    assert_eq!(error.fault, RunFault::Index { index: 10, bound: 3 });
+    assert_eq!(error.place.unwrap().op, "lookup");
+}
+
+#[test]
+fn an_index_beyond_a_value_or_a_one_hot_vector_is_an_error() {
+    let module = no_params();
+    let picked = emit(&module, |g| {
+        let _ = g.input(&[1.0, 2.0]).pick(2);
+    });
+    let hot = emit(&module, |g| {
+        let _ = g.one_hot(9, 3);
+    });
+    let wrapped = emit(&module, |g| {
+        let _ = g.one_hot(g.index(0) - 1.0, 3);
+    });
+    for (graph, index, bound, op) in
+        [(picked, 2, 2, "pick"), (hot, 9, 3, "one_hot"), (wrapped, u32::MAX, 3, "one_hot")]
+    {
+        let error = error(&graph, &Weights::init(&module, 0));
+        assert_eq!(error.fault, RunFault::Index { index, bound });
+        assert_eq!(error.place.unwrap().op, op);
+    }
 }
 
 #[test]

@@ -16,8 +16,8 @@
 //! Each rewrite passes the gradient on unchanged (`g * 1`, or `g`). If x has other readers, the sum of their gradients would change
 //! its order, so in training x must have no other reader. `x * 0` (NaN, and the sign), `x - x` and `max(x, x)` are not neutral.
 //!
-//! *Not folded*: an operand whose shape differs from the result; a bound index (a bound index out of range is an error, a computed
-//! one is clamped to the last row); marked nodes; bodies of cells, which are compiled only once.
+//! *Not folded*: an operand whose shape differs from the result; marked nodes; bodies of cells, which are compiled only
+//! once.
 //!
 //! *Cost.* Linear. A graph without constants to fold is not copied.
 //!
@@ -101,7 +101,6 @@ fn fates(graph: &GraphData, context: &Context<'_>) -> Vec<Fate> {
             Fate::Operand(value) if context.mode == Mode::Train && readers[value.index()] > 1 => Fate::Stays,
             // A mark on x does not extend to the readers of `x * 1`.
             Fate::Operand(value) if marked[graph.arena.producer(value).index()] => Fate::Stays,
-            Fate::Operand(value) if is_bound_index(graph, value) => Fate::Stays,
             fate => fate,
         };
         match fate {
@@ -112,12 +111,6 @@ fn fates(graph: &GraphData, context: &Context<'_>) -> Vec<Fate> {
         fates[node.index()] = fate;
     }
     fates
-}
-
-/// Whether a value is a bound index. Out of range, a bound index is an error and a computed index is clamped, so the two differ.
-fn is_bound_index(graph: &GraphData, value: ValueId) -> bool {
-    let callee = graph.signature(graph.arena.producer(value)).callee;
-    matches!(callee, Callee::Op(Op::Input(ty)) if ty.dtype == DType::U32)
 }
 
 /// Number of readers of each value, requests included. Empty in inference, which does not need it.

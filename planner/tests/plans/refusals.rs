@@ -151,10 +151,14 @@ fn a_bound_index_out_of_range_names_its_word_and_step() {
 }
 
 #[test]
-fn a_computed_index_out_of_range_is_clamped_and_counted() {
-    let clamped: Vec<u64> =
-        (0..5).map(|word| run([word, 1, 2]).expect("words are in range").clamped).collect();
-    assert!(clamped.contains(&0) && clamped.contains(&1), "{clamped:?}");
+fn a_computed_index_out_of_range_names_its_step_and_node() {
+    let errors: Vec<String> =
+        (0..5).filter_map(|word| run([word, 1, 2]).err()).map(|error| error.to_string()).collect();
+    assert!(!errors.is_empty() && errors.len() < 5, "{errors:?}");
+    for error in errors {
+        assert!(error.contains("computed index") && error.contains("it must be below"), "{error}");
+        assert!(error.contains("(node n"), "{error}");
+    }
 }
 
 #[test]

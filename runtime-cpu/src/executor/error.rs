@@ -2,7 +2,7 @@
 
 use crate::kernels::{IsaError, KernelError};
 use autobatch_ir::NodeId;
-use autobatch_ir::plan::{BindError, OverLimit};
+use autobatch_ir::plan::{BindError, ComputedIndex, OverLimit};
 
 /// The reason why a plan was not executed.
 #[expect(missing_docs, reason = "the messages explain the fields")]
@@ -52,6 +52,9 @@ pub enum RunError {
     /// A weight could not be packed.
     #[error(transparent)]
     Kernel(#[from] KernelError),
+    /// A step computed an index out of range.
+    #[error(transparent)]
+    Index(Box<ComputedIndex>),
     /// A step made NaN or an infinity of finite numbers; only a watch reports it. `step` is the first such step,
     /// `kernel` its kernel's name, and `element` the first such element of the result.
     #[error(

@@ -14,6 +14,7 @@ mod footprint;
 mod gradients;
 mod map;
 mod memory;
+mod norm;
 mod paused;
 mod prepared;
 mod products;

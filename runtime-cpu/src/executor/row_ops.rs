@@ -3,12 +3,12 @@
 //! A row op runs on its compiled kernel if there is one. Otherwise `plan::row_ops`, the definition, computes it.
 
 use super::prepared::recycled;
-use super::tile::{StageScratch, Strip, Tile};
+use super::tile::{LaneFault, StageScratch, Strip, Tile};
 use crate::kernels::elementwise::{Elements, ElementsMut};
 use crate::kernels::rowwise::{RowResult, run as run_row};
 use autobatch_ir::graph::Op;
-use autobatch_ir::plan::View;
 use autobatch_ir::plan::row_ops::row_op;
+use autobatch_ir::plan::{View, WordLimit};
 use autobatch_ir::types::Type;
 
 impl Tile<'_> {
@@ -58,6 +58,21 @@ impl Tile<'_> {
             row_op(op, self.step.noise, &operands, &mut results);
         }
         (space.operands, space.results) = (recycled(operands), recycled(results));
+    }
+
+    /// Keeps the first lane whose index is not below the limit. The index is computed: bound ones were checked before.
+    pub(super) fn check_indices(&self, limit: WordLimit, first: &mut Option<LaneFault>) {
+        let (strip, width) = (self.strip(limit.view), limit.view.width as usize);
+        for (row, lane) in self.lanes.clone().enumerate() {
+            // SAFETY: the contract of the tile.
+            let words = unsafe { slice(strip, row, width) };
+            if let Some(&found) = words.iter().find(|&&word| word >= limit.below) {
+                if first.is_none_or(|first| lane < first.lane) {
+                    *first = Some(LaneFault { lane, found, limit: limit.below });
+                }
+                return;
+            }
+        }
     }
 
     pub(super) fn lookup(&self, param: usize, index: View, dst: View) {

@@ -48,6 +48,14 @@ pub(super) struct StepContext<'a> {
     next: *const StepArgs,
 }
 
+/// A lane that computed an index out of range.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LaneFault {
+    pub(super) lane: usize,
+    pub(super) found: u32,
+    pub(super) limit: u32,
+}
+
 /// The memory of one thread.
 #[derive(Default)]
 pub(super) struct TileMemory {
@@ -57,12 +65,24 @@ pub(super) struct TileMemory {
     space: StageScratch,
     /// The times of executed parts, if the run is counted.
     pub(super) timed: Vec<TimedPart>,
+    /// The first fault of the run on this thread, with its step.
+    pub(super) fault: Option<(u32, LaneFault)>,
 }
 
 impl TileMemory {
     /// Allocates tiles of `floats` floats. Returns `None` if the allocation fails.
     pub(super) fn fit(&mut self, floats: usize) -> Option<()> {
         self.tile.fit(floats)
+    }
+
+    /// Keeps a fault of the step that was just executed, if it comes before the known one. A thread executes the lanes of
+    /// a wave in any order.
+    pub(super) fn keep_fault(&mut self, step: u32) {
+        if let Some(fault) = self.space.fault.take()
+            && self.fault.is_none_or(|(known, first)| (step, fault.lane) < (known, first.lane))
+        {
+            self.fault = Some((step, fault));
+        }
     }
 }
 
@@ -76,6 +96,8 @@ pub(super) struct StageScratch {
     pub(super) lists: [Vec<&'static [f32]>; 2],
     pub(super) weights: Vec<f32>,
     pub(super) fold: FoldSpace,
+    /// The first fault of the lanes that are executed now.
+    fault: Option<LaneFault>,
 }
 
 /// Strided rows of words: row `i` of the tile begins at `base + i * stride`.
@@ -286,6 +308,9 @@ impl<'a> Tile<'a> {
     }
 
     fn stage(&self, stage: &Stage, space: &mut StageScratch) {
+        if let Some(limit) = self.step.kernel.index_limit(stage) {
+            self.check_indices(limit, &mut space.fault);
+        }
         match stage {
             Stage::Row { op, sources, dsts } => self.row(*op, sources, dsts, space),
             Stage::Seg { op, query, lists, elements, dst } => {

@@ -11,8 +11,9 @@ use super::clock::{Clock, Ticks};
 use super::counters::{Counters, Span};
 use super::prepared::StepArgs;
 use super::program::TILE_STEP;
-use super::tile::{ExecutionContext, TileMemory};
+use super::tile::{ExecutionContext, LaneFault, TileMemory};
 use super::watch;
+use autobatch_ir::plan::ComputedIndex;
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, ParallelIterator};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -64,7 +65,11 @@ pub(super) fn execute(
 ) -> Result<(), RunError> {
     let clock = counted.as_ref().map(|(_, timing)| timing.clock);
     // A run that stopped early may have left parts.
-    threads.iter_mut().for_each(|memory| exclusive(memory).timed.clear());
+    for memory in &mut *threads {
+        let memory = exclusive(memory);
+        memory.timed.clear();
+        memory.fault = None;
+    }
     if threads.len() == 1 && !options.watched {
         // One thread executes all steps in order, so the bounds of waves do not matter.
         let ends = &context.plan.waves;
@@ -87,7 +92,15 @@ pub(super) fn execute(
     if let Some((counters, timing)) = counted {
         fill_counters(context, threads, counters, timing);
     }
-    Ok(())
+    // Later steps may have read what a faulty one computed, so the first fault is the cause.
+    let faults = threads.iter_mut().filter_map(|memory| exclusive(memory).fault.take());
+    match faults.min_by_key(|(step, fault)| (*step, fault.lane)) {
+        None => Ok(()),
+        Some((step, LaneFault { lane, found, limit })) => {
+            let fault = ComputedIndex::new(context.plan, step as usize, lane, found, limit);
+            Err(RunError::Index(Box::new(fault)))
+        }
+    }
 }
 
 /// Converts the recorded ticks to times.
@@ -218,6 +231,7 @@ fn execute_lanes(
     // SAFETY: the plan was verified, its bindings and stores were checked, and its memory was allocated. Threads execute
     // disjoint lanes of the steps of one wave, which are independent, and all of them end before the next wave begins.
     unsafe { context.step(args).execute(lanes, memory) };
+    memory.keep_fault(step);
     let end = clock.map(|clock| clock.now());
     start.zip(end).map(|(start, end)| TimedPart { step, start, end })
 }

@@ -4,6 +4,7 @@
 //! attributes that the unit's template reads. Only maps and epilogues are generated code. Nothing depends on bindings
 //! or parameter values. The units of a wave are then merged into as few dispatches as their programs allow.
 
+mod checks;
 mod fold;
 mod iterations;
 mod kernels;
@@ -20,6 +21,7 @@ mod units;
 mod update;
 mod wave;
 
+pub use checks::IndexCheck;
 pub use iterations::LoopLimit;
 pub(crate) use kernels::LoweringCache;
 pub(crate) use layout::{Capacity, VECTOR};
@@ -32,6 +34,7 @@ use crate::error::GpuError;
 use crate::module::{Program, Split};
 use autobatch_ir::plan::{KernelId, Plan, Step, Verified};
 use autobatch_shaders::LOOKUP;
+use checks::ComputedIndices;
 use kernels::Lowered;
 use map::Variant;
 use std::collections::HashMap;
@@ -100,6 +103,10 @@ pub struct Compiled {
     pub readback: Vec<ArenaRange>,
     /// For each output its first word among those.
     pub outputs: Vec<u32>,
+    /// The computed indices that the host checks. Their words are the last that it reads back.
+    pub checks: Vec<IndexCheck>,
+    /// The number of these words.
+    pub checked: u64,
 }
 
 /// The limits of a device and the options that compilation depends on.
@@ -208,6 +215,9 @@ pub(crate) fn compile_from(
     build.collect = build.dispatches.len();
     outputs::lower(&mut build)?;
     build.end_wave()?;
+    if build.checked > 0 {
+        build.readback.push((build.layout.checked().into(), build.checked));
+    }
     build.finish(target, prologue)
 }
 
@@ -242,6 +252,10 @@ struct Build<'a> {
     /// See [`Compiled::readback`] and [`Compiled::outputs`].
     readback: Vec<ArenaRange>,
     outputs: Vec<u32>,
+    computed: ComputedIndices,
+    /// See [`Compiled::checks`] and [`Compiled::checked`].
+    checks: Vec<IndexCheck>,
+    checked: u64,
 }
 
 /// A kernel that steps of the plan execute.
@@ -279,6 +293,9 @@ impl<'a> Build<'a> {
             collect: 0,
             readback: Vec::new(),
             outputs: Vec::new(),
+            computed: ComputedIndices::of(plan),
+            checks: Vec::new(),
+            checked: 0,
         }
     }
 
@@ -336,6 +353,8 @@ impl<'a> Build<'a> {
             collect: self.collect,
             readback: self.readback,
             outputs: self.outputs,
+            checks: self.checks,
+            checked: self.checked,
         })
     }
 }

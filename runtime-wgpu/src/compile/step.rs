@@ -158,6 +158,7 @@ impl Lanes<'_, '_> {
         self.level = unit.level;
         let Unit::Stage(number) = unit.unit else { return product::lower(self, unit) };
         let stage = &self.kernel.stages[number];
+        self.check_indices(stage)?;
         match stage {
             Stage::Prod { .. } => product::lower(self, unit),
             Stage::Map { width, code } => map::lower(self, unit, *width, code),

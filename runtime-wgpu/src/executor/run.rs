@@ -140,12 +140,30 @@ impl DeviceState {
         let started = Instant::now();
         let words = compiled.readback_words();
         let outputs = memory.wait(gpu, &staging, submission, words, gpu.time_left(submitted))?;
+        check_indices(request, &compiled, &outputs)?;
         if request.part != Part::BeforePause {
             training.after(request.plan, &compiled.layout, &tables, request.accumulate);
         }
         counters.read = words * 4;
         times.wait += started.elapsed();
         Ok(Finished { compiled, outputs, counters, times })
+    }
+}
+
+/// Checks the computed indices of the steps that a request executed.
+fn check_indices(request: &Request<'_>, compiled: &Compiled, read: &[u32]) -> Result<(), GpuError> {
+    let words = &read[read.len() - (compiled.checked as usize).min(read.len())..];
+    let end = match request.part {
+        Part::BeforePause => request.plan.steps_before_pause(),
+        Part::All | Part::AfterPause => request.plan.steps.len(),
+    };
+    let executed = compiled.checks.iter().filter(|check| (check.step as usize) < end);
+    match executed
+        .filter_map(|check| check.find(request.plan, words))
+        .min_by_key(|fault| (fault.step, fault.lane))
+    {
+        Some(fault) => Err(GpuError::Index(Box::new(fault))),
+        None => Ok(()),
     }
 }
 

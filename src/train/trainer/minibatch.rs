@@ -143,11 +143,13 @@ impl Trainer {
         executed: Result<Duration>,
     ) -> Result<Step> {
         let Prepared { plan, of: Losses { count, first, weight }, .. } = ready;
-        let execute = executed.map_err(|error| of_minibatch(explained(data, error)))?;
+        let execute = executed.map_err(|error| of_minibatch(explained(data, plan.structure, error)))?;
         let read = |number: usize| self.session.executor().output(plan, number);
         let asked = data.outputs.len();
         let losses: Vec<f32> = (asked..asked + count).map(|number| read(number)[0]).collect();
-        if let Some(number) = losses.iter().position(|loss| !loss.is_finite()) {
+        if !self.skips_non_finite
+            && let Some(number) = losses.iter().position(|loss| !loss.is_finite())
+        {
             let (item, loss) = (first.map(|first| first + number), losses[number]);
             return Err(TrainError::NotFinite { step: self.steps, item, loss }.into());
         }
@@ -157,6 +159,8 @@ impl Trainer {
             loss: 0.0,
             losses,
             weight: *weight,
+            gradient_norm: None,
+            skipped: false,
             outputs: outputs.map(|(number, output)| (output.name.clone(), read(number).to_vec())).collect(),
             batches: forward_batches(plan),
             bound: plan.certificate.bound,

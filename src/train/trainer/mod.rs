@@ -1,6 +1,7 @@
 //! [`Trainer`]: a session with an optimiser.
 
 mod back;
+mod finish;
 mod frozen;
 mod losses;
 mod minibatch;
@@ -25,6 +26,7 @@ use crate::train::locate::of_minibatch;
 use crate::train::report::{Evaluation, Step};
 use crate::train::update::Updater;
 use autobatch_ir::plan::{Plan, Verified};
+use autobatch_ir::types::DType;
 use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
 use autobatch_nn::optim::{Optimizer, Schedule};
 use autobatch_runtime_cpu::MAX_THREADS;
@@ -81,6 +83,8 @@ pub struct Trainer {
     pending: Option<Arc<Verified<Plan>>>,
     /// The shards of each minibatch; `None` if it executes as a whole.
     sharding: Option<Sharding>,
+    skips_non_finite: bool,
+    skipped: u64,
 }
 
 impl fmt::Debug for Trainer {
@@ -142,6 +146,8 @@ impl Trainer {
             frozen,
             pending: None,
             sharding: None,
+            skips_non_finite: false,
+            skipped: 0,
         })
     }
 
@@ -367,26 +373,9 @@ impl Trainer {
         self.finish(Ok(whole.ok_or(TrainError::Empty)?))
     }
 
-    /// Updates the parameters with the gradients of the last execution.
-    fn finish(&mut self, step: Result<Step>) -> Result<Step> {
-        let mut step = self.handle_device_loss(step)?;
-        let updating = Instant::now();
-        let updated = self.updater.update(&mut self.session);
-        if self.handle_device_loss(updated)? {
-            self.mirrored = self.progress;
-        }
-        self.steps += 1;
-        if self.mirror_every > 0 && self.steps.is_multiple_of(self.mirror_every) {
-            // The next step reports an error of this read, and goes back.
-            let _ = self.session.trained();
-        }
-        step.update = updating.elapsed();
-        step.loss = step.weighted_loss();
-        Ok(step)
-    }
-
     /// Measures every item without noise. `metric` receives the item and the elements that `forward`
-    /// computes for it, 256 items per part as in [`Session::run_in_parts`]. The weights stay unchanged.
+    /// computes for it, 256 items per part as in [`Session::run_in_parts`]; integers and truth values come as numbers.
+    /// The weights stay unchanged.
     ///
     /// # Errors
     /// As [`Session::run`]; also an index out of range.
@@ -402,7 +391,12 @@ impl Trainer {
             session,
             emitter,
             (items, EVALUATED_TOGETHER),
-            &|g, item, values| values.push(forward(g, item)),
+            &|g, item, values| {
+                let value = forward(g, item);
+                let ty = value.ty();
+                let is_word = ty.dtype != DType::F32 && !ty.is_list;
+                values.push(if is_word { value.cast(DType::F32) } else { value });
+            },
             |item, rows| evaluation.add(metric(item, rows[0]).into()),
         );
         self.handle_device_loss(measured.map(|()| evaluation))

@@ -97,7 +97,10 @@ impl Trainer {
         };
         let plan = planning.plan(&data, &request)?;
         self.session.accumulate_gradients(self.pending.is_some());
-        let executed = self.session.execute(&plan, &data, noise).map_err(|error| explained(&data, error));
+        let executed = self
+            .session
+            .execute(&plan, &data, noise)
+            .map_err(|error| explained(&data, plan.structure, error));
         self.session.accumulate_gradients(false);
         self.handle_device_loss(executed)?;
         self.pending = Some(Arc::clone(&plan));
@@ -109,16 +112,19 @@ impl Trainer {
         Ok((loss, values.into_iter().map(|id| read(OutputKey::Gradient(id))).collect()))
     }
 
-    /// Updates the parameters with the waiting gradients. Without gradients it does nothing.
+    /// Updates the parameters with the waiting gradients, which then wait no more. Without gradients it does nothing.
     ///
     /// # Errors
-    /// A learning rate that is not finite.
+    /// A learning rate that is not finite; a gradient that is not finite, unless the trainer
+    /// [skips](Self::skip_non_finite) it. The parameters are unchanged then.
     pub fn update(&mut self) -> Result<()> {
         if self.pending.take().is_none() {
             return Ok(());
         }
-        let updated = self.updater.update(&mut self.session);
-        self.handle_device_loss(updated)?;
+        if !self.may_update(None, 1.0, &[])?.skip {
+            let updated = self.updater.update(&mut self.session);
+            self.handle_device_loss(updated)?;
+        }
         self.steps += 1;
         Ok(())
     }

@@ -3,10 +3,10 @@
 use crate::batches::cells;
 use crate::common::{bound, executor, inferring};
 use autobatch_ir::Weights;
-use autobatch_ir::graph::Graph;
-use autobatch_ir::module::{Init, ModuleBuilder};
+use autobatch_ir::graph::{Graph, Value};
+use autobatch_ir::module::{Init, ModuleBuilder, Table};
 use autobatch_ir::plan::{BindError, FieldId};
-use autobatch_oracle::reference;
+use autobatch_runtime_cpu::RunError;
 use autobatch_runtime_wgpu::{GpuError, Options};
 
 #[test]
@@ -86,21 +86,43 @@ fn a_bound_index_out_of_range_is_reported_before_the_run() {
 }
 
 #[test]
-fn a_computed_index_out_of_range_is_clamped() {
+fn a_computed_index_out_of_range_fails_as_on_the_cpu() {
     let Some(mut executor) = executor(Options::default()) else { return };
-    let g = Graph::new(&ModuleBuilder::new("picks").build().expect("sound"));
-    g.instance(0);
-    g.output("row", g.input_shaped([3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).pick(g.index(3)));
-    g.output("hot", g.one_hot(g.index(u32::MAX), 4));
-    let graph = g.finish().expect("sound");
-    let weights = Weights::init(&graph.module, 1);
-    let plan = inferring(&graph, &[]);
-    let run = reference::forward::<f32>(&graph, &weights, reference::Noise::Off).expect("evaluates");
+    let mut m = ModuleBuilder::new("picks");
+    let table = m.table("table", [4, 3], Init::Uniform(1.0));
+    let module = m.build().expect("sound");
     let mut on_cpu = autobatch_runtime_cpu::Executor::new(1).expect("opens");
-    executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
-    on_cpu.execute(&plan, &weights, bound(&graph, false)).expect("executes");
-    for (number, output) in graph.outputs.iter().enumerate() {
-        let expected = run.floats(output.value).expect("floats");
-        assert_eq!((executor.output(number), on_cpu.output(&plan, number)), (expected, expected));
+    type Use = for<'g> fn(&'g Graph, Table, Value<'g>) -> Value<'g>;
+    let uses: [(Use, u32); 4] = [
+        (|g, _, at| g.input_shaped([3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).pick(at), 3),
+        (|g, _, at| g.one_hot(at, 4), 4),
+        (|g, table, at| table.look(g, at), 4),
+        (|g, _, at| g.input(&[1.0, 2.0, 0.5]).cross_entropy(at), 3),
+    ];
+    for (use_index, limit) in uses {
+        for shift in 0..5 {
+            let g = Graph::new(&module);
+            for instance in 0..7_u32 {
+                g.instance(u64::from(instance));
+                // Instance 5 reads index `shift`, all others 0.
+                let at = g.index(if instance == 5 { shift } else { 0 }) + g.index(0);
+                g.output(&format!("y{instance}"), use_index(&g, table, at));
+            }
+            let graph = g.finish().expect("sound");
+            let weights = Weights::init(&graph.module, 1);
+            let plan = inferring(&graph, &[]);
+            let (here, there) = (
+                executor.execute(&plan, &weights, bound(&graph, false)),
+                on_cpu.execute(&plan, &weights, bound(&graph, false)),
+            );
+            match (here, there) {
+                (Ok(()), Ok(())) => assert!(shift < limit, "index {shift} of {limit}"),
+                (Err(GpuError::Index(here)), Err(RunError::Index(there))) => {
+                    assert!(shift >= limit && here == there && here.found == shift, "{here} {there}");
+                    assert!(here.node.is_some() && here.limit == limit, "{here}");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
     }
 }

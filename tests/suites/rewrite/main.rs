@@ -29,7 +29,7 @@ fn agrees(before: &GraphData, after: &GraphData, renaming: &Renaming) -> Result<
                 (Some(Datum::Floats(a)), Some(Datum::Floats(b))) => {
                     a.len() == b.len() && a.iter().zip(b.iter()).all(|(&a, &b)| same_bits(a, b))
                 }
-                (Some(Datum::Words(a)), Some(Datum::Words(b))) => a.words == b.words,
+                (Some(Datum::Words(a)), Some(Datum::Words(b))) => a == b,
                 (Some(Datum::List(a)), Some(Datum::List(b))) => a.len() == b.len(),
                 _ => false,
             };

@@ -196,7 +196,7 @@ fn different_values_are_not_proved_equal() {
         let run = run.map_err(|error| error.to_string())?;
         // The proof does not distinguish checked and unchecked indices.
         let content = |value| match run.value(value) {
-            Some(Datum::Words(words)) => format!("{:?}", words.words),
+            Some(Datum::Words(words)) => format!("{:?}", words),
             other => format!("{other:?}"),
         };
         for value in (1..graph.arena.values()).map(ValueId::new) {

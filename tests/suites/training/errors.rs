@@ -54,6 +54,83 @@ fn evaluate_and_predict_name_the_line_of_an_index_out_of_range() {
 }
 
 #[test]
+fn labels_beyond_the_classes_are_rejected_by_every_op_that_reads_them() {
+    let (model, mut trainer) = trainer(1);
+    let (before, items) = (bits(&trainer), data(1, 20));
+    let losses: [for<'g> fn(&'g Graph, Value<'g>, u32) -> Value<'g>; 4] = [
+        |_, logits, label| autobatch::nn::losses::nll(logits.log_softmax(), label),
+        |_, logits, label| -logits.log_softmax().pick(label),
+        |g, logits, label| (g.one_hot(label, 3) * logits.log_softmax()).sum(),
+        |_, logits, label| logits.hinge(label, 1.0),
+    ];
+    for loss in losses {
+        let step = trainer.step(0..20_usize, |g, number| {
+            let (tree, class) = &items[number];
+            loss(g, model.logits(g, tree), if number == 7 { 9 } else { *class })
+        });
+        says(step, &["item 7 of the minibatch", "index 9 bound at", "errors.rs", "below 3"]);
+    }
+    assert_eq!((bits(&trainer), trainer.steps()), (before, 0));
+}
+
+#[test]
+fn a_computed_index_out_of_range_fails_the_execution() {
+    let mut m = ModuleBuilder::new("root");
+    let table = m.table("words", [4, 2], Init::Uniform(1.0));
+    let mut trainer = Trainer::new(m.build().unwrap(), Sgd::new(0.1)).unwrap();
+    for threads in [1, 2] {
+        let options = SessionOptions { threads, ..SessionOptions::default() };
+        let weights = std::sync::Arc::clone(trainer.weights());
+        let mut session = Session::with_options(trainer.module(), weights, options).unwrap();
+        let error =
+            session.predict([2, 0, 1], |g, word: u32| table.look(g, g.index(word) - 1.0)).unwrap_err();
+        let message = error.to_string();
+        assert!(message.contains("4294967295") && message.contains("below 4"), "{message}");
+    }
+    let step = trainer.step(0..3_u32, |g, word| table.look(g, g.index(word) + 2.0).sum());
+    says(step, &["item 2 of the minibatch: index 4 computed for", "errors.rs", "below 4"]);
+    let picked = trainer.session().predict([3], |g, at: u32| g.input(&[1.0, 2.0]).pick(g.index(at)));
+    assert!(picked.unwrap_err().to_string().contains("index 3 bound at"));
+    assert_eq!(trainer.steps(), 0);
+}
+
+#[test]
+fn arguments_out_of_range_are_refused_where_they_are_given() {
+    for init in [Init::Uniform(f32::NAN), Init::Normal(-1.0), Init::Glorot(f32::INFINITY)] {
+        let mut m = ModuleBuilder::new("m");
+        m.param("w", [2, 2], init);
+        let message = m.build().unwrap_err().to_string();
+        assert!(message.contains("@w") && message.contains("errors.rs"), "{message}");
+    }
+    let (_, mut trainer) = trainer(1);
+    let normalised = trainer.session().predict([1.0], |g, x| g.input(&[x, 2.0]).layer_norm(-1.0));
+    let message = normalised.unwrap_err().to_string();
+    assert!(message.contains("an eps of at least 0, found -1"), "{message}");
+}
+
+#[test]
+fn indices_and_truth_values_are_read_as_numbers() {
+    let (_, mut trainer) = trainer(1);
+    let items = [[1.0, 3.0, 2.0], [0.0, -1.0, 5.0]];
+    let best = trainer.session().predict(items, |g, x| g.input(&x).argmax()).unwrap();
+    assert_eq!((best[0][..].to_vec(), best[1][..].to_vec()), (vec![1.0], vec![2.0]));
+    assert_eq!(best[1].words(), [2]);
+    let low = trainer.session().predict(items, |g, x| g.input(&x).less(2.5)).unwrap();
+    assert_eq!((low[0][..].to_vec(), low[1].words()), (vec![1.0, 0.0, 1.0], vec![1, 1, 0]));
+    let mean = trainer.evaluate(items, |g, x| g.input(&x).argmax(), |_, row| row[0]).unwrap();
+    assert_eq!(mean.mean(), 1.5);
+    let g = trainer.session().graph();
+    let shifted = g.input(&items[1]).argmax() + 1.0;
+    assert_eq!(trainer.session().value(shifted).unwrap(), [3.0]);
+    let negative = g.constant(-2.0).cast(autobatch::ir::types::DType::I32);
+    assert_eq!(trainer.session().value(negative).unwrap(), [-2.0]);
+    let graph = trainer.session().graph();
+    let awaited =
+        trainer.session().tasks(&graph, [async { Ok(graph.input(&items[1]).argmax().get().await?) }]);
+    assert_eq!(awaited.unwrap(), [[2.0]]);
+}
+
+#[test]
 fn a_step_with_constant_losses_changes_nothing() {
     let (model, mut trainer) = trainer(1);
     let before = bits(&trainer);
@@ -79,12 +156,88 @@ fn a_watched_step_rejects_a_finite_loss_with_a_non_finite_gradient() {
     says(step, &["sqrt'", "made NaN or an infinity of finite numbers"]);
     assert_eq!((trainer.steps(), trainer.weights().by_name("w").unwrap()), (0, &[0.0; 2][..]));
     trainer.step([1.0], |g, x: f32| (g.param(w) + x).sqrt().sum()).unwrap();
-    trainer.session().set_watch(false);
-    let step = trainer.step_with(|g| (g.param(w) * 0.0).sqrt().sum()).unwrap();
-    assert!(
-        step.loss == 0.0 && trainer.weights().by_name("w").unwrap()[0].is_nan(),
-        "without the watch the step succeeds"
-    );
+}
+
+/// A trainer of a parameter and of a table with sparse rows.
+fn rooted(shards: usize) -> (Trainer, Param, Table) {
+    let mut m = ModuleBuilder::new("root");
+    let w = m.param("w", [2], Init::Constant(4.0));
+    let table = m.table("words", [40, 3], Init::Constant(1.0));
+    let trainer = Trainer::new(m.build().unwrap(), Adam::new(0.1).clip_norm(1.0)).unwrap();
+    let trainer = if shards > 0 { trainer.shards(shards) } else { trainer };
+    (trainer, w, table)
+}
+
+fn bits_of(trainer: &Trainer) -> Vec<u32> {
+    trainer.weights().iter().flat_map(|weight| weight.values()).map(|x| x.to_bits()).collect()
+}
+
+#[test]
+fn a_gradient_that_is_not_finite_names_its_parameter_and_changes_nothing() {
+    for shards in [0, 1, 3] {
+        let (mut trainer, w, table) = rooted(shards);
+        let before = bits_of(&trainer);
+        let step = trainer
+            .step([1.0, 0.0, 1.0], |g, x: f32| (g.param(w) * x).sqrt().sum() + table.look(g, 7).sum() * 2.0);
+        says(step, &["step 0: expected finite gradients", "@w", "unchanged", "skip_non_finite"]);
+        let step = trainer.step([1.0, 0.0], |g, x: f32| {
+            let row = table.look(g, 3 + u32::from(x == 0.0)) * x;
+            row.sqrt().sum() + g.param(w).sum()
+        });
+        says(step, &["@words"]);
+        assert_eq!((bits_of(&trainer), trainer.steps()), (before.clone(), 0));
+        let step = trainer.step([1.0, 2.0], |g, x: f32| (g.param(w) * x).sum()).unwrap();
+        assert!((step.gradient_norm.unwrap() - 1.5 * 2f64.sqrt()).abs() < 1e-6 && !step.skipped, "{step:?}");
+        assert!(bits_of(&trainer) != before && trainer.steps() == 1);
+    }
+}
+
+#[test]
+fn skipped_steps_are_counted_and_change_nothing() {
+    for shards in [0, 2] {
+        let (trainer, w, _) = rooted(shards);
+        let mut trainer = trainer.skip_non_finite(true);
+        let before = bits_of(&trainer);
+        let step = trainer.step([1.0, 0.0], |g, x: f32| (g.param(w) * x).sqrt().sum()).unwrap();
+        assert!(step.skipped && step.gradient_norm.is_none() && step.loss == 2.0, "{step:?}");
+        let step = trainer.step([1.0, 0.0], |g, x: f32| (g.param(w).sum() * x).recip()).unwrap();
+        assert!(step.skipped && step.loss.is_infinite(), "{step:?}");
+        assert_eq!((bits_of(&trainer), trainer.steps(), trainer.skipped()), (before.clone(), 2, 2));
+        let step = trainer.step([1.0], |g, x: f32| (g.param(w) * x).sum()).unwrap();
+        assert!(!step.skipped && bits_of(&trainer) != before && trainer.skipped() == 2);
+    }
+}
+
+#[test]
+fn gradients_whose_squares_overflow_are_finite() {
+    let (mut trainer, w, _) = rooted(0);
+    let step = trainer.step([1.0], |g, x: f32| (g.param(w) * (x * 1e30)).sum()).unwrap();
+    assert!((step.gradient_norm.unwrap() / (1e30 * 2f64.sqrt()) - 1.0).abs() < 1e-6, "{step:?}");
+}
+
+#[test]
+fn an_update_refuses_gradients_that_are_not_finite() {
+    let (mut trainer, w, _) = rooted(0);
+    let before = bits_of(&trainer);
+    let g = trainer.session().graph();
+    let loss = (g.param(w) * 0.0).sqrt().sum();
+    trainer.backward(&g, loss, &[]).unwrap();
+    let error = trainer.update().unwrap_err().to_string();
+    assert!(error.contains("@w") && bits_of(&trainer) == before && !trainer.has_gradients(), "{error}");
+}
+
+#[test]
+fn logsumexp_of_all_minus_infinity_has_no_gradient() {
+    let mut m = ModuleBuilder::new("crf");
+    let w = m.param("w", [2, 3], Init::ZEROS);
+    let mut trainer = Trainer::new(m.build().unwrap(), Sgd::new(1.0)).unwrap();
+    let none = f32::NEG_INFINITY;
+    let step = trainer.step([()], |g, ()| {
+        let mask = g.input_shaped([2, 3], &[none, none, none, 0.0, none, 0.0]);
+        (g.param(w) + mask).logsumexp().logsumexp()
+    });
+    step.unwrap();
+    assert_eq!(trainer.weights().by_name("w"), Ok(&[0.0, 0.0, 0.0, -0.5, 0.0, -0.5][..]));
 }
 
 #[test]

@@ -102,6 +102,10 @@ pub fn infer(op: &Op, operands: &[Type], params: &[Type]) -> Inferred {
         Op::Softmax | Op::LogSoftmax => rows_of(operands[0]).map(|_| vec![operands[0]]),
         Op::LayerNorm { eps } => {
             finite(*eps)?;
+            if eps.get() < 0.0 {
+                let message = format!("expected an eps of at least 0, found {}", eps.get());
+                return Err(InferError::new(message).help("a customary eps is 1e-5"));
+            }
             rows_of(operands[0])?;
             if operands[0].shape.width() == 1 && eps.get() == 0.0 {
                 let message =

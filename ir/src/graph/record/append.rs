@@ -1,15 +1,42 @@
 //! Appending a checked node: the last step of every emitting call.
 
 use super::{Caller, Raw, Recorder, Results};
-use crate::graph::arena::Operand;
+use crate::graph::arena::{Operand, OperandKind};
 use crate::graph::data::hash_node;
-use crate::graph::{Bindings, GraphData};
-use crate::id::{MAX_INDEX, SigId};
+use crate::graph::{Bindings, Callee, GraphData, Op};
+use crate::id::{MAX_INDEX, SigId, ValueId};
 
 /// A pool shorter than two to this power has space for any single node below [`MAX_INDEX`].
 const SAFE_BITS: u32 = MAX_INDEX.ilog2();
 
 impl Recorder {
+    /// Replaces the numbers of a float input; see [`Graph::rebind`](crate::Graph::rebind).
+    pub(crate) fn rebind(&mut self, input: ValueId, elements: &[f32]) -> bool {
+        let arena = &self.data.arena;
+        if input.index() >= arena.values() {
+            return false;
+        }
+        let node = arena.producer(input);
+        let Callee::Op(Op::Input(ty)) = self.data.sigs.get(arena.node(node).sig).callee else { return false };
+        let Some(OperandKind::Data(slot)) = arena.operands(node).first().and_then(|operand| operand.kind())
+        else {
+            return false;
+        };
+        let place = self
+            .data
+            .bindings
+            .floats
+            .get_mut(slot as usize..)
+            .and_then(|rest| rest.get_mut(..ty.shape.elements()));
+        match place {
+            Some(place) if place.len() == elements.len() => {
+                place.copy_from_slice(elements);
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// Appends a node of a signature with `OUT` results. Inlining gives the compiler the length of
     /// `operands` where the caller has an array.
     #[inline(always)]

@@ -388,7 +388,7 @@ fn cut(whole: &[f32], each: usize, (from, to): (u32, u32)) -> Vec<f32> {
 fn words(datum: &Datum<f32>) -> Cow<'_, [u32]> {
     match datum {
         Datum::Floats(elements) => Cow::Borrowed(bytemuck::cast_slice(&elements[..])),
-        Datum::Words(words) => Cow::Borrowed(&words.words),
+        Datum::Words(words) => Cow::Borrowed(words),
         Datum::List(_) => Cow::Borrowed(&[]),
     }
 }

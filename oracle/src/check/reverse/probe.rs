@@ -8,7 +8,7 @@
 //! probes too, with other [constants](crate::reference::Constants). The numbers come from a fixed seed, so equal plans get
 //! equal verdicts.
 
-use crate::reference::{Argument, Constants, Datum, Returned, Words};
+use crate::reference::{Argument, Constants, Datum, Returned};
 use autobatch_ir::hash::split_mix;
 use autobatch_ir::types::{DType, Type};
 use std::sync::Arc;
@@ -77,8 +77,7 @@ impl Random {
     fn datum(&mut self, ty: Type, probe: usize) -> Datum<f32> {
         let elements = ty.shape.elements();
         let words = |this: &mut Self, below: u64| {
-            let words = (0..elements).map(|_| (this.next() % below) as u32).collect();
-            Datum::Words(Words { words, bound: Arc::default() })
+            Datum::words((0..elements).map(|_| (this.next() % below) as u32).collect::<Vec<_>>())
         };
         match ty.dtype {
             DType::F32 => Datum::floats((0..elements).map(|_| self.number(probe)).collect::<Vec<f32>>()),
@@ -86,8 +85,7 @@ impl Random {
             _ if probe >= PROBES => {
                 // Each further probe names the next element; several indices name different elements.
                 let first = (probe - PROBES) as u32;
-                let words = (first..).take(elements).collect();
-                Datum::Words(Words { words, bound: Arc::default() })
+                Datum::words((first..).take(elements).collect::<Vec<_>>())
             }
             _ if probe == 4 => words(self, 1 << 16),
             _ => words(self, 7),

@@ -92,7 +92,7 @@ pub(super) fn select<T: Real>(call: &Call<'_, T>, dy: &[T]) -> Checked<Partials<
     if call.types[1].dtype != DType::F32 {
         return super::none(call);
     }
-    let condition = &call.words(0)?.words;
+    let condition = &call.words(0)?;
     let share = |first: bool| -> Vec<T> {
         let selected = |i| (at(condition, i) != 0) == first;
         dy.iter().enumerate().map(|(i, &dy)| if selected(i) { dy } else { T::ZERO }).collect()

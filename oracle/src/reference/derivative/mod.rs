@@ -28,7 +28,7 @@
 //! | `top_k` | `dy` to the selected elements, 0 elsewhere |
 //! | `softmax` | `dx = y * (dy - dot(dy, y))` |
 //! | `log_softmax` | `dx = dy - exp(y) * sum(dy)` |
-//! | `logsumexp` | `dx = dy * softmax(x)` |
+//! | `logsumexp` | `dx = dy * softmax(x)`, 0 where `y` is -inf, because every element then is |
 //! | `norm` | `dx = dy * (x / y)`, 0 where `y` is 0 |
 //! | `layer_norm` | `dx = f * ((dy - mean(dy)) - y * (dot(dy, y) / n))`, `f` the factor of the row |
 //! | list `sum`, `mean`, `max` | `dv = dy`; `dv = dy / n`; `dy` to the first of ties |
@@ -150,7 +150,7 @@ pub(crate) fn derive<T: Real>(
         Op::TopK { k } => rows::top_k(*k as usize, call, made, &dy),
         Op::Softmax => rows::softmax(call, y(made)?, &dy),
         Op::LogSoftmax => rows::log_softmax(call, y(made)?, &dy),
-        Op::LogSumExp => rows::logsumexp(call, &dy),
+        Op::LogSumExp => rows::logsumexp(call, y(made)?, &dy),
         Op::Norm => rows::norm(call, y(made)?, &dy),
         Op::LayerNorm { eps } => rows::layer_norm(T::from_f32(eps.get()), call, y(made)?, &dy),
         Op::ListFold(fold) => lists::fold(*fold, call, &dy),

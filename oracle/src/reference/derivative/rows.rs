@@ -51,7 +51,7 @@ pub(super) fn top_k<T: Real>(
     let Some(Datum::Words(taken)) = made.get(1) else { return malformed("top_k has no indices") };
     by_rows(call, call.width(0), |number, _, out| {
         let of_row = number * k..number * k + k;
-        for (&index, &dy) in taken.words[of_row.clone()].iter().zip(&dy[of_row]) {
+        for (&index, &dy) in taken[of_row.clone()].iter().zip(&dy[of_row]) {
             out[index as usize] = dy;
         }
     })
@@ -82,11 +82,12 @@ pub(super) fn log_softmax<T: Real>(call: &Call<'_, T>, y: &[T], dy: &[T]) -> Che
 }
 
 /// `dx = dy * softmax(x)`.
-pub(super) fn logsumexp<T: Real>(call: &Call<'_, T>, dy: &[T]) -> Checked<Partials<T>> {
+pub(super) fn logsumexp<T: Real>(call: &Call<'_, T>, y: &[T], dy: &[T]) -> Checked<Partials<T>> {
     by_rows(call, call.width(0), |number, x, out| {
         row::softmax(x, out);
+        let is_empty = y[number] == T::from_f32(f32::NEG_INFINITY);
         for dx in out {
-            *dx = dy[number].mul(*dx);
+            *dx = if is_empty { T::ZERO } else { dy[number].mul(*dx) };
         }
     })
 }

@@ -21,7 +21,7 @@ pub(super) fn fill<T: Real>(ty: Type, bits: u32) -> Checked<Vec<Datum<T>>> {
     let elements = ty.shape.elements();
     match ty.dtype {
         DType::F32 => Ok(floats(vec![T::from_f32(f32::from_bits(bits)); elements])),
-        DType::I32 | DType::U32 | DType::Bool => Ok(vec![Datum::computed(vec![bits; elements])]),
+        DType::I32 | DType::U32 | DType::Bool => Ok(vec![Datum::words(vec![bits; elements])]),
         DType::F16 | DType::BF16 => malformed("a constant cannot have a storage format"),
     }
 }
@@ -47,8 +47,8 @@ pub(super) fn binary<T: Real>(binary: Binary, call: &Call<'_, T>) -> Checked<Vec
                 return malformed("integers have no division and no power");
             }
             let function = |a, b| integer_binary(binary, dtype, a, b);
-            let (a, b) = (&call.words(0)?.words, &call.words(1)?.words);
-            Ok(vec![Datum::computed(zip_elements(a, b, elements, function))])
+            let (a, b) = (&call.words(0)?, &call.words(1)?);
+            Ok(vec![Datum::words(zip_elements(a, b, elements, function))])
         }
     }
 }
@@ -76,22 +76,22 @@ pub(super) fn compare<T: Real>(compare: Compare, call: &Call<'_, T>) -> Checked<
         }
         dtype => {
             let flag = |a, b| integer_compare(compare, dtype, a, b);
-            zip_elements(&call.words(0)?.words, &call.words(1)?.words, elements, flag)
+            zip_elements(call.words(0)?, call.words(1)?, elements, flag)
         }
     };
-    Ok(vec![Datum::computed(words)])
+    Ok(vec![Datum::words(words)])
 }
 
 /// The second operand where the condition holds, the third elsewhere.
 pub(super) fn select<T: Real>(call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
-    let condition = &call.words(0)?.words;
+    let condition = &call.words(0)?;
     let elements = call.results[0].shape.elements();
     if call.types[1].dtype == DType::F32 {
         let (a, b) = (call.floats(1)?, call.floats(2)?);
         Ok(floats(choose(condition, a, b, elements)))
     } else {
-        let (a, b) = (&call.words(1)?.words, &call.words(2)?.words);
-        Ok(vec![Datum::computed(choose(condition, a, b, elements))])
+        let (a, b) = (&call.words(1)?, &call.words(2)?);
+        Ok(vec![Datum::words(choose(condition, a, b, elements))])
     }
 }
 
@@ -110,19 +110,17 @@ pub(super) fn cast<T: Real>(to: DType, call: &Call<'_, T>) -> Checked<Vec<Datum<
             DType::F16 | DType::BF16 => return malformed("a value cannot have a storage format"),
         };
         let words: Vec<u32> = call.floats(0)?.iter().map(|&x| function(x)).collect();
-        return Ok(vec![Datum::computed(words)]);
+        return Ok(vec![Datum::words(words)]);
     }
-    let words = &call.words(0)?.words;
+    let words = &call.words(0)?;
     match to {
         DType::F32 if from == DType::I32 => {
             Ok(floats(words.iter().map(|&word| T::from_f64(f64::from(word as i32))).collect()))
         }
         DType::F32 => Ok(floats(words.iter().map(|&word| T::from_f64(f64::from(word))).collect())),
-        DType::Bool => {
-            Ok(vec![Datum::computed(words.iter().map(|&w| u32::from(w != 0)).collect::<Vec<_>>())])
-        }
+        DType::Bool => Ok(vec![Datum::words(words.iter().map(|&w| u32::from(w != 0)).collect::<Vec<_>>())]),
         DType::I32 | DType::U32 => match &call.args[0] {
-            Argument::One(Datum::Words(words)) => Ok(vec![Datum::computed(words.words.clone())]),
+            Argument::One(Datum::Words(words)) => Ok(vec![Datum::words(words.clone())]),
             _ => malformed("a list is not a value"),
         },
         DType::F16 | DType::BF16 => malformed("a value cannot have a storage format"),

@@ -2,30 +2,36 @@
 
 use super::floats;
 use crate::reference::Noise;
-use crate::reference::datum::{Datum, Words};
+use crate::reference::datum::Datum;
 use crate::reference::error::{Checked, RunFault, malformed};
 use crate::reference::frame::Call;
 use autobatch_ir::hash::noise_key;
 use autobatch_ir::numeric::Real;
 use autobatch_ir::numeric::noise::{self, Stream};
 
-/// An index below `bound`: a bound index must be in range, a computed one is clamped.
-fn place_of(words: &Words, element: usize, bound: usize) -> Checked<usize> {
-    let Some(&index) = words.words.get(element) else { return malformed("an index is missing") };
-    if index as usize >= bound && words.is_bound() {
-        return Err(RunFault::Index { index, bound });
+/// An index, which must be below `bound`: an element of an operand.
+pub(super) fn place_of<T: Real>(
+    call: &Call<'_, T>,
+    operand: usize,
+    element: usize,
+    bound: usize,
+) -> Checked<usize> {
+    match call.words(operand)?.get(element) {
+        Some(&index) if (index as usize) < bound => Ok(index as usize),
+        Some(_) if call.clamps => Ok(bound - 1),
+        Some(&index) => Err(RunFault::Index { index, bound }),
+        None => malformed("an index is missing"),
     }
-    Ok((index as usize).min(bound - 1))
 }
 
 /// The table row of a lookup.
 pub(crate) fn row_of<T: Real>(call: &Call<'_, T>) -> Checked<usize> {
-    place_of(call.words(0)?, 0, call.params[0].ty.shape.rows())
+    place_of(call, 0, 0, call.params[0].ty.shape.rows())
 }
 
 /// The label of a row of scores.
 pub(crate) fn label<T: Real>(call: &Call<'_, T>, row: usize) -> Checked<usize> {
-    place_of(call.words(1)?, row, call.width(0))
+    place_of(call, 1, row, call.width(0))
 }
 
 pub(super) fn lookup<T: Real>(call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
@@ -33,16 +39,15 @@ pub(super) fn lookup<T: Real>(call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
     Ok(vec![Datum::floats(&call.params[0].values[row_of(call)? * width..][..width])])
 }
 
-/// 1 at an index, or at the last position if the index is larger, and 0 elsewhere.
+/// 1 at an index, and 0 elsewhere.
 pub(super) fn one_hot<T: Real>(width: usize, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
-    let Some(&index) = call.words(0)?.words.first() else { return malformed("an index is missing") };
-    let hot = (index as usize).min(width - 1);
+    let hot = place_of(call, 0, 0, width)?;
     Ok(floats((0..width).map(|index| if index == hot { T::ONE } else { T::ZERO }).collect()))
 }
 
 /// The noise key derived from the operands `low` and `low + 1`.
 fn forked<T: Real>(call: &Call<'_, T>, low: usize, ordinal: u32) -> Checked<[u32; 2]> {
-    match (&*call.words(low)?.words, &*call.words(low + 1)?.words) {
+    match (&**call.words(low)?, &**call.words(low + 1)?) {
         (&[low], &[high]) => Ok(noise_key([low, high], ordinal)),
         _ => malformed("a noise key must consist of two words"),
     }
@@ -50,7 +55,7 @@ fn forked<T: Real>(call: &Call<'_, T>, low: usize, ordinal: u32) -> Checked<[u32
 
 /// A noise key derived from another.
 pub(super) fn fork_noise<T: Real>(ordinal: u32, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
-    Ok(forked(call, 0, ordinal)?.map(|word| Datum::computed(vec![word])).into())
+    Ok(forked(call, 0, ordinal)?.map(|word| Datum::words(vec![word])).into())
 }
 
 /// Applies the mask and scale of a dropout; the derivative uses it too. In inference it is the identity.

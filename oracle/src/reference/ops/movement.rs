@@ -3,13 +3,13 @@
 //! [`sources`] maps result elements to operand elements. The forward evaluation copies along this map and the reverse
 //! adds gradients along it, so each op has a single definition.
 
-use crate::reference::datum::{Datum, Words};
+use super::index::place_of;
+use crate::reference::datum::Datum;
 use crate::reference::error::{Checked, malformed};
 use crate::reference::frame::Call;
 use autobatch_ir::graph::Op;
 use autobatch_ir::numeric::Real;
 use autobatch_ir::types::{DType, Shape, Type};
-use std::sync::Arc;
 
 /// The source of a result element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,27 +27,8 @@ pub(super) fn evaluate<T: Real>(op: &Op, call: &Call<'_, T>) -> Checked<Vec<Datu
         Ok(sources.iter().map(|result| Datum::floats(copy(result, |s| from[s.operand][s.element]))).collect())
     } else {
         let from = (0..operands).map(|operand| call.words(operand)).collect::<Checked<Vec<_>>>()?;
-        let word = |s: Source| from[s.operand].words[s.element];
-        let bound = |s: Source| from[s.operand].bound.get(s.element).copied().flatten();
-        let may_be_bound = preserves_order(op) && from.iter().any(|words| !words.bound.is_empty());
-        let result = |sources: &Vec<Source>| {
-            let bound = if may_be_bound { copy(sources, bound).into() } else { Arc::default() };
-            Datum::Words(Words { words: copy(sources, word).into(), bound })
-        };
-        Ok(sources.iter().map(result).collect())
+        Ok(sources.iter().map(|result| Datum::words(copy(result, |s| from[s.operand][s.element]))).collect())
     }
-}
-
-/// Returns whether an op only selects contiguous ranges, so bound words stay [bound](crate::reference#indices).
-fn preserves_order(op: &Op) -> bool {
-    matches!(
-        op,
-        Op::Reshape(_)
-            | Op::Stack
-            | Op::Concat { axis: 0 }
-            | Op::Slice { axis: 0, .. }
-            | Op::Split { axis: 0, .. }
-    )
 }
 
 fn copy<N>(sources: &[Source], element: impl Fn(Source) -> N) -> Vec<N> {
@@ -70,8 +51,7 @@ pub(crate) fn sources<T: Real>(op: &Op, call: &Call<'_, T>) -> Checked<Vec<Vec<S
         }
         Op::Pick => {
             let rows = from.dims().first().map_or(1, |&rows| rows as usize);
-            let Some(&index) = call.words(1)?.words.first() else { return malformed("an index is missing") };
-            let start = (index as usize).min(rows - 1) * elements;
+            let start = place_of(call, 1, 0, rows)? * elements;
             (start..start + elements).map(first).collect()
         }
         Op::Slice { axis, start, len } => {

@@ -37,7 +37,7 @@ pub(super) fn reduce<T: Real>(fold: Fold, over: Over, call: &Call<'_, T>) -> Che
 /// The index of the largest element of each row.
 pub(super) fn argmax<T: Real>(call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
     let rows = call.floats(0)?.chunks_exact(call.width(0));
-    Ok(vec![Datum::computed(rows.map(row::argmax).collect::<Vec<_>>())])
+    Ok(vec![Datum::words(rows.map(row::argmax).collect::<Vec<_>>())])
 }
 
 /// The largest elements of each row, and their indices.
@@ -49,5 +49,5 @@ pub(super) fn top_k<T: Real>(k: usize, call: &Call<'_, T>) -> Checked<Vec<Datum<
         row::top_k(row, out);
         values.extend(out.iter().map(|&index| row[index as usize]));
     }
-    Ok(vec![Datum::floats(values), Datum::computed(indices)])
+    Ok(vec![Datum::floats(values), Datum::words(indices)])
 }

@@ -107,8 +107,11 @@ impl Deriver<'_> {
                 }
                 Op::LogSumExp => {
                     let likely = this.row_stage(Op::Softmax, vec![(x, ty)], ty);
-                    let dy = single(this, dy);
-                    to(this, Mul, dy, Source::View(likely));
+                    let (y, dy) = (single(this, y), single(this, dy));
+                    let share = this.binary(Mul, dy, Source::View(likely), ty);
+                    let empty = this.comparison(Compare::Eq, y, number(f32::NEG_INFINITY), ty.shape);
+                    let sources = vec![Source::View(empty), number(0.0), Source::View(share)];
+                    this.instr_to(out, Code::Select, DType::F32, sources);
                 }
                 Op::Norm => {
                     let (y, dy) = (single(this, y), single(this, dy));

@@ -1,8 +1,9 @@
 //! Addresses in the arena. It holds, in this order: the noise generator, constants, parameters that kernels read whole,
-//! bound inputs, the fields of all slabs, gradients, scratch rows, outputs. Addresses before the bound inputs do not
+//! bound inputs, the fields of all slabs, checked indices, gradients, scratch rows, outputs. Addresses before the bound inputs do not
 //! depend on sizes of the plan, so the plans of a model share these words.
 
 use super::HEAD;
+use super::checks::ComputedIndices;
 use super::record::{GATHERED, RowAddress};
 use crate::error::GpuError;
 use autobatch_ir::plan::{FieldId, Kernel, Operand, Plan, RegKind, StoreId, StoreKind};
@@ -96,6 +97,7 @@ pub struct Layout {
     constants_end: u64,
     fields: Vec<u64>,
     widths: Vec<u32>,
+    checked: u64,
     gradients: BTreeMap<StoreId, (u64, u64)>,
     scratch: u64,
     outputs: u64,
@@ -136,6 +138,8 @@ impl Layout {
             let rows = capacity.of(plan.slabs[field.slab.index()].rows.into());
             end = past(end, rows.saturating_mul(field.ty.shape.elements() as u64))?;
         }
+        let checked = end;
+        end = past(end, ComputedIndices::of(plan).words(plan))?;
         let (mut stores, mut params) = (Vec::new(), 0);
         let mut gradients = BTreeMap::new();
         for (number, store) in plan.stores.iter().enumerate() {
@@ -162,6 +166,7 @@ impl Layout {
             constants_end,
             fields,
             widths,
+            checked,
             gradients,
             scratch,
             outputs,
@@ -169,6 +174,11 @@ impl Layout {
             stores,
             params,
         })
+    }
+
+    /// The first of the computed indices that the host checks.
+    pub(super) fn checked(&self) -> u32 {
+        self.checked as u32
     }
 
     /// The first word of the scratch rows.

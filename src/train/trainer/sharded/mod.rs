@@ -173,9 +173,10 @@ impl Trainer {
             return Err(TrainError::Weights { sum: step.weight }.into());
         }
         let updating = Instant::now();
-        self.update_with_sum(leaves, nodes, if mean == Mean::Weights { 1.0 / step.weight } else { 1.0 })?;
-        step.update = updating.elapsed();
         step.loss = step.weighted_loss();
+        let scale = if mean == Mean::Weights { 1.0 / step.weight } else { 1.0 };
+        self.update_with_sum(leaves, nodes, scale, &mut step)?;
+        step.update = updating.elapsed();
         Ok(step)
     }
 
@@ -276,21 +277,46 @@ impl Trainer {
         Ok((step, nodes))
     }
 
-    /// Adds the gradients of all ranks and updates the parameters.
-    fn update_with_sum(&mut self, leaves: usize, nodes: Vec<Gradient>, scale: f64) -> Result<()> {
-        let Self { session, updater, sharding, .. } = self;
-        let Some(sharding) = sharding else { return Ok(()) };
+    /// Adds the gradients of all ranks and updates the parameters. All ranks have the same sum, so all update or none.
+    fn update_with_sum(
+        &mut self,
+        leaves: usize,
+        nodes: Vec<Gradient>,
+        scale: f64,
+        step: &mut Step,
+    ) -> Result<()> {
+        let Some(mut sharding) = self.sharding.take() else { return Ok(()) };
+        let updated = self.update_with_shards(&mut sharding, (leaves, nodes), scale, step);
+        sharding.layout.clear();
+        self.sharding = Some(sharding);
+        updated?;
+        self.steps += 1;
+        self.mirrored = self.progress;
+        Ok(())
+    }
+}
+
+impl Trainer {
+    fn update_with_shards(
+        &mut self,
+        sharding: &mut Sharding,
+        (leaves, nodes): (usize, Vec<Gradient>),
+        scale: f64,
+        step: &mut Step,
+    ) -> Result<()> {
         let group = sharding.group.get_mut().unwrap_or_else(PoisonError::into_inner);
         let sum = reduce(&mut **group, leaves, nodes, sharding.layout.shape())?;
         sharding.layout.set(sum);
-        let updated = updater.update_with(session, &sharding.layout, scale);
-        sharding.layout.clear();
-        updated?;
+        let verdict = self.may_update(Some(&sharding.layout), scale, &step.losses)?;
+        (step.gradient_norm, step.skipped) = (verdict.norm, verdict.skip);
+        if verdict.skip {
+            return Ok(());
+        }
+        let Self { session, updater, .. } = self;
+        updater.update_with(session, &sharding.layout, scale)?;
         if sharding.divided {
             updater.exchange(session, &mut **group)?;
         }
-        self.steps += 1;
-        self.mirrored = self.progress;
         Ok(())
     }
 }
