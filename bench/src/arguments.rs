@@ -197,7 +197,9 @@ impl BenchArgs {
             }
             ([], [name]) => {
                 let report = run(name, &options)?;
-                Ok(select(report.to_string(), report.to_json()))
+                let differs = report.same_bits.is_some_and(|same| !same.equal);
+                let text = select(report.to_string(), report.to_json());
+                if differs { Err(BenchError::Bits(text)) } else { Ok(text) }
             }
             _ => Err(BenchError::Verb(self.workload.join(" "))),
         }

@@ -16,6 +16,11 @@ pub enum BenchError {
         /// The name.
         String,
     ),
+    /// Batched and unbatched execution gave different bits.
+    Bits(
+        /// The report.
+        String,
+    ),
     /// The arguments name no measurement.
     Verb(
         /// The arguments.
@@ -58,6 +63,7 @@ impl fmt::Display for BenchError {
             Self::Step(error) => error.fmt(f),
             Self::States(error) => error.fmt(f),
             Self::Mode(word) => write!(f, "unknown mode `{word}`: expected infer or train"),
+            Self::Bits(report) => write!(f, "batched and unbatched execution gave different numbers; report this with the model and the processor\n{report}"),
             Self::Verb(arguments) => {
                 write!(
                     f,

@@ -196,12 +196,21 @@ pub struct Report {
     pub kernels: Vec<KernelShare>,
     /// The unbatched step, if it was measured.
     pub unbatched: Option<Split>,
-    /// Whether both variants gave the same bits, if both were measured.
-    pub same_bits: Option<bool>,
-    /// Number of compared outputs.
+    /// The comparison of both variants, if both were measured.
+    pub same_bits: Option<SameBits>,
+    /// The number of outputs.
     pub numbers: usize,
     /// Figures of the plans of the batched step.
     pub plans: PlanFacts,
+}
+
+/// Whether both variants gave the same bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SameBits {
+    /// The answer.
+    pub equal: bool,
+    /// The number of compared outputs.
+    pub numbers: usize,
 }
 
 impl Report {
@@ -211,7 +220,7 @@ impl Report {
         runner: &Runner<'_>,
         plans: PlanFacts,
         rounds: &Rounds,
-        same_bits: Option<bool>,
+        same_bits: Option<SameBits>,
     ) -> Self {
         let batched = Split::of(&rounds.batched).expect("there is at least one round");
         Self {
@@ -307,8 +316,17 @@ impl fmt::Display for Report {
             }
         }
         match self.same_bits {
-            Some(true) => writeln!(f, "same bits   yes, all {} numbers", self.numbers),
-            Some(false) => writeln!(f, "same bits   NO, among {} numbers", self.numbers),
+            Some(SameBits { equal: true, numbers }) if numbers == self.numbers => {
+                writeln!(f, "same bits   yes, all {numbers} numbers")
+            }
+            Some(SameBits { equal: true, numbers }) => writeln!(
+                f,
+                "same bits   yes, the {numbers} losses of the first minibatch; the other {} follow updates, whose sums depend on the order of rows",
+                self.numbers - numbers
+            ),
+            Some(SameBits { equal: false, numbers }) => {
+                writeln!(f, "same bits   NO, among {numbers} numbers")
+            }
             None => writeln!(f, "same bits   not compared"),
         }
     }

@@ -143,6 +143,15 @@ impl<'p> Runner<'p> {
         &self.outputs
     }
 
+    /// The number of leading outputs that have the same bits however they are batched.
+    pub(crate) fn promised(&self) -> usize {
+        match (&self.training, chunks(self.problem).next()) {
+            // Each instance has one loss.
+            (Some(_), Some(first)) => first.len(),
+            _ => self.outputs.len(),
+        }
+    }
+
     /// The times of the kernels in the last graph, if phases are requested.
     pub(crate) fn kernels(&self) -> &[KernelShare] {
         &self.kernels
