@@ -2,7 +2,7 @@
 
 use crate::console::Console;
 use crate::failure::Failure;
-use autobatch::distributed::launched_ranks;
+use autobatch::distributed::Launch;
 #[cfg(feature = "mpi")]
 use std::io::{Write, sink};
 
@@ -15,33 +15,38 @@ pub(crate) struct Ranks {
 }
 
 impl Ranks {
-    /// Connects this process with the others of its launcher.
+    /// Connects this process with the others of its launcher. MPI itself says how many there are.
     #[cfg(feature = "mpi")]
     pub(crate) fn join() -> Result<Self, Failure> {
-        use autobatch::distributed::Mpi;
-        let group = launched_ranks().map(|_| Mpi::start()).transpose();
-        Ok(Self { group: group.map_err(|error| Failure::usage(error.to_string()))? })
+        use autobatch::distributed::{Group, Mpi};
+        let launch = Launch::of_this_process();
+        let group = (launch != Launch::Alone).then(Mpi::start).transpose();
+        let group = group.map_err(|error| Failure::usage(error.to_string()))?;
+        launch.check(group.as_ref().map_or(1, Group::size)).map_err(|why| {
+            let help = "start them with a launcher of the MPI library that this command was built with: mpirun, or \
+                        srun --mpi with a plugin that srun --mpi=list shows";
+            Failure::usage(why).help(help)
+        })?;
+        Ok(Self { group })
     }
 
     /// Without MPI the processes of a launcher would all do the whole work.
     #[cfg(not(feature = "mpi"))]
     pub(crate) fn join() -> Result<Self, Failure> {
-        match launched_ranks() {
-            Some(ranks @ 2..) => {
-                let message =
-                    format!("{ranks} processes were started, but this command was built without MPI");
-                Err(Failure::usage(message).help("build it with --features mpi, or start one process"))
-            }
-            _ => Ok(Self {}),
-        }
+        Launch::of_this_process().check(1).map_err(|why| {
+            let help =
+                "this command was built without MPI: build it with --features mpi, or start one process";
+            Failure::usage(why).help(help)
+        })?;
+        Ok(Self {})
     }
 
-    /// Sends bytes of rank 0 to all ranks, and waits for all.
+    /// Sends bytes of rank 0 to all ranks, and waits for all, however long they take.
     #[cfg(feature = "mpi")]
     pub(crate) fn broadcast(&self, bytes: &[u8]) -> Result<Vec<u8>, Failure> {
         use autobatch::distributed::Group;
         match self.group() {
-            Some(mut group) => Ok(group.broadcast(0, bytes).map_err(autobatch::Error::from)?),
+            Some(group) => Ok(group.patient().broadcast(0, bytes).map_err(autobatch::Error::from)?),
             None => Ok(bytes.to_vec()),
         }
     }

@@ -273,12 +273,19 @@ fn a_command_without_mpi_refuses_several_processes() {
     if cfg!(feature = "mpi") {
         return;
     }
-    let output = Command::new(autobatch())
-        .args(["train", "treelstm"])
-        .env("OMPI_COMM_WORLD_SIZE", "4")
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("4 processes were started, but this command was built without MPI"), "{said}");
+    let of_slurm =
+        [("SLURM_STEP_ID", "0"), ("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "4"), ("PMIX_RANK", "0")];
+    for launcher in [&[("OMPI_COMM_WORLD_SIZE", "4")][..], &[("PMI_SIZE", "4"), ("PMI_RANK", "2")], &of_slurm]
+    {
+        let output = Command::new(autobatch())
+            .args(["train", "treelstm"])
+            .envs(launcher.iter().copied())
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{launcher:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        for words in ["the launcher started 4 processes", "built without MPI: build it with --features mpi"] {
+            assert!(said.contains(words), "{said}");
+        }
+    }
 }

@@ -114,10 +114,3 @@ pub trait Group: fmt::Debug + Send {
         Ok(self.all_gather(&[u8::from(flag)])?.iter().any(|flags| flags.contains(&1)))
     }
 }
-
-/// The number of ranks that a launcher such as `mpirun` or `srun` announces to this process; `None` without a launcher.
-#[must_use]
-pub fn launched_ranks() -> Option<usize> {
-    let number = |name: &str| std::env::var(name).ok()?.parse::<usize>().ok();
-    ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MPI_LOCALNRANKS"].into_iter().find_map(number)
-}

@@ -15,6 +15,7 @@ mod agreement;
 mod alone;
 mod gradient;
 mod group;
+mod launch;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod reduce;
@@ -26,6 +27,7 @@ pub use self::mpi::{Mpi, MpiError};
 pub use agreement::{Statement, agree};
 pub use alone::Alone;
 pub use gradient::{Gradient, GradientShape, Rows};
-pub use group::{Bucket, Group, GroupError, launched_ranks};
+pub use group::{Bucket, Group, GroupError};
+pub use launch::Launch;
 pub use reduce::reduce;
 pub use threads::Threads;

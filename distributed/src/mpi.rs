@@ -79,6 +79,13 @@ impl Mpi {
         Ok(Self { universe: Arc::new(universe), limit, rank, size })
     }
 
+    /// The same group, which waits for other ranks without a limit: for the start and the end of a program, where some ranks
+    /// read or compute much longer than others.
+    #[must_use]
+    pub fn patient(&self) -> Self {
+        Self { limit: None, ..self.clone() }
+    }
+
     /// Ends all ranks with an exit code. Ranks that wait for this one would otherwise wait until their limit.
     pub fn abort(&self, code: i32) -> ! {
         self.universe.world().abort(code)

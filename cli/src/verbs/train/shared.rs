@@ -23,9 +23,12 @@ pub(super) fn join(
     };
     let mut trainer = trainer.shards(shards);
     if let Some(group) = group {
+        let corpus = corpus(args, lesson)?;
+        // The ranks have read the corpus from different disks, so they come at different times.
+        ranks.broadcast(&[])?;
         trainer = trainer.group(group)?;
         trainer.agree("the options", format!("{args:?}"))?;
-        trainer.agree("the corpus", corpus(args, lesson)?)?;
+        trainer.agree("the corpus", corpus)?;
     }
     Ok((if args.divide_states { trainer.divide_states()? } else { trainer }, Some(shards)))
 }
