@@ -203,6 +203,83 @@ fn input_of(folder: &Path, name: &str) -> PathBuf {
     })
 }
 
+/// The input without what a prediction finds out, and with blank lines where the format has lines.
+fn without_answers(entry: &str, text: &str) -> String {
+    let each = |f: &dyn Fn(&str) -> String| text.lines().map(|line| format!("{}\n\n", f(line))).collect();
+    match entry {
+        "treelstm" => each(&|line| line.split_once('\t').unwrap().1.to_owned()),
+        "acceptor" | "treernn" | "sentiment" => {
+            let trees = autobatch_models::data::sst::parse(text, "input").unwrap();
+            trees.iter().map(|tree| format!("{}\n\n", tree.tree)).collect()
+        }
+        "parser" => text
+            .lines()
+            .map(|line| {
+                let mut columns: Vec<&str> = line.split('\t').collect();
+                if columns.len() == 10 {
+                    columns[6] = "_";
+                }
+                columns.join("\t") + "\n"
+            })
+            .collect(),
+        "lattice" => {
+            let lines: Vec<&str> = text.lines().collect();
+            let sentences = lines.chunks(4).map(|lines| format!("{}\n{}\n\n\n", lines[0], lines[2]));
+            sentences.collect()
+        }
+        "tagger" | "chartagger" => each(&|line| {
+            let words = line.split(' ').map(|token| token.rsplit_once('|').unwrap().0);
+            words.collect::<Vec<_>>().join(" ")
+        }),
+        _ => each(&str::to_owned),
+    }
+}
+
+#[test]
+fn predictions_need_no_answers() {
+    let root = std::env::temp_dir().join(format!("autobatch-inputs-{}", std::process::id()));
+    for entry in ENTRIES.iter().filter(|entry| entry.name != "mnist") {
+        let folder = root.join(entry.name);
+        publish(&folder, entry.name);
+        let lesson = small(entry, Some(folder.clone()));
+        let predictor = Predictor::new(&lesson.specification).unwrap();
+        let mut session = Session::new(&predictor.module, Device::Cpu).unwrap();
+        let path = input_of(&folder, entry.name);
+        let predict = |session: &mut Session, text: &str| match path.is_dir() {
+            true => predictor.predict(session, Input::Folder(&path)),
+            false => predictor.predict(session, Input::Content { bytes: text.as_bytes(), file: "input" }),
+        };
+        let text = if path.is_dir() { String::new() } else { std::fs::read_to_string(&path).unwrap() };
+        let with = predict(&mut session, &text).unwrap();
+        if path.is_dir() {
+            std::fs::remove_file(path.join("sim.txt")).unwrap();
+            std::fs::remove_file(path.join("id.txt")).unwrap();
+        }
+        let without = predict(&mut session, &without_answers(entry.name, &text)).unwrap();
+        assert_eq!(with.answers, without.answers, "{}", entry.name);
+        assert_eq!(with.unknown, without.unknown, "{}", entry.name);
+        assert!(entry.name == "treelstm" || with.unknown.read > 0, "{}: {:?}", entry.name, with.unknown);
+    }
+    std::fs::remove_dir_all(root).unwrap();
+}
+
+#[test]
+fn unknown_letters_are_counted_and_plain_sentences_are_read() {
+    let options = lessons::Options { count: Some(30), ..lessons::Options::default() };
+    let predicted = |name: &str, text: &str| {
+        let lesson = lessons::open(name, &options).unwrap();
+        let predictor = Predictor::new(&lesson.specification).unwrap();
+        let mut session = Session::new(&predictor.module, Device::Cpu).unwrap();
+        predictor.predict(&mut session, Input::Content { bytes: text.as_bytes(), file: "input" }).unwrap()
+    };
+    let names = predicted("names", "Ω\n\n\u{3042}\u{3042}\n");
+    assert_eq!((names.answers.len(), names.unknown.unknown, names.unknown.read), (2, 3, 3));
+    assert_eq!(names.unknown.to_string(), "3 of 3 letters are unknown to the model, for example Ω \u{3042}");
+    let sentences = predicted("acceptor", "great fun\n\n( great fun )\n");
+    assert_eq!(sentences.answers.len(), 2);
+    assert_eq!(sentences.answers[0], sentences.answers[1]);
+}
+
 #[test]
 fn a_specification_restores_the_model_for_predictions_and_other_instances() {
     let root = std::env::temp_dir().join(format!("autobatch-predictors-{}", std::process::id()));
@@ -219,7 +296,7 @@ fn a_specification_restores_the_model_for_predictions_and_other_instances() {
             true => Input::Folder(&path),
             false => Input::Content { bytes: &bytes, file: "input" },
         };
-        let answers = predictor.predict(&mut session, input).unwrap();
+        let answers = predictor.predict(&mut session, input).unwrap().answers;
         assert!(answers.len() > 1, "{}: {answers:?}", entry.name);
         for answer in &answers {
             assert!(!answer.text.is_empty() && answer.json.is_object(), "{}: {answer:?}", entry.name);

@@ -5,6 +5,7 @@
 //! only, and ends with the files of an undisturbed run. Several processes take shards by demand: a process claims the next
 //! missing shard by creating a file, which only one process can.
 
+use super::predict::note_unknown;
 use crate::args::MapArgs;
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
@@ -16,7 +17,7 @@ use autobatch::Session;
 use autobatch::ir::hash::hash_bytes;
 use autobatch_inspector::text::plural;
 use autobatch_ir::files::replace;
-use autobatch_models::lessons::{Input, PredictError, Predictor};
+use autobatch_models::lessons::{Input, PredictError, Predicted, Predictor};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -54,10 +55,11 @@ pub fn map(args: &MapArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
 fn predicted(predictor: &Predictor, session: &mut Session, file: &str) -> Result<String, Failure> {
     let bytes = read(file)?;
     let answers = predictor.predict(session, Input::Content { bytes: &bytes, file });
-    let answers = answers.map_err(|error| match error {
+    let Predicted { answers, unknown } = answers.map_err(|error| match error {
         PredictError::Item { .. } => Failure::input(format!("{file}: {error}")),
         _ => Failure::input(error.to_string()),
     })?;
+    note_unknown(&unknown);
     let mut text = String::new();
     for answer in answers {
         // Writing to a string cannot fail.

@@ -6,7 +6,7 @@ use crate::failure::{Answer, Failure};
 use crate::files::read;
 use crate::progress::Waiting;
 use crate::trained::{check_model, malformed, session, specification};
-use autobatch_models::lessons::{Input, PredictError, Predictor};
+use autobatch_models::lessons::{Input, PredictError, Predicted, Predictor, Unknown};
 use std::io::Write;
 use std::path::Path;
 
@@ -24,11 +24,13 @@ pub fn predict(args: &PredictArgs, console: &mut Console<'_>) -> Result<Answer, 
         false => Input::Content { bytes: &bytes, file },
     };
     let waiting = Waiting::new("predicting");
-    let answers = predictor.predict(&mut session, input).map_err(|error| match error {
-        PredictError::Item { .. } => Failure::input(format!("{file}: {error}")),
-        _ => Failure::input(error.to_string()),
-    })?;
+    let Predicted { answers, unknown } =
+        predictor.predict(&mut session, input).map_err(|error| match error {
+            PredictError::Item { .. } => Failure::input(format!("{file}: {error}")),
+            _ => Failure::input(error.to_string()),
+        })?;
     drop(waiting);
+    note_unknown(&unknown);
     for answer in answers {
         match args.trained.json {
             true => writeln!(console, "{}", answer.json)?,
@@ -36,4 +38,12 @@ pub fn predict(args: &PredictArgs, console: &mut Console<'_>) -> Result<Answer, 
         }
     }
     Ok(Answer::Yes)
+}
+
+/// Tells on standard error that the model does not know some words. Standard output holds answers alone.
+pub(super) fn note_unknown(unknown: &Unknown) {
+    if unknown.unknown > 0 {
+        // A note that cannot be printed is no reason to lose the answers.
+        let _ = writeln!(std::io::stderr(), "note: {unknown}");
+    }
 }

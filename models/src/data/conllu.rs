@@ -57,14 +57,27 @@ impl fmt::Display for Sentence {
 
 /// Reads the sentences of a file's content.
 pub fn parse(content: impl AsRef<[u8]>, file: &str) -> Result<Vec<Sentence>, DataError> {
-    let text = decode(content.as_ref(), file)?;
+    parse_with(content.as_ref(), file, false)
+}
+
+/// Reads sentences whose column HEAD may be `_`.
+///
+/// # Errors
+/// The first line of another form.
+pub fn parse_inputs(content: impl AsRef<[u8]>, file: &str) -> Result<Vec<Sentence>, DataError> {
+    parse_with(content.as_ref(), file, true)
+}
+
+fn parse_with(content: &[u8], file: &str, may_lack_heads: bool) -> Result<Vec<Sentence>, DataError> {
+    let text = decode(content, file)?;
     let mut sentences = Vec::new();
-    let mut draft = Draft::default();
+    let fresh = || Draft { may_lack_heads, ..Draft::default() };
+    let mut draft = fresh();
     let mut last = None;
     for line in lines(text, file) {
         last = Some(line);
         if line.text.is_empty() {
-            sentences.extend(std::mem::take(&mut draft).finish(line)?);
+            sentences.extend(std::mem::replace(&mut draft, fresh()).finish(line)?);
         } else if let Some(comment) = line.text.strip_prefix('#') {
             if !draft.words.is_empty() {
                 return Err(line.error("a word or a blank line; comments precede the words"));
@@ -104,6 +117,9 @@ struct Draft<'a> {
     heads: Vec<u32>,
     /// The line of each head, for messages.
     places: Vec<Piece<'a>>,
+    /// Whether a head may be `_`, and whether one is.
+    may_lack_heads: bool,
+    lacks_heads: bool,
 }
 
 impl<'a> Draft<'a> {
@@ -122,7 +138,11 @@ impl<'a> Draft<'a> {
             "" => Err(column.error("text, or _ for none")),
             text => Ok(text.to_owned()),
         };
-        self.heads.push(head.number(u32::MAX, "the number of the head, or 0")?);
+        if self.may_lack_heads && head.text == "_" {
+            self.lacks_heads = true;
+        } else {
+            self.heads.push(head.number(u32::MAX, "the number of the head, or 0")?);
+        }
         self.places.push(head);
         self.words.push(Word {
             form: text(form)?,
@@ -143,7 +163,12 @@ impl<'a> Draft<'a> {
                 false => Err(end.error_found("words after the comments", "the end of the sentence")),
             };
         }
-        let heads = Heads::new(self.heads).map_err(|problem| {
+        let heads = match self.lacks_heads {
+            // Each word follows the one before: any tree does, because the input states none.
+            true => (0..self.words.len() as u32).collect(),
+            false => self.heads,
+        };
+        let heads = Heads::new(heads).map_err(|problem| {
             let place = self.places[problem.word() as usize - 1];
             place.error_found("a tree with one word with head 0", problem.to_string())
         })?;

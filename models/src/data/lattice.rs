@@ -125,10 +125,8 @@ pub fn parse(content: impl AsRef<[u8]>, file: &str) -> Result<Vec<Sentence>, Dat
         if chars.text.is_empty() {
             return Err(chars.error("characters"));
         }
-        let mut next =
-            |expected: &str| lines.next().ok_or_else(|| chars.error_found(expected, "the end of the file"));
-        let labels = next("a line of labels after the characters")?;
-        let spans = next("a line of dictionary words after the labels")?;
+        let labels = next(&mut lines, chars, "a line of labels after the characters")?;
+        let spans = next(&mut lines, chars, "a line of dictionary words after the labels")?;
         sentences.push(parse_sentence(chars, labels, spans)?);
         if let Some(blank) = lines.next()
             && !blank.text.is_empty()
@@ -137,6 +135,43 @@ pub fn parse(content: impl AsRef<[u8]>, file: &str) -> Result<Vec<Sentence>, Dat
         }
     }
     Ok(sentences)
+}
+
+/// Reads sentences that may lack the line of labels: the characters, then the dictionary words or `-`. Any number of blank
+/// lines may separate them.
+///
+/// # Errors
+/// The first line of another form.
+pub fn parse_inputs(content: impl AsRef<[u8]>, file: &str) -> Result<Vec<Sentence>, DataError> {
+    let lines = lines(decode(content.as_ref(), file)?, file);
+    let mut lines = lines.filter(|line| !line.text.trim().is_empty()).peekable();
+    let mut sentences = Vec::new();
+    while let Some(chars) = lines.next() {
+        let second = next(&mut lines, chars, "a line of dictionary words, or -, after the characters")?;
+        let are_labels = second.text != "-" && !second.text.contains(':');
+        sentences.push(match are_labels {
+            true => {
+                let spans = next(&mut lines, chars, "a line of dictionary words after the labels")?;
+                parse_sentence(chars, second, spans)?
+            }
+            false => {
+                let chars: Vec<char> = chars.split(' ').map(parse_char).collect::<Result<_, _>>()?;
+                let none = Label { position: Position::Single, pos: "_".to_owned() };
+                let spans = parse_spans(second, chars.len())?;
+                Sentence { labels: vec![none; chars.len()], chars, spans }
+            }
+        });
+    }
+    Ok(sentences)
+}
+
+/// The next line of a sentence that begins with `chars`.
+fn next<'a>(
+    lines: &mut impl Iterator<Item = Piece<'a>>,
+    chars: Piece<'_>,
+    expected: &str,
+) -> Result<Piece<'a>, DataError> {
+    lines.next().ok_or_else(|| chars.error_found(expected, "the end of the file"))
 }
 
 /// Reads a file.
@@ -156,11 +191,15 @@ fn parse_sentence(chars: Piece<'_>, labels: Piece<'_>, spans: Piece<'_>) -> Resu
         let expected = format!("{} labels, one per character", chars.len());
         return Err(labels.error_found(expected, read.len().to_string()));
     }
-    let spans = match spans.text {
-        "-" => Vec::new(),
-        _ => spans.split(' ').map(|span| parse_span(span, chars.len() as u32)).collect::<Result<_, _>>()?,
-    };
+    let spans = parse_spans(spans, chars.len())?;
     Ok(Sentence { chars, labels: read, spans })
+}
+
+fn parse_spans(spans: Piece<'_>, chars: usize) -> Result<Vec<Span>, DataError> {
+    match spans.text {
+        "-" => Ok(Vec::new()),
+        _ => spans.split(' ').map(|span| parse_span(span, chars as u32)).collect(),
+    }
 }
 
 fn parse_char(piece: Piece<'_>) -> Result<char, DataError> {

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use super::binary_tree::{BinaryTree, parse_bracketed};
 use super::error::DataError;
-use super::text::{Piece, each_line, join_lines, read_with};
+use super::text::{Piece, each_filled_line, each_line, join_lines, read_with};
 
 /// An operation on a list of digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -161,19 +161,35 @@ pub fn write(expressions: &[Expression]) -> String {
     join_lines(expressions)
 }
 
+/// Reads expressions whose lines may lack the column of the answer, which is then computed. Skips blank lines.
+///
+/// # Errors
+/// The first line of another form.
+pub fn parse_inputs(content: impl AsRef<[u8]>, file: &str) -> Result<Vec<Expression>, DataError> {
+    each_filled_line(content.as_ref(), file, |line| match line.text.contains('\t') {
+        true => parse_line(line),
+        false => parse_expression(line).map(|(answer, tree)| Expression { answer, tree }),
+    })
+}
+
 fn parse_line(line: Piece<'_>) -> Result<Expression, DataError> {
     let [answer, expression] = line.fields('\t', "two columns: answer and expression")?;
     let answer = match Token::from_text(answer.text) {
         Some(Token::Digit(digit)) => digit,
         _ => return Err(answer.error("an answer 0..9")),
     };
+    Ok(Expression { answer, tree: parse_expression(expression)?.1 })
+}
+
+/// Reads an expression, and computes its answer.
+fn parse_expression(expression: Piece<'_>) -> Result<(u8, BinaryTree<Token>), DataError> {
     let tree = parse_bracketed(expression, |token| {
         Token::from_text(token.text).ok_or_else(|| token.error("a digit, [MIN, [MAX, [FIRST, [LAST or ]"))
     })?;
-    if evaluate(tree.leaves()).is_none() {
-        return Err(expression.error("an operator, one or more expressions and ]"));
+    match evaluate(tree.leaves()) {
+        Some(answer) => Ok((answer, tree)),
+        None => Err(expression.error("an operator, one or more expressions and ]")),
     }
-    Ok(Expression { answer, tree })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use super::error::DataError;
-use super::text::{each_line, read_with};
+use super::text::{each_filled_line, each_line, read_with};
 
 /// A name and its class.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +49,14 @@ pub fn parse(content: impl AsRef<[u8]>, file: &str) -> Result<Vec<String>, DataE
         "" => Err(line.error("a name")),
         name => Ok(name.to_owned()),
     })
+}
+
+/// Reads names, one per line, and skips blank lines.
+///
+/// # Errors
+/// The bytes are no UTF-8.
+pub fn parse_inputs(content: impl AsRef<[u8]>, file: &str) -> Result<Vec<String>, DataError> {
+    each_filled_line(content.as_ref(), file, |line| Ok(line.text.to_owned()))
 }
 
 /// Reads all `.txt` files of a folder. The languages are in alphabetical order.

@@ -93,6 +93,29 @@ pub fn read(folder: impl AsRef<Path>) -> Result<Vec<Pair>, DataError> {
     parse(&contents, &folder.display().to_string())
 }
 
+/// Reads a split whose folder may lack `sim.txt`, the similarities, and `id.txt`, the numbers of the pairs.
+///
+/// # Errors
+/// A file cannot be read, or has another form.
+pub fn read_inputs(folder: impl AsRef<Path>) -> Result<Vec<Pair>, DataError> {
+    let folder = folder.as_ref();
+    let mut contents: Contents<Vec<u8>> = Default::default();
+    for (content, file) in contents.iter_mut().zip(FILES) {
+        let path = folder.join(file);
+        if path.exists() || !["sim.txt", "id.txt"].contains(&file) {
+            *content = read_with(&path, |bytes, _| Ok(bytes.to_vec()))?;
+        }
+    }
+    let count = lines(&String::from_utf8_lossy(&contents[0]), FILES[0]).count();
+    if contents[6].is_empty() {
+        contents[6] = "3.0\n".repeat(count).into_bytes();
+    }
+    if contents[7].is_empty() {
+        contents[7] = (1..=count).map(|number| format!("{number}\n")).collect::<String>().into_bytes();
+    }
+    parse(&contents, &folder.display().to_string())
+}
+
 /// Returns the contents of the files of a split with these pairs.
 pub fn write(pairs: &[Pair]) -> Contents<String> {
     let mut contents: Contents<String> = Default::default();

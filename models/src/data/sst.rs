@@ -7,9 +7,9 @@
 use std::fmt;
 use std::path::Path;
 
-use super::binary_tree::{BinaryTree, Node, TreeBuilder, Visit};
+use super::binary_tree::{BinaryTree, Node, TreeBuilder, Visit, parse_bracketed};
 use super::error::DataError;
-use super::text::{Piece, each_line, join_lines, read_with};
+use super::text::{Piece, each_filled_line, each_line, join_lines, read_with};
 
 /// A sentence with its parse and its labels.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +51,55 @@ impl fmt::Display for Tree {
 /// Reads the trees of a file's content.
 pub fn parse(content: impl AsRef<[u8]>, file: &str) -> Result<Vec<Tree>, DataError> {
     each_line(content.as_ref(), file, parse_line)
+}
+
+/// Reads trees whose nodes may lack labels: `( great fun )` instead of `(3 (3 great) (2 fun))`. Skips blank lines.
+///
+/// # Errors
+/// The first line of another form.
+pub fn parse_inputs(content: impl AsRef<[u8]>, file: &str) -> Result<Vec<Tree>, DataError> {
+    each_filled_line(content.as_ref(), file, |line| match is_labelled(line) {
+        true => parse_line(line),
+        false => parse_bracketed(line, word_of).map(unlabelled),
+    })
+}
+
+/// Reads sentences: trees with or without labels, or words without brackets. Skips blank lines.
+///
+/// # Errors
+/// The first line of another form.
+pub fn parse_sentences(content: impl AsRef<[u8]>, file: &str) -> Result<Vec<Tree>, DataError> {
+    each_filled_line(content.as_ref(), file, |line| match line.text.starts_with('(') {
+        true if is_labelled(line) => parse_line(line),
+        true => parse_bracketed(line, word_of).map(unlabelled),
+        false => {
+            let mut builder = TreeBuilder::default();
+            for (number, word) in line.split(' ').enumerate() {
+                builder.shift(word_of(word)?);
+                if number > 0 {
+                    builder.reduce();
+                }
+            }
+            builder.finish().map(unlabelled).ok_or_else(|| line.error("words"))
+        }
+    })
+}
+
+/// Whether a line begins with a label behind its bracket.
+fn is_labelled(line: Piece<'_>) -> bool {
+    line.text.starts_with('(') && line.text[1..].starts_with(|c: char| c.is_ascii_digit())
+}
+
+fn word_of(token: Piece<'_>) -> Result<String, DataError> {
+    match token.text {
+        "" => Err(token.error("a word; words are separated by one space")),
+        word => Ok(word.to_owned()),
+    }
+}
+
+/// A tree without labels; the label 0 stands for an unknown one.
+fn unlabelled(tree: BinaryTree<String>) -> Tree {
+    Tree { labels: vec![0; tree.nodes().len()], tree }
 }
 
 /// Reads a file.

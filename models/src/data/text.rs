@@ -162,6 +162,16 @@ pub(crate) fn each_line<T>(
     lines(decode(bytes, file)?, file).map(parse).collect()
 }
 
+/// Reads one item per line, and skips blank lines, as inputs of predictions may have them.
+pub(crate) fn each_filled_line<T>(
+    bytes: &[u8],
+    file: &str,
+    parse: impl FnMut(Piece<'_>) -> Result<T, DataError>,
+) -> Result<Vec<T>, DataError> {
+    let filled = lines(decode(bytes, file)?, file).filter(|line| !line.text.trim().is_empty());
+    filled.map(parse).collect()
+}
+
 /// Writes one item per line: the inverse of [`each_line`].
 pub(crate) fn join_lines<T: std::fmt::Display>(items: &[T]) -> String {
     use std::fmt::Write;

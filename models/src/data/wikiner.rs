@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::Path;
 
 use super::error::DataError;
-use super::text::{Piece, each_line, join_lines, read_with};
+use super::text::{Piece, each_filled_line, each_line, join_lines, read_with};
 
 /// The kind of a named entity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -132,14 +132,14 @@ pub fn parse(content: impl AsRef<[u8]>, file: &str) -> Result<Vec<Sentence>, Dat
     })
 }
 
-/// Reads sentences whose words may lack a tag. A word without `|` gets the tag `O`.
+/// Reads sentences whose words may lack a tag. A word without `|` gets the tag `O`. Skips blank lines.
 pub fn parse_words(content: impl AsRef<[u8]>, file: &str) -> Result<Vec<Sentence>, DataError> {
     let token = |token: Piece<'_>| match token.text {
         "" => Err(token.error("a word; words are separated by one space")),
         word if !word.contains('|') => Ok(Token { word: word.to_owned(), tag: Tag::Outside }),
         _ => parse_token(token),
     };
-    each_line(content.as_ref(), file, |line| {
+    each_filled_line(content.as_ref(), file, |line| {
         Ok(Sentence { tokens: line.split(' ').map(token).collect::<Result<_, _>>()? })
     })
 }

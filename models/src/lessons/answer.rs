@@ -16,6 +16,52 @@ pub struct Answer {
     pub json: Json,
 }
 
+/// The answers to all items of an input, in order.
+#[derive(Clone, Debug)]
+pub struct Predicted {
+    /// The answers.
+    pub answers: Vec<Answer>,
+    /// The words of the input that the model does not know.
+    pub unknown: Unknown,
+}
+
+/// Counts of words, or of letters for a model that reads letters.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unknown {
+    /// The name of what is counted.
+    pub what: &'static str,
+    /// The number that the input has.
+    pub read: usize,
+    /// The number that the model does not know.
+    pub unknown: usize,
+    /// Some of them, in the order of the input.
+    pub examples: Vec<String>,
+}
+
+/// The largest number of examples.
+const EXAMPLES: usize = 5;
+
+impl Unknown {
+    /// Counts one; number 0 of a vocabulary stands for all that it does not know.
+    pub(super) fn count(&mut self, what: &'static str, number: u32, word: &str) {
+        self.what = what;
+        self.read += 1;
+        if number == 0 {
+            self.unknown += 1;
+            if self.examples.len() < EXAMPLES && !self.examples.iter().any(|known| known == word) {
+                self.examples.push(word.to_owned());
+            }
+        }
+    }
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, read, unknown, examples } = self;
+        write!(f, "{unknown} of {read} {what} are unknown to the model, for example {}", examples.join(" "))
+    }
+}
+
 /// The reason why a prediction failed.
 pub enum PredictError {
     /// The input does not follow the form of the corpus.

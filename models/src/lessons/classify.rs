@@ -1,6 +1,6 @@
 //! Tasks with one class per instance: digits, expressions, names, sentences, trees.
 
-use super::answer::{Answer, PredictError, answered, classified};
+use super::answer::{Answer, PredictError, Unknown, answered, classified};
 use super::parts::{Parts, Published};
 use super::task::{Input, Task, Widths};
 use crate::acceptor::Acceptor;
@@ -103,7 +103,7 @@ impl Task for Expressions {
     }
 
     fn parse(input: Input<'_>) -> Result<Vec<Self::Item>, DataError> {
-        input.file("expressions", listops::parse)
+        input.file("expressions", listops::parse_inputs)
     }
 
     fn learn(_: &Parts<Self::Item>) -> Self {
@@ -175,7 +175,7 @@ impl Task for Surnames {
     }
 
     fn parse(input: Input<'_>) -> Result<Vec<Surname>, DataError> {
-        let texts = input.file("one name per line", languages::parse)?;
+        let texts = input.file("one name per line", languages::parse_inputs)?;
         Ok(texts.into_iter().map(|text| Surname { text, language: None }).collect())
     }
 
@@ -199,6 +199,12 @@ impl Task for Surnames {
             })?,
         };
         Ok((self.letters.char_ids(&item.text), language as u32))
+    }
+
+    fn count_unknown(&self, item: &Surname, unknown: &mut Unknown) {
+        for (letter, id) in item.text.chars().zip(self.letters.char_ids(&item.text)) {
+            unknown.count("letters", id, &letter.to_string());
+        }
     }
 
     fn size(item: &Surname) -> usize {
@@ -228,9 +234,9 @@ pub(super) fn generate_trees(seed: u64, count: usize) -> Vec<sst::Tree> {
     generate::sentiment::trees(seed, count, generate::sentiment::LENGTHS)
 }
 
-/// Reads the trees of a file.
+/// Reads the trees of a file. Their nodes may lack labels.
 pub(super) fn parse_trees(input: Input<'_>) -> Result<Vec<sst::Tree>, DataError> {
-    input.file("trees", sst::parse)
+    input.file("trees", sst::parse_inputs)
 }
 
 /// Counts the words of the training trees.
@@ -262,7 +268,7 @@ impl Task for Sentences {
     }
 
     fn parse(input: Input<'_>) -> Result<Vec<sst::Tree>, DataError> {
-        parse_trees(input)
+        input.file("sentences", sst::parse_sentences)
     }
 
     fn learn(parts: &Parts<sst::Tree>) -> Self {
@@ -276,6 +282,10 @@ impl Task for Sentences {
     fn number(&self, tree: &sst::Tree) -> Result<<Acceptor as crate::Model>::Instance, String> {
         let words = tree.tree.leaves().iter().map(|word| self.words.id(word)).collect();
         Ok((words, u32::from(tree.label())))
+    }
+
+    fn count_unknown(&self, tree: &sst::Tree, unknown: &mut Unknown) {
+        tree.tree.leaves().iter().for_each(|word| unknown.count("words", self.words.id(word), word));
     }
 
     fn size(tree: &sst::Tree) -> usize {
@@ -324,6 +334,10 @@ impl Task for Parses {
 
     fn number(&self, tree: &sst::Tree) -> Result<<TreeRnnClassifier as crate::Model>::Instance, String> {
         Ok((tree.tree.map(|word| self.words.id(word)), u32::from(tree.label())))
+    }
+
+    fn count_unknown(&self, tree: &sst::Tree, unknown: &mut Unknown) {
+        tree.tree.leaves().iter().for_each(|word| unknown.count("words", self.words.id(word), word));
     }
 
     fn size(tree: &sst::Tree) -> usize {

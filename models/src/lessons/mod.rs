@@ -14,7 +14,7 @@ mod structured;
 mod tag;
 mod task;
 
-pub use answer::{Answer, PredictError};
+pub use answer::{Answer, PredictError, Predicted, Unknown};
 pub use parts::Part;
 pub use task::Input;
 
@@ -297,7 +297,7 @@ pub struct Predictor {
 }
 
 /// Reads the items of an input and predicts them with a session of the model.
-type PredictFn = Box<dyn Fn(&mut Session, Input<'_>) -> Result<Vec<Answer>, PredictError> + Send + Sync>;
+type PredictFn = Box<dyn Fn(&mut Session, Input<'_>) -> Result<Predicted, PredictError> + Send + Sync>;
 
 impl fmt::Debug for Predictor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -316,11 +316,12 @@ impl Predictor {
         with_task!(entry, predictor(entry, widths, read.task))
     }
 
-    /// Predicts the items of an input with a session of [`module`](Self::module).
+    /// Predicts the items of an input with a session of [`module`](Self::module). The input has the form of the corpus, and
+    /// may lack the answers.
     ///
     /// # Errors
     /// Returns an error if the input does not follow the form of the corpus, or if the execution fails.
-    pub fn predict(&self, session: &mut Session, input: Input<'_>) -> Result<Vec<Answer>, PredictError> {
+    pub fn predict(&self, session: &mut Session, input: Input<'_>) -> Result<Predicted, PredictError> {
         (self.predict)(session, input)
     }
 }
@@ -335,7 +336,9 @@ fn predictor<T: Task>(
     let model = task.model(&mut m, widths);
     let predict = move |session: &mut Session, input: Input<'_>| {
         let items = T::parse(input)?;
-        task.predict(model, session, &items)
+        let mut unknown = Unknown::default();
+        items.iter().for_each(|item| task.count_unknown(item, &mut unknown));
+        Ok(Predicted { answers: task.predict(model, session, &items)?, unknown })
     };
     Ok(Predictor { entry, module: m.build()?, predict: Box::new(predict) })
 }

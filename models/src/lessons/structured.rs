@@ -1,6 +1,6 @@
 //! Tasks with several answers or several trees per instance: pairs, parses, labelled nodes.
 
-use super::answer::{Answer, PredictError, answered};
+use super::answer::{Answer, PredictError, Unknown, answered};
 use super::classify::{SENTIMENTS, generate_trees, joined, parse_trees, read_trees, words_of};
 use super::parts::{Parts, Published};
 use super::task::{Input, Task, Widths};
@@ -63,7 +63,7 @@ impl Task for Pairs {
 
     fn parse(input: Input<'_>) -> Result<Vec<sick::Pair>, DataError> {
         match input {
-            Input::Folder(folder) => sick::read(folder),
+            Input::Folder(folder) => sick::read_inputs(folder),
             Input::Content { file, .. } => {
                 Err(DataError::in_file(file, format!("a folder with {}", joined(&sick::FILES)), "a file"))
             }
@@ -84,6 +84,12 @@ impl Task for Pairs {
 
     fn number(&self, pair: &sick::Pair) -> Result<<Similarity as crate::Model>::Instance, String> {
         Ok((self.rooted(&pair.a), self.rooted(&pair.b), f64::from(pair.similarity)))
+    }
+
+    fn count_unknown(&self, pair: &sick::Pair, unknown: &mut Unknown) {
+        for word in pair.a.tokens.iter().chain(&pair.b.tokens) {
+            unknown.count("words", self.words.id(&word.to_lowercase()), word);
+        }
     }
 
     fn size(pair: &sick::Pair) -> usize {
@@ -135,7 +141,7 @@ impl Task for Treebank {
     }
 
     fn parse(input: Input<'_>) -> Result<Vec<conllu::Sentence>, DataError> {
-        input.file("sentences in CoNLL-U", conllu::parse)
+        input.file("sentences in CoNLL-U", conllu::parse_inputs)
     }
 
     fn learn(parts: &Parts<conllu::Sentence>) -> Self {
@@ -151,6 +157,12 @@ impl Task for Treebank {
 
     fn number(&self, sentence: &conllu::Sentence) -> Result<<Parser as crate::Model>::Instance, String> {
         Ok((self.words(sentence), actions(&sentence.heads)))
+    }
+
+    fn count_unknown(&self, sentence: &conllu::Sentence, unknown: &mut Unknown) {
+        for (word, id) in sentence.words.iter().zip(self.words(sentence)) {
+            unknown.count("words", id, &word.form);
+        }
     }
 
     fn size(sentence: &conllu::Sentence) -> usize {
@@ -230,6 +242,10 @@ impl Task for Phrases {
     fn number(&self, tree: &sst::Tree) -> Result<<Sentiment as crate::Model>::Instance, String> {
         let labels = tree.labels.iter().map(|&label| u32::from(label)).collect();
         Ok((tree.tree.map(|word| self.words.id(word)), labels))
+    }
+
+    fn count_unknown(&self, tree: &sst::Tree, unknown: &mut Unknown) {
+        tree.tree.leaves().iter().for_each(|word| unknown.count("words", self.words.id(word), word));
     }
 
     fn size(tree: &sst::Tree) -> usize {

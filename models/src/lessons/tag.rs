@@ -1,6 +1,6 @@
 //! Tasks with one tag per word or character.
 
-use super::answer::{Answer, PredictError, answered};
+use super::answer::{Answer, PredictError, Unknown, answered};
 use super::parts::{Parts, Published};
 use super::task::{Input, Task, Widths};
 use crate::char_tagger::{Alphabet, CharTagger, Word};
@@ -94,6 +94,11 @@ impl Task for Words {
         Ok((sentence.tokens.iter().map(|token| self.words.id(&token.word)).collect(), tags(sentence)))
     }
 
+    fn count_unknown(&self, sentence: &wikiner::Sentence, unknown: &mut Unknown) {
+        let tokens = sentence.tokens.iter();
+        tokens.for_each(|token| unknown.count("words", self.words.id(&token.word), &token.word));
+    }
+
     fn size(sentence: &wikiner::Sentence) -> usize {
         sentence.tokens.len()
     }
@@ -149,6 +154,15 @@ impl Task for Spelled {
         Ok((sentence.tokens.iter().map(word).collect(), tags(sentence)))
     }
 
+    fn count_unknown(&self, sentence: &wikiner::Sentence, unknown: &mut Unknown) {
+        // An unknown word is spelled, so only its letters may be unknown.
+        for letter in sentence.tokens.iter().flat_map(|token| token.word.chars()) {
+            let letter = letter.to_string();
+            let id = self.letters.char_ids(&letter).first().copied().unwrap_or(0);
+            unknown.count("letters", id, &letter);
+        }
+    }
+
     fn size(sentence: &wikiner::Sentence) -> usize {
         sentence.tokens.len()
     }
@@ -184,7 +198,7 @@ impl Task for Lattices {
     }
 
     fn parse(input: Input<'_>) -> Result<Vec<lattice::Sentence>, DataError> {
-        input.file("sentences with dictionary words", lattice::parse)
+        input.file("sentences with dictionary words", lattice::parse_inputs)
     }
 
     fn learn(parts: &Parts<lattice::Sentence>) -> Self {
@@ -220,6 +234,13 @@ impl Task for Lattices {
             words: longer.map(word).collect(),
             tags: labels.collect(),
         })
+    }
+
+    fn count_unknown(&self, sentence: &lattice::Sentence, unknown: &mut Unknown) {
+        let text: String = sentence.chars.iter().collect();
+        for (letter, id) in sentence.chars.iter().zip(self.chars.char_ids(&text)) {
+            unknown.count("characters", id, &letter.to_string());
+        }
     }
 
     fn size(sentence: &lattice::Sentence) -> usize {

@@ -1,6 +1,6 @@
 //! A [`Task`] connects a model with a corpus: it reads items, numbers their words, and puts outputs into words.
 
-use super::answer::{Answer, PredictError};
+use super::answer::{Answer, PredictError, Unknown};
 use super::parts::{Parts, Published};
 use crate::Model;
 use crate::data::DataError;
@@ -43,6 +43,9 @@ pub(super) trait Task: Serialize + DeserializeOwned + Send + Sync + 'static {
 
     /// Numbers an item. The error describes an item that the model cannot read.
     fn number(&self, item: &Self::Item) -> Result<<Self::Model as Model>::Instance, String>;
+
+    /// Counts the words or letters of an item, and those that the model does not know.
+    fn count_unknown(&self, _item: &Self::Item, _unknown: &mut Unknown) {}
 
     /// Returns the size of an item, by which minibatches may group items.
     fn size(item: &Self::Item) -> usize;
