@@ -6,10 +6,10 @@ from typing import Any
 def Adadelta(lr=Ellipsis, rho=Ellipsis, eps=Ellipsis, **options) -> Any:
     """Adadelta."""
 
-def Adagrad(lr, **options) -> Any:
+def Adagrad(lr, eps=Ellipsis, eps_under_root=Ellipsis, **options) -> Any:
     """Adagrad."""
 
-def Adam(lr, betas=Ellipsis, eps=Ellipsis, **options) -> Any:
+def Adam(lr, betas=Ellipsis, eps=Ellipsis, eps_uncorrected=Ellipsis, **options) -> Any:
     """Adam."""
 
 def AdamW(lr, betas=Ellipsis, eps=Ellipsis, **options) -> Any:
@@ -24,7 +24,7 @@ class AdditiveAttention:
     def scores(self, query, keys) -> Any:
         """The scores of projected keys, before the softmax."""
 
-def AmsGrad(lr, betas=Ellipsis, eps=Ellipsis, **options) -> Any:
+def AmsGrad(lr, betas=Ellipsis, eps=Ellipsis, eps_uncorrected=Ellipsis, **options) -> Any:
     """AMSGrad."""
 
 class AutobatchError(Exception):
@@ -339,7 +339,7 @@ class RNNState:
     def values(self) -> Any:
         """All values of the state, the hidden one first."""
 
-def RmsProp(lr, alpha=Ellipsis, eps=Ellipsis, **options) -> Any:
+def RmsProp(lr, alpha=Ellipsis, eps=Ellipsis, eps_under_root=Ellipsis, **options) -> Any:
     """RMSprop."""
 
 class RunError(AutobatchError):
@@ -367,7 +367,7 @@ class Schedule:
 
 class Session:
     """Plans and executes graphs over one module."""
-    def __init__(self, module, *, device='cpu', policy=None, threads=0, seed=0, memory_limit=None) -> Any:
+    def __init__(self, module, *, device='cpu', policy=None, threads=0, seed=0, memory_limit=None, work_limit=None) -> Any:
         ...
     def __repr__(self) -> Any:
         ...
@@ -377,6 +377,8 @@ class Session:
         """The number of batches of the last plan and the lower bound of that number; `None` before the first run."""
     def cache_stats(self) -> Any:
         """The hits and misses of the plan cache."""
+    def follow_weights(self, values) -> Any:
+        """Takes over the values of some parameters, given by name as arrays, where they differ from the session's."""
     def forward(self, groups, inputs=Ellipsis) -> Any:
         """Executes the forward part of a plan and pauses. Each group of outputs has one shape and becomes one array, one"""
     def graph(self) -> Any:
@@ -413,6 +415,9 @@ class Step:
     def batches(self) -> Any:
         """The batches of the forward part of the plan, and their lower bound."""
     @property
+    def gradient_norm(self) -> Any:
+        """The norm of all gradients before clipping; None on a GPU and in a skipped step."""
+    @property
     def loss(self) -> Any:
         """The mean loss of the items."""
     @property
@@ -426,6 +431,9 @@ class Step:
     @property
     def seconds(self) -> Any:
         """The seconds of planning, executing and updating. Emitting is the caller's."""
+    @property
+    def skipped(self) -> Any:
+        """Whether the update was skipped, because a loss or a gradient had a NaN or an infinity."""
 
 class Table:
     """A table of a module: `words[3]` is its row at an index, bound or computed."""
@@ -443,7 +451,7 @@ class TrainError(AutobatchError):
 
 class Trainer:
     """A session with an optimiser. Steps change its weights."""
-    def __init__(self, module, optimizer, *, device='cpu', policy=None, threads=0, seed=0, memory_limit=None) -> Any:
+    def __init__(self, module, optimizer, *, device='cpu', policy=None, threads=0, seed=0, memory_limit=None, work_limit=None, skip_non_finite=False) -> Any:
         ...
     def __repr__(self) -> Any:
         ...
@@ -466,6 +474,8 @@ class Trainer:
         """Continues from a checkpoint of the same model and optimiser."""
     def predict(self, items, emit) -> Any:
         """Calls `emit` for every item, computes all values with the current weights and without dropout, and returns their"""
+    def rebind(self, value, elements) -> Any:
+        """Replaces the numbers of an input of a graph. `evaluate` computes all values of the graph again."""
     def save(self, path) -> Any:
         """Writes a checkpoint, from which `load` continues with equal bits."""
     def session(self) -> Any:
@@ -476,6 +486,9 @@ class Trainer:
         """Replaces the schedule of the learning rate."""
     def set_weights(self, values) -> Any:
         """Replaces the values of some parameters, given by name as arrays."""
+    @property
+    def skipped(self) -> Any:
+        """The number of steps that were skipped; see `skip_non_finite`."""
     def step(self, items, loss) -> Any:
         """Makes one step: calls `loss` for every item, and trains on the mean of the returned losses."""
     def step_with(self, loss) -> Any:
@@ -555,6 +568,8 @@ class Value:
     """A value of a graph. Operators and methods emit; nothing is computed before the session runs."""
     def __add__(self, value) -> Any:
         ...
+    def __array__(self, *_args, **_kwargs) -> Any:
+        ...
     def __await__(self) -> Any:
         ...
     def __bool__(self) -> Any:
@@ -569,7 +584,11 @@ class Value:
         ...
     def __hash__(self) -> Any:
         ...
+    def __iter__(self) -> Any:
+        ...
     def __le__(self, value) -> Any:
+        ...
+    def __len__(self) -> Any:
         ...
     def __lt__(self, value) -> Any:
         ...
@@ -684,7 +703,7 @@ class Value:
     def outer(self, other) -> Any:
         """The outer product of two vectors."""
     def pick(self, index) -> Any:
-        """The element, or row of a matrix, at an index."""
+        """The element, or row of a matrix, at an index. An index that is known is checked at once; a computed index out of"""
     def pow(self, other) -> Any:
         """`self ^ other`"""
     def recip(self) -> Any:

@@ -16,6 +16,7 @@ mod site;
 mod train;
 mod types;
 mod value;
+mod weights;
 
 use pyo3::prelude::*;
 

@@ -118,6 +118,11 @@ pub(crate) fn schedule(any: &Bound<'_, PyAny>) -> PyResult<Schedule> {
     }))
 }
 
+/// A rule with an option, if it is set.
+fn if_set<R>(rule: R, set: bool, option: fn(R) -> R) -> R {
+    if set { option(rule) } else { rule }
+}
+
 macro_rules! rules {
     ($($(#[$doc:meta])* $function:ident = $name:literal ($($arg:ident: $ty:ty $(= $default:expr)?),*) $make:expr;)*) => {
         $($(#[$doc])*
@@ -144,18 +149,20 @@ rules! {
     /// Nesterov's momentum.
     nesterov = "Nesterov" (lr: f64, momentum: f64 = 0.9) Nesterov::new(lr, momentum);
     /// Adam.
-    adam = "Adam" (lr: f64, betas: (f64, f64) = (0.9, 0.999), eps: f64 = 1e-8)
-        Adam::new(lr).betas(betas.0, betas.1).eps(eps);
+    adam = "Adam" (lr: f64, betas: (f64, f64) = (0.9, 0.999), eps: f64 = 1e-8, eps_uncorrected: bool = false)
+        if_set(Adam::new(lr).betas(betas.0, betas.1).eps(eps), eps_uncorrected, Adam::eps_uncorrected);
     /// Adam with decoupled weight decay.
     adamw = "AdamW" (lr: f64, betas: (f64, f64) = (0.9, 0.999), eps: f64 = 1e-8)
         AdamW::new(lr).betas(betas.0, betas.1).eps(eps);
     /// AMSGrad.
-    amsgrad = "AmsGrad" (lr: f64, betas: (f64, f64) = (0.9, 0.999), eps: f64 = 1e-8)
-        AmsGrad::new(lr).betas(betas.0, betas.1).eps(eps);
+    amsgrad = "AmsGrad" (lr: f64, betas: (f64, f64) = (0.9, 0.999), eps: f64 = 1e-8, eps_uncorrected: bool = false)
+        if_set(AmsGrad::new(lr).betas(betas.0, betas.1).eps(eps), eps_uncorrected, AmsGrad::eps_uncorrected);
     /// Adagrad.
-    adagrad = "Adagrad" (lr: f64) Adagrad::new(lr);
+    adagrad = "Adagrad" (lr: f64, eps: f64 = 1e-10, eps_under_root: bool = false)
+        if_set(Adagrad::new(lr).eps(eps), eps_under_root, Adagrad::eps_under_root);
     /// Adadelta.
     adadelta = "Adadelta" (lr: f64 = 1.0, rho: f64 = 0.9, eps: f64 = 1e-6) Adadelta::new(lr).rho(rho).eps(eps);
     /// RMSprop.
-    rmsprop = "RmsProp" (lr: f64, alpha: f64 = 0.99, eps: f64 = 1e-8) RmsProp::new(lr).alpha(alpha).eps(eps);
+    rmsprop = "RmsProp" (lr: f64, alpha: f64 = 0.99, eps: f64 = 1e-8, eps_under_root: bool = false)
+        if_set(RmsProp::new(lr).alpha(alpha).eps(eps), eps_under_root, RmsProp::eps_under_root);
 }

@@ -3,6 +3,7 @@
 use crate::error::{BusyError, raised};
 use crate::session::{PySession, released};
 use crate::value::{PyValue, floats};
+use crate::weights::extents;
 use autobatch::Paused;
 use autobatch::ir::graph::ValueKey;
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
@@ -33,7 +34,7 @@ impl PyPaused {
 fn dims_of(value: &PyValue) -> PyResult<Vec<usize>> {
     value.owner().read(|graph| {
         let shape = value.get(graph)?.shape();
-        Ok(shape.dims().iter().map(|&extent| extent as usize).collect())
+        Ok(extents(shape))
     })
 }
 
@@ -88,7 +89,7 @@ impl PySession {
     }
 
     /// Computes the gradients of a forward pass. `gradients` has an array of the shape of each group, or None for
-    /// zeros. Returns the gradients of the parameters by name, and those of the inputs.
+    /// zeros. Returns the gradients of the parameters by name, and those of the inputs; None where no output depends on it.
     fn backward<'py>(
         &self,
         py: Python<'py>,
@@ -126,14 +127,16 @@ impl PySession {
         let made = released(py, || session.backward_by_key(&mut held, &keyed)).map_err(raised)?;
         let params = PyDict::new(py);
         let module = session.module();
-        for ((name, gradient), decl) in made.iter().zip(&module.params) {
-            let dims: Vec<usize> = decl.ty.shape.dims().iter().map(|&extent| extent as usize).collect();
-            params.set_item(name, PyArray1::from_slice(py, gradient).reshape(dims)?)?;
-        }
         let inputs = PyList::empty(py);
         for (key, dims) in &paused.inputs {
-            let row = made.of_key(*key).map(|row| row.to_vec()).unwrap_or_default();
-            inputs.append(row.into_pyarray(py).reshape(dims.clone())?)?;
+            let row = made.of_key(*key).map(|row| row.to_vec());
+            inputs.append(row.map(|row| row.into_pyarray(py).reshape(dims.clone())).transpose()?)?;
+        }
+        for (gradient, decl) in made.into_params().into_iter().zip(&module.params) {
+            let dims = extents(decl.ty.shape);
+            let elements = gradient.reached.then_some(gradient.elements);
+            let array = elements.map(|elements| elements.into_pyarray(py).reshape(dims)).transpose()?;
+            params.set_item(gradient.name, array)?;
         }
         Ok((params, inputs))
     }

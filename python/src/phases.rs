@@ -5,12 +5,14 @@ use crate::graph::{PyGraph, Shared};
 use crate::optim::PyOptimizer;
 use crate::session::{array, released};
 use crate::train::PyTrainer;
-use crate::value::PyValue;
+use crate::value::{PyValue, floats};
+use crate::weights::extents;
 use autobatch::ir::Graph;
 use autobatch::ir::graph::Value;
 use autobatch::{Growing, Row, SetAside};
 use numpy::{PyArray1, PyArrayMethods};
 use parking_lot::Mutex;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::collections::HashSet;
@@ -36,7 +38,7 @@ fn shaped<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let id = trainer.weights().id(name).map_err(|error| raised(error.into()))?;
     let shape = trainer.module().params[id.index()].ty.shape;
-    let dims: Vec<usize> = shape.dims().iter().map(|&extent| extent as usize).collect();
+    let dims = extents(shape);
     Ok(PyArray1::from_slice(py, elements).reshape(dims)?.into_any())
 }
 
@@ -112,6 +114,19 @@ impl PyTrainer {
     fn update(&self, py: Python<'_>) -> PyResult<()> {
         let mut trainer = self.lock()?;
         released(py, || trainer.update()).map_err(raised)
+    }
+
+    /// Replaces the numbers of an input of a graph. `evaluate` computes all values of the graph again.
+    fn rebind(&self, value: &PyValue, elements: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (_, elements) = floats(elements)?;
+        *self.suspended.lock() = autobatch::SuspendedGrowth::default();
+        value.owner().read(|graph| match graph.rebind(value.get(graph)?, &elements) {
+            true => Ok(()),
+            false => Err(PyValueError::new_err(format!(
+                "only an input can get other numbers, as many as it has; found {} numbers",
+                elements.len()
+            ))),
+        })
     }
 
     /// Discards the waiting gradients.

@@ -3,14 +3,15 @@
 use crate::error::{BusyError, raised};
 use crate::graph::{Current, PyGraph, Shared};
 use crate::module::PyModule_;
-use crate::value::{Awaited, PyValue, floats};
+use crate::value::{Awaited, PyValue};
+use crate::weights::{extents, replaced, weights_dict};
 use autobatch::ir::graph::ValueKey;
 use autobatch::ir::plan::Limits;
 use autobatch::ir::types::{DType, Shape};
 use autobatch::ir::{Graph, Module, Weights};
 use autobatch::planner::schedule::Policy;
 use autobatch::{Device, Row, Session, SessionOptions};
-use numpy::{PyArray1, PyArrayMethods};
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArrayDyn};
 use parking_lot::{Mutex, MutexGuard};
 use pyo3::exceptions::{PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -44,9 +45,9 @@ pub(crate) fn options(
     device: &str,
     policy: Option<&str>,
     threads: usize,
-    memory_limit: Option<u64>,
+    (memory_limit, work_limit): (Option<u64>, Option<f64>),
 ) -> PyResult<SessionOptions> {
-    let limits = memory_limit.map_or(Limits::NONE, Limits::of_memory);
+    let limits = Limits { memory: memory_limit, work: work_limit.map(|work| work as u64) };
     let mut options = SessionOptions { threads, limits, ..SessionOptions::default() };
     options.device = device.parse::<Device>().map_err(|error| PyValueError::new_err(error.to_string()))?;
     if let Some(policy) = policy {
@@ -63,7 +64,7 @@ pub(crate) fn array<'py>(
     dtype: DType,
     shape: Shape,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let dims: Vec<usize> = shape.dims().iter().map(|&extent| extent as usize).collect();
+    let dims = extents(shape);
     let words = || row.iter().map(|x| x.to_bits());
     Ok(match dtype {
         DType::U32 => PyArray1::from_iter(py, words()).reshape(dims)?.into_any(),
@@ -198,7 +199,8 @@ fn arrays<'py>(
 impl PySession {
     /// Closes a module and draws its weights from a seed.
     #[new]
-    #[pyo3(signature = (module, *, device = "cpu", policy = None, threads = 0, seed = 0, memory_limit = None))]
+    #[pyo3(signature = (module, *, device = "cpu", policy = None, threads = 0, seed = 0, memory_limit = None, work_limit = None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
         module: &PyModule_,
@@ -207,9 +209,10 @@ impl PySession {
         threads: usize,
         seed: u64,
         memory_limit: Option<u64>,
+        work_limit: Option<f64>,
     ) -> PyResult<Self> {
         let module = module.close()?;
-        let options = options(device, policy, threads, memory_limit)?;
+        let options = options(device, policy, threads, (memory_limit, work_limit))?;
         let weights = Weights::try_init(&module, seed).map_err(|error| raised(error.into()))?;
         let session =
             released(py, || Session::with_options(&module, Arc::new(weights), options)).map_err(raised)?;
@@ -288,6 +291,20 @@ impl PySession {
         session.set_weights(Arc::new(weights)).map_err(raised)
     }
 
+    /// Takes over the values of some parameters, given by name as arrays, where they differ from the session's.
+    fn follow_weights(&self, values: &Bound<'_, PyDict>) -> PyResult<()> {
+        let mut session = self.lock()?;
+        let mut arrays: Vec<(String, PyReadonlyArrayDyn<'_, f32>)> = Vec::with_capacity(values.len());
+        for (name, value) in values {
+            arrays.push((name.extract()?, value.extract()?));
+        }
+        let mut slices = Vec::with_capacity(arrays.len());
+        for (name, array) in &arrays {
+            slices.push((&**name, array.as_slice()?));
+        }
+        session.follow_weights(slices).map_err(raised)
+    }
+
     /// Reads all parameters from a safetensors file.
     fn load_weights(&self, path: std::path::PathBuf) -> PyResult<()> {
         let weights =
@@ -322,39 +339,6 @@ impl PySession {
     fn __repr__(&self) -> String {
         format!("<autobatch.Session of {}>", self.module.name)
     }
-}
-
-/// Returns the values of all parameters by name.
-pub(crate) fn weights_dict<'py>(py: Python<'py>, weights: &Weights) -> PyResult<Bound<'py, PyDict>> {
-    let all = PyDict::new(py);
-    for param in weights.iter() {
-        let dims: Vec<usize> = param.ty().shape.dims().iter().map(|&extent| extent as usize).collect();
-        all.set_item(param.name(), PyArray1::from_slice(py, param.values()).reshape(dims)?)?;
-    }
-    Ok(all)
-}
-
-/// Returns weights with some values replaced.
-pub(crate) fn replaced(module: &Module, weights: &Weights, values: &Bound<'_, PyDict>) -> PyResult<Weights> {
-    let mut weights = weights.clone();
-    for (name, value) in values {
-        let name: String = name.extract()?;
-        let id = weights.id(&name).map_err(|error| raised(error.into()))?;
-        let (dims, numbers) = floats(&value)?;
-        let expected = module.params[id.index()].ty.shape;
-        let expected: Vec<usize> = expected.dims().iter().map(|&extent| extent as usize).collect();
-        if dims != expected {
-            let help = match (dims.as_slice(), expected.as_slice()) {
-                ([a, b], [c, d]) if (a, b) == (d, c) => "; transpose it: PyTorch stores [outputs, inputs]",
-                _ => "",
-            };
-            return Err(crate::error::WeightsError::new_err(format!(
-                "@{name} has the shape {expected:?}, found {dims:?}{help}"
-            )));
-        }
-        weights.set(id, &numbers).map_err(|error| raised(error.into()))?;
-    }
-    Ok(weights)
 }
 
 /// A coroutine that emits and awaits values.

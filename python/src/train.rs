@@ -4,7 +4,8 @@ use crate::error::{BusyError, raised};
 use crate::graph::{Current, Shared};
 use crate::module::PyModule_;
 use crate::optim::{PyOptimizer, schedule};
-use crate::session::{Emitted, PySession, new_graph, options, released, replaced, values_of, weights_dict};
+use crate::session::{Emitted, PySession, new_graph, options, released, values_of};
+use crate::weights::{replaced, weights_dict};
 use autobatch::ir::graph::ValueKey;
 use autobatch::ir::{Module, Weights};
 use autobatch::train::Step;
@@ -56,6 +57,18 @@ impl PyStep {
         (self.step.batches, self.step.bound)
     }
 
+    /// The norm of all gradients before clipping; None on a GPU and in a skipped step.
+    #[getter]
+    fn gradient_norm(&self) -> Option<f64> {
+        self.step.gradient_norm
+    }
+
+    /// Whether the update was skipped, because a loss or a gradient had a NaN or an infinity.
+    #[getter]
+    fn skipped(&self) -> bool {
+        self.step.skipped
+    }
+
     /// The seconds of planning, executing and updating. Emitting is the caller's.
     #[getter]
     fn seconds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -98,9 +111,10 @@ impl PyTrainer {
 
 #[pymethods]
 impl PyTrainer {
-    /// Closes a module, draws its weights from a seed, and trains it with an optimiser.
+    /// Closes a module, draws its weights from a seed, and trains it with an optimiser. A step whose losses or gradients
+    /// have a NaN or an infinity is an error, or with `skip_non_finite` changes nothing and is counted in `skipped`.
     #[new]
-    #[pyo3(signature = (module, optimizer, *, device = "cpu", policy = None, threads = 0, seed = 0, memory_limit = None))]
+    #[pyo3(signature = (module, optimizer, *, device = "cpu", policy = None, threads = 0, seed = 0, memory_limit = None, work_limit = None, skip_non_finite = false))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -111,15 +125,18 @@ impl PyTrainer {
         threads: usize,
         seed: u64,
         memory_limit: Option<u64>,
+        work_limit: Option<f64>,
+        skip_non_finite: bool,
     ) -> PyResult<Self> {
         let module = module.close()?;
-        let options = options(device, policy, threads, memory_limit)?;
+        let options = options(device, policy, threads, (memory_limit, work_limit))?;
         let optimizer = optimizer.optimizer.clone();
         let options = autobatch::SessionOptions { seed, ..options };
         let weights = Weights::try_init(&module, seed).map_err(|error| raised(error.into()))?;
         let weights = Arc::new(weights);
         let trainer =
             released(py, || Trainer::with_options(&module, optimizer, weights, options)).map_err(raised)?;
+        let trainer = trainer.skip_non_finite(skip_non_finite);
         Ok(Self { module, trainer: Mutex::new(trainer), suspended: Mutex::default() })
     }
 
@@ -188,6 +205,12 @@ impl PyTrainer {
     #[getter]
     fn steps(&self) -> PyResult<u64> {
         Ok(self.lock()?.steps())
+    }
+
+    /// The number of steps that were skipped; see `skip_non_finite`.
+    #[getter]
+    fn skipped(&self) -> PyResult<u64> {
+        Ok(self.lock()?.skipped())
     }
 
     /// Writes a checkpoint, from which `load` continues with equal bits.

@@ -213,3 +213,48 @@ def test_memory_stays_flat():
         session.predict(TREES, encode)
     gc.collect()
     assert peak() - before < 4096, "3,000 predictions grew the process by more than 4 MiB"
+
+
+def test_a_value_is_a_sequence_of_its_rows():
+    session = ab.Session(ab.Module("m"))
+    with session.graph():
+        x = ab.input([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+        assert len(x) == 3
+        first, _, last = x
+        rows = session.run(*x, x[-1], x[-1][0], first, last)
+    assert [row.tolist() for row in rows] == [[1, 2], [3, 4], [5, 6], [5, 6], 5, [1, 2], [5, 6]]
+
+
+@pytest.mark.parametrize("index", [3, 99, -4])
+def test_an_index_out_of_range_is_an_error(index):
+    session = ab.Session(ab.Module("m"))
+    with session.graph():
+        x = ab.input([1.0, 2.0, 3.0])
+        with pytest.raises(IndexError, match="the value has 3"):
+            x[index]
+        with pytest.raises(IndexError, match="the value has 3"):
+            x.pick(index)
+        with pytest.raises(ab.AutobatchError, match="99 bound at .*test_core.py.*below 4"):
+            session.run(ab.one_hot(99, 4))
+        with pytest.raises(TypeError, match="scalar"):
+            list(x[0])
+        with pytest.raises(TypeError, match="not computed yet"):
+            np.asarray(x)
+
+
+def test_a_gradient_that_is_not_finite_is_refused_or_skipped():
+    for skip in (False, True):
+        m = ab.Module("m")
+        w = m.param("w", 2)
+        trainer = ab.Trainer(m, ab.optim.Sgd(0.1), skip_non_finite=skip)
+        trainer.set_weights({"w": np.zeros(2, dtype=np.float32)})
+        step = lambda: trainer.step([1.0], lambda x: w.value().square().sum().sqrt())  # noqa: E731
+        if skip:
+            made = step()
+            assert (made.skipped, made.gradient_norm, trainer.skipped) == (True, None, 1)
+        else:
+            with pytest.raises(ab.TrainError, match="@w.*unchanged"):
+                step()
+        assert trainer.weights["w"].tolist() == [0.0, 0.0]
+        sound = trainer.step([2.0], lambda x: (w.value() * x).sum())
+        assert sound.gradient_norm == pytest.approx(2.0 * 2**0.5) and not sound.skipped

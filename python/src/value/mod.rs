@@ -16,9 +16,9 @@ pub(crate) use build::{Many, wrapped};
 pub(crate) use operands::own_value;
 pub(crate) use operands::{Index, floats};
 use operands::{Operand, operand};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyIterator, PySlice, PyTuple};
 use std::sync::Arc;
 
 /// A value of a graph. Operators and methods emit; nothing is computed before the session runs.
@@ -78,9 +78,24 @@ impl PyValue {
         emitted.and_then(|key| self.made(key))
     }
 
+    /// The outermost extent.
+    fn len(&self) -> PyResult<u32> {
+        let ty = self.graph.read(|graph| Ok(self.get(graph)?.ty()))?;
+        match ty.shape.dims() {
+            _ if ty.is_list => Err(PyTypeError::new_err("the length of a list is not known to its readers")),
+            [] => Err(PyTypeError::new_err("a scalar has no elements to iterate over, pick or count")),
+            [first, ..] => Ok(*first),
+        }
+    }
+
     fn made(&self, key: Option<ValueKey>) -> PyResult<Self> {
         key.map(|key| Self::new(&self.graph, key)).ok_or_else(|| EmitError::new_err("the value is poison"))
     }
+}
+
+/// The error of an index beyond the outermost extent.
+fn out_of_range(index: i64, len: u32) -> PyErr {
+    PyIndexError::new_err(format!("index {index} is out of range: the value has {len} elements or rows"))
 }
 
 #[pymethods]
@@ -231,21 +246,58 @@ impl PyValue {
         self.apply(py, |x| x.broadcast(shape))
     }
 
-    /// The element, or row of a matrix, at an index.
+    /// The element, or row of a matrix, at an index. An index that is known is checked at once; a computed index out of
+    /// range fails the execution.
     fn pick(&self, index: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(index) = index.extract::<i64>() {
+            let len = self.len()?;
+            if !(0..i64::from(len)).contains(&index) {
+                return Err(out_of_range(index, len));
+            }
+        }
         self.indexed(index, |x, index| x.pick(index))
     }
 
+    /// The outermost extent: the number of elements of a vector, or of rows of a matrix.
+    fn __len__(&self) -> PyResult<usize> {
+        Ok(self.len()? as usize)
+    }
+
+    /// The elements of a vector, or the rows of a matrix, in order.
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        let len = self.len()?;
+        let keys = self.graph.emit(py, |graph| {
+            let x = self.get(graph)?;
+            Ok((0..len).map(|index| x.pick(index).key()).collect::<Vec<_>>())
+        })?;
+        let values = keys.into_iter().map(|key| self.made(key)).collect::<PyResult<Vec<_>>>()?;
+        PyTuple::new(py, values)?.try_iter()
+    }
+
+    /// numpy would otherwise read a value element by element.
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn __array__(&self, _args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        Err(PyTypeError::new_err(
+            "the value is not computed yet, so it is no array; run the session, or `await` it in a task",
+        ))
+    }
+
     fn __getitem__(&self, index: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if let Ok(slice) = index.cast::<pyo3::types::PySlice>() {
-            let len =
-                self.graph.read(|graph| Ok(self.get(graph)?.shape().dims().first().copied().unwrap_or(0)))?;
-            let range = slice.indices(len as isize)?;
+        if let Ok(slice) = index.cast::<PySlice>() {
+            let range = slice.indices(self.len()? as isize)?;
             if range.step != 1 {
                 return Err(PyTypeError::new_err("a slice of a value has no step"));
             }
             let (start, stop) = (range.start as usize, range.stop as usize);
             return self.apply(index.py(), |x| x.slice_axis(0, start..stop));
+        }
+        if let Ok(number) = index.extract::<i64>() {
+            let len = self.len()?;
+            let from_start = if number < 0 { number + i64::from(len) } else { number };
+            if !(0..i64::from(len)).contains(&from_start) {
+                return Err(out_of_range(number, len));
+            }
+            return self.apply(index.py(), |x| x.pick(from_start as u32));
         }
         self.pick(index)
     }
