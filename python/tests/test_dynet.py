@@ -270,3 +270,165 @@ def test_losses_of_the_examples_equal_those_of_dynet(program, tmp_path):
     expected = json.loads(run(REAL, EXAMPLES, program, where=tmp_path))["losses"]
     found = json.loads(run(sys.executable, EXAMPLES, program, "--drop-in", where=tmp_path))["losses"]
     np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+# Columns: DyNet keeps {n, 1} apart from {n} and accepts both as vectors. The dimensions below are those of DyNet 2.2.
+
+
+def column(n=4):
+    return dy.reshape(dy.inputVector([0.1 * i - 0.2 for i in range(n)]), (n, 1))
+
+
+def vector(n=4):
+    return dy.inputVector([0.1 * i - 0.2 for i in range(n)])
+
+
+def matrix():
+    return dy.concatenate_cols([vector(), vector()])
+
+
+COLUMNS = {
+    "product": (lambda p: p["W"] * column(), (3, 1)),
+    "sum": (lambda p: vector() + column(), (4, 1)),
+    "concatenation that begins with a vector": (lambda p: dy.concatenate([vector(), column()]), (8,)),
+    "concatenation that begins with a column": (lambda p: dy.concatenate([column(), vector()]), (8, 1)),
+    "affine transform": (lambda p: dy.affine_transform([p["b"], p["W"], column()]), (3,)),
+    "affine transform with a column as bias": (lambda p: dy.affine_transform([p["c"], p["W"], column()]), (3,)),
+    "softmax": (lambda p: dy.softmax(column()), (4, 1)),
+    "loss of a class": (lambda p: dy.pickneglogsoftmax(column(), 2), (1,)),
+    "hinge": (lambda p: dy.hinge(column(), 2), (1,)),
+    "pick": (lambda p: dy.pick(column(), 2), (1,)),
+    "index": (lambda p: column()[2], (1,)),
+    "largest": (lambda p: dy.max_dim(column()), (1,)),
+    "attention": (lambda p: matrix() * dy.softmax(dy.transpose(p["V"] * (p["W"] * matrix()))), (4, 1)),
+    "LSTM": (lambda p: p["lstm"].initial_state().add_input(column()).output(), (3,)),
+    "GRU": (lambda p: p["gru"].initial_state().add_input(column()).output(), (3,)),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_columns_are_accepted_where_dynet_accepts_them(name):
+    pc = dy.ParameterCollection()
+    parameters = {
+        "W": pc.add_parameters((3, 4)), "b": pc.add_parameters(3), "c": pc.add_parameters((3, 1)),
+        "V": pc.add_parameters((1, 3)), "lstm": dy.LSTMBuilder(1, 4, 3, pc), "gru": dy.GRUBuilder(1, 4, 3, pc),
+    }
+    dy.renew_cg()
+    make, dims = COLUMNS[name]
+    made = make(parameters)
+    assert made.dim() == (dims, 1)
+    assert isinstance(made.value(), float) == (dims == (1,))
+    assert np.isfinite(made.npvalue()).all()
+
+
+def test_the_xor_tutorial_learns():
+    """DyNet's tutorial: one graph, whose inputs are set between the steps."""
+    dy.renew_cg()
+    pc = dy.ParameterCollection()
+    initial = np.random.default_rng(1)
+    W, V, b = pc.add_parameters((8, 2)), pc.add_parameters((1, 8)), pc.add_parameters(8)
+    for parameter, dims in ((W, (8, 2)), (V, (1, 8)), (b, 8)):
+        parameter.set_value(initial.uniform(-1, 1, dims))
+    x, y = dy.vecInput(2), dy.scalarInput(0)
+    output = dy.logistic(V * dy.tanh(W * x + b))
+    loss = dy.binary_log_loss(output, y)
+    trainer = dy.SimpleSGDTrainer(pc, 0.5)
+    questions = [((a, b), int(a != b)) for a in (0, 1) for b in (0, 1)]
+    totals = []
+    for _ in range(300):
+        total = 0.0
+        for question, answer in questions:
+            x.set(question)
+            y.set(answer)
+            total += loss.value()
+            loss.backward()
+            trainer.update()
+        totals.append(total / 4)
+    assert totals[0] > 0.5 > 0.1 > totals[-1]
+    for question, answer in questions:
+        x.set(question)
+        assert round(output.value()) == answer
+    with pytest.raises(ValueError, match="set needs 2 numbers"):
+        x.set([1, 2, 3])
+
+
+def test_trainers_compute_as_dynet_does():
+    """The formulas were fitted to DyNet 2.2, which adds eps at other places than PyTorch."""
+    slopes, root = [0.003, -0.02, 0.5, 0.0001, 1.2, -0.7, 0.05, 2.0], np.sqrt
+
+    def adam(t, g, state):
+        state["m"] = 0.9 * state.get("m", 0) + 0.1 * g
+        state["v"] = 0.999 * state.get("v", 0) + 0.001 * g * g
+        return 0.01 * root(1 - 0.999**t) / (1 - 0.9**t) * state["m"] / (root(state["v"]) + 1e-3)
+
+    def amsgrad(t, g, state):
+        adam(t, g, state)
+        state["x"] = max(state.get("x", 0), state["v"])
+        return 0.01 * root(1 - 0.999**t) / (1 - 0.9**t) * state["m"] / (root(state["x"]) + 1e-3)
+
+    def adagrad(t, g, state):
+        state["v"] = state.get("v", 0) + g * g
+        return 0.1 * g / root(state["v"] + 1e-3)
+
+    def rmsprop(t, g, state):
+        state["v"] = 0.9 * state.get("v", 0) + 0.1 * g * g
+        return 0.01 * g / root(state["v"] + 1e-3)
+
+    def adadelta(t, g, state):
+        state["v"] = 0.95 * state.get("v", 0) + 0.05 * g * g
+        step = g * root(state.get("d", 0) + 1e-3) / root(state["v"] + 1e-3)
+        state["d"] = 0.95 * state.get("d", 0) + 0.05 * step * step
+        return step
+
+    trainers = {
+        adam: lambda pc: dy.AdamTrainer(pc, 0.01, 0.9, 0.999, 1e-3),
+        amsgrad: lambda pc: dy.AmsgradTrainer(pc, 0.01, 0.9, 0.999, 1e-3),
+        adagrad: lambda pc: dy.AdagradTrainer(pc, 0.1, 1e-3),
+        rmsprop: lambda pc: dy.RMSPropTrainer(pc, 0.01, 1e-3, 0.9),
+        adadelta: lambda pc: dy.AdadeltaTrainer(pc, 1e-3, 0.95),
+    }
+    for rule, make in trainers.items():
+        pc = dy.ParameterCollection()
+        parameter = pc.add_parameters(1, init=dy.ConstInitializer(0.5))
+        trainer, expected, state = make(pc), 0.5, {}
+        trainer.set_clip_threshold(0)
+        for t, slope in enumerate(slopes, 1):
+            dy.renew_cg()
+            (dy.pick(parameter, 0) * slope).backward()
+            trainer.update()
+            expected -= rule(t, slope, state)
+            assert float(parameter.as_array()[0]) == pytest.approx(expected, abs=2e-7), rule.__name__
+
+
+def test_indices_out_of_range_are_refused():
+    dy.renew_cg()
+    x = dy.inputVector([1.0, 2.0, 3.0])
+    for wrong in (
+        lambda: dy.pick(x, 9), lambda: dy.pickneglogsoftmax(x, 9), lambda: dy.hinge(x, 3), lambda: dy.pick(x, -1),
+        lambda: dy.select_rows(matrix(), [9]), lambda: dy.select_cols(matrix(), [2]),
+        lambda: dy.pick_batch_elem(dy.lookup_batch(dy.ParameterCollection().add_lookup_parameters((4, 2)), [1, 2]), 2),
+    ):
+        with pytest.raises((ValueError, IndexError), match="below|range"):
+            wrong()
+
+
+def test_a_gradient_that_is_not_finite_is_refused_as_in_dynet():
+    dy.renew_cg()
+    pc = dy.ParameterCollection()
+    parameter = pc.add_parameters(2, init=dy.ConstInitializer(0.0))
+    dy.sqrt(dy.squared_norm(parameter)).backward()
+    with pytest.raises(RuntimeError, match="Magnitude of gradient is bad"):
+        dy.SimpleSGDTrainer(pc).update()
+    assert parameter.as_array().tolist() == [0.0, 0.0]
+
+
+def test_frozen_collections_and_empty_parameters_do_nothing():
+    dy.renew_cg()
+    pc = dy.ParameterCollection()
+    assert dy.GlorotInitializer().draw((0, 3)).shape == (0, 3)
+    parameter = pc.add_parameters(2, init=dy.ConstInitializer(1.0))
+    parameter.set_updated(False)
+    dy.squared_norm(parameter).backward()
+    dy.SimpleSGDTrainer(pc).update()
+    assert parameter.as_array().tolist() == [1.0, 1.0]
+    assert vector().tensor_value().argmax().as_numpy() == 3

@@ -85,6 +85,7 @@ class RNNBuilder:
 
     def add(self, states, x):
         """Emits one step of all layers."""
+        x = f.Expression(x.vector(), x.b) if len(x.extents()) == 2 else x
         dropped = any(self.rates)
         if dropped and (self.masks is None or self.masks_of != ENGINE.version):
             self.set_dropout_masks(x.b)

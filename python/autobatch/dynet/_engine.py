@@ -27,6 +27,15 @@ class Engine:
         self.drop_speculation()
         self.followed = set()
         self.last_read, self.serial = (-1, None), set()
+        self.computed = []
+
+    def rebind(self, expression, elements):
+        """Replaces the numbers of an input. Everything that was computed is computed again when it is read."""
+        self.reject_speculation()
+        self.trainer.rebind(expression.v, elements)
+        for known in self.computed:
+            known.array = None
+        self.computed, self.last_read, expression.array = [], (-1, None), None
 
     def add(self, parameter):
         """Adds a parameter; the next graph sees it."""
@@ -83,6 +92,7 @@ class Engine:
             self.graph = None
         self.version += 1
         self.last_read = (-1, None)
+        self.computed = []
 
     def compute(self, expressions):
         """Computes what is not computed yet, and keeps the arrays in the expressions."""
@@ -95,6 +105,7 @@ class Engine:
         arrays = self.trainer.evaluate([expression.v for expression in missing], self.is_serial(line))
         for expression, array in zip(missing, arrays):
             expression.array = array
+        self.computed.extend(missing)
 
     def is_serial(self, line):
         """Returns whether another read without an emission in between followed a read of this line, now or earlier.
@@ -124,6 +135,7 @@ class Engine:
             return False
         loss, _ = self.trainer.backward(expression.v)
         expression.array = loss
+        self.computed.append(expression)
         self.ahead = (expression, line)
         return True
 
@@ -156,6 +168,7 @@ class Engine:
         self.waiting = True
         if expression.array is None:
             expression.array = loss
+            self.computed.append(expression)
 
     def gradient_of(self, loss, value):
         """Returns the gradient of a value. It executes both passes again, beside the waiting gradients."""
@@ -169,6 +182,11 @@ class Engine:
         """Updates the parameters with the optimiser of a trainer."""
         self.drop_speculation() if self.ahead is None else self.reject_speculation()
         native = self.native()
+        if not any(stored.is_updated() for stored in trainer.collection.all()):
+            # DyNet updates nothing, and forgets the gradients.
+            native.discard_gradients()
+            self.waiting = False
+            return
         if trainer.native_state is None or trainer.native_owner is not native:
             names = {stored.key for stored in trainer.collection.all() if stored.is_updated()}
             trainer.native_state, trainer.native_owner = native.set_aside(trainer.optimizer(), names), native
@@ -182,8 +200,13 @@ class Engine:
         if trainer.set_schedule_needed:
             native.set_schedule(trainer.factor)
             trainer.set_schedule_needed = False
-        native.update()
         self.waiting = False
+        try:
+            native.update()
+        except ab.TrainError as error:
+            if "expected finite gradients" in str(error):
+                raise RuntimeError(f"Magnitude of gradient is bad: {error}") from error
+            raise
 
 
 ENGINE = Engine()

@@ -43,6 +43,13 @@ class Expression(Held):
             ENGINE.compute([self])
         return self.array
 
+    def vector(self):
+        """Returns the native value of a vector. A column `{n, 1}` counts as one, as it does in DyNet."""
+        value, extents = self.v, self.extents()
+        if len(extents) != 2 or extents[0] != 1:
+            return value
+        return value.reshape((*value.shape[:-2], extents[1]))
+
     def tensor_value(self, recalculate=False):
         """Returns the elements as a tensor."""
         return Tensor(self)
@@ -181,13 +188,44 @@ class Tensor:
         return self.expression.npvalue()
 
     def argmax(self, dim=0, num=1):
-        """Returns the index of the largest element along an axis."""
-        return self.as_numpy().argmax(axis=dim)
+        """Returns the indices of the largest elements along an axis."""
+        return Array(self.topk(dim, num).as_numpy().squeeze(axis=dim)) if num == 1 else self.topk(dim, num)
 
     def topk(self, dim=0, num=1):
         """Returns the indices of the largest elements along an axis."""
         order = np.argsort(-self.as_numpy(), axis=dim, kind="stable")
-        return np.take(order, range(num), axis=dim)
+        return Array(np.take(order, range(num), axis=dim))
+
+
+class Array(Tensor):
+    """Numbers that are known, with the methods of a tensor. It also is what `np.asarray` and indices accept."""
+
+    def __init__(self, array):
+        self.array = np.asarray(array)
+
+    def as_numpy(self):
+        """Returns the elements as an array."""
+        return self.array
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.array, dtype=dtype)
+
+    def __index__(self):
+        return int(self.array.reshape(()))
+
+    def __eq__(self, other):
+        return self.array == other
+
+    def __getitem__(self, index):
+        return self.array[index]
+
+    def __len__(self):
+        return len(self.array)
+
+    def __repr__(self):
+        return repr(self.array)
+
+    __hash__ = None
 
 
 def sliced(value, axis, indices):
@@ -257,10 +295,16 @@ def pick(e, index=0, dim=0):
     value, shape = e.v, e.extents()
     if not shape:
         return e
+    extent = shape[len(shape) - 1 - dim]
+    if not 0 <= index < extent:
+        raise ValueError(f"pick needs an index below {extent}, found {index} for the dimension {e.dim()}")
     if dim == len(shape) - 1 and e.b == 1:
         return Expression(value.pick(index))
     axis = len(value.shape) - 1 - dim
     kept = value.shape[:axis] + value.shape[axis + 1:]
+    outer = 1 if e.b > 1 else 0
+    if set(kept[outer:]) == {1}:
+        kept = kept[:outer]
     return Expression(value.slice(index, index + 1, axis).reshape(kept), e.b)
 
 

@@ -63,6 +63,8 @@ class GlorotInitializer(PyInitializer):
             fan, rank = own[0] * own[1] * (own[2] + own[3]), 2
         else:
             fan, rank = sum(own), len(own)
+        if 0 in dims:
+            return np.zeros(dims)
         return UniformInitializer(self.gain * np.sqrt(3.0 * rank / fan)).draw(dims)
 
 

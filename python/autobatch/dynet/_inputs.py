@@ -13,11 +13,25 @@ from .config import Defaults
 from .config import Defaults
 
 
+class Input(Expression):
+    """An input whose numbers a program may replace, as DyNet's tutorials do between two passes over one graph."""
+
+    __slots__ = ()
+
+    def set(self, data):
+        """Replaces the numbers. The expressions of the graph are computed again when they are read."""
+        array = np.asarray(data, dtype=np.float32)
+        size = int(np.prod(self.v.shape, dtype=int))
+        if array.size != size:
+            raise ValueError(f"set needs {size} numbers for the dimension {self.dim()}, found {array.size}")
+        ENGINE.rebind(self, np.ascontiguousarray(array).reshape(self.v.shape))
+
+
 def bind(array, b=1):
     """Numbers in the native layout as an expression."""
     if ENGINE.graph is None:
         ENGINE.open()
-    return Expression(ab.input(np.array(array, dtype=np.float32, order="C")), b)
+    return Input(ab.input(np.array(array, dtype=np.float32, order="C")), b)
 
 
 def native_shape(dim, batch_size=1):
@@ -58,13 +72,13 @@ def sparse_inputTensor(idxs, values, shape, batched=False, defval=0, device=""):
 
 
 def vecInput(dim, device=""):
-    """A vector of zeros."""
-    return zeros(dim)
+    """A vector of zeros, whose numbers `set` replaces."""
+    return bind(np.zeros(native_shape(dim)))
 
 
 def matInput(d1, d2):
-    """A matrix of zeros."""
-    return zeros((d1, d2))
+    """A matrix of zeros, whose numbers `set` replaces."""
+    return bind(np.zeros(native_shape((d1, d2))))
 
 
 def one_hot(d, idx, device=""):

@@ -10,6 +10,14 @@ from ._reductions import sum_elems
 from ._shapes import transpose
 
 
+def _label(x, v):
+    """A label of scores, which must exist."""
+    v, classes = int(v), x.extents()[-1] if x.extents() else 1
+    if not 0 <= v < classes:
+        raise ValueError(f"a label must be below {classes}, found {v} for the dimension {x.dim()}")
+    return v
+
+
 def binary_log_loss(x, y):
     """`-(y log x + (1 - y) log(1 - x))`"""
     return sum_elems(-(cmult(y, log(x)) + cmult(1.0 - y, log(1.0 - x))))
@@ -27,26 +35,30 @@ def poisson_loss(log_lambda, x):
 
 def pickneglogsoftmax(x, v):
     """`-log_softmax(x)[v]`"""
-    return Expression(x.v.cross_entropy(int(v))) if x.b == 1 else pickneglogsoftmax_batch(x, [v] * x.b)
+    return Expression(x.vector().cross_entropy(_label(x, v))) if x.b == 1 else pickneglogsoftmax_batch(x, [v] * x.b)
 
 
 def pickneglogsoftmax_batch(x, vs):
     """`pickneglogsoftmax` of a minibatch."""
-    vs = [int(v) for v in vs]
+    vs = [_label(x, v) for v in vs]
     if len(vs) == 1:
         return pickneglogsoftmax(x, vs[0])
+    x = Expression(x.vector(), x.b)
     return Expression(with_batch(x, len(vs)).cross_entropy(ab.indices(vs)), len(vs))
 
 
 def hinge(x, v, m=1.0):
     """The margin loss."""
-    return Expression(x.v.hinge(int(v), m)) if x.b == 1 else hinge_batch(x, [v] * x.b, m)
+    return Expression(x.vector().hinge(_label(x, v), m)) if x.b == 1 else hinge_batch(x, [v] * x.b, m)
 
 
 def hinge_batch(x, vs, m=1.0):
     """The margin loss of a minibatch."""
-    vs = [int(v) for v in vs]
-    return hinge(x, vs[0], m) if len(vs) == 1 else Expression(with_batch(x, len(vs)).hinge(ab.indices(vs), m), len(vs))
+    vs = [_label(x, v) for v in vs]
+    if len(vs) == 1:
+        return hinge(x, vs[0], m)
+    x = Expression(x.vector(), x.b)
+    return Expression(with_batch(x, len(vs)).hinge(ab.indices(vs), m), len(vs))
 
 
 def hinge_dim(x, v, d=0, m=1.0):

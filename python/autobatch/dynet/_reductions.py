@@ -70,7 +70,7 @@ def _along(x, d, method):
     if d >= len(extents):
         return x
     if d == 0:
-        return Expression(getattr(x.v, method)(), x.b)
+        return Expression(getattr(x.vector() if extents[0] == 1 else x.v, method)(), x.b)
     if len(extents) == 2:
         return each(lambda x: Expression(getattr(x.v.t(), method)()), x)
     raise NotImplementedError(f"a reduction of axis {d} of {x.dim()}; reshape it to a matrix")

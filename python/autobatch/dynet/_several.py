@@ -54,17 +54,20 @@ def affine_transform(exprs):
     try:
         if len(exprs) == 5:
             bias, one, x, other, y = exprs
+            x, y = (Expression(term.vector(), term.b) for term in (x, y))
             if x.b == y.b and bias.dims != (1,):
                 return Expression(ab.affine_sum(bias.handle, one.handle, x.v, other.handle, y.v), x.b)
         elif len(exprs) == 3:
             bias, one, x = exprs
+            x = Expression(x.vector(), x.b)
             if bias.dims != (1,):
                 return Expression(ab.affine_sum(bias.handle, one.handle, x.v), x.b)
     except (AttributeError, TypeError, ab.EmitError):
         pass  # A weight or the bias is no parameter, or the bias is repeated.
-    total = exprs[0]
+    bias = exprs[0]
+    total = Expression(bias.vector(), bias.b) if len(bias.extents()) == 2 else bias
     for weight, x in zip(exprs[1::2], exprs[2::2]):
-        total = total + product(weight, x)
+        total = total + product(weight, Expression(x.vector(), x.b))
     return total
 
 

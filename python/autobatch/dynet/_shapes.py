@@ -32,6 +32,7 @@ def reshape(x, d, batch_size=1):
 
 def pick_batch(e, indices, dim=0):
     """One element of each element of a minibatch."""
+    _check(indices, e.extents()[-1], "pick_batch")
     mask = np.zeros((len(indices), e.extents()[-1]))
     mask[np.arange(len(indices)), [int(index) for index in indices]] = 1
     if len(indices) == 1:
@@ -67,6 +68,7 @@ def strided_select(x, strides, range_from, range_to):
 
 def pick_batch_elem(x, v):
     """One element of a minibatch."""
+    _check([v], x.b, "pick_batch_elem")
     return x if x.b == 1 else Expression(x.v.pick(int(v)))
 
 
@@ -86,8 +88,16 @@ def concatenate_to_batch(xs):
     return Expression(ab.concat([x.v if x.b > 1 else x.v.reshape((1, *x.v.shape)) for x in xs], 0), b)
 
 
+def _check(indices, extent, what):
+    """Refuses indices that do not exist."""
+    for index in indices:
+        if not 0 <= int(index) < extent:
+            raise ValueError(f"{what} needs indices below {extent}, found {int(index)}")
+
+
 def select_rows(x, rs):
     """Some rows of a matrix."""
+    _check(rs, x.dim()[0][0], "select_rows")
     if len(x.extents()) == 1:
         return concatenate([pick(x, row) for row in rs])
     return transpose(select_cols(transpose(x), rs))
@@ -95,6 +105,7 @@ def select_rows(x, rs):
 
 def select_cols(x, cs):
     """Some columns of a matrix."""
+    _check(cs, x.extents()[0] if len(x.extents()) > 1 else 1, "select_cols")
     return each(lambda x: Expression(ab.stack([x.v.pick(int(column)) for column in cs])), x)
 
 
@@ -120,6 +131,9 @@ def concatenate(xs, d=0):
         value = join(xs)
         if value is not None:
             return Expression(value)
+        if len(xs[0].extents()) < 2:
+            # The first expression is a vector, so columns are joined as vectors.
+            xs = [Expression(x.vector(), x.b) for x in xs]
     return _joined(list(xs), d)
 
 

@@ -126,9 +126,10 @@ class AdagradTrainer(Trainer):
 
     def __init__(self, m, learning_rate=0.1, eps=1e-20):
         super().__init__(m, learning_rate)
+        self.eps = eps
 
     def rule(self, options):
-        return optim.Adagrad(self.base_rate, **options)
+        return optim.Adagrad(self.base_rate, self.eps, eps_under_root=True, **options)
 
 
 class AdadeltaTrainer(Trainer):
@@ -150,7 +151,7 @@ class RMSPropTrainer(Trainer):
         self.eps, self.rho = eps, rho
 
     def rule(self, options):
-        return optim.RmsProp(self.base_rate, self.rho, self.eps, **options)
+        return optim.RmsProp(self.base_rate, self.rho, self.eps, eps_under_root=True, **options)
 
 
 class AdamTrainer(Trainer):
@@ -163,7 +164,7 @@ class AdamTrainer(Trainer):
         self.betas, self.eps = (beta_1, beta_2), eps
 
     def rule(self, options):
-        return self.native(self.base_rate, self.betas, self.eps, **options)
+        return self.native(self.base_rate, self.betas, self.eps, eps_uncorrected=True, **options)
 
 
 class AmsgradTrainer(AdamTrainer):
