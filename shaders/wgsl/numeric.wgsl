@@ -80,7 +80,11 @@ fn op_leaky_relu(x: f32, slope: f32) -> f32 {
     return x;
 }
 
+// Some drivers turn two comparisons into a minimum and a maximum, which drop NaN.
 fn op_clamp(x: f32, low: f32, high: f32) -> f32 {
+    if is_nan(x) {
+        return x;
+    }
     if x < low {
         return low;
     }

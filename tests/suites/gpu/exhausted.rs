@@ -64,7 +64,14 @@ fn refused(executor: &mut autobatch_runtime_wgpu::Executor) {
     let weights = Weights::init(&graph.module, 1);
     let plan = inferring(&graph, &wanted);
     let error = executor.execute(&plan, &weights, bound(&graph, false)).expect_err("there is not so much");
-    assert!(matches!(error, GpuError::Memory { .. }), "{error:?}");
+    // The bindings of OpenGL hold less than this plan, so the executor refuses it before it asks the system.
+    let is_small = executor.gpu().is_some_and(|gpu| gpu.facts().backend == "gl");
+    let is_refused = match error {
+        GpuError::Memory { .. } => true,
+        GpuError::TooLarge { .. } => is_small,
+        _ => false,
+    };
+    assert!(is_refused, "{error:?}");
     assert!(error.to_string().contains("plan fewer instances at once"), "{error}");
     assert_eq!(bits(executor, &small, &values), before);
 }
