@@ -1,5 +1,6 @@
 //! The reports of a step and of an evaluation.
 
+use autobatch_ir::id::ParamId;
 use std::fmt;
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ pub struct Step {
     pub gradient_norm: Option<f64>,
     /// Whether the trainer skipped the update; see [`Trainer::skip_non_finite`](crate::Trainer::skip_non_finite).
     pub skipped: bool,
+    /// The parameters that the losses depend on, ascending.
+    pub(crate) used: Vec<ParamId>,
     /// The values of the named outputs, in the order of the requests.
     pub outputs: Vec<(String, Vec<f32>)>,
     /// The batches of the forward part of the plan.
@@ -39,15 +42,25 @@ pub struct Step {
 impl Step {
     /// Merges the next part of the same minibatch.
     pub(crate) fn add(&mut self, part: Self) {
-        let Self { losses, weight, outputs, batches, bound, emit, plan, execute, update, .. } = part;
+        let Self { losses, weight, used, outputs, batches, bound, emit, plan, execute, update, .. } = part;
         self.losses.extend(losses);
         self.weight += weight;
+        self.use_params(used);
         self.outputs.extend(outputs);
         (self.batches, self.bound) = (self.batches + batches, self.bound + bound);
         self.emit += emit;
         self.plan += plan;
         self.execute += execute;
         self.update += update;
+    }
+
+    /// Adds parameters that the losses of another part depend on.
+    pub(crate) fn use_params(&mut self, used: Vec<ParamId>) {
+        if self.used != used {
+            self.used.extend(used);
+            self.used.sort_unstable();
+            self.used.dedup();
+        }
     }
 
     /// Returns the sum of the losses divided by the sum of the weights.

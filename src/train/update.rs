@@ -18,6 +18,8 @@ pub(crate) struct Updater {
     optimizer: Optimizer,
     /// `None` if this rank updates no parameter.
     plan: Option<Verified<UpdatePlan>>,
+    /// Parameters that the last update left alone, and the plan of the others, if there are any.
+    partial: (Vec<ParamId>, Option<Verified<UpdatePlan>>),
     trained: Vec<ParamId>,
     /// The division of the trained parameters among ranks.
     owned: Option<Owned>,
@@ -50,28 +52,54 @@ impl Updater {
                 (Some(own.verify()?), recipe.states(weights, module)?)
             }
         };
-        Ok((Self { optimizer, plan, trained: trained.to_vec(), owned, state_names }, states))
+        let (partial, trained) = ((Vec::new(), None), trained.to_vec());
+        Ok((Self { optimizer, plan, partial, trained, owned, state_names }, states))
     }
 
-    /// Updates the session's weights with the gradients of the last execution. Returns whether the previous
-    /// state can be restored.
-    pub(crate) fn update(&self, session: &mut Session) -> Result<bool> {
+    /// Updates the session's weights with the gradients of the last execution, except for unused parameters. Returns
+    /// whether the previous state can be restored.
+    pub(crate) fn update(&mut self, session: &mut Session, unused: &[ParamId]) -> Result<bool> {
         let floats = self.floats(session, 1.0)?;
-        match &self.plan {
+        match self.plan_without(unused)? {
             Some(plan) => session.update(plan, &floats),
             None => Ok(true),
         }
     }
 
+    /// The plan that leaves unused parameters with their states alone.
+    fn plan_without(&mut self, unused: &[ParamId]) -> Result<Option<&Verified<UpdatePlan>>> {
+        let Some(plan) = self.plan.as_ref().filter(|_| !unused.is_empty()) else {
+            return Ok(self.plan.as_ref());
+        };
+        if self.partial.0 != unused {
+            let mut partial = UpdatePlan::clone(plan);
+            let is_unused = |store: &StoreId| match partial.stores[store.index()].kind {
+                StoreKind::Param(_) => unused.iter().any(|param| param.index() == store.index()),
+                StoreKind::State(of) | StoreKind::Grad(of) => {
+                    unused.iter().any(|param| param.index() == of.index())
+                }
+            };
+            let keeps: Vec<bool> =
+                partial.updates.iter().map(|update| !update.targets().iter().any(is_unused)).collect();
+            let mut keep = keeps.into_iter();
+            partial.updates.retain(|_| keep.next().unwrap_or(true));
+            let has_targets = partial.updates.iter().any(|update| !update.targets().is_empty());
+            let partial = has_targets.then(|| partial.verify()).transpose()?;
+            self.partial = (unused.to_vec(), partial);
+        }
+        Ok(self.partial.1.as_ref())
+    }
+
     /// Updates the session's weights with given gradients, multiplied by `scale`.
     pub(crate) fn update_with(
-        &self,
+        &mut self,
         session: &mut Session,
         gradients: &(dyn GradientSource + Sync),
         scale: f64,
+        unused: &[ParamId],
     ) -> Result<()> {
         let floats = self.floats(session, scale)?;
-        session.update_with(self.plan.as_ref(), gradients, &floats)
+        session.update_with(self.plan_without(unused)?, gradients, &floats)
     }
 
     /// The norm of the gradients of all trained parameters, or the first parameter with a gradient that is not finite.

@@ -350,6 +350,21 @@ impl Plan {
         gradient.is_some_and(|store| self.reductions.iter().any(|sum| sum.store == store))
     }
 
+    /// The parameters that some row adds a gradient to, ascending.
+    #[must_use]
+    pub fn reached(&self) -> Vec<ParamId> {
+        let mut summed = vec![false; self.stores.len()];
+        self.reductions.iter().for_each(|sum| summed[sum.store.index()] = true);
+        let param = |(store, summed): (&Store, bool)| match store.kind {
+            StoreKind::Grad(of) if summed => Some(ParamId::new(of.index())),
+            _ => None,
+        };
+        let mut reached: Vec<ParamId> = self.stores.iter().zip(summed).filter_map(param).collect();
+        reached.sort_unstable();
+        reached.dedup();
+        reached
+    }
+
     /// The store of a parameter.
     #[must_use]
     pub const fn store_of(param: ParamId) -> StoreId {

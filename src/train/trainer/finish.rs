@@ -4,6 +4,7 @@ use super::Trainer;
 use crate::error::Result;
 use crate::train::error::TrainError;
 use crate::train::report::Step;
+use autobatch_ir::id::ParamId;
 use autobatch_runtime_cpu::GradientSource;
 use std::time::Instant;
 
@@ -54,7 +55,8 @@ impl Trainer {
         let may_update = self.may_update(None, 1.0, &step.losses)?;
         (step.gradient_norm, step.skipped) = (may_update.norm, may_update.skip);
         if !step.skipped {
-            let updated = self.updater.update(&mut self.session);
+            let unused = self.unused(&step.used);
+            let updated = self.updater.update(&mut self.session, &unused);
             if self.handle_device_loss(updated)? {
                 self.mirrored = self.progress;
             }
@@ -66,6 +68,39 @@ impl Trainer {
         }
         step.update = updating.elapsed();
         Ok(step)
+    }
+
+    /// Sets whether a step also updates trained parameters that its losses do not depend on. By default it leaves them
+    /// with their optimiser states alone, as PyTorch does with parameters that have no gradient: an expert that no item
+    /// of a minibatch chose neither moves by the momentum of earlier steps nor decays. With `true` such a parameter has the
+    /// gradient zero, as in DyNet. Bias corrections count all updates in both cases.
+    ///
+    /// ```
+    /// # use autobatch::prelude::*;
+    /// # fn main() -> autobatch::Result<()> {
+    /// # let mut m = ModuleBuilder::new("m");
+    /// let experts = [m.param("a", [], Init::Constant(1.0)), m.param("b", [], Init::Constant(1.0))];
+    /// let mut trainer = Trainer::new(m.build()?, Adam::new(0.1))?;
+    /// for chosen in [1, 0, 0] {
+    ///     trainer.step([2.0], |g, x: f32| g.param(experts[chosen]) * x)?;
+    /// }
+    /// assert!((trainer.weights().by_name("b").expect("declared")[0] - 0.9).abs() < 1e-6, "one step, and no momentum");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn update_unused(mut self, update: bool) -> Self {
+        self.updates_unused = update;
+        self
+    }
+
+    /// The trained parameters that a step leaves alone.
+    pub(super) fn unused(&self, used: &[ParamId]) -> Vec<ParamId> {
+        if self.updates_unused {
+            return Vec::new();
+        }
+        let trained = self.updater.trained().iter().copied();
+        trained.filter(|param| used.binary_search(param).is_err()).collect()
     }
 
     /// Decides whether gradients, multiplied by `scale`, may change the parameters. `None` are the gradients of the last

@@ -161,6 +161,7 @@ impl Trainer {
             weight: *weight,
             gradient_norm: None,
             skipped: false,
+            used: plan.reached(),
             outputs: outputs.map(|(number, output)| (output.name.clone(), read(number).to_vec())).collect(),
             batches: forward_batches(plan),
             bound: plan.certificate.bound,

@@ -25,6 +25,7 @@ use crate::train::error::TrainError;
 use crate::train::locate::of_minibatch;
 use crate::train::report::{Evaluation, Step};
 use crate::train::update::Updater;
+use autobatch_ir::id::ParamId;
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::types::DType;
 use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
@@ -85,6 +86,9 @@ pub struct Trainer {
     sharding: Option<Sharding>,
     skips_non_finite: bool,
     skipped: u64,
+    updates_unused: bool,
+    /// The parameters that the waiting gradients belong to.
+    pending_used: Vec<ParamId>,
 }
 
 impl fmt::Debug for Trainer {
@@ -148,6 +152,8 @@ impl Trainer {
             sharding: None,
             skips_non_finite: false,
             skipped: 0,
+            updates_unused: false,
+            pending_used: Vec::new(),
         })
     }
 

@@ -103,7 +103,12 @@ impl Trainer {
             .map_err(|error| explained(&data, plan.structure, error));
         self.session.accumulate_gradients(false);
         self.handle_device_loss(executed)?;
-        self.pending = Some(Arc::clone(&plan));
+        if self.pending.replace(Arc::clone(&plan)).is_none() {
+            self.pending_used.clear();
+        }
+        self.pending_used.extend(plan.reached());
+        self.pending_used.sort_unstable();
+        self.pending_used.dedup();
         let read = |key: OutputKey| {
             let number = plan.outputs.iter().position(|output| output.key == key)?;
             Some(Row::new(self.session.executor().output(&plan, number)).to_buf())
@@ -122,7 +127,9 @@ impl Trainer {
             return Ok(());
         }
         if !self.may_update(None, 1.0, &[])?.skip {
-            let updated = self.updater.update(&mut self.session);
+            let used = std::mem::take(&mut self.pending_used);
+            let unused = self.unused(&used);
+            let updated = self.updater.update(&mut self.session, &unused);
             self.handle_device_loss(updated)?;
         }
         self.steps += 1;

@@ -233,3 +233,39 @@ fn a_free_step_may_sum_over_pairs_and_name_outputs() {
     assert_eq!(step.output("nothing"), None);
     assert!(step.loss > 0.0 && step.bound <= step.batches);
 }
+
+/// Steps on two experts, of which each minibatch chooses one, and returns the weights after each step.
+fn expert_steps(mut trainer: Trainer, experts: [Param; 2]) -> Vec<Vec<f32>> {
+    let steps = [1, 0, 0, 1, 0].map(|chosen: usize| {
+        let step = trainer.step([1.0, 3.0], |g, x: f32| g.param(experts[chosen]) * x);
+        step.unwrap();
+        trainer.weights().iter().map(|weight| weight.values()[0]).collect()
+    });
+    steps.into()
+}
+
+#[test]
+fn parameters_that_a_minibatch_does_not_use_stay_as_they_are() {
+    let make = |optimizer: Optimizer| {
+        let mut m = ModuleBuilder::new("experts");
+        let experts = ["a", "b"].map(|name| m.param(name, [], Init::Constant(1.0)));
+        (Trainer::new(m.build().unwrap(), optimizer).unwrap(), experts)
+    };
+    let optimizers: [fn() -> Optimizer; 3] =
+        [|| Adam::new(0.1).into(), || AdamW::new(0.1).into(), || Momentum::new(0.1, 0.9).into()];
+    for optimizer in optimizers {
+        let (trainer, experts) = make(optimizer());
+        let whole = expert_steps(trainer, experts);
+        // b is used in steps 0 and 3, a in the others.
+        assert_eq!((whole[0][0], whole[1][1], whole[2][1]), (1.0, whole[0][1], whole[0][1]));
+        assert_eq!(whole[3][0], whole[2][0]);
+        assert!(whole[3][1] != whole[2][1] && whole[4][0] != whole[3][0]);
+        for shards in [1, 2] {
+            let (trainer, experts) = make(optimizer());
+            assert_eq!(expert_steps(trainer.shards(shards), experts), whole, "{shards} shards");
+        }
+        let (trainer, experts) = make(optimizer());
+        let all = expert_steps(trainer.update_unused(true), experts);
+        assert!(all[1][1] != all[0][1], "the moments of b move it on");
+    }
+}

@@ -70,6 +70,7 @@ struct Report {
     outputs: Vec<(String, Vec<u32>)>,
     batches: u32,
     bound: u32,
+    used: Vec<u32>,
 }
 
 impl Report {
@@ -82,6 +83,7 @@ impl Report {
             outputs: step.outputs.iter().map(|(name, values)| (name.clone(), bits(values))).collect(),
             batches: step.batches,
             bound: step.bound,
+            used: step.used.iter().map(|param| param.index() as u32).collect(),
         }
     }
 
@@ -93,6 +95,7 @@ impl Report {
         step.outputs.extend(self.outputs.into_iter().map(|(name, bits)| (name, floats(bits))));
         step.batches += self.batches;
         step.bound += self.bound;
+        step.use_params(self.used.into_iter().map(|param| ParamId::new(param as usize)).collect());
     }
 }
 
@@ -266,7 +269,7 @@ impl Trainer {
         let Computed { nodes, step: own } = computed?;
         let mut step = own.unwrap_or_default();
         step.number = number;
-        (step.losses, step.outputs) = (Vec::new(), Vec::new());
+        (step.losses, step.outputs, step.used) = (Vec::new(), Vec::new(), Vec::new());
         (step.weight, step.batches, step.bound) = (0.0, 0, 0);
         for (rank, mut report) in reports.into_iter().enumerate() {
             if let Some(message) = report.error.take() {
@@ -312,8 +315,9 @@ impl Trainer {
         if verdict.skip {
             return Ok(());
         }
+        let unused = self.unused(&step.used);
         let Self { session, updater, .. } = self;
-        updater.update_with(session, &sharding.layout, scale)?;
+        updater.update_with(session, &sharding.layout, scale, &unused)?;
         if sharding.divided {
             updater.exchange(session, &mut **group)?;
         }
