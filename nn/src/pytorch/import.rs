@@ -3,11 +3,11 @@
 //! The names of the arrays of a module say what it is, and the declarations of the parameters say what the layer
 //! expects. So every weight gets the layout of its layer, a square one too.
 
+use super::import_error::ImportError;
+use super::names::{entry_of, layer_name, sequential_order};
 use super::{LayoutError, from_pytorch_gru, from_pytorch_linear, from_pytorch_sum};
 use autobatch_ir::Weights;
-use autobatch_ir::weights::WeightsError;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 /// An array of a state dict.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,56 +32,12 @@ pub struct Imported {
     pub joint_biases: Vec<String>,
 }
 
-/// The reason why a state dict was refused. The weights are unchanged.
-#[derive(Clone, PartialEq, Eq)]
-pub enum ImportError {
-    /// The arrays of a module do not fit each other.
-    Layout {
-        /// The module in PyTorch.
-        module: String,
-        /// The reason.
-        error: LayoutError,
-    },
-    /// An array does not fit its parameter.
-    Weights {
-        /// The module in PyTorch.
-        module: String,
-        /// The reason.
-        error: WeightsError,
-    },
-    /// A module has some arrays of its kind and lacks others.
-    Incomplete {
-        /// The module in PyTorch.
-        module: String,
-        /// The missing array.
-        array: String,
-    },
-}
-
-impl fmt::Display for ImportError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Layout { module, error } => write!(f, "module {module:?} of the state dict: {error}"),
-            Self::Weights { module, error } => write!(
-                f,
-                "module {module:?} of the state dict: {error}; declare the layer with the sizes of the module"
-            ),
-            Self::Incomplete { module, array } => {
-                write!(f, "module {module:?} of the state dict lacks {array}; save the whole state dict")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ImportError {}
-
-autobatch_ir::debug_as_display!(ImportError);
-
 /// Reads the arrays of a state dict into weights and converts their layouts.
 ///
 /// `names` maps modules of PyTorch to layers here; modules below them follow, so `("encoder", "enc")` maps
 /// `encoder.layers.0.linear1` to `enc.layers.0.linear1`. The longest name wins. Unlisted modules keep their names, and
-/// `""` is the module of the state dict itself. A stack or a bidirectional layer here takes the layers `_l0`, `_l1_reverse`
+/// `""` is the module of the state dict itself. The numbers of `torch.nn.Sequential` count activations too; its layers with
+/// arrays are the layers here in order, so `("mlp", "mlp")` maps layers 0, 2 and 4 to those of an [`Mlp`](crate::Mlp). A stack or a bidirectional layer here takes the layers `_l0`, `_l1_reverse`
 /// and so on of one recurrent module.
 ///
 /// ```
@@ -103,7 +59,8 @@ autobatch_ir::debug_as_display!(ImportError);
 /// ```
 ///
 /// # Errors
-/// Arrays have other sizes than the layer, or a module lacks an array. Then no value changes.
+/// Arrays have other sizes than the layer, a module lacks an array, or a name of the list matches nothing. Then no value
+/// changes.
 pub fn import(
     state: BTreeMap<String, StateArray>,
     weights: &mut Weights,
@@ -115,8 +72,19 @@ pub fn import(
         modules.entry(module.to_owned()).or_default().insert(leaf.to_owned(), array);
     }
     let mut import = Import { weights: weights.clone(), report: Imported::default() };
+    let order = sequential_order(&modules, weights, names)?;
+    let mut used = vec![(false, false); names.len()];
     for (module, arrays) in modules {
-        import.module(&module, &layer_name(&module, names), arrays)?;
+        let layer = order.get(&module).cloned().unwrap_or_else(|| layer_name(&module, names));
+        let before = import.report.read.len();
+        import.module(&module, &layer, arrays)?;
+        if let Some(entry) = entry_of(&module, names) {
+            used[entry].0 = true;
+            used[entry].1 |= import.report.read.len() > before;
+        }
+    }
+    if let Some((&(from, to), &(has_module, _))) = names.iter().zip(&used).find(|(_, used)| !used.1) {
+        return Err(ImportError::Unmatched { from: from.to_owned(), to: to.to_owned(), has_module });
     }
     let Import { weights: imported, mut report } = import;
     let read: BTreeSet<&String> = report.read.iter().collect();
@@ -126,24 +94,7 @@ pub fn import(
     Ok(report)
 }
 
-type Arrays = BTreeMap<String, StateArray>;
-
-/// The layer here of a module of PyTorch.
-fn layer_name(module: &str, names: &[(&str, &str)]) -> String {
-    let below = |from: &str| match module.strip_prefix(from) {
-        Some("") => Some(""),
-        Some(rest) if from.is_empty() => Some(rest),
-        Some(rest) => rest.strip_prefix('.'),
-        None => None,
-    };
-    let known = names.iter().filter_map(|&(from, to)| Some((from.len(), to, below(from)?)));
-    match known.max_by_key(|known| known.0) {
-        None => module.to_owned(),
-        Some((_, to, "")) => to.to_owned(),
-        Some((_, "", rest)) => rest.to_owned(),
-        Some((_, to, rest)) => format!("{to}.{rest}"),
-    }
-}
+pub(super) type Arrays = BTreeMap<String, StateArray>;
 
 /// An import that is under way.
 struct Import {

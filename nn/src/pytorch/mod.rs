@@ -32,9 +32,12 @@
 //! trains as PyTorch does. No rate reproduces a GRU: in its `name.b` the gates r and z are sums and the gate n is not.
 
 mod import;
+mod import_error;
+mod names;
 
 use autobatch_ir::Init;
-pub use import::{ImportError, Imported, StateArray, import};
+pub use import::{Imported, StateArray, import};
+pub use import_error::ImportError;
 use std::fmt;
 
 /// PyTorch's default initialiser of weights and biases: uniform in `-1 / sqrt(fan)` to

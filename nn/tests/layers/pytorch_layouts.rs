@@ -1,10 +1,12 @@
 //! Conversion of PyTorch weights.
 
-use autobatch_ir::Init;
+use autobatch_ir::{Init, ModuleBuilder, Weights};
 use autobatch_nn::pytorch::{
-    GruArrays, from_pytorch_embedding, from_pytorch_gru, from_pytorch_linear, from_pytorch_lstm,
-    from_pytorch_projected_lstm, from_pytorch_sum, init,
+    GruArrays, StateArray, from_pytorch_embedding, from_pytorch_gru, from_pytorch_linear, from_pytorch_lstm,
+    from_pytorch_projected_lstm, from_pytorch_sum, import, init,
 };
+use autobatch_nn::{Activation, Mlp};
+use std::collections::BTreeMap;
 
 fn counted(from: u8, count: u8) -> Vec<f32> {
     (from..from + count).map(f32::from).collect()
@@ -71,4 +73,58 @@ fn errors_name_the_array_with_the_wrong_length() {
     assert!(from_pytorch_lstm(&[], &[], &[], &[]).is_err());
     assert!(from_pytorch_lstm(&[0.0; 3], &[0.0; 4], &[0.0; 4], &[0.0; 4]).is_err());
     assert!(from_pytorch_gru(&[0.0; 3], &[0.0; 3], &[0.0; 4], &[0.0; 3]).is_err());
+}
+
+/// The state dict of linear layers with these names, all 2 by 2, filled with the layer's place.
+fn linear_layers(names: &[&str]) -> BTreeMap<String, StateArray> {
+    let array = |shape: &[usize], value: usize| StateArray {
+        shape: shape.to_vec(),
+        values: vec![value as f32 + 1.0; shape.iter().product()],
+    };
+    let arrays = names.iter().enumerate().flat_map(|(place, name)| {
+        [(format!("{name}.weight"), array(&[2, 2], place)), (format!("{name}.bias"), array(&[2], place))]
+    });
+    arrays.collect()
+}
+
+fn perceptron() -> Weights {
+    let mut m = ModuleBuilder::new("m");
+    Mlp::new(&mut m, "net", &[2, 2, 2, 2], Activation::Relu);
+    Weights::init(&m.build().expect("a valid module"), 0)
+}
+
+#[test]
+fn the_layers_of_sequential_are_those_of_a_perceptron_in_order() {
+    for (names, map) in [
+        (["mlp.0", "mlp.2", "mlp.4"], [("mlp", "net")]),
+        (["mlp.0", "mlp.3", "mlp.6"], [("mlp", "net")]),
+        (["mlp.0", "mlp.1", "mlp.2"], [("mlp", "net")]),
+        (["0", "2", "4"], [("", "net")]),
+    ] {
+        let mut weights = perceptron();
+        let imported = import(linear_layers(&names), &mut weights, &map).expect("three layers");
+        assert!(imported.missing.is_empty() && imported.unexpected.is_empty(), "{names:?}: {imported:?}");
+        for layer in 0..3_u8 {
+            let bias = weights.by_name(&format!("net.{layer}.b")).expect("declared");
+            assert_eq!(bias, [f32::from(layer) + 1.0; 2], "{names:?}");
+        }
+    }
+}
+
+#[test]
+fn an_import_refuses_names_that_match_nothing() {
+    let before = perceptron();
+    let refused = |names: &[&str], map: &[(&str, &str)]| {
+        let mut weights = before.clone();
+        let error = import(linear_layers(names), &mut weights, map).expect_err("something does not match");
+        assert_eq!(weights, before, "an error changes nothing");
+        error.to_string()
+    };
+    let names = ["mlp.0", "mlp.2", "mlp.4"];
+    assert!(refused(&names, &[("mpl", "net"), ("mlp", "net")]).contains("has no module \"mpl\""));
+    assert!(refused(&names, &[("mlp", "net"), ("", "nothing")]).contains("\"nothing\""));
+    let other = refused(&names, &[("mlp", "nett")]);
+    assert!(other.contains("no array of module \"mlp\" belongs to a parameter of \"nett\""), "{other}");
+    let fewer = refused(&["mlp.0", "mlp.2"], &[("mlp", "net")]);
+    assert!(fewer.contains("layers [0, 2], and the layers here are [0, 1, 2]"), "{fewer}");
 }
