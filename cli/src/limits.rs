@@ -46,6 +46,13 @@ impl LimitArgs {
         Limits { memory: Some(memory), work: Some(self.work_limit.unwrap_or(DEFAULT_WORK)) }
     }
 
+    /// The limits on each graph of a session with trained parameters. The operations of a graph of many instances depend on
+    /// the model, so they are unlimited unless the option says otherwise.
+    #[must_use]
+    pub fn of_sessions(&self) -> Limits {
+        Limits { work: self.work_limit, ..self.limits() }
+    }
+
     /// Rejects a footprint over the limits, before any of it is allocated. `subject` is the file that describes it.
     ///
     /// # Errors

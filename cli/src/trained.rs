@@ -51,6 +51,7 @@ pub(crate) fn session(args: &TrainedArgs, module: &Arc<Module>) -> Result<Sessio
         device: args.device.clone(),
         policy: args.policy.clone(),
         threads: args.threads,
+        limits: args.limits.of_sessions(),
         ..SessionOptions::default()
     };
     Ok(Session::with_options(module, Arc::new(weights), options)?)

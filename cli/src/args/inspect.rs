@@ -174,6 +174,10 @@ pub struct CheckArgs {
     /// An order of batches to score, instead of a plan.
     #[arg(long, conflicts_with = "plan", value_parser = path)]
     pub batches: Option<String>,
+    /// Maximum memory of the rows that the plan describes: 1000000, 64KiB, 512MiB, 2GiB [default: half of the memory of this
+    /// machine].
+    #[arg(long, value_name = "BYTES", value_parser = autobatch_bench::parse_bytes)]
+    pub memory_limit: Option<u64>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

@@ -2,6 +2,7 @@
 
 use super::run::threads;
 use super::{path, values};
+use crate::limits::LimitArgs;
 use autobatch_models::lessons::Part;
 use autobatch_planner::schedule::Policy;
 use clap::{Args, ValueEnum, ValueHint};
@@ -27,6 +28,9 @@ pub struct TrainedArgs {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+    /// Limits on each graph.
+    #[command(flatten)]
+    pub limits: LimitArgs,
 }
 
 /// A part of the instances.

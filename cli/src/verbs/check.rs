@@ -5,6 +5,7 @@ use crate::args::CheckArgs;
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
 use crate::files::{load_graph, load_plan, one_standard_input, read};
+use crate::limits::{LimitArgs, with_parameters};
 use crate::planning;
 use crate::progress::Waiting;
 use autobatch_inspector::steps::computing;
@@ -27,7 +28,7 @@ pub fn check(args: &CheckArgs, console: &mut Console<'_>) -> Result<Answer, Fail
     one_standard_input(std::iter::once(&args.graph).chain(&args.plan).chain(&args.batches))?;
     let graph = load_graph(&args.graph)?;
     let checked = match (&args.plan, &args.batches) {
-        (Some(plan), _) => check_plan(&graph, &args.graph, plan)?,
+        (Some(plan), _) => check_plan(&graph, args, plan)?,
         (None, Some(order)) => check_order(&graph, order)?,
         (None, None) => {
             let help = "name a plan, or an order of batches with --batches FILE";
@@ -49,8 +50,11 @@ struct Checked {
     json: serde_json::Value,
 }
 
-fn check_plan(graph: &GraphData, graph_path: &str, path: &str) -> Result<Checked, Failure> {
-    let plan = load_plan(path)?;
+fn check_plan(graph: &GraphData, args: &CheckArgs, path: &str) -> Result<Checked, Failure> {
+    let (graph_path, plan) = (&*args.graph, load_plan(path)?);
+    // The proof follows every row, so a plan that describes more rows than memory holds is refused like its execution.
+    let limits = LimitArgs { memory_limit: args.memory_limit, work_limit: Some(u64::MAX) };
+    limits.check(path, &with_parameters(&plan, 1, &graph.module, false))?;
     let proof = match proof(&plan, graph) {
         Ok(proof) => proof,
         Err(disagreements) => {

@@ -43,9 +43,6 @@ pub fn execute(args: &ExecuteArgs, console: &mut Console<'_>) -> Result<Answer, 
     }
     let graph = load_graph(&args.graph)?;
     let plan = plan_of(args, &graph)?;
-    let threads = resolve_threads(args.threads);
-    let footprint = limits::with_parameters(&plan, threads, &graph.module, args.weights.is_none());
-    args.limits.check(&args.graph, &footprint)?;
     let weights = match &args.weights {
         Some(path) => read_weights(path, &graph.module).map_err(|error| Failure::input(error.to_string()))?,
         None => Weights::try_init(&graph.module, args.seed)
@@ -135,12 +132,21 @@ fn is_npy(path: &str) -> bool {
     Path::new(path).extension().is_some_and(|extension| extension == "npy")
 }
 
-/// Loads the named plan and proves that it computes the graph, or makes a new plan.
+/// Loads the named plan and proves that it computes the graph, or makes a new plan. A plan that exceeds the limits is
+/// refused before it is proven.
 fn plan_of(args: &ExecuteArgs, graph: &GraphData) -> Result<Verified<Plan>, Failure> {
+    let check_limits = |plan: &Verified<Plan>| {
+        let threads = resolve_threads(args.threads);
+        let footprint = limits::with_parameters(plan, threads, &graph.module, args.weights.is_none());
+        args.limits.check(&args.graph, &footprint)
+    };
     let Some(path) = &args.plan else {
-        return Ok(planning::plan(&args.graph, graph, &args.planning.options())?.plan);
+        let plan = planning::plan(&args.graph, graph, &args.planning.options())?.plan;
+        check_limits(&plan)?;
+        return Ok(plan);
     };
     let plan = load_plan(path)?;
+    check_limits(&plan)?;
     check_computes(&InFile { path, content: &plan }, &InFile { path: &args.graph, content: graph })?;
     Ok(plan)
 }

@@ -40,6 +40,9 @@ impl Statistic {
     }
 }
 
+/// The largest number of nodes on which searches are compared without a request.
+const MAX_SEARCHED: usize = 100_000;
+
 /// The plans of one policy for all graphs.
 struct PolicyPlans {
     policy: Policy,
@@ -76,7 +79,17 @@ pub fn policies(args: &PoliciesArgs, console: &mut Console<'_>) -> Result<Answer
     let graphs =
         args.graphs.iter().map(|path| Ok((path, load_graph(path)?))).collect::<Result<Vec<_>, Failure>>()?;
     let standard = [Policy::None, Policy::Depth, Policy::Agenda(Mean::All), Policy::Ratio, Policy::Beam(8)];
-    let mut all: Vec<Policy> = standard.into_iter().chain(args.policies.iter().cloned()).collect();
+    let largest = graphs.iter().map(|(_, graph)| graph.arena.len()).max().unwrap_or(0);
+    // The time of a beam search grows faster than the graph, so a large graph is searched on request only.
+    let is_searched = |policy: &Policy| largest <= MAX_SEARCHED || !matches!(policy, Policy::Beam(_));
+    let skipped: Vec<String> =
+        standard.iter().filter(|policy| !is_searched(policy)).map(ToString::to_string).collect();
+    if !skipped.is_empty() && !args.json {
+        let nodes = count(largest as u64);
+        writeln!(console, "without {}: {nodes} nodes; --policy {} adds it", skipped.join(", "), skipped[0])?;
+    }
+    let standard = standard.into_iter().filter(is_searched);
+    let mut all: Vec<Policy> = standard.chain(args.policies.iter().cloned()).collect();
     all.push(Policy::Auto);
     let mut seen = Vec::new();
     all.retain(|policy| {

@@ -29,7 +29,7 @@ fn verdict_not_ready() {
 fn verdict_policy_choice() {
     insta::assert_snapshot!(why("depth", "%2", "%5"));
     let never = why("none", "%2", "%5");
-    assert!(never.contains("no: policy none separates them"), "{never}");
+    assert!(never.contains("no-batching: policy none gives every node a step of its own"), "{never}");
 }
 
 #[test]

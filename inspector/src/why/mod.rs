@@ -162,6 +162,9 @@ fn judge_by_plan(
             path: path.into_iter().map(|job| jobs.nodes()[job as usize]).collect(),
         });
     }
+    if *policy == Policy::None {
+        return Ok(Verdict::NoBatching);
+    }
     let shared = shared_batch(&problem, policy, early, late)?;
     let (first, second) = if step_a < step_b { (step_a, job_b) } else { (step_b, job_a) };
     let blocking = problem.operands(second as usize).iter().map(|&operand| jobs.nodes()[operand as usize]);

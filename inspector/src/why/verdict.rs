@@ -22,6 +22,8 @@ pub(super) enum Verdict {
     NotReady { waits_for: NodeId, shared: SharedBatch },
     /// Both were ready when the first ran, but the policy separated them.
     PolicyChoice { shared: SharedBatch },
+    /// The policy executes every node alone.
+    NoBatching,
     /// The model marked this node as a batch of its own.
     MarkedAlone { node: NodeId },
     /// This node is in no batch: a list, a constant that a pass computed, or a source whose row the
@@ -99,6 +101,7 @@ impl Verdict {
             Self::PolicyChoice { shared } => {
                 json!({"name": "policy-choice", "shared_batch": shared.json(judge)})
             }
+            Self::NoBatching => json!({"name": "no-batching"}),
             Self::MarkedAlone { node } => json!({"name": "marked-alone", "value": value(node)}),
             Self::Folded { node, reason, step } => {
                 json!({"name": "folded", "value": value(node), "reason": reason, "step": step})
@@ -153,6 +156,10 @@ impl Pair<'_> {
                 "{}{independent}policy-choice: both were ready when the first ran; the policy delayed one  -> this is why\n{}",
                 self.same_signature(),
                 shared.text(judge),
+            ),
+            Verdict::NoBatching => format!(
+                "{}{independent}no-batching: policy none gives every node a step of its own  -> this is why\n",
+                self.same_signature(),
             ),
             Verdict::MarkedAlone { node } => {
                 format!("marked alone: the model marked {} as a batch of its own\n", self.node(*node))

@@ -11,7 +11,7 @@ use super::kernels::share_of_rows;
 use autobatch_inspector::steps::{Kinds, for_each_row, for_each_written_row};
 use autobatch_inspector::text::{count, table};
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::plan::{FieldId, Operand, Plan};
+use autobatch_ir::plan::{FieldId, Operand, Plan, Stage};
 use serde::Serialize;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,6 +36,8 @@ pub(super) struct Gather {
 enum Reason {
     /// The operand is a list, whose order the model determines.
     List,
+    /// The operand lists the contributions of a value's readers to its gradient.
+    Contributions,
     /// Several lanes read the same row.
     Repeats,
     /// Several steps wrote the rows.
@@ -51,6 +53,7 @@ impl Reason {
     fn kind(&self) -> &'static str {
         match self {
             Self::List => "the model determines the order of the elements of a list",
+            Self::Contributions => "a gradient sums up the contributions of all readers of its value",
             Self::Repeats => "several lanes read the same row",
             Self::SeveralSteps(_) => "several steps wrote the rows",
             Self::SeveralReaders { .. } => "the rows have several readers, and no order fits all of them",
@@ -60,7 +63,7 @@ impl Reason {
 
     fn text(&self) -> String {
         match self {
-            Self::List | Self::Repeats => self.kind().to_owned(),
+            Self::List | Self::Contributions | Self::Repeats => self.kind().to_owned(),
             Self::SeveralSteps(steps) => {
                 let shown: Vec<String> = steps.iter().take(MAX_STEPS).map(u32::to_string).collect();
                 let more = if steps.len() > MAX_STEPS {
@@ -95,7 +98,7 @@ impl Gather {
                 let writers: BTreeSet<u32> = rows.iter().map(|&row| writer.of(field, row)).collect();
                 let distinct: BTreeSet<u32> = rows.iter().copied().collect();
                 let reason = match writers.first() {
-                    _ if matches!(operand, Operand::Segments { .. }) => Reason::List,
+                    _ if matches!(operand, Operand::Segments { .. }) => list_reason(plan, number),
                     _ if distinct.len() < rows.len() => Reason::Repeats,
                     Some(&written) if writers.len() == 1 => match readers.get(&(field.0, written)) {
                         Some(&readers) if readers > 1 => Reason::SeveralReaders { written, readers },
@@ -120,6 +123,14 @@ impl Gather {
         }
         gathers
     }
+}
+
+/// The reason of a list operand. A step of the reverse that does not differentiate a list sums up gradients.
+fn list_reason(plan: &Plan, number: usize) -> Reason {
+    let differentiates = |stage: &Stage| matches!(stage, Stage::SegGrad { .. });
+    let sums_gradients =
+        number >= plan.forward_steps() && !plan.kernel(&plan.steps[number]).stages.iter().any(differentiates);
+    if sums_gradients { Reason::Contributions } else { Reason::List }
 }
 
 /// The step that last wrote each row of each field. Rows are added when a step writes them.

@@ -20,6 +20,8 @@ const BARS: usize = 24;
 const SHOWN_FINDINGS: usize = 8;
 /// A wider search; the report has a hint if it saves batches.
 const WIDER: Policy = Policy::Beam(16);
+/// The largest number of nodes that the wider search is tried on. Its time grows faster than the graph.
+const MAX_SEARCHED: usize = 20_000;
 
 /// The share of one kind of steps in a plan.
 struct Share {
@@ -98,9 +100,9 @@ pub(super) fn report(subject: &Subject) -> Result<Report, Failure> {
 /// The number of batches that the wider search saves, if it saves any.
 fn saved_by_wider(subject: &Subject) -> Result<Option<u32>, Failure> {
     let certificate = &subject.plan.certificate;
-    let Some(graph) = subject.graph.as_ref().filter(|_| certificate.batches > certificate.bound) else {
-        return Ok(None);
-    };
+    let is_worthwhile =
+        |graph: &&GraphData| certificate.batches > certificate.bound && graph.arena.len() <= MAX_SEARCHED;
+    let Some(graph) = subject.graph.as_ref().filter(is_worthwhile) else { return Ok(None) };
     let wider = planning::schedule(graph, &WIDER)?.len() as u32;
     Ok(certificate.batches.checked_sub(wider).filter(|&saved| saved > 0))
 }
