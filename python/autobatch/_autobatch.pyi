@@ -451,7 +451,7 @@ class TrainError(AutobatchError):
 
 class Trainer:
     """A session with an optimiser. Steps change its weights."""
-    def __init__(self, module, optimizer, *, device='cpu', policy=None, threads=0, seed=0, memory_limit=None, work_limit=None, skip_non_finite=False) -> Any:
+    def __init__(self, module, optimizer, *, device='cpu', policy=None, threads=0, seed=0, memory_limit=None, work_limit=None, skip_non_finite=False, update_unused=False) -> Any:
         ...
     def __repr__(self) -> Any:
         ...

@@ -112,9 +112,10 @@ impl PyTrainer {
 #[pymethods]
 impl PyTrainer {
     /// Closes a module, draws its weights from a seed, and trains it with an optimiser. A step whose losses or gradients
-    /// have a NaN or an infinity is an error, or with `skip_non_finite` changes nothing and is counted in `skipped`.
+    /// have a NaN or an infinity is an error, or with `skip_non_finite` changes nothing and is counted in `skipped`. A step
+    /// leaves parameters alone that its losses do not depend on, unless `update_unused` is set.
     #[new]
-    #[pyo3(signature = (module, optimizer, *, device = "cpu", policy = None, threads = 0, seed = 0, memory_limit = None, work_limit = None, skip_non_finite = false))]
+    #[pyo3(signature = (module, optimizer, *, device = "cpu", policy = None, threads = 0, seed = 0, memory_limit = None, work_limit = None, skip_non_finite = false, update_unused = false))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -127,6 +128,7 @@ impl PyTrainer {
         memory_limit: Option<u64>,
         work_limit: Option<f64>,
         skip_non_finite: bool,
+        update_unused: bool,
     ) -> PyResult<Self> {
         let module = module.close()?;
         let options = options(device, policy, threads, (memory_limit, work_limit))?;
@@ -136,7 +138,7 @@ impl PyTrainer {
         let weights = Arc::new(weights);
         let trainer =
             released(py, || Trainer::with_options(&module, optimizer, weights, options)).map_err(raised)?;
-        let trainer = trainer.skip_non_finite(skip_non_finite);
+        let trainer = trainer.skip_non_finite(skip_non_finite).update_unused(update_unused);
         Ok(Self { module, trainer: Mutex::new(trainer), suspended: Mutex::default() })
     }
 

@@ -186,3 +186,205 @@ def test_a_second_backward_is_an_error():
     loss.backward(retain_graph=True)
     with pytest.raises(Exception, match="call forward again"):
         loss.backward()
+
+
+# Nothing that changes between two folds is missed, and what cannot be noticed is refused.
+
+
+class Layers(nn.Module):
+    """Two layers whose behaviour depends on attributes."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(3, 3), nn.Linear(3, 3)
+        self.act, self.norm, self.drop = nn.LeakyReLU(0.1), nn.LayerNorm(3), nn.Dropout(0.5)
+        self.shift = nn.Parameter(torch.randn(1, 3))
+        self.tau, self.use = 1.0, True
+
+    def run(self, x):
+        y = self.act(self.first(x)) * self.tau
+        y = y + self.shift if self.use else y
+        return self.second(self.drop(self.norm(y)))
+
+
+X = torch.tensor([[0.3, -1.2, 0.8]])
+
+
+def fold_once(model, *args, method="run", **options):
+    fold = Fold(**options)
+    return fold.apply(model, [[fold.add(method, *(args or (X,)))]])[0]
+
+
+def share_bias(model):
+    model.second.bias = model.first.bias
+
+
+def replace_activation(model):
+    model.act = nn.Tanh()
+
+
+def set_slope(model):
+    model.act.negative_slope = 0.7
+
+
+def detached_array(model):
+    model.first.weight.detach().numpy()[0] = 2.0
+
+
+EDITS = {
+    "data in place": lambda model: model.first.weight.data.mul_(3),
+    "data replaced": lambda model: setattr(model.first.weight, "data", torch.ones(3, 3)),
+    "memory of an array": detached_array,
+    "a shared bias": share_bias,
+    "another activation": replace_activation,
+    "an argument of a layer": set_slope,
+    "eps": lambda model: setattr(model.norm, "eps", 0.5),
+    "a number": lambda model: setattr(model, "tau", 0.25),
+    "a flag": lambda model: setattr(model, "use", False),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_an_edit_between_folds_takes_effect(edit):
+    torch.manual_seed(3)
+    model = Layers().eval()
+    assert torch.allclose(fold_once(model), model.run(X), atol=1e-6)
+    before = fold_once(model)
+    EDITS[edit](model)
+    expected = model.run(X)
+    assert not torch.allclose(before, expected, atol=1e-4), "the edit changes the result"
+    assert torch.allclose(fold_once(model), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda params: torch.optim.Adam(params, 0.05, fused=True),
+        lambda params: torch.optim.SGD(params, 0.1, foreach=True),
+        lambda params: torch.optim.AdamW(params, 0.05, weight_decay=0.5),
+    ],
+)
+def test_every_optimizer_trains_as_in_torch(make):
+    torch.manual_seed(4)
+    one = Layers().eval()
+    one.unused = nn.Linear(2, 2)
+    other = copy.deepcopy(one)
+    weights = []
+    for model, scores in ((one, lambda: one.run(X)), (other, lambda: fold_once(other))):
+        optimizer = make(list(model.parameters()))
+        for _ in range(4):
+            optimizer.zero_grad()
+            scores().square().sum().backward()
+            optimizer.step()
+        weights.append(list(model.parameters()))
+    assert other.unused.weight.grad is None, "nothing depends on it, so no optimiser may decay it"
+    for a, b in zip(*weights):
+        assert torch.allclose(a, b, atol=1e-4)
+
+
+def test_parameters_with_two_names_and_padding_get_the_gradients_of_torch():
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words = nn.Embedding(5, 3, padding_idx=1)
+            self.norm, self.again = nn.LayerNorm(3), nn.LayerNorm(3)
+            self.again.weight = self.norm.weight
+            self.out = nn.Linear(3, 5, bias=False)
+            self.out.weight = self.words.weight
+
+        def run(self, word):
+            return self.out(self.again(self.norm(self.words(word)).tanh()))
+
+    torch.manual_seed(5)
+    one = Tied()
+    other = copy.deepcopy(one)
+    fold = Fold()
+    found = fold.apply(other, [[fold.add("run", word) for word in (1, 3)]])[0]
+    expected = one.run(torch.tensor([1, 3]))
+    assert torch.allclose(expected, found, atol=1e-6)
+    for scores in (expected, found):
+        nn.functional.cross_entropy(scores, torch.tensor([0, 2])).backward()
+    theirs = gradients(other)
+    for name, gradient in gradients(one).items():
+        assert torch.allclose(gradient, theirs[name], atol=1e-6), name
+
+
+def refused(method, says, *args, model=None):
+    model = model or Layers().eval()
+    with pytest.raises(CaptureError, match=says):
+        fold_once(model, *(args or (X,)), method=method)
+
+
+def test_in_place_ops_whose_old_value_is_read_are_refused():
+    class InPlace(Layers):
+        def relu(self, x):
+            y = self.first(x)
+            nn.functional.relu(y, inplace=True)
+            return y
+
+        def add(self, x):
+            y = self.first(x)
+            z = y
+            z += x
+            return y * z
+
+        def argument(self, x):
+            x += 1.0
+            return self.first(x)
+
+        def view(self, x):
+            y = self.first(x)
+            head = y[:, :2]
+            y *= 2.0
+            return head
+
+        def fine(self, x):
+            y = nn.functional.relu(self.first(x), inplace=True)
+            y += x
+            return y
+
+    model = InPlace().eval()
+    for method in ("relu", "add", "view"):
+        refused(method, "a value that is read later in place", model=model)
+    refused("argument", "changes an argument or parameter in place", model=model)
+    assert torch.allclose(fold_once(model, method="fine"), model.fine(X), atol=1e-6)
+    assert torch.allclose(fold_once(model, method="relu", fallback=True), model.relu(X), atol=1e-6)
+
+
+def test_what_a_fold_cannot_notice_is_refused():
+    import random
+
+    class Noisy(Layers):
+        def run(self, x):
+            return self.first(x) * random.random()
+
+    refused("run", "module random.*evaluated once", model=Noisy())
+    model = Layers().eval()
+    model.act.register_forward_hook(lambda module, args, result: result * 2)
+    refused("run", r"LeakyReLU \(act\) has hooks", model=model)
+    assert torch.allclose(fold_once(model, fallback=True), model.run(X), atol=1e-6)
+    refused("run", "torch.float64, and the engine computes in float32", X.double())
+    refused("run", "it takes 1 arguments, and the call has 2", X, X)
+    model = Layers().eval()
+    model.drop.train()
+    refused("run", "dropout draws torch's noise", model=model)
+
+
+def test_softplus_and_parameters_of_any_shape_follow_torch():
+    class Shapes(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.soft, self.sharp = nn.Softplus(beta=2), nn.Softplus(beta=0.5, threshold=0.5)
+            self.row, self.number = nn.Parameter(torch.randn(1, 3)), nn.Parameter(torch.tensor(0.7))
+
+        def run(self, x):
+            return self.soft(x + self.row) * self.number - self.sharp(x) / (self.row * 2.0).exp()
+
+        def default(self, x, scale=2.0):
+            return x * scale
+
+    torch.manual_seed(6)
+    model = Shapes()
+    found = fold_once(model)
+    assert found.shape == (1, 3) and torch.allclose(found, model.run(X), atol=1e-6)
+    assert torch.allclose(fold_once(model, method="default"), 2 * X)

@@ -74,7 +74,9 @@ class Engine:
                 module.param("unused", 1)
             for cell in self.live(self.cells):
                 cell.trace(module)
-            self.trainer = ab.Trainer(module, ab.optim.Sgd(1.0), threads=1, seed=Defaults.seed)
+            # DyNet updates parameters without a gradient too: they move by their momentum.
+            options = {"threads": 1, "seed": Defaults.seed, "update_unused": True}
+            self.trainer = ab.Trainer(module, ab.optim.Sgd(1.0), **options)
         return self.trainer
 
     def open(self):

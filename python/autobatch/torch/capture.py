@@ -7,6 +7,7 @@ see: axis `d` of torch is axis `d - 1` of the cell.
 import contextlib
 import operator
 import pathlib
+import sys
 import threading
 
 import torch
@@ -20,27 +21,48 @@ class CaptureError(ab.AutobatchError):
     """A method has an op that the engine cannot capture. `fallback=True` runs such methods by torch."""
 
 
+#: The folders whose lines no message names: torch's and this one.
+_FOLDERS = (str(pathlib.Path(torch.__file__).parent), str(pathlib.Path(__file__).parent), "<")
+
+
 class _Tracer(torch.fx.Tracer):
     """Traces one method. Modules of torch stay whole, so that each is one op."""
-
-    record_stack_traces = True
 
     def __init__(self, method):
         super().__init__()
         self.traced_func_name = method
 
+    def create_node(self, *args, **kwargs):
+        node = super().create_node(*args, **kwargs)
+        frame = sys._getframe(1)
+        while frame is not None and frame.f_code.co_filename.startswith(_FOLDERS):
+            frame = frame.f_back
+        if frame is not None:
+            node.meta["line"] = f'File "{frame.f_code.co_filename}", line {frame.f_lineno}'
+        return node
 
-#: The folder of torch, whose lines no message names.
-_FOLDER = str(pathlib.Path(torch.__file__).parent)
 
 #: torch's functions that make tensors of a size. They do not accept the sizes of traced tensors.
 _FACTORIES = {name: getattr(torch, name) for name in ("zeros", "ones")}
-_PATCHING = threading.Lock()
+#: In-place operators. Without them `x += y` on a traced tensor would be recorded as `x = x + y`.
+_IN_PLACE = {
+    operator.iadd: operator.add,
+    operator.isub: operator.sub,
+    operator.imul: operator.mul,
+    operator.itruediv: operator.truediv,
+    operator.ipow: operator.pow,
+    operator.imatmul: operator.matmul,
+}
+_PATCHING = threading.RLock()
+
+
+def _traced_in_place(function):
+    return lambda self, other: self.tracer.create_proxy("call_function", function, (self, other), {})
 
 
 @contextlib.contextmanager
-def _traced_factories():
-    """Records calls of factories whose sizes come from a traced tensor."""
+def _traced_python():
+    """Records in-place operators, and calls of factories whose sizes come from a traced tensor."""
 
     def traced(original):
         def make(*sizes, **options):
@@ -55,22 +77,26 @@ def _traced_factories():
     with _PATCHING:
         for name, original in _FACTORIES.items():
             setattr(torch, name, traced(original))
+        for function in _IN_PLACE:
+            setattr(torch.fx.Proxy, f"__{function.__name__}__", _traced_in_place(function))
         try:
             yield
         finally:
             for name, original in _FACTORIES.items():
                 setattr(torch, name, original)
+            for function in _IN_PLACE:
+                delattr(torch.fx.Proxy, f"__{function.__name__}__")
 
 
 def trace(module, method):
     """The graph of a method."""
     if not callable(getattr(module, method, None)):
         raise CaptureError(f"{type(module).__name__} has no method {method!r}; name a method of the module")
-    tracer = _Tracer(method)
-    tracer.record_stack_traces = True
     try:
-        with _traced_factories():
-            return tracer.trace(module)
+        with _traced_python():
+            graph = _Tracer(method).trace(module)
+        check_in_place(module, method, graph)
+        return graph
     except CaptureError:
         raise
     except Exception as error:
@@ -81,10 +107,63 @@ def trace(module, method):
 
 
 def _line(node):
-    """The Python line of a node: the last one of its stack that is not torch's."""
-    lines = [line.strip() for line in (node.stack_trace or "").splitlines()]
-    places = [line for line in lines if line.startswith("File ") and _FOLDER not in line]
-    return places[-1] if places else "an unknown line"
+    """The Python line of a node: the innermost one that is not torch's."""
+    return node.meta.get("line", "an unknown line")
+
+
+#: Ops whose result may share memory with their first operand.
+_VIEWS = {
+    "view", "reshape", "t", "chunk", "split", "squeeze", "unsqueeze", "contiguous", "transpose", "permute", "expand",
+    "flatten", "detach", "narrow", "select", "unbind", "getitem", "getattr", "dropout", "to", "float", "clone_", "type_as",
+}
+
+
+def _name(node):
+    return node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+
+
+def _works_in_place(module, node):
+    if node.op == "call_module":
+        return bool(getattr(module.get_submodule(node.target), "inplace", False))
+    if node.op not in ("call_function", "call_method"):
+        return False
+    name = _name(node)
+    flagged = node.kwargs.get("inplace", False) or node.op == "call_function" and node.target in _INPLACE_PLACES and (
+        len(node.args) > _INPLACE_PLACES[node.target] and bool(node.args[_INPLACE_PLACES[node.target]])
+    )
+    return bool(flagged) or node.target in _IN_PLACE or (name.endswith("_") and not name.endswith("__"))
+
+
+def _is_view(module, node):
+    if node.op == "call_module":
+        return isinstance(module.get_submodule(node.target), (torch.nn.Identity, torch.nn.Dropout, torch.nn.Flatten))
+    return node.op in ("call_function", "call_method") and _name(node) in _VIEWS
+
+
+def check_in_place(module, method, graph):
+    """Refuses an in-place op whose old value a later op reads, because a cell computes new values only.
+
+    `F.relu(linear(x), inplace=True)` is fine: only its result is read. A value is old if it may share memory with the
+    operand and was made before the op.
+    """
+    nodes, family = list(graph.nodes), {}
+    for at, node in enumerate(nodes):
+        works = _works_in_place(module, node)
+        if works or _is_view(module, node):
+            of = next(iter(node.all_input_nodes), None)
+            family[node] = family.setdefault(of, [of]) if of is not None else [node]
+            if works and of is not None:
+                old = list(family[of])
+                named = {node.name for node in old}
+                outside = any(member.op in ("placeholder", "get_attr") for member in old)
+                read = any(reader.name in named for later in nodes[at + 1 :] for reader in later.all_input_nodes)
+                if outside or read:
+                    what = "an argument or parameter" if outside else "a value that is read later"
+                    raise CaptureError(
+                        f"{type(module).__name__}.{method}: {_name(node)} at {_line(node)} changes {what} in place, which "
+                        "cannot be captured; use the form that returns a new tensor, or pass fallback=True"
+                    )
+            family[node].append(node)
 
 
 class _Size:
@@ -106,16 +185,31 @@ class Lowering:
         env, given = {}, iter(args)
         for node in self.graph.nodes:
             if node.op == "placeholder":
-                env[node] = next(given, None)
-                if env[node] is None:
-                    raise self._refuse(node, f"it takes {node.target!r}, and the call has {len(args)} arguments")
+                if node.target.startswith("*"):
+                    raise self._refuse(node, f"it takes any number of arguments, {node.target}")
+                env[node] = next(given, MISSING)
+                if env[node] is MISSING:
+                    if not node.args:
+                        raise self._refuse(node, f"it takes {node.target!r}, and the call has {len(args)} arguments")
+                    env[node] = node.args[0]
                 continue
             get = lambda arg: torch.fx.node.map_arg(arg, lambda n: env[n])  # noqa: E731
             operands, options = get(node.args), get(node.kwargs)
             if node.op == "output":
-                return operands[0]
+                if next(given, MISSING) is not MISSING:
+                    takes = sum(node.op == "placeholder" for node in self.graph.nodes)
+                    raise self._refuse(node, f"it takes {takes} arguments, and the call has {len(args)}")
+                return self._results(node, operands[0])
             env[node] = self._emit(node, operands, options)
         return None
+
+    def _results(self, node, results):
+        """Checks that a method returns tensors with a batch."""
+        for result in results if isinstance(results, (tuple, list)) else (results,):
+            if not isinstance(result, ab.Value):
+                what = "a parameter or constant" if isinstance(result, _Free) else f"{type(result).__name__}"
+                raise self._refuse(node, f"it returns {what}, and a fold needs tensors that depend on the batch")
+        return results
 
     def _refuse(self, node, why):
         what = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", str(node.target))
@@ -135,32 +229,75 @@ class Lowering:
                 emit = MODULES.get(type(child))
                 if emit is None:
                     raise NotImplementedError("the engine has no counterpart of this module")
+                _check_batched(args)
                 return emit(_Child(self, node.target, child), *args, **kwargs)
-            emit = FUNCTIONS.get(node.target) if node.op == "call_function" else METHODS.get(node.target)
+            target = _IN_PLACE.get(node.target, node.target)
+            if node.op == "call_function" and all(isinstance(arg, (int, float)) for arg in args):
+                return target(*args, **kwargs)
+            emit = FUNCTIONS.get(target) if node.op == "call_function" else METHODS.get(target)
             if emit is None:
                 raise NotImplementedError("the engine has no counterpart of this op")
+            if emit not in _TAKES_FREE:
+                _check_batched(args)
             return emit(*args, **kwargs)
-        except (NotImplementedError, TypeError, ab.EmitError) as error:
+        except CaptureError:
+            raise
+        except Exception as error:
             raise self._refuse(node, error) from error
 
     def _parameter(self, name):
         if name in self.params:
-            return _Parameter(self.params[name])
+            return _Parameter(*self.params[name])
         raise NotImplementedError(f"{name} is no parameter; register it as torch.nn.Parameter")
 
 
-class _Parameter:
-    """A parameter in an expression. It has no batch axis. `transposed` stands for its transpose."""
+MISSING = object()
 
-    def __init__(self, param, transposed=False):
-        self.param, self.transposed = param, transposed
+
+class _Free:
+    """A tensor without a batch axis: an expression of parameters and numbers. `value` has torch's whole shape."""
+
+    def __init__(self, value):
+        self._value = value
+
+    def value(self):
+        return self._value
+
+
+class _Parameter(_Free):
+    """A parameter in an expression. `shape` is torch's, and `transposed` stands for the transpose."""
+
+    def __init__(self, param, shape, transposed=False):
+        self.param, self.shape, self.transposed = param, shape, transposed
 
     def t(self):
-        return _Parameter(self.param, not self.transposed)
+        return _Parameter(self.param, self.shape[::-1], not self.transposed)
 
     def value(self):
         value = self.param.value()
-        return value.t() if self.transposed else value
+        value = value.t() if self.transposed else value
+        return value if value.shape == self.shape else value.reshape(self.shape)
+
+
+def _check_batched(args):
+    """Refuses expressions of parameters as operands of ops that count axes from the batch."""
+    for arg in args:
+        if isinstance(arg, (tuple, list)):
+            _check_batched(arg)
+        elif isinstance(arg, _Free):
+            raise NotImplementedError("an operand has no batch; apply the op to a tensor that depends on an argument")
+
+
+def _beside(x, free):
+    """The value of an expression without a batch, as an operand beside a batched one."""
+    value, rank = free.value(), len(x.shape) + 1
+    if len(value.shape) < rank:
+        return value
+    if len(value.shape) > rank or value.shape[0] != 1:
+        raise NotImplementedError(
+            f"a parameter of shape {tuple(value.shape)} beside a tensor of rank {rank} would join the batch"
+        )
+    return value.reshape(value.shape[1:])
 
 
 class _Child:
@@ -170,7 +307,12 @@ class _Child:
         self.lowering, self.name, self.module = lowering, name, module
 
     def param(self, name):
-        return self.lowering.params.get(f"{self.name}.{name}")
+        if getattr(self.module, name) is None:
+            return None
+        found = self.lowering.params.get(f"{self.name}.{name}")
+        if found is None:
+            raise NotImplementedError(f"{self.name}.{name} is no parameter")
+        return found[0]
 
     def table(self):
         return self.lowering.tables[f"{self.name}.weight"]
@@ -192,46 +334,71 @@ def _last(x, dim):
     return x
 
 
-def _operand(x):
-    return x.value() if isinstance(x, _Parameter) else x
+#: The ops that accept expressions without a batch.
+_TAKES_FREE = set()
+
+
+def _takes_free(emit):
+    _TAKES_FREE.add(emit)
+    return emit
 
 
 def _binary(f):
+    @_takes_free
     def emit(a, b, *, alpha=1):
-        a, b = _operand(a), _operand(b)
-        return f(a, b if alpha == 1 else b * alpha)
+        a_free, b_free = isinstance(a, _Free), isinstance(b, _Free)
+        numbers = [isinstance(x, (int, float)) for x in (a, b)]
+        free = (a_free or numbers[0]) and (b_free or numbers[1])
+        if a_free:
+            a = a.value() if free else _beside(b, a)
+        if b_free:
+            b = b.value() if free else _beside(a, b)
+        if not free and not any(numbers) and len(a.shape) != len(b.shape) and not (a_free or b_free):
+            raise NotImplementedError(
+                f"tensors of the ranks {len(a.shape) + 1} and {len(b.shape) + 1}, whose batches torch would not align"
+            )
+        made = f(a, b if alpha == 1 else b * alpha)
+        return _Free(made) if free and isinstance(made, ab.Value) else made
 
     return emit
 
 
 def _unary(name):
-    return lambda x, inplace=False: getattr(_operand(x), name)()
+    @_takes_free
+    def emit(x, inplace=False):
+        return _Free(getattr(x.value(), name)()) if isinstance(x, _Free) else getattr(x, name)()
+
+    return emit
 
 
+@_takes_free
 def _matmul(a, b):
-    if isinstance(b, _Parameter):
+    if isinstance(b, _Parameter) and not isinstance(a, _Free):
+        if len(b.shape) != 2:
+            raise NotImplementedError("the parameter of a product must be a matrix")
         return a.affine_transposed(b.param) if b.transposed else a.affine(b.param)
-    if isinstance(a, _Parameter):
-        raise NotImplementedError("the batch must be the left factor of a product with a parameter")
+    if isinstance(a, _Free) or isinstance(b, _Free):
+        raise NotImplementedError("a product with parameters has the batch on the left and one parameter on the right")
     if len(a.shape) < 2 or len(b.shape) < 2:
         raise NotImplementedError("two batched factors must be matrices: use torch.bmm on rank 3")
     return a.matmul(b)
 
 
-def _addmm(bias, a, b):
-    if isinstance(b, _Parameter) and isinstance(bias, _Parameter):
-        return a.affine_transposed(b.param, bias.param) if b.transposed else a.affine(b.param, bias.param)
-    return _operand(bias) + _matmul(a, b)
+@_takes_free
+def _addmm(bias, a, b, *, beta=1, alpha=1):
+    product = _matmul(a, b)
+    return ADD(bias if beta == 1 else MUL(bias, beta), product if alpha == 1 else product * alpha)
 
 
+@_takes_free
 def _linear_of(x, weight, bias=None):
-    if not isinstance(weight, _Parameter) or weight.transposed:
-        raise NotImplementedError("the weight must be a parameter")
-    return x.affine_transposed(weight.param, None if bias is None else bias.param)
+    if isinstance(x, _Free) or not isinstance(weight, _Parameter) or weight.transposed or len(weight.shape) != 2:
+        raise NotImplementedError("the weight must be a parameter, and the input must have a batch")
+    y = x.affine_transposed(weight.param)
+    return y if bias is None else ADD(y, bias)
 
 
 def _cat(tensors, dim=0, axis=None):
-    tensors = [_operand(x) for x in tensors]
     return ab.concat(tensors, _axis(tensors[0], dim if axis is None else axis))
 
 
@@ -362,7 +529,7 @@ def _gru_cell(child, x, h=None):
 
 def _layer_norm(child, x):
     m = child.module
-    if len(m.normalized_shape) != 1:
+    if len(m.normalized_shape) != 1 or x.shape[-1:] != tuple(m.normalized_shape):
         raise NotImplementedError("only the last axis can be normalised")
     y = x.layer_norm(m.eps)
     weight, bias = child.param("weight"), child.param("bias")
@@ -374,7 +541,25 @@ def _embedding(child, index):
     m = child.module
     if m.max_norm is not None:
         raise NotImplementedError("max_norm changes the table while it is read")
-    return child.table()[index]
+    if m.scale_grad_by_freq or m.sparse:
+        raise NotImplementedError("gradients that are sparse or scaled by frequency")
+    row = child.table()[index]
+    if m.padding_idx is None:
+        return row
+    # The row of the padding gets no gradient.
+    still = row.scale_gradient(0.0)
+    if isinstance(index, int):
+        return still if index == m.padding_idx else row
+    return (index < m.padding_idx).select(row, (index > m.padding_idx).select(row, still))
+
+
+def _softplus(x, beta=1.0, threshold=20.0):
+    if isinstance(x, _Free):
+        raise NotImplementedError("an operand has no batch")
+    scaled = x if beta == 1 else x * beta
+    soft = scaled.softplus() if beta == 1 else scaled.softplus() / beta
+    # Beyond 20 both forms have the same float32.
+    return soft if threshold >= 20 else (scaled > threshold).select(x, soft)
 
 
 UNARY = {
@@ -387,7 +572,7 @@ MUL, DIV = _binary(lambda a, b: a * b), _binary(lambda a, b: a / b)
 METHODS = {
     **UNARY,
     "silu": _unary("silu"),
-    "neg": lambda x: -x,
+    "neg": _takes_free(lambda x: _Free(-x.value()) if isinstance(x, _Free) else -x),
     "add": ADD,
     "sub": SUB,
     "mul": MUL,
@@ -395,7 +580,7 @@ METHODS = {
     "matmul": _matmul,
     "mm": _matmul,
     "bmm": lambda a, b: a.matmul(b),
-    "t": lambda x: x.t(),
+    "t": _takes_free(lambda x: x.t() if isinstance(x, (ab.Value, _Parameter)) else _no_transpose()),
     "chunk": _chunk,
     "split": _split,
     "size": _size,
@@ -418,7 +603,7 @@ FUNCTIONS = {
     F.tanh: UNARY["tanh"],
     F.sigmoid: UNARY["sigmoid"],
     F.silu: _unary("silu"),
-    F.softplus: lambda x: x.softplus(),
+    F.softplus: _softplus,
     F.gelu: lambda x, approximate="none": x.gelu() if approximate == "none" else _no_approximation(),
     F.leaky_relu: lambda x, negative_slope=0.01, inplace=False: x.leaky_relu(negative_slope),
     F.elu: lambda x, alpha=1.0, inplace=False: x.elu(alpha),
@@ -439,12 +624,19 @@ FUNCTIONS = {
     operator.sub: SUB,
     operator.mul: MUL,
     operator.truediv: DIV,
-    operator.neg: lambda x: -x,
+    operator.neg: METHODS["neg"],
     operator.pow: lambda x, by: x.pow(by),
     operator.matmul: _matmul,
     operator.getitem: _getitem,
-    getattr: lambda x, name: _attribute(x, name),
+    getattr: _takes_free(lambda x, name: _attribute(x, name)),
 }
+
+#: Where a function of torch takes `inplace` as a positional argument.
+_INPLACE_PLACES = {F.relu: 1, F.silu: 1, F.leaky_relu: 2, F.elu: 2, F.dropout: 3}
+
+
+def _no_transpose():
+    raise NotImplementedError("the transpose of an expression of parameters")
 
 
 def _no_approximation():
@@ -453,6 +645,8 @@ def _no_approximation():
 
 def _attribute(x, name):
     if name == "shape":
+        if isinstance(x, _Free):
+            return tuple(x.value().shape)
         return _size(x)
     if name in ("T", "mT"):
         return x.t()
@@ -474,7 +668,7 @@ MODULES = {
     torch.nn.GELU: lambda child, x: x.gelu() if child.module.approximate == "none" else _no_approximation(),
     torch.nn.LeakyReLU: lambda child, x: x.leaky_relu(child.module.negative_slope),
     torch.nn.ELU: lambda child, x: x.elu(child.module.alpha),
-    torch.nn.Softplus: lambda child, x: FUNCTIONS[F.softplus](x),
+    torch.nn.Softplus: lambda child, x: _softplus(x, child.module.beta, child.module.threshold),
     torch.nn.Softmax: lambda child, x: _last(x, child.module.dim).softmax(),
     torch.nn.LogSoftmax: lambda child, x: _last(x, child.module.dim).log_softmax(),
 }

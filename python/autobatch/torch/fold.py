@@ -7,6 +7,7 @@ import autobatch as ab
 
 from . import levels
 from .capture import CaptureError, Lowering, trace
+from .watch import Watch
 
 
 class Node:
@@ -40,7 +41,12 @@ class Node:
 
 class Fold:
     """Records calls for any number of instances. `fallback=True` runs a fold by torch, level by level, if a method of it
-    cannot be captured."""
+    cannot be captured.
+
+    A module keeps what was captured of it. Every `apply` compares the values of the parameters, and everything else that
+    the methods can read: submodules and their types, attributes, training flags, hooks, globals. It captures the methods
+    again if something differs, and raises a `CaptureError` where it could not notice a change.
+    """
 
     def __init__(self, fallback=False, threads=0):
         self.fallback, self.threads = fallback, threads
@@ -92,57 +98,67 @@ def _check(op, place, arg):
         )
 
 
+#: Captures that a module keeps: one for training and one for evaluation.
+MAX_CAPTURES = 2
+
+
 def _compiled(module, threads):
-    """What was captured of a module. The module keeps it."""
+    """What was captured of a module in its present form."""
     known = module.__dict__.get("_autobatch")
-    if known is None or not known.fits(module, threads):
-        known = Captured(module, threads)
-        module.__dict__["_autobatch"] = known
-    return known
+    if known is None:
+        known = module.__dict__["_autobatch"] = Captures()
+    found = next((captured for captured in known.all if captured.fits(module, threads)), None)
+    if found is None:
+        found = Captured(module, threads)
+    known.all = [found, *(captured for captured in known.all if captured is not found)][:MAX_CAPTURES]
+    return found
+
+
+class Captures:
+    """The captures of a module, the latest first."""
+
+    def __init__(self):
+        self.all = []
+
+    def __deepcopy__(self, memo):
+        """A copy of the module captures its methods again."""
+        return Captures()
+
+    def __reduce__(self):
+        """A pickled module captures its methods again."""
+        return (Captures, ())
 
 
 class Captured:
     """The cells of a module and the session that executes them."""
 
     def __init__(self, module, threads):
-        self.threads, self.training = threads, module.training
+        self.threads, self.watch = threads, Watch(module)
         self.names = [name for name, _ in module.named_parameters()]
-        self.shapes = [tuple(param.shape) for param in module.parameters()]
-        self.graphs, self.signatures, self.cells = {}, {}, {}
-        self.open, self.session, self.versions = None, None, {}
-
-    def __deepcopy__(self, memo):
-        """A copy of the module captures its methods again."""
-        return None
-
-    def __reduce__(self):
-        """A pickled module captures its methods again."""
-        return (type(None), ())
+        self.graphs, self.signatures, self.cells, self.refused = {}, {}, {}, {}
+        self.open, self.session = None, None
 
     def fits(self, module, threads):
-        shapes = [tuple(param.shape) for param in module.parameters()]
-        return (self.threads, self.training, self.shapes) == (threads, module.training, shapes)
+        return self.threads == threads and self.watch.is_current(module)
 
     # Cells.
 
     def _restart(self, module):
         """Opens a module of the engine and traces all known signatures again, because a session closes it."""
-        self.session, self.versions, self.cells = None, {}, {}
+        self.session, self.cells = None, {}
         self.open = ab.Module(type(module).__name__)
-        tables = {
-            f"{name}.weight" if name else "weight"
-            for name, child in module.named_modules()
-            if isinstance(child, torch.nn.Embedding)
-        }
-        self.params, self.tables = {}, {}
-        for name, param in module.named_parameters():
-            if param.dtype != torch.float32:
-                raise CaptureError(f"parameter {name} is {param.dtype}; the engine computes in float32")
-            if name in tables:
-                self.tables[name] = self.open.table(name, *param.shape)
-                self.params[name] = self.tables[name].as_param()
-            else:
-                self.params[name] = self.open.param(name, tuple(param.shape) or (1,))
+        embeddings = [child for child in module.modules() if isinstance(child, torch.nn.Embedding)]
+        tables = {id(child.weight) for child in embeddings}
+        self.params, self.tables, known = {}, {}, {}
+        # A parameter that has several names is one.
+        for name, param in module.named_parameters(remove_duplicate=False):
+            if id(param) not in known:
+                if param.dtype != torch.float32:
+                    raise CaptureError(f"parameter {name} is {param.dtype}; the engine computes in float32")
+                table = self.open.table(name, *param.shape) if id(param) in tables else None
+                made = self.open.param(name, tuple(param.shape) or (1,)) if table is None else table.as_param()
+                known[id(param)] = table, (made, tuple(param.shape))
+            self.tables[name], self.params[name] = known[id(param)]
         for key in list(self.signatures):
             self._trace(module, key)
 
@@ -150,6 +166,7 @@ class Captured:
         op, *types = key
         graph = self.graphs.get(op)
         if graph is None:
+            self.watch.add(op)
             graph = self.graphs[op] = trace(module, op)
         lowering = Lowering(module, op, graph, self.params, self.tables)
         made = {}
@@ -177,30 +194,39 @@ class Captured:
                 key.append(shapes[arg.result or 0])
             elif isinstance(arg, int):
                 key.append("int")
+            elif arg.dtype != torch.float32:
+                raise CaptureError(
+                    f"an argument of {node.op} is {arg.dtype}, and the engine computes in float32; pass an int for an index, "
+                    "or a float32 tensor"
+                )
             else:
                 key.append(tuple(arg.shape[1:]))
         key = tuple(key)
+        if key in self.refused:
+            raise self.refused[key]
         if key not in self.cells:
-            if self.open is None or self.session is not None:
-                self._restart(module)
-            self._trace(module, key)
+            try:
+                if self.open is None or self.session is not None:
+                    self._restart(module)
+                self._trace(module, key)
+            except CaptureError as error:
+                # The open module may hold half a cell.
+                self.open, self.cells, self.refused[key] = None, {}, error
+                raise
         return key
 
     # Parameters.
 
     def _take_over(self, module):
-        """Copies the parameters that changed since the last fold."""
+        """Takes over what changed in the parameters. Contents are compared, because torch counts no version for fused
+        optimisers, `.data` and arrays that share memory."""
         if self.session is None:
             self.session = ab.Session(self.open, threads=self.threads)
-        changed = {}
+        arrays = {}
         for name, param in module.named_parameters():
-            version = (param.data_ptr(), param._version)
-            if self.versions.get(name) != version:
-                array = param.detach().cpu().contiguous().numpy()
-                changed[name] = array if array.ndim else array.reshape(1)
-                self.versions[name] = version
-        if changed:
-            self.session.set_weights(changed)
+            array = param.detach().cpu().contiguous().numpy()
+            arrays[name] = array if array.ndim else array.reshape(1)
+        self.session.follow_weights(arrays)
 
     # Execution.
 
@@ -223,7 +249,7 @@ class Captured:
                     elif id(arg) in known:
                         args.append(known[id(arg)])
                     else:
-                        array = arg.detach().cpu().to(torch.float32).numpy()
+                        array = arg.detach().cpu().numpy()
                         value = ab.input(np.ascontiguousarray(array[0]))
                         known[id(arg)] = value
                         args.append(value)
@@ -273,5 +299,9 @@ class _Apply(torch.autograd.Function):
         arrays = [None if gradient is None else gradient.contiguous().numpy() for gradient in gradients]
         params, inputs = ctx.session.backward(ctx.paused, arrays)
         of_params = [params[name] for name in ctx.names]
-        shaped = [torch.from_numpy(array).reshape(shape) for array, shape in zip([*of_params, *inputs], ctx.shapes)]
+        # A parameter that no output depends on has no gradient, so that optimisers skip it.
+        shaped = [
+            None if array is None else torch.from_numpy(array).reshape(shape)
+            for array, shape in zip([*of_params, *inputs], ctx.shapes)
+        ]
         return (None, None, None, None, *shaped)
