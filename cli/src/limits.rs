@@ -26,7 +26,7 @@ pub struct LimitArgs {
     /// the memory of this machine].
     #[arg(long, value_name = "BYTES", value_parser = autobatch_bench::parse_bytes)]
     pub memory_limit: Option<u64>,
-    /// Maximum number of floating-point operations, such as 1e12 [default: 2.5e11].
+    /// Maximum number of floating-point operations, such as 1e12 [default: 2.5e11; no limit for trained models].
     #[arg(long, value_name = "OPERATIONS", value_parser = parse_work)]
     pub work_limit: Option<u64>,
 }
