@@ -10,8 +10,9 @@ const MOST_DRAWN = 300000;
 const MOST_EDGES = 6000;
 
 const byId = (id) => document.getElementById(id);
-const state = { view: null, places: null, chosen: [null, null], named: [null, null], wave: 0, step: null, found: null, zoom: null, policy: null };
+const state = { view: null, places: null, chosen: [null, null], named: [null, null], wave: 0, step: null, found: null, zoom: null, policy: null, mode: "infer", files: [] };
 let engine = null;
+let compiled = null;
 
 function bytesOf(base64) {
   const text = atob(base64);
@@ -20,8 +21,20 @@ function bytesOf(base64) {
   return bytes;
 }
 
-/** Calls a function of the engine with bytes in its buffer; throws its refusal. */
+/** Calls a function of the engine with bytes in its buffer; throws its refusal. An engine that stopped is started again. */
 function call(name, bytes, ...more) {
+  try {
+    return callOnce(name, bytes, ...more);
+  } catch (error) {
+    if (!(error instanceof WebAssembly.RuntimeError)) throw error;
+    engine = new WebAssembly.Instance(compiled, {}).exports;
+    for (const [file, content] of state.files) callOnce("open", ...opening(file, content));
+    if (state.policy) callOnce("ask", new TextEncoder().encode(JSON.stringify({ ask: "plan", policy: state.policy, mode: state.mode })));
+    throw new Error(`the engine stopped at this question (${error.message}); it runs again with the plan that you see`);
+  }
+}
+
+function callOnce(name, bytes, ...more) {
   const start = engine.reserve(bytes.length);
   new Uint8Array(engine.memory.buffer, start, bytes.length).set(bytes);
   const length = engine[name](...more);
@@ -35,12 +48,26 @@ function call(name, bytes, ...more) {
 
 const ask = (question) => call("ask", new TextEncoder().encode(JSON.stringify(question)));
 
-function openFile(name, bytes) {
+/** The bytes of a name and of a file, and the length of the name. */
+function opening(name, bytes) {
   const head = new TextEncoder().encode(name);
   const all = new Uint8Array(head.length + bytes.length);
   all.set(head);
   all.set(bytes, head.length);
-  return call("open", all, head.length);
+  return [all, head.length];
+}
+
+function openFile(name, bytes) {
+  const answer = call("open", ...opening(name, bytes));
+  // A graph closes its predecessor with its plan.
+  state.files = answer.opened === "graph" ? [[name, bytes]] : [...state.files.slice(0, 1), [name, bytes]];
+  return answer;
+}
+
+/** Makes the plan that the picture shows that of the engine again. */
+function reopen() {
+  if (state.policy) ask({ ask: "plan", policy: state.policy, mode: state.mode });
+  else state.files.forEach(([name, bytes]) => call("open", ...opening(name, bytes)));
 }
 
 function report(error) {
@@ -59,8 +86,9 @@ function attempt(action) {
 
 /** Plans by a policy and shows the result. */
 function plan(policy) {
-  ask({ ask: "plan", policy, mode: byId("mode").value });
-  state.policy = policy;
+  const mode = byId("mode").value;
+  ask({ ask: "plan", policy, mode });
+  Object.assign(state, { policy, mode });
   show();
 }
 
@@ -418,10 +446,16 @@ function find(text) {
 
 function compare() {
   const made = table(["policy", "batches", "bound", "gathered", "copied", "bytes"]);
-  const before = state.policy || "auto";
   for (const policy of POLICIES) {
-    const found = ask({ ask: "plan", policy, mode: byId("mode").value });
     const row = made.tBodies[0].insertRow();
+    let found;
+    try {
+      found = ask({ ask: "plan", policy, mode: byId("mode").value });
+    } catch (error) {
+      cell(row, policy);
+      cell(row, error.message.split("\n")[0]).colSpan = 5;
+      continue;
+    }
     row.tabIndex = 0;
     const numbers = [found.batches, found.bound, found.gathered, found.copied];
     cell(row, policy);
@@ -434,7 +468,7 @@ function compare() {
   heading.textContent = "Policies on this graph";
   byId("compared").replaceChildren(heading, made);
   byId("compared").hidden = false;
-  plan(before);
+  reopen();
 }
 
 function choosePolicy(policy) {
@@ -591,8 +625,8 @@ function openAll(files) {
 async function start() {
   const data = JSON.parse(byId("data").textContent);
   for (const policy of POLICIES) byId("policy").append(new Option(policy, policy));
-  const { instance } = await WebAssembly.instantiate(bytesOf(data.wasm), {});
-  engine = instance.exports;
+  const { module, instance } = await WebAssembly.instantiate(bytesOf(data.wasm), {});
+  [compiled, engine] = [module, instance.exports];
   listen();
   if (data.title) document.title = `${data.title} - autobatch inspector`;
   const parts = new URLSearchParams(location.hash.slice(1));

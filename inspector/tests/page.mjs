@@ -2,6 +2,12 @@
 //
 //     node inspector/tests/page.mjs [--pairs 40]
 //
+// `inspector.wasm` is built from the crates, so it must be built again when they change what the page says or reads:
+//
+//     rustup target add wasm32-unknown-unknown
+//     cargo build --release --target wasm32-unknown-unknown --manifest-path inspector/wasm/Cargo.toml
+//     cp inspector/wasm/target/wasm32-unknown-unknown/release/autobatch_inspector_wasm.wasm inspector/page/inspector.wasm
+//
 // Needs `cargo build -p autobatch-cli`. The browser part needs playwright-core (npm) and a Chromium, whose path
 // AUTOBATCH_CHROMIUM names; without them it says that it was skipped.
 import assert from "node:assert/strict";
@@ -186,6 +192,23 @@ async function browse() {
   await page.goto(`file://${html}`);
   await page.setInputFiles("#file", graphs[0].path);
   await page.waitForFunction(() => document.getElementById("summary").textContent.includes("batches"));
+  // A plan of a file stays through a comparison, and an engine that stopped runs again with it.
+  const stored = join(folder, "stored.plan");
+  run("plan", graphs[0].path, "--policy", "none", "-o", stored);
+  await page.setInputFiles("#file", [graphs[0].path, stored]);
+  await page.waitForFunction(() => document.getElementById("summary").textContent.includes("plan of a file"));
+  const shown = await page.textContent("#summary");
+  const text = readFileSync(stored, "utf8");
+  await page.click("#compare");
+  assert.equal(await page.textContent("#summary"), shown);
+  assert.equal(await page.evaluate(() => ask({ ask: "plan-text" }).text), text, "the engine has the plan of the picture");
+  const stopped = await page.evaluate(() => {
+    engine = { ...engine, ask: () => { throw new WebAssembly.RuntimeError("unreachable"); } };
+    attempt(() => ask({ ask: "view" }));
+    return document.getElementById("alert").textContent;
+  });
+  assert(stopped.includes("it runs again"), stopped);
+  assert.equal(await page.evaluate(() => ask({ ask: "plan-text" }).text), text);
   const markup = join(folder, "markup.graph");
   writeFileSync(markup, 'autobatch graph 2\nmodule "<img src=x onerror=window.hit=1></script><script>window.hit=1</script>"\ngraph\n  %0 = input f32[1] (#[1.0])\n  %1 = tanh(%0)\noutput "</script>" %1\n');
   run("inspect", markup, "-o", html);
@@ -214,9 +237,15 @@ async function browse() {
 }
 
 try {
-  await plansAreEqual();
-  await reasonsAreEqual();
-  await errorsAreEqual();
+  try {
+    await plansAreEqual();
+    await reasonsAreEqual();
+    await errorsAreEqual();
+  } catch (error) {
+    console.error("inspector.wasm answers otherwise than the command line. If it is stale, build it:");
+    console.error(readFileSync(fileURLToPath(import.meta.url), "utf8").match(/(\/\/ {5}(rustup|cargo|cp) .*\n)+/)[0]);
+    throw error;
+  }
   await browse();
 } finally {
   rmSync(folder, { recursive: true });
