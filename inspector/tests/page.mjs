@@ -5,6 +5,7 @@
 // `inspector.wasm` is built from the crates, so it must be built again when they change what the page says or reads:
 //
 //     rustup target add wasm32-unknown-unknown
+//     RUSTFLAGS="--remap-path-prefix=$PWD=. --remap-path-prefix=$HOME/.cargo=cargo" \
 //     cargo build --release --target wasm32-unknown-unknown --manifest-path inspector/wasm/Cargo.toml
 //     cp inspector/wasm/target/wasm32-unknown-unknown/release/autobatch_inspector_wasm.wasm inspector/page/inspector.wasm
 //
@@ -243,7 +244,7 @@ try {
     await errorsAreEqual();
   } catch (error) {
     console.error("inspector.wasm answers otherwise than the command line. If it is stale, build it:");
-    console.error(readFileSync(fileURLToPath(import.meta.url), "utf8").match(/(\/\/ {5}(rustup|cargo|cp) .*\n)+/)[0]);
+    console.error(readFileSync(fileURLToPath(import.meta.url), "utf8").match(/(\/\/ {5}(rustup|RUSTFLAGS|cargo|cp).*\n)+/)[0]);
     throw error;
   }
   await browse();
