@@ -3,16 +3,50 @@
 
 use super::Executor;
 use super::gradients::Gradients;
-use super::updates::{GradientSource, sum_of_squares};
+use super::updates::GradientSource;
+use crate::kernels::prefetch;
 use autobatch_ir::ParamId;
+
+/// Rows of a table that are fetched before they are read.
+const AHEAD: usize = 8;
+/// Floats of a cache line.
+const LINE_FLOATS: usize = 16;
 
 /// The parts of a gradient that may differ from zero: its sparse rows, or all of it.
 fn parts(gradients: &dyn GradientSource, param: ParamId, width: usize) -> impl Iterator<Item = &[f32]> {
     let values = gradients.gradient(param).unwrap_or(&[]);
     let rows = gradients.sparse_rows(param);
     let whole = rows.is_none().then_some(values);
-    let row = move |&row: &u32| values.get(row as usize * width..)?.get(..width);
-    whole.into_iter().chain(rows.unwrap_or(&[]).iter().filter_map(row))
+    let rows = rows.unwrap_or(&[]);
+    let row = move |row: u32| values.get(row as usize * width..)?.get(..width);
+    // Rows are far apart, so each would wait for memory.
+    let ahead = move |at: usize| {
+        let row = rows.get(at + AHEAD).and_then(|&next| row(next)).unwrap_or(&[]);
+        row.chunks(LINE_FLOATS).for_each(|line| prefetch(line.as_ptr()));
+    };
+    whole.into_iter().chain(rows.iter().enumerate().filter_map(move |(at, &number)| {
+        ahead(at);
+        row(number)
+    }))
+}
+
+/// Independent sums, which hide the latency of additions.
+const SUMS: usize = 32;
+/// Elements that `f32` sums take before they are added in `f64`.
+const BLOCK: usize = 4096;
+
+/// The sum of the squares. Its order of additions is free, because only reports and the test for finite numbers use it.
+fn sum_of_squares(elements: &[f32]) -> f64 {
+    let of_block = |block: &[f32]| {
+        let mut sums = [0.0_f32; SUMS];
+        let groups = block.chunks_exact(SUMS);
+        let rest = groups.remainder().iter().map(|x| x * x).sum::<f32>();
+        for group in groups {
+            sums.iter_mut().zip(group).for_each(|(sum, x)| *sum += x * x);
+        }
+        f64::from(sums.iter().sum::<f32>()) + f64::from(rest)
+    };
+    elements.chunks(BLOCK).map(of_block).sum()
 }
 
 impl Executor {
@@ -22,17 +56,16 @@ impl Executor {
     /// # Errors
     /// The first parameter whose gradient has a NaN or an infinity.
     pub fn gradient_norm(
-        &mut self,
+        &self,
         gradients: Option<&dyn GradientSource>,
         params: impl Iterator<Item = (ParamId, usize)> + Clone,
     ) -> Result<f64, ParamId> {
         let own: &Gradients = &self.gradients;
         let gradients = gradients.unwrap_or(own);
-        let sums = &mut self.updates.sums;
         let fast: f64 = params
             .clone()
             .flat_map(|(param, width)| parts(gradients, param, width))
-            .map(|part| f64::from(sum_of_squares(self.isa, sums, part)))
+            .map(sum_of_squares)
             .sum();
         if fast.is_finite() {
             return Ok(fast.sqrt());

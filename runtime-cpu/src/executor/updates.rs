@@ -47,7 +47,7 @@ pub(super) struct Updates {
     scratch: Vec<FusedScratch>,
     scalars: Vec<f32>,
     /// Sums of blocks.
-    pub(super) sums: Vec<f32>,
+    sums: Vec<f32>,
     ports: Vec<Port>,
     targets: Vec<*mut f32>,
     /// For each port, the target whose array it reads.
@@ -346,7 +346,7 @@ fn single(source: &UpdateSource, scalars: &[f32], floats: &[f32]) -> Port {
 }
 
 /// The sum of the squares of a store, block by block.
-pub(super) fn sum_of_squares(isa: Isa, sums: &mut Vec<f32>, elements: &[f32]) -> f32 {
+fn sum_of_squares(isa: Isa, sums: &mut Vec<f32>, elements: &[f32]) -> f32 {
     sums.clear();
     sums.extend(elements.chunks(store::BLOCK).map(|block| {
         let Ok(shape) = Shape::new(&[block.len() as u32]) else {
