@@ -108,3 +108,15 @@ fn a_malformed_order_is_rejected() {
     let printed = transcript(&["check", ORDER, "--batches", &unknown]);
     assert!(printed.contains("batch 0 contains %999, but the graph has no such node"), "{printed}");
 }
+
+#[test]
+fn limits_are_checked_before_a_proof() {
+    let plan = planned(ORDER, "limited.plan", &[]);
+    // The plan belongs to another graph, which only a proof finds out.
+    for verb in ["check", "execute"] {
+        let printed = transcript(&[verb, NAMES, &plan, "--memory-limit", "8"]);
+        assert!(printed.contains("and the limit is 8 ") && printed.contains("[exit 2]"), "{verb}: {printed}");
+        let printed = transcript(&[verb, NAMES, &plan]);
+        assert!(!printed.contains("the limit is"), "{verb}: {printed}");
+    }
+}

@@ -50,6 +50,17 @@ fn gathered_operands_are_listed_with_reasons() {
 }
 
 #[test]
+fn sums_of_gradients_are_no_lists_of_the_model() {
+    let plan = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/files/handwritten/tree.plan");
+    let printed = transcript(&["explain", plan, "--gathers"]);
+    assert!(
+        printed.contains("a gradient sums up the contributions of all readers of its value"),
+        "{printed}"
+    );
+    assert!(!printed.contains("the elements of a list"), "the model has no list: {printed}");
+}
+
+#[test]
 fn the_graph_is_searched_next_to_the_plan() {
     let graph = scratch("adjacent.graph");
     std::fs::copy(NAMES, &graph).expect("the scratch folder exists");
