@@ -6,6 +6,7 @@ use super::gradients::Gradients;
 use super::updates::GradientSource;
 use crate::kernels::prefetch;
 use autobatch_ir::ParamId;
+use std::ops::Range;
 
 /// Rows of a table that are fetched before they are read.
 const AHEAD: usize = 8;
@@ -34,6 +35,9 @@ fn parts(gradients: &dyn GradientSource, param: ParamId, width: usize) -> impl I
 const SUMS: usize = 32;
 /// Elements that `f32` sums take before they are added in `f64`.
 const BLOCK: usize = 4096;
+/// Sums of squares that `f32` holds well. Squares below the range of `f32` vanish in smaller sums, and squares above it
+/// make infinities.
+const EXACT: Range<f64> = 1e-20..f64::INFINITY;
 
 /// The sum of the squares. Its order of additions is free, because only reports and the test for finite numbers use it.
 fn sum_of_squares(elements: &[f32]) -> f64 {
@@ -67,10 +71,9 @@ impl Executor {
             .flat_map(|(param, width)| parts(gradients, param, width))
             .map(sum_of_squares)
             .sum();
-        if fast.is_finite() {
+        if EXACT.contains(&fast) {
             return Ok(fast.sqrt());
         }
-        // Either an element is not finite, or the square of a large one is too large for an `f32`.
         let is_finite = |&(param, width): &(ParamId, usize)| {
             parts(gradients, param, width).flatten().all(|element| element.is_finite())
         };

@@ -209,10 +209,15 @@ fn skipped_steps_are_counted_and_change_nothing() {
 }
 
 #[test]
-fn gradients_whose_squares_overflow_are_finite() {
-    let (mut trainer, w, _) = rooted(0);
-    let step = trainer.step([1.0], |g, x: f32| (g.param(w) * (x * 1e30)).sum()).unwrap();
-    assert!((step.gradient_norm.unwrap() / (1e30 * 2f64.sqrt()) - 1.0).abs() < 1e-6, "{step:?}");
+fn gradients_whose_squares_overflow_or_vanish_have_their_norm() {
+    for size in [1e30, 1e-25] {
+        let (mut trainer, w, _) = rooted(0);
+        let step = trainer.step([1.0], |g, x: f32| (g.param(w) * (x * size)).sum()).unwrap();
+        assert!(
+            (step.gradient_norm.unwrap() / (f64::from(size) * 2f64.sqrt()) - 1.0).abs() < 1e-6,
+            "{step:?}"
+        );
+    }
 }
 
 #[test]
