@@ -353,12 +353,29 @@ def test_in_place_ops_whose_old_value_is_read_are_refused():
 
 def test_what_a_fold_cannot_notice_is_refused():
     import random
+    import secrets
+    import time
+
+    import numpy as np
 
     class Noisy(Layers):
         def run(self, x):
             return self.first(x) * random.random()
 
     refused("run", "module random.*evaluated once", model=Noisy())
+    for call in (random.random, random.randint, time.time, secrets.randbelow, np.random.rand):
+
+        class Named(Layers):
+            def run(self, x):
+                return call and self.first(x)
+
+        refused("run", "'call' .*evaluated once", model=Named())
+
+    class Drawn(Layers):
+        def run(self, x):
+            return self.first(x) * float(torch.rand(()))
+
+    refused("run", "draws random numbers of torch", model=Drawn())
     model = Layers().eval()
     model.act.register_forward_hook(lambda module, args, result: result * 2)
     refused("run", r"LeakyReLU \(act\) has hooks", model=model)

@@ -92,9 +92,15 @@ def trace(module, method):
     """The graph of a method."""
     if not callable(getattr(module, method, None)):
         raise CaptureError(f"{type(module).__name__} has no method {method!r}; name a method of the module")
+    generator = torch.get_rng_state()
     try:
         with _traced_python():
             graph = _Tracer(method).trace(module)
+        if not torch.equal(generator, torch.get_rng_state()):
+            raise CaptureError(
+                f"{type(module).__name__}.{method} draws random numbers of torch, which would be drawn once and kept; draw "
+                "them outside and pass them as an argument, or pass fallback=True"
+            )
         check_in_place(module, method, graph)
         return graph
     except CaptureError:

@@ -18,7 +18,7 @@ from .capture import CaptureError
 #: Elements of all containers and constant tensors in a snapshot together.
 MAX_ELEMENTS = 100_000
 #: Modules whose functions return something else at every call. A capture would keep the first result.
-CHANGING = {"random", "time", "secrets", "numpy.random"}
+CHANGING = ("random", "_random", "time", "secrets", "numpy.random")
 #: Functions that read attributes whose names no code object holds.
 DYNAMIC = {"getattr", "hasattr", "vars", "__dict__", "eval", "exec"}
 MISSING = object()
@@ -34,6 +34,17 @@ def _is_of_library(function):
     """Whether a function belongs to a library whose code does not change while a program runs."""
     name = (getattr(function, "__module__", None) or "").split(".")[0]
     return name in ("torch", "numpy", "math", "operator", "functools", "itertools", "typing", "collections", "autobatch")
+
+
+def _is_changing(name):
+    """Whether a module is one of `CHANGING`, or a part of one."""
+    return name is not None and any(name == one or name.startswith(f"{one}.") for one in CHANGING)
+
+
+def _changes(function):
+    """Whether a function returns something else at every call: `random` after `from random import random`."""
+    owner = getattr(function, "__self__", None)
+    return _is_changing(getattr(function, "__module__", None)) or _is_changing(type(owner).__module__)
 
 
 def structure(module):
@@ -64,7 +75,7 @@ class Watch:
     def __init__(self, module):
         self.module = module
         self.structure = structure(module)
-        #: (holder, name): attributes of modules, globals and cells of closures that code names.
+        #: By (holder, name), with a label for errors: attributes of modules, globals and cells of closures that code names.
         self.places = {}
         self._seen = set()
         self._names, self._reads_any = set(), False
@@ -102,7 +113,7 @@ class Watch:
         # The code may be replaced, and defaults are values too.
         self._place_object(function)
         for cell_name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
-            self._place(cell, "cell_contents", function)
+            self._place(cell, "cell_contents", cell_name)
             try:
                 self._follow_value(cell.cell_contents)
             except ValueError:
@@ -155,7 +166,9 @@ class Watch:
                 self._place(child._buffers, name, child)
 
     def _place(self, holder, name, owner):
-        self.places.setdefault((id(holder), name), (holder, name, owner))
+        """Adds a place. Errors show its owner, a module, or the name of a closed-over variable."""
+        label = owner if isinstance(owner, str) else name if owner is None else f"{type(owner).__name__}.{name}"
+        self.places.setdefault((id(holder), name), (holder, name, label))
 
     def _place_object(self, function):
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
@@ -163,10 +176,7 @@ class Watch:
 
     def _snapshot(self):
         taken = _Snapshot(self._names)
-        return [
-            taken.of(_read(holder, name), name if owner is None else f"{type(owner).__name__}.{name}")
-            for holder, name, owner in self.places.values()
-        ]
+        return [taken.of(_read(holder, name), label) for holder, name, label in self.places.values()]
 
 
 class _ClassView:
@@ -208,6 +218,13 @@ class _Same:
     __hash__ = None
 
 
+def _kept(place, module):
+    return CaptureError(
+        f"the captured methods can read {place!r} (module {module}), which would be evaluated once and kept; "
+        "compute it outside and pass it as an argument, or pass fallback=True"
+    )
+
+
 class _Snapshot:
     """Takes snapshots of values. They are equal if a capture would read the same."""
 
@@ -219,8 +236,11 @@ class _Snapshot:
             # -0.0 == 0.0 and 1 == True, but captures differ; NaN differs from itself, but captures do not.
             return type(value), repr(value) if isinstance(value, (float, complex)) else value
         if isinstance(value, types.ModuleType):
-            self._check_library(value, place)
+            if _is_changing(value.__name__) or value.__name__ == "numpy" and "random" in self.names:
+                raise _kept(place, value.__name__)
             return _Same(value)
+        if callable(value) and _changes(value):
+            raise _kept(place, value.__module__ or type(value.__self__).__module__)
         if value is MISSING or callable(value) and not hasattr(value, "__dict__"):
             return _Same(value)
         if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
@@ -249,7 +269,7 @@ class _Snapshot:
             return "numpy", value.dtype.str, value.shape, value.tobytes()
         if isinstance(value, (types.MethodType, types.BuiltinFunctionType)):
             return type(value), _Same(value.__func__ if isinstance(value, types.MethodType) else value)
-        if hasattr(value, "__dict__") and type(value).__module__ not in CHANGING | {"_random"}:
+        if hasattr(value, "__dict__") and not _is_changing(type(value).__module__):
             attributes = sorted(vars(value).items())
             self._count(len(attributes), place)
             return type(value), _Same(value), [(name, self.of(item, f"{place}.{name}")) for name, item in attributes]
@@ -257,14 +277,6 @@ class _Snapshot:
             f"{place} is {type(value).__module__}.{type(value).__name__}, whose changes a fold cannot notice; pass numbers "
             "or tensors as arguments, or pass fallback=True"
         )
-
-    def _check_library(self, module, place):
-        name = module.__name__
-        if name in CHANGING or name == "numpy" and "random" in self.names:
-            raise CaptureError(
-                f"the captured methods can read {place!r} (module {name}), which would be evaluated once and kept; "
-                "compute it outside and pass it as an argument, or pass fallback=True"
-            )
 
     def _count(self, elements, place):
         self.elements += elements
