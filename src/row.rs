@@ -59,12 +59,7 @@ pub struct RowBuf {
 impl RowBuf {
     /// Copies a row of a value of this type from the memory of a session.
     pub(crate) fn of(row: &Row, dtype: DType) -> Self {
-        let number = |x: &f32| match dtype {
-            DType::U32 | DType::Bool => x.to_bits() as f32,
-            DType::I32 => x.to_bits() as i32 as f32,
-            DType::F32 | DType::F16 | DType::BF16 => *x,
-        };
-        Self { elements: row.iter().map(number).collect(), dtype }
+        Self { elements: row.iter().map(|&element| dtype.number(element)).collect(), dtype }
     }
 
     /// Returns the elements of an integer or truth value.

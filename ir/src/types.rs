@@ -67,6 +67,16 @@ impl DType {
     pub const fn is_number(self) -> bool {
         matches!(self, Self::F32 | Self::I32 | Self::U32)
     }
+
+    /// The number that an element of a row means. A row holds integers and truth values as their bits.
+    #[must_use]
+    pub fn number(self, element: f32) -> f32 {
+        match self {
+            Self::U32 | Self::Bool => element.to_bits() as f32,
+            Self::I32 => element.to_bits() as i32 as f32,
+            Self::F32 | Self::F16 | Self::BF16 => element,
+        }
+    }
 }
 
 impl fmt::Display for DType {

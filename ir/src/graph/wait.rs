@@ -129,8 +129,8 @@ impl Graph {
 
 /// Awaiting computed elements.
 impl<'g> Value<'g> {
-    /// Awaits the elements, in a task; integers and truth values come as numbers. All tasks run until each awaits a value or ends; then the
-    /// executor computes all awaited values together.
+    /// Awaits the elements, in a task; integers and truth values come as numbers. All tasks run until each awaits a value or
+    /// ends; then the executor computes all awaited values together.
     ///
     /// # Errors
     /// The first fault of emitting, or a fault if the graph has no executor.
@@ -163,12 +163,8 @@ impl<'g> Value<'g> {
 
     /// The elements of this value as numbers; integers and truth values arrive as their bits.
     fn numbers(self, row: &[f32]) -> Vec<f32> {
-        let number = |x: &f32| match self.ty().dtype {
-            DType::U32 | DType::Bool => x.to_bits() as f32,
-            DType::I32 => x.to_bits() as i32 as f32,
-            DType::F32 | DType::F16 | DType::BF16 => *x,
-        };
-        row.iter().map(number).collect()
+        let dtype = self.ty().dtype;
+        row.iter().map(|&element| dtype.number(element)).collect()
     }
 
     /// Returns the answer if there is one; otherwise registers the value as awaited.
