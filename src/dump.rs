@@ -14,8 +14,17 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// The extension of a graph as the model emitted it, beside the graph that passes made.
+const EMITTED: &str = "emitted.abg";
 /// The number of plans that a process writes if the variable names no limit.
 const DEFAULT_LIMIT: u32 = 16;
+
+/// Returns the number of graphs that the sessions of this process had for `AUTOBATCH_DUMP`, those beyond its limit
+/// included.
+#[must_use]
+pub fn dumped() -> u32 {
+    NEXT.load(Ordering::Relaxed)
+}
 
 /// Writes the plans of a session if the environment asks for it.
 #[derive(Debug)]
@@ -40,8 +49,9 @@ impl DumpName {
         Self { number: NEXT.fetch_add(1, Ordering::Relaxed), kind }
     }
 
-    fn file(self, role: &str, extension: &str) -> String {
-        format!("{role}-{:04}-{}.{extension}", self.number, self.kind)
+    /// Returns the name with the extension of a file.
+    fn file(self, extension: &str) -> String {
+        format!("{:04}-{}.{extension}", self.number, self.kind)
     }
 }
 
@@ -56,17 +66,21 @@ pub(crate) struct PlannedGraph<'a> {
 
 impl Dump {
     /// Reads `dir` or `dir:limit` from the environment; an empty variable means none.
-    pub(crate) fn from_environment() -> Self {
+    pub(crate) fn from_environment() -> Result<Self> {
         Self::parse(std::env::var_os("AUTOBATCH_DUMP").unwrap_or_default())
     }
 
-    fn parse(variable: OsString) -> Self {
-        let limited = variable.to_str().and_then(|text| {
-            let (folder, limit) = text.rsplit_once(':')?;
-            Some((PathBuf::from(folder), limit.parse().ok()?))
-        });
-        let (folder, limit) = limited.unwrap_or_else(|| (PathBuf::from(variable), DEFAULT_LIMIT));
-        Self { folder: Some(folder).filter(|folder| !folder.as_os_str().is_empty()), limit }
+    /// The text behind the last colon is a limit, unless it is part of a path: `D:\dump`, `./a:b/`.
+    fn parse(variable: OsString) -> Result<Self> {
+        let limited = variable.to_str().and_then(|text| text.rsplit_once(':'));
+        let (folder, limit) = match limited.filter(|(_, limit)| !limit.contains(['/', '\\'])) {
+            Some((folder, limit)) => {
+                let limit = limit.parse().map_err(|_| Error::DumpVariable(limit.to_owned()))?;
+                (PathBuf::from(folder), limit)
+            }
+            None => (PathBuf::from(variable), DEFAULT_LIMIT),
+        };
+        Ok(Self { folder: Some(folder).filter(|folder| !folder.as_os_str().is_empty()), limit })
     }
 
     /// Writes a graph before planning. A growing graph keeps its name and is written again. Without a
@@ -85,10 +99,7 @@ impl Dump {
         if name.number >= self.limit {
             return Ok(None);
         }
-        self.write(
-            &name.file("graph", "abg"),
-            &with_outputs(graph, request.wanted, &losses(request)).to_bytes(),
-        )?;
+        self.write(&name.file("abg"), &with_outputs(graph, request.wanted, &losses(request)).to_bytes())?;
         Ok(Some(name))
     }
 
@@ -107,10 +118,10 @@ impl Dump {
         outputs.retain(|output| seen.insert(output.key.clone()));
         let plan = Plan { structure: graph.structure(), outputs, ..plan.clone() };
         if of.rewritten {
-            self.rename(&name.file("graph", "abg"), &name.file("emitted", "abg"))?;
-            self.write(&name.file("graph", "abg"), &graph.to_bytes())?;
+            self.rename(&name.file("abg"), &name.file(EMITTED))?;
+            self.write(&name.file("abg"), &graph.to_bytes())?;
         }
-        self.write(&name.file("plan", "abp"), &plan.to_bytes())
+        self.write(&name.file("abp"), &plan.to_bytes())
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> Result<()> {
@@ -165,7 +176,7 @@ mod tests {
     #[test]
     fn the_variable_holds_a_folder_and_a_limit() {
         let parsed = |text: &str| {
-            let Dump { folder, limit } = Dump::parse(text.into());
+            let Dump { folder, limit } = Dump::parse(text.into()).expect("the limit is a number");
             (folder.map(|folder| folder.display().to_string()), limit)
         };
         let some = |folder: &str, limit| (Some(folder.to_owned()), limit);
@@ -174,6 +185,9 @@ mod tests {
         assert_eq!(parsed("out:5"), some("out", 5));
         assert_eq!(parsed("D:\\out"), some("D:\\out", DEFAULT_LIMIT));
         assert_eq!(parsed("D:\\out:7"), some("D:\\out", 7));
+        assert_eq!(parsed("./a:b/"), some("./a:b/", DEFAULT_LIMIT));
+        let error = Dump::parse("dump:abc".into()).expect_err("`abc` is no number").to_string();
+        assert!(error.contains("`abc`") && error.contains("AUTOBATCH_DUMP"), "{error}");
     }
 
     #[test]
@@ -216,12 +230,12 @@ mod tests {
             .map(|entry| entry.expect("it is readable").file_name().to_string_lossy().into_owned())
             .collect();
         files.sort();
-        let names = [name.file("graph", "abg"), other.file("graph", "abg"), name.file("plan", "abp")];
-        assert_eq!(files, names);
-        assert!(files[2].starts_with("plan-0") && files[2].ends_with("-train.abp"), "{files:?}");
+        let names = [name.file("abg"), name.file("abp"), other.file("abg")];
+        assert_eq!(files, names, "a plan has the stem of its graph");
+        assert!(files[1].starts_with("0") && files[1].ends_with("-train.abp"), "{files:?}");
         let read = |name: String| std::fs::read(folder.join(name)).expect("it was just written");
-        let written = GraphData::from_bytes(&read(name.file("graph", "abg"))).expect("it is a graph");
-        let dumped = Plan::from_bytes(&read(name.file("plan", "abp"))).expect("it is a plan, and sound");
+        let written = GraphData::from_bytes(&read(name.file("abg"))).expect("it is a graph");
+        let dumped = Plan::from_bytes(&read(name.file("abp"))).expect("it is a plan, and sound");
         std::fs::remove_dir_all(&folder).expect("it was just made");
 
         let count = |kind| written.outputs.iter().filter(|output| output.kind == kind).count();

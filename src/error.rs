@@ -37,6 +37,8 @@ pub enum Error {
     Policy(ParsePolicyError),
     /// `AUTOBATCH_POLICY` names no policy.
     PolicyVariable(ParsePolicyError),
+    /// `AUTOBATCH_DUMP` names a limit that is no number.
+    DumpVariable(String),
     /// The file of a policy could not be read.
     PolicyFile(LoadError),
     /// Unknown device.
@@ -126,6 +128,10 @@ impl fmt::Display for Error {
             Self::Gpu(error) => error.fmt(f),
             Self::Policy(error) => error.fmt(f),
             Self::PolicyVariable(error) => write!(f, "{error}; set or unset AUTOBATCH_POLICY"),
+            Self::DumpVariable(limit) => write!(
+                f,
+                "AUTOBATCH_DUMP limits the plans to `{limit}`, which is no number; write FOLDER or FOLDER:NUMBER"
+            ),
             Self::PolicyFile(error) => error.fmt(f),
             Self::Device(error) => error.fmt(f),
             Self::OtherGraph { value, graph, site } => {
@@ -211,6 +217,7 @@ impl std::error::Error for Error {
             | Self::OtherModule
             | Self::Scores { .. }
             | Self::Stalled { .. }
+            | Self::DumpVariable(_)
             | Self::Nested => None,
         }
     }

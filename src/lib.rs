@@ -96,6 +96,7 @@ mod session;
 pub mod train;
 
 pub use device::{Device, UnknownDevice};
+pub use dump::dumped;
 pub use eager::Eager;
 pub use error::{Error, Result};
 pub use row::{Row, RowBuf};

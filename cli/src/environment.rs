@@ -1,6 +1,29 @@
-//! The environment that libraries of GPUs expect.
+//! The environment that libraries of GPUs expect, and variables without an effect.
 
 use crate::args::{Cli, Verb};
+use std::io::Write;
+
+/// Says on standard error that `AUTOBATCH_DUMP` is set and a verb that plans wrote nothing: only sessions obey the
+/// variable.
+pub fn report_unused_dump(verb: &Verb) {
+    let remedy = match verb {
+        Verb::Run(_) => "`run -o FOLDER` writes its graph and plan",
+        Verb::Plan(_) => "`plan -o FILE` writes the plan",
+        Verb::Bench(_) | Verb::Sweep(_) => "`emit` and `plan` make the same graphs and plans",
+        Verb::Execute(_) | Verb::Policies(_) => {
+            "the graph is a file already, and `plan -o FILE` writes its plan"
+        }
+        _ => return,
+    };
+    let is_set = std::env::var_os("AUTOBATCH_DUMP").is_some_and(|variable| !variable.is_empty());
+    if is_set && autobatch::dumped() == 0 {
+        // A note that cannot be written does not change the answer.
+        let _ = writeln!(
+            std::io::stderr(),
+            "note: AUTOBATCH_DUMP wrote nothing, because this verb opens no session; {remedy}"
+        );
+    }
+}
 
 /// Whether a verb may open a GPU.
 fn may_open_gpu(verb: &Verb) -> bool {

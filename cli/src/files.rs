@@ -177,12 +177,22 @@ pub fn load_plan(path: &str) -> Result<Verified<Plan>, Failure> {
 
 /// Loads the graph next to a plan: a file with the same stem that `fits` accepts.
 pub fn adjacent_graph(plan_path: &str, fits: impl Fn(&str, &GraphData) -> bool) -> Option<GraphData> {
-    ["abg", "graph", "json", AFTER_PASSES[0], AFTER_PASSES[1]].into_iter().find_map(|extension| {
-        let path: PathBuf = Path::new(plan_path).with_extension(extension);
+    adjacent_paths(plan_path).into_iter().find_map(|path| {
         let path = path.to_str()?.to_owned();
         let graph = (path != plan_path && Path::new(&path).exists()).then(|| load_graph(&path).ok())??;
         fits(&path, &graph).then_some(graph)
     })
+}
+
+/// The paths where [`adjacent_graph`] looks.
+fn adjacent_paths(plan_path: &str) -> [PathBuf; 5] {
+    ["abg", "graph", "json", AFTER_PASSES[0], AFTER_PASSES[1]]
+        .map(|extension| Path::new(plan_path).with_extension(extension))
+}
+
+/// Whether [`adjacent_graph`] finds a graph without being told its path.
+pub fn is_adjacent(plan_path: &str, graph_path: &str) -> bool {
+    adjacent_paths(plan_path).iter().any(|path| path == Path::new(graph_path))
 }
 
 /// Writes the graph after passes next to its plan and returns the path. `given` is the path of the graph

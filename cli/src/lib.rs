@@ -36,7 +36,13 @@ use args::Verb;
 /// # Errors
 /// If the verb fails before it has an answer.
 pub fn run(cli: &Cli, console: &mut Console<'_>) -> Result<Answer, Failure> {
-    match &cli.verb {
+    let answer = run_verb(&cli.verb, console)?;
+    environment::report_unused_dump(&cli.verb);
+    Ok(answer)
+}
+
+fn run_verb(verb: &Verb, console: &mut Console<'_>) -> Result<Answer, Failure> {
+    match verb {
         Verb::Models { json } => verbs::models(*json, console),
         Verb::Eval(args) => verbs::eval(args, console),
         Verb::Predict(args) => verbs::predict(args, console),

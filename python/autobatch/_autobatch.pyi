@@ -416,7 +416,7 @@ class Step:
         """The batches of the forward part of the plan, and their lower bound."""
     @property
     def gradient_norm(self) -> Any:
-        """The norm of all gradients before clipping; None on a GPU and in a skipped step."""
+        """The norm of all gradients before clipping; None in a skipped step."""
     @property
     def loss(self) -> Any:
         """The mean loss of the items."""

@@ -25,6 +25,7 @@ pub(crate) fn raised(error: Error) -> PyErr {
         | Error::Verify(_)
         | Error::Policy(_)
         | Error::PolicyVariable(_)
+        | Error::DumpVariable(_)
         | Error::PolicyFile(_) => PlanError::new_err(text),
         Error::Train(_) => TrainError::new_err(text),
         Error::Weights(_) | Error::OtherModule | Error::States(_) => WeightsError::new_err(text),

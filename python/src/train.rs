@@ -57,7 +57,7 @@ impl PyStep {
         (self.step.batches, self.step.bound)
     }
 
-    /// The norm of all gradients before clipping; None on a GPU and in a skipped step.
+    /// The norm of all gradients before clipping; None in a skipped step.
     #[getter]
     fn gradient_norm(&self) -> Option<f64> {
         self.step.gradient_norm

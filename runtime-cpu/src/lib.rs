@@ -14,6 +14,6 @@ pub mod kernels;
 
 pub use autobatch_ir::plan::{BindError, Bound, Stores};
 pub use executor::{
-    Counters, Executor, GradientSource, KernelCount, MAX_THREADS, Paused, RunError, Span, StepCount,
-    footprint, resolve_threads,
+    Counters, Executor, GradientSource, KernelCount, MAX_THREADS, ORDINARY_SQUARES, Paused, RunError, Span,
+    StepCount, footprint, resolve_threads,
 };

@@ -130,6 +130,17 @@ impl GpuExecutor {
         self.executor.set_accumulate_gradients(keep);
     }
 
+    /// Executes an update plan that changes nothing, and returns its scalars.
+    pub(super) fn scalars(
+        &mut self,
+        plan: &Verified<UpdatePlan>,
+        Trained { weights, states }: &mut Trained,
+    ) -> Result<Vec<f32>> {
+        self.check_fault()?;
+        self.executor.update(plan, &mut OnDevice { weights: Arc::make_mut(weights), states }, &[])?;
+        Ok(self.executor.scalars()?)
+    }
+
     /// Updates with the gradients on the device. On the host only versions change.
     pub(super) fn update(
         &mut self,

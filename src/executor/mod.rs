@@ -195,13 +195,28 @@ impl AnyExecutor {
     }
 
     /// The norm of the gradients of some parameters, each with the width of its rows, or the first parameter whose gradient
-    /// is not finite. `None` on other devices than the CPU, where gradients stay.
+    /// is not finite. `None` are the gradients of the last run on the CPU.
     pub(crate) fn gradient_norm(
-        &mut self,
+        &self,
         gradients: Option<&dyn GradientSource>,
         params: impl Iterator<Item = (ParamId, usize)> + Clone,
-    ) -> Option<std::result::Result<f64, ParamId>> {
-        (!self.is_elsewhere()).then(|| self.host.gradient_norm(gradients, params))
+    ) -> std::result::Result<f64, ParamId> {
+        self.host.gradient_norm(gradients, params)
+    }
+
+    /// Executes an update plan that changes nothing on the device that holds the gradients of the last run, and returns its
+    /// scalars; `None` if that is the CPU.
+    pub(crate) fn device_scalars(
+        &mut self,
+        plan: &Verified<UpdatePlan>,
+        trained: &mut Trained,
+    ) -> Result<Option<Vec<f32>>> {
+        #[cfg(feature = "gpu")]
+        if let Some(gpu) = &mut self.gpu {
+            return gpu.scalars(plan, trained).map(Some);
+        }
+        let _ = (plan, trained);
+        Ok(None)
     }
 
     /// Executes an update plan on the CPU with given gradients.

@@ -3,7 +3,7 @@
 use super::{Session, growing};
 use crate::error::Result;
 use crate::row::{Row, RowBuf};
-use crate::train::{TrainError, explained};
+use crate::train::TrainError;
 use autobatch_ir::id::ParamId;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, OutputKey, Plan, Verified};
@@ -140,7 +140,8 @@ impl Session {
             ..Request::default()
         };
         let plan = self.planning.plan(&data, &request)?;
-        self.execute(&plan, &data, Noise::Off).map_err(|error| explained(&data, plan.structure, error))?;
+        let executed = self.execute(&plan, &data, Noise::Off);
+        executed.map_err(|error| self.explained(&data, &plan, &wanted, error))?;
         let output = |key: &OutputKey| plan.outputs.iter().position(|output| output.key == *key);
         let read = |number: usize| Row::new(self.executor.output(&plan, number)).to_buf();
         let loss = output(&OutputKey::Value(wanted[0])).map_or(f32::NAN, |number| read(number)[0]);

@@ -12,7 +12,7 @@ use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::{Graph, Value};
 use autobatch_planner::Request;
-use std::borrow::Borrow;
+use std::borrow::{Borrow, Cow};
 use std::fmt;
 use std::sync::Arc;
 
@@ -182,7 +182,7 @@ impl<'g> Growing<'_, 'g> {
     fn run_ids(&mut self, wanted: &[ValueId]) -> Result<Run<'_>> {
         let plan = self.execute(wanted).map_err(|error| {
             let data = self.graph.data();
-            explained(&data, data.structure(), error)
+            explained(&data, || Some(Cow::Borrowed(&*data)), error)
         })?;
         Ok(Run::new(&self.session.executor, plan, self.graph, wanted))
     }

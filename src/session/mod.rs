@@ -11,7 +11,7 @@ mod state;
 mod tasks;
 
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::executor::AnyExecutor;
 use crate::mirror::Mirror;
 use crate::row::RowBuf;
@@ -19,7 +19,7 @@ use crate::train::explained;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Limits, Plan, Verified};
-use autobatch_ir::{Graph, Module, Value, Weights};
+use autobatch_ir::{Graph, Module, Value, ValueId, Weights};
 use autobatch_planner::passes::Selection;
 use autobatch_planner::schedule::{Policy, Schedule};
 use autobatch_planner::{CacheStats, Planner, Request, RowOrder};
@@ -105,12 +105,12 @@ impl Default for SessionOptions {
 ///
 /// | file | content |
 /// |---|---|
-/// | `graph-0003-train.abg` | the graph of the plan, whose outputs are the requested values and the losses |
-/// | `plan-0003-train.abp` | the plan |
-/// | `emitted-0003-infer.abg` | the graph as the model emitted it, if passes rewrote it |
+/// | `0003-train.abg` | the graph of the plan, whose outputs are the requested values and the losses |
+/// | `0003-train.abp` | the plan |
+/// | `0003-infer.emitted.abg` | the graph as the model emitted it, if passes rewrote it |
 ///
-/// `autobatch check graph-0003-train.abg plan-0003-train.abp` proves the plan, and
-/// `autobatch explain plan-0003-train.abp` describes it.
+/// `autobatch check 0003-train.abg 0003-train.abp` proves the plan, and
+/// `autobatch explain 0003-train.abp` describes it.
 pub struct Session {
     module: Arc<Module>,
     mirror: Mirror,
@@ -136,8 +136,8 @@ impl Session {
     /// Creates a session with freshly drawn weights (seed 0) and default options.
     ///
     /// # Errors
-    /// The environment names an unknown policy or an instruction set that this machine lacks, or the
-    /// device does not exist.
+    /// The environment names an unknown policy, an instruction set that this machine lacks or a number of
+    /// dumped plans that is no number, or the device does not exist.
     pub fn new(module: impl Borrow<Arc<Module>>, device: Device) -> Result<Self> {
         let weights = Arc::new(Weights::try_init(module.borrow(), 0)?);
         Self::with_options(module, weights, SessionOptions { device, ..SessionOptions::default() })
@@ -166,7 +166,7 @@ impl Session {
                 options.rows,
                 options.passes,
                 options.cached_plans,
-            ),
+            )?,
             executor,
             threads,
             last: None,
@@ -222,7 +222,8 @@ impl Session {
         self.check_module(&data)?;
         let request = Request { wanted: &wanted, rows: self.planning.rows(), ..Request::default() };
         let plan = self.planning.plan(&data, &request)?;
-        self.execute(&plan, &data, Noise::Off).map_err(|error| explained(&data, plan.structure, error))?;
+        let executed = self.execute(&plan, &data, Noise::Off);
+        executed.map_err(|error| self.explained(&data, &plan, &wanted, error))?;
         Ok(Run::new(&self.executor, plan, graph, &wanted))
     }
 
@@ -257,6 +258,18 @@ impl Session {
     /// Returns the planning half of the session.
     pub(crate) fn planning(&mut self) -> &mut Planning {
         &mut self.planning
+    }
+
+    /// Adds the item and the line to an error of executing a plan of this graph, where possible. `wanted` are the values
+    /// of the request.
+    pub(crate) fn explained(
+        &self,
+        graph: &GraphData,
+        plan: &Plan,
+        wanted: &[ValueId],
+        error: Error,
+    ) -> Error {
+        explained(graph, || self.planning.planned_graph(graph, plan, wanted), error)
     }
 
     /// Executes a plan of a graph and returns the time it took.

@@ -4,7 +4,6 @@ use super::{Planning, Prefetch, Prepared, Session};
 use crate::emit::{Emitted, Emitter, Threads};
 use crate::error::Result;
 use crate::row::Row;
-use crate::train::explained;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::{Graph, Value};
@@ -104,7 +103,7 @@ pub(crate) fn in_parts<I: Copy + Send>(
             Some(prepare(session.planning(), emitter, part, emit))
         });
         let Some(ready) = ready else { return Ok(()) };
-        let Prepared { plan, of, .. } = ready?;
+        let Prepared { plan, wanted, of, .. } = ready?;
         let next = if prefetch.is_worthwhile(session) { parts.next() } else { None };
         let data = emitter.graph().data();
         let executed = match next {
@@ -115,7 +114,7 @@ pub(crate) fn in_parts<I: Copy + Send>(
             }
             None => session.execute(&plan, &data, Noise::Off),
         };
-        executed.map_err(|error| explained(&data, plan.structure, error))?;
+        executed.map_err(|error| session.explained(&data, &plan, &wanted, error))?;
         let (mut rows, mut at) = (Vec::new(), 0);
         let first = plan.outputs.len() - of.ends.last().copied().unwrap_or(0);
         for (&item, &end) in of.items.iter().zip(&of.ends) {
@@ -144,5 +143,11 @@ fn prepare<I: Copy + Send>(
     }
     let request = Request { wanted: &wanted, rows: planning.rows(), ..Request::default() };
     let plan = planning.plan(&emitter.graph().data(), &request)?;
-    Ok(Prepared { plan, emit: emitted, planning: start.elapsed() - emitted, of: Part { items, ends } })
+    Ok(Prepared {
+        plan,
+        emit: emitted,
+        planning: start.elapsed() - emitted,
+        wanted,
+        of: Part { items, ends },
+    })
 }

@@ -5,7 +5,6 @@ use crate::error::{Error, Result};
 use crate::executor::PausedRows;
 use crate::row::Row;
 use crate::session::Gradients;
-use crate::train::explained;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_ir::types::DType;
@@ -173,8 +172,8 @@ impl Session {
         let plan = self.planning.plan(&data, &request)?;
         let weights = Arc::clone(&self.mirror.host_copy().weights);
         let started = self.executor.start(&plan, &weights, bound(&data, Noise::Off));
-        let rows =
-            self.handle_device_loss(started).map_err(|error| explained(&data, plan.structure, error))?;
+        let started = self.handle_device_loss(started);
+        let rows = started.map_err(|error| self.explained(&data, &plan, &wanted, error))?;
         let first = plan.outputs.len() - wanted.len() - values.len();
         let (mut elements, mut floats) = (Vec::new(), plan.floats as usize);
         let mut outputs = Vec::with_capacity(wanted.len());

@@ -5,9 +5,10 @@ use crate::error::{Error, Result};
 use autobatch_ir::ValueId;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::{Examined, FieldId, Plan, Verified};
-use autobatch_planner::passes::Selection;
+use autobatch_planner::passes::{self, Selection};
 use autobatch_planner::schedule::{Policy, Schedule};
 use autobatch_planner::{CacheStats, Grown, PlanCache, Planner, Request, RowOrder};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Returns the policy that the environment names, or the default if the variable is absent or empty.
@@ -45,8 +46,15 @@ impl Growth {
 }
 
 impl Planning {
-    pub(super) fn new(planner: Planner, rows: RowOrder, passes: Option<Selection>, cached: usize) -> Self {
-        Self { planner, rows, passes, cache: PlanCache::new(cached), dump: Dump::from_environment() }
+    /// # Errors
+    /// `AUTOBATCH_DUMP` has a limit that is no number.
+    pub(super) fn new(
+        planner: Planner,
+        rows: RowOrder,
+        passes: Option<Selection>,
+        cached: usize,
+    ) -> Result<Self> {
+        Ok(Self { planner, rows, passes, cache: PlanCache::new(cached), dump: Dump::from_environment()? })
     }
 
     /// Uses another policy from now on.
@@ -99,6 +107,23 @@ impl Planning {
             }
             Ok(planned.plan.verify()?)
         })
+    }
+
+    /// The graph of a plan that was made for this graph: the graph itself, or what passes make of it. `wanted` are the
+    /// values of the request. Plans from the cache have no graph, but passes are deterministic.
+    pub(super) fn planned_graph<'g>(
+        &self,
+        graph: &'g GraphData,
+        plan: &Plan,
+        wanted: &[ValueId],
+    ) -> Option<Cow<'g, GraphData>> {
+        if plan.structure == graph.structure() {
+            return Some(Cow::Borrowed(graph));
+        }
+        let of_graph = Selection::of_graph(graph, plan.mode);
+        let selection = self.passes.as_ref().unwrap_or(&of_graph);
+        let optimized = passes::optimize(graph, wanted, plan.mode, selection, &mut passes::all).ok()?;
+        (optimized.graph.structure() == plan.structure).then_some(optimized.graph)
     }
 
     /// Plans a graph that grows: extends the `executed` plan by the steps of new values. Without an executed

@@ -5,6 +5,7 @@
 use super::{Planning, Session, bound};
 use crate::emit::{Emitter, WORTH_A_THREAD};
 use crate::error::Result;
+use autobatch_ir::ValueId;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
@@ -20,6 +21,8 @@ pub(crate) struct Prepared<T> {
     pub(crate) plan: Arc<Verified<Plan>>,
     pub(crate) emit: Duration,
     pub(crate) planning: Duration,
+    /// The values that the plan computes for the caller.
+    pub(crate) wanted: Vec<ValueId>,
     /// The meaning of the results, for the caller.
     pub(crate) of: T,
 }

@@ -8,8 +8,22 @@ use autobatch_ir::id::ParamId;
 use autobatch_ir::module::ParamDecl;
 use autobatch_ir::plan::{UpdatePlan, Verified};
 use autobatch_ir::{Module, Weights};
-use autobatch_runtime_cpu::GradientSource;
+use autobatch_runtime_cpu::{GradientSource, ORDINARY_SQUARES};
 use std::sync::Arc;
+
+/// Gradients that were read from a device.
+#[derive(Default)]
+struct ReadGradients(Vec<(ParamId, Vec<f32>)>);
+
+impl GradientSource for ReadGradients {
+    fn gradient(&self, param: ParamId) -> Option<&[f32]> {
+        self.0.iter().find(|known| known.0 == param).map(|(_, gradient)| &gradient[..])
+    }
+
+    fn sparse_rows(&self, _: ParamId) -> Option<&[u32]> {
+        None
+    }
+}
 
 impl Session {
     /// Returns the values of the parameters. After updates on a GPU, the first call reads them back. If that
@@ -49,13 +63,33 @@ impl Session {
         Ok(settled)
     }
 
-    /// See [`AnyExecutor::gradient_norm`](crate::executor::AnyExecutor::gradient_norm).
+    /// The norm of the gradients of some parameters, each with the width of its rows, or the first parameter whose gradient
+    /// is not finite. `gradients` replace those of the last execution. The update plan `squares` sums their squares on a
+    /// GPU, where gradients stay as long as the sum is an ordinary number.
     pub(crate) fn gradient_norm(
         &mut self,
         gradients: Option<&dyn GradientSource>,
         params: impl Iterator<Item = (ParamId, usize)> + Clone,
-    ) -> Option<std::result::Result<f64, ParamId>> {
-        self.executor.gradient_norm(gradients, params)
+        squares: Option<&Verified<UpdatePlan>>,
+    ) -> Result<std::result::Result<f64, ParamId>> {
+        let Some(squares) = squares.filter(|_| gradients.is_none() && self.executor.is_elsewhere()) else {
+            return Ok(self.executor.gradient_norm(gradients, params));
+        };
+        let scalars = self.executor.device_scalars(squares, self.mirror.changing());
+        let scalars = self.handle_device_loss(scalars)?.unwrap_or_default();
+        if let [sum] = scalars[..]
+            && ORDINARY_SQUARES.contains(&f64::from(sum))
+        {
+            return Ok(Ok(f64::from(sum).sqrt()));
+        }
+        let mut read = ReadGradients::default();
+        if let Some(plan) = self.last.clone() {
+            for (param, _) in params.clone() {
+                let gradient = self.executor.gradient(&plan, param);
+                read.0.push((param, self.handle_device_loss(gradient)?.unwrap_or_default()));
+            }
+        }
+        Ok(self.executor.gradient_norm(Some(&read), params))
     }
 
     /// Executes an update plan on the host with given gradients. Without a plan it only counts the update.

@@ -8,28 +8,31 @@ use autobatch_ir::plan::BindError;
 use autobatch_runtime_cpu::RunError;
 #[cfg(feature = "gpu")]
 use autobatch_runtime_wgpu::GpuError;
+use std::borrow::Cow;
 
-/// Adds the item to an error of executing this graph, where possible. `structure` is that of the planned graph, which
-/// passes may have rewritten. The nodes of a rewritten graph have other numbers, so the error then names no line.
-pub(crate) fn explained(graph: &GraphData, structure: u128, error: Error) -> Error {
-    let (node, found, limit, computed) = match &error {
+/// Adds the item to an error of executing this graph, where possible. `planned` returns the graph of the plan, which passes
+/// may have made of this one.
+pub(crate) fn explained<'g>(
+    graph: &'g GraphData,
+    planned: impl FnOnce() -> Option<Cow<'g, GraphData>>,
+    error: Error,
+) -> Error {
+    let bound = |word: usize| Some((Cow::Borrowed(graph), reader(graph, word)?, false));
+    let computed = |node: Option<NodeId>| Some((planned()?, node?, true));
+    let (place, found, limit) = match &error {
         Error::Run(RunError::Bound(BindError::Index { word, found, limit, .. })) => {
-            (reader(graph, *word), *found, *limit, false)
+            (bound(*word), *found, *limit)
         }
-        Error::Run(RunError::Index(fault)) if structure == graph.structure() => {
-            (fault.node, fault.found, fault.limit, true)
-        }
+        Error::Run(RunError::Index(fault)) => (computed(fault.node), fault.found, fault.limit),
         #[cfg(feature = "gpu")]
         Error::Gpu(GpuError::Bound(BindError::Index { word, found, limit, .. })) => {
-            (reader(graph, *word), *found, *limit, false)
+            (bound(*word), *found, *limit)
         }
         #[cfg(feature = "gpu")]
-        Error::Gpu(GpuError::Index(fault)) if structure == graph.structure() => {
-            (fault.node, fault.found, fault.limit, true)
-        }
+        Error::Gpu(GpuError::Index(fault)) => (computed(fault.node), fault.found, fault.limit),
         _ => return error,
     };
-    let Some(node) = node else { return error };
+    let Some((graph, node, computed)) = place else { return error };
     let item = graph.cuts.iter().rev().find(|cut| cut.first as usize <= node.index()).and_then(|cut| cut.key);
     let site = graph.site(graph.arena.node(node).site).clone();
     TrainError::Index { item, of_minibatch: false, computed, site, found, limit }.into()

@@ -16,8 +16,8 @@ pub struct Step {
     /// The sum of the weights of the items: their number, the sum of the weights that
     /// [`step_weighted`](crate::Trainer::step_weighted) receives, or 1 if the program emits the losses itself.
     pub weight: f64,
-    /// The Euclidean norm of the gradients of all trained parameters together, before clipping. `None` on a GPU, where
-    /// gradients stay, and in a skipped step.
+    /// The Euclidean norm of the gradients of all trained parameters together, before clipping. `None` in a skipped
+    /// step.
     pub gradient_norm: Option<f64>,
     /// Whether the trainer skipped the update; see [`Trainer::skip_non_finite`](crate::Trainer::skip_non_finite).
     pub skipped: bool,

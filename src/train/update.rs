@@ -20,6 +20,8 @@ pub(crate) struct Updater {
     plan: Option<Verified<UpdatePlan>>,
     /// Parameters that the last update left alone, and the plan of the others, if there are any.
     partial: (Vec<ParamId>, Option<Verified<UpdatePlan>>),
+    /// The plan that sums the squares of all gradients on a device, once one was needed.
+    squares: Option<Verified<UpdatePlan>>,
     trained: Vec<ParamId>,
     /// The division of the trained parameters among ranks.
     owned: Option<Owned>,
@@ -53,7 +55,7 @@ impl Updater {
             }
         };
         let (partial, trained) = ((Vec::new(), None), trained.to_vec());
-        Ok((Self { optimizer, plan, partial, trained, owned, state_names }, states))
+        Ok((Self { optimizer, plan, partial, squares: None, trained, owned, state_names }, states))
     }
 
     /// Updates the session's weights with the gradients of the last execution, except for unused parameters. Returns
@@ -103,15 +105,18 @@ impl Updater {
     }
 
     /// The norm of the gradients of all trained parameters, or the first parameter with a gradient that is not finite.
-    /// `None` on a GPU. `gradients` replace those of the last execution.
+    /// `gradients` replace those of the last execution.
     pub(crate) fn gradient_norm(
-        &self,
+        &mut self,
         session: &mut Session,
         gradients: Option<&dyn GradientSource>,
-    ) -> Option<std::result::Result<f64, ParamId>> {
+    ) -> Result<std::result::Result<f64, ParamId>> {
         let module = Arc::clone(session.module());
         let width = |&param: &ParamId| (param, module.params[param.index()].ty.shape.width());
-        session.gradient_norm(gradients, self.trained.iter().map(width))
+        if self.squares.is_none() && session.executor().is_elsewhere() {
+            self.squares = self.plan.as_deref().map(sum_of_squares).transpose()?;
+        }
+        session.gradient_norm(gradients, self.trained.iter().map(width), self.squares.as_ref())
     }
 
     /// The bound floats of the next update.
@@ -194,6 +199,14 @@ impl Updater {
     pub(crate) fn name(&self) -> &'static str {
         self.optimizer.rule().name()
     }
+}
+
+/// The plan that sums the squares of all gradients of an update plan. It has the same stores, so a device keeps the states.
+fn sum_of_squares(plan: &UpdatePlan) -> Result<Verified<UpdatePlan>> {
+    let gradients =
+        (0..).map(StoreId).zip(&plan.stores).filter(|(_, store)| matches!(store.kind, StoreKind::Grad(_)));
+    let updates = vec![Update::Sumsq { stores: gradients.map(|(id, _)| id).collect() }];
+    Ok(UpdatePlan { floats: 0, kernels: Vec::new(), updates, ..plan.clone() }.verify()?)
 }
 
 /// Lets the norm of an update plan of some parameters cover the gradients of all parameters, which another plan lists.

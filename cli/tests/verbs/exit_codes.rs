@@ -172,8 +172,10 @@ fn empty_variables_are_ignored_and_invalid_ones_are_named() {
     let output = train(&all.map(|name| (name, "")));
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert_eq!(std::fs::read_dir(&folder).expect("the folder exists").count(), 0, "nothing is dumped");
-    for name in ["AUTOBATCH_POLICY", "AUTOBATCH_CPU"] {
-        let output = train(&[(name, "zebra")]);
+    let limited = format!("{folder}/dump:zebra");
+    let wrong = [("AUTOBATCH_POLICY", "zebra"), ("AUTOBATCH_CPU", "zebra"), ("AUTOBATCH_DUMP", &limited)];
+    for (name, value) in wrong {
+        let output = train(&[(name, value)]);
         let printed = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(printed.contains("`zebra`") && printed.contains(name), "{printed}");
         assert_eq!(output.status.code(), Some(3), "{name}");
@@ -182,6 +184,33 @@ fn empty_variables_are_ignored_and_invalid_ones_are_named() {
     let output = with(&[("AUTOBATCH_CPU", "zebra")], &["execute", &names.to_string_lossy()]);
     let printed = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(printed.starts_with("error: unknown instruction set `zebra`"), "{printed}");
+}
+
+#[test]
+fn a_dumped_plan_finds_its_graph_and_a_dump_without_plans_is_reported() {
+    let folder = scratch("dumps");
+    std::fs::create_dir_all(&folder).expect("the scratch folder exists");
+    let with_dump = |words: &[&str]| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_autobatch"));
+        program.args(words).env("AUTOBATCH_DUMP", format!("{folder}/dump")).current_dir(&folder);
+        let output = program.output().expect("the program was built");
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let printed = with_dump(&["run", "names", "--hidden", "4"]);
+    assert!(
+        printed.contains("note: AUTOBATCH_DUMP wrote nothing") && printed.contains("run -o"),
+        "{printed}"
+    );
+    let printed = with_dump(&["train", "names", "--count", "8", "--hidden", "4", "--epochs", "1"]);
+    assert!(!printed.contains("AUTOBATCH_DUMP"), "{printed}");
+    let plan = format!("{folder}/dump/0000-train.abp");
+    let output = autobatch(&["explain", &plan]);
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        printed.contains("batches per depth: no kernel") || printed.contains("per depth (most"),
+        "{printed}"
+    );
 }
 
 #[test]

@@ -35,6 +35,7 @@ mod weight_cache;
 pub use counters::{Counters, KernelCount, Span, StepCount};
 pub use error::RunError;
 pub use footprint::footprint;
+pub use norm::ORDINARY_SQUARES;
 pub use paused::Paused;
 pub use updates::GradientSource;
 

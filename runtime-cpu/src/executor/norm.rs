@@ -37,7 +37,7 @@ const SUMS: usize = 32;
 const BLOCK: usize = 4096;
 /// Sums of squares that `f32` holds well. Squares below the range of `f32` vanish in smaller sums, and squares above it
 /// make infinities.
-const EXACT: Range<f64> = 1e-20..f64::INFINITY;
+pub const ORDINARY_SQUARES: Range<f64> = 1e-20..f64::INFINITY;
 
 /// The sum of the squares. Its order of additions is free, because only reports and the test for finite numbers use it.
 fn sum_of_squares(elements: &[f32]) -> f64 {
@@ -71,7 +71,7 @@ impl Executor {
             .flat_map(|(param, width)| parts(gradients, param, width))
             .map(sum_of_squares)
             .sum();
-        if EXACT.contains(&fast) {
+        if ORDINARY_SQUARES.contains(&fast) {
             return Ok(fast.sqrt());
         }
         let is_finite = |&(param, width): &(ParamId, usize)| {

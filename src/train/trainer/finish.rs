@@ -10,7 +10,7 @@ use std::time::Instant;
 
 /// The verdict on the gradients of a step.
 pub(super) struct Verdict {
-    /// Their norm, if they are finite and on the host.
+    /// Their norm, if they are finite.
     pub(super) norm: Option<f64>,
     /// Whether the step changes nothing.
     pub(super) skip: bool,
@@ -20,7 +20,7 @@ impl Trainer {
     /// Skips minibatches whose losses or gradients have a NaN or an infinity, instead of returning an error. A skipped
     /// step leaves parameters and optimiser states unchanged and says so in [`Step::skipped`]; the next step draws new
     /// noise. [`skipped`](Self::skipped) counts these steps: a few are normal where losses overflow now and then, and
-    /// many mean that training has diverged. On a GPU only the losses decide, because gradients stay on the device.
+    /// many mean that training has diverged.
     ///
     /// ```
     /// # use autobatch::prelude::*;
@@ -113,16 +113,13 @@ impl Trainer {
     ) -> Result<Verdict> {
         let norm = self.updater.gradient_norm(&mut self.session, gradients);
         let finite = losses.iter().all(|loss| loss.is_finite());
-        match norm {
-            Some(Err(param)) if !self.skips_non_finite => {
+        match self.handle_device_loss(norm)? {
+            Err(param) if !self.skips_non_finite => {
                 let param = self.module().params[param.index()].name.clone();
                 Err(TrainError::Gradient { step: self.steps, param }.into())
             }
-            None | Some(Ok(_)) if finite => {
-                let norm = norm.and_then(std::result::Result::ok).map(|norm| norm * scale.abs());
-                Ok(Verdict { norm, skip: false })
-            }
-            _ => {
+            Ok(norm) if finite => Ok(Verdict { norm: Some(norm * scale.abs()), skip: false }),
+            Ok(_) | Err(_) => {
                 self.skipped += 1;
                 Ok(Verdict { norm: None, skip: true })
             }

@@ -5,7 +5,7 @@ use crate::emit::Emitter;
 use crate::error::Result;
 use crate::session::{Planning, Prepared};
 use crate::train::error::TrainError;
-use crate::train::locate::{explained, of_minibatch};
+use crate::train::locate::of_minibatch;
 use crate::train::report::Step;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{ParamId, ValueId};
@@ -106,7 +106,7 @@ pub(super) fn plan(
     };
     let plan = planning.plan(data, &request)?;
     let of = Losses { count: losses.len(), first, weight };
-    Ok(Prepared { plan, emit, planning: start.elapsed() - emit, of })
+    Ok(Prepared { plan, emit, planning: start.elapsed() - emit, wanted, of })
 }
 
 impl Trainer {
@@ -142,8 +142,9 @@ impl Trainer {
         data: &GraphData,
         executed: Result<Duration>,
     ) -> Result<Step> {
-        let Prepared { plan, of: Losses { count, first, weight }, .. } = ready;
-        let execute = executed.map_err(|error| of_minibatch(explained(data, plan.structure, error)))?;
+        let Prepared { plan, wanted, of: Losses { count, first, weight }, .. } = ready;
+        let execute =
+            executed.map_err(|error| of_minibatch(self.session.explained(data, plan, wanted, error)))?;
         let read = |number: usize| self.session.executor().output(plan, number);
         let asked = data.outputs.len();
         let losses: Vec<f32> = (asked..asked + count).map(|number| read(number)[0]).collect();

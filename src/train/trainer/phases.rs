@@ -7,7 +7,6 @@ use crate::mirror::Trained;
 use crate::row::{Row, RowBuf};
 use crate::session::{Growing, SuspendedGrowth};
 use crate::train::error::TrainError;
-use crate::train::locate::explained;
 use crate::train::update::Updater;
 use autobatch_ir::id::{ParamId, ValueId};
 use autobatch_ir::module::ParamDecl;
@@ -100,7 +99,7 @@ impl Trainer {
         let executed = self
             .session
             .execute(&plan, &data, noise)
-            .map_err(|error| explained(&data, plan.structure, error));
+            .map_err(|error| self.session.explained(&data, &plan, &wanted, error));
         self.session.accumulate_gradients(false);
         self.handle_device_loss(executed)?;
         if self.pending.replace(Arc::clone(&plan)).is_none() {

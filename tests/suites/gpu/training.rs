@@ -145,6 +145,48 @@ fn training_on_a_gpu_matches_training_on_the_cpu() {
     }
 }
 
+/// A finite loss whose gradient is infinite at zero.
+fn root_of_row<'g>(g: &'g Graph, w: Param, table: Table, x: f32) -> Value<'g> {
+    (table.look(g, 7) * x).sqrt().sum() + g.param(w).sum()
+}
+
+#[test]
+fn gradients_that_are_not_finite_change_nothing_and_others_have_their_norm() {
+    if no_adapter() {
+        return;
+    }
+    for device in ["cpu", "gpu"] {
+        let mut m = ModuleBuilder::new("root");
+        let w = m.param("w", [2], Init::Constant(4.0));
+        let table = m.table("words", [40, 3], Init::Constant(1.0));
+        let options = SessionOptions { device: device.parse().unwrap(), ..SessionOptions::default() };
+        let module = m.build().unwrap();
+        let weights = Arc::new(Weights::init(&module, 0));
+        let optimizer = Adam::new(0.1).clip_norm(1.0);
+        let mut trainer = Trainer::with_options(module, optimizer, weights, options).unwrap();
+        let mut norm_of = |scale: f32| {
+            let step = trainer.step([1.0, 2.0], |g, x: f32| {
+                (g.param(w) * (x * scale)).sum() + (table.look(g, 3) * (x * scale)).sum()
+            });
+            step.unwrap().gradient_norm.unwrap() / f64::from(scale)
+        };
+        for scale in [1.0, 1e30, 1e-25] {
+            let norm = norm_of(scale);
+            assert!((norm / (1.5 * 5f64.sqrt()) - 1.0).abs() < 1e-5, "{device} {scale}: {norm}");
+        }
+        let before = bits(&trainer);
+        let error = trainer.step([1.0, 0.0], |g, x| root_of_row(g, w, table, x)).unwrap_err().to_string();
+        assert!(error.contains("@words") && error.contains("step 3"), "{device}: {error}");
+        assert_eq!((bits(&trainer), trainer.steps()), (before.clone(), 3), "{device}");
+        trainer = trainer.skip_non_finite(true);
+        let step = trainer.step([1.0, 0.0], |g, x| root_of_row(g, w, table, x)).unwrap();
+        assert!(step.skipped && step.gradient_norm.is_none() && step.loss.is_finite(), "{device}");
+        assert_eq!((bits(&trainer), trainer.skipped()), (before.clone(), 1), "{device}");
+        trainer.step([1.0], |g, x| root_of_row(g, w, table, x)).unwrap();
+        assert_ne!(bits(&trainer), before, "{device}");
+    }
+}
+
 #[test]
 fn equal_runs_have_equal_bits_whatever_is_read() {
     if no_adapter() {

@@ -6,7 +6,7 @@ use autobatch::train::TrainError;
 use std::sync::Arc;
 
 #[track_caller]
-fn says(result: autobatch::Result<Step>, words: &[&str]) {
+fn says<T: std::fmt::Debug>(result: autobatch::Result<T>, words: &[&str]) {
     let error = result.unwrap_err().to_string();
     for word in words {
         assert!(error.contains(word), "{word:?} is not in: {error}");
@@ -86,9 +86,17 @@ fn a_computed_index_out_of_range_fails_the_execution() {
             session.predict([2, 0, 1], |g, word: u32| table.look(g, g.index(word) - 1.0)).unwrap_err();
         let message = error.to_string();
         assert!(message.contains("4294967295") && message.contains("below 4"), "{message}");
+        assert!(message.contains("item 1") && message.contains("errors.rs"), "{message}");
     }
     let step = trainer.step(0..3_u32, |g, word| table.look(g, g.index(word) + 2.0).sum());
     says(step, &["item 2 of the minibatch: index 4 computed for", "errors.rs", "below 4"]);
+    // Passes merge the equal sums and drop the unused product, so later nodes have other numbers.
+    let merged = trainer.session().predict([0, 3], |g, word: u32| {
+        let [one, same] = [(); 2].map(|()| g.index(word) + 1.0);
+        let _ = g.index(word) * 7.0;
+        table.look(g, one) + table.look(g, same)
+    });
+    says(merged, &["item 1: index 4 computed for", "errors.rs", "below 4"]);
     let picked = trainer.session().predict([3], |g, at: u32| g.input(&[1.0, 2.0]).pick(g.index(at)));
     assert!(picked.unwrap_err().to_string().contains("index 3 bound at"));
     assert_eq!(trainer.steps(), 0);

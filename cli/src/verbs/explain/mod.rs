@@ -101,6 +101,7 @@ fn why(subject: &Subject, args: &ExplainArgs, values: &[String]) -> Result<Repor
 /// Explains a plan.
 pub fn explain(args: &ExplainArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
     let subject = Subject::load(args)?;
+    let waiting = Waiting::new("explaining");
     let report = if let Some(values) = &args.why {
         why(&subject, args, values)?
     } else if args.lanes {
@@ -114,6 +115,7 @@ pub fn explain(args: &ExplainArgs, console: &mut Console<'_>) -> Result<Answer, 
     } else {
         kernels::report(&subject)?
     };
+    drop(waiting);
     let text = if args.json { format!("{:#}\n", report.json) } else { report.text };
     console.write_all(text.as_bytes())?;
     Ok(Answer::Yes)

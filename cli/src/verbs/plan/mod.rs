@@ -5,7 +5,9 @@ mod passes;
 use crate::args::PlanArgs;
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
-use crate::files::{Form, form_of, form_to_write, load_graph, plan_json, write, write_after_passes};
+use crate::files::{
+    Form, form_of, form_to_write, is_adjacent, load_graph, plan_json, write, write_after_passes,
+};
 use crate::limits::footprint_line;
 use crate::output_paths::check_distinct;
 use crate::picture;
@@ -100,7 +102,11 @@ fn next(args: &PlanArgs, written: &[Written]) -> String {
         };
         text += &format!("wrote {path} ({}).", byte_size(*bytes));
         if form_of(path) != Some(Form::Svg) {
-            text += &format!("  Next: autobatch explain {path}   |   autobatch check {graph} {path}");
+            let explain = match is_adjacent(path, graph) {
+                true => path.clone(),
+                false => format!("{path} --graph {graph}"),
+            };
+            text += &format!("  Next: autobatch explain {explain}   |   autobatch check {graph} {path}");
         }
         text.push('\n');
     }

@@ -41,6 +41,9 @@ use wgpu::BufferUsages as Usage;
 const ARG_WORDS: u64 = 4;
 /// Maximum number of pipelines kept between updates. One update may exceed it.
 const MAX_PIPELINES: usize = 256;
+/// Maximum number of compiled update plans: that of all parameters, that of the parameters which the last minibatch used,
+/// and the one that sums the squares of gradients.
+const MAX_COMPILED: usize = 3;
 /// Storage buffers of a module.
 const BINDINGS: u32 = 6;
 
@@ -64,7 +67,8 @@ impl CompiledUpdate {
 /// The state of training on the device: gradients between runs, optimiser states, and compiled updates.
 pub(super) struct Training {
     library: Library,
-    compiled: Option<CompiledUpdate>,
+    /// The compiled update plans, the last used one first.
+    compiled: Vec<CompiledUpdate>,
     /// The layouts of all modules of updates.
     layouts: Option<Layouts>,
     pipelines: HashMap<UpdateProgram, wgpu::ComputePipeline>,
@@ -83,7 +87,7 @@ impl Training {
     pub(super) fn new(gpu: &Gpu) -> Self {
         Self {
             library: Library::new(gpu.options().arithmetic == Arithmetic::Exact, gpu.joins()),
-            compiled: None,
+            compiled: Vec::new(),
             layouts: None,
             pipelines: HashMap::new(),
             states: States::default(),
@@ -151,16 +155,18 @@ impl Training {
     }
 
     fn compiled(&mut self, plan: &Verified<UpdatePlan>) -> Result<Arc<Updates>, GpuError> {
-        if let Some(known) = self.compiled.as_ref().filter(|known| known.is_of(plan)) {
-            return Ok(Arc::clone(&known.compiled));
-        }
-        let compiled = Arc::new(compile_update(plan)?);
-        self.compiled = Some(CompiledUpdate {
-            kernels: plan.kernels.clone(),
-            stores: plan.stores.clone(),
-            updates: plan.updates.clone(),
-            compiled: Arc::clone(&compiled),
-        });
+        let known = match self.compiled.iter().position(|known| known.is_of(plan)) {
+            Some(at) => self.compiled.remove(at),
+            None => CompiledUpdate {
+                kernels: plan.kernels.clone(),
+                stores: plan.stores.clone(),
+                updates: plan.updates.clone(),
+                compiled: Arc::new(compile_update(plan)?),
+            },
+        };
+        let compiled = Arc::clone(&known.compiled);
+        self.compiled.truncate(MAX_COMPILED - 1);
+        self.compiled.insert(0, known);
         Ok(compiled)
     }
 
@@ -201,7 +207,9 @@ impl Training {
         if let Some(last) = self.last.as_mut().filter(|_| lists) {
             last.listed = true;
         }
-        memory.invalidate_persistent();
+        if plan.updates.iter().any(|update| !update.targets().is_empty()) {
+            memory.invalidate_persistent();
+        }
         for &target in plan.updates.iter().flat_map(Update::targets) {
             stores.renew(target);
             let version = stores.version(target);
@@ -250,7 +258,7 @@ impl Training {
     /// Uploads bound floats, records and arguments of dispatches. Returns the uploaded bytes.
     fn upload_numbers(&mut self, gpu: &Gpu, records: &Records, floats: &[f32]) -> Result<u64, GpuError> {
         let storage = Usage::STORAGE | Usage::COPY_DST;
-        self.numbers.fit(gpu, "scalars of updates", records.numbers, storage)?;
+        self.numbers.fit(gpu, "scalars of updates", records.numbers, storage | Usage::COPY_SRC)?;
         self.records.fit(gpu, "records of updates", records.words.len() as u64, storage)?;
         let stride = arg_stride(gpu);
         let mut args: Vec<u32> = Vec::new();
@@ -372,6 +380,23 @@ impl Executor {
         *growing = None;
         self.paused = None;
         training.update(gpu, memory, plan, stores, floats).inspect_err(|_| drop(self.drop_lost_device()))
+    }
+
+    /// Reads the scalars that the last update computed.
+    ///
+    /// # Errors
+    /// If the device fails, or was lost since.
+    pub fn scalars(&self) -> Result<Vec<f32>, GpuError> {
+        let Some(Resident { device: DeviceState { gpu, training, .. }, .. }) = &self.resident else {
+            return Err(GpuError::Lost {
+                reason: "the scalars of the last update were lost with it".to_owned(),
+            });
+        };
+        gpu.take_error()?;
+        let Some(CompiledUpdate { compiled, .. }) = training.compiled.first() else { return Ok(Vec::new()) };
+        let range = (training.numbers.get(), u64::from(compiled.floats) * 4, compiled.scalars.into());
+        let words = readback::read(gpu, &[range], gpu.time_left(Instant::now()))?;
+        Ok(words.into_iter().map(f32::from_bits).collect())
     }
 
     /// Reads a parameter and its states as the last update left them, by the stores of its plan.
