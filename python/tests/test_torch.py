@@ -352,9 +352,12 @@ def test_in_place_ops_whose_old_value_is_read_are_refused():
 
 
 def test_what_a_fold_cannot_notice_is_refused():
+    import datetime
+    import os
     import random
     import secrets
     import time
+    import uuid
 
     import numpy as np
 
@@ -363,7 +366,13 @@ def test_what_a_fold_cannot_notice_is_refused():
             return self.first(x) * random.random()
 
     refused("run", "module random.*evaluated once", model=Noisy())
-    for call in (random.random, random.randint, time.time, secrets.randbelow, np.random.rand):
+
+    class Unique(Layers):
+        def run(self, x):
+            return self.first(x) * len(os.urandom(2))
+
+    refused("run", "module os.*evaluated once", model=Unique())
+    for call in (random.random, random.randint, time.time, secrets.randbelow, np.random.rand, uuid.uuid4, os.urandom, datetime.datetime.now):
 
         class Named(Layers):
             def run(self, x):

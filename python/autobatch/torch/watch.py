@@ -9,6 +9,7 @@ captured again. What a snapshot cannot cover, such as a random number, is an err
 import builtins
 import dis
 import enum
+import os
 import types
 
 import torch
@@ -18,7 +19,9 @@ from .capture import CaptureError
 #: Elements of all containers and constant tensors in a snapshot together.
 MAX_ELEMENTS = 100_000
 #: Modules whose functions return something else at every call. A capture would keep the first result.
-CHANGING = ("random", "_random", "time", "secrets", "numpy.random")
+CHANGING = ("random", "_random", "time", "datetime", "secrets", "uuid", "numpy.random")
+#: The same for parts of modules whose other parts are steady.
+CHANGING_PARTS = (("numpy", "random"), ("os", "urandom"))
 #: Functions that read attributes whose names no code object holds.
 DYNAMIC = {"getattr", "hasattr", "vars", "__dict__", "eval", "exec"}
 MISSING = object()
@@ -44,7 +47,7 @@ def _is_changing(name):
 def _changes(function):
     """Whether a function returns something else at every call: `random` after `from random import random`."""
     owner = getattr(function, "__self__", None)
-    return _is_changing(getattr(function, "__module__", None)) or _is_changing(type(owner).__module__)
+    return function is os.urandom or _is_changing(getattr(function, "__module__", None)) or _is_changing(getattr(owner, "__module__", None))
 
 
 def structure(module):
@@ -236,11 +239,12 @@ class _Snapshot:
             # -0.0 == 0.0 and 1 == True, but captures differ; NaN differs from itself, but captures do not.
             return type(value), repr(value) if isinstance(value, (float, complex)) else value
         if isinstance(value, types.ModuleType):
-            if _is_changing(value.__name__) or value.__name__ == "numpy" and "random" in self.names:
+            parts = {part for owner, part in CHANGING_PARTS if owner == value.__name__}
+            if _is_changing(value.__name__) or parts & self.names:
                 raise _kept(place, value.__name__)
             return _Same(value)
         if callable(value) and _changes(value):
-            raise _kept(place, value.__module__ or type(value.__self__).__module__)
+            raise _kept(place, value.__module__ or value.__self__.__module__)
         if value is MISSING or callable(value) and not hasattr(value, "__dict__"):
             return _Same(value)
         if isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter):
