@@ -32,7 +32,7 @@ pub struct LimitArgs {
 }
 
 /// Parses a number of operations: `1000000` or `1e12`.
-fn parse_work(text: &str) -> Result<u64, String> {
+pub(crate) fn parse_work(text: &str) -> Result<u64, String> {
     let scientific = || text.parse::<f64>().ok().filter(|number| (0.0..=1e18).contains(number));
     let number = text.parse::<u64>().ok().or_else(|| scientific().map(|number| number as u64));
     number.ok_or_else(|| "expected a number of operations up to 1e18, such as 1e12".to_owned())

@@ -56,8 +56,8 @@ impl Setting {
     pub fn planner(&self, graph: &GraphData, wanted: &[ValueId]) -> Planner {
         if self.policy == "fsm" {
             let jobs = Jobs::new(graph, wanted);
-            let training = Training { episodes: 2, seed: 1 };
-            let table = train(&[jobs.problem()], &training, &mut Scratch::default());
+            let training = Training { episodes: 2, seed: 1, ..Training::default() };
+            let table = train(&[jobs.problem()], &training, &mut Scratch::default()).table;
             return Planner::new(Box::new(Fsm { table }));
         }
         let policy: Policy = self.policy.parse().expect("the list holds policies");

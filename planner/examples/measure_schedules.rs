@@ -194,7 +194,7 @@ fn counts(out: &mut impl Write, workloads: &[Workload]) -> Result<(), Box<dyn Er
             mean(jobs),
             mean(bound)
         )?;
-        let table = train(&problems[..problems.len().min(4)], &Training::default(), &mut scratch);
+        let table = train(&problems[..problems.len().min(4)], &Training::default(), &mut scratch).table;
         let states = table.len();
         let policies: [(&str, Box<dyn Schedule>); 9] = [
             ("depth", Box::new(Depth)),

@@ -218,6 +218,10 @@ pub struct FsmArgs {
     /// Seed of the random choices.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Maximum number of nodes and candidates that the episodes visit, such as 1e10; the best table so far is written
+    /// [default: 1e9].
+    #[arg(long, value_name = "VISITS", value_parser = crate::limits::parse_work)]
+    pub work_limit: Option<u64>,
     /// Print the results as JSON.
     #[arg(long)]
     pub json: bool,

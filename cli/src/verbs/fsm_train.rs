@@ -8,8 +8,18 @@ use crate::output_paths::{check_distinct, check_writable};
 use crate::progress::Waiting;
 use autobatch_inspector::text::plural;
 use autobatch_planner::Jobs;
-use autobatch_planner::schedule::{Fsm, Problem, Ratio, Schedule, Scratch, Training, path_sum_bound, train};
+use autobatch_planner::schedule::{
+    Fsm, Learned, Problem, Ratio, Schedule, Scratch, Training, TrainingLimit, path_sum_bound, train,
+};
 use std::io::Write;
+
+/// The limit that ended the training, with the remedy.
+fn limit_text(limit: TrainingLimit) -> &'static str {
+    match limit {
+        TrainingLimit::Words => "the states of the table fill their memory; use smaller samples",
+        TrainingLimit::Visits => "the limit of work; use smaller samples, or raise --work-limit",
+    }
+}
 
 /// Trains a table and writes it.
 pub fn fsm_train(args: &FsmArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
@@ -29,7 +39,9 @@ pub fn fsm_train(args: &FsmArgs, console: &mut Console<'_>) -> Result<Answer, Fa
     let samples: Vec<Problem<'_>> = jobs.iter().map(Jobs::problem).collect();
     let mut scratch = Scratch::default();
     let waiting = Waiting::new("training the table");
-    let table = train(&samples, &Training { episodes: args.episodes, seed: args.seed }, &mut scratch);
+    let training = Training { episodes: args.episodes, seed: args.seed, ..Training::default() };
+    let training = Training { visits: args.work_limit.unwrap_or(training.visits), ..training };
+    let Learned { table, episodes, limit } = train(&samples, &training, &mut scratch);
     drop(waiting);
     write(&args.output, table.to_json().as_bytes(), console)?;
     if args.output == "-" {
@@ -46,6 +58,7 @@ pub fn fsm_train(args: &FsmArgs, console: &mut Console<'_>) -> Result<Answer, Fa
         let answer = serde_json::json!({
             "table": args.output, "states": states, "graphs": samples.len(),
             "batches": { "fsm": fsm, "ratio": ratio }, "bound": bound,
+            "episodes": episodes, "limit": limit.map(limit_text),
         });
         writeln!(console, "{answer:#}")?;
         return Ok(Answer::Yes);
@@ -57,11 +70,14 @@ pub fn fsm_train(args: &FsmArgs, console: &mut Console<'_>) -> Result<Answer, Fa
         plural(samples.len() as u64, "graph")
     )?;
     writeln!(console, "batches on the samples: fsm {fsm}, ratio {ratio}, bound {bound}")?;
+    if let Some(limit) = limit {
+        writeln!(console, "stopped after {}: {}", plural(episodes.into(), "episode"), limit_text(limit))?;
+    }
     if states == 0 {
         writeln!(
             console,
-            "the table is empty: in {} episodes no learned choice beat policy ratio, so fsm with this table equals ratio",
-            args.episodes
+            "the table is empty: in {} no learned choice beat policy ratio, so fsm with this table equals ratio",
+            plural(episodes.into(), "episode")
         )?;
     }
     writeln!(

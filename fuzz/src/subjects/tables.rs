@@ -57,8 +57,8 @@ pub(super) fn open_fsm() -> Box<dyn Subject> {
     let learn = |graph: &GraphData| {
         let jobs = Jobs::new(graph, &[]);
         let problem: Problem<'_> = jobs.problem();
-        let training = Training { episodes: 4, seed: 1 };
-        train(&[problem], &training, &mut Scratch::default()).to_json().into_bytes()
+        let training = Training { episodes: 4, seed: 1, ..Training::default() };
+        train(&[problem], &training, &mut Scratch::default()).table.to_json().into_bytes()
     };
     let seeds = graphs.iter().map(learn).collect();
     tables::<Table>(seeds, &FSM, graphs)

@@ -12,7 +12,7 @@
 mod document;
 mod learn;
 
-pub use learn::{Training, train};
+pub use learn::{Learned, Training, TrainingLimit, train};
 
 use super::front::Front;
 use super::part::Part;

@@ -65,7 +65,7 @@ pub use costs::{
     BeamGain, COSTS_VARIABLE, Class, ClassCost, ClassCosts, CostError, CostTable, PlanningCost, StepCost,
 };
 pub use depth::Depth;
-pub use fsm::{Fsm, FsmError, Table, Training, train};
+pub use fsm::{Fsm, FsmError, Learned, Table, Training, TrainingLimit, train};
 pub use none::Unbatched;
 pub use policy::{LoadError, ParsePolicyError, Policy};
 pub use problem::{MAX_SPARE_TYPES, Problem, ProblemError};

@@ -8,9 +8,13 @@ fn samples() -> Vec<JobGraph> {
     (0..4).map(|seed| JobGraph::trees(16, 40, 3, &mut Random(seed))).collect()
 }
 
+fn short() -> Training {
+    Training { episodes: 30, seed: 7, ..Training::default() }
+}
+
 fn learn(graphs: &[JobGraph]) -> Table {
     let problems: Vec<Problem<'_>> = graphs.iter().map(JobGraph::problem).collect();
-    train(&problems, &Training { episodes: 30, seed: 7 }, &mut Scratch::default())
+    train(&problems, &short(), &mut Scratch::default()).table
 }
 
 #[test]
@@ -34,6 +38,28 @@ fn training_is_deterministic_and_the_table_survives_json() {
 }
 
 #[test]
+fn training_stops_at_its_limits_with_a_table_that_is_no_worse() {
+    let (graphs, mut scratch) = (samples(), Scratch::default());
+    let problems: Vec<Problem<'_>> = graphs.iter().map(JobGraph::problem).collect();
+    let free = train(&problems, &short(), &mut scratch);
+    assert_eq!(free.limit, None);
+    let cases = [
+        (Training { words: 20, ..short() }, TrainingLimit::Words),
+        (Training { visits: 100, ..short() }, TrainingLimit::Visits),
+    ];
+    for (training, limit) in cases {
+        let learned = train(&problems, &training, &mut scratch);
+        assert_eq!(learned.limit, Some(limit));
+        assert!(learned.episodes >= 1 && learned.episodes < free.episodes, "{}", learned.episodes);
+        for problem in &problems {
+            let ratio = Ratio.schedule(problem, &mut scratch).len();
+            let policy = Fsm { table: learned.table.clone() };
+            assert!(policy.schedule(problem, &mut scratch).len() <= ratio + 2);
+        }
+    }
+}
+
+#[test]
 fn the_ratio_decides_unknown_states_and_they_are_counted() {
     let (graph, mut scratch) = (JobGraph::lattices(8, 30, &mut Random(1)), Scratch::default());
     let ratio = Ratio.schedule(&graph.problem(), &mut scratch);
@@ -47,8 +73,7 @@ fn a_table_recognizes_types_by_name_under_any_numbers() {
     let (graphs, mut scratch) = (samples(), Scratch::default());
     let names: Vec<u64> = (0..8).map(|ty| 0xfeed_0000 + 7 * ty).collect();
     let named: Vec<Problem<'_>> = graphs.iter().map(|graph| graph.problem().with_names(&names)).collect();
-    let training = Training { episodes: 30, seed: 7 };
-    let policy = Fsm { table: train(&named, &training, &mut scratch) };
+    let policy = Fsm { table: train(&named, &short(), &mut scratch).table };
     assert!(!policy.table.is_empty() && policy.wants_names());
     for (graph, named) in graphs.iter().zip(&named) {
         let types = graph.problem().types();

@@ -8,7 +8,8 @@
 //! The first return creates a value, and a maximum starts at minus infinity. Returns are never positive, so a start at zero would
 //! prefer unknown actions. Epsilon falls from 0.5 by a tenth per episode, to 0.05. Training returns the table with the fewest
 //! batches over all samples, the last of equals because it has seen most. If the ratio alone needs fewer, it returns the empty
-//! table. It stops within one percent of the bound.
+//! table. It stops within one percent of the bound, or at a limit: a small file can describe as many types as jobs, whose
+//! states are as long as all types and whose decisions look at all of them.
 
 use super::super::ratio::{best_ratio, run_part, safe_type};
 use super::super::solve::solve;
@@ -28,12 +29,37 @@ pub struct Training {
     pub episodes: u32,
     /// Seed of the random choices. Equal seeds and samples give equal tables.
     pub seed: u64,
+    /// Maximum number of types in all states of the table and of the run that it learns from.
+    pub words: usize,
+    /// Maximum number of jobs and of types that learning visits. The episode that exceeds it is the last.
+    pub visits: u64,
 }
 
 impl Default for Training {
+    /// Learning needs at most about a gigabyte and five minutes.
     fn default() -> Self {
-        Self { episodes: 500, seed: 1 }
+        Self { episodes: 500, seed: 1, words: 1 << 25, visits: 1_000_000_000 }
     }
+}
+
+/// A learned table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Learned {
+    /// The table with the fewest batches over all samples.
+    pub table: Table,
+    /// The number of episodes that ran.
+    pub episodes: u32,
+    /// The limit that ended the training.
+    pub limit: Option<TrainingLimit>,
+}
+
+/// The limits of a [`Training`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrainingLimit {
+    /// [`Training::words`].
+    Words,
+    /// [`Training::visits`].
+    Visits,
 }
 
 type Values = BTreeMap<Vec<u64>, Vec<(u64, f64)>>;
@@ -46,23 +72,51 @@ struct Record {
     reward: f64,
 }
 
+/// The rest of the limits of a training.
+struct Budget {
+    words: usize,
+    visits: u64,
+    limit: Option<TrainingLimit>,
+}
+
+impl Budget {
+    fn visit(&mut self, count: u64) {
+        match self.visits.checked_sub(count) {
+            Some(left) => self.visits = left,
+            None => self.limit = Some(TrainingLimit::Visits),
+        }
+    }
+
+    /// Takes the words of a state, if they are left.
+    fn take(&mut self, words: usize) -> bool {
+        match self.words.checked_sub(words) {
+            Some(left) => self.words = left,
+            None => self.limit = Some(TrainingLimit::Words),
+        }
+        self.limit.is_none()
+    }
+}
+
 /// Learns a table from sample problems. A type has the same name in all of them.
-pub fn train(samples: &[Problem<'_>], training: &Training, scratch: &mut Scratch) -> Table {
+pub fn train(samples: &[Problem<'_>], training: &Training, scratch: &mut Scratch) -> Learned {
     let (mut values, mut random) = (Values::new(), Random(training.seed));
     let mut best = (Table::default(), judge(&Fsm::default(), samples, scratch).0);
-    let mut epsilon = 0.5;
-    for _ in 0..training.episodes {
+    let mut budget = Budget { words: training.words, visits: training.visits, limit: None };
+    let (mut epsilon, mut episodes) = (0.5, 0);
+    while episodes < training.episodes && budget.limit.is_none() {
         for sample in samples {
+            budget.visit(sample.ty().len() as u64);
             solve(sample, scratch, |part, tools| {
                 let mut records = Vec::new();
                 let why = run_part(part, tools, |front| {
                     let decision = Decision { problem: sample, part, front };
-                    decide(&decision, &values, epsilon, &mut random, &mut records)
+                    decide(&decision, &values, epsilon, &mut random, (&mut records, &mut budget))
                 });
-                learn(&records, &mut values);
+                learn(records, &mut values, &mut budget);
                 why
             });
         }
+        episodes += 1;
         epsilon = f64::max(epsilon * 0.9, MIN_EPSILON);
         let policy = Fsm { table: freeze(&values) };
         let (length, bound) = judge(&policy, samples, scratch);
@@ -73,7 +127,7 @@ pub fn train(samples: &[Problem<'_>], training: &Training, scratch: &mut Scratch
             break;
         }
     }
-    best.0
+    Learned { table: best.0, episodes, limit: budget.limit }
 }
 
 /// Total batches and total bound over the samples.
@@ -84,19 +138,23 @@ fn judge(policy: &Fsm, samples: &[Problem<'_>], scratch: &mut Scratch) -> (u64, 
     })
 }
 
-/// Chooses a type, and records the choice unless the safe rule forced it.
+/// Chooses a type, and records the choice unless the safe rule forced it or the budget is spent.
 fn decide(
     decision: &Decision<'_>,
     values: &Values,
     epsilon: f64,
     random: &mut Random,
-    records: &mut Vec<Record>,
+    (records, budget): (&mut Vec<Record>, &mut Budget),
 ) -> Option<u32> {
     let front = decision.front;
+    budget.visit(u64::from(front.ready.types()));
     if let Some(ty) = safe_type(front) {
         return Some(ty);
     }
     let fallback = best_ratio(front)?;
+    if budget.limit.is_some() {
+        return Some(fallback);
+    }
     let mut state = Vec::new();
     decision.describe(&mut state);
     let chosen = if random.fraction() < epsilon {
@@ -106,18 +164,23 @@ fn decide(
     };
     let ty = chosen.and_then(|name| decision.ready(name)).unwrap_or(fallback);
     let ratio = f64::from(front.ready.count(ty)) / f64::from(front.sources[ty as usize]);
-    records.push(Record { state, ty: decision.name(ty), reward: ratio - 1.0 });
+    if budget.take(state.len()) {
+        records.push(Record { state, ty: decision.name(ty), reward: ratio - 1.0 });
+    }
     Some(ty)
 }
 
-/// Moves the values of the decisions of a run, last first.
-fn learn(records: &[Record], values: &mut Values) {
+/// Moves the values of the decisions of a run, last first. Returns the words of states that the table knew to the budget.
+fn learn(records: Vec<Record>, values: &mut Values, budget: &mut Budget) {
     for (at, record) in records.iter().enumerate().rev() {
         let end = (at + HORIZON).min(records.len());
         let near: f64 = records[at..end].iter().map(|record| record.reward).sum();
         let far =
             records.get(end).and_then(|then| values.get(&then.state)).and_then(|known| best_value(known));
         let target = near + far.map_or(0.0, |(_, value)| value);
+        if values.contains_key(&record.state) {
+            budget.words += record.state.len();
+        }
         let known = values.entry(record.state.clone()).or_default();
         match known.binary_search_by_key(&record.ty, |&(ty, _)| ty) {
             Ok(at) => known[at].1 += RATE * (target - known[at].1),
