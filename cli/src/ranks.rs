@@ -20,8 +20,12 @@ impl Ranks {
     pub(crate) fn join() -> Result<Self, Failure> {
         use autobatch::distributed::{Group, Mpi};
         let launch = Launch::of_this_process();
-        let group = (launch != Launch::Alone).then(Mpi::start).transpose();
+        // A launcher may announce itself to its MPI library alone, so a process without known variables asks too.
+        let is_off =
+            launch == Launch::Alone && std::env::var("AUTOBATCH_MPI").is_ok_and(|word| word == "off");
+        let group = (!is_off).then(Mpi::start).transpose();
         let group = group.map_err(|error| Failure::usage(error.to_string()))?;
+        let group = group.filter(|group| launch != Launch::Alone || group.size() > 1);
         launch.check(group.as_ref().map_or(1, Group::size)).map_err(|why| {
             let help = "start them with a launcher of the MPI library that this command was built with: mpirun, or \
                         srun --mpi with a plugin that srun --mpi=list shows";

@@ -269,6 +269,26 @@ fn a_stopped_process_ends_all_with_one_message() {
 }
 
 #[test]
+fn a_process_without_a_launcher_trains_alone_whether_it_asks_mpi_or_not() {
+    if !is_available() {
+        return;
+    }
+    let trained = |mpi: &str| {
+        let save = file(&format!("alone-{mpi}.safetensors"));
+        let output = Command::new(autobatch())
+            .args(words("train names --count 8 --hidden 4 --epochs 1"))
+            .arg("--save")
+            .arg(&save)
+            .env("AUTOBATCH_MPI", mpi)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        std::fs::read(save).unwrap()
+    };
+    assert!(trained("on") == trained("off"), "the minibatches have other shards");
+}
+
+#[test]
 fn a_command_without_mpi_refuses_several_processes() {
     if cfg!(feature = "mpi") {
         return;
