@@ -166,9 +166,43 @@ def rnnlm_batch(dy, random):
         trainer.update()
 
 
+def attention(dy, random):
+    """Translates sentences of letters: a bidirectional encoder, and a decoder that attends to its states."""
+    letters, width, state, hidden = 30, 32, 32, 16
+    pc = dy.ParameterCollection()
+    trainer = dy.SimpleSGDTrainer(pc)
+    embed, reply = pc.add_lookup_parameters((letters, width)), pc.add_lookup_parameters((letters, width))
+    ahead, back = (dy.LSTMBuilder(1, width, state, pc) for _ in range(2))
+    decoder = dy.LSTMBuilder(1, 2 * state + width, state, pc)
+    of_words, of_state = pc.add_parameters((hidden, 2 * state)), pc.add_parameters((hidden, 2 * state))
+    score = pc.add_parameters((1, hidden))
+    out, bias = pc.add_parameters((letters, state)), pc.add_parameters((letters))
+    equal_weights(pc)
+    for sentence in sentences(random, 10_000, 4, 12, letters - 1):
+        dy.renew_cg()
+        inputs = [embed[letter] for letter in sentence]
+        forward = ahead.initial_state().transduce(inputs)
+        backward = reversed(back.initial_state().transduce(reversed(inputs)))
+        columns = dy.concatenate_cols([dy.concatenate(list(pair)) for pair in zip(forward, backward)])
+        keys = of_words * columns
+        last, losses = reply[letters - 1], []
+        at = decoder.initial_state().add_input(dy.concatenate([dy.vecInput(2 * state), last]))
+        for letter in [*reversed(sentence), letters - 1]:
+            query = of_state * dy.concatenate(list(at.s()))
+            weights = dy.softmax(dy.transpose(score * dy.tanh(dy.colwise_add(keys, query))))
+            at = at.add_input(dy.concatenate([columns * weights, last]))
+            probabilities = dy.softmax(out * at.output() + bias)
+            losses.append(-dy.log(dy.pick(probabilities, letter)))
+            last = reply[letter]
+        loss = dy.esum(losses)
+        yield loss.value()
+        loss.backward()
+        trainer.update()
+
+
 PROGRAMS = {
     "tagger": tagger, "character_tagger": character_tagger, "treelstm": treelstm, "rnnlm": rnnlm,
-    "rnnlm_batch": rnnlm_batch,
+    "rnnlm_batch": rnnlm_batch, "attention": attention,
 }
 
 

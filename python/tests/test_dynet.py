@@ -265,11 +265,16 @@ def test_functions_and_gradients_equal_those_of_dynet(tmp_path):
 
 
 @real
-@pytest.mark.parametrize("program", ["tagger", "character_tagger", "treelstm", "rnnlm", "rnnlm_batch"])
+@pytest.mark.parametrize("program", ["tagger", "character_tagger", "treelstm", "rnnlm", "rnnlm_batch", "attention"])
 def test_losses_of_the_examples_equal_those_of_dynet(program, tmp_path):
     expected = json.loads(run(REAL, EXAMPLES, program, where=tmp_path))["losses"]
     found = json.loads(run(sys.executable, EXAMPLES, program, "--drop-in", where=tmp_path))["losses"]
     np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_a_decoder_with_attention_runs_and_learns(tmp_path):
+    losses = json.loads(run(sys.executable, EXAMPLES, "attention", "--drop-in", "--steps", 60, where=tmp_path))["losses"]
+    assert np.isfinite(losses).all() and np.mean(losses[-10:]) < np.mean(losses[:10])
 
 
 # Columns: DyNet keeps {n, 1} apart from {n} and accepts both as vectors. The dimensions below are those of DyNet 2.2.
@@ -301,6 +306,11 @@ COLUMNS = {
     "index": (lambda p: column()[2], (1,)),
     "largest": (lambda p: dy.max_dim(column()), (1,)),
     "attention": (lambda p: matrix() * dy.softmax(dy.transpose(p["V"] * (p["W"] * matrix()))), (4, 1)),
+    "sum of exponentials": (lambda p: dy.logsumexp([column(), vector()]), (4,)),
+    "power": (lambda p: dy.pow(column(), dy.scalarInput(2.0)), (4,)),
+    "product with a scalar": (lambda p: column() * dy.scalarInput(2.0), (4,)),
+    "elementwise product with a scalar": (lambda p: dy.cmult(column(), dy.scalarInput(2.0)), (4, 1)),
+    "product with a number": (lambda p: column() * 2.0, (4, 1)),
     "LSTM": (lambda p: p["lstm"].initial_state().add_input(column()).output(), (3,)),
     "GRU": (lambda p: p["gru"].initial_state().add_input(column()).output(), (3,)),
 }

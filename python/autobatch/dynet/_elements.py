@@ -135,7 +135,7 @@ def colwise_add(x, y):
 
 def pow(x, y):
     """`x^y`"""
-    return elementwise(x, y, operator.pow)
+    return elementwise(Expression(x.vector(), x.b), y, operator.pow)
 
 
 def bmin(x, y):

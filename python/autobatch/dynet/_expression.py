@@ -313,7 +313,7 @@ def product(x, y):
     b = max(x.b, y.b)
     one, other = x.extents(), y.extents()
     if not one or not other:
-        return elementwise(x, y, operator.mul)
+        return elementwise(Expression(x.vector(), x.b) if one else x, y, operator.mul)
     if x.b > 1:
         return each(product, x, y)
     if len(one) == 1:

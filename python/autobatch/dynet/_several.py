@@ -42,6 +42,7 @@ def emax(xs):
 
 def logsumexp(xs):
     """`log(sum e^x)` over expressions, element by element."""
+    xs = [Expression(x.vector(), x.b) for x in xs]
     b = max(x.b for x in xs)
     if b == 1 and not xs[0].extents():
         return Expression(ab.stack([x.v for x in xs]).logsumexp()) if len(xs) > 1 else xs[0]
