@@ -229,8 +229,7 @@ impl Session {
 
     /// Sets whether a run stops at the first NaN or infinity that a kernel computes from finite operands,
     /// forward or in reverse. The error names the kernel. The default is off: the watch reads every result
-    /// once more. A watching trainer also refuses a step with a finite loss and a gradient that is not
-    /// finite. GPUs do not watch. [`eager`](Self::eager) finds the line of the model.
+    /// once more. GPUs do not watch. [`eager`](Self::eager) finds the line of the model.
     ///
     /// ```
     /// # use autobatch::prelude::*;

@@ -159,7 +159,7 @@ impl Trainer {
 
     /// Moves training to another device. Weights and optimiser states stay.
     ///
-    /// A GPU keeps parameters and states: gradients never leave it, and a step returns only losses and
+    /// A GPU keeps parameters and states: gradients leave it only to name one that is not finite, and a step returns only losses and
     /// outputs. [`weights`](Self::weights), [`averages`](Self::averages) and [`save`](Self::save) read the
     /// rest. After a device loss the step fails with [`TrainError::WentBack`]. The trainer then has the
     /// parameters, states, [`steps`](Self::steps) and [`progress`](Self::progress) of the last read, and the

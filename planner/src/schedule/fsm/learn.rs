@@ -21,6 +21,8 @@ use std::collections::BTreeMap;
 const RATE: f64 = 0.4;
 const HORIZON: usize = 10;
 const MIN_EPSILON: f64 = 0.05;
+/// Words of the memory of a state besides its types.
+const STATE_WORDS: usize = 16;
 
 /// The length of the training, and the seed of its random choices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +31,7 @@ pub struct Training {
     pub episodes: u32,
     /// Seed of the random choices. Equal seeds and samples give equal tables.
     pub seed: u64,
-    /// Maximum number of types in all states of the table and of the run that it learns from.
+    /// Maximum number of words of all states, of the table and of the run that it learns from: one for each type, and 16.
     pub words: usize,
     /// Maximum number of jobs and of types that learning visits. The episode that exceeds it is the last.
     pub visits: u64,
@@ -88,8 +90,8 @@ impl Budget {
     }
 
     /// Takes the words of a state, if they are left.
-    fn take(&mut self, words: usize) -> bool {
-        match self.words.checked_sub(words) {
+    fn take(&mut self, state: &[u64]) -> bool {
+        match self.words.checked_sub(state.len() + STATE_WORDS) {
             Some(left) => self.words = left,
             None => self.limit = Some(TrainingLimit::Words),
         }
@@ -164,7 +166,7 @@ fn decide(
     };
     let ty = chosen.and_then(|name| decision.ready(name)).unwrap_or(fallback);
     let ratio = f64::from(front.ready.count(ty)) / f64::from(front.sources[ty as usize]);
-    if budget.take(state.len()) {
+    if budget.take(&state) {
         records.push(Record { state, ty: decision.name(ty), reward: ratio - 1.0 });
     }
     Some(ty)
@@ -179,7 +181,7 @@ fn learn(records: Vec<Record>, values: &mut Values, budget: &mut Budget) {
             records.get(end).and_then(|then| values.get(&then.state)).and_then(|known| best_value(known));
         let target = near + far.map_or(0.0, |(_, value)| value);
         if values.contains_key(&record.state) {
-            budget.words += record.state.len();
+            budget.words += record.state.len() + STATE_WORDS;
         }
         let known = values.entry(record.state.clone()).or_default();
         match known.binary_search_by_key(&record.ty, |&(ty, _)| ty) {
