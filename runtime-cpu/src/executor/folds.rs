@@ -1,13 +1,13 @@
 //! Executes folds over lists and their gradients on a tile, lane by lane.
 //!
-//! Most lists of reverse steps are contributions to a gradient. A special loop sums them without building a list.
+//! Sums, means and maxima over rows of a field run in one call per tile. Most lists of reverse steps are such sums: the
+//! contributions to a gradient.
 
 use super::prepared::recycled;
 use super::program::RegisterLocation;
 use super::tile::{StageScratch, Tile};
-use crate::kernels::add_row_unchecked;
 use crate::kernels::list_gradients::{self, FoldGradient};
-use crate::kernels::lists;
+use crate::kernels::{GatheredFold, gathered_fold_unchecked, lists};
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::plan::{ListSource, Operand, Stage, View};
 use autobatch_ir::types::Type;
@@ -24,8 +24,8 @@ impl Tile<'_> {
         dst: View,
         space: &mut StageScratch,
     ) {
-        if let (Op::ListFold(ListFold::Sum), [ListSource::Port(port)]) = (op, lists) {
-            return self.sum(*port as usize, dst);
+        if let (Op::ListFold(fold), [ListSource::Port(port)]) = (op, lists) {
+            return self.fold_rows(fold, *port as usize, dst);
         }
         let to = self.strip(dst);
         let query = query.map(|view| (self.strip(view), view.width as usize));
@@ -48,30 +48,26 @@ impl Tile<'_> {
         space.lists = items.map(recycled);
     }
 
-    /// Sums the list at a port: copies the first value, then adds the others.
-    fn sum(&self, port: usize, dst: View) {
+    /// Folds the lists at a port.
+    fn fold_rows(&self, fold: ListFold, port: usize, dst: View) {
         let step = self.step;
         let Operand::Segments { field, offsets, items } = step.operands[port] else {
             unreachable!("list ports take segments (plan rule on operand kinds)")
         };
-        let to = self.strip(dst);
-        let width = dst.width as usize;
         let offsets = &step.tables[offsets as usize + self.lanes.start..][..=self.lanes.len()];
-        for (row, ends) in offsets.windows(2).enumerate() {
-            let numbers = &step.tables[(items + ends[0]) as usize..(items + ends[1]) as usize];
-            let out = to.base.wrapping_add(row * to.stride);
-            // SAFETY: the contract of the tile; the result belongs to the lane and is no operand of the step.
-            unsafe {
-                let Some((&first, rest)) = numbers.split_first() else {
-                    out.write_bytes(0, width);
-                    continue;
-                };
-                out.copy_from_nonoverlapping(self.field_row(field.index(), first as usize), width);
-                for &number in rest {
-                    add_row_unchecked(step.isa, self.field_row(field.index(), number as usize), out, width);
-                }
-            }
-        }
+        let end = offsets.last().map_or(0, |&end| end);
+        let (field, to) = (step.fields[field.index()], self.strip(dst));
+        let lists = GatheredFold {
+            base: field.base,
+            // Lists without items may name any field (rule P17), so the result decides.
+            width: dst.width as usize,
+            items: &step.tables[items as usize..(items + end) as usize],
+            offsets,
+            out: to.base,
+            stride: to.stride,
+        };
+        // SAFETY: the contract of the tile; results belong to the lanes and are no operands of the step.
+        unsafe { gathered_fold_unchecked(step.isa, fold, &lists) };
     }
 
     pub(super) fn fold_gradient(&self, stage: &Stage, space: &mut StageScratch) {

@@ -4,8 +4,10 @@
 //! broadcast fit the registers (32 with AVX-512 and NEON, 16 with AVX2). And it has enough accumulators to hide the
 //! latency of the fused multiply-add: wide and low tiles for few rows, one panel and tall tiles for many.
 
+use super::gathered_fold::GatheredFoldFn;
 use super::isa::Isa;
 use super::tile::{RowSumFn, TileFn};
+use autobatch_ir::graph::ListFold;
 
 /// The maximum number of rows of a tile on any instruction set.
 pub(super) const MAX_ROWS: usize = 14;
@@ -45,6 +47,7 @@ pub(super) struct KernelSet {
     pub(super) narrow_direct: fn(rows: usize) -> TileFn,
     pub(super) narrow_transposed: fn(rows: usize) -> TileFn,
     pub(super) row_sum: RowSumFn,
+    pub(super) gathered_fold: fn(ListFold) -> GatheredFoldFn,
     /// Runs independent chains of fused multiply-adds, for the measurement of the arithmetic peak. Returns their lanes.
     pub(super) chains: unsafe fn(steps: usize) -> usize,
 }
@@ -97,10 +100,12 @@ macro_rules! kernel_set {
     ) => {
         $(#[$meta])*
         mod $module {
+            use crate::kernels::gathered_fold::{self, GatheredFold};
             use crate::kernels::kernel_set::{GATHERED_ROW, KernelSet};
             use crate::kernels::lanes::{$lanes, Lanes};
             use crate::kernels::peak::run_chains;
             use crate::kernels::tile::{DIRECT, RowSum, Tile, row_sum as add_rows, run};
+            use autobatch_ir::graph::ListFold;
 
             const MAX_PANELS: &[usize] = &[$($max),+];
             const STEP: usize = MAX_PANELS.len().next_multiple_of(8);
@@ -119,6 +124,11 @@ macro_rules! kernel_set {
                 narrow_direct: heights!(1, DIRECT, 1, false; $($height)+),
                 narrow_transposed: heights!(1, 1, STEP, false; $($height)+),
                 row_sum,
+                gathered_fold: |fold| match fold {
+                    ListFold::Sum => gathered_fold::<{ gathered_fold::SUM }>,
+                    ListFold::Mean => gathered_fold::<{ gathered_fold::MEAN }>,
+                    ListFold::Max => gathered_fold::<{ gathered_fold::MAX }>,
+                },
                 chains,
             };
 
@@ -144,6 +154,14 @@ macro_rules! kernel_set {
             unsafe fn row_sum(s: &RowSum) {
                 // SAFETY: the caller's contract is that of the body.
                 unsafe { add_rows::<$lanes>(s) }
+            }
+
+            /// # Safety
+            /// As for `GatheredFoldFn`.
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn gathered_fold<const FOLD: u8>(f: &GatheredFold<'_>) {
+                // SAFETY: the caller's contract is that of the body.
+                unsafe { gathered_fold::run::<$lanes, FOLD>(f) }
             }
 
             /// # Safety

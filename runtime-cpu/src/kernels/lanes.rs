@@ -26,6 +26,9 @@ pub(super) trait Lanes {
     /// `x * y + acc` with one rounding per lane.
     unsafe fn fma(x: Self::Vector, y: Self::Vector, acc: Self::Vector) -> Self::Vector;
     unsafe fn add(x: Self::Vector, y: Self::Vector) -> Self::Vector;
+    unsafe fn div(x: Self::Vector, y: Self::Vector) -> Self::Vector;
+    /// `y` where `y > x` or `y` is NaN, else `x`: the maximum of `numeric::scalar`.
+    unsafe fn max(x: Self::Vector, y: Self::Vector) -> Self::Vector;
     /// Prefetches the cache line at `from`, which may lie outside of every allocation.
     #[inline(always)]
     unsafe fn prefetch_first(_from: *const f32) {}
@@ -38,8 +41,9 @@ pub(super) trait Lanes {
 macro_rules! lanes {
     (
         $(#[$meta:meta])* $name:ident: $vector:ty, $width:literal wide, $vectors:literal a panel;
-        $splat:path, $load:path, $store:path, $add:path;
+        $splat:path, $load:path, $store:path, $add:path, $div:path;
         |$x:ident, $y:ident, $acc:ident| $fma:expr;
+        |$left:ident, $right:ident| $max:expr;
         |$from:ident, $from_count:ident| $load_first:expr;
         |$to:ident, $v:ident, $to_count:ident| $store_first:expr;
         $($prefetch:ident: $hint:path),*
@@ -91,6 +95,16 @@ macro_rules! lanes {
                 unsafe { $add(x, y) }
             }
 
+            #[inline(always)]
+            unsafe fn div(x: $vector, y: $vector) -> $vector {
+                unsafe { $div(x, y) }
+            }
+
+            #[inline(always)]
+            unsafe fn max($left: $vector, $right: $vector) -> $vector {
+                unsafe { $max }
+            }
+
             $(
                 #[inline(always)]
                 unsafe fn $prefetch(from: *const f32) {
@@ -107,14 +121,16 @@ pub(super) use x86::{Avx2, Avx512};
 
 mod portable {
     use super::Lanes;
+    use autobatch_ir::numeric::scalar;
 
     type Vector = [f32; 4];
 
     lanes! {
         /// Four lanes in portable Rust, with the panel shape of NEON.
         Portable: Vector, 4 wide, 4 a panel;
-        splat, load, store, add;
+        splat, load, store, add, div;
         |x, y, acc| std::array::from_fn(|lane| x[lane].mul_add(y[lane], acc[lane]));
+        |x, y| std::array::from_fn(|lane| scalar::max(x[lane], y[lane]));
         |from, count| {
             let mut v = [0.0; 4];
             std::ptr::copy_nonoverlapping(from, v.as_mut_ptr(), count);
@@ -148,6 +164,11 @@ mod portable {
     fn add(x: Vector, y: Vector) -> Vector {
         std::array::from_fn(|lane| x[lane] + y[lane])
     }
+
+    #[inline(always)]
+    fn div(x: Vector, y: Vector) -> Vector {
+        std::array::from_fn(|lane| x[lane] / y[lane])
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -158,8 +179,12 @@ mod x86 {
     lanes! {
         /// Sixteen lanes; the ends of rows use masks.
         Avx512: __m512, 16 wide, 2 a panel;
-        _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_add_ps;
+        _mm512_set1_ps, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_add_ps, _mm512_div_ps;
         |x, y, acc| _mm512_fmadd_ps(x, y, acc);
+        |x, y| {
+            let later = _mm512_cmp_ps_mask::<_CMP_GT_OQ>(y, x) | _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(y, y);
+            _mm512_mask_blend_ps(later, x, y)
+        };
         |from, count| _mm512_maskz_loadu_ps(low_bits(count), from);
         |to, v, count| _mm512_mask_storeu_ps(to, low_bits(count), v);
         prefetch_first: _MM_HINT_T0, prefetch_second: _MM_HINT_T1
@@ -168,8 +193,12 @@ mod x86 {
     lanes! {
         /// Eight lanes.
         Avx2: __m256, 8 wide, 2 a panel;
-        _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_add_ps;
+        _mm256_set1_ps, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_add_ps, _mm256_div_ps;
         |x, y, acc| _mm256_fmadd_ps(x, y, acc);
+        |x, y| {
+            let (greater, nan) = (_mm256_cmp_ps::<_CMP_GT_OQ>(y, x), _mm256_cmp_ps::<_CMP_UNORD_Q>(y, y));
+            _mm256_blendv_ps(x, y, _mm256_or_ps(greater, nan))
+        };
         |from, count| _mm256_maskload_ps(from, low_lanes(count));
         |to, v, count| _mm256_maskstore_ps(to, low_lanes(count), v);
         prefetch_first: _MM_HINT_T0, prefetch_second: _MM_HINT_T1
@@ -204,8 +233,13 @@ mod arm {
     lanes! {
         /// Four lanes of Arm NEON.
         Neon: float32x4_t, 4 wide, 4 a panel;
-        vdupq_n_f32, vld1q_f32, vst1q_f32, vaddq_f32;
+        vdupq_n_f32, vld1q_f32, vst1q_f32, vaddq_f32, vdivq_f32;
         |x, y, acc| vfmaq_f32(acc, x, y);
+        |x, y| {
+            // Only NaN differs from itself.
+            let later = vorrq_u32(vcgtq_f32(y, x), vmvnq_u32(vceqq_f32(y, y)));
+            vbslq_f32(later, y, x)
+        };
         |from, count| {
             let mut lanes = [0.0f32; 4];
             std::ptr::copy_nonoverlapping(from, lanes.as_mut_ptr(), count);

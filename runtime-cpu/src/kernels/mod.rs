@@ -13,6 +13,7 @@
 pub mod elementwise;
 mod error;
 pub(crate) mod fused_update;
+mod gathered_fold;
 mod isa;
 mod kernel_set;
 mod lanes;
@@ -33,6 +34,7 @@ mod tile;
 mod wgrad;
 
 pub use error::KernelError;
+pub(crate) use gathered_fold::{GatheredFold, gathered_fold_unchecked};
 pub use isa::{ISA_VARIABLE, Isa, IsaError};
 pub use memory::Scratch;
 pub(crate) use memory::{Aligned, prefetch};
@@ -44,6 +46,5 @@ pub use product::{Part, Product, Start};
 pub use rows::{RowNumbers, Rows, RowsMut};
 pub use runs::Run;
 pub use table_sum::TableSum;
-pub(crate) use table_sum::add_row_unchecked;
 pub(crate) use wgrad::GRADIENT_SCRATCH_FLOATS;
 pub use wgrad::{WeightGrad, column_sums};

@@ -77,12 +77,3 @@ impl TableSum<'_> {
         }
     }
 }
-
-/// Adds a row to another: `sums = sums + from`.
-///
-/// # Safety
-/// `isa` is available. `from` is readable and `sums` readable and writable for `columns` floats, without overlap.
-pub(crate) unsafe fn add_row_unchecked(isa: Isa, from: *const f32, sums: *mut f32, columns: usize) {
-    // SAFETY: the caller guarantees the rows and the instruction set.
-    unsafe { (KernelSet::of(isa).row_sum)(&RowSum { from, stride: 0, rows: 1, columns, sums }) };
-}

@@ -1,6 +1,7 @@
 //! Tests of the kernels that need crate-private access or run under Miri with `--lib`.
 
 mod elementwise;
+mod gathered_fold;
 mod isa;
 mod list_gradients;
 mod lists;
