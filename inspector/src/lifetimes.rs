@@ -7,7 +7,7 @@
 //! Its memory use depends on the rows that steps access, not on the slab sizes that the plan
 //! declares: a malformed file may declare any number of rows.
 
-use crate::steps::{for_each_row, for_each_written_row};
+use crate::steps::for_each_written_row;
 use autobatch_ir::plan::{Plan, SlabId};
 use std::collections::BTreeMap;
 
@@ -80,7 +80,9 @@ fn lives(plan: &Plan) -> Vec<(usize, Life)> {
         let number = number as u32;
         for &operand in plan.operands(step) {
             let mut rows = Vec::new();
-            let Some(field) = for_each_row(plan, step, operand, |_, row| rows.push(row)) else { continue };
+            let Some(field) = operand.for_each_row(plan, step.rows, |_, row| rows.push(row)) else {
+                continue;
+            };
             let slab = plan.field(field).slab.index();
             for row in rows {
                 if let Some(life) = alive.get_mut(&(slab, row)) {

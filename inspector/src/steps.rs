@@ -2,9 +2,7 @@
 
 use crate::names;
 use autobatch_ir::graph::{Binary, GraphData, Op};
-use autobatch_ir::plan::{
-    Code, FieldId, Kernel, KernelId, Operand, Place, Plan, ProdInit, Stage, Step, StoreId,
-};
+use autobatch_ir::plan::{Code, Kernel, KernelId, Origin, Place, Plan, ProdInit, Stage, Step, StoreId};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,17 +31,18 @@ impl Reads {
     pub fn of(plan: &Plan, step: &Step) -> Self {
         let mut reads = Self::default();
         for &operand in plan.operands(step) {
-            match operand {
-                Operand::Rows { stride: 0, .. } if step.rows > 1 => reads.shared += 1,
-                Operand::Rows { .. } => reads.direct += 1,
-                Operand::Table { .. } => reads.gathered += 1,
-                Operand::Segments { offsets, .. } => {
+            match operand.origin {
+                Origin::Words => reads.indices += 1,
+                Origin::Floats => reads.inputs += 1,
+                Origin::Field(_) if operand.is_list() => {
                     reads.lists += 1;
-                    reads.list_rows +=
-                        plan.tables[(offsets + step.rows) as usize] - plan.tables[offsets as usize];
+                    reads.list_rows += operand.address.listed(&plan.tables, step.rows) as u32;
                 }
-                Operand::Words { .. } | Operand::WordTable { .. } => reads.indices += 1,
-                Operand::Floats { .. } | Operand::FloatTable { .. } => reads.inputs += 1,
+                Origin::Field(_) if operand.is_gathered() => reads.gathered += 1,
+                Origin::Field(_) => match operand.address.steps() {
+                    Some((_, 0)) if step.rows > 1 => reads.shared += 1,
+                    _ => reads.direct += 1,
+                },
             }
         }
         reads
@@ -271,38 +270,6 @@ fn code_name(code: Code) -> &'static str {
 
 fn binary_name(binary: Binary) -> &'static str {
     Op::Binary(binary).spelling()
-}
-
-/// Calls `read` with the lane and row of each slab row that an operand reads. Returns the field, or
-/// `None` for operands that are bindings.
-pub fn for_each_row(
-    plan: &Plan,
-    step: &Step,
-    operand: Operand,
-    mut read: impl FnMut(u32, u32),
-) -> Option<FieldId> {
-    match operand {
-        Operand::Rows { field, start, stride } => {
-            (0..step.rows).for_each(|lane| read(lane, start + lane * stride));
-            Some(field)
-        }
-        Operand::Table { field, at } => {
-            (0..step.rows).for_each(|lane| read(lane, plan.tables[(at + lane) as usize]));
-            Some(field)
-        }
-        Operand::Segments { field, offsets, items } => {
-            for lane in 0..step.rows {
-                let at = (offsets + lane) as usize;
-                let (from, to) = (plan.tables[at], plan.tables[at + 1]);
-                (from..to).for_each(|item| read(lane, plan.tables[(items + item) as usize]));
-            }
-            Some(field)
-        }
-        Operand::Words { .. }
-        | Operand::WordTable { .. }
-        | Operand::Floats { .. }
-        | Operand::FloatTable { .. } => None,
-    }
 }
 
 /// Calls `write` with the lane and row of each row that a result writes.

@@ -1,6 +1,6 @@
 //! The certificate of a plan.
 
-use autobatch_ir::plan::{Operand, Plan};
+use autobatch_ir::plan::Plan;
 
 /// Adds the steps from `first` on to the certificate: their batches, the rows that they copy, and the rows of their operands. The
 /// steps from `reverse` on are those of the reverse.
@@ -15,14 +15,9 @@ pub(crate) fn certify(plan: &mut Plan, first: usize, reverse: usize) {
             certificate.copied += rows * step.places.len() as u64;
         }
         for operand in plan.operands(step) {
-            match *operand {
-                Operand::Rows { .. } => certificate.direct += rows,
-                Operand::Table { .. } => certificate.gathered += rows,
-                Operand::Segments { offsets, .. } => {
-                    certificate.gathered += u64::from(plan.tables[(offsets + step.rows) as usize]);
-                }
-                _ => {}
-            }
+            let [direct, gathered] = operand.direct_and_gathered(plan, step.rows);
+            certificate.direct += direct;
+            certificate.gathered += gathered;
         }
     }
     certificate.slab_bytes = plan.slab_bytes();

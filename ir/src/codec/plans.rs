@@ -6,8 +6,8 @@ use super::{Blob, Kind, LoadError, Text, binary_file, open, seal};
 use crate::id::NodeId;
 use crate::module::ParamKind;
 use crate::plan::{
-    Certificate, Field, Mode, Operand, OutputKey, Pause, Place, Plan, PlanOutput, Reduction, ReductionPart,
-    ReductionSum, Slab, SlabKind, Step, Store, StoreId, StoreKind, Verified,
+    Address, Certificate, Field, Mode, Operand, Origin, OutputKey, Pause, Place, Plan, PlanOutput, Reduction,
+    ReductionPart, ReductionSum, Slab, SlabKind, Step, Store, StoreId, StoreKind, Verified,
 };
 use serde::{Deserialize, Serialize};
 
@@ -38,14 +38,10 @@ coded! { struct Slab, 5 words: kind, rows, fields }
 coded! { enum SlabKind, 2 words: 0 = Value; 1 = Node; 2 = Mirror(of); }
 coded! { struct Field, 7 words: slab, name, ty }
 coded! { struct Step, 10 words: kernel, rows, operands, places, stores, lanes }
-coded! { enum Operand, 4 words:
-    0 = Rows { field, start, stride };
-    1 = Table { field, at };
-    2 = Segments { field, offsets, items };
-    3 = Words { start, stride };
-    4 = WordTable { at };
-    5 = Floats { start, stride };
-    6 = FloatTable { at };
+coded! { struct Operand, 5 words: origin, address }
+coded! { enum Origin, 2 words: 0 = Field(field); 1 = Words; 2 = Floats; }
+coded! { enum Address, 3 words:
+    0 = Steps { start, stride }; 1 = Table { at }; 2 = Lists { offsets, items };
 }
 coded! { enum Place, 4 words:
     0 = Rows { field, start }; 1 = Table { field, at }; 2 = Edges { field, start, offsets };
@@ -53,8 +49,8 @@ coded! { enum Place, 4 words:
 coded! { struct PlanOutput, 4 words: key, field, row }
 coded! { enum OutputKey, 2 words: 0 = Named(name); 1 = Value(value); 2 = Gradient(value); }
 coded! { enum ReductionSum, 5 words: 0 = Wgrad { row, col, k, n }; 1 = Colsum; 2 = Tgrad; }
-coded! { struct ReductionPart, 11 words: lanes, each, x, dy }
-coded! { enum Option<Operand>, 5 words: 0 = None; 1 = Some(operand); }
+coded! { struct ReductionPart, 13 words: lanes, each, x, dy }
+coded! { enum Option<Operand>, 6 words: 0 = None; 1 = Some(operand); }
 coded! { struct Certificate, 11 words:
     batches, reverse_batches, bound, copied, gathered, direct, slab_bytes
 }

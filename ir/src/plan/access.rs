@@ -1,6 +1,6 @@
 //! The rows and bindings that the lanes of a step read and write.
 
-use super::{FieldId, Operand, Place, Plan};
+use super::{FieldId, List, Operand, Origin, Place, Plan};
 use std::ops::Range;
 
 impl Plan {
@@ -8,42 +8,28 @@ impl Plan {
     #[inline]
     #[must_use]
     pub fn operand_row(&self, operand: Operand, lane: u32) -> Option<(FieldId, u32)> {
-        match operand {
-            Operand::Rows { field, start, stride } => Some((field, start + lane * stride)),
-            Operand::Table { field, at } => Some((field, self.tables[(at + lane) as usize])),
-            _ => None,
-        }
+        Some((operand.field()?, operand.address.of_lane(&self.tables, lane)?))
     }
 
     /// The field and the rows of the list that a lane reads; `None` if the operand is no list.
     #[inline]
     #[must_use]
-    pub fn list_rows(&self, operand: Operand, lane: u32) -> Option<(FieldId, &[u32])> {
-        let Operand::Segments { field, offsets, items } = operand else { return None };
-        let offset = |lane: u32| (items + self.tables[(offsets + lane) as usize]) as usize;
-        Some((field, &self.tables[offset(lane)..offset(lane + 1)]))
+    pub fn list_rows(&self, operand: Operand, lane: u32) -> Option<(FieldId, List<'_>)> {
+        Some((operand.field()?, operand.address.list_of_lane(&self.tables, lane)?))
     }
 
     /// The first bound word that a lane reads; `None` if the operand is no bound word.
     #[inline]
     #[must_use]
     pub fn bound_word(&self, operand: Operand, lane: u32) -> Option<u32> {
-        match operand {
-            Operand::Words { start, stride } => Some(start + lane * stride),
-            Operand::WordTable { at } => Some(self.tables[(at + lane) as usize]),
-            _ => None,
-        }
+        if operand.origin == Origin::Words { operand.address.of_lane(&self.tables, lane) } else { None }
     }
 
     /// The first bound float that a lane reads; `None` if the operand is no bound float.
     #[inline]
     #[must_use]
     pub fn bound_float(&self, operand: Operand, lane: u32) -> Option<u32> {
-        match operand {
-            Operand::Floats { start, stride } => Some(start + lane * stride),
-            Operand::FloatTable { at } => Some(self.tables[(at + lane) as usize]),
-            _ => None,
-        }
+        if operand.origin == Origin::Floats { operand.address.of_lane(&self.tables, lane) } else { None }
     }
 
     /// The rows that a lane writes: one, or for edges one per value of the lane's list.

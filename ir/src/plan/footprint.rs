@@ -6,7 +6,8 @@
 //! copies that it makes of constants and weights.
 
 use super::{
-    Kernel, ListSource, Operand, Plan, Reduction, ReductionSum, Slab, Stage, Step, Store, StoreKind,
+    Address, Kernel, ListSource, Operand, Origin, Plan, Reduction, ReductionSum, Slab, Stage, Step, Store,
+    StoreKind,
 };
 use crate::graph::Op;
 use crate::types::Type;
@@ -198,13 +199,6 @@ impl Plan {
         let params = (0..kernel.params.len()).map(|port| param_words(kernel, rows, port));
         operands.chain(results).chain(params).fold(0, u64::saturating_add).saturating_mul(4)
     }
-
-    /// The number of list values of an operand in all lanes of a step; 0 for other operands.
-    fn listed(&self, step: &Step, operand: Operand) -> u64 {
-        let Operand::Segments { offsets, .. } = operand else { return 0 };
-        let at = |row: u32| u64::from(self.tables[offsets as usize + row as usize]);
-        at(step.rows) - at(0)
-    }
 }
 
 fn store_bytes(store: &Store) -> u64 {
@@ -245,7 +239,7 @@ fn reduction_work(plan: &Plan) -> u64 {
 
 fn stage_work(plan: &Plan, step: &Step, stage: &Stage) -> u64 {
     let rows = u64::from(step.rows);
-    let port_values = |port: u32| plan.listed(step, plan.operands(step)[port as usize]);
+    let port_values = |port: u32| plan.operands(step)[port as usize].address.listed(&plan.tables, step.rows);
     match stage {
         Stage::Prod { dst, rows: matrix_rows, parts, .. } => {
             let columns = u64::from(dst.width / matrix_rows);
@@ -284,15 +278,13 @@ fn stage_work(plan: &Plan, step: &Step, stage: &Stage) -> u64 {
 fn operand_words(plan: &Plan, step: &Step, port: usize, operand: Operand) -> u64 {
     let rows = u64::from(step.rows);
     let width = || plan.kernel(step).regs[port].ty.shape.elements() as u64;
-    match operand {
-        Operand::Segments { field, .. } => {
-            let each = u64::from(plan.field(field).width()) + 1;
-            plan.listed(step, operand).saturating_mul(each).saturating_add(rows + 1)
-        }
-        Operand::Rows { stride: 0, .. } => width(),
-        Operand::Rows { .. } | Operand::Words { .. } | Operand::Floats { .. } => rows.saturating_mul(width()),
-        Operand::Table { .. } | Operand::WordTable { .. } | Operand::FloatTable { .. } => {
-            rows.saturating_mul(width() + 1)
+    match (operand.origin, operand.address) {
+        (Origin::Field(_), Address::Steps { stride: 0, .. }) => width(),
+        (_, Address::Steps { .. }) => rows.saturating_mul(width()),
+        (_, Address::Table { .. }) => rows.saturating_mul(width() + 1),
+        (_, Address::Lists { .. }) => {
+            let each = operand.field().map_or(0, |field| u64::from(plan.field(field).width())) + 1;
+            operand.address.listed(&plan.tables, step.rows).saturating_mul(each).saturating_add(rows + 1)
         }
     }
 }

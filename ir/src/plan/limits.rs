@@ -4,7 +4,7 @@
 //! while they execute: such an index fails the execution with [`ComputedIndex`]. Until then an executor clamps it to the
 //! last row, to stay within memory. Computed truth values need no check: every op that makes one gives 0 or 1.
 
-use super::{BindError, Kernel, Operand, Place, Plan, Stage, Step, View};
+use super::{BindError, Kernel, Operand, Origin, Place, Plan, Stage, Step, View};
 use crate::graph::Op;
 use crate::id::NodeId;
 use crate::types::DType;
@@ -156,11 +156,12 @@ fn largest(plan: &Plan, step: &Step, limit: &WordLimit, words: &[u32]) -> Option
     if plan.kernel(step).whole(limit.view.reg).width != 1 {
         return None;
     }
-    match plan.operands(step)[limit.view.reg as usize] {
-        Operand::Words { start, stride: 1 } => words[start as usize..][..rows].iter().copied().max(),
-        Operand::WordTable { at } => {
-            plan.tables[at as usize..][..rows].iter().map(|&word| words[word as usize]).max()
-        }
+    let Operand { origin: Origin::Words, address } = plan.operands(step)[limit.view.reg as usize] else {
+        return None;
+    };
+    match (address.steps(), address.table()) {
+        (Some((start, 1)), _) => words[start as usize..][..rows].iter().copied().max(),
+        (_, Some(at)) => plan.tables[at as usize..][..rows].iter().map(|&word| words[word as usize]).max(),
         _ => None,
     }
 }

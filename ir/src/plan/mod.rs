@@ -8,6 +8,7 @@
 //! threads and pipelines belong to the runtimes. A plan contains no binding.
 
 mod access;
+mod address;
 pub mod blocks;
 pub mod bound;
 mod certificate;
@@ -36,6 +37,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+pub use address::{Address, List, Operand, Origin};
 pub use bound::{BindError, Bound, Stores};
 pub use certificate::Certificate;
 pub use footprint::{Footprint, Limit, Limits, OverLimit};
@@ -50,7 +52,7 @@ pub use updates::{Update, UpdatePlan, UpdateSource};
 pub use verify::{Examined, Verified, VerifyErrors};
 
 /// The version of the plan format: text, binary and JSON.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The remedy for a plan file of another version.
 pub const OTHER_VERSION_HELP: &str = "plan the graph again with this version of autobatch";
@@ -162,27 +164,6 @@ impl Field {
     pub fn width(&self) -> u32 {
         self.ty.shape.elements() as u32
     }
-}
-
-/// Where a port of a kernel reads, lane by lane.
-#[expect(missing_docs, reason = "the description of each variant names its fields")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Operand {
-    /// Row `start + lane * stride`. Stride 1 reads neighbours directly, stride 0 reads one shared row.
-    Rows { field: FieldId, start: u32, stride: u32 },
-    /// Row `tables[at + lane]`.
-    Table { field: FieldId, at: u32 },
-    /// A list: rows `tables[items + i]` for `i` in `tables[offsets + lane]..tables[offsets + lane + 1]`.
-    Segments { field: FieldId, offsets: u32, items: u32 },
-    /// Bound words from `start + lane * stride` on.
-    Words { start: u32, stride: u32 },
-    /// Bound words from `tables[at + lane]` on.
-    WordTable { at: u32 },
-    /// Bound floats from `start + lane * stride` on.
-    Floats { start: u32, stride: u32 },
-    /// Bound floats from `tables[at + lane]` on.
-    FloatTable { at: u32 },
 }
 
 /// Where a result of a kernel goes, lane by lane. Rows of a step's results are distinct.

@@ -6,7 +6,7 @@
 //! from 0, and then its rows. The operands of reductions come last. Planners and readers of text produce this form, and
 //! [`Plan::normalise`] makes it.
 
-use super::{Operand, Place, Plan, StoreId};
+use super::{Address, Operand, Place, Plan, StoreId};
 use crate::id::NodeId;
 use std::ops::Range;
 
@@ -105,20 +105,19 @@ impl Pools<'_> {
     }
 
     fn operand(&mut self, operand: Operand, rows: u32) -> Operand {
-        match operand {
-            Operand::Rows { .. } | Operand::Words { .. } | Operand::Floats { .. } => operand,
-            Operand::Table { field, at } => Operand::Table { field, at: self.table(at, rows) },
-            Operand::WordTable { at } => Operand::WordTable { at: self.table(at, rows) },
-            Operand::FloatTable { at } => Operand::FloatTable { at: self.table(at, rows) },
-            Operand::Segments { field, offsets, items } => {
+        let address = match operand.address {
+            Address::Steps { .. } => operand.address,
+            Address::Table { at } => Address::Table { at: self.table(at, rows) },
+            Address::Lists { offsets, items } => {
                 let (old_offsets, old_items) = segments(self.old, offsets, items, rows);
                 let first = old_offsets.first().copied().unwrap_or(0);
                 let counted = old_offsets.iter().map(|offset| offset.saturating_sub(first));
                 let offsets = append(self.tables, counted).start;
                 let items = append(self.tables, old_items.iter().copied()).start;
-                Operand::Segments { field, offsets, items }
+                Address::Lists { offsets, items }
             }
-        }
+        };
+        Operand { address, ..operand }
     }
 
     fn place(&mut self, place: Place, rows: u32) -> Place {

@@ -269,7 +269,7 @@ impl<'a> Lanes<'a> {
         let items = self.graph.arena.operands(producer);
         self.graph.signature(producer).is_list()
             && rows.len() == items.len()
-            && rows.iter().zip(items).all(|(&row, item)| {
+            && rows.iter().zip(items).all(|(row, item)| {
                 item.as_value().is_some_and(|value| self.at(field, row) as usize == value.index())
             })
     }
@@ -310,7 +310,7 @@ impl<'a> Lanes<'a> {
     fn found(&self, lane: u32, operand: Operand) -> Held {
         let plan = self.plan;
         if let Some((field, rows)) = plan.list_rows(operand, lane) {
-            let known = |&row: &u32| ValueId::try_new(self.at(field, row) as usize);
+            let known = |row: u32| ValueId::try_new(self.at(field, row) as usize);
             return Held::List(rows.iter().filter_map(known).collect());
         }
         let row = plan.operand_row(operand, lane).map(|(field, row)| self.held_at(field, row));

@@ -196,7 +196,7 @@ impl<S: AsRef<[f32]>> Run<'_, S> {
             lane.set_port(port, self.fields[field.index()].row(row));
         } else if let Some((field, rows)) = self.plan.list_rows(operand, at) {
             let fields = &self.fields[field.index()];
-            lane.set_list(port, rows.iter().map(|&row| fields.row(row)));
+            lane.set_list(port, rows.iter().map(|row| fields.row(row)));
         } else if let Some(word) = self.plan.bound_word(operand, at) {
             lane.set_port(port, &self.words[word as usize..][..width]);
         } else if let Some(float) = self.plan.bound_float(operand, at) {

@@ -6,12 +6,13 @@
 use super::edit::{grow, kernel_id};
 use super::reverse_steps::ContributionFields;
 use crate::PlanError;
-use crate::lower::{Places, progression};
+use crate::lower::Places;
 use crate::steps::append_step;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::{
-    FieldId, Kernel, OutputKey, Pause, Place, Plan, PortRole, Reg, RegKind, ResultRole, Roles, View,
+    Address, FieldId, Kernel, Operand, Origin, OutputKey, Pause, Place, Plan, PortRole, Reg, RegKind,
+    ResultRole, Roles, View,
 };
 use autobatch_ir::types::Type;
 use std::collections::HashMap;
@@ -92,8 +93,8 @@ impl Arrivals {
             let kernel = kernel_id(plan, &bringing(kernels, plan.field(field).ty));
             append_step(plan, kernel, |plan, _| {
                 let floats = group.iter().map(|arrival| arrival.float);
-                let run = progression(&mut plan.tables, floats);
-                plan.operands.push(run.floats());
+                let address = Address::of(&mut plan.tables, floats);
+                plan.operands.push(Operand { origin: Origin::Floats, address });
                 plan.places.push(Place::Rows { field, start });
                 let producer = |arrival: &Arrival| graph.arena.producer(arriving[arrival.number as usize]);
                 plan.lanes.extend(group.iter().map(producer));

@@ -12,7 +12,7 @@ use crate::lower::Places;
 use crate::steps::append_step;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, ValueId};
-use autobatch_ir::plan::{FieldId, Kernel, Operand, OutputKey, Place, Plan, PlanOutput, PortRole};
+use autobatch_ir::plan::{FieldId, Kernel, OutputKey, Place, Plan, PlanOutput, PortRole};
 use std::sync::Arc;
 
 /// Working memory of emission, reused from plan to plan.
@@ -118,11 +118,10 @@ impl Emitter<'_> {
             for (of, rows) in derivative.gradients.iter().zip(self.reverse_steps.rows(back)) {
                 let (field, first) = (rows.field, rows.first);
                 let list = derivative.ports().iter().position(|role| *role == PortRole::Operand(of.operand));
-                plan.places.push(match (of.edges, list.map(|port| plan.operands[start.operands + port])) {
-                    (true, Some(Operand::Segments { offsets, .. })) => {
-                        Place::Edges { field, start: first, offsets }
-                    }
-                    _ => Place::Rows { field, start: first },
+                let lists = list.and_then(|port| plan.operands[start.operands + port].address.lists());
+                plan.places.push(match lists.filter(|_| of.edges) {
+                    Some((offsets, _)) => Place::Edges { field, start: first, offsets },
+                    None => Place::Rows { field, start: first },
                 });
             }
             for part in 0..derivative.parts.len() as u32 {

@@ -3,18 +3,7 @@
 use super::emit::Emitter;
 use super::kernel::RowSource;
 use super::reverse_steps::ReverseStep;
-use crate::lower::{append_lists, progression, run_at_the_end};
-use autobatch_ir::plan::{FieldId, Operand, Place, Plan, PortRole};
-
-/// The field whose rows an operand reads.
-pub(super) fn operand_field(operand: Operand) -> Option<FieldId> {
-    match operand {
-        Operand::Rows { field, .. } | Operand::Table { field, .. } | Operand::Segments { field, .. } => {
-            Some(field)
-        }
-        _ => None,
-    }
-}
+use autobatch_ir::plan::{Address, FieldId, Operand, Place, Plan, PortRole};
 
 impl Emitter<'_> {
     /// The field of a register that forward steps save.
@@ -32,12 +21,12 @@ impl Emitter<'_> {
     /// The operand for rows of live lanes, of a port in reverse or a reduction.
     pub(super) fn operand(&self, plan: &mut Plan, back: &ReverseStep, from: RowSource) -> Operand {
         let step = &plan.steps[back.step];
-        let rows = |field: FieldId, start: u32| Operand::Rows { field, start, stride: 1 };
+        let rows = |field: FieldId, start: u32| Operand::rows(field, start, 1);
         let of_all = match from {
             RowSource::Port(PortRole::Operand(place)) => plan.operands(step)[place as usize],
             RowSource::Port(PortRole::Result(result)) => match plan.places(step)[result as usize] {
                 Place::Rows { field, start } => rows(field, start),
-                Place::Table { field, at } => Operand::Table { field, at },
+                Place::Table { field, at } => Operand::of_field(field, Address::Table { at }),
                 Place::Edges { .. } => unreachable!("forward steps write rows"),
             },
             RowSource::Port(PortRole::Saved(save)) => rows(self.saved(back, save), back.saved),
@@ -60,37 +49,13 @@ pub(super) fn segments<'a>(
     field: FieldId,
     lists: impl ExactSizeIterator<Item = &'a [u32]>,
 ) -> Operand {
-    append_lists(tables, field, lists, |tables, list| tables.extend_from_slice(list))
+    Operand::of_field(field, Address::of_lists(tables, lists, |tables, list| tables.extend_from_slice(list)))
 }
 
 /// An operand of some lanes of a step of `rows` rows.
 pub(super) fn only_lanes(tables: &mut Vec<u32>, operand: Operand, lanes: &[u32], rows: u32) -> Operand {
-    if lanes.len() == rows as usize {
-        return operand;
-    }
-    let run = match operand {
-        Operand::Rows { start, stride, .. }
-        | Operand::Words { start, stride }
-        | Operand::Floats { start, stride } => {
-            progression(tables, lanes.iter().map(|lane| start + lane * stride))
-        }
-        Operand::Table { at, .. } | Operand::WordTable { at } | Operand::FloatTable { at } => {
-            let first = tables.len();
-            for lane in lanes {
-                tables.push(tables[(at + lane) as usize]);
-            }
-            run_at_the_end(tables, first)
-        }
-        Operand::Segments { field, offsets, items } => {
-            return append_lists(tables, field, lanes.iter(), |tables, lane| {
-                let bound = |at: u32| (items + tables[(offsets + at) as usize]) as usize;
-                tables.extend_from_within(bound(*lane)..bound(lane + 1));
-            });
-        }
-    };
-    match operand {
-        Operand::Rows { field, .. } | Operand::Table { field, .. } => run.rows(field),
-        Operand::Words { .. } | Operand::WordTable { .. } => run.words(),
-        _ => run.floats(),
+    match lanes.len() == rows as usize {
+        true => operand,
+        false => Operand { address: operand.address.of_lanes(tables, lanes), ..operand },
     }
 }

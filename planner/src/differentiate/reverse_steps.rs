@@ -1,7 +1,6 @@
 //! The steps of the reverse: their live lanes, and rows for their contributions and parts.
 
 use super::edit::{add_slab, grow};
-use super::operands::operand_field;
 use super::signatures::Signatures;
 use crate::PlanError;
 use autobatch_ir::graph::GraphData;
@@ -108,11 +107,11 @@ impl ReverseSteps {
             for of in &derivative.gradients {
                 let operand = plan.operands(&step)[of.operand as usize];
                 let first_before = before.len();
-                let count = match (operand, of.edges) {
-                    (Operand::Segments { offsets, .. }, true) => edges_before(plan, offsets, own, before),
-                    _ => own.len() as u32,
+                let count = match operand.is_list() && of.edges {
+                    true => edges_before(plan, operand, own, before),
+                    false => own.len() as u32,
                 };
-                let field = operand_field(operand).expect("bindings get no gradients");
+                let field = operand.field().expect("bindings get no gradients");
                 let ty = graph.ty(graph.sigs.get(sig).operands[of.operand as usize]).element();
                 // A step whose lists are all empty may name any field. Its contributions have no reader.
                 let field = match plan.field(field).ty == ty {
@@ -155,11 +154,10 @@ impl ReverseSteps {
 }
 
 /// Appends per lane how many edges precede it; gives the number of all.
-fn edges_before(plan: &Plan, offsets: u32, lanes: &[u32], before: &mut Vec<u32>) -> u32 {
-    let offset = |at: u32| plan.tables[(offsets + at) as usize];
+fn edges_before(plan: &Plan, operand: Operand, lanes: &[u32], before: &mut Vec<u32>) -> u32 {
     lanes.iter().fold(0, |total, &lane| {
         before.push(total);
-        total + offset(lane + 1) - offset(lane)
+        total + plan.list_rows(operand, lane).map_or(0, |(_, list)| list.len() as u32)
     })
 }
 

@@ -13,7 +13,7 @@ mod places;
 mod tests;
 
 pub(crate) use declare::{field_name, numbered};
-pub(crate) use operands::{append_lists, progression, run_at_the_end, slot_rows, slots};
+pub(crate) use operands::{slot_rows, slots};
 pub(crate) use places::Places;
 
 use crate::certificate::certify;
@@ -26,7 +26,7 @@ use autobatch_ir::plan::{FieldId, KernelId, Place, Plan};
 use buffers::PlanBuffers;
 use declare::declare;
 use kernel_numbers::KernelNumbers;
-use operands::{SlotRun, result_start, write_operands};
+use operands::{SlotAddress, result_start, write_operands};
 use places::add_outputs;
 
 /// Scratch memory of [`lower`].
@@ -34,7 +34,7 @@ use places::add_outputs;
 pub(crate) struct Memory {
     kernel_ids: Vec<Option<KernelId>>,
     kernel_numbers: KernelNumbers,
-    runs: Vec<SlotRun>,
+    runs: Vec<SlotAddress>,
     /// The places of wanted values.
     found: Vec<(FieldId, RowId)>,
     pub(crate) buffers: PlanBuffers,

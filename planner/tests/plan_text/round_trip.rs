@@ -73,7 +73,8 @@ fn json_of_plans_spells_words_as_text_does() {
     assert_eq!(json["mode"], "infer");
     assert_eq!(json["structure"], format!("{:#034x}", plan.structure));
     assert_eq!(json["stores"][0]["kind"]["param"], "table");
-    assert!(json["operands"][0]["word_table"]["at"].is_u64(), "{}", json["operands"][0]);
+    assert!(json["operands"][0]["address"]["table"]["at"].is_u64(), "{}", json["operands"][0]);
+    assert_eq!(json["operands"][0]["origin"], "words");
     assert!(json["places"][0]["rows"]["field"].is_u64(), "{}", json["places"][0]);
     let stages = json["kernels"][0]["stages"].as_array().expect("a list");
     assert!(stages[0]["lookup"]["dst"]["width"].is_u64(), "{}", stages[0]);
@@ -81,20 +82,18 @@ fn json_of_plans_spells_words_as_text_does() {
 
 #[test]
 fn pools_in_any_order_have_one_normal_form() {
-    use autobatch_ir::plan::Operand;
+    use autobatch_ir::plan::Address;
     for (name, plan) in plans(12) {
         let mut shifted = plan.clone();
         shifted.tables.splice(0..0, [9, 9, 9]);
         for operand in &mut shifted.operands {
-            match operand {
-                Operand::Table { at, .. } | Operand::WordTable { at } | Operand::FloatTable { at } => {
-                    *at += 3
-                }
-                Operand::Segments { offsets, items, .. } => (*offsets, *items) = (*offsets + 3, *items + 3),
-                Operand::Rows { .. } | Operand::Words { .. } | Operand::Floats { .. } => {}
+            match &mut operand.address {
+                Address::Table { at } => *at += 3,
+                Address::Lists { offsets, items } => (*offsets, *items) = (*offsets + 3, *items + 3),
+                Address::Steps { .. } => {}
             }
         }
-        shifted.operands.push(Operand::Words { start: 0, stride: 0 });
+        shifted.operands.extend(plan.operands.first().copied());
         assert_eq!(shifted.to_text(), plan.to_text(), "{name}");
         shifted.normalise();
         assert!(shifted == plan, "{name}");
@@ -118,15 +117,15 @@ fn runs_too_long_for_a_reader_to_believe_are_cut() {
 
 #[test]
 fn tables_of_results_come_before_those_of_operands() {
-    use autobatch_ir::plan::{Operand, Place};
-    let text = "autobatch plan 2 module \"m\" structure 0x0 mode infer bind words 0 floats 0 \
+    use autobatch_ir::plan::{Address, Place};
+    let text = "autobatch plan 3 module \"m\" structure 0x0 mode infer bind words 0 floats 0 \
         slab s0 value {a: f32} x9 kernel k0 f () { return } wave 0 f0 k0 x2 -> s0.a{4 2} <- s0.a{7 1} \
         certificate batches 0 bound 0 | rows copied 0 gathered 0 direct 0 | slabs 0 bytes";
     let plan = parsed("results", text);
     assert_eq!(plan.tables, [4, 2, 7, 1]);
     assert!(matches!(
-        (plan.places[0], plan.operands[0]),
-        (Place::Table { at: 0, .. }, Operand::Table { at: 2, .. })
+        (plan.places[0], plan.operands[0].address),
+        (Place::Table { at: 0, .. }, Address::Table { at: 2 })
     ));
     let mut normal = plan.clone();
     normal.normalise();

@@ -13,7 +13,7 @@ use autobatch_ir::id::{ParamId, ValueId};
 use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::verify::Rule;
-use autobatch_ir::plan::{Mode, Operand, Place, Plan, ReductionSum, Reg, RegKind, Verified};
+use autobatch_ir::plan::{Address, Mode, Place, Plan, ReductionSum, Reg, RegKind, Verified};
 use autobatch_ir::types::{DType, f32, list};
 use autobatch_oracle::check::{Wanted, check_losses};
 use autobatch_oracle::naive::{Executed, execute};
@@ -329,12 +329,8 @@ fn reductions_of_too_many_lanes_are_rejected() {
     let endless = |plan: &mut Plan| {
         let sum = plan.reductions.iter_mut().find(|sum| sum.sum == ReductionSum::Colsum).expect("a bias");
         let part = &mut sum.parts[0];
-        let (field, start) = match part.dy {
-            Operand::Rows { field, start, .. } => (field, start),
-            Operand::Table { field, at } => (field, plan.tables[at as usize]),
-            other => panic!("{other:?} is no row"),
-        };
-        (part.dy, part.lanes) = (Operand::Rows { field, start, stride: 0 }, u32::MAX);
+        let start = part.dy.address.of_lane(&plan.tables, 0).expect("a row");
+        (part.dy.address, part.lanes) = (Address::Steps { start, stride: 0 }, u32::MAX);
     };
     assert_eq!(broken("tree_lstm", endless), [Rule::Reductions]);
 }

@@ -4,9 +4,7 @@ use crate::agreement::planner;
 use autobatch_ir::graph::{Graph, GraphData, ListFold, Op};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
-use autobatch_ir::plan::{
-    Kernel, ListSource, Mode, Operand, Place, Plan, Reg, RegKind, Stage, Verified, View,
-};
+use autobatch_ir::plan::{Kernel, ListSource, Mode, Place, Plan, Reg, RegKind, Stage, Verified, View};
 use autobatch_ir::types::{Type, f32, list};
 use autobatch_oracle::check::{Proof, Wanted, check, check_losses};
 use autobatch_planner::{Gradients, Planner, Request};
@@ -182,10 +180,9 @@ fn gradients_of_values_over_values_that_are_still_read_are_found() {
     let &[first, second] = &folds[..] else { panic!("two sums: {plan:?}") };
     let Stage::Seg { lists, .. } = &plan.kernel(&plan.steps[first]).stages[0] else { unreachable!() };
     assert_eq!(lists[..], [ListSource::Port(0)]);
-    let [Operand::Segments { offsets, .. }] = *plan.operands(&plan.steps[first]) else { panic!("a list") };
-    let [Operand::Segments { field, items, .. }] = *plan.operands(&plan.steps[second]) else {
-        panic!("a list")
-    };
+    let list = |step: usize| plan.operands(&plan.steps[step])[0];
+    let (offsets, _) = list(first).address.lists().expect("a list");
+    let (field, (_, items)) = list(second).field().zip(list(second).address.lists()).expect("a list");
     assert_eq!(plan.field(field).ty, Type { is_list: false, ..f32(2) });
     // Writes the edges of the first sum over the values of the second.
     let rows = &plan.tables[items as usize..][..2];

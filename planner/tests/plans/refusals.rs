@@ -7,7 +7,7 @@ use autobatch_ir::graph::{Graph, GraphData, Value};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{BindError, Certificate, Code, Operand, Plan, Stage};
+use autobatch_ir::plan::{Address, BindError, Certificate, Code, Operand, Origin, Plan, Stage};
 use autobatch_ir::types::{INDEX, f32, list};
 use autobatch_oracle::check::{Wanted, check};
 use autobatch_oracle::naive::{Executed, RunError, execute};
@@ -62,8 +62,8 @@ fn operand(plan: &Plan, wanted: impl Fn(&Operand) -> bool) -> usize {
 #[test]
 fn reordered_items_of_a_list_are_rejected() {
     let message = refused(|plan| {
-        let at = operand(plan, |operand| matches!(operand, Operand::Segments { .. }));
-        let Operand::Segments { items, .. } = plan.operands[at] else { unreachable!() };
+        let at = operand(plan, |operand| operand.is_list());
+        let (_, items) = plan.operands[at].address.lists().expect("a list");
         plan.tables.swap(items as usize, items as usize + 1);
     });
     assert!(
@@ -75,8 +75,8 @@ fn reordered_items_of_a_list_are_rejected() {
 #[test]
 fn other_bound_words_are_rejected() {
     let message = refused(|plan| {
-        let at = operand(plan, |operand| matches!(operand, Operand::Words { .. }));
-        plan.operands[at] = Operand::Words { start: 0, stride: 0 };
+        let at = operand(plan, |operand| operand.origin == Origin::Words);
+        plan.operands[at].address = Address::Steps { start: 0, stride: 0 };
     });
     assert!(
         message.contains("reads bound words from 0 as operand 0, the graph says bound words from 1"),

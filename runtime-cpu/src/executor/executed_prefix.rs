@@ -4,7 +4,7 @@
 //! values depend on it, because the plan to resume must begin with the executed steps.
 
 use autobatch_ir::hash::StructureHash;
-use autobatch_ir::plan::{Kernel, Mode, Operand, Place, Plan, Verified};
+use autobatch_ir::plan::{Kernel, Mode, Place, Plan, Verified};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -58,27 +58,7 @@ fn hashed(plan: &Plan, steps: Range<usize>, mut hash: StructureHash) -> Structur
             push(store.0, 0);
         }
         for &operand in plan.operands(step) {
-            match operand {
-                Operand::Rows { field, start, stride } => {
-                    push(field.0, plan.field(field).width());
-                    push(start, stride);
-                }
-                Operand::Table { field, at } => {
-                    push(field.0, plan.field(field).width());
-                    table(at, step.rows).iter().for_each(|&row| push(1, row));
-                }
-                Operand::Segments { field, offsets, items } => {
-                    push(field.0, plan.field(field).width());
-                    let offsets = table(offsets, step.rows + 1);
-                    offsets.iter().for_each(|&offset| push(2, offset));
-                    let count = offsets.last().copied().unwrap_or(0);
-                    table(items, count).iter().for_each(|&row| push(3, row));
-                }
-                Operand::Words { start, stride } => push(start, stride),
-                Operand::Floats { start, stride } => push(stride, start),
-                Operand::WordTable { at } => table(at, step.rows).iter().for_each(|&word| push(4, word)),
-                Operand::FloatTable { at } => table(at, step.rows).iter().for_each(|&float| push(5, float)),
-            }
+            operand.describe(plan, step.rows, &mut push);
         }
         for &place in plan.places(step) {
             push(place.field().0, plan.field(place.field()).width());

@@ -9,7 +9,7 @@ use super::tile::{StageScratch, Tile};
 use crate::kernels::list_gradients::{self, FoldGradient};
 use crate::kernels::{GatheredFold, gathered_fold_unchecked, lists};
 use autobatch_ir::graph::{ListFold, Op};
-use autobatch_ir::plan::{ListSource, Operand, Stage, View};
+use autobatch_ir::plan::{List, ListSource, Operand, Stage, View};
 use autobatch_ir::types::Type;
 use std::ptr::NonNull;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
@@ -51,14 +51,13 @@ impl Tile<'_> {
     /// Folds the lists at a port.
     fn fold_rows(&self, fold: ListFold, port: usize, dst: View) {
         let step = self.step;
-        let Operand::Segments { field, offsets, items } = step.operands[port] else {
-            unreachable!("list ports take segments (plan rule on operand kinds)")
-        };
+        let Operand { origin, address } = step.operands[port];
+        let (offsets, items) = address.lists().expect("list ports take lists (plan rule on operand types)");
         let offsets = &step.tables[offsets as usize + self.lanes.start..][..=self.lanes.len()];
         let end = offsets.last().map_or(0, |&end| end);
-        let (field, to) = (step.fields[field.index()], self.strip(dst));
+        let to = self.strip(dst);
         let lists = GatheredFold {
-            base: field.base,
+            base: step.memory(origin).0,
             // Lists without items may name any field (rule P17), so the result decides.
             width: dst.width as usize,
             items: &step.tables[items as usize..(items + end) as usize],
@@ -123,16 +122,14 @@ impl Tile<'_> {
     fn list_items<'t>(&'t self, list: &ListSource, row: usize, width: usize, items: &mut Vec<&'t [f32]>) {
         match list {
             ListSource::Port(port) => {
-                let Operand::Segments { field, offsets, items: at } = self.step.operands[*port as usize]
-                else {
-                    unreachable!("list ports take segments (plan rule on operand kinds)")
-                };
-                let offsets = &self.step.tables[offsets as usize + self.lanes.start + row..];
-                for &number in &self.step.tables[(at + offsets[0]) as usize..(at + offsets[1]) as usize] {
-                    let base = self.field_row(field.index(), number as usize);
+                let Operand { origin, address } = self.step.operands[*port as usize];
+                let list = address.list_of_lane(self.step.tables, (self.lanes.start + row) as u32);
+                let (base, stride) = self.step.memory(origin);
+                items.extend(list.into_iter().flat_map(List::iter).map(|number| {
+                    let row = base.wrapping_add(number as usize * stride);
                     // SAFETY: the contract of the tile.
-                    items.push(unsafe { from_raw_parts(base, width) });
-                }
+                    unsafe { from_raw_parts(row, width) }
+                }));
             }
             ListSource::Views(views) => items.extend(views.iter().map(|&view| {
                 let strip = self.strip(view);

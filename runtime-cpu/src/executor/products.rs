@@ -57,8 +57,10 @@ impl Tile<'_> {
     fn part_rows(&self, view: View, rows: usize, k: usize, lane: usize) -> Rows<'_> {
         if rows == 1
             && let RegisterLocation::Port(port) = self.step.program.registers[view.reg as usize].location
-            && let Some((base, stride, at)) = self.gathered(self.step.operands[port as usize])
+            && let Operand { origin, address } = self.step.operands[port as usize]
+            && let Some(at) = address.table()
         {
+            let (base, stride) = self.step.memory(origin);
             let base = base.wrapping_add(view.start as usize);
             let table = &self.step.tables[at as usize..];
             // SAFETY: the contract of the tile.
@@ -72,18 +74,6 @@ impl Tile<'_> {
         };
         // SAFETY: the contract of the tile; lane `l` of the step is row `l - lanes.start` of the strip.
         unsafe { Rows::from_raw(base, usize::MAX, stride, RowNumbers::Stepped { first, step: 1 }) }
-    }
-
-    /// The base, stride and table of a gathered operand.
-    fn gathered(&self, operand: Operand) -> Option<(*const f32, usize, u32)> {
-        match operand {
-            Operand::Table { field, at } => {
-                let field = self.step.fields[field.index()];
-                Some((field.base.cast_const(), field.width, at))
-            }
-            Operand::FloatTable { at } => Some((self.step.floats.as_ptr(), 1, at)),
-            _ => None,
-        }
     }
 
     /// Multiplies two values of each lane. One product computes all rows if lanes share the right value and are

@@ -164,14 +164,12 @@ impl<'a> ReductionInputs<'a> {
         for part in &sum.parts {
             let Some(operand) = operand(part) else { continue };
             let (lanes, each) = (part.lanes as usize, part.each as usize);
-            let numbers = match operand {
-                Operand::Rows { start, stride: 1, .. } => {
-                    Numbers::Stepped { first: start as usize * each, step: 1 }
-                }
-                Operand::Rows { start, stride, .. } if each == 1 => {
+            let numbers = match (operand.address.steps(), operand.address.table()) {
+                (Some((start, 1)), _) => Numbers::Stepped { first: start as usize * each, step: 1 },
+                (Some((start, stride)), _) if each == 1 => {
                     Numbers::Stepped { first: start as usize, step: stride as usize }
                 }
-                Operand::Table { at, .. } if each == 1 => Numbers::Tables(at as usize),
+                (_, Some(at)) if each == 1 => Numbers::Tables(at as usize),
                 _ => {
                     let rows = (0..lanes).map(|lane| self.lane_row(operand, lane) * each);
                     Numbers::Own(rows.flat_map(|first| first as u32..(first + each) as u32).collect())
@@ -220,10 +218,7 @@ impl<'a> ReductionInputs<'a> {
 }
 
 fn field_of(operand: Operand) -> FieldId {
-    match operand {
-        Operand::Rows { field, .. } | Operand::Table { field, .. } => field,
-        _ => unreachable!("reductions read rows (rule P28)"),
-    }
+    operand.field().expect("reductions read rows (rule P28)")
 }
 
 /// Some of the rows, from column `first` on.

@@ -11,7 +11,7 @@ use super::waves::TimedPart;
 use crate::kernels::list_gradients::FoldSpace;
 use crate::kernels::{Aligned, Isa, PackedWeights, Scratch, prefetch};
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Kernel, Operand, Place, Plan, Stage, View};
+use autobatch_ir::plan::{Kernel, Operand, Origin, Place, Plan, Stage, View};
 use autobatch_ir::types::Type;
 use std::ops::Range;
 use std::sync::Arc;
@@ -138,6 +138,19 @@ impl<'a> ExecutionContext<'a> {
 }
 
 impl StepContext<'_> {
+    /// The first row, word or float that an operand may read, and the floats from one to the next.
+    #[inline(always)]
+    pub(super) fn memory(&self, origin: Origin) -> (*const f32, usize) {
+        match origin {
+            Origin::Field(field) => {
+                let field = self.fields[field.index()];
+                (field.base.cast_const(), field.width)
+            }
+            Origin::Words => (self.words.as_ptr().cast(), 1),
+            Origin::Floats => (self.floats.as_ptr(), 1),
+        }
+    }
+
     /// Executes some lanes of the step.
     ///
     /// # Safety
@@ -245,25 +258,13 @@ impl<'a> Tile<'a> {
     /// The strip of a port. Gathered rows are copied into the tile if a stage reads them by rows. A list has no strip.
     fn port_strip(&self, port: usize, width: usize) -> Strip {
         let step = self.step;
-        let strided = |base: *const f32, start: u32, stride: u32, width: usize| Strip {
-            base: base.wrapping_add((start as usize + stride as usize * self.lanes.start) * width).cast_mut(),
-            stride: stride as usize * width,
-        };
-        let (from, stride, table) = match step.operands[port] {
-            Operand::Rows { field, start, stride } => {
-                let field = step.fields[field.index()];
-                return strided(field.base, start, stride, field.width);
-            }
-            Operand::Words { start, stride } => return strided(step.words.as_ptr().cast(), start, stride, 1),
-            Operand::Floats { start, stride } => return strided(step.floats.as_ptr(), start, stride, 1),
-            Operand::Segments { .. } => return Strip::NONE,
-            Operand::Table { field, at } => {
-                let field = step.fields[field.index()];
-                (field.base.cast_const(), field.width, at)
-            }
-            Operand::WordTable { at } => (step.words.as_ptr().cast(), 1, at),
-            Operand::FloatTable { at } => (step.floats.as_ptr(), 1, at),
-        };
+        let Operand { origin, address } = step.operands[port];
+        let (from, stride) = step.memory(origin);
+        if let Some((start, lane_stride)) = address.steps() {
+            let base = from.wrapping_add((start as usize + lane_stride as usize * self.lanes.start) * stride);
+            return Strip { base: base.cast_mut(), stride: lane_stride as usize * stride };
+        }
+        let Some(table) = address.table() else { return Strip::NONE };
         let Some(at) = step.program.gathers[port] else { return Strip::NONE };
         let table = &step.tables[table as usize..][self.lanes.clone()];
         if let [number] = table {

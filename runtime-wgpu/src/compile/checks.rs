@@ -6,7 +6,7 @@
 
 use super::step::{Lanes, Move};
 use crate::error::GpuError;
-use autobatch_ir::plan::{ComputedIndex, Kernel, Operand, Plan, Stage, Step, WordLimit};
+use autobatch_ir::plan::{ComputedIndex, Kernel, Operand, Origin, Plan, Stage, Step, WordLimit};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -61,9 +61,10 @@ impl ComputedIndices {
         let limit = kernel.index_limit(stage)?;
         let port = limit.view.reg as usize;
         let is_bound = limit.view.reg < kernel.ports
-            && match plan.operands(step)[port] {
-                Operand::Rows { field, .. } | Operand::Table { field, .. } => !self.computed[field.index()],
-                operand => is_word(&operand),
+            && match plan.operands(step)[port].origin {
+                Origin::Field(field) => !self.computed[field.index()],
+                Origin::Words => true,
+                Origin::Floats => false,
             };
         (!is_bound).then_some(limit)
     }
@@ -83,7 +84,7 @@ impl ComputedIndices {
 
 /// Whether an operand is a bound word.
 fn is_word(operand: &Operand) -> bool {
-    matches!(operand, Operand::Words { .. } | Operand::WordTable { .. })
+    operand.origin == Origin::Words
 }
 
 impl Lanes<'_, '_> {

@@ -5,7 +5,7 @@ use super::step::Lanes;
 use crate::error::GpuError;
 use crate::module::Program;
 use autobatch_ir::graph::{ListFold, Op};
-use autobatch_ir::plan::{ListSource, Operand, Stage};
+use autobatch_ir::plan::{ListSource, Stage};
 use autobatch_shaders::{ATTEND, ATTEND_GRAD, SEG_FOLD, SEG_FOLD_GRAD, WEIGHTED_SUM, WEIGHTED_SUM_GRAD};
 
 const fn number(fold: ListFold) -> u32 {
@@ -99,7 +99,8 @@ pub(super) fn lower_gradient(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result
 fn list(lanes: &Lanes<'_, '_>, record: &mut Record, list: &ListSource) -> u32 {
     match list {
         ListSource::Port(port) => {
-            if let Operand::Segments { field, offsets, items } = lanes.operand(*port) {
+            let operand = lanes.operand(*port);
+            if let (Some(field), Some((offsets, items))) = (operand.field(), operand.address.lists()) {
                 let (base, width) = lanes.build.layout.field(field);
                 record.all(&[GATHERED, base, offsets, items, width]);
             }
@@ -129,9 +130,9 @@ fn views(lanes: &Lanes<'_, '_>, record: &mut Record, late: &[u32], lists: &[&Lis
 fn items(lanes: &Lanes<'_, '_>, list: &ListSource) -> u64 {
     match list {
         ListSource::Port(port) => {
-            let Operand::Segments { offsets, .. } = lanes.operand(*port) else { return 0 };
-            let at = |lane: u32| u64::from(lanes.build.plan.tables[(offsets + lane) as usize]);
-            at(lanes.first + lanes.count) - at(lanes.first)
+            let (plan, operand) = (lanes.build.plan, lanes.operand(*port));
+            let length = |lane: u32| plan.list_rows(operand, lane).map_or(0, |(_, list)| list.len() as u64);
+            (lanes.first..lanes.first + lanes.count).map(length).sum()
         }
         ListSource::Views(views) => views.len() as u64 * u64::from(lanes.count),
     }

@@ -3,9 +3,9 @@
 //! Inside a cell, concatenations and slices are views. Between nodes they copy rows, and the reason
 //! follows from the steps that read those rows.
 
-use autobatch_inspector::steps::{for_each_row, for_each_written_row};
+use autobatch_inspector::steps::for_each_written_row;
 use autobatch_inspector::text::{count, table};
-use autobatch_ir::plan::{Operand, Plan};
+use autobatch_ir::plan::{Operand, Plan, Step};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -74,13 +74,12 @@ fn reason(plan: &Plan, number: usize) -> Reason {
         });
     }
     let mut readers = plan.steps[number + 1..].iter().flat_map(|reader| {
-        let lists =
-            plan.operands(reader).iter().filter(|operand| matches!(operand, Operand::Segments { .. }));
+        let lists = plan.operands(reader).iter().filter(|operand| operand.is_list());
         lists.map(move |&operand| (reader, operand))
     });
-    let reads = |(reader, operand)| {
+    let reads = |(reader, operand): (&Step, Operand)| {
         let mut rows = Vec::new();
-        let field = for_each_row(plan, reader, operand, |_, row| rows.push(row));
+        let field = operand.for_each_row(plan, reader.rows, |_, row| rows.push(row));
         field.is_some_and(|field| rows.iter().any(|&row| written.contains(&(field, row))))
     };
     if plan.outputs.iter().any(|output| written.contains(&(output.field, output.row))) {

@@ -8,10 +8,10 @@
 use super::Report;
 use super::copies::Copies;
 use super::kernels::share_of_rows;
-use autobatch_inspector::steps::{Kinds, for_each_row, for_each_written_row};
+use autobatch_inspector::steps::{Kinds, for_each_written_row};
 use autobatch_inspector::text::{count, table};
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::plan::{FieldId, Operand, Plan, Stage};
+use autobatch_ir::plan::{FieldId, Plan, Stage};
 use serde::Serialize;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -90,15 +90,13 @@ impl Gather {
         let mut gathers = Vec::new();
         for (number, step) in plan.steps.iter().enumerate() {
             for (port, &operand) in plan.operands(step).iter().enumerate() {
-                let (Operand::Table { field, .. } | Operand::Segments { field, .. }) = operand else {
-                    continue;
-                };
+                let Some(field) = operand.field().filter(|_| operand.is_gathered()) else { continue };
                 let mut rows = Vec::new();
-                for_each_row(plan, step, operand, |_, row| rows.push(row));
+                operand.for_each_row(plan, step.rows, |_, row| rows.push(row));
                 let writers: BTreeSet<u32> = rows.iter().map(|&row| writer.of(field, row)).collect();
                 let distinct: BTreeSet<u32> = rows.iter().copied().collect();
                 let reason = match writers.first() {
-                    _ if matches!(operand, Operand::Segments { .. }) => list_reason(plan, number),
+                    _ if operand.is_list() => list_reason(plan, number),
                     _ if distinct.len() < rows.len() => Reason::Repeats,
                     Some(&written) if writers.len() == 1 => match readers.get(&(field.0, written)) {
                         Some(&readers) if readers > 1 => Reason::SeveralReaders { written, readers },
@@ -154,7 +152,9 @@ fn readers(plan: &Plan) -> BTreeMap<(u32, u32), u32> {
     for (number, step) in plan.steps.iter().enumerate() {
         for &operand in plan.operands(step) {
             let mut rows = Vec::new();
-            let Some(field) = for_each_row(plan, step, operand, |_, row| rows.push(row)) else { continue };
+            let Some(field) = operand.for_each_row(plan, step.rows, |_, row| rows.push(row)) else {
+                continue;
+            };
             let written: BTreeSet<u32> = rows.iter().map(|&row| writer.of(field, row)).collect();
             written.into_iter().for_each(|written| *readers.entry((field.0, written)).or_default() += 1);
         }

@@ -6,15 +6,7 @@ use crate::graph::text::error::{Parsed, Problem};
 use crate::graph::text::lex::{FROM, Kind, THROUGH, TO, Token};
 use crate::graph::text::number::unsigned;
 use crate::id::NodeId;
-use crate::plan::{FieldId, Operand, Place, Reduction, ReductionPart, ReductionSum, Step};
-
-/// The memory of an operand or place: rows of a field, or bindings.
-#[derive(Clone, Copy)]
-enum Memory {
-    Field(FieldId),
-    Words,
-    Floats,
-}
+use crate::plan::{Address, Operand, Origin, Place, Reduction, ReductionPart, ReductionSum, Step};
 
 impl Parser<'_> {
     /// `wave 3` and its steps.
@@ -115,14 +107,14 @@ impl Parser<'_> {
     }
 
     #[inline]
-    fn memory(&mut self) -> Parsed<Memory> {
+    fn origin(&mut self) -> Parsed<Origin> {
         if self.cursor.eat_word("u") {
-            return Ok(Memory::Words);
+            return Ok(Origin::Words);
         }
         if self.cursor.eat_word("x") {
-            return Ok(Memory::Floats);
+            return Ok(Origin::Floats);
         }
-        self.field().map(Memory::Field)
+        self.field().map(Origin::Field)
     }
 
     fn place(&mut self, rows: u32) -> Parsed<Place> {
@@ -149,20 +141,17 @@ impl Parser<'_> {
             return self.segments(rows);
         }
         if self.cursor.eat_word("shared") {
-            let memory = self.memory()?;
-            return Ok(steady(memory, self.cursor.number_in_brackets()?, 0));
+            let (origin, start) = (self.origin()?, self.cursor.number_in_brackets()?);
+            return Ok(Operand { origin, address: Address::Steps { start, stride: 0 } });
         }
-        let memory = self.memory()?;
-        if self.cursor.at(Kind::Mark(b'{')) {
-            let at = self.table(rows)?;
-            return Ok(match memory {
-                Memory::Field(field) => Operand::Table { field, at },
-                Memory::Words => Operand::WordTable { at },
-                Memory::Floats => Operand::FloatTable { at },
-            });
-        }
-        let (start, stride) = self.range(rows)?;
-        Ok(steady(memory, start, stride))
+        let origin = self.origin()?;
+        let address = if self.cursor.at(Kind::Mark(b'{')) {
+            Address::Table { at: self.table(rows)? }
+        } else {
+            let (start, stride) = self.range(rows)?;
+            Address::Steps { start, stride }
+        };
+        Ok(Operand { origin, address })
     }
 
     /// `[0..5]`, `[0..10 by 2]` or, for one row, `[3]`.
@@ -234,7 +223,7 @@ impl Parser<'_> {
         self.cursor.expect_mark(b']')?;
         let offsets = self.table_start(at, open)?;
         let items = self.table_start(items, open)?;
-        Ok(Operand::Segments { field, offsets, items })
+        Ok(Operand::of_field(field, Address::Lists { offsets, items }))
     }
 
     fn table_start(&self, at: usize, token: Token) -> Parsed<u32> {
@@ -314,14 +303,6 @@ impl Parser<'_> {
         };
         self.allowance = left;
         Ok(())
-    }
-}
-
-fn steady(memory: Memory, start: u32, stride: u32) -> Operand {
-    match memory {
-        Memory::Field(field) => Operand::Rows { field, start, stride },
-        Memory::Words => Operand::Words { start, stride },
-        Memory::Floats => Operand::Floats { start, stride },
     }
 }
 

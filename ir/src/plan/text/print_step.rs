@@ -11,7 +11,7 @@ use super::runs::runs;
 use crate::graph::text::number::push_number;
 use crate::graph::text::write::put;
 use crate::plan::normal::{segments, table, within};
-use crate::plan::{Operand, Place, Plan, Reduction, ReductionPart, ReductionSum, Step};
+use crate::plan::{Address, Operand, Origin, Place, Plan, Reduction, ReductionPart, ReductionSum, Step};
 
 pub(super) struct Steps<'a> {
     plan: &'a Plan,
@@ -186,23 +186,24 @@ impl<'a> Steps<'a> {
 
     fn operand(&mut self, operand: Operand, rows: u32) {
         let (out, tables) = (&mut self.operands, &self.plan.tables);
-        let field = |field: crate::plan::FieldId| self.fields.get(field.index()).map_or("?", String::as_str);
-        out.push(' ');
-        match operand {
-            Operand::Rows { field: of, start, stride } => push_steady(out, field(of), start, stride, rows),
-            Operand::Words { start, stride } => push_steady(out, "u", start, stride, rows),
-            Operand::Floats { start, stride } => push_steady(out, "x", start, stride, rows),
-            Operand::Table { at, .. } | Operand::WordTable { at } | Operand::FloatTable { at } => {
-                out.push_str(match operand {
-                    Operand::Table { field: of, .. } => field(of),
-                    Operand::WordTable { .. } => "u",
-                    _ => "x",
-                });
+        let origin = match operand.origin {
+            Origin::Field(field) => self.fields.get(field.index()).map_or("?", String::as_str),
+            Origin::Words => "u",
+            Origin::Floats => "x",
+        };
+        out.push_str(match operand.address {
+            Address::Steps { stride: 0, .. } => " shared ",
+            Address::Steps { .. } | Address::Table { .. } => " ",
+            Address::Lists { .. } => " seg ",
+        });
+        out.push_str(origin);
+        match operand.address {
+            Address::Steps { start, stride: 0 } => put(out, format_args!("[{start}]")),
+            Address::Steps { start, stride } => push_range(out, start, stride, rows),
+            Address::Table { at } => {
                 push_table(out, table(tables, at, rows), self.reach, &mut self.unspelled);
             }
-            Operand::Segments { field: of, offsets, items } => {
-                out.push_str("seg ");
-                out.push_str(field(of));
+            Address::Lists { offsets, items } => {
                 out.push('[');
                 let (offsets, items) = segments(tables, offsets, items, rows);
                 let first = offsets.first().copied().unwrap_or(0);
@@ -222,16 +223,7 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// `shared s0.a[3]`, `s0.a[0..5]`, `s0.a[0..10 by 2]`
-fn push_steady(out: &mut String, memory: &str, start: u32, stride: u32, rows: u32) {
-    if stride == 0 {
-        put(out, format_args!("shared {memory}[{start}]"));
-    } else {
-        out.push_str(memory);
-        push_range(out, start, stride, rows);
-    }
-}
-
+/// `[0..5]`, `[0..10 by 2]`
 fn push_range(out: &mut String, start: u32, stride: u32, rows: u32) {
     let end = u64::from(start) + u64::from(stride) * u64::from(rows);
     out.push('[');

@@ -4,7 +4,7 @@ use super::{AtStep, Rule, Since, VerifyErrors};
 use crate::findings::brief;
 use crate::graph::text::lex::is_name;
 use crate::module::ParamKind;
-use crate::plan::{Operand, Plan, SlabId, SlabKind, Step, Store, StoreKind, given_stores, is_word_type};
+use crate::plan::{Plan, SlabId, SlabKind, Step, Store, StoreKind, given_stores, is_word_type};
 use crate::types::DType;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -96,7 +96,7 @@ fn ids(plan: &Plan, since: usize, findings: &mut VerifyErrors) {
         if step.kernel.index() >= plan.kernels.len() {
             missing(&at, &format_args!("kernel {}", step.kernel), plan.kernels.len());
         }
-        for field in plan.operands(step).iter().filter_map(operand_field) {
+        for field in plan.operands(step).iter().filter_map(|operand| operand.field()) {
             if field.index() >= plan.fields.len() {
                 missing(&at, &field, plan.fields.len());
             }
@@ -124,19 +124,6 @@ fn ids(plan: &Plan, since: usize, findings: &mut VerifyErrors) {
         {
             missing(&format_args!("slab s{number}"), &format_args!("slab {of}"), plan.slabs.len());
         }
-    }
-}
-
-/// The field that an operand reads.
-pub(super) fn operand_field(operand: &Operand) -> Option<crate::plan::FieldId> {
-    match *operand {
-        Operand::Rows { field, .. } | Operand::Table { field, .. } | Operand::Segments { field, .. } => {
-            Some(field)
-        }
-        Operand::Words { .. }
-        | Operand::WordTable { .. }
-        | Operand::Floats { .. }
-        | Operand::FloatTable { .. } => None,
     }
 }
 

@@ -7,6 +7,7 @@ use super::roles::ForwardNodes;
 use super::spans::Spans;
 use super::{AtStep, Rule, Since, VerifyErrors};
 use crate::plan::{Certificate, FieldId, Operand, Place, Plan, SlabKind, Step};
+use std::ops::Range;
 
 /// The state after the waves so far.
 #[derive(Clone, Debug, Default)]
@@ -60,7 +61,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn wave(&mut self, steps: std::ops::Range<usize>) {
+    fn wave(&mut self, steps: Range<usize>) {
         let plan = self.plan;
         for number in steps.clone() {
             let step = &plan.steps[number];
@@ -113,14 +114,14 @@ impl Walk<'_> {
     fn read(&mut self, number: usize, place: usize, step: &Step, operand: Operand) {
         let (plan, written, writing) = (self.plan, &*self.written, &self.writing);
         // Mostly all rows between the first and the last were written, and one lookup shows it.
-        if let Some((field, start, end)) = hull(plan, step, operand)
+        if let Some((field, Range { start, end })) = operand.hull(plan, step.rows)
             && written[field.index()].first_missing(start, end).is_none()
             && writing[field.index()].first_present(start, end).is_none()
         {
             return;
         }
         let (mut missing, mut hazard) = (None, None);
-        for_operand_runs(plan, step, operand, |field, start, end| {
+        operand.for_each_run(plan, step.rows, |field, Range { start, end }| {
             if missing.is_none() {
                 missing = written[field.index()].first_missing(start, end).map(|row| (field, row));
             }
@@ -177,64 +178,6 @@ fn for_place_runs(plan: &Plan, step: &Step, place: Place, mut run: impl FnMut(Fi
     }
 }
 
-/// The field of an operand, its first row and the row after its last.
-fn hull(plan: &Plan, step: &Step, operand: Operand) -> Option<(FieldId, u64, u64)> {
-    let of = |field: FieldId, rows: &[u32]| {
-        let (first, last) = ends(rows)?;
-        Some((field, u64::from(first), u64::from(last) + 1))
-    };
-    let rows = step.rows as usize;
-    match operand {
-        Operand::Rows { field, start, stride } => {
-            let last = u64::from(start) + (u64::from(step.rows) - 1) * u64::from(stride);
-            Some((field, u64::from(start), last + 1))
-        }
-        Operand::Table { field, at } => of(field, &plan.tables[at as usize..][..rows]),
-        Operand::Segments { field, offsets, items } => {
-            let total = plan.tables[offsets as usize + rows] as usize;
-            of(field, &plan.tables[items as usize..][..total])
-        }
-        Operand::Words { .. }
-        | Operand::WordTable { .. }
-        | Operand::Floats { .. }
-        | Operand::FloatTable { .. } => None,
-    }
-}
-
-/// The smallest and the largest of some rows.
-pub(super) fn ends(rows: &[u32]) -> Option<(u32, u32)> {
-    let ends = rows.iter().fold((u32::MAX, 0), |(low, high), &row| (low.min(row), high.max(row)));
-    (!rows.is_empty()).then_some(ends)
-}
-
-/// The rows that an operand names, as runs.
-fn for_operand_runs(plan: &Plan, step: &Step, operand: Operand, mut run: impl FnMut(FieldId, u64, u64)) {
-    let mut rows_of = |field: FieldId, rows: &[u32]| {
-        for &row in rows {
-            run(field, u64::from(row), u64::from(row) + 1);
-        }
-    };
-    let rows = step.rows as usize;
-    match operand {
-        Operand::Rows { field, start, stride: 0 } => rows_of(field, &[start]),
-        Operand::Rows { field, start, stride: 1 } => {
-            run(field, u64::from(start), u64::from(start) + u64::from(step.rows));
-        }
-        Operand::Rows { field, start, stride } => {
-            (0..step.rows).for_each(|lane| rows_of(field, &[start + lane * stride]));
-        }
-        Operand::Table { field, at } => rows_of(field, &plan.tables[at as usize..][..rows]),
-        Operand::Segments { field, offsets, items } => {
-            let total = plan.tables[offsets as usize + rows] as usize;
-            rows_of(field, &plan.tables[items as usize..][..total]);
-        }
-        Operand::Words { .. }
-        | Operand::WordTable { .. }
-        | Operand::Floats { .. }
-        | Operand::FloatTable { .. } => {}
-    }
-}
-
 impl Order {
     /// P27
     fn certificate(&mut self, plan: &Plan, since: usize, findings: &mut VerifyErrors) {
@@ -250,17 +193,9 @@ impl Order {
                 own.copied += rows * plan.places(step).len() as u64;
             }
             for operand in plan.operands(step) {
-                match *operand {
-                    Operand::Rows { .. } => own.direct += rows,
-                    Operand::Table { .. } => own.gathered += rows,
-                    Operand::Segments { offsets, .. } => {
-                        own.gathered += u64::from(plan.tables[offsets as usize + step.rows as usize]);
-                    }
-                    Operand::Words { .. }
-                    | Operand::WordTable { .. }
-                    | Operand::Floats { .. }
-                    | Operand::FloatTable { .. } => {}
-                }
+                let [direct, gathered] = operand.direct_and_gathered(plan, step.rows);
+                own.direct += direct;
+                own.gathered += gathered;
             }
         }
         if *own != plan.certificate {

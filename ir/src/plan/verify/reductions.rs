@@ -1,9 +1,9 @@
 //! Rules P28 and P29: reductions.
 
-use super::order::ends;
 use super::spans::Spans;
 use super::{Rule, VerifyErrors};
-use crate::plan::{FieldId, Operand, Plan, ReductionPart, ReductionSum, StoreKind};
+use crate::plan::address::ends;
+use crate::plan::{Address, FieldId, Operand, Origin, Plan, ReductionPart, ReductionSum, StoreKind};
 use crate::types::DType;
 
 pub(super) fn verify(plan: &Plan, written: &[Spans], findings: &mut VerifyErrors) {
@@ -63,13 +63,19 @@ fn check_part(
     match (part.x, sum) {
         (None, ReductionSum::Colsum) => {}
         (Some(x), ReductionSum::Wgrad { .. }) => rows(plan, part, "x", x, (x_width, DType::F32), written)?,
-        (Some(Operand::Words { start, stride }), ReductionSum::Tgrad) if part.each == 1 => {
-            let last = u64::from(start) + u64::from(part.lanes - 1) * u64::from(stride);
+        (Some(Operand { origin: Origin::Words, address }), ReductionSum::Tgrad) if part.each == 1 => {
+            let last = match address {
+                Address::Steps { start, stride } => {
+                    u64::from(start) + u64::from(part.lanes - 1) * u64::from(stride)
+                }
+                Address::Table { at } => {
+                    table(plan, at, part.lanes)?.iter().max().copied().map_or(0, u64::from)
+                }
+                Address::Lists { .. } => {
+                    return refuse("the index must be one word, found a list".to_owned());
+                }
+            };
             words(plan, last)?;
-        }
-        (Some(Operand::WordTable { at }), ReductionSum::Tgrad) if part.each == 1 => {
-            let places = table(plan, at, part.lanes)?;
-            words(plan, places.iter().max().copied().map_or(0, u64::from))?;
         }
         (Some(x), ReductionSum::Tgrad) if part.each == 1 => {
             rows(plan, part, "the index", x, (1, DType::U32), written)?;
@@ -110,9 +116,8 @@ fn rows(
     (width, dtype): (u64, DType),
     written: &[Spans],
 ) -> Result<(), (Rule, String)> {
-    let field = match operand {
-        Operand::Rows { field, .. } | Operand::Table { field, .. } => field,
-        _ => return Err((Rule::Reductions, format!("{what} must be rows of a field, found {operand:?}"))),
+    let Some(field) = operand.field().filter(|_| !operand.is_list()) else {
+        return Err((Rule::Reductions, format!("{what} must be rows of a field, found {operand:?}")));
     };
     let Some(known) = plan.fields.get(field.index()) else {
         return Err((Rule::Reductions, format!("there is no {field}, only {}", plan.fields.len())));
@@ -123,18 +128,18 @@ fn rows(
             format!("{what} must be {wanted} elements of {dtype} a lane, found {field}: {}", known.ty);
         return Err((Rule::Reductions, message));
     }
-    match operand {
-        Operand::Rows { start, stride: 0, .. } => {
+    match operand.address {
+        Address::Steps { start, stride: 0 } => {
             present(field, u64::from(start), u64::from(start) + 1, written)
         }
-        Operand::Rows { start, stride: 1, .. } => {
+        Address::Steps { start, stride: 1 } => {
             present(field, u64::from(start), u64::from(start) + u64::from(part.lanes), written)
         }
-        Operand::Rows { start, stride, .. } => (0..u64::from(part.lanes)).try_for_each(|lane| {
+        Address::Steps { start, stride } => (0..u64::from(part.lanes)).try_for_each(|lane| {
             let row = u64::from(start) + lane * u64::from(stride);
             present(field, row, row + 1, written)
         }),
-        Operand::Table { at, .. } => {
+        Address::Table { at } => {
             let rows = table(plan, at, part.lanes)?;
             match ends(rows) {
                 Some((first, last))
@@ -147,7 +152,7 @@ fn rows(
                     .try_for_each(|&row| present(field, u64::from(row), u64::from(row) + 1, written)),
             }
         }
-        _ => Ok(()),
+        Address::Lists { .. } => Ok(()),
     }
 }
 

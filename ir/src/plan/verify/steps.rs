@@ -1,8 +1,8 @@
 //! Rules P15 to P23: the operands, places, stores and lanes of steps.
 
-use super::order::ends;
 use super::{AtStep, Rule, VerifyErrors};
-use crate::plan::{FieldId, Kernel, ListSource, Operand, Place, Plan, RegKind, Stage, Step};
+use crate::plan::address::ends;
+use crate::plan::{Address, FieldId, Kernel, ListSource, Operand, Origin, Place, Plan, RegKind, Stage, Step};
 use crate::types::{DType, Type};
 use std::fmt::Display;
 
@@ -106,8 +106,7 @@ impl StepCheck<'_> {
             let port = kernel.regs[place].ty;
             self.operand_type(place, operand, port);
             self.operand_bounds(place, operand, port);
-            let bound = super::memory::operand_field(&operand).is_none();
-            if kernel.source && !bound {
+            if kernel.source && operand.field().is_some() {
                 self.report(Rule::Sources, format!("operand {place} of a source must be bindings"));
             }
         }
@@ -115,32 +114,30 @@ impl StepCheck<'_> {
 
     fn operand_type(&mut self, place: usize, operand: Operand, port: Type) {
         let field_type = |field: FieldId| self.plan.field(field).ty;
-        let found = match operand {
-            Operand::Rows { field, .. } | Operand::Table { field, .. } => {
-                if !port.is_list && field_type(field) == port {
-                    return;
+        let lists = operand.address.lists();
+        let fits = port.is_list == lists.is_some()
+            && match operand.origin {
+                Origin::Field(field) => {
+                    // Lists without items name no row, so any field serves.
+                    let empty = lists.and_then(|(offsets, _)| self.items(offsets)) == Some(0);
+                    empty || field_type(field) == port.element()
                 }
-                format!("rows of {field}: {}", field_type(field))
-            }
-            Operand::Segments { field, offsets, items } => {
-                let empty = self.items(offsets).is_some_and(|count| count == 0);
-                if port.is_list && (empty || field_type(field) == port.element()) {
-                    return;
+                Origin::Words => {
+                    lists.is_none() && matches!(port.dtype, DType::U32 | DType::I32 | DType::Bool)
                 }
+                Origin::Floats => lists.is_none() && port.dtype == DType::F32,
+            };
+        if fits {
+            return;
+        }
+        let found = match (operand.origin, lists) {
+            (Origin::Field(field), None) => format!("rows of {field}: {}", field_type(field)),
+            (Origin::Field(field), Some((_, items))) => {
                 format!("segments of {field}: {} from table place {items}", field_type(field))
             }
-            Operand::Words { .. } | Operand::WordTable { .. } => {
-                if !port.is_list && matches!(port.dtype, DType::U32 | DType::I32 | DType::Bool) {
-                    return;
-                }
-                "bound words".to_owned()
-            }
-            Operand::Floats { .. } | Operand::FloatTable { .. } => {
-                if !port.is_list && port.dtype == DType::F32 {
-                    return;
-                }
-                "bound floats".to_owned()
-            }
+            (Origin::Words, None) => "bound words".to_owned(),
+            (Origin::Floats, None) => "bound floats".to_owned(),
+            (Origin::Words | Origin::Floats, Some(_)) => "a list of bindings".to_owned(),
         };
         self.report(Rule::OperandTypes, format!("operand {place} must be {port}, found {found}"));
     }
@@ -152,28 +149,22 @@ impl StepCheck<'_> {
     }
 
     fn operand_bounds(&mut self, place: usize, operand: Operand, port: Type) {
-        let last = match operand {
-            Operand::Segments { field, offsets, items } => {
-                return self.segments(place, field, offsets, items);
+        let last = match operand.address {
+            Address::Lists { offsets, items } => {
+                // A list of bindings fits no port (P17).
+                if let Some(field) = operand.field() {
+                    self.segments(place, field, offsets, items);
+                }
+                return;
             }
-            Operand::Rows { start, stride, .. }
-            | Operand::Words { start, stride }
-            | Operand::Floats { start, stride } => Some(self.last(start, stride)),
-            Operand::Table { at, .. } | Operand::WordTable { at } | Operand::FloatTable { at } => {
-                self.table(&format_args!("operand {place}"), at)
-            }
+            Address::Steps { start, stride } => Some(self.last(start, stride)),
+            Address::Table { at } => self.table(&format_args!("operand {place}"), at),
         };
         let (Some(last), width) = (last, port.shape.elements() as u64) else { return };
-        match operand {
-            Operand::Words { .. } | Operand::WordTable { .. } => {
-                self.pool(place, "words", last, width, self.plan.words);
-            }
-            Operand::Floats { .. } | Operand::FloatTable { .. } => {
-                self.pool(place, "floats", last, width, self.floats);
-            }
-            Operand::Rows { field, .. } | Operand::Table { field, .. } | Operand::Segments { field, .. } => {
-                self.row_bounds(&format_args!("operand {place}"), field, last);
-            }
+        match operand.origin {
+            Origin::Words => self.pool(place, "words", last, width, self.plan.words),
+            Origin::Floats => self.pool(place, "floats", last, width, self.floats),
+            Origin::Field(field) => self.row_bounds(&format_args!("operand {place}"), field, last),
         }
     }
 
@@ -275,12 +266,9 @@ impl StepCheck<'_> {
             }
             _ => None,
         });
-        let of_list = list.and_then(|list| match plan.operands(self.step)[list as usize] {
-            Operand::Segments { offsets, .. } => Some(offsets),
-            _ => None,
-        });
+        let of_list = list.and_then(|list| plan.operands(self.step)[list as usize].address.lists());
         let Some(own) = self.entries(what, offsets, rows + 1).map(<[u32]>::to_vec) else { return };
-        let Some(of_list) = of_list else { return };
+        let Some((of_list, _)) = of_list else { return };
         let Some(wanted) = self.entries(what, of_list, rows + 1) else { return };
         if own != wanted {
             self.report(Rule::Edges, format!("{what} must have the offsets of its list"));
@@ -330,8 +318,7 @@ impl StepCheck<'_> {
     }
 
     fn offsets(&self, port: u32) -> Option<&[u32]> {
-        let operand = self.plan.operands(self.step).get(port as usize)?;
-        let Operand::Segments { offsets, .. } = *operand else { return None };
+        let (offsets, _) = self.plan.operands(self.step).get(port as usize)?.address.lists()?;
         let end = offsets as usize + self.step.rows as usize + 1;
         self.plan.tables.get(offsets as usize..end)
     }

@@ -201,22 +201,22 @@ impl Lanes<'_> {
         if let Some((field, row)) = self.plan.operand_row(operand, lane) {
             return self.is_sum(reverse, field, row, ValueId::new(value));
         }
-        let Some((field, rows)) = self.plan.list_rows(operand, lane) else { return false };
-        if rows.len() != expected.len() {
+        let Some((field, list)) = self.plan.list_rows(operand, lane) else { return false };
+        if list.len() != expected.len() {
             return false;
         }
-        let name = |row: &u32| self.name(reverse, field, *row);
+        let name = |row: u32| self.name(reverse, field, row);
         let seeds = expected.iter().position(|own| own.seed().is_some()).unwrap_or(expected.len());
-        if !rows[..seeds].iter().zip(expected).all(|(row, own)| is_use(name(row), own)) {
+        if !list.iter().take(seeds).zip(expected).all(|(row, own)| is_use(name(row), own)) {
             return false;
         }
-        let in_order = rows[seeds..].iter().zip(&expected[seeds..]);
-        if in_order.clone().all(|(row, own)| is_use(name(row), own)) {
+        let rest = || list.iter().skip(seeds);
+        if rest().zip(&expected[seeds..]).all(|(row, own)| is_use(name(row), own)) {
             return true;
         }
         // Several losses may be one value. Their seeds are in the order of the request.
         let mut left: Vec<Name> = expected[seeds..].iter().filter_map(Use::seed).collect();
-        rows[seeds..].iter().all(|row| {
+        rest().all(|row| {
             let at = left.iter().position(|own| *own == name(row));
             at.map(|at| left.swap_remove(at)).is_some()
         })

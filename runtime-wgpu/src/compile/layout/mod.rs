@@ -6,7 +6,7 @@ use super::HEAD;
 use super::checks::ComputedIndices;
 use super::record::{GATHERED, RowAddress};
 use crate::error::GpuError;
-use autobatch_ir::plan::{FieldId, Kernel, Operand, Plan, RegKind, StoreId, StoreKind};
+use autobatch_ir::plan::{FieldId, Kernel, Operand, Origin, Plan, RegKind, StoreId, StoreKind};
 use autobatch_ir::types::{DType, Type};
 use std::collections::BTreeMap;
 
@@ -243,25 +243,17 @@ impl Layout {
 
     /// The address of an operand. Lists have none.
     pub(super) fn operand(&self, operand: Operand) -> RowAddress {
-        match operand {
-            Operand::Rows { field, start, stride } => {
-                let (base, width) = self.field(field);
-                // Such a stride belongs to a single row (rule P20), and would mean a table here.
-                [base, start, if stride == GATHERED { 0 } else { stride }, width]
-            }
-            Operand::Table { field, at } => {
-                let (base, width) = self.field(field);
-                [base, at, GATHERED, width]
-            }
-            Operand::Words { start, stride } => {
-                [self.bound_words(), start, if stride == GATHERED { 0 } else { stride }, 1]
-            }
-            Operand::WordTable { at } => [self.bound_words(), at, GATHERED, 1],
-            Operand::Floats { start, stride } => {
-                [self.bound_floats(), start, if stride == GATHERED { 0 } else { stride }, 1]
-            }
-            Operand::FloatTable { at } => [self.bound_floats(), at, GATHERED, 1],
-            Operand::Segments { .. } => [0; 4],
+        let (base, width) = match operand.origin {
+            Origin::Field(field) => self.field(field),
+            Origin::Words => (self.bound_words(), 1),
+            Origin::Floats => (self.bound_floats(), 1),
+        };
+        match (operand.address.steps(), operand.address.table()) {
+            // Such a stride belongs to a single row (rule P20), and would mean a table here.
+            (Some((start, GATHERED)), _) => [base, start, 0, width],
+            (Some((start, stride)), _) => [base, start, stride, width],
+            (_, Some(at)) => [base, at, GATHERED, width],
+            _ => [0; 4],
         }
     }
 

@@ -32,9 +32,9 @@ use crate::NodeId;
 use crate::graph::{Binary, Fold, Op, Over, Unary};
 use crate::module::ParamKind;
 use crate::plan::{
-    Certificate, Code, Field, FieldId, Instr, Kernel, KernelId, ListSource, Mode, Operand, OutputKey, Part,
-    Place, Plan, PlanOutput, ProdInit, Reg, RegKind, Slab, SlabId, SlabKind, Source, Stage, Step, Store,
-    StoreId, StoreKind, View,
+    Address, Certificate, Code, Field, FieldId, Instr, Kernel, KernelId, ListSource, Mode, Operand, Origin,
+    OutputKey, Part, Place, Plan, PlanOutput, ProdInit, Reg, RegKind, Slab, SlabId, SlabKind, Source, Stage,
+    Step, Store, StoreId, StoreKind, View,
 };
 use crate::types::{DType, INDEX, Type, f32, list};
 use std::sync::Arc;
@@ -143,7 +143,8 @@ fn good() -> Plan {
         lanes,
     };
     let place = |field, start| Place::Rows { field: FieldId(field), start };
-    let segments = |items| Operand::Segments { field: FieldId(0), offsets: 0, items };
+    let segments = |items| Operand::of_field(FieldId(0), Address::Lists { offsets: 0, items });
+    let bound = |origin| Operand { origin, address: Address::Steps { start: 0, stride: 1 } };
     let output =
         |name: &str, field, row| PlanOutput { key: OutputKey::named(name), field: FieldId(field), row };
     Plan {
@@ -167,9 +168,9 @@ fn good() -> Plan {
         ],
         waves: vec![2, 3],
         operands: vec![
-            Operand::Words { start: 0, stride: 1 },
-            Operand::Floats { start: 0, stride: 1 },
-            Operand::Rows { field: FieldId(0), start: 0, stride: 1 },
+            bound(Origin::Words),
+            bound(Origin::Floats),
+            Operand::rows(FieldId(0), 0, 1),
             segments(3),
             segments(6),
         ],

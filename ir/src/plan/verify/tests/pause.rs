@@ -41,7 +41,7 @@ shows! {
     "#;
     no_step_before_it_reads_what_arrives: refused(Rule::Bindings, |plan| {
         (plan.mode, plan.pause) = (Mode::Train, Some(Pause { waves: 2, outputs: vec![0] }));
-        plan.operands[1] = crate::plan::Operand::Floats { start: 2, stride: 1 };
+        plan.operands[1].address = crate::plan::Address::Steps { start: 2, stride: 1 };
     }) => @r#"
     the plan breaks its rules in 1 place
        1. P23 step f1 (k1 input): operand 0 reads up to floats 4 of 2 that are bound

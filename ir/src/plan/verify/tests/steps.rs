@@ -2,7 +2,9 @@
 
 use super::{refused, refused_kernel};
 use crate::plan::verify::Rule;
-use crate::plan::{FieldId, Operand};
+use crate::plan::{Address, FieldId, Operand, Origin};
+
+const FLOATS: Operand = Operand { origin: Origin::Floats, address: Address::Steps { start: 0, stride: 0 } };
 
 shows! {
     sources_have_no_stages: refused_kernel(Rule::Sources, 0, |kernel| kernel.source = true) => @r#"
@@ -21,13 +23,13 @@ shows! {
        1. P16 step f1 (k1 input): it must have 2 lanes, found 1
     "#;
     lists_are_segments: refused(Rule::OperandTypes, |plan| {
-        plan.operands[3] = Operand::Rows { field: FieldId(0), start: 0, stride: 1 }
+        plan.operands[3] = Operand::rows(FieldId(0), 0, 1)
     }) => @r#"
     the plan breaks its rules in 1 place
        1. P17 step f2 (k2 @node): operand 1 must be list f32[2], found rows of field0: f32[2]
     "#;
     words_are_not_bound_as_floats:
-        refused(Rule::OperandTypes, |plan| plan.operands[0] = Operand::Floats { start: 0, stride: 0 }) => @r#"
+        refused(Rule::OperandTypes, |plan| plan.operands[0] = FLOATS) => @r#"
     the plan breaks its rules in 1 place
        1. P17 step f0 (k0 lookup): operand 0 must be u32, found bound floats
     "#;
@@ -42,13 +44,13 @@ shows! {
        2. P19 step f2 (k2 @node): parameter port 1 takes f32[3], store1 is f32[4,3]
     "#;
     rows_lie_inside_slabs: refused(Rule::Bounds, |plan| {
-        plan.operands[2] = Operand::Rows { field: FieldId(0), start: 1, stride: 2 }
+        plan.operands[2] = Operand::rows(FieldId(0), 1, 2)
     }) => @r#"
     the plan breaks its rules in 1 place
        1. P20 step f2 (k2 @node): operand 0 names row 3 of s0, which has 3 rows
     "#;
     table_ranges_lie_inside_the_tables:
-        refused(Rule::Bounds, |plan| plan.operands[2] = Operand::Table { field: FieldId(0), at: u32::MAX }) => @r#"
+        refused(Rule::Bounds, |plan| plan.operands[2].address = Address::Table { at: u32::MAX }) => @r#"
     the plan breaks its rules in 1 place
        1. P20 step f2 (k2 @node): operand 0 reads the table entries 4294967295..4294967297 of 9
     "#;
@@ -63,13 +65,13 @@ shows! {
     "#;
     lists_folded_together_are_equally_long: refused(Rule::Lengths, |plan| {
         plan.tables.extend([0, 2, 3]);
-        plan.operands[4] = Operand::Segments { field: FieldId(0), offsets: 9, items: 6 };
+        plan.operands[4].address = Address::Lists { offsets: 9, items: 6 };
     }) => @r#"
     the plan breaks its rules in 1 place
        1. P22 step f2 (k2 @node): lists that are folded together must be equally long in every lane
     "#;
     bindings_lie_inside_their_pools:
-        refused(Rule::Bindings, |plan| plan.operands[1] = Operand::Floats { start: 1, stride: 1 }) => @r#"
+        refused(Rule::Bindings, |plan| plan.operands[1].address = Address::Steps { start: 1, stride: 1 }) => @r#"
     the plan breaks its rules in 1 place
        1. P23 step f1 (k1 input): operand 0 reads up to floats 3 of 2 that are bound
     "#;
