@@ -34,7 +34,7 @@ impl Schedule for LongestChain {
         let jobs = problem.len();
         let (mut height, mut waits, mut consumers) = (vec![0; jobs], vec![0; jobs], vec![Vec::new(); jobs]);
         for job in (0..jobs).rev() {
-            for &operand in problem.operands(job) {
+            for operand in problem.operands(job) {
                 height[operand as usize] = height[operand as usize].max(height[job] + 1);
                 consumers[operand as usize].push(job);
                 waits[job] += 1;

@@ -80,7 +80,7 @@ fn lives(plan: &Plan) -> Vec<(usize, Life)> {
         let number = number as u32;
         for &operand in plan.operands(step) {
             let mut rows = Vec::new();
-            let Some(field) = operand.for_each_row(plan, step.rows, |_, row| rows.push(row)) else {
+            let Some(field) = operand.for_each_row(plan, step.rows, |row| rows.push(row)) else {
                 continue;
             };
             let slab = plan.field(field).slab.index();

@@ -18,7 +18,7 @@ pub struct Reads {
     /// Operands that are lists.
     pub lists: u32,
     /// Rows of all lists.
-    pub list_rows: u32,
+    pub list_rows: u64,
     /// Bound indices.
     pub indices: u32,
     /// Bound floats.
@@ -36,7 +36,7 @@ impl Reads {
                 Origin::Floats => reads.inputs += 1,
                 Origin::Field(_) if operand.is_list() => {
                     reads.lists += 1;
-                    reads.list_rows += operand.address.listed(&plan.tables, step.rows) as u32;
+                    reads.list_rows += operand.address.listed(&plan.tables, &plan.groups, step.rows);
                 }
                 Origin::Field(_) if operand.is_gathered() => reads.gathered += 1,
                 Origin::Field(_) => match operand.address.steps() {

@@ -273,7 +273,7 @@ fn append(graph: &mut Graph, source: &Graph, size: usize) {
     let base = graph.ty.len() as u32;
     let problem = source.problem();
     for job in 0..problem.len().min(size - graph.ty.len()) {
-        let operands: Vec<u32> = problem.operands(job).iter().map(|&operand| operand + base).collect();
+        let operands: Vec<u32> = problem.operands(job).map(|operand| operand + base).collect();
         graph.add(source.ty[job], &operands);
     }
 }

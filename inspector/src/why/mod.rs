@@ -167,7 +167,7 @@ fn judge_by_plan(
     }
     let shared = shared_batch(&problem, policy, early, late)?;
     let (first, second) = if step_a < step_b { (step_a, job_b) } else { (step_b, job_a) };
-    let blocking = problem.operands(second as usize).iter().map(|&operand| jobs.nodes()[operand as usize]);
+    let blocking = problem.operands(second as usize).map(|operand| jobs.nodes()[operand as usize]);
     let last = blocking.filter_map(|node| steps[node.index()].map(|step| (step, Reverse(node)))).max();
     Ok(match last {
         Some((step, Reverse(waits_for))) if step >= first => Verdict::NotReady { waits_for, shared },
@@ -226,7 +226,7 @@ fn path(problem: &Problem<'_>, from: u32, to: u32) -> Option<Vec<u32>> {
     let mut next = vec![UNSEEN; problem.len()];
     let mut todo = vec![to];
     while let Some(job) = todo.pop() {
-        for &operand in problem.operands(job as usize) {
+        for operand in problem.operands(job as usize) {
             if operand >= from && next[operand as usize] == UNSEEN {
                 next[operand as usize] = job;
                 todo.push(operand);
@@ -252,8 +252,8 @@ fn shared_batch(problem: &Problem<'_>, policy: &Policy, a: u32, b: u32) -> Resul
             } else {
                 None
             };
-            let own = problem.operands(job as usize).iter();
-            own.chain(other.into_iter().flat_map(|other| problem.operands(other as usize))).copied().collect()
+            let own = problem.operands(job as usize);
+            own.chain(other.into_iter().flat_map(|other| problem.operands(other as usize))).collect()
         })
         .collect();
     let order = topological(&operands);

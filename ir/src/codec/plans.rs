@@ -6,8 +6,9 @@ use super::{Blob, Kind, LoadError, Text, binary_file, open, seal};
 use crate::id::NodeId;
 use crate::module::ParamKind;
 use crate::plan::{
-    Address, Certificate, Field, Mode, Operand, Origin, OutputKey, Pause, Place, Plan, PlanOutput, Reduction,
-    ReductionPart, ReductionSum, Slab, SlabKind, Step, Store, StoreId, StoreKind, Verified,
+    Address, Certificate, Field, Group, GroupRange, GroupRule, Mode, Operand, Origin, OutputKey, Pause,
+    Place, Plan, PlanOutput, Reduction, ReductionPart, ReductionSum, Slab, SlabKind, Step, Store, StoreId,
+    StoreKind, Verified,
 };
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +25,7 @@ struct RawPlan<'a> {
     steps: Blob<'a>,
     waves: Blob<'a>,
     operands: Blob<'a>,
+    groups: Blob<'a>,
     places: Blob<'a>,
     store_args: Blob<'a>,
     lanes: Blob<'a>,
@@ -42,7 +44,11 @@ coded! { struct Operand, 5 words: origin, address }
 coded! { enum Origin, 2 words: 0 = Field(field); 1 = Words; 2 = Floats; }
 coded! { enum Address, 3 words:
     0 = Steps { start, stride }; 1 = Table { at }; 2 = Lists { offsets, items };
+    3 = Groups { first, count };
 }
+coded! { struct Group, 5 words: end, len, range, rule }
+coded! { enum GroupRange, 2 words: 0 = Run { start }; 1 = Table { at }; }
+coded! { enum GroupRule, 1 words: 0 = All; 1 = Prefix; 2 = Suffix; }
 coded! { enum Place, 4 words:
     0 = Rows { field, start }; 1 = Table { field, at }; 2 = Edges { field, start, offsets };
 }
@@ -155,6 +161,7 @@ impl<'a> RawPlan<'a> {
             steps: write_all(&plan.steps, &mut text),
             waves: Blob::plain(&plan.waves),
             operands: write_all(&plan.operands, &mut text),
+            groups: write_all(&plan.groups, &mut text),
             places: write_all(&plan.places, &mut text),
             store_args: write_all(&plan.store_args, &mut text),
             lanes: Blob::words(&lanes),
@@ -169,7 +176,8 @@ impl<'a> RawPlan<'a> {
     }
 
     fn size_hint(&self) -> usize {
-        let pools = [&self.steps, &self.waves, &self.operands, &self.places, &self.lanes, &self.tables];
+        let pools =
+            [&self.steps, &self.waves, &self.operands, &self.groups, &self.places, &self.lanes, &self.tables];
         pools.iter().map(|blob| blob.len()).sum::<usize>() + self.text.len() + (1 << 13)
     }
 }
@@ -193,6 +201,7 @@ impl RawPlan<'_> {
             steps: read_all(&self.steps, "steps", &mut text)?,
             waves: self.waves.reader("waves")?.members(Some)?,
             operands: read_all(&self.operands, "operands", &mut text)?,
+            groups: read_all(&self.groups, "groups", &mut text)?,
             places: read_all(&self.places, "places", &mut text)?,
             store_args: read_all(&self.store_args, "store arguments", &mut text)?,
             lanes: self.lanes.reader("lanes")?.members(|word| NodeId::try_new(word as usize))?,

@@ -15,7 +15,7 @@ impl Plan {
     #[inline]
     #[must_use]
     pub fn list_rows(&self, operand: Operand, lane: u32) -> Option<(FieldId, List<'_>)> {
-        Some((operand.field()?, operand.address.list_of_lane(&self.tables, lane)?))
+        Some((operand.field()?, operand.address.list_of_lane(&self.tables, &self.groups, lane)?))
     }
 
     /// The first bound word that a lane reads; `None` if the operand is no bound word.

@@ -6,8 +6,8 @@
 //! copies that it makes of constants and weights.
 
 use super::{
-    Address, Kernel, ListSource, Operand, Origin, Plan, Reduction, ReductionSum, Slab, Stage, Step, Store,
-    StoreKind,
+    Address, Group, Kernel, ListSource, Operand, Origin, Plan, Reduction, ReductionSum, Slab, Stage, Step,
+    Store, StoreKind,
 };
 use crate::graph::Op;
 use crate::types::Type;
@@ -214,6 +214,7 @@ fn table_bytes(plan: &Plan) -> u64 {
     };
     of(size_of_val(&plan.steps[..]))
         + of(size_of_val(&plan.operands[..]))
+        + of(size_of_val(&plan.groups[..]))
         + of(size_of_val(&plan.places[..]))
         + of(size_of_val(&plan.store_args[..]))
         + of(size_of_val(&plan.lanes[..]))
@@ -239,7 +240,8 @@ fn reduction_work(plan: &Plan) -> u64 {
 
 fn stage_work(plan: &Plan, step: &Step, stage: &Stage) -> u64 {
     let rows = u64::from(step.rows);
-    let port_values = |port: u32| plan.operands(step)[port as usize].address.listed(&plan.tables, step.rows);
+    let port_values =
+        |port: u32| plan.operands(step)[port as usize].address.listed(&plan.tables, &plan.groups, step.rows);
     match stage {
         Stage::Prod { dst, rows: matrix_rows, parts, .. } => {
             let columns = u64::from(dst.width / matrix_rows);
@@ -284,7 +286,14 @@ fn operand_words(plan: &Plan, step: &Step, port: usize, operand: Operand) -> u64
         (_, Address::Table { .. }) => rows.saturating_mul(width() + 1),
         (_, Address::Lists { .. }) => {
             let each = operand.field().map_or(0, |field| u64::from(plan.field(field).width())) + 1;
-            operand.address.listed(&plan.tables, step.rows).saturating_mul(each).saturating_add(rows + 1)
+            let listed = operand.address.listed(&plan.tables, &plan.groups, step.rows);
+            listed.saturating_mul(each).saturating_add(rows + 1)
+        }
+        (_, Address::Groups { count, .. }) => {
+            let width = operand.field().map_or(0, |field| u64::from(plan.field(field).width()));
+            let [direct, gathered] = operand.direct_and_gathered(plan, step.rows);
+            let rows = direct.saturating_mul(width).saturating_add(gathered.saturating_mul(width + 1));
+            rows.saturating_add(u64::from(count) * size_of::<Group>() as u64 / 4)
         }
     }
 }

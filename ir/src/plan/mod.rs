@@ -37,7 +37,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use address::{Address, List, Operand, Origin};
+pub use address::{Address, Group, GroupRange, GroupRule, List, Operand, Origin};
 pub use bound::{BindError, Bound, Stores};
 pub use certificate::Certificate;
 pub use footprint::{Footprint, Limit, Limits, OverLimit};
@@ -263,6 +263,9 @@ pub struct Plan {
     pub waves: Vec<u32>,
     /// The operands of all steps.
     pub operands: Vec<Operand>,
+    /// The groups of the lists of all steps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<Group>,
     /// The results of all steps.
     pub places: Vec<Place>,
     /// The store arguments of all steps.

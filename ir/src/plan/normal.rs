@@ -6,7 +6,7 @@
 //! from 0, and then its rows. The operands of reductions come last. Planners and readers of text produce this form, and
 //! [`Plan::normalise`] makes it.
 
-use super::{Address, Operand, Place, Plan, StoreId};
+use super::{Address, Group, GroupRange, Operand, Place, Plan, StoreId};
 use crate::id::NodeId;
 use std::ops::Range;
 
@@ -14,6 +14,7 @@ use std::ops::Range;
 #[derive(Clone, Debug, Default)]
 pub struct Spare {
     operands: Vec<Operand>,
+    groups: Vec<Group>,
     places: Vec<Place>,
     store_args: Vec<StoreId>,
     lanes: Vec<NodeId>,
@@ -29,27 +30,34 @@ impl Plan {
 
     /// [`normalise`](Self::normalise) with working memory, which gets the memory of the plan in exchange.
     pub fn normalise_with(&mut self, spare: &mut Spare) {
-        let Spare { operands, places, store_args, lanes, tables } = spare;
+        let Spare { operands, groups, places, store_args, lanes, tables } = spare;
         emptied(operands, self.operands.capacity());
+        emptied(groups, self.groups.capacity());
         emptied(places, self.places.capacity());
         emptied(store_args, self.store_args.capacity());
         emptied(lanes, self.lanes.capacity());
         emptied(tables, self.tables.capacity());
-        let mut pools = Pools { tables, old: &self.tables };
+        let mut pools = Pools { tables, groups, old: &self.tables, old_groups: &self.groups };
         for step in &mut self.steps {
             let old = within(&self.places, &step.places);
             step.places = append(places, old.iter().map(|&old| pools.place(old, step.rows)));
             let old = within(&self.operands, &step.operands);
-            step.operands = append(operands, old.iter().map(|&old| pools.operand(old, step.rows)));
+            let first = operands.len();
+            for &old in old {
+                let own = pools.operand(old, step.rows, &operands[first..]);
+                operands.push(own);
+            }
+            step.operands = first as u32..operands.len() as u32;
             let old = within(&self.store_args, &step.stores);
             step.stores = append(store_args, old.iter().copied());
             step.lanes = append(lanes, within(&self.lanes, &step.lanes).iter().copied());
         }
         for part in self.reductions.iter_mut().flat_map(|sum| &mut sum.parts) {
-            part.x = part.x.map(|x| pools.operand(x, part.lanes));
-            part.dy = pools.operand(part.dy, part.lanes);
+            part.x = part.x.map(|x| pools.operand(x, part.lanes, &[]));
+            part.dy = pools.operand(part.dy, part.lanes, &[]);
         }
         exchange(&mut self.operands, operands);
+        exchange(&mut self.groups, groups);
         exchange(&mut self.places, places);
         exchange(&mut self.store_args, store_args);
         exchange(&mut self.lanes, lanes);
@@ -96,7 +104,9 @@ fn append<T>(pool: &mut Vec<T>, items: impl Iterator<Item = T>) -> Range<u32> {
 
 struct Pools<'a> {
     tables: &'a mut Vec<u32>,
+    groups: &'a mut Vec<Group>,
     old: &'a [u32],
+    old_groups: &'a [Group],
 }
 
 impl Pools<'_> {
@@ -104,7 +114,8 @@ impl Pools<'_> {
         append(self.tables, table(self.old, at, rows).iter().copied()).start
     }
 
-    fn operand(&mut self, operand: Operand, rows: u32) -> Operand {
+    /// `earlier` are the operands of the step before this one.
+    fn operand(&mut self, operand: Operand, rows: u32, earlier: &[Operand]) -> Operand {
         let address = match operand.address {
             Address::Steps { .. } => operand.address,
             Address::Table { at } => Address::Table { at: self.table(at, rows) },
@@ -115,6 +126,22 @@ impl Pools<'_> {
                 let offsets = append(self.tables, counted).start;
                 let items = append(self.tables, old_items.iter().copied()).start;
                 Address::Lists { offsets, items }
+            }
+            Address::Groups { first, count } => {
+                let mark = (self.groups.len(), self.tables.len());
+                for &group in within(self.old_groups, &(first..first.saturating_add(count))) {
+                    let range = match group.range {
+                        _ if group.len == 0 => GroupRange::Run { start: 0 },
+                        run @ GroupRange::Run { .. } => run,
+                        GroupRange::Table { at } => {
+                            let own = self.table(at, group.len) as usize;
+                            GroupRange::of_last(self.tables, own)
+                        }
+                    };
+                    self.groups.push(Group { range, ..group });
+                }
+                let earlier = earlier.iter().map(|operand| operand.address);
+                Address::of_last_groups(self.groups, self.tables, mark, earlier)
             }
         };
         Operand { address, ..operand }

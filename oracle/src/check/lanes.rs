@@ -6,7 +6,7 @@ use super::terms::Terms;
 use super::{body, bound, constant, kernel};
 use autobatch_ir::graph::{GraphData, OperandKind, ParamArg};
 use autobatch_ir::id::{NodeId, SigId, ValueId};
-use autobatch_ir::plan::{FieldId, KernelId, Operand, OutputKey, Place, Plan, Step, StepId};
+use autobatch_ir::plan::{FieldId, GroupRule, KernelId, Operand, OutputKey, Place, Plan, Step, StepId};
 use autobatch_ir::types::Type;
 use std::collections::BTreeSet;
 
@@ -225,7 +225,26 @@ impl<'a> Lanes<'a> {
 
     fn operand(&mut self, id: StepId, step: &Step, number: usize, operand: Operand) {
         let lanes = self.plan.lanes(step);
+        // The lanes of a group mostly read one list of the graph, which is compared once.
+        let mut groups = operand.address.groups(&self.plan.groups).peekable();
+        let mut proven: Option<ValueId> = None;
         for (lane, &node) in lanes.iter().enumerate() {
+            if let Some(&(begin, group)) = groups.peek() {
+                if begin as usize == lane {
+                    proven = None;
+                }
+                if group.end as usize == lane + 1 {
+                    groups.next();
+                }
+                let taken = self.graph.arena.operands(node).get(number).and_then(|own| own.as_value());
+                if group.rule == GroupRule::All && proven.is_some() && taken == proven {
+                    continue;
+                }
+                proven = taken.filter(|_| self.agrees(lane as u32, node, number, operand));
+                if proven.is_some() {
+                    continue;
+                }
+            }
             if !self.agrees(lane as u32, node, number, operand) {
                 let expected = self.expected(node, number);
                 let found = self.found(lane as u32, operand);

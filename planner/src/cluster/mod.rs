@@ -3,7 +3,7 @@
 //! *Needs* a verified graph and the roots, which are the values that can be read after the run. *Ensures* a job for every needed
 //! node that is neither a list nor a source. Each job has a dense type number. Two jobs of one type have one signature, and for
 //! each operand both read a binding or both read a computed value, so one step with one operand form per port serves both. The
-//! elements of lists become operands. Sources are inputs, constants and parameters. They depend on nothing, so their steps come
+//! elements of lists become operands; a long list becomes a list of operands that its readers name. Sources are inputs, constants and parameters. They depend on nothing, so their steps come
 //! first, one per signature.
 //!
 //! The walk over the operands also records which results arrive at which operand ports ([`Arrivals`]), so that storage needs no
@@ -20,11 +20,12 @@ pub(crate) use arrivals::Arrivals;
 
 use crate::lists::Groups;
 use crate::pipeline::Context;
+use crate::schedule::OperandLists;
 use autobatch_ir::graph::{Callee, Op};
 use autobatch_ir::id::{NodeId, SigId, ValueId};
 use needed::Needed;
 use type_numbers::TypeNumbers;
-use walk::{SigFacts, ValueFacts};
+use walk::{KnownLists, SigFacts, ValueFacts};
 
 /// The job number of values that no job computes.
 const NONE: u32 = u32::MAX;
@@ -38,8 +39,9 @@ pub(crate) struct Clusters {
     pub(crate) ty: Vec<u32>,
     /// The start of each job's operands in `operands`; the last entry is the end.
     pub(crate) operand_start: Vec<u32>,
-    /// The jobs that each job reads.
+    /// The jobs that each job reads, and the lists of jobs that it names.
     pub(crate) operands: Vec<u32>,
+    pub(crate) lists: OperandLists,
     /// Jobs marked `.alone()`, each a batch of one job; ascending.
     pub(crate) alone: Vec<u32>,
     /// The signature of each type.
@@ -63,6 +65,7 @@ pub(crate) struct Memory {
     found_sources: Vec<(SigId, NodeId)>,
     sigs: Vec<SigFacts>,
     values: Vec<ValueFacts>,
+    known_lists: KnownLists,
     /// The memory of the last product.
     pub(crate) spare: Clusters,
 }

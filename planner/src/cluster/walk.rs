@@ -4,8 +4,11 @@ use super::needed::Needed;
 use super::{Arrivals, Clusters, Memory, NONE, is_source};
 use crate::lists::ensure_len;
 use crate::pipeline::Context;
+use crate::schedule::OperandLists;
 use autobatch_ir::graph::{GraphData, Operand};
+use autobatch_ir::hash::BuildMix;
 use autobatch_ir::id::{NodeId, ValueId};
+use std::collections::{HashMap, HashSet};
 
 /// The kind of a signature's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +49,8 @@ const LIST: u32 = u32::MAX;
 pub(super) fn walk(context: &Context<'_>, memory: &mut Memory, clusters: &mut Clusters, first: usize) {
     let graph = context.graph;
     begin(graph, memory, clusters);
-    let Memory { needed, numbers, found_sources, sigs, values, .. } = memory;
-    let Clusters { jobs, ty, operand_start, operands, arrivals, .. } = clusters;
+    let Memory { needed, numbers, found_sources, sigs, values, known_lists, .. } = memory;
+    let Clusters { jobs, ty, operand_start, operands, lists, arrivals, .. } = clusters;
     let (nodes, pool, needed) = (graph.arena.nodes(), graph.arena.operand_pool(), Needed::marks(needed));
     let (sigs, values) = (sigs.as_slice(), values.as_mut_slice());
     let (mut count, mut end) = (0, 0);
@@ -82,7 +85,8 @@ pub(super) fn walk(context: &Context<'_>, memory: &mut Memory, clusters: &mut Cl
                         bound
                     }
                     None => {
-                        let mut reader = Reader { graph, values, arrivals, operands, end };
+                        let mut reader =
+                            Reader { graph, values, arrivals, operands, lists, known_lists, end };
                         let bound = reader.read(own, port);
                         end = reader.end;
                         bound
@@ -109,6 +113,8 @@ fn begin(graph: &GraphData, memory: &mut Memory, clusters: &mut Clusters) {
     clusters.jobs.resize(nodes, NodeId::new(0));
     clusters.ty.resize(nodes, 0);
     clusters.operand_start.resize(nodes + 1, 0);
+    clusters.lists.clear();
+    memory.known_lists.clear();
     memory.values.resize(graph.arena.values(), ValueFacts { job: NONE, result: LIST });
     memory.found_sources.clear();
     memory.numbers.clear(signatures.len(), &mut clusters.types);
@@ -162,7 +168,28 @@ struct Reader<'a> {
     arrivals: &'a mut Arrivals,
     /// Operand jobs, up to `end`.
     operands: &'a mut Vec<u32>,
+    lists: &'a mut OperandLists,
+    known_lists: &'a mut KnownLists,
     end: usize,
+}
+
+/// The number of items from which a list is named instead of copied to the operands of its readers.
+const LONG_LIST: usize = 6;
+
+/// The long lists that were read.
+#[derive(Debug, Default)]
+pub(super) struct KnownLists {
+    /// The operand that names each list; `None` if no job computes an item.
+    operands: HashMap<ValueId, Option<u32>, BuildMix>,
+    /// The pairs of a list and a port whose arrivals are noted.
+    arrived: HashSet<(ValueId, usize), BuildMix>,
+}
+
+impl KnownLists {
+    fn clear(&mut self) {
+        self.operands.clear();
+        self.arrived.clear();
+    }
 }
 
 impl Reader<'_> {
@@ -188,9 +215,29 @@ impl Reader<'_> {
     /// Appends the elements of a list and leaves space for the `after` operands that follow.
     fn read_list(&mut self, list: ValueId, port: usize, after: usize) {
         let items = self.graph.arena.operands(self.graph.arena.producer(list));
+        if items.len() >= LONG_LIST {
+            return self.read_long_list(list, items, port, after);
+        }
         ensure_len(self.operands, self.end + items.len() + after);
         for item in items.iter().filter_map(|item| item.as_value()) {
             self.read_value(self.values[item.index()], port);
+        }
+    }
+
+    /// Names a list, which is listed when it is read first.
+    fn read_long_list(&mut self, list: ValueId, items: &[Operand], port: usize, after: usize) {
+        let facts = || items.iter().filter_map(|item| item.as_value()).map(|item| self.values[item.index()]);
+        if self.known_lists.arrived.insert((list, port)) {
+            facts().for_each(|facts| self.arrivals.add(port, facts.result));
+        }
+        let operand = self.known_lists.operands.entry(list).or_insert_with(|| {
+            let mut jobs = facts().map(|facts| facts.job).filter(|&job| job != NONE).peekable();
+            jobs.peek().is_some().then(|| self.lists.push(jobs))
+        });
+        if let Some(operand) = *operand {
+            ensure_len(self.operands, self.end + 1 + after);
+            self.operands[self.end] = operand;
+            self.end += 1;
         }
     }
 

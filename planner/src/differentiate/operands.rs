@@ -20,11 +20,11 @@ impl Emitter<'_> {
 
     /// The operand for rows of live lanes, of a port in reverse or a reduction.
     pub(super) fn operand(&self, plan: &mut Plan, back: &ReverseStep, from: RowSource) -> Operand {
-        let step = &plan.steps[back.step];
+        let step = plan.steps[back.step].clone();
         let rows = |field: FieldId, start: u32| Operand::rows(field, start, 1);
         let of_all = match from {
-            RowSource::Port(PortRole::Operand(place)) => plan.operands(step)[place as usize],
-            RowSource::Port(PortRole::Result(result)) => match plan.places(step)[result as usize] {
+            RowSource::Port(PortRole::Operand(place)) => plan.operands(&step)[place as usize],
+            RowSource::Port(PortRole::Result(result)) => match plan.places(&step)[result as usize] {
                 Place::Rows { field, start } => rows(field, start),
                 Place::Table { field, at } => Operand::of_field(field, Address::Table { at }),
                 Place::Edges { .. } => unreachable!("forward steps write rows"),
@@ -39,7 +39,7 @@ impl Emitter<'_> {
                 unreachable!("reductions take rows of the node, not of its readers")
             }
         };
-        only_lanes(&mut plan.tables, of_all, self.reverse_steps.lanes(back), step.rows)
+        only_lanes(plan, of_all, self.reverse_steps.lanes(back), step.rows)
     }
 }
 
@@ -53,9 +53,12 @@ pub(super) fn segments<'a>(
 }
 
 /// An operand of some lanes of a step of `rows` rows.
-pub(super) fn only_lanes(tables: &mut Vec<u32>, operand: Operand, lanes: &[u32], rows: u32) -> Operand {
+pub(super) fn only_lanes(plan: &mut Plan, operand: Operand, lanes: &[u32], rows: u32) -> Operand {
     match lanes.len() == rows as usize {
         true => operand,
-        false => Operand { address: operand.address.of_lanes(tables, lanes), ..operand },
+        false => {
+            let address = operand.address.of_lanes(&mut plan.tables, &plan.groups, lanes);
+            Operand { address, ..operand }
+        }
     }
 }

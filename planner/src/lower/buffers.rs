@@ -32,6 +32,7 @@ impl PlanBuffers {
         spare.steps.clear();
         spare.waves.clear();
         spare.operands.clear();
+        spare.groups.clear();
         spare.places.clear();
         spare.store_args.clear();
         spare.lanes.clear();
@@ -65,6 +66,7 @@ impl PlanBuffers {
             steps: settled(&mut plan.steps, &mut spare.steps),
             waves: settled(&mut plan.waves, &mut spare.waves),
             operands: settled(&mut plan.operands, &mut spare.operands),
+            groups: settled(&mut plan.groups, &mut spare.groups),
             places: settled(&mut plan.places, &mut spare.places),
             store_args: settled(&mut plan.store_args, &mut spare.store_args),
             lanes: settled(&mut plan.lanes, &mut spare.lanes),
@@ -82,13 +84,14 @@ impl PlanBuffers {
 /// A plan that begins with the steps of an earlier one and has no declarations yet.
 pub(super) fn continued(earlier: Plan) -> Plan {
     let Certificate { batches, copied, direct, gathered, .. } = earlier.certificate;
-    let Plan { kernels, steps, waves, operands, places, store_args, lanes, tables, .. } = earlier;
+    let Plan { kernels, steps, waves, operands, groups, places, store_args, lanes, tables, .. } = earlier;
     let certificate = Certificate { batches, copied, direct, gathered, ..Certificate::default() };
     Plan {
         kernels,
         steps,
         waves,
         operands,
+        groups,
         places,
         store_args,
         lanes,

@@ -1,9 +1,9 @@
 //! The rows that a step writes, and its operands, in execution order.
 
 use super::Places;
-use crate::order::{Batch, Rows};
+use crate::order::{Batch, Lists, Rows};
 use autobatch_ir::graph::OperandKind;
-use autobatch_ir::plan::{Address, FieldId, Operand, Origin, Plan};
+use autobatch_ir::plan::{Address, FieldId, Group, GroupRange, GroupRule, Mode, Operand, Origin, Plan};
 use std::ops::Range;
 
 /// The slots of a batch: one for each block that it writes, then one for each operand that is a value and no list.
@@ -45,14 +45,16 @@ pub(super) fn write_operands(
     let batch = &rows.batches[number];
     // Operands of one kind have their slots or columns in the order of their ports.
     let mut slots = slots(rows, number).skip(storage.sigs[batch.sig.index()].blocks_of(batch.copy).len());
-    let (mut bound, mut lists) = (0, 0);
+    let (mut bound, mut lists, first) = (0, 0, plan.operands.len());
+    // The reverse writes edges by the offsets of lists. Executors of growing plans know no groups yet.
+    let grouped = context.request.mode == Mode::Infer;
     known.clear();
     for (port, operand) in graph.arena.operands(rows.nodes[batch.lanes.start]).iter().enumerate() {
         let field = storage.port_field(batch.sig, port);
         let operand = match operand.kind() {
             Some(OperandKind::Value(value)) if graph.arena.is_list(value, &graph.sigs) => {
                 lists += 1;
-                write_lists(rows, batch, lists - 1, field, &mut plan.tables)
+                write_lists(rows, batch, lists - 1, field, plan, (first, grouped))
             }
             Some(OperandKind::Value(_)) => {
                 let slot = slots.next().expect("every operand that is a value has a slot");
@@ -71,16 +73,57 @@ pub(super) fn write_operands(
     }
 }
 
-/// Writes the rows that lanes read at the `nth` of their operands that are lists.
-fn write_lists(rows: &Rows, batch: &Batch, nth: usize, field: FieldId, tables: &mut Vec<u32>) -> Operand {
+/// Writes the rows that lanes read at the `nth` of their operands that are lists. The operands of the step begin at `first`.
+/// Lanes may share lists in groups if `grouped`.
+fn write_lists(
+    rows: &Rows,
+    batch: &Batch,
+    nth: usize,
+    field: FieldId,
+    plan: &mut Plan,
+    (first, grouped): (usize, bool),
+) -> Operand {
     let lanes = &rows.lane_order[batch.lanes.clone()];
     let column = batch.lists as usize + nth * lanes.len();
-    let address = Address::of_lists(tables, lanes.iter(), |tables, &lane| {
-        tables.extend(rows.lists.items(column + lane as usize).iter().map(|&row| rows.rows[row as usize]));
-    });
+    let numbers = lanes.iter().map(|&lane| rows.lists.number(column + lane as usize));
+    let append = |tables: &mut Vec<u32>, number: u32| {
+        tables.extend(rows.lists.items(number).iter().map(|&row| rows.rows[row as usize]));
+    };
+    let tables = &mut plan.tables;
+    let address = if grouped && groups_are_smaller(&rows.lists, numbers.clone()) {
+        let mark = (plan.groups.len(), tables.len());
+        let mut numbers = (1..).zip(numbers).peekable();
+        while let Some((end, number)) = numbers.next() {
+            if numbers.peek().is_some_and(|next| next.1 == number) {
+                continue;
+            }
+            let at = tables.len();
+            append(tables, number);
+            let len = (tables.len() - at) as u32;
+            let range = GroupRange::of_last(tables, at);
+            plan.groups.push(Group { end, len, range, rule: GroupRule::All });
+        }
+        let earlier = plan.operands[first..].iter().map(|operand| operand.address);
+        Address::of_last_groups(&mut plan.groups, tables, mark, earlier)
+    } else {
+        Address::of_lists(tables, numbers, append)
+    };
     // If all lists are empty, the step reads no row, and any field serves.
-    let is_empty = address.listed(tables, lanes.len() as u32) == 0;
+    let is_empty = address.listed(tables, &plan.groups, lanes.len() as u32) == 0;
     Operand::of_field(if is_empty { FieldId(0) } else { field }, address)
+}
+
+/// Whether groups of neighbouring lanes that read one list take fewer words than a list for each lane.
+fn groups_are_smaller(lists: &Lists, numbers: impl Iterator<Item = u32>) -> bool {
+    let (mut last, mut shared, mut groups) = (None, 0, 0);
+    for number in numbers {
+        if last.replace(number) == Some(number) {
+            shared += 1 + lists.items(number).len();
+        } else {
+            groups += 1;
+        }
+    }
+    shared > groups * (size_of::<Group>() / size_of::<u32>() - 1)
 }
 
 /// Writes the rows of a slot. A slot that names the same rows as an earlier one repeats its address.

@@ -89,9 +89,9 @@ pub(super) fn build_layout_problem(
         rows: &mut rows.problem.pool,
         bound: &mut rows.bound,
         lists: &mut rows.lists,
-        list_waves: &mut input.list_waves,
     };
     gatherer.gather(&mut input.targets, &mut columns);
+    rows.lists.raise_waves(&mut input.list_waves);
     rows.problem.settle();
     Ok(())
 }
@@ -176,7 +176,7 @@ impl Builder<'_> {
             }
             input.targets.push(target);
         }
-        rows.lists.restart(list_columns as usize);
+        rows.lists.restart(list_columns as usize, self.graph.arena.values());
     }
 
     /// Adds a batch, one node of which is `any`, to the problem.

@@ -23,11 +23,11 @@ use crate::cluster::Clusters;
 use crate::ids::WaveId;
 use crate::layout;
 use crate::pipeline::Context;
-use crate::schedule::Batches;
+use crate::schedule::{Batches, ListMaxima};
 use crate::storage::Storage;
 use autobatch_ir::id::{NodeId, SigId};
 use autobatch_ir::plan::Mode;
-use gather::Lists;
+pub(crate) use gather::Lists;
 use heaps::Heaps;
 use layout_input::LayoutInput;
 use std::ops::Range;
@@ -99,6 +99,7 @@ pub(crate) struct Memory {
     /// Nodes as the problem numbers lanes.
     nodes: Vec<NodeId>,
     wave_of_job: Vec<u32>,
+    list_waves: ListMaxima,
     input: LayoutInput,
     layout: layout::Memory,
     heaps: Heaps,

@@ -3,14 +3,14 @@
 use super::{Batch, Memory, Rows, StoredBatches};
 use crate::cluster::Clusters;
 use crate::ids::WaveId;
-use crate::schedule::Batches;
+use crate::schedule::{Batches, ListMaxima};
 use autobatch_ir::id::{NodeId, SigId};
 use std::ops::Range;
 
 /// Lists batches wave after wave, sources first, and writes the nodes of sources.
 pub(super) fn list_batches(rows: &mut Rows, memory: &mut Memory, stored: StoredBatches<'_>) {
     let StoredBatches { clusters, batches, storage } = stored;
-    let Memory { nodes, wave_of_job, .. } = memory;
+    let Memory { nodes, wave_of_job, list_waves, .. } = memory;
     rows.batches.clear();
     nodes.clear();
     for (sig, source) in clusters.sources.iter() {
@@ -23,7 +23,7 @@ pub(super) fn list_batches(rows: &mut Rows, memory: &mut Memory, stored: StoredB
     }
     let sources = rows.batches.len();
     wave_of_job.resize(clusters.jobs.len(), 0);
-    let sorted = find_waves(rows, wave_of_job, clusters, batches);
+    let sorted = find_waves(rows, (wave_of_job, list_waves), clusters, batches);
     let own = &mut rows.batches[sources..];
     if !sorted {
         // The second key keeps the batches of a wave in order: a stable sort would allocate.
@@ -39,8 +39,14 @@ pub(super) fn list_batches(rows: &mut Rows, memory: &mut Memory, stored: StoredB
 }
 
 /// Appends the scheduler's batches with their waves. Returns whether the waves ascend.
-fn find_waves(rows: &mut Rows, wave_of_job: &mut [u32], clusters: &Clusters, batches: &Batches) -> bool {
-    let Clusters { ty, types, operand_start, operands, .. } = clusters;
+fn find_waves(
+    rows: &mut Rows,
+    (wave_of_job, list_waves): (&mut [u32], &mut ListMaxima),
+    clusters: &Clusters,
+    batches: &Batches,
+) -> bool {
+    let Clusters { ty, types, operand_start, operands, lists, .. } = clusters;
+    list_waves.clear();
     let first_wave = u32::from(!rows.batches.is_empty());
     // The latest wave that a batch can have. One operand of the wave before decides it, which ends the search.
     let mut latest = first_wave;
@@ -53,7 +59,11 @@ fn find_waves(rows: &mut Rows, wave_of_job: &mut [u32], clusters: &Clusters, bat
             }
             let (start, end) = (operand_start[job as usize], operand_start[job as usize + 1]);
             let own = &operands[start as usize..end as usize];
-            wave = own.iter().map(|&operand| wave_of_job[operand as usize] + 1).fold(wave, u32::max);
+            let after = |job: u32| wave_of_job[job as usize] + 1;
+            wave = match lists.is_empty() {
+                true => own.iter().map(|&operand| after(operand)).fold(wave, u32::max),
+                false => own.iter().map(|&own| list_waves.of(lists, own, 0, after)).fold(wave, u32::max),
+            };
         }
         sorted &= wave + 1 >= latest;
         latest = latest.max(wave + 1);

@@ -42,7 +42,7 @@ pub fn check(problem: &Problem<'_>, batches: &Batches) -> Result<(), ScheduleErr
         }
     }
     for job in 0..problem.len() {
-        for &operand in problem.operands(job) {
+        for operand in problem.operands(job) {
             if batch_of[operand as usize] >= batch_of[job] {
                 let batch = batch_of[job];
                 return broken(5, format!("operand {operand} of job {job} is not in a batch before {batch}"));

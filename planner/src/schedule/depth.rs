@@ -10,6 +10,7 @@
 //! lattices and ragged trees need two to three times the batches of a good order.
 
 use super::batches::Spare;
+use super::operand_lists::ListMaxima;
 use super::part::Part;
 use super::solve::Steps;
 use super::{Batches, Problem, Schedule, Scratch, StopReason, builtin};
@@ -23,9 +24,9 @@ impl Schedule for Depth {
     builtin!("depth");
 
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
-        let Scratch { depth: Memory { depth, by_type, counts, rest }, spare, .. } = scratch;
+        let Scratch { depth: Memory { depth, by_type, counts, rest, lists }, spare, .. } = scratch;
         let Spare { mut start, items: mut sorted } = std::mem::take(spare);
-        let deepest = depths(problem.len(), |job| problem.operands(job), depth);
+        let deepest = depths_in_problem(problem, depth, lists);
         sort_by_type_and_depth(problem.ty(), depth, problem.types(), deepest, &mut sorted, counts, by_type);
         start.clear();
         start.push(0);
@@ -59,6 +60,7 @@ pub(super) struct Memory {
     counts: Vec<u32>,
     /// The alone jobs of a run; in `order_by_depth`, all jobs of a part in order.
     rest: Vec<u32>,
+    lists: ListMaxima,
 }
 
 /// Separates the alone jobs of a run.
@@ -86,6 +88,24 @@ impl Alone<'_> {
         }
         run[end..].copy_from_slice(self.rest);
     }
+}
+
+/// Computes the depth of every job of a problem, from 0, and returns the number of depths.
+fn depths_in_problem(problem: &Problem<'_>, depth: &mut Vec<u32>, known: &mut ListMaxima) -> u32 {
+    if problem.lists().is_empty() {
+        return depths(problem.len(), |job| problem.named_operands(job), depth);
+    }
+    known.clear();
+    depth.clear();
+    let mut deepest = 0;
+    for job in 0..problem.len() {
+        let below = |operand: u32| depth[operand as usize] + 1;
+        let operands = problem.named_operands(job).iter();
+        let own = operands.map(|&operand| known.of(problem.lists(), operand, 0, below)).max().unwrap_or(0);
+        depth.push(own);
+        deepest = deepest.max(own + 1);
+    }
+    deepest
 }
 
 /// Computes the depth of every job, from 0, and returns the number of depths.
@@ -118,7 +138,7 @@ fn sort_by_type_and_depth(
 
 /// Applies the rule to a part that has too many types for a search.
 pub(super) fn order_by_depth(part: &Part, steps: &mut Steps, memory: &mut Memory) {
-    let Memory { depth, by_type, counts, rest: sorted } = memory;
+    let Memory { depth, by_type, counts, rest: sorted, .. } = memory;
     let deepest = depths(part.len(), |job| part.operands(job), depth);
     let types = part.types.len() as u32 + 1;
     sort_by_type_and_depth(&part.ty, depth, types, deepest, sorted, counts, by_type);

@@ -34,6 +34,8 @@ pub(super) struct Part {
     /// Operands equal to their predecessor in the list of a consumer, with that consumer. The `h` and `c` of one cell are one
     /// edge of the part; the cost of a search counts this second occurrence as well.
     repeats: Vec<(u32, u32)>,
+    /// The operands of one job, with the items of lists.
+    written_out: Vec<u32>,
     /// Type and first consumer of every job, and one final entry that ends the last list.
     links: Vec<Link>,
     consumers: Vec<u32>,
@@ -113,7 +115,7 @@ impl Part {
         for (local, &ty) in self.types.iter().enumerate() {
             renumbering.ty[ty as usize] = local as u32;
         }
-        let Self { jobs, ty, operand_start, operands, repeats, .. } = self;
+        let Self { jobs, ty, operand_start, operands, repeats, written_out, .. } = self;
         repeats.clear();
         // All other entries are written before they are read.
         ty.resize(jobs.len(), 0);
@@ -124,7 +126,12 @@ impl Part {
             renumbering.job[job as usize] = local;
             *ty = renumbering.ty[kinds[job as usize] as usize];
             *start = end as u32;
-            let all = problem.operands(job as usize);
+            let mut all = problem.named_operands(job as usize);
+            if !problem.lists().is_empty() {
+                written_out.clear();
+                written_out.extend(problem.operands(job as usize));
+                all = written_out;
+            }
             ensure_len(operands, end + all.len());
             let mut last = NONE;
             for &operand in all {
@@ -162,7 +169,7 @@ impl Part {
         self.operand_start.clear();
         self.operand_start.push(0);
         for job in 0..problem.len() {
-            self.operands.extend_from_slice(problem.operands(job));
+            self.operands.extend(problem.operands(job));
             self.operand_start.push(self.operands.len() as u32);
         }
         self.count();

@@ -16,6 +16,7 @@
 //! list above.
 
 use super::Problem;
+use super::operand_lists::ListMaxima;
 use crate::lists::group;
 
 /// Largest number of types (alone jobs included) for a bit matrix.
@@ -37,6 +38,7 @@ pub(super) struct Parts {
     matrix: Vec<u64>,
     before: Edges,
     walk: Walk,
+    list_levels: ListMaxima,
 }
 
 /// The type graph: the predecessors of every kind.
@@ -93,7 +95,8 @@ impl Parts {
         self.level.resize(problem.len(), 0);
         self.levels.clear();
         self.levels.resize(kinds, 0);
-        if kinds <= 64 {
+        self.list_levels.clear();
+        if kinds <= 64 && problem.lists().is_empty() {
             self.scan_one_word(problem);
         } else {
             self.scan(problem);
@@ -106,12 +109,12 @@ impl Parts {
         self.walk.run(&self.before, &mut self.found);
     }
 
-    /// Computes levels, and the type graph as one word per kind.
+    /// Computes levels, and the type graph as one word per kind, of a problem without lists.
     fn scan_one_word(&mut self, problem: &Problem<'_>) {
         let Self { kind, level, levels, matrix, .. } = self;
         let kind: &[u32] = if problem.alone().is_empty() { problem.ty() } else { kind };
         let mut rows = [0u64; 64];
-        for (job, (&own, operands)) in kind.iter().zip(problem.operand_lists()).enumerate() {
+        for (job, (&own, operands)) in kind.iter().zip(problem.all_operands()).enumerate() {
             let (mut above, mut deep) = (0u64, 0u32);
             for &operand in operands {
                 let other = kind[operand as usize];
@@ -129,19 +132,21 @@ impl Parts {
 
     /// Computes levels, and the type graph as a bit matrix if it is small enough.
     fn scan(&mut self, problem: &Problem<'_>) {
-        let Self { kind, level, levels, matrix, .. } = self;
+        let Self { kind, level, levels, matrix, list_levels, .. } = self;
         let kind: &[u32] = if problem.alone().is_empty() { problem.ty() } else { kind };
         let words = if levels.len() <= MAX_DENSE_TYPES { levels.len().div_ceil(64) } else { 0 };
         matrix.clear();
         matrix.resize(words * levels.len(), 0);
-        for (job, (&own, operands)) in kind.iter().zip(problem.operand_lists()).enumerate() {
+        for (job, (&own, operands)) in kind.iter().zip(problem.all_operands()).enumerate() {
             let mut deep = 0u32;
             for &operand in operands {
-                let other = kind[operand as usize];
-                if words > 0 {
-                    matrix[own as usize * words + other as usize / 64] |= 1 << (other % 64);
-                }
-                deep = deep.max(if other == own { level[operand as usize] + 1 } else { 0 });
+                deep = deep.max(list_levels.of(problem.lists(), operand, own, |operand| {
+                    let other = kind[operand as usize];
+                    if words > 0 {
+                        matrix[own as usize * words + other as usize / 64] |= 1 << (other % 64);
+                    }
+                    if other == own { level[operand as usize] + 1 } else { 0 }
+                }));
             }
             level[job] = deep;
             let most = &mut levels[own as usize];
@@ -173,7 +178,7 @@ impl Parts {
         let Self { kind, before: Edges { start, items }, .. } = self;
         let kind: &[u32] = if problem.alone().is_empty() { problem.ty() } else { kind };
         let edges = (0..kind.len()).flat_map(|job| {
-            problem.operands(job).iter().map(move |&operand| (kind[job] as usize, kind[operand as usize]))
+            problem.operands(job).map(move |operand| (kind[job] as usize, kind[operand as usize]))
         });
         group(kinds, edges, start, items);
     }

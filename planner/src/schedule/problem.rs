@@ -6,6 +6,7 @@
 //! [`Problem::new`] checks its rules once, in one scan, so policies rely on them.
 
 use super::StepCost;
+use super::operand_lists::{NO_LISTS, OperandLists};
 
 /// Largest excess of the type count over the job count. A delta of a large graph may use few of its types.
 pub const MAX_SPARE_TYPES: u32 = 1 << 16;
@@ -21,6 +22,7 @@ pub struct Problem<'a> {
     alone: &'a [u32],
     operand_start: &'a [u32],
     operands: &'a [u32],
+    lists: &'a OperandLists,
     costs: &'a [StepCost],
     names: &'a [u64],
     executions: f64,
@@ -69,19 +71,43 @@ impl<'a> Problem<'a> {
                 );
             }
         }
-        Ok(Self { types, ty, alone, operand_start, operands, costs: &[], names: &[], executions: 1.0 })
+        Ok(Self {
+            types,
+            ty,
+            alone,
+            operand_start,
+            operands,
+            lists: &NO_LISTS,
+            costs: &[],
+            names: &[],
+            executions: 1.0,
+        })
     }
 
-    /// [`Problem::new`] for slices that keep the rules. Only debug builds check them.
+    /// [`Problem::new`] for slices that keep the rules; operands may name lists. Only debug builds check them, if there are
+    /// no lists.
     pub(crate) fn trusted(
         types: u32,
         ty: &'a [u32],
         alone: &'a [u32],
         operand_start: &'a [u32],
-        operands: &'a [u32],
+        (operands, lists): (&'a [u32], &'a OperandLists),
     ) -> Self {
-        debug_assert_eq!(Self::new(types, ty, alone, operand_start, operands).map(drop), Ok(()));
-        Self { types, ty, alone, operand_start, operands, costs: &[], names: &[], executions: 1.0 }
+        if lists.is_empty() {
+            debug_assert_eq!(Self::new(types, ty, alone, operand_start, operands).map(drop), Ok(()));
+        }
+        let known = Self {
+            types,
+            ty,
+            alone,
+            operand_start,
+            operands,
+            lists: &NO_LISTS,
+            costs: &[],
+            names: &[],
+            executions: 1.0,
+        };
+        Self { lists, ..known }
     }
 
     /// Sets how often the plan is expected to be executed. [`Auto`](super::Auto) searches longer for a plan that is executed
@@ -151,18 +177,32 @@ impl<'a> Problem<'a> {
     /// # Panics
     /// If `job` is not smaller than [`Problem::len`].
     #[inline]
-    pub fn operands(&self, job: usize) -> &'a [u32] {
+    pub fn operands(&self, job: usize) -> impl Iterator<Item = u32> + Clone + use<'a> {
+        self.lists.written_out(self.named_operands(job))
+    }
+
+    /// The operands of a job, where a number may [name](OperandLists::number) a list.
+    #[inline]
+    pub(super) fn named_operands(&self, job: usize) -> &'a [u32] {
         &self.operands[self.operand_start[job] as usize..self.operand_start[job + 1] as usize]
     }
 
-    /// The operand lists of all jobs, in job order.
-    pub(super) fn operand_lists(&self) -> impl Iterator<Item = &'a [u32]> + use<'a> {
+    /// The lists that operands name.
+    pub(super) fn lists(&self) -> &'a OperandLists {
+        self.lists
+    }
+
+    /// The operands of all jobs, in job order, where a number may name a list.
+    pub(super) fn all_operands(&self) -> impl Iterator<Item = &'a [u32]> + use<'a> {
         lists(self.operand_start, self.operands)
     }
 
     /// Number of operand occurrences in the whole problem.
     pub fn operand_count(&self) -> usize {
-        self.operands.len()
+        match self.lists.is_empty() {
+            true => self.operands.len(),
+            false => self.operands.iter().map(|&operand| self.lists.jobs_of(operand) as usize).sum(),
+        }
     }
 }
 

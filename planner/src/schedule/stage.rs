@@ -52,6 +52,6 @@ pub(crate) fn schedule_jobs(
 
 /// The jobs as a scheduling problem.
 pub(crate) fn problem(clusters: &Clusters) -> Problem<'_> {
-    let Clusters { types, ty, alone, operand_start, operands, .. } = clusters;
-    Problem::trusted(types.len() as u32, ty, alone, operand_start, operands)
+    let Clusters { types, ty, alone, operand_start, operands, lists, .. } = clusters;
+    Problem::trusted(types.len() as u32, ty, alone, operand_start, (operands, lists))
 }

@@ -2,6 +2,7 @@
 
 use super::bound::{longest_paths, paths_below};
 use super::front::{Fired, Front};
+use super::operand_lists::OperandLists;
 use super::part::Part;
 use super::ratio::{best_ratio, replay, safe_type};
 use super::solve::Steps;
@@ -176,4 +177,78 @@ fn names_match_the_version_in_fsm_tables() {
     let names: Vec<String> = Jobs::new(&graph, &[]).names.iter().map(|name| format!("{name:016x}")).collect();
     // If these change, older tables of `fsm` no longer match: increment `NAMES` and update the names here.
     assert_eq!(names, ["78852b2254ed7130", "03c49f750ca227fd", "c523d1c359b884a4", "ac400cedbf7708c8"]);
+}
+
+/// A graph whose jobs read growing and whole lists of earlier jobs, and the same with lists named by number.
+fn with_lists(seed: u64) -> (JobGraph, Vec<u32>, Vec<u32>, OperandLists) {
+    let mut random = Random(seed);
+    // Above 64 types, the type graph takes more than a word.
+    let types = if seed.is_multiple_of(5) { 70 } else { 1 + random.below(6) as u32 };
+    let mut graph = JobGraph::new(types);
+    let (mut start, mut operands, mut lists) = (vec![0], Vec::new(), OperandLists::default());
+    // Each list with the jobs that it stands for.
+    let mut known: Vec<(u32, Vec<u32>)> = Vec::new();
+    for job in 0..2 + random.below(40) as u32 {
+        let mut own = Vec::new();
+        for _ in 0..random.below(3) {
+            match random.below(3) {
+                0 if !known.is_empty() => {
+                    let (name, jobs) = &known[random.below(known.len() as u64) as usize];
+                    operands.push(*name);
+                    own.extend_from_slice(jobs);
+                }
+                _ if job > 0 => {
+                    let other = random.below(job.into()) as u32;
+                    operands.push(other);
+                    own.push(other);
+                }
+                _ => {}
+            }
+        }
+        start.push(operands.len() as u32);
+        graph.add(random.below(types.into()) as u32, &own);
+        match random.below(4) {
+            0 => {
+                let jobs: Vec<u32> = (0..=job).filter(|_| random.below(3) == 0).collect();
+                known.push((lists.push(jobs.iter().copied()), jobs));
+            }
+            1 if !known.is_empty() => {
+                let (name, mut jobs) = known[random.below(known.len() as u64) as usize].clone();
+                jobs.push(job);
+                known.push((lists.push([name, job].into_iter()), jobs));
+            }
+            _ => {}
+        }
+    }
+    graph.mark_alone(8, &mut random);
+    (graph, start, operands, lists)
+}
+
+#[test]
+fn named_lists_give_the_batches_of_operands_written_out() {
+    let policies: [Box<dyn Schedule>; 5] = [
+        Box::new(Unbatched),
+        Box::new(Depth),
+        Box::new(Agenda::default()),
+        Box::new(Ratio),
+        Box::new(Beam::default()),
+    ];
+    let mut named = 0;
+    for seed in 0..cases(400) {
+        let (graph, start, operands, lists) = with_lists(seed);
+        named += usize::from(graph.operands.len() > operands.len());
+        let all = problem(&graph);
+        let short = Problem::trusted(graph.types, &graph.ty, &graph.alone, &start, (&operands, &lists));
+        for job in 0..graph.ty.len() {
+            let written_out: Vec<u32> = short.operands(job).collect();
+            assert_eq!(written_out, graph.operands_of(job), "seed {seed}");
+        }
+        assert_eq!(short.operand_count(), all.operand_count(), "seed {seed}");
+        for policy in &policies {
+            let [expected, found] =
+                [all, short].map(|problem| policy.schedule(&problem, &mut Scratch::default()));
+            assert_eq!(found, expected, "{} at seed {seed}", policy.name());
+        }
+    }
+    assert!(named > 100, "only {named} problems have long lists");
 }

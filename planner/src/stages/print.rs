@@ -29,7 +29,7 @@ impl Print for Clusters {
         let problem = problem(self);
         for (job, (&node, &ty)) in self.jobs.iter().zip(&self.ty).enumerate() {
             write!(out, "{} {node} {}", JobId(job as u32), TypeIndex(ty))?;
-            print_list(out, " reads ", problem.operands(job).iter().map(|&operand| JobId(operand)))?;
+            print_list(out, " reads ", problem.operands(job).map(JobId))?;
             out.push_str(if self.alone.contains(&(job as u32)) { " alone\n" } else { "\n" });
         }
         for (sig, nodes) in self.sources.iter() {

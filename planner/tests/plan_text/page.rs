@@ -28,7 +28,7 @@ const SETTINGS: [(&str, usize, &str, &str); 4] = [
     ),
     (
         "step",
-        3,
+        5,
         "bind words 0 floats 0 slab s0 value {a: f32, b: f32} x9 kernel k0 f () { return } wave 0 f0 k0 x3 ",
         " ",
     ),

@@ -82,14 +82,21 @@ fn json_of_plans_spells_words_as_text_does() {
 
 #[test]
 fn pools_in_any_order_have_one_normal_form() {
-    use autobatch_ir::plan::Address;
+    use autobatch_ir::plan::{Address, GroupRange};
     for (name, plan) in plans(12) {
         let mut shifted = plan.clone();
         shifted.tables.splice(0..0, [9, 9, 9]);
+        for group in &mut shifted.groups {
+            if let GroupRange::Table { at } = &mut group.range {
+                *at += 3;
+            }
+        }
+        shifted.groups.splice(0..0, plan.groups.first().copied());
         for operand in &mut shifted.operands {
             match &mut operand.address {
                 Address::Table { at } => *at += 3,
                 Address::Lists { offsets, items } => (*offsets, *items) = (*offsets + 3, *items + 3),
+                Address::Groups { first, .. } => *first += 1,
                 Address::Steps { .. } => {}
             }
         }

@@ -78,7 +78,7 @@ fn optimum_with_partial_batches(graph: &JobGraph) -> usize {
                 let fits = |&job: &usize| {
                     graph.ty[job] == ty
                         && done >> job & 1 == 0
-                        && problem.operands(job).iter().all(|&v| done >> v & 1 == 1)
+                        && problem.operands(job).all(|v| done >> v & 1 == 1)
                 };
                 let ready: Vec<usize> = (0..jobs).filter(fits).collect();
                 for choice in 1..1u32 << ready.len() {
@@ -123,7 +123,7 @@ fn beams_are_never_longer_than_the_ratio_and_often_shorter() {
 fn longest(graph: &JobGraph, ty: u32) -> u32 {
     let mut most = vec![0u32; graph.ty.len()];
     for job in 0..graph.ty.len() {
-        let before = graph.problem().operands(job).iter().map(|&v| most[v as usize]).max().unwrap_or(0);
+        let before = graph.problem().operands(job).map(|v| most[v as usize]).max().unwrap_or(0);
         let own = graph.ty[job] == ty && !graph.alone.contains(&(job as u32));
         most[job] = before + u32::from(own);
     }

@@ -25,7 +25,7 @@ impl Tile<'_> {
         space: &mut StageScratch,
     ) {
         if let (Op::ListFold(fold), [ListSource::Port(port)]) = (op, lists) {
-            return self.fold_rows(fold, *port as usize, dst);
+            return self.fold_rows(fold, *port as usize, dst, space);
         }
         let to = self.strip(dst);
         let query = query.map(|view| (self.strip(view), view.width as usize));
@@ -49,18 +49,34 @@ impl Tile<'_> {
     }
 
     /// Folds the lists at a port.
-    fn fold_rows(&self, fold: ListFold, port: usize, dst: View) {
+    fn fold_rows(&self, fold: ListFold, port: usize, dst: View, space: &mut StageScratch) {
         let step = self.step;
         let Operand { origin, address } = step.operands[port];
-        let (offsets, items) = address.lists().expect("list ports take lists (plan rule on operand types)");
-        let offsets = &step.tables[offsets as usize + self.lanes.start..][..=self.lanes.len()];
-        let end = offsets.last().map_or(0, |&end| end);
+        let (offsets, items) = match address.lists() {
+            Some((offsets, items)) => {
+                let offsets = &step.tables[offsets as usize + self.lanes.start..][..=self.lanes.len()];
+                let end = offsets.last().map_or(0, |&end| end);
+                (offsets, &step.tables[items as usize..(items + end) as usize])
+            }
+            None => {
+                let [offsets, items] = &mut space.expanded;
+                offsets.clear();
+                items.clear();
+                offsets.push(0);
+                for lane in self.lanes.clone() {
+                    let list = address.list_of_lane(step.tables, step.groups, lane as u32);
+                    items.extend(list.into_iter().flat_map(List::iter));
+                    offsets.push(items.len() as u32);
+                }
+                (&offsets[..], &items[..])
+            }
+        };
         let to = self.strip(dst);
         let lists = GatheredFold {
             base: step.memory(origin).0,
             // Lists without items may name any field (rule P17), so the result decides.
             width: dst.width as usize,
-            items: &step.tables[items as usize..(items + end) as usize],
+            items,
             offsets,
             out: to.base,
             stride: to.stride,
@@ -123,7 +139,8 @@ impl Tile<'_> {
         match list {
             ListSource::Port(port) => {
                 let Operand { origin, address } = self.step.operands[*port as usize];
-                let list = address.list_of_lane(self.step.tables, (self.lanes.start + row) as u32);
+                let list =
+                    address.list_of_lane(self.step.tables, self.step.groups, (self.lanes.start + row) as u32);
                 let (base, stride) = self.step.memory(origin);
                 items.extend(list.into_iter().flat_map(List::iter).map(|number| {
                     let row = base.wrapping_add(number as usize * stride);

@@ -11,7 +11,7 @@ use super::waves::TimedPart;
 use crate::kernels::list_gradients::FoldSpace;
 use crate::kernels::{Aligned, Isa, PackedWeights, Scratch, prefetch};
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Kernel, Operand, Origin, Place, Plan, Stage, View};
+use autobatch_ir::plan::{Group, Kernel, Operand, Origin, Place, Plan, Stage, View};
 use autobatch_ir::types::Type;
 use std::ops::Range;
 use std::sync::Arc;
@@ -37,6 +37,7 @@ pub(super) struct StepContext<'a> {
     pub(super) operands: &'a [Operand],
     pub(super) places: &'a [Place],
     pub(super) tables: &'a [u32],
+    pub(super) groups: &'a [Group],
     pub(super) fields: &'a [FieldMemory],
     pub(super) words: &'a [u32],
     pub(super) floats: &'a [f32],
@@ -95,6 +96,8 @@ pub(super) struct StageScratch {
     pub(super) results: Vec<&'static mut [u32]>,
     pub(super) lists: [Vec<&'static [f32]>; 2],
     pub(super) weights: Vec<f32>,
+    /// The offsets and items of lists in groups.
+    pub(super) expanded: [Vec<u32>; 2],
     pub(super) fold: FoldSpace,
     /// The first fault of the lanes that are executed now.
     fault: Option<LaneFault>,
@@ -127,6 +130,7 @@ impl<'a> ExecutionContext<'a> {
             operands: args.operands(plan),
             places: args.places(plan),
             tables: &plan.tables,
+            groups: &plan.groups,
             fields,
             words: bound.words,
             floats: bound.floats,

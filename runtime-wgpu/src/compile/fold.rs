@@ -23,7 +23,7 @@ pub(super) fn lower(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuE
     match (*op, lists.as_slice()) {
         (Op::ListFold(fold), [values]) => {
             let mut record = Record::new(&[dst.width, number(fold)]);
-            let late = list(lanes, &mut record, values);
+            let late = list(lanes, &mut record, values)?;
             record.all(&to);
             views(lanes, &mut record, &[late], &[values]);
             lanes.segment(Program::Fixed(SEG_FOLD), &record, dst.width)
@@ -31,7 +31,7 @@ pub(super) fn lower(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuE
         (Op::WeightedSum { softmax }, [scores, values]) => {
             let wide = elements[0].shape.elements() as u32;
             let mut record = Record::new(&[dst.width, u32::from(softmax), wide]);
-            let late = [list(lanes, &mut record, scores), list(lanes, &mut record, values)];
+            let late = [list(lanes, &mut record, scores)?, list(lanes, &mut record, values)?];
             record.all(&to);
             views(lanes, &mut record, &late, &[scores, values]);
             lanes.segment(Program::Fixed(WEIGHTED_SUM), &record, dst.width)
@@ -42,7 +42,7 @@ pub(super) fn lower(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuE
             let scores = lanes.more_scratch(items)?;
             let mut record = Record::new(&[1, query.width, dst.width, scale.bits(), scores]);
             record.all(&lanes.address(query));
-            let late = [list(lanes, &mut record, keys), list(lanes, &mut record, values)];
+            let late = [list(lanes, &mut record, keys)?, list(lanes, &mut record, values)?];
             record.all(&to);
             views(lanes, &mut record, &late, &[keys, values]);
             lanes.segment(Program::Fixed(ATTEND), &record, 1)
@@ -62,7 +62,7 @@ pub(super) fn lower_gradient(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result
     match (*op, ports.as_slice(), edges.as_slice()) {
         (Op::ListFold(fold), [values], [[1, at, offsets]]) => {
             let mut record = Record::new(&[dy.width, number(fold)]);
-            list(lanes, &mut record, values);
+            list(lanes, &mut record, values)?;
             record.all(&dy_at).push(*at).push(*offsets);
             lanes.segment(Program::Fixed(SEG_FOLD_GRAD), &record, dy.width)
         }
@@ -72,8 +72,8 @@ pub(super) fn lower_gradient(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result
             let weights = lanes.more_scratch(2 * words)?;
             let slopes = weights + words as u32;
             let mut record = Record::new(&[1, u32::from(softmax), wide, dy.width, weights, slopes]);
-            list(lanes, &mut record, scores);
-            list(lanes, &mut record, values);
+            list(lanes, &mut record, scores)?;
+            list(lanes, &mut record, values)?;
             record.all(&dy_at).all(of_scores).all(of_values);
             lanes.segment(Program::Fixed(WEIGHTED_SUM_GRAD), &record, 1)
         }
@@ -84,8 +84,8 @@ pub(super) fn lower_gradient(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result
             let slopes = weights + words as u32;
             let mut record = Record::new(&[1, query.width, dy.width, scale.bits(), weights, slopes]);
             record.all(&lanes.address(query));
-            list(lanes, &mut record, keys);
-            list(lanes, &mut record, values);
+            list(lanes, &mut record, keys)?;
+            list(lanes, &mut record, values)?;
             record.all(&dy_at).push(u32::from(query_dst.is_some()));
             record.all(&query_dst.map_or([0; 4], |dst| lanes.address(dst)));
             record.all(of_keys).all(of_values);
@@ -96,20 +96,20 @@ pub(super) fn lower_gradient(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result
 }
 
 /// Writes a list. Returns the word that will hold the position of its views.
-fn list(lanes: &Lanes<'_, '_>, record: &mut Record, list: &ListSource) -> u32 {
+fn list(lanes: &mut Lanes<'_, '_>, record: &mut Record, list: &ListSource) -> Result<u32, GpuError> {
     match list {
         ListSource::Port(port) => {
-            let operand = lanes.operand(*port);
-            if let (Some(field), Some((offsets, items))) = (operand.field(), operand.address.lists()) {
+            if let Some(field) = lanes.operand(*port).field() {
                 let (base, width) = lanes.build.layout.field(field);
+                let (offsets, items) = lanes.lists(*port)?;
                 record.all(&[GATHERED, base, offsets, items, width]);
             }
-            0
+            Ok(0)
         }
         ListSource::Views(views) => {
             let at = record.len() + 1;
             record.all(&[views.len() as u32, 0, 0, 0, 0]);
-            at
+            Ok(at)
         }
     }
 }

@@ -39,8 +39,10 @@ impl LoopLimit {
 /// A record and what it refers to.
 pub(super) struct Loops<'r> {
     pub(super) record: &'r [u32],
-    /// The tables of the plan, which hold the offsets of lists.
-    pub(super) tables: &'r [u32],
+    /// The tables of the plan, and the records so far: both hold offsets of lists.
+    pub(super) tables: [&'r [u32]; 2],
+    /// The position of the first record in the tables.
+    pub(super) records_at: u64,
     pub(super) threads: Threads,
 }
 
@@ -122,8 +124,12 @@ impl Loops<'_> {
             return self.word(at);
         }
         let lanes = self.threads.count / self.word(0).max(1);
-        let from = self.record[at + 2] as usize + self.threads.first_lane as usize;
-        let offsets = &self.tables[from..=from + lanes as usize];
+        let from = u64::from(self.record[at + 2].wrapping_add(self.threads.first_lane));
+        let (tables, from) = match from.checked_sub(self.records_at) {
+            Some(from) => (self.tables[1], from as usize),
+            None => (self.tables[0], from as usize),
+        };
+        let offsets = &tables[from..=from + lanes as usize];
         offsets.windows(2).map(|pair| u64::from(pair[1] - pair[0])).max().unwrap_or(0)
     }
 }

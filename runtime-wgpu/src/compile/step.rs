@@ -116,6 +116,29 @@ impl Lanes<'_, '_> {
         self.build.plan.operands(self.step)[port as usize]
     }
 
+    /// The positions of the offsets and items of lists in the tables. Lists in groups are written out for these lanes.
+    pub(super) fn lists(&mut self, port: u32) -> Result<(u32, u32), GpuError> {
+        let operand = self.operand(port);
+        if let Some(lists) = operand.address.lists() {
+            return Ok(lists);
+        }
+        let plan = self.build.plan;
+        let needed = operand.address.listed(&plan.tables, &plan.groups, self.step.rows).saturating_mul(4);
+        let limit = self.build.binding;
+        if needed > limit {
+            return Err(GpuError::TooLarge { what: "the tables", needed, limit });
+        }
+        let (mut offsets, mut items) = (vec![0], Vec::new());
+        for lane in self.first..self.first + self.count {
+            let list = plan.list_rows(operand, lane);
+            items.extend(list.into_iter().flat_map(|(_, list)| list.iter()));
+            offsets.push(items.len() as u32);
+        }
+        // A lane finds its offset by its number in the step.
+        let offsets = self.build.add_words(&offsets)?.wrapping_sub(self.first);
+        Ok((offsets, self.build.add_words(&items)?))
+    }
+
     /// Reserves scratch words behind those of the registers. Returns the first.
     pub(super) fn more_scratch(&mut self, words: u64) -> Result<u32, GpuError> {
         let at = u64::from(self.build.layout.scratch()) + self.build.wave.scratch;

@@ -128,8 +128,8 @@ impl Build<'_> {
     /// Rejects a program whose loops the device would abort.
     fn check_loops(&self, program: &Program, record: &Record, threads: Threads) -> Result<(), GpuError> {
         let Some(limit) = self.iterations else { return Ok(()) };
-        let (record, tables) = (record.words(), self.plan.tables.as_slice());
-        let needed = Loops { record, tables, threads }.of(program);
+        let (record, tables) = (record.words(), [self.plan.tables.as_slice(), &self.records]);
+        let needed = Loops { record, tables, records_at: self.records_at, threads }.of(program);
         match needed <= limit.max() {
             true => Ok(()),
             false => Err(GpuError::Loops { step: self.step, what: program.template().name, needed, limit }),
@@ -202,7 +202,7 @@ impl Build<'_> {
     }
 
     /// Appends words to the tables. Returns the position of the first.
-    fn add_words(&mut self, words: &[u32]) -> Result<u32, GpuError> {
+    pub(super) fn add_words(&mut self, words: &[u32]) -> Result<u32, GpuError> {
         let at = self.records_at + self.records.len() as u64;
         let end = at + words.len() as u64;
         if end > u64::from(u32::MAX) {

@@ -189,7 +189,7 @@ fn split_callees(graph: &GraphData, jobs: &Jobs, problem: &Problem<'_>, per_type
 fn depths(problem: &Problem<'_>, types: &[u32]) -> Vec<u32> {
     let mut depth = vec![0u32; problem.len()];
     for job in 0..problem.len() {
-        let below = problem.operands(job).iter().map(|&operand| depth[operand as usize]).max().unwrap_or(0);
+        let below = problem.operands(job).map(|operand| depth[operand as usize]).max().unwrap_or(0);
         depth[job] = below + u32::from(types.contains(&problem.ty()[job]));
     }
     depth

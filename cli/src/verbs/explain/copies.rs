@@ -79,7 +79,7 @@ fn reason(plan: &Plan, number: usize) -> Reason {
     });
     let reads = |(reader, operand): (&Step, Operand)| {
         let mut rows = Vec::new();
-        let field = operand.for_each_row(plan, reader.rows, |_, row| rows.push(row));
+        let field = operand.for_each_row(plan, reader.rows, |row| rows.push(row));
         field.is_some_and(|field| rows.iter().any(|&row| written.contains(&(field, row))))
     };
     if plan.outputs.iter().any(|output| written.contains(&(output.field, output.row))) {

@@ -92,7 +92,7 @@ impl Gather {
             for (port, &operand) in plan.operands(step).iter().enumerate() {
                 let Some(field) = operand.field().filter(|_| operand.is_gathered()) else { continue };
                 let mut rows = Vec::new();
-                operand.for_each_row(plan, step.rows, |_, row| rows.push(row));
+                operand.for_each_row(plan, step.rows, |row| rows.push(row));
                 let writers: BTreeSet<u32> = rows.iter().map(|&row| writer.of(field, row)).collect();
                 let distinct: BTreeSet<u32> = rows.iter().copied().collect();
                 let reason = match writers.first() {
@@ -152,7 +152,7 @@ fn readers(plan: &Plan) -> BTreeMap<(u32, u32), u32> {
     for (number, step) in plan.steps.iter().enumerate() {
         for &operand in plan.operands(step) {
             let mut rows = Vec::new();
-            let Some(field) = operand.for_each_row(plan, step.rows, |_, row| rows.push(row)) else {
+            let Some(field) = operand.for_each_row(plan, step.rows, |row| rows.push(row)) else {
                 continue;
             };
             let written: BTreeSet<u32> = rows.iter().map(|&row| writer.of(field, row)).collect();

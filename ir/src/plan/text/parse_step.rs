@@ -6,7 +6,10 @@ use crate::graph::text::error::{Parsed, Problem};
 use crate::graph::text::lex::{FROM, Kind, THROUGH, TO, Token};
 use crate::graph::text::number::unsigned;
 use crate::id::NodeId;
-use crate::plan::{Address, Operand, Origin, Place, Reduction, ReductionPart, ReductionSum, Step};
+use crate::plan::{
+    Address, Group, GroupRange, GroupRule, Operand, Origin, Place, Reduction, ReductionPart, ReductionSum,
+    Step,
+};
 
 impl Parser<'_> {
     /// `wave 3` and its steps.
@@ -47,7 +50,7 @@ impl Parser<'_> {
         let operands = self.plan.operands.len() as u32;
         if self.cursor.eat(FROM) {
             while self.at_operand() {
-                let operand = self.operand(rows)?;
+                let operand = self.operand(rows, operands)?;
                 self.plan.operands.push(operand);
             }
         }
@@ -89,8 +92,8 @@ impl Parser<'_> {
         while let Some(lanes) = self.lettered(self.cursor.token, 'x') {
             self.cursor.advance();
             let each = self.number_of("each")?;
-            let x = if sum == ReductionSum::Colsum { None } else { Some(self.operand(lanes)?) };
-            parts.push(ReductionPart { lanes, each, x, dy: self.operand(lanes)? });
+            let x = if sum == ReductionSum::Colsum { None } else { Some(self.operand(lanes, u32::MAX)?) };
+            parts.push(ReductionPart { lanes, each, x, dy: self.operand(lanes, u32::MAX)? });
         }
         parts.shrink_to_fit();
         self.plan.reductions.push(Reduction { store, sum, parts });
@@ -102,7 +105,7 @@ impl Parser<'_> {
     fn at_operand(&self) -> bool {
         let token = self.cursor.token;
         token.kind == Kind::Word
-            && (matches!(self.cursor.spelling(token), "u" | "x" | "seg" | "shared")
+            && (matches!(self.cursor.spelling(token), "u" | "x" | "seg" | "group" | "shared")
                 || self.lettered(token, 's').is_some())
     }
 
@@ -136,9 +139,13 @@ impl Parser<'_> {
         Ok(Place::Rows { field, start })
     }
 
-    fn operand(&mut self, rows: u32) -> Parsed<Operand> {
+    /// An operand of a step whose operands begin at `first`.
+    fn operand(&mut self, rows: u32, first: u32) -> Parsed<Operand> {
         if self.cursor.eat_word("seg") {
             return self.segments(rows);
+        }
+        if self.cursor.eat_word("group") {
+            return self.groups(rows, first);
         }
         if self.cursor.eat_word("shared") {
             let (origin, start) = (self.origin()?, self.cursor.number_in_brackets()?);
@@ -224,6 +231,42 @@ impl Parser<'_> {
         let offsets = self.table_start(at, open)?;
         let items = self.table_start(items, open)?;
         Ok(Operand::of_field(field, Address::Lists { offsets, items }))
+    }
+
+    /// `group s0.a[0..5 all x3 | 7 9 prefix x2]`
+    fn groups(&mut self, rows: u32, first_operand: u32) -> Parsed<Operand> {
+        let field = self.field()?;
+        let open = self.cursor.expect_mark(b'[')?;
+        let (first, table, mut end) = (self.plan.groups.len(), self.plan.tables.len(), 0u32);
+        while !self.cursor.at(Kind::Mark(b']')) {
+            if self.plan.groups.len() > first {
+                self.cursor.expect_mark(b'|')?;
+            }
+            let at = self.plan.tables.len();
+            while self.cursor.at(Kind::Number) {
+                self.number_run()?;
+            }
+            let len = (self.plan.tables.len() - at) as u32;
+            self.table_start(at, open)?;
+            let range = GroupRange::of_last(&mut self.plan.tables, at);
+            let word = self.cursor.expect(Kind::Word, "all, prefix or suffix")?;
+            let spelling = self.cursor.spelling(word);
+            let Some(rule) = GroupRule::ALL.into_iter().find(|rule| rule.spelling() == spelling) else {
+                return Err(self.cursor.other_word(word, "all, prefix or suffix", "no part of a group"));
+            };
+            let lanes = self.id('x', "a number of lanes such as x5")?.0;
+            end = end.saturating_add(lanes);
+            self.plan.groups.push(Group { end, len, range, rule });
+        }
+        self.cursor.expect_mark(b']')?;
+        if end != rows {
+            return Err(wrong_count(open, open, rows, end.into())
+                .help("the lanes of the groups add up to the step's"));
+        }
+        let earlier = self.plan.operands.get(first_operand as usize..).unwrap_or(&[]);
+        let earlier = earlier.iter().map(|operand| operand.address);
+        let (groups, tables) = (&mut self.plan.groups, &mut self.plan.tables);
+        Ok(Operand::of_field(field, Address::of_last_groups(groups, tables, (first, table), earlier)))
     }
 
     fn table_start(&self, at: usize, token: Token) -> Parsed<u32> {

@@ -59,6 +59,7 @@ impl Printer<'_> {
             steps: _, // with their waves and pools
             waves: _,
             operands: _,
+            groups: _,
             places: _,
             store_args: _,
             lanes: _,

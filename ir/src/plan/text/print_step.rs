@@ -11,7 +11,9 @@ use super::runs::runs;
 use crate::graph::text::number::push_number;
 use crate::graph::text::write::put;
 use crate::plan::normal::{segments, table, within};
-use crate::plan::{Address, Operand, Origin, Place, Plan, Reduction, ReductionPart, ReductionSum, Step};
+use crate::plan::{
+    Address, GroupRange, Operand, Origin, Place, Plan, Reduction, ReductionPart, ReductionSum, Step,
+};
 
 pub(super) struct Steps<'a> {
     plan: &'a Plan,
@@ -195,6 +197,7 @@ impl<'a> Steps<'a> {
             Address::Steps { stride: 0, .. } => " shared ",
             Address::Steps { .. } | Address::Table { .. } => " ",
             Address::Lists { .. } => " seg ",
+            Address::Groups { .. } => " group ",
         });
         out.push_str(origin);
         match operand.address {
@@ -219,7 +222,34 @@ impl<'a> Steps<'a> {
                 }
                 out.push(']');
             }
+            Address::Groups { .. } => {
+                out.push('[');
+                let mark = out.len();
+                for (first, group) in operand.address.groups(&self.plan.groups) {
+                    out.push_str(if out.len() > mark { " |" } else { "" });
+                    match group.range {
+                        GroupRange::Run { .. } if group.len == 0 => {}
+                        GroupRange::Run { start } => push_run(out, start, group.len),
+                        GroupRange::Table { .. } => {
+                            push_runs(out, group.table(tables), "", self.reach, &mut self.unspelled);
+                        }
+                    }
+                    put(out, format_args!(" {} x{}", group.rule.spelling(), group.end.saturating_sub(first)));
+                }
+                if out.len() > mark {
+                    out.remove(mark);
+                }
+                out.push(']');
+            }
         }
+    }
+}
+
+/// ` 5..8`, or ` 5` for one number.
+fn push_run(out: &mut String, start: u32, len: u32) {
+    put(out, format_args!(" {start}"));
+    if len > 1 {
+        put(out, format_args!("..{}", u64::from(start) + u64::from(len)));
     }
 }
 
@@ -293,7 +323,14 @@ fn push_wrapped(out: &mut String, indent: usize, mark: &str, part: &str) {
         while let Some(word) = words.next() {
             // These words stay with what they speak of.
             let next = words.peek().map_or(0, |next| next.len() + 1);
-            let glued = if matches!(word, "seg" | "edges" | "shared" | "by") { next } else { 0 };
+            let glued = if matches!(
+                word,
+                "seg" | "group" | "edges" | "shared" | "by" | "all" | "prefix" | "suffix"
+            ) {
+                next
+            } else {
+                0
+            };
             push(out, word, room.max(word.len() + glued));
             room = 0;
         }
@@ -307,7 +344,7 @@ fn units(part: &str) -> impl Iterator<Item = &str> {
         let mut depth = 0;
         let end = rest.bytes().enumerate().position(|(at, byte)| {
             depth += i32::from(matches!(byte, b'[' | b'{')) - i32::from(matches!(byte, b']' | b'}'));
-            byte == b' ' && depth == 0 && !matches!(&rest[..at], "seg" | "edges" | "shared")
+            byte == b' ' && depth == 0 && !matches!(&rest[..at], "seg" | "group" | "edges" | "shared")
         });
         let (unit, left) = rest.split_at(end.unwrap_or(rest.len()));
         rest = left.trim_start();

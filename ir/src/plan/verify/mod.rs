@@ -31,12 +31,13 @@
 //! Steps:
 //! * **P16** A step has as many operands, places and stores as its kernel has ports, results and
 //!   parameter ports, and as many lanes as rows, at least one.
-//! * **P17** An operand has the type of its port: lists are segments, floats are bound as floats,
+//! * **P17** An operand has the type of its port: lists are segments or groups, floats are bound as floats,
 //!   other words as words. (The field of a list without items is ignored.)
 //! * **P18** A place has the type of its result.
 //! * **P19** A store has the type of its parameter port, and is no gradient.
 //! * **P20** Rows lie inside their slabs, and table ranges inside the tables.
-//! * **P21** Segment offsets start at 0 and ascend.
+//! * **P21** Segment offsets start at 0 and ascend. Groups follow each other over all lanes, each has a lane, and a prefix or
+//!   suffix has at most one lane more than numbers.
 //! * **P22** Lists that are folded together are equally long, lane by lane.
 //! * **P23** Bindings lie inside their pools. Steps after a pause may also read the floats that arrive there.
 //!

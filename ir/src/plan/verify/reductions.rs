@@ -71,7 +71,7 @@ fn check_part(
                 Address::Table { at } => {
                     table(plan, at, part.lanes)?.iter().max().copied().map_or(0, u64::from)
                 }
-                Address::Lists { .. } => {
+                Address::Lists { .. } | Address::Groups { .. } => {
                     return refuse("the index must be one word, found a list".to_owned());
                 }
             };
@@ -152,7 +152,7 @@ fn rows(
                     .try_for_each(|&row| present(field, u64::from(row), u64::from(row) + 1, written)),
             }
         }
-        Address::Lists { .. } => Ok(()),
+        Address::Lists { .. } | Address::Groups { .. } => Ok(()),
     }
 }
 

@@ -2,9 +2,13 @@
 
 use super::{AtStep, Rule, VerifyErrors};
 use crate::plan::address::ends;
-use crate::plan::{Address, FieldId, Kernel, ListSource, Operand, Origin, Place, Plan, RegKind, Stage, Step};
+use crate::plan::{
+    Address, FieldId, Group, GroupRange, GroupRule, Kernel, ListSource, Operand, Origin, Place, Plan,
+    RegKind, Stage, Step,
+};
 use crate::types::{DType, Type};
 use std::fmt::Display;
+use std::ops::Range;
 
 /// Verifies the steps from `since` on, and all outputs.
 pub(super) fn verify(plan: &Plan, since: usize, findings: &mut VerifyErrors) {
@@ -114,46 +118,51 @@ impl StepCheck<'_> {
 
     fn operand_type(&mut self, place: usize, operand: Operand, port: Type) {
         let field_type = |field: FieldId| self.plan.field(field).ty;
-        let lists = operand.address.lists();
-        let fits = port.is_list == lists.is_some()
+        let is_list = operand.is_list();
+        let fits = port.is_list == is_list
             && match operand.origin {
-                Origin::Field(field) => {
-                    // Lists without items name no row, so any field serves.
-                    let empty = lists.and_then(|(offsets, _)| self.items(offsets)) == Some(0);
-                    empty || field_type(field) == port.element()
-                }
-                Origin::Words => {
-                    lists.is_none() && matches!(port.dtype, DType::U32 | DType::I32 | DType::Bool)
-                }
-                Origin::Floats => lists.is_none() && port.dtype == DType::F32,
+                // Lists without items name no row, so any field serves.
+                Origin::Field(field) => self.is_empty(operand.address) || field_type(field) == port.element(),
+                Origin::Words => !is_list && matches!(port.dtype, DType::U32 | DType::I32 | DType::Bool),
+                Origin::Floats => !is_list && port.dtype == DType::F32,
             };
         if fits {
             return;
         }
-        let found = match (operand.origin, lists) {
-            (Origin::Field(field), None) => format!("rows of {field}: {}", field_type(field)),
-            (Origin::Field(field), Some((_, items))) => {
-                format!("segments of {field}: {} from table place {items}", field_type(field))
-            }
-            (Origin::Words, None) => "bound words".to_owned(),
-            (Origin::Floats, None) => "bound floats".to_owned(),
-            (Origin::Words | Origin::Floats, Some(_)) => "a list of bindings".to_owned(),
+        let found = match operand.origin {
+            Origin::Field(field) if is_list => format!("lists of {field}: {}", field_type(field)),
+            Origin::Field(field) => format!("rows of {field}: {}", field_type(field)),
+            Origin::Words | Origin::Floats if is_list => "lists of bindings".to_owned(),
+            Origin::Words => "bound words".to_owned(),
+            Origin::Floats => "bound floats".to_owned(),
         };
         self.report(Rule::OperandTypes, format!("operand {place} must be {port}, found {found}"));
     }
 
-    /// How many items the segments of this step's lanes have together.
-    fn items(&self, offsets: u32) -> Option<u64> {
-        let last = u64::from(offsets) + u64::from(self.step.rows);
-        self.plan.tables.get(usize::try_from(last).ok()?).map(|&end| u64::from(end))
+    /// Whether all lists of an operand are empty.
+    fn is_empty(&self, address: Address) -> bool {
+        match address {
+            Address::Steps { .. } | Address::Table { .. } => false,
+            Address::Lists { offsets, .. } => {
+                let last = offsets as usize + self.step.rows as usize;
+                self.plan.tables.get(last).is_some_and(|&end| end == 0)
+            }
+            Address::Groups { .. } => address.groups(&self.plan.groups).all(|(_, group)| group.len == 0),
+        }
     }
 
     fn operand_bounds(&mut self, place: usize, operand: Operand, port: Type) {
         let last = match operand.address {
             Address::Lists { offsets, items } => {
-                // A list of bindings fits no port (P17).
+                // Lists of bindings fit no port (P17).
                 if let Some(field) = operand.field() {
                     self.segments(place, field, offsets, items);
+                }
+                return;
+            }
+            Address::Groups { first, count } => {
+                if let Some(field) = operand.field() {
+                    self.groups(place, field, first..first.saturating_add(count));
                 }
                 return;
             }
@@ -226,6 +235,45 @@ impl StepCheck<'_> {
         }
     }
 
+    /// P20 and P21
+    fn groups(&mut self, place: usize, field: FieldId, own: Range<u32>) {
+        let (plan, what) = (self.plan, format_args!("operand {place}"));
+        let Some(groups) = plan.groups.get(own.start as usize..own.end as usize) else {
+            let message =
+                format!("{what} reads the groups {}..{} of {}", own.start, own.end, plan.groups.len());
+            return self.report(Rule::Bounds, message);
+        };
+        let mut begin = 0;
+        for group in groups {
+            let lanes = group.end.saturating_sub(begin);
+            let fits = group.rule == GroupRule::All || u64::from(lanes) <= u64::from(group.len) + 1;
+            if lanes == 0 || !fits {
+                let message = format!(
+                    "a group of operand {place} must have lanes, and a prefix or suffix at most one more than numbers, found {lanes} lanes from {begin} on with {} numbers",
+                    group.len
+                );
+                return self.report(Rule::Segments, message);
+            }
+            begin = group.end;
+            if group.len == 0 {
+                continue;
+            }
+            let highest = match group.range {
+                GroupRange::Run { start } => Some(u64::from(start) + u64::from(group.len) - 1),
+                GroupRange::Table { at } => {
+                    let Some(rows) = self.entries(&what, at, group.len.into()) else { return };
+                    ends(rows).map(|(_, highest)| u64::from(highest))
+                }
+            };
+            highest.into_iter().for_each(|highest| self.row_bounds(&what, field, highest));
+        }
+        if begin != self.step.rows {
+            let message =
+                format!("the groups of operand {place} must end with lane {}, found {begin}", self.step.rows);
+            self.report(Rule::Segments, message);
+        }
+    }
+
     fn places(&mut self) {
         let (plan, step, kernel) = (self.plan, self.step, self.kernel);
         for (number, (place, result)) in plan.places(step).iter().zip(&kernel.results).enumerate() {
@@ -268,7 +316,10 @@ impl StepCheck<'_> {
         });
         let of_list = list.and_then(|list| plan.operands(self.step)[list as usize].address.lists());
         let Some(own) = self.entries(what, offsets, rows + 1).map(<[u32]>::to_vec) else { return };
-        let Some((of_list, _)) = of_list else { return };
+        let Some((of_list, _)) = of_list else {
+            let message = format!("{what} must be the edges of a list with offsets");
+            return self.report(Rule::Edges, message);
+        };
         let Some(wanted) = self.entries(what, of_list, rows + 1) else { return };
         if own != wanted {
             self.report(Rule::Edges, format!("{what} must have the offsets of its list"));
@@ -300,13 +351,10 @@ impl StepCheck<'_> {
     fn lengths(&mut self, pairs: &[Pair]) {
         for &pair in pairs {
             let equal = match pair {
-                Pair::Ports(a, b) => match (self.offsets(a), self.offsets(b)) {
-                    (Some(a), Some(b)) => a == b,
-                    _ => true,
-                },
-                Pair::PortOf(port, count) => self.offsets(port).is_none_or(|offsets| {
-                    offsets.windows(2).all(|pair| (pair[1].wrapping_sub(pair[0])) as usize == count)
-                }),
+                Pair::Ports(a, b) => self.equally_long(a, b),
+                Pair::PortOf(port, count) => self
+                    .lists(port)
+                    .is_none_or(|lists| lists.lanes(self.step.rows).all(|len| len as usize == count)),
             };
             if !equal {
                 self.report(
@@ -317,9 +365,58 @@ impl StepCheck<'_> {
         }
     }
 
-    fn offsets(&self, port: u32) -> Option<&[u32]> {
-        let (offsets, _) = self.plan.operands(self.step).get(port as usize)?.address.lists()?;
-        let end = offsets as usize + self.step.rows as usize + 1;
-        self.plan.tables.get(offsets as usize..end)
+    /// Whether two lists are equally long in every lane. Ports that hold no lists count as equal.
+    fn equally_long(&self, a: u32, b: u32) -> bool {
+        let address = |port: u32| self.plan.operands(self.step).get(port as usize).map(|own| own.address);
+        if address(a) == address(b) {
+            return true;
+        }
+        match (self.lists(a), self.lists(b)) {
+            (Some(Lengths::Offsets(a)), Some(Lengths::Offsets(b))) => a == b,
+            (Some(a), Some(b)) => a.lanes(self.step.rows).eq(b.lanes(self.step.rows)),
+            _ => true,
+        }
+    }
+
+    /// The lists of a port; `None` if it holds none, or its offsets leave the tables.
+    fn lists(&self, port: u32) -> Option<Lengths<'_>> {
+        let plan = self.plan;
+        match plan.operands(self.step).get(port as usize)?.address {
+            Address::Steps { .. } | Address::Table { .. } => None,
+            Address::Lists { offsets, .. } => {
+                let end = offsets as usize + self.step.rows as usize + 1;
+                plan.tables.get(offsets as usize..end).map(Lengths::Offsets)
+            }
+            Address::Groups { first, count } => {
+                let own = first as usize..first as usize + count as usize;
+                plan.groups.get(own).map(Lengths::Groups)
+            }
+        }
+    }
+}
+
+/// The lengths of the lists of a port.
+enum Lengths<'a> {
+    Offsets(&'a [u32]),
+    Groups(&'a [Group]),
+}
+
+impl<'a> Lengths<'a> {
+    /// The length of the list of each lane, for at most `rows` lanes. Groups may break P21.
+    fn lanes(self, rows: u32) -> impl Iterator<Item = u32> + 'a {
+        let (offsets, groups): (&[u32], &[Group]) = match self {
+            Self::Offsets(offsets) => (offsets, &[]),
+            Self::Groups(groups) => (&[], groups),
+        };
+        let of_offsets = offsets.windows(2).map(|pair| pair[1].wrapping_sub(pair[0]));
+        let begins = std::iter::once(0).chain(groups.iter().map(|group| group.end));
+        let of_groups = begins.zip(groups).flat_map(|(begin, group)| {
+            (begin..group.end).map(move |lane| match group.rule {
+                GroupRule::All => group.len,
+                GroupRule::Prefix => group.len.saturating_sub(group.end - 1 - lane),
+                GroupRule::Suffix => group.len.saturating_sub(lane - begin),
+            })
+        });
+        of_offsets.chain(of_groups).take(rows as usize)
     }
 }

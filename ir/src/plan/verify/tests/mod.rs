@@ -174,6 +174,7 @@ fn good() -> Plan {
             segments(3),
             segments(6),
         ],
+        groups: Vec::new(),
         places: vec![place(0, 0), place(0, 2), place(1, 0), place(2, 0)],
         store_args: vec![StoreId(0), StoreId(1), StoreId(2)],
         lanes: (0..5).map(NodeId::new).collect(),

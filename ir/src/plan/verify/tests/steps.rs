@@ -2,11 +2,60 @@
 
 use super::{refused, refused_kernel};
 use crate::plan::verify::Rule;
-use crate::plan::{Address, FieldId, Operand, Origin};
+use crate::plan::{Address, FieldId, Group, GroupRange, GroupRule, Operand, Origin, Plan};
 
 const FLOATS: Operand = Operand { origin: Origin::Floats, address: Address::Steps { start: 0, stride: 0 } };
 
+/// Makes both lists of the last step one group of two lanes, or of other numbers.
+fn grouped(plan: &mut Plan, end: u32, len: u32, start: u32, rule: GroupRule) {
+    plan.groups = vec![Group { end, len, range: GroupRange::Run { start }, rule }];
+    for operand in &mut plan.operands[3..5] {
+        operand.address = Address::Groups { first: 0, count: 1 };
+    }
+}
+
+#[test]
+fn lists_may_be_groups() {
+    let mut plan = super::good();
+    grouped(&mut plan, 2, 3, 0, GroupRule::All);
+    plan.certificate.gathered = 0;
+    plan.certificate.direct += 6;
+    plan.verify().expect("the plan keeps the rules");
+}
+
 shows! {
+    groups_end_with_the_last_lane: refused(Rule::Segments, |plan| grouped(plan, 1, 2, 0, GroupRule::All)) => @r#"
+    the plan breaks its rules in 2 places
+       1. P21 step f2 (k2 @node): the groups of operand 1 must end with lane 2, found 1
+       2. P21 step f2 (k2 @node): the groups of operand 2 must end with lane 2, found 1
+    "#;
+    prefixes_have_a_list_for_each_lane:
+        refused(Rule::Segments, |plan| grouped(plan, 2, 0, 0, GroupRule::Prefix)) => @r#"
+    the plan breaks its rules in 2 places
+       1. P21 step f2 (k2 @node): a group of operand 1 must have lanes, and a prefix or suffix at most one more than numbers, found 2 lanes from 0 on with 0 numbers
+       2. P21 step f2 (k2 @node): a group of operand 2 must have lanes, and a prefix or suffix at most one more than numbers, found 2 lanes from 0 on with 0 numbers
+    "#;
+    rows_of_groups_lie_inside_slabs: refused(Rule::Bounds, |plan| grouped(plan, 2, 2, 2, GroupRule::All)) => @r#"
+    the plan breaks its rules in 2 places
+       1. P20 step f2 (k2 @node): operand 1 names row 3 of s0, which has 3 rows
+       2. P20 step f2 (k2 @node): operand 2 names row 3 of s0, which has 3 rows
+    "#;
+    groups_lie_inside_their_pool: refused(Rule::Bounds, |plan| {
+        plan.operands[3].address = Address::Groups { first: 1, count: 2 };
+        plan.operands[4].address = plan.operands[3].address;
+    }) => @r#"
+    the plan breaks its rules in 2 places
+       1. P20 step f2 (k2 @node): operand 1 reads the groups 1..3 of 0
+       2. P20 step f2 (k2 @node): operand 2 reads the groups 1..3 of 0
+    "#;
+    lists_folded_with_groups_are_as_long: refused(Rule::Lengths, |plan| {
+        let lists = plan.operands[4];
+        grouped(plan, 2, 2, 0, GroupRule::All);
+        plan.operands[4] = lists;
+    }) => @r#"
+    the plan breaks its rules in 1 place
+       1. P22 step f2 (k2 @node): lists that are folded together must be equally long in every lane
+    "#;
     sources_have_no_stages: refused_kernel(Rule::Sources, 0, |kernel| kernel.source = true) => @r#"
     the plan breaks its rules in 1 place
        1. P15 kernel k0 (lookup): a source has no stages, found 1
