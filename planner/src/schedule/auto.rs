@@ -114,7 +114,8 @@ impl Auto {
         // The cost per row is equal on both sides and left out.
         let alone: f64 = (0..).zip(&*counts).map(|(ty, &jobs)| f64::from(jobs) * costs.of(ty).fixed).sum();
         let fixed: f64 = batches.iter().map(|jobs| costs.of(ty_of(jobs)).fixed).sum();
-        let batched = fixed + problem.operand_count() as f64 * self.costs.gathered_row_ns;
+        // Single jobs gather the items of a list too, so long lists are left out as well.
+        let batched = fixed + problem.named_operand_count() as f64 * self.costs.gathered_row_ns;
         if alone > batched {
             return batches;
         }

@@ -197,6 +197,11 @@ impl<'a> Problem<'a> {
         lists(self.operand_start, self.operands)
     }
 
+    /// Number of operand occurrences in the whole problem, where a long list that a job names counts once.
+    pub(super) fn named_operand_count(&self) -> usize {
+        self.operands.len()
+    }
+
     /// Number of operand occurrences in the whole problem.
     pub fn operand_count(&self) -> usize {
         match self.lists.is_empty() {
