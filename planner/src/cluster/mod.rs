@@ -3,8 +3,8 @@
 //! *Needs* a verified graph and the roots, which are the values that can be read after the run. *Ensures* a job for every needed
 //! node that is neither a list nor a source. Each job has a dense type number. Two jobs of one type have one signature, and for
 //! each operand both read a binding or both read a computed value, so one step with one operand form per port serves both. The
-//! elements of lists become operands; a long list becomes a list of operands that its readers name. Sources are inputs, constants and parameters. They depend on nothing, so their steps come
-//! first, one per signature.
+//! elements of lists become operands; a long list becomes a list of operands that its readers name. Sources are inputs,
+//! constants and parameters. They depend on nothing, so their steps come first, one per signature.
 //!
 //! The walk over the operands also records which results arrive at which operand ports ([`Arrivals`]), so that storage needs no
 //! walk of its own. The walk stores the facts that it needs about each value in one flat array.

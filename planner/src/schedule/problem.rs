@@ -71,17 +71,7 @@ impl<'a> Problem<'a> {
                 );
             }
         }
-        Ok(Self {
-            types,
-            ty,
-            alone,
-            operand_start,
-            operands,
-            lists: &NO_LISTS,
-            costs: &[],
-            names: &[],
-            executions: 1.0,
-        })
+        Ok(Self::unchecked(types, ty, alone, operand_start, (operands, &NO_LISTS)))
     }
 
     /// [`Problem::new`] for slices that keep the rules; operands may name lists. Only debug builds check them, if there are
@@ -96,18 +86,18 @@ impl<'a> Problem<'a> {
         if lists.is_empty() {
             debug_assert_eq!(Self::new(types, ty, alone, operand_start, operands).map(drop), Ok(()));
         }
-        let known = Self {
-            types,
-            ty,
-            alone,
-            operand_start,
-            operands,
-            lists: &NO_LISTS,
-            costs: &[],
-            names: &[],
-            executions: 1.0,
-        };
-        Self { lists, ..known }
+        Self::unchecked(types, ty, alone, operand_start, (operands, lists))
+    }
+
+    /// A problem without costs and names.
+    fn unchecked(
+        types: u32,
+        ty: &'a [u32],
+        alone: &'a [u32],
+        operand_start: &'a [u32],
+        (operands, lists): (&'a [u32], &'a OperandLists),
+    ) -> Self {
+        Self { types, ty, alone, operand_start, operands, lists, costs: &[], names: &[], executions: 1.0 }
     }
 
     /// Sets how often the plan is expected to be executed. [`Auto`](super::Auto) searches longer for a plan that is executed

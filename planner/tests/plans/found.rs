@@ -92,3 +92,26 @@ fn the_reverse_reads_a_result_that_the_cell_also_returns_in_another_shape() {
             .expect("a correct plan");
     }
 }
+
+#[test]
+fn the_plan_of_a_list_that_all_nodes_read_grows_with_the_nodes() {
+    use autobatch_ir::types::{f32, list};
+    const NODES: usize = 6000;
+    let mut m = ModuleBuilder::new("readers");
+    let item = m.cell("item", [f32([1])], |_, [x]| [x * 0.5]);
+    let read = m.cell("read", [f32([1]), list(f32([1]))], |_, [x, xs]| [x + xs.mean()]);
+    let g = Graph::new(&m.build().expect("valid"));
+    let items: Vec<Value<'_>> =
+        (0..NODES).flat_map(|number| g.call(item, g.input(&[number as f32]))).collect();
+    let all = g.list(&items);
+    let read = items.iter().flat_map(|&x| g.call(read, [x, all]));
+    let wanted: Vec<ValueId> = read.filter_map(|value| value.id()).collect();
+    let graph = g.finish().expect("valid");
+    // The search of `auto` once counted every pair of a reader and an item as a gathered row, and planned node by node.
+    let plan = planner("auto").plan(&graph, &Request { wanted: &wanted, ..Request::default() });
+    let plan = plan.expect("values are wanted").verify().expect("valid");
+    assert!(plan.steps.len() < 10, "{} steps", plan.steps.len());
+    assert_eq!(plan.groups.len(), 1);
+    assert!(plan.tables.len() < 4 * NODES, "{} entries", plan.tables.len());
+    check(&plan, &graph, Wanted { values: &wanted, training: false }).expect("a correct plan");
+}
