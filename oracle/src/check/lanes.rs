@@ -224,43 +224,46 @@ impl<'a> Lanes<'a> {
     }
 
     fn operand(&mut self, id: StepId, step: &Step, number: usize, operand: Operand) {
-        let lanes = self.plan.lanes(step);
-        // The lanes of a group mostly read one list of the graph, which is compared once.
-        let mut groups = operand.address.groups(&self.plan.groups).peekable();
-        let mut proven: Option<ValueId> = None;
-        for (lane, &node) in lanes.iter().enumerate() {
-            if let Some(&(begin, group)) = groups.peek() {
-                if begin as usize == lane {
-                    proven = None;
-                }
-                if group.end as usize == lane + 1 {
-                    groups.next();
-                }
-                let taken = self.graph.arena.operands(node).get(number).and_then(|own| own.as_value());
-                if group.rule == GroupRule::All && proven.is_some() && taken == proven {
-                    continue;
-                }
-                proven = taken.filter(|_| self.agrees(lane as u32, node, number, operand));
-                if proven.is_some() {
-                    continue;
+        let (plan, lanes) = (self.plan, self.plan.lanes(step));
+        let mut grouped = 0;
+        for (begin, group) in operand.address.groups(&plan.groups) {
+            // The lanes of a group mostly read one list of the graph, which is compared once.
+            let mut proven = None;
+            let begin = begin as usize;
+            for (lane, &node) in (begin..).zip(&lanes[begin..group.end as usize]) {
+                let own = self.graph.arena.operands(node).get(number).and_then(|own| own.as_value());
+                if group.rule != GroupRule::All || own.is_none() || own != proven {
+                    let agrees = self.lane(id, lane, node, number, operand);
+                    proven = own.filter(|_| agrees);
                 }
             }
-            if !self.agrees(lane as u32, node, number, operand) {
-                let expected = self.expected(node, number);
-                let found = self.found(lane as u32, operand);
-                self.report.push(Disagreement::Operand {
-                    step: id,
-                    lane,
-                    node,
-                    operand: number,
-                    expected,
-                    found,
-                });
-            }
+            grouped = group.end as usize;
+        }
+        for (lane, &node) in lanes.iter().enumerate().skip(grouped) {
+            self.lane(id, lane, node, number, operand);
         }
         if !self.shared.is_empty() {
             self.promises(id, lanes, number);
         }
+    }
+
+    /// Returns whether a lane reads the operand that the graph names, and reports it otherwise.
+    #[inline]
+    fn lane(&mut self, id: StepId, lane: usize, node: NodeId, number: usize, operand: Operand) -> bool {
+        let agrees = self.agrees(lane as u32, node, number, operand);
+        if !agrees {
+            let expected = self.expected(node, number);
+            let found = self.found(lane as u32, operand);
+            self.report.push(Disagreement::Operand {
+                step: id,
+                lane,
+                node,
+                operand: number,
+                expected,
+                found,
+            });
+        }
+        agrees
     }
 
     pub(super) fn at(&self, field: FieldId, row: u32) -> u32 {
