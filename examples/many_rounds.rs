@@ -1,22 +1,25 @@
 //! Measures the time of a round when tasks await many values.
 //!
 //! Each round plans, verifies and executes only the new nodes; earlier rows stay in place. A late round
-//! of a long task therefore costs as much as an early one.
+//! of a long task therefore costs as much as an early one. With `transformer` each round attends to all rounds before, so it
+//! costs more the later it is.
 //!
 //! ```text
 //! cargo run --release --example many_rounds -- 1 500 8000        # one task of 500 rounds, then one of 8,000
+//! cargo run --release --example many_rounds -- transformer 1 128 512
 //! cargo run --release --features gpu --example many_rounds -- gpu 1 100 400
 //! ```
 
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
 
-use autobatch::nn::{Linear, Lstm};
+use autobatch::nn::{Linear, Lstm, TransformerEncoder};
 use autobatch::prelude::*;
 use std::sync::Arc;
 use std::time::Instant;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut words = std::env::args().skip(1).peekable();
+    let attends = words.next_if(|word| word == "transformer").is_some();
     let device = words.next_if(|word| word.parse::<u32>().is_err()).map(|word| word.parse()).transpose()?;
     let numbers = words.map(|word| word.parse()).collect::<Result<Vec<u32>, _>>()?;
     let [tasks, lengths @ ..] = &numbers[..] else {
@@ -25,7 +28,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut m = ModuleBuilder::new("rounds");
     let letters = m.table("letters", [50, 16], Init::Uniform(0.1));
     let lstm = Lstm::new(&mut m, "lstm", 16, 32);
-    let next = Linear::new(&mut m, "next", 32, 50);
+    let encoder = TransformerEncoder::<2>::new(&mut m, "encoder", 16, 4);
+    let next = Linear::new(&mut m, "next", if attends { 16 } else { 32 }, 50);
     let module = m.build()?;
     let device = device.unwrap_or(Device::Cpu);
     let options = SessionOptions { threads: 1, device, ..SessionOptions::default() };
@@ -34,10 +38,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let start = Instant::now();
         let g = session.graph();
         let one = async |first: u32| {
-            let (mut state, mut letter) = (lstm.start(&g), first);
+            let (mut state, mut positions, mut letter) = (lstm.start(&g), encoder.start(&g), first);
             for _ in 0..rounds {
-                state = state.push(letters.look(&g, letter));
-                letter = next.on(state.h()).argmax().index().await?;
+                let x = letters.look(&g, letter);
+                let y = if attends {
+                    positions.push(x)
+                } else {
+                    state = state.push(x);
+                    state.h()
+                };
+                letter = next.on(y).argmax().index().await?;
             }
             Ok(letter)
         };

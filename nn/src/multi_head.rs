@@ -15,8 +15,8 @@ use std::panic::Location;
 /// ```
 /// A query attends to a list, so sequences of all lengths share a batch without padding or masks: a list contains only the
 /// positions that the query may see. For any number of instances, [`run`](Self::run) is two batches: one projects all
-/// positions, the other attends. Each position has an index list of the positions it reads, so `n` positions need `n²` index
-/// words, and training stores gradient rows for each pair.
+/// positions, the other attends. Positions share the list that they read, also in causal attention, so graphs and plans for
+/// inference grow with the positions; training stores index words and gradient rows for each pair of positions.
 ///
 /// Parameters: the [`Linear`]s `name.in_proj` (`[width, 3 width]`: queries, keys and values, each grouped by head) and
 /// `name.out_proj`. If keys or values have another width than queries, `name.q_proj`, `name.k_proj` and `name.v_proj` replace
@@ -138,9 +138,9 @@ impl MultiHeadAttention {
     #[must_use]
     pub fn run_causal<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Vec<Value<'g>> {
         let (queries, columns) = self.projected(g, xs);
-        let mut read = Vec::with_capacity(queries.len());
+        let (mut read, mut lists) = (Vec::with_capacity(queries.len()), Vec::new());
         for (place, query) in queries.into_iter().enumerate() {
-            let lists = up_to(g, &columns, place);
+            append_to_each(g, &mut lists, columns.iter().filter_map(|column| column.get(place)));
             read.push(self.read_lists(g, query, &lists));
         }
         read
@@ -250,14 +250,24 @@ pub(crate) fn whole<'g>(g: &'g Graph, columns: &[Vec<Value<'g>>]) -> Vec<Value<'
     lists
 }
 
-/// One list per column, up to a position.
+/// Appends one item to each list; the first items begin the lists.
 #[track_caller]
-pub(crate) fn up_to<'g>(g: &'g Graph, columns: &[Vec<Value<'g>>], place: usize) -> Vec<Value<'g>> {
-    let mut lists = Vec::with_capacity(columns.len());
-    for column in columns.iter().filter(|column| !column.is_empty()) {
-        lists.push(g.list(&column[..column.len().min(place + 1)]));
+pub(crate) fn append_to_each<'g, 'a>(
+    g: &'g Graph,
+    lists: &mut Vec<Value<'g>>,
+    items: impl Iterator<Item = &'a Value<'g>>,
+) where
+    'g: 'a,
+{
+    if lists.is_empty() {
+        for item in items {
+            lists.push(g.list([item]));
+        }
+    } else {
+        for (list, &item) in lists.iter_mut().zip(items) {
+            *list = list.append(item);
+        }
     }
-    lists
 }
 
 /// The division of a width into heads.

@@ -3,7 +3,8 @@
 //! `cargo run --release -p autobatch-planner --example encoder_speed [rounds]`
 //!
 //! Two layers of width 128 with 4 heads, over 32 sentences of 5 to 200 tokens, and over one sentence of 512 to 4,096 tokens. Each
-//! token attends to its whole sentence, so pairs of tokens grow with the square of a sentence. The best round counts.
+//! token attends to its whole sentence, then, in the causal rows, to itself and the tokens before. So pairs of tokens grow with
+//! the square of a sentence. The best round counts.
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
 
 use autobatch_ir::plan::{Plan, Verified};
@@ -37,13 +38,17 @@ impl Tagger {
     }
 
     /// Emits sentences of these lengths.
-    fn emit(&self, lengths: &[u32]) -> Graph {
+    fn emit(&self, lengths: &[u32], is_causal: bool) -> Graph {
         let graph = Graph::new(&self.module);
         for (number, &length) in lengths.iter().enumerate() {
             graph.instance(number as u64);
             let words = (0..length).flat_map(|word| graph.call(self.embed, word * 7919 % WORDS));
             let words: Vec<_> = words.collect();
-            for (place, x) in self.encoder.run(&graph, &words).into_iter().enumerate() {
+            let read = match is_causal {
+                true => self.encoder.run_causal(&graph, &words),
+                false => self.encoder.run(&graph, &words),
+            };
+            for (place, x) in read.into_iter().enumerate() {
                 let [tag] = graph.call(self.tag, x);
                 graph.output(&format!("{number}.{place}"), tag);
             }
@@ -62,14 +67,14 @@ fn best<T>(rounds: usize, mut work: impl FnMut() -> T) -> f64 {
     best
 }
 
-fn measure(tagger: &Tagger, lengths: &[u32], rounds: usize) {
+fn measure(tagger: &Tagger, (lengths, is_causal): (&[u32], bool), rounds: usize) {
     let tokens: u32 = lengths.iter().sum();
-    let graph = tagger.emit(lengths);
+    let graph = tagger.emit(lengths, is_causal);
     let data = graph.data();
     let request = Request::default();
     let mut planner = Planner::default();
     let plan = || planner.plan(&data, &request).expect("a plan");
-    let emitting = best(rounds, || tagger.emit(lengths));
+    let emitting = best(rounds, || tagger.emit(lengths, is_causal));
     let planning = best(rounds, plan);
     let mut plan: Plan = Planner::default().plan(&data, &request).expect("a plan");
     let bytes = plan.to_bytes().len();
@@ -79,7 +84,8 @@ fn measure(tagger: &Tagger, lengths: &[u32], rounds: usize) {
     let verified: Verified<Plan> = plan.verify().expect("a valid plan");
     let wanted = Wanted { values: &[], training: false };
     let proving = best(rounds, || check(&verified, &data, wanted).expect("a correct plan"));
-    print!("{:>9} {tokens:>7} {:>10}", lengths.len(), bytes / 1024);
+    let reads = if is_causal { "causal" } else { "all" };
+    print!("{:>9} {tokens:>7} {reads:>7} {:>10}", lengths.len(), bytes / 1024);
     for seconds in [emitting, planning, verifying, normalising, proving] {
         print!(" {:>10.0}", seconds * 1e9 / f64::from(tokens));
     }
@@ -89,15 +95,17 @@ fn measure(tagger: &Tagger, lengths: &[u32], rounds: usize) {
 fn main() {
     let rounds = std::env::args().nth(1).map_or(5, |word| word.parse().expect("a number of rounds"));
     let tagger = Tagger::new();
-    println!("sentences tokens  plan, KiB  emit, ns a token   plan     verify  normalise      prove");
+    println!("sentences tokens   reads  plan, KiB  emit, ns a token   plan     verify  normalise      prove");
     let mut state = 1u64;
     let mut length = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         5 + (state >> 33) as u32 % 196
     };
     let lengths: Vec<u32> = (0..32).map(|_| length()).collect();
-    measure(&tagger, &lengths, rounds);
-    for tokens in [512, 1024, 2048, 4096] {
-        measure(&tagger, &[tokens], rounds);
+    for is_causal in [false, true] {
+        measure(&tagger, (&lengths, is_causal), rounds);
+        for tokens in [512, 1024, 2048, 4096] {
+            measure(&tagger, (&[tokens], is_causal), rounds);
+        }
     }
 }

@@ -46,6 +46,7 @@ from ._autobatch import (
     __version__,
     affine,
     affine_sum,
+    append,
     attend,
     bool_,
     concat,

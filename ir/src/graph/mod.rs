@@ -14,6 +14,7 @@ mod error;
 mod frontend;
 pub mod infer;
 mod json;
+mod lists;
 mod op;
 mod outputs;
 mod petgraph;

@@ -55,7 +55,7 @@ impl Signature {
     /// Whether the node is a list. A list groups values and needs neither storage nor work.
     #[must_use]
     pub fn is_list(&self) -> bool {
-        matches!(self.callee, Callee::Op(Op::List))
+        matches!(self.callee, Callee::Op(Op::List | Op::Append))
     }
 }
 

@@ -59,5 +59,8 @@ impl GraphData {
 
 /// Whether the callee needs no step: inputs, constants, parameters, ports and lists.
 fn needs_no_step(callee: Callee) -> bool {
-    matches!(callee, Callee::Op(Op::List | Op::Input(_) | Op::Fill { .. } | Op::Param | Op::Port(_)))
+    matches!(
+        callee,
+        Callee::Op(Op::List | Op::Append | Op::Input(_) | Op::Fill { .. } | Op::Param | Op::Port(_))
+    )
 }

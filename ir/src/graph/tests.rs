@@ -1,6 +1,7 @@
 //! The behaviour of the emitter through its public interface.
 
 use crate::graph::{Callee, Graph, GraphData, Op};
+use crate::id::ValueId;
 use crate::module::{Cell, Init, Module, ModuleBuilder, Param};
 use crate::types::{DType, INDEX, f32, list};
 use crate::{EmitError, Value};
@@ -187,6 +188,47 @@ fn cells_reject_instances_outputs_and_marks() {
     assert_eq!(message(|g, x| g.output("x", x)), "output is not allowed inside a cell");
     assert_eq!(message(|_, x| _ = x.shared()), "shared is not allowed inside a cell");
     assert_eq!(message(|_, x| _ = x.alone()), "alone is not allowed inside a cell");
+}
+
+/// Three lists that grew from one, read by an op that compares their lengths.
+#[test]
+fn lists_that_grow_know_their_items_and_lengths() {
+    let mut m = ModuleBuilder::new("grow");
+    let pair = m.cell("pair", [f32([2]); 2], |g, [x, y]| [g.list([x]).append(y).append(x).sum()]);
+    let g = Graph::new(&m.build().unwrap());
+    let [a, b, c] = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]].map(|x| g.input(&x));
+    let one = g.empty_list(f32([2])).append(a);
+    let (two, other) = (one.append(b), one.append(c).append(b));
+    let _ = (g.attend(a, two, one.append(c), 1.0), g.call(pair, [a, b]));
+    let data = g.data();
+    let items = |list: Value<'_>| -> Vec<ValueId> {
+        let items = data.arena.items(list.id().unwrap(), &data.sigs);
+        items.iter().filter_map(|item| item.as_value()).collect()
+    };
+    let ids = |values: &[Value<'_>]| values.iter().map(|value| value.id().unwrap()).collect::<Vec<_>>();
+    assert_eq!(items(one), ids(&[a]));
+    assert_eq!(items(two), ids(&[a, b]));
+    assert_eq!(items(other), ids(&[a, c, b]));
+    data.verify().unwrap();
+    let text = data.to_text();
+    assert!(text.contains("append("), "{text}");
+    let (_, cell) = text.split_once("cell @pair").unwrap();
+    assert!(cell.split_once('}').unwrap().0.contains("list(%0, %1, %0)"), "a cell gets a whole list: {text}");
+    let again = GraphData::from_text(&text).unwrap();
+    assert_eq!(again.arena, data.arena);
+    drop(data);
+    let _ = g.attend(a, two, other, 1.0);
+    let error = g.check().expect_err("the lists differ in length");
+    assert_eq!(error.message, "the lists must have equal lengths, found 2 and 3 values");
+}
+
+#[test]
+fn a_cell_appends_to_no_list_of_its_caller() {
+    let mut m = ModuleBuilder::new("m");
+    m.cell("longer", [list(f32([2])), f32([2])], |_, [xs, x]| [xs.append(x).sum()]);
+    let error = m.build().expect_err("the graph knows the list, the cell does not");
+    assert_eq!(error.message, "a cell appends only to its own lists, found list f32[2]");
+    assert_eq!(error.help.as_deref(), Some("append in the graph, where it calls the cell"));
 }
 
 #[test]

@@ -167,7 +167,7 @@ impl<const LAYERS: usize> TransformerDecoder<LAYERS> {
                 let refused = g.refuse("decoder", message, help, Location::caller());
                 lists.fill(refused);
             }
-            layers.push(LayerState::new(layer.enter, layer.leave, layer.heads, lists));
+            layers.push(LayerState::new(layer.enter, layer.leave, lists));
         }
         TransformerState::new(g, layers, self.norm)
     }

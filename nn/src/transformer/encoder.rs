@@ -92,7 +92,7 @@ impl TransformerEncoderLayer {
     }
 
     pub(super) fn state<'g>(&self) -> LayerState<'g> {
-        LayerState::new(self.enter, self.leave, self.heads, Vec::new())
+        LayerState::new(self.enter, self.leave, Vec::new())
     }
 }
 

@@ -1,7 +1,7 @@
 //! [`TransformerState`]: the state of a causal encoder or a decoder after some positions.
 
 use super::LastNorm;
-use crate::multi_head::whole;
+use crate::multi_head::append_to_each;
 use crate::values::Values;
 use autobatch_ir::{CellOfAny, Graph, Value};
 use std::borrow::Borrow;
@@ -65,22 +65,20 @@ pub(super) struct LayerState<'g> {
     enter: CellOfAny,
     /// `x q, lists of k_1 .. k_H v_1 .. v_H, memory -> y`
     leave: CellOfAny,
-    columns: Vec<Vec<Value<'g>>>,
+    lists: Vec<Value<'g>>,
     memory: Vec<Value<'g>>,
 }
 
 impl<'g> LayerState<'g> {
     #[track_caller]
-    pub(super) fn new(enter: CellOfAny, leave: CellOfAny, heads: usize, memory: Vec<Value<'g>>) -> Self {
-        Self { enter, leave, columns: vec![Vec::new(); 2 * heads], memory }
+    pub(super) const fn new(enter: CellOfAny, leave: CellOfAny, memory: Vec<Value<'g>>) -> Self {
+        Self { enter, leave, lists: Vec::new(), memory }
     }
 
     #[track_caller]
     fn push(&mut self, g: &'g Graph, x: Value<'g>) -> Value<'g> {
         let projected = g.call_of_any(self.enter, [x]);
-        // After a fault there are fewer results; the graph has recorded the fault.
-        self.columns.iter_mut().zip(&projected[1..]).for_each(|(column, &result)| column.push(result));
-        let lists = whole(g, &self.columns);
-        g.call_of_any(self.leave, [&x, &projected[0]].into_iter().chain(&lists).chain(&self.memory))[0]
+        append_to_each(g, &mut self.lists, projected[1..].iter());
+        g.call_of_any(self.leave, [&x, &projected[0]].into_iter().chain(&self.lists).chain(&self.memory))[0]
     }
 }

@@ -227,15 +227,22 @@ impl<'a> Lanes<'a> {
         let (plan, lanes) = (self.plan, self.plan.lanes(step));
         let mut grouped = 0;
         for (begin, group) in operand.address.groups(&plan.groups) {
-            // The lanes of a group mostly read one list of the graph, which is compared once.
+            // The lanes of a group mostly read one list of the graph, or each the list of the lane before with one item more.
+            // So what was compared for one lane is not compared again.
             let mut proven = None;
             let begin = begin as usize;
             for (lane, &node) in (begin..).zip(&lanes[begin..group.end as usize]) {
                 let own = self.graph.arena.operands(node).get(number).and_then(|own| own.as_value());
-                if group.rule != GroupRule::All || own.is_none() || own != proven {
-                    let agrees = self.lane(id, lane, node, number, operand);
-                    proven = own.filter(|_| agrees);
-                }
+                let known = match (proven, own) {
+                    (Some(before), Some(own)) => match group.rule {
+                        GroupRule::All => before == own,
+                        GroupRule::Prefix => self.continues(lane as u32, operand, [before, own]),
+                        GroupRule::Suffix => false,
+                    },
+                    _ => false,
+                };
+                let agrees = known || self.lane(id, lane, node, number, operand);
+                proven = own.filter(|_| agrees);
             }
             grouped = group.end as usize;
         }
@@ -286,14 +293,25 @@ impl<'a> Lanes<'a> {
     }
 
     fn same_list(&self, lane: u32, operand: Operand, list: ValueId) -> bool {
-        let producer = self.graph.arena.producer(list);
+        let (arena, sigs) = (&self.graph.arena, &self.graph.sigs);
         let Some((field, rows)) = self.plan.list_rows(operand, lane) else { return false };
-        let items = self.graph.arena.operands(producer);
-        self.graph.signature(producer).is_list()
-            && rows.len() == items.len()
-            && rows.iter().zip(items).all(|(row, item)| {
+        if !arena.is_list(list, sigs) {
+            return false;
+        }
+        let items = arena.items(list, sigs);
+        rows.len() == items.len()
+            && rows.iter().zip(&*items).all(|(row, item)| {
                 item.as_value().is_some_and(|value| self.at(field, row) as usize == value.index())
             })
+    }
+
+    /// Returns whether a list is another with one item more, which is the last that the lane reads.
+    fn continues(&self, lane: u32, operand: Operand, [before, list]: [ValueId; 2]) -> bool {
+        let arena = &self.graph.arena;
+        let Some((from, item)) = arena.appended(arena.producer(list), &self.graph.sigs) else { return false };
+        let Some((field, rows)) = self.plan.list_rows(operand, lane) else { return false };
+        let last = rows.last().map(|row| self.at(field, row) as usize);
+        from == before && last.is_some() && last == item.as_value().map(ValueId::index)
     }
 
     /// If a value was promised to be shared, all lanes must read it.
@@ -316,11 +334,10 @@ impl<'a> Lanes<'a> {
     fn expected(&self, node: NodeId, number: usize) -> Held {
         match self.graph.arena.operands(node).get(number).and_then(|operand| operand.kind()) {
             Some(OperandKind::Value(value)) => {
-                let producer = self.graph.arena.producer(value);
-                if !self.graph.signature(producer).is_list() {
+                if !self.graph.arena.is_list(value, &self.graph.sigs) {
                     return Held::Value(value);
                 }
-                let items = self.graph.arena.operands(producer);
+                let items = self.graph.arena.items(value, &self.graph.sigs);
                 Held::List(items.iter().filter_map(|item| item.as_value()).collect())
             }
             Some(OperandKind::Index(slot)) => Held::Words(slot),

@@ -83,6 +83,12 @@ impl<'a> Expander<'a> {
                 });
                 Ok(vec![Arg::List(items.collect())])
             }
+            Callee::Op(Op::Append) => match <[Arg; 2]>::try_from(args) {
+                Ok([Arg::List(items), Arg::View(item)]) => {
+                    Ok(vec![Arg::List(items.iter().copied().chain([item]).collect())])
+                }
+                _ => unreachable!("verified graphs append a value to a list"),
+            },
             Callee::Op(op) => Ok(self.op(op, signature, args, params)),
             Callee::Cell(cell) if cell.index() < self.common => {
                 Ok(self.opaque(What::Cell(cell), signature, args, params))

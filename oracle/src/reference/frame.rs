@@ -138,6 +138,7 @@ impl<'a, T: Real> Frame<'a, T> {
         let callee = self.signature(node).callee;
         let found = match callee {
             Callee::Op(Op::List) => self.list(node).map(|list| vec![Datum::List(list)]),
+            Callee::Op(Op::Append) => self.longer_list(node).map(|list| vec![Datum::List(list)]),
             Callee::Op(op) => {
                 self.call(node).and_then(|call| ops::evaluate(&self.scope.constants.of_op(op), &call))
             }
@@ -238,6 +239,18 @@ impl<'a, T: Real> Frame<'a, T> {
             }
         });
         items.collect()
+    }
+
+    /// The ids of a list's elements and of one more.
+    fn longer_list(&self, node: NodeId) -> Checked<Arc<[ValueId]>> {
+        let [list, item] = self.arena.operands(node) else {
+            return malformed("append takes a list and an item");
+        };
+        let slot = list.as_value().and_then(|list| self.slots.get(list.index())?.as_ref());
+        match (slot, item.as_value()) {
+            (Some(Datum::List(items)), Some(item)) => Ok(items.iter().copied().chain([item]).collect()),
+            _ => malformed("append takes a list and an item"),
+        }
     }
 
     /// The value of an operand: a value of the arena, or bindings.

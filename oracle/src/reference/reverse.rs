@@ -146,7 +146,7 @@ pub(crate) fn partials<T: Real>(
 ) -> Result<Option<Vec<Partial<T>>>, RunError> {
     let blame = |fault| frame.blame(node, fault);
     let partials = match frame.signature(node).callee {
-        Callee::Op(Op::Port(_) | Op::List) => return Ok(None),
+        Callee::Op(Op::Port(_) | Op::List | Op::Append) => return Ok(None),
         Callee::Op(op) => {
             let call = frame.call(node).map_err(blame)?;
             let made: Option<Vec<Datum<T>>> =

@@ -11,6 +11,8 @@ pub(super) struct Needed {
     marks: Vec<bool>,
     /// Nodes whose operands are not marked yet.
     pending: Vec<NodeId>,
+    /// The lists among the nodes that a growing plan marked.
+    lists: Vec<NodeId>,
     /// The growing plan that these marks belong to, if any. Marks of nodes before the first stay valid: they are not needed.
     growing: Option<Growing>,
 }
@@ -46,15 +48,20 @@ impl Needed {
     /// Marks what a growing plan needs and does not have.
     fn mark_new(&mut self, context: &Context<'_>, plan: u64, reused: &mut Vec<ValueId>) -> usize {
         let Context { graph, existing, .. } = *context;
-        let Self { marks, pending, growing } = self;
+        let Self { marks, pending, lists, growing } = self;
         let last = growing.filter(|growing| growing.plan == plan).map_or(0, |growing| growing.first);
         marks.truncate(last);
         marks.resize(graph.arena.len(), false);
         let mut first = marks.len();
+        lists.clear();
         let mut mark = |node: NodeId, pending: &mut Vec<NodeId>| {
             if !std::mem::replace(&mut marks[node.index()], true) {
-                first = first.min(node.index());
                 pending.push(node);
+                if graph.signature(node).is_list() {
+                    lists.push(node);
+                } else {
+                    first = first.min(node.index());
+                }
             }
         };
         for &value in context.roots.iter().filter(|&&value| existing.get(value).is_none()) {
@@ -68,6 +75,8 @@ impl Needed {
                 }
             }
         }
+        // A list that grew is as old as its first items, and the walk need not begin there: it finds lists by their signatures.
+        lists.iter().for_each(|list| marks[list.index()] = false);
         *growing = Some(Growing { plan, first });
         first.min(last)
     }

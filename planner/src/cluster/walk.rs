@@ -9,6 +9,7 @@ use autobatch_ir::graph::{GraphData, Operand};
 use autobatch_ir::hash::BuildMix;
 use autobatch_ir::id::{NodeId, ValueId};
 use std::collections::{HashMap, HashSet};
+use std::slice;
 
 /// The kind of a signature's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +63,8 @@ pub(super) fn walk(context: &Context<'_>, memory: &mut Memory, clusters: &mut Cl
         if !is_needed {
             if context.existing.has(node.results) {
                 number_results(results, NONE, facts.results);
+            } else if facts.kind == Kind::List {
+                results.fill(ValueFacts { job: NONE, result: LIST });
             }
             continue;
         }
@@ -176,7 +179,7 @@ struct Reader<'a> {
 /// The number of items from which a list is named instead of copied to the operands of its readers.
 const LONG_LIST: usize = 6;
 
-/// The long lists that were read.
+/// The lists that were read by name: long ones, and those that grew, with the lists that they grew from.
 #[derive(Debug, Default)]
 pub(super) struct KnownLists {
     /// The operand that names each list; `None` if no job computes an item.
@@ -214,9 +217,10 @@ impl Reader<'_> {
 
     /// Appends the elements of a list and leaves space for the `after` operands that follow.
     fn read_list(&mut self, list: ValueId, port: usize, after: usize) {
-        let items = self.graph.arena.operands(self.graph.arena.producer(list));
-        if items.len() >= LONG_LIST {
-            return self.read_long_list(list, items, port, after);
+        let node = self.graph.arena.producer(list);
+        let items = self.graph.arena.operands(node);
+        if items.len() >= LONG_LIST || self.graph.arena.appended(node, &self.graph.sigs).is_some() {
+            return self.read_named_list(list, port, after);
         }
         ensure_len(self.operands, self.end + items.len() + after);
         for item in items.iter().filter_map(|item| item.as_value()) {
@@ -224,21 +228,61 @@ impl Reader<'_> {
         }
     }
 
-    /// Names a list, which is listed when it is read first.
-    fn read_long_list(&mut self, list: ValueId, items: &[Operand], port: usize, after: usize) {
-        let facts = || items.iter().filter_map(|item| item.as_value()).map(|item| self.values[item.index()]);
-        if self.known_lists.arrived.insert((list, port)) {
-            facts().for_each(|facts| self.arrivals.add(port, facts.result));
-        }
-        let operand = self.known_lists.operands.entry(list).or_insert_with(|| {
-            let mut jobs = facts().map(|facts| facts.job).filter(|&job| job != NONE).peekable();
-            jobs.peek().is_some().then(|| self.lists.push(jobs))
-        });
-        if let Some(operand) = *operand {
+    /// Reads a list by its name.
+    fn read_named_list(&mut self, list: ValueId, port: usize, after: usize) {
+        self.note_arrivals(list, port);
+        if let Some(operand) = self.name_of(list) {
             ensure_len(self.operands, self.end + 1 + after);
             self.operands[self.end] = operand;
             self.end += 1;
         }
+    }
+
+    /// Notes once that the items of a list, and of those that it grew from, arrive at a port.
+    fn note_arrivals(&mut self, mut list: ValueId, port: usize) {
+        let arena = &self.graph.arena;
+        while self.known_lists.arrived.insert((list, port)) {
+            let node = arena.producer(list);
+            let grown = arena.appended(node, &self.graph.sigs);
+            let items =
+                grown.as_ref().map_or_else(|| arena.operands(node), |(_, item)| slice::from_ref(item));
+            for item in items.iter().filter_map(|item| item.as_value()) {
+                self.arrivals.add(port, self.values[item.index()].result);
+            }
+            let Some((from, _)) = grown else { return };
+            list = from;
+        }
+    }
+
+    /// The operand that names a list, which is listed when it is asked for first; `None` if no job computes an item.
+    fn name_of(&mut self, list: ValueId) -> Option<u32> {
+        let arena = &self.graph.arena;
+        let job = |item: &Operand| {
+            let job = self.values[item.as_value()?.index()].job;
+            (job != NONE).then_some(job)
+        };
+        let (mut grown, mut at) = (Vec::new(), list);
+        let mut name = loop {
+            if let Some(&known) = self.known_lists.operands.get(&at) {
+                break known;
+            }
+            let node = arena.producer(at);
+            let Some((from, item)) = arena.appended(node, &self.graph.sigs) else {
+                let mut jobs = arena.operands(node).iter().filter_map(job).peekable();
+                let name = jobs.peek().is_some().then(|| self.lists.push(jobs));
+                self.known_lists.operands.insert(at, name);
+                break name;
+            };
+            grown.push((at, item));
+            at = from;
+        };
+        for (list, item) in grown.into_iter().rev() {
+            if let Some(job) = job(&item) {
+                name = Some(self.lists.push(name.into_iter().chain([job])));
+            }
+            self.known_lists.operands.insert(list, name);
+        }
+        name
     }
 
     #[inline]

@@ -55,7 +55,7 @@ impl Activity {
                 let Some(value) = operand.as_value() else { continue };
                 // Nodes that make lists have one operand type for any number of operands.
                 let read = if !facts.is_list && facts.lists[place] {
-                    let items = graph.arena.operands(graph.arena.producer(value));
+                    let items = graph.arena.items(value, &graph.sigs);
                     items.iter().filter_map(|item| item.as_value()).any(|item| needs[item.index()])
                 } else {
                     needs[value.index()]
@@ -106,7 +106,7 @@ impl Activity {
             for group in &facts.groups {
                 let Some(value) = operands[group.operand as usize].as_value() else { continue };
                 if group.list {
-                    let items = graph.arena.operands(graph.arena.producer(value));
+                    let items = graph.arena.items(value, &graph.sigs);
                     for item in items.iter().filter_map(|item| item.as_value()) {
                         reached[item.index()] |= needs[item.index()];
                     }

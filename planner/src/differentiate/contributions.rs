@@ -45,7 +45,7 @@ impl Contributions {
                     }
                     continue;
                 }
-                let items = graph.arena.operands(graph.arena.producer(value));
+                let items = graph.arena.items(value, &graph.sigs);
                 for (number, item) in items.iter().filter_map(|item| item.as_value()).enumerate() {
                     for rows in rows.iter().filter(|_| needs[item.index()]) {
                         let edge = reverse_steps

@@ -92,16 +92,12 @@ fn write_lists(
     let tables = &mut plan.tables;
     let address = if grouped && groups_are_smaller(&rows.lists, numbers.clone()) {
         let mark = (plan.groups.len(), tables.len());
-        let mut numbers = (1..).zip(numbers).peekable();
-        while let Some((end, number)) = numbers.next() {
-            if numbers.peek().is_some_and(|next| next.1 == number) {
-                continue;
-            }
+        for Shared { end, last, rule } in shared(&rows.lists, numbers) {
             let at = tables.len();
-            append(tables, number);
+            append(tables, last);
             let len = (tables.len() - at) as u32;
             let range = GroupRange::of_last(tables, at);
-            plan.groups.push(Group { end, len, range, rule: GroupRule::All });
+            plan.groups.push(Group { end, len, range, rule });
         }
         let earlier = plan.operands[first..].iter().map(|operand| operand.address);
         Address::of_last_groups(&mut plan.groups, tables, mark, earlier)
@@ -113,17 +109,45 @@ fn write_lists(
     Operand::of_field(if is_empty { FieldId(0) } else { field }, address)
 }
 
-/// Whether groups of neighbouring lanes that read one list take fewer words than a list for each lane.
-fn groups_are_smaller(lists: &Lists, numbers: impl Iterator<Item = u32>) -> bool {
-    let (mut last, mut shared, mut groups) = (None, 0, 0);
-    for number in numbers {
-        if last.replace(number) == Some(number) {
-            shared += 1 + lists.items(number).len();
-        } else {
-            groups += 1;
+/// Neighbouring lanes that read one list, or each the list of the lane before with one item more.
+struct Shared {
+    /// The lane after the last.
+    end: u32,
+    /// The list of the last lane.
+    last: u32,
+    rule: GroupRule,
+}
+
+/// Divides lanes, given the numbers of their lists, into as long runs as possible.
+fn shared(lists: &Lists, numbers: impl Iterator<Item = u32>) -> impl Iterator<Item = Shared> {
+    let mut numbers = numbers.peekable();
+    let mut end = 0;
+    std::iter::from_fn(move || {
+        let (mut last, mut rule) = (numbers.next()?, None);
+        end += 1;
+        while let Some(&next) = numbers.peek() {
+            let found = match next == last {
+                true => GroupRule::All,
+                false if lists.continues(next, last) => GroupRule::Prefix,
+                false => break,
+            };
+            if *rule.get_or_insert(found) != found {
+                break;
+            }
+            (last, end) = (next, end + 1);
+            numbers.next();
         }
-    }
-    shared > groups * (size_of::<Group>() / size_of::<u32>() - 1)
+        Some(Shared { end, last, rule: rule.unwrap_or(GroupRule::All) })
+    })
+}
+
+/// Whether groups of neighbouring lanes take fewer words than a list for each lane.
+fn groups_are_smaller(lists: &Lists, numbers: impl Iterator<Item = u32> + Clone) -> bool {
+    let words = |number| lists.items(number).len();
+    let alone: usize = numbers.clone().map(|number| 1 + words(number)).sum();
+    let grouped =
+        shared(lists, numbers).map(|shared| size_of::<Group>() / size_of::<u32>() + words(shared.last));
+    grouped.sum::<usize>() < alone
 }
 
 /// Writes the rows of a slot. A slot that names the same rows as an earlier one repeats its address.

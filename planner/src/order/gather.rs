@@ -4,7 +4,7 @@
 //! port reads: a constant has a row for each of its copies, every other value has one. *Cost.* One lookup and one comparison for
 //! each operand.
 
-use super::NONE;
+use super::lists::Lists;
 use autobatch_ir::graph::{GraphData, Operand, OperandKind};
 use autobatch_ir::id::{NodeId, ValueId};
 use std::ops::Range;
@@ -41,86 +41,6 @@ impl ProvisionalRows<'_> {
         let copy = self.copies.iter().find(own);
         let CopiedRows { first, start } = copy.expect("every field that reads a constant has a copy of it");
         start + (row - first.start)
-    }
-}
-
-/// The provisional rows of lists. The walk stores them, because each list is a node of its own, far from its readers. A list
-/// is stored once for each slab that its rows lie in, whatever the number of its readers.
-#[derive(Debug, Default)]
-pub(crate) struct Lists {
-    /// The number of the list that each lane reads, column after column.
-    of: Vec<u32>,
-    stored: Vec<Stored>,
-    items: Vec<u32>,
-    /// Per value of the graph the number of the list that was stored last for it, or [`NONE`].
-    last: Vec<u32>,
-}
-
-/// A stored list.
-#[derive(Clone, Copy, Debug)]
-struct Stored {
-    /// The first provisional row of its slab.
-    slab: u32,
-    start: u32,
-    end: u32,
-    /// The last wave that reads it.
-    wave: u32,
-}
-
-impl Lists {
-    /// Starts again with lists in `count` places of columns. Each place is [filled](Self::fill) before it is read.
-    pub(super) fn restart(&mut self, count: usize, values: usize) {
-        self.of.resize(count, NONE);
-        self.stored.clear();
-        self.items.clear();
-        self.last.clear();
-        self.last.resize(if count > 0 { values } else { 0 }, NONE);
-    }
-
-    /// Fills a place with a list that is read in a wave. `items` gives its rows if it must be stored.
-    #[inline]
-    fn fill<I: Iterator<Item = u32>>(
-        &mut self,
-        place: usize,
-        list: ValueId,
-        (slab, wave): (u32, u32),
-        items: impl FnOnce() -> I,
-    ) {
-        let last = &mut self.last[list.index()];
-        if let Some(stored) = self.stored.get_mut(*last as usize)
-            && stored.slab == slab
-        {
-            stored.wave = stored.wave.max(wave);
-        } else {
-            *last = self.stored.len() as u32;
-            let start = self.items.len() as u32;
-            self.items.extend(items());
-            self.stored.push(Stored { slab, start, end: self.items.len() as u32, wave });
-        }
-        self.of[place] = *last;
-    }
-
-    /// The number of the list at a place. Places with one number hold one list.
-    #[inline]
-    pub(crate) fn number(&self, place: usize) -> u32 {
-        self.of[place]
-    }
-
-    /// The rows of the list with a number.
-    #[inline]
-    pub(crate) fn items(&self, number: u32) -> &[u32] {
-        let Stored { start, end, .. } = self.stored[number as usize];
-        &self.items[start as usize..end as usize]
-    }
-
-    /// Raises, for each row that a list holds, the last wave that reads it.
-    pub(super) fn raise_waves(&self, waves: &mut [u32]) {
-        for stored in &self.stored {
-            for &row in &self.items[stored.start as usize..stored.end as usize] {
-                let last = &mut waves[row as usize];
-                *last = stored.wave.max(*last);
-            }
-        }
     }
 }
 
@@ -291,17 +211,15 @@ impl Gatherer<'_> {
     /// Writes the rows of the lists that nodes read.
     #[inline]
     fn read_lists(&self, operands: &[u32], target: &BatchTarget, to: &mut Columns<'_>) {
-        let (arena, pool) = (&self.graph.arena, self.graph.arena.operand_pool());
+        let pool = self.graph.arena.operand_pool();
         let rows = ProvisionalRows { row_of: to.row_of, copies: self.copies };
         let mut first = (target.list_columns + target.done) as usize;
         for PortRead { port, slab } in &self.lists[target.lists.start as usize..target.lists.end as usize] {
-            for (number, operands) in (first..).zip(operands) {
+            for (place, operands) in (first..).zip(operands) {
                 let list = pool[(operands + port) as usize].as_value();
                 let list = list.expect("jobs of one type take the same kinds of operands");
-                to.lists.fill(number, list, (slab.start, target.wave), || {
-                    let items = arena.operands(arena.producer(list)).iter();
-                    items.filter_map(|item| item.as_value()).map(|item| rows.of(item, slab))
-                });
+                let row = |item| rows.of(item, slab);
+                to.lists.fill(place, list, (slab.start, target.wave), self.graph, row);
             }
             first += target.lanes as usize;
         }

@@ -15,6 +15,7 @@ mod gather;
 mod heaps;
 mod lanes;
 mod layout_input;
+mod lists;
 mod reuse;
 mod waves;
 
@@ -27,9 +28,9 @@ use crate::schedule::{Batches, ListMaxima};
 use crate::storage::Storage;
 use autobatch_ir::id::{NodeId, SigId};
 use autobatch_ir::plan::Mode;
-pub(crate) use gather::Lists;
 use heaps::Heaps;
 use layout_input::LayoutInput;
+pub(crate) use lists::Lists;
 use std::ops::Range;
 
 /// No row, no wave.

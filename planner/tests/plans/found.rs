@@ -5,7 +5,7 @@ use crate::agreement::planner;
 use autobatch_ir::graph::{Graph, GraphData, Value};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
-use autobatch_ir::plan::Mode;
+use autobatch_ir::plan::{GroupRule, Mode};
 use autobatch_oracle::check::{Wanted, check, check_losses};
 use autobatch_planner::{Gradients, Request, RowOrder};
 use autobatch_testing::hostile::measured;
@@ -95,6 +95,26 @@ fn the_reverse_reads_a_result_that_the_cell_also_returns_in_another_shape() {
 
 #[test]
 fn the_plan_of_a_list_that_all_nodes_read_grows_with_the_nodes() {
+    // The search of `auto` once counted every pair of a reader and an item as a gathered row, and planned node by node.
+    linear_plan(|g, items| vec![g.list(items); items.len()], GroupRule::All);
+}
+
+#[test]
+fn the_plan_of_lists_that_grow_from_one_another_grows_with_the_nodes() {
+    linear_plan(
+        |g, items| {
+            let mut lists = vec![g.list(&items[..1])];
+            for &item in &items[1..] {
+                lists.push(lists[lists.len() - 1].append(item));
+            }
+            lists
+        },
+        GroupRule::Prefix,
+    );
+}
+
+/// Plans for as many readers as items, each of which reads its list, and finds one group.
+fn linear_plan(lists: impl for<'g> Fn(&'g Graph, &[Value<'g>]) -> Vec<Value<'g>>, rule: GroupRule) {
     use autobatch_ir::types::{f32, list};
     const NODES: usize = 6000;
     let mut m = ModuleBuilder::new("readers");
@@ -103,15 +123,15 @@ fn the_plan_of_a_list_that_all_nodes_read_grows_with_the_nodes() {
     let g = Graph::new(&m.build().expect("valid"));
     let items: Vec<Value<'_>> =
         (0..NODES).flat_map(|number| g.call(item, g.input(&[number as f32]))).collect();
-    let all = g.list(&items);
-    let read = items.iter().flat_map(|&x| g.call(read, [x, all]));
+    let lists = lists(&g, &items);
+    let read = items.iter().zip(lists).flat_map(|(&x, xs)| g.call(read, [x, xs]));
     let wanted: Vec<ValueId> = read.filter_map(|value| value.id()).collect();
     let graph = g.finish().expect("valid");
-    // The search of `auto` once counted every pair of a reader and an item as a gathered row, and planned node by node.
     let plan = planner("auto").plan(&graph, &Request { wanted: &wanted, ..Request::default() });
     let plan = plan.expect("values are wanted").verify().expect("valid");
     assert!(plan.steps.len() < 10, "{} steps", plan.steps.len());
-    assert_eq!(plan.groups.len(), 1);
+    let [group] = *plan.groups else { panic!("{} groups", plan.groups.len()) };
+    assert_eq!((group.end as usize, group.len as usize, group.rule), (NODES, NODES, rule));
     assert!(plan.tables.len() < 4 * NODES, "{} entries", plan.tables.len());
     check(&plan, &graph, Wanted { values: &wanted, training: false }).expect("a correct plan");
 }

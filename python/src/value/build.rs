@@ -140,6 +140,13 @@ fn list_(values: &Bound<'_, PyAny>, element: Option<&PyType>) -> PyResult<PyValu
     })
 }
 
+/// A list with one further item at its end, as a new list. `values` itself stays as it is. A list that grows item by item
+/// shares its items with all lists that it grew from.
+#[pyfunction]
+fn append(py: Python<'_>, values: &PyValue, item: &PyValue) -> PyResult<PyValue> {
+    values.graph.emit(py, |g| wrap(&values.graph, values.get(g)?.append(item.get(g)?)))
+}
+
 /// `sum of score_i * value_i` over two lists of equal length.
 #[pyfunction]
 fn weighted_sum(py: Python<'_>, scores: &PyValue, values: &PyValue) -> PyResult<PyValue> {
@@ -196,6 +203,7 @@ pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(concat, m)?)?;
     m.add_function(wrap_pyfunction!(stack, m)?)?;
     m.add_function(wrap_pyfunction!(list_, m)?)?;
+    m.add_function(wrap_pyfunction!(append, m)?)?;
     m.add_function(wrap_pyfunction!(weighted_sum, m)?)?;
     m.add_function(wrap_pyfunction!(softmax_sum, m)?)?;
     m.add_function(wrap_pyfunction!(attend, m)?)?;

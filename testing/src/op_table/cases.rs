@@ -20,6 +20,7 @@ pub fn case(kind: Kind) -> OpCase {
         Kind::Fill => sources::fill(),
         Kind::Param => sources::param(),
         Kind::List => lists::list(),
+        Kind::Append => lists::append(),
         Kind::Neg => elementwise::neg(),
         Kind::Abs => elementwise::abs(),
         Kind::Exp => elementwise::exp(),

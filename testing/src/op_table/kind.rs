@@ -21,7 +21,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    Port Input Fill Param List
+    Port Input Fill Param List Append
     Neg Abs Exp Log Sqrt Rsqrt Square Recip Tanh Sigmoid Relu Gelu Silu Softplus Sin Cos Erf Sign
     LeakyRelu Elu Clamp
     Add Sub Mul Div Pow Minimum Maximum
@@ -47,6 +47,7 @@ impl Kind {
             Op::Fill { ty: _, bits: _ } => Self::Fill,
             Op::Param => Self::Param,
             Op::List => Self::List,
+            Op::Append => Self::Append,
             Op::Unary(unary) => Self::of_unary(*unary),
             Op::LeakyRelu { slope: _ } => Self::LeakyRelu,
             Op::Elu { alpha: _ } => Self::Elu,

@@ -22,6 +22,8 @@ pub const FACTS: &[&str] = &[
     "a list of no values",
     "a list of one value",
     "a list of six values or more",
+    "a list that grew by two items",
+    "two lists that grew from one",
     "a value read more than three times",
     "a value that nothing reads",
     "a value read twice by one node",
@@ -203,6 +205,14 @@ fn note_node(
             note(seen, operands.is_empty(), "a list of no values");
             note(seen, operands.len() == 1, "a list of one value");
             note(seen, operands.len() >= 6, "a list of six values or more");
+        }
+        Callee::Op(Op::Append) => {
+            let from = operands[0].as_value().expect("lists are values");
+            let producer = arena.producer(from);
+            note(seen, arena.appended(producer, &graph.sigs).is_some(), "a list that grew by two items");
+            let mut others =
+                arena.ids().take(id.index()).filter_map(|other| arena.appended(other, &graph.sigs));
+            note(seen, others.any(|(other, _)| other == from), "two lists that grew from one");
         }
         Callee::Op(Op::Affine { .. }) => {
             let rows = graph.ty(signature.operands[0]).shape.rank() == 2;

@@ -73,7 +73,12 @@ impl<'g, 'k> Stage<'g, 'k> {
 
     /// Returns the newest list of values of this type.
     pub(super) fn existing_list(&self, element: Type) -> Option<Bounded<'g>> {
-        self.lists.iter().rev().find(|(list, _)| list.ty().element() == element).copied()
+        self.lists(element).next()
+    }
+
+    /// Returns the lists of values of this type, the newest first.
+    pub(super) fn lists(&self, element: Type) -> impl Iterator<Item = Bounded<'g>> {
+        self.lists.iter().rev().filter(move |(list, _)| list.ty().element() == element).copied()
     }
 
     pub(super) fn tame(&self, value: Value<'g>, bound: f64) -> Bounded<'g> {

@@ -17,12 +17,18 @@ fn length(scope: &mut Scope<'_>) -> usize {
     scope.rng.pick(&[0, 0, 1, 2, 3, 5])
 }
 
-/// Returns a list of values of this type, sometimes an existing one.
+/// Returns a list of values of this type, sometimes an existing one or one that grew from it.
 fn some_list(scope: &mut Scope<'_>, element: Type) -> Option<usize> {
     let list = Type { is_list: true, ..element };
     let existing = if scope.rng.chance(30) { scope.any(|value| value.ty == list) } else { None };
     let len = length(scope);
-    existing.or_else(|| scope.list(element, len)).or_else(|| scope.list(element, 0))
+    let list = existing.or_else(|| scope.list(element, len)).or_else(|| scope.list(element, 0))?;
+    if scope.in_body || !scope.rng.chance(30) {
+        return Some(list);
+    }
+    let Some(item) = scope.plain(|ty| ty == element) else { return Some(list) };
+    let grown = scope.values.len();
+    scope.apply(&Node::new(Op::Append, vec![list, item])).map(|()| grown)
 }
 
 pub(super) fn fold(scope: &mut Scope<'_>) -> Option<Node> {

@@ -21,8 +21,10 @@ use autobatch_inspector::text::{count, plural};
 use autobatch_ir::graph::{GraphData, Output, OutputKind};
 use autobatch_ir::id::ValueId;
 use serde_json::{Value as Json, json};
+use std::borrow::Cow;
 use std::io::Write;
 use std::process::{Command, Stdio};
+use std::slice;
 
 /// Reduces a graph and writes the smallest graph found.
 pub fn reduce(args: &ReduceArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
@@ -211,13 +213,14 @@ fn outputs(graph: &GraphData) -> Vec<Wanted> {
 
 /// Collects the operands of the node that computes a value. A list contributes its elements.
 fn read_by(graph: &GraphData, value: ValueId, read: &mut Vec<ValueId>) {
-    for operand in
-        graph.arena.operands(graph.arena.producer(value)).iter().filter_map(|operand| operand.as_value())
-    {
-        if graph.type_of(operand).is_list {
-            read_by(graph, operand, read);
-        } else if !read.contains(&operand) {
-            read.push(operand);
+    for operand in graph.arena.operands(graph.arena.producer(value)) {
+        let list = operand.as_value().filter(|&value| graph.type_of(value).is_list);
+        let items =
+            list.map_or(Cow::Borrowed(slice::from_ref(operand)), |list| graph.arena.items(list, &graph.sigs));
+        for item in items.iter().filter_map(|item| item.as_value()) {
+            if !read.contains(&item) {
+                read.push(item);
+            }
         }
     }
 }

@@ -71,6 +71,7 @@ pub fn infer(op: &Op, operands: &[Type], params: &[Type]) -> Inferred {
         Op::Fill { ty, bits } => fill(*ty, *bits),
         Op::Param => Ok(vec![Type::new(DType::F32, params[0].shape)]),
         Op::List => list(operands),
+        Op::Append => append(operands),
         Op::Unary(_) | Op::StopGradient => floats(operands[0]),
         Op::LeakyRelu { slope: attribute }
         | Op::Elu { alpha: attribute }
@@ -155,6 +156,7 @@ fn check_lists(op: &Op, operands: &[Type]) -> Result<(), InferError> {
         let takes_list = match op {
             Op::ListFold(_) | Op::WeightedSum { .. } => true,
             Op::Attend { .. } => place > 0,
+            Op::Append => place == 0,
             _ => false,
         };
         if takes_list && !ty.is_list {
@@ -163,7 +165,7 @@ fn check_lists(op: &Op, operands: &[Type]) -> Result<(), InferError> {
         }
         if !takes_list && ty.is_list {
             return Err(InferError::new(format!("operand {place} must be a value, found {ty}"))
-                .help("lists are taken by sum, mean, max, wsum, attend and list ports of cells"));
+                .help("lists are taken by sum, mean, max, wsum, attend, append and list ports of cells"));
         }
     }
     Ok(())
@@ -243,6 +245,12 @@ fn list(operands: &[Type]) -> Inferred {
         [element] => Ok(vec![Type { is_list: true, ..*element }]),
         _ => rejected!("a list has one element type, found {}", operands.len()),
     }
+}
+
+fn append(operands: &[Type]) -> Inferred {
+    let (list, element) = (operands[0], operands[0].element());
+    reject_if!(operands[1] != element, "the item must be {element} like the others, found {}", operands[1]);
+    Ok(vec![list])
 }
 
 fn clamp(low: Float, high: Float, ty: Type) -> Inferred {

@@ -146,6 +146,8 @@ ops! {
     /// zero, at a bias row if `bias`, or at the first operand if `onto`. So several nodes can compute a product with the
     /// bits of a single one.
     AffineRows { row: u32, bias: bool, onto: bool } = "affine_rows", AtLeast(if *onto { 2 } else { 1 });
+    /// A list with one further item at its end. It shares the other items. Legal only in graphs.
+    Append = "append", Exactly(2);
 }
 
 /// The number of operands of an op.

@@ -16,7 +16,8 @@ mod signatures;
 
 use crate::graph::data::{Cut, GraphData, Output, OutputKind, hash_cut};
 use crate::graph::error::EmitError;
-use crate::graph::signature::Signatures;
+use crate::graph::lists::ListLengths;
+use crate::graph::signature::{Callee, Signatures};
 use crate::graph::{Arena, Op, Site, Sites};
 use crate::id::{ParamId, SigId, SiteId, TypeId, ValueId};
 use crate::module::{Module, Param};
@@ -45,6 +46,7 @@ pub(crate) struct Recorder {
     /// The number of instances in the graphs that this one will be appended to, for messages.
     instances_before: usize,
     strict: bool,
+    list_lengths: ListLengths,
 }
 
 /// The state of tracing a cell.
@@ -99,6 +101,7 @@ impl Recorder {
             noise_ordinal: 0,
             interrupted: HashMap::new(),
             instances_before: 0,
+            list_lengths: ListLengths::default(),
             strict: std::env::var_os("AUTOBATCH_STRICT").is_some_and(|word| !word.is_empty() && word != "0"),
         }
     }
@@ -112,6 +115,7 @@ impl Recorder {
         self.noise_ordinal = 0;
         self.interrupted.clear();
         self.op_cache.fill(None);
+        self.list_lengths.clear();
     }
 
     /// Sets the number of instances in the graphs that this one will be appended to.
@@ -299,6 +303,30 @@ impl Recorder {
         }
         let sig = self.op_sig(&Op::List, &[element], &[], items, caller)?;
         self.append_raw(sig, items, caller)
+    }
+
+    /// Applies `append` to a list and an item. A cell, where only the graph knows what a list port holds, gets a whole list.
+    pub(crate) fn append_item(&mut self, operands: &[Option<Raw<'_>>], caller: Caller) -> Option<u32> {
+        if self.tracing.is_none() {
+            return self.apply(Op::Append, operands, &[], caller);
+        }
+        let (Raw::Value(list, _), Raw::Value(..)) = (operands[0]?, operands[1]?) else { return None };
+        let node = self.data.arena.producer(list);
+        if self.data.signature(node).callee != Callee::Op(Op::List) {
+            let message = format!("a cell appends only to its own lists, found {}", self.data.type_of(list));
+            let help = "append in the graph, where it calls the cell";
+            self.fail("append", message, Some(help.to_owned()), operands, caller);
+            return None;
+        }
+        let items = self.data.arena.operands(node).iter().filter_map(|item| item.as_value());
+        let items = items.map(|item| Some(Raw::Value(item, self.data.arena.type_of(item))));
+        let items: Vec<_> = items.chain([operands[1]]).collect();
+        self.list_of(self.data.type_of(list).element(), &items, caller)
+    }
+
+    /// The number of items of a list. While a cell is traced, the length of a list port is unknown.
+    pub(crate) fn list_len(&mut self, list: ValueId) -> Option<u32> {
+        self.list_lengths.of(&self.data.arena, self.data.sigs.items(), list)
     }
 
     /// Applies `list` to any number of values of the given type.

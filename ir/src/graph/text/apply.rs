@@ -49,6 +49,7 @@ impl Parser<'_> {
             hash_node(&mut self.hash, self.sigs.hash(sig), &self.arena.operand_pool()[mark as usize..]);
         }
         let first = self.arena.push(sig, mark, &self.sigs.get(sig).results, site);
+        self.check_lengths(sig, callee)?;
         let mut names = std::mem::take(&mut self.result_names);
         for (place, &name) in names.iter().enumerate() {
             self.declare_value(name, first + place as u32)?;
@@ -107,6 +108,10 @@ impl Parser<'_> {
             let problem = self.cursor.at_token(callee, "a port is not a node", "not here");
             return Err(problem.help("declare ports in the head of a cell: cell @f(%x: f32[4])"));
         }
+        if op == Op::Append && self.in_cell {
+            let problem = self.cursor.at_token(callee, "a cell does not append to lists", "not here");
+            return Err(problem.help("write a whole list: %3 = list(%1, %2)"));
+        }
         self.cursor.positional(&mut op)?;
         let element = match op {
             Op::List if self.cursor.at(Kind::Word) => Some(self.cursor.ty()?),
@@ -122,7 +127,6 @@ impl Parser<'_> {
             Op::List => self.list(callee, element)?,
             _ => self.operands()?,
         }
-        self.check_lengths(op, callee)?;
         self.op_sig(op, callee)
     }
 
@@ -136,25 +140,14 @@ impl Parser<'_> {
         problem.suggest(near, "call a cell with 'call @name(..)'")
     }
 
-    /// Checks that the lists of an op have equal lengths, because signatures do not contain lengths.
-    fn check_lengths(&self, op: Op, callee: Token) -> Parsed<()> {
-        let pending = match op {
-            Op::WeightedSum { .. } => 2,
-            Op::Attend { .. } => 3,
-            _ => return Ok(()),
-        };
-        let [.., a, b] = self.arena.operand_pool() else { return Ok(()) };
-        if self.operand_types.len() != pending {
+    /// Checks that the lists of the last node have equal lengths, because signatures do not contain lengths.
+    fn check_lengths(&mut self, sig: SigId, callee: Token) -> Parsed<()> {
+        if !matches!(self.sigs.get(sig).callee, Callee::Op(Op::WeightedSum { .. } | Op::Attend { .. })) {
             return Ok(());
         }
-        // The arena already contains the operands of the current node. It still counts them as operands
-        // of its last node, so they are subtracted.
-        let length = |operand: &Operand| {
-            let producer = self.arena.producer(operand.as_value()?);
-            let is_list = self.sigs.get(self.arena.node(producer).sig).is_list();
-            let beyond = if producer.index() + 1 == self.arena.len() { pending } else { 0 };
-            is_list.then(|| self.arena.operands(producer).len() - beyond)
-        };
+        let [.., a, b] = self.arena.operand_pool() else { return Ok(()) };
+        let mut length =
+            |operand: &Operand| self.list_lengths.of(&self.arena, self.sigs.items(), operand.as_value()?);
         match (length(a), length(b)) {
             (Some(a), Some(b)) if a != b => {
                 let message = format!("the lists must have equal lengths, found {a} and {b} values");

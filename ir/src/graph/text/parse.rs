@@ -10,6 +10,7 @@ use super::error::{ParseError, Parsed, Problem, nearest};
 use super::lex::Kind;
 use super::names::Names;
 use crate::graph::data::hash_cut;
+use crate::graph::lists::ListLengths;
 use crate::graph::{
     Arena, Bindings, Cut, FORMAT_VERSION, GraphData, Output, OutputKind, ParamArg, Signatures, Sites,
 };
@@ -84,6 +85,7 @@ pub(super) struct Parser<'t> {
     pub(super) operand_types: Vec<TypeId>,
     pub(super) args: Vec<ParamArg>,
     pub(super) sig_cache: Vec<Option<(u64, SigId)>>,
+    pub(super) list_lengths: ListLengths,
 }
 
 impl<'t> Parser<'t> {
@@ -112,6 +114,7 @@ impl<'t> Parser<'t> {
             operand_types: Vec::new(),
             args: Vec::new(),
             sig_cache: vec![None; SIG_CACHE],
+            list_lengths: ListLengths::default(),
         }
     }
 

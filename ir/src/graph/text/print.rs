@@ -301,7 +301,8 @@ impl<'a> Printer<'a> {
             }
         };
         param_args(&mut text, self.module, &signature.params);
-        let element = signature.is_list().then(|| signature.operands.first().copied()).flatten();
+        let is_whole = signature.callee == Callee::Op(Op::List);
+        let element = is_whole.then(|| signature.operands.first().copied()).flatten();
         Head { text, typed, called, input, element }
     }
 }

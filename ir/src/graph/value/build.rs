@@ -203,7 +203,7 @@ impl Graph {
     /// Applies an op over two lists of equal length. Signatures do not contain lengths, so it checks them.
     fn lists<'g>(&'g self, op: Op, operands: &[Value<'g>], caller: Caller) -> Value<'g> {
         let [.., a, b] = operands else { return Value::poison(self) };
-        if let (Some(a), Some(b)) = (self.list_len(*a), self.list_len(*b))
+        if let (Some(a), Some(b)) = (self.list_len(*a, caller), self.list_len(*b, caller))
             && a != b
         {
             let message = format!("the lists must have equal lengths, found {a} and {b} values");
@@ -212,11 +212,8 @@ impl Graph {
         self.many(op, operands, caller)
     }
 
-    /// The length of a list of this graph. While a cell is traced, the length of a list port is unknown.
-    fn list_len(&self, list: Value<'_>) -> Option<usize> {
+    fn list_len(&self, list: Value<'_>, caller: Caller) -> Option<u32> {
         let id = list.id().filter(|_| list.is_of(self))?;
-        let data = self.data();
-        let node = data.arena.producer(id);
-        data.signature(node).is_list().then(|| data.arena.operands(node).len())
+        self.recorder(caller)?.list_len(id)
     }
 }

@@ -38,6 +38,28 @@ impl<'g> Value<'g> {
         result
     }
 
+    /// This list with one further item at its end. This list itself stays as it is. A list that grows item by item, as the
+    /// keys of a decoder do, shares its items with all lists that it grew from.
+    ///
+    /// ```
+    /// # use autobatch_ir::{EmitError, Graph, ModuleBuilder, f32};
+    /// # fn main() -> Result<(), EmitError> {
+    /// # let g = Graph::new(&ModuleBuilder::new("m").build()?);
+    /// let mut so_far = g.empty_list(f32([2]));
+    /// for x in [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]] {
+    ///     so_far = so_far.append(g.input(&x));
+    ///     let _mean = so_far.mean(); // over this item and all before it
+    /// }
+    /// # g.check()
+    /// # }
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn append(self, item: Self) -> Self {
+        let caller = Location::caller();
+        self.graph.apply_many([self, item], caller, |recorder, both| recorder.append_item(both, caller))
+    }
+
     /// `N` equal parts along the innermost axis.
     #[track_caller]
     #[must_use]

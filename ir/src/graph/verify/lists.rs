@@ -3,6 +3,7 @@
 //! A graph contains every list, so all lengths are known. In a body a list may be a port, whose length only a caller knows.
 //! The verifier then stores the constraints of the body on its ports, and checks them at every call.
 
+use crate::graph::lists::ListLengths;
 use crate::graph::{Arena, Callee, Op, Signature};
 use crate::id::ValueId;
 
@@ -31,16 +32,26 @@ pub(super) struct Lengths {
     parent: Vec<u32>,
     /// The length of a class, stored at its smallest port.
     known: Vec<Option<u32>>,
+    lists: ListLengths,
 }
 
 impl Lengths {
     pub(super) fn of_ports(ports: usize) -> Self {
-        Self { parent: (0..ports as u32).collect(), known: vec![None; ports] }
+        Self { parent: (0..ports as u32).collect(), known: vec![None; ports], lists: ListLengths::default() }
     }
 
-    /// The number of ports; 0 in a graph.
-    pub(super) fn ports(&self) -> usize {
-        self.parent.len()
+    /// The length of a list. `None` for other values and for misplaced ports, which another rule reports.
+    pub(super) fn of(&mut self, arena: &Arena, sigs: &[Signature], value: ValueId) -> Option<Length> {
+        if value.index() >= arena.values() {
+            return None;
+        }
+        match sigs.get(arena.node(arena.producer(value)).sig.index())?.callee {
+            // A graph has no ports here.
+            Callee::Op(Op::Port(_)) if value.index() < self.parent.len() => {
+                Some(Length::Port(value.index() as u32))
+            }
+            _ => self.lists.of(arena, sigs, value).map(Length::Known),
+        }
     }
 
     fn root(&mut self, mut port: u32) -> u32 {
@@ -103,18 +114,4 @@ impl Lengths {
 
 fn agree(a: u32, b: u32) -> Result<(), (u32, u32)> {
     if a == b { Ok(()) } else { Err((a, b)) }
-}
-
-/// The length of a list in an arena with `ports` ports. `None` for other values and for misplaced
-/// ports, which another rule reports.
-pub(super) fn length_of(arena: &Arena, sigs: &[Signature], ports: usize, value: ValueId) -> Option<Length> {
-    if value.index() >= arena.values() {
-        return None;
-    }
-    let node = arena.producer(value);
-    match sigs.get(arena.node(node).sig.index())?.callee {
-        Callee::Op(Op::List) => Some(Length::Known(arena.operands(node).len() as u32)),
-        Callee::Op(Op::Port(_)) if value.index() < ports => Some(Length::Port(value.index() as u32)),
-        _ => None,
-    }
 }

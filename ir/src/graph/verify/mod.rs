@@ -34,6 +34,7 @@
 //! * **G20** Calls nest at most [`MAX_NESTING`] deep. After inlining, all bodies of a module together
 //!   have at most [`MAX_INLINED`] nodes, which bounds the cost of planning and proving.
 //! * **G21** The results of a body are values of the body, and not lists.
+//! * **G25** A body lists its items; it does not append to lists.
 //!
 //! Graphs:
 //! * **G22** Cuts ascend and lie inside the arena.
@@ -92,6 +93,7 @@ rules! {
     Cuts = 22, "cuts ascend and lie inside the arena";
     Outputs = 23, "outputs are values of the graph, losses are scalar f32";
     Marks = 24, "marks name values and nodes of the graph";
+    Appends = 25, "only graphs append to lists";
 }
 
 /// The broken rules of a graph or module.

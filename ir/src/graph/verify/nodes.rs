@@ -1,6 +1,6 @@
 //! Rules G4 and G8 to G17 for the nodes of a graph or a body.
 
-use super::lists::{Length, Lengths, length_of};
+use super::lists::{Length, Lengths};
 use super::signatures::{Facts, Form};
 use super::{At, Rule, Verifier};
 use crate::graph::{Arena, Bindings, Callee, Op, Operand, OperandKind, ParamArg};
@@ -110,6 +110,9 @@ impl<'a> Verifier<'a> {
                 },
             };
             self.report(Rule::ParamSource, at, message);
+        }
+        if signature.callee == Callee::Op(Op::Append) {
+            self.report(Rule::Appends, at, "a body lists its items, only a graph appends to lists");
         }
         if let Callee::Cell(callee) = signature.callee
             && callee >= cell
@@ -238,27 +241,25 @@ impl<'a> Verifier<'a> {
 
     fn lists(&mut self, arena: &Arena, id: NodeId, facts: &Facts<'_>, lengths: &mut Lengths, at: At<'_>) {
         let operands = arena.operands(id);
-        let ports = lengths.ports();
-        let length = |place: usize| -> Option<Length> {
-            length_of(arena, self.sigs, ports, operands.get(place)?.as_value()?)
+        let length = |lengths: &mut Lengths, place: usize| -> Option<Length> {
+            lengths.of(arena, self.sigs, operands.get(place)?.as_value()?)
         };
         let mut clash = None;
-        let mut join = |a: Option<Length>, b: Option<Length>| {
-            if let (Some(a), Some(b)) = (a, b)
+        let mut join = |place: usize, other: Result<usize, Length>| {
+            let other = other.map_or_else(Some, |place| length(lengths, place));
+            if let (Some(a), Some(b)) = (length(lengths, place), other)
                 && let Err(lengths) = lengths.join(a, b)
             {
                 clash.get_or_insert(lengths);
             }
         };
         match facts.callee {
-            Callee::Op(_) => {
-                join(length(operands.len().wrapping_sub(2)), length(operands.len().wrapping_sub(1)));
-            }
+            Callee::Op(_) => join(operands.len().wrapping_sub(2), Ok(operands.len().wrapping_sub(1))),
             Callee::Cell(cell) => {
                 for constraint in self.cells.get(cell.index()).map_or(&[][..], |facts| &facts.constraints) {
-                    join(length(constraint.like as usize), length(constraint.port as usize));
+                    join(constraint.like as usize, Ok(constraint.port as usize));
                     if let Some(exactly) = constraint.exactly {
-                        join(length(constraint.port as usize), Some(Length::Known(exactly)));
+                        join(constraint.port as usize, Err(Length::Known(exactly)));
                     }
                 }
             }

@@ -76,6 +76,13 @@ impl<'a> List<'a> {
         self.len == 0
     }
 
+    /// The last row.
+    #[must_use]
+    pub fn last(self) -> Option<u32> {
+        let last = self.len.checked_sub(1)?;
+        Some(self.table.get(last as usize).map_or(self.start + last, |&row| row))
+    }
+
     /// The rows in order.
     #[inline]
     pub fn iter(self) -> impl ExactSizeIterator<Item = u32> + Clone + 'a {

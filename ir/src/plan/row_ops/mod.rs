@@ -48,7 +48,7 @@ pub const fn template(op: Op) -> Template {
     match op {
         Op::Port(_) | Op::Input(_) | Op::Fill { .. } | Op::Param => Template::Source,
         Op::Reshape(_) | Op::Stack | Op::StopGradient | Op::ScaleGradient { .. } => Template::View,
-        Op::List => Template::List,
+        Op::List | Op::Append => Template::List,
         Op::Unary(_)
         | Op::LeakyRelu { .. }
         | Op::Elu { .. }

@@ -147,7 +147,7 @@ fn for_each_value(graph: &GraphData, node: NodeId, to: Contribution, mut each: i
     if !to.is_list {
         return each(value.index(), WHOLE);
     }
-    let items = graph.arena.operands(graph.arena.producer(value));
+    let items = graph.arena.items(value, &graph.sigs);
     for (item, value) in items.iter().enumerate() {
         if let Some(value) = value.as_value() {
             each(value.index(), item as u32);

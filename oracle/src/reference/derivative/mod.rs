@@ -111,7 +111,7 @@ pub(crate) fn derive<T: Real>(
             none(call)
         }
         Op::StopGradient => none(call),
-        Op::Port(_) | Op::List => malformed("ports and lists have no derivative"),
+        Op::Port(_) | Op::List | Op::Append => malformed("ports and lists have no derivative"),
         Op::Param => use_of(call, 0, Share { dy, kind: ShareKind::Rows }),
         Op::Unary(unary) => elementwise::unary(*unary, call, y(made)?, &dy),
         Op::LeakyRelu { slope } => {

@@ -27,7 +27,7 @@ pub(crate) use product::{Chains, matrices};
 pub(crate) fn evaluate<T: Real>(op: &Op, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
     match op {
         Op::Port(_) => malformed("a port is not at the start of a body"),
-        Op::List => malformed("a list is not a value"),
+        Op::List | Op::Append => malformed("a list is not a value"),
         Op::Input(_) | Op::StopGradient | Op::ScaleGradient { .. } => identity(call),
         Op::Fill { ty, bits } => elementwise::fill(*ty, *bits),
         Op::Param => Ok(vec![Datum::floats(call.params[0].values)]),

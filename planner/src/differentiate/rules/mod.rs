@@ -74,6 +74,7 @@ impl Deriver<'_> {
         Ok(match at.op {
             Op::Port(_)
             | Op::List
+            | Op::Append
             | Op::Input(_)
             | Op::Fill { .. }
             | Op::ArgMax

@@ -41,6 +41,7 @@ use autobatch_ir::plan::Mode;
 use body::{Half, Part, Plan, cut};
 use cells::{Call, declare};
 use recurrence::{Recurrent, recurrent};
+use std::borrow::Cow;
 
 /// Hoists products out of recurrences.
 pub(crate) fn hoist(graph: &GraphData, context: &Context<'_>) -> Option<Change> {
@@ -118,8 +119,8 @@ fn takes_one_value_twice(graph: &GraphData, sig: SigId, [before, rest]: [&[bool]
     let arena = &graph.arena;
     let is_list = |value: ValueId| graph.type_of(value).is_list;
     let items = |value: ValueId| match is_list(value) {
-        true => arena.operands(arena.producer(value)),
-        false => &[],
+        true => arena.items(value, &graph.sigs),
+        false => Cow::default(),
     };
     let mut taken: Vec<ValueId> = Vec::new();
     arena.ids().filter(|&node| arena.node(node).sig == sig).any(|node| {

@@ -343,7 +343,7 @@ const fn role(callee: Callee) -> Role {
             Role::Barrier
         }
         Callee::Op(Op::Input(_) | Op::Fill { .. } | Op::Param) => Role::Source,
-        Callee::Op(Op::List) => Role::List,
+        Callee::Op(Op::List | Op::Append) => Role::List,
         Callee::Op(_) => Role::Member,
     }
 }

@@ -38,6 +38,30 @@ pub(super) fn list() -> OpCase {
     )
 }
 
+pub(super) fn append() -> OpCase {
+    entry(
+        vec![
+            // The list itself stays as it is, and two lists grow from it.
+            good(
+                &["f32[2]", "f32[2]", "f32[2]"],
+                vec![vec![1.5, 1.0], vec![0.0, 1.25], vec![3.0, -1.0]],
+                |g, _| {
+                    let [a, b, c] = three(g);
+                    let both = g.list([a, b]);
+                    let (three, four) = (both.append(c), both.append(a).append(g.zeros([2])));
+                    vec![both.sum(), three.sum(), four.sum() + g.input(&[0.5, 0.0])]
+                },
+            ),
+            good(&["f32[2]"], vec![vec![1.0, -2.0]], |g, _| {
+                vec![g.empty_list(f32([2])).append(g.input(&A)).sum()]
+            }),
+        ],
+        TRUE,
+        "the item must be f32[2] like the others, found f32[3]",
+        |g, _| vec![g.list([g.input(&A)]).append(g.input(&[1.0; 3]))],
+    )
+}
+
 macro_rules! fold {
     ($($name:ident = $three:expr;)*) => {$(
         pub(super) fn $name() -> OpCase {

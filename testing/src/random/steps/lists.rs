@@ -33,13 +33,38 @@ fn element(stage: &mut Stage<'_, '_>, step: &Step) -> Type {
     }
 }
 
-/// Returns a list of values of this type: sometimes an existing list, otherwise a new one, which may be empty.
+/// Returns a list of values of this type: sometimes an existing list, or one that grew from it, otherwise a new one, which may
+/// be empty.
 fn list<'g>(stage: &mut Stage<'g, '_>, step: &Step, element: Type) -> Bounded<'g> {
-    let existing = if step.size / 4096 % 3 == 1 { stage.existing_list(element) } else { None };
-    existing.unwrap_or_else(|| {
-        let items = stage.items(step, element);
-        new_list(stage, element, &items)
-    })
+    let existing = match step.size / 4096 % 3 {
+        1 => stage.existing_list(element),
+        2 if !stage.in_body => stage.lists(element).nth(step.size as usize / 16384 % 3),
+        _ => None,
+    };
+    match existing {
+        Some(existing) if step.size / 4096 % 3 == 1 => existing,
+        Some(existing) => {
+            let items = stage.items(step, element);
+            grown(stage, existing, &items)
+        }
+        None => {
+            let items = stage.items(step, element);
+            new_list(stage, element, &items)
+        }
+    }
+}
+
+/// Appends items one by one and keeps every list on the way, so that later steps read lists that begin alike.
+fn grown<'g>(
+    stage: &mut Stage<'g, '_>,
+    (mut list, mut bound): Bounded<'g>,
+    items: &[Bounded<'g>],
+) -> Bounded<'g> {
+    for item in items {
+        (list, bound) = (list.append(item.0), bound.max(item.1));
+        stage.keep_list(list, bound);
+    }
+    (list, bound)
 }
 
 /// As `list`, for vectors of the usual width.
@@ -60,6 +85,11 @@ pub(super) fn two_lists<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> [Value<'g
 }
 
 fn new_list<'g>(stage: &mut Stage<'g, '_>, element: Type, items: &[Bounded<'g>]) -> Bounded<'g> {
+    if !stage.in_body && items.len() % 4 == 3 {
+        let (first, rest) = items.split_at(items.len() / 2);
+        let first = new_list(stage, element, first);
+        return grown(stage, first, rest);
+    }
     let list = match items {
         [] => stage.g.empty_list(element),
         _ => stage.g.list(items.iter().map(|item| item.0)),

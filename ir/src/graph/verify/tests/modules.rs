@@ -196,6 +196,25 @@ fn g8_bodies_take_parameters_through_ports() {
 }
 
 #[test]
+fn g25_only_graphs_append_to_lists() {
+    assert_snapshot!(broken(Rule::Appends, |data| {
+        let (element, of_elements) = (type_id(data, f32([4])), type_id(data, list(f32([4]))));
+        let sum = body(data, "mix").arena.node(NodeId::new(2)).sig;
+        set_sig(data, sum, |signature| {
+            signature.callee = Callee::Op(Op::Append);
+            signature.operands = [of_elements, element].into();
+            signature.results = [of_elements].into();
+        });
+    }), @r"
+    the rules of graphs are broken in 4 places
+       1. G9 n2 of cell @mix: the results differ in type from the signature
+       2. G25 n2 of cell @mix: a body lists its items, only a graph appends to lists
+       3. G12 n2 of cell @mix: operand 0 must be list f32[4], found %0 of list f32[1]
+       4. G12 n2 of cell @mix: operand 1 must be f32[4], found %1 of list f32[4]
+    ");
+}
+
+#[test]
 fn g17_ports_stand_at_the_head_of_bodies() {
     assert_snapshot!(broken(Rule::Ports, |data| {
         body(data, "node").ports = 1;
