@@ -770,6 +770,10 @@ def affine(parts, weight, bias=None) -> Any:
 def affine_sum(bias, *pairs) -> Any:
     """`b + x1 · W1 + x2 · W2 + ...`: a bias, then weights and values by turns."""
 
+def append(values, item) -> Any:
+    """A list with one further item at its end, as a new list. `values` itself stays as it is. A list that grows item by item
+    shares its items with all lists that it grew from."""
+
 def attend(query, keys, values, scale=1.0) -> Any:
     """Dot-product attention of a query over lists of keys and values."""
 

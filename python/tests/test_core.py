@@ -71,6 +71,7 @@ def test_operators_equal_numpy():
             (x[0:2], a[0:2]), (x[1], a[1]), (x > y, a > b), (ab.concat([x, y]), np.concatenate([a, b])),
             (ab.stack([x, y]), np.stack([a, b])), (x.reshape((3, 1)), a.reshape(3, 1)),
             (ab.list([x, y]).sum(), a + b), (x.dot(y), a @ b), (x.clamp(-1, 1), a.clip(-1, 1)),
+            (ab.append(ab.list([x, y]), x).sum(), a + b + a),
         ]
         results = session.run(*[value for value, _ in cases])
     for result, (_, expected) in zip(results, cases):

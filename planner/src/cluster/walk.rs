@@ -8,7 +8,7 @@ use crate::schedule::OperandLists;
 use autobatch_ir::graph::{GraphData, Operand};
 use autobatch_ir::hash::BuildMix;
 use autobatch_ir::id::{NodeId, ValueId};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::slice;
 
 /// The kind of a signature's nodes.
@@ -35,7 +35,8 @@ pub(super) struct SigFacts {
 /// The facts of a value that its consumers use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ValueFacts {
-    /// The job that computes it, or [`NONE`].
+    /// The job that computes it, or [`NONE`]. Of a list, the operand that names it, [`NONE`] if no job computes an item, or
+    /// [`UNNAMED`].
     job: u32,
     /// Its number among the results of all signatures, or [`LIST`].
     result: u32,
@@ -43,6 +44,12 @@ pub(super) struct ValueFacts {
 
 /// The result number of lists.
 const LIST: u32 = u32::MAX;
+/// Instead of the name of a list that nothing has read by name yet.
+const UNNAMED: u32 = u32::MAX - 1;
+
+impl ValueFacts {
+    const UNNAMED_LIST: Self = Self { job: UNNAMED, result: LIST };
+}
 
 /// Numbers jobs and their operands, from the first node on whose facts may differ from the call before.
 ///
@@ -64,12 +71,12 @@ pub(super) fn walk(context: &Context<'_>, memory: &mut Memory, clusters: &mut Cl
             if context.existing.has(node.results) {
                 number_results(results, NONE, facts.results);
             } else if facts.kind == Kind::List {
-                results.fill(ValueFacts { job: NONE, result: LIST });
+                results.fill(ValueFacts::UNNAMED_LIST);
             }
             continue;
         }
         match facts.kind {
-            Kind::List => results.fill(ValueFacts { job: NONE, result: LIST }),
+            Kind::List => results.fill(ValueFacts::UNNAMED_LIST),
             Kind::Source => {
                 number_results(results, NONE, facts.results);
                 found_sources.push((node.sig, NodeId::new(index)));
@@ -117,8 +124,13 @@ fn begin(graph: &GraphData, memory: &mut Memory, clusters: &mut Clusters) {
     clusters.ty.resize(nodes, 0);
     clusters.operand_start.resize(nodes + 1, 0);
     clusters.lists.clear();
-    memory.known_lists.clear();
-    memory.values.resize(graph.arena.values(), ValueFacts { job: NONE, result: LIST });
+    memory.known_lists.arrived.clear();
+    memory.values.resize(graph.arena.values(), ValueFacts::UNNAMED_LIST);
+    for list in memory.known_lists.named.drain(..) {
+        if let Some(facts) = memory.values.get_mut(list.index()) {
+            *facts = ValueFacts::UNNAMED_LIST;
+        }
+    }
     memory.found_sources.clear();
     memory.numbers.clear(signatures.len(), &mut clusters.types);
     memory.sigs.clear();
@@ -167,7 +179,7 @@ fn read_known(
 /// Reads the operands of a job that takes a list, or a result that arrives at a port for the first time.
 struct Reader<'a> {
     graph: &'a GraphData,
-    values: &'a [ValueFacts],
+    values: &'a mut [ValueFacts],
     arrivals: &'a mut Arrivals,
     /// Operand jobs, up to `end`.
     operands: &'a mut Vec<u32>,
@@ -182,17 +194,12 @@ const LONG_LIST: usize = 6;
 /// The lists that were read by name: long ones, and those that grew, with the lists that they grew from.
 #[derive(Debug, Default)]
 pub(super) struct KnownLists {
-    /// The operand that names each list; `None` if no job computes an item.
-    operands: HashMap<ValueId, Option<u32>, BuildMix>,
+    /// The lists that have a name.
+    named: Vec<ValueId>,
     /// The pairs of a list and a port whose arrivals are noted.
     arrived: HashSet<(ValueId, usize), BuildMix>,
-}
-
-impl KnownLists {
-    fn clear(&mut self) {
-        self.operands.clear();
-        self.arrived.clear();
-    }
+    /// Working memory: lists that wait for the name of the list that they grew from, and their items.
+    grown: Vec<(ValueId, Operand)>,
 }
 
 impl Reader<'_> {
@@ -231,9 +238,10 @@ impl Reader<'_> {
     /// Reads a list by its name.
     fn read_named_list(&mut self, list: ValueId, port: usize, after: usize) {
         self.note_arrivals(list, port);
-        if let Some(operand) = self.name_of(list) {
+        let name = self.name_of(list);
+        if name != NONE {
             ensure_len(self.operands, self.end + 1 + after);
-            self.operands[self.end] = operand;
+            self.operands[self.end] = name;
             self.end += 1;
         }
     }
@@ -254,33 +262,36 @@ impl Reader<'_> {
         }
     }
 
-    /// The operand that names a list, which is listed when it is asked for first; `None` if no job computes an item.
-    fn name_of(&mut self, list: ValueId) -> Option<u32> {
+    /// The operand that names a list, which is listed when it is asked for first; [`NONE`] if no job computes an item.
+    fn name_of(&mut self, list: ValueId) -> u32 {
         let arena = &self.graph.arena;
-        let job = |item: &Operand| {
-            let job = self.values[item.as_value()?.index()].job;
-            (job != NONE).then_some(job)
-        };
-        let (mut grown, mut at) = (Vec::new(), list);
+        let KnownLists { named, grown, .. } = &mut *self.known_lists;
+        let mut at = list;
         let mut name = loop {
-            if let Some(&known) = self.known_lists.operands.get(&at) {
+            let known = self.values[at.index()].job;
+            if known != UNNAMED {
                 break known;
             }
             let node = arena.producer(at);
             let Some((from, item)) = arena.appended(node, &self.graph.sigs) else {
-                let mut jobs = arena.operands(node).iter().filter_map(job).peekable();
-                let name = jobs.peek().is_some().then(|| self.lists.push(jobs));
-                self.known_lists.operands.insert(at, name);
+                let jobs = arena.operands(node).iter().filter_map(|item| item.as_value());
+                let mut jobs =
+                    jobs.map(|item| self.values[item.index()].job).filter(|&job| job != NONE).peekable();
+                let name = if jobs.peek().is_some() { self.lists.push(jobs) } else { NONE };
+                self.values[at.index()].job = name;
+                named.push(at);
                 break name;
             };
             grown.push((at, item));
             at = from;
         };
-        for (list, item) in grown.into_iter().rev() {
-            if let Some(job) = job(&item) {
-                name = Some(self.lists.push(name.into_iter().chain([job])));
+        while let Some((list, item)) = grown.pop() {
+            let job = item.as_value().map_or(NONE, |item| self.values[item.index()].job);
+            if job != NONE {
+                name = self.lists.push([name, job].into_iter().filter(|&item| item != NONE));
             }
-            self.known_lists.operands.insert(list, name);
+            self.values[list.index()].job = name;
+            named.push(list);
         }
         name
     }

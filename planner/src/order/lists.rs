@@ -17,6 +17,8 @@ pub(crate) struct Lists {
     items: Vec<u32>,
     /// Per value of the graph the number of the list that was stored last for it, or [`NONE`].
     last: Vec<u32>,
+    /// Working memory: lists that wait for the list that they grew from, and their items.
+    grown: Vec<(ValueId, Operand)>,
 }
 
 /// A stored list.
@@ -73,7 +75,8 @@ impl Lists {
     /// Stores a list, and those that it grew from which are not stored yet.
     fn store(&mut self, list: ValueId, slab: u32, graph: &GraphData, row: impl Fn(ValueId) -> u32) -> u32 {
         let row = |item: &Operand| item.as_value().map(&row);
-        let (mut grown, mut at) = (Vec::new(), list);
+        let mut grown = std::mem::take(&mut self.grown);
+        let mut at = list;
         let mut number = loop {
             let node = graph.arena.producer(at);
             let Some((from, item)) = graph.arena.appended(node, &graph.sigs) else {
@@ -88,11 +91,12 @@ impl Lists {
                 break known;
             }
         };
-        for (list, item) in grown.into_iter().rev() {
+        while let Some((list, item)) = grown.pop() {
             if let Some(row) = row(&item) {
                 number = self.grow(number, list, row);
             }
         }
+        self.grown = grown;
         number
     }
 

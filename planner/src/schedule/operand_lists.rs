@@ -82,13 +82,35 @@ impl OperandLists {
 /// The largest of some number of the jobs of a list, kept for each list and reader's kind.
 #[derive(Debug, Default)]
 pub(crate) struct ListMaxima {
-    known: HashMap<(usize, u32), u32, BuildMix>,
+    /// Per list the kind that asked first, as most lists have readers of one kind, and the number.
+    first: Vec<Option<(u32, u32)>>,
+    /// The numbers for other kinds.
+    others: HashMap<(usize, u32), u32, BuildMix>,
     open: Vec<usize>,
 }
 
 impl ListMaxima {
     pub(crate) fn clear(&mut self) {
-        self.known.clear();
+        self.first.clear();
+        self.others.clear();
+    }
+
+    #[inline]
+    fn known(&self, list: usize, kind: u32) -> Option<u32> {
+        match self.first.get(list).copied().flatten()? {
+            (first, number) if first == kind => Some(number),
+            _ => self.others.get(&(list, kind)).copied(),
+        }
+    }
+
+    fn keep(&mut self, list: usize, kind: u32, number: u32) {
+        if self.first.len() <= list {
+            self.first.resize(list + 1, None);
+        }
+        match &mut self.first[list] {
+            first @ None => *first = Some((kind, number)),
+            Some(_) => drop(self.others.insert((list, kind), number)),
+        }
     }
 
     /// The largest `of` of the jobs that an operand stands for, which is not asked again for the same list and kind.
@@ -113,33 +135,38 @@ impl ListMaxima {
         kind: u32,
         of: &mut dyn FnMut(u32) -> u32,
     ) -> u32 {
-        let Self { known, open } = self;
-        open.clear();
+        if let Some(known) = self.known(list, kind) {
+            return known;
+        }
+        let mut open = std::mem::take(&mut self.open);
         open.push(list);
+        let mut last = 0;
         // Lists of lists may be deep, so this is a loop.
         while let Some(&top) = open.last() {
-            if known.contains_key(&(top, kind)) {
-                open.pop();
-                continue;
+            let (mut largest, mut unknown) = (0, None);
+            for &item in lists.items(top) {
+                let number = match OperandLists::number(item) {
+                    None => of(item),
+                    Some(inner) => match self.known(inner, kind) {
+                        Some(known) => known,
+                        None => {
+                            unknown = Some(inner);
+                            break;
+                        }
+                    },
+                };
+                largest = largest.max(number);
             }
-            let items = lists.items(top);
-            let unknown =
-                |&item: &u32| OperandLists::number(item).filter(|&inner| !known.contains_key(&(inner, kind)));
-            if let Some(inner) = items.iter().find_map(unknown) {
+            if let Some(inner) = unknown {
                 open.push(inner);
                 continue;
             }
-            let mut largest = 0;
-            for &item in items {
-                largest = largest.max(match OperandLists::number(item) {
-                    None => of(item),
-                    Some(inner) => known[&(inner, kind)],
-                });
-            }
-            known.insert((top, kind), largest);
             open.pop();
+            self.keep(top, kind, largest);
+            last = largest;
         }
-        known[&(list, kind)]
+        self.open = open;
+        last
     }
 }
 
