@@ -96,7 +96,7 @@ pub(super) fn walk(context: &Context<'_>, memory: &mut Memory, clusters: &mut Cl
                     }
                     None => {
                         let mut reader =
-                            Reader { graph, values, arrivals, operands, lists, known_lists, end };
+                            Reader { graph, values, arrivals, operands, lists, known_lists, first, end };
                         let bound = reader.read(own, port);
                         end = reader.end;
                         bound
@@ -185,6 +185,8 @@ struct Reader<'a> {
     operands: &'a mut Vec<u32>,
     lists: &'a mut OperandLists,
     known_lists: &'a mut KnownLists,
+    /// The first node of the walk.
+    first: usize,
     end: usize,
 }
 
@@ -249,7 +251,8 @@ impl Reader<'_> {
     /// Notes once that the items of a list, and of those that it grew from, arrive at a port.
     fn note_arrivals(&mut self, mut list: ValueId, port: usize) {
         let arena = &self.graph.arena;
-        while self.known_lists.arrived.insert((list, port)) {
+        // The storage of a growing plan, the only one whose walk begins later, does not depend on arrivals.
+        while arena.producer(list).index() >= self.first && self.known_lists.arrived.insert((list, port)) {
             let node = arena.producer(list);
             let grown = arena.appended(node, &self.graph.sigs);
             let items =
@@ -273,6 +276,10 @@ impl Reader<'_> {
                 break known;
             }
             let node = arena.producer(at);
+            if node.index() < self.first {
+                // No job comes before the first node of the walk.
+                break NONE;
+            }
             let Some((from, item)) = arena.appended(node, &self.graph.sigs) else {
                 let jobs = arena.operands(node).iter().filter_map(|item| item.as_value());
                 let mut jobs =

@@ -105,7 +105,8 @@ impl LayoutInput {
         };
         self.reused.clear();
         self.reused.extend(clusters.reused.iter().map(reused));
-        self.reused.sort_unstable();
+        // A list that grew gives a run of descending rows, which a stable sort merges.
+        self.reused.sort();
         self.reused.dedup();
         self.reused_rows.clear();
         self.reused_rows.resize(storage.slabs.len(), 0);

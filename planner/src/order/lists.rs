@@ -17,8 +17,8 @@ pub(crate) struct Lists {
     items: Vec<u32>,
     /// Per value of the graph the number of the list that was stored last for it, or [`NONE`].
     last: Vec<u32>,
-    /// Working memory: lists that wait for the list that they grew from, and their items.
-    grown: Vec<(ValueId, Operand)>,
+    /// Working memory: the rows of items behind the list that a list grew from, the last item first.
+    grown: Vec<u32>,
 }
 
 /// A stored list.
@@ -30,7 +30,7 @@ struct Stored {
     end: u32,
     /// The end of the space in which a list that grows from it continues.
     limit: u32,
-    /// The list that it has one item more than, or [`NONE`].
+    /// The list that it grew from, or [`NONE`].
     from: u32,
     /// The last wave that reads it.
     wave: u32,
@@ -72,57 +72,55 @@ impl Lists {
         self.stored.get(last as usize).is_some_and(|stored| stored.slab == slab).then_some(last)
     }
 
-    /// Stores a list, and those that it grew from which are not stored yet.
+    /// Stores a list over the rows of the nearest list that it grew from and that is stored.
     fn store(&mut self, list: ValueId, slab: u32, graph: &GraphData, row: impl Fn(ValueId) -> u32) -> u32 {
         let row = |item: &Operand| item.as_value().map(&row);
         let mut grown = std::mem::take(&mut self.grown);
         let mut at = list;
-        let mut number = loop {
+        let mut stored = loop {
             let node = graph.arena.producer(at);
             let Some((from, item)) = graph.arena.appended(node, &graph.sigs) else {
                 let start = self.items.len() as u32;
                 self.items.extend(graph.arena.operands(node).iter().filter_map(row));
                 let end = self.items.len() as u32;
-                break self.push(at, Stored { slab, start, end, limit: end, from: NONE, wave: 0 });
+                break Stored { slab, start, end, limit: end, from: NONE, wave: 0 };
             };
-            grown.push((at, item));
+            grown.extend(row(&item));
             at = from;
-            if let Some(known) = self.known(at, slab) {
-                break known;
+            if let Some(from) = self.known(at, slab) {
+                break self.over(from, grown.len() as u32);
             }
         };
-        while let Some((list, item)) = grown.pop() {
-            if let Some(row) = row(&item) {
-                number = self.grow(number, list, row);
+        while let Some(row) = grown.pop() {
+            match self.items.get_mut(stored.end as usize) {
+                Some(item) => *item = row,
+                None => self.items.push(row),
             }
+            stored.end += 1;
         }
+        stored.limit = stored.limit.max(stored.end);
         self.grown = grown;
-        number
-    }
-
-    fn push(&mut self, list: ValueId, stored: Stored) -> u32 {
-        let number = self.stored.len() as u32;
         self.stored.push(stored);
+        let number = self.stored.len() as u32 - 1;
         self.last[list.index()] = number;
         number
     }
 
-    /// Stores a list that has one item more than a stored one. Without space behind that one it moves to twice the space, so the
+    /// A list that continues a stored one by `more` items. Without space behind that one it moves to twice the space, so the
     /// items of a list that grows are copied twice on average.
-    fn grow(&mut self, from: u32, list: ValueId, row: u32) -> u32 {
-        let mut stored = self.stored[from as usize];
-        if stored.end == stored.limit {
+    fn over(&mut self, from: u32, more: u32) -> Stored {
+        let mut stored = Stored { from, wave: 0, ..self.stored[from as usize] };
+        if stored.end + more > stored.limit {
             let (start, len) = (self.items.len() as u32, stored.end - stored.start);
             self.items.extend_from_within(stored.start as usize..stored.end as usize);
-            let limit = start + 2 * (len + 1);
+            let limit = start + 2 * (len + more);
             self.items.resize(limit as usize, NONE);
             stored = Stored { start, end: start + len, limit, ..stored };
         } else {
             // The space belongs to the first list that grows into it.
             self.stored[from as usize].limit = stored.end;
         }
-        self.items[stored.end as usize] = row;
-        self.push(list, Stored { end: stored.end + 1, from, wave: 0, ..stored })
+        stored
     }
 
     /// The number of the list at a place. Places with one number hold one list.
@@ -141,7 +139,7 @@ impl Lists {
     /// Whether a list is another with one item more.
     #[inline]
     pub(crate) fn continues(&self, number: u32, from: u32) -> bool {
-        self.stored[number as usize].from == from
+        self.stored[number as usize].from == from && self.items(number).len() == self.items(from).len() + 1
     }
 
     /// Raises, for each row that a list holds, the last wave that reads it.
@@ -151,9 +149,9 @@ impl Lists {
             let Stored { start, end, from, wave, .. } = self.stored[number];
             let mut own = start as usize..end as usize;
             if from != NONE {
-                let before = &mut self.stored[from as usize].wave;
-                *before = wave.max(*before);
-                own.start = own.end - 1;
+                let before = &mut self.stored[from as usize];
+                before.wave = wave.max(before.wave);
+                own.start += (before.end - before.start) as usize;
             }
             for &row in &self.items[own] {
                 let last = &mut waves[row as usize];
