@@ -1,4 +1,4 @@
-// Attention of a query over a list, one group per lane. Sixteen threads compute the score of a key; then each thread
+// Attention of a query over a list, one group per lane. Each thread computes the score of a key; then each thread
 // computes an element of the result. The scores of a lane are stored in scratch words of its own.
 // Record: 0 one, 1 width of a key, 2 width of a value, 3 scale, 4 first word of the scores, 5..9 query, 9..14 keys,
 // 14..19 values, 19..23 result.
@@ -16,18 +16,15 @@ fn main(
     let lane = segment.first + number_of_lane;
     let count = list_len(9u, lane);
     let scores = r(4u) + list_before(9u, lane);
-    for (var first = 0u; first < count; first = first + 4u) {
-        let item = first + local / 16u;
-        let key = list_item(9u, lane, min(item, count - 1u));
-        let dot = dot_of(row_of(5u, lane), key, r(1u), local);
-        if item < count && local % 16u == 0u {
-            stf(scores + item, dot * bitcast<f32>(r(3u)));
-        }
+    for (var item = local; item < count; item = item + 64u) {
+        let chain = chain_of(row_of(5u, lane), list_item(9u, lane, item), r(1u));
+        stf(scores + item, chain * bitcast<f32>(r(3u)));
     }
     storageBarrier();
     workgroupBarrier();
-    let top = top_score(scores, 1u, count);
-    let scale = softmax_scale(scores, 1u, count, top);
+    let row = row_of_scores(scores, count, local);
+    let top = row_max(row);
+    let scale = quotient(1.0, row_exp_sum(row, top));
     for (var element = local; element < r(2u); element = element + 64u) {
         var sum = 0.0;
         for (var i = 0u; i < count; i++) {

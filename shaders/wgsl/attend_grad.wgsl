@@ -26,19 +26,30 @@ fn main(
     for (var first = 0u; first < count; first = first + 4u) {
         let item = first + local / 16u;
         let bounded = min(item, count - 1u);
-        let score = dot_of(query, list_item(10u, lane, bounded), r(1u), local);
         let slope = dot_of(dy, list_item(15u, lane, bounded), r(2u), local);
         if item < count && local % 16u == 0u {
-            stf(weights + item, score * factor);
             stf(slopes + item, slope);
         }
     }
+    for (var item = local; item < count; item = item + 64u) {
+        stf(weights + item, chain_of(query, list_item(10u, lane, item), r(1u)) * factor);
+    }
+    storageBarrier();
+    workgroupBarrier();
+    let row = row_of_scores(weights, count, local);
+    let top = row_max(row);
+    let scale = quotient(1.0, row_exp_sum(row, top));
     storageBarrier();
     workgroupBarrier();
     if local == 0u {
-        softmax_and_back(weights, slopes, 1u, count);
+        var weighted = 0.0;
         for (var i = 0u; i < count; i++) {
-            stf(slopes + i, ldf(slopes + i) * factor);
+            let w = op_exp(ldf(weights + i) - top) * scale;
+            stf(weights + i, w);
+            weighted = mad(w, ldf(slopes + i), weighted);
+        }
+        for (var i = 0u; i < count; i++) {
+            stf(slopes + i, ldf(weights + i) * (ldf(slopes + i) - weighted) * factor);
         }
     }
     storageBarrier();

@@ -31,6 +31,20 @@ fn dot_of(x: u32, y: u32, width: u32, local: u32) -> f32 {
     return row_dot(Row(x, y, 0u, width, local % 16u, local, true));
 }
 
+// The product of two rows as one chain.
+fn chain_of(x: u32, y: u32, width: u32) -> f32 {
+    var chain = 0.0;
+    for (var i = 0u; i < width; i++) {
+        chain = mad(ldf(x + i), ldf(y + i), chain);
+    }
+    return chain;
+}
+
+// The scores of attention as a row, which each sixteen threads of a group fold alike.
+fn row_of_scores(scores: u32, count: u32, local: u32) -> Row {
+    return Row(scores, 0u, 0u, count, local % 16u, local, true);
+}
+
 // The maximum of scores that are `stride` words apart; 0 if there are none.
 fn top_score(scores: u32, stride: u32, count: u32) -> f32 {
     var top = 0.0;

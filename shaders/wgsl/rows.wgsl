@@ -53,12 +53,16 @@ fn row_min(row: Row) -> f32 {
     return joined_min(row, mine);
 }
 
-fn row_log_sum(row: Row, top: f32) -> f32 {
+fn row_exp_sum(row: Row, top: f32) -> f32 {
     var mine = 0.0;
     for (var i = row.v; i < row.width; i = i + 16u) {
         mine = mine + op_exp(ldf(row.x + i) - top);
     }
-    return op_log(joined_sum(row, mine));
+    return joined_sum(row, mine);
+}
+
+fn row_log_sum(row: Row, top: f32) -> f32 {
+    return op_log(row_exp_sum(row, top));
 }
 
 fn number(row: Row, x: f32) {
@@ -116,11 +120,7 @@ fn store_argmax(row: Row) {
 
 fn store_softmax(row: Row) {
     let top = row_max(row);
-    var mine = 0.0;
-    for (var i = row.v; i < row.width; i = i + 16u) {
-        mine = mine + op_exp(ldf(row.x + i) - top);
-    }
-    let scale = quotient(1.0, joined_sum(row, mine));
+    let scale = quotient(1.0, row_exp_sum(row, top));
     if row.live {
         for (var i = row.v; i < row.width; i = i + 16u) {
             stf(row.result + i, op_exp(ldf(row.x + i) - top) * scale);

@@ -116,10 +116,45 @@ pub fn softmax_weighted_sum<T: Real>(scores: &[&[T]], values: &[&[T]], out: &mut
     weighted_sum(&rows, values, out);
 }
 
-/// Attention of one query over a list: `score[i] = dot(query, keys[i]) * scale`, then as
-/// [`softmax_weighted_sum`] with scores of width 1.
+/// Attention of one query over a list: the [`weighted_sum`] of the values by [`attention_weights`].
 pub fn attend<T: Real>(query: &[T], keys: &[&[T]], values: &[&[T]], scale: T, out: &mut [T]) {
-    let scores: Vec<T> = keys.iter().map(|key| row::dot(query, key).mul(scale)).collect();
-    let columns: Vec<&[T]> = scores.chunks(1).collect();
-    softmax_weighted_sum(&columns, values, out);
+    let mut weights = Vec::new();
+    attention_weights(query, keys, scale, &mut weights);
+    let columns: Vec<&[T]> = weights.chunks(1).collect();
+    weighted_sum(&columns, values, out);
 }
+
+/// The weights of attention: the softmax of the row of scores. A score is a product, one chain from +0 of the elements of the
+/// query and the key, times the scale: `s = fma(q[k], key[k], s)`, `score = s * scale`.
+///
+/// The loops call nothing that is not inlined, so that kernels compile them for their instruction set.
+#[inline(always)]
+pub fn attention_weights<T: Real>(query: &[T], keys: &[&[T]], scale: T, weights: &mut Vec<T>) {
+    weights.clear();
+    weights.resize(keys.len(), T::ZERO);
+    // Chains of several keys are independent, so they are interleaved.
+    for (keys, scores) in keys.chunks(KEYS).zip(weights.chunks_mut(KEYS)) {
+        if let [a, b, c, d, e, f, g, h] = keys {
+            let mut chains = [T::ZERO; KEYS];
+            for (k, &q) in query.iter().enumerate() {
+                for (chain, key) in chains.iter_mut().zip([a, b, c, d, e, f, g, h]) {
+                    *chain = q.fma(key[k], *chain);
+                }
+            }
+            scores.copy_from_slice(&chains);
+        } else {
+            for (score, key) in scores.iter_mut().zip(keys) {
+                for (&q, &key) in query.iter().zip(*key) {
+                    *score = q.fma(key, *score);
+                }
+            }
+        }
+    }
+    for score in &mut *weights {
+        *score = score.mul(scale);
+    }
+    row::softmax_in_place(weights);
+}
+
+/// The number of keys whose chains are computed together.
+const KEYS: usize = 8;

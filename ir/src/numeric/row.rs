@@ -150,6 +150,19 @@ pub fn softmax<T: Real>(row: &[T], out: &mut [T]) {
     }
 }
 
+/// [`softmax`] of a row that takes the result.
+#[inline(always)]
+pub fn softmax_in_place<T: Real>(row: &mut [T]) {
+    let top = max(row);
+    for x in &mut *row {
+        *x = x.sub(top).exp();
+    }
+    let scale = sum(row).recip();
+    for x in row {
+        *x = x.mul(scale);
+    }
+}
+
 /// The parts of a logsumexp: the maximum, and the logarithm of `sum(exp(x[i] - max))`.
 #[inline(always)]
 pub fn max_and_log_sum<T: Real>(row: &[T]) -> (T, T) {

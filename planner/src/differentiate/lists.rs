@@ -4,12 +4,12 @@
 //! port is not known. A sum contributes the same row to all its values; other folds have a stage that gives a row to each.
 
 use super::kernel::{Deriver, Refused};
-use super::rules::{Partial, PortUse, SCALAR, floats, number};
+use super::rules::{Partial, PortUse, SCALAR, floats, number, shape, sub};
 use super::tape::Applied;
 use crate::compile::{Value, type_of};
 use autobatch_ir::graph::{Binary, Compare, ListFold, Op, Unary};
 use autobatch_ir::plan::{Code, ListSource, RegKind, Source, Stage, View};
-use autobatch_ir::types::Type;
+use autobatch_ir::types::{DType, Type};
 
 /// The contributions of a fold with gradient `dy`.
 pub(super) fn rule(this: &mut Deriver<'_>, at: &Applied, dy: Value) -> Result<Vec<Partial>, Refused> {
@@ -51,12 +51,13 @@ pub(super) fn rule(this: &mut Deriver<'_>, at: &Applied, dy: Value) -> Result<Ve
             let times_scale = |this: &mut Deriver<'_>, view: View| {
                 this.binary(Binary::Mul, Source::View(view), number(scale.get()), SCALAR)
             };
+            let (row, column) = (matrix(1, query.width), floats(query.width));
             let score = |&key: &View| {
-                let score = this.dot(query, key);
-                times_scale(this, score)
+                let chain = this.row_stage(Op::Matmul, vec![(query, row), (key, column)], floats(1));
+                times_scale(this, chain)
             };
             let scores: Vec<View> = keys.iter().map(score).collect();
-            let weights = weights_of(this, &scores);
+            let weights = row_softmax(this, scores);
             let dc = to_coefficients(this, 1, values, dy);
             let ds = through_softmax(this, &weights, &dc);
             let scaled: Vec<View> = ds.into_iter().map(|ds| times_scale(this, ds)).collect();
@@ -199,6 +200,21 @@ fn weights_of(this: &mut Deriver<'_>, scores: &[View]) -> Vec<View> {
     let scale = this.one_operand(Unary::Recip, Source::View(total), flat);
     let weight = |exp| this.binary(Binary::Mul, Source::View(exp), Source::View(scale), flat);
     exps.into_iter().map(weight).collect()
+}
+
+fn matrix(rows: u32, columns: u32) -> Type {
+    Type::new(DType::F32, shape(&[rows, columns]))
+}
+
+/// The softmax of a row of numbers.
+fn row_softmax(this: &mut Deriver<'_>, scores: Vec<View>) -> Vec<View> {
+    if scores.is_empty() {
+        return Vec::new();
+    }
+    let row = floats(scores.len() as u32);
+    let scores = this.b.one_view(Value::Pieces(scores, row));
+    let weights = this.row_stage(Op::Softmax, vec![(scores, row)], row);
+    (0..weights.width).map(|number| sub(weights, number, 1)).collect()
 }
 
 /// `ds_i = w_i * (dw_i - t)` with `t = chain over i from +0 of w_i * dw_i`.

@@ -7,7 +7,7 @@ use super::prepared::recycled;
 use super::program::RegisterLocation;
 use super::tile::{StageScratch, Tile};
 use crate::kernels::list_gradients::{self, FoldGradient};
-use crate::kernels::{GatheredFold, gathered_fold_unchecked, lists};
+use crate::kernels::{Attention, GatheredFold, attend_unchecked, gathered_fold_unchecked, lists};
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::plan::{List, ListSource, Operand, Stage, View};
 use autobatch_ir::types::Type;
@@ -26,6 +26,11 @@ impl Tile<'_> {
     ) {
         if let (Op::ListFold(fold), [ListSource::Port(port)]) = (op, lists) {
             return self.fold_rows(fold, *port as usize, dst, space);
+        }
+        if let (Op::Attend { scale }, Some(query), [ListSource::Port(keys), ListSource::Port(values)]) =
+            (op, query, lists)
+        {
+            return self.attend(scale.get(), query, [*keys, *values].map(|port| port as usize), dst, space);
         }
         let to = self.strip(dst);
         let query = query.map(|view| (self.strip(view), view.width as usize));
@@ -46,6 +51,34 @@ impl Tile<'_> {
             }
         }
         space.lists = items.map(recycled);
+    }
+
+    /// Computes the attention over the lists at two ports.
+    fn attend(&self, scale: f32, query: View, ports: [usize; 2], dst: View, space: &mut StageScratch) {
+        let step = self.step;
+        let operands = ports.map(|port| step.operands[port]);
+        let list = |lane: usize, of: Operand| of.address.list_of_lane(step.tables, step.groups, lane as u32);
+        let mut lists = recycled::<_, [List<'_>; 2]>(std::mem::take(&mut space.attended));
+        lists.extend(self.lanes.clone().map(|lane| operands.map(|of| list(lane, of).unwrap_or_default())));
+        let [(keys, key_stride), (values, value_stride)] = operands.map(|of| step.memory(of.origin));
+        let (from, to) = (self.strip(query), self.strip(dst));
+        let attention = Attention {
+            query: from.base,
+            query_stride: from.stride,
+            key_width: query.width as usize,
+            keys,
+            key_stride,
+            values,
+            value_stride,
+            value_width: dst.width as usize,
+            lists: &lists,
+            scale,
+            out: to.base,
+            out_stride: to.stride,
+        };
+        // SAFETY: the contract of the tile; results belong to the lanes and are no operands of the step.
+        unsafe { attend_unchecked(step.isa, &attention, &mut space.attention) };
+        space.attended = recycled(lists);
     }
 
     /// Folds the lists at a port.

@@ -8,10 +8,11 @@ use super::memory::FieldMemory;
 use super::prepared::{PreparedSteps, StepArgs};
 use super::program::{Program, Register, RegisterLocation, TILE_STEP, Task};
 use super::waves::TimedPart;
+use crate::kernels::AttentionSpace;
 use crate::kernels::list_gradients::FoldSpace;
 use crate::kernels::{Aligned, Isa, PackedWeights, Scratch, prefetch};
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Group, Kernel, Operand, Origin, Place, Plan, Stage, View};
+use autobatch_ir::plan::{Group, Kernel, List, Operand, Origin, Place, Plan, Stage, View};
 use autobatch_ir::types::Type;
 use std::ops::Range;
 use std::sync::Arc;
@@ -99,6 +100,9 @@ pub(super) struct StageScratch {
     /// The offsets and items of lists in groups.
     pub(super) expanded: [Vec<u32>; 2],
     pub(super) fold: FoldSpace,
+    pub(super) attention: AttentionSpace,
+    /// The lists of the keys and values of each lane.
+    pub(super) attended: Vec<[List<'static>; 2]>,
     /// The first fault of the lanes that are executed now.
     fault: Option<LaneFault>,
 }

@@ -4,6 +4,7 @@
 //! broadcast fit the registers (32 with AVX-512 and NEON, 16 with AVX2). And it has enough accumulators to hide the
 //! latency of the fused multiply-add: wide and low tiles for few rows, one panel and tall tiles for many.
 
+use super::attention::AttentionFn;
 use super::gathered_fold::GatheredFoldFn;
 use super::isa::Isa;
 use super::tile::{RowSumFn, TileFn};
@@ -48,6 +49,7 @@ pub(super) struct KernelSet {
     pub(super) narrow_transposed: fn(rows: usize) -> TileFn,
     pub(super) row_sum: RowSumFn,
     pub(super) gathered_fold: fn(ListFold) -> GatheredFoldFn,
+    pub(super) attention: AttentionFn,
     /// Runs independent chains of fused multiply-adds, for the measurement of the arithmetic peak. Returns their lanes.
     pub(super) chains: unsafe fn(steps: usize) -> usize,
 }
@@ -100,6 +102,7 @@ macro_rules! kernel_set {
     ) => {
         $(#[$meta])*
         mod $module {
+            use crate::kernels::attention::{self, Attention, AttentionSpace};
             use crate::kernels::gathered_fold::{self, GatheredFold};
             use crate::kernels::kernel_set::{GATHERED_ROW, KernelSet};
             use crate::kernels::lanes::{$lanes, Lanes};
@@ -129,6 +132,7 @@ macro_rules! kernel_set {
                     ListFold::Mean => gathered_fold::<{ gathered_fold::MEAN }>,
                     ListFold::Max => gathered_fold::<{ gathered_fold::MAX }>,
                 },
+                attention,
                 chains,
             };
 
@@ -162,6 +166,14 @@ macro_rules! kernel_set {
             unsafe fn gathered_fold<const FOLD: u8>(f: &GatheredFold<'_>) {
                 // SAFETY: the caller's contract is that of the body.
                 unsafe { gathered_fold::run::<$lanes, FOLD>(f) }
+            }
+
+            /// # Safety
+            /// As for `AttentionFn`.
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn attention(a: &Attention<'_>, space: &mut AttentionSpace) {
+                // SAFETY: the caller's contract is that of the body.
+                unsafe { attention::run::<$lanes>(a, space) }
             }
 
             /// # Safety

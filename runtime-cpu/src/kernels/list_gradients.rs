@@ -4,7 +4,7 @@
 //! fused multiply-adds and vectors. Elements of a value are independent; sums over a list go left to right.
 
 use super::isa::compiled_per_isa;
-use super::lists::{softmax_of_numbers, softmax_of_scores, weighted_by};
+use super::lists::{softmax_of_scores, weighted_by};
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::numeric::{list, row, scalar};
 
@@ -72,8 +72,7 @@ impl FoldGradient<'_> {
                 scaled(weights, width, dy, second_out);
             }
             Op::Attend { scale } => {
-                weights.extend(first.iter().map(|key| scalar::mul(row::dot(query, key), scale.get())));
-                softmax_of_numbers(weights);
+                list::attention_weights(query, first, scale.get(), weights);
                 coefficients(1, second, dy, slopes);
                 through_softmax(weights, slopes, 1, common);
                 for slope in &mut *slopes {

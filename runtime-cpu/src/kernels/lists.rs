@@ -37,10 +37,7 @@ fn fold(op: Op, query: &[f32], [first, second]: [&[&[f32]]; 2], out: &mut [f32],
             weighted_by(weights, width, second, out);
         }
         Op::Attend { scale } => {
-            for key in first {
-                weights.push(scalar::mul(row::dot(query, key), scale.get()));
-            }
-            softmax_of_numbers(weights);
+            list::attention_weights(query, first, scale.get(), weights);
             weighted_by(weights, 1, second, out);
         }
         _ => {}

@@ -10,6 +10,7 @@
 //! Safe functions check every access against the lengths of their slices, once, before their loops. The `_unchecked`
 //! functions leave that proof to the caller; the executor has it from the plan verifier.
 
+mod attention;
 pub mod elementwise;
 mod error;
 pub(crate) mod fused_update;
@@ -33,6 +34,7 @@ mod tests;
 mod tile;
 mod wgrad;
 
+pub(crate) use attention::{Attention, AttentionSpace, attend_unchecked};
 pub use error::KernelError;
 pub(crate) use gathered_fold::{GatheredFold, gathered_fold_unchecked};
 pub use isa::{ISA_VARIABLE, Isa, IsaError};

@@ -50,7 +50,7 @@ pub struct Operand {
 }
 
 /// The rows of a lane's list.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct List<'a> {
     /// The rows, unless they are neighbours.
     table: &'a [u32],
@@ -76,11 +76,34 @@ impl<'a> List<'a> {
         self.len == 0
     }
 
+    /// The row at a place. Panics if a table has no such place.
+    #[inline]
+    #[must_use]
+    pub fn row(self, at: usize) -> u32 {
+        if self.table.is_empty() { self.start + at as u32 } else { self.table[at] }
+    }
+
     /// The last row.
     #[must_use]
     pub fn last(self) -> Option<u32> {
-        let last = self.len.checked_sub(1)?;
-        Some(self.table.get(last as usize).map_or(self.start + last, |&row| row))
+        Some(self.row(self.len().checked_sub(1)?))
+    }
+
+    /// Whether another list begins with the rows of this one.
+    #[inline]
+    #[must_use]
+    pub fn begins(self, other: List<'_>) -> bool {
+        if self.len > other.len {
+            return false;
+        }
+        match (self.table, other.table) {
+            ([], []) => self.is_empty() || self.start == other.start,
+            ([_, ..], [_, ..]) => {
+                // Lanes of a group read one table.
+                self.table.as_ptr() == other.table.as_ptr() || self.table == &other.table[..self.len()]
+            }
+            _ => self.iter().eq(other.iter().take(self.len())),
+        }
     }
 
     /// The rows in order.

@@ -25,9 +25,7 @@ pub fn seg_op(op: Op, query: &[f32], lists: &[&[&[f32]]], out: &mut [f32], scrat
         }
         (Op::Attend { scale }, [keys, values]) => {
             let weights = &mut scratch.weights;
-            weights.clear();
-            weights.extend(keys.iter().map(|key| scalar::mul(row::dot(query, key), scale.get())));
-            softmax_of_numbers(weights);
+            list::attention_weights(query, keys, scale.get(), weights);
             weighted_by(weights, values, out);
         }
         _ => {}
@@ -58,11 +56,8 @@ pub fn seg_grad(
             value_grads(&weights, dy, dv);
         }
         (Op::Attend { scale }, [keys, values], [dk, dv]) => {
-            let score = |key: &&[f32]| scalar::mul(row::dot(query, key), scale.get());
-            let scores: Vec<f32> = keys.iter().map(score).collect();
-            let columns: Vec<&[f32]> = scores.chunks(1).collect();
-            let mut weights = scores.clone();
-            list::softmax(&columns, &mut weights);
+            let mut weights = Vec::new();
+            list::attention_weights(query, keys, scale.get(), &mut weights);
             let mut ds = softmax_grads(&weights, &coefficient_grads(1, values, dy), 1);
             ds.iter_mut().for_each(|ds| *ds = scalar::mul(*ds, scale.get()));
             value_grads(&weights, dy, dv);
@@ -136,19 +131,6 @@ fn value_grads(coefficients: &[f32], dy: &[f32], out: &mut [f32]) {
         for (e, (dv, &dy)) in row.iter_mut().zip(dy).enumerate() {
             *dv = scalar::mul(if let [c] = c { *c } else { c[e] }, dy);
         }
-    }
-}
-
-/// [`list::softmax`] of scores of width 1, side by side.
-fn softmax_of_numbers(scores: &mut [f32]) {
-    let Some(top) = scores.iter().copied().reduce(scalar::max) else { return };
-    for score in &mut *scores {
-        *score = scalar::exp(scalar::sub(*score, top));
-    }
-    let total = scores.iter().copied().reduce(scalar::add).unwrap_or(0.0);
-    let scale = scalar::recip(total);
-    for score in scores {
-        *score = scalar::mul(*score, scale);
     }
 }
 

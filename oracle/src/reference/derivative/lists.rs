@@ -3,7 +3,7 @@
 use super::{Partial, Partials};
 use crate::reference::error::Checked;
 use crate::reference::frame::Call;
-use crate::reference::ops::{at, attention_scores};
+use crate::reference::ops::at;
 use autobatch_ir::graph::ListFold;
 use autobatch_ir::numeric::{Real, list, row};
 
@@ -85,8 +85,9 @@ pub(super) fn weighted_sum<T: Real>(softmax: bool, call: &Call<'_, T>, dy: &[T])
 
 pub(super) fn attend<T: Real>(scale: T, call: &Call<'_, T>, dy: &[T]) -> Checked<Partials<T>> {
     let (query, keys, values) = (call.floats(0)?, call.rows(1)?, call.rows(2)?);
-    let scores = attention_scores(query, &keys, scale);
-    let weights = weights_of(&scores.chunks_exact(1).collect::<Vec<_>>(), 1);
+    let mut weights = Vec::new();
+    list::attention_weights(query, &keys, scale, &mut weights);
+    let weights: Vec<Vec<T>> = weights.into_iter().map(|weight| vec![weight]).collect();
     let ds = through_softmax(&weights, &to_coefficients(1, &values, dy));
     let scaled: Vec<Vec<T>> = ds.iter().map(|ds| vec![ds[0].mul(scale)]).collect();
     let mut dq = vec![T::ZERO; query.len()];

@@ -5,7 +5,7 @@ use crate::reference::datum::Datum;
 use crate::reference::error::{Checked, RunFault};
 use crate::reference::frame::Call;
 use autobatch_ir::graph::ListFold;
-use autobatch_ir::numeric::{Real, list, row};
+use autobatch_ir::numeric::{Real, list};
 
 /// A fold of the values of a list, element by element; zeros for an empty list.
 pub(super) fn fold<T: Real>(fold: ListFold, call: &Call<'_, T>) -> Checked<Vec<Datum<T>>> {
@@ -44,9 +44,4 @@ pub(super) fn attend<T: Real>(scale: T, call: &Call<'_, T>) -> Checked<Vec<Datum
     let mut result = vec![T::ZERO; call.results[0].shape.elements()];
     list::attend(call.floats(0)?, &keys, &values, scale, &mut result);
     Ok(floats(result))
-}
-
-/// The scores of `attend` before their softmax; the derivative needs them too.
-pub(crate) fn attention_scores<T: Real>(query: &[T], keys: &[&[T]], scale: T) -> Vec<T> {
-    keys.iter().map(|key| row::dot(query, key).mul(scale)).collect()
 }

@@ -20,7 +20,6 @@ mod rows;
 
 pub(crate) use elementwise::takes_second;
 pub(crate) use index::{label, mask, row_of};
-pub(crate) use lists::attention_scores;
 pub(crate) use product::{Chains, matrices};
 
 /// The results of an op.

@@ -1,5 +1,6 @@
 //! Tests of the kernels that need crate-private access or run under Miri with `--lib`.
 
+mod attention;
 mod elementwise;
 mod gathered_fold;
 mod isa;
