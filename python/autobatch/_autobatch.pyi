@@ -771,8 +771,7 @@ def affine_sum(bias, *pairs) -> Any:
     """`b + x1 · W1 + x2 · W2 + ...`: a bias, then weights and values by turns."""
 
 def append(values, item) -> Any:
-    """A list with one further item at its end, as a new list. `values` itself stays as it is. A list that grows item by item
-    shares its items with all lists that it grew from."""
+    """A new list: `values` with one further item at its end. `values` itself stays as it is."""
 
 def attend(query, keys, values, scale=1.0) -> Any:
     """Dot-product attention of a query over lists of keys and values."""

@@ -140,8 +140,9 @@ fn list_(values: &Bound<'_, PyAny>, element: Option<&PyType>) -> PyResult<PyValu
     })
 }
 
-/// A list with one further item at its end, as a new list. `values` itself stays as it is. A list that grows item by item
-/// shares its items with all lists that it grew from.
+/// A new list: `values` with one further item at its end. `values` itself stays as it is.
+///
+/// A list that grows item by item shares its items with all lists that it grew from.
 #[pyfunction]
 fn append(py: Python<'_>, values: &PyValue, item: &PyValue) -> PyResult<PyValue> {
     values.graph.emit(py, |g| wrap(&values.graph, values.get(g)?.append(item.get(g)?)))

@@ -118,11 +118,14 @@ fn reduction(fold: ListFold, values: &[&[f32]], dy: &[f32], out: &mut [f32], win
 /// Computes `dc_i = dot(dy, v_i)` if coefficients have one element, else `dc_i = dy * v_i`.
 #[inline(always)]
 fn coefficients(width: usize, values: &[&[f32]], dy: &[f32], made: &mut Vec<f32>) {
+    made.resize(values.len() * width, 0.0);
     if width == 1 {
-        made.extend(values.iter().map(|value| row::dot(dy, value)));
+        // A loop, because the adapters of iterators are not always inlined into the code with fused multiply-adds.
+        for (dc, value) in made.iter_mut().zip(values) {
+            *dc = row::dot(dy, value);
+        }
         return;
     }
-    made.resize(values.len() * width, 0.0);
     for (row, value) in made.chunks_exact_mut(width.max(1)).zip(values) {
         for (dc, (&dy, &v)) in row.iter_mut().zip(dy.iter().zip(*value)) {
             *dc = scalar::mul(dy, v);
