@@ -134,7 +134,9 @@ pub fn attention_weights<T: Real>(query: &[T], keys: &[&[T]], scale: T, weights:
     weights.resize(keys.len(), T::ZERO);
     // Chains of several keys are independent, so they are interleaved.
     for (keys, scores) in keys.chunks(KEYS).zip(weights.chunks_mut(KEYS)) {
-        if let [a, b, c, d, e, f, g, h] = keys {
+        // A shorter key ends its chain early; types exclude this case.
+        let is_whole = keys.iter().all(|key| key.len() >= query.len());
+        if let ([a, b, c, d, e, f, g, h], true) = (keys, is_whole) {
             let mut chains = [T::ZERO; KEYS];
             for (k, &q) in query.iter().enumerate() {
                 for (chain, key) in chains.iter_mut().zip([a, b, c, d, e, f, g, h]) {

@@ -4,12 +4,12 @@
 //! port is not known. A sum contributes the same row to all its values; other folds have a stage that gives a row to each.
 
 use super::kernel::{Deriver, Refused};
-use super::rules::{Partial, PortUse, SCALAR, floats, number, shape, sub};
+use super::rules::{Partial, PortUse, SCALAR, floats, matrix, number, sub};
 use super::tape::Applied;
 use crate::compile::{Value, type_of};
 use autobatch_ir::graph::{Binary, Compare, ListFold, Op, Unary};
 use autobatch_ir::plan::{Code, ListSource, RegKind, Source, Stage, View};
-use autobatch_ir::types::{DType, Type};
+use autobatch_ir::types::Type;
 
 /// The contributions of a fold with gradient `dy`.
 pub(super) fn rule(this: &mut Deriver<'_>, at: &Applied, dy: Value) -> Result<Vec<Partial>, Refused> {
@@ -200,10 +200,6 @@ fn weights_of(this: &mut Deriver<'_>, scores: &[View]) -> Vec<View> {
     let scale = this.one_operand(Unary::Recip, Source::View(total), flat);
     let weight = |exp| this.binary(Binary::Mul, Source::View(exp), Source::View(scale), flat);
     exps.into_iter().map(weight).collect()
-}
-
-fn matrix(rows: u32, columns: u32) -> Type {
-    Type::new(DType::F32, shape(&[rows, columns]))
 }
 
 /// The softmax of a row of numbers.

@@ -47,7 +47,7 @@ fn fold(op: Op, query: &[f32], [first, second]: [&[&[f32]]; 2], out: &mut [f32],
 /// Computes `list::softmax` of contiguous scores of width 1, in place. Exponentials are computed in whole groups of
 /// lanes; the padding of the last group is removed before the sum.
 #[inline(always)]
-pub(super) fn softmax_of_numbers(scores: &mut Vec<f32>) {
+fn softmax_of_numbers(scores: &mut Vec<f32>) {
     let Some(top) = scores.iter().copied().reduce(scalar::max) else { return };
     let count = scores.len();
     scores.resize(count.next_multiple_of(row::LANES), top);

@@ -44,6 +44,11 @@ pub(super) fn floats(width: u32) -> Type {
     Type::new(DType::F32, shape(&[width]))
 }
 
+/// A matrix of floats.
+pub(super) fn matrix(rows: u32, columns: u32) -> Type {
+    Type::new(DType::F32, shape(&[rows, columns]))
+}
+
 pub(super) fn shape(dims: &[u32]) -> Shape {
     Shape::new(dims).expect("a part of a value is no larger than the value")
 }

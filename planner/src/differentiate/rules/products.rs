@@ -1,12 +1,11 @@
 //! Derivatives of products: with parameters, and of two values.
 
-use super::{Partial, floats, shape, sub, value};
+use super::{Partial, floats, matrix, sub, value};
 use crate::compile::{Value, type_of};
 use crate::differentiate::kernel::{Deriver, PendingReduction};
 use crate::differentiate::tape::Applied;
 use autobatch_ir::graph::{Binary, Op, Permutation};
 use autobatch_ir::plan::{Part, ProdInit, ReductionSum, Source, Stage, View};
-use autobatch_ir::types::{DType, Type};
 
 /// Columns that the widest register tiles compute together.
 const PANEL: u32 = 32;
@@ -120,7 +119,6 @@ impl Deriver<'_> {
         let [a, b] = [0, 1].map(|place| type_of(&at.operands[place]).shape);
         let k = if at.op == Op::Outer { 1 } else { a.width() as u32 };
         let (m, n) = (a.elements() as u32 / k, b.elements() as u32 / k);
-        let matrix = |a: u32, b: u32| Type::new(DType::F32, shape(&[a, b]));
         let dy = self.b.one_view(dy);
         self.for_operands(at, |this, place| {
             let ty = type_of(&at.operands[place]);
