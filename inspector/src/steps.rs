@@ -242,6 +242,8 @@ pub fn other_work(plan: &Plan, step: &Step) -> String {
             }
             Stage::Row { op, .. } | Stage::Seg { op, .. } => parts.push(op.spelling().to_owned()),
             Stage::SegGrad { op, .. } => parts.push(format!("reverse of {}", op.spelling())),
+            Stage::AttendGrad { .. } => parts.push("reverse of attend, for queries".to_owned()),
+            Stage::AttendPull { .. } => parts.push("reverse of attend, for keys and values".to_owned()),
             Stage::Lookup { param, .. } => {
                 let store = plan.stores(step)[*param as usize];
                 parts.push(format!("row of @{}", plan.stores[store.index()].name));

@@ -104,8 +104,10 @@ templates! {
     SEG_FOLD_GRAD = "seg_fold_grad" on Plan;
     /// The derivative of weighted sums over lists.
     WEIGHTED_SUM_GRAD = "weighted_sum_grad" on Plan;
-    /// The derivative of attention.
+    /// The reverse of attention for queries.
     ATTEND_GRAD = "attend_grad" on Plan;
+    /// The reverse of attention for keys and values.
+    ATTEND_PULL = "attend_pull" on Plan;
     /// Gradients of weights.
     WGRAD = "wgrad" on Plan;
     /// Gradients of weights, tile by tile.

@@ -49,7 +49,7 @@ coded! { enum Option<Roles>, 1 words: 0 = None; 1 = Some(roles); }
 coded! { struct Roles, 2 words: ports, results }
 coded! { enum PortRole, 2 words:
     0 = Operand(number); 1 = Result(number); 2 = Saved(number); 3 = Gradient(number); 4 = Contributions;
-    5 = Arriving;
+    5 = Arriving; 6 = Item(number); 7 = Readers(number);
 }
 coded! { enum ResultRole, 3 words:
     0 = Contribution { operand, number }; 1 = Part; 2 = Gradient; 3 = Seed;
@@ -66,7 +66,9 @@ coded! { enum Stage, 3 words:
     2 = Row { op, sources, dsts };
     3 = Seg { op, query, lists, elements, dst };
     4 = Lookup { param, index, dst };
-    5 = SegGrad { op, query, lists, elements, dy, query_dst, dsts };
+    5 = SegGrad { op, lists, elements, dy, dsts };
+    6 = AttendGrad { scale, query, keys, values, dy, dst, reader };
+    7 = AttendPull { scale, key, value, readers, dsts };
 }
 coded! { enum ProdInit, 1 words: 0 = Zero; 1 = Bias(param); 2 = View(view); }
 coded! { struct Part, 7 words: source, param, row, col, transposed }

@@ -4,6 +4,7 @@
 //! reader cannot disagree. Every value has exactly one encoding: a reader rejects unknown numbers and stray words.
 
 use super::{Blob, FORMAT, LoadError, Text, Words};
+use crate::graph::Float;
 use crate::graph::Op;
 use crate::id::{SigId, SiteId, ValueId};
 use crate::plan::{Code, FieldId, KernelId, Mode, SlabId, StoreId};
@@ -147,6 +148,17 @@ impl Coded for u128 {
     fn read(from: &mut Reader<'_, '_>) -> Result<Self, LoadError> {
         let (low, high) = (u64::read(from)?, u64::read(from)?);
         Ok(Self::from(high) << 64 | Self::from(low))
+    }
+}
+
+/// Its bits.
+impl Coded for Float {
+    const WORDS: usize = 1;
+    fn write(&self, to: &mut Writer<'_>) {
+        to.words.push(self.bits());
+    }
+    fn read(from: &mut Reader<'_, '_>) -> Result<Self, LoadError> {
+        from.words.next().map(f32::from_bits).map(Self::new)
     }
 }
 

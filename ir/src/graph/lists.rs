@@ -41,6 +41,24 @@ impl Arena {
         Some((list, item))
     }
 
+    /// How two lists grew together. They are equally long.
+    #[must_use]
+    pub fn lineage(&self, lists: [ValueId; 2], sigs: &Signatures) -> Lineage {
+        let length = self.items(lists[0], sigs).len();
+        let mut pairs = vec![lists];
+        while let Some(before) = self.grown_together(pairs[pairs.len() - 1], sigs) {
+            pairs.push(before);
+        }
+        Lineage { pairs, length }
+    }
+
+    /// The two lists from which two lists grew by one item each; `None` if one of them did not grow.
+    #[must_use]
+    pub fn grown_together(&self, lists: [ValueId; 2], sigs: &Signatures) -> Option<[ValueId; 2]> {
+        let [first, second] = lists.map(|list| self.appended(self.producer(list), sigs));
+        Some([first?.0, second?.0])
+    }
+
     #[cold]
     fn appended_items(&self, mut node: NodeId, sigs: &Signatures) -> Vec<Operand> {
         let mut items = Vec::new();
@@ -51,6 +69,28 @@ impl Arena {
         items.extend(self.operands(node).iter().rev());
         items.reverse();
         items
+    }
+}
+
+/// A pair of lists, the pair from which both grew by one item, and so on back to a pair that did not grow.
+#[derive(Clone, Debug)]
+pub struct Lineage {
+    pairs: Vec<[ValueId; 2]>,
+    length: usize,
+}
+
+impl Lineage {
+    /// The pairs, from the last to the first.
+    #[must_use]
+    pub fn pairs(&self) -> &[[ValueId; 2]] {
+        &self.pairs
+    }
+
+    /// The pair that was the first to hold the item of this number.
+    #[must_use]
+    pub fn first_with(&self, number: usize) -> [ValueId; 2] {
+        let appended_since = self.length.saturating_sub(number + 1);
+        self.pairs[appended_since.min(self.pairs.len() - 1)]
     }
 }
 

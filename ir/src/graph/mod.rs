@@ -40,6 +40,7 @@ pub use bindings::Bindings;
 pub use data::{Cut, GraphData, Output, OutputKind};
 pub use emit::Graph;
 pub use error::{EmitError, Fault};
+pub use lists::Lineage;
 pub use op::{Arity, Binary, Compare, Float, Fold, ListFold, Op, Over, Permutation, Unary};
 pub use signature::{Callee, ParamArg, Signature, Signatures};
 pub use site::{Site, Sites};

@@ -130,33 +130,96 @@ pub fn attend<T: Real>(query: &[T], keys: &[&[T]], values: &[&[T]], scale: T, ou
 /// The loops call nothing that is not inlined, so that kernels compile them for their instruction set.
 #[inline(always)]
 pub fn attention_weights<T: Real>(query: &[T], keys: &[&[T]], scale: T, weights: &mut Vec<T>) {
-    weights.clear();
-    weights.resize(keys.len(), T::ZERO);
-    // Chains of several keys are independent, so they are interleaved.
-    for (keys, scores) in keys.chunks(KEYS).zip(weights.chunks_mut(KEYS)) {
-        // A shorter key ends its chain early; types exclude this case.
-        let is_whole = keys.iter().all(|key| key.len() >= query.len());
-        if let ([a, b, c, d, e, f, g, h], true) = (keys, is_whole) {
-            let mut chains = [T::ZERO; KEYS];
-            for (k, &q) in query.iter().enumerate() {
-                for (chain, key) in chains.iter_mut().zip([a, b, c, d, e, f, g, h]) {
-                    *chain = q.fma(key[k], *chain);
-                }
-            }
-            scores.copy_from_slice(&chains);
-        } else {
-            for (score, key) in scores.iter_mut().zip(keys) {
-                for (&q, &key) in query.iter().zip(*key) {
-                    *score = q.fma(key, *score);
-                }
-            }
-        }
-    }
+    chains(query, keys, weights);
     for score in &mut *weights {
         *score = score.mul(scale);
     }
     row::softmax_in_place(weights);
 }
 
-/// The number of keys whose chains are computed together.
-const KEYS: usize = 8;
+/// The product of a row and each of some rows: one chain from +0 over the elements.
+#[inline(always)]
+pub fn chains<T: Real>(x: &[T], rows: &[&[T]], products: &mut Vec<T>) {
+    products.clear();
+    products.resize(rows.len(), T::ZERO);
+    // Chains of several rows are independent, so they are interleaved.
+    for (rows, products) in rows.chunks(TOGETHER).zip(products.chunks_mut(TOGETHER)) {
+        // A shorter row ends its chain early; types exclude this case.
+        let is_whole = rows.iter().all(|row| row.len() >= x.len());
+        if let ([a, b, c, d, e, f, g, h], true) = (rows, is_whole) {
+            let mut chains = [T::ZERO; TOGETHER];
+            for (k, &x) in x.iter().enumerate() {
+                for (chain, row) in chains.iter_mut().zip([a, b, c, d, e, f, g, h]) {
+                    *chain = x.fma(row[k], *chain);
+                }
+            }
+            products.copy_from_slice(&chains);
+        } else {
+            for (product, row) in products.iter_mut().zip(rows) {
+                for (&x, &element) in x.iter().zip(*row) {
+                    *product = x.fma(element, *product);
+                }
+            }
+        }
+    }
+}
+
+/// The number of rows whose chains are computed together.
+const TOGETHER: usize = 8;
+
+/// The numbers of a reader besides its query and the gradient of its result: the maximum of its scores, the reciprocal of the
+/// sum of their exponentials, and the common slope.
+pub const READER_NUMBERS: usize = 3;
+
+/// The reverse of attention for its query. With the weights `w` of [`attention_weights`], `dw[j]` = the chain of `dy` and
+/// `values[j]`, and the common slope `t` = [`row::dot`] of `w` and `dw`, the gradient of score `j` times the scale is
+/// `slopes[j] = (w[j] * (dw[j] - t)) * scale`. The gradient of the query is the [`weighted_sum`] of the keys by the slopes.
+///
+/// Returns what [`pull_attention`] needs besides the query and `dy`; zeros for an empty list.
+pub fn attention_slopes<T: Real>(
+    query: &[T],
+    [keys, values]: [&[&[T]]; 2],
+    dy: &[T],
+    scale: T,
+    [weights, slopes]: [&mut Vec<T>; 2],
+) -> [T; READER_NUMBERS] {
+    chains(query, keys, weights);
+    chains(dy, values, slopes);
+    if keys.is_empty() {
+        return [T::ZERO; READER_NUMBERS];
+    }
+    for score in &mut *weights {
+        *score = score.mul(scale);
+    }
+    let top = row::max(weights);
+    for score in &mut *weights {
+        *score = score.sub(top).exp();
+    }
+    let factor = row::sum(weights).recip();
+    for weight in &mut *weights {
+        *weight = weight.mul(factor);
+    }
+    let common = row::dot(weights, slopes);
+    for (slope, weight) in slopes.iter_mut().zip(&*weights) {
+        *slope = weight.mul(slope.sub(common)).mul(scale);
+    }
+    [top, factor, common]
+}
+
+/// The reverse of attention for one key and its value, over the readers in order. A reader is a row: a query, the gradient `dy`
+/// of its result, and the numbers of [`attention_slopes`]. Its weight `w` and slope `s` for the key are computed again, with
+/// the same bits. `dk = fma(s, query, dk)` and `dv = fma(w, dy, dv)`, from +0. An empty output takes no gradient.
+pub fn pull_attention<T: Real>(key: &[T], value: &[T], readers: &[&[T]], scale: T, [dk, dv]: [&mut [T]; 2]) {
+    dk.fill(T::ZERO);
+    dv.fill(T::ZERO);
+    let chain = |x: &[T], y: &[T]| x.iter().zip(y).fold(T::ZERO, |chain, (&x, &y)| x.fma(y, chain));
+    for reader in readers {
+        let (query, rest) = reader.split_at(key.len());
+        let (dy, numbers) = rest.split_at(value.len());
+        let &[top, factor, common] = numbers else { return };
+        let weight = chain(query, key).mul(scale).sub(top).exp().mul(factor);
+        let slope = weight.mul(chain(dy, value).sub(common)).mul(scale);
+        add_weighted(&[slope], query, dk);
+        add_weighted(&[weight], dy, dv);
+    }
+}

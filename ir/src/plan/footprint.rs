@@ -272,6 +272,15 @@ fn stage_work(plan: &Plan, step: &Step, stage: &Stage) -> u64 {
                 |(&port, ty): (&u32, &Type)| port_values(port).saturating_mul(2 * ty.shape.elements() as u64);
             lists.iter().zip(elements).map(list).fold(0, u64::saturating_add)
         }
+        Stage::AttendGrad { query, keys, values, dy, .. } => {
+            let list = |(port, view): (u32, &super::View)| {
+                port_values(port).saturating_mul(2 * u64::from(view.width))
+            };
+            list((*keys, query)).saturating_add(list((*values, dy)))
+        }
+        Stage::AttendPull { key, value, readers, .. } => {
+            port_values(*readers).saturating_mul(2 * (u64::from(key.width) + u64::from(value.width)))
+        }
         Stage::Lookup { .. } => 0,
     }
 }

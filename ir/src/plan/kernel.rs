@@ -207,18 +207,24 @@ pub enum Stage {
     /// A fold over lists: `ListFold`, `WeightedSum` or `Attend`. The query is that of an attention. The lists are values;
     /// scores and values; or keys and values. `elements` has the type of each list's elements.
     Seg { op: Op, query: Option<View>, lists: Vec<ListSource>, elements: Vec<Type>, dst: View },
-    /// The gradient of a fold over lists, all of them ports. `dy` is the gradient of the fold's result. `query_dst` takes the
-    /// gradient of the query, if it is needed. Per list, a register of edges in `dsts` takes the gradients of its values, if
-    /// they are needed.
-    SegGrad {
-        op: Op,
-        query: Option<View>,
-        lists: Vec<u32>,
-        elements: Vec<Type>,
+    /// The gradient of a fold over lists, all of them ports. `dy` is the gradient of the fold's result. Per list, a register of
+    /// edges in `dsts` takes the gradients of its values, if they are needed.
+    SegGrad { op: Op, lists: Vec<u32>, elements: Vec<Type>, dy: View, dsts: Vec<Option<u32>> },
+    /// The reverse of an attention, for its query. `keys` and `values` are list ports, `dy` is the gradient of the result.
+    /// `dst` takes the gradient of the query, `reader` the row that [`AttendPull`](Self::AttendPull) reads: the query, `dy`
+    /// and the three numbers of [`attention_slopes`](crate::numeric::list::attention_slopes). Either may be absent.
+    AttendGrad {
+        scale: Float,
+        query: View,
+        keys: u32,
+        values: u32,
         dy: View,
-        query_dst: Option<View>,
-        dsts: Vec<Option<u32>>,
+        dst: Option<View>,
+        reader: Option<View>,
     },
+    /// The reverse of an attention, for one key and its value. `readers` is a list port: a row of each query that reads them.
+    /// `dsts` take the gradients of the key and of the value, if they are needed.
+    AttendPull { scale: Float, key: View, value: View, readers: u32, dsts: Vec<Option<View>> },
     /// A row of the table at a parameter port. The index is one word.
     Lookup { param: u32, index: View, dst: View },
 }
@@ -250,7 +256,9 @@ impl Stage {
                 };
                 query.iter().copied().chain(lists.iter().flat_map(views)).collect()
             }
-            Self::SegGrad { query, dy, .. } => query.iter().copied().chain([*dy]).collect(),
+            Self::SegGrad { dy, .. } => vec![*dy],
+            Self::AttendGrad { query, dy, .. } => vec![*query, *dy],
+            Self::AttendPull { key, value, .. } => vec![*key, *value],
             Self::Lookup { index, .. } => vec![*index],
         }
     }
@@ -262,7 +270,9 @@ impl Stage {
             Self::Prod { dst, .. } | Self::Seg { dst, .. } | Self::Lookup { dst, .. } => vec![*dst],
             Self::Map { code, .. } => code.iter().filter_map(|instr| instr.store).collect(),
             Self::Row { dsts, .. } => dsts.clone(),
-            Self::SegGrad { query_dst, .. } => query_dst.iter().copied().collect(),
+            Self::SegGrad { .. } => Vec::new(),
+            Self::AttendGrad { dst, reader, .. } => dst.iter().chain(reader).copied().collect(),
+            Self::AttendPull { dsts, .. } => dsts.iter().flatten().copied().collect(),
         }
     }
 }
@@ -300,7 +310,12 @@ impl Kernel {
                 op,
                 Op::Broadcast(_) | Op::Concat { .. } | Op::Split { .. } | Op::Slice { .. } | Op::Transpose(_)
             ),
-            Stage::Prod { .. } | Stage::Seg { .. } | Stage::SegGrad { .. } | Stage::Lookup { .. } => false,
+            Stage::Prod { .. }
+            | Stage::Seg { .. }
+            | Stage::SegGrad { .. }
+            | Stage::AttendGrad { .. }
+            | Stage::AttendPull { .. }
+            | Stage::Lookup { .. } => false,
         };
         !self.source && self.stages.iter().all(moves)
     }

@@ -32,6 +32,10 @@ pub enum PortRole {
     Arriving,
     /// All contributions to the gradient of some result. Lanes of a step may name results with different numbers.
     Contributions,
+    /// The item of a list operand to whose gradient the step contributes.
+    Item(u32),
+    /// This result of the step in reverse of every node that reads the items, in graph order.
+    Readers(u32),
 }
 
 /// The role of a result of a kernel in reverse, for the node of each lane.
@@ -59,6 +63,8 @@ impl fmt::Display for PortRole {
             Self::Gradient(number) => write!(f, "gradient {number}"),
             Self::Arriving => f.write_str("arriving"),
             Self::Contributions => f.write_str("contributions"),
+            Self::Item(number) => write!(f, "item {number}"),
+            Self::Readers(number) => write!(f, "readers {number}"),
         }
     }
 }

@@ -73,8 +73,8 @@ impl Execute<'_> {
                 let seq = self.terms.whole(Term::Fold(*op, query, lists), dst.width as usize);
                 self.write(*dst, seq);
             }
-            Stage::SegGrad { query_dst, .. } => {
-                if let Some(dst) = *query_dst {
+            Stage::SegGrad { .. } | Stage::AttendGrad { .. } | Stage::AttendPull { .. } => {
+                for dst in stage.writes() {
                     let seq = self.terms.whole(Term::Port(u32::MAX), dst.width as usize);
                     self.write(dst, seq);
                 }

@@ -2,8 +2,9 @@
 
 use super::RunError;
 use super::error::zeros;
+use autobatch_ir::numeric::list;
 use autobatch_ir::numeric::product::{self, prod_chain};
-use autobatch_ir::plan::row_ops::{Noise, Scratch, map_element, row_op, seg_grad, seg_op};
+use autobatch_ir::plan::row_ops::{Noise, Scratch, attend_grad, map_element, row_op, seg_grad, seg_op};
 use autobatch_ir::plan::{Instr, Kernel, ListSource, Part, ProdInit, RegKind, Source, Stage, View};
 use autobatch_ir::types::Type;
 
@@ -114,6 +115,34 @@ impl Lane {
                     self.set(*dst, bytemuck::cast_slice(&result));
                 }
                 Stage::SegGrad { .. } => self.fold_gradient(stage),
+                Stage::AttendGrad { scale, query, keys, values, dy, dst, reader } => {
+                    let [keys, values] = [*keys, *values].map(|port| self.list(&ListSource::Port(port)));
+                    let width = |view: &Option<View>| view.map_or(0, |view| view.width as usize);
+                    let mut made = [vec![0f32; width(dst)], vec![0f32; width(reader)]];
+                    let [dq, row] = &mut made;
+                    attend_grad(
+                        self.floats(*query),
+                        [&keys, &values],
+                        self.floats(*dy),
+                        scale.get(),
+                        [dq, row],
+                    );
+                    self.set_wanted([*dst, *reader], made);
+                }
+                Stage::AttendPull { scale, key, value, readers, dsts } => {
+                    let readers = self.list(&ListSource::Port(*readers));
+                    let dsts = [dsts[0], dsts[1]];
+                    let mut made = dsts.map(|view| vec![0f32; view.map_or(0, |view| view.width as usize)]);
+                    let [dk, dv] = &mut made;
+                    list::pull_attention(
+                        self.floats(*key),
+                        self.floats(*value),
+                        &readers,
+                        scale.get(),
+                        [dk, dv],
+                    );
+                    self.set_wanted(dsts, made);
+                }
                 Stage::Lookup { param, index, dst } => {
                     let table = operands.params[*param as usize];
                     let width = dst.width as usize;
@@ -126,8 +155,7 @@ impl Lane {
     }
 
     fn fold_gradient(&mut self, stage: &Stage) {
-        let Stage::SegGrad { op, query, lists, dy, query_dst, dsts, elements } = stage else { return };
-        let mut query_out = vec![0f32; query_dst.map_or(0, |dst| dst.width as usize)];
+        let Stage::SegGrad { op, lists, dy, dsts, elements } = stage else { return };
         let mut outs: Vec<Vec<f32>> = Vec::with_capacity(dsts.len());
         for ((dst, &list), element) in dsts.iter().zip(lists).zip(elements) {
             let values = dst.map_or(0, |_| self.lists[list as usize].len());
@@ -135,15 +163,19 @@ impl Lane {
         }
         let lists: Vec<Vec<&[f32]>> = lists.iter().map(|&port| self.list(&ListSource::Port(port))).collect();
         let lists: Vec<&[&[f32]]> = lists.iter().map(Vec::as_slice).collect();
-        let query = query.map_or(&[][..], |query| self.floats(query));
         let mut slices: Vec<&mut [f32]> = outs.iter_mut().map(Vec::as_mut_slice).collect();
-        seg_grad(*op, query, &lists, self.floats(*dy), &mut query_out, &mut slices);
-        if let Some(dst) = query_dst {
-            self.set(*dst, bytemuck::cast_slice(&query_out));
-        }
+        seg_grad(*op, &lists, self.floats(*dy), &mut slices);
         for (dst, out) in dsts.iter().zip(outs) {
             if let Some(reg) = dst {
                 self.edges[*reg as usize] = out;
+            }
+        }
+    }
+
+    fn set_wanted(&mut self, dsts: [Option<View>; 2], made: [Vec<f32>; 2]) {
+        for (dst, made) in dsts.into_iter().zip(made) {
+            if let Some(dst) = dst {
+                self.set(dst, bytemuck::cast_slice(&made));
             }
         }
     }

@@ -26,6 +26,11 @@
 //! results of a body. A call contributes one gradient per operand: the gradient of the port in the reverse of the body.
 //! To the values of a list operand, it contributes once per use of the list in the body.
 //!
+//! Attention contributes to its keys and values by chains. All nodes of a signature that attend to a key together with a value,
+//! in lists that grew from the pair of lists that first held both, contribute *one* chain from `+0` of fused multiply-adds per
+//! use, in ascending order of nodes. It counts as a contribution of the last of them. A list that is made in a body belongs to
+//! one node.
+//!
 //! A value without a path to a loss has no gradient. If another result of its node has one, the value's gradient counts
 //! as zeros (`+0`): an op applies its rule to them, and a call of the graph passes them to its body, where an infinite
 //! derivative turns them into NaN. (Batches consist of calls of the graph, and all lanes share a kernel.) Inside a
@@ -49,7 +54,7 @@ pub(crate) use bound::CallCost;
 pub(crate) use constants::{Constants, is_wild};
 pub(crate) use datum::Argument;
 pub use datum::{Datum, Run};
-pub(crate) use derivative::Partial;
+pub(crate) use derivative::{Addend, Partial};
 pub use error::{Place, RunError, RunFault};
 pub(crate) use frame::Call;
 pub use reverse::Gradients;

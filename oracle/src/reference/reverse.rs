@@ -1,13 +1,13 @@
 //! Reverse evaluation, with the summation order that the [module](super) defines.
 
 use super::datum::{Datum, Run};
-use super::derivative::{self, Partial};
+use super::derivative::{self, Addend, Link, Partial};
 use super::error::{Checked, RunError, RunFault, malformed};
 use super::frame::{Frame, Scope};
 use super::uses::{ParamUse, add};
-use autobatch_ir::graph::{Callee, Op};
-use autobatch_ir::id::{CellId, NodeId, ParamId, ValueId};
-use autobatch_ir::numeric::Real;
+use autobatch_ir::graph::{Callee, Lineage, Op};
+use autobatch_ir::id::{CellId, NodeId, ParamId, SigId, ValueId};
+use autobatch_ir::numeric::{Real, list};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -74,28 +74,86 @@ fn spell<T>(scope: &Scope<'_, T>, value: ValueId) -> String {
     }
 }
 
+/// A contribution to the gradient of a slot.
+enum Contribution<T> {
+    Addend(Addend<T>),
+    /// Chains stand where the last node of the chain contributes.
+    Chain(Chain<T>),
+}
+
+/// The contributions of all nodes that attend to an item. Links descend by node.
+struct Chain<T> {
+    key: ChainKey,
+    links: Vec<(T, Arc<[T]>)>,
+}
+
+/// A chain goes over the nodes of one signature, for one use of one operand. Its item has a place in the lists that first held
+/// it: lists that grew from these have the same chain.
+#[derive(PartialEq, Eq)]
+struct ChainKey {
+    sig: SigId,
+    operand: usize,
+    number: usize,
+    lists: [ValueId; 2],
+    place: usize,
+}
+
+impl<T: Real> Contribution<T> {
+    fn elements(&self) -> Arc<[T]> {
+        let links = match self {
+            Self::Addend(addend) => return addend.elements(),
+            Self::Chain(chain) => &chain.links,
+        };
+        let mut sum = vec![T::ZERO; links.first().map_or(0, |link| link.1.len())];
+        for (factor, row) in links.iter().rev() {
+            list::add_weighted(&[*factor], row, &mut sum);
+        }
+        sum.into()
+    }
+}
+
 /// Contributions to values, in descending order of uses, because the traversal runs in reverse.
-struct Pending<T>(Vec<Vec<Arc<[T]>>>);
+struct Pending<T>(Vec<Vec<Contribution<T>>>);
 
 impl<T: Real> Pending<T> {
     fn new(slots: usize) -> Self {
-        Self(vec![Vec::new(); slots])
+        Self((0..slots).map(|_| Vec::new()).collect())
     }
 
     fn push(&mut self, slot: usize, contribution: Arc<[T]>) {
-        self.0[slot].push(contribution);
+        self.add(slot, Addend::Row(contribution));
     }
 
-    /// All contributions to a slot, in ascending order.
-    fn take(&mut self, slot: usize) -> Vec<Arc<[T]>> {
-        let mut contributions = std::mem::take(&mut self.0[slot]);
-        contributions.reverse();
-        contributions
+    fn add(&mut self, slot: usize, addend: Addend<T>) {
+        self.0[slot].push(Contribution::Addend(addend));
+    }
+
+    fn link(&mut self, slot: usize, key: ChainKey, link: Link<T>) {
+        let link = (link.factor, link.row);
+        for known in &mut self.0[slot] {
+            if let Contribution::Chain(chain) = known
+                && chain.key == key
+            {
+                return chain.links.push(link);
+            }
+        }
+        self.0[slot].push(Contribution::Chain(Chain { key, links: vec![link] }));
+    }
+
+    /// All contributions to an item of a list port, in ascending order.
+    fn take(&mut self, slot: usize) -> Vec<Addend<T>> {
+        let descending = std::mem::take(&mut self.0[slot]).into_iter().rev();
+        let addend = |contribution: Contribution<T>| match contribution {
+            Contribution::Addend(addend) => addend,
+            chain => Addend::Row(chain.elements()),
+        };
+        descending.map(addend).collect()
     }
 
     /// The sum of the contributions: a left fold in ascending order that starts with the first.
     fn fold(&mut self, slot: usize) -> Gradient<T> {
-        let mut ascending = self.take(slot).into_iter();
+        let descending = std::mem::take(&mut self.0[slot]).into_iter();
+        let mut ascending = descending.rev().map(|contribution| contribution.elements());
         let first = ascending.next()?;
         let Some(second) = ascending.next() else { return Some(first) };
         let mut sum = first.to_vec();
@@ -172,15 +230,17 @@ fn distribute<T: Real>(
     if operands.len() != partials.len() {
         return malformed("an operand has no partial derivative");
     }
-    for (operand, partial) in operands.iter().zip(partials).rev() {
+    for (place, (operand, partial)) in operands.iter().zip(partials).enumerate().rev() {
         let Some(id) = operand.as_value() else { continue };
+        let mut lineage = None;
         match (partial, &frame.slots[id.index()]) {
             (Partial::None, _) => {}
             (Partial::One(contribution), Some(Datum::Floats(_))) => pending.push(id.index(), contribution),
             (Partial::Many(contributions), Some(Datum::List(items))) => {
-                for (item, contributions) in items.iter().zip(contributions).rev() {
-                    for contribution in contributions.into_iter().rev() {
-                        pending.push(item.index(), contribution);
+                for (item, (slot, addends)) in items.iter().zip(contributions).enumerate().rev() {
+                    for (number, addend) in addends.into_iter().enumerate().rev() {
+                        let at = Receiver { node, operand: place, list: id, item, number };
+                        receive(frame, at, (slot.index(), addend), &mut lineage, pending);
                     }
                 }
             }
@@ -188,6 +248,47 @@ fn distribute<T: Real>(
         }
     }
     Ok(())
+}
+
+/// The item of an operand that gets a contribution, and the number of the contribution there.
+#[derive(Clone, Copy)]
+struct Receiver {
+    node: NodeId,
+    operand: usize,
+    list: ValueId,
+    item: usize,
+    number: usize,
+}
+
+/// Adds a contribution to an item of a list. A link leaves a body if both lists are ports of it, and joins a chain in the graph.
+/// `lineage` is that of the list and an earlier partner.
+fn receive<T: Real>(
+    frame: &Frame<'_, T>,
+    at: Receiver,
+    (slot, addend): (usize, Addend<T>),
+    lineage: &mut Option<Lineage>,
+    pending: &mut Pending<T>,
+) {
+    let Addend::Link(link) = addend else { return pending.add(slot, addend) };
+    let partner = frame.arena.operands(at.node).get(link.partner).and_then(|partner| partner.as_value());
+    let sigs = &frame.scope.graph.sigs;
+    match partner {
+        Some(partner) if frame.is_graph() => {
+            let lists = [at.list, partner];
+            if lineage.as_ref().is_none_or(|known| known.pairs()[0] != lists) {
+                *lineage = Some(frame.arena.lineage(lists, sigs));
+            }
+            let Some(lineage) = lineage else { return };
+            let lists = lineage.first_with(at.item);
+            let sig = frame.arena.node(at.node).sig;
+            let Receiver { operand, item: place, number, .. } = at;
+            pending.link(slot, ChainKey { sig, operand, number, lists, place }, link);
+        }
+        Some(partner) if [at.list, partner].iter().all(|list| list.index() < frame.lists.len()) => {
+            pending.add(slot, Addend::Link(Link { partner: partner.index(), ..link }));
+        }
+        _ => pending.push(slot, Addend::Link(link).elements()),
+    }
 }
 
 /// The reverse of a cell call: evaluates its body again and traverses it in reverse.

@@ -1,6 +1,7 @@
 //! The rows that contribute to the gradient of each value, in graph order.
 
-use super::reverse_steps::ReverseSteps;
+use super::pulls::Pulls;
+use super::reverse_steps::{ReverseSteps, Rows};
 use super::signatures::Signatures;
 use crate::lists::Groups;
 use autobatch_ir::graph::GraphData;
@@ -26,7 +27,7 @@ impl Contributions {
         &mut self,
         graph: &GraphData,
         needs: &[bool],
-        (reverse_steps, sigs): (&ReverseSteps, &Signatures),
+        (reverse_steps, sigs, pulls): (&ReverseSteps, &Signatures, &Pulls),
         seeds: impl Iterator<Item = (ValueId, Option<u32>)>,
     ) {
         self.uses.clear();
@@ -38,6 +39,12 @@ impl Contributions {
                 let Some(value) = graph.arena.operands(node)[group.operand as usize].as_value() else {
                     continue;
                 };
+                if group.pulled {
+                    for pulled in pulls.ending_at(node, &group.uses) {
+                        add(pulled.item, pulled.row);
+                    }
+                    continue;
+                }
                 let rows = &rows[group.uses.clone()];
                 if !group.list {
                     if needs[value.index()] {
@@ -45,14 +52,18 @@ impl Contributions {
                     }
                     continue;
                 }
+                let row_of = |own: usize, rows: &Rows, number: u32| {
+                    if rows.are_pulled() {
+                        return pulls.row(node, own, number);
+                    }
+                    let edge = reverse_steps.before(rows).get(lane as usize).map(|before| before + number);
+                    Some(rows.first + edge.unwrap_or(lane))
+                };
                 let items = graph.arena.items(value, &graph.sigs);
                 for (number, item) in items.iter().filter_map(|item| item.as_value()).enumerate() {
-                    for rows in rows.iter().filter(|_| needs[item.index()]) {
-                        let edge = reverse_steps
-                            .before(rows)
-                            .get(lane as usize)
-                            .map(|before| before + number as u32);
-                        add(item, rows.first + edge.unwrap_or(lane));
+                    for (own, rows) in (group.uses.start..).zip(rows).filter(|_| needs[item.index()]) {
+                        let row = row_of(own, rows, number as u32);
+                        row.iter().for_each(|&row| add(item, row));
                     }
                 }
             }

@@ -12,12 +12,15 @@
 //!    because a row costs as much time as the function, and memory besides.
 //! 6. Any other elementwise stage is computed again.
 
-use super::kernel::{Derivative, Deriver, Forward, GradientOf, LaneReduction, RowSource};
+use super::kernel::{
+    Contributed, Derivative, Deriver, Forward, GradientOf, GradientRows, LaneReduction, PendingPull, Pull,
+    RowSource,
+};
 use super::rematerialize::Rematerialize;
 use crate::kernels::cost::is_function;
 use crate::kernels::fuse::{fuse, renumber, stage_reads, stage_writes};
-use autobatch_ir::plan::{Kernel, ListSource, PortRole, RegKind, ResultRole, Roles, Stage, View};
-use autobatch_ir::types::Type;
+use autobatch_ir::plan::{Kernel, ListSource, PortRole, Reg, RegKind, ResultRole, Roles, Stage, View};
+use autobatch_ir::types::{DType, Shape, Type};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -27,9 +30,11 @@ impl Deriver<'_> {
         mut self,
         name: String,
         forward: &Forward,
-        gradients: Vec<GradientOf>,
-        made: Vec<View>,
+        Contributed { gradients, made, pulled }: Contributed,
     ) -> Derivative {
+        let readers: Vec<Option<usize>> = (0..pulled.len())
+            .map(|number| (pulled[number] != [None; 2]).then(|| self.keep(self.pulls[number].reader)))
+            .collect();
         let mut left = Left::new(forward);
         let pending = std::mem::take(&mut self.reductions);
         let mut xs: Vec<Option<RowSource>> = Vec::new();
@@ -37,7 +42,14 @@ impl Deriver<'_> {
             xs.push(view.map(|view| RowSource::Port(self.port_role(view, &mut left))));
         }
         let dys = self.sources_of_kept(&gradients, &made);
+        let made: Vec<View> = made.into_iter().flatten().collect();
         let results: Vec<View> = made.iter().chain(&self.kept).copied().collect();
+        let pulls = self.pulls_of(&name, made.len() as u32, (&gradients, &pulled), |number| {
+            match dys[readers[number]?] {
+                RowSource::Part(part) => Some(part),
+                _ => None,
+            }
+        });
         let mut ports: BTreeMap<u32, PortRole> = BTreeMap::new();
         let kept_stages = self.live(&results, forward, &mut left, &mut ports);
         let saves = left.saves;
@@ -63,18 +75,43 @@ impl Deriver<'_> {
             saves,
             kernel: Arc::new(kernel),
             gradients,
+            pulls,
             parts,
             reductions,
         }
     }
 
+    /// The pulls whose gradients are required. `part_of` names the part that holds the rows of the readers of each.
+    fn pulls_of(
+        &self,
+        name: &str,
+        results: u32,
+        (gradients, pulled): (&[GradientOf], &[[Option<u32>; 2]]),
+        part_of: impl Fn(usize) -> Option<u32>,
+    ) -> Vec<Pull> {
+        let made = |(number, (pending, &sides)): (usize, (&PendingPull, &[Option<u32>; 2]))| {
+            let part = part_of(number)?;
+            let of = |gradient: u32| {
+                let operand = gradients[gradient as usize].operand;
+                let first = gradients.iter().position(|own| own.operand == operand)?;
+                Some(ResultRole::Contribution { operand, number: gradient - first as u32 })
+            };
+            let results = (results + part, sides.map(|side| side.and_then(of)));
+            let kernel = Arc::new(pull_kernel(name, pending, results));
+            Some(Pull { lists: pending.lists.map(|list| list.0), gradients: sides, part, kernel })
+        };
+        self.pulls.iter().zip(pulled).enumerate().filter_map(made).collect()
+    }
+
     /// Where reductions find each of their views. A view that is a contribution as it stands is read there and written only once.
-    fn sources_of_kept(&mut self, gradients: &[GradientOf], made: &[View]) -> Vec<RowSource> {
+    fn sources_of_kept(&mut self, gradients: &[GradientOf], made: &[Option<View>]) -> Vec<RowSource> {
         let mut sources = Vec::with_capacity(self.kept.len());
         let mut kept = Vec::new();
         let mut contributions: HashMap<View, u32> = HashMap::new();
-        for (number, (_, &made)) in (0..).zip(gradients.iter().zip(made)).filter(|(_, (of, _))| !of.edges) {
-            contributions.entry(made).or_insert(number);
+        for (number, (of, made)) in (0..).zip(gradients.iter().zip(made)) {
+            if let (GradientRows::Lane, Some(made)) = (of.rows, *made) {
+                contributions.entry(made).or_insert(number);
+            }
         }
         for view in std::mem::take(&mut self.kept) {
             sources.push(match contributions.get(&view) {
@@ -235,6 +272,42 @@ impl Deriver<'_> {
     }
 }
 
+/// The kernel that pulls the gradients of a key and its value from the rows that readers leave in a result of their step.
+fn pull_kernel(
+    name: &str,
+    pending: &PendingPull,
+    (row, contributions): (u32, [Option<ResultRole>; 2]),
+) -> Kernel {
+    let &PendingPull { scale, lists, reader } = pending;
+    let width = Shape::new(&[reader.width]).expect("a register has a shape");
+    let readers = Type { is_list: true, ..Type::new(DType::F32, width) };
+    let types = lists.map(|list| list.1);
+    let ports = types.into_iter().chain([readers]);
+    let mut regs: Vec<Reg> = ports.map(|ty| Reg { kind: RegKind::Port, ty }).collect();
+    let whole = |reg: usize, ty: Type| View { reg: reg as u32, start: 0, width: ty.shape.elements() as u32 };
+    let mut dsts = Vec::new();
+    for (ty, contribution) in types.into_iter().zip(contributions) {
+        dsts.push(contribution.map(|_| whole(regs.len(), ty)));
+        regs.extend(contribution.map(|_| Reg { kind: RegKind::Temp, ty }));
+    }
+    let results = dsts.iter().flatten().copied().collect();
+    let [key, value] = [whole(0, types[0]), whole(1, types[1])];
+    let [keys, values] = lists.map(|list| PortRole::Item(list.0));
+    Kernel {
+        name: format!("{name}''"),
+        ports: 3,
+        params: Vec::new(),
+        regs,
+        stages: vec![Stage::AttendPull { scale, key, value, readers: 2, dsts }],
+        results,
+        source: false,
+        roles: Some(Roles {
+            ports: vec![keys, values, PortRole::Readers(row)],
+            results: contributions.into_iter().flatten().collect(),
+        }),
+    }
+}
+
 /// The results of a kernel in reverse.
 struct Results {
     views: Vec<View>,
@@ -245,7 +318,8 @@ struct Results {
 fn result_roles(gradients: &[GradientOf], parts: usize) -> Vec<ResultRole> {
     let of_operand = gradients.chunk_by(|a, b| a.operand == b.operand);
     let contributions = of_operand.flat_map(|uses| {
-        (0..).zip(uses).map(|(number, of)| ResultRole::Contribution { operand: of.operand, number })
+        let numbered = (0..).zip(uses).filter(|(_, of)| of.rows != GradientRows::Pulled);
+        numbered.map(|(number, of)| ResultRole::Contribution { operand: of.operand, number })
     });
     contributions.chain(std::iter::repeat_n(ResultRole::Part, parts)).collect()
 }

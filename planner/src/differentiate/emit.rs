@@ -3,8 +3,9 @@
 use super::Gradients;
 use super::contributions::Contributions;
 use super::edit::{add_slab, close_wave, drop_unused_kernels, grow, kernel_id, sum_kernel};
-use super::kernel::{Derivative, RowSource};
+use super::kernel::{Derivative, GradientRows, RowSource};
 use super::operands::segments;
+use super::pulls::Pulls;
 use super::reverse_steps::{ContributionFields, ReverseStep, ReverseSteps};
 use super::signatures::Signatures;
 use crate::PlanError;
@@ -76,6 +77,7 @@ impl Emitter<'_> {
         plan: &mut Plan,
         forward_waves: usize,
         (fields, contributions): (&ContributionFields, &Contributions),
+        pulls: &Pulls,
     ) {
         // ReverseSteps stand in descending order of their steps, and waves are executed in that of their reverse_steps.
         let mut reverse_steps = self.reverse_steps.all.iter().peekable();
@@ -84,6 +86,8 @@ impl Emitter<'_> {
             while let Some(back) = reverse_steps.next_if(|back| back.step >= start) {
                 self.step(plan, back, (fields, contributions));
             }
+            close_wave(plan);
+            pulls.emit(plan, wave as u32, self, fields);
             close_wave(plan);
         }
     }
@@ -115,11 +119,12 @@ impl Emitter<'_> {
                 };
                 plan.operands.push(operand);
             }
-            for (of, rows) in derivative.gradients.iter().zip(self.reverse_steps.rows(back)) {
+            let own = derivative.gradients.iter().zip(self.reverse_steps.rows(back));
+            for (of, rows) in own.filter(|(of, _)| of.rows != GradientRows::Pulled) {
                 let (field, first) = (rows.field, rows.first);
                 let list = derivative.ports().iter().position(|role| *role == PortRole::Operand(of.operand));
                 let lists = list.and_then(|port| plan.operands[start.operands + port].address.lists());
-                plan.places.push(match lists.filter(|_| of.edges) {
+                plan.places.push(match lists.filter(|_| of.rows == GradientRows::Edges) {
                     Some((offsets, _)) => Place::Edges { field, start: first, offsets },
                     None => Place::Rows { field, start: first },
                 });

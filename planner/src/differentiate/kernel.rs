@@ -15,7 +15,7 @@
 
 use super::rules::{Partial, PortUse};
 use crate::compile::{Builder, CompileOptions, Tables, Value};
-use autobatch_ir::graph::{ListFold, Op};
+use autobatch_ir::graph::{Float, ListFold, Op};
 use autobatch_ir::id::SigId;
 use autobatch_ir::plan::{Code, Kernel, ListSource, PortRole, ReductionSum, RegKind, Source, Stage, View};
 use autobatch_ir::types::{DType, Type};
@@ -50,13 +50,35 @@ pub(crate) struct LaneReduction {
     pub(crate) dy: RowSource,
 }
 
-/// The operand that a result in reverse contributes to.
+/// A contribution to the gradient of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GradientOf {
-    /// The forward operand. Of a list, one row is for all its values unless the result is edges.
+    /// The forward operand.
     pub(crate) operand: u32,
-    /// Whether every value of the list has a row of its own.
-    pub(crate) edges: bool,
+    pub(crate) rows: GradientRows,
+}
+
+/// The rows of a contribution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GradientRows {
+    /// The step in reverse makes one row per lane; of a list, it is for all values.
+    Lane,
+    /// The step in reverse makes one row for every value of the list.
+    Edges,
+    /// A step that pulls makes one row for every value, of all nodes that attend to it.
+    Pulled,
+}
+
+/// How the keys and values that a signature attends to pull their gradients.
+#[derive(Debug)]
+pub(crate) struct Pull {
+    /// The operands that are the lists of keys and of values.
+    pub(crate) lists: [u32; 2],
+    /// The numbers of their contributions, if they are needed.
+    pub(crate) gradients: [Option<u32>; 2],
+    /// The part that holds the rows of readers.
+    pub(crate) part: u32,
+    pub(crate) kernel: Arc<Kernel>,
 }
 
 /// The kernels of a signature for training: a forward kernel that saves registers, and a kernel in reverse.
@@ -66,11 +88,12 @@ pub(crate) struct Derivative {
     pub(crate) forward: Arc<Kernel>,
     /// The types of the saved registers.
     pub(crate) saves: Vec<Type>,
-    /// The kernel in reverse. Its first results are contributions, the others are for reductions only.
+    /// The kernel in reverse. Its first results are contributions, the others are for reductions and pulls only.
     pub(crate) kernel: Arc<Kernel>,
-    /// The operands of its contributions. A list has one contribution per use in the body.
+    /// All contributions, ascending by operand. A list has one contribution per use in the body.
     pub(crate) gradients: Vec<GradientOf>,
-    /// The types of the results for reductions only.
+    pub(crate) pulls: Vec<Pull>,
+    /// The types of the results for reductions and pulls only.
     pub(crate) parts: Vec<Type>,
     /// The reductions that take its rows.
     pub(crate) reductions: Vec<LaneReduction>,
@@ -108,6 +131,7 @@ pub(crate) fn derive(
         kept: Vec::new(),
         kept_at: HashMap::new(),
         incoming: Vec::new(),
+        pulls: Vec::new(),
     };
     let (results, needs, tape) = deriver.forward(signature, &ports, &wanted.operands, &args);
     let results: Vec<View> = results.into_iter().map(|value| deriver.b.one_view(value)).collect();
@@ -124,8 +148,8 @@ pub(crate) fn derive(
         return Ok(None);
     }
     let partials = deriver.reverse(&tape, &grads)?;
-    let mut gradients = Vec::new();
-    let mut made = Vec::new();
+    let (mut gradients, mut made) = (Vec::new(), Vec::new());
+    let mut pulled = vec![[None; 2]; deriver.pulls.len()];
     for (place, partial) in partials.into_iter().enumerate() {
         let uses = match partial {
             _ if !wanted.operands[place] => continue,
@@ -134,18 +158,24 @@ pub(crate) fn derive(
             Partial::None | Partial::Many(_) => continue,
         };
         for contribution in uses {
-            let edges = matches!(contribution, PortUse::Edges(_));
-            gradients.push(GradientOf { operand: place as u32, edges });
-            made.push(match contribution {
-                PortUse::Shared(value) => deriver.b.one_view(value),
-                PortUse::Edges(view) => view,
-            });
+            let (rows, view) = match contribution {
+                PortUse::Shared(value) => (GradientRows::Lane, Some(deriver.b.one_view(value))),
+                PortUse::Edges(view) => (GradientRows::Edges, Some(view)),
+                PortUse::Pulled(pull, side) => {
+                    pulled[pull][side] = Some(gradients.len() as u32);
+                    (GradientRows::Pulled, None)
+                }
+            };
+            gradients.push(GradientOf { operand: place as u32, rows });
+            made.push(view);
         }
     }
+    deriver.drop_unread(&pulled);
     if gradients.is_empty() && deriver.reductions.is_empty() {
         return Ok(None);
     }
-    Ok(Some(deriver.finish(tables.module.callee_name(signature.callee), &forward, gradients, made)))
+    let name = tables.module.callee_name(signature.callee);
+    Ok(Some(deriver.finish(name, &forward, Contributed { gradients, made, pulled })))
 }
 
 /// The forward half of the registers and stages.
@@ -169,6 +199,24 @@ pub(super) struct PendingReduction {
     pub(super) swapped: bool,
 }
 
+/// An attention whose keys and values pull their gradients.
+pub(super) struct PendingPull {
+    pub(super) scale: Float,
+    /// The ports of keys and values, and the types of their items.
+    pub(super) lists: [(u32, Type); 2],
+    /// The row of a reader.
+    pub(super) reader: View,
+}
+
+/// The contributions of a signature.
+pub(super) struct Contributed {
+    pub(super) gradients: Vec<GradientOf>,
+    /// The results of the kernel in reverse that are contributions; `None` for those that are pulled.
+    pub(super) made: Vec<Option<View>>,
+    /// Per pull the contributions to its keys and values.
+    pub(super) pulled: Vec<[Option<u32>; 2]>,
+}
+
 pub(super) struct Deriver<'a> {
     pub(super) b: Builder<'a>,
     /// Which parameter arguments require gradients.
@@ -180,6 +228,7 @@ pub(super) struct Deriver<'a> {
     pub(super) kept_at: HashMap<View, usize>,
     /// The port register of each result's gradient, and the number of the result.
     pub(super) incoming: Vec<(u32, u32)>,
+    pub(super) pulls: Vec<PendingPull>,
 }
 
 impl<'a> Deriver<'a> {
@@ -210,6 +259,17 @@ impl<'a> Deriver<'a> {
     pub(super) fn instr_to(&mut self, dst: View, code: Code, dtype: DType, sources: Vec<Source>) {
         let instr = autobatch_ir::plan::Instr { code, dtype, sources, store: Some(dst) };
         self.b.stages.push(Stage::Map { width: dst.width, code: vec![instr] });
+    }
+
+    /// Drops the rows of readers whose keys and values get no gradients, because no node requires them.
+    fn drop_unread(&mut self, pulled: &[[Option<u32>; 2]]) {
+        for (pull, _) in self.pulls.iter().zip(pulled).filter(|(_, sides)| **sides == [None; 2]) {
+            for stage in &mut self.b.stages {
+                if let Stage::AttendGrad { reader, .. } = stage {
+                    *reader = reader.filter(|view| *view != pull.reader);
+                }
+            }
+        }
     }
 
     /// Notes a view that reductions take.

@@ -1,13 +1,15 @@
 //! Derivative rules of folds over lists.
 //!
 //! A list that is made inside the kernel is a number of views, and its fold is elementwise arithmetic. The length of a list
-//! port is not known. A sum contributes the same row to all its values; other folds have a stage that gives a row to each.
+//! port is not known. A sum contributes the same row to all its values; other folds have a stage that gives a row to each. The
+//! keys and values of attention pull their gradients from the nodes that attend to them ([`pulls`](super::pulls)).
 
-use super::kernel::{Deriver, Refused};
+use super::kernel::{Deriver, PendingPull, Refused};
 use super::rules::{Partial, PortUse, SCALAR, floats, matrix, number, sub};
 use super::tape::Applied;
-use crate::compile::{Value, type_of};
-use autobatch_ir::graph::{Binary, Compare, ListFold, Op, Unary};
+use crate::compile::Value;
+use autobatch_ir::graph::{Binary, Compare, Float, ListFold, Op, Unary};
+use autobatch_ir::numeric::list::READER_NUMBERS;
 use autobatch_ir::plan::{Code, ListSource, RegKind, Source, Stage, View};
 use autobatch_ir::types::Type;
 
@@ -20,6 +22,14 @@ pub(super) fn rule(this: &mut Deriver<'_>, at: &Applied, dy: Value) -> Result<Ve
         return Ok(vec![Partial::Port(vec![PortUse::Shared(dy)])]);
     }
     let dy = this.b.one_view(dy);
+    if let (
+        Op::Attend { scale },
+        [query, Value::List(ListSource::Port(keys), key), Value::List(ListSource::Port(values), value)],
+    ) = (at.op, &at.operands[..])
+    {
+        let query = this.b.one_view(query.clone());
+        return Ok(attention(this, scale, (query, dy), [(*keys, *key), (*values, *value)], &at.needs));
+    }
     if let Some(partials) = through_ports(this, at, dy) {
         return Ok(partials);
     }
@@ -58,8 +68,11 @@ pub(super) fn rule(this: &mut Deriver<'_>, at: &Applied, dy: Value) -> Result<Ve
             };
             let scores: Vec<View> = keys.iter().map(score).collect();
             let weights = row_softmax(this, scores);
-            let dc = to_coefficients(this, 1, values, dy);
-            let ds = through_softmax(this, &weights, &dc);
+            let (row, column) = (matrix(1, dy.width), floats(dy.width));
+            let slope =
+                |value: &View| this.row_stage(Op::Matmul, vec![(dy, row), (*value, column)], floats(1));
+            let dw: Vec<View> = values.iter().map(slope).collect();
+            let ds = through_row_softmax(this, &weights, dw);
             let scaled: Vec<View> = ds.into_iter().map(|ds| times_scale(this, ds)).collect();
             let dst = this.b.temp(*key);
             let lists = vec![ListSource::Views(scaled.clone()), ListSource::Views(keys.clone())];
@@ -76,37 +89,46 @@ pub(super) fn rule(this: &mut Deriver<'_>, at: &Applied, dy: Value) -> Result<Ve
 
 /// The gradient of a fold whose lists all came through ports, as one stage.
 fn through_ports(this: &mut Deriver<'_>, at: &Applied, dy: View) -> Option<Vec<Partial>> {
-    let (mut query, mut ports, mut elements) = (None, Vec::new(), Vec::new());
+    let (mut ports, mut elements) = (Vec::new(), Vec::new());
     for operand in &at.operands {
-        match operand {
-            Value::List(ListSource::Port(port), element) => {
-                ports.push(*port);
-                elements.push(*element);
-            }
-            Value::List(ListSource::Views(_), _) => return None,
-            value => query = Some(this.b.one_view(value.clone())),
-        }
+        let Value::List(ListSource::Port(port), element) = operand else { return None };
+        ports.push(*port);
+        elements.push(*element);
     }
-    let mut partials = Vec::new();
-    let (mut query_dst, mut dsts) = (None, Vec::new());
-    for (operand, &needs) in at.operands.iter().zip(&at.needs) {
-        let partial = match operand {
-            Value::List(_, element) => {
-                let list = Type { is_list: true, ..*element };
-                let edges = needs.then(|| this.b.reg(RegKind::Edges, list));
-                dsts.push(edges.map(|view| view.reg));
-                edges.map(|view| Partial::Port(vec![PortUse::Edges(view)]))
-            }
-            value => {
-                let ty = type_of(value);
-                query_dst = needs.then(|| this.b.temp(ty));
-                query_dst.map(|view| Partial::One(Value::Pieces(vec![view], ty)))
-            }
-        };
-        partials.push(partial.unwrap_or(Partial::None));
+    let (mut partials, mut dsts) = (Vec::new(), Vec::new());
+    for (element, &needs) in elements.iter().zip(&at.needs) {
+        let list = Type { is_list: true, ..*element };
+        let edges = needs.then(|| this.b.reg(RegKind::Edges, list));
+        dsts.push(edges.map(|view| view.reg));
+        partials.push(edges.map_or(Partial::None, |view| Partial::Port(vec![PortUse::Edges(view)])));
     }
-    this.b.stages.push(Stage::SegGrad { op: at.op, query, lists: ports, elements, dy, query_dst, dsts });
+    this.b.stages.push(Stage::SegGrad { op: at.op, lists: ports, elements, dy, dsts });
     Some(partials)
+}
+
+/// The gradient of attention over lists that came through ports. Keys and values pull theirs from the rows of readers.
+fn attention(
+    this: &mut Deriver<'_>,
+    scale: Float,
+    (query, dy): (View, View),
+    lists: [(u32, Type); 2],
+    needs: &[bool],
+) -> Vec<Partial> {
+    let [needs_query, needs_lists @ ..] = needs else { unreachable!("attention has a query") };
+    let key = lists[0].1;
+    let dst = needs_query.then(|| this.b.temp(key));
+    let is_read = needs_lists.contains(&true);
+    let reader = is_read.then(|| this.b.temp(floats(query.width + dy.width + READER_NUMBERS as u32)));
+    let [keys, values] = lists.map(|list| list.0);
+    this.b.stages.push(Stage::AttendGrad { scale, query, keys, values, dy, dst, reader });
+    let number = this.pulls.len();
+    this.pulls.extend(reader.map(|reader| PendingPull { scale, lists, reader }));
+    let of_query = dst.map_or(Partial::None, |view| Partial::One(Value::Pieces(vec![view], key)));
+    let of_lists = needs_lists.iter().enumerate().map(|(side, &needs)| match needs {
+        true => Partial::Port(vec![PortUse::Pulled(number, side)]),
+        false => Partial::None,
+    });
+    std::iter::once(of_query).chain(of_lists).collect()
 }
 
 fn many(views: Vec<View>, ty: Type) -> Partial {
@@ -211,6 +233,19 @@ fn row_softmax(this: &mut Deriver<'_>, scores: Vec<View>) -> Vec<View> {
     let scores = this.b.one_view(Value::Pieces(scores, row));
     let weights = this.row_stage(Op::Softmax, vec![(scores, row)], row);
     (0..weights.width).map(|number| sub(weights, number, 1)).collect()
+}
+
+/// `ds_i = w_i * (dw_i - t)` with `t = dot(w, dw)`, for the weights of a row of scores.
+fn through_row_softmax(this: &mut Deriver<'_>, weights: &[View], dw: Vec<View>) -> Vec<View> {
+    if dw.is_empty() {
+        return Vec::new();
+    }
+    let row = floats(dw.len() as u32);
+    let [all_weights, dw] = [weights.to_vec(), dw].map(|views| this.b.one_view(Value::Pieces(views, row)));
+    let common = Source::Scalar(this.dot(all_weights, dw));
+    let rest = this.binary(Binary::Sub, Source::View(dw), common, row);
+    let ds = this.binary(Binary::Mul, Source::View(all_weights), Source::View(rest), row);
+    (0..ds.width).map(|number| sub(ds, number, 1)).collect()
 }
 
 /// `ds_i = w_i * (dw_i - t)` with `t = chain over i from +0 of w_i * dw_i`.

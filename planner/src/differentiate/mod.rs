@@ -10,7 +10,8 @@
 //!
 //! *How.* Every forward step with live lanes gets one step in reverse over these lanes. The waves of the reverse are those of
 //! the forward steps, backwards, so there is nothing to schedule. Contributions to the gradients of the values of a field
-//! have a field of their own, with one row per use. A reader sums the rows of a value in graph order. No step clears rows
+//! have a field of their own, with one row per use. Keys and values of attention have one row for all nodes that attend to
+//! them, which a step of its own makes ([`pulls`]). A reader sums the rows of a value in graph order. No step clears rows
 //! or adds to rows.
 //!
 //! *Pauses* between the forward steps and the reverse if gradients of values arrive there. An arriving gradient is a seed, as
@@ -41,6 +42,7 @@ mod emit;
 mod kernel;
 mod lists;
 mod operands;
+mod pulls;
 mod reductions;
 mod rematerialize;
 mod reverse_steps;
@@ -65,6 +67,7 @@ use autobatch_ir::plan::{Certificate, Plan, Spare};
 use contributions::Contributions;
 use emit::{Emitter, Lists};
 use kernel::{Derivative, Refused, derive};
+use pulls::Pulls;
 use reductions::Reductions;
 use reverse_steps::{ContributionFields, ReverseSteps};
 use seeds::Seeds;
@@ -95,6 +98,7 @@ pub(crate) struct Memory {
     seeds: Seeds,
     arrivals: Arrivals,
     contributions: Contributions,
+    pulls: Pulls,
     reductions: Reductions,
     lists: Lists,
     spare: Spare,
@@ -119,6 +123,7 @@ pub(crate) fn add_reverse(
         seeds,
         arrivals,
         contributions,
+        pulls,
         reductions,
         lists,
         spare,
@@ -148,12 +153,13 @@ pub(crate) fn add_reverse(
     emitter.save(&mut plan, lists);
     seeds.collect(&mut plan, (needs, request), fields, places)?;
     arrivals.collect(&mut plan, needs, arriving, fields, places)?;
+    pulls.collect(&mut plan, (graph, needs), (reverse_steps, sigs), fields, places)?;
     let of_losses = request.losses.iter().map(|loss| loss.0).zip(seeds.rows.iter().copied());
     let all_seeds = of_losses.chain(arriving.iter().copied().zip(arrivals.rows.iter().copied()));
-    contributions.collect(graph, needs, (reverse_steps, sigs), all_seeds);
+    contributions.collect(graph, needs, (reverse_steps, sigs, pulls), all_seeds);
     arrivals.steps(&mut plan, graph, arriving);
     seeds.steps(&mut plan, graph, request);
-    emitter.steps(&mut plan, forward_waves, (fields, contributions));
+    emitter.steps(&mut plan, forward_waves, (fields, contributions), pulls);
     emitter.outputs(&mut plan, request, (fields, contributions), places, lists)?;
     reductions.add(&mut plan, (graph, params), (reverse_steps, &emitter));
     plan.normalise_with(spare);

@@ -3,6 +3,7 @@
 use super::emit::Emitter;
 use super::kernel::RowSource;
 use super::reverse_steps::ReverseStep;
+use autobatch_ir::id::SigId;
 use autobatch_ir::plan::{Address, FieldId, Operand, Place, Plan, PortRole};
 
 impl Emitter<'_> {
@@ -14,7 +15,12 @@ impl Emitter<'_> {
 
     /// The field of a part that reductions take.
     pub(super) fn part(&self, back: &ReverseStep, part: u32) -> FieldId {
-        let first = self.sigs[back.sig].parts.expect("signatures with parts have fields for them");
+        self.part_of(back.sig, part)
+    }
+
+    /// The field of a part of a signature that reductions or pulls take.
+    pub(super) fn part_of(&self, sig: SigId, part: u32) -> FieldId {
+        let first = self.sigs[sig].parts.expect("signatures with parts have fields for them");
         FieldId(first.0 + part)
     }
 
@@ -35,7 +41,13 @@ impl Emitter<'_> {
                 let own = &self.reverse_steps.rows(back)[number as usize];
                 return rows(own.field, own.first);
             }
-            RowSource::Port(PortRole::Gradient(_) | PortRole::Contributions | PortRole::Arriving) => {
+            RowSource::Port(
+                PortRole::Gradient(_)
+                | PortRole::Contributions
+                | PortRole::Arriving
+                | PortRole::Item(_)
+                | PortRole::Readers(_),
+            ) => {
                 unreachable!("reductions take rows of the node, not of its readers")
             }
         };

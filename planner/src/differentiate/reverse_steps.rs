@@ -1,6 +1,7 @@
 //! The steps of the reverse: their live lanes, and rows for their contributions and parts.
 
 use super::edit::{add_slab, grow};
+use super::kernel::GradientRows;
 use super::signatures::Signatures;
 use crate::PlanError;
 use autobatch_ir::graph::GraphData;
@@ -26,11 +27,18 @@ pub(super) struct ReverseStep {
     rows: Range<usize>,
 }
 
-/// The rows of a contribution.
+/// The rows of a contribution; none if it is pulled.
 pub(super) struct Rows {
     pub(super) field: FieldId,
     pub(super) first: u32,
     before: Range<usize>,
+}
+
+impl Rows {
+    /// Whether no step over the lanes makes them.
+    pub(super) fn are_pulled(&self) -> bool {
+        self.field == FieldId(NONE)
+    }
 }
 
 /// All steps of the reverse, descending by forward step. Their memory is reused from plan to plan.
@@ -105,9 +113,14 @@ impl ReverseSteps {
                 continue;
             }
             for of in &derivative.gradients {
+                if of.rows == GradientRows::Pulled {
+                    let before = before.len()..before.len();
+                    rows.push(Rows { field: FieldId(NONE), first: 0, before });
+                    continue;
+                }
                 let operand = plan.operands(&step)[of.operand as usize];
                 let first_before = before.len();
-                let count = match operand.is_list() && of.edges {
+                let count = match operand.is_list() && of.rows == GradientRows::Edges {
                     true => edges_before(plan, operand, own, before),
                     false => own.len() as u32,
                 };

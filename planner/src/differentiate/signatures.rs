@@ -1,6 +1,6 @@
 //! Facts of differentiation about the signatures of a graph.
 
-use super::kernel::{Derivative, Wanted};
+use super::kernel::{Derivative, GradientRows, Wanted};
 use super::tape::blocks;
 use crate::cluster::is_source;
 use autobatch_ir::graph::{Callee, GraphData, ParamArg, Signature};
@@ -70,6 +70,8 @@ pub(super) struct SigFacts {
 pub(super) struct Group {
     pub(super) operand: u32,
     pub(super) list: bool,
+    /// Whether the values of the list pull all these contributions.
+    pub(super) pulled: bool,
     pub(super) uses: Range<usize>,
 }
 
@@ -109,10 +111,14 @@ impl SigFacts {
         let gradients = derivative.as_ref().map_or(&[][..], |found| &found.gradients);
         for (number, of) in gradients.iter().enumerate() {
             match self.groups.last_mut() {
-                Some(last) if last.operand == of.operand => last.uses.end = number + 1,
+                Some(last) if last.operand == of.operand => {
+                    last.uses.end = number + 1;
+                    last.pulled &= of.rows == GradientRows::Pulled;
+                }
                 _ => {
                     let list = self.lists[of.operand as usize];
-                    self.groups.push(Group { operand: of.operand, list, uses: number..number + 1 });
+                    let pulled = of.rows == GradientRows::Pulled;
+                    self.groups.push(Group { operand: of.operand, list, pulled, uses: number..number + 1 });
                 }
             }
         }

@@ -154,6 +154,8 @@ pub(crate) fn stage_reads(stage: &Stage) -> Vec<View> {
             ListSource::Views(_) => None,
         })),
         Stage::SegGrad { lists, .. } => views.extend(lists.iter().copied().map(port)),
+        Stage::AttendGrad { keys, values, .. } => views.extend([*keys, *values].map(port)),
+        Stage::AttendPull { readers, .. } => views.push(port(*readers)),
         _ => {}
     }
     views
@@ -261,9 +263,16 @@ fn registers(stage: &mut Stage) -> Vec<&mut u32> {
             }
             regs
         }
-        Stage::SegGrad { query, lists, dy, query_dst, dsts, .. } => {
-            let views = query.iter_mut().chain(query_dst).chain([dy]).map(register);
-            views.chain(lists).chain(dsts.iter_mut().flatten()).collect()
+        Stage::SegGrad { lists, dy, dsts, .. } => {
+            lists.iter_mut().chain([&mut dy.reg]).chain(dsts.iter_mut().flatten()).collect()
+        }
+        Stage::AttendGrad { query, keys, values, dy, dst, reader, .. } => {
+            let views = [query, dy].into_iter().chain(dst).chain(reader).map(register);
+            views.chain([keys, values]).collect()
+        }
+        Stage::AttendPull { key, value, readers, dsts, .. } => {
+            let views = [key, value].into_iter().chain(dsts.iter_mut().flatten()).map(register);
+            views.chain([readers]).collect()
         }
         Stage::Lookup { index, dst, .. } => vec![&mut index.reg, &mut dst.reg],
     }

@@ -152,11 +152,9 @@ fn sum_and_edges(sum: &Kernel) -> Kernel {
     kernel.regs.push(Reg { kind: RegKind::Edges, ty: list(pair) });
     kernel.stages.push(Stage::SegGrad {
         op: Op::ListFold(ListFold::Sum),
-        query: None,
         lists: vec![0],
         elements: vec![pair],
         dy: kernel.results[0],
-        query_dst: None,
         dsts: vec![Some(edges)],
     });
     kernel.results.push(View { reg: edges, start: 0, width: 2 });

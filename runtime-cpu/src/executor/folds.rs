@@ -5,9 +5,12 @@
 
 use super::prepared::recycled;
 use super::program::RegisterLocation;
-use super::tile::{StageScratch, Tile};
+use super::tile::{StageScratch, Strip, Tile};
 use crate::kernels::list_gradients::{self, FoldGradient};
-use crate::kernels::{Attention, GatheredFold, attend_unchecked, gathered_fold_unchecked, lists};
+use crate::kernels::{
+    Attention, AttentionGradient, AttentionPull, GatheredFold, Strided, StridedMut, attend_unchecked,
+    gathered_fold_unchecked, lists,
+};
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::plan::{List, ListSource, Operand, Stage, View};
 use autobatch_ir::types::Type;
@@ -55,30 +58,90 @@ impl Tile<'_> {
 
     /// Computes the attention over the lists at two ports.
     fn attend(&self, scale: f32, query: View, ports: [usize; 2], dst: View, space: &mut StageScratch) {
-        let step = self.step;
-        let operands = ports.map(|port| step.operands[port]);
-        let list = |lane: usize, of: Operand| of.address.list_of_lane(step.tables, step.groups, lane as u32);
-        let mut lists = recycled::<_, [List<'_>; 2]>(std::mem::take(&mut space.attended));
-        lists.extend(self.lanes.clone().map(|lane| operands.map(|of| list(lane, of).unwrap_or_default())));
-        let [(keys, key_stride), (values, value_stride)] = operands.map(|of| step.memory(of.origin));
-        let (from, to) = (self.strip(query), self.strip(dst));
+        let lists = self.lists_of_lanes(ports, std::mem::take(&mut space.attended));
         let attention = Attention {
-            query: from.base,
-            query_stride: from.stride,
-            key_width: query.width as usize,
-            keys,
-            key_stride,
-            values,
-            value_stride,
-            value_width: dst.width as usize,
+            query: self.strided(query),
+            keys: self.listed(ports[0], query.width),
+            values: self.listed(ports[1], dst.width),
             lists: &lists,
             scale,
-            out: to.base,
-            out_stride: to.stride,
+            out: self.strided_mut(dst),
         };
         // SAFETY: the contract of the tile; results belong to the lanes and are no operands of the step.
-        unsafe { attend_unchecked(step.isa, &attention, &mut space.attention) };
+        unsafe { attend_unchecked(self.step.isa, &attention, &mut space.attention) };
         space.attended = recycled(lists);
+    }
+
+    /// Computes the reverse of attention for the queries.
+    pub(super) fn attention_gradient(&self, stage: &Stage, space: &mut StageScratch) {
+        let &Stage::AttendGrad { scale, query, keys, values, dy, dst, reader } = stage else { return };
+        let ports = [keys, values].map(|port| port as usize);
+        let lists = self.lists_of_lanes(ports, std::mem::take(&mut space.attended));
+        let gradient = AttentionGradient {
+            query: self.strided(query),
+            dy: self.strided(dy),
+            keys: self.listed(ports[0], query.width),
+            values: self.listed(ports[1], dy.width),
+            lists: &lists,
+            scale: scale.get(),
+            out: dst.map(|dst| self.strided_mut(dst)),
+            readers: reader.map(|reader| self.strided_mut(reader)),
+        };
+        // SAFETY: the contract of the tile; results belong to the lanes and are no operands of the step.
+        unsafe { gradient.compute_unchecked(self.step.isa, &mut space.attention) };
+        space.attended = recycled(lists);
+    }
+
+    /// Computes the reverse of attention for keys and values.
+    pub(super) fn pull(&self, stage: &Stage, space: &mut StageScratch) {
+        let Stage::AttendPull { scale, key, value, readers, dsts } = stage else { return };
+        let port = *readers as usize;
+        let width = self.step.kernel.regs[port].ty.shape.elements() as u32;
+        let mut lists = recycled::<_, List<'_>>(std::mem::take(&mut space.readers));
+        lists.extend(self.lanes.clone().map(|lane| self.list_of_lane(port, lane)));
+        let pull = AttentionPull {
+            key: self.strided(*key),
+            value: self.strided(*value),
+            readers: self.listed(port, width),
+            lists: &lists,
+            scale: scale.get(),
+            out: [0, 1].map(|side| dsts[side].map(|dst| self.strided_mut(dst))),
+        };
+        // SAFETY: the contract of the tile; results belong to the lanes and are no operands of the step.
+        unsafe { pull.compute_unchecked(self.step.isa, &mut space.attention) };
+        space.readers = recycled(lists);
+    }
+
+    fn list_of_lane(&self, port: usize, lane: usize) -> List<'_> {
+        let (step, address) = (self.step, self.step.operands[port].address);
+        address.list_of_lane(step.tables, step.groups, lane as u32).unwrap_or_default()
+    }
+
+    /// The lists of each lane at two ports, in memory that was used before.
+    fn lists_of_lanes<'t>(
+        &'t self,
+        ports: [usize; 2],
+        memory: Vec<[List<'static>; 2]>,
+    ) -> Vec<[List<'t>; 2]> {
+        let mut lists = recycled::<_, [List<'t>; 2]>(memory);
+        lists.extend(self.lanes.clone().map(|lane| ports.map(|port| self.list_of_lane(port, lane))));
+        lists
+    }
+
+    fn strided(&self, view: View) -> Strided {
+        let Strip { base, stride } = self.strip(view);
+        Strided { base, stride, width: view.width as usize }
+    }
+
+    fn strided_mut(&self, view: View) -> StridedMut {
+        let Strip { base, stride } = self.strip(view);
+        StridedMut { base, stride }
+    }
+
+    /// The rows that the lists at a port name.
+    fn listed(&self, port: usize, width: u32) -> Strided {
+        let (base, stride) = self.step.memory(self.step.operands[port].origin);
+        Strided { base, stride, width: width as usize }
     }
 
     /// Folds the lists at a port.
@@ -119,25 +182,18 @@ impl Tile<'_> {
     }
 
     pub(super) fn fold_gradient(&self, stage: &Stage, space: &mut StageScratch) {
-        let Stage::SegGrad { op, query, lists, elements, dy, query_dst, dsts } = stage else { return };
-        let strip = |view: &View| self.strip(*view);
-        let (query, dy_strip, query_to) =
-            (query.as_ref().map(strip), strip(dy), query_dst.as_ref().map(strip));
+        let Stage::SegGrad { op, lists, elements, dy, dsts } = stage else { return };
+        let dy_strip = self.strip(*dy);
         let mut items = std::mem::take(&mut space.lists).map(recycled::<_, &[f32]>);
         for row in 0..self.lanes.len() {
             for ((&list, element), items) in lists.iter().zip(elements).zip(&mut items) {
                 items.clear();
                 self.list_items(&ListSource::Port(list), row, element.shape.elements(), items);
             }
-            let (width, query_width) = (dy.width as usize, elements[0].shape.elements());
+            let width = dy.width as usize;
             // SAFETY: the contract of the tile; operand rows are only read, and the results belong to the lane.
             unsafe {
                 let dy = from_raw_parts(dy_strip.base.add(row * dy_strip.stride), width);
-                let query = query
-                    .map_or(&[][..], |strip| from_raw_parts(strip.base.add(row * strip.stride), query_width));
-                let query_out = query_to.map_or(&mut [][..], |strip| {
-                    from_raw_parts_mut(strip.base.add(row * strip.stride), query_width)
-                });
                 let edges = |list: usize| {
                     let (Some(dst), Some(element)) = (dsts.get(list), elements.get(list)) else {
                         return &mut [][..];
@@ -147,8 +203,8 @@ impl Tile<'_> {
                     from_raw_parts_mut(base, floats)
                 };
                 let outs = [edges(0), edges(1)];
-                let fold = FoldGradient { op: *op, query, lists: [&items[0], &items[1]], dy };
-                list_gradients::kernel(self.step.isa)(fold, query_out, outs, &mut space.fold);
+                let fold = FoldGradient { op: *op, lists: [&items[0], &items[1]], dy };
+                list_gradients::kernel(self.step.isa)(fold, outs, &mut space.fold);
             }
             items.iter_mut().for_each(Vec::clear);
         }

@@ -278,6 +278,10 @@ impl Builder {
                     }
                     Stage::Seg { dst, .. } => 10 * dst.width as usize,
                     Stage::SegGrad { dy, lists, .. } => 40 * lists.len() * dy.width as usize,
+                    Stage::AttendGrad { query: one, dy: other, .. }
+                    | Stage::AttendPull { key: one, value: other, .. } => {
+                        40 * (one.width + other.width) as usize
+                    }
                     Stage::Lookup { dst, .. } => dst.width as usize,
                     Stage::Prod { .. } | Stage::Map { .. } => 0,
                 };

@@ -103,6 +103,8 @@ pub(super) struct StageScratch {
     pub(super) attention: AttentionSpace,
     /// The lists of the keys and values of each lane.
     pub(super) attended: Vec<[List<'static>; 2]>,
+    /// The lists of the readers of each lane.
+    pub(super) readers: Vec<List<'static>>,
     /// The first fault of the lanes that are executed now.
     fault: Option<LaneFault>,
 }
@@ -326,6 +328,8 @@ impl<'a> Tile<'a> {
                 self.seg(*op, *query, lists, elements, *dst, space);
             }
             Stage::SegGrad { .. } => self.fold_gradient(stage, space),
+            Stage::AttendGrad { .. } => self.attention_gradient(stage, space),
+            Stage::AttendPull { .. } => self.pull(stage, space),
             Stage::Lookup { param, index, dst } => self.lookup(*param as usize, *index, *dst),
             Stage::Prod { .. } | Stage::Map { .. } => unreachable!("products and maps are other tasks"),
         }

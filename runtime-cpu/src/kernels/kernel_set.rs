@@ -4,7 +4,7 @@
 //! broadcast fit the registers (32 with AVX-512 and NEON, 16 with AVX2). And it has enough accumulators to hide the
 //! latency of the fused multiply-add: wide and low tiles for few rows, one panel and tall tiles for many.
 
-use super::attention::AttentionFn;
+use super::attention::{AttentionFn, GradientFn, PullFn};
 use super::gathered_fold::GatheredFoldFn;
 use super::isa::Isa;
 use super::tile::{RowSumFn, TileFn};
@@ -50,6 +50,8 @@ pub(super) struct KernelSet {
     pub(super) row_sum: RowSumFn,
     pub(super) gathered_fold: fn(ListFold) -> GatheredFoldFn,
     pub(super) attention: AttentionFn,
+    pub(super) attention_gradients: GradientFn,
+    pub(super) attention_pull: PullFn,
     /// Runs independent chains of fused multiply-adds, for the measurement of the arithmetic peak. Returns their lanes.
     pub(super) chains: unsafe fn(steps: usize) -> usize,
 }
@@ -102,7 +104,7 @@ macro_rules! kernel_set {
     ) => {
         $(#[$meta])*
         mod $module {
-            use crate::kernels::attention::{self, Attention, AttentionSpace};
+            use crate::kernels::attention::{self, Attention, AttentionGradient, AttentionPull, AttentionSpace};
             use crate::kernels::gathered_fold::{self, GatheredFold};
             use crate::kernels::kernel_set::{GATHERED_ROW, KernelSet};
             use crate::kernels::lanes::{$lanes, Lanes};
@@ -133,6 +135,8 @@ macro_rules! kernel_set {
                     ListFold::Max => gathered_fold::<{ gathered_fold::MAX }>,
                 },
                 attention,
+                attention_gradients,
+                attention_pull,
                 chains,
             };
 
@@ -174,6 +178,22 @@ macro_rules! kernel_set {
             unsafe fn attention(a: &Attention<'_>, space: &mut AttentionSpace) {
                 // SAFETY: the caller's contract is that of the body.
                 unsafe { attention::run::<$lanes>(a, space) }
+            }
+
+            /// # Safety
+            /// As for `GradientFn`.
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn attention_gradients(a: &AttentionGradient<'_>, space: &mut AttentionSpace) {
+                // SAFETY: the caller's contract is that of the body.
+                unsafe { attention::gradients::<$lanes>(a, space) }
+            }
+
+            /// # Safety
+            /// As for `PullFn`.
+            $(#[target_feature(enable = $feature)])?
+            unsafe fn attention_pull(a: &AttentionPull<'_>, space: &mut AttentionSpace) {
+                // SAFETY: the caller's contract is that of the body.
+                unsafe { attention::pull::<$lanes>(a, space) }
             }
 
             /// # Safety

@@ -4,18 +4,16 @@
 //! fused multiply-adds and vectors. Elements of a value are independent; sums over a list go left to right.
 
 use super::isa::compiled_per_isa;
-use super::lists::{softmax_of_scores, weighted_by};
+use super::lists::softmax_of_scores;
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::numeric::{list, row, scalar};
 
-/// A fold and the gradient `dy` of its result. Only attention has a query; sums have one list.
+/// A fold and the gradient `dy` of its result. Sums have one list.
 #[derive(Clone, Copy, Debug)]
 pub struct FoldGradient<'a> {
     /// The fold.
     pub op: Op,
-    /// The query of an attention.
-    pub query: &'a [f32],
-    /// The lists of the fold: values; scores and values; keys and values.
+    /// The lists of the fold: values; scores and values.
     pub lists: [&'a [&'a [f32]]; 2],
     /// The gradient of the result.
     pub dy: &'a [f32],
@@ -31,13 +29,12 @@ pub struct FoldSpace {
 }
 
 compiled_per_isa! {
-    /// Returns the function that computes the gradients of the values of both lists (contiguous) and of the query.
+    /// Returns the function that computes the gradients of the values of both lists (contiguous).
     ///
     /// An empty output slice means that this gradient is not needed. Other ops leave the outputs unchanged. Calls
     /// require that the instruction set is available.
     pub fn kernel -> unsafe fn(
         fold: FoldGradient<'_>,
-        query_out: &mut [f32],
         outs: [&mut [f32]; 2],
         space: &mut FoldSpace,
     ) = FoldGradient::gradients
@@ -45,13 +42,8 @@ compiled_per_isa! {
 
 impl FoldGradient<'_> {
     #[inline(always)]
-    fn gradients(
-        self,
-        query_out: &mut [f32],
-        [first_out, second_out]: [&mut [f32]; 2],
-        space: &mut FoldSpace,
-    ) {
-        let Self { op, query, lists: [first, second], dy } = self;
+    fn gradients(self, [first_out, second_out]: [&mut [f32]; 2], space: &mut FoldSpace) {
+        let Self { op, lists: [first, second], dy } = self;
         let FoldSpace { weights, slopes, common, winners } = space;
         weights.clear();
         slopes.clear();
@@ -70,19 +62,6 @@ impl FoldGradient<'_> {
                     first_out.copy_from_slice(slopes);
                 }
                 scaled(weights, width, dy, second_out);
-            }
-            Op::Attend { scale } => {
-                list::attention_weights(query, first, scale.get(), weights);
-                coefficients(1, second, dy, slopes);
-                through_softmax(weights, slopes, 1, common);
-                for slope in &mut *slopes {
-                    *slope = scalar::mul(*slope, scale.get());
-                }
-                scaled(weights, 1, dy, second_out);
-                scaled(slopes, 1, query, first_out);
-                if !query_out.is_empty() {
-                    weighted_by(slopes, 1, first, query_out);
-                }
             }
             _ => {}
         }

@@ -34,7 +34,9 @@ mod tests;
 mod tile;
 mod wgrad;
 
-pub(crate) use attention::{Attention, AttentionSpace, attend_unchecked};
+pub(crate) use attention::{
+    Attention, AttentionGradient, AttentionPull, AttentionSpace, Strided, StridedMut, attend_unchecked,
+};
 pub use error::KernelError;
 pub(crate) use gathered_fold::{GatheredFold, gathered_fold_unchecked};
 pub use isa::{ISA_VARIABLE, Isa, IsaError};

@@ -5,8 +5,10 @@ use super::step::Lanes;
 use crate::error::GpuError;
 use crate::module::Program;
 use autobatch_ir::graph::{ListFold, Op};
-use autobatch_ir::plan::{ListSource, Stage};
-use autobatch_shaders::{ATTEND, ATTEND_GRAD, SEG_FOLD, SEG_FOLD_GRAD, WEIGHTED_SUM, WEIGHTED_SUM_GRAD};
+use autobatch_ir::plan::{ListSource, Stage, View};
+use autobatch_shaders::{
+    ATTEND, ATTEND_GRAD, ATTEND_PULL, SEG_FOLD, SEG_FOLD_GRAD, WEIGHTED_SUM, WEIGHTED_SUM_GRAD,
+};
 
 const fn number(fold: ListFold) -> u32 {
     match fold {
@@ -54,7 +56,7 @@ pub(super) fn lower(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuE
 
 /// Adds the segment of the derivative of a fold.
 pub(super) fn lower_gradient(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuError> {
-    let Stage::SegGrad { op, query, lists, elements, dy, query_dst, dsts } = stage else { return Ok(()) };
+    let Stage::SegGrad { op, lists, elements, dy, dsts } = stage else { return Ok(()) };
     let ports: Vec<ListSource> = lists.iter().map(|&port| ListSource::Port(port)).collect();
     let edges: Vec<[u32; 3]> =
         dsts.iter().map(|&reg| lanes.edges(reg).map_or([0; 3], |(at, offsets)| [1, at, offsets])).collect();
@@ -77,21 +79,44 @@ pub(super) fn lower_gradient(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result
             record.all(&dy_at).all(of_scores).all(of_values);
             lanes.segment(Program::Fixed(WEIGHTED_SUM_GRAD), &record, 1)
         }
-        (Op::Attend { scale }, [keys, values], [of_keys, of_values]) => {
-            let Some(query) = *query else { return Ok(()) };
-            let words = items(lanes, keys);
-            let weights = lanes.more_scratch(2 * words)?;
-            let slopes = weights + words as u32;
-            let mut record = Record::new(&[1, query.width, dy.width, scale.bits(), weights, slopes]);
-            record.all(&lanes.address(query));
-            list(lanes, &mut record, keys)?;
-            list(lanes, &mut record, values)?;
-            record.all(&dy_at).push(u32::from(query_dst.is_some()));
-            record.all(&query_dst.map_or([0; 4], |dst| lanes.address(dst)));
-            record.all(of_keys).all(of_values);
-            lanes.segment(Program::Fixed(ATTEND_GRAD), &record, 1)
-        }
         _ => Ok(()),
+    }
+}
+
+/// Adds the segment of the reverse of attention for queries.
+pub(super) fn lower_attention_gradient(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuError> {
+    let &Stage::AttendGrad { scale, query, keys, values, dy, dst, reader } = stage else { return Ok(()) };
+    let [keys, values] = [keys, values].map(ListSource::Port);
+    let words = items(lanes, &keys);
+    let weights = lanes.more_scratch(2 * words)?;
+    let slopes = weights + words as u32;
+    let mut record = Record::new(&[1, query.width, dy.width, scale.bits(), weights, slopes]);
+    record.all(&lanes.address(query));
+    list(lanes, &mut record, &keys)?;
+    list(lanes, &mut record, &values)?;
+    record.all(&lanes.address(dy));
+    wanted(lanes, &mut record, [dst, reader]);
+    lanes.segment(Program::Fixed(ATTEND_GRAD), &record, 1)
+}
+
+/// Adds the segment of the reverse of attention for keys and values.
+pub(super) fn lower_pull(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuError> {
+    let Stage::AttendPull { scale, key, value, readers, dsts } = stage else { return Ok(()) };
+    let readers = ListSource::Port(*readers);
+    let words = items(lanes, &readers);
+    let weights = lanes.more_scratch(2 * words)?;
+    let slopes = weights + words as u32;
+    let mut record = Record::new(&[1, key.width, value.width, scale.bits(), weights, slopes]);
+    record.all(&lanes.address(*key)).all(&lanes.address(*value));
+    list(lanes, &mut record, &readers)?;
+    wanted(lanes, &mut record, [dsts[0], dsts[1]]);
+    lanes.segment(Program::Fixed(ATTEND_PULL), &record, 1)
+}
+
+/// Writes whether two results are computed, and where.
+fn wanted(lanes: &Lanes<'_, '_>, record: &mut Record, dsts: [Option<View>; 2]) {
+    for dst in dsts {
+        record.push(u32::from(dst.is_some())).all(&dst.map_or([0; 4], |dst| lanes.address(dst)));
     }
 }
 

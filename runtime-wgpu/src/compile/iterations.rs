@@ -8,8 +8,8 @@ use super::record::GATHERED;
 use super::wave::Threads;
 use crate::module::{Program, WgradTile};
 use autobatch_shaders::{
-    ATTEND, ATTEND_GRAD, COLSUM, MATMUL, MOVE, SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, Template, WEIGHTED_SUM,
-    WEIGHTED_SUM_GRAD, WGRAD,
+    ATTEND, ATTEND_GRAD, ATTEND_PULL, COLSUM, MATMUL, MOVE, SEG_FOLD, SEG_FOLD_GRAD, TGRAD, TOP_K, Template,
+    WEIGHTED_SUM, WEIGHTED_SUM_GRAD, WGRAD,
 };
 
 /// Upper bound of the iterations of small loops: the search for the segment, joins of lanes.
@@ -90,9 +90,16 @@ impl Loops<'_> {
             }
             ATTEND_GRAD => {
                 let count = self.longest(10);
-                let copied = count * self.word(1).max(self.word(2));
-                let of_query = self.elements(1) * (count + 2);
-                self.dots(count, &[1, 2]) + 5 * (count + 1) + of_query + 2 * (copied / 64 + 2)
+                let shared = count.div_ceil(64) + 1;
+                let chains = shared * (self.word(1) + self.word(2) + 3);
+                let rows = 3 * (count.div_ceil(16) + 1 + JOIN);
+                let copies = self.elements(1) + self.elements(2);
+                chains + rows + 2 * shared + self.elements(1) * (count + 2) + copies
+            }
+            ATTEND_PULL => {
+                let count = self.longest(14);
+                let chains = (count.div_ceil(64) + 1) * (self.word(1) + self.word(2) + 3);
+                chains + (self.elements(1) + self.elements(2)) * (count + 2)
             }
             WGRAD => self.parts(5, 10, rows),
             COLSUM => self.parts(3, 6, rows),

@@ -106,6 +106,22 @@ impl<'a> List<'a> {
         }
     }
 
+    /// Whether another list ends with the rows of this one.
+    #[inline]
+    #[must_use]
+    pub fn ends(self, other: List<'_>) -> bool {
+        let Some(cut) = other.len().checked_sub(self.len()) else { return false };
+        match (self.table, other.table) {
+            ([], []) => self.is_empty() || self.start == other.start + cut as u32,
+            ([_, ..], [_, ..]) => {
+                let rest = &other.table[cut..];
+                // Lanes of a group read one table.
+                self.table.as_ptr() == rest.as_ptr() || self.table == rest
+            }
+            _ => self.iter().eq(other.iter().skip(cut)),
+        }
+    }
+
     /// The rows in order.
     #[inline]
     pub fn iter(self) -> impl ExactSizeIterator<Item = u32> + Clone + 'a {

@@ -33,15 +33,8 @@ pub fn seg_op(op: Op, query: &[f32], lists: &[&[&[f32]]], out: &mut [f32], scrat
 }
 
 /// Computes the gradient of a fold over lists, by the rules of the oracle's `reference::derivative`. `outs` take the gradients
-/// of the values of its lists, side by side, and `query_out` takes that of the query. An empty slice takes none.
-pub fn seg_grad(
-    op: Op,
-    query: &[f32],
-    lists: &[&[&[f32]]],
-    dy: &[f32],
-    query_out: &mut [f32],
-    outs: &mut [&mut [f32]],
-) {
+/// of the values of its lists, side by side. An empty slice takes none. Attention has stages of its own.
+pub fn seg_grad(op: Op, lists: &[&[&[f32]]], dy: &[f32], outs: &mut [&mut [f32]]) {
     match (op, lists, outs) {
         (Op::ListFold(fold), [values], [out]) => fold_grad(fold, values, dy, out),
         (Op::WeightedSum { softmax }, [scores, values], [ds, dv]) => {
@@ -55,20 +48,25 @@ pub fn seg_grad(
             copy_wanted(&dc, ds);
             value_grads(&weights, dy, dv);
         }
-        (Op::Attend { scale }, [keys, values], [dk, dv]) => {
-            let mut weights = Vec::new();
-            list::attention_weights(query, keys, scale.get(), &mut weights);
-            let mut ds = softmax_grads(&weights, &coefficient_grads(1, values, dy), 1);
-            ds.iter_mut().for_each(|ds| *ds = scalar::mul(*ds, scale.get()));
-            value_grads(&weights, dy, dv);
-            value_grads(&ds, query, dk);
-            if !query_out.is_empty() {
-                let columns: Vec<&[f32]> = ds.chunks(1).collect();
-                list::weighted_sum(&columns, keys, query_out);
-            }
-        }
         _ => {}
     }
+}
+
+/// The reverse of an attention for its query: its gradient, and the row that readers hand to [`list::pull_attention`]. An empty
+/// slice takes nothing.
+pub fn attend_grad(
+    query: &[f32],
+    lists: [&[&[f32]]; 2],
+    dy: &[f32],
+    scale: f32,
+    [dq, reader]: [&mut [f32]; 2],
+) {
+    let (mut weights, mut slopes) = (Vec::new(), Vec::new());
+    let numbers = list::attention_slopes(query, lists, dy, scale, [&mut weights, &mut slopes]);
+    let columns: Vec<&[f32]> = slopes.chunks(1).collect();
+    list::weighted_sum(&columns, lists[0], dq);
+    let elements = query.iter().chain(dy).chain(&numbers);
+    reader.iter_mut().zip(elements).for_each(|(to, &element)| *to = element);
 }
 
 fn copy_wanted(from: &[f32], to: &mut [f32]) {

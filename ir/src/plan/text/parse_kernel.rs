@@ -93,8 +93,10 @@ impl Parser<'_> {
             "gradient" => PortRole::Gradient(self.cursor.number()?),
             "arriving" => PortRole::Arriving,
             "contributions" => PortRole::Contributions,
+            "item" => PortRole::Item(self.cursor.number()?),
+            "readers" => PortRole::Readers(self.cursor.number()?),
             _ => {
-                let expected = "operand, result, saved, gradient, arriving or contributions";
+                let expected = "operand, result, saved, gradient, arriving, contributions, item or readers";
                 return Err(self.cursor.other_word(word, expected, "no role of a port"));
             }
         })
@@ -186,7 +188,7 @@ impl Parser<'_> {
     }
 
     fn stage(&mut self, kernel: &Kernel) -> Parsed<Stage> {
-        let wanted = "prod, map, row, seg, unseg, lookup or return";
+        let wanted = "prod, map, row, seg, unseg, unattend, pull, lookup or return";
         let token = self.cursor.expect(Kind::Word, wanted)?;
         match self.cursor.spelling(token) {
             "prod" => self.prod(kernel),
@@ -194,6 +196,8 @@ impl Parser<'_> {
             "row" => self.row(kernel),
             "seg" => self.seg(kernel),
             "unseg" => self.unseg(kernel),
+            "unattend" => self.unattend(kernel),
+            "pull" => self.pull(kernel),
             "lookup" => self.lookup(kernel),
             word => {
                 let problem = self.cursor.other_word(token, wanted, "no stage");
@@ -399,4 +403,4 @@ impl Parser<'_> {
 }
 
 /// The words that begin stages.
-pub(super) const STAGES: [&str; 6] = ["prod", "map", "row", "seg", "unseg", "lookup"];
+pub(super) const STAGES: [&str; 8] = ["prod", "map", "row", "seg", "unseg", "unattend", "pull", "lookup"];

@@ -3,9 +3,9 @@
 use super::parse::Parser;
 use super::parse_kernel::STAGES;
 use super::print_kernel::{element_type, whole_type};
-use crate::graph::Op;
 use crate::graph::text::error::Parsed;
 use crate::graph::text::lex::Kind;
+use crate::graph::{Float, Op};
 use crate::plan::{Kernel, ListSource, Stage, View};
 use crate::types::Type;
 
@@ -69,15 +69,14 @@ impl Parser<'_> {
     pub(super) fn unseg(&mut self, kernel: &Kernel) -> Parsed<Stage> {
         let mut taken = Vec::new();
         loop {
-            taken.push(if self.cursor.eat_word("none") { None } else { Some(self.view(kernel)?) });
+            taken.push(self.taken(kernel)?);
             if !self.cursor.eat(b',') {
                 break;
             }
             self.check_count(taken.len())?;
         }
         self.cursor.expect_mark(b'=')?;
-        let (op, query) = self.fold(kernel)?;
-        let query_dst = if query.is_some() { taken.remove(0) } else { None };
+        let op = self.stage_op()?;
         let dsts = taken.into_iter().map(|view| view.map(|view| view.reg)).collect();
         self.keyword("over")?;
         let (mut lists, mut elements) = (Vec::new(), Vec::new());
@@ -91,7 +90,55 @@ impl Parser<'_> {
         }
         self.keyword("from")?;
         let dy = self.view(kernel)?;
-        Ok(Stage::SegGrad { op, query, lists, elements, dy, query_dst, dsts })
+        Ok(Stage::SegGrad { op, lists, elements, dy, dsts })
+    }
+
+    /// `unattend %8, none = attend{scale=0.5} %4 over %0, %1 from %7`
+    pub(super) fn unattend(&mut self, kernel: &Kernel) -> Parsed<Stage> {
+        let [dst, reader] = self.two_taken(kernel)?;
+        let scale = self.scale()?;
+        let query = self.view(kernel)?;
+        self.keyword("over")?;
+        let keys = self.declared(kernel)?.0;
+        self.cursor.expect_mark(b',')?;
+        let values = self.declared(kernel)?.0;
+        self.keyword("from")?;
+        let dy = self.view(kernel)?;
+        Ok(Stage::AttendGrad { scale, query, keys, values, dy, dst, reader })
+    }
+
+    /// `pull %8, none = attend{scale=0.5} %0, %1 by %2`
+    pub(super) fn pull(&mut self, kernel: &Kernel) -> Parsed<Stage> {
+        let dsts = self.two_taken(kernel)?.to_vec();
+        let scale = self.scale()?;
+        let key = self.view(kernel)?;
+        self.cursor.expect_mark(b',')?;
+        let value = self.view(kernel)?;
+        self.keyword("by")?;
+        let readers = self.declared(kernel)?.0;
+        Ok(Stage::AttendPull { scale, key, value, readers, dsts })
+    }
+
+    /// `%8, none =`: two views, each of which may be absent.
+    fn two_taken(&mut self, kernel: &Kernel) -> Parsed<[Option<View>; 2]> {
+        let first = self.taken(kernel)?;
+        self.cursor.expect_mark(b',')?;
+        let second = self.taken(kernel)?;
+        self.cursor.expect_mark(b'=')?;
+        Ok([first, second])
+    }
+
+    fn taken(&mut self, kernel: &Kernel) -> Parsed<Option<View>> {
+        Ok(if self.cursor.eat_word("none") { None } else { Some(self.view(kernel)?) })
+    }
+
+    /// `attend{scale=0.5}`
+    fn scale(&mut self) -> Parsed<Float> {
+        let token = self.cursor.token;
+        match self.stage_op()? {
+            Op::Attend { scale } => Ok(scale),
+            _ => Err(self.cursor.other_word(token, "attend", "no attention")),
+        }
     }
 
     /// `attend{scale=0.5} %4`: the op of a fold and its query, if it has one.

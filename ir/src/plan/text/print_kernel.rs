@@ -155,27 +155,35 @@ fn stage(out: &mut String, kernel: &Kernel, stage: &Stage) {
                 told(out, *element, element_type(kernel, list));
             });
         }
-        Stage::SegGrad { op, query, lists, elements, dy, query_dst, dsts } => {
+        Stage::SegGrad { op, lists, elements, dy, dsts } => {
             out.push_str("  unseg ");
-            if query.is_some() {
-                match query_dst {
-                    Some(dst) => view(out, kernel, *dst),
-                    None => out.push_str("none"),
-                }
-                out.push_str(", ");
-            }
             push_list(out, dsts, |out, dst| match dst {
                 Some(reg) => put(out, format_args!("%{reg}")),
                 None => out.push_str("none"),
             });
             out.push_str(" = ");
-            fold(out, kernel, *op, *query);
+            fold(out, kernel, *op, None);
             push_list(out, lists.iter().zip(elements), |out, (&list, element)| {
                 put(out, format_args!("%{list}"));
                 told(out, *element, element_type(kernel, &ListSource::Port(list)));
             });
             out.push_str(" from ");
             view(out, kernel, *dy);
+        }
+        Stage::AttendGrad { scale, query, keys, values, dy, dst, reader } => {
+            out.push_str("  unattend ");
+            taken(out, kernel, &[*dst, *reader]);
+            fold(out, kernel, Op::Attend { scale: *scale }, Some(*query));
+            put(out, format_args!("%{keys}, %{values} from "));
+            view(out, kernel, *dy);
+        }
+        Stage::AttendPull { scale, key, value, readers, dsts } => {
+            out.push_str("  pull ");
+            taken(out, kernel, dsts);
+            push_op(out, Op::Attend { scale: *scale });
+            out.push(' ');
+            views(out, kernel, &[*key, *value]);
+            put(out, format_args!(" by %{readers}"));
         }
         Stage::Lookup { param, index, dst } => {
             out.push_str("  lookup ");
@@ -187,6 +195,15 @@ fn stage(out: &mut String, kernel: &Kernel, stage: &Stage) {
     }
     out.truncate(out.trim_end().len());
     out.push('\n');
+}
+
+/// `%8, none = `
+fn taken(out: &mut String, kernel: &Kernel, dsts: &[Option<View>]) {
+    push_list(out, dsts, |out, dst| match dst {
+        Some(dst) => view(out, kernel, *dst),
+        None => out.push_str("none"),
+    });
+    out.push_str(" = ");
 }
 
 /// `attend{scale=0.5} %4 over `

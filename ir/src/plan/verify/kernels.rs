@@ -214,8 +214,14 @@ impl Walk<'_> {
             Stage::Map { width, code } => self.map(*width, code),
             Stage::Row { op, sources, dsts } => self.row(*op, sources, dsts),
             Stage::Seg { op, query, lists, elements, dst } => self.fold(*op, *query, lists, elements, *dst),
-            Stage::SegGrad { op, query, lists, elements, dy, query_dst, dsts } => {
-                self.fold_gradient((*op, *query), (lists, elements), *dy, *query_dst, dsts);
+            Stage::SegGrad { op, lists, elements, dy, dsts } => {
+                self.fold_gradient(*op, (lists, elements), *dy, dsts);
+            }
+            Stage::AttendGrad { query, keys, values, dy, dst, reader, .. } => {
+                self.attention_gradient(*query, [*keys, *values], *dy, [*dst, *reader]);
+            }
+            Stage::AttendPull { key, value, readers, dsts, .. } => {
+                self.pull([*key, *value], *readers, dsts);
             }
             Stage::Lookup { param, index, dst } => self.lookup(*param, *index, *dst),
         }

@@ -72,6 +72,10 @@
 //!   no gradients, and are listed once. The floats that arrive can be numbered. The waves before the pause write every
 //!   output that is no gradient.
 //!
+//! Attention:
+//! * **P38** The reverse of an attention reads and writes floats. Lists have keys as wide as the query and values as wide as the
+//!   gradient of the result. The row of a reader has a query, a gradient and three numbers.
+//!
 //! The order rules are checked after memory, kernels and steps are sound. Work and memory are linear in the plan and in the
 //! rows that its steps touch; declared sizes cost nothing.
 
@@ -139,6 +143,7 @@ rules! {
     UpdateRows = 35, "sparse rows are those of a table's gradient";
     Roles = 36, "kernels of the reverse declare roles";
     Pause = 37, "a pause has the outputs whose gradients arrive";
+    Attention = 38, "the reverse of an attention fits its lists";
 }
 
 /// The broken rules of a plan.

@@ -4,9 +4,15 @@ use super::Rule;
 use super::kernels::Walk;
 use crate::graph::Op;
 use crate::graph::infer::infer;
+use crate::numeric::list::READER_NUMBERS;
 use crate::plan::row_ops::{Template, template};
 use crate::plan::{ListSource, Part, ProdInit, View};
 use crate::types::{DType, Type};
+
+/// The elements of the row of a reader of a key and its value.
+fn reader_width(of: [View; 2]) -> u64 {
+    of.iter().map(|view| u64::from(view.width)).sum::<u64>() + READER_NUMBERS as u64
+}
 
 impl Walk<'_> {
     pub(super) fn product(&mut self, dst: View, rows: u32, init: ProdInit, parts: &[Part]) {
@@ -162,28 +168,21 @@ impl Walk<'_> {
     /// P30
     pub(super) fn fold_gradient(
         &mut self,
-        (op, query): (Op, Option<View>),
+        op: Op,
         (lists, elements): (&[u32], &[Type]),
         dy: View,
-        query_dst: Option<View>,
         dsts: &[Option<u32>],
     ) {
-        let attends = matches!(op, Op::Attend { .. });
         let fits = template(op) == Template::Seg
+            && !matches!(op, Op::Attend { .. })
             && lists.len() == elements.len()
             && lists.len() == dsts.len()
-            && !lists.is_empty()
-            && attends == query.is_some()
-            && (attends || query_dst.is_none());
+            && !lists.is_empty();
         if !fits {
             self.report(Rule::Edges, format!("{} has other operands", op.spelling()));
             return;
         }
-        let mut types: Vec<Type> = Vec::with_capacity(3);
-        if let Some(query) = query {
-            types.push(elements[0]);
-            self.typed_read(Rule::Edges, query, elements[0]);
-        }
+        let mut types: Vec<Type> = Vec::with_capacity(2);
         for (&list, &element) in lists.iter().zip(elements) {
             self.list(&ListSource::Port(list), element);
             types.push(Type { is_list: true, ..element });
@@ -192,13 +191,72 @@ impl Walk<'_> {
             Ok(results) => self.typed_read(Rule::Edges, dy, results[0]),
             Err(error) => self.report(Rule::Edges, format!("{}: {error}", op.spelling())),
         }
-        if let Some(dst) = query_dst {
-            self.typed_write(Rule::Edges, dst, elements[0]);
-        }
         for (dst, &element) in dsts.iter().zip(elements) {
             if let Some(reg) = *dst {
                 self.write_edges(reg, element);
             }
+        }
+    }
+
+    /// P38
+    pub(super) fn attention_gradient(
+        &mut self,
+        query: View,
+        lists: [u32; 2],
+        dy: View,
+        [dst, reader]: [Option<View>; 2],
+    ) {
+        for (port, view) in lists.into_iter().zip([query, dy]) {
+            let dtype = self.read(view);
+            self.floats(view, dtype, u64::from(view.width));
+            self.list_of_width(port, u64::from(view.width));
+        }
+        self.write_floats(dst, u64::from(query.width));
+        self.write_floats(reader, reader_width([query, dy]));
+    }
+
+    /// P38
+    pub(super) fn pull(&mut self, item: [View; 2], readers: u32, dsts: &[Option<View>]) {
+        for view in item {
+            let dtype = self.read(view);
+            self.floats(view, dtype, u64::from(view.width));
+        }
+        self.list_of_width(readers, reader_width(item));
+        if dsts.len() != item.len() {
+            let found = dsts.len();
+            self.report(Rule::Attention, format!("a key and its value get 2 gradients, found {found}"));
+        }
+        for (dst, view) in dsts.iter().zip(item) {
+            self.write_floats(*dst, u64::from(view.width));
+        }
+    }
+
+    fn write_floats(&mut self, dst: Option<View>, width: u64) {
+        if let Some(dst) = dst {
+            let dtype = self.write(dst);
+            self.floats(dst, dtype, width);
+        }
+    }
+
+    fn floats(&mut self, view: View, dtype: Option<DType>, width: u64) {
+        let Some(dtype) = dtype else { return };
+        if dtype != DType::F32 || u64::from(view.width) != width {
+            let found = view.width;
+            self.report(
+                Rule::Attention,
+                format!("a view must have {width} floats, found {found} elements of {dtype}"),
+            );
+        }
+    }
+
+    /// Verifies a port of lists of floats, each as many.
+    fn list_of_width(&mut self, port: u32, width: u64) {
+        let ty = self.kernel.regs[..self.kernel.ports as usize].get(port as usize).map(|reg| reg.ty);
+        let fits = |ty: Type| ty.is_list && ty.dtype == DType::F32 && ty.shape.elements() as u64 == width;
+        if !ty.is_some_and(fits) {
+            let found = ty.map_or_else(|| "no port".to_owned(), |ty| ty.to_string());
+            let message = format!("register {port} must be a port of lists of {width} floats, found {found}");
+            self.report(Rule::Attention, message);
         }
     }
 

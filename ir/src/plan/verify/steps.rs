@@ -47,8 +47,12 @@ enum Pair {
 fn pairs(kernel: &Kernel) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for stage in &kernel.stages {
-        if let Stage::SegGrad { lists, .. } = stage {
-            pairs.extend(lists.windows(2).map(|pair| Pair::Ports(pair[0], pair[1])));
+        match stage {
+            Stage::SegGrad { lists, .. } => {
+                pairs.extend(lists.windows(2).map(|pair| Pair::Ports(pair[0], pair[1])));
+            }
+            Stage::AttendGrad { keys, values, .. } => pairs.push(Pair::Ports(*keys, *values)),
+            _ => {}
         }
         let Stage::Seg { lists, .. } = stage else { continue };
         match &lists[..] {

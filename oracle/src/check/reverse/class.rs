@@ -114,6 +114,10 @@ impl Execution<'_> {
                 ResultRole::Contribution { operand, number } => {
                     let edges = self.kernel.regs[view.reg as usize].kind == RegKind::Edges;
                     let to = self.reference.contribution(operand, number).ok_or(result)?;
+                    // A chain goes over all readers of an item, and a step over the readers makes no such chain.
+                    if self.reference.contributions[to as usize].partner.is_some() {
+                        return Err(result);
+                    }
                     if !class.is_contribution(self.reference, result, edges, to) {
                         return Err(result);
                     }
@@ -170,7 +174,9 @@ impl Execution<'_> {
                         lane.set_port(port, bytemuck::cast_slice(&fold(grads)?[..]));
                     }
                 }
-                PortRole::Contributions | PortRole::Arriving => return None,
+                PortRole::Contributions | PortRole::Arriving | PortRole::Item(_) | PortRole::Readers(_) => {
+                    return None;
+                }
             }
         }
         let params = self.params(self.stores, probe)?;
@@ -188,6 +194,11 @@ impl Execution<'_> {
 }
 
 impl Class {
+    /// A result on a probe.
+    pub(super) fn made(&self, probe: usize, result: u32) -> Option<&[u32]> {
+        self.made[probe].get(result as usize).map(Vec::as_slice)
+    }
+
     /// The contribution that a result is.
     pub(super) fn contribution(&self, result: usize) -> Option<(u32, Target)> {
         self.contributions[result]
@@ -206,7 +217,7 @@ impl Class {
                     let width = made.len() / items.len().max(1);
                     for (at, item) in items.iter().enumerate() {
                         let made = if edges { &made[at * width..][..width] } else { made };
-                        comparison.compare(made, &item[number as usize]);
+                        comparison.compare(made, &item[number as usize].elements());
                     }
                 }
             }
@@ -335,6 +346,10 @@ fn lane_work(stage: &Stage) -> u64 {
         }
         Stage::Seg { dst, .. } | Stage::Lookup { dst, .. } => u64::from(dst.width),
         Stage::SegGrad { dy, .. } => u64::from(dy.width),
+        Stage::AttendGrad { query: one, dy: other, .. }
+        | Stage::AttendPull { key: one, value: other, .. } => {
+            2 * (u64::from(one.width) + u64::from(other.width))
+        }
     }
 }
 
@@ -393,7 +408,7 @@ fn words(datum: &Datum<f32>) -> Cow<'_, [u32]> {
     }
 }
 
-fn set(lane: &mut Lane, port: usize, operand: &Argument<f32>) {
+pub(super) fn set(lane: &mut Lane, port: usize, operand: &Argument<f32>) {
     match operand {
         Argument::One(datum) => lane.set_port(port, &words(datum)),
         Argument::Many(items) => {

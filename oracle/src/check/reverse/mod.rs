@@ -9,6 +9,9 @@
 //!   untrusted hints. It verifies on every lane that a port reads the row of its role: an operand of the node, a
 //!   result, a register that the forward step saved, or all contributions to the gradient of a result. It then executes
 //!   the kernel beside the reference and compares each result with the contribution that its role names (see `class`).
+//! * **Chains.** Attention contributes to an item by a chain over all nodes that attend to it. A step *pulls* it: its kernel is
+//!   this one stage, its lane reads the item and, of every node of the chain in graph order, the row that its step in reverse
+//!   made for readers (see `pulls`).
 //! * **Reductions.** Each pair of rows is a part of what one node contributes to one parameter. Of every node that a
 //!   gradient reaches, reductions take every part for every trained parameter exactly once.
 //! * **Requested gradients.** An output `grad %3` holds the sum of all contributions to `%3`.
@@ -22,6 +25,7 @@ mod coverage;
 mod equal_results;
 mod ports;
 mod probe;
+mod pulls;
 mod reductions;
 mod reference_derivative;
 mod steps;
@@ -52,6 +56,12 @@ pub(super) enum Name {
         class: u32,
         node: u32,
         result: u32,
+        item: u32,
+    },
+    /// The contribution of a chain to an item of the list of its last node.
+    Pulled {
+        node: u32,
+        contribution: u32,
         item: u32,
     },
     /// The gradient of results of a node. The number of a set names them, because results may have equal contributions.
@@ -94,6 +104,8 @@ pub(super) struct Reverse<'a> {
     expected: Expected,
     known: BTreeMap<Key, u32>,
     classes: Vec<Derivative>,
+    /// Whether a kernel pulls from a result of a class the contributions of the reference, see [`pulls`].
+    pulls: BTreeMap<(u32, u32, KernelId), bool>,
     /// Sets of results, and their numbers.
     sets: Vec<Vec<u32>>,
     set_numbers: BTreeMap<Vec<u32>, u32>,
@@ -137,6 +149,7 @@ impl<'a> Reverse<'a> {
             expected,
             known: BTreeMap::new(),
             classes: Vec::new(),
+            pulls: BTreeMap::new(),
             sets: Vec::new(),
             set_numbers: BTreeMap::new(),
             taken: Vec::new(),

@@ -13,6 +13,8 @@ fn is_read_apart(kernel: &Kernel, port: u32) -> bool {
         Stage::Seg { op: Op::ListFold(ListFold::Sum), .. } => false,
         Stage::Seg { lists, .. } => lists.contains(&ListSource::Port(port)),
         Stage::SegGrad { lists, .. } => lists.contains(&port),
+        Stage::AttendGrad { keys, values, .. } => [*keys, *values].contains(&port),
+        Stage::AttendPull { readers, .. } => *readers == port,
         _ => false,
     })
 }
@@ -55,7 +57,7 @@ impl Lanes<'_> {
             PortRole::Gradient(number) => {
                 fits(&signature.results, number, false) && !(ty.is_list && is_read_apart(kernel, port as u32))
             }
-            PortRole::Contributions | PortRole::Arriving => false,
+            PortRole::Contributions | PortRole::Arriving | PortRole::Item(_) | PortRole::Readers(_) => false,
         }
     }
 
@@ -79,7 +81,7 @@ impl Lanes<'_> {
                 self.name(reverse, field, row) == Name::Saved { node: node.index() as u32, number }
             }),
             PortRole::Gradient(number) => self.is_gradient(reverse, first + number as usize, lane, operand),
-            PortRole::Contributions | PortRole::Arriving => false,
+            PortRole::Contributions | PortRole::Arriving | PortRole::Item(_) | PortRole::Readers(_) => false,
         }
     }
 }

@@ -6,7 +6,8 @@
 use super::equal_results::UseIndex;
 use super::probe::{NOISE, POSITIVE, PROBES, Probe, Random, fold};
 use crate::reference::{
-    Argument, CallCost, Constants, Noise, Partial, Returned, Share, ShareKind, Single, With, costs, is_wild,
+    Addend, Argument, CallCost, Constants, Noise, Partial, Returned, Share, ShareKind, Single, With, costs,
+    is_wild,
 };
 use autobatch_ir::graph::{Callee, GraphData, Op, ParamArg, Signature};
 use autobatch_ir::hash::StructureHash;
@@ -38,6 +39,8 @@ pub(super) struct Contribution {
     /// The number of the use of a list.
     pub(super) number: u32,
     pub(super) is_list: bool,
+    /// Of a link of a chain, the operand that holds the partners of the items.
+    pub(super) partner: Option<u32>,
 }
 
 /// Uses of a parameter that contribute the same.
@@ -100,7 +103,7 @@ impl ReferenceDerivative {
                     Partial::None => {}
                     Partial::One(elements) => finite.add(elements),
                     Partial::Many(items) => {
-                        items.iter().for_each(|item| finite.add(&item[to.number as usize]))
+                        items.iter().for_each(|item| finite.add(&item[to.number as usize].elements()))
                     }
                 }
             }
@@ -316,7 +319,19 @@ fn contributions(probes: &[Probe]) -> Option<Vec<Contribution>> {
             Partial::Many(items) => (items.first().map_or(0, Vec::len), true),
         };
         let operand = operand as u32;
-        found.extend((0..count as u32).map(|number| Contribution { operand, number, is_list }));
+        let partner = |number: usize| match partial {
+            Partial::Many(items) => match &items.first()?[number] {
+                Addend::Link(link) => Some(link.partner as u32),
+                Addend::Row(_) => None,
+            },
+            _ => None,
+        };
+        found.extend((0..count).map(|number| Contribution {
+            operand,
+            number: number as u32,
+            is_list,
+            partner: partner(number),
+        }));
     }
     let mut counts = vec![0; probes[0].returned.operands.len()];
     found.iter().for_each(|own| counts[own.operand as usize] += 1);

@@ -1,6 +1,7 @@
 //! Steps of the reverse, executed on names.
 
 use super::class::{Execution, Target};
+use super::pulls::is_pull;
 use super::uses::{Use, WHOLE};
 use super::{Derivative, Key, Name, Reverse};
 use crate::check::constant_bits;
@@ -31,6 +32,7 @@ impl Lanes<'_> {
             }
             ([ResultRole::Seed], None) => self.arrival(id, step, roles, reverse),
             ([ResultRole::Gradient], _) => self.sum(id, step, roles, reverse),
+            _ if is_pull(roles) => self.pull(id, step, roles, sig, reverse),
             _ => self.class(id, step, roles, sig, reverse).map(|class| {
                 let made = |node: NodeId, result: usize, item: u32| Name::Made {
                     class,
@@ -312,6 +314,9 @@ fn is_use(reverse: &Reverse<'_>, name: Name, own: &Use) -> bool {
                 }
                 _ => false,
             }
+        }
+        Name::Pulled { node, contribution, item } => {
+            (node, contribution, item) == (own.node, own.contribution, own.item)
         }
         _ => false,
     }

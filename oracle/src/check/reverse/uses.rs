@@ -3,7 +3,7 @@
 use super::Name;
 use super::reference_derivative::{Contribution, ReferenceDerivatives};
 use crate::check::constant_bits;
-use autobatch_ir::graph::GraphData;
+use autobatch_ir::graph::{GraphData, Lineage};
 use autobatch_ir::id::{NodeId, SigId, ValueId};
 use autobatch_ir::plan::{OutputKey, Plan, ResultRole};
 use autobatch_ir::types::DType;
@@ -20,7 +20,7 @@ pub(super) const ARRIVAL: u32 = u32::MAX - 1;
 /// One contribution to the gradient of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Use {
-    /// The node that contributes, or [`SEED`], or [`ARRIVAL`].
+    /// The node that contributes, the last of a chain, or [`SEED`], or [`ARRIVAL`].
     pub(super) node: u32,
     /// The number of its contribution; of a seed, the bits of the factor; of an arrival, its place in the pause.
     pub(super) contribution: u32,
@@ -43,6 +43,8 @@ impl Use {
 pub(super) struct Expected {
     start: Vec<u32>,
     uses: Vec<Use>,
+    /// The nodes of each chain, ascending: by signature, contribution, and the pair of lists that first held the item.
+    readers: BTreeMap<(SigId, u32, [ValueId; 2]), Vec<u32>>,
     /// For each node, whether a gradient reaches it.
     pub(super) reached: Vec<bool>,
     /// Signatures that a gradient reaches and that the reference cannot execute.
@@ -84,10 +86,29 @@ impl Expected {
             }
         }
         let unknown = unknown.into_iter().collect();
-        let (start, uses) = (vec![0; values + 1], Vec::new());
-        let mut expected = Self { start, uses, reached, unknown, losses, arriving };
+        let (start, uses, readers) = (vec![0; values + 1], Vec::new(), BTreeMap::new());
+        let mut expected = Self { start, uses, readers, reached, unknown, losses, arriving };
+        expected.find_readers(graph, references);
         expected.fill(graph, references);
         expected
+    }
+
+    fn find_readers(&mut self, graph: &GraphData, references: &ReferenceDerivatives<'_>) {
+        for node in graph.arena.ids().filter(|node| self.reached[node.index()]) {
+            let sig = graph.arena.node(node).sig;
+            let Some(reference) = references.get(sig) else { continue };
+            for (contribution, &to) in (0..).zip(&reference.contributions) {
+                let Some(lineage) = lineage(graph, node, to) else { continue };
+                for &pair in lineage.pairs() {
+                    self.readers.entry((sig, contribution, pair)).or_default().push(node.index() as u32);
+                }
+            }
+        }
+    }
+
+    /// The nodes of the chain to which an item of a node belongs; `lineage` is that of the lists.
+    pub(super) fn readers(&self, sig: SigId, contribution: u32, lineage: &Lineage, item: usize) -> &[u32] {
+        self.readers.get(&(sig, contribution, lineage.first_with(item))).map_or(&[], Vec::as_slice)
     }
 
     fn fill(&mut self, graph: &GraphData, references: &ReferenceDerivatives<'_>) {
@@ -114,13 +135,21 @@ impl Expected {
         mut each: impl FnMut(usize, Use),
     ) {
         for node in graph.arena.ids().filter(|node| self.reached[node.index()]) {
-            let Some(reference) = references.get(graph.arena.node(node).sig) else { continue };
+            let sig = graph.arena.node(node).sig;
+            let Some(reference) = references.get(sig) else { continue };
             let all = &reference.contributions;
+            let lineages: Vec<Option<Lineage>> = all.iter().map(|&to| lineage(graph, node, to)).collect();
+            let continues = |contribution: usize, item: u32| {
+                lineages[contribution].as_ref().is_some_and(|lineage| {
+                    let readers = self.readers(sig, contribution as u32, lineage, item as usize);
+                    readers.last() != Some(&(node.index() as u32))
+                })
+            };
             let mut at = 0;
             while at < all.len() {
                 let of_operand = all[at..].iter().take_while(|to| to.operand == all[at].operand).count();
                 for_each_value(graph, node, all[at], |value, item| {
-                    for contribution in at..at + of_operand {
+                    for contribution in (at..at + of_operand).filter(|&number| !continues(number, item)) {
                         let contribution = contribution as u32;
                         each(value, Use { node: node.index() as u32, contribution, item });
                     }
@@ -136,6 +165,13 @@ impl Expected {
             each(value.index(), Use { node: ARRIVAL, contribution: place, item: WHOLE });
         }
     }
+}
+
+/// How the lists of a contribution grew, if it is a link of a chain.
+pub(super) fn lineage(graph: &GraphData, node: NodeId, to: Contribution) -> Option<Lineage> {
+    let operands = graph.arena.operands(node);
+    let list = |operand: u32| operands.get(operand as usize).and_then(|own| own.as_value());
+    Some(graph.arena.lineage([list(to.operand)?, list(to.partner?)?], &graph.sigs))
 }
 
 /// Calls `each` with every value that a contribution of a node is for, and with its place in a list.

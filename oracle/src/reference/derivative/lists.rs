@@ -1,11 +1,12 @@
 //! Derivatives of folds over lists.
 
-use super::{Partial, Partials};
+use super::{Addend, Link, Partial, Partials};
 use crate::reference::error::Checked;
 use crate::reference::frame::Call;
 use crate::reference::ops::at;
 use autobatch_ir::graph::ListFold;
 use autobatch_ir::numeric::{Real, list, row};
+use std::sync::Arc;
 
 /// The rule of a fold of the values of a list.
 pub(super) fn fold<T: Real>(fold: ListFold, call: &Call<'_, T>, dy: &[T]) -> Checked<Partials<T>> {
@@ -83,16 +84,20 @@ pub(super) fn weighted_sum<T: Real>(softmax: bool, call: &Call<'_, T>, dy: &[T])
     Ok(partials.map(Partial::many).into_iter().collect::<Vec<_>>().into())
 }
 
-pub(super) fn attend<T: Real>(scale: T, call: &Call<'_, T>, dy: &[T]) -> Checked<Partials<T>> {
-    let (query, keys, values) = (call.floats(0)?, call.rows(1)?, call.rows(2)?);
-    let mut weights = Vec::new();
-    list::attention_weights(query, &keys, scale, &mut weights);
-    let weights: Vec<Vec<T>> = weights.into_iter().map(|weight| vec![weight]).collect();
-    let ds = through_softmax(&weights, &to_coefficients(1, &values, dy));
-    let scaled: Vec<Vec<T>> = ds.iter().map(|ds| vec![ds[0].mul(scale)]).collect();
+/// The operands of an attention that are lists.
+const KEYS: usize = 1;
+const VALUES: usize = 2;
+
+pub(super) fn attend<T: Real>(scale: T, call: &Call<'_, T>, dy: &Arc<[T]>) -> Checked<Partials<T>> {
+    let (query, keys, values) = (call.floats(0)?, call.rows(KEYS)?, call.rows(VALUES)?);
+    let (mut weights, mut slopes) = (Vec::new(), Vec::new());
+    list::attention_slopes(query, [&keys, &values], dy, scale, [&mut weights, &mut slopes]);
     let mut dq = vec![T::ZERO; query.len()];
-    list::weighted_sum(&slices(&scaled), &keys, &mut dq);
-    let dk = to_values(&slices(&scaled), query);
-    let dv = to_values(&slices(&weights), dy);
-    Ok(vec![Partial::one(dq), Partial::many(dk), Partial::many(dv)].into())
+    let columns: Vec<&[T]> = slopes.chunks(1).collect();
+    list::weighted_sum(&columns, &keys, &mut dq);
+    let links = |factors: &[T], row: &Arc<[T]>, partner: usize| {
+        let link = |&factor: &T| vec![Addend::Link(Link { factor, row: Arc::clone(row), partner })];
+        Partial::Many(factors.iter().map(link).collect())
+    };
+    Ok(vec![Partial::one(dq), links(&slopes, query, VALUES), links(&weights, dy, KEYS)].into())
 }

@@ -34,7 +34,7 @@
 //! | list `sum`, `mean`, `max` | `dv = dy`; `dv = dy / n`; `dy` to the first of ties |
 //! | `wsum` | `dv_i = c_i * dy`; `dc_i = dot(dy, v_i)` for a score of one element, else `dy * v_i` |
 //! | softmax `wsum` | the same with the weights `w`, then `ds_i = w_i * (dw_i - t)`, `t = chain over i of w_i * dw_i` |
-//! | `attend` | the same; with `g_i = ds_i * scale`: `dq = chain over i of g_i * k_i`, `dk_i = g_i * q` |
+//! | `attend` | the weights `w` and slopes `g` of `attention_slopes`: `dq = chain over i of g_i * k_i`; `dk_i`, `dv_i` = chain of `g_i * q`, `w_i * dy` over all nodes that attend to the item, see [`reverse`](super::reverse) |
 //! | `lookup` | the row of the table; the reference keeps the gradient of the whole table |
 //! | `pick_neg_log_softmax` | `dx = dy * (softmax(x) - 1 at the label)` |
 //! | `cross_entropy` | `dx = dy * (softmax(x) * sum(t) - t)`; `dt = dy * -log_softmax(x)` |
@@ -67,7 +67,31 @@ pub(crate) enum Partial<T> {
     None,
     One(Arc<[T]>),
     /// To the values of a list: each gets any number of contributions, in ascending order.
-    Many(Vec<Vec<Arc<[T]>>>),
+    Many(Vec<Vec<Addend<T>>>),
+}
+
+/// A contribution to the gradient of a value of a list.
+pub(crate) enum Addend<T> {
+    Row(Arc<[T]>),
+    Link(Link<T>),
+}
+
+/// A link of a chain over the nodes that attend to a value: `gradient = fma(factor, row, gradient)`.
+pub(crate) struct Link<T> {
+    pub(crate) factor: T,
+    pub(crate) row: Arc<[T]>,
+    /// The operand that holds the values of the keys, or the keys of the values.
+    pub(crate) partner: usize,
+}
+
+impl<T: Real> Addend<T> {
+    /// The contribution. That of a link is a chain of its own.
+    pub(crate) fn elements(&self) -> Arc<[T]> {
+        match self {
+            Self::Row(row) => Arc::clone(row),
+            Self::Link(Link { factor, row, .. }) => row.iter().map(|&x| factor.fma(x, T::ZERO)).collect(),
+        }
+    }
 }
 
 impl<T> Partial<T> {
@@ -76,7 +100,7 @@ impl<T> Partial<T> {
     }
 
     fn many(elements: Vec<Vec<T>>) -> Self {
-        Self::Many(elements.into_iter().map(|elements| vec![elements.into()]).collect())
+        Self::Many(elements.into_iter().map(|elements| vec![Addend::Row(elements.into())]).collect())
     }
 }
 

@@ -37,6 +37,8 @@ pub(super) enum PortUse {
     Shared(Value),
     /// To each its own: a register of edges.
     Edges(View),
+    /// To each a chain over all nodes that attend to it: for the keys (0) or the values (1) of the pull of this number.
+    Pulled(usize, usize),
 }
 
 /// A vector of floats.

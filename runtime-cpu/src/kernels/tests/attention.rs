@@ -1,7 +1,10 @@
-//! Tests of attention: every instruction set gives the bits of the definition and writes nothing else.
+//! Tests of attention and its reverse: every instruction set gives the bits of the definitions and writes nothing else.
 
-use crate::kernels::{Attention, AttentionSpace, Isa, attend_unchecked};
+use crate::kernels::{
+    Attention, AttentionGradient, AttentionPull, AttentionSpace, Isa, Strided, StridedMut, attend_unchecked,
+};
 use autobatch_ir::numeric::{list, same_bits};
+use autobatch_ir::plan::row_ops::attend_grad;
 use autobatch_ir::plan::{Address, Group, GroupRange, GroupRule, List};
 
 const ROWS: usize = 71;
@@ -52,6 +55,7 @@ fn attention_matches_the_definition_bit_for_bit() {
         (31, 17, GroupRange::Run { start: 2 }, GroupRule::Prefix),
         (36, 7, GroupRange::Table { at }, GroupRule::Prefix),
         (43, 7, GroupRange::Table { at }, GroupRule::Suffix),
+        (60, 50, GroupRange::Run { start: 5 }, GroupRule::Suffix),
     ] {
         groups.push(Group { end, len, range, rule });
     }
@@ -60,7 +64,7 @@ fn attention_matches_the_definition_bit_for_bit() {
     let lists = |address: Address, lanes: u32| -> Vec<List<'_>> {
         (0..lanes).filter_map(|lane| address.list_of_lane(&tables, &groups, lane)).collect()
     };
-    let [of_tables, of_groups] = [lists(of_tables, rows.len() as u32), lists(of_groups, 43)];
+    let [of_tables, of_groups] = [lists(of_tables, rows.len() as u32), lists(of_groups, 60)];
     for (key_width, value_width) in [(1, 1), (3, 5), (8, 16), (16, 17), (32, 32), (33, 40), (64, 96)] {
         for lists in [&of_tables, &of_groups] {
             compare(lists, key_width, value_width);
@@ -68,50 +72,120 @@ fn attention_matches_the_definition_bit_for_bit() {
     }
 }
 
-/// Compares every instruction set with the definition.
+/// A field whose rows have more floats than a value.
+struct Values {
+    floats: Vec<f32>,
+    stride: usize,
+    width: usize,
+}
+
+impl Values {
+    fn new(width: usize, seed: usize) -> Self {
+        let stride = width + 1 + seed % 3;
+        Self { floats: field(stride, seed), stride, width }
+    }
+
+    fn strided(&self) -> Strided {
+        Strided { base: self.floats.as_ptr(), stride: self.stride, width: self.width }
+    }
+
+    fn row(&self, number: usize) -> &[f32] {
+        &self.floats[number * self.stride..][..self.width]
+    }
+
+    fn listed(&self, list: List<'_>) -> Vec<&[f32]> {
+        list.iter().map(|number| self.row(number as usize)).collect()
+    }
+}
+
+/// Results of lanes, with floats behind each that nothing may write.
+struct Results {
+    floats: Vec<f32>,
+    width: usize,
+}
+
+impl Results {
+    fn new(lanes: usize, width: usize) -> Self {
+        Self { floats: vec![7.0; lanes * (width + 3)], width }
+    }
+
+    fn strided(&mut self) -> StridedMut {
+        StridedMut { base: self.floats.as_mut_ptr(), stride: self.width + 3 }
+    }
+
+    fn assert_row(&self, lane: usize, expected: &[f32], what: std::fmt::Arguments<'_>) {
+        let (found, behind) = self.floats[lane * (self.width + 3)..][..self.width + 3].split_at(self.width);
+        let same = found.iter().zip(expected).all(|(&a, &b)| same_bits(a, b));
+        assert!(same, "{what}, lane {lane}: {found:?}, expected {expected:?}");
+        assert_eq!(behind, [7.0; 3], "{what}, lane {lane}");
+    }
+}
+
+const SCALE: f32 = 0.25;
+
+/// Compares every instruction set with the definitions.
 fn compare(lists: &[List<'_>], key_width: usize, value_width: usize) {
-    let (key_stride, value_stride) = (key_width + 2, value_width + 1);
-    let (keys, values, queries) = (field(key_stride, 1), field(value_stride, 2), field(key_stride, 3));
-    let row = |rows: &[f32], stride: usize, number: usize, width: usize| -> Vec<f32> {
-        rows[number * stride..][..width].to_vec()
-    };
+    let [keys, queries] = [1, 3].map(|seed| Values::new(key_width, seed));
+    let [values, dys] = [2, 4].map(|seed| Values::new(value_width, seed));
+    let reader_width = key_width + value_width + list::READER_NUMBERS;
+    let readers = Values::new(reader_width, 5);
     let pairs: Vec<[List<'_>; 2]> = lists.iter().map(|&list| [list, list]).collect();
+    let lanes = lists.len();
     for isa in Isa::available() {
-        let stride = value_width + 3;
-        let mut out = vec![7.0f32; lists.len() * stride];
+        let mut space = AttentionSpace::default();
+        let mut out = Results::new(lanes, value_width);
         let attention = Attention {
-            query: queries.as_ptr(),
-            query_stride: key_stride,
-            key_width,
-            keys: keys.as_ptr(),
-            key_stride,
-            values: values.as_ptr(),
-            value_stride,
-            value_width,
+            query: queries.strided(),
+            keys: keys.strided(),
+            values: values.strided(),
             lists: &pairs,
-            scale: 0.25,
-            out: out.as_mut_ptr(),
-            out_stride: stride,
+            scale: SCALE,
+            out: out.strided(),
         };
-        // SAFETY: the instruction set is available, the lists name rows of the fields, and each lane has a query and a result.
-        unsafe { attend_unchecked(isa, &attention, &mut AttentionSpace::default()) };
-        for (lane, (found, list)) in out.chunks_exact(stride).zip(lists).enumerate() {
-            let of = |rows: &[f32], stride, width| -> Vec<Vec<f32>> {
-                list.iter().map(|number| row(rows, stride, number as usize, width)).collect()
-            };
-            let (keys, values) = (of(&keys, key_stride, key_width), of(&values, value_stride, value_width));
-            let [keys, values] =
-                [&keys, &values].map(|rows| rows.iter().map(Vec::as_slice).collect::<Vec<_>>());
-            let query = row(&queries, key_stride, lane, key_width);
-            let mut expected = vec![9.0f32; value_width];
-            list::attend(&query, &keys, &values, 0.25, &mut expected);
-            let same = found.iter().zip(&expected).all(|(&a, &b)| same_bits(a, b));
-            assert!(
-                same,
-                "{isa} {key_width} lane {lane}, {} keys: {found:?}, expected {expected:?}",
-                keys.len()
-            );
-            assert_eq!(found[value_width..], [7.0; 3], "{isa} lane {lane}");
+        let [mut dq, mut read] = [key_width, reader_width].map(|width| Results::new(lanes, width));
+        let gradient = AttentionGradient {
+            query: queries.strided(),
+            dy: dys.strided(),
+            keys: keys.strided(),
+            values: values.strided(),
+            lists: &pairs,
+            scale: SCALE,
+            out: Some(dq.strided()),
+            readers: Some(read.strided()),
+        };
+        let [mut dk, mut dv] = [key_width, value_width].map(|width| Results::new(lanes, width));
+        let pull = AttentionPull {
+            key: keys.strided(),
+            value: values.strided(),
+            readers: readers.strided(),
+            lists,
+            scale: SCALE,
+            out: [Some(dk.strided()), Some(dv.strided())],
+        };
+        // SAFETY: the instruction set is available, the lists name rows of the fields, and each lane has its rows and results.
+        unsafe {
+            attend_unchecked(isa, &attention, &mut space);
+            gradient.compute_unchecked(isa, &mut space);
+            pull.compute_unchecked(isa, &mut space);
+        }
+        for (lane, &list) in lists.iter().enumerate() {
+            let what = |part: &str| format!("{isa} {key_width} {value_width}, {part} of {} rows", list.len());
+            let (query, dy) = (queries.row(lane), dys.row(lane));
+            let [own_keys, own_values] = [&keys, &values].map(|rows| rows.listed(list));
+            let mut expected = vec![9.0; value_width];
+            list::attend(query, &own_keys, &own_values, SCALE, &mut expected);
+            out.assert_row(lane, &expected, format_args!("{}", what("result")));
+            let mut expected = [vec![9.0; key_width], vec![9.0; reader_width]];
+            let [of_query, of_readers] = &mut expected;
+            attend_grad(query, [&own_keys, &own_values], dy, SCALE, [of_query, of_readers]);
+            dq.assert_row(lane, &expected[0], format_args!("{}", what("gradient of the query")));
+            read.assert_row(lane, &expected[1], format_args!("{}", what("reader")));
+            let mut expected = [vec![9.0; key_width], vec![9.0; value_width]];
+            let [of_key, of_value] = &mut expected;
+            let own = readers.listed(list);
+            list::pull_attention(keys.row(lane), values.row(lane), &own, SCALE, [of_key, of_value]);
+            dk.assert_row(lane, &expected[0], format_args!("{}", what("gradient of the key")));
+            dv.assert_row(lane, &expected[1], format_args!("{}", what("gradient of the value")));
         }
     }
 }

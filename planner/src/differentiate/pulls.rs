@@ -1,0 +1,406 @@
+//! Pulls: the steps that make the gradients of keys and values, one lane per pair of items.
+//!
+//! *Needs* the steps of the reverse, whose lanes leave a row for every node that attends. *Ensures* for each pair of items, of
+//! which one needs a gradient, one chain over all nodes that attend to the pair, in graph order, as in `reference::reverse`.
+//!
+//! *How.* The pairs of lists form trees: both lists of a pair may have grown by one item from those of another. All items that
+//! a pair was the first to hold have the same readers: the nodes that read the pair, or one that grew from it. Pairs are
+//! visited from the longest back, so a pair has the readers of the one that grew from it and its own, which mostly come before
+//! in the graph. So readers lie in one buffer, of which each pair names a range. In a plan, neighbouring lanes with one range,
+//! or each with one reader less, are groups. So the cost is linear in items and readers.
+//!
+//! A step pulls in the wave behind the last of its readers in reverse, which is the first of them forward. Items are computed
+//! before any node reads them, so their gradients are read later.
+
+use super::edit::{grow, kernel_id};
+use super::emit::Emitter;
+use super::kernel::Pull;
+use super::reverse_steps::{ContributionFields, ReverseSteps};
+use super::signatures::Signatures;
+use crate::PlanError;
+use crate::lower::Places;
+use crate::steps::append_step;
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::id::{NodeId, SigId, ValueId};
+use autobatch_ir::plan::{Address, FieldId, Group, GroupRange, GroupRule, Operand, Place, Plan};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// No pair, no contribution.
+const NONE: u32 = u32::MAX;
+
+/// Two lists that some nodes attend to, or that such lists grew from.
+struct Pair {
+    of: PullId,
+    lists: [ValueId; 2],
+    /// The pair that both lists grew from.
+    before: u32,
+    /// The nodes that read the pair: the last of a linked list that descends.
+    last_own: u32,
+    /// All readers, descending, in the buffer.
+    readers: Range<usize>,
+    /// The first wave of the readers in forward order.
+    wave: u32,
+    /// The number of items of each list.
+    length: u32,
+}
+
+/// A pull of a signature.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct PullId {
+    sig: SigId,
+    number: u32,
+}
+
+/// A pair of items that pulls.
+#[derive(Clone)]
+struct Lane {
+    wave: u32,
+    of: PullId,
+    fields: [FieldId; 2],
+    rows: [u32; 2],
+    pair: u32,
+    /// The place of the items in their lists.
+    place: u32,
+    items: [ValueId; 2],
+    /// The rows of the contributions, if they are needed.
+    made: [u32; 2],
+}
+
+/// A contribution that is pulled. It counts as one of the last node of its chain.
+pub(super) struct Pulled {
+    node: u32,
+    place_and_use: (u32, u32),
+    /// The place of the item in its list.
+    pub(super) place: u32,
+    pub(super) item: ValueId,
+    pub(super) row: u32,
+}
+
+/// All pulls of a plan. Their memory is reused from plan to plan.
+#[derive(Default)]
+pub(super) struct Pulls {
+    pairs: Vec<Pair>,
+    known: HashMap<(PullId, [ValueId; 2]), u32>,
+    /// The linked lists of the readers of pairs: a node and the link before.
+    own: Vec<(NodeId, u32)>,
+    /// Pairs by pull, the longest lists first.
+    order: Vec<u32>,
+    readers: Vec<NodeId>,
+    /// In the order of steps: by wave, pull, and fields.
+    lanes: Vec<Lane>,
+    pulled: Vec<Pulled>,
+}
+
+impl Pulls {
+    /// Finds all pairs of items that pull gradients, and gives their contributions rows.
+    pub(super) fn collect(
+        &mut self,
+        plan: &mut Plan,
+        (graph, needs): (&GraphData, &[bool]),
+        (reverse_steps, sigs): (&ReverseSteps, &Signatures),
+        fields: &mut ContributionFields,
+        places: &Places<'_>,
+    ) -> Result<(), PlanError> {
+        self.pairs.clear();
+        self.known.clear();
+        self.own.clear();
+        self.readers.clear();
+        self.lanes.clear();
+        self.pulled.clear();
+        self.find_readers(plan, graph, (reverse_steps, sigs));
+        self.order_readers();
+        self.find_lanes((graph, needs), places);
+        self.lanes
+            .sort_unstable_by_key(|lane| (lane.wave, lane.of, lane.fields, lane.rows, lane.place, lane.pair));
+        self.allocate(plan, needs, sigs, fields)?;
+        self.pulled.sort_unstable_by_key(|own| (own.node, own.place_and_use));
+        Ok(())
+    }
+
+    /// The contributions of a node to the items of an operand, ascending by item and use.
+    pub(super) fn ending_at<'p>(
+        &'p self,
+        node: NodeId,
+        uses: &'p Range<usize>,
+    ) -> impl Iterator<Item = &'p Pulled> {
+        let node = node.index() as u32;
+        let first = self.pulled.partition_point(|own| own.node < node);
+        let of_node = self.pulled[first..].iter().take_while(move |own| own.node == node);
+        of_node.filter(|own| uses.contains(&(own.place_and_use.1 as usize)))
+    }
+
+    /// The row of a contribution of a node to one item, if the chain of the item ends there.
+    pub(super) fn row(&self, node: NodeId, number: usize, place: u32) -> Option<u32> {
+        self.ending_at(node, &(number..number + 1)).find(|own| own.place == place).map(|own| own.row)
+    }
+
+    fn find_readers(
+        &mut self,
+        plan: &Plan,
+        graph: &GraphData,
+        (reverse_steps, sigs): (&ReverseSteps, &Signatures),
+    ) {
+        // Neighbouring nodes mostly read one pair.
+        let mut latest: Vec<(PullId, u32)> = Vec::new();
+        for node in graph.arena.ids() {
+            let Some((back, _)) = reverse_steps.of(node) else { continue };
+            let Some(derivative) = sigs[back.sig].derivative() else { continue };
+            if derivative.pulls.is_empty() {
+                continue;
+            }
+            let wave = plan.waves.partition_point(|&end| end as usize <= back.step) as u32;
+            let operands = graph.arena.operands(node);
+            for (number, pull) in (0..).zip(&derivative.pulls) {
+                let [Some(keys), Some(values)] = pull.lists.map(|list| operands[list as usize].as_value())
+                else {
+                    continue;
+                };
+                let (of, lists) = (PullId { sig: back.sig, number }, [keys, values]);
+                let known = latest
+                    .get(number as usize)
+                    .filter(|&&(own, pair)| own == of && self.pairs[pair as usize].lists == lists);
+                let pair = known.map_or_else(|| self.pair(graph, of, lists), |known| known.1);
+                latest.resize(latest.len().max(number as usize + 1), (of, pair));
+                latest[number as usize] = (of, pair);
+                let own = &mut self.pairs[pair as usize];
+                own.wave = own.wave.min(wave);
+                self.own.push((node, own.last_own));
+                own.last_own = self.own.len() as u32 - 1;
+            }
+        }
+    }
+
+    /// The number of a pair. Adds it, and all pairs that its lists grew from.
+    fn pair(&mut self, graph: &GraphData, of: PullId, mut lists: [ValueId; 2]) -> u32 {
+        let (mut first, mut after) = (NONE, NONE);
+        loop {
+            let next = self.pairs.len() as u32;
+            let number = *self.known.entry((of, lists)).or_insert(next);
+            if first == NONE {
+                first = number;
+            }
+            if after != NONE {
+                self.pairs[after as usize].before = number;
+            }
+            if number < next {
+                return first;
+            }
+            let (before, readers) = (NONE, 0..0);
+            self.pairs.push(Pair { of, lists, before, last_own: NONE, readers, wave: NONE, length: 0 });
+            let Some(grown_from) = graph.arena.grown_together(lists, &graph.sigs) else { return first };
+            (lists, after) = (grown_from, number);
+        }
+    }
+
+    /// Gives every pair its readers.
+    fn order_readers(&mut self) {
+        let Self { pairs, own, order, readers, .. } = self;
+        order.clear();
+        order.extend(0..pairs.len() as u32);
+        // Lists come behind those that they grew from.
+        order.sort_unstable_by_key(|&pair| {
+            let Pair { of, lists, .. } = &pairs[pair as usize];
+            (*of, std::cmp::Reverse(*lists))
+        });
+        for &number in &*order {
+            let pair = &pairs[number as usize];
+            let (from_longer, before) = (pair.readers.clone(), pair.before);
+            // The readers of a longer pair lie at the end of the buffer, if one pair grew from this.
+            let start = match from_longer.end == readers.len() {
+                true if !from_longer.is_empty() => from_longer.start,
+                _ => {
+                    let start = readers.len();
+                    readers.extend_from_within(from_longer);
+                    start
+                }
+            };
+            let mut link = pair.last_own;
+            let mut descends = true;
+            while let Some(&(node, before)) = own.get(link as usize) {
+                descends &= readers.len() == start || readers[readers.len() - 1] > node;
+                readers.push(node);
+                link = before;
+            }
+            if !descends {
+                // The readers of a shorter pair are not all before those of the longer one: they get an order of their own.
+                let copy = readers.len();
+                readers.extend_from_within(start..copy);
+                readers[copy..].sort_unstable_by_key(|&node| std::cmp::Reverse(node));
+                pairs[number as usize].readers = copy..readers.len();
+            } else {
+                pairs[number as usize].readers = start..readers.len();
+            }
+            let Some(wave) = pairs.get(before as usize).map(|_| pairs[number as usize].wave) else {
+                continue;
+            };
+            let own = pairs[number as usize].readers.clone();
+            let parent = &mut pairs[before as usize];
+            parent.wave = parent.wave.min(wave);
+            if parent.readers.is_empty() {
+                parent.readers = own;
+            } else {
+                // Several pairs grew from one.
+                let merged = readers.len();
+                readers.extend_from_within(parent.readers.clone());
+                readers.extend_from_within(own);
+                readers[merged..].sort_unstable_by_key(|&node| std::cmp::Reverse(node));
+                parent.readers = merged..readers.len();
+            }
+        }
+    }
+
+    /// Adds a lane for every pair of items of which one needs a gradient, at the pair of lists that first held it.
+    fn find_lanes(&mut self, (graph, needs): (&GraphData, &[bool]), places: &Places<'_>) {
+        let Self { pairs, lanes, order, .. } = self;
+        // Lists come behind those that they grew from.
+        for &number in order.iter().rev() {
+            let pair = &pairs[number as usize];
+            let first = pairs.get(pair.before as usize).map_or(0, |before| before.length);
+            let is_grown = pair.before != NONE;
+            let [keys, values] = pair.lists.map(|list| {
+                match graph.arena.appended(graph.arena.producer(list), &graph.sigs).filter(|_| is_grown) {
+                    Some((_, item)) => Cow::Owned(vec![item]),
+                    None => graph.arena.items(list, &graph.sigs),
+                }
+            });
+            pairs[number as usize].length = first + keys.len() as u32;
+            let pair = &pairs[number as usize];
+            for (place, (key, value)) in (first..).zip(keys.iter().zip(&*values)) {
+                let [Some(key), Some(value)] = [key.as_value(), value.as_value()] else { continue };
+                let items = [key, value];
+                if items.iter().any(|item| needs[item.index()]) {
+                    let [of_key, of_value] = items.map(|item| places.of(item));
+                    lanes.push(Lane {
+                        wave: pair.wave,
+                        of: pair.of,
+                        fields: [of_key.0, of_value.0],
+                        rows: [of_key.1.0, of_value.1.0],
+                        pair: number,
+                        place,
+                        items,
+                        made: [NONE; 2],
+                    });
+                }
+            }
+        }
+    }
+
+    /// Gives the contributions of every step rows, and notes them.
+    fn allocate(
+        &mut self,
+        plan: &mut Plan,
+        needs: &[bool],
+        sigs: &Signatures,
+        fields: &mut ContributionFields,
+    ) -> Result<(), PlanError> {
+        let Self { pairs, readers, lanes, pulled, .. } = self;
+        for lanes in lanes.chunk_by_mut(same_step) {
+            let pull = pull_of(sigs, lanes[0].of);
+            for side in [0, 1] {
+                let Some(number) = pull.gradients[side] else { continue };
+                let field = fields.get_or_add(plan, lanes[0].fields[side]);
+                let first = grow(plan, field, lanes.len() as u32)?;
+                for (row, lane) in (first..).zip(&mut *lanes) {
+                    lane.made[side] = row;
+                    let item = lane.items[side];
+                    if needs[item.index()] {
+                        let node = readers[pairs[lane.pair as usize].readers.start].index() as u32;
+                        let place = lane.place;
+                        pulled.push(Pulled { node, place_and_use: (place, number), place, item, row });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Emits the steps that pull behind the reverse of a forward wave.
+    pub(super) fn emit(
+        &self,
+        plan: &mut Plan,
+        wave: u32,
+        emitter: &Emitter<'_>,
+        fields: &ContributionFields,
+    ) {
+        let first = self.lanes.partition_point(|lane| lane.wave < wave);
+        let of_wave = &self.lanes[first..];
+        let of_wave = &of_wave[..of_wave.partition_point(|lane| lane.wave == wave)];
+        for lanes in of_wave.chunk_by(same_step) {
+            let pull = pull_of(emitter.sigs, lanes[0].of);
+            let kernel = kernel_id(plan, &pull.kernel);
+            append_step(plan, kernel, |plan, _| {
+                for side in [0, 1] {
+                    let address = Address::of(&mut plan.tables, lanes.iter().map(|lane| lane.rows[side]));
+                    plan.operands.push(Operand::of_field(lanes[0].fields[side], address));
+                }
+                let readers = self.write_readers(plan, lanes, pull.part, emitter);
+                plan.operands.push(readers);
+                for side in [0, 1] {
+                    if let (Some(_), Some(field)) = (pull.gradients[side], fields.get(lanes[0].fields[side]))
+                    {
+                        plan.places.push(Place::Rows { field, start: lanes[0].made[side] });
+                    }
+                }
+                let last = |lane: &Lane| self.readers[self.pairs[lane.pair as usize].readers.start];
+                plan.lanes.extend(lanes.iter().map(last));
+            });
+        }
+    }
+
+    /// Writes the rows of the readers of lanes.
+    fn write_readers(&self, plan: &mut Plan, lanes: &[Lane], part: u32, emitter: &Emitter<'_>) -> Operand {
+        let range = |lane: &Lane| self.pairs[lane.pair as usize].readers.clone();
+        let field = emitter.part_of(lanes[0].of.sig, part);
+        let append = |tables: &mut Vec<u32>, readers: Range<usize>| {
+            let row = |&node: &NodeId| {
+                let (back, lane) = emitter.reverse_steps.of(node).expect("readers have a reverse");
+                back.parts + lane
+            };
+            tables.extend(self.readers[readers].iter().rev().map(row));
+        };
+        let mark = (plan.groups.len(), plan.tables.len());
+        let mut at = 0;
+        while at < lanes.len() {
+            let first = range(&lanes[at]);
+            let (mut before, mut rule) = (first.clone(), None);
+            at += 1;
+            while let Some(next) = lanes.get(at).map(range) {
+                let found = match next == before {
+                    true => GroupRule::All,
+                    // Readers descend, so the first of them in graph order is at the end.
+                    false if next == (before.start..before.end - 1) && !next.is_empty() => GroupRule::Suffix,
+                    false => break,
+                };
+                if *rule.get_or_insert(found) != found {
+                    break;
+                }
+                (before, at) = (next, at + 1);
+            }
+            let table = plan.tables.len();
+            append(&mut plan.tables, first);
+            let len = (plan.tables.len() - table) as u32;
+            let range = GroupRange::of_last(&mut plan.tables, table);
+            plan.groups.push(Group { end: at as u32, len, range, rule: rule.unwrap_or(GroupRule::All) });
+        }
+        let groups = plan.groups.len() - mark.0;
+        let address = if groups * size_of::<Group>() / size_of::<u32>() < lanes.len() {
+            Address::of_last_groups(&mut plan.groups, &mut plan.tables, mark, [])
+        } else {
+            plan.groups.truncate(mark.0);
+            plan.tables.truncate(mark.1);
+            Address::of_lists(&mut plan.tables, lanes.iter().map(range), append)
+        };
+        Operand::of_field(field, address)
+    }
+}
+
+fn pull_of(sigs: &Signatures, of: PullId) -> &Pull {
+    let derivative = sigs[of.sig].derivative().expect("signatures that pull have a derivative");
+    &derivative.pulls[of.number as usize]
+}
+
+fn same_step(a: &Lane, b: &Lane) -> bool {
+    (a.wave, a.of, a.fields) == (b.wave, b.of, b.fields)
+}

@@ -1,0 +1,165 @@
+//! Attention of many queries over lists of rows, and its reverse.
+//!
+//! **Bits.** `ir::numeric::list` defines the results. A score is one chain over the elements of a key, the weights are the
+//! softmax of the row of scores, and an element of a result is one chain over the list. Scores of different keys are
+//! independent, and so are queries and elements of results, so registers hold [`tiles`] of them.
+//!
+//! Neighbouring lanes mostly read one list, or each the list of the lane before with one item more or less. A block of lanes
+//! reads the longest of their lists: its rows are packed once, transposed, for all lanes that follow. Scores beyond the end of a
+//! lane's own list are computed and not used. Strided beyond it are never multiplied, because a product with 0 may be NaN.
+
+mod reverse;
+mod tiles;
+
+pub(crate) use reverse::{AttentionGradient, AttentionPull};
+pub(super) use reverse::{GradientFn, PullFn, gradients, pull};
+pub(crate) use tiles::{Strided, StridedMut};
+
+use super::isa::Isa;
+use super::kernel_set::KernelSet;
+use super::lanes::Lanes;
+use autobatch_ir::plan::List;
+use tiles::{BLOCK, PACKED, Packed, chains, softmax};
+
+/// The queries of some lanes, the rows that they attend to, and the results.
+pub(crate) struct Attention<'a> {
+    /// A row per lane.
+    pub(crate) query: Strided,
+    /// Keys and values, which lists name.
+    pub(crate) keys: Strided,
+    pub(crate) values: Strided,
+    /// The keys and the values of each lane, equally many.
+    pub(crate) lists: &'a [[List<'a>; 2]],
+    pub(crate) scale: f32,
+    /// A row per lane.
+    pub(crate) out: StridedMut,
+}
+
+/// Scratch space that grows to the rows of the longest list.
+#[derive(Debug, Default)]
+pub(crate) struct AttentionSpace {
+    /// The keys and the values of a list, or the queries and the gradients of its readers.
+    packed: [Packed; 2],
+    /// One row of scores and one of slopes for each lane of a block.
+    rows: [Vec<f32>; 2],
+    /// The numbers of readers, each of all readers of a list.
+    numbers: [Vec<f32>; 3],
+}
+
+/// # Safety
+/// The instruction set of the function is available. The queries and the rows of the lists exist, and the results are
+/// writable and overlap none of them.
+pub(super) type AttentionFn = unsafe fn(&Attention<'_>, &mut AttentionSpace);
+
+/// Computes the attention of each lane.
+///
+/// # Safety
+/// As for [`AttentionFn`], and `isa` is available.
+pub(crate) unsafe fn attend_unchecked(isa: Isa, attention: &Attention<'_>, space: &mut AttentionSpace) {
+    // SAFETY: the caller guarantees the rows and the instruction set.
+    unsafe { (KernelSet::of(isa).attention)(attention, space) }
+}
+
+/// Calls a function of a constant number of lanes.
+macro_rules! by_lanes {
+    ($count:expr, |$lanes:ident| $call:expr) => {
+        by_lanes!($count, $lanes, $call, 1 2 3 4 5 6)
+    };
+    ($count:expr, $lanes:ident, $call:expr, $($number:literal)+) => {
+        match $count {
+            $($number => { const $lanes: usize = $number; $call },)+
+            _ => {}
+        }
+    };
+}
+use by_lanes;
+
+/// The body of every [`AttentionFn`].
+///
+/// # Safety
+/// As for [`AttentionFn`].
+#[inline(always)]
+pub(super) unsafe fn run<L: Lanes>(a: &Attention<'_>, space: &mut AttentionSpace) {
+    let mut packed = None;
+    let mut first = 0;
+    while first < a.lists.len() {
+        let (count, longest) = block_of(&a.lists[first..]);
+        let known = known_rows(&mut packed, longest[0]);
+        // SAFETY: as for this function; the lanes exist, and the keys of the longest list are packed.
+        unsafe {
+            space.packed[0].pack(a.keys, longest[0], known);
+            by_lanes!(count, |Q| block::<L, Q>(a, first, longest, space));
+        }
+        first += count;
+    }
+}
+
+/// How many rows of a list are packed, given the packed list, which becomes the longer of the two.
+#[inline(always)]
+fn known_rows<'a>(packed: &mut Option<List<'a>>, list: List<'a>) -> usize {
+    let known = match *packed {
+        Some(packed) if packed.begins(list) => packed.len(),
+        Some(packed) if list.begins(packed) => list.len(),
+        _ => 0,
+    };
+    if known < list.len() {
+        *packed = Some(list);
+    }
+    known
+}
+
+/// How many of the first lanes form a block, and the longest of their lists, with which all others begin.
+#[inline(always)]
+fn block_of<'a>(lists: &[[List<'a>; 2]]) -> (usize, [List<'a>; 2]) {
+    let begins =
+        |[keys, values]: [List<'a>; 2], of: [List<'a>; 2]| keys.begins(of[0]) && values.begins(of[1]);
+    let mut longest = lists[0];
+    let mut count = 1;
+    while let Some(&next) = lists.get(count).filter(|_| count < BLOCK) {
+        if begins(longest, next) {
+            longest = next;
+        } else if !begins(next, longest) {
+            break;
+        }
+        count += 1;
+    }
+    (count, longest)
+}
+
+/// Space for some rows of a length; gives the first and their distance.
+#[inline(always)]
+fn rows_of(space: &mut Vec<f32>, rows: usize, length: usize) -> (*mut f32, usize) {
+    let stride = length.next_multiple_of(PACKED);
+    if space.len() < rows * stride {
+        space.resize(rows * stride, 0.0);
+    }
+    (space.as_mut_ptr(), stride)
+}
+
+/// The attention of some lanes, from `first` on, which begin the longest list.
+///
+/// # Safety
+/// As for [`AttentionFn`]; the lanes exist, and the keys of the longest list are packed.
+#[inline(always)]
+unsafe fn block<L: Lanes, const Q: usize>(
+    a: &Attention<'_>,
+    first: usize,
+    [keys, values]: [List<'_>; 2],
+    space: &mut AttentionSpace,
+) {
+    let AttentionSpace { packed: [packed, _], rows: [scores, _], .. } = space;
+    let to = rows_of(scores, Q, keys.len());
+    let mut ranges = [(0, 0); Q];
+    for (lane, range) in (first..).zip(&mut ranges) {
+        range.1 = a.lists[lane][0].len();
+    }
+    // SAFETY: the keys are packed, the rows of scores are as long as the longest list; lanes and values exist.
+    unsafe {
+        packed.products::<L, Q>(a.query.after(first), (0, keys.len()), a.scale, to);
+        for (weights, &(_, length)) in scores.chunks_exact_mut(to.1.max(1)).zip(&ranges) {
+            softmax(weights, length);
+        }
+        let out = StridedMut { base: a.out.row(first), ..a.out };
+        chains::<L, Q>((values, a.values), (to.0.cast_const(), to.1), &ranges, out);
+    }
+}

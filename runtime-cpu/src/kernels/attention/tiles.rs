@@ -1,0 +1,229 @@
+//! Tiles: products and chains of several rows with the rows of one list.
+
+use crate::kernels::lanes::Lanes;
+use autobatch_ir::numeric::{row, scalar};
+use autobatch_ir::plan::List;
+
+/// Strided of floats at equal distances.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Strided {
+    pub(crate) base: *const f32,
+    pub(crate) stride: usize,
+    /// Floats of a row.
+    pub(crate) width: usize,
+}
+
+impl Strided {
+    #[inline(always)]
+    pub(super) fn row(self, number: usize) -> *const f32 {
+        self.base.wrapping_add(number * self.stride)
+    }
+
+    /// Some elements of each row.
+    #[inline(always)]
+    pub(super) fn part(self, first: usize, width: usize) -> Self {
+        Self { base: self.base.wrapping_add(first), width, ..self }
+    }
+
+    /// The rows from a number on.
+    #[inline(always)]
+    pub(super) fn after(self, number: usize) -> Self {
+        Self { base: self.row(number), ..self }
+    }
+}
+
+/// Strided that take results.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StridedMut {
+    pub(crate) base: *mut f32,
+    pub(crate) stride: usize,
+}
+
+impl StridedMut {
+    #[inline(always)]
+    pub(super) fn row(self, number: usize) -> *mut f32 {
+        self.base.wrapping_add(number * self.stride)
+    }
+}
+
+/// The maximum number of rows of a block: with two vectors each, twelve accumulators.
+pub(super) const BLOCK: usize = 6;
+/// Strided of the list in a packed block, and the virtual lanes of a row of scores.
+pub(super) const PACKED: usize = row::LANES;
+
+/// The first rows of a list, transposed: blocks of rows, the elements in order, each of all rows of the block.
+#[derive(Debug, Default)]
+pub(super) struct Packed(Vec<f32>);
+
+impl Packed {
+    /// Packs the rows of a list from the number `known` on.
+    ///
+    /// # Safety
+    /// The rows exist.
+    #[inline(always)]
+    pub(super) unsafe fn pack(&mut self, rows: Strided, list: List<'_>, known: usize) {
+        let Self(packed) = self;
+        let floats = list.len().next_multiple_of(PACKED) * rows.width;
+        if packed.len() < floats {
+            packed.resize(floats, 0.0);
+        }
+        for number in known..list.len() {
+            let to = &mut packed[number / PACKED * PACKED * rows.width + number % PACKED..];
+            let from = rows.row(list.row(number) as usize);
+            for (element, slot) in to.iter_mut().step_by(PACKED).take(rows.width).enumerate() {
+                // SAFETY: the row exists.
+                *slot = unsafe { *from.add(element) };
+            }
+        }
+    }
+
+    /// The products of `Q` rows with the packed rows from `first` to `end`, times a factor. Row `q` of the products begins at
+    /// `to + q * stride`. Products are made in whole blocks.
+    ///
+    /// # Safety
+    /// The rows `x` exist and are as wide as the packed rows, which are packed up to `end`. There is space for the products.
+    #[inline(always)]
+    pub(super) unsafe fn products<L: Lanes, const Q: usize>(
+        &self,
+        x: Strided,
+        (first, end): (usize, usize),
+        factor: f32,
+        (to, stride): (*mut f32, usize),
+    ) {
+        let is_pair = 2 * L::WIDTH <= PACKED;
+        // SAFETY: the caller guarantees rows and space.
+        unsafe {
+            for at in (first / PACKED * PACKED..end).step_by(PACKED) {
+                let packed = self.0.as_ptr().add(at * x.width);
+                for part in (0..PACKED).step_by(2 * L::WIDTH) {
+                    let mut acc = [[L::splat(0.0); 2]; Q];
+                    for element in 0..x.width {
+                        let from = packed.add(element * PACKED + part);
+                        let low = L::load(from);
+                        let high = if is_pair { L::load(from.add(L::WIDTH)) } else { low };
+                        for (number, acc) in acc.iter_mut().enumerate() {
+                            let x = L::splat(*x.base.add(number * x.stride + element));
+                            acc[0] = L::fma(x, low, acc[0]);
+                            if is_pair {
+                                acc[1] = L::fma(x, high, acc[1]);
+                            }
+                        }
+                    }
+                    // A product is a sum with -0, which keeps every bit.
+                    let (factor, zero) = (L::splat(factor), L::splat(-0.0));
+                    for (number, acc) in acc.iter().enumerate() {
+                        let to = to.add(number * stride + at + part);
+                        L::store(to, L::fma(acc[0], factor, zero));
+                        if is_pair {
+                            L::store(to.add(L::WIDTH), L::fma(acc[1], factor, zero));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Computes `row::softmax` of the first scores, in place, and gives the maximum and the factor of the exponentials. Exponentials are
+/// computed in whole groups of lanes.
+#[inline(always)]
+pub(super) fn softmax(scores: &mut [f32], count: usize) -> [f32; 2] {
+    let top = row::max(&scores[..count]);
+    let whole = count.next_multiple_of(PACKED).min(scores.len());
+    scores[count..whole].fill(top);
+    for score in &mut scores[..whole] {
+        *score = scalar::exp(scalar::sub(*score, top));
+    }
+    let factor = scalar::recip(row::sum(&scores[..count]));
+    for score in &mut scores[..count] {
+        *score = scalar::mul(*score, factor);
+    }
+    [top, factor]
+}
+
+/// For each of `Q` rows of factors, the chain over the rows of a list within its range: `out = fma(factor, row, out)` from +0.
+/// The factors of chain `q` begin at `factors + q * stride`.
+///
+/// # Safety
+/// The rows of the list exist, there is a factor for each in the ranges, and `out` is writable and overlaps none of them.
+#[inline(always)]
+pub(super) unsafe fn chains<L: Lanes, const Q: usize>(
+    (list, rows): (List<'_>, Strided),
+    (factors, stride): (*const f32, usize),
+    ranges: &[(usize, usize); Q],
+    out: StridedMut,
+) {
+    let step = 2 * L::WIDTH;
+    for column in (0..rows.width).step_by(step) {
+        let part = (rows.part(column, (rows.width - column).min(step)), (factors, stride));
+        let out = StridedMut { base: out.base.wrapping_add(column), ..out };
+        // SAFETY: as for this function.
+        unsafe {
+            if column + step <= rows.width {
+                columns::<L, Q, true>(list, part, ranges, out);
+            } else {
+                columns::<L, Q, false>(list, part, ranges, out);
+            }
+        }
+    }
+}
+
+/// Two vectors of columns of [`chains`]; `WHOLE` if the rows have all of them.
+///
+/// # Safety
+/// As for [`chains`].
+#[inline(always)]
+unsafe fn columns<L: Lanes, const Q: usize, const WHOLE: bool>(
+    list: List<'_>,
+    (rows, (factors, stride)): (Strided, (*const f32, usize)),
+    ranges: &[(usize, usize); Q],
+    out: StridedMut,
+) {
+    let counts = [rows.width.min(L::WIDTH), rows.width.saturating_sub(L::WIDTH).min(L::WIDTH)];
+    // SAFETY: the caller guarantees rows, factors and results; partial vectors end at the width.
+    unsafe {
+        let load = |at: *const f32, part: usize| match counts[part] {
+            count if WHOLE || count == L::WIDTH => L::load(at.wrapping_add(part * L::WIDTH)),
+            0 => L::splat(0.0),
+            count => L::load_first(at.wrapping_add(part * L::WIDTH), count),
+        };
+        let vectors = |number: usize| {
+            let row = rows.row(list.row(number) as usize);
+            [load(row, 0), load(row, 1)]
+        };
+        let mut acc = [[L::splat(0.0); 2]; Q];
+        // The rows that all chains go over, between those that only some do.
+        let first = ranges.iter().fold(0, |first, range| range.0.max(first));
+        let end = ranges.iter().fold(list.len(), |end, range| range.1.min(end)).max(first);
+        let alone = |acc: &mut [[L::Vector; 2]; Q], before: bool| {
+            for (number, (acc, range)) in acc.iter_mut().zip(ranges).enumerate() {
+                let own = if before { range.0..range.1.min(first) } else { range.0.max(end)..range.1 };
+                for place in own {
+                    let [low, high] = vectors(place);
+                    let factor = L::splat(*factors.add(number * stride + place));
+                    *acc = [L::fma(factor, low, acc[0]), L::fma(factor, high, acc[1])];
+                }
+            }
+        };
+        alone(&mut acc, true);
+        for place in first..end {
+            let [low, high] = vectors(place);
+            for (number, acc) in acc.iter_mut().enumerate() {
+                let factor = L::splat(*factors.add(number * stride + place));
+                *acc = [L::fma(factor, low, acc[0]), L::fma(factor, high, acc[1])];
+            }
+        }
+        alone(&mut acc, false);
+        for (number, acc) in acc.iter().enumerate() {
+            let to = out.row(number);
+            for (part, &vector) in acc.iter().enumerate() {
+                let to = to.wrapping_add(part * L::WIDTH);
+                match counts[part] {
+                    count if WHOLE || count == L::WIDTH => L::store(to, vector),
+                    0 => {}
+                    count => L::store_first(to, vector, count),
+                }
+            }
+        }
+    }
+}
