@@ -3,8 +3,8 @@
 use super::Gradients;
 use super::contributions::Contributions;
 use super::edit::{add_slab, close_wave, drop_unused_kernels, grow, kernel_id, sum_kernel};
-use super::kernel::{Derivative, GradientRows, RowSource};
-use super::operands::segments;
+use super::kernel::{Derivative, GradientOf, GradientRows, RowSource};
+use super::operands::{segments, with_offsets};
 use super::pulls::Pulls;
 use super::reverse_steps::{ContributionFields, ReverseStep, ReverseSteps};
 use super::signatures::Signatures;
@@ -115,7 +115,16 @@ impl Emitter<'_> {
                         let results = plan.lanes[start.lanes..].iter().map(|node| ValueId::new(slot(node)));
                         segments(&mut plan.tables, field, results.map(|value| contributions.of(value)))
                     }
-                    other => self.operand(plan, back, RowSource::Port(other)),
+                    other => {
+                        let operand = self.operand(plan, back, RowSource::Port(other));
+                        let of_edges = |of: &GradientOf| {
+                            other == PortRole::Operand(of.operand) && of.rows == GradientRows::Edges
+                        };
+                        match derivative.gradients.iter().any(of_edges) {
+                            true => with_offsets(plan, operand, (plan.lanes.len() - start.lanes) as u32),
+                            false => operand,
+                        }
+                    }
                 };
                 plan.operands.push(operand);
             }

@@ -64,6 +64,18 @@ pub(super) fn segments<'a>(
     Operand::of_field(field, Address::of_lists(tables, lists, |tables, list| tables.extend_from_slice(list)))
 }
 
+/// The operand with a list for each lane, by whose offsets a step writes edges.
+pub(super) fn with_offsets(plan: &mut Plan, operand: Operand, lanes: u32) -> Operand {
+    match operand.address {
+        Address::Groups { .. } => {
+            let all: Vec<u32> = (0..lanes).collect();
+            let address = operand.address.of_lanes(&mut plan.tables, &plan.groups, &all);
+            Operand { address, ..operand }
+        }
+        _ => operand,
+    }
+}
+
 /// An operand of some lanes of a step of `rows` rows.
 pub(super) fn only_lanes(plan: &mut Plan, operand: Operand, lanes: &[u32], rows: u32) -> Operand {
     match lanes.len() == rows as usize {

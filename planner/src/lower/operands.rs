@@ -46,8 +46,8 @@ pub(super) fn write_operands(
     // Operands of one kind have their slots or columns in the order of their ports.
     let mut slots = slots(rows, number).skip(storage.sigs[batch.sig.index()].blocks_of(batch.copy).len());
     let (mut bound, mut lists, first) = (0, 0, plan.operands.len());
-    // The reverse writes edges by the offsets of lists. Executors of growing plans know no groups yet.
-    let grouped = context.request.mode == Mode::Infer;
+    // Executors of growing plans know no groups yet.
+    let grouped = context.request.mode != Mode::Grow;
     known.clear();
     for (port, operand) in graph.arena.operands(rows.nodes[batch.lanes.start]).iter().enumerate() {
         let field = storage.port_field(batch.sig, port);

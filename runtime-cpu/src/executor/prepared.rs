@@ -40,6 +40,8 @@ pub(super) struct PreparedSteps {
     versions: Vec<u64>,
     /// The arguments of all steps of the plan.
     pub(super) steps: Vec<StepArgs>,
+    /// Per step an estimate of its floating-point operations, for splitting work.
+    pub(super) work: Vec<usize>,
     /// The smallest limit of any bound word.
     pub(super) least_limit: u32,
     /// Floats of the largest tile of any step, saturating.
@@ -109,6 +111,16 @@ pub(super) fn writes_directly(plan: &Plan, step: &Step) -> bool {
     plan.places(step).iter().all(|place| !matches!(place, Place::Table { .. }))
 }
 
+/// The floating-point operations of a step: those of its rows and of the items of its lists.
+fn work_of(plan: &Plan, step: &Step, program: &Program) -> usize {
+    let listed = |&(port, each): &(u32, usize)| {
+        let address = plan.operands(step)[port as usize].address;
+        (address.listed(&plan.tables, &plan.groups, step.rows) as usize).saturating_mul(each)
+    };
+    let of_items = program.item_work.iter().map(listed).fold(0, usize::saturating_add);
+    (step.rows as usize).saturating_mul(program.row_work).saturating_add(of_items)
+}
+
 /// A hash of a program and the stores of a step.
 fn hash_of(plan: &Plan, step: &Step, program: u32) -> u64 {
     let mut hash = StructureHash::default();
@@ -146,6 +158,7 @@ impl PreparedSteps {
             };
             let Binding { params, weights, .. } = self.bindings[binding as usize];
             let (operands, places) = (&step.operands, &step.places);
+            self.work.push(work_of(plan, step, &self.programs[program as usize].1));
             self.steps.push(StepArgs {
                 program,
                 rows: step.rows,
@@ -175,6 +188,7 @@ impl PreparedSteps {
         self.bindings.clear();
         self.of_stores.clear();
         self.steps.clear();
+        self.work.clear();
     }
 
     fn select_weights(&mut self, plan: &Plan, stores: &dyn Stores) {

@@ -6,7 +6,9 @@
 //! memory when their lifetimes are disjoint, and hold one block of rows instead of a tile.
 
 use super::register_uses::{read_by_rows, result_uses};
-use autobatch_ir::plan::{Code, Instr, Kernel, Part, ProdInit, RegKind, Source, Stage, View, WordLimit};
+use autobatch_ir::plan::{
+    Code, Instr, Kernel, ListSource, Part, ProdInit, RegKind, Source, Stage, View, WordLimit,
+};
 use autobatch_ir::types::DType;
 use std::collections::HashMap;
 
@@ -133,6 +135,8 @@ pub(super) struct Program {
     pub(super) tile_rows: usize,
     /// An estimate of floating-point operations per row, for splitting work.
     pub(super) row_work: usize,
+    /// List ports, and the same per item of their lists.
+    pub(super) item_work: Vec<(u32, usize)>,
     /// The limits of bound words at ports.
     pub(super) word_limits: Vec<WordLimit>,
 }
@@ -165,6 +169,7 @@ impl Program {
             block_floats: builder.block_floats.next_multiple_of(LINE_FLOATS),
             tile_rows: fit.clamp(TILE_STEP, MAX_TILE_ROWS),
             row_work: builder.work,
+            item_work: builder.item_work,
             word_limits: kernel.word_limits(),
         }
     }
@@ -206,6 +211,7 @@ struct Builder {
     numbers: HashMap<Weight, usize>,
     row_floats: usize,
     /// Elements of the weights of all products.
+    item_work: Vec<(u32, usize)>,
     weight_floats: usize,
     block_floats: usize,
     work: usize,
@@ -221,6 +227,7 @@ impl Builder {
             weights: Vec::new(),
             numbers: HashMap::new(),
             row_floats: 0,
+            item_work: Vec::new(),
             weight_floats: 0,
             block_floats: 0,
             work: 1,
@@ -276,11 +283,24 @@ impl Builder {
                     Stage::Row { sources, .. } => {
                         sources.iter().map(|(view, _)| 20 * view.width as usize).sum()
                     }
-                    Stage::Seg { dst, .. } => 10 * dst.width as usize,
+                    Stage::Seg { query, lists, dst, .. } => {
+                        let width = query.map_or(0, |query| query.width) + dst.width;
+                        let ports = lists.iter().filter_map(|list| match list {
+                            ListSource::Port(port) => Some((*port, 2 * width as usize)),
+                            ListSource::Views(_) => None,
+                        });
+                        self.item_work.extend(ports.take(1));
+                        10 * dst.width as usize
+                    }
                     Stage::SegGrad { dy, lists, .. } => 40 * lists.len() * dy.width as usize,
-                    Stage::AttendGrad { query: one, dy: other, .. }
-                    | Stage::AttendPull { key: one, value: other, .. } => {
-                        40 * (one.width + other.width) as usize
+                    Stage::AttendGrad { query, keys, dy, .. } => {
+                        // Scores, slopes and the gradient of the query.
+                        self.item_work.push((*keys, 2 * (2 * query.width + dy.width) as usize));
+                        20 * (query.width + dy.width) as usize
+                    }
+                    Stage::AttendPull { key, value, readers, .. } => {
+                        self.item_work.push((*readers, 4 * (key.width + value.width) as usize));
+                        20 * (key.width + value.width) as usize
                     }
                     Stage::Lookup { dst, .. } => dst.width as usize,
                     Stage::Prod { .. } | Stage::Map { .. } => 0,

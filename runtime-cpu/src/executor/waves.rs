@@ -196,7 +196,7 @@ fn lock_own(threads: &[Mutex<TileMemory>]) -> MutexGuard<'_, TileMemory> {
 }
 
 fn work(context: &ExecutionContext<'_>, step: usize) -> usize {
-    (context.prepared.steps[step].rows as usize).saturating_mul(context.prepared.program(step).row_work)
+    context.prepared.work[step]
 }
 
 /// The work before share `number` of `parts`.

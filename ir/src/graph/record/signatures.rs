@@ -1,6 +1,6 @@
 //! The signature of an op and its operands: from the cache, or by type inference.
 
-use super::{Caller, OP_CACHE_BITS, Raw, Recorder};
+use super::{Caller, OP_CACHE_BITS, OP_CACHE_WAYS, Raw, Recorder};
 use crate::graph::infer::{InferError, infer};
 use crate::graph::op::Op;
 use crate::graph::signature::{Callee, ParamArg, Signature};
@@ -45,8 +45,9 @@ impl Recorder {
         let word = op.number().wrapping_mul(0xd1b5_4a32_d192_ed03);
         let mixed = line.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ word;
         let place = (mixed >> (u64::BITS - OP_CACHE_BITS)) as usize;
-        for place in [place, place ^ 1] {
-            let Some(sig) = self.op_cache[place] else { continue };
+        for place in OP_CACHE_WAYS.map(|way| place ^ way) {
+            // Ways are filled in order.
+            let Some(sig) = self.op_cache[place] else { return Err(place) };
             let known = self.data.sigs.get(sig);
             if *known.operands == *operands
                 && *known.params == *params
@@ -55,7 +56,7 @@ impl Recorder {
                 return Ok(sig);
             }
         }
-        Err(if self.op_cache[place].is_none() { place } else { place ^ 1 })
+        Err(place ^ OP_CACHE_WAYS[OP_CACHE_WAYS.len() - 1])
     }
 
     /// Infers the signature of an op on values after a cache miss.
