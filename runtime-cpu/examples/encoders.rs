@@ -1,10 +1,11 @@
 //! Measures the inference and the training step of encoders over unequal sentences, in milliseconds per minibatch, without the
 //! update.
 //!
-//! `cargo run --release -p autobatch-runtime-cpu --example encoders [threads] [rounds]`
+//! `cargo run --release -p autobatch-runtime-cpu --example encoders [threads] [rounds] [tokens]`
 //!
 //! Taggers over 10,000 words with 17 tags: two layers, 4 heads, norms after. Short: 64 sentences of 10 to 30 tokens; long: 32 of 5
-//! to 200. Each token attends to its sentence or, in the causal rows, to itself and the tokens before. Least of the rounds.
+//! to 200. Each token attends to its sentence or, in the causal rows, to itself and the tokens before. Least of the rounds. With a
+//! number of tokens, one sentence of so many at width 128 instead.
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
 
 use autobatch_ir::id::ValueId;
@@ -76,18 +77,26 @@ fn measure(of: &Sentences, width: usize, is_causal: bool, (threads, rounds): (us
     })
 }
 
+fn row(of: &Sentences, width: usize, is_causal: bool, options: (usize, usize)) {
+    let [infer, train] = measure(of, width, is_causal, options);
+    let reads = if is_causal { "causal" } else { "all" };
+    println!("{:>9} {width:>6} {reads:>7} {infer:>12.1} {train:>12.1}", of.name);
+}
+
 fn main() {
     let mut numbers = std::env::args().skip(1).map(|word| word.parse().expect("a number"));
     let (threads, rounds) = (numbers.next().unwrap_or(1), numbers.next().unwrap_or(5));
+    println!("sentences  width   reads    infer, ms    train, ms");
+    if let Some(tokens) = numbers.next() {
+        let one = Sentences { name: "one", count: 1, lengths: [tokens as u32; 2] };
+        return [false, true].into_iter().for_each(|is_causal| row(&one, 128, is_causal, (threads, rounds)));
+    }
     let short = Sentences { name: "short", count: 64, lengths: [10, 30] };
     let long = Sentences { name: "long", count: 32, lengths: [5, 200] };
-    println!("sentences  width   reads    infer, ms    train, ms");
     for of in [&short, &long] {
         for width in [128, 256] {
             for is_causal in [false, true] {
-                let [infer, train] = measure(of, width, is_causal, (threads, rounds));
-                let reads = if is_causal { "causal" } else { "all" };
-                println!("{:>9} {width:>6} {reads:>7} {infer:>12.1} {train:>12.1}", of.name);
+                row(of, width, is_causal, (threads, rounds));
             }
         }
     }
