@@ -195,17 +195,19 @@ unsafe fn columns<L: Lanes, const Q: usize, const WHOLE: bool>(
         // The rows that all chains go over, between those that only some do.
         let first = ranges.iter().fold(0, |first, range| range.0.max(first));
         let end = ranges.iter().fold(list.len(), |end, range| range.1.min(end)).max(first);
-        let alone = |acc: &mut [[L::Vector; 2]; Q], before: bool| {
-            for (number, (acc, range)) in acc.iter_mut().zip(ranges).enumerate() {
-                let own = if before { range.0..range.1.min(first) } else { range.0.max(end)..range.1 };
-                for place in own {
-                    let [low, high] = vectors(place);
-                    let factor = L::splat(*factors.add(number * stride + place));
-                    *acc = [L::fma(factor, low, acc[0]), L::fma(factor, high, acc[1])];
+        // A macro, because a closure that is called twice is not inlined into the code with fused multiply-adds.
+        macro_rules! alone {
+            (|$range:ident| $own:expr) => {
+                for (number, (acc, $range)) in acc.iter_mut().zip(ranges).enumerate() {
+                    for place in $own {
+                        let [low, high] = vectors(place);
+                        let factor = L::splat(*factors.add(number * stride + place));
+                        *acc = [L::fma(factor, low, acc[0]), L::fma(factor, high, acc[1])];
+                    }
                 }
-            }
-        };
-        alone(&mut acc, true);
+            };
+        }
+        alone!(|range| range.0..range.1.min(first));
         for place in first..end {
             let [low, high] = vectors(place);
             for (number, acc) in acc.iter_mut().enumerate() {
@@ -213,7 +215,7 @@ unsafe fn columns<L: Lanes, const Q: usize, const WHOLE: bool>(
                 *acc = [L::fma(factor, low, acc[0]), L::fma(factor, high, acc[1])];
             }
         }
-        alone(&mut acc, false);
+        alone!(|range| range.0.max(end)..range.1);
         for (number, acc) in acc.iter().enumerate() {
             let to = out.row(number);
             for (part, &vector) in acc.iter().enumerate() {
