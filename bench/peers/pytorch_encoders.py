@@ -1,0 +1,125 @@
+"""Encoders over sentences of unequal lengths in PyTorch: padded, and padded in buckets of similar length.
+
+The models, lengths and words are those of the example `encoders` of the CPU runtime, and so are the measured steps: inference,
+and forward and reverse of a training step without the update. Masks are made before the measurement, which favours this program.
+
+    python bench/peers/pytorch_encoders.py [--threads 1] [--rounds 5]
+"""
+import argparse
+import math
+import time
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+WORDS, TAGS, HEADS, LAYERS = 10_000, 17, 4, 2
+SENTENCES = {"short": (64, 10, 30), "long": (32, 5, 200)}
+BUCKETS = (1, 4, 8)
+
+
+class Layer(nn.Module):
+    """An encoder layer with norms after attention and after the feed-forward network."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.project, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.wide, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
+
+    def forward(self, x, mask):
+        count, length, width = x.shape
+        heads = self.project(x).view(count, length, 3, HEADS, width // HEADS)
+        query, key, value = heads.permute(2, 0, 3, 1, 4)
+        read = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+        x = self.norms[0](x + self.out(read.transpose(1, 2).reshape(count, length, width)))
+        return self.norms[1](x + self.narrow(functional.relu(self.wide(x))))
+
+
+class Tagger(nn.Module):
+    """Words to the sum of the losses of their tags."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.words, self.tags = nn.Embedding(WORDS, width), nn.Linear(width, TAGS)
+        self.layers = nn.ModuleList(Layer(width) for _ in range(LAYERS))
+
+    def forward(self, words, mask, tags):
+        x = self.words(words)
+        for layer in self.layers:
+            x = layer(x, mask)
+        scores = self.tags(x).flatten(0, 1)
+        return functional.cross_entropy(scores, tags.flatten(), ignore_index=-1, reduction="sum")
+
+
+def drawn(count, least, most):
+    """The lengths that the example draws."""
+    state, lengths = 1, []
+    for _ in range(count):
+        state = (state * 6364136223846793005 + 1442695040888963407) % (1 << 64)
+        lengths.append(least + (state >> 33) % (most - least + 1))
+    return lengths
+
+
+def padded(lengths, is_causal):
+    """Words, mask and tags of one batch."""
+    longest = max(lengths)
+    words = torch.zeros(len(lengths), longest, dtype=torch.long)
+    tags = torch.full((len(lengths), longest), -1)
+    for row, length in enumerate(lengths):
+        words[row, :length] = torch.arange(length) * 7919 % WORDS
+        tags[row, :length] = torch.arange(length) % TAGS
+    seen = torch.arange(longest)[None, :] < torch.tensor(lengths)[:, None]
+    seen = seen[:, None, None, :].expand(len(lengths), 1, longest, longest)
+    if is_causal:
+        seen = seen & torch.ones(longest, longest, dtype=torch.bool).tril()
+    return words, torch.zeros(seen.shape).masked_fill(~seen, -1e9), tags
+
+
+def infer(model, batches):
+    with torch.no_grad():
+        return sum(float(model(*batch)) for batch in batches)
+
+
+def train(model, batches):
+    model.zero_grad(set_to_none=True)
+    for batch in batches:
+        model(*batch).backward()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=5)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    torch.manual_seed(1)
+    print("sentences  width   reads  buckets    infer, ms    train, ms")
+    for name, sizes in SENTENCES.items():
+        for width in (128, 256):
+            for is_causal in (False, True):
+                measure(name, sorted(drawn(*sizes)), width, is_causal, args.rounds)
+
+
+def measure(name, lengths, width, is_causal, rounds):
+    model, least = Tagger(width), {}
+    cuts = {count: math.ceil(len(lengths) / count) for count in BUCKETS}
+    batches = {
+        count: [padded(lengths[at:at + size], is_causal) for at in range(0, len(lengths), size)]
+        for count, size in cuts.items()
+    }
+    for _ in range(rounds + 1):
+        for count in BUCKETS:
+            for step in (infer, train):
+                start = time.perf_counter()
+                step(model, batches[count])
+                taken = (time.perf_counter() - start) * 1e3
+                least[count, step] = min(taken, least.get((count, step), math.inf))
+    reads = "causal" if is_causal else "all"
+    for count in BUCKETS:
+        times = (least[count, infer], least[count, train])
+        print(f"{name:>9} {width:>6} {reads:>7} {count:>8} {times[0]:>12.1f} {times[1]:>12.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
