@@ -5,7 +5,7 @@
 //!
 //! Taggers over 10,000 words with 17 tags: two layers, 4 heads, norms after. Short: 64 sentences of 10 to 30 tokens; long: 32 of 5
 //! to 200. Each token attends to its sentence or, in the causal rows, to itself and the tokens before. Least of the rounds. With a
-//! number of tokens, one sentence of so many at width 128 instead.
+//! number of tokens, one sentence of this length at width 128 instead.
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
 
 use autobatch_ir::id::ValueId;
