@@ -15,8 +15,8 @@ use std::panic::Location;
 /// ```
 /// A query attends to a list, so sequences of all lengths share a batch without padding or masks: a list contains only the
 /// positions that the query may see. For any number of instances, [`run`](Self::run) is two batches: one projects all
-/// positions, the other attends. Positions share the list that they read, also in causal attention, so graphs and their plans
-/// grow with the positions and not with their pairs.
+/// positions, the other attends. Positions share the list that they read, also in causal attention, so graphs grow
+/// with the positions and not with their pairs. So do plans; in training only if a loss depends on every position.
 ///
 /// Parameters: the [`Linear`]s `name.in_proj` (`[width, 3 width]`: queries, keys and values, each grouped by head) and
 /// `name.out_proj`. If keys or values have another width than queries, `name.q_proj`, `name.k_proj` and `name.v_proj` replace

@@ -48,11 +48,7 @@ fn main(
     workgroupBarrier();
     if r(24u) == 1u {
         for (var e = local; e < r(1u); e = e + 64u) {
-            var sum = 0.0;
-            for (var i = 0u; i < count; i++) {
-                sum = mad(ldf(slopes + i), ldf(list_item(10u, lane, i) + e), sum);
-            }
-            stf(row_of(25u, lane) + e, sum);
+            stf(row_of(25u, lane) + e, weighted_element(slopes, 10u, lane, count, e));
         }
     }
     if r(29u) == 1u {

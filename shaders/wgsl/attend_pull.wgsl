@@ -34,20 +34,12 @@ fn main(
     workgroupBarrier();
     if r(19u) == 1u {
         for (var e = local; e < r(1u); e = e + 64u) {
-            var sum = 0.0;
-            for (var i = 0u; i < count; i++) {
-                sum = mad(ldf(slopes + i), ldf(list_item(14u, lane, i) + e), sum);
-            }
-            stf(row_of(20u, lane) + e, sum);
+            stf(row_of(20u, lane) + e, weighted_element(slopes, 14u, lane, count, e));
         }
     }
     if r(24u) == 1u {
         for (var e = local; e < r(2u); e = e + 64u) {
-            var sum = 0.0;
-            for (var i = 0u; i < count; i++) {
-                sum = mad(ldf(weights + i), ldf(list_item(14u, lane, i) + r(1u) + e), sum);
-            }
-            stf(row_of(25u, lane) + e, sum);
+            stf(row_of(25u, lane) + e, weighted_element(weights, 14u, lane, count, r(1u) + e));
         }
     }
 }

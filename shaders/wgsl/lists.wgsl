@@ -40,6 +40,15 @@ fn chain_of(x: u32, y: u32, width: u32) -> f32 {
     return chain;
 }
 
+// An element of the sum over a list of its values, each times a factor: one chain.
+fn weighted_element(factors: u32, at: u32, lane: u32, count: u32, element: u32) -> f32 {
+    var sum = 0.0;
+    for (var i = 0u; i < count; i++) {
+        sum = mad(ldf(factors + i), ldf(list_item(at, lane, i) + element), sum);
+    }
+    return sum;
+}
+
 // The scores of attention as a row, which each sixteen threads of a group fold alike.
 fn row_of_scores(scores: u32, count: u32, local: u32) -> Row {
     return Row(scores, 0u, 0u, count, local % 16u, local, true);

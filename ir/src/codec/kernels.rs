@@ -68,7 +68,7 @@ coded! { enum Stage, 3 words:
     4 = Lookup { param, index, dst };
     5 = SegGrad { op, lists, elements, dy, dsts };
     6 = AttendGrad { scale, query, keys, values, dy, dst, reader };
-    7 = AttendPull { scale, key, value, readers, dsts };
+    7 = AttendPull { scale, key, value, readers, key_dst, value_dst };
 }
 coded! { enum ProdInit, 1 words: 0 = Zero; 1 = Bias(param); 2 = View(view); }
 coded! { struct Part, 7 words: source, param, row, col, transposed }

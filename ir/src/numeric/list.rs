@@ -130,11 +130,17 @@ pub fn attend<T: Real>(query: &[T], keys: &[&[T]], values: &[&[T]], scale: T, ou
 /// The loops call nothing that is not inlined, so that kernels compile them for their instruction set.
 #[inline(always)]
 pub fn attention_weights<T: Real>(query: &[T], keys: &[&[T]], scale: T, weights: &mut Vec<T>) {
+    weights_and_numbers(query, keys, scale, weights);
+}
+
+/// [`attention_weights`], and the maximum of the scores and the factor of their exponentials.
+#[inline(always)]
+fn weights_and_numbers<T: Real>(query: &[T], keys: &[&[T]], scale: T, weights: &mut Vec<T>) -> [T; 2] {
     chains(query, keys, weights);
     for score in &mut *weights {
         *score = score.mul(scale);
     }
-    row::softmax_in_place(weights);
+    row::softmax_in_place(weights)
 }
 
 /// The product of a row and each of some rows: one chain from +0 over the elements.
@@ -183,21 +189,10 @@ pub fn attention_slopes<T: Real>(
     scale: T,
     [weights, slopes]: [&mut Vec<T>; 2],
 ) -> [T; READER_NUMBERS] {
-    chains(query, keys, weights);
+    let [top, factor] = weights_and_numbers(query, keys, scale, weights);
     chains(dy, values, slopes);
     if keys.is_empty() {
         return [T::ZERO; READER_NUMBERS];
-    }
-    for score in &mut *weights {
-        *score = score.mul(scale);
-    }
-    let top = row::max(weights);
-    for score in &mut *weights {
-        *score = score.sub(top).exp();
-    }
-    let factor = row::sum(weights).recip();
-    for weight in &mut *weights {
-        *weight = weight.mul(factor);
     }
     let common = row::dot(weights, slopes);
     for (slope, weight) in slopes.iter_mut().zip(&*weights) {

@@ -150,9 +150,9 @@ pub fn softmax<T: Real>(row: &[T], out: &mut [T]) {
     }
 }
 
-/// [`softmax`] of a row that takes the result.
+/// [`softmax`] of a row that takes the result. Returns the maximum and the factor of the exponentials.
 #[inline(always)]
-pub fn softmax_in_place<T: Real>(row: &mut [T]) {
+pub fn softmax_in_place<T: Real>(row: &mut [T]) -> [T; 2] {
     let top = max(row);
     for x in &mut *row {
         *x = x.sub(top).exp();
@@ -161,6 +161,7 @@ pub fn softmax_in_place<T: Real>(row: &mut [T]) {
     for x in row {
         *x = x.mul(scale);
     }
+    [top, scale]
 }
 
 /// The parts of a logsumexp: the maximum, and the logarithm of `sum(exp(x[i] - max))`.

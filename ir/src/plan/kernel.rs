@@ -223,8 +223,15 @@ pub enum Stage {
         reader: Option<View>,
     },
     /// The reverse of an attention, for one key and its value. `readers` is a list port: a row of each query that reads them.
-    /// `dsts` take the gradients of the key and of the value, if they are needed.
-    AttendPull { scale: Float, key: View, value: View, readers: u32, dsts: Vec<Option<View>> },
+    /// `key_dst` and `value_dst` take the gradients of the key and of the value, if they are needed.
+    AttendPull {
+        scale: Float,
+        key: View,
+        value: View,
+        readers: u32,
+        key_dst: Option<View>,
+        value_dst: Option<View>,
+    },
     /// A row of the table at a parameter port. The index is one word.
     Lookup { param: u32, index: View, dst: View },
 }
@@ -272,7 +279,7 @@ impl Stage {
             Self::Row { dsts, .. } => dsts.clone(),
             Self::SegGrad { .. } => Vec::new(),
             Self::AttendGrad { dst, reader, .. } => dst.iter().chain(reader).copied().collect(),
-            Self::AttendPull { dsts, .. } => dsts.iter().flatten().copied().collect(),
+            Self::AttendPull { key_dst, value_dst, .. } => key_dst.iter().chain(value_dst).copied().collect(),
         }
     }
 }

@@ -46,7 +46,7 @@ pub enum ResultRole {
     /// A contribution to the gradient of an operand. Of a list, one row is for all its values unless the result is edges.
     /// `number` says which use of the operand contributes. Only lists have more than one.
     Contribution { operand: u32, number: u32 },
-    /// Rows that a sum over the minibatch takes for the gradient of a parameter.
+    /// Rows that a sum over the minibatch takes for the gradient of a parameter, or that a step which pulls reads.
     Part,
     /// The sum of the contributions that the one port reads.
     Gradient,

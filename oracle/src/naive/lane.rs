@@ -129,9 +129,9 @@ impl Lane {
                     );
                     self.set_wanted([*dst, *reader], made);
                 }
-                Stage::AttendPull { scale, key, value, readers, dsts } => {
+                Stage::AttendPull { scale, key, value, readers, key_dst, value_dst } => {
                     let readers = self.list(&ListSource::Port(*readers));
-                    let dsts = [dsts[0], dsts[1]];
+                    let dsts = [*key_dst, *value_dst];
                     let mut made = dsts.map(|view| vec![0f32; view.map_or(0, |view| view.width as usize)]);
                     let [dk, dv] = &mut made;
                     list::pull_attention(

@@ -285,12 +285,12 @@ fn pull_kernel(
     let ports = types.into_iter().chain([readers]);
     let mut regs: Vec<Reg> = ports.map(|ty| Reg { kind: RegKind::Port, ty }).collect();
     let whole = |reg: usize, ty: Type| View { reg: reg as u32, start: 0, width: ty.shape.elements() as u32 };
-    let mut dsts = Vec::new();
-    for (ty, contribution) in types.into_iter().zip(contributions) {
-        dsts.push(contribution.map(|_| whole(regs.len(), ty)));
-        regs.extend(contribution.map(|_| Reg { kind: RegKind::Temp, ty }));
-    }
-    let results = dsts.iter().flatten().copied().collect();
+    let [key_dst, value_dst] = [0, 1].map(|side| {
+        contributions[side]?;
+        regs.push(Reg { kind: RegKind::Temp, ty: types[side] });
+        Some(whole(regs.len() - 1, types[side]))
+    });
+    let results = key_dst.into_iter().chain(value_dst).collect();
     let [key, value] = [whole(0, types[0]), whole(1, types[1])];
     let [keys, values] = lists.map(|list| PortRole::Item(list.0));
     Kernel {
@@ -298,7 +298,7 @@ fn pull_kernel(
         ports: 3,
         params: Vec::new(),
         regs,
-        stages: vec![Stage::AttendPull { scale, key, value, readers: 2, dsts }],
+        stages: vec![Stage::AttendPull { scale, key, value, readers: 2, key_dst, value_dst }],
         results,
         source: false,
         roles: Some(Roles {

@@ -87,7 +87,7 @@ impl Emitter<'_> {
                 self.step(plan, back, (fields, contributions));
             }
             close_wave(plan);
-            pulls.emit(plan, wave as u32, self, fields);
+            pulls.emit(plan, wave as u32, self);
             close_wave(plan);
         }
     }

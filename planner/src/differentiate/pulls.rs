@@ -15,10 +15,10 @@
 use super::edit::{grow, kernel_id};
 use super::emit::Emitter;
 use super::kernel::Pull;
-use super::reverse_steps::{ContributionFields, ReverseSteps};
+use super::reverse_steps::{ContributionFields, ReverseStep, ReverseSteps};
 use super::signatures::Signatures;
 use crate::PlanError;
-use crate::lower::Places;
+use crate::lower::{Places, Shared, shared};
 use crate::steps::append_step;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, SigId, ValueId};
@@ -54,7 +54,6 @@ struct PullId {
 }
 
 /// A pair of items that pulls.
-#[derive(Clone)]
 struct Lane {
     wave: u32,
     of: PullId,
@@ -64,16 +63,22 @@ struct Lane {
     /// The place of the items in their lists.
     place: u32,
     items: [ValueId; 2],
-    /// The rows of the contributions, if they are needed.
-    made: [u32; 2],
+}
+
+/// A step of a wave: the lanes of one pull whose items lie in the same fields.
+struct PullStep {
+    lanes: Range<usize>,
+    /// The fields and first rows of the contributions, if they are needed.
+    made: [Option<(FieldId, u32)>; 2],
 }
 
 /// A contribution that is pulled. It counts as one of the last node of its chain.
 pub(super) struct Pulled {
-    node: u32,
-    place_and_use: (u32, u32),
+    node: NodeId,
     /// The place of the item in its list.
-    pub(super) place: u32,
+    place: u32,
+    /// The number of the contribution.
+    number: u32,
     pub(super) item: ValueId,
     pub(super) row: u32,
 }
@@ -90,6 +95,7 @@ pub(super) struct Pulls {
     readers: Vec<NodeId>,
     /// In the order of steps: by wave, pull, and fields.
     lanes: Vec<Lane>,
+    steps: Vec<PullStep>,
     pulled: Vec<Pulled>,
 }
 
@@ -108,14 +114,20 @@ impl Pulls {
         self.own.clear();
         self.readers.clear();
         self.lanes.clear();
+        self.steps.clear();
         self.pulled.clear();
+        let attends =
+            |back: &ReverseStep| sigs[back.sig].derivative().is_some_and(|own| !own.pulls.is_empty());
+        if !reverse_steps.all.iter().any(attends) {
+            return Ok(());
+        }
         self.find_readers(plan, graph, (reverse_steps, sigs));
         self.order_readers();
         self.find_lanes((graph, needs), places);
         self.lanes
             .sort_unstable_by_key(|lane| (lane.wave, lane.of, lane.fields, lane.rows, lane.place, lane.pair));
         self.allocate(plan, needs, sigs, fields)?;
-        self.pulled.sort_unstable_by_key(|own| (own.node, own.place_and_use));
+        self.pulled.sort_unstable_by_key(|own| (own.node, own.place, own.number));
         Ok(())
     }
 
@@ -125,10 +137,9 @@ impl Pulls {
         node: NodeId,
         uses: &'p Range<usize>,
     ) -> impl Iterator<Item = &'p Pulled> {
-        let node = node.index() as u32;
         let first = self.pulled.partition_point(|own| own.node < node);
         let of_node = self.pulled[first..].iter().take_while(move |own| own.node == node);
-        of_node.filter(|own| uses.contains(&(own.place_and_use.1 as usize)))
+        of_node.filter(|own| uses.contains(&(own.number as usize)))
     }
 
     /// The row of a contribution of a node to one item, if the chain of the item ends there.
@@ -216,38 +227,26 @@ impl Pulls {
                     start
                 }
             };
+            let own_start = readers.len();
             let mut link = pair.last_own;
-            let mut descends = true;
-            while let Some(&(node, before)) = own.get(link as usize) {
-                descends &= readers.len() == start || readers[readers.len() - 1] > node;
+            while let Some(&(node, earlier)) = own.get(link as usize) {
                 readers.push(node);
-                link = before;
+                link = earlier;
             }
-            if !descends {
-                // The readers of a shorter pair are not all before those of the longer one: they get an order of their own.
-                let copy = readers.len();
-                readers.extend_from_within(start..copy);
-                readers[copy..].sort_unstable_by_key(|&node| std::cmp::Reverse(node));
-                pairs[number as usize].readers = copy..readers.len();
-            } else {
-                pairs[number as usize].readers = start..readers.len();
+            // The readers of a shorter pair may not all be before those of the longer one.
+            let mut all = start..readers.len();
+            if all.contains(&own_start) && own_start > start && readers[own_start - 1] < readers[own_start] {
+                all = sorted_copy(readers, [all, 0..0]);
             }
-            let Some(wave) = pairs.get(before as usize).map(|_| pairs[number as usize].wave) else {
-                continue;
+            let wave = pair.wave;
+            pairs[number as usize].readers = all.clone();
+            let Some(grown_from) = pairs.get_mut(before as usize) else { continue };
+            grown_from.wave = grown_from.wave.min(wave);
+            // Several pairs may have grown from one.
+            grown_from.readers = match grown_from.readers.is_empty() {
+                true => all,
+                false => sorted_copy(readers, [grown_from.readers.clone(), all]),
             };
-            let own = pairs[number as usize].readers.clone();
-            let parent = &mut pairs[before as usize];
-            parent.wave = parent.wave.min(wave);
-            if parent.readers.is_empty() {
-                parent.readers = own;
-            } else {
-                // Several pairs grew from one.
-                let merged = readers.len();
-                readers.extend_from_within(parent.readers.clone());
-                readers.extend_from_within(own);
-                readers[merged..].sort_unstable_by_key(|&node| std::cmp::Reverse(node));
-                parent.readers = merged..readers.len();
-            }
         }
     }
 
@@ -280,7 +279,6 @@ impl Pulls {
                         pair: number,
                         place,
                         items,
-                        made: [NONE; 2],
                     });
                 }
             }
@@ -295,39 +293,36 @@ impl Pulls {
         sigs: &Signatures,
         fields: &mut ContributionFields,
     ) -> Result<(), PlanError> {
-        let Self { pairs, readers, lanes, pulled, .. } = self;
-        for lanes in lanes.chunk_by_mut(same_step) {
+        let Self { pairs, readers, lanes, steps, pulled, .. } = self;
+        let mut start = 0;
+        for lanes in lanes.chunk_by(same_step) {
             let pull = pull_of(sigs, lanes[0].of);
-            for side in [0, 1] {
+            let mut made = [None; 2];
+            for (side, made) in made.iter_mut().enumerate() {
                 let Some(number) = pull.gradients[side] else { continue };
                 let field = fields.get_or_add(plan, lanes[0].fields[side]);
                 let first = grow(plan, field, lanes.len() as u32)?;
-                for (row, lane) in (first..).zip(&mut *lanes) {
-                    lane.made[side] = row;
+                *made = Some((field, first));
+                for (row, lane) in (first..).zip(lanes) {
                     let item = lane.items[side];
                     if needs[item.index()] {
-                        let node = readers[pairs[lane.pair as usize].readers.start].index() as u32;
-                        let place = lane.place;
-                        pulled.push(Pulled { node, place_and_use: (place, number), place, item, row });
+                        let node = readers[pairs[lane.pair as usize].readers.start];
+                        pulled.push(Pulled { node, place: lane.place, number, item, row });
                     }
                 }
             }
+            steps.push(PullStep { lanes: start..start + lanes.len(), made });
+            start += lanes.len();
         }
         Ok(())
     }
 
     /// Emits the steps that pull behind the reverse of a forward wave.
-    pub(super) fn emit(
-        &self,
-        plan: &mut Plan,
-        wave: u32,
-        emitter: &Emitter<'_>,
-        fields: &ContributionFields,
-    ) {
-        let first = self.lanes.partition_point(|lane| lane.wave < wave);
-        let of_wave = &self.lanes[first..];
-        let of_wave = &of_wave[..of_wave.partition_point(|lane| lane.wave == wave)];
-        for lanes in of_wave.chunk_by(same_step) {
+    pub(super) fn emit(&self, plan: &mut Plan, wave: u32, emitter: &Emitter<'_>) {
+        let wave_of = |step: &PullStep| self.lanes[step.lanes.start].wave;
+        let first = self.steps.partition_point(|step| wave_of(step) < wave);
+        for step in self.steps[first..].iter().take_while(|step| wave_of(step) == wave) {
+            let lanes = &self.lanes[step.lanes.clone()];
             let pull = pull_of(emitter.sigs, lanes[0].of);
             let kernel = kernel_id(plan, &pull.kernel);
             append_step(plan, kernel, |plan, _| {
@@ -337,12 +332,8 @@ impl Pulls {
                 }
                 let readers = self.write_readers(plan, lanes, pull.part, emitter);
                 plan.operands.push(readers);
-                for side in [0, 1] {
-                    if let (Some(_), Some(field)) = (pull.gradients[side], fields.get(lanes[0].fields[side]))
-                    {
-                        plan.places.push(Place::Rows { field, start: lanes[0].made[side] });
-                    }
-                }
+                let made = step.made.iter().flatten();
+                plan.places.extend(made.map(|&(field, start)| Place::Rows { field, start }));
                 let last = |lane: &Lane| self.readers[self.pairs[lane.pair as usize].readers.start];
                 plan.lanes.extend(lanes.iter().map(last));
             });
@@ -351,38 +342,27 @@ impl Pulls {
 
     /// Writes the rows of the readers of lanes.
     fn write_readers(&self, plan: &mut Plan, lanes: &[Lane], part: u32, emitter: &Emitter<'_>) -> Operand {
-        let range = |lane: &Lane| self.pairs[lane.pair as usize].readers.clone();
+        let ranges = || lanes.iter().map(|lane| &self.pairs[lane.pair as usize].readers);
         let field = emitter.part_of(lanes[0].of.sig, part);
-        let append = |tables: &mut Vec<u32>, readers: Range<usize>| {
+        let append = |tables: &mut Vec<u32>, readers: &Range<usize>| {
             let row = |&node: &NodeId| {
                 let (back, lane) = emitter.reverse_steps.of(node).expect("readers have a reverse");
                 back.parts + lane
             };
-            tables.extend(self.readers[readers].iter().rev().map(row));
+            tables.extend(self.readers[readers.clone()].iter().rev().map(row));
+        };
+        // Readers descend, so the first of them in graph order is at the end of a range.
+        let rule = |last: &Range<usize>, next: &Range<usize>| match next == last {
+            true => Some(GroupRule::All),
+            false => (next.start == last.start && next.end + 1 == last.end).then_some(GroupRule::Suffix),
         };
         let mark = (plan.groups.len(), plan.tables.len());
-        let mut at = 0;
-        while at < lanes.len() {
-            let first = range(&lanes[at]);
-            let (mut before, mut rule) = (first.clone(), None);
-            at += 1;
-            while let Some(next) = lanes.get(at).map(range) {
-                let found = match next == before {
-                    true => GroupRule::All,
-                    // Readers descend, so the first of them in graph order is at the end.
-                    false if next == (before.start..before.end - 1) && !next.is_empty() => GroupRule::Suffix,
-                    false => break,
-                };
-                if *rule.get_or_insert(found) != found {
-                    break;
-                }
-                (before, at) = (next, at + 1);
-            }
+        for Shared { end, first, rule, .. } in shared(ranges(), rule) {
             let table = plan.tables.len();
             append(&mut plan.tables, first);
             let len = (plan.tables.len() - table) as u32;
             let range = GroupRange::of_last(&mut plan.tables, table);
-            plan.groups.push(Group { end: at as u32, len, range, rule: rule.unwrap_or(GroupRule::All) });
+            plan.groups.push(Group { end, len, range, rule });
         }
         let groups = plan.groups.len() - mark.0;
         let address = if groups * size_of::<Group>() / size_of::<u32>() < lanes.len() {
@@ -390,10 +370,18 @@ impl Pulls {
         } else {
             plan.groups.truncate(mark.0);
             plan.tables.truncate(mark.1);
-            Address::of_lists(&mut plan.tables, lanes.iter().map(range), append)
+            Address::of_lists(&mut plan.tables, ranges(), append)
         };
         Operand::of_field(field, address)
     }
+}
+
+/// Appends the readers of two ranges in descending order; gives their range.
+fn sorted_copy(readers: &mut Vec<NodeId>, ranges: [Range<usize>; 2]) -> Range<usize> {
+    let start = readers.len();
+    ranges.into_iter().for_each(|range| readers.extend_from_within(range));
+    readers[start..].sort_unstable_by_key(|&node| std::cmp::Reverse(node));
+    start..readers.len()
 }
 
 fn pull_of(sigs: &Signatures, of: PullId) -> &Pull {

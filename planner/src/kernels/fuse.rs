@@ -270,8 +270,8 @@ fn registers(stage: &mut Stage) -> Vec<&mut u32> {
             let views = [query, dy].into_iter().chain(dst).chain(reader).map(register);
             views.chain([keys, values]).collect()
         }
-        Stage::AttendPull { key, value, readers, dsts, .. } => {
-            let views = [key, value].into_iter().chain(dsts.iter_mut().flatten()).map(register);
+        Stage::AttendPull { key, value, readers, key_dst, value_dst, .. } => {
+            let views = [key, value].into_iter().chain(key_dst).chain(value_dst).map(register);
             views.chain([readers]).collect()
         }
         Stage::Lookup { index, dst, .. } => vec![&mut index.reg, &mut dst.reg],

@@ -13,7 +13,7 @@ mod places;
 mod tests;
 
 pub(crate) use declare::{field_name, numbered};
-pub(crate) use operands::{slot_rows, slots};
+pub(crate) use operands::{Shared, shared, slot_rows, slots};
 pub(crate) use places::Places;
 
 use crate::certificate::certify;

@@ -92,7 +92,7 @@ fn write_lists(
     let tables = &mut plan.tables;
     let address = if grouped && groups_are_smaller(&rows.lists, numbers.clone()) {
         let mark = (plan.groups.len(), tables.len());
-        for Shared { end, last, rule } in shared(&rows.lists, numbers) {
+        for Shared { end, last, rule, .. } in shared(numbers, rule_of(&rows.lists)) {
             let at = tables.len();
             append(tables, last);
             let len = (tables.len() - at) as u32;
@@ -109,44 +109,52 @@ fn write_lists(
     Operand::of_field(if is_empty { FieldId(0) } else { field }, address)
 }
 
-/// Neighbouring lanes that read one list, or each the list of the lane before with one item more.
-struct Shared {
+/// Neighbouring lanes whose lists one rule describes.
+pub(crate) struct Shared<T> {
     /// The lane after the last.
-    end: u32,
-    /// The list of the last lane.
-    last: u32,
-    rule: GroupRule,
+    pub(crate) end: u32,
+    pub(crate) first: T,
+    pub(crate) last: T,
+    pub(crate) rule: GroupRule,
 }
 
-/// Divides lanes, given the numbers of their lists, into as long runs as possible.
-fn shared(lists: &Lists, numbers: impl Iterator<Item = u32>) -> impl Iterator<Item = Shared> {
-    let mut numbers = numbers.peekable();
+/// Divides lanes, given their lists, into as long runs as possible. `rule` says how a list follows from the one before.
+pub(crate) fn shared<T: Copy>(
+    lists: impl Iterator<Item = T>,
+    rule: impl Fn(T, T) -> Option<GroupRule>,
+) -> impl Iterator<Item = Shared<T>> {
+    let mut lists = lists.peekable();
     let mut end = 0;
     std::iter::from_fn(move || {
-        let (mut last, mut rule) = (numbers.next()?, None);
+        let first = lists.next()?;
+        let (mut last, mut common) = (first, None);
         end += 1;
-        while let Some(&next) = numbers.peek() {
-            let found = match next == last {
-                true => GroupRule::All,
-                false if lists.continues(next, last) => GroupRule::Prefix,
-                false => break,
-            };
-            if *rule.get_or_insert(found) != found {
+        while let Some(&next) = lists.peek() {
+            let Some(found) = rule(last, next) else { break };
+            if *common.get_or_insert(found) != found {
                 break;
             }
             (last, end) = (next, end + 1);
-            numbers.next();
+            lists.next();
         }
-        Some(Shared { end, last, rule: rule.unwrap_or(GroupRule::All) })
+        Some(Shared { end, first, last, rule: common.unwrap_or(GroupRule::All) })
     })
+}
+
+/// How a list follows from the list before: it is the same, or has one item more.
+fn rule_of(lists: &Lists) -> impl Fn(u32, u32) -> Option<GroupRule> {
+    |last, next| match next == last {
+        true => Some(GroupRule::All),
+        false => lists.continues(next, last).then_some(GroupRule::Prefix),
+    }
 }
 
 /// Whether groups of neighbouring lanes take fewer words than a list for each lane.
 fn groups_are_smaller(lists: &Lists, numbers: impl Iterator<Item = u32> + Clone) -> bool {
     let words = |number| lists.items(number).len();
     let alone: usize = numbers.clone().map(|number| 1 + words(number)).sum();
-    let grouped =
-        shared(lists, numbers).map(|shared| size_of::<Group>() / size_of::<u32>() + words(shared.last));
+    let grouped = shared(numbers, rule_of(lists))
+        .map(|shared| size_of::<Group>() / size_of::<u32>() + words(shared.last));
     grouped.sum::<usize>() < alone
 }
 

@@ -94,18 +94,18 @@ impl Tile<'_> {
 
     /// Computes the reverse of attention for keys and values.
     pub(super) fn pull(&self, stage: &Stage, space: &mut StageScratch) {
-        let Stage::AttendPull { scale, key, value, readers, dsts } = stage else { return };
-        let port = *readers as usize;
+        let &Stage::AttendPull { scale, key, value, readers, key_dst, value_dst } = stage else { return };
+        let port = readers as usize;
         let width = self.step.kernel.regs[port].ty.shape.elements() as u32;
         let mut lists = recycled::<_, List<'_>>(std::mem::take(&mut space.readers));
         lists.extend(self.lanes.clone().map(|lane| self.list_of_lane(port, lane)));
         let pull = AttentionPull {
-            key: self.strided(*key),
-            value: self.strided(*value),
+            key: self.strided(key),
+            value: self.strided(value),
             readers: self.listed(port, width),
             lists: &lists,
             scale: scale.get(),
-            out: [0, 1].map(|side| dsts[side].map(|dst| self.strided_mut(dst))),
+            out: [key_dst, value_dst].map(|dst| dst.map(|dst| self.strided_mut(dst))),
         };
         // SAFETY: the contract of the tile; results belong to the lanes and are no operands of the step.
         unsafe { pull.compute_unchecked(self.step.isa, &mut space.attention) };

@@ -2,9 +2,9 @@
 
 use super::prepared::{PreparedSteps, StepArgs, writes_directly};
 use super::program::Program;
-use crate::kernels::{GRADIENT_SCRATCH_FLOATS, PRODUCT_SCRATCH_FLOATS, PackedWeights};
+use crate::kernels::{AttentionSpace, GRADIENT_SCRATCH_FLOATS, PRODUCT_SCRATCH_FLOATS, PackedWeights};
 use autobatch_ir::graph::Op;
-use autobatch_ir::plan::{Footprint, Kernel, Plan, ReductionSum, Stage, StoreId, Verified};
+use autobatch_ir::plan::{Footprint, Kernel, ListSource, Plan, ReductionSum, Stage, Step, StoreId, Verified};
 use std::collections::HashSet;
 
 /// The memory and the work of executing a plan on some threads. None of the memory is allocated for the answer.
@@ -17,7 +17,8 @@ pub fn footprint(plan: &Verified<Plan>, threads: usize) -> Footprint {
 pub(super) fn with_programs(plan: &Verified<Plan>, threads: usize, prepared: &PreparedSteps) -> Footprint {
     let mut sizes: Vec<[Option<Sizes>; 2]> = plan.kernels.iter().map(|_| [None, None]).collect();
     let mut packed: HashSet<PackedPart> = HashSet::new();
-    let (mut tile, mut copies) = (0u64, (plan.steps.len() * size_of::<StepArgs>()) as u64);
+    let (mut tile, mut copies) =
+        (0u64, (plan.steps.len() * (size_of::<StepArgs>() + size_of::<usize>())) as u64);
     for step in &plan.steps {
         let (kernel, direct) = (&plan.kernels[step.kernel.index()], writes_directly(plan, step));
         let own = sizes[step.kernel.index()][usize::from(direct)].get_or_insert_with(|| {
@@ -28,7 +29,7 @@ pub(super) fn with_programs(plan: &Verified<Plan>, threads: usize, prepared: &Pr
             copies = copies.saturating_add(own.constants);
             own
         });
-        tile = tile.max(own.tile(step.rows));
+        tile = tile.max(own.tile(step.rows).saturating_add(attention_space(plan, step, kernel)));
         for part in &own.packed {
             let store = plan.stores(step)[part.port as usize];
             if packed.insert(PackedPart { store, port: 0, ..*part }) {
@@ -93,6 +94,26 @@ impl Sizes {
     fn tile(&self, lanes: u32) -> u64 {
         self.row.saturating_mul(u64::from(lanes.min(self.tile_rows))).saturating_add(self.fixed)
     }
+}
+
+/// The scratch space of the attention of a step, in bytes: the rows of the longest list, packed, and those of a block of lanes.
+fn attention_space(plan: &Plan, step: &Step, kernel: &Kernel) -> u64 {
+    let space = |stage: &Stage| {
+        let (port, widths) = match stage {
+            Stage::Seg { op: Op::Attend { .. }, query: Some(query), lists, .. } => match lists[..] {
+                [ListSource::Port(keys), _] => (keys, query.width),
+                _ => return 0,
+            },
+            Stage::AttendGrad { query, keys, dy, .. } => (*keys, query.width + dy.width),
+            Stage::AttendPull { key, value, readers, .. } => (*readers, key.width + value.width),
+            _ => return 0,
+        };
+        let operand = plan.operands(step)[port as usize];
+        let length = |lane: u32| plan.list_rows(operand, lane).map_or(0, |(_, list)| list.len());
+        let longest = (0..step.rows).map(length).max().unwrap_or(0);
+        AttentionSpace::max_bytes(longest, widths as usize)
+    };
+    kernel.stages.iter().map(space).max().unwrap_or(0)
 }
 
 /// The scratch space of a stage: operand rows of products, and the packed right matrix of a product of two values.

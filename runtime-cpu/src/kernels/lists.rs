@@ -95,7 +95,7 @@ pub(super) fn softmax_of_scores(scores: &[&[f32]], width: usize, weights: &mut V
 
 /// Computes `list::weighted_sum` with contiguous weights, `width` per value.
 #[inline(always)]
-pub(super) fn weighted_by(weights: &[f32], width: usize, values: &[&[f32]], out: &mut [f32]) {
+fn weighted_by(weights: &[f32], width: usize, values: &[&[f32]], out: &mut [f32]) {
     out.fill(0.0);
     for (weight, value) in weights.chunks_exact(width.max(1)).zip(values) {
         if let [weight] = weight {

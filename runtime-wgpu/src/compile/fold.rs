@@ -101,15 +101,15 @@ pub(super) fn lower_attention_gradient(lanes: &mut Lanes<'_, '_>, stage: &Stage)
 
 /// Adds the segment of the reverse of attention for keys and values.
 pub(super) fn lower_pull(lanes: &mut Lanes<'_, '_>, stage: &Stage) -> Result<(), GpuError> {
-    let Stage::AttendPull { scale, key, value, readers, dsts } = stage else { return Ok(()) };
-    let readers = ListSource::Port(*readers);
+    let &Stage::AttendPull { scale, key, value, readers, key_dst, value_dst } = stage else { return Ok(()) };
+    let readers = ListSource::Port(readers);
     let words = items(lanes, &readers);
     let weights = lanes.more_scratch(2 * words)?;
     let slopes = weights + words as u32;
     let mut record = Record::new(&[1, key.width, value.width, scale.bits(), weights, slopes]);
-    record.all(&lanes.address(*key)).all(&lanes.address(*value));
+    record.all(&lanes.address(key)).all(&lanes.address(value));
     list(lanes, &mut record, &readers)?;
-    wanted(lanes, &mut record, [dsts[0], dsts[1]]);
+    wanted(lanes, &mut record, [key_dst, value_dst]);
     lanes.segment(Program::Fixed(ATTEND_PULL), &record, 1)
 }
 

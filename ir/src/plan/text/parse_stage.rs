@@ -109,14 +109,14 @@ impl Parser<'_> {
 
     /// `pull %8, none = attend{scale=0.5} %0, %1 by %2`
     pub(super) fn pull(&mut self, kernel: &Kernel) -> Parsed<Stage> {
-        let dsts = self.two_taken(kernel)?.to_vec();
+        let [key_dst, value_dst] = self.two_taken(kernel)?;
         let scale = self.scale()?;
         let key = self.view(kernel)?;
         self.cursor.expect_mark(b',')?;
         let value = self.view(kernel)?;
         self.keyword("by")?;
         let readers = self.declared(kernel)?.0;
-        Ok(Stage::AttendPull { scale, key, value, readers, dsts })
+        Ok(Stage::AttendPull { scale, key, value, readers, key_dst, value_dst })
     }
 
     /// `%8, none =`: two views, each of which may be absent.

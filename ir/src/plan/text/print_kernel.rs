@@ -177,9 +177,9 @@ fn stage(out: &mut String, kernel: &Kernel, stage: &Stage) {
             put(out, format_args!("%{keys}, %{values} from "));
             view(out, kernel, *dy);
         }
-        Stage::AttendPull { scale, key, value, readers, dsts } => {
+        Stage::AttendPull { scale, key, value, readers, key_dst, value_dst } => {
             out.push_str("  pull ");
-            taken(out, kernel, dsts);
+            taken(out, kernel, &[*key_dst, *value_dst]);
             push_op(out, Op::Attend { scale: *scale });
             out.push(' ');
             views(out, kernel, &[*key, *value]);
@@ -198,7 +198,7 @@ fn stage(out: &mut String, kernel: &Kernel, stage: &Stage) {
 }
 
 /// `%8, none = `
-fn taken(out: &mut String, kernel: &Kernel, dsts: &[Option<View>]) {
+fn taken(out: &mut String, kernel: &Kernel, dsts: &[Option<View>; 2]) {
     push_list(out, dsts, |out, dst| match dst {
         Some(dst) => view(out, kernel, *dst),
         None => out.push_str("none"),

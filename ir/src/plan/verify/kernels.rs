@@ -220,8 +220,8 @@ impl Walk<'_> {
             Stage::AttendGrad { query, keys, values, dy, dst, reader, .. } => {
                 self.attention_gradient(*query, [*keys, *values], *dy, [*dst, *reader]);
             }
-            Stage::AttendPull { key, value, readers, dsts, .. } => {
-                self.pull([*key, *value], *readers, dsts);
+            Stage::AttendPull { key, value, readers, key_dst, value_dst, .. } => {
+                self.pull([*key, *value], *readers, [*key_dst, *value_dst]);
             }
             Stage::Lookup { param, index, dst } => self.lookup(*param, *index, *dst),
         }

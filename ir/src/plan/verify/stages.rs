@@ -216,18 +216,14 @@ impl Walk<'_> {
     }
 
     /// P38
-    pub(super) fn pull(&mut self, item: [View; 2], readers: u32, dsts: &[Option<View>]) {
+    pub(super) fn pull(&mut self, item: [View; 2], readers: u32, dsts: [Option<View>; 2]) {
         for view in item {
             let dtype = self.read(view);
             self.floats(view, dtype, u64::from(view.width));
         }
         self.list_of_width(readers, reader_width(item));
-        if dsts.len() != item.len() {
-            let found = dsts.len();
-            self.report(Rule::Attention, format!("a key and its value get 2 gradients, found {found}"));
-        }
-        for (dst, view) in dsts.iter().zip(item) {
-            self.write_floats(*dst, u64::from(view.width));
+        for (dst, view) in dsts.into_iter().zip(item) {
+            self.write_floats(dst, u64::from(view.width));
         }
     }
 

@@ -104,8 +104,9 @@ pub(super) struct Reverse<'a> {
     expected: Expected,
     known: BTreeMap<Key, u32>,
     classes: Vec<Derivative>,
-    /// Whether a kernel pulls from a result of a class the contributions of the reference, see [`pulls`].
-    pulls: BTreeMap<(u32, u32, KernelId), bool>,
+    /// By class, result that holds the rows of readers, and kernel that pulls from them: the first result that is not the
+    /// contribution of the reference.
+    pulls: BTreeMap<(u32, u32, KernelId), Option<usize>>,
     /// Sets of results, and their numbers.
     sets: Vec<Vec<u32>>,
     set_numbers: BTreeMap<Vec<u32>, u32>,

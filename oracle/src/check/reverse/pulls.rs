@@ -150,12 +150,12 @@ impl Lanes<'_> {
             let derivative = &mut reverse.classes[class as usize];
             derivative.taken[pull.row as usize] = true;
             let Some(reference) = reverse.references.get(derivative.sig) else { return Err(0) };
-            let examined = reverse
+            let first_wrong = reverse
                 .pulls
                 .entry((class, pull.row, step.kernel))
-                .or_insert_with(|| pull.agrees(self.plan.kernel(step), reference, &derivative.class));
-            if !*examined {
-                return Err(0);
+                .or_insert_with(|| pull.first_wrong(self.plan.kernel(step), reference, &derivative.class));
+            if let Some(result) = *first_wrong {
+                return Err(result);
             }
         }
         Ok(())
@@ -171,10 +171,12 @@ impl Pull {
         let [PortRole::Item(keys), PortRole::Item(values), PortRole::Readers(row)] = roles.ports[..] else {
             return Err(0);
         };
-        let [Stage::AttendPull { key, value, readers: 2, dsts, .. }] = &kernel.stages[..] else {
+        let [Stage::AttendPull { key, value, readers: 2, key_dst, value_dst, .. }] = &kernel.stages[..]
+        else {
             return Err(0);
         };
-        let wanted: Vec<_> = dsts.iter().flatten().copied().collect();
+        let dsts = [key_dst, value_dst];
+        let wanted: Vec<_> = dsts.into_iter().flatten().copied().collect();
         if [*key, *value] != [0, 1].map(|port| kernel.whole(port)) || kernel.results != wanted {
             return Err(0);
         }
@@ -194,20 +196,20 @@ impl Pull {
         Ok(Self { lists, row, made })
     }
 
-    /// Returns whether the chain of one reader equals the contributions of the reference on every probe.
-    fn agrees(&self, kernel: &Kernel, reference: &ReferenceDerivative, class: &Class) -> bool {
+    /// The first result in which the chain of one reader differs from the contribution of the reference on some probe.
+    fn first_wrong(&self, kernel: &Kernel, reference: &ReferenceDerivative, class: &Class) -> Option<usize> {
         let mut comparisons: Vec<Comparison> = self.made.iter().map(|_| Comparison::default()).collect();
         for (number, probe) in reference.probes.iter().enumerate() {
-            let Some(row) = class.made(number, self.row) else { return false };
+            let Some(row) = class.made(number, self.row) else { return Some(0) };
             let [Some(Argument::Many(keys)), Some(Argument::Many(values))] =
                 self.lists.map(|operand| probe.operands.get(operand as usize))
             else {
-                return false;
+                return Some(0);
             };
             for (item, pair) in keys.iter().zip(values).enumerate() {
                 let mut lane = Lane::default();
                 if lane.fit(kernel).is_err() || kernel.regs[2].ty.shape.elements() != row.len() {
-                    return false;
+                    return Some(0);
                 }
                 set(&mut lane, 0, &Argument::One(pair.0.clone()));
                 set(&mut lane, 1, &Argument::One(pair.1.clone()));
@@ -218,12 +220,12 @@ impl Pull {
                 for ((made, &to), comparison) in results.zip(&self.made).zip(&mut comparisons) {
                     let Contribution { operand, number, .. } = reference.contributions[to as usize];
                     let Partial::Many(items) = &probe.returned.operands[operand as usize] else {
-                        return false;
+                        return Some(0);
                     };
                     comparison.compare(made, &items[item][number as usize].elements());
                 }
             }
         }
-        comparisons.iter().all(|comparison| !comparison.differs && comparison.holds())
+        comparisons.iter().position(|comparison| comparison.differs || !comparison.holds())
     }
 }

@@ -18,6 +18,7 @@ pub(crate) use tiles::{Strided, StridedMut};
 use super::isa::Isa;
 use super::kernel_set::KernelSet;
 use super::lanes::Lanes;
+use autobatch_ir::numeric::list::READER_NUMBERS;
 use autobatch_ir::plan::List;
 use tiles::{BLOCK, PACKED, Packed, chains, softmax};
 
@@ -43,7 +44,16 @@ pub(crate) struct AttentionSpace {
     /// One row of scores and one of slopes for each lane of a block.
     rows: [Vec<f32>; 2],
     /// The numbers of readers, each of all readers of a list.
-    numbers: [Vec<f32>; 3],
+    numbers: [Vec<f32>; READER_NUMBERS],
+}
+
+impl AttentionSpace {
+    /// The bytes of the space for lists of a length, given the floats of its rows that are packed.
+    pub(crate) fn max_bytes(length: usize, packed_width: usize) -> u64 {
+        let of_row = packed_width + 2 * BLOCK + READER_NUMBERS;
+        (size_of::<f32>() as u64)
+            .saturating_mul((length.next_multiple_of(PACKED) as u64).saturating_mul(of_row as u64))
+    }
 }
 
 /// # Safety
