@@ -1,4 +1,6 @@
-"""Encoders over sentences of unequal lengths in PyTorch: padded, and padded in buckets of similar length.
+"""Encoders over sentences of unequal lengths in PyTorch: padded, padded in buckets of similar length, and packed.
+
+Packed means without padding: the rows of all sentences in one matrix, and attention sentence by sentence.
 
 The models, lengths and words are those of the example `encoders` of the CPU runtime, and so are the measured steps: inference,
 and forward and reverse of a training step without the update. Masks are made before the measurement, which favours this program.
@@ -8,6 +10,7 @@ and forward and reverse of a training step without the update. Masks are made be
 import argparse
 import math
 import time
+import typing
 
 import torch
 from torch import nn
@@ -30,10 +33,27 @@ class Layer(nn.Module):
     def forward(self, x, mask):
         count, length, width = x.shape
         heads = self.project(x).view(count, length, 3, HEADS, width // HEADS)
-        query, key, value = heads.permute(2, 0, 3, 1, 4)
-        read = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
-        x = self.norms[0](x + self.out(read.transpose(1, 2).reshape(count, length, width)))
+        if isinstance(mask, Packed):
+            parts = heads.split(mask.lengths, 1)
+            read = torch.cat([attended(part, is_causal=mask.is_causal) for part in parts], 1)
+        else:
+            read = attended(heads, attn_mask=mask)
+        x = self.norms[0](x + self.out(read))
         return self.norms[1](x + self.narrow(functional.relu(self.wide(x))))
+
+
+class Packed(typing.NamedTuple):
+    """What takes the place of a mask if the rows of all sentences are one batch."""
+
+    lengths: list
+    is_causal: bool
+
+
+def attended(heads, **options):
+    """The attention over queries, keys and values of all heads, `[count, length, 3, HEADS, width / HEADS]`."""
+    query, key, value = heads.permute(2, 0, 3, 1, 4)
+    read = functional.scaled_dot_product_attention(query, key, value, **options)
+    return read.transpose(1, 2).flatten(2)
 
 
 class Tagger(nn.Module):
@@ -76,6 +96,13 @@ def padded(lengths, is_causal):
     return words, torch.zeros(seen.shape).masked_fill(~seen, -1e9), tags
 
 
+def packed(lengths, is_causal):
+    """The same as one batch without padding."""
+    words = torch.cat([torch.arange(length) * 7919 % WORDS for length in lengths])
+    tags = torch.cat([torch.arange(length) % TAGS for length in lengths])
+    return words[None], Packed(lengths, is_causal), tags[None]
+
+
 def infer(model, batches):
     with torch.no_grad():
         return sum(float(model(*batch)) for batch in batches)
@@ -108,15 +135,16 @@ def measure(name, lengths, width, is_causal, rounds):
         count: [padded(lengths[at:at + size], is_causal) for at in range(0, len(lengths), size)]
         for count, size in cuts.items()
     }
+    batches["packed"] = [packed(lengths, is_causal)]
     for _ in range(rounds + 1):
-        for count in BUCKETS:
+        for count in batches:
             for step in (infer, train):
                 start = time.perf_counter()
                 step(model, batches[count])
                 taken = (time.perf_counter() - start) * 1e3
                 least[count, step] = min(taken, least.get((count, step), math.inf))
     reads = "causal" if is_causal else "all"
-    for count in BUCKETS:
+    for count in batches:
         times = (least[count, infer], least[count, train])
         print(f"{name:>9} {width:>6} {reads:>7} {count:>8} {times[0]:>12.1f} {times[1]:>12.1f}", flush=True)
 

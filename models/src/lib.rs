@@ -16,6 +16,8 @@
 //! | `parser` | g | parser with a stack LSTM and given actions | [`parser`] |
 //! | `lattice` | | lattice LSTM over characters and words | [`lattice_tagger`] |
 //! | `sentiment` | | tree LSTM with a label at every node | [`sentiment`] |
+//! | `transformer` | | transformer encoder that tags words | [`transformer`] |
+//! | `translate` | | transformer that translates sentences | [`translate`] |
 //!
 //! The letters name the workloads of the comparative benchmarks.
 //!
@@ -38,6 +40,8 @@ pub mod sentiment;
 pub mod similarity;
 pub mod spinn;
 pub mod tagger;
+pub mod transformer;
+pub mod translate;
 pub mod tree_rnn;
 
 pub use model::{Model, Workload};

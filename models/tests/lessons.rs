@@ -5,9 +5,9 @@
 use autobatch::prelude::*;
 use autobatch_models::catalogue::{ENTRIES, Entry};
 use autobatch_models::data::generate::{
-    digits, expressions, lattices, sentiment, similarity, surnames, tagged, treebank,
+    digits, expressions, lattices, sentiment, similarity, surnames, tagged, translations, treebank,
 };
-use autobatch_models::data::{conllu, idx, lattice, listops, names, sick, sst, wikiner};
+use autobatch_models::data::{conllu, idx, lattice, listops, names, parallel, sick, sst, wikiner};
 use autobatch_models::lessons::{self, Input, Lesson, Part, Predictor};
 use autobatch_models::scores::Scores;
 use std::path::{Path, PathBuf};
@@ -126,7 +126,7 @@ fn publish(folder: &Path, alias: &str) {
                 }
             }
         }
-        "tagger" | "chartagger" => {
+        "tagger" | "chartagger" | "transformer" => {
             for (seed, name) in [(1, "train.txt"), (2, "valid.txt")] {
                 write(name, wikiner::write(&tagged::sentences(seed, 15, tagged::LENGTHS)));
             }
@@ -142,6 +142,7 @@ fn publish(folder: &Path, alias: &str) {
                 write(name, conllu::write(&treebank::sentences(seed, 15, treebank::LENGTHS)));
             }
         }
+        "translate" => write("train.txt", parallel::write(&translations::pairs(1, 30))),
         "lattice" => write("train.txt", lattice::write(&lattices::sentences(1, 30, lattices::LENGTHS))),
         _ => {
             for (seed, name) in [(1, "train.txt"), (2, "valid.txt")] {
@@ -227,7 +228,8 @@ fn without_answers(entry: &str, text: &str) -> String {
             let sentences = lines.chunks(4).map(|lines| format!("{}\n{}\n\n\n", lines[0], lines[2]));
             sentences.collect()
         }
-        "tagger" | "chartagger" => each(&|line| {
+        "translate" => each(&|line| line.split_once('\t').unwrap().0.to_owned()),
+        "tagger" | "chartagger" | "transformer" => each(&|line| {
             let words = line.split(' ').map(|token| token.rsplit_once('|').unwrap().0);
             words.collect::<Vec<_>>().join(" ")
         }),

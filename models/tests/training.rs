@@ -21,6 +21,8 @@ const BELOW: [(&str, f32); ENTRIES.len()] = [
     ("parser", 23.6),
     ("lattice", 129.0),
     ("sentiment", 50.7),
+    ("transformer", 10.9),
+    ("translate", 26.9),
 ];
 
 fn lesson(entry: &Entry) -> Lesson {

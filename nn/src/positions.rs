@@ -4,6 +4,7 @@ use crate::any_cell::vector;
 use crate::values::Values;
 use autobatch_ir::{Cell, Graph, INDEX, Init, ModuleBuilder, Value};
 use std::borrow::Borrow;
+use std::cell::RefCell;
 use std::panic::Location;
 
 /// Adds a position vector to each element of a sequence: learned, or of sines and cosines.
@@ -55,7 +56,10 @@ impl Positions {
     #[must_use]
     pub fn add_at<'g>(&self, g: &'g Graph, x: Value<'g>, place: usize) -> Value<'g> {
         match self.kind {
-            Kind::Sinusoidal => x + g.input(&sinusoid(place, self.width)),
+            Kind::Sinusoidal => {
+                let wave = WAVES.with_borrow_mut(|waves| waves.row(place, self.width));
+                x + g.input(&wave)
+            }
             Kind::Learned { cell, longest } if place < longest => {
                 let [x] = g.call(cell, (x, place as u32));
                 x
@@ -72,10 +76,69 @@ impl Positions {
 /// Element `2i` is `sin(place / 10000^(2i / width))` and element `2i + 1` its cosine.
 #[must_use]
 pub fn sinusoid(place: usize, width: usize) -> Vec<f32> {
-    let angle = |number: usize| place as f64 / 10000f64.powf((number - number % 2) as f64 / width as f64);
-    let wave = |number: usize| match number % 2 {
-        0 => angle(number).sin(),
-        _ => angle(number).cos(),
-    };
-    (0..width).map(|number| wave(number) as f32).collect()
+    let mut row = Vec::with_capacity(width);
+    for number in (0..width).step_by(2) {
+        let angle = place as f64 / 10000f64.powf(number as f64 / width as f64);
+        row.push(angle.sin() as f32);
+        row.push(angle.cos() as f32);
+    }
+    row.truncate(width);
+    row
+}
+
+/// The largest number of elements that a [`Waves`] keeps, 4 MiB.
+const KEPT: usize = 1 << 20;
+
+/// The [`sinusoid`]s of one width, which all sequences share. Computing one takes longer than a layer of an encoder.
+#[derive(Default)]
+struct Waves {
+    width: usize,
+    /// The rows of the first positions.
+    rows: Vec<f32>,
+}
+
+thread_local! {
+    /// The rows of the width that this thread used last.
+    static WAVES: RefCell<Waves> = RefCell::default();
+}
+
+impl Waves {
+    /// The row of a position.
+    fn row(&mut self, place: usize, width: usize) -> Vec<f32> {
+        if self.width != width {
+            *self = Self { width, rows: Vec::new() };
+        }
+        if width == 0 || place >= KEPT / width {
+            return sinusoid(place, width);
+        }
+        for place in self.rows.len() / width..=place {
+            self.rows.extend(sinusoid(place, width));
+        }
+        self.rows[place * width..(place + 1) * width].to_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kept_rows_equal_computed_ones() {
+        let mut waves = Waves::default();
+        for (place, width) in
+            [(0, 6), (9, 6), (3, 6), (2, 5), (40, 1), (7, 0), (KEPT, 6), (1, 6), (1, KEPT + 1)]
+        {
+            let kept = waves.row(place, width);
+            assert_eq!(kept, sinusoid(place, width), "{place} of {width}");
+            assert!(waves.rows.len() <= KEPT);
+        }
+    }
+
+    #[test]
+    fn waves_are_sines_and_cosines() {
+        let angle = 3.0 / 10000f64.powf(2.0 / 5.0);
+        let expected =
+            [3f64.sin(), 3f64.cos(), angle.sin(), angle.cos(), (3.0 / 10000f64.powf(4.0 / 5.0)).sin()];
+        assert_eq!(sinusoid(3, 5), expected.map(|wave| wave as f32));
+    }
 }

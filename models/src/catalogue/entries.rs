@@ -66,9 +66,15 @@ const LATTICES: Corpus = Corpus {
     metrics: "accuracy",
 };
 
+const PAIRS: Corpus = Corpus {
+    name: "sentences with translations after a tab, such as Tatoeba's",
+    files: "train.txt [valid.txt] [test.txt]",
+    metrics: "word accuracy, exact sentences",
+};
+
 /// Every model, in the order of the benchmarks.
 #[rustfmt::skip]
-pub const ENTRIES: [Entry; 11] = [
+pub const ENTRIES: [Entry; 13] = [
     Entry { name: "mnist", letter: Some("a"), about: "perceptron 784-200-100-10", unit: "examples", hidden: 200, embedding: 0, count: 2000, batch: 32, corpus: MNIST },
     Entry { name: "treelstm", letter: Some("b"), about: "binary tree LSTM", unit: "trees", hidden: 100, embedding: 0, count: 128, batch: 128, corpus: LISTOPS },
     Entry { name: "similarity", letter: Some("c"), about: "child-sum tree LSTM on pairs", unit: "pairs", hidden: 150, embedding: 300, count: 256, batch: 256, corpus: SICK },
@@ -80,6 +86,8 @@ pub const ENTRIES: [Entry; 11] = [
     Entry { name: "parser", letter: Some("g"), about: "stack LSTM parser, actions given", unit: "sentences", hidden: 100, embedding: 100, count: 64, batch: 64, corpus: TREEBANK },
     Entry { name: "lattice", letter: None, about: "lattice LSTM tagger", unit: "sentences", hidden: 100, embedding: 50, count: 64, batch: 64, corpus: LATTICES },
     Entry { name: "sentiment", letter: None, about: "tree LSTM, a label at every node", unit: "trees", hidden: 100, embedding: 0, count: 128, batch: 128, corpus: SST_NODES },
+    Entry { name: "transformer", letter: None, about: "transformer encoder tagger", unit: "sentences", hidden: 128, embedding: 0, count: 64, batch: 64, corpus: WIKINER },
+    Entry { name: "translate", letter: None, about: "transformer encoder and decoder", unit: "sentences", hidden: 128, embedding: 0, count: 64, batch: 64, corpus: PAIRS },
 ];
 
 /// Returns the entry with this name.

@@ -7,7 +7,8 @@ pub use entries::{Corpus, ENTRIES, Entry, entry, entry_or_letter};
 
 use crate::acceptor::Acceptor;
 use crate::char_tagger::{Alphabet, CharTagger, Word};
-use crate::data::generate::{lattices, sentiment as treebank, tagged};
+use crate::data::generate::{lattices, sentiment as treebank, tagged, translations};
+use crate::data::parallel::Languages;
 use crate::data::peers::{self, Images, Letters, Pairs, Parses, Sequences, Tagged, Trees};
 use crate::data::vocab::Vocab;
 use crate::data::{DataError, lattice, wikiner};
@@ -20,6 +21,7 @@ use crate::sentiment::Sentiment;
 use crate::similarity::Similarity;
 use crate::spinn::Spinn;
 use crate::tagger::Tagger;
+use crate::transformer::Transformer;
 use crate::tree_rnn::TreeRnnClassifier;
 use crate::{Model, lessons, parser, similarity, tagger};
 use autobatch::ir::EmitError;
@@ -45,7 +47,7 @@ pub struct Options {
     pub hidden: Option<usize>,
     /// The width of input vectors.
     pub embedding: Option<usize>,
-    /// The common length of all generated sentences of `tagger`.
+    /// The common length of all generated sentences of `tagger` and `transformer`.
     pub same: Option<u32>,
 }
 
@@ -204,7 +206,9 @@ pub fn open(name: &str, options: &Options) -> Result<Problem, OpenError> {
         "treernn" => tree_rnn(&mut m, &sizes)?,
         "parser" => parser(&mut m, &sizes)?,
         "lattice" => lattice_tagger(&mut m, &sizes)?,
-        _ => sentiment(&mut m, &sizes)?,
+        "sentiment" => sentiment(&mut m, &sizes)?,
+        "transformer" => transformer(&mut m, &sizes)?,
+        _ => translate(&mut m, &sizes)?,
     };
     Ok(Problem { entry, module: m.build()?, workload, batch: sizes.batch })
 }
@@ -240,7 +244,7 @@ impl<'a> Sizes<'a> {
             let expected = format!("left out: model `{}` has none of its own", entry.name);
             return Err(OpenError::Size { what: "embedding", expected, found });
         }
-        if let (Some(found), true) = (options.same, entry.name != "tagger") {
+        if let (Some(found), true) = (options.same, !["tagger", "transformer"].contains(&entry.name)) {
             let expected = format!("left out: model `{}` has no equal lengths", entry.name);
             return Err(OpenError::Size { what: "same", expected, found: found as usize });
         }
@@ -404,4 +408,17 @@ fn sentiment(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
     };
     let instances = trees.iter().map(numbered).collect();
     bound(Sentiment::new(m, words.size(), sizes.hidden), instances)
+}
+
+fn transformer(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
+    let data: Tagged = sizes.read(|seed, count| Tagged::generate(seed, count, sizes.options.same))?;
+    let model = Transformer::new(m, data.word_rows(), data.tag_count(), sizes.hidden);
+    bound(model, data.words.into_iter().zip(data.tags).collect())
+}
+
+fn translate(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
+    sizes.no_file()?;
+    let pairs = translations::pairs(sizes.options.seed, sizes.count);
+    let languages = Languages::learn(&pairs, 1);
+    bound(languages.translator(m, sizes.hidden), pairs.iter().map(|pair| languages.number(pair)).collect())
 }

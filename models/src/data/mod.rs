@@ -18,6 +18,7 @@ pub mod idx;
 pub mod lattice;
 pub mod listops;
 pub mod names;
+pub mod parallel;
 pub mod peers;
 pub mod sick;
 pub mod snli;

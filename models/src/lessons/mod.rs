@@ -13,6 +13,7 @@ mod parts;
 mod structured;
 mod tag;
 mod task;
+mod translate;
 
 pub use answer::{Answer, PredictError, Predicted, Unknown};
 pub use parts::Part;
@@ -21,8 +22,11 @@ pub use task::Input;
 use crate::catalogue;
 use crate::catalogue::{Entry, OpenError, entry};
 use crate::data::DataError;
+use crate::data::parallel::Languages;
 use crate::model::{Bound, Workload};
 use crate::parser::greedy::Parsing;
+use crate::tagger::Tagger;
+use crate::transformer::Transformer;
 use autobatch::Session;
 use autobatch::prelude::{Module, ModuleBuilder};
 use parts::Parts;
@@ -75,7 +79,9 @@ pub fn habits(entry: &Entry) -> Habits {
         "treernn" => (6, 32, 5e-4, 400),
         "parser" => (4, 16, 2e-3, 200),
         "lattice" => (4, 8, 2e-3, 100),
-        _ => (5, 25, 1e-3, 400),
+        "sentiment" => (5, 25, 1e-3, 400),
+        "transformer" => (5, 16, 1e-3, 400),
+        _ => (8, 32, 2e-3, 2000),
     };
     Habits { epochs, batch, learning_rate, generated }
 }
@@ -167,14 +173,16 @@ macro_rules! with_task {
             "mnist" => $function::<classify::Digits>($($argument),*),
             "treelstm" => $function::<classify::Expressions>($($argument),*),
             "similarity" => $function::<structured::Pairs>($($argument),*),
-            "tagger" => $function::<tag::Words>($($argument),*),
+            "tagger" => $function::<tag::Words<Tagger>>($($argument),*),
             "chartagger" => $function::<tag::Spelled>($($argument),*),
             "names" => $function::<classify::Surnames>($($argument),*),
             "acceptor" => $function::<classify::Sentences>($($argument),*),
             "treernn" => $function::<classify::Parses>($($argument),*),
             "parser" => $function::<structured::Treebank>($($argument),*),
             "lattice" => $function::<tag::Lattices>($($argument),*),
-            _ => $function::<structured::Phrases>($($argument),*),
+            "sentiment" => $function::<structured::Phrases>($($argument),*),
+            "transformer" => $function::<tag::Words<Transformer>>($($argument),*),
+            _ => $function::<Languages>($($argument),*),
         }
     };
 }

@@ -3,16 +3,19 @@
 use super::answer::{Answer, PredictError, Unknown, answered};
 use super::parts::{Parts, Published};
 use super::task::{Input, Task, Widths};
+use crate::Model;
 use crate::char_tagger::{Alphabet, CharTagger, Word};
 use crate::data::generate::{lattices, tagged};
 use crate::data::vocab::Vocab;
 use crate::data::{DataError, lattice, wikiner};
 use crate::lattice_tagger::{Counts, Lattice, LatticeTagger};
 use crate::tagger::{Tagger, Widths as TaggerWidths};
+use crate::transformer::Transformer;
 use autobatch::prelude::ModuleBuilder;
 use autobatch::{Row, Session};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::marker::PhantomData;
 use std::path::Path;
 
 /// The minimum frequency of words with their own vector.
@@ -60,15 +63,36 @@ fn tagged_answer(sentence: &wikiner::Sentence, rows: &[&Row]) -> Answer {
     Answer { text: answer.to_string(), json }
 }
 
-/// Named entities, with a vector for each frequent word.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Words {
-    words: Vocab,
+/// A model of numbered words that gives each of them a tag.
+pub(super) trait WordTagger: Model<Instance = (Vec<u32>, Vec<u32>)> + Copy + 'static {
+    /// Declares the model for these numbers of words and tags.
+    fn declare(m: &mut ModuleBuilder, words: usize, tags: usize, widths: Widths) -> Self;
 }
 
-impl Task for Words {
+impl WordTagger for Tagger {
+    fn declare(m: &mut ModuleBuilder, words: usize, tags: usize, widths: Widths) -> Self {
+        Tagger::new(m, words, tags, tagger_widths(widths))
+    }
+}
+
+impl WordTagger for Transformer {
+    fn declare(m: &mut ModuleBuilder, words: usize, tags: usize, widths: Widths) -> Self {
+        Transformer::new(m, words, tags, widths.hidden)
+    }
+}
+
+/// Named entities, with a vector for each frequent word.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+pub(super) struct Words<M> {
+    words: Vocab,
+    #[serde(skip)]
+    model: PhantomData<M>,
+}
+
+impl<M: WordTagger> Task for Words<M> {
     type Item = wikiner::Sentence;
-    type Model = Tagger;
+    type Model = M;
 
     fn read(folder: &Path) -> Result<Published<wikiner::Sentence>, DataError> {
         read_sentences(folder)
@@ -83,14 +107,14 @@ impl Task for Words {
     }
 
     fn learn(parts: &Parts<wikiner::Sentence>) -> Self {
-        Words { words: Vocab::build(words_of(parts), KNOWN) }
+        Words { words: Vocab::build(words_of(parts), KNOWN), model: PhantomData }
     }
 
-    fn model(&self, m: &mut ModuleBuilder, widths: Widths) -> Tagger {
-        Tagger::new(m, self.words.size(), wikiner::Tag::COUNT as usize, tagger_widths(widths))
+    fn model(&self, m: &mut ModuleBuilder, widths: Widths) -> M {
+        M::declare(m, self.words.size(), wikiner::Tag::COUNT as usize, widths)
     }
 
-    fn number(&self, sentence: &wikiner::Sentence) -> Result<<Tagger as crate::Model>::Instance, String> {
+    fn number(&self, sentence: &wikiner::Sentence) -> Result<M::Instance, String> {
         Ok((sentence.tokens.iter().map(|token| self.words.id(&token.word)).collect(), tags(sentence)))
     }
 
@@ -105,7 +129,7 @@ impl Task for Words {
 
     fn predict(
         &self,
-        model: Tagger,
+        model: M,
         session: &mut Session,
         items: &[wikiner::Sentence],
     ) -> Result<Vec<Answer>, PredictError> {
@@ -146,7 +170,7 @@ impl Task for Spelled {
         CharTagger::new(m, alphabet, wikiner::Tag::COUNT as usize, tagger_widths(widths))
     }
 
-    fn number(&self, sentence: &wikiner::Sentence) -> Result<<CharTagger as crate::Model>::Instance, String> {
+    fn number(&self, sentence: &wikiner::Sentence) -> Result<<CharTagger as Model>::Instance, String> {
         let word = |token: &wikiner::Token| match self.words.id(&token.word) {
             0 => Word::Spelled(self.letters.char_ids(&token.word)),
             known => Word::Known(known),

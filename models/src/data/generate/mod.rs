@@ -15,6 +15,7 @@ pub mod sentiment;
 pub mod similarity;
 pub mod surnames;
 pub mod tagged;
+pub mod translations;
 pub mod treebank;
 
 use super::random::Random;
