@@ -8,32 +8,44 @@ use super::program::RegisterLocation;
 use super::tile::{StageScratch, Strip, Tile};
 use crate::kernels::list_gradients::{self, FoldGradient};
 use crate::kernels::{
-    Attention, AttentionGradient, AttentionPull, GatheredFold, Strided, StridedMut, attend_unchecked,
-    gathered_fold_unchecked, lists,
+    Attention, AttentionGradient, AttentionPull, AttentionSpace, GatheredFold, PackedLists, StageSpace,
+    Strided, StridedMut, attend_unchecked, gathered_fold_unchecked, lists,
 };
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::plan::{List, ListSource, Operand, Stage, View};
-use autobatch_ir::types::Type;
 use std::ptr::NonNull;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
-impl Tile<'_> {
-    pub(super) fn seg(
-        &self,
-        op: Op,
-        query: Option<View>,
-        lists: &[ListSource],
-        elements: &[Type],
-        dst: View,
-        space: &mut StageScratch,
-    ) {
+/// The lists that the attentions of a step packed, and the number of the next attention of the tile.
+pub(super) struct Attentions<'h, 'a> {
+    pub(super) lists: &'h mut Vec<PackedLists<'a>>,
+    pub(super) next: usize,
+}
+
+impl<'a> Attentions<'_, 'a> {
+    /// The space of the next attention.
+    fn next<'s>(&'s mut self, space: &'s mut AttentionSpace) -> StageSpace<'s, 'a> {
+        let number = self.next;
+        self.next += 1;
+        if self.lists.len() <= number {
+            self.lists.push([None; 2]);
+        }
+        space.stage(number, &mut self.lists[number])
+    }
+}
+
+impl<'a> Tile<'a> {
+    pub(super) fn seg(&self, stage: &Stage, space: &mut StageScratch, attentions: &mut Attentions<'_, 'a>) {
+        let Stage::Seg { op, query, lists, elements, dst } = stage else { return };
+        let (op, query, lists, dst) = (*op, *query, &lists[..], *dst);
         if let (Op::ListFold(fold), [ListSource::Port(port)]) = (op, lists) {
             return self.fold_rows(fold, *port as usize, dst, space);
         }
         if let (Op::Attend { scale }, Some(query), [ListSource::Port(keys), ListSource::Port(values)]) =
             (op, query, lists)
         {
-            return self.attend(scale.get(), query, [*keys, *values].map(|port| port as usize), dst, space);
+            let ports = [*keys, *values].map(|port| port as usize);
+            return self.attend(scale.get(), query, ports, dst, space, attentions);
         }
         let to = self.strip(dst);
         let query = query.map(|view| (self.strip(view), view.width as usize));
@@ -57,7 +69,15 @@ impl Tile<'_> {
     }
 
     /// Computes the attention over the lists at two ports.
-    fn attend(&self, scale: f32, query: View, ports: [usize; 2], dst: View, space: &mut StageScratch) {
+    fn attend(
+        &self,
+        scale: f32,
+        query: View,
+        ports: [usize; 2],
+        dst: View,
+        space: &mut StageScratch,
+        attentions: &mut Attentions<'_, 'a>,
+    ) {
         let lists = self.lists_of_lanes(ports, std::mem::take(&mut space.attended));
         let attention = Attention {
             query: self.strided(query),
@@ -68,12 +88,17 @@ impl Tile<'_> {
             out: self.strided_mut(dst),
         };
         // SAFETY: the contract of the tile; results belong to the lanes and are no operands of the step.
-        unsafe { attend_unchecked(self.step.isa, &attention, &mut space.attention) };
+        unsafe { attend_unchecked(self.step.isa, &attention, attentions.next(&mut space.attention)) };
         space.attended = recycled(lists);
     }
 
     /// Computes the reverse of attention for the queries.
-    pub(super) fn attention_gradient(&self, stage: &Stage, space: &mut StageScratch) {
+    pub(super) fn attention_gradient(
+        &self,
+        stage: &Stage,
+        space: &mut StageScratch,
+        attentions: &mut Attentions<'_, 'a>,
+    ) {
         let &Stage::AttendGrad { scale, query, keys, values, dy, dst, reader } = stage else { return };
         let ports = [keys, values].map(|port| port as usize);
         let lists = self.lists_of_lanes(ports, std::mem::take(&mut space.attended));
@@ -88,16 +113,16 @@ impl Tile<'_> {
             readers: reader.map(|reader| self.strided_mut(reader)),
         };
         // SAFETY: the contract of the tile; results belong to the lanes and are no operands of the step.
-        unsafe { gradient.compute_unchecked(self.step.isa, &mut space.attention) };
+        unsafe { gradient.compute_unchecked(self.step.isa, attentions.next(&mut space.attention)) };
         space.attended = recycled(lists);
     }
 
     /// Computes the reverse of attention for keys and values.
-    pub(super) fn pull(&self, stage: &Stage, space: &mut StageScratch) {
+    pub(super) fn pull(&self, stage: &Stage, space: &mut StageScratch, attentions: &mut Attentions<'_, 'a>) {
         let &Stage::AttendPull { scale, key, value, readers, key_dst, value_dst } = stage else { return };
         let port = readers as usize;
         let width = self.step.kernel.regs[port].ty.shape.elements() as u32;
-        let mut lists = recycled::<_, List<'_>>(std::mem::take(&mut space.readers));
+        let mut lists = recycled::<_, List<'a>>(std::mem::take(&mut space.readers));
         lists.extend(self.lanes.clone().map(|lane| self.list_of_lane(port, lane)));
         let pull = AttentionPull {
             key: self.strided(key),
@@ -108,22 +133,18 @@ impl Tile<'_> {
             out: [key_dst, value_dst].map(|dst| dst.map(|dst| self.strided_mut(dst))),
         };
         // SAFETY: the contract of the tile; results belong to the lanes and are no operands of the step.
-        unsafe { pull.compute_unchecked(self.step.isa, &mut space.attention) };
+        unsafe { pull.compute_unchecked(self.step.isa, attentions.next(&mut space.attention)) };
         space.readers = recycled(lists);
     }
 
-    fn list_of_lane(&self, port: usize, lane: usize) -> List<'_> {
+    fn list_of_lane(&self, port: usize, lane: usize) -> List<'a> {
         let (step, address) = (self.step, self.step.operands[port].address);
         address.list_of_lane(step.tables, step.groups, lane as u32).unwrap_or_default()
     }
 
     /// The lists of each lane at two ports, in memory that was used before.
-    fn lists_of_lanes<'t>(
-        &'t self,
-        ports: [usize; 2],
-        memory: Vec<[List<'static>; 2]>,
-    ) -> Vec<[List<'t>; 2]> {
-        let mut lists = recycled::<_, [List<'t>; 2]>(memory);
+    fn lists_of_lanes(&self, ports: [usize; 2], memory: Vec<[List<'static>; 2]>) -> Vec<[List<'a>; 2]> {
+        let mut lists = recycled::<_, [List<'a>; 2]>(memory);
         lists.extend(self.lanes.clone().map(|lane| ports.map(|port| self.list_of_lane(port, lane))));
         lists
     }

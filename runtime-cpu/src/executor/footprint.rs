@@ -17,6 +17,7 @@ pub fn footprint(plan: &Verified<Plan>, threads: usize) -> Footprint {
 pub(super) fn with_programs(plan: &Verified<Plan>, threads: usize, prepared: &PreparedSteps) -> Footprint {
     let mut sizes: Vec<[Option<Sizes>; 2]> = plan.kernels.iter().map(|_| [None, None]).collect();
     let mut packed: HashSet<PackedPart> = HashSet::new();
+    let mut attention = AttentionBytes::default();
     let (mut tile, mut copies) =
         (0u64, (plan.steps.len() * (size_of::<StepArgs>() + size_of::<usize>())) as u64);
     for step in &plan.steps {
@@ -29,7 +30,8 @@ pub(super) fn with_programs(plan: &Verified<Plan>, threads: usize, prepared: &Pr
             copies = copies.saturating_add(own.constants);
             own
         });
-        tile = tile.max(own.tile(step.rows).saturating_add(attention_space(plan, step, kernel)));
+        tile = tile.max(own.tile(step.rows));
+        attention.add(plan, step, kernel);
         for part in &own.packed {
             let store = plan.stores(step)[part.port as usize];
             if packed.insert(PackedPart { store, port: 0, ..*part }) {
@@ -41,6 +43,7 @@ pub(super) fn with_programs(plan: &Verified<Plan>, threads: usize, prepared: &Pr
     if plan.reductions.iter().any(|own| of_weight(&own.sum)) {
         tile = tile.saturating_add(4 * GRADIENT_SCRATCH_FLOATS as u64);
     }
+    let tile = tile.saturating_add(attention.total());
     Footprint { copies, per_thread: tile, threads: threads as u64, ..Footprint::of(plan) }
 }
 
@@ -96,24 +99,46 @@ impl Sizes {
     }
 }
 
-/// The scratch space of the attention of a step, in bytes: the rows of the longest list, packed, and those of a block of lanes.
-fn attention_space(plan: &Plan, step: &Step, kernel: &Kernel) -> u64 {
-    let space = |stage: &Stage| {
-        let (port, widths) = match stage {
-            Stage::Seg { op: Op::Attend { .. }, query: Some(query), lists, .. } => match lists[..] {
-                [ListSource::Port(keys), _] => (keys, query.width),
-                _ => return 0,
-            },
-            Stage::AttendGrad { query, keys, dy, .. } => (*keys, query.width + dy.width),
-            Stage::AttendPull { key, value, readers, .. } => (*readers, key.width + value.width),
-            _ => return 0,
-        };
-        let operand = plan.operands(step)[port as usize];
-        let length = |lane: u32| plan.list_rows(operand, lane).map_or(0, |(_, list)| list.len());
-        let longest = (0..step.rows).map(length).max().unwrap_or(0);
-        AttentionSpace::max_bytes(longest, widths as usize)
-    };
-    kernel.stages.iter().map(space).max().unwrap_or(0)
+/// The scratch space of attention, in bytes.
+#[derive(Default)]
+struct AttentionBytes {
+    /// By the number of an attention among those of its step, the most that one needs.
+    packed: Vec<u64>,
+    shared: u64,
+}
+
+impl AttentionBytes {
+    fn add(&mut self, plan: &Plan, step: &Step, kernel: &Kernel) {
+        let lists = kernel.stages.iter().filter_map(packed_lists);
+        for (number, (port, width)) in lists.enumerate() {
+            let operand = plan.operands(step)[port as usize];
+            let length = |lane: u32| plan.list_rows(operand, lane).map_or(0, |(_, list)| list.len());
+            let longest = (0..step.rows).map(length).max().unwrap_or(0);
+            if self.packed.len() <= number {
+                self.packed.push(0);
+            }
+            self.packed[number] =
+                self.packed[number].max(AttentionSpace::packed_bytes(longest, width as usize));
+            self.shared = self.shared.max(AttentionSpace::shared_bytes(longest));
+        }
+    }
+
+    fn total(&self) -> u64 {
+        self.packed.iter().fold(self.shared, |sum, &bytes| sum.saturating_add(bytes))
+    }
+}
+
+/// The port of the lists whose rows an attention packs, and the floats of a row of both sides.
+fn packed_lists(stage: &Stage) -> Option<(u32, u32)> {
+    match stage {
+        Stage::Seg { op: Op::Attend { .. }, query: Some(query), lists, .. } => match lists[..] {
+            [ListSource::Port(keys), ListSource::Port(_)] => Some((keys, query.width)),
+            _ => None,
+        },
+        Stage::AttendGrad { query, keys, dy, .. } => Some((*keys, query.width + dy.width)),
+        Stage::AttendPull { key, value, readers, .. } => Some((*readers, key.width + value.width)),
+        _ => None,
+    }
 }
 
 /// The scratch space of a stage: operand rows of products, and the packed right matrix of a product of two values.

@@ -4,13 +4,13 @@
 //! is that of stage-by-stage execution. The strip of every register is computed before the first stage.
 
 use super::Bound;
+use super::folds::Attentions;
 use super::memory::FieldMemory;
-use super::prepared::{PreparedSteps, StepArgs};
+use super::prepared::{PreparedSteps, StepArgs, recycled};
 use super::program::{Program, Register, RegisterLocation, TILE_STEP, Task};
 use super::waves::TimedPart;
-use crate::kernels::AttentionSpace;
 use crate::kernels::list_gradients::FoldSpace;
-use crate::kernels::{Aligned, Isa, PackedWeights, Scratch, prefetch};
+use crate::kernels::{Aligned, AttentionSpace, Isa, PackedLists, PackedWeights, Scratch, prefetch};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Group, Kernel, List, Operand, Origin, Place, Plan, Stage, View};
 use autobatch_ir::types::Type;
@@ -101,6 +101,8 @@ pub(super) struct StageScratch {
     pub(super) expanded: [Vec<u32>; 2],
     pub(super) fold: FoldSpace,
     pub(super) attention: AttentionSpace,
+    /// The lists that the attentions of a step packed.
+    pub(super) packed: Vec<PackedLists<'static>>,
     /// The lists of the keys and values of each lane.
     pub(super) attended: Vec<[List<'static>; 2]>,
     /// The lists of the readers of each lane.
@@ -174,14 +176,16 @@ impl StepContext<'_> {
         // The smallest number of nearly equal tiles: each tile reads the weights once.
         let tiles = lanes.len().div_ceil(rows).max(1);
         let height = lanes.len().div_ceil(tiles).max(1).next_multiple_of(TILE_STEP);
+        let mut packed = recycled::<_, PackedLists<'_>>(std::mem::take(&mut memory.space.packed));
         for start in lanes.clone().step_by(height) {
             let lanes = start..lanes.end.min(start + height);
             let registers = std::mem::take(&mut memory.registers);
             // SAFETY: the lanes of the tile are among those that the caller guarantees.
             let mut tile = unsafe { Tile::new(self, lanes, blocks, base, registers) };
-            tile.execute(&mut memory.space);
+            tile.execute(&mut memory.space, &mut packed);
             memory.registers = tile.registers;
         }
+        memory.space.packed = recycled(packed);
     }
 }
 
@@ -212,7 +216,8 @@ impl<'a> Tile<'a> {
         Self { step, lanes, blocks, base, registers }
     }
 
-    fn execute(&mut self, space: &mut StageScratch) {
+    fn execute(&mut self, space: &mut StageScratch, packed: &mut Vec<PackedLists<'a>>) {
+        let mut attentions = Attentions { lists: packed, next: 0 };
         self.locate_registers();
         let tasks = &self.step.program.tasks;
         for (number, task) in tasks.iter().enumerate() {
@@ -225,7 +230,7 @@ impl<'a> Tile<'a> {
                     self.prod(*dst, *rows as usize, *init, chains, &mut space.scratch);
                 }
                 Task::Map(stage) => self.map(stage),
-                Task::Stage(number) => self.stage(&self.step.kernel.stages[*number], space),
+                Task::Stage(number) => self.stage(&self.step.kernel.stages[*number], space, &mut attentions),
             }
         }
         self.copy_results();
@@ -318,18 +323,16 @@ impl<'a> Tile<'a> {
         self.field_row(self.step.places[result].field().index(), row).cast_mut()
     }
 
-    fn stage(&self, stage: &Stage, space: &mut StageScratch) {
+    fn stage(&self, stage: &Stage, space: &mut StageScratch, attentions: &mut Attentions<'_, 'a>) {
         if let Some(limit) = self.step.kernel.index_limit(stage) {
             self.check_indices(limit, &mut space.fault);
         }
         match stage {
             Stage::Row { op, sources, dsts } => self.row(*op, sources, dsts, space),
-            Stage::Seg { op, query, lists, elements, dst } => {
-                self.seg(*op, *query, lists, elements, *dst, space);
-            }
+            Stage::Seg { .. } => self.seg(stage, space, attentions),
             Stage::SegGrad { .. } => self.fold_gradient(stage, space),
-            Stage::AttendGrad { .. } => self.attention_gradient(stage, space),
-            Stage::AttendPull { .. } => self.pull(stage, space),
+            Stage::AttendGrad { .. } => self.attention_gradient(stage, space, attentions),
+            Stage::AttendPull { .. } => self.pull(stage, space, attentions),
             Stage::Lookup { param, index, dst } => self.lookup(*param as usize, *index, *dst),
             Stage::Prod { .. } | Stage::Map { .. } => unreachable!("products and maps are other tasks"),
         }

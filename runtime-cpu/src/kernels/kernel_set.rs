@@ -104,7 +104,7 @@ macro_rules! kernel_set {
     ) => {
         $(#[$meta])*
         mod $module {
-            use crate::kernels::attention::{self, Attention, AttentionGradient, AttentionPull, AttentionSpace};
+            use crate::kernels::attention::{self, Attention, AttentionGradient, AttentionPull, StageSpace};
             use crate::kernels::gathered_fold::{self, GatheredFold};
             use crate::kernels::kernel_set::{GATHERED_ROW, KernelSet};
             use crate::kernels::lanes::{$lanes, Lanes};
@@ -114,6 +114,8 @@ macro_rules! kernel_set {
 
             const MAX_PANELS: &[usize] = &[$($max),+];
             const STEP: usize = MAX_PANELS.len().next_multiple_of(8);
+            /// Lanes of a block of attention: two vectors each are the accumulators of the tallest tile of two.
+            const BLOCK: usize = MAX_PANELS.len();
 
             pub(super) static SET: KernelSet = KernelSet {
                 panel: <$lanes as Lanes>::PANEL,
@@ -175,25 +177,25 @@ macro_rules! kernel_set {
             /// # Safety
             /// As for `AttentionFn`.
             $(#[target_feature(enable = $feature)])?
-            unsafe fn attention(a: &Attention<'_>, space: &mut AttentionSpace) {
+            unsafe fn attention<'a>(a: &Attention<'_, 'a>, space: StageSpace<'_, 'a>) {
                 // SAFETY: the caller's contract is that of the body.
-                unsafe { attention::run::<$lanes>(a, space) }
+                unsafe { attention::run::<$lanes, BLOCK>(a, space) }
             }
 
             /// # Safety
             /// As for `GradientFn`.
             $(#[target_feature(enable = $feature)])?
-            unsafe fn attention_gradients(a: &AttentionGradient<'_>, space: &mut AttentionSpace) {
+            unsafe fn attention_gradients<'a>(a: &AttentionGradient<'_, 'a>, space: StageSpace<'_, 'a>) {
                 // SAFETY: the caller's contract is that of the body.
-                unsafe { attention::gradients::<$lanes>(a, space) }
+                unsafe { attention::gradients::<$lanes, BLOCK>(a, space) }
             }
 
             /// # Safety
             /// As for `PullFn`.
             $(#[target_feature(enable = $feature)])?
-            unsafe fn attention_pull(a: &AttentionPull<'_>, space: &mut AttentionSpace) {
+            unsafe fn attention_pull<'a>(a: &AttentionPull<'_, 'a>, space: StageSpace<'_, 'a>) {
                 // SAFETY: the caller's contract is that of the body.
-                unsafe { attention::pull::<$lanes>(a, space) }
+                unsafe { attention::pull::<$lanes, BLOCK>(a, space) }
             }
 
             /// # Safety

@@ -35,7 +35,8 @@ mod tile;
 mod wgrad;
 
 pub(crate) use attention::{
-    Attention, AttentionGradient, AttentionPull, AttentionSpace, Strided, StridedMut, attend_unchecked,
+    Attention, AttentionGradient, AttentionPull, AttentionSpace, PackedLists, StageSpace, Strided,
+    StridedMut, attend_unchecked,
 };
 pub use error::KernelError;
 pub(crate) use gathered_fold::{GatheredFold, gathered_fold_unchecked};

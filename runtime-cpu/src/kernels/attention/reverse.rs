@@ -1,7 +1,7 @@
 //! The reverse of attention: for queries, and for the keys and values that they attend to.
 
-use super::tiles::{BLOCK, PACKED, Strided, StridedMut, chains, softmax};
-use super::{AttentionSpace, block_of, by_lanes, known_rows, rows_of};
+use super::tiles::{PACKED, Strided, StridedMut, chains, softmax};
+use super::{PackedRows, StageSpace, balanced, block_of, by_lanes, known_rows, rows_of};
 use crate::kernels::isa::Isa;
 use crate::kernels::kernel_set::KernelSet;
 use crate::kernels::lanes::Lanes;
@@ -10,7 +10,7 @@ use autobatch_ir::numeric::{row, scalar};
 use autobatch_ir::plan::List;
 
 /// The queries of some lanes, the gradients of their results, and the rows that they attend to.
-pub(crate) struct AttentionGradient<'a> {
+pub(crate) struct AttentionGradient<'l, 'a> {
     /// Strided per lane.
     pub(crate) query: Strided,
     pub(crate) dy: Strided,
@@ -18,7 +18,7 @@ pub(crate) struct AttentionGradient<'a> {
     pub(crate) keys: Strided,
     pub(crate) values: Strided,
     /// The keys and the values of each lane, equally many.
-    pub(crate) lists: &'a [[List<'a>; 2]],
+    pub(crate) lists: &'l [[List<'a>; 2]],
     pub(crate) scale: f32,
     /// Per lane the gradient of the query, if it is needed.
     pub(crate) out: Option<StridedMut>,
@@ -28,17 +28,17 @@ pub(crate) struct AttentionGradient<'a> {
 
 /// # Safety
 /// The instruction set of the function is available. The rows exist, and the results are writable and overlap none of them.
-pub(in crate::kernels) type GradientFn = unsafe fn(&AttentionGradient<'_>, &mut AttentionSpace);
+pub(in crate::kernels) type GradientFn = for<'a> unsafe fn(&AttentionGradient<'_, 'a>, StageSpace<'_, 'a>);
 
 /// Some keys with their values, the readers of each, and their gradients.
-pub(crate) struct AttentionPull<'a> {
+pub(crate) struct AttentionPull<'l, 'a> {
     /// Strided per lane.
     pub(crate) key: Strided,
     pub(crate) value: Strided,
     /// Strided that [`AttentionGradient`] made, which lists name.
     pub(crate) readers: Strided,
     /// The readers of each lane.
-    pub(crate) lists: &'a [List<'a>],
+    pub(crate) lists: &'l [List<'a>],
     pub(crate) scale: f32,
     /// Per lane the gradients of the key and of the value, if they are needed.
     pub(crate) out: [Option<StridedMut>; 2],
@@ -46,25 +46,25 @@ pub(crate) struct AttentionPull<'a> {
 
 /// # Safety
 /// As for [`GradientFn`].
-pub(in crate::kernels) type PullFn = unsafe fn(&AttentionPull<'_>, &mut AttentionSpace);
+pub(in crate::kernels) type PullFn = for<'a> unsafe fn(&AttentionPull<'_, 'a>, StageSpace<'_, 'a>);
 
-impl AttentionGradient<'_> {
+impl<'a> AttentionGradient<'_, 'a> {
     /// Computes the gradient of each lane.
     ///
     /// # Safety
     /// As for [`GradientFn`], and `isa` is available.
-    pub(crate) unsafe fn compute_unchecked(&self, isa: Isa, space: &mut AttentionSpace) {
+    pub(crate) unsafe fn compute_unchecked(&self, isa: Isa, space: StageSpace<'_, 'a>) {
         // SAFETY: the caller guarantees the rows and the instruction set.
         unsafe { (KernelSet::of(isa).attention_gradients)(self, space) }
     }
 }
 
-impl AttentionPull<'_> {
+impl<'a> AttentionPull<'_, 'a> {
     /// Computes the gradients of each lane.
     ///
     /// # Safety
     /// As for [`PullFn`], and `isa` is available.
-    pub(crate) unsafe fn compute_unchecked(&self, isa: Isa, space: &mut AttentionSpace) {
+    pub(crate) unsafe fn compute_unchecked(&self, isa: Isa, space: StageSpace<'_, 'a>) {
         // SAFETY: the caller guarantees the rows and the instruction set.
         unsafe { (KernelSet::of(isa).attention_pull)(self, space) }
     }
@@ -75,17 +75,19 @@ impl AttentionPull<'_> {
 /// # Safety
 /// As for [`GradientFn`].
 #[inline(always)]
-pub(in crate::kernels) unsafe fn gradients<L: Lanes>(a: &AttentionGradient<'_>, space: &mut AttentionSpace) {
-    let mut packed = [None; 2];
+pub(in crate::kernels) unsafe fn gradients<'a, L: Lanes, const BLOCK: usize>(
+    a: &AttentionGradient<'_, 'a>,
+    mut space: StageSpace<'_, 'a>,
+) {
     let mut first = 0;
     while first < a.lists.len() {
-        let (count, longest) = block_of(&a.lists[first..]);
-        let [known_keys, known_values] = [0, 1].map(|side| known_rows(&mut packed[side], longest[side]));
+        let (count, longest) = block_of::<BLOCK>(&a.lists[first..]);
+        let [known_keys, known_values] = [0, 1].map(|side| known_rows(&mut space.lists[side], longest[side]));
         // SAFETY: as for this function; the lanes exist, and the rows of the longest list are packed.
         unsafe {
-            space.packed[0].pack(a.keys, longest[0], known_keys);
-            space.packed[1].pack(a.values, longest[1], known_values);
-            by_lanes!(count, |Q| gradient_block::<L, Q>(a, first, longest[0], space));
+            space.stage.packed[0].pack(a.keys, longest[0], known_keys);
+            space.stage.packed[1].pack(a.values, longest[1], known_values);
+            by_lanes!(count, |Q| gradient_block::<L, Q>(a, first, longest[0], &mut space));
         }
         first += count;
     }
@@ -97,12 +99,13 @@ pub(in crate::kernels) unsafe fn gradients<L: Lanes>(a: &AttentionGradient<'_>, 
 /// As for [`GradientFn`]; the lanes exist, and the keys and values of the longest list are packed.
 #[inline(always)]
 unsafe fn gradient_block<L: Lanes, const Q: usize>(
-    a: &AttentionGradient<'_>,
+    a: &AttentionGradient<'_, '_>,
     first: usize,
     keys: List<'_>,
-    space: &mut AttentionSpace,
+    space: &mut StageSpace<'_, '_>,
 ) {
-    let AttentionSpace { packed: [keys_packed, values_packed], rows: [scores, slopes], .. } = space;
+    let [keys_packed, values_packed] = &space.stage.packed;
+    let [scores, slopes] = &mut *space.rows;
     let [to_scores, to_slopes] = [rows_of(scores, Q, keys.len()), rows_of(slopes, Q, keys.len())];
     let mut ranges = [(0, 0); Q];
     for (lane, range) in (first..).zip(&mut ranges) {
@@ -148,31 +151,33 @@ unsafe fn gradient_block<L: Lanes, const Q: usize>(
 /// # Safety
 /// As for [`PullFn`].
 #[inline(always)]
-pub(in crate::kernels) unsafe fn pull<L: Lanes>(a: &AttentionPull<'_>, space: &mut AttentionSpace) {
+pub(in crate::kernels) unsafe fn pull<'a, L: Lanes, const BLOCK: usize>(
+    a: &AttentionPull<'_, 'a>,
+    mut space: StageSpace<'_, 'a>,
+) {
     let [queries, dys] = [a.readers.part(0, a.key.width), a.readers.part(a.key.width, a.value.width)];
     let numbers = a.readers.part(a.key.width + a.value.width, READER_NUMBERS);
-    let mut packed: Option<List<'_>> = None;
     let mut first = 0;
     while first < a.lists.len() {
         // Lists that the packed one ends with.
         let own = a.lists[first];
-        let list = match packed {
+        let list = match space.lists[0] {
             Some(packed) if own.ends(packed) => packed,
             _ => {
                 // SAFETY: the readers exist.
                 unsafe {
-                    space.packed[0].pack(queries, own, 0);
-                    space.packed[1].pack(dys, own, 0);
-                    take_numbers(numbers, own, &mut space.numbers);
+                    space.stage.packed[0].pack(queries, own, 0);
+                    space.stage.packed[1].pack(dys, own, 0);
+                    take_numbers(numbers, own, &mut space.stage.numbers);
                 }
-                packed = Some(own);
+                space.lists[0] = Some(own);
                 own
             }
         };
         let left = &a.lists[first..];
-        let count = left.iter().take(BLOCK).take_while(|own| own.ends(list)).count();
+        let count = balanced::<BLOCK>(left.iter().take(2 * BLOCK).take_while(|own| own.ends(list)).count());
         // SAFETY: as for this function; the lanes exist, and the readers are packed.
-        unsafe { by_lanes!(count, |Q| pull_block::<L, Q>(a, first, (list, [queries, dys]), space)) };
+        unsafe { by_lanes!(count, |Q| pull_block::<L, Q>(a, first, (list, [queries, dys]), &mut space)) };
         first += count;
     }
 }
@@ -201,12 +206,13 @@ unsafe fn take_numbers(rows: Strided, list: List<'_>, numbers: &mut [Vec<f32>; R
 /// As for [`PullFn`]; the lanes exist, and the readers of the list are packed.
 #[inline(always)]
 unsafe fn pull_block<L: Lanes, const Q: usize>(
-    a: &AttentionPull<'_>,
+    a: &AttentionPull<'_, '_>,
     first: usize,
     (list, [queries, dys]): (List<'_>, [Strided; 2]),
-    space: &mut AttentionSpace,
+    space: &mut StageSpace<'_, '_>,
 ) {
-    let AttentionSpace { packed: [queries_packed, dys_packed], rows: [weights, slopes], numbers } = space;
+    let PackedRows { packed: [queries_packed, dys_packed], numbers } = &mut *space.stage;
+    let [weights, slopes] = &mut *space.rows;
     let [to_weights, to_slopes] = [rows_of(weights, Q, list.len()), rows_of(slopes, Q, list.len())];
     let mut ranges = [(0, list.len()); Q];
     for (lane, range) in (first..).zip(&mut ranges) {

@@ -46,8 +46,8 @@ impl StridedMut {
     }
 }
 
-/// The maximum number of rows of a block: with two vectors each, twelve accumulators.
-pub(super) const BLOCK: usize = 6;
+/// The maximum number of rows of a block on any instruction set.
+pub(super) const MAX_BLOCK: usize = 14;
 /// Strided of the list in a packed block, and the virtual lanes of a row of scores.
 pub(super) const PACKED: usize = row::LANES;
 
@@ -67,12 +67,21 @@ impl Packed {
         if packed.len() < floats {
             packed.resize(floats, 0.0);
         }
-        for number in known..list.len() {
-            let to = &mut packed[number / PACKED * PACKED * rows.width + number % PACKED..];
-            let from = rows.row(list.row(number) as usize);
-            for (element, slot) in to.iter_mut().step_by(PACKED).take(rows.width).enumerate() {
-                // SAFETY: the row exists.
-                *slot = unsafe { *from.add(element) };
+        // No block if all rows are known: the packed list may have more rows in the last one.
+        let blocks = if known < list.len() { known / PACKED..list.len().div_ceil(PACKED) } else { 0..0 };
+        for block in blocks {
+            let numbers = block * PACKED..list.len().min((block + 1) * PACKED);
+            // Rows beyond the end of the list are any row, and not used.
+            let mut from = [std::ptr::null::<f32>(); PACKED];
+            for (number, from) in from.iter_mut().enumerate() {
+                *from = rows.row(list.row((numbers.start + number).min(numbers.end - 1)) as usize);
+            }
+            let to = packed[block * PACKED * rows.width..][..PACKED * rows.width].as_mut_ptr();
+            for element in 0..rows.width {
+                for (number, from) in from.iter().enumerate() {
+                    // SAFETY: the rows exist, and the block has an element of each.
+                    unsafe { *to.add(element * PACKED + number) = *from.add(element) };
+                }
             }
         }
     }
@@ -195,19 +204,24 @@ unsafe fn columns<L: Lanes, const Q: usize, const WHOLE: bool>(
         // The rows that all chains go over, between those that only some do.
         let first = ranges.iter().fold(0, |first, range| range.0.max(first));
         let end = ranges.iter().fold(list.len(), |end, range| range.1.min(end)).max(first);
+        // The ends of the ranges before and after.
+        let outer =
+            ranges.iter().fold((first, end), |(from, to), range| (range.0.min(from), range.1.max(to)));
         // A macro, because a closure that is called twice is not inlined into the code with fused multiply-adds.
-        macro_rules! alone {
-            (|$range:ident| $own:expr) => {
-                for (number, (acc, $range)) in acc.iter_mut().zip(ranges).enumerate() {
-                    for place in $own {
-                        let [low, high] = vectors(place);
-                        let factor = L::splat(*factors.add(number * stride + place));
-                        *acc = [L::fma(factor, low, acc[0]), L::fma(factor, high, acc[1])];
+        macro_rules! some {
+            ($places:expr) => {
+                for place in $places {
+                    let [low, high] = vectors(place);
+                    for (number, (acc, range)) in acc.iter_mut().zip(ranges).enumerate() {
+                        if range.0 <= place && place < range.1 {
+                            let factor = L::splat(*factors.add(number * stride + place));
+                            *acc = [L::fma(factor, low, acc[0]), L::fma(factor, high, acc[1])];
+                        }
                     }
                 }
             };
         }
-        alone!(|range| range.0..range.1.min(first));
+        some!(outer.0..first);
         for place in first..end {
             let [low, high] = vectors(place);
             for (number, acc) in acc.iter_mut().enumerate() {
@@ -215,7 +229,7 @@ unsafe fn columns<L: Lanes, const Q: usize, const WHOLE: bool>(
                 *acc = [L::fma(factor, low, acc[0]), L::fma(factor, high, acc[1])];
             }
         }
-        alone!(|range| range.0.max(end)..range.1);
+        some!(end..outer.1);
         for (number, acc) in acc.iter().enumerate() {
             let to = out.row(number);
             for (part, &vector) in acc.iter().enumerate() {

@@ -85,8 +85,9 @@ impl Values {
         Self { floats: field(stride, seed), stride, width }
     }
 
-    fn strided(&self) -> Strided {
-        Strided { base: self.floats.as_ptr(), stride: self.stride, width: self.width }
+    /// The rows from a number on.
+    fn strided(&self, first: usize) -> Strided {
+        Strided { base: self.floats[first * self.stride..].as_ptr(), stride: self.stride, width: self.width }
     }
 
     fn row(&self, number: usize) -> &[f32] {
@@ -109,8 +110,10 @@ impl Results {
         Self { floats: vec![7.0; lanes * (width + 3)], width }
     }
 
-    fn strided(&mut self) -> StridedMut {
-        StridedMut { base: self.floats.as_mut_ptr(), stride: self.width + 3 }
+    /// The results from a lane on.
+    fn strided(&mut self, first: usize) -> StridedMut {
+        let stride = self.width + 3;
+        StridedMut { base: self.floats[first * stride..].as_mut_ptr(), stride }
     }
 
     fn assert_row(&self, lane: usize, expected: &[f32], what: std::fmt::Arguments<'_>) {
@@ -134,39 +137,46 @@ fn compare(lists: &[List<'_>], key_width: usize, value_width: usize) {
     for isa in Isa::available() {
         let mut space = AttentionSpace::default();
         let mut out = Results::new(lanes, value_width);
-        let attention = Attention {
-            query: queries.strided(),
-            keys: keys.strided(),
-            values: values.strided(),
-            lists: &pairs,
-            scale: SCALE,
-            out: out.strided(),
-        };
         let [mut dq, mut read] = [key_width, reader_width].map(|width| Results::new(lanes, width));
-        let gradient = AttentionGradient {
-            query: queries.strided(),
-            dy: dys.strided(),
-            keys: keys.strided(),
-            values: values.strided(),
-            lists: &pairs,
-            scale: SCALE,
-            out: Some(dq.strided()),
-            readers: Some(read.strided()),
-        };
         let [mut dk, mut dv] = [key_width, value_width].map(|width| Results::new(lanes, width));
-        let pull = AttentionPull {
-            key: keys.strided(),
-            value: values.strided(),
-            readers: readers.strided(),
-            lists,
-            scale: SCALE,
-            out: [Some(dk.strided()), Some(dv.strided())],
-        };
-        // SAFETY: the instruction set is available, the lists name rows of the fields, and each lane has its rows and results.
-        unsafe {
-            attend_unchecked(isa, &attention, &mut space);
-            gradient.compute_unchecked(isa, &mut space);
-            pull.compute_unchecked(isa, &mut space);
+        // Two calls, as of two tiles: the second finds rows that the first has packed.
+        let mut packed = [[None; 2]; 3];
+        let cut = lanes / 3;
+        for (first, pairs, lists) in [(0, &pairs[..cut], &lists[..cut]), (cut, &pairs[cut..], &lists[cut..])]
+        {
+            let attention = Attention {
+                query: queries.strided(first),
+                keys: keys.strided(0),
+                values: values.strided(0),
+                lists: pairs,
+                scale: SCALE,
+                out: out.strided(first),
+            };
+            let gradient = AttentionGradient {
+                query: queries.strided(first),
+                dy: dys.strided(first),
+                keys: keys.strided(0),
+                values: values.strided(0),
+                lists: pairs,
+                scale: SCALE,
+                out: Some(dq.strided(first)),
+                readers: Some(read.strided(first)),
+            };
+            let pull = AttentionPull {
+                key: keys.strided(first),
+                value: values.strided(first),
+                readers: readers.strided(0),
+                lists,
+                scale: SCALE,
+                out: [Some(dk.strided(first)), Some(dv.strided(first))],
+            };
+            // SAFETY: the instruction set is available, the lists name rows of the fields, each lane has its rows and results,
+            // and a stage of the space always packs rows of the same fields.
+            unsafe {
+                attend_unchecked(isa, &attention, space.stage(0, &mut packed[0]));
+                gradient.compute_unchecked(isa, space.stage(1, &mut packed[1]));
+                pull.compute_unchecked(isa, space.stage(2, &mut packed[2]));
+            }
         }
         for (lane, &list) in lists.iter().enumerate() {
             let what = |part: &str| format!("{isa} {key_width} {value_width}, {part} of {} rows", list.len());
