@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut m = ModuleBuilder::new("rounds");
     let letters = m.table("letters", [50, 16], Init::Uniform(0.1));
     let lstm = Lstm::new(&mut m, "lstm", 16, 32);
-    let encoder = TransformerEncoder::<2>::new(&mut m, "encoder", 16, 4);
+    let encoder = TransformerEncoder::new(&mut m, "encoder", 16, 4, 2);
     let next = Linear::new(&mut m, "next", if attends { 16 } else { 32 }, 50);
     let module = m.build()?;
     let device = device.unwrap_or(Device::Cpu);

@@ -18,11 +18,12 @@ const WORDS: usize = 16;
 const TAGS: usize = 3;
 const WIDTH: usize = 32;
 const HEADS: usize = 4;
+const LAYERS: usize = 2;
 
 struct Tagger {
     words: Embedding,
     positions: Positions,
-    encoder: TransformerEncoder<2>,
+    encoder: TransformerEncoder,
     out: Linear,
 }
 
@@ -36,7 +37,7 @@ impl Tagger {
         Tagger {
             words: Embedding::with(m, "words", WORDS, WIDTH, Init::Normal(1.0)),
             positions: Positions::sinusoidal(WIDTH),
-            encoder: TransformerEncoder::with(m, "encoder", WIDTH, HEADS, &options),
+            encoder: TransformerEncoder::with(m, "encoder", WIDTH, HEADS, LAYERS, &options),
             out: Linear::new(m, "out", WIDTH, TAGS),
         }
     }

@@ -19,11 +19,11 @@ pub(crate) fn options() -> TransformerOptions {
 }
 
 /// Word vectors with positions, an encoder of two layers over them, and a linear layer for the tags.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Transformer {
     words: Embedding,
     positions: Positions,
-    encoder: TransformerEncoder<LAYERS>,
+    encoder: TransformerEncoder,
     out: Linear,
 }
 
@@ -33,7 +33,7 @@ impl Transformer {
         Transformer {
             words: Embedding::with(m, "words", words, width, Init::Normal(1.0)),
             positions: Positions::sinusoidal(width),
-            encoder: TransformerEncoder::with(m, "encoder", width, heads(width), &options()),
+            encoder: TransformerEncoder::with(m, "encoder", width, heads(width), LAYERS, &options()),
             out: Linear::new(m, "out", width, tags),
         }
     }

@@ -29,13 +29,13 @@ type Scored<'g> = (TransformerState<'g>, Value<'g>);
 ///
 /// One more row of each table is the end of a sentence. It ends source and target, so no sentence is empty, and begins the
 /// target.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Translator {
     source: Embedding,
     target: Embedding,
     positions: Positions,
-    encoder: TransformerEncoder<LAYERS>,
-    decoder: TransformerDecoder<LAYERS>,
+    encoder: TransformerEncoder,
+    decoder: TransformerDecoder,
     out: Linear,
     words: Words,
 }
@@ -50,8 +50,8 @@ impl Translator {
             source: table(m, "source", words.source),
             target: table(m, "target", words.target),
             positions: Positions::sinusoidal(width),
-            encoder: TransformerEncoder::with(m, "encoder", width, heads(width), &options()),
-            decoder: TransformerDecoder::with(m, "decoder", width, heads(width), &options()),
+            encoder: TransformerEncoder::with(m, "encoder", width, heads(width), LAYERS, &options()),
+            decoder: TransformerDecoder::with(m, "decoder", width, heads(width), LAYERS, &options()),
             out: Linear::new(m, "out", width, words.target.saturating_add(1)),
             words,
         }

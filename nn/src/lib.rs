@@ -101,8 +101,8 @@ pub use recurrent::{
 };
 pub use sequences::{Packed, Sequences, SequencesError};
 pub use transformer::{
-    DecoderMemory, TransformerDecoder, TransformerEncoder, TransformerEncoderLayer, TransformerOptions,
-    TransformerState,
+    DecoderMemory, DetachedState, TransformerDecoder, TransformerEncoder, TransformerEncoderLayer,
+    TransformerOptions, TransformerState,
 };
 pub use tree::{
     ChildSumTreeLstm, MvRnn, TreeGru, TreeGruOptions, TreeLstm, TreeLstmOptions, TreeRnn, TreeRnnOptions,

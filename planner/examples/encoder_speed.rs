@@ -21,7 +21,7 @@ const WORDS: u32 = 10_000;
 
 struct Tagger {
     module: Arc<Module>,
-    encoder: TransformerEncoder<2>,
+    encoder: TransformerEncoder,
     embed: autobatch_ir::Cell<1, 1>,
     tag: autobatch_ir::Cell<1, 1>,
 }
@@ -31,7 +31,7 @@ impl Tagger {
         let mut m = ModuleBuilder::new("tagger");
         let words = m.table("words", [WORDS as usize, WIDTH], Init::Uniform(0.1));
         let out = m.param("out", [WIDTH, 17], Init::Glorot(1.0));
-        let encoder = TransformerEncoder::new(&mut m, "encoder", WIDTH, 4);
+        let encoder = TransformerEncoder::new(&mut m, "encoder", WIDTH, 4, 2);
         let embed = m.cell("embed", [INDEX], |_, [word]| [words.row(word)]);
         let tag = m.cell("tag", [f32([WIDTH])], |g, [x]| [g.affine([x], out, None)]);
         Self { module: m.build().expect("the model is well typed"), encoder, embed, tag }

@@ -303,6 +303,8 @@ class Positions:
     """Vectors that tell positions apart, to add to inputs."""
     def __call__(self, *args, **kwargs) -> Any:
         ...
+    def at(self, x, place) -> Any:
+        """An input plus the vector of position `place`, counted from 0."""
     @staticmethod
     def learned(module, name, longest, width) -> Any:
         """staticmethod(function) -> method"""
@@ -383,6 +385,8 @@ class Session:
         """Executes the forward part of a plan and pauses. Each group of outputs has one shape and becomes one array, one"""
     def graph(self) -> Any:
         """An empty graph, which `with` makes current."""
+    def import_pytorch(self, state_dict, names=Ellipsis) -> Any:
+        """Reads a state dict of PyTorch: the layers of `nn` with its names and layouts. `names` maps modules of PyTorch to layers"""
     def last_plan(self) -> Any:
         """The text of the plan of the last run; `None` before the first run."""
     def load_weights(self, path) -> Any:
@@ -467,6 +471,8 @@ class Trainer:
         """The waiting gradient of a parameter."""
     def graph(self) -> Any:
         """An empty graph for `evaluate` and `backward`. Its nodes name no lines."""
+    def import_pytorch(self, state_dict, names=Ellipsis) -> Any:
+        """Reads a state dict of PyTorch: the layers of `nn` with its names and layouts. `names` maps modules of PyTorch to layers"""
     @property
     def learning_rate(self) -> Any:
         """The learning rate of the next step."""
@@ -504,12 +510,40 @@ class Trainer:
     def weights(self) -> Any:
         """The values of all parameters by name, as a dict of arrays."""
 
-class TransformerEncoderLayer:
-    """A layer of a transformer encoder. Sequences of any lengths share its batches, without padding."""
-    def __init__(self, module, name, width, heads) -> Any:
+class TransformerDecoder:
+    """A stack of decoder layers, with a final norm if norms come first. A position attends to itself, to earlier positions, and to an"""
+    def __init__(self, module, name, width, heads, layers, *, feed_forward=None, activation='relu', norm_first=False, dropout=0.0, bias=True) -> Any:
         ...
     def __call__(self, *args, **kwargs) -> Any:
         ...
+    def start(self, encoded) -> Any:
+        """The state before the first position, for positions that arrive one by one. The outputs equal those of a call bit for bit."""
+
+class TransformerEncoder:
+    """A stack of encoder layers, with a final norm if norms come first. Sequences of any lengths share its batches, without padding."""
+    def __init__(self, module, name, width, heads, layers, *, feed_forward=None, activation='relu', norm_first=False, dropout=0.0, bias=True) -> Any:
+        ...
+    def __call__(self, *args, **kwargs) -> Any:
+        ...
+    def start(self) -> Any:
+        """The state before the first position, for positions that arrive one by one. The outputs equal those of a causal call bit"""
+
+class TransformerEncoderLayer:
+    """A layer of a transformer encoder. Sequences of any lengths share its batches, without padding."""
+    def __init__(self, module, name, width, heads, *, feed_forward=None, activation='relu', norm_first=False, dropout=0.0, bias=True) -> Any:
+        ...
+    def __call__(self, *args, **kwargs) -> Any:
+        ...
+
+class TransformerState:
+    """The state of an encoder or a decoder after some positions. It never changes: `push` returns the next one, so a search"""
+    def __len__(self) -> Any:
+        ...
+    @property
+    def output(self) -> Any:
+        """The output at the last position."""
+    def push(self, x) -> Any:
+        """The state after one more position."""
 
 class TreeGRU:
     """The binary gated recurrent tree layer."""

@@ -16,6 +16,8 @@ from ._autobatch import (
     MultiHeadAttention,
     Positions,
     RMSNorm,
+    TransformerDecoder,
+    TransformerEncoder,
     TransformerEncoderLayer,
     TreeGRU,
     TreeLSTM,

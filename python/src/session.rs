@@ -4,7 +4,7 @@ use crate::error::{BusyError, raised};
 use crate::graph::{Current, PyGraph, Shared};
 use crate::module::PyModule_;
 use crate::value::{Awaited, PyValue};
-use crate::weights::{extents, replaced, weights_dict};
+use crate::weights::{extents, imported, replaced, weights_dict};
 use autobatch::ir::graph::ValueKey;
 use autobatch::ir::plan::Limits;
 use autobatch::ir::types::{DType, Shape};
@@ -15,7 +15,8 @@ use numpy::{PyArray1, PyArrayMethods, PyReadonlyArrayDyn};
 use parking_lot::{Mutex, MutexGuard};
 use pyo3::exceptions::{PyStopIteration, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyMapping, PyTuple};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Plans and executes graphs over one module.
@@ -289,6 +290,21 @@ impl PySession {
         let mut session = self.lock()?;
         let weights = replaced(&self.module, session.weights(), values)?;
         session.set_weights(Arc::new(weights)).map_err(raised)
+    }
+
+    /// Reads a state dict of PyTorch: the layers of `nn` with its names and layouts. `names` maps modules of PyTorch to layers
+    /// here, and modules below them follow. Returns the names that were read, are missing in the state dict or belong to no
+    /// parameter, and the biases that are the sum of two.
+    #[pyo3(signature = (state_dict, names = HashMap::new()))]
+    fn import_pytorch<'py>(
+        &self,
+        state_dict: &Bound<'py, PyMapping>,
+        names: HashMap<String, String>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let mut session = self.lock()?;
+        let (weights, report) = imported(session.weights(), state_dict, &names)?;
+        session.set_weights(Arc::new(weights)).map_err(raised)?;
+        Ok(report)
     }
 
     /// Takes over the values of some parameters, given by name as arrays, where they differ from the session's.

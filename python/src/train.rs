@@ -5,14 +5,15 @@ use crate::graph::{Current, Shared};
 use crate::module::PyModule_;
 use crate::optim::{PyOptimizer, schedule};
 use crate::session::{Emitted, PySession, new_graph, options, released, values_of};
-use crate::weights::{replaced, weights_dict};
+use crate::weights::{imported, replaced, weights_dict};
 use autobatch::ir::graph::ValueKey;
 use autobatch::ir::{Module, Weights};
 use autobatch::train::Step;
 use autobatch::{SuspendedGrowth, Trainer};
 use parking_lot::{Mutex, MutexGuard};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyMapping};
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -189,6 +190,21 @@ impl PyTrainer {
         let mut trainer = self.lock()?;
         let weights = replaced(&self.module, trainer.weights(), values)?;
         trainer.set_weights(Arc::new(weights)).map_err(raised)
+    }
+
+    /// Reads a state dict of PyTorch: the layers of `nn` with its names and layouts. `names` maps modules of PyTorch to layers
+    /// here, and modules below them follow. Returns the names that were read, are missing in the state dict or belong to no
+    /// parameter, and the biases that are the sum of two.
+    #[pyo3(signature = (state_dict, names = HashMap::new()))]
+    fn import_pytorch<'py>(
+        &self,
+        state_dict: &Bound<'py, PyMapping>,
+        names: HashMap<String, String>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let mut trainer = self.lock()?;
+        let (weights, report) = imported(trainer.weights(), state_dict, &names)?;
+        trainer.set_weights(Arc::new(weights)).map_err(raised)?;
+        Ok(report)
     }
 
     /// Replaces the schedule of the learning rate.

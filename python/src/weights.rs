@@ -4,9 +4,12 @@ use crate::error::raised;
 use crate::value::floats;
 use autobatch::ir::types::Shape;
 use autobatch::ir::{Module, Weights};
+use autobatch::nn::pytorch::{self, StateArray};
+use autobatch::train::CheckpointError;
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyMapping};
+use std::collections::{BTreeMap, HashMap};
 
 /// Returns the values of all parameters by name.
 pub(crate) fn weights_dict<'py>(py: Python<'py>, weights: &Weights) -> PyResult<Bound<'py, PyDict>> {
@@ -43,4 +46,28 @@ pub(crate) fn replaced(module: &Module, weights: &Weights, values: &Bound<'_, Py
         weights.set(id, &numbers).map_err(|error| raised(error.into()))?;
     }
     Ok(weights)
+}
+
+/// Returns weights with the arrays of a state dict of PyTorch, and a dict that says which.
+pub(crate) fn imported<'py>(
+    weights: &Weights,
+    state: &Bound<'py, PyMapping>,
+    names: &HashMap<String, String>,
+) -> PyResult<(Weights, Bound<'py, PyDict>)> {
+    let mut arrays = BTreeMap::new();
+    for item in state.items()? {
+        let (name, value): (String, Bound<'_, PyAny>) = item.extract()?;
+        let (shape, values) = floats(&value)?;
+        arrays.insert(name, StateArray { shape, values });
+    }
+    let mut weights = weights.clone();
+    let names: Vec<(&str, &str)> = names.iter().map(|(of, to)| (of.as_str(), to.as_str())).collect();
+    let report = pytorch::import(arrays, &mut weights, &names)
+        .map_err(|error| raised(CheckpointError::PyTorch(error).into()))?;
+    let found = PyDict::new(state.py());
+    found.set_item("read", report.read)?;
+    found.set_item("missing", report.missing)?;
+    found.set_item("unexpected", report.unexpected)?;
+    found.set_item("joint_biases", report.joint_biases)?;
+    Ok((weights, found))
 }

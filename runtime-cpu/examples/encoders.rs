@@ -40,7 +40,7 @@ fn measure(of: &Sentences, width: usize, is_causal: bool, (threads, rounds): (us
     let mut m = ModuleBuilder::new("tagger");
     let words = m.table("words", [WORDS as usize, width], Init::Uniform(0.1));
     let out = m.param("out", [width, 17], Init::Glorot(1.0));
-    let encoder = TransformerEncoder::<2>::new(&mut m, "encoder", width, 4);
+    let encoder = TransformerEncoder::new(&mut m, "encoder", width, 4, 2);
     let embed = m.cell("embed", [INDEX], |_, [word]| [words.row(word)]);
     let tag =
         m.cell("tag", [f32([width]), INDEX], |g, [x, label]| [g.affine([x], out, None).cross_entropy(label)]);

@@ -246,7 +246,7 @@ fn lesson<T: Task>(
         habits: habits(entry),
         module: m.build()?,
         sizes: parts.all().map(T::size).collect(),
-        parsing: task.parsing(model, &parts.test),
+        parsing: task.parsing(model.clone(), &parts.test),
         counts: [parts.train.len(), parts.development.len(), parts.test.len()],
         workload: Box::new(Bound { model, instances }),
         specification: serde_json::json!(specification).to_string(),
@@ -346,7 +346,7 @@ fn predictor<T: Task>(
         let items = T::parse(input)?;
         let mut unknown = Unknown::default();
         items.iter().for_each(|item| task.count_unknown(item, &mut unknown));
-        Ok(Predicted { answers: task.predict(model, session, &items)?, unknown })
+        Ok(Predicted { answers: task.predict(model.clone(), session, &items)?, unknown })
     };
     Ok(Predictor { entry, module: m.build()?, predict: Box::new(predict) })
 }

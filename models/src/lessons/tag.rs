@@ -64,7 +64,7 @@ fn tagged_answer(sentence: &wikiner::Sentence, rows: &[&Row]) -> Answer {
 }
 
 /// A model of numbered words that gives each of them a tag.
-pub(super) trait WordTagger: Model<Instance = (Vec<u32>, Vec<u32>)> + Copy + 'static {
+pub(super) trait WordTagger: Model<Instance = (Vec<u32>, Vec<u32>)> + Clone + 'static {
     /// Declares the model for these numbers of words and tags.
     fn declare(m: &mut ModuleBuilder, words: usize, tags: usize, widths: Widths) -> Self;
 }

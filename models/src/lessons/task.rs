@@ -24,7 +24,7 @@ pub(super) trait Task: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// An instance as the corpus states it.
     type Item: Send + Sync + 'static;
     /// The model.
-    type Model: Model + Copy + 'static;
+    type Model: Model + Clone + 'static;
 
     /// Reads the corpus in a folder.
     fn read(folder: &Path) -> Result<Published<Self::Item>, DataError>;

@@ -352,11 +352,12 @@ mod tests {
     #[test]
     fn transformer_layers_keep_their_names_below_a_mapped_module() {
         let mut weights = weights(|m| {
-            TransformerEncoder::<1>::with(
+            TransformerEncoder::with(
                 m,
                 "enc",
                 4,
                 2,
+                1,
                 &TransformerOptions { feed_forward: Some(6), ..TransformerOptions::default() },
             );
         });

@@ -8,8 +8,9 @@ use crate::multi_head::{HeadWeights, columns_of, whole};
 use crate::values::Values;
 use autobatch_ir::{CellOfAny, Graph, ModuleBuilder, Value};
 use std::panic::Location;
+use std::sync::Arc;
 
-/// A decoder of `LAYERS` layers (Vaswani et al. 2017), as `torch.nn.TransformerDecoder`. `S` is a causal
+/// A stack of decoder layers (Vaswani et al. 2017), as `torch.nn.TransformerDecoder`. `S` is a causal
 /// [multi-head attention](crate::MultiHeadAttention) over the sequence, `C` one over the encoded sequence `e`; the other
 /// symbols are those of an [encoder layer](crate::TransformerEncoderLayer):
 /// ```text
@@ -28,8 +29,8 @@ use std::panic::Location;
 /// # fn main() -> Result<(), EmitError> {
 /// let mut m = ModuleBuilder::new("m");
 /// let words = Embedding::new(&mut m, "words", 100, 16);
-/// let encoder = TransformerEncoder::<2>::new(&mut m, "encoder", 16, 4);
-/// let decoder = TransformerDecoder::<2>::new(&mut m, "decoder", 16, 4);
+/// let encoder = TransformerEncoder::new(&mut m, "encoder", 16, 4, 2);
+/// let decoder = TransformerDecoder::new(&mut m, "decoder", 16, 4, 2);
 /// let g = Graph::new(&m.build()?);
 /// let encoded = encoder.run(&g, [7, 1, 4].map(|word| words.look(&g, word)));
 /// let memory = decoder.memory(&g, encoded);
@@ -41,9 +42,9 @@ use std::panic::Location;
 /// # g.finish().map(|_| ())
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TransformerDecoder<const LAYERS: usize> {
-    layers: [Layer; LAYERS],
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransformerDecoder {
+    layers: Arc<[Layer]>,
     norm: LastNorm,
 }
 
@@ -60,8 +61,8 @@ struct Layer {
 
 /// An encoded sequence in the form that the layers of one [`TransformerDecoder`] read.
 #[derive(Clone, Debug)]
-pub struct DecoderMemory<'g, const LAYERS: usize> {
-    decoder: TransformerDecoder<LAYERS>,
+pub struct DecoderMemory<'g> {
+    decoder: TransformerDecoder,
     lists: Vec<Vec<Value<'g>>>,
 }
 
@@ -110,11 +111,11 @@ impl Layer {
     }
 }
 
-impl<const LAYERS: usize> TransformerDecoder<LAYERS> {
-    /// A decoder over positions of width `width`, which `heads` must divide.
+impl TransformerDecoder {
+    /// A decoder of some layers over positions of width `width`, which `heads` must divide.
     #[track_caller]
-    pub fn new(m: &mut ModuleBuilder, name: &str, width: usize, heads: usize) -> Self {
-        Self::with(m, name, width, heads, &TransformerOptions::default())
+    pub fn new(m: &mut ModuleBuilder, name: &str, width: usize, heads: usize, layers: usize) -> Self {
+        Self::with(m, name, width, heads, layers, &TransformerOptions::default())
     }
 
     /// A decoder with options.
@@ -124,41 +125,37 @@ impl<const LAYERS: usize> TransformerDecoder<LAYERS> {
         name: &str,
         width: usize,
         heads: usize,
+        layers: usize,
         options: &TransformerOptions,
     ) -> Self {
-        let layers = stacked!(Layer, m, name, width, heads, options);
+        let layers = stacked!(Layer, m, name, width, heads, layers, options);
         Self { layers, norm: LastNorm::declare(m, name, width, options) }
     }
 
     /// The projected keys and values of an encoded sequence for each layer, for [`run`](Self::run) and [`start`](Self::start).
     #[track_caller]
     #[must_use]
-    pub fn memory<'g>(&self, g: &'g Graph, encoded: impl Values<'g>) -> DecoderMemory<'g, LAYERS> {
+    pub fn memory<'g>(&self, g: &'g Graph, encoded: impl Values<'g>) -> DecoderMemory<'g> {
         let encoded = encoded.into_vec();
-        let mut lists = Vec::with_capacity(LAYERS);
-        for layer in &self.layers {
+        let mut lists = Vec::with_capacity(self.layers.len());
+        for layer in self.layers.iter() {
             lists.push(layer.lists(g, &encoded));
         }
-        DecoderMemory { decoder: *self, lists }
+        DecoderMemory { decoder: self.clone(), lists }
     }
 
     /// The output at each position, given itself, earlier positions, and the encoded sequence.
     #[track_caller]
     #[must_use]
-    pub fn run<'g>(
-        &self,
-        g: &'g Graph,
-        xs: impl Values<'g>,
-        memory: &DecoderMemory<'g, LAYERS>,
-    ) -> Vec<Value<'g>> {
+    pub fn run<'g>(&self, g: &'g Graph, xs: impl Values<'g>, memory: &DecoderMemory<'g>) -> Vec<Value<'g>> {
         self.start(g, memory).push_all(xs)
     }
 
     /// The state before the first position, for positions that arrive one by one; the results equal those of [`run`](Self::run) bit for bit.
     #[track_caller]
     #[must_use]
-    pub fn start<'g>(&self, g: &'g Graph, memory: &DecoderMemory<'g, LAYERS>) -> TransformerState<'g> {
-        let mut layers = Vec::with_capacity(LAYERS);
+    pub fn start<'g>(&self, g: &'g Graph, memory: &DecoderMemory<'g>) -> TransformerState<'g> {
+        let mut layers = Vec::with_capacity(self.layers.len());
         for (layer, lists) in self.layers.iter().zip(&memory.lists) {
             let mut lists = lists.clone();
             if memory.decoder != *self {

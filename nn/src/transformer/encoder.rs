@@ -6,6 +6,7 @@ use crate::any_cell::vector;
 use crate::multi_head::{HeadWeights, project_all, whole};
 use crate::values::Values;
 use autobatch_ir::{CellOfAny, Graph, ModuleBuilder, Value};
+use std::sync::Arc;
 
 /// An encoder layer (Vaswani et al. 2017), as `torch.nn.TransformerEncoderLayer`. With `A` a
 /// [multi-head attention](crate::MultiHeadAttention), `N1` and `N2` [`LayerNorm`](crate::LayerNorm)s, `D` dropout and
@@ -91,12 +92,12 @@ impl TransformerEncoderLayer {
         TransformerState::new(g, [self.state()], LastNorm(None))
     }
 
-    pub(super) fn state<'g>(&self) -> LayerState<'g> {
+    pub(super) fn state<'g>(&self) -> LayerState<Value<'g>> {
         LayerState::new(self.enter, self.leave, Vec::new())
     }
 }
 
-/// A stack of `LAYERS` [`TransformerEncoderLayer`]s named `name.layers.0`, `name.layers.1` and so on. If norms come before
+/// A stack of [`TransformerEncoderLayer`]s named `name.layers.0`, `name.layers.1` and so on. If norms come before
 /// their parts, a final [`LayerNorm`](crate::LayerNorm) `name.norm` follows.
 ///
 /// ```
@@ -107,7 +108,7 @@ impl TransformerEncoderLayer {
 /// let mut m = ModuleBuilder::new("m");
 /// let words = Embedding::new(&mut m, "words", 100, 16);
 /// let positions = Positions::sinusoidal(16);
-/// let encoder = TransformerEncoder::<2>::new(&mut m, "encoder", 16, 4);
+/// let encoder = TransformerEncoder::new(&mut m, "encoder", 16, 4, 2);
 /// let g = Graph::new(&m.build()?);
 /// for (key, sentence) in [&[7, 1, 4][..], &[2, 9]].into_iter().enumerate() {
 ///     g.instance(key as u64);
@@ -118,18 +119,17 @@ impl TransformerEncoderLayer {
 /// # g.finish().map(|_| ())
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TransformerEncoder<const LAYERS: usize> {
-    /// The layers, lowest first.
-    pub layers: [TransformerEncoderLayer; LAYERS],
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransformerEncoder {
+    layers: Arc<[TransformerEncoderLayer]>,
     norm: LastNorm,
 }
 
-impl<const LAYERS: usize> TransformerEncoder<LAYERS> {
-    /// An encoder over positions of width `width`, which `heads` must divide.
+impl TransformerEncoder {
+    /// An encoder of some layers over positions of width `width`, which `heads` must divide.
     #[track_caller]
-    pub fn new(m: &mut ModuleBuilder, name: &str, width: usize, heads: usize) -> Self {
-        Self::with(m, name, width, heads, &TransformerOptions::default())
+    pub fn new(m: &mut ModuleBuilder, name: &str, width: usize, heads: usize, layers: usize) -> Self {
+        Self::with(m, name, width, heads, layers, &TransformerOptions::default())
     }
 
     /// An encoder with options.
@@ -139,9 +139,10 @@ impl<const LAYERS: usize> TransformerEncoder<LAYERS> {
         name: &str,
         width: usize,
         heads: usize,
+        layers: usize,
         options: &TransformerOptions,
     ) -> Self {
-        let layers = stacked!(TransformerEncoderLayer, m, name, width, heads, options);
+        let layers = stacked!(TransformerEncoderLayer, m, name, width, heads, layers, options);
         let norm = LastNorm::declare(m, name, width, options);
         Self { layers, norm }
     }
@@ -151,7 +152,7 @@ impl<const LAYERS: usize> TransformerEncoder<LAYERS> {
     #[must_use]
     pub fn run<'g>(&self, g: &'g Graph, xs: impl Values<'g>) -> Vec<Value<'g>> {
         let mut xs = xs.into_vec();
-        for layer in &self.layers {
+        for layer in self.layers.iter() {
             xs = layer.run(g, xs);
         }
         for x in &mut xs {

@@ -3,14 +3,12 @@
 
 /// Declares `name.layers.0`, `name.layers.1` and so on. It is a macro because `#[track_caller]` does not work through a closure.
 macro_rules! stacked {
-    ($layer:ty, $m:ident, $name:ident, $width:ident, $heads:ident, $options:ident) => {{
-        const { assert!(LAYERS > 0, "there is at least one layer") };
-        let lowest = <$layer>::with($m, &format!("{}.layers.0", $name), $width, $heads, $options);
-        let mut layers = [lowest; LAYERS];
-        for (number, layer) in layers.iter_mut().enumerate().skip(1) {
-            *layer = <$layer>::with($m, &format!("{}.layers.{number}", $name), $width, $heads, $options);
+    ($layer:ty, $m:ident, $name:ident, $width:ident, $heads:ident, $layers:ident, $options:ident) => {{
+        let mut layers = Vec::new();
+        for number in 0..super::checked_layers($m, $name, $layers) {
+            layers.push(<$layer>::with($m, &format!("{}.layers.{number}", $name), $width, $heads, $options));
         }
-        layers
+        layers.into()
     }};
 }
 
@@ -20,7 +18,7 @@ mod state;
 
 pub use decoder::{DecoderMemory, TransformerDecoder};
 pub use encoder::{TransformerEncoder, TransformerEncoderLayer};
-pub use state::TransformerState;
+pub use state::{DetachedState, TransformerState};
 
 use crate::activation::Activation;
 use crate::any_cell::vector;
@@ -79,6 +77,20 @@ impl TransformerOptions {
     fn of_attention(&self) -> MultiHeadOptions {
         MultiHeadOptions { bias: self.bias, init: self.init.clone(), ..MultiHeadOptions::default() }
     }
+}
+
+/// The maximum number of layers of a stack.
+const MAX_LAYERS: usize = 1000;
+
+/// Reports an invalid number of layers, and continues with one layer.
+#[track_caller]
+fn checked_layers(m: &mut ModuleBuilder, name: &str, layers: usize) -> usize {
+    if (1..=MAX_LAYERS).contains(&layers) {
+        return layers;
+    }
+    let message = format!("a stack has 1 to {MAX_LAYERS} layers, found {layers}");
+    m.fail(&format!("layer @{name}"), message, None, Location::caller());
+    1
 }
 
 /// A norm and a residual connection around a part of a layer.

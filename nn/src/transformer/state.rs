@@ -3,6 +3,7 @@
 use super::LastNorm;
 use crate::multi_head::append_to_each;
 use crate::values::Values;
+use autobatch_ir::graph::ValueKey;
 use autobatch_ir::{CellOfAny, Graph, Value};
 use std::borrow::Borrow;
 
@@ -10,16 +11,47 @@ use std::borrow::Borrow;
 #[derive(Clone, Debug)]
 pub struct TransformerState<'g> {
     graph: &'g Graph,
-    layers: Vec<LayerState<'g>>,
+    layers: Vec<LayerState<Value<'g>>>,
     norm: LastNorm,
     length: usize,
+}
+
+/// A [`TransformerState`] without the lifetime of its graph, for programs that cannot hold a `Value`.
+#[derive(Clone, Debug)]
+pub struct DetachedState {
+    layers: Vec<LayerState<Option<ValueKey>>>,
+    norm: LastNorm,
+    length: usize,
+}
+
+impl DetachedState {
+    /// The state in its graph; `None` after a fault, and in another graph.
+    #[track_caller]
+    #[must_use]
+    pub fn attach<'g>(&self, graph: &'g Graph) -> Option<TransformerState<'g>> {
+        let layers = self.layers.iter().map(|layer| layer.map(|key| graph.value(key?)));
+        let layers = layers.collect::<Option<_>>()?;
+        Some(TransformerState { graph, layers, norm: self.norm, length: self.length })
+    }
+
+    /// The number of positions so far.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there are no positions yet.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.length == 0
+    }
 }
 
 impl<'g> TransformerState<'g> {
     #[track_caller]
     pub(super) fn new(
         graph: &'g Graph,
-        layers: impl IntoIterator<Item = LayerState<'g>>,
+        layers: impl IntoIterator<Item = LayerState<Value<'g>>>,
         norm: LastNorm,
     ) -> Self {
         Self { graph, layers: layers.into_iter().collect(), norm, length: 0 }
@@ -45,6 +77,13 @@ impl<'g> TransformerState<'g> {
         read
     }
 
+    /// The state without the lifetime of its graph.
+    #[must_use]
+    pub fn detach(&self) -> DetachedState {
+        let layers = self.layers.iter().filter_map(|layer| layer.map(|value| Some(value.key())));
+        DetachedState { layers: layers.collect(), norm: self.norm, length: self.length }
+    }
+
     /// The number of positions so far, which is the index of the next one.
     #[must_use]
     pub const fn len(&self) -> usize {
@@ -60,16 +99,25 @@ impl<'g> TransformerState<'g> {
 
 /// The state of one layer.
 #[derive(Clone, Debug)]
-pub(super) struct LayerState<'g> {
+pub(super) struct LayerState<V> {
     /// `x -> q k_1 .. k_H v_1 .. v_H`
     enter: CellOfAny,
     /// `x q, lists of k_1 .. k_H v_1 .. v_H, memory -> y`
     leave: CellOfAny,
-    lists: Vec<Value<'g>>,
-    memory: Vec<Value<'g>>,
+    lists: Vec<V>,
+    memory: Vec<V>,
 }
 
-impl<'g> LayerState<'g> {
+impl<V: Copy> LayerState<V> {
+    /// The state with other values in place of its own.
+    fn map<W>(&self, mut other: impl FnMut(V) -> Option<W>) -> Option<LayerState<W>> {
+        let mut all = |values: &[V]| values.iter().map(|&value| other(value)).collect::<Option<_>>();
+        let (lists, memory) = (all(&self.lists)?, all(&self.memory)?);
+        Some(LayerState { enter: self.enter, leave: self.leave, lists, memory })
+    }
+}
+
+impl<'g> LayerState<Value<'g>> {
     #[track_caller]
     pub(super) const fn new(enter: CellOfAny, leave: CellOfAny, memory: Vec<Value<'g>>) -> Self {
         Self { enter, leave, lists: Vec::new(), memory }

@@ -175,19 +175,19 @@ wrong_use! {
         |m| MultiHeadAttention::with(m, "l", 4, 2, &MultiHeadOptions { key: Some(3), ..Default::default() }),
         |g, l| { let _ = l.run_causal(g, [g.zeros([4])]); }, "keys and values of the width of queries";
     a_narrow_position_of_an_encoder:
-        |m| TransformerEncoder::<2>::new(m, "l", 4, 2), |g, l| { let _ = l.run(g, [g.zeros([3])]); }, "takes f32[4]";
+        |m| TransformerEncoder::new(m, "l", 4, 2, 2), |g, l| { let _ = l.run(g, [g.zeros([3])]); }, "takes f32[4]";
     a_narrow_position_of_a_decoder:
-        |m| TransformerDecoder::<2>::new(m, "l", 4, 2),
+        |m| TransformerDecoder::new(m, "l", 4, 2, 2),
         |g, l| { let _ = l.run(g, [g.zeros([3])], &l.memory(g, [g.zeros([4])])); }, "takes f32[4]";
     a_narrow_position_in_the_memory_of_a_decoder:
-        |m| TransformerDecoder::<2>::new(m, "l", 4, 2),
+        |m| TransformerDecoder::new(m, "l", 4, 2, 2),
         |g, l| { let _ = l.run(g, [g.zeros([4])], &l.memory(g, [g.zeros([3])])); }, "takes f32[4]";
     a_decoder_of_an_empty_sequence:
-        |m| TransformerDecoder::<2>::new(m, "l", 4, 2),
+        |m| TransformerDecoder::new(m, "l", 4, 2, 2),
         |g, l| { let none: [Value<'_>; 0] = []; let _ = l.run(g, [g.zeros([4])], &l.memory(g, none)); },
         "no values to attend to";
     another_decoders_memory:
-        |m| (TransformerDecoder::<2>::new(m, "l", 4, 2), TransformerDecoder::<2>::new(m, "k", 4, 2)),
+        |m| (TransformerDecoder::new(m, "l", 4, 2, 2), TransformerDecoder::new(m, "k", 4, 2, 2)),
         |g, (l, k)| { let x = g.zeros([4]); let _ = l.run(g, [x], &k.memory(g, [x])); }, "belongs to another decoder";
     a_word_instead_of_a_vector:
         |m| ChildSumTreeLstm::new(m, "l", 3, 4), |g, l| { let _ = l.node(g, 7, &[]); }, "takes f32[3]";
@@ -240,7 +240,7 @@ fn declarations_report_their_line() {
     let rnn = || RnnOptions { activation: BAD, ..Default::default() };
     let tree = || TreeRnnOptions { activation: BAD, ..Default::default() };
     let dropped = || TransformerOptions { dropout: 1.0, ..Default::default() };
-    let faulty: [&dyn Fn(&mut ModuleBuilder) -> u32; 23] = [
+    let faulty: [&dyn Fn(&mut ModuleBuilder) -> u32; 24] = [
         &on_this_line!(|m| [Linear::new(m, "b", 2, 2), Linear::new(m, "b", 2, 2)]),
         &on_this_line!(|m| Embedding::new(m, "x", 0, 2)),
         &on_this_line!(|m| Mlp::new(m, "x", &[3], Activation::Relu)),
@@ -260,9 +260,10 @@ fn declarations_report_their_line() {
         &on_this_line!(|m| Mlp::new(m, "x", &[3, 4], Activation::Clamp(1.0, -1.0))),
         &on_this_line!(|m| GroupNorm::new(m, "x", 2, 5)),
         &on_this_line!(|m| MultiHeadAttention::new(m, "x", 6, 4)),
-        &on_this_line!(|m| TransformerEncoder::<2>::new(m, "x", 0, 0)),
+        &on_this_line!(|m| TransformerEncoder::new(m, "x", 0, 0, 2)),
         &on_this_line!(|m| TransformerEncoderLayer::with(m, "x", 4, 2, &dropped())),
-        &on_this_line!(|m| TransformerDecoder::<2>::new(m, "x", 5, 2)),
+        &on_this_line!(|m| TransformerDecoder::new(m, "x", 5, 2, 2)),
+        &on_this_line!(|m| TransformerDecoder::new(m, "x", 4, 2, 0)),
         &on_this_line!(|m| TreeRnn::<2>::with(m, "x", 2, &tree())),
     ];
     for declare in faulty {
@@ -283,8 +284,9 @@ fn hostile_sizes_allocate_nothing() {
         let _ = declaring(|m| LatticeLstm::new(m, "x", size, size, size));
         let _ = declaring(|m| AdditiveAttention::new(m, "x", size, size, size));
         let _ = declaring(|m| MultiHeadAttention::new(m, "x", size, size));
-        let _ = declaring(|m| TransformerEncoder::<2>::new(m, "x", size, 1));
-        let _ = declaring(|m| TransformerDecoder::<2>::new(m, "x", size, 1));
+        let _ = declaring(|m| TransformerEncoder::new(m, "x", size, 1, 2));
+        let _ = declaring(|m| TransformerDecoder::new(m, "x", size, 1, 2));
+        let _ = declaring(|m| TransformerEncoder::new(m, "x", 4, 1, size));
         let _ = declaring(|m| Positions::learned(m, "x", size, size));
     }
 }

@@ -154,7 +154,7 @@ fn an_encoder_has_pytorchs_gradients_and_a_final_norm() {
     // figures(p, apply(nn.TransformerEncoder(layer, 2, nn.LayerNorm(4), False), names, p, torch.stack(p[26:])))
     let options = TransformerOptions { feed_forward: Some(5), norm_first: true, ..Default::default() };
     agrees(
-        |m| (TransformerEncoder::<2>::with(m, "e", 4, 2, &options), given(m, "x", 3, 4)),
+        |m| (TransformerEncoder::with(m, "e", 4, 2, 2, &options), given(m, "x", 3, 4)),
         |g, (layer, xs)| layer.run(g, values(g, &xs)),
         &[
             -0.4098667, -0.1991403, 0.1535769, -0.3090507, -0.0724391, 0.0806744, -0.1934884, -0.2780971,
@@ -185,7 +185,7 @@ fn a_root_mean_square_norm_has_pytorchs_gradients() {
 
 #[test]
 fn causal_attention_ignores_later_positions() {
-    let (lab, layer) = Lab::with(|m| TransformerEncoder::<2>::new(m, "e", 4, 2));
+    let (lab, layer) = Lab::with(|m| TransformerEncoder::new(m, "e", 4, 2, 2));
     let xs = rows(1, 5, 4);
     let all = lab.bits(Noise::Off, |g| layer.run_causal(g, inputs(g, &xs)));
     for length in 1..5 {
@@ -198,7 +198,7 @@ fn causal_attention_ignores_later_positions() {
 #[test]
 fn an_empty_sequence_is_encoded_to_an_empty_sequence() {
     let (lab, (layer, attention)) =
-        Lab::with(|m| (TransformerEncoder::<2>::new(m, "e", 4, 2), MultiHeadAttention::new(m, "a", 4, 2)));
+        Lab::with(|m| (TransformerEncoder::new(m, "e", 4, 2, 2), MultiHeadAttention::new(m, "a", 4, 2)));
     let none: [Vec<f32>; 0] = [];
     assert!(lab.eval(|g| layer.run(g, inputs(g, &none))).is_empty());
     assert!(lab.eval(|g| attention.run_causal(g, inputs(g, &none))).is_empty());
@@ -207,7 +207,7 @@ fn an_empty_sequence_is_encoded_to_an_empty_sequence() {
 #[test]
 fn sequences_of_all_lengths_share_their_signatures() {
     let options = TransformerOptions { norm_first: true, dropout: 0.1, ..Default::default() };
-    let (lab, layer) = Lab::with(|m| TransformerEncoder::<2>::with(m, "e", 4, 2, &options));
+    let (lab, layer) = Lab::with(|m| TransformerEncoder::with(m, "e", 4, 2, 2, &options));
     let names: Vec<&str> = lab.module.cells.iter().map(|cell| cell.name.as_str()).collect();
     assert_eq!(names, ["e.layers.0.enter", "e.layers.0.leave", "e.norm"], "layers must share their cells");
     let g = Graph::new(&lab.module);

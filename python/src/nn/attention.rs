@@ -1,10 +1,11 @@
-//! Attention and transformers over sequences of any length.
+//! Attention over sequences of any length, and their positions.
 
 use super::many;
+use crate::graph::wrap;
 use crate::module::PyModule_;
 use crate::value::{Many, PyValue, wrapped};
 use autobatch::ir::graph::Value;
-use autobatch::nn::{AdditiveAttention, MultiHeadAttention, Positions, TransformerEncoderLayer};
+use autobatch::nn::{AdditiveAttention, MultiHeadAttention, Positions};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 
@@ -86,27 +87,6 @@ impl PyAdditive {
     }
 }
 
-/// A layer of a transformer encoder. Sequences of any lengths share its batches, without padding.
-#[pyclass(frozen, name = "TransformerEncoderLayer", module = "autobatch.nn")]
-struct PyEncoderLayer {
-    layer: TransformerEncoderLayer,
-}
-
-#[pymethods]
-impl PyEncoderLayer {
-    /// Declares the layer; `heads` must divide `width`.
-    #[new]
-    fn new(py: Python<'_>, module: &PyModule_, name: &str, width: usize, heads: usize) -> PyResult<Self> {
-        Ok(Self { layer: module.declare(py, |m| Ok(TransformerEncoderLayer::new(m, name, width, heads)))? })
-    }
-
-    /// The output at each position, given all positions; with `causal`, given itself and earlier ones.
-    #[pyo3(signature = (xs, causal = false))]
-    fn __call__<'py>(&self, xs: &Bound<'py, PyAny>, causal: bool) -> PyResult<Bound<'py, PyList>> {
-        many(xs, |g, xs| if causal { self.layer.run_causal(g, xs) } else { self.layer.run(g, xs) })
-    }
-}
-
 /// Vectors that tell positions apart, to add to inputs.
 #[pyclass(frozen, name = "Positions", module = "autobatch.nn")]
 struct PyPositions {
@@ -133,6 +113,11 @@ impl PyPositions {
         Ok(Self { layer: module.declare(py, |m| Ok(Positions::learned(m, name, longest, width)))? })
     }
 
+    /// An input plus the vector of position `place`, counted from 0.
+    fn at(&self, x: &PyValue, py: Python<'_>, place: usize) -> PyResult<PyValue> {
+        x.owner().emit(py, |g| wrap(x.owner(), self.layer.add_at(g, x.get(g)?, place)))
+    }
+
     /// Each input plus the vector of its position.
     fn __call__<'py>(&self, xs: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyList>> {
         many(xs, |g, xs| self.layer.add(g, xs))
@@ -142,6 +127,5 @@ impl PyPositions {
 pub(super) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyMultiHead>()?;
     m.add_class::<PyAdditive>()?;
-    m.add_class::<PyEncoderLayer>()?;
     m.add_class::<PyPositions>()
 }

@@ -3,6 +3,7 @@
 
 mod attention;
 mod recurrent;
+mod transformer;
 mod trees;
 
 use crate::graph::{Shared, current, wrap};
@@ -217,5 +218,6 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyMlp>()?;
     recurrent::register(m)?;
     trees::register(m)?;
-    attention::register(m)
+    attention::register(m)?;
+    transformer::register(m)
 }

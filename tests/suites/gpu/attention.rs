@@ -110,7 +110,7 @@ fn encoders(rng: &mut Rng) -> GraphData {
         eps: 1e-3,
         ..TransformerOptions::default()
     };
-    let encoder = TransformerEncoder::<2>::with(&mut m, "encoder", width, heads, &options);
+    let encoder = TransformerEncoder::with(&mut m, "encoder", width, heads, 2, &options);
     let positions = width.is_multiple_of(2).then(|| Positions::sinusoidal(width));
     let g = Graph::new(&m.build().expect("sound"));
     for key in 0..3 {
