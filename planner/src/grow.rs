@@ -29,6 +29,8 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct ExistingRows {
     /// Per value of the earlier graph its field and row; field [`NONE`] if it has none.
     places: Vec<(FieldId, u32)>,
+    /// Per value of the earlier graph whether it is a list all of whose items have rows. A step reads it, or a list that grew from it.
+    lists: Vec<bool>,
     /// The number of the growing plan; 0 for plans that do not grow.
     plan: u64,
 }
@@ -36,7 +38,7 @@ pub(crate) struct ExistingRows {
 /// A copy grows on its own.
 impl Clone for ExistingRows {
     fn clone(&self) -> Self {
-        Self { places: self.places.clone(), ..Self::growing() }
+        Self { places: self.places.clone(), lists: self.lists.clone(), ..Self::growing() }
     }
 }
 
@@ -44,7 +46,7 @@ impl ExistingRows {
     /// The rows of a new growing plan: none.
     fn growing() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        Self { places: Vec::new(), plan: NEXT.fetch_add(1, Ordering::Relaxed) }
+        Self { plan: NEXT.fetch_add(1, Ordering::Relaxed), ..Self::default() }
     }
 
     /// The number of the growing plan; `None` for plans that do not grow.
@@ -61,6 +63,26 @@ impl ExistingRows {
     pub(crate) fn get(&self, value: ValueId) -> Option<(FieldId, RowId)> {
         let place = self.places.get(value.index()).copied().filter(|place| place.0 != FieldId(NONE))?;
         Some((place.0, RowId(place.1)))
+    }
+
+    /// Whether a value is a list that the plan reads, so that all its items have rows.
+    #[inline]
+    pub(crate) fn has_list(&self, value: ValueId) -> bool {
+        self.lists.get(value.index()).is_some_and(|&is_read| is_read)
+    }
+
+    /// Notes that a list is read, and those that it grew from.
+    fn add_list(&mut self, graph: &GraphData, mut list: ValueId) {
+        while !self.has_list(list) {
+            if self.lists.len() <= list.index() {
+                self.lists.resize(list.index() + 1, false);
+            }
+            self.lists[list.index()] = true;
+            match graph.arena.appended(graph.arena.producer(list), &graph.sigs) {
+                Some((from, _)) => list = from,
+                None => return,
+            }
+        }
     }
 
     fn set(&mut self, value: ValueId, place: (FieldId, u32)) {
@@ -81,6 +103,11 @@ impl ExistingRows {
                         Place::Edges { .. } => unreachable!("forward steps write rows"),
                     };
                     self.set(ValueId::new(value), (place.field(), row));
+                }
+                for value in graph.arena.operands(node).iter().filter_map(|operand| operand.as_value()) {
+                    if graph.arena.is_list(value, &graph.sigs) {
+                        self.add_list(graph, value);
+                    }
                 }
             }
         }

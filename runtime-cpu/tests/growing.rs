@@ -9,7 +9,7 @@ use autobatch_ir::{ValueId, Weights};
 use autobatch_planner::{Grown, Planner, Request};
 use autobatch_runtime_cpu::kernels::Isa;
 use autobatch_runtime_cpu::{Bound, Executor, RunError};
-use autobatch_testing::growing::{H, model};
+use autobatch_testing::growing::{H, Known, model};
 use common::{Random, bits, cases};
 
 fn outputs(executor: &Executor, plan: &Plan) -> Vec<Vec<u32>> {
@@ -38,7 +38,7 @@ fn resuming_a_grown_plan_matches_executing_all_of_it() {
         shared.set_shared_work(1);
         let mut resuming = [Executor::with_isa(isa, 1), shared];
         let g = Graph::new(&module);
-        let mut known = vec![g.zeros([H])];
+        let mut known = Known::from(vec![g.zeros([H])]);
         let mut planner = Planner::default();
         let mut grown: Option<Grown> = None;
         for round in 0..1 + random.below(6) {

@@ -17,7 +17,7 @@ fn a_growing_graph_executes_every_step_once_with_the_bits_of_a_single_run() {
     let mut session = Session::new(&module, Device::Cpu).unwrap();
     let g = session.graph();
     let mut random = Random::new(7);
-    let (mut known, mut seen, mut steps) = (Vec::new(), Vec::new(), 0);
+    let (mut known, mut seen, mut steps) = (growing::Known::default(), Vec::new(), 0);
     let mut growing = session.growing(&g);
     for round in 0..40 {
         for _ in 0..6 {

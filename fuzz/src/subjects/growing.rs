@@ -18,7 +18,7 @@ use autobatch_oracle::check::{Wanted, check};
 use autobatch_oracle::naive::{Executed, resume};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Grown, Planner, Request, RowOrder};
-use autobatch_testing::growing::{Model, model};
+use autobatch_testing::growing::{Known, Model, model};
 use autobatch_testing::hostile::SplitMix64;
 use autobatch_testing::random::Rng;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl Growing {
         let mut planner = Planner::new(policy.load().map_err(|error| error.to_string())?);
         let rows = rng.pick(&[RowOrder::Batch, RowOrder::Propagated]);
         let draw = rng.word();
-        let mut known = Vec::new();
+        let mut known = Known::default();
         let mut examined = Examined::default();
         let mut kept: Option<Round> = None;
         for _ in 0..rng.between(1, 6) {

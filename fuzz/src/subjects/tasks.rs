@@ -8,7 +8,7 @@ use crate::target::Subject;
 use arbitrary::{Arbitrary, Unstructured};
 use autobatch::prelude::*;
 use autobatch_planner::RowOrder;
-use autobatch_testing::growing::{Model, model};
+use autobatch_testing::growing::{Known, Model, model};
 use autobatch_testing::hostile::SplitMix64;
 use autobatch_testing::random::Rng;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub(super) fn open() -> Box<dyn Subject> {
 /// Awaits random values and branches on their bits. Returns the awaited values.
 async fn wander(model: &Model, g: &Graph, seed: u64) -> Result<Vec<Seen>> {
     let mut rng = Rng::new(seed);
-    let (mut known, mut seen) = (Vec::new(), Vec::new());
+    let (mut known, mut seen) = (Known::default(), Vec::new());
     for _ in 0..rng.below(6) {
         for _ in 0..=rng.below(5) {
             model.act(g, &mut known, &mut |end| rng.below(end as u32) as usize);

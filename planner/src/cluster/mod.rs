@@ -50,7 +50,7 @@ pub(crate) struct Clusters {
     pub(crate) sources: Groups<NodeId>,
     /// The signatures of jobs and sources, ascending.
     pub(crate) signatures: Vec<SigId>,
-    /// Values of the earlier plan that new jobs read; a value appears once per read.
+    /// Values of the earlier plan that new jobs read, besides the items of lists; a value appears once per read.
     pub(crate) reused: Vec<ValueId>,
     /// The results that arrive at each operand port.
     pub(crate) arrivals: Arrivals,

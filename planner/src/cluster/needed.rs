@@ -31,7 +31,7 @@ impl Needed {
         &self.marks
     }
 
-    /// Marks what the roots need and lists in `reused` the existing values that needed nodes read, once for each read. Returns
+    /// Marks what the roots need and lists in `reused` the existing values that needed nodes read besides lists, once for each read. Returns
     /// the first node whose facts may differ from the call before.
     pub(super) fn mark(&mut self, context: &Context<'_>, reused: &mut Vec<ValueId>) -> usize {
         reused.clear();
@@ -68,9 +68,13 @@ impl Needed {
             mark(graph.arena.producer(value), pending);
         }
         while let Some(node) = pending.pop() {
+            let is_list = graph.signature(node).is_list();
             for value in graph.arena.operands(node).iter().filter_map(|operand| operand.as_value()) {
                 match existing.get(value) {
+                    // Lists find their existing items without help.
+                    Some(_) if is_list => {}
                     Some(_) => reused.push(value),
+                    None if existing.has_list(value) => {}
                     None => mark(graph.arena.producer(value), pending),
                 }
             }

@@ -3,6 +3,7 @@
 use super::Places;
 use crate::order::{Batch, Lists, Rows};
 use autobatch_ir::graph::OperandKind;
+use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::{Address, FieldId, Group, GroupRange, GroupRule, Mode, Operand, Origin, Plan};
 use std::ops::Range;
 
@@ -54,7 +55,7 @@ pub(super) fn write_operands(
         let operand = match operand.kind() {
             Some(OperandKind::Value(value)) if graph.arena.is_list(value, &graph.sigs) => {
                 lists += 1;
-                write_lists(rows, batch, lists - 1, field, plan, (first, grouped))
+                write_lists(places, batch, lists - 1, field, plan, (first, grouped))
             }
             Some(OperandKind::Value(_)) => {
                 let slot = slots.next().expect("every operand that is a value has a slot");
@@ -76,18 +77,29 @@ pub(super) fn write_operands(
 /// Writes the rows that lanes read at the `nth` of their operands that are lists. The operands of the step begin at `first`.
 /// Lanes may share lists in groups if `grouped`.
 fn write_lists(
-    rows: &Rows,
+    places: &Places<'_>,
     batch: &Batch,
     nth: usize,
     field: FieldId,
     plan: &mut Plan,
     (first, grouped): (usize, bool),
 ) -> Operand {
+    let Places { context, rows, .. } = *places;
     let lanes = &rows.lane_order[batch.lanes.clone()];
     let column = batch.lists as usize + nth * lanes.len();
     let numbers = lanes.iter().map(|&lane| rows.lists.number(column + lane as usize));
     let append = |tables: &mut Vec<u32>, number: u32| {
-        tables.extend(rows.lists.items(number).iter().map(|&row| rows.rows[row as usize]));
+        let items = rows.lists.items(number).iter();
+        let final_row = |row: u32| rows.rows[row as usize];
+        match context.is_growing() {
+            true => {
+                tables.extend(items.map(|&value| match context.existing.get(ValueId::new(value as usize)) {
+                    Some((_, row)) => row.0,
+                    None => final_row(rows.row_of[value as usize]),
+                }))
+            }
+            false => tables.extend(items.map(|&row| final_row(row))),
+        }
     };
     let tables = &mut plan.tables;
     let address = if grouped && groups_are_smaller(&rows.lists, numbers.clone()) {

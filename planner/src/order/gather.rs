@@ -101,6 +101,8 @@ pub(super) struct Gatherer<'a> {
     /// Per result, batch after batch, the row of the first lane.
     pub(super) starts: &'a [u32],
     pub(super) copies: &'a [CopiedRows],
+    /// Whether lists take values instead of rows.
+    pub(super) is_growing: bool,
 }
 
 /// The outputs of the walk.
@@ -218,8 +220,12 @@ impl Gatherer<'_> {
             for (place, operands) in (first..).zip(operands) {
                 let list = pool[(operands + port) as usize].as_value();
                 let list = list.expect("jobs of one type take the same kinds of operands");
-                let row = |item| rows.of(item, slab);
-                to.lists.fill(place, list, (slab.start, target.wave), self.graph, row);
+                if self.is_growing {
+                    to.lists.fill(place, list, (0, target.wave), self.graph, |item| item.index() as u32);
+                } else {
+                    let row = |item| rows.of(item, slab);
+                    to.lists.fill(place, list, (slab.start, target.wave), self.graph, row);
+                }
             }
             first += target.lanes as usize;
         }

@@ -70,7 +70,7 @@ pub(super) fn build_layout_problem(
     input.slabs.extend(slabs.map(|slab| rows.problem.numbers(slab)));
     rows.row_of.resize(context.graph.arena.values(), NONE);
     input.number_reused(&mut rows.row_of);
-    let builder = Builder { graph: context.graph, storage, nodes };
+    let builder = Builder { graph: context.graph, storage, nodes, growing: context.existing.plan() };
     builder
         .find_targets(rows, input, |batch| clusters.jobs[batches.items[batch.jobs.start as usize] as usize]);
     let gatherer = Gatherer {
@@ -82,6 +82,7 @@ pub(super) fn build_layout_problem(
         bound: &input.bound,
         starts: &input.starts,
         copies: &input.copies,
+        is_growing: context.is_growing(),
     };
     let mut columns = Columns {
         row_of: &mut rows.row_of,
@@ -91,7 +92,9 @@ pub(super) fn build_layout_problem(
         lists: &mut rows.lists,
     };
     gatherer.gather(&mut input.targets, &mut columns);
-    rows.lists.raise_waves(&mut input.list_waves);
+    if !context.is_growing() {
+        rows.lists.raise_waves(&mut input.list_waves);
+    }
     rows.problem.settle();
     Ok(())
 }
@@ -155,6 +158,8 @@ struct Builder<'a> {
     storage: &'a Storage,
     /// Nodes as the problem numbers lanes; at first those of sources.
     nodes: &'a [NodeId],
+    /// The number of the growing plan, if it is one.
+    growing: Option<u64>,
 }
 
 impl Builder<'_> {
@@ -177,7 +182,7 @@ impl Builder<'_> {
             }
             input.targets.push(target);
         }
-        rows.lists.restart(list_columns as usize, self.graph.arena.values());
+        rows.lists.restart(list_columns as usize, self.graph.arena.values(), self.growing);
     }
 
     /// Adds a batch, one node of which is `any`, to the problem.

@@ -3,18 +3,23 @@
 //! Each list is a node of its own, far from its readers, so the walk over the operands stores its rows. A list is stored once for
 //! each slab that its rows lie in, whatever the number of its readers. A list that grew from another by one item lies over the
 //! rows of that one, so that all lists of a sentence together take as many words as the last.
+//!
+//! Lists of a growing plan hold values instead of rows, because a value keeps its number from one growth to the next. So they stay
+//! stored, and a list that grew adds one item.
 
 use super::NONE;
 use autobatch_ir::graph::{GraphData, Operand};
 use autobatch_ir::id::ValueId;
 
-/// The rows of all lists that are read.
+/// The rows of all lists that are read; in a growing plan their values.
 #[derive(Debug, Default)]
 pub(crate) struct Lists {
     /// The number of the list that each lane reads, column after column.
     of: Vec<u32>,
     stored: Vec<Stored>,
     items: Vec<u32>,
+    /// The growing plan that the lists belong to, if any.
+    growing: Option<u64>,
     /// Per value of the graph the number of the list that was stored last for it, or [`NONE`].
     last: Vec<u32>,
     /// Working memory: the rows of items behind the list that a list grew from, the last item first.
@@ -37,13 +42,19 @@ struct Stored {
 }
 
 impl Lists {
-    /// Starts again with lists in `count` places of columns. Each place is [filled](Self::fill) before it is read.
-    pub(super) fn restart(&mut self, count: usize, values: usize) {
+    /// Starts again with lists in `count` places of columns. Each place is [filled](Self::fill) before it is read. The lists of
+    /// the same growing plan stay.
+    pub(super) fn restart(&mut self, count: usize, values: usize, growing: Option<u64>) {
         self.of.resize(count, NONE);
-        self.stored.clear();
-        self.items.clear();
-        self.last.clear();
-        self.last.resize(if count > 0 { values } else { 0 }, NONE);
+        if growing.is_none() || growing != self.growing {
+            self.stored.clear();
+            self.items.clear();
+            self.last.clear();
+        }
+        if count > 0 {
+            self.last.resize(values.max(self.last.len()), NONE);
+        }
+        self.growing = growing;
     }
 
     /// Fills a place with a list that is read in a wave. `row` gives the row of an item in the slab.
@@ -129,7 +140,7 @@ impl Lists {
         self.of[place]
     }
 
-    /// The rows of the list with a number.
+    /// The rows of the list with a number; in a growing plan its values.
     #[inline]
     pub(crate) fn items(&self, number: u32) -> &[u32] {
         let Stored { start, end, .. } = self.stored[number as usize];

@@ -10,7 +10,7 @@ use autobatch_oracle::check::{Wanted, check};
 use autobatch_oracle::naive::{Executed, resume};
 use autobatch_oracle::reference;
 use autobatch_planner::{Grown, Request, RowOrder};
-use autobatch_testing::growing::model;
+use autobatch_testing::growing::{Known, model};
 use autobatch_testing::trials::trials;
 
 /// The words of a value, by the reference evaluator.
@@ -46,7 +46,7 @@ fn a_grown_plan_continues_over_the_old_rows_with_the_bits_of_the_whole() {
     for seed in 0..trials(150, 5_000) {
         let mut random = Random(seed);
         let g = Graph::new(&module);
-        let mut known = Vec::new();
+        let mut known = Known::default();
         let mut planner = planner(["auto", "depth", "none"][random.below(3)]);
         let rows = [RowOrder::Batch, RowOrder::Propagated][random.below(2)];
         let mut kept: Option<(Grown, Executed)> = None;
@@ -66,6 +66,10 @@ fn a_grown_plan_continues_over_the_old_rows_with_the_bits_of_the_whole() {
                 }
                 Some((mut grown, before)) => {
                     let earlier = grown.plan().clone();
+                    if random.below(4) == 0 {
+                        // The planner's memory of lists is that of another plan, then.
+                        planner.begin(&graph, &request).expect("the request has values");
+                    }
                     let delta = planner.grow(&graph, &request, &mut grown).expect("the request has values");
                     assert!(begins_with(grown.plan(), &earlier), "{what}: old steps changed");
                     assert_eq!(delta.steps.start, earlier.steps.len(), "{what}");

@@ -8,7 +8,7 @@ use autobatch_ir::ValueId;
 use autobatch_ir::graph::Graph;
 use autobatch_ir::plan::{Examined, Plan, Verified};
 use autobatch_planner::{Grown, Request, RowOrder};
-use autobatch_testing::growing::model;
+use autobatch_testing::growing::{Known, model};
 use autobatch_testing::trials::trials;
 
 /// Calls `round` with the plans before and after each round of growth, and the record of the earlier verification.
@@ -17,7 +17,7 @@ fn rounds(trials: u64, mut round: impl FnMut(&str, Verified<Plan>, &Plan, &Exami
     for seed in 0..trials {
         let mut random = Random(seed);
         let g = Graph::new(&module);
-        let mut known = Vec::new();
+        let mut known = Known::default();
         let mut planner = planner(["auto", "depth", "none"][random.below(3)]);
         let rows = [RowOrder::Batch, RowOrder::Propagated][random.below(2)];
         let mut examined = Examined::default();

@@ -99,7 +99,7 @@ fn resuming_a_random_plan_has_the_bits_of_a_whole_run() {
         let mut rng = Rng::new(seed);
         let mut below = |limit: usize| rng.below(limit as u32) as usize;
         let g = Graph::new(&module);
-        let mut known = vec![g.zeros([growing::H])];
+        let mut known = growing::Known::from(vec![g.zeros([growing::H])]);
         let mut chain = Chain::default();
         for round in 0..2 + below(7) {
             (0..1 + below(12)).for_each(|_| model.act(&g, &mut known, &mut below));
