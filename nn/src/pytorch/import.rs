@@ -18,6 +18,13 @@ pub struct StateArray {
     pub values: Vec<f32>,
 }
 
+impl StateArray {
+    /// Whether its rows have three equal parts.
+    fn is_in_thirds(&self) -> bool {
+        self.shape.first().is_some_and(|rows| rows.is_multiple_of(3)) && self.values.len() >= 3
+    }
+}
+
 /// The result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
@@ -96,6 +103,22 @@ pub fn import(
 
 pub(super) type Arrays = BTreeMap<String, StateArray>;
 
+/// Replaces the joint projection of attention by those of queries, keys and values, a third of the rows each.
+fn split_projections(arrays: &mut Arrays) {
+    for kind in ["weight", "bias"] {
+        let joint = format!("in_proj_{kind}");
+        let Some(array) = arrays.get(&joint).filter(|array| array.is_in_thirds()) else { continue };
+        let thirds = array.values.chunks(array.values.len() / 3);
+        let mut shape = array.shape.clone();
+        shape[0] /= 3;
+        let part = |values: &[f32]| StateArray { shape: shape.clone(), values: values.to_vec() };
+        let parts: Vec<StateArray> = thirds.map(part).collect();
+        arrays.remove(&joint);
+        let names = ["q", "k", "v"].map(|name| format!("{name}_proj_{kind}"));
+        arrays.extend(names.into_iter().zip(parts));
+    }
+}
+
 /// An import that is under way.
 struct Import {
     weights: Weights,
@@ -118,6 +141,9 @@ impl Import {
     fn module(&mut self, module: &str, layer: &str, mut arrays: Arrays) -> Result<(), ImportError> {
         while let Some(suffix) = recurrent_suffix(&arrays) {
             self.recurrent(module, layer, &suffix, &mut arrays)?;
+        }
+        if self.has(&format!("{layer}.q_proj.w")) {
+            split_projections(&mut arrays);
         }
         for (leaf, array) in arrays {
             let below =

@@ -19,7 +19,7 @@
 //! | `MultiheadAttention.in_proj_weight [3 e, e]`, `.in_proj_bias`, `.out_proj.weight`, `.out_proj.bias` | `name.in_proj.w` by [`from_pytorch_linear`], `name.in_proj.b`, `name.out_proj` likewise |
 //! | with `kdim` or `vdim`: `q_proj_weight`, `k_proj_weight`, `v_proj_weight` | `name.q_proj.w`, `name.k_proj.w`, `name.v_proj.w`; the thirds of `in_proj_bias` are their biases |
 //! | `TransformerEncoderLayer.self_attn`, `linear1`, `linear2`, `norm1`, `norm2` | the same names, each as above |
-//! | `TransformerDecoderLayer.self_attn`, `multihead_attn`, `linear1`, `linear2`, `norm1`, `norm2`, `norm3` | the same names after `name.layers.k` |
+//! | `TransformerDecoderLayer.self_attn`, `multihead_attn`, `linear1`, `linear2`, `norm1`, `norm2`, `norm3` | the same names after `name.layers.k`; the thirds of `multihead_attn.in_proj_weight` are `q_proj`, `k_proj` and `v_proj` |
 //! | `TransformerEncoder.layers.k`, `TransformerDecoder.layers.k`, `.norm` | `name.layers.k`, `name.norm` |
 //! | several `Linear`s with added results | one joint weight by [`from_pytorch_sum`] |
 //!

@@ -19,8 +19,8 @@ use std::sync::Arc;
 /// ```
 /// A layer is three cells: one projects an encoded position, one projects a position, and the third attends to both and does the
 /// rest. If all positions are known, this is three batches per layer for any lengths. Parameters of layer `k` start with
-/// `name.layers.k`: `self_attn` and `multihead_attn`, each with `in_proj` and `out_proj`, `linear1`, `linear2`, `norm1`, `norm2`
-/// and `norm3`. A decoder with norms before its parts has a final `name.norm`.
+/// `name.layers.k`: `self_attn` with `in_proj` and `out_proj`, `multihead_attn` with `q_proj`, `k_proj`, `v_proj` and `out_proj`,
+/// `linear1`, `linear2`, `norm1`, `norm2` and `norm3`. A decoder with norms before its parts has a final `name.norm`.
 ///
 /// ```
 /// use autobatch_ir::{EmitError, Graph, ModuleBuilder};
@@ -78,7 +78,9 @@ impl Layer {
         options.check(m, name);
         let (shape, of_attention) = ([width, heads], options.of_attention());
         let itself = HeadWeights::declare(m, &format!("{name}.self_attn"), shape, None, &of_attention);
-        let encoded = HeadWeights::declare(m, &format!("{name}.multihead_attn"), shape, None, &of_attention);
+        // Queries come from one sequence, keys and values from another: a joint weight would compute all three for both.
+        let encoded = format!("{name}.multihead_attn");
+        let encoded = HeadWeights::declare(m, &encoded, shape, Some([width; 2]), &of_attention);
         let shape = itself.shape();
         let feed = FeedForward::declare(m, name, width, options);
         let first = Around::declare(m, name, "norm1", width, options);

@@ -1,10 +1,11 @@
-//! Decoders of transformers against figures of PyTorch 2.4: `pytorch.rs` explains the rows of figures, `transformer.rs`
+//! Decoders of transformers against figures of PyTorch 2.15: `pytorch.rs` explains the rows of figures, `transformer.rs`
 //! the other Python functions. In addition:
 //!
 //! ```python
-//! D = [a + n for a in ("self_attn.", "multihead_attn.") for n in A]
+//! C = [f"{part}_proj_{kind}" for part in "qkv" for kind in ("weight", "bias")] + A[2:]
+//! D = ["self_attn." + n for n in A] + ["multihead_attn." + n for n in C]  # apply joins the thirds to in_proj
 //! D += [a + b for a in ("linear1", "linear2", "norm1", "norm2", "norm3") for b in (".weight", ".bias")]
-//! S = [(4, 12), (12,), (4, 4), (4,)] * 2 + [(4, 5), (5,), (5, 4)] + [(4,)] * 7
+//! S = [(4, 12), (12,), (4, 4), (4,)] + [(4, 4), (4,)] * 4 + [(4, 5), (5,), (5, 4)] + [(4,)] * 7
 //! ```
 
 use crate::lab::*;
@@ -16,12 +17,13 @@ use autobatch_oracle::reference::Noise;
 
 #[test]
 fn a_layer_of_a_decoder_has_pytorchs_gradients() {
-    // p = parameters(*S, *[(4,)] * 5); x, e = torch.stack(p[18:20]), torch.stack(p[20:])
+    // p = parameters(*S, *[(4,)] * 5); x, e = torch.stack(p[22:24]), torch.stack(p[24:])
     // figures(p, apply(nn.TransformerDecoderLayer(4, 2, 5, 0.), D, p, x, e, tgt_mask=causal(2)))
     let figures = [
-        -0.5256761, 0.0192825, 0.0439976, -0.0215462, -0.0184262, 0.0219977, -0.006056, 0.0420147, 0.019721,
-        0.0659905, 0.2159095, -0.2005935, -0.2208828, -0.0127969, 0.0221372, 0.0022544, -0.060088, 1.5677326,
-        0.72, 0.0022367, -0.0379228, 0.0736408, 0.0097562, -0.0019063,
+        0.5410837, 0.0065372, 0.0053021, 0.0083164, 0.0081885, -0.0636023, 0.0101166, 0.0694943, -0.0,
+        0.0763298, -0.0548875, -0.2654926, 0.0506206, -3.047406, -0.7208876, 0.5906815, -1.3957029,
+        -0.0511665, 0.0820674, -2.4808477, -1.5214515, 0.6420993, 0.72, 0.0086977, -0.0081972, -0.0334894,
+        0.0906252, -0.056638,
     ];
     agrees(
         |m| {
@@ -39,7 +41,7 @@ fn a_layer_of_a_decoder_has_pytorchs_gradients() {
 
 #[test]
 fn a_decoder_has_pytorchs_gradients_and_a_final_norm() {
-    // p = parameters(*S, *S, (4,), (4,), *[(4,)] * 5); x, e = torch.stack(p[38:40]), torch.stack(p[40:])
+    // p = parameters(*S, *S, (4,), (4,), *[(4,)] * 5); x, e = torch.stack(p[46:48]), torch.stack(p[48:])
     // layer = nn.TransformerDecoderLayer(4, 2, 5, 0., norm_first=True)
     // names = [f"layers.{l}.{n}" for l in range(2) for n in D] + ["norm.weight", "norm.bias"]
     // figures(p, apply(nn.TransformerDecoder(layer, 2, nn.LayerNorm(4)), names, p, x, e, tgt_mask=causal(2)))
@@ -54,12 +56,13 @@ fn a_decoder_has_pytorchs_gradients_and_a_final_norm() {
             decoder.run(g, values(g, &xs), &memory)
         },
         &[
-            1.3296675, 0.5032167, -0.1969537, 0.3533712, -0.0673435, -0.2024626, 0.022846, -0.1276795,
-            -0.0666748, -0.3048187, 0.0267031, 0.002167, -0.068645, -0.3523757, 0.2935168, 0.0421504,
-            -0.0272872, -0.0767083, -0.0373844, 0.3923691, -0.0272138, 0.1418023, -0.0855777, 0.057852,
-            -0.2375409, -0.0167429, -0.0880539, -0.1793493, 0.073657, -0.0388551, -0.0662018, -0.090438,
-            0.3247009, 0.0068299, 0.0450146, 0.0807019, 0.0827582, -0.980415, 0.72, 0.0633245, -0.0135166,
-            -0.1043398, 0.2168662, -0.0484455,
+            1.7725595, -0.3062681, 0.393431, 0.0873588, 0.3877599, 0.1361191, -0.0166328, -0.0446105, 0.0,
+            -0.2138533, 0.0197404, 0.3696005, 0.2354348, 0.4643684, 0.0246745, -0.0347603, 0.2777673,
+            -1.1086637, -0.7746048, -0.0164418, -0.2232306, 0.1847874, 0.1053168, -0.5285491, 0.2224688,
+            -0.0415427, 0.1848732, 0.0484309, -0.0129907, -0.0375935, 0.0, -0.1494048, 0.0040071, 0.1896486,
+            0.1657783, 0.2598195, 0.0237436, -0.009177, 0.1876679, -0.7152085, -0.424273, -0.0438459,
+            -0.1131411, 0.0675321, 0.0681246, 1.1325595, 0.72, 0.3167723, 0.1367269, 0.0229248, -0.0333752,
+            0.2264454,
         ],
     );
 }

@@ -6,6 +6,9 @@
 //!     return [numbers(k, *shape) for k, shape in enumerate(shapes)]
 //! def apply(layer, names, params, *args, **more):  # products of PyTorch are transposed
 //!     arrays = {n: p.T if p.dim() == 2 else p for n, p in zip(names, params)}
+//!     for name in [n for n in arrays if ".q_proj" in n]:
+//!         thirds = [arrays.pop(name.replace("q_proj", f"{part}_proj")) for part in "qkv"]
+//!         arrays[name.replace("q_proj", "in_proj")] = torch.cat(thirds)
 //!     return torch.func.functional_call(layer, arrays, args, more)
 //! def causal(n):
 //!     return torch.triu(torch.ones(n, n, dtype=torch.bool), 1)
