@@ -6,6 +6,7 @@
 //! only make other jobs ready.
 
 use super::Problem;
+use super::operand_lists::OperandLists;
 use super::parts::{NONE, Parts};
 use super::problem::lists;
 use crate::lists::ensure_len;
@@ -127,7 +128,8 @@ impl Part {
             *ty = renumbering.ty[kinds[job as usize] as usize];
             *start = end as u32;
             let mut all = problem.named_operands(job as usize);
-            if !problem.lists().is_empty() {
+            let names_list = |operand: &u32| OperandLists::number(*operand).is_some();
+            if !problem.lists().is_empty() && all.iter().any(names_list) {
                 written_out.clear();
                 written_out.extend(problem.operands(job as usize));
                 all = written_out;
