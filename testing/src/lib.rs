@@ -9,7 +9,6 @@
 //! * [`growing`]: a model for graphs that grow.
 //! * [`tree_lstm`]: the model that the examples of several crates measure.
 //! * [`hostile`]: mutated files, and an allocator that counts.
-//! * [`summands`]: the summands of parameter gradients, which bound the rounding error of their sums.
 //! * [`trials`]: the number of cases and the seed of random tests.
 //!
 //! Of the workspace the crate depends on `autobatch-ir` alone, so every other crate can use it in its tests.
@@ -21,7 +20,6 @@ pub mod hostile;
 pub mod job_graphs;
 pub mod op_table;
 pub mod random;
-pub mod summands;
 pub mod tree_lstm;
 pub mod trials;
 pub mod written;

@@ -11,9 +11,10 @@ use crate::id::{CellId, ParamId, SigId, TypeId};
 use crate::intern::Interner;
 use crate::types::{Type, Types};
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 
 /// The op or cell that a node applies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Callee {
     /// A built-in op.
     Op(Op),
@@ -22,7 +23,7 @@ pub enum Callee {
 }
 
 /// A parameter argument.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ParamArg {
     /// A parameter of the module.
     Module(ParamId),
@@ -83,6 +84,32 @@ impl Signatures {
         hash(self, id: SigId) -> u64 = self.hashes[id.index()];
         /// All signatures in the order of their ids.
         items(self) -> &[Signature] = self.items.items();
+    }
+
+    /// Compares two signatures by content: callee, types of operands, parameters and their types, types of results. So the
+    /// order depends neither on other signatures nor on the order in which they were interned.
+    #[must_use]
+    pub fn compare(&self, one: SigId, other: SigId, types: &Types) -> Ordering {
+        let (a, b) = (self.get(one), self.get(other));
+        let by_types = |a: &[TypeId], b: &[TypeId]| {
+            let [a, b] = [a, b].map(|ids| ids.iter().map(|&id| types.get(id)));
+            a.cmp(b)
+        };
+        (a.callee.cmp(&b.callee))
+            .then_with(|| by_types(&a.operands, &b.operands))
+            .then_with(|| a.params.cmp(&b.params))
+            .then_with(|| by_types(&a.param_types, &b.param_types))
+            .then_with(|| by_types(&a.results, &b.results))
+    }
+
+    /// The rank of every signature in the order of [`compare`](Self::compare).
+    #[must_use]
+    pub fn ranks(&self, types: &Types) -> Vec<u32> {
+        let mut sigs: Vec<SigId> = (0..self.items().len()).map(SigId::new).collect();
+        sigs.sort_by(|&a, &b| self.compare(a, b, types));
+        let mut ranks = vec![0; sigs.len()];
+        sigs.iter().zip(0..).for_each(|(sig, rank)| ranks[sig.index()] = rank);
+        ranks
     }
 
     pub(crate) fn reserve(&mut self, more: usize) {

@@ -3,7 +3,7 @@
 //! Steps point into pools of operands, places, store arguments, lanes and tables. The position of an entry has no meaning, but
 //! plans are compared and hashed as data, and text does not spell positions. So there is one normal form. Step by step, the
 //! pools hold its places, then its operands. Each appends its table when it is named; a list appends its offsets, counted
-//! from 0, and then its rows. The operands of reductions come last. Planners and readers of text produce this form, and
+//! from 0, and then its rows. The operands of reductions come last; of their tables, equal ones are one. Planners and readers of text produce this form, and
 //! [`Plan::normalise`] makes it.
 
 use super::{Address, Group, GroupRange, Operand, Place, Plan, StoreId};
@@ -19,6 +19,7 @@ pub struct Spare {
     store_args: Vec<StoreId>,
     lanes: Vec<NodeId>,
     tables: Vec<u32>,
+    of_reductions: ReductionTables,
 }
 
 impl Plan {
@@ -30,7 +31,7 @@ impl Plan {
 
     /// [`normalise`](Self::normalise) with working memory, which gets the memory of the plan in exchange.
     pub fn normalise_with(&mut self, spare: &mut Spare) {
-        let Spare { operands, groups, places, store_args, lanes, tables } = spare;
+        let Spare { operands, groups, places, store_args, lanes, tables, of_reductions } = spare;
         emptied(operands, self.operands.capacity());
         emptied(groups, self.groups.capacity());
         emptied(places, self.places.capacity());
@@ -52,9 +53,10 @@ impl Plan {
             step.stores = append(store_args, old.iter().copied());
             step.lanes = append(lanes, within(&self.lanes, &step.lanes).iter().copied());
         }
+        of_reductions.all.clear();
         for part in self.reductions.iter_mut().flat_map(|sum| &mut sum.parts) {
-            part.x = part.x.map(|x| pools.operand(x, part.lanes, &[]));
-            part.dy = pools.operand(part.dy, part.lanes, &[]);
+            part.x = part.x.map(|x| pools.reduced(x, part.lanes, of_reductions));
+            part.dy = pools.reduced(part.dy, part.lanes, of_reductions);
         }
         exchange(&mut self.operands, operands);
         exchange(&mut self.groups, groups);
@@ -109,7 +111,63 @@ struct Pools<'a> {
     old_groups: &'a [Group],
 }
 
+/// The tables of the reductions so far. Of equal tables there is one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ReductionTables {
+    all: Vec<ReductionTable>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct ReductionTable {
+    /// Its place in the pool that is brought into normal form.
+    old: u32,
+    at: u32,
+    rows: u32,
+}
+
+/// The number of tables of reductions with which a new one is compared.
+const MOST_COMPARED: usize = 64;
+
+impl ReductionTables {
+    fn recent(&self, rows: u32) -> impl Iterator<Item = &ReductionTable> {
+        self.all.iter().rev().take(MOST_COMPARED).filter(move |known| known.rows == rows)
+    }
+
+    /// Gives the place of a table at the end of the tables, or that of an equal one before, and drops the copy then.
+    pub(super) fn share(&mut self, tables: &mut Vec<u32>, at: u32, rows: u32) -> u32 {
+        self.share_copy(tables, (at, at), rows)
+    }
+
+    fn share_copy(&mut self, tables: &mut Vec<u32>, (old, at): (u32, u32), rows: u32) -> u32 {
+        let own = table(tables, at, rows);
+        let known =
+            self.recent(rows).find(|known| table(tables, known.at, rows) == own).map(|known| known.at);
+        match known {
+            Some(known) => {
+                tables.truncate(at as usize);
+                known
+            }
+            None => {
+                self.all.push(ReductionTable { old, at, rows });
+                at
+            }
+        }
+    }
+}
+
 impl Pools<'_> {
+    /// An operand of a reduction.
+    fn reduced(&mut self, operand: Operand, rows: u32, known: &mut ReductionTables) -> Operand {
+        let Address::Table { at: old } = operand.address else { return self.operand(operand, rows, &[]) };
+        // The same table needs no comparison.
+        let same = known.recent(rows).find(|known| known.old == old).map(|known| known.at);
+        let at = same.unwrap_or_else(|| {
+            let at = self.table(old, rows);
+            known.share_copy(self.tables, (old, at), rows)
+        });
+        Operand { address: Address::Table { at }, ..operand }
+    }
+
     fn table(&mut self, at: u32, rows: u32) -> u32 {
         append(self.tables, table(self.old, at, rows).iter().copied()).start
     }

@@ -2,8 +2,12 @@
 //!
 //! A reduction adds to a *gradient store*, which holds `+0` before the first reduction. Its parts name the rows and fix the
 //! order of the sum: parts in order, lanes ascending, rows of a lane ascending. Reductions of one store are executed in the
-//! order listed, and each continues the sums of the ones before it. So the bits of a gradient are a function of the plan and
-//! the rows. A runtime may cut the *store* into tiles for threads, but never cuts a sum.
+//! order listed, and each continues the sums of the ones before it. A runtime may cut the *store* into tiles for threads, but
+//! never cuts a sum.
+//!
+//! The graph defines that order: each element of a gradient is one chain over the uses of the parameter, ascending by the
+//! [signature](crate::graph::Signatures::compare) of the node, by the place in its body that uses the parameter, and by the
+//! node. So the bits of a gradient are a function of the graph, whatever order the steps have. The proof compares the order.
 //!
 //! Gradients of tables are dense. A runtime that only has sparse rows gets the same bits for these rows if it sorts the parts
 //! stably by index, because different rows of a table are independent.
@@ -71,20 +75,28 @@ pub struct Reduction {
     pub parts: Vec<ReductionPart>,
 }
 
+impl ReductionSum {
+    /// The rows and columns that it adds to in a store.
+    #[must_use]
+    pub fn block(&self, stores: &[Store], store: StoreId) -> [Range<u64>; 2] {
+        match *self {
+            Self::Wgrad { row, col, k, n } => {
+                let range = |start: u32, len: u32| u64::from(start)..u64::from(start) + u64::from(len);
+                [range(row, k), range(col, n)]
+            }
+            Self::Colsum | Self::Tgrad => {
+                let shape = stores[store.index()].ty.shape;
+                [0..shape.rows() as u64, 0..shape.width() as u64]
+            }
+        }
+    }
+}
+
 impl Reduction {
     /// The rows and columns of its store that it adds to.
     #[must_use]
     pub fn block(&self, plan: &Plan) -> [Range<u64>; 2] {
-        match self.sum {
-            ReductionSum::Wgrad { row, col, k, n } => {
-                let range = |start: u32, len: u32| u64::from(start)..u64::from(start) + u64::from(len);
-                [range(row, k), range(col, n)]
-            }
-            ReductionSum::Colsum | ReductionSum::Tgrad => {
-                let shape = plan.stores[self.store.index()].ty.shape;
-                [0..shape.rows() as u64, 0..shape.width() as u64]
-            }
-        }
+        self.sum.block(&plan.stores, self.store)
     }
 
     /// Whether two reductions add to a common element.

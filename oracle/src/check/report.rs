@@ -130,6 +130,9 @@ pub enum Disagreement {
         )
     )]
     Reduction { number: usize, part: usize, lane: u32, node: Option<NodeId> },
+    /// A part of a reduction takes a row out of the order of the sum: ascending by signature, place in its body, and node.
+    #[error("reduction {number}, part {part}, lane {lane}: the row of {node} belongs earlier in the sum")]
+    Order { number: usize, part: usize, lane: u32, node: NodeId },
     /// Reductions do not take a contribution of a node to a parameter exactly once.
     #[error("{node}: reductions must take its contribution to the gradient of {param} exactly once")]
     Parameters { node: NodeId, param: ParamId },

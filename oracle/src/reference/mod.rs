@@ -36,8 +36,9 @@
 //! derivative turns them into NaN. (Batches consist of calls of the graph, and all lanes share a kernel.) Inside a
 //! body, a result without a gradient contributes nothing.
 //!
-//! The gradient of a parameter starts with `+0` and adds its uses in ascending order of (node, the same inside the
-//! body.., row of the operand).
+//! The gradient of a parameter is one chain. It starts with `+0` and adds the uses of the parameter, ascending by (signature
+//! of the node, place of the use in its body, node, row of the operand). [Content](autobatch_ir::graph::Signatures::compare)
+//! orders the signatures, so the order of two uses does not depend on the rest of the graph.
 
 mod bound;
 mod constants;

@@ -5,7 +5,7 @@ use super::derivative::{self, Addend, Link, Partial};
 use super::error::{Checked, RunError, RunFault, malformed};
 use super::frame::{Frame, Scope};
 use super::uses::{ParamUse, add};
-use autobatch_ir::graph::{Callee, Lineage, Op};
+use autobatch_ir::graph::{Callee, GraphData, Lineage, Op};
 use autobatch_ir::id::{CellId, NodeId, ParamId, SigId, ValueId};
 use autobatch_ir::numeric::{Real, list};
 use std::ops::Range;
@@ -58,12 +58,30 @@ pub(crate) fn gradients<T: Real>(
     let frame = Frame::of(scope, &graph.arena, run.slots.clone());
     let values = walk(&frame, &mut pending, &mut uses)?;
     let mut params: Vec<Option<Vec<T>>> = vec![None; graph.module.params.len()];
-    for ParamUse { param, share } in uses.iter().rev() {
+    // Ascending uses, which stay in their order inside of a signature.
+    uses.reverse();
+    in_order_of_sums(graph, &mut uses);
+    for ParamUse { param, share, .. } in &uses {
         let shape = graph.module.param_shape(*param);
         let gradient = params[param.index()].get_or_insert_with(|| vec![T::ZERO; shape.elements()]);
         share.add_to(gradient, shape.width());
     }
     Ok(Gradients { values, params })
+}
+
+/// Sorts the uses of parameters from the order of the nodes to that of the sums: by signature, place in its body, and node.
+fn in_order_of_sums<T>(graph: &GraphData, uses: &mut Vec<ParamUse<T>>) {
+    let ranks = graph.sigs.ranks(&graph.types);
+    let mut keyed: Vec<((u32, usize), ParamUse<T>)> = Vec::with_capacity(uses.len());
+    let (mut before, mut place) = (None, 0);
+    for own in uses.drain(..) {
+        place = if own.node == before { place + 1 } else { 0 };
+        before = own.node;
+        let rank = own.node.map_or(0, |node| ranks[graph.arena.node(node).sig.index()]);
+        keyed.push(((rank, place), own));
+    }
+    keyed.sort_by_key(|(key, _)| *key);
+    uses.extend(keyed.into_iter().map(|(_, own)| own));
 }
 
 fn spell<T>(scope: &Scope<'_, T>, value: ValueId) -> String {
@@ -188,7 +206,11 @@ fn walk<T: Real>(
             }
         }
         let results = &gradients[made];
+        let first = uses.len();
         let Some(partials) = partials(frame, node, results, uses)? else { continue };
+        if frame.is_graph() {
+            uses[first..].iter_mut().for_each(|own| own.node = Some(node));
+        }
         distribute(frame, node, partials, pending).map_err(|fault| frame.blame(node, fault))?;
     }
     Ok(gradients)

@@ -1,10 +1,12 @@
 //! Uses of parameters: their contributions to gradients, and the sums of contributions.
 
-use autobatch_ir::id::ParamId;
+use autobatch_ir::id::{NodeId, ParamId};
 use autobatch_ir::numeric::Real;
 use std::sync::Arc;
 
 pub(crate) struct ParamUse<T> {
+    /// The node of the graph; `None` inside the reverse of one node.
+    pub(crate) node: Option<NodeId>,
     pub(crate) param: ParamId,
     pub(crate) share: Share<T>,
 }

@@ -55,9 +55,11 @@ impl Deriver<'_> {
         let saves = left.saves;
         let forward_kernel = self.forward_kernel(&name, forward, &saves);
         let parts: Vec<Type> = self.kept.iter().map(|view| self.view_type(*view)).collect();
+        // The walk in reverse met the places of the body in descending order.
         let reductions = pending
             .iter()
             .zip(xs)
+            .rev()
             .map(|(pending, x)| {
                 let dy = dys[pending.dy];
                 let (x, dy) = match (x, pending.swapped) {

@@ -3,7 +3,7 @@
 use super::Gradients;
 use super::contributions::Contributions;
 use super::edit::{add_slab, close_wave, drop_unused_kernels, grow, kernel_id, sum_kernel};
-use super::kernel::{Derivative, GradientOf, GradientRows, RowSource};
+use super::kernel::{Derivative, GradientOf, GradientRows};
 use super::operands::{segments, with_offsets};
 use super::pulls::Pulls;
 use super::reverse_steps::{ContributionFields, ReverseStep, ReverseSteps};
@@ -116,7 +116,7 @@ impl Emitter<'_> {
                         segments(&mut plan.tables, field, results.map(|value| contributions.of(value)))
                     }
                     other => {
-                        let operand = self.operand(plan, back, RowSource::Port(other));
+                        let operand = self.operand(plan, back, other);
                         let of_edges = |of: &GradientOf| {
                             other == PortRole::Operand(of.operand) && of.rows == GradientRows::Edges
                         };

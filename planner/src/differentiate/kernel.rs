@@ -95,7 +95,7 @@ pub(crate) struct Derivative {
     pub(crate) pulls: Vec<Pull>,
     /// The types of the results for reductions and pulls only.
     pub(crate) parts: Vec<Type>,
-    /// The reductions that take its rows.
+    /// The reductions that take its rows, ascending by the place in the body that uses the parameter.
     pub(crate) reductions: Vec<LaneReduction>,
 }
 

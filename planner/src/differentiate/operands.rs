@@ -6,6 +6,15 @@ use super::reverse_steps::ReverseStep;
 use autobatch_ir::id::SigId;
 use autobatch_ir::plan::{Address, FieldId, Operand, Place, Plan, PortRole};
 
+/// Rows that a reduction takes from a step.
+#[derive(Clone, Copy)]
+pub(super) enum ReducedRows {
+    /// One for each lane of the forward step.
+    OfAll(Operand),
+    /// One for each live lane.
+    OfLive(Operand),
+}
+
 impl Emitter<'_> {
     /// The field of a register that forward steps save.
     pub(super) fn saved(&self, back: &ReverseStep, save: u32) -> FieldId {
@@ -24,34 +33,41 @@ impl Emitter<'_> {
         FieldId(first.0 + part)
     }
 
-    /// The operand for rows of live lanes, of a port in reverse or a reduction.
-    pub(super) fn operand(&self, plan: &mut Plan, back: &ReverseStep, from: RowSource) -> Operand {
-        let step = plan.steps[back.step].clone();
-        let rows = |field: FieldId, start: u32| Operand::rows(field, start, 1);
-        let of_all = match from {
-            RowSource::Port(PortRole::Operand(place)) => plan.operands(&step)[place as usize],
-            RowSource::Port(PortRole::Result(result)) => match plan.places(&step)[result as usize] {
-                Place::Rows { field, start } => rows(field, start),
+    /// The operand of a port in reverse: rows of live lanes.
+    pub(super) fn operand(&self, plan: &mut Plan, back: &ReverseStep, role: PortRole) -> Operand {
+        let of_all = self.forward_rows(plan, back, role);
+        only_lanes(plan, of_all, self.reverse_steps.lanes(back), plan.steps[back.step].rows)
+    }
+
+    /// The rows of a port in reverse, for all lanes of the forward step.
+    fn forward_rows(&self, plan: &Plan, back: &ReverseStep, role: PortRole) -> Operand {
+        let step = &plan.steps[back.step];
+        match role {
+            PortRole::Operand(place) => plan.operands(step)[place as usize],
+            PortRole::Result(result) => match plan.places(step)[result as usize] {
+                Place::Rows { field, start } => Operand::rows(field, start, 1),
                 Place::Table { field, at } => Operand::of_field(field, Address::Table { at }),
                 Place::Edges { .. } => unreachable!("forward steps write rows"),
             },
-            RowSource::Port(PortRole::Saved(save)) => rows(self.saved(back, save), back.saved),
-            RowSource::Part(part) => return rows(self.part(back, part), back.parts),
+            PortRole::Saved(save) => Operand::rows(self.saved(back, save), back.saved, 1),
+            PortRole::Gradient(_)
+            | PortRole::Contributions
+            | PortRole::Arriving
+            | PortRole::Item(_)
+            | PortRole::Readers(_) => unreachable!("the rows belong to the node, not to its readers"),
+        }
+    }
+
+    /// The rows that a reduction takes from a step, by its lanes.
+    pub(super) fn reduced_rows(&self, plan: &Plan, back: &ReverseStep, from: RowSource) -> ReducedRows {
+        match from {
+            RowSource::Port(role) => ReducedRows::OfAll(self.forward_rows(plan, back, role)),
+            RowSource::Part(part) => ReducedRows::OfLive(Operand::rows(self.part(back, part), back.parts, 1)),
             RowSource::Contribution(number) => {
                 let own = &self.reverse_steps.rows(back)[number as usize];
-                return rows(own.field, own.first);
+                ReducedRows::OfLive(Operand::rows(own.field, own.first, 1))
             }
-            RowSource::Port(
-                PortRole::Gradient(_)
-                | PortRole::Contributions
-                | PortRole::Arriving
-                | PortRole::Item(_)
-                | PortRole::Readers(_),
-            ) => {
-                unreachable!("reductions take rows of the node, not of its readers")
-            }
-        };
-        only_lanes(plan, of_all, self.reverse_steps.lanes(back), step.rows)
+        }
     }
 }
 

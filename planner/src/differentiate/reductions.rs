@@ -1,10 +1,21 @@
 //! The reductions that make the gradients of parameters.
+//!
+//! The graph defines the order of each sum: by signature, by the place in its body that uses the parameter, by node. So a
+//! reduction names the rows of all steps of a signature in the order of the nodes, whatever order the steps have.
 
 use super::emit::Emitter;
-use super::reverse_steps::{ReverseStep, ReverseSteps};
+use super::kernel::RowSource;
+use super::operands::ReducedRows;
+use super::reverse_steps::ReverseSteps;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::plan::{Plan, Reduction, ReductionPart, ReductionSum, Store, StoreId, StoreKind};
+use autobatch_ir::id::SigId;
+use autobatch_ir::plan::blocks::lie_apart;
+use autobatch_ir::plan::{
+    Address, Operand, Origin, Plan, PortRole, Reduction, ReductionPart, ReductionSum, Store, StoreId,
+    StoreKind,
+};
 use autobatch_ir::types::{DType, Type};
+use std::ops::Range;
 
 /// The suffix of the name of a parameter's gradient.
 const SUFFIX: &str = ".grad";
@@ -16,27 +27,72 @@ pub(super) struct Reductions {
     stores: Vec<Option<StoreId>>,
     /// Parameters whose names end like names of gradients, sorted by name.
     suffixed: Vec<u32>,
+    /// The steps in reverse of signatures with reductions, by signature in the order of the sums.
+    steps: Vec<(SigId, u32)>,
+    /// Per signature the number of its live lanes so far.
+    counts: Vec<u32>,
+    /// Per live lane of all steps its place among those of its signature, in the order of their nodes.
+    order: Vec<u32>,
+    sources: Sources,
     parts: Vec<Part>,
+    /// The blocks of a store.
+    blocks: Vec<[Range<u64>; 2]>,
 }
 
 /// A part of a reduction.
 struct Part {
     /// The reduction.
     of: (StoreId, ReductionSum),
-    /// Its place among all parts.
+    /// Its place among all parts, in the order of the sums.
     number: u32,
     part: ReductionPart,
 }
 
+/// The rows that the reductions of a signature take. Several reductions mostly take the same.
+#[derive(Default)]
+struct Sources {
+    /// The row numbers by their source, with the first source that has them.
+    numbers: Vec<(RowSource, u32)>,
+    /// Per lane the memory of its row, if it is not the same for all lanes.
+    origins: Vec<Origin>,
+}
+
+/// The rows of a source, in the order of the nodes.
+struct Rows {
+    /// The first row number in the tables.
+    at: u32,
+    /// The memory of all rows.
+    origin: Origin,
+    /// Per lane the memory of its row, among those of [`Sources`]; empty if one holds all rows.
+    origins: Range<usize>,
+}
+
 impl Reductions {
-    /// Adds stores for gradients, and one reduction for each block of each parameter, over the steps in forward order.
+    /// Adds stores for gradients, and the reductions of each block of each parameter.
     pub(super) fn add(
         &mut self,
         plan: &mut Plan,
         (graph, params): (&GraphData, &[bool]),
         (reverse_steps, emitter): (&ReverseSteps, &Emitter<'_>),
     ) {
-        let Self { stores, suffixed, parts } = self;
+        self.add_stores(plan, graph, params);
+        self.order_lanes(graph, (reverse_steps, emitter));
+        self.parts.clear();
+        let steps = std::mem::take(&mut self.steps);
+        for steps in steps.chunk_by(|a, b| a.0 == b.0) {
+            self.add_parts(plan, steps, (reverse_steps, emitter));
+        }
+        self.steps = steps;
+        self.sort_parts(plan);
+        for parts in self.parts.chunk_by(|a, b| a.of == b.of) {
+            let (store, sum) = parts[0].of;
+            let parts = parts.iter().map(|part| part.part).collect();
+            plan.reductions.push(Reduction { store, sum, parts });
+        }
+    }
+
+    fn add_stores(&mut self, plan: &mut Plan, graph: &GraphData, params: &[bool]) {
+        let Self { stores, suffixed, .. } = self;
         let decls = &graph.module.params;
         let name = |&param: &u32| decls[param as usize].name.as_str();
         suffixed.clear();
@@ -57,27 +113,196 @@ impl Reductions {
                 StoreId(plan.stores.len() as u32 - 1)
             }));
         }
-        parts.clear();
-        for back in reverse_steps.all.iter().rev() {
-            let lanes = reverse_steps.lanes(back).len() as u32;
-            for lane in &emitter.derivative(back).reductions {
-                let Some(store) = stores[argument(plan, back, lane.param).index()] else { continue };
-                let x = lane.x.map(|from| emitter.operand(plan, back, from));
-                let dy = emitter.operand(plan, back, lane.dy);
-                let part = ReductionPart { lanes, each: lane.each, x, dy };
-                parts.push(Part { of: (store, lane.sum), number: parts.len() as u32, part });
+    }
+
+    /// Sorts the steps that reductions read by signature, and finds the place of each lane among those of its signature.
+    fn order_lanes(&mut self, graph: &GraphData, (reverse_steps, emitter): (&ReverseSteps, &Emitter<'_>)) {
+        let Self { steps, counts, order, .. } = self;
+        steps.clear();
+        let reduced =
+            |sig: SigId| emitter.sigs[sig].derivative().is_some_and(|own| !own.reductions.is_empty());
+        let all = reverse_steps.all.iter().zip(0..).map(|(back, number)| (back.sig, number));
+        steps.extend(all.filter(|(sig, _)| reduced(*sig)));
+        steps.sort_unstable_by(|(a, one), (b, other)| match a == b {
+            true => one.cmp(other),
+            false => graph.sigs.compare(*a, *b, &graph.types),
+        });
+        counts.clear();
+        counts.resize(graph.sigs.items().len(), u32::MAX);
+        steps.iter().for_each(|(sig, _)| counts[sig.index()] = 0);
+        order.clear();
+        order.resize(reverse_steps.lane_count(), 0);
+        for node in graph.arena.ids() {
+            let count = &mut counts[graph.arena.node(node).sig.index()];
+            if *count != u32::MAX
+                && let Some(at) = reverse_steps.lane_of(node)
+            {
+                order[at] = *count;
+                *count += 1;
             }
         }
-        parts.sort_unstable_by_key(|part| (part.of, part.number));
-        for parts in parts.chunk_by(|a, b| a.of == b.of) {
-            let (store, sum) = parts[0].of;
-            let parts = parts.iter().map(|part| part.part).collect();
-            plan.reductions.push(Reduction { store, sum, parts });
+    }
+
+    /// Adds the parts of the reductions of a signature, whose steps are given.
+    fn add_parts(
+        &mut self,
+        plan: &mut Plan,
+        steps: &[(SigId, u32)],
+        (reverse_steps, emitter): (&ReverseSteps, &Emitter<'_>),
+    ) {
+        let of_sig = OfSig { steps, order: &self.order, reverse_steps, emitter };
+        self.sources.numbers.clear();
+        let (sig, first) = steps[0];
+        let lanes = self.counts[sig.index()];
+        let Some(derivative) = emitter.sigs[sig].derivative() else { return };
+        let step = reverse_steps.all[first as usize].step;
+        for lane in &derivative.reductions {
+            let param = plan.stores(&plan.steps[step])[lane.param as usize];
+            let Some(store) = self.stores[param.index()] else { continue };
+            self.sources.origins.clear();
+            let x = lane.x.map(|from| self.sources.rows(plan, &of_sig, (from, lanes)));
+            let dy = self.sources.rows(plan, &of_sig, (lane.dy, lanes));
+            let mut start = 0;
+            while start < lanes {
+                let uniform = |rows: &Rows| self.sources.uniform_until(rows, start, lanes);
+                let end = x.iter().map(uniform).fold(uniform(&dy), u32::min);
+                let operand = |rows: &Rows| self.sources.operand(plan, rows, start..end);
+                let (x, dy) = (x.as_ref().map(operand), operand(&dy));
+                let part = ReductionPart { lanes: end - start, each: lane.each, x, dy };
+                self.parts.push(Part { of: (store, lane.sum), number: self.parts.len() as u32, part });
+                start = end;
+            }
+        }
+    }
+
+    /// Brings together the parts of each reduction. The blocks of a store mostly lie apart; where they overlap, the order of
+    /// all parts stays.
+    fn sort_parts(&mut self, plan: &Plan) {
+        let Self { parts, blocks, .. } = self;
+        parts.sort_unstable_by_key(|part| (part.of.0, part.number));
+        for own in parts.chunk_by_mut(|a, b| a.of.0 == b.of.0) {
+            own.sort_unstable_by_key(|part| (part.of.1, part.number));
+            blocks.clear();
+            let same = own.chunk_by(|a, b| a.of.1 == b.of.1);
+            blocks.extend(same.map(|same| same[0].of.1.block(&plan.stores, same[0].of.0)));
+            if !apart(blocks) {
+                own.sort_unstable_by_key(|part| part.number);
+            }
         }
     }
 }
 
-/// The store that the forward step names for an argument of its signature: that of a parameter.
-fn argument(plan: &Plan, back: &ReverseStep, param: u32) -> StoreId {
-    plan.stores(&plan.steps[back.step])[param as usize]
+/// The most blocks that are compared in pairs.
+const FEW_BLOCKS: usize = 16;
+
+/// Whether no two blocks of a store share an element.
+fn apart(blocks: &[[Range<u64>; 2]]) -> bool {
+    if blocks.len() > FEW_BLOCKS {
+        return lie_apart(blocks.iter().cloned());
+    }
+    let overlap = |[rows, columns]: &[Range<u64>; 2], [other_rows, other_columns]: &[Range<u64>; 2]| {
+        rows.start < other_rows.end
+            && other_rows.start < rows.end
+            && columns.start < other_columns.end
+            && other_columns.start < columns.end
+    };
+    (1..blocks.len()).all(|at| blocks[..at].iter().all(|before| !overlap(before, &blocks[at])))
+}
+
+/// The steps of a signature.
+struct OfSig<'a> {
+    steps: &'a [(SigId, u32)],
+    order: &'a [u32],
+    reverse_steps: &'a ReverseSteps,
+    emitter: &'a Emitter<'a>,
+}
+
+impl Sources {
+    /// Finds or writes the row numbers of a source.
+    fn rows(&mut self, plan: &mut Plan, of_sig: &OfSig<'_>, (from, lanes): (RowSource, u32)) -> Rows {
+        // All parts of a step have one row number per lane, and so have all saved registers.
+        let numbered = match from {
+            RowSource::Part(_) => RowSource::Part(0),
+            RowSource::Port(PortRole::Saved(_)) => RowSource::Port(PortRole::Saved(0)),
+            other => other,
+        };
+        let known = self.numbers.iter().find(|(own, _)| *own == numbered).map(|(_, at)| *at);
+        let at = known.unwrap_or_else(|| {
+            let at = plan.tables.len() as u32;
+            plan.tables.resize((at + lanes) as usize, 0);
+            self.numbers.push((numbered, at));
+            at
+        });
+        let (mut origin, mut is_uniform) = (None, true);
+        for &(_, number) in of_sig.steps {
+            let rows = of_sig.rows(plan, number, from);
+            is_uniform &= *origin.get_or_insert(rows.origin()) == rows.origin();
+            if known.is_none() {
+                of_sig.write(plan, number, rows, at);
+            }
+        }
+        let origin = origin.expect("a signature with reductions has steps");
+        let first = self.origins.len();
+        if !is_uniform {
+            self.origins.resize(first + lanes as usize, origin);
+            for &(_, number) in of_sig.steps {
+                let own = of_sig.rows(plan, number, from).origin();
+                let lanes = of_sig.reverse_steps.all[number as usize].lanes.clone();
+                of_sig.order[lanes].iter().for_each(|&at| self.origins[first + at as usize] = own);
+            }
+        }
+        Rows { at, origin, origins: first..self.origins.len() }
+    }
+
+    /// The end of the lanes from `start` on whose rows lie in one memory.
+    fn uniform_until(&self, rows: &Rows, start: u32, lanes: u32) -> u32 {
+        let Some(origins) = self.origins[rows.origins.clone()].get(start as usize..) else { return lanes };
+        let differs = |origin: &Origin| *origin != origins[0];
+        origins.iter().position(differs).map_or(lanes, |count| start + count as u32)
+    }
+
+    fn operand(&self, plan: &Plan, rows: &Rows, lanes: Range<u32>) -> Operand {
+        let origin = self.origins[rows.origins.clone()].get(lanes.start as usize).copied();
+        let at = rows.at + lanes.start;
+        let numbers = &plan.tables[at as usize..(rows.at + lanes.end) as usize];
+        let address = Address::steady(numbers.iter().copied()).unwrap_or(Address::Table { at });
+        Operand { origin: origin.unwrap_or(rows.origin), address }
+    }
+}
+
+impl ReducedRows {
+    fn origin(self) -> Origin {
+        let (Self::OfAll(operand) | Self::OfLive(operand)) = self;
+        operand.origin
+    }
+}
+
+impl OfSig<'_> {
+    fn rows(&self, plan: &Plan, number: u32, from: RowSource) -> ReducedRows {
+        self.emitter.reduced_rows(plan, &self.reverse_steps.all[number as usize], from)
+    }
+
+    /// Writes the row numbers of a step to their places in the tables, from `at` on.
+    fn write(&self, plan: &mut Plan, number: u32, rows: ReducedRows, at: u32) {
+        let back = &self.reverse_steps.all[number as usize];
+        let order = &self.order[back.lanes.clone()];
+        let lanes = self.reverse_steps.lanes(back);
+        let tables = &mut plan.tables;
+        let mut put = |place: u32, row: u32| tables[(at + place) as usize] = row;
+        match rows {
+            ReducedRows::OfLive(operand) => {
+                let (start, stride) = operand.address.steps().expect("rows in reverse are consecutive");
+                (0..).zip(order).for_each(|(lane, &place)| put(place, start + lane * stride));
+            }
+            ReducedRows::OfAll(Operand { address: Address::Steps { start, stride }, .. }) => {
+                lanes.iter().zip(order).for_each(|(&lane, &place)| put(place, start + lane * stride));
+            }
+            ReducedRows::OfAll(Operand { address: Address::Table { at: from }, .. }) => {
+                for (&lane, &place) in lanes.iter().zip(order) {
+                    tables[(at + place) as usize] = tables[(from + lane) as usize];
+                }
+            }
+            ReducedRows::OfAll(_) => unreachable!("reductions take one row per lane"),
+        }
+    }
 }

@@ -23,7 +23,8 @@ pub(super) struct ReverseStep {
     pub(super) parts: u32,
     /// The first row of the registers that the forward step saves.
     pub(super) saved: u32,
-    lanes: Range<usize>,
+    /// Its lanes among those of all steps.
+    pub(super) lanes: Range<usize>,
     rows: Range<usize>,
 }
 
@@ -126,7 +127,7 @@ impl ReverseSteps {
                 };
                 let field = operand.field().expect("bindings get no gradients");
                 let ty = graph.ty(graph.sigs.get(sig).operands[of.operand as usize]).element();
-                // A step whose lists are all empty may name any field. Its contributions have no reader.
+                // A port where only empty lists arrive names any field. Its contributions have no reader.
                 let field = match plan.field(field).ty == ty {
                     true => fields.get_or_add(plan, field),
                     false => add_slab(plan, &[ty]),
@@ -148,6 +149,18 @@ impl ReverseSteps {
     pub(super) fn of(&self, node: NodeId) -> Option<(&ReverseStep, u32)> {
         let (back, lane) = self.at[node.index()];
         Some((self.all.get(back as usize)?, lane))
+    }
+
+    /// The place of a live node's lane among the live lanes of all steps.
+    #[inline]
+    pub(super) fn lane_of(&self, node: NodeId) -> Option<usize> {
+        let (back, lane) = self.at[node.index()];
+        Some(self.all.get(back as usize)?.lanes.start + lane as usize)
+    }
+
+    /// The number of live lanes of all steps.
+    pub(super) fn lane_count(&self) -> usize {
+        self.lanes.len()
     }
 
     /// The live lanes.

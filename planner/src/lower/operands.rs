@@ -2,6 +2,7 @@
 
 use super::Places;
 use crate::order::{Batch, Lists, Rows};
+use crate::storage;
 use autobatch_ir::graph::OperandKind;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::{Address, FieldId, Group, GroupRange, GroupRule, Mode, Operand, Origin, Plan};
@@ -116,9 +117,8 @@ fn write_lists(
     } else {
         Address::of_lists(tables, numbers, append)
     };
-    // If all lists are empty, the step reads no row, and any field serves.
-    let is_empty = address.listed(tables, &plan.groups, lanes.len() as u32) == 0;
-    Operand::of_field(if is_empty { FieldId(0) } else { field }, address)
+    // If the lists of all steps are empty, no row is read, and any field serves.
+    Operand::of_field(if field == storage::NO_FIELD { FieldId(0) } else { field }, address)
 }
 
 /// Neighbouring lanes whose lists one rule describes.

@@ -28,6 +28,9 @@ use unify::Unions;
 
 const NONE: u32 = u32::MAX;
 
+/// The field of a port where no value arrives.
+pub(crate) const NO_FIELD: FieldId = FieldId(NONE);
+
 /// A block of rows that a step writes: one row for each lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
@@ -135,7 +138,7 @@ impl Storage {
         }
     }
 
-    /// The field that an operand port reads; [`NONE`] if no value arrives there.
+    /// The field that an operand port reads; [`NO_FIELD`] if no value arrives there.
     pub(crate) fn port_field(&self, sig: SigId, port: usize) -> FieldId {
         self.port_fields[self.port_base[sig.index()] as usize + port]
     }

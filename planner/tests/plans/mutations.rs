@@ -113,11 +113,10 @@ fn at<'a>(json: &'a mut Json, path: &[String]) -> &'a mut Json {
     })
 }
 
-/// Whether numbers are equal up to the order of a sum.
-fn close(a: &[u32], b: &[u32]) -> bool {
-    let near =
-        |a: f32, b: f32| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-4 * (1.0 + a.abs());
-    a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| a == b || near(f32::from_bits(a), f32::from_bits(b)))
+/// Whether numbers are equal. Zeros of both signs are equal, and so are all NaNs.
+fn same_numbers(a: &[u32], b: &[u32]) -> bool {
+    let same = |a: f32, b: f32| a == b || (a.is_nan() && b.is_nan());
+    a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| same(f32::from_bits(a), f32::from_bits(b)))
 }
 
 /// An unchanged plan and its results.
@@ -159,14 +158,14 @@ impl<'a> Sound<'a> {
             let (a, b) = (self.run.output(output), run.output(output));
             let (a, b) = (a.expect("an output"), b.expect("an output"));
             let is_gradient = matches!(self.plan.outputs[output].key, OutputKey::Gradient(_));
-            if is_gradient { close(a, b) } else { same_words(a, b) }
+            if is_gradient { same_numbers(a, b) } else { same_words(a, b) }
         });
         let gradients = self.proof.params.iter().all(|&param| {
             let of = |plan: &Plan, run: &Executed| {
                 let gradient = run.gradient(plan.gradient_of(param).expect("proven")).expect("made");
                 gradient.iter().map(|x| x.to_bits()).collect::<Vec<u32>>()
             };
-            close(&of(&self.plan, &self.run), &of(&plan, &run))
+            same_numbers(&of(&self.plan, &self.run), &of(&plan, &run))
         });
         if outputs && gradients { "same" } else { "WRONG" }
     }

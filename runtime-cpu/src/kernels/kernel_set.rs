@@ -161,7 +161,7 @@ macro_rules! kernel_set {
             /// # Safety
             /// As for `RowSumFn`.
             $(#[target_feature(enable = $feature)])?
-            unsafe fn row_sum(s: &RowSum) {
+            unsafe fn row_sum(s: &RowSum<'_>) {
                 // SAFETY: the caller's contract is that of the body.
                 unsafe { add_rows::<$lanes>(s) }
             }

@@ -68,11 +68,11 @@ impl TableSum<'_> {
         for Run { rows, count } in self.dy {
             for (lane, &target) in (0..*count).zip(&mut targets) {
                 let sums = table.0.wrapping_add(target as usize * self.columns + columns.start);
+                let (rows, lanes) = (*rows, lane..lane + 1);
                 // SAFETY: as for this function.
                 unsafe {
-                    let from = rows.row(lane).wrapping_add(columns.start);
-                    row_sum(&RowSum { from, stride: 0, rows: 1, columns: columns.len(), sums });
-                }
+                    row_sum(&RowSum { rows, lanes, first: columns.start, columns: columns.len(), sums })
+                };
             }
         }
     }

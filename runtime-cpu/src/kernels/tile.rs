@@ -6,6 +6,8 @@
 //! *panel* is a block of columns of the packed weights (`pack`).
 
 use super::lanes::Lanes;
+use super::rows::Rows;
+use std::ops::Range;
 
 /// The product over one block of `k`: `out[i][j] = start[i][j] + sum_k a[i, k] * b[k, j]`, for each row `i` of the
 /// tile.
@@ -283,28 +285,28 @@ unsafe fn store_limited<L: Lanes>(to: *mut f32, value: L::Vector, columns: usize
     }
 }
 
-/// Adds `rows` rows of `columns` columns to `sums`, rows ascending: `sums[j] = sums[j] + from[r * stride + j]`.
-pub(super) struct RowSum {
-    pub(super) from: *const f32,
-    pub(super) stride: usize,
-    pub(super) rows: usize,
+/// Adds `columns` columns of rows to `sums`, lanes ascending: `sums[j] = sums[j] + row[first + j]`.
+pub(super) struct RowSum<'a> {
+    pub(super) rows: Rows<'a>,
+    pub(super) lanes: Range<usize>,
+    pub(super) first: usize,
     pub(super) columns: usize,
     pub(super) sums: *mut f32,
 }
 
 /// # Safety
-/// The instruction set of the function is available. `from` is readable and `sums` writable as [`RowSum`] says, without
+/// The instruction set of the function is available. The rows are readable and `sums` writable as [`RowSum`] says, without
 /// overlap.
-pub(super) type RowSumFn = unsafe fn(&RowSum);
+pub(super) type RowSumFn = unsafe fn(&RowSum<'_>);
 
 /// The body of every [`RowSumFn`].
 ///
 /// # Safety
 /// As for [`RowSumFn`].
 #[inline(always)]
-pub(super) unsafe fn row_sum<L: Lanes>(s: &RowSum) {
+pub(super) unsafe fn row_sum<L: Lanes>(s: &RowSum<'_>) {
     const VECTORS: usize = 8;
-    // SAFETY: only columns below `s.columns` and rows below `s.rows` are accessed, which the caller guarantees.
+    // SAFETY: only columns below `s.columns` of rows of `s.lanes` are accessed, which the caller guarantees.
     unsafe {
         let mut first = 0;
         while first < s.columns {
@@ -314,13 +316,12 @@ pub(super) unsafe fn row_sum<L: Lanes>(s: &RowSum) {
                 let at = v * L::WIDTH;
                 *slot = load_limited::<L>(s.sums.wrapping_add(first + at), left, at);
             }
-            let mut from = s.from.wrapping_add(first);
-            for _ in 0..s.rows {
+            for lane in s.lanes.clone() {
+                let from = s.rows.row(lane).wrapping_add(s.first + first);
                 for (v, slot) in acc.iter_mut().enumerate() {
                     let at = v * L::WIDTH;
                     *slot = L::add(*slot, load_limited::<L>(from.wrapping_add(at), left, at));
                 }
-                from = from.wrapping_add(s.stride);
             }
             for (v, &value) in acc.iter().enumerate() {
                 let at = v * L::WIDTH;

@@ -313,26 +313,10 @@ pub fn column_sums(isa: Isa, dy: &[Run<'_>], sums: &mut [f32], accumulate: bool)
         sums.fill(0.0);
     }
     let row_sum = KernelSet::of(isa).row_sum;
-    for run in dy {
-        let pitch = run.rows.pitch();
-        let (calls, rows) = match pitch {
-            Some(_) => (run.count.min(1), run.count),
-            None => (run.count, 1),
-        };
-        for lane in 0..calls {
-            let (columns, sums) = (sums.len(), sums.as_mut_ptr());
-            // SAFETY: the rows exist as wide as `sums`, which is borrowed exclusively, and the instruction set is
-            // available.
-            unsafe {
-                row_sum(&RowSum {
-                    from: run.rows.row(lane),
-                    stride: pitch.unwrap_or(0),
-                    rows,
-                    columns,
-                    sums,
-                });
-            }
-        }
+    for Run { rows, count } in dy {
+        let (lanes, columns, sums) = (0..*count, sums.len(), sums.as_mut_ptr());
+        // SAFETY: the rows exist as wide as `sums`, which is borrowed exclusively, and the instruction set is available.
+        unsafe { row_sum(&RowSum { rows: *rows, lanes, first: 0, columns, sums }) };
     }
     Ok(())
 }

@@ -4,10 +4,10 @@ use crate::types::Shape;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A float attribute. It compares and hashes its bits, so equality is an equivalence relation.
+/// A float attribute. It compares, orders and hashes its bits, so equality is an equivalence relation.
 ///
 /// Readable formats contain the number, or `"inf"`, `"-inf"`, `"nan(0x7fc00000)"`. Binary formats contain the bits.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Float(u32);
 
 impl Float {
@@ -215,7 +215,7 @@ words! {
 }
 
 /// A permutation of axes: axis `i` of the result is axis `self.0[i]` of the operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Permutation(pub [u8; Shape::MAX_RANK]);
 
 impl Permutation {

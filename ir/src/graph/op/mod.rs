@@ -19,7 +19,7 @@ macro_rules! ops {
     )*) => {
         /// One of the built-in operations. A field is the attribute that text spells with its name.
         #[expect(missing_docs, reason = "the description of an op names its attributes")]
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum Op {
             $($(#[$doc])* $name $(($part_type))? $({ $($field: $type),+ })?,)*
         }

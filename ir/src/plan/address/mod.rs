@@ -137,17 +137,31 @@ impl Address {
     /// The address of some numbers, one per lane: their constant distance, else a table. A single lane has stride 1.
     #[must_use]
     pub fn of(tables: &mut Vec<u32>, numbers: impl Iterator<Item = u32> + Clone) -> Self {
-        steady(numbers.clone()).unwrap_or_else(|| {
+        Self::steady(numbers.clone()).unwrap_or_else(|| {
             let at = tables.len() as u32;
             tables.extend(numbers);
             Self::Table { at }
         })
     }
 
+    /// The address of numbers with a constant distance that is not negative.
+    #[inline]
+    pub fn steady(mut numbers: impl Iterator<Item = u32>) -> Option<Self> {
+        let start = numbers.next().unwrap_or(0);
+        let Some(second) = numbers.next() else { return Some(Self::Steps { start, stride: 1 }) };
+        let stride = second.checked_sub(start)?;
+        let mut expected = u64::from(second);
+        let steady = numbers.all(|number| {
+            expected += u64::from(stride);
+            u64::from(number) == expected
+        });
+        steady.then_some(Self::Steps { start, stride })
+    }
+
     /// The address of the numbers at the end of the tables. Numbers with a constant distance leave the tables.
     #[must_use]
     pub fn of_last(tables: &mut Vec<u32>, first: usize) -> Self {
-        match steady(tables[first..].iter().copied()) {
+        match Self::steady(tables[first..].iter().copied()) {
             Some(steady) => {
                 tables.truncate(first);
                 steady
@@ -325,20 +339,6 @@ impl Address {
             }
         }
     }
-}
-
-/// Recognises numbers with a constant distance that is not negative.
-#[inline]
-fn steady(mut numbers: impl Iterator<Item = u32>) -> Option<Address> {
-    let start = numbers.next().unwrap_or(0);
-    let Some(second) = numbers.next() else { return Some(Address::Steps { start, stride: 1 }) };
-    let stride = second.checked_sub(start)?;
-    let mut expected = u64::from(second);
-    let steady = numbers.all(|number| {
-        expected += u64::from(stride);
-        u64::from(number) == expected
-    });
-    steady.then_some(Address::Steps { start, stride })
 }
 
 /// The smallest and the largest of some rows.

@@ -12,6 +12,7 @@ use crate::graph::text::lex::{Kind, Token, token};
 use crate::graph::text::names::Names;
 use crate::graph::text::number::unsigned;
 use crate::id::ValueId;
+use crate::plan::normal::ReductionTables;
 use crate::plan::{
     Certificate, Mode, OTHER_VERSION_HELP, OutputKey, Pause, Plan, PlanOutput, StoreId, Update, UpdatePlan,
     VERSION,
@@ -51,6 +52,8 @@ pub(super) struct Parser<'t> {
     pub(super) updates: Vec<Update>,
     /// How many scalars the updates so far make.
     pub(super) scalars: u32,
+    /// The tables of reductions so far.
+    pub(super) of_reductions: ReductionTables,
     /// How many more numbers runs may leave unspelled.
     pub(super) allowance: usize,
 }
@@ -64,6 +67,7 @@ impl<'t> Parser<'t> {
             fields: Vec::new(),
             updates: Vec::new(),
             scalars: 0,
+            of_reductions: ReductionTables::default(),
             allowance: allowance(text.len()),
         }
     }

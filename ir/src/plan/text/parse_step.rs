@@ -71,6 +71,15 @@ impl Parser<'_> {
         Ok(())
     }
 
+    /// An operand of a reduction, whose table may be that of an earlier one.
+    fn reduced(&mut self, lanes: u32) -> Parsed<Operand> {
+        let mut operand = self.operand(lanes, u32::MAX)?;
+        if let Address::Table { at } = &mut operand.address {
+            *at = self.of_reductions.share(&mut self.plan.tables, *at, lanes);
+        }
+        Ok(operand)
+    }
+
     /// `sum @w.grad wgrad row 0 col 0 k 4 n 8`, then a line for each part: `x3 each 1 s0.a[0..3] s1.a[0..3]`
     pub(super) fn sum(&mut self) -> Parsed<()> {
         let store = self.store_name()?;
@@ -92,8 +101,8 @@ impl Parser<'_> {
         while let Some(lanes) = self.lettered(self.cursor.token, 'x') {
             self.cursor.advance();
             let each = self.number_of("each")?;
-            let x = if sum == ReductionSum::Colsum { None } else { Some(self.operand(lanes, u32::MAX)?) };
-            parts.push(ReductionPart { lanes, each, x, dy: self.operand(lanes, u32::MAX)? });
+            let x = if sum == ReductionSum::Colsum { None } else { Some(self.reduced(lanes)?) };
+            parts.push(ReductionPart { lanes, each, x, dy: self.reduced(lanes)? });
         }
         parts.shrink_to_fit();
         self.plan.reductions.push(Reduction { store, sum, parts });

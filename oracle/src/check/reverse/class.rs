@@ -296,7 +296,7 @@ impl Class {
 
     /// Returns whether the rows of a reduction equal those of a block of a use on every probe.
     fn is_block(&self, reference: &ReferenceDerivative, block: Block, taking: Taking) -> bool {
-        let uses = reference.uses[block.uses as usize].first;
+        let uses = reference.uses[block.uses as usize].first();
         let (mut of_x, mut of_dy) = (Comparison::default(), Comparison::default());
         for (place, probe) in reference.probes.iter().enumerate() {
             let taken = |from| self.taken(probe, place, from);

@@ -85,7 +85,7 @@ impl UseIndex {
             let [mut x, mut dy] = [RowHash::default(), RowHash::default()];
             let (mut at, mut swapped) = (0, false);
             for probe in probes {
-                let share = &probe.returned.params[own.first].share;
+                let share = &probe.returned.params[own.first()].share;
                 dy.floats(&share.dy);
                 match &share.kind {
                     ShareKind::Product { x: own_x, first, transposed, .. } => {

@@ -13,7 +13,8 @@
 //!   this one stage, its lane reads the item and, of every node of the chain in graph order, the row that its step in reverse
 //!   made for readers (see `pulls`).
 //! * **Reductions.** Each pair of rows is a part of what one node contributes to one parameter. Of every node that a
-//!   gradient reaches, reductions take every part for every trained parameter exactly once.
+//!   gradient reaches, reductions take every part for every trained parameter exactly once, in the order that the graph
+//!   defines (see `order`). So the bits of a gradient are a function of the graph and the rows.
 //! * **Requested gradients.** An output `grad %3` holds the sum of all contributions to `%3`.
 //! * **Arriving gradients.** A seed of a plan that pauses may be an arriving gradient. It must be the bound floats of an output,
 //!   and be a contribution to the gradient of the value of this output, behind the seeds of losses.
@@ -23,6 +24,7 @@
 mod class;
 mod coverage;
 mod equal_results;
+mod order;
 mod ports;
 mod probe;
 mod pulls;

@@ -1,7 +1,9 @@
-//! Reductions: together they take every contribution to a trained parameter once, and take no other rows.
+//! Reductions: together they take every contribution to a trained parameter once, in the order of the sum, and take no other
+//! rows.
 
 use super::class::{Block, Taken, Taking};
 use super::coverage;
+use super::order::{Place, Sums};
 use super::uses::WHOLE;
 use super::{Name, Reverse};
 use crate::check::lanes::Lanes;
@@ -30,6 +32,14 @@ struct Current<'a> {
     param: ParamId,
 }
 
+/// Why a part of a reduction is refused.
+enum Refused {
+    /// The rows of a lane are no contribution.
+    Rows(u32, Option<NodeId>),
+    /// The rows of a lane belong earlier in the sum.
+    Order(u32, NodeId),
+}
+
 /// The input of a lane of a reduction from its node.
 #[derive(Clone, Copy)]
 struct LaneSource {
@@ -54,39 +64,49 @@ impl Lanes<'_> {
             gradient_of.insert(store, ParamId::new(of.index()));
         }
         let mut blocks = Blocks::default();
+        let mut sums = Sums::of(self.graph, self.plan);
         for (number, sum) in self.plan.reductions.iter().enumerate() {
             let Some(&param) = gradient_of.get(&sum.store) else { continue };
+            let mut last = sums.last(self.plan, sum);
             for (place, part) in sum.parts.iter().enumerate() {
                 if self.report.is_full() {
                     return Vec::new();
                 }
                 let current = Current { number, sum, param };
-                if let Err((lane, node)) = self.part(current, part, reverse, &mut blocks) {
-                    self.report.push(Disagreement::Reduction { number, part: place, lane, node });
+                match self.part(current, part, reverse, &mut blocks, (&sums, &mut last)) {
+                    Ok(()) => {}
+                    Err(Refused::Rows(lane, node)) => {
+                        self.report.push(Disagreement::Reduction { number, part: place, lane, node });
+                    }
+                    Err(Refused::Order(lane, node)) => {
+                        self.report.push(Disagreement::Order { number, part: place, lane, node });
+                    }
                 }
             }
+            sums.add(self.plan, sum, last);
         }
         self.complete(&trained, reverse, &blocks);
         self.all_parts_taken(reverse);
         gradient_of.into_values().collect()
     }
 
-    /// One part of a reduction: the rows of each lane must be a part of one contribution.
+    /// One part of a reduction: the rows of each lane must be a part of one contribution, which follows `last` in the sum.
     fn part(
         &self,
         current: Current<'_>,
         part: &ReductionPart,
         reverse: &mut Reverse<'_>,
         blocks: &mut Blocks,
-    ) -> Result<(), (u32, Option<NodeId>)> {
+        (sums, last): (&Sums, &mut Option<Place>),
+    ) -> Result<(), Refused> {
         let mut before: Option<LaneSource> = None;
         for lane in 0..part.lanes {
             let node = self.node_of(part.dy, lane, reverse);
             let node = node.or_else(|| self.node_of(part.x?, lane, reverse));
-            let Some((class, node)) = node else { return Err((lane, None)) };
+            let Some((class, node)) = node else { return Err(Refused::Rows(lane, None)) };
             let id = NodeId::new(node as usize);
             if !reverse.expected.reached[id.index()] {
-                return Err((lane, Some(id)));
+                return Err(Refused::Rows(lane, Some(id)));
             }
             // Neighbouring lanes mostly have the same source.
             let same = before.filter(|before| {
@@ -95,7 +115,14 @@ impl Lanes<'_> {
                     && self.takes(Some(part.dy), lane, id, before.dy, reverse)
             });
             let find = || self.find_source(current, part, (lane, id, class), reverse, blocks);
-            let source = same.or_else(find).ok_or((lane, Some(id)))?;
+            let source = same.or_else(find).ok_or(Refused::Rows(lane, Some(id)))?;
+            let next = match (before, *last) {
+                (Some(before), Some(last)) if before.block == source.block => {
+                    (node > last.node).then_some(Place { node, ..last })
+                }
+                _ => self.next_place(sums, *last, (node, source.block), reverse, blocks),
+            };
+            *last = Some(next.ok_or(Refused::Order(lane, id))?);
             before = Some(source);
             reverse.taken.push((node, source.block));
             let results = [source.x, source.dy];
@@ -104,6 +131,31 @@ impl Lanes<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The first place behind `last` in the sum at which a block of a node may stand.
+    fn next_place(
+        &self,
+        sums: &Sums,
+        last: Option<Place>,
+        (node, number): (u32, u32),
+        reverse: &Reverse<'_>,
+        blocks: &Blocks,
+    ) -> Option<Place> {
+        let (sig, block) = blocks.blocks[number as usize];
+        let reference = reverse.references.get(sig)?;
+        let behind = |block: &Block| {
+            let numbers = &reference.uses[block.uses as usize].numbers;
+            let places = numbers.iter().map(|&number| Place { signature: sums.rank(sig), number, node });
+            places.into_iter().find(|place| Some(*place) > last)
+        };
+        // Several uses may contribute the same on all probes.
+        let others = || {
+            let (class, taking) = blocks.origins[number as usize];
+            let others = reverse.classes[class as usize].class.blocks(reference, taking);
+            others.iter().filter_map(behind).min()
+        };
+        behind(&block).or_else(others)
     }
 
     /// Returns the input of a lane from a node, if it is part of a contribution to the parameter.

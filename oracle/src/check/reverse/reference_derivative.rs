@@ -47,9 +47,19 @@ pub(super) struct Contribution {
 #[derive(Clone, Debug)]
 pub(super) struct Uses {
     pub(super) param: ParamId,
-    /// The number of the first of them by the reference.
-    pub(super) first: usize,
-    pub(super) count: u32,
+    /// Their numbers by the reference, ascending: the order in which they are added.
+    pub(super) numbers: Vec<usize>,
+}
+
+impl Uses {
+    /// The number of the first of them.
+    pub(super) fn first(&self) -> usize {
+        self.numbers[0]
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        self.numbers.len() as u32
+    }
 }
 
 /// The reference's derivative of a signature.
@@ -74,7 +84,7 @@ impl ReferenceDerivative {
 
     /// The contribution of a use on the first probe.
     pub(super) fn share(&self, number: u32) -> &Share<f32> {
-        &self.probes[0].returned.params[self.uses[number as usize].first].share
+        &self.probes[0].returned.params[self.uses[number as usize].first()].share
     }
 
     /// The place of a contribution.
@@ -85,7 +95,7 @@ impl ReferenceDerivative {
 
     /// The number of elements of its parameter that a use adds to. A sum of rows counts as one, as in reductions.
     pub(super) fn area(&self, uses: &Uses) -> u64 {
-        let Share { dy, kind } = &self.probes[0].returned.params[uses.first].share;
+        let Share { dy, kind } = &self.probes[0].returned.params[uses.first()].share;
         match kind {
             ShareKind::Product { x, width, .. } => {
                 (*width as u64) * (dy.len() * width / x.len().max(1)) as u64
@@ -113,7 +123,7 @@ impl ReferenceDerivative {
             self.uses.iter().find(|uses| {
                 let [mut of_x, mut of_dy] = [Finite::default(), Finite::default()];
                 for probe in &self.probes {
-                    let Share { dy, kind } = &probe.returned.params[uses.first].share;
+                    let Share { dy, kind } = &probe.returned.params[uses.first()].share;
                     of_dy.add(dy);
                     if let ShareKind::Product { x, .. } = kind {
                         of_x.add(x);
@@ -367,15 +377,15 @@ fn uses(probes: &[Probe]) -> Option<Vec<Uses>> {
             known.param == own.param
                 && probes.iter().all(|probe| {
                     let uses = &probe.returned.params;
-                    same_share(&uses[known.first].share, &uses[number].share)
+                    same_share(&uses[known.first()].share, &uses[number].share)
                 })
         };
         let places = by_hash.entry(hash_of_use(probes, number)).or_default();
         match places.iter().find(|&&place| same(&found[place])) {
-            Some(&place) => found[place].count += 1,
+            Some(&place) => found[place].numbers.push(number),
             None => {
                 places.push(found.len());
-                found.push(Uses { param: own.param, first: number, count: 1 });
+                found.push(Uses { param: own.param, numbers: vec![number] });
             }
         }
     }

@@ -209,7 +209,7 @@ fn none<T>(call: &Call<'_, T>) -> Checked<Partials<T>> {
 
 /// The contribution of an op that has a derivative only with respect to its parameter.
 fn use_of<T>(call: &Call<'_, T>, operands: usize, share: Share<T>) -> Checked<Partials<T>> {
-    let params = vec![ParamUse { param: call.params[0].id, share }];
+    let params = vec![ParamUse { node: None, param: call.params[0].id, share }];
     Ok(Partials { operands: (0..operands).map(|_| Partial::None).collect(), params })
 }
 

@@ -36,12 +36,12 @@ pub(super) fn affine<T: Real>(chains: Chains, call: &Call<'_, T>, dy: &Arc<[T]>)
         operands.push(Partial::one(dx));
         let x = Arc::clone(call.floats(operand)?);
         let kind = ShareKind::Product { x, width, first, transposed };
-        params.push(ParamUse { param: weight.id, share: Share { dy: Arc::clone(dy), kind } });
+        params.push(ParamUse { node: None, param: weight.id, share: Share { dy: Arc::clone(dy), kind } });
         first += width;
     }
     if bias {
         let share = Share { dy: Arc::clone(dy), kind: ShareKind::Rows };
-        params.push(ParamUse { param: call.params[1].id, share });
+        params.push(ParamUse { node: None, param: call.params[1].id, share });
     }
     Ok(Partials { operands, params })
 }

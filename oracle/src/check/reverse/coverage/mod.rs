@@ -29,7 +29,7 @@ pub(super) fn incomplete(
         *of_use[block.uses as usize].entry(block).or_default() += 1;
     }
     let uses = reference.uses.iter().zip(&of_use).filter(|(own, _)| trained[own.param.index()]);
-    let mut incomplete = uses.filter(|(own, blocks)| !covers(blocks, own.count, reference.area(own)));
+    let mut incomplete = uses.filter(|(own, blocks)| !covers(blocks, own.count(), reference.area(own)));
     incomplete.next().map(|(own, _)| own.param)
 }
 
@@ -42,7 +42,7 @@ pub(super) fn is_assignable(
     if choices.len() > MAX_BLOCKS {
         return false;
     }
-    let left = reference.uses.iter().map(|own| reference.area(own) * u64::from(own.count)).collect();
+    let left = reference.uses.iter().map(|own| reference.area(own) * u64::from(own.count())).collect();
     let mut search = Search { reference, choices, trained, chosen: Vec::new(), left, trials: 0 };
     search.assign()
 }
