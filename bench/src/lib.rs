@@ -130,6 +130,8 @@ impl Default for Options {
 
 /// Maximum number of rounds.
 const MAX_ROUNDS: usize = 10_000;
+/// Least number of minibatches whose training is compared.
+const COMPARED_MINIBATCHES: usize = 8;
 /// Maximum number of repetitions of the step in a round.
 const MAX_REPEATS: usize = 1_000;
 
@@ -161,19 +163,31 @@ pub fn run(name: &str, options: &Options) -> Result<Report, BenchError> {
     Ok(Report::new(&problem, options, &batched, facts, &rounds, same_bits))
 }
 
-/// Compares the outputs of both variants. In training only those of the first minibatch: later ones follow an update, and
-/// the sums of gradients over rows are in the order of rows, which batching changes.
+/// Compares the outputs of both variants; in training the losses of some minibatches, and the weights and states of the
+/// optimizer after the last.
 fn same_bits(
     batched: &mut Runner<'_>,
     single: &mut Runner<'_>,
     prepared: &Prepared,
 ) -> Result<SameBits, BenchError> {
-    batched.full_step()?;
-    single.prepared_step(prepared)?;
-    let numbers = batched.promised();
-    let bits = |outputs: &[f32]| outputs.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-    let [one, other] = [&*batched, &*single].map(|runner| runner.outputs().get(..numbers).map(bits));
-    Ok(SameBits { equal: one.is_some() && one == other, numbers })
+    let steps = match batched.trained().next() {
+        Some(_) => COMPARED_MINIBATCHES.div_ceil(prepared.len().max(1)),
+        None => 1,
+    };
+    let equal =
+        |one: &[f32], other: &[f32]| one.iter().map(|x| x.to_bits()).eq(other.iter().map(|x| x.to_bits()));
+    let mut same = SameBits { equal: true, minibatches: steps * prepared.len(), numbers: 0, trained: 0 };
+    for _ in 0..steps {
+        batched.full_step()?;
+        single.prepared_step(prepared)?;
+        same.equal &= equal(batched.outputs(), single.outputs());
+        same.numbers += batched.outputs().len();
+    }
+    for (one, other) in batched.trained().zip(single.trained()) {
+        same.equal &= equal(one, other);
+        same.trained += one.len();
+    }
+    Ok(same)
 }
 
 /// The measurements of all rounds. `unbatched` is empty if only the batched variant is measured.

@@ -209,8 +209,12 @@ pub struct Report {
 pub struct SameBits {
     /// The answer.
     pub equal: bool,
-    /// The number of compared outputs.
+    /// The number of minibatches.
+    pub minibatches: usize,
+    /// The number of compared outputs; in training, of losses.
     pub numbers: usize,
+    /// The number of compared weights and states of the optimizer; 0 in inference.
+    pub trained: usize,
 }
 
 impl Report {
@@ -316,16 +320,15 @@ impl fmt::Display for Report {
             }
         }
         match self.same_bits {
-            Some(SameBits { equal: true, numbers }) if numbers == self.numbers => {
-                writeln!(f, "same bits   yes, all {numbers} numbers")
-            }
-            Some(SameBits { equal: true, numbers }) => writeln!(
-                f,
-                "same bits   yes, the {numbers} losses of the first minibatch; the other {} follow updates, whose sums depend on the order of rows",
-                self.numbers - numbers
-            ),
-            Some(SameBits { equal: false, numbers }) => {
-                writeln!(f, "same bits   NO, among {numbers} numbers")
+            Some(SameBits { equal, minibatches, numbers, trained }) => {
+                let verdict = if equal { "yes, all" } else { "NO, among" };
+                write!(f, "same bits   {verdict} {numbers} ")?;
+                match trained {
+                    0 => writeln!(f, "numbers"),
+                    _ => {
+                        writeln!(f, "losses of {minibatches} minibatches, and {trained} weights and moments")
+                    }
+                }
             }
             None => writeln!(f, "same bits   not compared"),
         }

@@ -143,13 +143,12 @@ impl<'p> Runner<'p> {
         &self.outputs
     }
 
-    /// The number of leading outputs that have the same bits however they are batched.
-    pub(crate) fn promised(&self) -> usize {
-        match (&self.training, chunks(self.problem).next()) {
-            // Each instance has one loss.
-            (Some(_), Some(first)) => first.len(),
-            _ => self.outputs.len(),
-        }
+    /// In training, the weights and the states of the optimizer.
+    pub(crate) fn trained(&self) -> impl Iterator<Item = &[f32]> {
+        self.training.iter().flat_map(|training| {
+            let weights = self.weights.iter().map(|param| param.values());
+            weights.chain(training.states.iter().map(|state| state.values()))
+        })
     }
 
     /// The times of the kernels in the last graph, if phases are requested.

@@ -20,12 +20,13 @@ mod launch;
 mod mpi;
 mod reduce;
 mod threads;
-pub mod tree;
 
 #[cfg(feature = "mpi")]
 pub use self::mpi::{Mpi, MpiError};
 pub use agreement::{Statement, agree};
 pub use alone::Alone;
+/// The tree in which gradients are added.
+pub use autobatch_ir::numeric::tree;
 pub use gradient::{Gradient, GradientShape, Rows};
 pub use group::{Bucket, Group, GroupError};
 pub use launch::Launch;

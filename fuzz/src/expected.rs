@@ -2,7 +2,7 @@
 
 use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::{ParamId, ValueId};
+use autobatch_ir::id::{NodeId, ParamId, ValueId};
 use autobatch_ir::numeric::same_bits;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{OutputKey, Plan};
@@ -27,12 +27,15 @@ impl<'a> Expected<'a> {
         graph: &'a GraphData,
         weights: &Weights,
         noise: Noise,
-        losses: &[(ValueId, f32)],
+        (losses, shards): (&[(ValueId, f32)], &[NodeId]),
     ) -> Result<Self, RunError> {
         let forward = reference::forward::<f32>(graph, weights, noise)?;
         let reverse = match losses {
             [] => None,
-            _ => Some(reference::reverse(graph, weights, &forward, losses)?),
+            _ => Some(
+                reference::Evaluation::new(graph, weights, noise)?
+                    .reverse_in_shards(&forward, losses, shards)?,
+            ),
         };
         Ok(Self { graph, forward, reverse })
     }

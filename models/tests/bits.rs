@@ -1,12 +1,10 @@
 //! The bits of every model of the catalogue: outputs, losses, gradients, weights and optimiser states.
 //!
 //! The snapshot holds their hashes, one line for each model. A change that keeps behaviour keeps the snapshot. A new
-//! snapshot is necessary after a change of a sum, of an order of rows or of generated instances; its commit gives the
-//! reason.
+//! snapshot is necessary after a change of a sum or of generated instances; its commit gives the reason.
 //!
 //! The test calls the planner and the executor directly, because a session gives no access to gradients. It also lowers
-//! the limit below which an executor uses one thread. A session and a trainer must give the same bits. The policy
-//! determines the order of a gradient's sum, so `AUTOBATCH_POLICY` must be unset.
+//! the limit below which an executor uses one thread. A session and a trainer must give the same bits, under every policy.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic like tests")]
 

@@ -32,6 +32,8 @@ pub enum PlanError {
     NoFloat(ValueId),
     /// The gradient of a value arrives at a pause, but the value cannot be read there.
     Arriving(ValueId),
+    /// The shards of the request do not ascend.
+    Shards,
     /// The request wants the gradient of a parameter that the module does not have.
     NoParam(ParamId),
     /// An op between a loss and a parameter has no derivative rule in plans.
@@ -79,6 +81,9 @@ impl fmt::Display for PlanError {
                 f,
                 "the gradient of {value} arrives at the pause, so the request must want the value once, with gradients"
             ),
+            Self::Shards => {
+                f.write_str("the shards of the request do not ascend; each must begin at a node behind the first of the one before")
+            }
             Self::NoParam(param) => write!(f, "the module has no parameter {param}"),
             Self::NotDifferentiable { op, site } => write!(
                 f,

@@ -174,8 +174,10 @@ impl Planner {
         if let Some(&missing) = readable.iter().find(|value| value.index() >= graph.arena.values()) {
             return Err(PlanError::NoFloat(missing));
         }
-        // A pass may move a use of a value into a new cell. The requested gradient would then lack its contribution.
-        let selection = if values.is_empty() { selection } else { &Selection::none() };
+        // A pass may move a use of a value into a new cell, and a node into another shard. The requested gradient would then lack
+        // its contribution.
+        let keeps_nodes = values.is_empty() && request.shards.is_empty();
+        let selection = if keeps_nodes { selection } else { &Selection::none() };
         let optimized = passes::optimize(graph, &readable, request.mode, selection, &mut passes::all)
             .map_err(PlanError::Pass)?;
         let renamed = |value: ValueId| optimized.renaming.get(value).expect("passes preserve wanted values");

@@ -23,8 +23,8 @@ pub struct Pass {
     pub what: &'static str,
     /// Whether values keep their bits. Every pass of the table keeps them; a pass that does not may never be on by default.
     pub keeps_forward_bits: bool,
-    /// Whether gradients of `reference::reverse` keep their bits when the pass runs in training. In a plan, the gradient of a
-    /// parameter is a sum over rows, whose order [`schedule`](crate::schedule) chooses anew for every graph.
+    /// Whether gradients keep their bits when the pass runs in training. The gradient of a parameter is a sum whose order the
+    /// graph defines, so a pass that moves uses of parameters to other cells or nodes changes it.
     pub keeps_gradient_bits: bool,
     /// Whether the pass rewrites nodes between cells. Only such passes run by default on graphs that consist of cells.
     pub between_cells: bool,

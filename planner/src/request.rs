@@ -2,7 +2,7 @@
 
 use crate::{Gradients, PlanError, RowOrder};
 use autobatch_ir::graph::{Callee, GraphData, Op};
-use autobatch_ir::id::ValueId;
+use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::plan::Mode;
 use std::collections::HashSet;
 
@@ -23,6 +23,9 @@ pub struct Request<'a> {
     /// of `sum(gradient * value)` of these values. They must be outputs of the graph or wanted, and only a request with
     /// gradients has them. The plan pauses if there is one.
     pub arriving: &'a [ValueId],
+    /// The first node of each shard behind the first one, ascending. Each shard has sums of its own for the gradients of
+    /// parameters, which are added in the [tree](autobatch_ir::numeric::tree) of the shards.
+    pub shards: &'a [NodeId],
 }
 
 impl Default for Request<'_> {
@@ -34,6 +37,7 @@ impl Default for Request<'_> {
             rows: RowOrder::default(),
             gradients: None,
             arriving: &[],
+            shards: &[],
         }
     }
 }
@@ -70,6 +74,9 @@ pub(crate) fn find_roots(
         return Err(PlanError::NotTraining(request.mode));
     }
     check_arriving(request, roots)?;
+    if !request.shards.is_sorted_by(|a, b| a < b) {
+        return Err(PlanError::Shards);
+    }
     let first = roots.len();
     roots.extend(request.differentiated());
     match roots[first..].iter().find(|value| value.index() >= graph.arena.values()) {

@@ -134,7 +134,7 @@ fn a_missing_or_repeated_part_of_equal_uses_is_rejected() {
                 let mut wrong = plan.clone();
                 let parts = &mut wrong.reductions[number].parts;
                 match repeated {
-                    true => parts.push(parts[0]),
+                    true => parts.push(parts[0].clone()),
                     false => drop(parts.remove(0)),
                 }
                 // Some broken plans already break a rule of plans.

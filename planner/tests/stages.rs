@@ -80,8 +80,14 @@ impl Case {
             Some("propagated") | None => RowOrder::Propagated,
             Some(other) => panic!("there is no row order {other}"),
         };
-        let request =
-            Request { wanted: &wanted, mode, training: mode == Mode::Train, rows, gradients, arriving: &[] };
+        let request = Request {
+            wanted: &wanted,
+            mode,
+            training: mode == Mode::Train,
+            rows,
+            gradients,
+            ..Request::default()
+        };
         trace(&self.graph, &request, policy.load().expect("the policy loads"))
             .unwrap_or_else(|error| panic!("{error}"))
     }

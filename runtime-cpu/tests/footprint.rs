@@ -1,7 +1,7 @@
 //! The footprint of a plan is what an executor allocates, and is known before the executor allocates any of it.
 
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::ValueId;
+use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Footprint, Mode, Plan, Verified};
 use autobatch_ir::{Graph, ModuleBuilder, Weights, f32};
@@ -63,20 +63,26 @@ fn random_plans_allocate_what_their_footprints_say() {
 fn plans_with_gradients_allocate_what_their_footprints_say() {
     let (module, model) = TreeLstm::new(48);
     let graph = Graph::new(&module);
-    let logits = Tree::many(40, 1).iter().map(|tree| model.logits(&graph, tree)).collect::<Vec<_>>();
-    let losses: Vec<(ValueId, f32)> =
-        logits.iter().filter_map(|logits| logits.cross_entropy(1).id()).map(|loss| (loss, 1.0)).collect();
+    let losses: Vec<(ValueId, f32)> = Tree::many(40, 1)
+        .iter()
+        .filter_map(|tree| model.logits(&graph, tree).cross_entropy(1).id())
+        .map(|loss| (loss, 1.0))
+        .collect();
     let data = graph.data();
     let gradients = Some(Gradients { losses: &losses, params: None, values: &[] });
-    let request = Request { mode: Mode::Train, gradients, ..Request::default() };
-    let plan = Planner::default().plan(&data, &request).expect("a plan").verify().expect("sound");
-    let (seen, promised) = seen_and_promised(&plan, &data);
-    let most = allocated(&promised) + small_lists(&promised);
-    assert!(
-        seen <= most && 10 * seen >= 9 * allocated(&promised),
-        "{seen} bytes held, {most} promised: {promised:?}"
-    );
-    assert!(promised.work > 1_000_000 && promised.gradients > 0, "{promised:?}");
+    // A shard begins behind the loss before it.
+    let first = |loss: usize| NodeId::new(data.arena.producer(losses[loss - 1].0).index() + 1);
+    for shards in [vec![], vec![first(7), first(11), first(30)]] {
+        let request = Request { mode: Mode::Train, gradients, shards: &shards, ..Request::default() };
+        let plan = Planner::default().plan(&data, &request).expect("a plan").verify().expect("sound");
+        let (seen, promised) = seen_and_promised(&plan, &data);
+        let most = allocated(&promised) + small_lists(&promised);
+        assert!(
+            seen <= most && 10 * seen >= 9 * allocated(&promised),
+            "{seen} bytes held, {most} promised: {promised:?}"
+        );
+        assert!(promised.work > 1_000_000 && promised.gradients > 0, "{promised:?}");
+    }
 }
 
 #[test]

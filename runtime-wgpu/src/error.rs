@@ -54,6 +54,9 @@ pub enum GpuError {
         "gradients accumulate, but this plan makes gradients of other parameters; request the same ones of every plan"
     )]
     OtherGradients,
+    /// The plan divides its graph into shards.
+    #[error("the plan sums gradients over {count} shards; plan without shards, or execute on the cpu")]
+    Shards { count: usize },
     /// The rows of a pause are not on the device.
     #[error(
         "the rows of this pause are not on the device: another plan or an update overwrote them; compute the gradients before anything else is executed, or execute on the cpu"

@@ -259,6 +259,11 @@ impl Session {
         &mut self.planning
     }
 
+    /// Returns whether passes rewrite every graph, also one with gradients.
+    pub(crate) fn always_rewrites(&self) -> bool {
+        self.planning.always_rewrites()
+    }
+
     /// Adds the item and the line to an error of executing a plan of this graph, where possible. `wanted` are the values
     /// of the request.
     pub(crate) fn explained(

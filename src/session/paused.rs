@@ -167,6 +167,7 @@ impl Session {
             rows: self.planning.rows(),
             gradients: Some(autobatch_planner::Gradients { losses: &[], params: None, values: &values }),
             arriving: &arriving,
+            shards: &[],
             ..Request::default()
         };
         let plan = self.planning.plan(&data, &request)?;

@@ -67,6 +67,11 @@ impl Planning {
         self.cache.stats()
     }
 
+    /// Returns whether passes rewrite every graph, also one with gradients.
+    pub(crate) fn always_rewrites(&self) -> bool {
+        self.passes.is_some()
+    }
+
     /// Returns the order of the rows.
     pub(crate) fn rows(&self) -> RowOrder {
         self.rows

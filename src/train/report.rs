@@ -25,9 +25,10 @@ pub struct Step {
     pub(crate) used: Vec<ParamId>,
     /// The values of the named outputs, in the order of the requests.
     pub outputs: Vec<(String, Vec<f32>)>,
-    /// The batches of the forward part of the plan.
+    /// The batches of the forward part of the plans. With a group, of the plans of all ranks: their sum grows with the number
+    /// of ranks.
     pub batches: u32,
-    /// The lower bound on the forward batches of any plan of the graph.
+    /// The lower bound on the forward batches of any plans of the same graphs.
     pub bound: u32,
     /// The time spent emitting.
     pub emit: Duration,

@@ -70,6 +70,7 @@ impl Case<'_> {
             rows: self.rows,
             gradients: Some(Gradients { losses, params: None, values: self.values }),
             arriving: &arriving,
+            shards: &[],
         };
         let plan = planner.plan(self.graph, &request).map_err(|error| error.to_string())?;
         let text = Plan::from_text(plan.to_text()).map_err(|error| format!("from text: {error}"))?;

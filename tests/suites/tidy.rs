@@ -5,7 +5,7 @@ use autobatch_tests::tidy::{self, Manifest, Source};
 /// The allowed dependencies of each crate. Dependencies of tests are free.
 const ARROWS: &[(&str, &[&str])] = &[
     ("autobatch-ir", &[]),
-    ("autobatch-distributed", &[]),
+    ("autobatch-distributed", &["autobatch-ir"]),
     ("autobatch-shaders", &[]),
     ("autobatch-oracle", &["autobatch-ir"]),
     ("autobatch-testing", &["autobatch-ir"]),

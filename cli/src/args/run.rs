@@ -1,5 +1,6 @@
 //! Options of the verb `run`, and the options of models that `train` shares.
 
+use super::planning::ModeArg;
 use super::{path, values};
 use autobatch::runtime_cpu::MAX_THREADS;
 use autobatch_planner::schedule::Policy;
@@ -54,10 +55,13 @@ pub struct RunArgs {
     /// Number of threads that execute; 0 means one per core.
     #[arg(long, default_value_t = 1, value_parser = threads)]
     pub threads: usize,
+    /// Compare outputs, or training with Adam: the losses of one minibatch per round, and all weights and moments afterwards.
+    #[arg(long, value_enum, default_value_t)]
+    pub mode: ModeArg,
     /// Number of measurements of each variant, batched and unbatched.
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
-    /// Folder for the plan, the graph and the picture [default: no files].
+    /// Folder for the plan, the graph and the picture, not with `--mode train` [default: no files].
     #[arg(short, long, value_parser = path, value_hint = ValueHint::DirPath)]
     pub output: Option<String>,
     /// Print JSON.

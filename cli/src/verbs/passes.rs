@@ -20,8 +20,7 @@ pub fn passes(json: bool, console: &mut Console<'_>) -> Result<Answer, Failure> 
         };
         let stage = |stage: &Stage| {
             json!({
-                "stage": stage.name, "transforms": stage.turns, "keeps_forward_bits": stage.keeps_forward_bits,
-                "keeps_gradient_bits": stage.keeps_gradient_bits, "description": stage.what,
+                "stage": stage.name, "transforms": stage.turns, "description": stage.what,
             })
         };
         let passes: Vec<serde_json::Value> = PASSES.iter().map(pass).collect();
@@ -42,10 +41,9 @@ pub fn passes(json: bool, console: &mut Console<'_>) -> Result<Answer, Failure> 
     }
     let text = wrapped_table(&rows, console.width());
     console.write_all(text.as_bytes())?;
-    let mut rows = vec![["stage", "input -> output", "bits", "description"].map(str::to_owned).to_vec()];
+    let mut rows = vec![["stage", "input -> output", "description"].map(str::to_owned).to_vec()];
     for stage in &STAGES {
-        let bits = bits_text(stage.keeps_forward_bits, stage.keeps_gradient_bits);
-        rows.push([stage.name, stage.turns, bits, stage.what].map(str::to_owned).to_vec());
+        rows.push([stage.name, stage.turns, stage.what].map(str::to_owned).to_vec());
     }
     writeln!(console)?;
     let text = wrapped_table(&rows, console.width());

@@ -284,7 +284,7 @@ fn graphs_pass_through_pipes() {
         .expect("the program reads its input");
     let output = plan.wait_with_output().expect("the program exits");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(text.starts_with("autobatch plan 3"), "{text}");
+    assert!(text.starts_with("autobatch plan 4"), "{text}");
 }
 
 #[test]

@@ -52,7 +52,7 @@ pub(super) fn samples() -> Vec<Sample> {
         };
         // Every second plan with gradients pauses.
         let arriving = if number % 4 == 0 { distinct(losses) } else { 0 };
-        let order = Order { setting, wanted: &[], losses, arriving, values: &[] };
+        let order = Order { setting, wanted: &[], losses, arriving, values: &[], shards: Vec::new() };
         let Ok(plan) = order.plan(&graph) else { continue };
         let plan = plan.verify().expect("the planner makes valid plans");
         if plan.to_bytes().len() <= LARGEST {

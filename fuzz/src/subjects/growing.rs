@@ -135,8 +135,8 @@ impl Growing {
         let wanted = Wanted { values: request.wanted, training: false };
         check(&plan, &graph, wanted).map_err(|report| report.to_string())?;
         counts.add(Tally::Proven);
-        let expected =
-            Expected::new(&graph, &self.weights, Noise::Off, &[]).map_err(|error| error.to_string())?;
+        let expected = Expected::new(&graph, &self.weights, Noise::Off, (&[], &[]))
+            .map_err(|error| error.to_string())?;
         counts.add_many(Tally::Values, expected.compare(&plan, &run)?);
         Ok(Round { grown, plan, run })
     }

@@ -6,7 +6,7 @@ use crate::machine::{Machine, Numbers};
 use crate::setting::Setting;
 use autobatch_ir::Weights;
 use autobatch_ir::graph::{GraphData, OutputKind};
-use autobatch_ir::id::ValueId;
+use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::types::DType;
@@ -26,6 +26,8 @@ pub(super) struct Order<'a> {
     pub(super) arriving: usize,
     /// The values whose gradients are outputs.
     pub(super) values: &'a [ValueId],
+    /// The first nodes of all shards but the first.
+    pub(super) shards: Vec<NodeId>,
 }
 
 impl Order<'_> {
@@ -40,7 +42,15 @@ impl Order<'_> {
         let gradients = Gradients { losses, params: None, values: self.values };
         let gradients = (!self.losses.is_empty()).then_some(gradients);
         let arriving: Vec<ValueId> = arriving.iter().map(|loss| loss.0).collect();
-        let request = Request { wanted: self.wanted, mode, training, rows, gradients, arriving: &arriving };
+        let request = Request {
+            wanted: self.wanted,
+            mode,
+            training,
+            rows,
+            gradients,
+            arriving: &arriving,
+            shards: &self.shards,
+        };
         self.setting.planner(graph, self.wanted).plan(graph, &request)
     }
 
@@ -74,7 +84,7 @@ impl Order<'_> {
         let words = &graph.bindings.words[..];
         let numbers = Numbers::new(elements(&weights), words, &floats, self.noise());
         let run = machine.execute(plan, &numbers, draw)?;
-        match (Expected::new(graph, &weights, self.noise(), self.losses), run) {
+        match (Expected::new(graph, &weights, self.noise(), (self.losses, &self.shards)), run) {
             (Ok(expected), Some(run)) => {
                 counts.add(Tally::Executed);
                 let values = expected.compare(plan, &run)?;
@@ -149,8 +159,16 @@ pub(super) fn forward(
 ) -> Result<(), String> {
     let wanted = some_of(random, readable(graph));
     let setting = Setting::forward(random);
-    let order = Order { setting, wanted: &wanted, losses: &[], arriving: 0, values: &[] };
+    let order = Order { setting, wanted: &wanted, losses: &[], arriving: 0, values: &[], shards: Vec::new() };
     order.check(machine, graph, random.next(), is_foreign, counts)
+}
+
+/// Divides the nodes of a graph into a few shards, or leaves them together.
+fn some_shards(random: &mut SplitMix64, graph: &GraphData) -> Vec<NodeId> {
+    let mut firsts: Vec<usize> = (0..random.below(5)).map(|_| random.below(graph.arena.len() + 1)).collect();
+    firsts.sort_unstable();
+    firsts.dedup();
+    firsts.into_iter().map(NodeId::new).collect()
 }
 
 /// Checks a graph with the gradients of its losses under a drawn setting.
@@ -172,7 +190,14 @@ pub(super) fn reverse(
     let values = some_of(random, floats.collect());
     let setting = Setting::reverse(random);
     let arriving = if random.below(2) == 0 { 0 } else { distinct(&losses) };
-    let order = Order { setting, wanted: &[], losses: &losses, arriving, values: &values };
+    let order = Order {
+        setting,
+        wanted: &[],
+        losses: &losses,
+        arriving,
+        values: &values,
+        shards: some_shards(random, graph),
+    };
     order.check(machine, graph, random.next(), is_foreign, counts)
 }
 

@@ -31,6 +31,7 @@ struct RawPlan<'a> {
     lanes: Blob<'a>,
     tables: Blob<'a>,
     outputs: Blob<'a>,
+    shards: Blob<'a>,
     reductions: Blob<'a>,
     reduction_parts: Blob<'a>,
 }
@@ -55,7 +56,7 @@ coded! { enum Place, 4 words:
 coded! { struct PlanOutput, 4 words: key, field, row }
 coded! { enum OutputKey, 2 words: 0 = Named(name); 1 = Value(value); 2 = Gradient(value); }
 coded! { enum ReductionSum, 5 words: 0 = Wgrad { row, col, k, n }; 1 = Colsum; 2 = Tgrad; }
-coded! { struct ReductionPart, 13 words: lanes, each, x, dy }
+coded! { struct ReductionPart, 14 words: lanes, each, x, dy, cuts }
 coded! { enum Option<Operand>, 6 words: 0 = None; 1 = Some(operand); }
 coded! { struct Certificate, 11 words:
     batches, reverse_batches, bound, copied, gathered, direct, slab_bytes
@@ -149,7 +150,7 @@ impl<'a> RawPlan<'a> {
         };
         let reductions: Vec<RawReduction> = plan.reductions.iter().map(reduction).collect();
         let parts: Vec<ReductionPart> = plan.reductions.iter().flat_map(|sum| sum.parts.clone()).collect();
-        let lanes: Vec<u32> = plan.lanes.iter().map(|lane| lane.index() as u32).collect();
+        let numbers = |nodes: &[NodeId]| nodes.iter().map(|node| node.index() as u32).collect::<Vec<u32>>();
         let mut text = String::new();
         // Names enter the text in the order of these fields.
         let mut raw = Self {
@@ -164,9 +165,10 @@ impl<'a> RawPlan<'a> {
             groups: write_all(&plan.groups, &mut text),
             places: write_all(&plan.places, &mut text),
             store_args: write_all(&plan.store_args, &mut text),
-            lanes: Blob::words(&lanes),
+            lanes: Blob::words(&numbers(&plan.lanes)),
             tables: Blob::plain(&plan.tables),
             outputs: write_all(&plan.outputs, &mut text),
+            shards: Blob::words(&numbers(&plan.shards)),
             reductions: write_all(&reductions, &mut text),
             reduction_parts: write_all(&parts, &mut text),
             text: Blob::default(),
@@ -206,6 +208,7 @@ impl RawPlan<'_> {
             store_args: read_all(&self.store_args, "store arguments", &mut text)?,
             lanes: self.lanes.reader("lanes")?.members(|word| NodeId::try_new(word as usize))?,
             tables: self.tables.reader("tables")?.members(Some)?,
+            shards: self.shards.reader("shards")?.members(|word| NodeId::try_new(word as usize))?,
             reductions: self.read_reductions(&mut text)?,
             outputs: read_all(&self.outputs, "outputs", &mut text)?,
             pause,

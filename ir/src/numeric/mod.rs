@@ -48,6 +48,7 @@ mod real_f64;
 pub mod row;
 pub mod scalar;
 pub mod store;
+pub mod tree;
 
 pub use real::Real;
 

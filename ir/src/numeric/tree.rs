@@ -1,4 +1,4 @@
-//! The binary tree in which the gradients of shards are added, and the division of its leaves among ranks.
+//! The binary tree in which the sums of shards are added, and the division of its leaves among ranks.
 //!
 //! A node is a range of leaves. The children of a node are its two halves, and the left half is longer by one if the
 //! number of leaves is odd. The root holds all leaves.
@@ -6,7 +6,8 @@
 use std::ops::Range;
 
 /// The first leaf of the right child of a node with at least two leaves.
-fn middle(node: &Range<usize>) -> usize {
+#[must_use]
+pub fn middle(node: &Range<usize>) -> usize {
     node.start + node.len().div_ceil(2)
 }
 
@@ -53,6 +54,17 @@ pub fn cover(leaves: usize, range: Range<usize>) -> Vec<Range<usize>> {
     let mut nodes = Vec::new();
     push_cover(0..leaves, &range, &mut nodes);
     nodes
+}
+
+/// Appends the largest nodes below a node, or the node itself, that `fits` accepts, from left to right. A leaf always fits.
+pub fn divide(node: Range<usize>, fits: &impl Fn(&Range<usize>) -> bool, nodes: &mut Vec<Range<usize>>) {
+    if node.len() <= 1 || fits(&node) {
+        nodes.push(node);
+        return;
+    }
+    let middle = middle(&node);
+    divide(node.start..middle, fits, nodes);
+    divide(middle..node.end, fits, nodes);
 }
 
 fn push_cover(node: Range<usize>, range: &Range<usize>, nodes: &mut Vec<Range<usize>>) {
@@ -123,6 +135,6 @@ mod tests {
         }
         assert_eq!(cover(8, 2..7), [2..4, 4..6, 6..7]);
         assert_eq!(cover(8, 0..6), [0..4, 4..6]);
-        assert_eq!(cover(8, 3..3), []);
+        assert!(cover(8, 3..3).is_empty());
     }
 }

@@ -3,7 +3,7 @@
 //! A few kilobytes of a file can describe gigabytes of rows, temporaries or parameters. So each executor computes the
 //! footprint of a plan first, compares it with its [`Limits`], and then allocates what the footprint says.
 //! [`Footprint::of`] computes the part that every executor shares; an executor adds the temporaries of its threads and the
-//! copies that it makes of constants and weights.
+//! copies that it makes of constants and weights, and the sums of shards.
 
 use super::{
     Address, Group, Kernel, ListSource, Operand, Origin, Plan, Reduction, ReductionSum, Slab, Stage, Step,
@@ -27,7 +27,7 @@ pub struct Footprint {
     pub parameters: u64,
     /// Bytes of the gradients of parameters.
     pub gradients: u64,
-    /// Bytes of the copies that an executor makes of constants and weights.
+    /// Bytes of the copies that an executor makes of constants and weights, and of the sums of shards.
     pub copies: u64,
     /// Bytes of the temporaries of the largest kernel, and of scratch space, on each thread.
     pub per_thread: u64,

@@ -52,7 +52,7 @@ pub use updates::{Update, UpdatePlan, UpdateSource};
 pub use verify::{Examined, Verified, VerifyErrors};
 
 /// The version of the plan format: text, binary and JSON.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The remedy for a plan file of another version.
 pub const OTHER_VERSION_HELP: &str = "plan the graph again with this version of autobatch";
@@ -274,6 +274,10 @@ pub struct Plan {
     pub lanes: Vec<NodeId>,
     /// Row numbers, segment offsets, places of bindings.
     pub tables: Vec<u32>,
+    /// The first node of each shard behind the first one, ascending. The sums of the reductions are made for each shard alone and
+    /// then added; see [`reductions`]. Without nodes there is one shard.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shards: Vec<NodeId>,
     /// Sums over all rows, executed in order after the last step: the gradients of parameters.
     #[serde(default)]
     pub reductions: Vec<Reduction>,
@@ -304,6 +308,12 @@ impl Plan {
         output(self, key: &OutputKey) -> Option<usize> = self.outputs.iter().position(|output| output.key == *key);
         /// How many stores the caller gives: all but the gradients, which come last.
         given_stores(self) -> usize = given_stores(&self.stores);
+    }
+
+    /// The number of shards.
+    #[must_use]
+    pub fn shard_count(&self) -> usize {
+        self.shards.len() + 1
     }
 
     /// The steps of each wave.

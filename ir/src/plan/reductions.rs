@@ -9,8 +9,13 @@
 //! [signature](crate::graph::Signatures::compare) of the node, by the place in its body that uses the parameter, and by the
 //! node. So the bits of a gradient are a function of the graph, whatever order the steps have. The proof compares the order.
 //!
+//! A plan may divide the nodes of its graph into *shards*, ranges of nodes. Then each shard has a chain of its own over the uses
+//! by its nodes, and the chains are added in the [tree](crate::numeric::tree) of the shards. So it has the bits of one plan per shard
+//! whose gradients are added later, and the batches of one plan for all.
+//!
 //! Gradients of tables are dense. A runtime that only has sparse rows gets the same bits for these rows if it sorts the parts
-//! stably by index, because different rows of a table are independent.
+//! stably by index, because different rows of a table are independent. Where only `tgrad` adds to a table, a shard without
+//! additions to a row is left out of the tree of this row.
 
 use super::{Operand, Plan, Store, StoreId, StoreKind};
 use crate::module::ParamKind;
@@ -52,7 +57,7 @@ impl Plan {
 }
 
 /// Rows that a reduction takes, one lane after the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReductionPart {
     /// How many lanes.
     pub lanes: u32,
@@ -62,6 +67,18 @@ pub struct ReductionPart {
     pub x: Option<Operand>,
     /// The gradient of the result.
     pub dy: Operand,
+    /// For each shard behind the first, how many lanes belong to the shards before it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cuts: Vec<u32>,
+}
+
+impl ReductionPart {
+    /// The lanes of a shard.
+    #[must_use]
+    pub fn lanes_of(&self, shard: usize) -> Range<u32> {
+        let end = |shards: usize| self.cuts.get(shards).copied().unwrap_or(self.lanes);
+        shard.checked_sub(1).map_or(0, end)..end(shard)
+    }
 }
 
 /// A sum over all rows of a minibatch.

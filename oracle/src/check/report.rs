@@ -133,6 +133,9 @@ pub enum Disagreement {
     /// A part of a reduction takes a row out of the order of the sum: ascending by signature, place in its body, and node.
     #[error("reduction {number}, part {part}, lane {lane}: the row of {node} belongs earlier in the sum")]
     Order { number: usize, part: usize, lane: u32, node: NodeId },
+    /// A part of a reduction takes a row of a node in the sum of another shard.
+    #[error("reduction {number}, part {part}, lane {lane}: {node} belongs to another shard")]
+    Shard { number: usize, part: usize, lane: u32, node: NodeId },
     /// Reductions do not take a contribution of a node to a parameter exactly once.
     #[error("{node}: reductions must take its contribution to the gradient of {param} exactly once")]
     Parameters { node: NodeId, param: ParamId },

@@ -1,26 +1,74 @@
 //! The naive executor of reductions, one row of the sum after the other.
 
 use super::{Run, RunError};
-use autobatch_ir::numeric::scalar;
-use autobatch_ir::plan::{Operand, Reduction, ReductionSum, StoreKind};
+use autobatch_ir::numeric::{scalar, tree};
+use autobatch_ir::plan::{Operand, Reduction, ReductionPart, ReductionSum, StoreId, StoreKind};
+use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// The gradients that a plan's reductions make, by store; empty for other stores.
 pub(super) fn execute<S>(run: &Run<'_, S>) -> Result<Vec<Vec<f32>>, RunError> {
-    let mut gradients: Vec<Vec<f32>> = Vec::with_capacity(run.plan.stores.len());
-    for store in &run.plan.stores {
-        let elements = match store.kind {
-            StoreKind::Grad(_) => store.ty.shape.elements(),
-            StoreKind::Param(_) | StoreKind::State(_) => 0,
+    let mut sparse = Vec::new();
+    run.plan.find_sparse_gradients(&mut sparse);
+    let stores = run.plan.stores.iter().enumerate();
+    stores
+        .map(|(number, store)| match store.kind {
+            StoreKind::Grad(_) => gradient(run, StoreId(number as u32), sparse[number]),
+            StoreKind::Param(_) | StoreKind::State(_) => Ok(Vec::new()),
+        })
+        .collect()
+}
+
+/// The gradient in a store: the sums of all shards, added in their tree. A sparse gradient is added row by row, over the shards
+/// that add to the row.
+fn gradient<S>(run: &Run<'_, S>, store: StoreId, is_sparse: bool) -> Result<Vec<f32>, RunError> {
+    let shape = run.plan.stores[store.index()].ty.shape;
+    let width = if is_sparse { shape.width() } else { shape.elements() };
+    let mut shards = Vec::with_capacity(run.plan.shard_count());
+    for shard in 0..run.plan.shard_count() {
+        let mut sum = Vec::new();
+        sum.try_reserve_exact(shape.elements()).map_err(|_| RunError::Memory)?;
+        sum.resize(shape.elements(), 0.0);
+        for own in run.plan.reductions.iter().filter(|sum| sum.store == store) {
+            add(run, own, shard, &mut sum);
+        }
+        let rows = if is_sparse { rows_of(run, store, shard) } else { BTreeSet::from([0]) };
+        shards.push((sum, rows));
+    }
+    let mut gradient = vec![0.0; shape.elements()];
+    for (number, own) in gradient.chunks_exact_mut(width.max(1)).enumerate() {
+        let leaf = |shard: usize| {
+            let (sum, rows): &(Vec<f32>, BTreeSet<u32>) = &shards[shard];
+            rows.contains(&(number as u32)).then(|| sum[number * width..][..width].to_vec())
         };
-        let mut gradient = Vec::new();
-        gradient.try_reserve_exact(elements).map_err(|_| RunError::Memory)?;
-        gradient.resize(elements, 0.0);
-        gradients.push(gradient);
+        if let Some(sum) = in_tree(0..shards.len(), &leaf) {
+            own.copy_from_slice(&sum);
+        }
     }
-    for sum in &run.plan.reductions {
-        add(run, sum, &mut gradients[sum.store.index()]);
+    Ok(gradient)
+}
+
+/// Adds the leaves of a node that are there, in the order of the tree.
+fn in_tree(node: Range<usize>, leaf: &impl Fn(usize) -> Option<Vec<f32>>) -> Option<Vec<f32>> {
+    if node.len() == 1 {
+        return leaf(node.start);
     }
-    Ok(gradients)
+    let middle = tree::middle(&node);
+    match (in_tree(node.start..middle, leaf), in_tree(middle..node.end, leaf)) {
+        (Some(mut left), Some(right)) => {
+            add_row(&mut left, &right);
+            Some(left)
+        }
+        (left, right) => left.or(right),
+    }
+}
+
+/// The rows of a table that a shard adds to.
+fn rows_of<S>(run: &Run<'_, S>, store: StoreId, shard: usize) -> BTreeSet<u32> {
+    let last = run.plan.stores[store.index()].ty.shape.dims()[0] - 1;
+    let parts = run.plan.reductions.iter().filter(|sum| sum.store == store).flat_map(|sum| &sum.parts);
+    let row = |part: &ReductionPart, lane| Some(index(run, part.x?, lane).min(last));
+    parts.flat_map(|part| part.lanes_of(shard).filter_map(move |lane| row(part, lane))).collect()
 }
 
 /// The sparse rows of the gradients of tables that only `tgrad` reductions add to.
@@ -30,14 +78,12 @@ pub(super) fn sparse_rows<S>(run: &Run<'_, S>) -> Vec<Option<Vec<u32>>> {
     plan.find_sparse_gradients(&mut found);
     let mut sparse: Vec<Option<Vec<u32>>> = vec![None; plan.stores.len()];
     for (number, rows) in sparse.iter_mut().enumerate().filter(|(number, _)| found[*number]) {
-        let own = plan.reductions.iter().filter(|sum| sum.store.index() == number);
-        let last = plan.stores[number].ty.shape.dims()[0] - 1;
-        let parts = own.flat_map(|sum| &sum.parts);
-        let indices = parts.flat_map(|part| {
-            (0..part.lanes).filter_map(move |lane| Some(index(run, part.x?, lane).min(last)))
+        let shards = (0..plan.shard_count()).map(|shard| rows_of(run, StoreId(number as u32), shard));
+        let rows_of_all = shards.reduce(|mut all, own| {
+            all.extend(own);
+            all
         });
-        let indices: std::collections::BTreeSet<u32> = indices.collect();
-        *rows = Some(indices.into_iter().collect());
+        *rows = rows_of_all.map(|rows| rows.into_iter().collect());
     }
     sparse
 }
@@ -47,10 +93,11 @@ fn add_scaled(sums: &mut [f32], x: f32, dy: &[f32]) {
     sums.iter_mut().zip(dy).for_each(|(sum, &dy)| *sum = scalar::fma(x, dy, *sum));
 }
 
-fn add<S>(run: &Run<'_, S>, sum: &Reduction, gradient: &mut [f32]) {
+/// Adds the rows of a shard.
+fn add<S>(run: &Run<'_, S>, sum: &Reduction, shard: usize, gradient: &mut [f32]) {
     let columns = run.plan.stores[sum.store.index()].ty.shape.width();
     for part in &sum.parts {
-        for lane in 0..part.lanes {
+        for lane in part.lanes_of(shard) {
             let dy = floats(run, part.dy, lane);
             for (number, dy) in dy.chunks_exact(dy.len() / part.each as usize).enumerate() {
                 match (sum.sum, part.x) {

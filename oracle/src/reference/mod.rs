@@ -65,7 +65,7 @@ pub(crate) use uses::{Share, ShareKind};
 pub use autobatch_ir::numeric::noise::Noise;
 
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::{ParamId, ValueId};
+use autobatch_ir::id::{NodeId, ParamId, ValueId};
 use autobatch_ir::numeric::Real;
 use autobatch_ir::weights::Weights;
 use frame::{Frame, Scope};
@@ -133,7 +133,21 @@ impl<'g, T: Real> Evaluation<'g, T> {
         run: &Run<T>,
         losses: &[(ValueId, impl Into<f64> + Copy)],
     ) -> Result<Gradients<T>, RunError> {
-        reverse::gradients(&self.scope(run.noise), run, losses)
+        self.reverse_in_shards(run, losses, &[])
+    }
+
+    /// The same with a chain for each shard in the gradients of parameters, and the chains added in the tree of the shards.
+    /// `shards` are the first nodes of all shards but the first, ascending.
+    ///
+    /// # Errors
+    /// As [`reverse`](Self::reverse).
+    pub fn reverse_in_shards(
+        &self,
+        run: &Run<T>,
+        losses: &[(ValueId, impl Into<f64> + Copy)],
+        shards: &[NodeId],
+    ) -> Result<Gradients<T>, RunError> {
+        reverse::gradients(&self.scope(run.noise), run, losses, shards)
     }
 
     fn scope(&self, noise: Noise) -> Scope<'_, T> {

@@ -7,7 +7,7 @@ use super::frame::{Frame, Scope};
 use super::uses::{ParamUse, add};
 use autobatch_ir::graph::{Callee, GraphData, Lineage, Op};
 use autobatch_ir::id::{CellId, NodeId, ParamId, SigId, ValueId};
-use autobatch_ir::numeric::{Real, list};
+use autobatch_ir::numeric::{Real, list, tree};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -40,6 +40,7 @@ pub(crate) fn gradients<T: Real>(
     scope: &Scope<'_, T>,
     run: &Run<T>,
     losses: &[(ValueId, impl Into<f64> + Copy)],
+    shards: &[NodeId],
 ) -> Result<Gradients<T>, RunError> {
     let graph = scope.graph;
     if run.slots.len() < graph.arena.values() {
@@ -57,16 +58,44 @@ pub(crate) fn gradients<T: Real>(
     let mut uses = Vec::new();
     let frame = Frame::of(scope, &graph.arena, run.slots.clone());
     let values = walk(&frame, &mut pending, &mut uses)?;
-    let mut params: Vec<Option<Vec<T>>> = vec![None; graph.module.params.len()];
     // Ascending uses, which stay in their order inside of a signature.
     uses.reverse();
     in_order_of_sums(graph, &mut uses);
-    for ParamUse { param, share, .. } in &uses {
-        let shape = graph.module.param_shape(*param);
-        let gradient = params[param.index()].get_or_insert_with(|| vec![T::ZERO; shape.elements()]);
-        share.add_to(gradient, shape.width());
-    }
+    let params = sum_in_tree(0..shards.len() + 1, &|shard| {
+        let begins = shard.checked_sub(1).map(|before| Some(shards[before]));
+        let belongs = |node: Option<NodeId>| {
+            begins.is_none_or(|first| first <= node)
+                && shards.get(shard).is_none_or(|next| node < Some(*next))
+        };
+        let mut params: Vec<Option<Vec<T>>> = vec![None; graph.module.params.len()];
+        for ParamUse { param, share, .. } in uses.iter().filter(|own| belongs(own.node)) {
+            let shape = graph.module.param_shape(*param);
+            let gradient = params[param.index()].get_or_insert_with(|| vec![T::ZERO; shape.elements()]);
+            share.add_to(gradient, shape.width());
+        }
+        params
+    });
     Ok(Gradients { values, params })
+}
+
+/// Adds the gradients of shards in the order of their tree.
+fn sum_in_tree<T: Real>(
+    node: Range<usize>,
+    leaf: &impl Fn(usize) -> Vec<Option<Vec<T>>>,
+) -> Vec<Option<Vec<T>>> {
+    if node.len() == 1 {
+        return leaf(node.start);
+    }
+    let middle = tree::middle(&node);
+    let (mut sums, right) = (sum_in_tree(node.start..middle, leaf), sum_in_tree(middle..node.end, leaf));
+    for (sum, right) in sums.iter_mut().zip(right) {
+        match (sum, right) {
+            (Some(sum), Some(right)) => add(sum, &right),
+            (sum @ None, right) => *sum = right,
+            (Some(_), None) => {}
+        }
+    }
+    sums
 }
 
 /// Sorts the uses of parameters from the order of the nodes to that of the sums: by signature, place in its body, and node.

@@ -153,7 +153,7 @@ pub(crate) fn add_reverse(
     seeds.steps(&mut plan, graph, request);
     emitter.steps(&mut plan, forward_waves, (fields, contributions), pulls);
     emitter.outputs(&mut plan, request, (fields, contributions), places, lists)?;
-    reductions.add(&mut plan, (graph, params), (reverse_steps, &emitter));
+    reductions.add(&mut plan, (graph, params, context.request.shards), (reverse_steps, &emitter));
     plan.normalise_with(spare);
     plan.certificate = Certificate { bound: plan.certificate.bound, ..Certificate::default() };
     certify(&mut plan, 0, forward_steps);

@@ -8,7 +8,7 @@ use super::kernel::RowSource;
 use super::operands::ReducedRows;
 use super::reverse_steps::ReverseSteps;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::SigId;
+use autobatch_ir::id::{NodeId, SigId};
 use autobatch_ir::plan::blocks::lie_apart;
 use autobatch_ir::plan::{
     Address, Operand, Origin, Plan, PortRole, Reduction, ReductionPart, ReductionSum, Store, StoreId,
@@ -31,6 +31,8 @@ pub(super) struct Reductions {
     steps: Vec<(SigId, u32)>,
     /// Per signature the number of its live lanes so far.
     counts: Vec<u32>,
+    /// For each shard behind the first, and each signature, the number of live lanes in the shards before it.
+    cuts: Vec<u32>,
     /// Per live lane of all steps its place among those of its signature, in the order of their nodes.
     order: Vec<u32>,
     sources: Sources,
@@ -45,7 +47,12 @@ struct Part {
     of: (StoreId, ReductionSum),
     /// Its place among all parts, in the order of the sums.
     number: u32,
-    part: ReductionPart,
+    /// The lanes, among those of the signature.
+    sig: SigId,
+    lanes: Range<u32>,
+    each: u32,
+    x: Option<Operand>,
+    dy: Operand,
 }
 
 /// The rows that the reductions of a signature take. Several reductions mostly take the same.
@@ -72,11 +79,12 @@ impl Reductions {
     pub(super) fn add(
         &mut self,
         plan: &mut Plan,
-        (graph, params): (&GraphData, &[bool]),
+        (graph, params, shards): (&GraphData, &[bool], &[NodeId]),
         (reverse_steps, emitter): (&ReverseSteps, &Emitter<'_>),
     ) {
         self.add_stores(plan, graph, params);
-        self.order_lanes(graph, (reverse_steps, emitter));
+        plan.shards.extend_from_slice(shards);
+        self.order_lanes(graph, shards, (reverse_steps, emitter));
         self.parts.clear();
         let steps = std::mem::take(&mut self.steps);
         for steps in steps.chunk_by(|a, b| a.0 == b.0) {
@@ -86,9 +94,16 @@ impl Reductions {
         self.sort_parts(plan);
         for parts in self.parts.chunk_by(|a, b| a.of == b.of) {
             let (store, sum) = parts[0].of;
-            let parts = parts.iter().map(|part| part.part).collect();
+            let parts = parts.iter().map(|part| self.reduction_part(part, shards.len())).collect();
             plan.reductions.push(Reduction { store, sum, parts });
         }
+    }
+
+    fn reduction_part(&self, part: &Part, cuts: usize) -> ReductionPart {
+        let Part { sig, ref lanes, each, x, dy, .. } = *part;
+        let cut = |cut: usize| self.cuts[cut * self.counts.len() + sig.index()];
+        let cuts = (0..cuts).map(|number| cut(number).clamp(lanes.start, lanes.end) - lanes.start).collect();
+        ReductionPart { lanes: lanes.len() as u32, each, x, dy, cuts }
     }
 
     fn add_stores(&mut self, plan: &mut Plan, graph: &GraphData, params: &[bool]) {
@@ -116,8 +131,13 @@ impl Reductions {
     }
 
     /// Sorts the steps that reductions read by signature, and finds the place of each lane among those of its signature.
-    fn order_lanes(&mut self, graph: &GraphData, (reverse_steps, emitter): (&ReverseSteps, &Emitter<'_>)) {
-        let Self { steps, counts, order, .. } = self;
+    fn order_lanes(
+        &mut self,
+        graph: &GraphData,
+        shards: &[NodeId],
+        (reverse_steps, emitter): (&ReverseSteps, &Emitter<'_>),
+    ) {
+        let Self { steps, counts, cuts, order, .. } = self;
         steps.clear();
         let reduced =
             |sig: SigId| emitter.sigs[sig].derivative().is_some_and(|own| !own.reductions.is_empty());
@@ -132,7 +152,12 @@ impl Reductions {
         steps.iter().for_each(|(sig, _)| counts[sig.index()] = 0);
         order.clear();
         order.resize(reverse_steps.lane_count(), 0);
+        cuts.clear();
+        let mut shards = shards.iter().peekable();
         for node in graph.arena.ids() {
+            while shards.next_if(|first| **first <= node).is_some() {
+                cuts.extend_from_slice(counts);
+            }
             let count = &mut counts[graph.arena.node(node).sig.index()];
             if *count != u32::MAX
                 && let Some(at) = reverse_steps.lane_of(node)
@@ -141,6 +166,7 @@ impl Reductions {
                 *count += 1;
             }
         }
+        shards.for_each(|_| cuts.extend_from_slice(counts));
     }
 
     /// Adds the parts of the reductions of a signature, whose steps are given.
@@ -168,8 +194,8 @@ impl Reductions {
                 let end = x.iter().map(uniform).fold(uniform(&dy), u32::min);
                 let operand = |rows: &Rows| self.sources.operand(plan, rows, start..end);
                 let (x, dy) = (x.as_ref().map(operand), operand(&dy));
-                let part = ReductionPart { lanes: end - start, each: lane.each, x, dy };
-                self.parts.push(Part { of: (store, lane.sum), number: self.parts.len() as u32, part });
+                let (of, number) = ((store, lane.sum), self.parts.len() as u32);
+                self.parts.push(Part { of, number, sig, lanes: start..end, each: lane.each, x, dy });
                 start = end;
             }
         }

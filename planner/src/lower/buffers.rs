@@ -37,6 +37,7 @@ impl PlanBuffers {
         spare.store_args.clear();
         spare.lanes.clear();
         spare.tables.clear();
+        spare.shards.clear();
         spare.reductions.clear();
         spare.outputs.clear();
     }
@@ -71,6 +72,7 @@ impl PlanBuffers {
             store_args: settled(&mut plan.store_args, &mut spare.store_args),
             lanes: settled(&mut plan.lanes, &mut spare.lanes),
             tables: settled(&mut plan.tables, &mut spare.tables),
+            shards: settled(&mut plan.shards, &mut spare.shards),
             reductions: settled(&mut plan.reductions, &mut spare.reductions),
             outputs: settled(&mut plan.outputs, &mut spare.outputs),
             pause,

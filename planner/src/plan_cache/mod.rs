@@ -171,7 +171,7 @@ impl Entry {
 
 /// Hashes everything that a plan depends on. The pattern is exhaustive, so that a new field of a request needs a decision here.
 fn key(graph: &GraphData, request: &Request<'_>, policy: PolicyId, passes: Option<&Selection>) -> u128 {
-    let Request { wanted, mode, training, rows, gradients, arriving } = request;
+    let Request { wanted, mode, training, rows, gradients, arriving, shards } = request;
     let mut hash = StructureHash::default();
     let PolicyId(policy) = policy;
     for number in [graph.structure(), policy] {
@@ -206,6 +206,10 @@ fn key(graph: &GraphData, request: &Request<'_>, policy: PolicyId, passes: Optio
     hash.push(arriving.len() as u64);
     for value in *arriving {
         hash.push(value.index() as u64);
+    }
+    hash.push(shards.len() as u64);
+    for first in *shards {
+        hash.push(first.index() as u64);
     }
     hash.value()
 }

@@ -19,7 +19,7 @@ use autobatch_ir::plan::Plan;
 use print::Print;
 use std::fmt;
 
-/// A stage of planning.
+/// A stage of planning. Whatever it decides, values and gradients keep their bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Stage {
     /// Its name, which is that of its folder.
@@ -28,10 +28,6 @@ pub struct Stage {
     pub turns: &'static str,
     /// Its task in one sentence.
     pub what: &'static str,
-    /// Whether values keep their bits whatever it decides.
-    pub keeps_forward_bits: bool,
-    /// Whether gradients of parameters keep their bits whatever it decides.
-    pub keeps_gradient_bits: bool,
     /// Prints the product; an error if the product is that of another stage.
     print: fn(Product<'_>, &GraphData, &mut String) -> fmt::Result,
 }
@@ -52,56 +48,42 @@ pub const STAGES: [Stage; 7] = [
         name: "cluster",
         turns: "graph -> jobs",
         what: "Selects the nodes that wanted values need, and numbers the types of jobs that may share a batch.",
-        keeps_forward_bits: true,
-        keeps_gradient_bits: true,
         print: printer!(Clusters),
     },
     Stage {
         name: "kernels",
         turns: "signatures -> kernels and costs",
         what: "Inlines each cell into one straight program over a row, with views for copies and fused elementwise lines.",
-        keeps_forward_bits: true,
-        keeps_gradient_bits: true,
         print: printer!(Kernels),
     },
     Stage {
         name: "schedule",
         turns: "jobs and costs -> batches",
         what: "Orders the jobs into batches by the chosen policy, and computes a lower bound of their number.",
-        keeps_forward_bits: true,
-        keeps_gradient_bits: false,
         print: printer!(Batches),
     },
     Stage {
         name: "storage",
         turns: "signatures -> fields",
         what: "Gives results that arrive at one operand one field, and results that always come together one slab.",
-        keeps_forward_bits: true,
-        keeps_gradient_bits: true,
         print: printer!(Storage),
     },
     Stage {
         name: "order",
         turns: "batches and fields -> waves and rows",
         what: "Sorts batches into waves, orders lanes as their consumers read, and reuses rows after their last reader.",
-        keeps_forward_bits: true,
-        keeps_gradient_bits: false,
         print: printer!(Rows),
     },
     Stage {
         name: "lower",
         turns: "rows and kernels -> plan",
         what: "Writes steps. Operands are direct ranges of rows where possible and gathered through tables otherwise.",
-        keeps_forward_bits: true,
-        keeps_gradient_bits: true,
         print: printer!(Plan),
     },
     Stage {
         name: "differentiate",
         turns: "plan -> plan with its reverse",
         what: "Appends steps in reverse and the reductions of parameter gradients, if the request has gradients.",
-        keeps_forward_bits: true,
-        keeps_gradient_bits: true,
         print: printer!(Reverse),
     },
 ];

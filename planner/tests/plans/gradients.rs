@@ -8,11 +8,13 @@ use crate::graphs::{MODELS, Random};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::Graph;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::{ParamId, ValueId};
+use autobatch_ir::id::{NodeId, ParamId, ValueId};
 use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::verify::Rule;
-use autobatch_ir::plan::{Address, Mode, Place, Plan, ReductionSum, Reg, RegKind, Verified};
+use autobatch_ir::plan::{
+    Address, Mode, Operand, Place, Plan, ReductionPart, ReductionSum, Reg, RegKind, Verified,
+};
 use autobatch_ir::types::{DType, f32, list};
 use autobatch_oracle::check::{Wanted, check_losses};
 use autobatch_oracle::naive::{Executed, execute};
@@ -40,6 +42,7 @@ struct Case<'a> {
     graph: &'a GraphData,
     weights: Weights,
     training: bool,
+    shards: &'a [NodeId],
 }
 
 impl Case<'_> {
@@ -56,6 +59,7 @@ impl Case<'_> {
             gradients,
             wanted: &[],
             arriving: &[],
+            shards: self.shards,
         };
         let plan = planner(policy).plan(self.graph, &request).map_err(|error| error.to_string())?;
         plan.verify().map_err(|errors| errors.to_string())
@@ -69,7 +73,8 @@ impl Case<'_> {
 
     fn reference(&self, losses: &[(ValueId, f32)]) -> reference::Gradients<f32> {
         let run = reference::forward::<f32>(self.graph, &self.weights, self.noise()).expect("valid");
-        reference::reverse(self.graph, &self.weights, &run, losses).expect("valid")
+        let evaluation = reference::Evaluation::new(self.graph, &self.weights, self.noise()).expect("valid");
+        evaluation.reverse_in_shards(&run, losses, self.shards).expect("valid")
     }
 
     /// Requires that the proof accepts the plan and finds the requested gradients.
@@ -129,6 +134,14 @@ impl Case<'_> {
     }
 }
 
+/// Divides the nodes of a graph. The first shard may be empty.
+fn shards(graph: &GraphData, further: usize) -> Vec<NodeId> {
+    let nodes = graph.arena.len();
+    let mut firsts: Vec<NodeId> = (0..further).map(|number| NodeId::new(nodes * number / further)).collect();
+    firsts.dedup();
+    firsts
+}
+
 #[test]
 fn gradients_of_every_model_match_the_reference() {
     let mut failures = Vec::new();
@@ -136,7 +149,10 @@ fn gradients_of_every_model_match_the_reference() {
         for round in 0..3 {
             let graph = model(&mut Random(round));
             for training in [false, true] {
-                let case = Case { graph: &graph, weights: Weights::init(&graph.module, 3), training };
+                let weights = Weights::init(&graph.module, 3);
+                // Without shards at first, then with up to five of them.
+                let shards = shards(&graph, 3 * round as usize + usize::from(training));
+                let case = Case { graph: &graph, weights, training, shards: &shards };
                 for (policy, rows) in [
                     ("none", RowOrder::Batch),
                     ("auto", RowOrder::Propagated),
@@ -158,7 +174,7 @@ fn model(name: &str) -> GraphData {
 }
 
 fn trained(graph: &GraphData) -> Verified<Plan> {
-    let case = Case { graph, weights: Weights::init(&graph.module, 3), training: true };
+    let case = Case { graph, weights: Weights::init(&graph.module, 3), training: true, shards: &[] };
     let losses = losses(graph);
     let gradients = Gradients { losses: &losses, params: None, values: &[] };
     case.plan("auto", RowOrder::Propagated, gradients).expect("differentiable")
@@ -181,7 +197,7 @@ fn plans_with_gradients_survive_text_and_bytes() {
 fn frozen_parameters_have_no_gradient_and_do_not_change_others() {
     let graph = model("tree_lstm");
     let losses = losses(&graph);
-    let case = Case { graph: &graph, weights: Weights::init(&graph.module, 3), training: true };
+    let case = Case { graph: &graph, weights: Weights::init(&graph.module, 3), training: true, shards: &[] };
     let all = trained(&graph);
     let everything = case.execute(&all);
     let kept = graph.module.param("w").expect("a weight").id().expect("of the module");
@@ -216,7 +232,7 @@ fn impossible_gradients_are_rejected() {
 
 /// Requires that the gradients of these values are proved and match the reference.
 fn gradients_agree(graph: &GraphData, losses: &[(ValueId, f32)], values: &[ValueId]) {
-    let case = Case { graph, weights: Weights::init(&graph.module, 3), training: false };
+    let case = Case { graph, weights: Weights::init(&graph.module, 3), training: false, shards: &[] };
     let plan = case.plan("auto", RowOrder::Propagated, Gradients { losses, params: None, values });
     let plan = plan.unwrap_or_else(|error| panic!("{error}"));
     check_losses(&plan, graph, Wanted { values: &[], training: false }, losses).expect("a correct plan");
@@ -357,4 +373,57 @@ fn steps_do_not_read_gradients() {
         plan.store_args[0].0 = gradient;
     };
     assert!(broken("tree_lstm", reads).contains(&Rule::StoreTypes));
+}
+
+/// The rows of all lanes of an operand, last first.
+fn reversed(plan: &mut Plan, operand: Operand, lanes: u32) -> Operand {
+    let of_lanes: Vec<u32> = (0..lanes).rev().collect();
+    Operand { address: operand.address.of_lanes(&mut plan.tables, &plan.groups, &of_lanes), ..operand }
+}
+
+#[test]
+fn sums_in_another_order_or_shard_are_rejected() {
+    let mut rejected = [0; 3];
+    for (name, model) in MODELS {
+        let graph = model(&mut Random(4));
+        let (losses, shards) = (losses(&graph), shards(&graph, 2));
+        let weights = Weights::init(&graph.module, 3);
+        let case = Case { graph: &graph, weights, training: true, shards: &shards };
+        let gradients = Gradients { losses: &losses, params: None, values: &[] };
+        let plan = case.plan("depth", RowOrder::Batch, gradients).expect("differentiable");
+        if plan.reductions.is_empty() {
+            continue;
+        }
+        case.is_proven(&plan, &losses, &[]).expect("a correct plan");
+        let mut reject = |kind: usize, expected: &str, change: &dyn Fn(&mut Plan)| {
+            let mut wrong = (*plan).clone();
+            change(&mut wrong);
+            let wrong = wrong.verify().unwrap_or_else(|errors| panic!("{name}: {errors}"));
+            let error = case.is_proven(&wrong, &losses, &[]).expect_err("the bits differ");
+            assert!(error.contains(expected), "{name}: {error}");
+            rejected[kind] += 1;
+        };
+        for (number, sum) in plan.reductions.iter().enumerate() {
+            for (place, part) in sum.parts.iter().enumerate() {
+                if part.lanes > 1 {
+                    reject(0, "belongs", &|plan| {
+                        let ReductionPart { lanes, x, dy, .. } = plan.reductions[number].parts[place];
+                        let x = x.map(|x| reversed(plan, x, lanes));
+                        let dy = reversed(plan, dy, lanes);
+                        let part = &mut plan.reductions[number].parts[place];
+                        (part.x, part.dy) = (x, dy);
+                    });
+                }
+                if part.cuts[1] > 0 {
+                    reject(1, "another shard", &|plan| {
+                        plan.reductions[number].parts[place].cuts = vec![0, part.cuts[1] - 1];
+                    });
+                }
+            }
+            if sum.parts.len() > 1 {
+                reject(2, "belongs earlier in the sum", &|plan| plan.reductions[number].parts.swap(0, 1));
+            }
+        }
+    }
+    assert!(rejected.iter().all(|&count| count > 3), "{rejected:?}");
 }

@@ -336,8 +336,14 @@ fn a_mutated_training_plan_is_rejected_or_gives_the_same_gradients() {
         let arriving: Vec<ValueId> = arriving.into_iter().filter(|_| number % 2 == 0).collect();
         let losses = if arriving.is_empty() { losses } else { Vec::new() };
         let gradients = Some(Gradients { losses: &losses, params: None, values: &values });
-        let request =
-            Request { mode: Mode::Train, rows, training, gradients, wanted: &[], arriving: &arriving };
+        let request = Request {
+            mode: Mode::Train,
+            rows,
+            training,
+            gradients,
+            arriving: &arriving,
+            ..Request::default()
+        };
         let policy = ["depth", "agenda", "auto", "none"][random.below(4)];
         let plan = planner(policy).plan(&graph, &request).expect("every op has a derivative");
         let sound = Sound::new(plan, &graph, training, &losses);

@@ -1,7 +1,8 @@
-//! The footprint of a plan on this executor: tiles, scratch space, and copies of constants and weights.
+//! The footprint of a plan on this executor: tiles, scratch space, copies of constants and weights, and sums of shards.
 
 use super::prepared::{PreparedSteps, StepArgs, writes_directly};
 use super::program::Program;
+use super::shards;
 use crate::kernels::{AttentionSpace, GRADIENT_SCRATCH_FLOATS, PRODUCT_SCRATCH_FLOATS, PackedWeights};
 use autobatch_ir::graph::Op;
 use autobatch_ir::plan::{Footprint, Kernel, ListSource, Plan, ReductionSum, Stage, Step, StoreId, Verified};
@@ -44,6 +45,7 @@ pub(super) fn with_programs(plan: &Verified<Plan>, threads: usize, prepared: &Pr
         tile = tile.saturating_add(4 * GRADIENT_SCRATCH_FLOATS as u64);
     }
     let tile = tile.saturating_add(attention.total());
+    let copies = copies.saturating_add(shards::slot_bytes(plan));
     Footprint { copies, per_thread: tile, threads: threads as u64, ..Footprint::of(plan) }
 }
 

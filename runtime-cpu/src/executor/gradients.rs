@@ -33,6 +33,8 @@ pub(super) struct Gradients {
     /// Scratch: the number of overwritten elements of each store.
     overwritten: Vec<u64>,
     pub(super) scratch: Vec<Scratch>,
+    /// The slots of [`shards`](super::shards).
+    pub(super) slots: Vec<Vec<f32>>,
 }
 
 #[derive(Default)]

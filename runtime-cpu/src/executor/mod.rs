@@ -22,6 +22,7 @@ mod program;
 mod reductions;
 mod register_uses;
 mod row_ops;
+mod shards;
 mod sparse_rows;
 mod stream;
 #[cfg(test)]

@@ -50,6 +50,6 @@ pub use peak::peak_flops;
 pub use product::{Part, Product, Start};
 pub use rows::{RowNumbers, Rows, RowsMut};
 pub use runs::Run;
-pub use table_sum::TableSum;
+pub use table_sum::{ShardedTableSum, TableAddend, TableSum};
 pub(crate) use wgrad::GRADIENT_SCRATCH_FLOATS;
 pub use wgrad::{WeightGrad, column_sums};

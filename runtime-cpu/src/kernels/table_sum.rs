@@ -8,6 +8,7 @@ use super::isa::Isa;
 use super::kernel_set::KernelSet;
 use super::runs::{Run, check_runs};
 use super::tile::RowSum;
+use autobatch_ir::numeric::tree;
 use std::ops::Range;
 
 /// A scatter-add of rows to the rows of a table.
@@ -73,6 +74,124 @@ impl TableSum<'_> {
                 unsafe {
                     row_sum(&RowSum { rows, lanes, first: columns.start, columns: columns.len(), sums })
                 };
+            }
+        }
+    }
+}
+
+/// A row that is added to a row of a table. Addends are ordered by table row, shard and place in the sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TableAddend {
+    /// The row of the table.
+    pub target: u32,
+    /// The shard.
+    pub shard: u32,
+    /// The run of the row, and its lane there.
+    pub row: (u32, u32),
+}
+
+/// A scatter-add of rows to the rows of a table, with a sum for each shard.
+///
+/// **Bits.** Each row of the table is the tree of its shards, without those that add nothing to it. The sum of a shard is a
+/// chain as in [`TableSum`]; that of the first shard of a row starts from the table.
+#[derive(Clone, Copy, Debug)]
+pub struct ShardedTableSum<'a> {
+    /// The instruction set; it does not change the bits.
+    pub isa: Isa,
+    /// The width of a row.
+    pub columns: usize,
+    /// The number of shards.
+    pub shards: usize,
+    /// The rows to add.
+    pub dy: &'a [Run<'a>],
+    /// The additions, ascending.
+    pub addends: &'a [TableAddend],
+}
+
+impl ShardedTableSum<'_> {
+    /// Adds all rows to `table`. Its columns are split into `parts`, one per thread.
+    ///
+    /// # Errors
+    /// If rows are missing or too narrow, or an addend names a row, shard or table row that does not exist.
+    pub fn run(&self, table: &mut [f32], parts: usize) -> Result<(), KernelError> {
+        self.isa.required()?;
+        check_runs("rows of dy", self.dy, self.columns)?;
+        let most = self.addends.iter().map(|addend| addend.target as usize + 1).max().unwrap_or(0);
+        reaches("the table", most.checked_mul(self.columns), table.len())?;
+        for TableAddend { shard, row: (run, lane), .. } in self.addends {
+            let lanes = self.dy.get(*run as usize).map_or(0, |run| run.count);
+            reaches("a run of dy", Some(*lane as usize + 1), lanes)?;
+            reaches("the shards", Some(*shard as usize + 1), self.shards)?;
+        }
+        let base = Shared(table.as_mut_ptr());
+        let columns =
+            |part: usize| self.columns * part / parts.max(1)..self.columns * (part + 1) / parts.max(1);
+        if parts <= 1 {
+            // SAFETY: rows, targets and the instruction set were checked.
+            unsafe { self.add(base, 0..self.columns) };
+            return Ok(());
+        }
+        rayon::scope(|scope| {
+            for part in 0..parts {
+                // SAFETY: as above; threads write disjoint columns.
+                scope.spawn(move |_| unsafe { self.add(base, columns(part)) });
+            }
+        });
+        Ok(())
+    }
+
+    /// # Safety
+    /// All rows exist and are `columns` wide, all targets lie in the table, the instruction set is available, and no
+    /// one else accesses these columns.
+    unsafe fn add(&self, table: Shared, columns: Range<usize>) {
+        let levels = self.shards.next_power_of_two().trailing_zeros() as usize;
+        let mut slots = vec![0.0; levels * columns.len()];
+        for addends in self.addends.chunk_by(|a, b| a.target == b.target) {
+            let row = table.0.wrapping_add(addends[0].target as usize * self.columns + columns.start);
+            // SAFETY: as for this function; the row of the table is not borrowed otherwise.
+            let row = unsafe { std::slice::from_raw_parts_mut(row, columns.len()) };
+            // SAFETY: as for this function.
+            unsafe { self.node(0..self.shards, addends, row, &mut slots, columns.start) };
+        }
+    }
+
+    /// Adds the addends of a node of the tree to `sums`. `slots` hold the sums of nodes to the right.
+    ///
+    /// # Safety
+    /// As for `add`. The addends are those of shards of the node.
+    unsafe fn node(
+        &self,
+        node: Range<usize>,
+        addends: &[TableAddend],
+        sums: &mut [f32],
+        slots: &mut [f32],
+        first: usize,
+    ) {
+        if node.len() == 1 {
+            let row_sum = KernelSet::of(self.isa).row_sum;
+            for &TableAddend { row: (run, lane), .. } in addends {
+                let (rows, lanes) = (self.dy[run as usize].rows, lane as usize..lane as usize + 1);
+                let (columns, sums) = (sums.len(), sums.as_mut_ptr());
+                // SAFETY: as for this function.
+                unsafe { row_sum(&RowSum { rows, lanes, first, columns, sums }) };
+            }
+            return;
+        }
+        let middle = tree::middle(&node);
+        let (left, right) =
+            addends.split_at(addends.partition_point(|addend| (addend.shard as usize) < middle));
+        // SAFETY: as for this function.
+        unsafe {
+            match (left.is_empty(), right.is_empty()) {
+                (true, _) => self.node(middle..node.end, right, sums, slots, first),
+                (_, true) => self.node(node.start..middle, left, sums, slots, first),
+                (false, false) => {
+                    self.node(node.start..middle, left, sums, slots, first);
+                    let (slot, slots) = slots.split_at_mut(sums.len());
+                    slot.fill(0.0);
+                    self.node(middle..node.end, right, slot, slots, first);
+                    sums.iter_mut().zip(slot).for_each(|(sum, x)| *sum += *x);
+                }
             }
         }
     }

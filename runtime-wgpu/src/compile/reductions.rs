@@ -27,6 +27,9 @@ struct Earlier<'p> {
 
 /// Adds the reductions. One that adds to elements of an earlier one gets a later level.
 pub(super) fn lower(build: &mut Build<'_>) -> Result<(), GpuError> {
+    if !build.plan.shards.is_empty() {
+        return Err(GpuError::Shards { count: build.plan.shard_count() });
+    }
     let mut of_stores: HashMap<StoreId, Earlier<'_>> = HashMap::new();
     for sum in &build.plan.reductions {
         let earlier = of_stores.entry(sum.store).or_default();

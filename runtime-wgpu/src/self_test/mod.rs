@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Twenty lanes of a product (in tiles), `tanh`, softmax and a norm.
 const PLAN: &str = r#"
-autobatch plan 3
+autobatch plan 4
 module "self-test"
 structure 0x00000000000000000000000000000001
 mode infer

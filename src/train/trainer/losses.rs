@@ -54,7 +54,8 @@ impl Trainer {
         self.check_whole("step_on_sum")?;
         let losses = self.emitter.emit_here(losses)?;
         let shares = vec![1.0; losses.len()];
-        let ready = self.planned(&losses, Shares { shares: &shares, first: None, weight: 1.0 }, start)?;
+        let ready =
+            self.planned(&losses, Shares { shares: &shares, first: None, weight: 1.0, cuts: &[] }, start)?;
         let step = self.execute(&ready);
         self.finish(step)
     }
@@ -95,14 +96,15 @@ impl Trainer {
             return Err(TrainError::Empty.into());
         }
         if self.sharding.is_some() {
-            return self.step_in_shards(items, 1, Mean::Weights, &loss);
+            return self.step_in_shards(items, usize::MAX, Mean::Weights, &loss);
         }
         let (losses, weight) = minibatch::emit_weighted(&mut self.emitter, items, 0, &loss)?;
         if !(weight.is_finite() && weight > 0.0) {
             return Err(TrainError::Weights { sum: weight }.into());
         }
         let shares = vec![(1.0 / weight) as f32; losses.len()];
-        let ready = self.planned(&losses, Shares { shares: &shares, first: Some(0), weight }, start)?;
+        let ready =
+            self.planned(&losses, Shares { shares: &shares, first: Some(0), weight, cuts: &[] }, start)?;
         let step = self.execute(&ready);
         self.finish(step)
     }
@@ -138,10 +140,9 @@ impl Trainer {
         loss: impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync,
     ) -> Result<Gradients> {
         let items: Vec<I> = items.into_iter().collect();
-        let count = items.len();
         let all: Vec<ParamId> = (0..self.module().params.len()).map(ParamId::new).collect();
+        let items = Items::whole(items, 1);
         let Self { session, emitter, .. } = self;
-        let items = Items { items, first: 0, count };
         let ready = minibatch::prepare(session.planning(), emitter, &all, items, &loss)?;
         let step = self.execute(&ready);
         let step = self.handle_device_loss(step)?;
@@ -186,7 +187,7 @@ impl Trainer {
         let data = graph.data();
         self.session.check_module(&data)?;
         let shares = vec![1.0 / losses.len() as f32; losses.len()];
-        let shares = Shares { shares: &shares, first: Some(0), weight: losses.len() as f64 };
+        let shares = Shares { shares: &shares, first: Some(0), weight: losses.len() as f64, cuts: &[] };
         let ready =
             minibatch::plan(self.session.planning(), &data, self.updater.trained(), &losses, shares, start)?;
         let executed = self.session.execute(&ready.plan, &data, self.noise());

@@ -8,12 +8,13 @@ use crate::train::error::TrainError;
 use crate::train::locate::of_minibatch;
 use crate::train::report::Step;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::{ParamId, ValueId};
+use autobatch_ir::id::{NodeId, ParamId, ValueId};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan};
 use autobatch_ir::types::{DType, Type};
 use autobatch_ir::{Graph, Value, ValueKey};
 use autobatch_planner::{Gradients, Request};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -27,11 +28,28 @@ pub(super) struct Losses {
     weight: f64,
 }
 
-/// Items of a minibatch of `count` items, from item `first` on.
+/// Items of a minibatch of `count` items, from item `first` on, as one graph.
 pub(super) struct Items<I> {
     pub(super) items: Vec<I>,
     pub(super) first: usize,
     pub(super) count: usize,
+    /// The number of items before each shard but the first.
+    pub(super) cuts: Vec<usize>,
+}
+
+impl<I> Items<I> {
+    /// A whole minibatch, cut into shards.
+    pub(super) fn whole(items: Vec<I>, shards: usize) -> Self {
+        let count = items.len();
+        Self { items, first: 0, count, cuts: cuts(count, 0..shards.clamp(1, count.max(1)), shards) }
+    }
+}
+
+/// The number of items before some shards of a minibatch but the first of them, counted from that one.
+pub(super) fn cuts(count: usize, shards: Range<usize>, of: usize) -> Vec<usize> {
+    let of = of.clamp(1, count.max(1));
+    let first = |shard: usize| count * shard / of;
+    (shards.start + 1..shards.end).map(|shard| first(shard) - first(shards.start)).collect()
 }
 
 /// How losses become the loss of the minibatch.
@@ -42,6 +60,8 @@ pub(super) struct Shares<'a> {
     pub(super) first: Option<usize>,
     /// The sum of the weights, for the report.
     pub(super) weight: f64,
+    /// The number of losses before each shard but the first.
+    pub(super) cuts: &'a [usize],
 }
 
 /// Emits and plans items of a minibatch.
@@ -50,7 +70,7 @@ pub(super) fn prepare<I: Send>(
     planning: &mut Planning,
     emitter: &mut Emitter,
     trained: &[ParamId],
-    Items { items, first, count }: Items<I>,
+    Items { items, first, count, cuts }: Items<I>,
     loss: &(impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync),
 ) -> Result<Prepared<Losses>> {
     if items.is_empty() {
@@ -59,7 +79,7 @@ pub(super) fn prepare<I: Send>(
     let start = Instant::now();
     let losses = emitter.emit(items, first, loss)?;
     let shares = vec![1.0 / count as f32; losses.len()];
-    let shares = Shares { shares: &shares, first: Some(first), weight: losses.len() as f64 };
+    let shares = Shares { shares: &shares, first: Some(first), weight: losses.len() as f64, cuts: &cuts };
     plan(planning, &emitter.graph().data(), trained, &losses, shares, start)
 }
 
@@ -89,13 +109,14 @@ pub(super) fn plan(
     data: &GraphData,
     trained: &[ParamId],
     losses: &[ValueKey],
-    Shares { shares, first, weight }: Shares<'_>,
+    Shares { shares, first, weight, cuts }: Shares<'_>,
     start: Instant,
 ) -> Result<Prepared<Losses>> {
     check_scalars(data, losses, first)?;
     let emit = start.elapsed();
     let wanted: Vec<ValueId> = losses.iter().map(|key| key.id()).collect();
     let factors: Vec<(ValueId, f32)> = wanted.iter().copied().zip(shares.iter().copied()).collect();
+    let shards = first_nodes(data, &wanted, cuts);
     let request = Request {
         wanted: &wanted,
         mode: Mode::Train,
@@ -103,10 +124,23 @@ pub(super) fn plan(
         rows: planning.rows(),
         gradients: Some(Gradients { losses: &factors, params: Some(trained), values: &[] }),
         arriving: &[],
+        shards: &shards,
     };
     let plan = planning.plan(data, &request)?;
     let of = Losses { count: losses.len(), first, weight };
     Ok(Prepared { plan, emit, planning: start.elapsed() - emit, wanted, of })
+}
+
+/// The first node of each shard but the first, given the number of losses before it. Items were emitted one after the other,
+/// and nothing behind the loss of an item contributes to it.
+fn first_nodes(data: &GraphData, losses: &[ValueId], cuts: &[usize]) -> Vec<NodeId> {
+    let (mut first, mut seen) = (0, 0);
+    let next = |&cut: &usize| {
+        let producers = losses[seen..cut].iter().map(|&loss| data.arena.producer(loss).index() + 1);
+        (first, seen) = (producers.fold(first + 1, usize::max), cut);
+        NodeId::new(first)
+    };
+    cuts.iter().map(next).collect()
 }
 
 impl Trainer {

@@ -28,7 +28,7 @@ use crate::train::update::Updater;
 use autobatch_ir::id::ParamId;
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::types::DType;
-use autobatch_ir::{Graph, Module, Value, ValueKey, Weights};
+use autobatch_ir::{Graph, Module, States, Value, ValueKey, Weights};
 use autobatch_nn::optim::{Optimizer, Schedule};
 use autobatch_runtime_cpu::MAX_THREADS;
 use minibatch::{Items, Shares};
@@ -208,6 +208,12 @@ impl Trainer {
         states.averages(weights)
     }
 
+    /// Returns the optimiser's states, such as moments. With [divided states](Self::divide_states), those of this rank.
+    #[must_use]
+    pub fn states(&self) -> &States {
+        &self.session.trained().unwrap_or(self.session.host_copy()).states
+    }
+
     /// Replaces the values of the parameters. The optimiser's states stay.
     ///
     /// # Errors
@@ -261,18 +267,12 @@ impl Trainer {
         loss: impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync,
     ) -> Result<Step> {
         let items: Vec<I> = items.into_iter().collect();
-        let count = items.len();
-        if self.sharding.is_some() {
-            return self.step_in_shards(items, 1, Mean::Items, &|g, item| (loss(g, item), 1.0));
+        if !self.is_alone() {
+            return self.step_in_shards(items, usize::MAX, Mean::Items, &|g, item| (loss(g, item), 1.0));
         }
+        let items = Items::whole(items, self.shard_count());
         let Self { session, updater, emitter, .. } = self;
-        let ready = minibatch::prepare(
-            session.planning(),
-            emitter,
-            updater.trained(),
-            Items { items, first: 0, count },
-            &loss,
-        )?;
+        let ready = minibatch::prepare(session.planning(), emitter, updater.trained(), items, &loss)?;
         let step = self.execute(&ready);
         self.finish(step)
     }
@@ -325,7 +325,7 @@ impl Trainer {
         let shares = vec![1.0 / losses.len() as f32; losses.len()];
         let ready = self.planned(
             &losses,
-            Shares { shares: &shares, first: Some(0), weight: losses.len() as f64 },
+            Shares { shares: &shares, first: Some(0), weight: losses.len() as f64, cuts: &[] },
             start,
         )?;
         let step = self.execute(&ready);
@@ -334,8 +334,8 @@ impl Trainer {
 
     /// Makes one step whose minibatch executes in parts of at most `part` items, for minibatches that do not
     /// fit in memory. The trainer accumulates gradients over the parts and updates once. Losses, noise and
-    /// update equal those of [`step`](Self::step) up to the order of sums. With [shards](Self::shards), parts are
-    /// shards, and a minibatch has as many as both options ask for.
+    /// update equal those of [`step`](Self::step) up to the order of sums: each part is a sum of its own. With
+    /// [shards](Self::shards) no part cuts a shard, and a minibatch has as many shards as both options ask for.
     ///
     /// # Errors
     /// As [`step`](Self::step).
@@ -349,11 +349,11 @@ impl Trainer {
         let items = items.into_iter().collect::<Vec<I>>();
         let count = items.len();
         if self.sharding.is_some() {
-            let least = count.div_ceil(part.max(1));
-            return self.step_in_shards(items, least, Mean::Items, &|g, item| (loss(g, item), 1.0));
+            return self.step_in_shards(items, part.max(1), Mean::Items, &|g, item| (loss(g, item), 1.0));
         }
         let mut parts = Together::new(items, part);
-        let mut next = move || parts.next().map(|(first, items)| Items { items, first, count });
+        let mut next =
+            move || parts.next().map(|(first, items)| Items { items, first, count, cuts: Vec::new() });
         let mut prefetch = Prefetch::new(self.emitter.another());
         let mut whole: Option<Step> = None;
         loop {

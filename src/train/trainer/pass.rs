@@ -83,24 +83,21 @@ where
     #[track_caller]
     fn prepared(&mut self) -> Option<Result<Prepared<Losses>>> {
         let Self { trainer, batches, loss, prefetch } = self;
+        let shards = trainer.shard_count();
         let Trainer { session, updater, emitter, .. } = &mut **trainer;
         prefetch.take_or_prepare(emitter, |emitter| {
             let items = batches.next()?.into_iter().collect();
-            Some(minibatch::prepare(session.planning(), emitter, updater.trained(), whole(items), loss))
+            let items = Items::whole(items, shards);
+            Some(minibatch::prepare(session.planning(), emitter, updater.trained(), items, loss))
         })
     }
 
     /// Executes a minibatch and prepares the next one at the same time.
     fn execute(&mut self, ready: &Prepared<Losses>, items: Vec<I>) -> Result<Step> {
         let Self { trainer, loss, prefetch, .. } = self;
-        trainer.execute_while(ready, prefetch, whole(items), loss)
+        let items = Items::whole(items, trainer.shard_count());
+        trainer.execute_while(ready, prefetch, items, loss)
     }
-}
-
-/// Returns a whole minibatch as its only part.
-fn whole<I>(items: Vec<I>) -> Items<I> {
-    let count = items.len();
-    Items { items, first: 0, count }
 }
 
 impl Trainer {
@@ -136,9 +133,11 @@ where
     #[track_caller]
     fn next(&mut self) -> Option<Result<Step>> {
         let Self { trainer, batches, loss, .. } = self;
-        if trainer.sharding.is_some() {
+        if !trainer.is_alone() {
             let items = batches.next()?.into_iter().collect();
-            return Some(trainer.step_in_shards(items, 1, Mean::Items, &|g, item| (loss(g, item), 1.0)));
+            return Some(
+                trainer.step_in_shards(items, usize::MAX, Mean::Items, &|g, item| (loss(g, item), 1.0)),
+            );
         }
         let ready = match self.prepared()? {
             Ok(ready) => ready,

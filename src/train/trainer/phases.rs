@@ -93,6 +93,7 @@ impl Trainer {
             rows: planning.rows(),
             gradients: Some(Gradients { losses: &losses, params: None, values: &values }),
             arriving: &[],
+            shards: &[],
         };
         let plan = planning.plan(&data, &request)?;
         self.session.accumulate_gradients(self.pending.is_some());

@@ -4,6 +4,7 @@
 
 mod append;
 mod checkpoints;
+mod equal_bits;
 mod errors;
 mod groups;
 mod killed;

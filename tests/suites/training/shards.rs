@@ -30,7 +30,6 @@ fn epoch(model: &Model, trainer: &mut Trainer, items: &[Item], epoch: u64) -> Ve
     for step in trainer.pass(items.batches(16).shuffled(epoch), |g, item| model.loss(g, item)) {
         let step = step.unwrap();
         reports.extend(step.losses.iter().chain([&step.loss]).map(|x| x.to_bits()));
-        reports.extend([step.batches, step.bound]);
     }
     reports
 }
@@ -48,7 +47,7 @@ fn joined(optimizer: &Optimizer, rank: Threads) -> (Model, Trainer) {
 }
 
 /// Runs a function on each rank of a group and returns the results.
-fn on_ranks<T: Send>(ranks: usize, work: impl Fn(Threads) -> T + Sync) -> Vec<T> {
+pub(crate) fn on_ranks<T: Send>(ranks: usize, work: impl Fn(Threads) -> T + Sync) -> Vec<T> {
     std::thread::scope(|scope| {
         let work = &work;
         let spawned: Vec<_> =

@@ -6,9 +6,10 @@
 //! Results are compared bit by bit.
 
 mod report;
+mod training;
 
 use crate::any_executor::AnyExecutor;
-use crate::args::RunArgs;
+use crate::args::{ModeArg, RunArgs};
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
 use crate::files::write_file;
@@ -30,20 +31,10 @@ use std::time::Instant;
 /// Runs a model, compares both variants and writes graph, plan and picture.
 pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
     console.ignore_closed_pipe();
-    let options = catalogue::Options {
-        corpus: args.model.data.as_ref().map(Into::into),
-        instances: args.peer_data.as_ref().map(Into::into),
-        seed: args.model.seed,
-        count: args.batch,
-        batch: args.batch,
-        hidden: args.model.hidden,
-        embedding: args.model.embedding,
-        same: None,
-    };
-    let problem = catalogue::open(&args.model.name, &options)?;
-    if problem.workload.instances() == 0 {
-        return Err(Failure::input("the data has no instances"));
+    if args.mode == ModeArg::Train {
+        return training::run(args, console);
     }
+    let problem = open(args, args.batch)?;
     // An unwritable folder is reported before the measurements.
     if let Some(folder) = &args.output {
         std::fs::create_dir_all(folder).map_err(|error| Failure::output(folder, &error))?;
@@ -81,6 +72,25 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
         false => result.print(args, console)?,
     }
     Ok(if same && result.proof.is_ok() { Answer::Yes } else { Answer::No })
+}
+
+/// Opens the model with a number of generated instances.
+fn open(args: &RunArgs, count: Option<usize>) -> Result<Problem, Failure> {
+    let options = catalogue::Options {
+        corpus: args.model.data.as_ref().map(Into::into),
+        instances: args.peer_data.as_ref().map(Into::into),
+        seed: args.model.seed,
+        count,
+        batch: args.batch,
+        hidden: args.model.hidden,
+        embedding: args.model.embedding,
+        same: None,
+    };
+    let problem = catalogue::open(&args.model.name, &options)?;
+    if problem.workload.instances() == 0 {
+        return Err(Failure::input("the data has no instances"));
+    }
+    Ok(problem)
 }
 
 /// Measures both variants alternately.

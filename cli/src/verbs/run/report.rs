@@ -33,11 +33,11 @@ impl Split {
         Self { emit: median(|s| s.emit), plan: median(|s| s.plan), execute: median(|s| s.execute) }
     }
 
-    fn total(&self) -> Duration {
+    pub(super) fn total(&self) -> Duration {
         self.emit + self.plan + self.execute
     }
 
-    fn json(&self, console: &Console<'_>) -> serde_json::Value {
+    pub(super) fn json(&self, console: &Console<'_>) -> serde_json::Value {
         let [emit, plan, execute, total] =
             [self.emit, self.plan, self.execute, self.total()].map(|time| console.millis(time));
         json!({ "emit": emit, "plan": plan, "execute": execute, "total": total })
@@ -48,6 +48,38 @@ impl Split {
 pub(super) struct Medians {
     pub(super) unbatched: Split,
     pub(super) batched: Split,
+}
+
+impl Medians {
+    /// How many times faster the batched variant is.
+    pub(super) fn speedup(&self) -> f64 {
+        self.unbatched.total().as_secs_f64() / self.batched.total().as_secs_f64().max(1e-9)
+    }
+}
+
+/// Prints the times of both variants, and the number of instances per second, with its unit.
+pub(super) fn print_times(
+    times: &Medians,
+    (per_second, unit): (f64, &str),
+    console: &mut Console<'_>,
+) -> Result<(), Failure> {
+    let Medians { unbatched, batched } = times;
+    let gain = match console.millis(batched.total()) {
+        Some(_) => format!("{:.1} x faster   {} {unit}/s", times.speedup(), count(per_second as u64)),
+        None => ".. x faster".to_owned(),
+    };
+    let row = |name: &str, single: String, time: Duration, gain: &str| {
+        vec![name.to_owned(), single, console.time(time), gain.to_owned()]
+    };
+    let rows = [
+        ["", "unbatched", "batched", ""].map(str::to_owned).to_vec(),
+        row("emit", console.time(unbatched.emit), batched.emit, ""),
+        row("plan", "-".to_owned(), batched.plan, ""),
+        row("execute", console.time(unbatched.execute), batched.execute, ""),
+        row("total", console.time(unbatched.total()), batched.total(), &gain),
+    ];
+    let text = table(&rows, &[0, 3]);
+    Ok(console.write_all(text.as_bytes())?)
 }
 
 /// The written files.
@@ -92,18 +124,13 @@ impl RunResult<'_> {
         computing(self.plan).map(|(_, step)| u64::from(step.rows)).sum()
     }
 
-    /// How many times faster the batched variant is.
-    fn speedup(&self) -> f64 {
-        self.times.unbatched.total().as_secs_f64() / self.times.batched.total().as_secs_f64().max(1e-9)
-    }
-
     fn per_second(&self) -> f64 {
         self.runner.instances as f64 / self.times.batched.total().as_secs_f64().max(1e-9)
     }
 
     pub(super) fn json(&self, args: &RunArgs, console: &Console<'_>) -> serde_json::Value {
         let (entry, certificate) = (self.problem.entry, &self.plan.certificate);
-        let speed = console.millis(Duration::ZERO).map(|_| (self.speedup(), self.per_second()));
+        let speed = console.millis(Duration::ZERO).map(|_| (self.times.speedup(), self.per_second()));
         let written: Vec<&String> =
             self.files.iter().flat_map(|files| [&files.graph, &files.plan, &files.picture]).collect();
         json!({
@@ -142,7 +169,7 @@ impl RunResult<'_> {
             plural(certificate.copied, "row"),
             byte_size(certificate.slab_bytes),
         )?;
-        self.print_times(console)?;
+        print_times(&self.times, (self.per_second(), self.problem.entry.unit), console)?;
         let verdict = if self.same { "yes" } else { "NO" };
         writeln!(
             console,
@@ -163,29 +190,6 @@ impl RunResult<'_> {
             Err(disagreements) => writeln!(console, "check             not proven: {disagreements}")?,
         }
         self.print_files(console)
-    }
-
-    fn print_times(&self, console: &mut Console<'_>) -> Result<(), Failure> {
-        let Medians { unbatched, batched } = &self.times;
-        let gain = match console.millis(batched.total()) {
-            Some(_) => {
-                let rate = count(self.per_second() as u64);
-                format!("{:.1} x faster   {rate} {}/s", self.speedup(), self.problem.entry.unit)
-            }
-            None => ".. x faster".to_owned(),
-        };
-        let row = |name: &str, single: String, time: Duration, gain: &str| {
-            vec![name.to_owned(), single, console.time(time), gain.to_owned()]
-        };
-        let rows = [
-            ["", "unbatched", "batched", ""].map(str::to_owned).to_vec(),
-            row("emit", console.time(unbatched.emit), batched.emit, ""),
-            row("plan", "-".to_owned(), batched.plan, ""),
-            row("execute", console.time(unbatched.execute), batched.execute, ""),
-            row("total", console.time(unbatched.total()), batched.total(), &gain),
-        ];
-        let text = table(&rows, &[0, 3]);
-        Ok(console.write_all(text.as_bytes())?)
     }
 
     fn print_files(&self, console: &mut Console<'_>) -> Result<(), Failure> {

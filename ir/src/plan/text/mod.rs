@@ -28,9 +28,9 @@ use super::{Plan, UpdatePlan};
 use crate::files::without_mark;
 
 /// The first line of every text; the number is the version of the grammar.
-const HEADER: &str = "autobatch plan 3";
+const HEADER: &str = "autobatch plan 4";
 /// The first line of the text of an update plan.
-const UPDATE_HEADER: &str = "autobatch update 3";
+const UPDATE_HEADER: &str = "autobatch update 4";
 
 impl Plan {
     /// The plan as text.

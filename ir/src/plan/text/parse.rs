@@ -11,7 +11,7 @@ use crate::graph::text::error::{Parsed, nearest};
 use crate::graph::text::lex::{Kind, Token, token};
 use crate::graph::text::names::Names;
 use crate::graph::text::number::unsigned;
-use crate::id::ValueId;
+use crate::id::{NodeId, ValueId};
 use crate::plan::normal::ReductionTables;
 use crate::plan::{
     Certificate, Mode, OTHER_VERSION_HELP, OutputKey, Pause, Plan, PlanOutput, StoreId, Update, UpdatePlan,
@@ -170,6 +170,17 @@ impl<'t> Parser<'t> {
             return Err(problem.help("the modes are infer, train and grow"));
         };
         self.plan.mode = mode;
+        if self.cursor.eat_word("shards") {
+            while let Some(first) = self.lettered(self.cursor.token, 'n') {
+                let Some(first) = NodeId::try_new(first as usize) else {
+                    let message = "the number of a node is too large";
+                    return Err(self.cursor.at_token(self.cursor.token, message, "beyond 2^30"));
+                };
+                self.plan.shards.push(first);
+                self.cursor.advance();
+            }
+            self.plan.shards.shrink_to_fit();
+        }
         Ok(())
     }
 

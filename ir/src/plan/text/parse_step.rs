@@ -80,7 +80,7 @@ impl Parser<'_> {
         Ok(operand)
     }
 
-    /// `sum @w.grad wgrad row 0 col 0 k 4 n 8`, then a line for each part: `x3 each 1 s0.a[0..3] s1.a[0..3]`
+    /// `sum @w.grad wgrad row 0 col 0 k 4 n 8`, then a line for each part: `x3 each 1 s0.a[0..3] s1.a[0..3] cut 2`
     pub(super) fn sum(&mut self) -> Parsed<()> {
         let store = self.store_name()?;
         let word = self.cursor.expect(Kind::Word, "wgrad, colsum or tgrad")?;
@@ -102,7 +102,15 @@ impl Parser<'_> {
             self.cursor.advance();
             let each = self.number_of("each")?;
             let x = if sum == ReductionSum::Colsum { None } else { Some(self.reduced(lanes)?) };
-            parts.push(ReductionPart { lanes, each, x, dy: self.reduced(lanes)? });
+            let dy = self.reduced(lanes)?;
+            let mut cuts = Vec::new();
+            if self.cursor.eat_word("cut") {
+                while self.cursor.at(Kind::Number) {
+                    cuts.push(self.cursor.number()?);
+                }
+                cuts.shrink_to_fit();
+            }
+            parts.push(ReductionPart { lanes, each, x, dy, cuts });
         }
         parts.shrink_to_fit();
         self.plan.reductions.push(Reduction { store, sum, parts });

@@ -64,6 +64,7 @@ impl Printer<'_> {
             store_args: _,
             lanes: _,
             tables: _,
+            shards,
             reductions: _,
             outputs,
             pause,
@@ -72,6 +73,11 @@ impl Printer<'_> {
         self.out.push_str("module ");
         push_text(&mut self.out, module);
         put(&mut self.out, format_args!("\nstructure {structure:#034x}\nmode {}\n", mode.spelling()));
+        if !shards.is_empty() {
+            self.out.push_str("shards");
+            shards.iter().for_each(|first| put(&mut self.out, format_args!(" {first}")));
+            self.out.push('\n');
+        }
         push_stores(&mut self.out, stores);
         put(&mut self.out, format_args!("\nbind words {words} floats {floats}\n"));
         self.gap(!slabs.is_empty());

@@ -177,12 +177,15 @@ impl<'a> Steps<'a> {
             ReductionSum::Tgrad => out.push_str("tgrad"),
         }
         out.push('\n');
-        for ReductionPart { lanes, each, x, dy } in &sum.parts {
+        for ReductionPart { lanes, each, x, dy, cuts } in &sum.parts {
             self.operands.clear();
             for operand in x.iter().chain([dy]) {
                 self.operand(*operand, *lanes);
             }
-            put(out, format_args!("  x{lanes} each {each}{}\n", self.operands));
+            put(out, format_args!("  x{lanes} each {each}{}", self.operands));
+            out.push_str(if cuts.is_empty() { "" } else { " cut" });
+            cuts.iter().for_each(|cut| put(out, format_args!(" {cut}")));
+            out.push('\n');
         }
     }
 

@@ -49,7 +49,8 @@
 //!
 //! Reductions:
 //! * **P28** A reduction adds to a gradient store, inside it, and its rows have the widths of its block: `x` and `dy` are rows,
-//!   the index of a table's row is one word. A part has no more lanes than all steps.
+//!   the index of a table's row is one word. A part has no more lanes than all steps, and is cut into the shards of the plan,
+//!   which begin at ascending nodes and are no more than all lanes.
 //! * **P29** The rows of a reduction lie inside their slabs, and a step writes them.
 //! * **P30** The gradient of a fold reads the operands of the fold and gives edges of their types. A register of edges is
 //!   written once and is one result, and its place has the offsets of the list.

@@ -7,6 +7,15 @@ use crate::plan::{Address, FieldId, Operand, Origin, Plan, ReductionPart, Reduct
 use crate::types::DType;
 
 pub(super) fn verify(plan: &Plan, written: &[Spans], findings: &mut VerifyErrors) {
+    // Each shard costs a pass over the gradients.
+    let ascend = plan.shards.windows(2).all(|pair| pair[0] < pair[1]);
+    if !ascend || plan.shards.len() > plan.lanes.len() {
+        let message = format!(
+            "shards must begin at ascending nodes and be at most as many as lanes, found {} behind the first",
+            plan.shards.len()
+        );
+        findings.report(Rule::Reductions, &"the shards", message);
+    }
     for (number, sum) in plan.reductions.iter().enumerate() {
         if findings.is_full() {
             return;
@@ -59,6 +68,14 @@ fn check_part(
     let refuse = |message: String| Err((Rule::Reductions, message));
     if part.lanes == 0 || part.each == 0 {
         return refuse(format!("it must have lanes and rows, found {} of {}", part.lanes, part.each));
+    }
+    let ends = part.cuts.iter().copied().chain([part.lanes]);
+    if part.cuts.len() != plan.shards.len() || !ends.is_sorted() {
+        return refuse(format!(
+            "its lanes must be cut into {} shards, found {:?}",
+            plan.shard_count(),
+            part.cuts
+        ));
     }
     match (part.x, sum) {
         (None, ReductionSum::Colsum) => {}

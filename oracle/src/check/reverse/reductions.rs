@@ -38,6 +38,8 @@ enum Refused {
     Rows(u32, Option<NodeId>),
     /// The rows of a lane belong earlier in the sum.
     Order(u32, NodeId),
+    /// The rows of a lane belong to another shard.
+    Shard(u32, NodeId),
 }
 
 /// The input of a lane of a reduction from its node.
@@ -81,6 +83,9 @@ impl Lanes<'_> {
                     Err(Refused::Order(lane, node)) => {
                         self.report.push(Disagreement::Order { number, part: place, lane, node });
                     }
+                    Err(Refused::Shard(lane, node)) => {
+                        self.report.push(Disagreement::Shard { number, part: place, lane, node });
+                    }
                 }
             }
             sums.add(self.plan, sum, last);
@@ -100,11 +105,19 @@ impl Lanes<'_> {
         (sums, last): (&Sums, &mut Option<Place>),
     ) -> Result<(), Refused> {
         let mut before: Option<LaneSource> = None;
+        let mut shard = 0;
         for lane in 0..part.lanes {
+            while part.cuts.get(shard).is_some_and(|&end| end <= lane) {
+                shard += 1;
+            }
             let node = self.node_of(part.dy, lane, reverse);
             let node = node.or_else(|| self.node_of(part.x?, lane, reverse));
             let Some((class, node)) = node else { return Err(Refused::Rows(lane, None)) };
             let id = NodeId::new(node as usize);
+            let begins = shard.checked_sub(1).is_none_or(|before| self.plan.shards[before] <= id);
+            if !begins || self.plan.shards.get(shard).is_some_and(|next| *next <= id) {
+                return Err(Refused::Shard(lane, id));
+            }
             if !reverse.expected.reached[id.index()] {
                 return Err(Refused::Rows(lane, Some(id)));
             }

@@ -1,9 +1,10 @@
 //! Steps over shards: a minibatch is cut into shards, and their gradients are added in a fixed tree.
 //!
-//! Each shard is a graph and a plan of its own. The [tree](autobatch_distributed::tree) depends on the number of shards
-//! alone, so the weights depend neither on the number of ranks nor on the division of the shards among them. Each rank
-//! emits and executes only its own shards. Before the gradients are exchanged, all ranks exchange their losses or the
-//! reason of a failure, so either all ranks update or none does.
+//! The [tree](autobatch_distributed::tree) depends on the number of shards alone, so the weights depend neither on the number
+//! of ranks nor on the division of the shards among them. A trainer that is alone executes a minibatch as one graph, whose
+//! plan makes the sums of all shards and adds them. Otherwise each rank executes the nodes of the tree that its shards make,
+//! each as one graph. Before the gradients are exchanged, all ranks exchange their losses or the reason of a failure, so
+//! either all ranks update or none does.
 
 mod layout;
 mod ranks;
@@ -22,6 +23,7 @@ use autobatch_ir::{Graph, Value};
 use layout::Layout;
 pub(in crate::train) use ranks::Owned;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -107,8 +109,8 @@ struct Computed {
     step: Option<Step>,
 }
 
-/// The work on the shards of one minibatch.
-struct Shards<'a, I, N: Iterator<Item = Items<I>>, F> {
+/// The work on the graphs of one minibatch.
+struct Graphs<'a, I, N: Iterator<Item = Items<I>>, F> {
     next: N,
     prefetch: Prefetch<Losses>,
     mean: Mean,
@@ -119,7 +121,8 @@ struct Shards<'a, I, N: Iterator<Item = Items<I>>, F> {
 impl Trainer {
     /// Cuts every minibatch into this many shards, at least one, whose gradients are added in a fixed tree. The weights
     /// then depend on the number of shards, and not on the number of [ranks](Self::group) that share them. A minibatch
-    /// with fewer items has one shard per item. The steps [`step`](Self::step), [`step_weighted`](Self::step_weighted) and
+    /// with fewer items has one shard per item. The shards of a rank execute together, in full batches. The steps
+    /// [`step`](Self::step), [`step_weighted`](Self::step_weighted), [`step_in_parts`](Self::step_in_parts) and
     /// [`pass`](Self::pass) work in shards; other steps have no items to cut and are errors. Shards execute on the CPU.
     ///
     /// ```
@@ -152,12 +155,28 @@ impl Trainer {
         }
     }
 
-    /// Makes one step over shards, at least `least` of them.
+    /// The number of shards of a minibatch with enough items.
+    pub(super) fn shard_count(&self) -> usize {
+        self.sharding.as_ref().map_or(1, |sharding| sharding.shards)
+    }
+
+    /// Whether this trainer executes minibatches as one graph each and updates with the gradients of its executor.
+    pub(super) fn is_alone(&self) -> bool {
+        self.sharding.as_ref().is_none_or(|sharding| {
+            let elsewhere = self.session.executor().is_elsewhere();
+            !(sharding.divided
+                || elsewhere
+                || self.session.always_rewrites()
+                || sharding.rank_of_ranks().1 > 1)
+        })
+    }
+
+    /// Makes one step over shards, with at most `most` items in one graph.
     #[track_caller]
     pub(super) fn step_in_shards<I: Send>(
         &mut self,
         items: Vec<I>,
-        least: usize,
+        most: usize,
         mean: Mean,
         loss: &(impl for<'g> Fn(&'g Graph, I) -> (Value<'g>, f32) + Sync),
     ) -> Result<Step> {
@@ -169,8 +188,8 @@ impl Trainer {
         }
         let Some(sharding) = &mut self.sharding else { return Err(TrainError::Empty.into()) };
         sharding.layout.fit(self.session.module(), self.updater.trained());
-        let leaves = sharding.shards.max(least).min(items.len());
-        let computed = self.compute_shards(items, leaves, mean, loss);
+        let leaves = sharding.shards.max(items.len().div_ceil(most)).min(items.len());
+        let computed = self.compute_shards(items, (leaves, most), mean, loss);
         let (mut step, nodes) = self.report(computed)?;
         if mean == Mean::Weights && !(step.weight.is_finite() && step.weight > 0.0) {
             return Err(TrainError::Weights { sum: step.weight }.into());
@@ -188,7 +207,7 @@ impl Trainer {
     fn compute_shards<I: Send>(
         &mut self,
         items: Vec<I>,
-        leaves: usize,
+        (leaves, most): (usize, usize),
         mean: Mean,
         loss: &(impl for<'g> Fn(&'g Graph, I) -> (Value<'g>, f32) + Sync),
     ) -> Result<Computed> {
@@ -196,11 +215,19 @@ impl Trainer {
         let (rank, ranks) = sharding.rank_of_ranks();
         let (own, count) = (tree::leaves_of(rank, ranks, leaves), items.len());
         let first = move |leaf: usize| count * leaf / leaves;
+        let nodes = tree::cover(leaves, own.clone());
+        // Passes may move nodes of one shard into another.
+        let together = !self.session.always_rewrites();
+        let fits = |node: &Range<usize>| together && first(node.end) - first(node.start) <= most;
+        let mut graphs = Vec::new();
+        nodes.iter().for_each(|node| tree::divide(node.clone(), &fits, &mut graphs));
         let mut items = items.into_iter().skip(first(own.start));
-        let mut shards = Shards {
-            next: own.clone().map(move |leaf| {
-                let items = items.by_ref().take(first(leaf + 1) - first(leaf)).collect();
-                Items { items, first: first(leaf), count }
+        let mut next_node = graphs.clone().into_iter().peekable();
+        let mut graphs = Graphs {
+            next: graphs.into_iter().map(|node| {
+                let (first, end) = (first(node.start), first(node.end));
+                let items = items.by_ref().take(end - first).collect();
+                Items { items, first, count, cuts: minibatch::cuts(count, node, leaves) }
             }),
             prefetch: Prefetch::new(self.emitter.another()),
             mean,
@@ -208,27 +235,27 @@ impl Trainer {
             step: None,
         };
         let shape = sharding.layout.shape().clone();
-        let mut nodes = Vec::new();
-        for node in tree::cover(leaves, own) {
-            nodes.push(tree::sum(
+        let mut sums = Vec::new();
+        for node in nodes {
+            sums.push(tree::sum(
                 node,
-                &mut |node| match node.len() {
-                    1 => self.shard(&mut shards).map(Given::Sum),
-                    _ => Ok(Given::Children),
+                &mut |node| match next_node.next_if_eq(node) {
+                    Some(_) => self.execute_graph(&mut graphs).map(Given::Sum),
+                    None => Ok(Given::Children),
                 },
                 &mut |left: &mut Gradient, right| left.add(&right, &shape),
             )?);
         }
-        Ok(Computed { nodes, step: shards.step })
+        Ok(Computed { nodes: sums, step: graphs.step })
     }
 
-    /// Executes the next shard and prepares the one after it at the same time. Returns its gradient.
+    /// Executes the next graph and prepares the one after it at the same time. Returns its gradient.
     #[track_caller]
-    fn shard<I: Send, N: Iterator<Item = Items<I>>>(
+    fn execute_graph<I: Send, N: Iterator<Item = Items<I>>>(
         &mut self,
-        shards: &mut Shards<'_, I, N, impl for<'g> Fn(&'g Graph, I) -> (Value<'g>, f32) + Sync>,
+        graphs: &mut Graphs<'_, I, N, impl for<'g> Fn(&'g Graph, I) -> (Value<'g>, f32) + Sync>,
     ) -> Result<Gradient> {
-        let Shards { next, prefetch, mean, loss, step: whole } = shards;
+        let Graphs { next, prefetch, mean, loss, step: whole } = graphs;
         let (mean, loss, noise) = (*mean, *loss, self.noise());
         let Self { session, updater, emitter, .. } = self;
         let ready = prefetch.take_or_prepare(emitter, |emitter| {
@@ -325,13 +352,13 @@ impl Trainer {
     }
 }
 
-/// Emits and plans a shard.
+/// Emits and plans a graph.
 #[track_caller]
 fn prepare<I: Send>(
     planning: &mut Planning,
     emitter: &mut Emitter,
     trained: &[ParamId],
-    Items { items, first, count }: Items<I>,
+    Items { items, first, count, cuts }: Items<I>,
     (mean, loss): (Mean, &(impl for<'g> Fn(&'g Graph, I) -> (Value<'g>, f32) + Sync)),
 ) -> Result<Prepared<Losses>> {
     let start = Instant::now();
@@ -341,6 +368,6 @@ fn prepare<I: Send>(
         Mean::Weights => 1.0,
     };
     let shares = vec![share; losses.len()];
-    let shares = Shares { shares: &shares, first: Some(first), weight };
+    let shares = Shares { shares: &shares, first: Some(first), weight, cuts: &cuts };
     minibatch::plan(planning, &emitter.graph().data(), trained, &losses, shares, start)
 }

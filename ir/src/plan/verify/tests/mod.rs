@@ -181,6 +181,7 @@ fn good() -> Plan {
         tables: vec![0, 1, 3, 2, 0, 1, 1, 2, 2],
         reductions: Vec::new(),
         outputs: vec![output("h", 1, 1), output("total", 2, 0)],
+        shards: Vec::new(),
         pause: None,
         certificate: Certificate {
             batches: 2,

@@ -1,0 +1,380 @@
+//! Reductions over shards: a sum for each shard, and the sums added in the tree of the shards.
+//!
+//! The sum of a node of the tree lies in a *slot*. The left child of a node has its slot, and the right child has the next one,
+//! so there is one slot per level of the tree. The first slot is the gradient itself; the others hold only a *unit*, what is
+//! reduced together. Units are small enough that all slots stay in the cache. Steps and batches know nothing of shards.
+
+use super::RunError;
+use super::gradients::{Gradient, Gradients};
+use super::reductions::{
+    ReductionInputs, RowRun, Sum, Target, column_parts, execute_group, group_size, in_store, runs_of,
+};
+use crate::kernels::{Run, Scratch, ShardedTableSum, TableAddend};
+use autobatch_ir::numeric::tree;
+use autobatch_ir::plan::blocks::lie_apart;
+use autobatch_ir::plan::{Plan, Reduction, ReductionSum, StoreId};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Floats below which threads do not split an addition.
+const SPLIT_FLOATS: usize = 1 << 17;
+/// The floats of a unit, so that a few slots stay in the L2 cache. Larger blocks of weights are cut.
+const UNIT_FLOATS: usize = 1 << 16;
+/// The columns of a part of a large block: as many as the kernel packs at once.
+const PART_COLUMNS: usize = 512;
+
+/// A block of a store.
+type Block = [Range<u64>; 2];
+
+/// How the sums of a store are made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Sharding {
+    /// Its blocks are equal or lie apart, so each is summed over all shards before the next.
+    Blocks,
+    /// Its blocks overlap in part, so all its reductions are executed for one shard before the next.
+    Whole,
+    /// Row by row, over the shards that add to the row.
+    Sparse,
+}
+
+impl Sharding {
+    fn of(plan: &Plan, store: StoreId, listed: bool) -> Self {
+        if listed {
+            return Self::Sparse;
+        }
+        let own = plan.reductions.iter().filter(|sum| sum.store == store);
+        let mut blocks: Vec<Block> = own.map(|sum| sum.block(plan)).collect();
+        blocks.sort_unstable_by_key(corners);
+        blocks.dedup();
+        if lie_apart(blocks) { Self::Blocks } else { Self::Whole }
+    }
+}
+
+fn corners([rows, columns]: &Block) -> [u64; 4] {
+    [rows.start, rows.end, columns.start, columns.end]
+}
+
+/// The contents of the slots of a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Held {
+    /// A block for each reduction, one behind the other. The reductions sum the same rows.
+    Blocks,
+    /// One block or a part of it, to which all reductions of the unit add, one after the other.
+    Block,
+    /// A whole store.
+    Store,
+}
+
+/// Reductions that are executed together for each shard: their numbers in the plan.
+struct Unit {
+    numbers: Vec<usize>,
+    held: Held,
+    /// The first float of the block of each reduction in a slot.
+    starts: Vec<usize>,
+    /// The size of a slot. A block is cut into parts of this size.
+    floats: usize,
+}
+
+impl Unit {
+    fn new(plan: &Plan, numbers: Vec<usize>, held: Held) -> Self {
+        let size = |number: &usize| {
+            let [rows, columns] = plan.reductions[*number].block(plan);
+            ((rows.end - rows.start) * (columns.end - columns.start)) as usize
+        };
+        let store = plan.reductions[numbers[0]].store;
+        let mut starts = vec![0; numbers.len()];
+        let floats = match held {
+            Held::Blocks => {
+                let mut floats = 0;
+                for (start, number) in starts.iter_mut().zip(&numbers) {
+                    *start = floats;
+                    floats += size(number);
+                }
+                floats
+            }
+            Held::Block => {
+                let parts = parts(plan, &numbers);
+                parts.first().map_or_else(|| size(&numbers[0]), |[rows, columns]| rows.len() * columns.len())
+            }
+            Held::Store => plan.stores[store.index()].ty.shape.elements(),
+        };
+        Self { numbers, held, starts, floats }
+    }
+}
+
+/// The parts of a large block of a weight, largest first; none of another block.
+fn parts(plan: &Plan, numbers: &[usize]) -> Vec<[Range<usize>; 2]> {
+    let ReductionSum::Wgrad { k, n, .. } = plan.reductions[numbers[0]].sum else { return Vec::new() };
+    let (k, n) = (k as usize, n as usize);
+    let is_weight = |number: &usize| matches!(plan.reductions[*number].sum, ReductionSum::Wgrad { .. });
+    if k * n <= UNIT_FLOATS || !numbers.iter().all(is_weight) {
+        return Vec::new();
+    }
+    let width = n.min(PART_COLUMNS);
+    let height = (UNIT_FLOATS / width).clamp(1, k);
+    let columns = (0..n).step_by(width).map(|first| first..n.min(first + width));
+    let rows = |columns: Range<usize>| {
+        (0..k).step_by(height).map(move |first| [first..k.min(first + height), columns.clone()])
+    };
+    columns.flat_map(rows).collect()
+}
+
+/// How the sums of each store are made. `listed` says which stores list their sparse rows.
+fn shardings(plan: &Plan, listed: &[bool]) -> Vec<Sharding> {
+    let listed = |store: usize| listed.get(store).is_some_and(|listed| *listed);
+    (0..plan.stores.len()).map(|store| Sharding::of(plan, StoreId(store as u32), listed(store))).collect()
+}
+
+/// The units of a plan.
+fn units(plan: &Plan, shardings: &[Sharding]) -> Vec<Unit> {
+    let reductions = &plan.reductions;
+    let is_of_blocks = |sum: &Reduction| shardings[sum.store.index()] == Sharding::Blocks;
+    let mut blocks: HashMap<(StoreId, [u64; 4]), Vec<usize>> = HashMap::new();
+    let key = |sum: &Reduction| (sum.store, corners(&sum.block(plan)));
+    for (number, sum) in reductions.iter().enumerate().filter(|(_, sum)| is_of_blocks(sum)) {
+        blocks.entry(key(sum)).or_default().push(number);
+    }
+    let is_single = |number: &usize| {
+        let sum = &reductions[*number];
+        is_of_blocks(sum) && blocks[&key(sum)].len() == 1
+    };
+    let mut units = Vec::new();
+    let mut begin = 0;
+    while begin < reductions.len() {
+        let sum = &reductions[begin];
+        let (numbers, held) = match is_single(&begin) {
+            true => {
+                let group = begin..begin + group_size(plan, &reductions[begin..], UNIT_FLOATS);
+                let group: Vec<usize> = group.take_while(is_single).collect();
+                let held = if group.len() == 1 { Held::Block } else { Held::Blocks };
+                begin += group.len();
+                (group, held)
+            }
+            false => {
+                // The first of the reductions of a block stands for all.
+                let own = blocks.get(&key(sum)).filter(|own| own[0] == begin).cloned();
+                begin += 1;
+                (own.unwrap_or_default(), Held::Block)
+            }
+        };
+        if !numbers.is_empty() {
+            units.push(Unit::new(plan, numbers, held));
+        }
+    }
+    for store in (0..plan.stores.len()).filter(|&store| shardings[store] == Sharding::Whole) {
+        let of_store = |number: &usize| reductions[*number].store.index() == store;
+        units.push(Unit::new(plan, (0..reductions.len()).filter(of_store).collect(), Held::Store));
+    }
+    units
+}
+
+/// The number of slots behind the first.
+fn levels(plan: &Plan) -> usize {
+    plan.shard_count().next_power_of_two().trailing_zeros() as usize
+}
+
+/// The bytes of all slots of a plan.
+pub(super) fn slot_bytes(plan: &Plan) -> u64 {
+    if plan.shard_count() == 1 {
+        return 0;
+    }
+    let mut listed = Vec::new();
+    plan.find_sparse_gradients(&mut listed);
+    let floats = units(plan, &shardings(plan, &listed)).into_iter().map(|unit| unit.floats).max();
+    4 * (levels(plan) * floats.unwrap_or(0)) as u64
+}
+
+impl Gradients {
+    pub(super) fn execute_shards(
+        &mut self,
+        inputs: ReductionInputs<'_>,
+        threads: usize,
+    ) -> Result<(), RunError> {
+        let plan = inputs.plan;
+        let shardings = shardings(plan, &self.listed);
+        for unit in units(plan, &shardings) {
+            self.unit(&unit, inputs, threads)?;
+        }
+        for (store, _) in shardings.iter().enumerate().filter(|(_, own)| **own == Sharding::Sparse) {
+            self.table_rows(inputs, StoreId(store as u32), threads)?;
+        }
+        Ok(())
+    }
+
+    /// Reduces a unit over all shards.
+    fn unit(&mut self, unit: &Unit, inputs: ReductionInputs<'_>, threads: usize) -> Result<(), RunError> {
+        let plan = inputs.plan;
+        let (shards, levels) = (plan.shard_count(), levels(plan));
+        let Self { stores, overwrites, slots, scratch, .. } = self;
+        if slots.len() < levels {
+            slots.resize_with(levels, Vec::new);
+        }
+        for slot in &mut slots[..levels] {
+            let more = unit.floats.saturating_sub(slot.len());
+            slot.try_reserve_exact(more).map_err(|_| RunError::Memory { bytes: unit.floats as u64 * 4 })?;
+            slot.resize(unit.floats.max(slot.len()), 0.0);
+        }
+        let of_shard =
+            |shard| unit.numbers.iter().map(|&number| inputs.sum(&plan.reductions[number], shard)).collect();
+        let sums: Vec<Vec<Sum<'_>>> = (0..shards).map(of_shard).collect();
+        let overwrites: Vec<bool> = unit.numbers.iter().map(|&number| overwrites[number]).collect();
+        let mut slots = Slots { unit, sums, stores, overwrites, slots, scratch: &mut scratch[..threads] };
+        let parts = match unit.held {
+            Held::Block => parts(plan, &unit.numbers),
+            Held::Blocks | Held::Store => Vec::new(),
+        };
+        if parts.is_empty() {
+            return slots.node(0..shards, 0);
+        }
+        for part in parts {
+            slots.sums.iter_mut().flatten().for_each(|sum| sum.part = part.clone());
+            slots.node(0..shards, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Adds rows to a table over all shards.
+    fn table_rows(
+        &mut self,
+        inputs: ReductionInputs<'_>,
+        store: StoreId,
+        threads: usize,
+    ) -> Result<(), RunError> {
+        let plan = inputs.plan;
+        let columns = plan.stores[store.index()].ty.shape.width();
+        let (mut sums, mut addends, mut targets) = (Vec::new(), Vec::new(), Vec::new());
+        for of in plan.reductions.iter().filter(|sum| sum.store == store) {
+            for shard in 0..plan.shard_count() {
+                // A run without rows has no number.
+                let dy: Vec<RowRun> =
+                    inputs.sum(of, shard).dy.into_iter().filter(|run| run.count > 0).collect();
+                targets.clear();
+                inputs.targets(of, shard, &mut targets);
+                let rows = dy
+                    .iter()
+                    .zip(sums.len() as u32..)
+                    .flat_map(|(run, number)| (0..run.count as u32).map(move |lane| (number, lane)));
+                let shard = shard as u32;
+                addends.extend(targets.iter().zip(rows).map(|(&target, row)| TableAddend {
+                    target,
+                    shard,
+                    row,
+                }));
+                sums.extend(dy);
+            }
+        }
+        // Rows of a shard stand in the order of the sum.
+        addends.sort_unstable();
+        let dy: Vec<Run<'_>> = runs_of(&sums, 0, 0..addends.len(), inputs);
+        let shards = plan.shard_count();
+        let rows = ShardedTableSum { isa: inputs.isa, columns, shards, dy: &dy, addends: &addends };
+        let parts = column_parts(addends.len(), columns, threads);
+        Ok(rows.run(&mut self.stores[store.index()].values, parts)?)
+    }
+}
+
+/// The sums of a unit and their memory.
+struct Slots<'a> {
+    unit: &'a Unit,
+    /// The sums of each shard.
+    sums: Vec<Vec<Sum<'a>>>,
+    stores: &'a mut [Gradient],
+    /// Whether each reduction of the unit overwrites its block in the first slot.
+    overwrites: Vec<bool>,
+    /// All slots but the first.
+    slots: &'a mut [Vec<f32>],
+    scratch: &'a mut [Scratch],
+}
+
+impl Slots<'_> {
+    /// Makes the sum of a node of the tree in a slot.
+    fn node(&mut self, node: Range<usize>, slot: usize) -> Result<(), RunError> {
+        if node.len() == 1 {
+            return self.leaf(node.start, slot);
+        }
+        let middle = tree::middle(&node);
+        self.node(node.start..middle, slot)?;
+        self.node(middle..node.end, slot + 1)?;
+        self.add(slot);
+        Ok(())
+    }
+
+    /// Makes the sum of a shard in a slot.
+    fn leaf(&mut self, shard: usize, slot: usize) -> Result<(), RunError> {
+        let Self { unit, sums, stores, overwrites, slots, scratch } = self;
+        let sums = &sums[shard];
+        let behind = slot.checked_sub(1);
+        let overwrites = match (behind, unit.held) {
+            (None, _) => overwrites.clone(),
+            (_, Held::Blocks) => vec![true; sums.len()],
+            (_, Held::Block) => {
+                (0..sums.len()).map(|number| number == 0 && sums[0].can_overwrite()).collect()
+            }
+            (_, Held::Store) => vec![false; sums.len()],
+        };
+        if let Some(slot) = behind
+            && !overwrites[0]
+        {
+            slots[slot][..unit.floats].fill(0.0);
+        }
+        let together = if unit.held == Held::Blocks { sums.len() } else { 1 };
+        for first in (0..sums.len()).step_by(together) {
+            let own = first..first + together;
+            let mut target = |number: usize, with: &mut dyn FnMut(Target<'_>) -> Result<(), RunError>| {
+                let (sum, start) = (&sums[first + number], unit.starts[first + number]);
+                match behind {
+                    None => with(in_store(stores, sum)),
+                    Some(slot) if unit.held == Held::Store => {
+                        with(sum.at_its_place(&mut slots[slot][..unit.floats]))
+                    }
+                    Some(slot) => with(sum.packed(&mut slots[slot][start..])),
+                }
+            };
+            execute_group(&sums[own.clone()], &overwrites[own], &mut target, scratch)?;
+        }
+        Ok(())
+    }
+
+    /// Adds the next slot to a slot.
+    fn add(&mut self, slot: usize) {
+        let (unit, threads) = (self.unit, self.scratch.len());
+        let (before, right) = self.slots.split_at_mut(slot);
+        let right = &right[0][..unit.floats];
+        if let Some(left) = before.last_mut() {
+            return add(&mut left[..unit.floats], right, threads);
+        }
+        let sums = &self.sums[0];
+        if unit.held == Held::Store {
+            return add(&mut self.stores[sums[0].of.store.index()].values, right, threads);
+        }
+        let blocks = if unit.held == Held::Block { 1 } else { sums.len() };
+        for (sum, &start) in sums.iter().zip(&unit.starts).take(blocks) {
+            let Target { values, columns: width, row, col } = in_store(self.stores, sum);
+            let [rows, columns] = sum.part.each_ref().map(Range::len);
+            let left = &mut values[row * width..(row + rows) * width];
+            let right = &right[start..][..rows * columns];
+            match columns == width {
+                true => add(left, right, threads),
+                false => left
+                    .chunks_exact_mut(width)
+                    .zip(right.chunks_exact(columns))
+                    .for_each(|(left, right)| add(&mut left[col..col + columns], right, 1)),
+            }
+        }
+    }
+}
+
+/// Adds floats element by element.
+fn add(left: &mut [f32], right: &[f32], threads: usize) {
+    let add = |left: &mut [f32], right: &[f32]| left.iter_mut().zip(right).for_each(|(sum, x)| *sum += x);
+    let parts = (left.len() / SPLIT_FLOATS + 1).min(threads);
+    if parts <= 1 {
+        return add(left, right);
+    }
+    let each = left.len().div_ceil(parts);
+    rayon::scope(|scope| {
+        for (left, right) in left.chunks_mut(each).zip(right.chunks(each)) {
+            scope.spawn(move |_| add(left, right));
+        }
+    });
+}
