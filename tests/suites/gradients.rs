@@ -5,6 +5,7 @@
 //! in double precision.
 
 mod pauses;
+mod shard_sums;
 
 use autobatch_ir::Weights;
 use autobatch_ir::graph::{Graph, GraphData, OperandKind, OutputKind};
@@ -394,69 +395,6 @@ fn gradients_on_several_threads_have_the_bits_of_one_thread() {
     assert!(all[0].iter().all(|gradient| gradient.iter().any(|x| *x != 0.0)));
     assert!(all.iter().all(|found| *found == all[0]), "threads and runs give equal bits");
     parameters_agree(&all[0], &graph, &expected(&graph, &weights, &losses).expect("sound")).expect("right");
-}
-
-/// A graph whose weights are so large that an executor sums a shard of them in parts. Two cells read one of them, and blocks
-/// of the other overlap in part.
-fn large() -> GraphData {
-    let mut m = ModuleBuilder::new("large");
-    let w = m.param("w", [150, 530], Init::Glorot(1.0));
-    let b = m.param("b", 530, Init::ZEROS);
-    let v = m.param("v", [300, 260], Init::Glorot(1.0));
-    let t = m.table("t", [40, 260], Init::Uniform(1.0));
-    let s = m.table("s", [40, 150], Init::Uniform(1.0));
-    let one = m.cell("one", [f32(150)], |g, [x]| [g.affine([x], w, Some(b)).tanh()]);
-    let two = m.cell("two", [f32(150), f32(150)], |g, [x, y]| {
-        [g.affine([x], w, Some(b)).tanh() * g.affine([y], w, None)]
-    });
-    let parts = m.cell("parts", [f32(150), f32(150)], |g, [x, y]| [g.affine([x, y], v, None).tanh()]);
-    let back = m.cell("back", [f32(260)], |_, [x]| [x.affine_transposed(v, None)]);
-    let g = Graph::new(&m.build().expect("sound"));
-    for key in 0..37u32 {
-        g.instance(u64::from(key));
-        let x: Vec<f32> = (0..150).map(|i| ((key * 97 + i) as f32 * 0.37).sin()).collect();
-        let (x, y) = (g.input(&x), s.look(&g, key % 7));
-        let [first] = g.call(one, x);
-        let [second] = g.call(two, [x, y]);
-        let [third] = g.call(parts, [y, x]);
-        let word = t.look(&g, key % 5);
-        let [fourth] = g.call(back, third + word);
-        let terms = [first.sum(), second.sum(), fourth.logsumexp()];
-        // Some shards do not use some weights.
-        let count = if key < 16 { 3 } else { 1 + key as usize % 3 };
-        let loss = terms[..count].iter().copied().reduce(|sum, term| sum + term).expect("terms");
-        g.loss(&format!("loss{key}"), loss);
-    }
-    g.finish().expect("sound")
-}
-
-#[test]
-fn sums_of_shards_have_the_bits_of_the_reference() {
-    let graph = large();
-    let weights = Weights::init(&graph.module, 5);
-    let losses = losses(&graph);
-    let gradients = Gradients { losses: &losses, params: None, values: &[] };
-    let noise = reference::Noise::On { seed: SEED, step: STEP };
-    let run = reference::forward::<f32>(&graph, &weights, noise).expect("sound");
-    let evaluation = reference::Evaluation::new(&graph, &weights, noise).expect("sound");
-    let first = |loss: usize| NodeId::new(graph.arena.producer(losses[loss - 1].0).index() + 1);
-    for cuts in [&[9][..], &[4, 8, 13, 20, 36], &[1, 2, 3, 4, 5, 6, 30]] {
-        let shards: Vec<NodeId> = cuts.iter().map(|&cut| first(cut)).collect();
-        let expected = evaluation.reverse_in_shards(&run, &losses, &shards).expect("sound");
-        let plan = sharded_plan_of(&graph, "auto", RowOrder::Propagated, gradients, &shards).expect("a plan");
-        for (isa, threads) in [(Isa::best(), 1), (Isa::best(), 3), (Isa::Scalar, 2)] {
-            let mut executor = Executor::with_isa(isa, threads);
-            executor.execute(&plan, &weights, bound(&graph)).expect("sound");
-            let found = parameter_gradients(&executor, &plan, &graph);
-            for (number, found) in found.iter().enumerate() {
-                let wanted = expected.param(ParamId::new(number)).expect("every parameter is used");
-                let equal =
-                    found.len() == wanted.len() && found.iter().zip(wanted).all(|(&a, &b)| same(a, b));
-                let name = &graph.module.params[number].name;
-                assert!(equal, "@{name}, {} shards, {isa}, {threads} threads", cuts.len() + 1);
-            }
-        }
-    }
 }
 
 #[test]

@@ -8,7 +8,9 @@
 use super::RunError;
 use super::gradients::{Gradient, Gradients};
 use super::memory::Memory;
-use crate::kernels::{Isa, RowNumbers, Rows, RowsMut, Run, Scratch, TableSum, WeightGrad, column_sums};
+use crate::kernels::{
+    Isa, RowNumbers, Rows, RowsMut, Run, Scratch, ShardedWeightGrad, TableSum, WeightGrad, column_sums,
+};
 use autobatch_ir::plan::{FieldId, Operand, Plan, Reduction, ReductionPart, ReductionSum};
 use std::ops::Range;
 
@@ -48,13 +50,14 @@ impl Gradients {
         while end < reductions.len() {
             let begin = end;
             end += group_size(inputs.plan, &reductions[begin..], MAX_GROUP_ELEMENTS);
-            let sums: Vec<Sum<'_>> = reductions[begin..end].iter().map(|sum| inputs.sum(sum, 0)).collect();
+            let sums: Vec<Sum<'_>> =
+                reductions[begin..end].iter().map(|sum| inputs.sum(&[sum], 0..1)).collect();
             let Self { stores, overwrites, scratch, .. } = self;
             let overwrites = &overwrites[begin..end];
             let mut target = |number: usize, with: &mut dyn FnMut(Target<'_>) -> Result<(), RunError>| {
                 with(in_store(stores, &sums[number]))
             };
-            execute_group(&sums, overwrites, &mut target, &mut scratch[..threads])?;
+            execute_group(&sums, 0..sums[0].rows(), overwrites, &mut target, &mut scratch[..threads])?;
         }
         Ok(())
     }
@@ -79,26 +82,26 @@ pub(super) fn in_store<'a>(stores: &'a mut [Gradient], sum: &Sum<'_>) -> Target<
 pub(super) type WithTarget<'a> =
     dyn FnMut(usize, &mut dyn FnMut(Target<'_>) -> Result<(), RunError>) -> Result<(), RunError> + 'a;
 
-/// Executes a group of reductions, some rows at a time.
+/// Executes a group of reductions over some of their rows, a few at a time.
 pub(super) fn execute_group(
     sums: &[Sum<'_>],
+    rows: Range<usize>,
     overwrites: &[bool],
     with_target: &mut WithTarget<'_>,
     scratch: &mut [Scratch],
 ) -> Result<(), RunError> {
-    let count = sums[0].dy.iter().map(|run| run.count).sum();
-    let each = if sums.len() > 1 { ROWS_AT_ONCE } else { count };
-    let mut rows = 0..each.min(count);
+    let each = if sums.len() > 1 { ROWS_AT_ONCE } else { rows.len() };
+    let mut own = rows.start..rows.end.min(rows.start + each);
     // An empty sum still writes its start, in one iteration of length 0.
     loop {
         for (number, (sum, overwrites)) in sums.iter().zip(overwrites).enumerate() {
-            let continues = !overwrites || rows.start > 0;
-            with_target(number, &mut |target| sum.execute(rows.clone(), target, continues, scratch))?;
+            let continues = !overwrites || own.start > rows.start;
+            with_target(number, &mut |target| sum.execute(own.clone(), target, continues, scratch))?;
         }
-        if rows.end == count {
+        if own.end == rows.end {
             return Ok(());
         }
-        rows = rows.end..count.min(rows.end + each);
+        own = own.end..rows.end.min(own.end + each);
     }
 }
 
@@ -141,11 +144,12 @@ enum Numbers {
     Own(Vec<u32>),
 }
 
-/// A reduction over the rows of a shard.
+/// A reduction, or several to one block, over the rows of some shards.
 pub(super) struct Sum<'a> {
     inputs: ReductionInputs<'a>,
+    /// The first of the reductions.
     pub(super) of: &'a Reduction,
-    shard: usize,
+    shards: Range<usize>,
     x: Vec<RowRun>,
     pub(super) dy: Vec<RowRun>,
     /// The width of the store.
@@ -171,9 +175,35 @@ impl Sum<'_> {
         Target { values: &mut values[..rows * columns], columns, row: 0, col: 0 }
     }
 
-    /// Whether it may write its block without reading it.
-    pub(super) fn can_overwrite(&self) -> bool {
-        self.of.sum != ReductionSum::Tgrad
+    /// The number of rows.
+    pub(super) fn rows(&self) -> usize {
+        self.dy.iter().map(|run| run.count).sum()
+    }
+
+    /// Makes the sum of a node of the tree of shards, whose rows are `rows`. It is added to the target if `adds`, else it
+    /// replaces it.
+    pub(super) fn execute_node(
+        &self,
+        rows: Range<usize>,
+        (shards, adds): (&[usize], bool),
+        target: Target<'_>,
+        scratch: &mut [Scratch],
+    ) -> Result<(), RunError> {
+        self.weight_block(rows, Chains::OfShards { shards, adds }, target, scratch)
+    }
+
+    fn weight_block(
+        &self,
+        rows: Range<usize>,
+        chains: Chains<'_>,
+        Target { values, columns, row, col }: Target<'_>,
+        scratch: &mut [Scratch],
+    ) -> Result<(), RunError> {
+        let [k, n] = self.part.clone();
+        let values = &mut values[row * columns..(row + k.len()) * columns];
+        let block =
+            WeightBlock { inputs: self.inputs, x: &self.x, dy: &self.dy, rows, k, n, col, columns, chains };
+        block.execute(values, scratch)
     }
 
     /// Adds some of the rows. The sum starts from the target if `accumulate`, else from zero.
@@ -184,28 +214,30 @@ impl Sum<'_> {
         accumulate: bool,
         scratch: &mut [Scratch],
     ) -> Result<(), RunError> {
-        let Self { inputs, of, shard, ref x, ref dy, .. } = *self;
-        let Target { values, columns, row, col } = target;
+        let Self { inputs, of, ref dy, .. } = *self;
         match of.sum {
             ReductionSum::Wgrad { .. } => {
-                let [k, n] = self.part.clone();
-                let values = &mut values[row * columns..(row + k.len()) * columns];
-                let product = WeightBlock { inputs, x, dy, rows, k, n, col, columns, accumulate };
-                product.execute(values, scratch)
+                self.weight_block(rows, Chains::One { accumulate }, target, scratch)
             }
             ReductionSum::Colsum => {
-                Ok(column_sums(inputs.isa, &runs_of(dy, 0, rows, inputs), values, accumulate)?)
+                Ok(column_sums(inputs.isa, &runs_of(dy, 0, rows, inputs), target.values, accumulate)?)
             }
             ReductionSum::Tgrad => {
-                inputs.add_table_rows((of, shard), &runs_of(dy, 0, rows, inputs), values, scratch.len())
+                let mut targets: Vec<u32> = Vec::new();
+                self.shards.clone().for_each(|shard| inputs.targets(of, shard, &mut targets));
+                let (columns, targets) = (self.columns, &targets[rows.clone()]);
+                let table = TableSum { isa: inputs.isa, columns, dy: &runs_of(dy, 0, rows, inputs), targets };
+                let parts = column_parts(targets.len(), columns, scratch.len());
+                Ok(table.run(target.values, parts)?)
             }
         }
     }
 }
 
 impl<'a> ReductionInputs<'a> {
-    /// A reduction over the rows of a shard.
-    pub(super) fn sum(self, of: &'a Reduction, shard: usize) -> Sum<'a> {
+    /// Reductions to one block, over the rows of some shards: shard by shard, and in each one reduction after the other.
+    pub(super) fn sum(self, all: &[&'a Reduction], shards: Range<usize>) -> Sum<'a> {
+        let of = all[0];
         let ty = self.plan.stores[of.store.index()].ty;
         let columns = ty.shape.width();
         let (k, n) = match of.sum {
@@ -213,20 +245,34 @@ impl<'a> ReductionInputs<'a> {
             ReductionSum::Colsum => (0, ty.shape.elements()),
             ReductionSum::Tgrad => (0, columns),
         };
-        let x = if k > 0 { self.runs((of, shard), k, |part| part.x) } else { Vec::new() };
-        let dy = self.runs((of, shard), n, |part| Some(part.dy));
+        let (mut x, mut dy) = (Vec::new(), Vec::new());
+        for shard in shards.clone() {
+            for of in all {
+                if k > 0 {
+                    self.push_runs((of, shard), k, |part| part.x, &mut x);
+                }
+                self.push_runs((of, shard), n, |part| Some(part.dy), &mut dy);
+            }
+        }
         let part = of.block(self.plan).map(|range| 0..(range.end - range.start) as usize);
-        Sum { inputs: self, of, shard, x, dy, columns, part }
+        Sum { inputs: self, of, shards, x, dy, columns, part }
+    }
+
+    /// The number of rows of reductions in a shard.
+    pub(super) fn rows(self, all: &[&Reduction], shard: usize) -> usize {
+        let parts = all.iter().flat_map(|of| &of.parts);
+        parts.map(|part| part.lanes_of(shard).len() * part.each as usize).sum()
     }
 
     /// The rows of one operand of all parts of a reduction, in a shard.
-    pub(super) fn runs(
+    fn push_runs(
         &self,
         (sum, shard): (&Reduction, usize),
         width: usize,
         operand: impl Fn(&ReductionPart) -> Option<Operand>,
-    ) -> Vec<RowRun> {
-        let mut runs = Vec::with_capacity(sum.parts.len());
+        runs: &mut Vec<RowRun>,
+    ) {
+        runs.reserve(sum.parts.len());
         for part in &sum.parts {
             let Some(operand) = operand(part) else { continue };
             let (lanes, each) = (part.lanes_of(shard), part.each as usize);
@@ -245,7 +291,6 @@ impl<'a> ReductionInputs<'a> {
             };
             runs.push(RowRun { field: field_of(operand), width, count: count * each, numbers });
         }
-        runs
     }
 
     /// The field row of a lane's operand.
@@ -269,21 +314,6 @@ impl<'a> ReductionInputs<'a> {
             let Some(x) = part.x else { continue };
             targets.extend(part.lanes_of(shard).map(|lane| self.index(x, lane as usize).min(last)));
         }
-    }
-
-    /// Adds rows to the table rows given by indices. Threads split columns.
-    fn add_table_rows(
-        &self,
-        (sum, shard): (&Reduction, usize),
-        dy: &[Run<'_>],
-        gradient: &mut [f32],
-        threads: usize,
-    ) -> Result<(), RunError> {
-        let columns = self.plan.stores[sum.store.index()].ty.shape.width();
-        let mut targets: Vec<u32> = Vec::new();
-        self.targets(sum, shard, &mut targets);
-        let rows = TableSum { isa: self.isa, columns, dy, targets: &targets };
-        Ok(rows.run(gradient, column_parts(targets.len(), columns, threads))?)
     }
 }
 
@@ -336,10 +366,18 @@ struct WeightBlock<'a> {
     n: Range<usize>,
     /// The first column in the target.
     col: usize,
-    /// The width of the store.
+    /// The width of the target.
     columns: usize,
-    /// True if the sum starts from the contents of the block.
-    accumulate: bool,
+    chains: Chains<'a>,
+}
+
+/// The chains of a weight's gradient.
+#[derive(Clone, Copy)]
+enum Chains<'a> {
+    /// One over all rows. It starts from the contents of the block if `accumulate`, else from zero.
+    One { accumulate: bool },
+    /// One for each shard of a node of the tree, added in the tree. The sum is added to the block if `adds`.
+    OfShards { shards: &'a [usize], adds: bool },
 }
 
 impl WeightBlock<'_> {
@@ -366,11 +404,15 @@ impl WeightBlock<'_> {
 
     /// Computes some rows of the block into `target`.
     fn part(&self, part: Range<usize>, target: &mut [f32], scratch: &mut Scratch) -> Result<(), RunError> {
-        let Self { inputs, ref rows, accumulate, .. } = *self;
+        let Self { inputs, ref rows, chains, .. } = *self;
         let x = runs_of(self.x, self.k.start + part.start, rows.clone(), inputs);
         let dy = runs_of(self.dy, self.n.start, rows.clone(), inputs);
         let (isa, k, n) = (inputs.isa, part.len(), self.n.len());
-        let product = WeightGrad { isa, k, n, x: &x, dy: &dy, accumulate };
-        Ok(product.run(RowsMut::new(&mut target[self.col..], self.columns), scratch)?)
+        let out = RowsMut::new(&mut target[self.col..], self.columns);
+        let sum = WeightGrad { isa, k, n, x: &x, dy: &dy, accumulate: false };
+        Ok(match chains {
+            Chains::One { accumulate } => WeightGrad { accumulate, ..sum }.run(out, scratch),
+            Chains::OfShards { shards, adds } => ShardedWeightGrad { sum, shards, adds }.run(out, scratch),
+        }?)
     }
 }

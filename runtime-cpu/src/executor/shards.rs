@@ -2,24 +2,25 @@
 //!
 //! The sum of a node of the tree lies in a *slot*. The left child of a node has its slot, and the right child has the next one,
 //! so there is one slot per level of the tree. The first slot is the gradient itself; the others hold only a *unit*, what is
-//! reduced together. Units are small enough that all slots stay in the cache. Steps and batches know nothing of shards.
+//! reduced together. Units are small enough that slots stay in the cache. A node of a weight with few rows needs no slots: the
+//! kernel adds its shards. Steps and batches know nothing of shards.
 
 use super::RunError;
 use super::gradients::{Gradient, Gradients};
 use super::reductions::{
     ReductionInputs, RowRun, Sum, Target, column_parts, execute_group, group_size, in_store, runs_of,
 };
-use crate::kernels::{Run, Scratch, ShardedTableSum, TableAddend};
+use crate::kernels::{Run, Scratch, ShardedTableSum, ShardedWeightGrad, TableAddend};
 use autobatch_ir::numeric::tree;
 use autobatch_ir::plan::blocks::lie_apart;
 use autobatch_ir::plan::{Plan, Reduction, ReductionSum, StoreId};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// Floats below which threads do not split an addition.
 const SPLIT_FLOATS: usize = 1 << 17;
 /// The floats of a unit, so that a few slots stay in the L2 cache. Larger blocks of weights are cut.
-const UNIT_FLOATS: usize = 1 << 16;
+const UNIT_FLOATS: usize = 1 << 17;
 /// The columns of a part of a large block: as many as the kernel packs at once.
 const PART_COLUMNS: usize = 512;
 
@@ -29,9 +30,9 @@ type Block = [Range<u64>; 2];
 /// How the sums of a store are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Sharding {
-    /// Its blocks are equal or lie apart, so each is summed over all shards before the next.
+    /// Its blocks are equal or lie apart, so each is summed over all shards before the next. No sum is that of table rows.
     Blocks,
-    /// Its blocks overlap in part, so all its reductions are executed for one shard before the next.
+    /// In other cases, all its reductions are executed for one shard before the next.
     Whole,
     /// Row by row, over the shards that add to the row.
     Sparse,
@@ -42,11 +43,15 @@ impl Sharding {
         if listed {
             return Self::Sparse;
         }
-        let own = plan.reductions.iter().filter(|sum| sum.store == store);
-        let mut blocks: Vec<Block> = own.map(|sum| sum.block(plan)).collect();
+        let own = || plan.reductions.iter().filter(|sum| sum.store == store);
+        let mut blocks: Vec<Block> = own().map(|sum| sum.block(plan)).collect();
         blocks.sort_unstable_by_key(corners);
         blocks.dedup();
-        if lie_apart(blocks) { Self::Blocks } else { Self::Whole }
+        // Equal blocks of one kind of sum are one chain.
+        let kind = |sum: &Reduction| std::mem::discriminant(&sum.sum);
+        let is_simple = own().all(|sum| sum.sum != ReductionSum::Tgrad)
+            && own().map(kind).collect::<HashSet<_>>().len() <= 1;
+        if is_simple && lie_apart(blocks) { Self::Blocks } else { Self::Whole }
     }
 }
 
@@ -214,11 +219,25 @@ impl Gradients {
             slot.try_reserve_exact(more).map_err(|_| RunError::Memory { bytes: unit.floats as u64 * 4 })?;
             slot.resize(unit.floats.max(slot.len()), 0.0);
         }
-        let of_shard =
-            |shard| unit.numbers.iter().map(|&number| inputs.sum(&plan.reductions[number], shard)).collect();
-        let sums: Vec<Vec<Sum<'_>>> = (0..shards).map(of_shard).collect();
+        let reductions: Vec<&Reduction> =
+            unit.numbers.iter().map(|&number| &plan.reductions[number]).collect();
+        let sums = match unit.held {
+            Held::Block => vec![reductions.clone()],
+            Held::Blocks | Held::Store => reductions.iter().map(|&of| vec![of]).collect(),
+        };
+        let starts_of = |of: &Vec<&Reduction>| {
+            let mut start = 0;
+            let ends = (0..shards).map(|shard| {
+                start += inputs.rows(of, shard);
+                start
+            });
+            std::iter::once(0).chain(ends).collect()
+        };
+        let firsts: Vec<Vec<usize>> = sums.iter().map(starts_of).collect();
+        let sums: Vec<Sum<'_>> = sums.iter().map(|of| inputs.sum(of, 0..shards)).collect();
         let overwrites: Vec<bool> = unit.numbers.iter().map(|&number| overwrites[number]).collect();
-        let mut slots = Slots { unit, sums, stores, overwrites, slots, scratch: &mut scratch[..threads] };
+        let mut slots =
+            Slots { unit, sums, firsts, stores, overwrites, slots, scratch: &mut scratch[..threads] };
         let parts = match unit.held {
             Held::Block => parts(plan, &unit.numbers),
             Held::Blocks | Held::Store => Vec::new(),
@@ -227,7 +246,7 @@ impl Gradients {
             return slots.node(0..shards, 0);
         }
         for part in parts {
-            slots.sums.iter_mut().flatten().for_each(|sum| sum.part = part.clone());
+            slots.sums[0].part = part;
             slots.node(0..shards, 0)?;
         }
         Ok(())
@@ -247,7 +266,7 @@ impl Gradients {
             for shard in 0..plan.shard_count() {
                 // A run without rows has no number.
                 let dy: Vec<RowRun> =
-                    inputs.sum(of, shard).dy.into_iter().filter(|run| run.count > 0).collect();
+                    inputs.sum(&[of], shard..shard + 1).dy.into_iter().filter(|run| run.count > 0).collect();
                 targets.clear();
                 inputs.targets(of, shard, &mut targets);
                 let rows = dy
@@ -276,8 +295,9 @@ impl Gradients {
 /// The sums of a unit and their memory.
 struct Slots<'a> {
     unit: &'a Unit,
-    /// The sums of each shard.
-    sums: Vec<Vec<Sum<'a>>>,
+    sums: Vec<Sum<'a>>,
+    /// The first row of each shard in each sum, and the end of the last.
+    firsts: Vec<Vec<usize>>,
     stores: &'a mut [Gradient],
     /// Whether each reduction of the unit overwrites its block in the first slot.
     overwrites: Vec<bool>,
@@ -289,32 +309,61 @@ struct Slots<'a> {
 impl Slots<'_> {
     /// Makes the sum of a node of the tree in a slot.
     fn node(&mut self, node: Range<usize>, slot: usize) -> Result<(), RunError> {
+        if self.is_small(&node) {
+            return self.small(node, slot, false);
+        }
         if node.len() == 1 {
             return self.leaf(node.start, slot);
         }
         let middle = tree::middle(&node);
+        let right = middle..node.end;
         self.node(node.start..middle, slot)?;
-        self.node(middle..node.end, slot + 1)?;
+        if self.is_small(&right) {
+            return self.small(right, slot, true);
+        }
+        self.node(right, slot + 1)?;
         self.add(slot);
+        Ok(())
+    }
+
+    /// Whether the kernel adds the shards of a node.
+    fn is_small(&self, node: &Range<usize>) -> bool {
+        let has_few_rows =
+            |firsts: &Vec<usize>| firsts[node.end] - firsts[node.start] <= ShardedWeightGrad::MOST_ROWS;
+        let is_weight = |sum: &Sum<'_>| matches!(sum.of.sum, ReductionSum::Wgrad { .. });
+        self.unit.held != Held::Store
+            // The first chain may continue from the gradient.
+            && (node.start > 0 || self.overwrites[..self.sums.len()].iter().all(|overwrites| *overwrites))
+            && node.len() <= ShardedWeightGrad::MOST_SHARDS
+            && self.sums.iter().all(is_weight)
+            && self.firsts.iter().all(has_few_rows)
+    }
+
+    /// Makes the sum of a small node in a slot, or adds it to the slot.
+    fn small(&mut self, node: Range<usize>, slot: usize, adds: bool) -> Result<(), RunError> {
+        for (number, (sum, firsts)) in self.sums.iter().zip(&self.firsts).enumerate() {
+            let firsts = &firsts[node.start..=node.end];
+            let counts: Vec<usize> = firsts.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            let rows = firsts[0]..firsts[node.len()];
+            let target = match slot.checked_sub(1) {
+                None => in_store(self.stores, sum),
+                Some(slot) => sum.packed(&mut self.slots[slot][self.unit.starts[number]..]),
+            };
+            sum.execute_node(rows, (&counts, adds), target, self.scratch)?;
+        }
         Ok(())
     }
 
     /// Makes the sum of a shard in a slot.
     fn leaf(&mut self, shard: usize, slot: usize) -> Result<(), RunError> {
-        let Self { unit, sums, stores, overwrites, slots, scratch } = self;
-        let sums = &sums[shard];
+        let Self { unit, sums, firsts, stores, overwrites, slots, scratch } = self;
         let behind = slot.checked_sub(1);
         let overwrites = match (behind, unit.held) {
             (None, _) => overwrites.clone(),
-            (_, Held::Blocks) => vec![true; sums.len()],
-            (_, Held::Block) => {
-                (0..sums.len()).map(|number| number == 0 && sums[0].can_overwrite()).collect()
-            }
+            (_, Held::Blocks | Held::Block) => vec![true; sums.len()],
             (_, Held::Store) => vec![false; sums.len()],
         };
-        if let Some(slot) = behind
-            && !overwrites[0]
-        {
+        if let (Some(slot), Held::Store) = (behind, unit.held) {
             slots[slot][..unit.floats].fill(0.0);
         }
         let together = if unit.held == Held::Blocks { sums.len() } else { 1 };
@@ -330,7 +379,8 @@ impl Slots<'_> {
                     Some(slot) => with(sum.packed(&mut slots[slot][start..])),
                 }
             };
-            execute_group(&sums[own.clone()], &overwrites[own], &mut target, scratch)?;
+            let rows = firsts[first][shard]..firsts[first][shard + 1];
+            execute_group(&sums[own.clone()], rows, &overwrites[own], &mut target, scratch)?;
         }
         Ok(())
     }
@@ -343,12 +393,10 @@ impl Slots<'_> {
         if let Some(left) = before.last_mut() {
             return add(&mut left[..unit.floats], right, threads);
         }
-        let sums = &self.sums[0];
         if unit.held == Held::Store {
-            return add(&mut self.stores[sums[0].of.store.index()].values, right, threads);
+            return add(&mut self.stores[self.sums[0].of.store.index()].values, right, threads);
         }
-        let blocks = if unit.held == Held::Block { 1 } else { sums.len() };
-        for (sum, &start) in sums.iter().zip(&unit.starts).take(blocks) {
+        for (sum, &start) in self.sums.iter().zip(&unit.starts) {
             let Target { values, columns: width, row, col } = in_store(self.stores, sum);
             let [rows, columns] = sum.part.each_ref().map(Range::len);
             let left = &mut values[row * width..(row + rows) * width];

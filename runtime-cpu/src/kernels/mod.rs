@@ -3,7 +3,7 @@
 //! * [`Isa`] selects the instruction set.
 //! * [`PackedWeights`] holds weights in panels. They are packed once per version of a parameter.
 //! * [`Product`] multiplies rows by packed weights. Rows come from ranges, tables, shared rows or several parts.
-//! * [`WeightGrad`] and [`column_sums`] compute the gradients of weights and biases.
+//! * [`WeightGrad`], [`ShardedWeightGrad`] and [`column_sums`] compute the gradients of weights and biases.
 //! * [`multiply`] computes the product of two instance values.
 //! * [`peak_flops`] measures the arithmetic peak of a core.
 //!
@@ -28,6 +28,7 @@ mod product;
 mod rows;
 pub mod rowwise;
 mod runs;
+mod sharded_wgrad;
 mod table_sum;
 #[cfg(test)]
 mod tests;
@@ -50,6 +51,7 @@ pub use peak::peak_flops;
 pub use product::{Part, Product, Start};
 pub use rows::{RowNumbers, Rows, RowsMut};
 pub use runs::Run;
+pub use sharded_wgrad::ShardedWeightGrad;
 pub use table_sum::{ShardedTableSum, TableAddend, TableSum};
 pub(crate) use wgrad::GRADIENT_SCRATCH_FLOATS;
 pub use wgrad::{WeightGrad, column_sums};

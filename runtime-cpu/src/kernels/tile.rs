@@ -13,6 +13,7 @@ use std::ops::Range;
 /// tile.
 ///
 /// The layout of `a` (row stride and `k` stride, in floats) is a constant of the tile function.
+#[derive(Clone, Copy)]
 pub(super) struct Tile {
     pub(super) a: *const f32,
     /// One pointer per row, used by the tile functions that read operand rows directly.
@@ -35,6 +36,7 @@ pub(super) struct Tile {
 
 /// The weights that a tall tile prefetches: the width of a panel at `from`, then again `step` floats further, and so
 /// on.
+#[derive(Clone, Copy)]
 pub(super) struct Prefetch {
     from: *const f32,
     step: usize,

@@ -2,7 +2,8 @@
 //!
 //! **Bits.** `dw[k, n]` is the chain `acc = start; for r ascending: acc = fma(x[r, k], dy[r, n], acc)`. `db[n]` is the
 //! chain `acc = start; for r ascending: acc = acc + dy[r, n]`. `r` visits the rows of all runs, in order. Nothing else
-//! affects the result: threads split the rows and columns of `dw`, never a sum.
+//! affects the result: threads split the rows and columns of `dw`, never a sum. Over several shards, each has a chain from
+//! zero, and the chains are added in the tree of the shards.
 //!
 //! **Loops of `dw`**, from the outermost to the innermost:
 //! 1. Stripes of up to [`STRIPE`] columns. The stripe of `dw` stays in the L2 cache until its sums are complete.
@@ -10,6 +11,8 @@
 //! 3. Blocks of up to [`TILES`] register tiles of rows of `dw`. Each packs its columns of X, so that the columns of a
 //!    tile are contiguous.
 //! 4. Panels and register tiles. A tile continues from the stored values of `dw`.
+//!
+//! The shards of one block of rows are added tile by tile, so their sums stay in the L1 cache.
 //!
 //! Packing prefetches rows a few steps ahead, because hardware cannot predict the rows that a table names.
 
@@ -23,10 +26,11 @@ use super::memory::{Scratch, prefetch};
 use super::product::share;
 use super::rows::RowsMut;
 use super::runs::{Cursor, Run, check_runs};
+use super::sharded_wgrad::{Shards, TileOfShards};
 use super::tile::{Prefetch, RowSum, Tile};
 
 /// The maximum number of rows of the sum that are packed at once.
-const R_BLOCK: usize = 256;
+pub(super) const R_BLOCK: usize = 256;
 /// The maximum number of register tiles whose X is packed at once. It stays in the L2 cache.
 const TILES: usize = 32;
 /// The maximum number of columns of a stripe.
@@ -77,18 +81,32 @@ impl WeightGrad<'_> {
             return Ok(());
         }
         out.check("result rows", self.k, self.n)?;
+        // SAFETY: the checks above proved all rows and widths against the lengths of `Rows` and `RowsMut`, and the
+        // instruction set.
+        unsafe { self.run_stripes(None, &out, scratch) };
+        Ok(())
+    }
+
+    /// Computes all stripes of columns.
+    ///
+    /// # Safety
+    /// [`run`](Self::run) would accept the arguments, and the contracts of `Rows` and `RowsMut` hold.
+    pub(super) unsafe fn run_stripes(
+        &self,
+        shards: Option<&Shards<'_>>,
+        out: &RowsMut<'_>,
+        scratch: &mut Scratch,
+    ) {
         let kernels = KernelSet::of(self.isa);
         let panels = self.n.div_ceil(kernels.panel);
         let stripes = panels.div_ceil(STRIPE / kernels.panel);
         let mut first = 0;
         for stripe in 0..stripes {
             let end = self.n.min(first + share(panels, stripes, stripe) * kernels.panel);
-            // SAFETY: the checks above proved all rows and widths against the lengths of `Rows` and `RowsMut`, and the
-            // instruction set.
-            unsafe { self.run_stripe(kernels, first..end, &out, scratch) };
+            // SAFETY: as for this function.
+            unsafe { self.run_stripe(kernels, first..end, shards, out, scratch) };
             first = end;
         }
-        Ok(())
     }
 
     /// Computes a stripe of columns.
@@ -99,6 +117,7 @@ impl WeightGrad<'_> {
         &self,
         kernels: &KernelSet,
         columns: Range<usize>,
+        shards: Option<&Shards<'_>>,
         out: &RowsMut<'_>,
         scratch: &mut Scratch,
     ) {
@@ -127,7 +146,7 @@ impl WeightGrad<'_> {
                 after = x.clone();
                 // SAFETY: `len` rows of X are left and at least `rows.end` wide; the scratch holds `tiles` tiles.
                 unsafe { pack(&mut after, len, &rows, self.k, tiles, packed_x) };
-                let packed = PackedBlock { kernels, x: packed_x, rows, tiles, len, continues };
+                let packed = PackedBlock { kernels, x: packed_x, rows, tiles, len, continues, shards };
                 for (column, panel) in
                     columns.clone().step_by(kernels.panel).zip(packed_dy.chunks(panel_floats))
                 {
@@ -156,6 +175,8 @@ struct PackedBlock<'a> {
     len: usize,
     /// True if the sum continues from the stored result.
     continues: bool,
+    /// The shards of the rows; `None` if all are one chain.
+    shards: Option<&'a Shards<'a>>,
 }
 
 impl PackedBlock<'_> {
@@ -189,8 +210,14 @@ impl PackedBlock<'_> {
                 column,
                 columns: width,
             };
+            let function = function(height);
             // SAFETY: as for this function.
-            unsafe { function(height)(&tile) };
+            unsafe {
+                match self.shards {
+                    None => function(&tile),
+                    Some(shards) => TileOfShards { kernels, shards, tile, function, height }.run(),
+                }
+            }
             row += height;
         }
     }
