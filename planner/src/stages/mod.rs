@@ -19,7 +19,7 @@ use autobatch_ir::plan::Plan;
 use print::Print;
 use std::fmt;
 
-/// A stage of planning. Whatever it decides, values and gradients keep their bits.
+/// A stage of planning. No decision of a stage changes bits of values or gradients.
 #[derive(Clone, Copy, Debug)]
 pub struct Stage {
     /// Its name, which is that of its folder.

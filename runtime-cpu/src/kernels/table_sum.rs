@@ -33,6 +33,15 @@ unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
 
+/// Splits columns into parts, one per thread, and works on each.
+fn in_parts(columns: usize, parts: usize, work: impl Fn(Range<usize>) + Sync) {
+    if parts <= 1 {
+        return work(0..columns);
+    }
+    let (columns, work) = (|part: usize| columns * part / parts..columns * (part + 1) / parts, &work);
+    rayon::scope(|scope| (0..parts).for_each(|part| scope.spawn(move |_| work(columns(part)))));
+}
+
 impl TableSum<'_> {
     /// Adds all rows to `table`. Its columns are split into `parts`, one per thread.
     ///
@@ -45,18 +54,8 @@ impl TableSum<'_> {
         let most = self.targets.iter().max().map_or(0, |&row| row as usize + 1);
         reaches("the table", most.checked_mul(self.columns), table.len())?;
         let base = Shared(table.as_mut_ptr());
-        let columns = |part: usize| self.columns * part / parts..self.columns * (part + 1) / parts;
-        if parts <= 1 {
-            // SAFETY: rows, targets and the instruction set were checked.
-            unsafe { self.add(base, 0..self.columns) };
-            return Ok(());
-        }
-        rayon::scope(|scope| {
-            for part in 0..parts {
-                // SAFETY: as above; threads write disjoint columns.
-                scope.spawn(move |_| unsafe { self.add(base, columns(part)) });
-            }
-        });
+        // SAFETY: rows, targets and the instruction set were checked; the parts are disjoint columns.
+        in_parts(self.columns, parts, |columns| unsafe { self.add(base, columns) });
         Ok(())
     }
 
@@ -124,19 +123,8 @@ impl ShardedTableSum<'_> {
             reaches("the shards", Some(*shard as usize + 1), self.shards)?;
         }
         let base = Shared(table.as_mut_ptr());
-        let columns =
-            |part: usize| self.columns * part / parts.max(1)..self.columns * (part + 1) / parts.max(1);
-        if parts <= 1 {
-            // SAFETY: rows, targets and the instruction set were checked.
-            unsafe { self.add(base, 0..self.columns) };
-            return Ok(());
-        }
-        rayon::scope(|scope| {
-            for part in 0..parts {
-                // SAFETY: as above; threads write disjoint columns.
-                scope.spawn(move |_| unsafe { self.add(base, columns(part)) });
-            }
-        });
+        // SAFETY: rows, targets and the instruction set were checked; the parts are disjoint columns.
+        in_parts(self.columns, parts, |columns| unsafe { self.add(base, columns) });
         Ok(())
     }
 
