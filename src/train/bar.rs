@@ -88,14 +88,11 @@ fn line(average: f64, step: &Step) -> String {
     let total = step.total().as_secs_f64().max(1e-9);
     let share = |part: Duration| 100.0 * part.as_secs_f64() / total;
     format!(
-        "loss {average:.4}  {:.0}/s  {} batches (bound {})  emit {:.0} plan {:.0} execute {:.0} update {:.0} %",
+        "loss {average:.4}  {:.0}/s  {} batches (bound {})  {} %",
         step.rate(),
         step.batches,
         step.bound,
-        share(step.emit),
-        share(step.plan),
-        share(step.execute),
-        share(step.update),
+        step.times_text(0, share),
     )
 }
 

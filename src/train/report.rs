@@ -38,12 +38,16 @@ pub struct Step {
     pub execute: Duration,
     /// The time spent updating the parameters.
     pub update: Duration,
+    /// The time spent waiting for the other ranks of a [group](crate::Trainer::group), and exchanging reports and gradients
+    /// with them.
+    pub wait: Duration,
 }
 
 impl Step {
     /// Merges the next part of the same minibatch.
     pub(crate) fn add(&mut self, part: Self) {
-        let Self { losses, weight, used, outputs, batches, bound, emit, plan, execute, update, .. } = part;
+        let Self { losses, weight, used, outputs, batches, bound, emit, plan, execute, update, wait, .. } =
+            part;
         self.losses.extend(losses);
         self.weight += weight;
         self.use_params(used);
@@ -53,6 +57,7 @@ impl Step {
         self.plan += plan;
         self.execute += execute;
         self.update += update;
+        self.wait += wait;
     }
 
     /// Adds parameters that the losses of another part depend on.
@@ -75,10 +80,23 @@ impl Step {
         self.losses.len()
     }
 
+    /// Returns the times of the parts of the step, with their names. A step on one rank does not wait.
+    #[must_use]
+    pub fn times(&self) -> [(&'static str, Duration); 5] {
+        let Self { emit, plan, execute, update, wait, .. } = *self;
+        [("emit", emit), ("plan", plan), ("execute", execute), ("update", update), ("wait", wait)]
+    }
+
+    /// The times of the parts of the step as text, each as a number with the given meaning.
+    pub(crate) fn times_text(&self, digits: usize, number: impl Fn(Duration) -> f64) -> String {
+        let shown = self.times().into_iter().filter(|(name, time)| *name != "wait" || !time.is_zero());
+        shown.map(|(name, time)| format!("{name} {:.digits$}", number(time))).collect::<Vec<_>>().join(" ")
+    }
+
     /// Returns the duration of the step.
     #[must_use]
     pub fn total(&self) -> Duration {
-        self.emit + self.plan + self.execute + self.update
+        self.times().into_iter().map(|(_, time)| time).sum()
     }
 
     /// Returns the number of items per second.
@@ -99,16 +117,13 @@ impl fmt::Display for Step {
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
         write!(
             f,
-            "step {}  loss {:.4}  {:.0}/s  {} batches (bound {})  emit {:.1} plan {:.1} execute {:.1} update {:.1} ms",
+            "step {}  loss {:.4}  {:.0}/s  {} batches (bound {})  {} ms",
             self.number,
             self.loss,
             self.rate(),
             self.batches,
             self.bound,
-            ms(self.emit),
-            ms(self.plan),
-            ms(self.execute),
-            ms(self.update),
+            self.times_text(1, ms),
         )
     }
 }

@@ -11,20 +11,25 @@ use autobatch_planner::{Gradients, RowOrder};
 use autobatch_runtime_cpu::Executor;
 use autobatch_runtime_cpu::kernels::Isa;
 
-/// A graph whose weights are so large that an executor sums a shard of them in parts. Two cells read one of them, and blocks
-/// of the other overlap in part.
+/// The rows of a matrix value, so that one shard may have more rows than an executor packs at once.
+const ROWS: usize = 60;
+
+/// A graph whose shards have few and many rows of weights with several sizes. One weight is so large that an executor sums its
+/// shards in parts if they have many rows. Two cells read another, and blocks of a third overlap in part.
 fn large() -> GraphData {
     let mut m = ModuleBuilder::new("large");
     let w = m.param("w", [150, 530], Init::Glorot(1.0));
     let b = m.param("b", 530, Init::ZEROS);
     let v = m.param("v", [300, 260], Init::Glorot(1.0));
     let t = m.table("t", [40, 260], Init::Uniform(1.0));
+    let u = m.param("u", [300, 480], Init::Glorot(1.0));
     let s = m.table("s", [40, 150], Init::Uniform(1.0));
     let one = m.cell("one", [f32(150)], |g, [x]| [g.affine([x], w, Some(b)).tanh()]);
     let two = m.cell("two", [f32(150), f32(150)], |g, [x, y]| {
         [g.affine([x], w, Some(b)).tanh() * g.affine([y], w, None)]
     });
     let parts = m.cell("parts", [f32(150), f32(150)], |g, [x, y]| [g.affine([x, y], v, None).tanh()]);
+    let many = m.cell("many", [f32([ROWS, 300])], |g, [x]| [g.affine([x], u, None).tanh().sum()]);
     let back = m.cell("back", [f32(260)], |_, [x]| [x.affine_transposed(v, None)]);
     let g = Graph::new(&m.build().expect("sound"));
     for key in 0..37u32 {
@@ -36,7 +41,10 @@ fn large() -> GraphData {
         let [third] = g.call(parts, [y, x]);
         let word = t.look(&g, key % 5);
         let [fourth] = g.call(back, third + word);
-        let terms = [first.sum(), second.sum(), fourth.logsumexp()];
+        let matrix: Vec<f32> =
+            (0..ROWS * 300).map(|i| ((key as usize * 31 + i) as f32 * 0.11).cos()).collect();
+        let [fifth] = g.call(many, g.input_shaped([ROWS, 300], &matrix));
+        let terms = [fifth + first.sum(), second.sum(), fourth.logsumexp()];
         // Some shards do not use some weights.
         let count = if key < 16 { 3 } else { 1 + key as usize % 3 };
         let loss = terms[..count].iter().copied().reduce(|sum, term| sum + term).expect("terms");

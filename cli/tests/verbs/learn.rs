@@ -184,6 +184,26 @@ fn every_model_has_the_same_bits_batched_and_unbatched() {
 }
 
 #[test]
+fn every_model_trains_with_the_same_bits_batched_and_unbatched() {
+    for entry in &autobatch_models::catalogue::ENTRIES {
+        let words = ["run", entry.name, "--mode", "train", "--batch", "4", "--hidden", "6", "--rounds", "3"];
+        let printed = transcript(&words);
+        for words in
+            ["same bits         yes, ", " losses, and ", " weights and moments after the last minibatch"]
+        {
+            assert!(printed.contains(words), "{}: {words:?} is missing in:\n{printed}", entry.name);
+        }
+        assert!(!printed.contains("[exit"), "{printed}");
+    }
+    let words =
+        ["run", "names", "--mode", "train", "--batch", "4", "--hidden", "6", "--rounds", "3", "--json"];
+    let document: serde_json::Value = serde_json::from_str(&transcript(&words)).expect("JSON");
+    assert_eq!((&document["same_bits"], &document["losses"]), (&true.into(), &12.into()), "{document:#}");
+    let refused = transcript(&["run", "names", "--mode", "train", "--output", "out"]);
+    assert!(refused.contains("writes no files") && refused.contains("[exit 2]"), "{refused}");
+}
+
+#[test]
 fn a_run_writes_files_only_into_the_named_folder() {
     let words = ["run", "names", "--batch", "4", "--hidden", "6", "--rounds", "1"];
     let printed = transcript(&words);

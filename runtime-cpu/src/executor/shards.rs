@@ -21,8 +21,8 @@ use std::ops::Range;
 const SPLIT_FLOATS: usize = 1 << 17;
 /// The floats of a unit, so that a few slots stay in the L2 cache. Larger blocks of weights are cut.
 const UNIT_FLOATS: usize = 1 << 17;
-/// The columns of a part of a large block: as many as the kernel packs at once.
-const PART_COLUMNS: usize = 512;
+/// The columns of a part of a large block. Packing a column of dY costs more than one of X, so parts are tall.
+const PART_COLUMNS: usize = 256;
 
 /// A block of a store.
 type Block = [Range<u64>; 2];
@@ -242,7 +242,7 @@ impl Gradients {
             Held::Block => parts(plan, &unit.numbers),
             Held::Blocks | Held::Store => Vec::new(),
         };
-        if parts.is_empty() {
+        if parts.is_empty() || slots.is_small(&(0..shards)) {
             return slots.node(0..shards, 0);
         }
         for part in parts {

@@ -109,7 +109,7 @@ macro_rules! kernel_set {
             use crate::kernels::kernel_set::{GATHERED_ROW, KernelSet};
             use crate::kernels::lanes::{$lanes, Lanes};
             use crate::kernels::peak::run_chains;
-            use crate::kernels::tile::{DIRECT, RowSum, Tile, row_sum as add_rows, run};
+            use crate::kernels::tile::{DIRECT, RowSum, TRANSPOSED, Tile, row_sum as add_rows, run};
             use autobatch_ir::graph::ListFold;
 
             const MAX_PANELS: &[usize] = &[$($max),+];
@@ -125,11 +125,11 @@ macro_rules! kernel_set {
                 direct: shapes!($lanes, DIRECT, 1, false; $($rows : $($panels)+);+),
                 limited: heights!(<$lanes as Lanes>::VECTORS, GATHERED_ROW, 1, true; $($height)+),
                 step: STEP,
-                transposed: heights!(<$lanes as Lanes>::VECTORS, 1, STEP, false; $($height)+),
+                transposed: heights!(<$lanes as Lanes>::VECTORS, TRANSPOSED, STEP, false; $($height)+),
                 vector: <$lanes as Lanes>::WIDTH,
                 narrow_gathered: heights!(1, GATHERED_ROW, 1, false; $($height)+),
                 narrow_direct: heights!(1, DIRECT, 1, false; $($height)+),
-                narrow_transposed: heights!(1, 1, STEP, false; $($height)+),
+                narrow_transposed: heights!(1, TRANSPOSED, STEP, false; $($height)+),
                 row_sum,
                 gathered_fold: |fold| match fold {
                     ListFold::Sum => gathered_fold::<{ gathered_fold::SUM }>,

@@ -95,6 +95,7 @@ pub unsafe fn multiply_unchecked(
                 prefetch: Prefetch::NOTHING,
                 k,
                 start: start.as_ptr(),
+                adds_start: false,
                 out: out.row(row),
                 out_stride: out.stride(),
                 column: 0,

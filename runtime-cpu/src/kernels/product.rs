@@ -320,6 +320,7 @@ impl Block<'_> {
                     prefetch,
                     k,
                     start: self.start[row..].as_ptr(),
+                    adds_start: false,
                     out: self.out.wrapping_add(row * self.out_stride),
                     out_stride: self.out_stride,
                     column: at * panel,

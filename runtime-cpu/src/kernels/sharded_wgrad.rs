@@ -13,10 +13,11 @@ use super::memory::Scratch;
 use super::rows::RowsMut;
 use super::runs::check_runs;
 use super::tile::{Tile, TileFn};
-use super::wgrad::{R_BLOCK, WeightGrad};
+use super::wgrad::{SHARDS_ROWS, WeightGrad};
 use autobatch_ir::numeric::tree;
 use std::mem::MaybeUninit;
 use std::ops::Range;
+use std::ptr;
 
 /// The gradient of a weight over a node of the tree of shards.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +32,7 @@ pub struct ShardedWeightGrad<'a> {
 
 impl ShardedWeightGrad<'_> {
     /// The maximum number of rows of all shards together.
-    pub const MOST_ROWS: usize = R_BLOCK;
+    pub const MOST_ROWS: usize = SHARDS_ROWS;
     /// The maximum number of shards, so that a tile needs few slots.
     pub const MOST_SHARDS: usize = 256;
 
@@ -100,46 +101,67 @@ impl TileOfShards<'_> {
         let result = Place { first: out.wrapping_add(column), stride: out_stride };
         let all = 0..self.shards.rows.len();
         // SAFETY: as for this function; the tree has at most as many levels as there are slots but one.
-        unsafe {
-            if self.shards.adds {
-                let own = Place { first: slots, stride: MAX_PANEL };
-                self.node(all, 0, own, slots.add(TILE_FLOATS));
-                self.add(own, result);
-            } else {
-                self.node(all, 0, result, slots);
-            }
-        }
+        unsafe { self.node(all, 0, (result, self.shards.adds), slots) };
     }
 
-    /// Writes the sum of a node whose rows begin at `first` to a place. Returns the end of its rows.
+    /// Writes the sum of a node whose rows begin at `first` to a place, or adds it. Returns the end of its rows.
     ///
     /// # Safety
-    /// As for [`run`](Self::run); `slots` has a tile for each level below the node.
-    unsafe fn node(&self, node: Range<usize>, first: usize, to: Place, slots: *mut f32) -> usize {
+    /// As for [`run`](Self::run); `slots` has a tile for the node if it is added, and one for each level below.
+    unsafe fn node(
+        &self,
+        node: Range<usize>,
+        first: usize,
+        (to, adds): (Place, bool),
+        slots: *mut f32,
+    ) -> usize {
         if node.len() == 1 {
             let rows = self.shards.rows[node.start];
-            let own = Tile {
-                a: self.tile.a.wrapping_add(first * self.kernels.step),
-                b: self.tile.b.wrapping_add(first * self.kernels.panel),
-                k: rows,
-                out: to.first,
-                out_stride: to.stride,
-                column: 0,
-                ..self.tile
-            };
             // SAFETY: as for this function.
-            unsafe { (self.function)(&own) };
+            unsafe { self.leaf(first..first + rows, to, adds) };
             return first + rows;
+        }
+        if adds {
+            let own = Place { first: slots, stride: MAX_PANEL };
+            // SAFETY: as for this function.
+            unsafe {
+                let end = self.node(node, first, (own, false), slots.add(TILE_FLOATS));
+                self.add(own, to);
+                return end;
+            }
         }
         let middle = tree::middle(&node);
         // SAFETY: as for this function.
         unsafe {
-            let first = self.node(node.start..middle, first, to, slots);
-            let right = Place { first: slots, stride: MAX_PANEL };
-            let end = self.node(middle..node.end, first, right, slots.add(TILE_FLOATS));
-            self.add(right, to);
-            end
+            let first = self.node(node.start..middle, first, (to, false), slots);
+            self.node(middle..node.end, first, (to, true), slots)
         }
+    }
+
+    /// Writes the chains over some rows to a place, or adds their ends.
+    ///
+    /// # Safety
+    /// As for [`run`](Self::run).
+    unsafe fn leaf(&self, rows: Range<usize>, to: Place, adds: bool) {
+        let mut start = [ptr::null::<f32>(); MAX_ROWS];
+        if adds {
+            for (i, start) in start.iter_mut().enumerate().take(self.height) {
+                *start = to.first.wrapping_add(i * to.stride);
+            }
+        }
+        let tile = Tile {
+            a: self.tile.a.wrapping_add(rows.start * self.kernels.step),
+            b: self.tile.b.wrapping_add(rows.start * self.kernels.panel),
+            k: rows.len(),
+            start: start.as_ptr(),
+            adds_start: adds,
+            out: to.first,
+            out_stride: to.stride,
+            column: 0,
+            ..self.tile
+        };
+        // SAFETY: as for this function.
+        unsafe { (self.function)(&tile) };
     }
 
     /// Adds one sum to another.
@@ -163,15 +185,26 @@ compiled_per_isa! {
 unsafe fn add_rows(from: *const f32, to: *mut f32, stride: usize, [height, width]: [usize; 2]) {
     for row in 0..height {
         let (from, to) = (from.wrapping_add(row * MAX_PANEL), to.wrapping_add(row * stride));
-        let add = |column: usize| {
-            // SAFETY: as for this function.
-            unsafe { *to.add(column) += *from.add(column) }
-        };
-        match width {
-            // Loops of constant length compile to a few vectors.
-            MAX_PANEL => (0..MAX_PANEL).for_each(add),
-            MIN_PANEL => (0..MIN_PANEL).for_each(add),
-            _ => (0..width).for_each(add),
+        // SAFETY: as for this function.
+        unsafe {
+            match width {
+                MAX_PANEL => add_row::<MAX_PANEL>(from, to),
+                MIN_PANEL => add_row::<MIN_PANEL>(from, to),
+                _ => (0..width).for_each(|column| *to.add(column) += *from.add(column)),
+            }
         }
+    }
+}
+
+/// Adds a row of constant length, which compiles to a few vectors.
+///
+/// # Safety
+/// Both places have `WIDTH` floats.
+#[inline(always)]
+unsafe fn add_row<const WIDTH: usize>(from: *const f32, to: *mut f32) {
+    // SAFETY: as for this function.
+    unsafe {
+        let (right, left) = (*from.cast::<[f32; WIDTH]>(), *to.cast::<[f32; WIDTH]>());
+        *to.cast::<[f32; WIDTH]>() = std::array::from_fn(|column| left[column] + right[column]);
     }
 }

@@ -26,6 +26,8 @@ pub(super) struct Tile {
     pub(super) prefetch: Prefetch,
     /// One pointer per row to the start of its accumulators, column 0 of the whole product; null means zero.
     pub(super) start: *const *const f32,
+    /// True if the chains start from zero, and the start is added to their ends. Only transposed tiles can.
+    pub(super) adds_start: bool,
     /// Column 0 of the whole product in the tile's first row.
     pub(super) out: *mut f32,
     pub(super) out_stride: usize,
@@ -86,6 +88,9 @@ pub(super) type TileFn = unsafe fn(&Tile);
 /// `a + i * ROW + k * K`.
 pub(super) const DIRECT: usize = usize::MAX;
 
+/// The `ROW` of the transposed tiles.
+pub(super) const TRANSPOSED: usize = 1;
+
 /// Floats in a cache line.
 const LINE: usize = 16;
 
@@ -114,7 +119,11 @@ pub(super) unsafe fn run<
     // SAFETY: every pointer below is inside what the caller guarantees: rows below ROWS, vectors below VECTORS whose
     // columns are limited by `columns` where they are loaded or stored, and `k` below `t.k`.
     unsafe {
-        let mut acc = load_accumulators::<L, ROWS, VECTORS>(t);
+        let adds_start = ROW == TRANSPOSED && t.adds_start;
+        let mut acc = [[L::splat(0.0); VECTORS]; ROWS];
+        if !adds_start {
+            load_start::<L, ROWS, VECTORS, false>(t, &mut acc);
+        }
         let mut rows = [std::ptr::null::<f32>(); ROWS];
         if ROW == DIRECT {
             for (i, row) in rows.iter_mut().enumerate() {
@@ -202,32 +211,35 @@ pub(super) unsafe fn run<
         while k < t.k {
             step!();
         }
+        if adds_start {
+            load_start::<L, ROWS, VECTORS, true>(t, &mut acc);
+        }
         store_accumulators::<L, ROWS, VECTORS>(t, acc);
     }
 }
 
-/// The start values of the accumulators.
+/// Loads the accumulators of each row that has a start, or adds the start to them if `ADDS`.
 ///
 /// # Safety
 /// As for [`TileFn`].
 #[inline(always)]
-unsafe fn load_accumulators<L: Lanes, const ROWS: usize, const VECTORS: usize>(
+unsafe fn load_start<L: Lanes, const ROWS: usize, const VECTORS: usize, const ADDS: bool>(
     t: &Tile,
-) -> [[L::Vector; VECTORS]; ROWS] {
-    // SAFETY: loads are limited to the columns of the tile, which the caller guarantees for each start row.
-    unsafe {
-        let mut acc = [[L::splat(0.0); VECTORS]; ROWS];
-        for (i, row) in acc.iter_mut().enumerate() {
+    acc: &mut [[L::Vector; VECTORS]; ROWS],
+) {
+    for (i, row) in acc.iter_mut().enumerate() {
+        // SAFETY: loads are limited to the columns of the tile, which the caller guarantees for each start row.
+        unsafe {
             let start = *t.start.add(i);
             if start.is_null() {
                 continue;
             }
             for (v, slot) in row.iter_mut().enumerate() {
                 let first = v * L::WIDTH;
-                *slot = load_limited::<L>(start.wrapping_add(t.column + first), t.columns, first);
+                let value = load_limited::<L>(start.wrapping_add(t.column + first), t.columns, first);
+                *slot = if ADDS { L::add(value, *slot) } else { value };
             }
         }
-        acc
     }
 }
 

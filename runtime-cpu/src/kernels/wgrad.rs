@@ -6,18 +6,18 @@
 //! zero, and the chains are added in the tree of the shards.
 //!
 //! **Loops of `dw`**, from the outermost to the innermost:
-//! 1. Stripes of up to [`STRIPE`] columns. The stripe of `dw` stays in the L2 cache until its sums are complete.
-//! 2. Blocks of up to [`R_BLOCK`] rows of the sum. Each block packs its rows of dY into panels.
-//! 3. Blocks of up to [`TILES`] register tiles of rows of `dw`. Each packs its columns of X, so that the columns of a
-//!    tile are contiguous.
+//! 1. Stripes of columns. The stripe of `dw` stays in the L2 cache until its sums are complete.
+//! 2. Blocks of rows of the sum. Each block packs its rows of dY into panels.
+//! 3. Blocks of register tiles of rows of `dw`. Each packs its columns of X, so that the columns of a tile are contiguous.
 //! 4. Panels and register tiles. A tile continues from the stored values of `dw`.
 //!
-//! The shards of one block of rows are added tile by tile, so their sums stay in the L1 cache.
+//! The shards of one block of rows are added tile by tile, so their sums stay in the L1 cache. [`Blocking`] has the sizes.
 //!
 //! Packing prefetches rows a few steps ahead, because hardware cannot predict the rows that a table names.
 
 use std::ops::Range;
 use std::ptr;
+use std::slice::Chunks;
 
 use super::error::{KernelError, same_size};
 use super::isa::Isa;
@@ -29,12 +29,16 @@ use super::runs::{Cursor, Run, check_runs};
 use super::sharded_wgrad::{Shards, TileOfShards};
 use super::tile::{Prefetch, RowSum, Tile};
 
-/// The maximum number of rows of the sum that are packed at once.
-pub(super) const R_BLOCK: usize = 256;
-/// The maximum number of register tiles whose X is packed at once. It stays in the L2 cache.
+/// The maximum number of rows of one chain that are packed at once.
+const CHAIN_ROWS: usize = 256;
+/// The maximum number of rows of several shards, which are packed at once.
+pub(super) const SHARDS_ROWS: usize = 1024;
+/// The maximum number of register tiles whose X is packed at once.
 const TILES: usize = 32;
 /// The maximum number of columns of a stripe.
 const STRIPE: usize = 512;
+/// The maximum number of packed floats of a stripe of dY. Half of it suffices for one chain.
+const STRIPE_FLOATS: usize = 2 * STRIPE * CHAIN_ROWS;
 /// The prefetch distance, in rows.
 const AHEAD: usize = 6;
 /// Floats in a cache line.
@@ -42,14 +46,42 @@ const LINE: usize = 16;
 /// Unused floats after each packed panel of dY, so that panels map to different cache sets.
 const PANEL_GAP: usize = 16;
 
-/// Floats from the packed X of one tile to the next. It is no multiple of 1024, so tiles map to different cache sets.
-const fn tile_floats(step: usize) -> usize {
-    R_BLOCK * step + step
+/// The number of floats of scratch space of a call, at least what any instruction set needs.
+pub(crate) const GRADIENT_SCRATCH_FLOATS: usize =
+    TILES * Blocking::OF_CHAIN.tile_floats(MAX_STEP) + STRIPE_FLOATS + STRIPE / MIN_PANEL * PANEL_GAP;
+
+/// The sizes of what is packed at once. Both operands stay in the L2 cache, or little more.
+#[derive(Clone, Copy)]
+struct Blocking {
+    /// Rows of the sum.
+    rows: usize,
+    /// Register tiles of X.
+    tiles: usize,
+    /// Columns of dY, a multiple of every panel.
+    columns: usize,
 }
 
-/// The maximum number of floats of scratch space that a call needs, on any instruction set.
-pub(crate) const GRADIENT_SCRATCH_FLOATS: usize =
-    TILES * tile_floats(MAX_STEP) + STRIPE * R_BLOCK + STRIPE / MIN_PANEL * PANEL_GAP;
+impl Blocking {
+    const OF_CHAIN: Self = Self { rows: CHAIN_ROWS, tiles: TILES, columns: STRIPE };
+
+    /// All rows of some shards. With more rows than those of one chain, fewer columns of both operands.
+    fn of_shards(rows: usize) -> Self {
+        let rows = rows.max(CHAIN_ROWS);
+        let columns = (STRIPE_FLOATS / rows / MAX_PANEL * MAX_PANEL).min(STRIPE);
+        Self { rows, tiles: TILES * CHAIN_ROWS / rows, columns }
+    }
+
+    /// Floats from the packed X of one tile to the next, in most cases no multiple of 1024, so that tiles map to different
+    /// cache sets.
+    const fn tile_floats(self, step: usize) -> usize {
+        self.rows * step + step
+    }
+
+    /// Floats from a packed panel of dY to the next.
+    const fn panel_floats(self, panel: usize) -> usize {
+        self.rows * panel + PANEL_GAP
+    }
+}
 
 /// The gradient of a weight `w[k, n]`, summed over all rows that were multiplied by it: `dw = X^T . dY`.
 #[derive(Clone, Copy, Debug)]
@@ -98,13 +130,15 @@ impl WeightGrad<'_> {
         scratch: &mut Scratch,
     ) {
         let kernels = KernelSet::of(self.isa);
+        let count = self.x.iter().map(|run| run.count).sum();
+        let blocking = shards.map_or(Blocking::OF_CHAIN, |_| Blocking::of_shards(count));
         let panels = self.n.div_ceil(kernels.panel);
-        let stripes = panels.div_ceil(STRIPE / kernels.panel);
+        let stripes = panels.div_ceil(blocking.columns / kernels.panel);
         let mut first = 0;
         for stripe in 0..stripes {
             let end = self.n.min(first + share(panels, stripes, stripe) * kernels.panel);
             // SAFETY: as for this function.
-            unsafe { self.run_stripe(kernels, first..end, shards, out, scratch) };
+            unsafe { self.run_stripe(kernels, (count, blocking), first..end, shards, out, scratch) };
             first = end;
         }
     }
@@ -116,24 +150,25 @@ impl WeightGrad<'_> {
     unsafe fn run_stripe(
         &self,
         kernels: &KernelSet,
+        (count, blocking): (usize, Blocking),
         columns: Range<usize>,
         shards: Option<&Shards<'_>>,
         out: &RowsMut<'_>,
         scratch: &mut Scratch,
     ) {
-        let count: usize = self.x.iter().map(|run| run.count).sum();
-        let blocks = self.k.div_ceil(kernels.rows * TILES);
+        let blocks = self.k.div_ceil(kernels.rows * blocking.tiles);
         let (mut x, mut dy) = (Cursor::new(self.x), Cursor::new(self.dy));
-        let panel_floats = R_BLOCK * kernels.panel + PANEL_GAP;
-        let x_floats = TILES * tile_floats(kernels.step);
-        let buffer = scratch.floats(x_floats + STRIPE / kernels.panel * panel_floats);
+        let tile_floats = blocking.tile_floats(kernels.step);
+        let panel_floats = blocking.panel_floats(kernels.panel);
+        let x_floats = blocking.tiles * tile_floats;
+        let buffer = scratch.floats(GRADIENT_SCRATCH_FLOATS);
         let (packed_x, packed_dy) = buffer.split_at_mut(x_floats);
         let narrow_step = kernels.step < MAX_STEP;
         let pack = if narrow_step { pack_columns::<{ MAX_STEP / 2 }> } else { pack_columns::<MAX_STEP> };
         let mut first_r = 0;
         // An empty sum still writes its start, in one iteration of length 0.
         loop {
-            let len = R_BLOCK.min(count - first_r);
+            let len = blocking.rows.min(count - first_r);
             // SAFETY: `len` rows of dY are left and at least `columns.end` wide; the scratch holds the panels of a stripe.
             unsafe { pack_panels(&mut dy, len, &columns, kernels.panel, panel_floats, packed_dy) };
             let continues = first_r > 0 || self.accumulate;
@@ -145,8 +180,9 @@ impl WeightGrad<'_> {
                 let tiles = rows.len().div_ceil(kernels.rows);
                 after = x.clone();
                 // SAFETY: `len` rows of X are left and at least `rows.end` wide; the scratch holds `tiles` tiles.
-                unsafe { pack(&mut after, len, &rows, self.k, tiles, packed_x) };
-                let packed = PackedBlock { kernels, x: packed_x, rows, tiles, len, continues, shards };
+                unsafe { pack(&mut after, len, &rows, self.k, (tiles, tile_floats), packed_x) };
+                let x = packed_x.chunks(tile_floats);
+                let packed = PackedBlock { kernels, x, rows, tiles, len, continues, shards };
                 for (column, panel) in
                     columns.clone().step_by(kernels.panel).zip(packed_dy.chunks(panel_floats))
                 {
@@ -167,7 +203,8 @@ impl WeightGrad<'_> {
 /// The packed X of some rows of `dw`, for one block of the sum.
 struct PackedBlock<'a> {
     kernels: &'a KernelSet,
-    x: &'a [f32],
+    /// Of each register tile.
+    x: Chunks<'a, f32>,
     rows: Range<usize>,
     /// The number of register tiles that they are cut into.
     tiles: usize,
@@ -188,7 +225,7 @@ impl PackedBlock<'_> {
         let kernels = self.kernels;
         let function = if width <= kernels.vector { kernels.narrow_transposed } else { kernels.transposed };
         let mut row = self.rows.start;
-        for (tile, x) in (0..self.tiles).zip(self.x.chunks(tile_floats(kernels.step))) {
+        for (tile, x) in (0..self.tiles).zip(self.x.clone()) {
             let height = share(self.rows.len(), self.tiles, tile);
             let mut start = [ptr::null::<f32>(); MAX_ROWS];
             if self.continues {
@@ -205,6 +242,7 @@ impl PackedBlock<'_> {
                 prefetch: Prefetch::NOTHING,
                 k: self.len,
                 start: start.as_ptr(),
+                adds_start: false,
                 out: out.row(row),
                 out_stride: out.stride(),
                 column,
@@ -223,8 +261,8 @@ impl PackedBlock<'_> {
     }
 }
 
-/// Packs `columns` of the next `len` rows of X, cut into `tiles` tiles. Column `i` of a tile in row `r` moves to `r *
-/// STEP + i`.
+/// Packs `columns` of the next `len` rows of X, cut into `tiles` tiles, which are `tile_floats` apart. Column `i` of a tile
+/// in row `r` moves to `r * STEP + i`.
 ///
 /// # Safety
 /// `len` rows are left, `width` wide, which is at least `columns.end`. A tile has at most `STEP` columns.
@@ -233,10 +271,10 @@ unsafe fn pack_columns<const STEP: usize>(
     len: usize,
     columns: &Range<usize>,
     width: usize,
-    tiles: usize,
+    (tiles, tile_floats): (usize, usize),
     to: &mut [f32],
 ) {
-    let to = &mut to[..tiles * tile_floats(STEP)];
+    let to = &mut to[..tiles * tile_floats];
     let heights: [usize; TILES] = std::array::from_fn(|tile| share(columns.len(), tiles, tile));
     let mut ahead = x.clone();
     ahead.skip(AHEAD);
@@ -245,7 +283,7 @@ unsafe fn pack_columns<const STEP: usize>(
         // SAFETY: the row is left.
         let row = unsafe { x.next() };
         let mut first = columns.start;
-        for (&height, to) in heights.iter().zip(to.chunks_exact_mut(tile_floats(STEP))) {
+        for (&height, to) in heights.iter().zip(to.chunks_exact_mut(tile_floats)) {
             let to = to[r * STEP..][..STEP].as_mut_ptr();
             // A copy of constant length compiles to a few moves. Tiles ignore its surplus columns. SAFETY: the copied
             // columns lie in the row, and `to` has `STEP` floats.

@@ -204,6 +204,7 @@ impl Trainer {
             plan: ready.planning,
             execute,
             update: Duration::ZERO,
+            wait: Duration::ZERO,
         })
     }
 }

@@ -23,11 +23,20 @@ pub(super) struct Totals {
     #[serde(with = "bits")]
     loss: f64,
     steps: u64,
+    /// Not in checkpoints: it depends on the machine and on the number of processes, and equal runs write equal files.
+    #[serde(skip)]
+    work: Work,
+}
+
+/// The work of this process on the steps of an epoch. A resumed run counts from its start.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Work {
+    instances: u64,
+    steps: u64,
     batches: u64,
     bound: u64,
-    /// Checkpoints do not hold times, so equal runs write equal files.
-    #[serde(skip)]
-    times: [Duration; 4],
+    /// Emitting, planning, executing, updating, and waiting for other processes.
+    times: [Duration; 5],
 }
 
 impl Totals {
@@ -35,10 +44,7 @@ impl Totals {
         self.instances += step.instances() as u64;
         self.loss += step.losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
         self.steps += 1;
-        self.batches += u64::from(step.batches);
-        self.bound += u64::from(step.bound);
-        let parts = [step.emit, step.plan, step.execute, step.update];
-        self.times.iter_mut().zip(parts).for_each(|(time, part)| *time += part);
+        self.work.add(step);
     }
 
     fn mean_loss(&self) -> f64 {
@@ -58,6 +64,16 @@ impl Totals {
     }
 }
 
+impl Work {
+    fn add(&mut self, step: &Step) {
+        self.instances += step.instances() as u64;
+        self.steps += 1;
+        self.batches += u64::from(step.batches);
+        self.bound += u64::from(step.bound);
+        self.times.iter_mut().zip(step.times()).for_each(|(time, (_, part))| *time += part);
+    }
+}
+
 /// The results of an epoch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Epoch {
@@ -69,7 +85,7 @@ pub(super) struct Epoch {
 
 impl Epoch {
     pub(super) fn line(&self, console: &Console<'_>) -> String {
-        let Totals { instances, steps, batches, bound, times, .. } = &self.totals;
+        let Work { instances, steps, batches, bound, times } = &self.totals.work;
         let total: Duration = times.iter().sum();
         let mean = |sum: u64| sum as f64 / (*steps).max(1) as f64;
         let mut line = format!(
@@ -80,25 +96,29 @@ impl Epoch {
         );
         let _ = write!(line, "   {:.1} batches (bound {:.1})", mean(*batches), mean(*bound));
         if console.millis(total).is_some() {
-            let [emit, plan, execute, update] = times.map(|part| percent(part, total));
+            let [emit, plan, execute, update, wait] = times.map(|part| percent(part, total));
             let rate = *instances as f64 / total.as_secs_f64().max(1e-9);
             let _ = write!(
                 line,
-                "  {rate:.0}/s  emit {emit:.0} plan {plan:.0} execute {execute:.0} update {update:.0} %"
+                "  {rate:.0}/s  emit {emit:.0} plan {plan:.0} execute {execute:.0} update {update:.0}"
             );
+            line += &if wait > 0.0 { format!(" wait {wait:.0} %") } else { " %".to_owned() };
         }
         line
     }
 
     /// The results as JSON.
     pub(super) fn json(&self) -> Json {
-        let Totals { steps, batches, bound, times, .. } = &self.totals;
-        let is_known = times.iter().any(|time| !time.is_zero());
+        let Work { steps, batches, bound, times, .. } = &self.totals.work;
+        // An epoch before a resumption is not the work of this process.
+        let is_known = *steps == self.totals.steps;
+        let [batches, bound] = [batches, bound].map(|number| is_known.then_some(number));
         let seconds = is_known.then(|| times.iter().map(Duration::as_secs_f64).collect::<Vec<f64>>());
         json!({
             "epoch": self.number, "training_loss": self.totals.mean_loss(),
             "development_loss": self.measured.loss, "scores": self.measured.scores(),
-            "steps": steps, "batches": batches, "bound": bound, "seconds_emit_plan_execute_update": seconds,
+            "steps": self.totals.steps, "batches": batches, "bound": bound,
+            "seconds_emit_plan_execute_update_wait": seconds,
         })
     }
 }

@@ -25,7 +25,7 @@ pub(in crate::train) use ranks::Owned;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The shards of a trainer and the ranks that share them.
 pub(super) struct Sharding {
@@ -197,8 +197,9 @@ impl Trainer {
         let updating = Instant::now();
         step.loss = step.weighted_loss();
         let scale = if mean == Mean::Weights { 1.0 / step.weight } else { 1.0 };
+        let before = step.wait;
         self.update_with_sum(leaves, nodes, scale, &mut step)?;
-        step.update = updating.elapsed();
+        step.update = updating.elapsed() - (step.wait - before);
         Ok(step)
     }
 
@@ -292,10 +293,13 @@ impl Trainer {
             Ok(computed) => computed.step.as_ref().map(Report::of).unwrap_or_default(),
             Err(error) => Report { error: Some(error.to_string()), ..Report::default() },
         };
+        let waiting = Instant::now();
         let reports = sharding.with_group(|group| ranks::exchange(group, &own))?;
+        let waited = waiting.elapsed();
         let Computed { nodes, step: own } = computed?;
         let mut step = own.unwrap_or_default();
         step.number = number;
+        step.wait = if reports.len() > 1 { waited } else { Duration::ZERO };
         (step.losses, step.outputs, step.used) = (Vec::new(), Vec::new(), Vec::new());
         (step.weight, step.batches, step.bound) = (0.0, 0, 0);
         for (rank, mut report) in reports.into_iter().enumerate() {
@@ -335,7 +339,11 @@ impl Trainer {
         step: &mut Step,
     ) -> Result<()> {
         let group = sharding.group.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let is_alone = group.size() == 1;
+        let mut waits = |from: Instant| step.wait += if is_alone { Duration::ZERO } else { from.elapsed() };
+        let reducing = Instant::now();
         let sum = reduce(&mut **group, leaves, nodes, sharding.layout.shape())?;
+        waits(reducing);
         sharding.layout.set(sum);
         let verdict = self.may_update(Some(&sharding.layout), scale, &step.losses)?;
         (step.gradient_norm, step.skipped) = (verdict.norm, verdict.skip);
@@ -346,7 +354,9 @@ impl Trainer {
         let Self { session, updater, .. } = self;
         updater.update_with(session, &sharding.layout, scale, &unused)?;
         if sharding.divided {
+            let exchanging = Instant::now();
             updater.exchange(session, &mut **group)?;
+            waits(exchanging);
         }
         Ok(())
     }
