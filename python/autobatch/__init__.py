@@ -34,6 +34,7 @@ from ._autobatch import (
     Param,
     Paused,
     PlanError,
+    RecordError,
     RunError,
     Session,
     Step,

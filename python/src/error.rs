@@ -12,6 +12,7 @@ pyo3::create_exception!(autobatch, TrainError, AutobatchError, "A training step 
 pyo3::create_exception!(autobatch, CheckpointError, AutobatchError, "A file could not be written or read.");
 pyo3::create_exception!(autobatch, WeightsError, AutobatchError, "Values do not fit the parameters.");
 pyo3::create_exception!(autobatch, ClosedError, AutobatchError, "A graph, cell or session is closed.");
+pyo3::create_exception!(autobatch, RecordError, AutobatchError, "An op of torch cannot be recorded.");
 pyo3::create_exception!(autobatch, BusyError, AutobatchError, "Another thread uses the object.");
 
 /// Converts an error of the engine to the exception of its kind.
@@ -44,5 +45,6 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("CheckpointError", py.get_type::<CheckpointError>())?;
     m.add("WeightsError", py.get_type::<WeightsError>())?;
     m.add("ClosedError", py.get_type::<ClosedError>())?;
+    m.add("RecordError", py.get_type::<RecordError>())?;
     m.add("BusyError", py.get_type::<BusyError>())
 }

@@ -6,6 +6,7 @@
 mod error;
 mod graph;
 mod held;
+mod lazy;
 mod module;
 mod nn;
 mod optim;
@@ -35,5 +36,6 @@ fn _autobatch(m: &Bound<'_, PyModule>) -> PyResult<()> {
     train::register(m)?;
     phases::register(m)?;
     nn::register(m)?;
+    lazy::register(m)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))
 }

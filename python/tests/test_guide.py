@@ -1,11 +1,12 @@
-"""The programs of the chapter "Three Python interfaces" run."""
+"""The programs of the guide in Python run."""
 
 import pathlib
 import re
 
 import pytest
 
-PAGE = pathlib.Path(__file__).parent.parent.parent / "docs" / "src" / "python.md"
+PAGES = pathlib.Path(__file__).parent.parent.parent / "docs" / "src"
+PAGE = PAGES / "python.md"
 
 
 @pytest.mark.parametrize("number, needs", [(1, "numpy"), (2, "numpy"), (3, "torch"), (4, "numpy")])
@@ -14,3 +15,12 @@ def test_a_program_of_the_guide_trains(number, needs):
     programs = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert len(programs) == 5
     exec(compile(programs[0] + programs[number], str(PAGE), "exec"), {"__name__": "guide"})
+
+
+def test_a_module_of_torch_trains_as_it_is():
+    pytest.importorskip("torch")
+    page = PAGES / "from-pytorch.md"
+    (program,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    names = {"__name__": "guide"}
+    exec(compile(program, str(page), "exec"), names)
+    assert names["model"].both.weight.grad.abs().max() > 0

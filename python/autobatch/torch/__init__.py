@@ -17,6 +17,7 @@ except ImportError as error:
     raise ImportError("autobatch.torch needs PyTorch; install it: pip install torch") from error
 
 from .capture import CaptureError
+from .batch import batch
 from .fold import Fold, Node
 
-__all__ = ["CaptureError", "Fold", "Node"]
+__all__ = ["CaptureError", "Fold", "Node", "batch"]

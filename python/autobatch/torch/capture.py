@@ -6,8 +6,6 @@ see: axis `d` of torch is axis `d - 1` of the cell.
 
 import contextlib
 import operator
-import pathlib
-import sys
 import threading
 
 import torch
@@ -16,13 +14,11 @@ import torch.nn.functional as F
 
 import autobatch as ab
 
+from .place import line_of_user
+
 
 class CaptureError(ab.AutobatchError):
     """A method has an op that the engine cannot capture. `fallback=True` runs such methods by torch."""
-
-
-#: The folders whose lines no message names: torch's and this one.
-_FOLDERS = (str(pathlib.Path(torch.__file__).parent), str(pathlib.Path(__file__).parent), "<")
 
 
 class _Tracer(torch.fx.Tracer):
@@ -34,11 +30,7 @@ class _Tracer(torch.fx.Tracer):
 
     def create_node(self, *args, **kwargs):
         node = super().create_node(*args, **kwargs)
-        frame = sys._getframe(1)
-        while frame is not None and frame.f_code.co_filename.startswith(_FOLDERS):
-            frame = frame.f_back
-        if frame is not None:
-            node.meta["line"] = f'File "{frame.f_code.co_filename}", line {frame.f_lineno}'
+        node.meta["line"] = line_of_user()
         return node
 
 
@@ -114,7 +106,7 @@ def trace(module, method):
 
 def _line(node):
     """The Python line of a node: the innermost one that is not torch's."""
-    return node.meta.get("line", "an unknown line")
+    return node.meta["line"]
 
 
 #: Ops whose result may share memory with their first operand.

@@ -1,0 +1,215 @@
+"""`batch`: ordinary PyTorch code for one instance, recorded and executed together with all others."""
+
+import functools
+import sys
+
+import numpy as np
+import torch
+
+from .. import _autobatch as native
+from .place import line_of_user
+
+#: torch's functions by the code of their op.
+_SPACES = (torch, torch.Tensor, torch.nn.functional, torch._C._nn, torch._C._VariableFunctions)
+_OPS = {}
+for _name, _code in native.op_codes():
+    for _space in _SPACES:
+        _function = getattr(_space, _name, None)
+        if callable(_function):
+            _OPS[_function] = _code
+#: Attributes that are ops: torch passes their getters.
+for _name in ("T", "mT"):
+    _OPS[getattr(torch.Tensor, _name).__get__] = dict(native.op_codes())[_name]
+
+#: Engines that are kept, the latest first: each for the parameters of one or several modules.
+MAX_ENGINES = 4
+_engines = []
+
+
+def _keep(engine):
+    _engines[:] = [engine, *(one for one in _engines if one is not engine and one.is_alive)][:MAX_ENGINES]
+    return engine
+
+
+@functools.cache
+def _without_parameters():
+    """The engine of every block before its first parameter."""
+    return native.Engine([])
+
+
+def _modules_on_stack():
+    """The modules that the functions on the stack have as local variables, the outermost first."""
+    found, frame = [], sys._getframe(1)
+    while frame is not None:
+        if not frame.f_code.co_filename.startswith(_OWN):
+            here = [value for value in frame.f_locals.values() if isinstance(value, torch.nn.Module)]
+            found = [*here, *found]
+        frame = frame.f_back
+    return found
+
+
+_OWN = __file__.rsplit("/", 1)[0]
+
+
+def _engine_with(engine, param, table):
+    """An engine that knows a parameter besides those of `engine`, and everything else that the module around it has."""
+    if not table and not engine.params:
+        for known in _engines:
+            if known.knows(param):
+                return _keep(known)
+    params = {id(one): (name, one, is_table) for name, one, is_table in engine.params}
+    around = next((module for module in _modules_on_stack() if any(one is param for one in module.parameters())), None)
+    if around is not None:
+        tables = {id(child.weight) for child in around.modules() if isinstance(child, torch.nn.Embedding)}
+        for name, one in around.named_parameters():
+            if one.dtype == torch.float32:
+                params.setdefault(id(one), (name, one, id(one) in tables))
+    name = params.get(id(param), ("parameter",))[0]
+    params[id(param)] = (name, param, table or params.get(id(param), (None, None, False))[2])
+    names, named = set(), []
+    for name, one, is_table in params.values():
+        name = name if name[0].isalpha() else f"p{name}"
+        unique = next(text for text in (name, *(f"{name}_{k}" for k in range(2, len(params) + 3))) if text not in names)
+        names.add(unique)
+        named.append((unique, one, is_table))
+    return _keep(native.Engine(named))
+
+
+class _Apply(torch.autograd.Function):
+    """What was recorded between two flushes, as one op of torch."""
+
+    @staticmethod
+    def forward(ctx, run, *tensors):
+        ctx.run = run
+        ctx.shapes = [tensor.shape for tensor in tensors]
+        ctx.set_materialize_grads(False)
+        made = tuple(run.forward())
+        ctx.mark_non_differentiable(*(tensor for tensor, grad in zip(made, run.grads) if not grad))
+        return made
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, *gradients):
+        found = ctx.run.backward(gradients)
+        shaped = [
+            None if array is None else torch.from_numpy(array).reshape(shape) for array, shape in zip(found, ctx.shapes)
+        ]
+        return (None, *shaped)
+
+
+class _Run:
+    """One execution of what was recorded, and its reverse."""
+
+    def __init__(self, engine, groups, shapes, inputs):
+        self.session, self.groups, self.inputs = engine.session, groups, inputs
+        self.shapes, self.grads = [shape for shape, _ in shapes], [grad for _, grad in shapes]
+        self.params = engine.params
+        self.paused, self.used = None, False
+
+    def follow(self):
+        """Takes over what changed in the parameters. Contents are compared, because torch counts no version for fused
+        optimisers, `.data` and arrays that share memory."""
+        arrays = {}
+        for name, param, _ in self.params:
+            array = param.detach().cpu().contiguous().numpy()
+            arrays[name] = array if array.ndim else array.reshape(1)
+        self.session.follow_weights(arrays)
+
+    def tensors(self, arrays):
+        return [
+            torch.from_numpy(np.asarray(array)).reshape(len(group), *shape)
+            for array, group, shape in zip(arrays, self.groups, self.shapes)
+        ]
+
+    def values(self):
+        self.follow()
+        return self.tensors(self.session.run_groups(self.groups))
+
+    def forward(self):
+        self.follow()
+        self.paused, arrays = self.session.forward(self.groups, self.inputs)
+        return self.tensors(arrays)
+
+    def backward(self, gradients):
+        if self.used:
+            # The reverse overwrites the rows of the forward pass, so a further one executes it again.
+            self.paused, _ = self.session.forward(self.groups, self.inputs)
+        self.used = True
+        arrays = [
+            None if gradient is None else gradient.detach().contiguous().numpy().reshape(len(group), *self._core(shape))
+            for gradient, group, shape in zip(gradients, self.groups, self.shapes)
+        ]
+        params, inputs = self.session.backward(self.paused, arrays)
+        return [*(params[name] for name, _, _ in self.params), *inputs]
+
+    @staticmethod
+    def _core(shape):
+        """The extents that a value of the engine has."""
+        shape = list(shape)
+        while shape and shape[0] == 1:
+            shape.pop(0)
+        return shape
+
+
+def _execute(engine, groups, shapes, inputs, tensors):
+    """Computes groups of values. Returns the tensors of each group."""
+    with torch._C.DisableTorchFunction():
+        run = _Run(engine, groups, shapes, inputs)
+        if not any(run.grads):
+            stacked = run.values()
+        else:
+            with torch.enable_grad():
+                stacked = _Apply.apply(run, *(param for _, param, _ in run.params), *tensors)
+        return [one.unbind(0) for one in stacked]
+
+
+_ENVIRONMENT = {
+    "tensor": torch.Tensor,
+    "parameter": torch.nn.Parameter,
+    "float32": torch.float32,
+    "int64": torch.int64,
+    "bool": torch.bool,
+    "is_grad_enabled": torch.is_grad_enabled,
+    "ops": _OPS,
+    "execute": _execute,
+    "engine_with": _engine_with,
+    "place": line_of_user,
+}
+
+
+class batch:
+    """Records the calls of torch's functions in a block, and computes what they return in a short plan of large kernels.
+
+        with autobatch.torch.batch():
+            losses = [F.cross_entropy(model(tree), label) for tree, label in minibatch]
+            loss = torch.stack(losses).mean()
+        loss.backward()
+
+    The model is any `torch.nn.Module`, written for one instance. Everything that can run together runs when the block ends.
+    What needs a number (`.item()`, `bool`, `print`) computes what was recorded so far. The results are tensors of torch with
+    gradients to parameters and inputs.
+
+    `unknown="eager"` lets torch compute what the engine has no counterpart of, one instance at a time.
+    """
+
+    def __init__(self, unknown="error"):
+        if unknown not in ("error", "eager"):
+            raise ValueError(f'unknown is "error" or "eager", found {unknown!r}')
+        self._eager, self._recorder = unknown == "eager", None
+
+    def __enter__(self):
+        if self._recorder is not None:
+            raise RuntimeError("this block is open; make another batch()")
+        self._recorder = native.Recorder(_ENVIRONMENT, _without_parameters(), self._eager)
+        torch._C._push_on_torch_function_stack(self._recorder)
+        return self
+
+    def __exit__(self, kind, error, trace):
+        torch._C._pop_torch_function_stack()
+        recorder, self._recorder = self._recorder, None
+        self.ops, self.flushes = recorder.counts()
+        recorder.close(kind is not None)
+
+    def flush(self):
+        """Computes what was recorded so far."""
+        self._recorder.flush()

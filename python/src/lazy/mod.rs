@@ -1,0 +1,402 @@
+//! Records calls of torch's functions as nodes of a graph, for `autobatch.torch.batch`.
+//!
+//! A [`Recorder`](recorder::Recorder) is a function mode of torch: while it is active, torch passes it every call of its Python interface. A call
+//! whose arguments are recorded tensors or parameters becomes nodes of a graph and returns a [`Lazy`]; every other call is
+//! torch's. [`flush`] executes the graph and gives each living `Lazy` its elements, as a tensor of torch.
+//!
+//! [`tensor`] says how the graph holds tensors, [`ops`] has one function for each op, and [`engine`] the parameters.
+
+mod call;
+mod dims;
+mod engine;
+mod flush;
+mod methods;
+mod ops;
+mod recorder;
+mod tensor;
+
+use crate::error::{BusyError, RecordError};
+use autobatch::ir::Graph;
+use autobatch::ir::graph::ValueKey;
+use call::Call;
+use engine::{Engine, PyEngine};
+use ops::Named;
+use parking_lot::{Mutex, MutexGuard};
+use pyo3::IntoPyObjectExt;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread::ThreadId;
+use tensor::Tensor;
+
+/// Why a call was not recorded.
+pub(crate) enum Fail {
+    /// The op has no counterpart in this form.
+    Refused(String),
+    /// The graph refused it and knows why.
+    Poison,
+    /// The engine does not know this parameter, or not as a table.
+    Unknown { param: Py<PyAny>, table: bool },
+    /// An exception of Python.
+    Raised(PyErr),
+}
+
+impl Fail {
+    fn refused(why: impl Into<String>) -> Self {
+        Self::Refused(why.into())
+    }
+}
+
+impl From<PyErr> for Fail {
+    fn from(error: PyErr) -> Self {
+        Self::Raised(error)
+    }
+}
+
+/// The result of recording.
+type Made<T> = Result<T, Fail>;
+
+/// Objects of torch that recording compares with.
+struct Torch {
+    tensor: Py<PyAny>,
+    parameter: Py<PyAny>,
+    float32: Py<PyAny>,
+    int64: Py<PyAny>,
+    bool: Py<PyAny>,
+    is_grad_enabled: Py<PyAny>,
+    /// The ops by torch's functions.
+    ops: Py<PyDict>,
+    /// `autobatch.torch.batch`'s functions: see `flush`, `engine` and `Block::error`.
+    execute: Py<PyAny>,
+    engine_with: Py<PyAny>,
+    place: Py<PyAny>,
+}
+
+/// A block of `batch()`: what was recorded since the last flush.
+pub(crate) struct Block {
+    torch: Torch,
+    /// Whether torch executes what the engine has no counterpart of.
+    eager: bool,
+    /// Whether its `with` is open.
+    open: AtomicBool,
+    /// The thread that opened it.
+    thread: ThreadId,
+    state: Mutex<State>,
+}
+
+struct State {
+    engine: Arc<Engine>,
+    graph: Graph,
+    /// The tensors that were recorded.
+    slots: Vec<Weak<Slot>>,
+    existing: Existing,
+    /// The ops that were recorded since the block began, and the flushes.
+    ops: u64,
+    flushes: u64,
+}
+
+/// Rows, which stay alive so that no others get their address, and their whole value.
+type Stacked = (Arc<[ValueKey]>, ValueKey);
+
+/// Tensors that existed before a graph, and other forms of its tensors.
+#[derive(Default)]
+struct Existing {
+    /// Their values and elements, by address.
+    known: HashMap<usize, (Vec<f32>, ValueKey)>,
+    /// Keeps them alive, so that no other tensor gets their address.
+    kept: Vec<Py<PyAny>>,
+    /// The existing tensors with gradients.
+    inputs: Vec<(ValueKey, Py<PyAny>)>,
+    /// The values of parameters, by number, and of their transposes.
+    params: RefCell<HashMap<(usize, bool), ValueKey>>,
+    /// The whole values of tensors held by rows, by the address of the rows.
+    stacks: RefCell<HashMap<usize, Stacked>>,
+    /// The rows of tensors held as one value.
+    picked: RefCell<HashMap<ValueKey, Vec<ValueKey>>>,
+}
+
+impl State {
+    fn new(engine: Arc<Engine>) -> Self {
+        let graph = Graph::new(engine.module());
+        Self { engine, graph, slots: Vec::new(), existing: Existing::default(), ops: 0, flushes: 0 }
+    }
+}
+
+/// A recorded tensor.
+struct Slot {
+    block: Arc<Block>,
+    state: Mutex<SlotState>,
+    /// The tensors that share memory with it in torch: views of it, and what it is a view of.
+    family: Mutex<Option<Arc<Family>>>,
+}
+
+type Family = Mutex<Vec<Weak<Slot>>>;
+
+impl Slot {
+    /// The tensors that share memory with this one.
+    fn family(self: &Arc<Self>) -> Arc<Family> {
+        let mut family = self.family.lock();
+        Arc::clone(family.get_or_insert_with(|| Arc::new(Mutex::new(vec![Arc::downgrade(self)]))))
+    }
+
+    /// Replaces the elements, as an op in place does. Other tensors that share its memory would have to change too.
+    fn change(self: &Arc<Self>, tensor: Tensor) -> Made<()> {
+        let family = self.family.lock().take();
+        let others = family.into_iter().any(|family| {
+            let members = family.lock();
+            members.iter().filter_map(Weak::upgrade).any(|member| !Arc::ptr_eq(&member, self))
+        });
+        let mut state = self.state.lock();
+        match &*state {
+            _ if others => Err(Fail::refused("it changes in place a tensor whose memory other tensors view")),
+            SlotState::Pending(old) if old.dims == tensor.dims && old.kind == tensor.kind => {
+                *state = SlotState::Pending(tensor);
+                Ok(())
+            }
+            SlotState::Pending(old) => {
+                let (old, new) = (dims::written(&old.dims), dims::written(&tensor.dims));
+                Err(Fail::refused(format!("it changes a tensor of shape {old} in place into {new}")))
+            }
+            SlotState::Computed(_) | SlotState::Lost => {
+                Err(Fail::refused("it changes a computed tensor in place"))
+            }
+        }
+    }
+}
+
+enum SlotState {
+    Pending(Tensor),
+    Computed(Py<PyAny>),
+    /// Its block ended with an error.
+    Lost,
+}
+
+/// A tensor that is recorded and not computed yet. It behaves as the tensor: what needs its elements computes them.
+#[pyclass(frozen, name = "Lazy", module = "autobatch.torch", weakref)]
+pub(crate) struct Lazy {
+    slot: Arc<Slot>,
+}
+
+impl Lazy {
+    /// The tensor, if it waits in this block; `None` if it is computed. A tensor that waits in another block is computed.
+    fn pending_in(&self, block: &Arc<Block>) -> PyResult<Option<Tensor>> {
+        match &*self.slot.state.lock() {
+            SlotState::Pending(tensor) if Arc::ptr_eq(&self.slot.block, block) => Ok(Some(tensor.clone())),
+            SlotState::Lost => Err(lost()),
+            SlotState::Pending(_) | SlotState::Computed(_) => Ok(None),
+        }
+    }
+
+    /// The tensor, if it is not computed.
+    fn pending(&self) -> Option<Tensor> {
+        match &*self.slot.state.lock() {
+            SlotState::Pending(tensor) => Some(tensor.clone()),
+            SlotState::Computed(_) | SlotState::Lost => None,
+        }
+    }
+
+    /// The tensor of torch. Computes what was recorded in its block so far.
+    fn computed(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        for _ in 0..2 {
+            match &*self.slot.state.lock() {
+                SlotState::Computed(tensor) => return Ok(tensor.clone_ref(py)),
+                SlotState::Lost => return Err(lost()),
+                SlotState::Pending(_) => {}
+            }
+            self.slot.block.flush(py)?;
+        }
+        Err(PyRuntimeError::new_err("a recorded tensor was not computed"))
+    }
+}
+
+fn lost() -> PyErr {
+    RecordError::new_err(
+        "this tensor was recorded in a block that ended with an error, so it has no elements",
+    )
+}
+
+/// A call that is being recorded.
+struct Recording<'a, 'g> {
+    py: Python<'a>,
+    torch: &'a Torch,
+    block: &'a Arc<Block>,
+    engine: &'a Engine,
+    graph: &'g Graph,
+    existing: &'a mut Existing,
+    /// Whether gradients are recorded.
+    enabled: bool,
+    /// Whether an operand so far has gradients.
+    grad: bool,
+}
+
+/// The results of an op.
+enum Outcome {
+    One(Tensor),
+    Tuple(Vec<Tensor>),
+    /// A tensor, and one that may be None.
+    Pair(Tensor, Option<Tensor>),
+}
+
+impl Block {
+    fn lock(&self) -> PyResult<MutexGuard<'_, State>> {
+        self.state.try_lock().ok_or_else(|| {
+            BusyError::new_err("another thread records in this block; open a batch() in each thread")
+        })
+    }
+
+    fn is_open(&self) -> bool {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    /// Records a call of an op, or lets torch execute it.
+    fn call<'py>(
+        self: &Arc<Self>,
+        op: Named,
+        function: Option<&Bound<'py, PyAny>>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = args.py();
+        let why = loop {
+            match self.record(op, args, kwargs) {
+                Ok(made) => return Ok(made),
+                Err(Fail::Raised(error)) => return Err(error),
+                Err(Fail::Unknown { param, table }) => self.learn(py, param, table)?,
+                Err(Fail::Refused(why)) => break why,
+                Err(Fail::Poison) => break "the graph refuses it".to_owned(),
+            }
+        };
+        if !self.eager {
+            return Err(self.error(py, op.op.name(), &why));
+        }
+        let function = match function {
+            Some(function) => function.clone(),
+            None => self.torch.tensor.bind(py).getattr(op.op.name())?,
+        };
+        self.execute_eagerly(&function, args, kwargs)
+    }
+
+    /// Computes what was recorded, and calls a function of torch on tensors.
+    fn execute_eagerly<'py>(
+        self: &Arc<Self>,
+        function: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let args = computed(args.as_any())?.cast_into::<PyTuple>()?;
+        let own = kwargs.map(|kwargs| {
+            let own = PyDict::new(args.py());
+            kwargs.iter().try_for_each(|(key, value)| own.set_item(key, computed(&value)?)).map(|()| own)
+        });
+        function.call(args, own.transpose()?.as_ref())
+    }
+
+    fn record<'py>(
+        self: &Arc<Self>,
+        op: Named,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> Made<Bound<'py, PyAny>> {
+        let py = args.py();
+        let enabled = self.torch.is_grad_enabled.bind(py).call0()?.is_truthy()?;
+        let mut state = self.lock()?;
+        let State { engine, graph, existing, .. } = &mut *state;
+        let mut recording =
+            Recording { py, torch: &self.torch, block: self, engine, graph, existing, enabled, grad: false };
+        let call = Call { args, kwargs, names: op.op.arguments };
+        let made = call.check().and_then(|()| (op.op.emit)(&mut recording, &call));
+        let in_place = op.in_place || call.is_in_place()?;
+        let fault = graph.take_fault();
+        let made = match (made, fault) {
+            (Err(Fail::Poison), Some(fault)) | (Ok(_), Some(fault)) => {
+                return Err(Fail::Refused(fault.message.clone()));
+            }
+            (made, _) => made?,
+        };
+        state.ops += 1;
+        let first = args.get_item(0).ok().and_then(|first| first.cast_into_exact::<Lazy>().ok());
+        if in_place {
+            let (Some(changed), Outcome::One(tensor)) = (first, made) else {
+                return Err(Fail::refused("it changes in place a tensor that the block did not record"));
+            };
+            changed.get().slot.change(tensor)?;
+            return Ok(changed.into_any());
+        }
+        let family = match first {
+            Some(first) if op.op.is_view => Some(first.get().slot.family()),
+            _ => None,
+        };
+        let mut new = |tensor: Tensor| {
+            let slot = Arc::new(Slot {
+                block: Arc::clone(self),
+                state: Mutex::new(SlotState::Pending(tensor)),
+                family: Mutex::new(family.clone()),
+            });
+            if let Some(family) = &family {
+                family.lock().push(Arc::downgrade(&slot));
+            }
+            state.slots.push(Arc::downgrade(&slot));
+            Bound::new(py, Lazy { slot })
+        };
+        Ok(match made {
+            Outcome::One(tensor) => new(tensor)?.into_any(),
+            Outcome::Tuple(tensors) => {
+                let made = tensors.into_iter().map(new).collect::<PyResult<Vec<_>>>()?;
+                PyTuple::new(py, made)?.into_any()
+            }
+            Outcome::Pair(tensor, other) => {
+                (new(tensor)?, other.map(new).transpose()?).into_bound_py_any(py)?
+            }
+        })
+    }
+
+    /// Goes on with an engine that knows a parameter.
+    fn learn(self: &Arc<Self>, py: Python<'_>, param: Py<PyAny>, table: bool) -> PyResult<()> {
+        let known = Arc::clone(&self.lock()?.engine);
+        let made = self.torch.engine_with.bind(py).call1((PyEngine::of(known), param, table))?;
+        let engine = Arc::clone(made.cast::<PyEngine>()?.get().engine());
+        self.flush(py)?;
+        let mut state = self.lock()?;
+        let (ops, flushes) = (state.ops, state.flushes);
+        *state = State { ops, flushes, ..State::new(engine) };
+        Ok(())
+    }
+
+    /// The error of a call that cannot be recorded.
+    fn error(&self, py: Python<'_>, name: &str, why: &str) -> PyErr {
+        let place = self.torch.place.bind(py).call0().and_then(|place| place.extract::<String>());
+        let place = place.unwrap_or_else(|_| "an unknown line".to_owned());
+        RecordError::new_err(format!(
+            "{name} at {place} cannot be recorded: {why}; rewrite it, or pass unknown=\"eager\" to batch() so that torch \
+             computes it"
+        ))
+    }
+}
+
+/// An argument with its recorded tensors computed.
+fn computed<'py>(any: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = any.py();
+    if let Ok(lazy) = any.cast_exact::<Lazy>() {
+        return Ok(lazy.get().computed(py)?.into_bound(py));
+    }
+    if let Ok(tuple) = any.cast_exact::<PyTuple>() {
+        let items = tuple.iter().map(|item| computed(&item)).collect::<PyResult<Vec<_>>>()?;
+        return Ok(PyTuple::new(py, items)?.into_any());
+    }
+    if let Ok(list) = any.cast_exact::<PyList>() {
+        let items = list.iter().map(|item| computed(&item)).collect::<PyResult<Vec<_>>>()?;
+        return Ok(PyList::new(py, items)?.into_any());
+    }
+    Ok(any.clone())
+}
+
+pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<Lazy>()?;
+    m.add_class::<recorder::Recorder>()?;
+    m.add_class::<PyEngine>()?;
+    m.add_function(wrap_pyfunction!(recorder::op_codes, m)?)
+}

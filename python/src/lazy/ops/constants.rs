@@ -1,0 +1,63 @@
+//! Tensors of one number, in the shape or for the use of a recorded one.
+
+use super::{Op, one, refuse};
+use crate::lazy::call::Call;
+use crate::lazy::dims::{Dims, shape_of};
+use crate::lazy::{Made, Outcome, Recording};
+use autobatch::ir::types::DType;
+
+const LIKE: &[&str] = &["input", "dtype", "layout", "device", "memory_format"];
+const NEW: &[&str] = &["input", "*size", "dtype", "device", "layout"];
+
+pub(super) const OPS: &[Op] = &[
+    Op::new(&["zeros_like"], LIKE, |r, call| like(r, call, 0.0)).not_of_params(),
+    Op::new(&["ones_like"], LIKE, |r, call| like(r, call, 1.0)).not_of_params(),
+    Op::new(&["full_like"], &["input", "fill_value", "dtype", "device"], |r, call| {
+        let number = call.number(1, 0.0)? as f32;
+        like(r, call, number)
+    })
+    .not_of_params(),
+    Op::new(&["new_zeros"], NEW, |r, call| new(r, call, 0.0)).not_of_params(),
+    Op::new(&["new_ones"], NEW, |r, call| new(r, call, 1.0)).not_of_params(),
+    Op::new(&["new_full"], &["input", "size", "fill_value", "dtype", "device"], |r, call| {
+        let (sizes, number) = (call.ints(1)?.unwrap_or_default(), call.number(2, 0.0)? as f32);
+        of_sizes(r, call, &sizes, number)
+    })
+    .not_of_params(),
+];
+
+fn check_dtype(call: &Call<'_, '_>) -> Made<()> {
+    let dtype = call
+        .kwargs
+        .map(|kwargs| pyo3::types::PyDictMethods::get_item(kwargs, "dtype"))
+        .transpose()?
+        .flatten();
+    match dtype.map(|dtype| dtype.to_string()) {
+        Some(dtype) if dtype != "None" && dtype != "torch.float32" => refuse(format!("dtype={dtype}")),
+        _ => Ok(()),
+    }
+}
+
+fn like(r: &mut Recording<'_, '_>, call: &Call<'_, '_>, number: f32) -> Made<Outcome> {
+    check_dtype(call)?;
+    let x = r.tensor(&call.need(0)?)?;
+    let x = r.cast(&x, crate::lazy::tensor::Kind::Float)?;
+    r.grad = false;
+    one(r.map(&x, |x| match x.ty().dtype {
+        DType::F32 => x.graph().fill(x.shape(), number),
+        _ => x,
+    })?)
+}
+
+fn new(r: &mut Recording<'_, '_>, call: &Call<'_, '_>, number: f32) -> Made<Outcome> {
+    let sizes = call.ints_from(1)?;
+    of_sizes(r, call, &sizes, number)
+}
+
+fn of_sizes(r: &mut Recording<'_, '_>, call: &Call<'_, '_>, sizes: &[i64], number: f32) -> Made<Outcome> {
+    check_dtype(call)?;
+    r.grad = false;
+    let dims: Dims = sizes.iter().map(|&size| u32::try_from(size).unwrap_or(0)).collect();
+    let shape = shape_of(&dims)?;
+    one(r.made(r.graph.fill(shape, number), dims)?)
+}

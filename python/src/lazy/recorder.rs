@@ -1,0 +1,163 @@
+//! The function mode of a block: what torch calls, and which calls are recorded.
+
+use super::engine::PyEngine;
+use super::{Block, Lazy, State, Torch, ops};
+use parking_lot::Mutex;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The kinds of tensors among the arguments of a call.
+#[derive(Clone, Copy, Default)]
+struct Contents {
+    lazy: bool,
+    param: bool,
+}
+
+impl Contents {
+    /// Looks into arguments, and into lists and tuples among them.
+    fn look(&mut self, torch: &Torch, any: &Bound<'_, PyAny>, depth: usize) {
+        if any.is_exact_instance_of::<Lazy>() {
+            self.lazy = true;
+        } else if any.get_type().is(torch.parameter.bind(any.py())) {
+            self.param = true;
+        } else if depth > 0 {
+            if let Ok(tuple) = any.cast::<PyTuple>() {
+                tuple.iter_borrowed().for_each(|item| self.look(torch, &item, depth - 1));
+            } else if let Ok(list) = any.cast::<PyList>() {
+                list.iter().for_each(|item| self.look(torch, &item, depth - 1));
+            }
+        }
+    }
+}
+
+/// The function mode of a block.
+#[pyclass(frozen, name = "Recorder", module = "autobatch.torch")]
+pub(crate) struct Recorder {
+    block: Arc<Block>,
+}
+
+#[pymethods]
+impl Recorder {
+    /// `environment` has the objects of torch and the functions of Python that recording needs, by name.
+    #[new]
+    fn new(environment: &Bound<'_, PyDict>, engine: &PyEngine, eager: bool) -> PyResult<Self> {
+        let object = |name: &str| {
+            environment
+                .get_item(name)?
+                .map(Bound::unbind)
+                .ok_or_else(|| PyRuntimeError::new_err(name.to_owned()))
+        };
+        let torch = Torch {
+            tensor: object("tensor")?,
+            parameter: object("parameter")?,
+            float32: object("float32")?,
+            int64: object("int64")?,
+            bool: object("bool")?,
+            is_grad_enabled: object("is_grad_enabled")?,
+            ops: object("ops")?.into_bound(environment.py()).cast_into::<PyDict>()?.unbind(),
+            execute: object("execute")?,
+            engine_with: object("engine_with")?,
+            place: object("place")?,
+        };
+        let state = Mutex::new(State::new(Arc::clone(engine.engine())));
+        Ok(Self {
+            block: Arc::new(Block {
+                torch,
+                eager,
+                open: AtomicBool::new(true),
+                thread: std::thread::current().id(),
+                state,
+            }),
+        })
+    }
+
+    /// Receives the calls of torch's functions.
+    #[pyo3(signature = (function, _types, args, kwargs = None))]
+    fn __torch_function__<'py>(
+        &self,
+        function: &Bound<'py, PyAny>,
+        _types: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, block) = (args.py(), &self.block);
+        let mut contents = Contents::default();
+        args.iter_borrowed().for_each(|arg| contents.look(&block.torch, &arg, 2));
+        for (_, value) in kwargs.into_iter().flatten() {
+            contents.look(&block.torch, &value, 2);
+        }
+        if contents.lazy || contents.param {
+            let code = block.torch.ops.bind(py).get_item(function)?;
+            let op = code.map(|code| code.extract()).transpose()?.and_then(ops::by_code);
+            match op {
+                Some(op) if contents.lazy || op.op.of_params && !op.in_place => {
+                    return block.call(op, Some(function), args, kwargs);
+                }
+                None if contents.lazy => return block.unknown(function, args, kwargs),
+                _ => {}
+            }
+        }
+        block.before_change(function)?;
+        function.call(args, kwargs)
+    }
+
+    /// Ends the block. With an exception, what is not computed is lost.
+    fn close(&self, py: Python<'_>, failed: bool) -> PyResult<()> {
+        self.block.open.store(false, Ordering::Relaxed);
+        if failed {
+            return self.block.lose();
+        }
+        self.block.flush(py)
+    }
+
+    /// Computes what was recorded so far.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        self.block.flush(py)
+    }
+
+    /// The numbers of recorded ops and of flushes.
+    fn counts(&self) -> PyResult<(u64, u64)> {
+        let state = self.block.lock()?;
+        Ok((state.ops, state.flushes))
+    }
+}
+
+impl Block {
+    /// A function of torch that no op stands for, called with a recorded tensor.
+    fn unknown<'py>(
+        self: &Arc<Self>,
+        function: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let name = function.getattr(intern!(args.py(), "__name__")).and_then(|name| name.extract::<String>());
+        let name = name.unwrap_or_else(|_| "a function".to_owned());
+        if self.eager || ops::READS.contains(&&*name) {
+            return self.execute_eagerly(function, args, kwargs);
+        }
+        Err(self.error(args.py(), &name, "the engine has no counterpart of this op"))
+    }
+
+    /// Computes what was recorded before a function changes a tensor that it may have read.
+    fn before_change(self: &Arc<Self>, function: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = function.py();
+        let name = function.getattr(intern!(py, "__name__"))?;
+        let name = name.cast::<PyString>()?.to_str()?;
+        let changes =
+            name.ends_with('_') && !name.ends_with("__") || matches!(name, "__setitem__" | "__set__");
+        if changes && name != "requires_grad_" {
+            self.flush(py)?;
+        }
+        Ok(())
+    }
+}
+
+/// The name and code of every op, by which Python finds torch's functions.
+#[pyfunction]
+pub(super) fn op_codes() -> Vec<(String, usize)> {
+    ops::codes().collect()
+}

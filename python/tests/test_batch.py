@@ -1,0 +1,293 @@
+"""`autobatch.torch.batch` against torch without it."""
+
+import resource
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.nn as nn  # noqa: E402
+import torch.nn.functional as F  # noqa: E402
+from batch_models import MODELS, TreeLSTM, instances  # noqa: E402
+
+import autobatch as ab  # noqa: E402
+from autobatch.torch import batch  # noqa: E402
+
+
+def gradients(module):
+    found = {name: param.grad for name, param in module.named_parameters()}
+    module.zero_grad(set_to_none=True)
+    return found
+
+
+def assert_close(found, expected, tolerance):
+    scale = max(float(expected.detach().abs().max()), 1e-3)
+    assert found.shape == expected.shape
+    assert float((found.detach() - expected.detach()).abs().max()) <= tolerance * scale
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_models_equal_eager(kind):
+    torch.manual_seed(1)
+    model, data = kind(), instances(kind, 10)
+    expected = torch.stack([model(*instance) for instance in data])
+    expected.mean().backward()
+    of_eager = gradients(model)
+    for _ in range(2):
+        with batch() as block:
+            losses = [model(*instance) for instance in data]
+            loss = torch.stack(losses).mean()
+        assert block.ops > 50
+        loss.backward()
+        assert_close(torch.stack(losses), expected, 1e-5)
+        found = gradients(model)
+        for name, gradient in of_eager.items():
+            assert_close(found[name], gradient, 1e-4)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_inference_equals_eager(kind):
+    torch.manual_seed(2)
+    model, data = kind().eval(), instances(kind, 6)
+    with torch.no_grad():
+        expected = [model(*instance) for instance in data]
+        with batch():
+            found = [model(*instance) for instance in data]
+    for one, other in zip(found, expected):
+        assert not one.requires_grad
+        assert_close(one, other, 1e-5)
+
+
+#: Functions of two vectors, a matrix and a parameter, as people write them.
+FORMS = {
+    "arithmetic": lambda a, b, m, w: (a + 2 * b - a / (b.abs() + 1)) ** 2,
+    "right operators": lambda a, b, m, w: 1 - a + 2 / (1 + b * b),
+    "alpha": lambda a, b, m, w: torch.add(a, b, alpha=0.5) - torch.sub(a, b, alpha=2),
+    "activations": lambda a, b, m, w: F.gelu(a) + F.silu(b) + F.elu(a, 0.5) + F.leaky_relu(b, 0.2) + F.softplus(a, 2.0),
+    "more activations": lambda a, b, m, w: F.gelu(a, approximate="tanh") + F.hardtanh(b) + F.logsigmoid(a) + F.mish(b),
+    "clamp": lambda a, b, m, w: a.clamp(-0.5, 0.5) + b.clamp(min=0.1) + torch.clamp(a, max=0.2),
+    "where": lambda a, b, m, w: torch.where(a > b, a, b * 2) + a.masked_fill(b < 0, 3.0),
+    "a mask from outside": lambda a, b, m, w: a.masked_fill(torch.tensor([True, False, True, False, False]), -1.0),
+    "views": lambda a, b, m, w: m.t().reshape(-1)[2:9].unsqueeze(0).squeeze() * m.flatten()[:7],
+    "transposes": lambda a, b, m, w: m.transpose(0, 1) @ m + m.T @ m + torch.einsum("ij,ik->jk", m, m),
+    "indices": lambda a, b, m, w: m[0] + m[-1] + m[1:, :2].sum() + m[..., 3:].sum() + m[:, None, 1].sum() + a[2],
+    "lists of indices": lambda a, b, m, w: m[[0, 2]].sum(0) + m[torch.tensor([1, 1])].mean(0) + m.index_select(0, torch.tensor([2]))[0],
+    "cat": lambda a, b, m, w: torch.cat([a, b]).view(2, 5) @ torch.stack([a, b], dim=1) + torch.cat([m, m], 1)[0, 1],
+    "stack": lambda a, b, m, w: torch.stack([a, b, a * b]).mean(0) + torch.stack([a, b]).max(0)[0] + torch.stack([a, b]).sum(),
+    "chunk": lambda a, b, m, w: sum(part.sum() * k for k, part in enumerate(m.chunk(3, 1))) + m.split(2)[1].sum(),
+    "unbind": lambda a, b, m, w: sum(row * k for k, row in enumerate(m)) + m.unbind(1)[2].sum(),
+    "expand": lambda a, b, m, w: a.expand(3, 5) * m + b.unsqueeze(0).repeat(3, 1),
+    "linear": lambda a, b, m, w: F.linear(a, w) + m @ w.t() + torch.addmm(a, m, w) + w @ b,
+    "a weight seen in another shape": lambda a, b, m, w: (w.view(5, 5) * a).sum(1) + w[1] + w[:, 2],
+    "sums": lambda a, b, m, w: m.sum(0) + m.mean(1).sum() + m.sum(dim=(0, 1)) + m.amax(1).sum() + m.min() + m.var(1).sum(),
+    "keepdim": lambda a, b, m, w: m - m.mean(0, keepdim=True) + m.sum(1, keepdim=True) + m.std(1, keepdim=True),
+    "softmax": lambda a, b, m, w: F.softmax(m, 0) + m.softmax(-1) + F.log_softmax(m, dim=1) + m.logsumexp(1)[:, None],
+    "norms": lambda a, b, m, w: m.norm() + m.norm(dim=1).sum() + a.norm(1) + F.normalize(m, dim=1).sum() + F.cosine_similarity(a, b, dim=0),
+    "layer_norm": lambda a, b, m, w: F.layer_norm(m, (5,), a, b) + F.rms_norm(m, (5,), a, 1e-6),
+    "dot": lambda a, b, m, w: torch.dot(a, b) + torch.outer(a, b).sum() + a @ b + torch.matmul(m, a).sum(),
+    "bmm": lambda a, b, m, w: torch.bmm(torch.stack([m, m * 2]), torch.stack([m.t(), m.t()])).sum(0),
+    "attention": lambda a, b, m, w: F.scaled_dot_product_attention(m[None], m[None] * 2, m[None]),
+    "causal attention": lambda a, b, m, w: F.scaled_dot_product_attention(m[None], m[None], m[None] + 1, is_causal=True),
+    "losses": lambda a, b, m, w: F.mse_loss(a, b) + F.l1_loss(a, b) + F.smooth_l1_loss(a * 3, b) + F.huber_loss(a * 3, b),
+    "losses of probabilities": lambda a, b, m, w: F.binary_cross_entropy_with_logits(a, b.sigmoid()) + F.binary_cross_entropy(
+        a.sigmoid(), b.sigmoid()
+    ) + F.kl_div(F.log_softmax(a, 0), F.softmax(b, 0), reduction="sum"),
+    "losses of classes": lambda a, b, m, w: F.cross_entropy(m, torch.tensor([1, -100, 4])) + F.cross_entropy(
+        m, torch.tensor([0, 1, 2]), reduction="sum", label_smoothing=0.1
+    ) + F.cross_entropy(a, torch.tensor(2)) + F.nll_loss(F.log_softmax(m, 1), torch.tensor([1, 2, 3]), weight=torch.arange(1.0, 6)),
+    "in place": lambda a, b, m, w: F.relu(a * 2, inplace=True) + (a * 2).add_(b).mul_(3),
+    "assignment": lambda a, b, m, w: in_place(a, b),
+    "like": lambda a, b, m, w: torch.zeros_like(a) + torch.ones_like(b) * b + a.new_zeros(5) + a.new_full((5,), 2.0),
+    "detach": lambda a, b, m, w: a.detach() * b + without_gradient(a) * b,
+    "cumsum": lambda a, b, m, w: m.cumsum(0) + a.cumsum(0),
+    "gather": lambda a, b, m, w: m.gather(1, torch.tensor([[1], [0], [4]])).sum() + a.narrow(0, 1, 2).sum() + a.select(0, 3),
+    "choices": lambda a, b, m, w: a[m.sum(0).argmax()] * b + (a.max(0)[1] == 2).float(),
+}
+
+
+def in_place(a, b):
+    x = a * 1
+    y = x
+    x += b
+    x *= 2
+    return y
+
+
+def without_gradient(a):
+    with torch.no_grad():
+        return a * 2
+
+
+def made(form, inputs, w):
+    leaves = [tensor.clone().requires_grad_() for tensor in inputs]
+    result = FORMS[form](*(leaf * 1 for leaf in leaves), w)
+    return leaves, result
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_equal_eager(form):
+    torch.manual_seed(3)
+    w = nn.Parameter(torch.randn(5, 5))
+    several = [(torch.randn(5), torch.randn(5), torch.randn(3, 5)) for _ in range(3)]
+    expected = []
+    for inputs in several:
+        leaves, result = made(form, inputs, w)
+        result.sum().backward()
+        expected.append((result, [leaf.grad for leaf in leaves]))
+    of_w, w.grad = w.grad, None
+    held = nn.ParameterList([w, nn.Parameter(torch.ones(()))])
+    with batch() as block:
+        found = [[leaf.clone().requires_grad_() for leaf in inputs] for inputs in several]
+        results = [FORMS[form](*(held[1] * leaf for leaf in leaves), held[0]) for leaves in found]
+    assert block.ops >= 12
+    sum(result.sum() for result in results).backward()
+    for leaves, result, (value, gradients_) in zip(found, results, expected):
+        assert_close(result.detach(), value, 1e-5)
+        for leaf, gradient in zip(leaves, gradients_):
+            if gradient is None:
+                assert leaf.grad is None or not leaf.grad.any()
+            else:
+                assert_close(leaf.grad, gradient, 1e-4)
+    if of_w is not None:
+        assert_close(w.grad, of_w, 1e-4)
+
+
+def test_reads_compute_what_was_recorded():
+    linear = nn.Linear(4, 4)
+    x = torch.randn(1, 4)
+    with batch() as block:
+        y = linear(x)
+        steps = 0
+        while y.sum().item() > -1e9 and steps < 3:
+            y = torch.tanh(linear(y))
+            steps += 1
+        assert bool(y.max() < 2)
+        assert np.asarray(y.detach()).shape == (1, 4)
+        loss = y.sum()
+    assert block.flushes >= 3
+    loss.backward()
+    found = gradients(linear)
+    expected = linear(x)
+    for _ in range(3):
+        expected = torch.tanh(linear(expected))
+    expected.sum().backward()
+    assert_close(found["weight"], linear.weight.grad, 1e-4)
+
+
+def test_training_with_an_optimiser_equals_eager():
+    def train(blocks):
+        torch.manual_seed(5)
+        model = TreeLSTM()
+        optimiser = torch.optim.Adam(model.parameters(), 0.01)
+        for step in range(4):
+            data = instances(TreeLSTM, 5, step)
+            optimiser.zero_grad()
+            if blocks:
+                with batch():
+                    loss = torch.stack([model(*instance) for instance in data]).mean()
+            else:
+                loss = torch.stack([model(*instance) for instance in data]).mean()
+            loss.backward()
+            optimiser.step()
+        return [param.detach().clone() for param in model.parameters()]
+
+    for found, expected in zip(train(True), train(False)):
+        assert_close(found, expected, 1e-3)
+
+
+def test_two_backward_calls():
+    linear, x = nn.Linear(3, 2), torch.randn(1, 3)
+    with batch():
+        a, b = linear(x).sum(), linear(x).square().sum()
+    a.backward(retain_graph=True)
+    b.backward()
+    found = gradients(linear)
+    (linear(x).sum() + linear(x).square().sum()).backward()
+    assert_close(found["weight"], linear.weight.grad, 1e-5)
+
+
+def test_dropout_draws_the_noise_of_torch():
+    x = torch.ones(50)
+    linear = nn.Linear(50, 3)
+    torch.manual_seed(7)
+    expected = linear(F.dropout(x * 2, 0.4))
+    with batch():
+        y = x + linear.weight[0] * 0
+        torch.manual_seed(7)
+        z = linear(F.dropout(y * 2, 0.4))
+    assert_close(z, expected, 1e-5)
+
+
+def test_what_is_unknown_is_an_error_with_the_line():
+    linear, x = nn.Linear(3, 2), torch.randn(1, 3)
+    with pytest.raises(ab.RecordError, match=r'erfinv at File ".*test_batch.py", line \d+ cannot be recorded.*unknown="eager"'):
+        with batch():
+            torch.erfinv(linear(x).tanh())
+    with pytest.raises(ab.RecordError, match="slice with a step"):
+        with batch():
+            linear(x)[:, ::2]
+    with batch(unknown="eager"):
+        y = torch.erfinv(linear(x).tanh()) * 2
+    assert_close(y, torch.erfinv(linear(x).tanh()) * 2, 1e-5)
+    y.sum().backward()
+    assert linear.weight.grad is not None
+
+
+def test_a_part_that_changes_in_place_is_refused():
+    linear, x = nn.Linear(3, 4), torch.randn(1, 3)
+    with pytest.raises(ab.RecordError, match="changes in place"):
+        with batch():
+            y = linear(x)
+            y[0] = 1.0
+    with pytest.raises(ab.RecordError, match="other tensors view"):
+        with batch():
+            y = linear(x)
+            z = y.view(-1)
+            z += 1
+    with batch():
+        y = linear(x)
+        y = y.view(-1)
+        y += 1
+    assert_close(y, linear(x).view(-1) + 1, 1e-5)
+
+
+def test_an_error_in_a_block_leaves_torch_as_it_was():
+    linear, x = nn.Linear(3, 2), torch.randn(1, 3)
+    with pytest.raises(ZeroDivisionError):
+        with batch():
+            y = linear(x)
+            1 / 0
+    with pytest.raises(ab.RecordError, match="ended with an error"):
+        y + 1
+    assert type(linear(x)) is torch.Tensor
+
+
+def test_parameters_of_several_models_and_new_ones():
+    x = torch.randn(1, 4)
+    for _ in range(3):
+        one, two = nn.Linear(4, 4), nn.Linear(4, 4)
+        with batch():
+            y = two(one(x)).sum()
+        y.backward()
+        expected = two(one(x)).sum()
+        assert_close(y, expected, 1e-5)
+        assert one.weight.grad is not None and two.weight.grad is not None
+        one.weight.data.mul_(2)
+        with batch():
+            y = two(one(x)).sum()
+        assert_close(y, two(one(x)).sum(), 1e-5)
+
+
+def test_memory_does_not_grow():
+    model, data = TreeLSTM(), instances(TreeLSTM, 3)
+
+    def steps(count):
+        for _ in range(count):
+            with batch():
+                loss = torch.stack([model(*instance) for instance in data]).mean()
+            loss.backward()
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    steps(50)
+    before = steps(50)
+    assert steps(200) <= before + 4_000
