@@ -132,6 +132,9 @@ class Engine:
     @property
     def session(self) -> Any:
         """The session."""
+    @property
+    def threads(self) -> Any:
+        """The number of threads that execute; 0 for all cores."""
 
 class GRU:
     """The gated recurrent unit."""

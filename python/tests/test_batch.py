@@ -278,6 +278,20 @@ def test_parameters_of_several_models_and_new_ones():
         assert_close(y, two(one(x)).sum(), 1e-5)
 
 
+def test_a_change_of_a_parameter_computes_what_was_recorded_before():
+    linear, x, counter = nn.Linear(3, 2), torch.randn(1, 3), torch.zeros(1)
+    expected = linear(x)
+    with batch() as block:
+        before = linear(x)
+        counter.add_(1)
+        with torch.no_grad():
+            linear.weight.data[0].mul_(2)
+        after = linear(x)
+    assert block.flushes == 2 and float(counter) == 1
+    assert_close(before, expected, 1e-5)
+    assert_close(after, linear(x), 1e-5)
+
+
 def test_memory_does_not_grow():
     model, data = TreeLSTM(), instances(TreeLSTM, 3)
 

@@ -32,9 +32,9 @@ def _keep(engine):
 
 
 @functools.cache
-def _without_parameters():
+def _without_parameters(threads):
     """The engine of every block before its first parameter."""
-    return native.Engine([])
+    return native.Engine([], threads=threads)
 
 
 def _modules_on_stack():
@@ -55,7 +55,7 @@ def _engine_with(engine, param, table):
     """An engine that knows a parameter besides those of `engine`, and everything else that the module around it has."""
     if not table and not engine.params:
         for known in _engines:
-            if known.knows(param):
+            if known.threads == engine.threads and known.knows(param):
                 return _keep(known)
     params = {id(one): (name, one, is_table) for name, one, is_table in engine.params}
     around = next((module for module in _modules_on_stack() if any(one is param for one in module.parameters())), None)
@@ -72,7 +72,7 @@ def _engine_with(engine, param, table):
         unique = next(text for text in (name, *(f"{name}_{k}" for k in range(2, len(params) + 3))) if text not in names)
         names.add(unique)
         named.append((unique, one, is_table))
-    return _keep(native.Engine(named))
+    return _keep(native.Engine(named, threads=engine.threads))
 
 
 class _Apply(torch.autograd.Function):
@@ -169,6 +169,7 @@ _ENVIRONMENT = {
     "float32": torch.float32,
     "int64": torch.int64,
     "bool": torch.bool,
+    "size": torch.Size,
     "is_grad_enabled": torch.is_grad_enabled,
     "ops": _OPS,
     "execute": _execute,
@@ -189,26 +190,27 @@ class batch:
     What needs a number (`.item()`, `bool`, `print`) computes what was recorded so far. The results are tensors of torch with
     gradients to parameters and inputs.
 
-    `unknown="eager"` lets torch compute what the engine has no counterpart of, one instance at a time.
+    `unknown="eager"` lets torch compute what the engine has no counterpart of, one instance at a time. `threads` is the number
+    of threads that execute; 0 takes all cores.
     """
 
-    def __init__(self, unknown="error"):
+    def __init__(self, unknown="error", threads=0):
         if unknown not in ("error", "eager"):
             raise ValueError(f'unknown is "error" or "eager", found {unknown!r}')
-        self._eager, self._recorder = unknown == "eager", None
+        self._eager, self._threads, self._recorder = unknown == "eager", threads, None
 
     def __enter__(self):
         if self._recorder is not None:
             raise RuntimeError("this block is open; make another batch()")
-        self._recorder = native.Recorder(_ENVIRONMENT, _without_parameters(), self._eager)
+        self._recorder = native.Recorder(_ENVIRONMENT, _without_parameters(self._threads), self._eager)
         torch._C._push_on_torch_function_stack(self._recorder)
         return self
 
     def __exit__(self, kind, error, trace):
         torch._C._pop_torch_function_stack()
         recorder, self._recorder = self._recorder, None
-        self.ops, self.flushes = recorder.counts()
         recorder.close(kind is not None)
+        self.ops, self.flushes = recorder.counts()
 
     def flush(self):
         """Computes what was recorded so far."""

@@ -47,12 +47,11 @@ impl<'py> Call<'_, 'py> {
 
     /// The argument at a place; `None` if it is missing or None.
     pub(super) fn get(&self, place: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let found = match self.args.get_item(place) {
-            Ok(found) => Some(found),
-            Err(_) => match self.kwargs {
-                Some(kwargs) => kwargs.get_item(self.names[place].trim_start_matches('*'))?,
-                None => None,
-            },
+        // Python would make an exception of an item that does not exist.
+        let found = match (place < self.args.len(), self.kwargs) {
+            (true, _) => Some(self.args.get_item(place)?),
+            (false, Some(kwargs)) => kwargs.get_item(self.names[place].trim_start_matches('*'))?,
+            (false, None) => None,
         };
         Ok(found.filter(|found| !found.is_none()))
     }

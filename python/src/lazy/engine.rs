@@ -42,11 +42,17 @@ pub(super) struct Engine {
     by_address: HashMap<usize, usize>,
     module: Arc<Module>,
     session: Py<PySession>,
+    threads: usize,
 }
 
 impl Engine {
     pub(super) fn module(&self) -> &Arc<Module> {
         &self.module
+    }
+
+    /// The parameters that live.
+    pub(super) fn living<'py>(&self, py: Python<'py>) -> impl Iterator<Item = Bound<'py, PyAny>> {
+        self.params.iter().filter_map(move |known| known.reference.bind(py).upgrade())
     }
 
     /// The number of a parameter.
@@ -124,7 +130,13 @@ impl PyEngine {
         let session =
             released(py, || Session::with_options(&module, Arc::new(weights), options)).map_err(raised)?;
         let session = Py::new(py, PySession::of(Arc::clone(&module), session))?;
-        Ok(Self { engine: Arc::new(Engine { params: known, by_address, module, session }) })
+        Ok(Self { engine: Arc::new(Engine { params: known, by_address, module, session, threads }) })
+    }
+
+    /// The number of threads that execute; 0 for all cores.
+    #[getter]
+    fn threads(&self) -> usize {
+        self.engine.threads
     }
 
     /// The session.

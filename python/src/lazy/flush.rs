@@ -31,13 +31,16 @@ impl Block {
     pub(super) fn flush(self: &Arc<Self>, py: Python<'_>) -> PyResult<()> {
         let taken = {
             let mut state = self.lock()?;
-            let (ops, flushes) = (state.ops, state.flushes + 1);
+            let (ops, flushes) = (state.ops, state.flushes);
             let fresh = State { ops, flushes, ..State::new(Arc::clone(&state.engine)) };
             std::mem::replace(&mut *state, fresh)
         };
         let waiting: Vec<Arc<Slot>> = taken.slots.iter().filter_map(Weak::upgrade).collect();
         match self.compute(py, taken, &waiting) {
-            Ok(()) => Ok(()),
+            Ok(computed) => {
+                self.lock()?.flushes += u64::from(computed);
+                Ok(())
+            }
             Err(error) => {
                 waiting.iter().for_each(|slot| slot.lose());
                 Err(error)
@@ -45,7 +48,8 @@ impl Block {
         }
     }
 
-    fn compute(self: &Arc<Self>, py: Python<'_>, taken: State, waiting: &[Arc<Slot>]) -> PyResult<()> {
+    /// Computes the waiting tensors. Returns whether there are any.
+    fn compute(self: &Arc<Self>, py: Python<'_>, taken: State, waiting: &[Arc<Slot>]) -> PyResult<bool> {
         let State { engine, graph, mut existing, .. } = taken;
         let mut groups: Vec<Group<'_>> = Vec::new();
         let mut places: HashMap<Alike, usize> = HashMap::new();
@@ -79,7 +83,7 @@ impl Block {
             return Err(RecordError::new_err(fault.to_string()));
         }
         if groups.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         // A gradient goes to the tensors with gradients alone.
         groups.sort_by_key(|(alike, _)| !alike.grad);
@@ -102,7 +106,7 @@ impl Block {
                 *slot.state.lock() = SlotState::Computed(tensor?.unbind());
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Forgets what was recorded since the last flush.

@@ -124,7 +124,7 @@ impl Lazy {
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let dims = PyTuple::new(py, self.dims(py)?)?;
-        py.import(intern!(py, "torch"))?.getattr(intern!(py, "Size"))?.call1((dims,))
+        self.slot.block.torch.size.bind(py).call1((dims,))
     }
 
     #[getter]

@@ -31,7 +31,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::ThreadId;
-use tensor::Tensor;
+use tensor::{Form, Tensor};
 
 /// Why a call was not recorded.
 pub(crate) enum Fail {
@@ -67,6 +67,7 @@ struct Torch {
     float32: Py<PyAny>,
     int64: Py<PyAny>,
     bool: Py<PyAny>,
+    size: Py<PyAny>,
     is_grad_enabled: Py<PyAny>,
     /// The ops by torch's functions.
     ops: Py<PyDict>,
@@ -106,7 +107,7 @@ type Stacked = (Arc<[ValueKey]>, ValueKey);
 #[derive(Default)]
 struct Existing {
     /// Their values and elements, by address.
-    known: HashMap<usize, (Vec<f32>, ValueKey)>,
+    known: HashMap<usize, (Vec<f32>, Form)>,
     /// Keeps them alive, so that no other tensor gets their address.
     kept: Vec<Py<PyAny>>,
     /// The existing tensors with gradients.

@@ -7,6 +7,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -57,6 +58,7 @@ impl Recorder {
             float32: object("float32")?,
             int64: object("int64")?,
             bool: object("bool")?,
+            size: object("size")?,
             is_grad_enabled: object("is_grad_enabled")?,
             ops: object("ops")?.into_bound(environment.py()).cast_into::<PyDict>()?.unbind(),
             execute: object("execute")?,
@@ -101,7 +103,7 @@ impl Recorder {
                 _ => {}
             }
         }
-        block.before_change(function)?;
+        block.before_change(function, args)?;
         function.call(args, kwargs)
     }
 
@@ -142,18 +144,51 @@ impl Block {
         Err(self.error(args.py(), &name, "the engine has no counterpart of this op"))
     }
 
-    /// Computes what was recorded before a function changes a tensor that it may have read.
-    fn before_change(self: &Arc<Self>, function: &Bound<'_, PyAny>) -> PyResult<()> {
+    /// Computes what was recorded before a function changes a parameter. Other tensors were copied when they were read.
+    fn before_change(
+        self: &Arc<Self>,
+        function: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+    ) -> PyResult<()> {
         let py = function.py();
         let name = function.getattr(intern!(py, "__name__"))?;
         let name = name.cast::<PyString>()?.to_str()?;
         let changes =
             name.ends_with('_') && !name.ends_with("__") || matches!(name, "__setitem__" | "__set__");
         if changes && name != "requires_grad_" {
-            self.flush(py)?;
+            let engine = Arc::clone(&self.lock()?.engine);
+            let mut storages = HashSet::new();
+            for param in engine.living(py) {
+                storages.insert(storage(&param)?);
+            }
+            if self.shares(args.as_any(), &storages, 2)? {
+                self.flush(py)?;
+            }
         }
         Ok(())
     }
+
+    /// Whether a tensor among arguments lies in one of the storages.
+    fn shares(&self, any: &Bound<'_, PyAny>, storages: &HashSet<usize>, depth: usize) -> PyResult<bool> {
+        let py = any.py();
+        if any.is_instance(self.torch.tensor.bind(py))? {
+            return Ok(storages.contains(&storage(any)?));
+        }
+        if depth > 0 && (any.is_instance_of::<PyTuple>() || any.is_instance_of::<PyList>()) {
+            for item in any.try_iter()? {
+                if self.shares(&item?, storages, depth - 1)? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// The address of the memory of a tensor.
+fn storage(tensor: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let py = tensor.py();
+    tensor.call_method0(intern!(py, "untyped_storage"))?.call_method0(intern!(py, "data_ptr"))?.extract()
 }
 
 /// The name and code of every op, by which Python finds torch's functions.

@@ -196,25 +196,27 @@ impl<'g> Recording<'_, 'g> {
         };
         self.grad |= grad;
         let address = tensor.as_ptr() as usize;
-        let made = |key| Tensor {
-            dims: dims.clone(),
-            kind: Kind::Float,
-            grad,
-            stopped: false,
-            form: Form::Whole(key),
-        };
+        let made = |form| Tensor { dims: dims.clone(), kind: Kind::Float, grad, stopped: false, form };
         if let Some((held, known)) = self.existing.known.get(&address)
             && *held == numbers
         {
-            return Ok(made(*known));
+            return Ok(made(known.clone()));
         }
-        let key = self.key(self.graph.input_shaped(shape, &numbers))?;
-        if grad {
-            self.existing.inputs.push((key, tensor.clone().unbind()));
+        let form = match shape.dims() {
+            // Rows batch over any number of rows. A gradient reaches a tensor as a whole.
+            &[_, width] if !grad => {
+                let rows = numbers.chunks(width as usize);
+                let bound = rows.map(|row| self.key(self.graph.input_shaped([width as usize], row)));
+                Form::Rows(bound.collect::<Made<_>>()?)
+            }
+            _ => Form::Whole(self.key(self.graph.input_shaped(shape, &numbers))?),
+        };
+        if let (true, Form::Whole(key)) = (grad, &form) {
+            self.existing.inputs.push((*key, tensor.clone().unbind()));
         }
-        self.existing.known.insert(address, (numbers, key));
+        self.existing.known.insert(address, (numbers, form.clone()));
         self.existing.kept.push(tensor.clone().unbind());
-        Ok(made(key))
+        Ok(made(form))
     }
 
     /// Reads a tensor or a number.

@@ -162,7 +162,7 @@ pub(super) const OPS: &[Op] = &[
     })
     .not_of_params(),
     Op::new(&["to", "type_as"], &["input", "*other"], to).not_of_params(),
-    Op::new(&["clone", "contiguous", "cpu", "requires_grad_"], &["input", "memory_format"], |r, call| {
+    Op::new(&["clone", "contiguous", "cpu"], &["input", "memory_format"], |r, call| {
         one(r.tensor(&call.need(0)?)?)
     })
     .not_of_params(),
