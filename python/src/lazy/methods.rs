@@ -9,6 +9,7 @@ use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
+use smallvec::SmallVec;
 
 impl Lazy {
     /// Records a method, or calls it on the computed tensor if the block has ended.
@@ -25,6 +26,19 @@ impl Lazy {
         let own = slf.get().computed(slf.py())?;
         let rest = args.get_slice(1, args.len());
         own.bind(slf.py()).getattr(op.name())?.call(rest, kwargs)
+    }
+
+    /// Calls a method with the arguments behind the tensor itself.
+    fn with_arguments<'py>(
+        slf: &Bound<'py, Self>,
+        op: Named,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut all = SmallVec::<[Bound<'py, PyAny>; 6]>::with_capacity(args.len() + 1);
+        all.push(slf.clone().into_any());
+        all.extend(args.iter());
+        Self::method(slf, op, &PyTuple::new(slf.py(), all)?, kwargs)
     }
 
     fn unary<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
@@ -78,14 +92,31 @@ impl Method {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = args.py();
-        let own = self.own.bind(py);
-        let mut all = Vec::with_capacity(args.len() + 1);
-        all.push(own.clone().into_any());
-        all.extend(args.iter());
-        Lazy::method(own, self.op, &PyTuple::new(py, all)?, kwargs)
+        Lazy::with_arguments(self.own.bind(args.py()), self.op, args, kwargs)
     }
 }
+
+/// Declares methods of ops that models call often, so that Python finds them without `__getattr__`.
+macro_rules! methods {
+    ($($name:ident),*) => {
+        #[pymethods]
+        impl Lazy {
+            $(#[pyo3(signature = (*args, **kwargs))]
+            fn $name<'py>(
+                slf: &Bound<'py, Self>,
+                args: &Bound<'py, PyTuple>,
+                kwargs: Option<&Bound<'py, PyDict>>,
+            ) -> PyResult<Bound<'py, PyAny>> {
+                Self::with_arguments(slf, ops::named(stringify!($name))?, args, kwargs)
+            })*
+        }
+    };
+}
+
+methods!(
+    tanh, sigmoid, relu, exp, log, chunk, split, view, reshape, squeeze, unsqueeze, transpose, t, sum, mean,
+    softmax, matmul, mul, add
+);
 
 #[pymethods]
 impl Lazy {
