@@ -94,6 +94,7 @@ def main():
         sys.argv.remove("--floor")
     args = timing.arguments(__doc__)
     torch.set_num_threads(1)
+    torch.set_default_device(args.device)
     # Denormal numbers make Adam slow after many steps of a task that cannot be learnt.
     torch.set_flush_denormal(True)
     levels, labels = Levels(args.trees), torch.tensor(args.labels)
@@ -110,14 +111,17 @@ def main():
     optimizer = torch.optim.Adam(model.parameters(), lr=timing.LEARNING_RATE, fused=True)
     loss = torch.nn.CrossEntropyLoss()
 
+    # Results return to the host, which waits for a GPU.
     def infer():
         with torch.inference_mode():
-            model(levels)
+            model(levels).cpu()
 
     def train():
         optimizer.zero_grad()
-        loss(model(levels), labels).backward()
+        total = loss(model(levels), labels)
+        total.backward()
         optimizer.step()
+        total.item()
 
     timing.measure(train if args.mode == "train" else infer, args.seconds, checksum)
 

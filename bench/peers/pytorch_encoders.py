@@ -5,7 +5,7 @@ Packed means without padding: the rows of all sentences in one matrix, and atten
 The models, lengths and words are those of the example `encoders` of the CPU runtime, and so are the measured steps: inference,
 and forward and reverse of a training step without the update. Masks are made before the measurement, which favours this program.
 
-    python bench/peers/pytorch_encoders.py [--threads 1] [--rounds 5]
+    python bench/peers/pytorch_encoders.py [--threads 1] [--rounds 5] [--device cuda]
 """
 import argparse
 import math
@@ -111,15 +111,20 @@ def infer(model, batches):
 def train(model, batches):
     model.zero_grad(set_to_none=True)
     for batch in batches:
-        model(*batch).backward()
+        loss = model(*batch)
+        loss.backward()
+    # The host waits for a GPU.
+    loss.item()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--device", default="cpu", help="where PyTorch computes: cpu, cuda")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
+    torch.set_default_device(args.device)
     torch.manual_seed(1)
     print("sentences  width   reads  buckets    infer, ms    train, ms")
     for name, sizes in SENTENCES.items():

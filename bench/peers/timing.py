@@ -21,6 +21,7 @@ def arguments(description):
     parser.add_argument("--mode", choices=["infer", "train"], default="infer")
     parser.add_argument("--hidden", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=1.0, help="duration of the measurement")
+    parser.add_argument("--device", default="cpu", help="where PyTorch computes: cpu, cuda")
     args = parser.parse_args()
     args.trees, args.labels = read(args.data)
     return args

@@ -1,6 +1,7 @@
 //! The options of measurements, for this program and for the verbs `bench` and `sweep` of `autobatch`.
 
 use crate::{BenchError, Mode, Options, Sweep, dump, effort, pairs, run, sweep};
+use autobatch::Device;
 use autobatch_models::catalogue;
 use autobatch_planner::schedule::Policy;
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -20,8 +21,8 @@ pub struct BenchArgs {
     /// Split the execution into packing, forward, reverse, reductions and update
     #[arg(long)]
     pub phases: bool,
-    /// Time products, copies and models on a GPU instead: gpu, gpu:0, gpu:part-of-a-name. --hidden sets the size of
-    /// products. If models are named, time only the host part of 16 small instances
+    /// Execute on a GPU: gpu, gpu:0, gpu:part-of-a-name. Without a model, time products, copies and two models; --hidden
+    /// sets the size of products
     #[arg(long)]
     pub device: Option<String>,
     /// Instead of measuring, write the random weights, outputs and gradients of one step into this folder
@@ -86,10 +87,11 @@ pub struct StepArgs {
 }
 
 /// The measurements that may precede a model, with their help.
-const MEASUREMENTS: [(&str, &str); 3] = [
+const MEASUREMENTS: [(&str, &str); 4] = [
     ("sweep", "before a model: time several batch sizes"),
     ("peak", "before a model: compute its share of the peak of the processor"),
     ("threads", "before a model: compare one thread with several"),
+    ("host", "before a model, with --device: time the host's part of 16 small instances"),
 ];
 
 fn is_measurement(word: &str) -> bool {
@@ -117,6 +119,7 @@ impl StepArgs {
         Ok(Options {
             sizes: catalogue::Options { corpus, instances, seed, count, batch, hidden, embedding, same },
             mode: self.mode.parse::<Mode>()?,
+            device: Device::Cpu,
             threads,
             rounds,
             turn: Duration::from_millis(self.turn),
@@ -147,7 +150,7 @@ impl BenchArgs {
             ("a second number of --batch", self.step.batch.len() > 1 && !is_sweep),
             ("--dump", self.dump.is_some() && !is_plain),
             ("--phases", self.phases && !is_plain),
-            ("--device", self.device.as_deref().is_some_and(|device| device != "cpu") && !is_plain),
+            ("--device", self.device.is_some() && !is_plain && measurement != "host"),
         ];
         match options.into_iter().find(|(_, is_given)| *is_given) {
             Some((option, _)) => Err(BenchError::Unused { option, measurement: measurement.to_owned() }),
@@ -167,15 +170,17 @@ impl BenchArgs {
             self.workload.iter().partition(|word| is_measurement(word));
         let models = models.into_iter().map(|name| Ok(catalogue::entry_or_letter(name)?.name));
         let models = models.collect::<Result<Vec<&str>, BenchError>>()?;
-        if let Some(device) = self.device.as_deref().filter(|device| *device != "cpu") {
-            #[cfg(feature = "gpu")]
-            return crate::gpu::report(device, self.step.hidden, &models);
-            #[cfg(not(feature = "gpu"))]
-            return Err(BenchError::Gpu(format!(
-                "{device}: this build has no GPU support; build with --features gpu"
-            )));
+        let device: Device = match self.device.as_deref() {
+            Some(word) => word.parse().map_err(|error| BenchError::Gpu(format!("{error}")))?,
+            None => Device::Cpu,
+        };
+        #[cfg(feature = "gpu")]
+        if let Device::Gpu(selector) = &device
+            && (models.is_empty() || verbs.iter().any(|verb| *verb == "host"))
+        {
+            return crate::gpu::report(selector, self.step.hidden, &models);
         }
-        let options = self.step.options(self.phases)?;
+        let options = Options { device, ..self.step.options(self.phases)? };
         let select = |text: String, json: String| if self.step.json { json } else { text };
         let verbs: Vec<&str> = verbs.into_iter().map(String::as_str).collect();
         match (verbs.as_slice(), models.as_slice()) {

@@ -117,3 +117,10 @@ steps! {
     autobatch_planner::schedule::ParsePolicyError,
     autobatch_runtime_cpu::executor::RunError,
 }
+
+#[cfg(feature = "gpu")]
+impl From<autobatch::runtime_wgpu::GpuError> for BenchError {
+    fn from(error: autobatch::runtime_wgpu::GpuError) -> Self {
+        Self::Gpu(error.to_string())
+    }
+}

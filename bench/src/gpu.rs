@@ -11,7 +11,7 @@
 //! dispatch.
 
 use crate::error::BenchError;
-use autobatch::runtime_wgpu::{Bound, Executor, Options};
+use autobatch::runtime_wgpu::{Bound, Executor, Options, Selector};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
@@ -46,11 +46,10 @@ const SMALL: [(&str, usize); 7] = [
 /// device. If `names` is not empty, only the host part of the named models.
 ///
 /// # Errors
-/// If the device or a model is unknown, or an execution fails.
-pub fn report(device: &str, size: Option<usize>, names: &[&str]) -> Result<String, BenchError> {
-    let selector = device.parse().map_err(|error| BenchError::Gpu(format!("{error}")))?;
-    let options = Options { selector, ..Options::default() };
-    let mut executor = Executor::new(options.clone()).map_err(gpu)?;
+/// If the device does not exist, a model is unknown, or an execution fails.
+pub fn report(selector: &Selector, size: Option<usize>, names: &[&str]) -> Result<String, BenchError> {
+    let options = Options { selector: selector.clone(), ..Options::default() };
+    let mut executor = Executor::new(options.clone())?;
     let facts = executor.gpu().map(|gpu| gpu.facts().clone());
     let software = facts.as_ref().is_some_and(|facts| facts.kind == "software");
     let is_noop = facts.as_ref().is_some_and(|facts| facts.backend == "noop");
@@ -122,7 +121,7 @@ fn host_times(options: &Options, names: &[&str], text: &mut String) -> Result<()
     let variants = [("bound", false), ("immediate", true)].map(|(name, immediates)| {
         Executor::new(Options { immediates, ..options.clone() }).map(|executor| (name, executor))
     });
-    let mut variants = variants.into_iter().collect::<Result<Vec<_>, _>>().map_err(gpu)?;
+    let mut variants = variants.into_iter().collect::<Result<Vec<_>, _>>()?;
     let mut points: Vec<Vec<(f64, f64)>> = vec![Vec::new(); variants.len()];
     for (name, count) in small {
         let sizes = catalogue::Options {
@@ -195,10 +194,6 @@ fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     let (n, x, y) = (weighted(&|_, _| 1.0), weighted(&|x, _| x), weighted(&|_, y| y));
     let slope = (n * weighted(&|x, y| x * y) - x * y) / (n * weighted(&|x, _| x * x) - x * x);
     Some(((y - slope * x) / n, slope))
-}
-
-fn gpu(error: autobatch::runtime_wgpu::GpuError) -> BenchError {
-    BenchError::Gpu(error.to_string())
 }
 
 /// The time of one step on a value of `rows` by `size` elements.
@@ -330,7 +325,7 @@ fn executed(
     // ahead.
     for execution in 0..=executions + 1 {
         let start = Instant::now();
-        executor.execute(plan, &weights, bound).map_err(gpu)?;
+        executor.execute(plan, &weights, bound)?;
         let (whole, times, counters) = (start.elapsed(), executor.times(), executor.counters());
         if execution > 1 {
             best = best.best(&Executed {
@@ -381,7 +376,7 @@ fn encode_after_other(
         }
         let following =
             || Poll::Ready((next == Next::Announced).then(|| Arc::clone(&plans[(execution + 1) % 2])));
-        executor.execute_and_prepare(&plans[execution % 2], &weights, bound, following).map_err(gpu)?;
+        executor.execute_and_prepare(&plans[execution % 2], &weights, bound, following)?;
         if execution > 3 {
             best = best.min(executor.times().encode);
         }

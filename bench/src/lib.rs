@@ -20,6 +20,7 @@ mod effort;
 mod error;
 #[cfg(feature = "gpu")]
 pub mod gpu;
+mod machine;
 mod pairs;
 mod report;
 mod step;
@@ -30,9 +31,10 @@ pub use dump::dump;
 pub use effort::{Effort, effort};
 pub use error::BenchError;
 pub use pairs::{Pairs, pairs};
-pub use report::{KernelShare, Phases, PlanFacts, Report, SameBits, Split};
+pub use report::{GpuPhases, KernelShare, Phases, PlanFacts, Report, SameBits, Split};
 pub use sweep::{Sweep, SweepRow, sweep};
 
+use autobatch::Device;
 use autobatch::train::Bar;
 use autobatch_models::catalogue::{self, Problem};
 use autobatch_planner::schedule::Policy;
@@ -81,7 +83,9 @@ pub struct Options {
     pub sizes: catalogue::Options,
     /// The mode of a step.
     pub mode: Mode,
-    /// Number of threads; 0 means one per core.
+    /// The device that executes.
+    pub device: Device,
+    /// Number of threads of the CPU; 0 means one per core.
     pub threads: usize,
     /// Number of rounds of each variant.
     pub rounds: usize,
@@ -116,6 +120,7 @@ impl Default for Options {
         Self {
             sizes: catalogue::Options { seed: 1, ..catalogue::Options::default() },
             mode: Mode::Infer,
+            device: Device::Cpu,
             threads: 1,
             rounds: 7,
             turn: Duration::from_millis(100),
@@ -160,7 +165,9 @@ pub fn run(name: &str, options: &Options) -> Result<Report, BenchError> {
         None => None,
     };
     let rounds = alternate(&mut batched, single.as_mut(), options)?;
-    Ok(Report::new(&problem, options, &batched, facts, &rounds, same_bits))
+    let report = Report::new(&problem, options, &batched, facts, &rounds, same_bits);
+    let executions = if options.phases { options.rounds } else { 0 };
+    Ok(Report { kernels: batched.kernels(executions)?, ..report })
 }
 
 /// Compares the outputs of both variants; in training the losses of some minibatches, and the weights and states of the

@@ -2,6 +2,7 @@
 
 use crate::step::{self, Measured, Runner};
 use crate::{Mode, Options, Rounds};
+use autobatch::Device;
 use autobatch_ir::plan::Plan;
 use autobatch_models::catalogue::Problem;
 use autobatch_runtime_cpu::executor::KernelCount;
@@ -71,14 +72,39 @@ impl Phases {
     }
 }
 
-/// The time of a kernel in the last graph: the minimum over all rounds.
+/// Seconds of the phases of execution on a GPU: the median of each over all rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct GpuPhases {
+    /// The host compiles plans into dispatches and uploads their tables.
+    pub compile: f64,
+    /// The host uploads inputs and changed parameters.
+    pub upload: f64,
+    /// The host writes and submits commands.
+    pub encode: f64,
+    /// The host waits for the device and reads the outputs.
+    pub wait: f64,
+}
+
+impl GpuPhases {
+    pub(crate) fn of(rounds: &[Measured]) -> Option<Self> {
+        let part = |part| median(rounds, |measured| measured.of(part));
+        Some(Self {
+            compile: part(step::Part::Compile)?,
+            upload: part(step::Part::Upload)?,
+            encode: part(step::Part::Encode)?,
+            wait: part(step::Part::Wait)?,
+        })
+    }
+}
+
+/// The time of a kernel in the first graph: the minimum over all rounds. On a GPU, the device time of a template.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct KernelShare {
     /// Its name, with a prime for its reverse.
     pub name: String,
-    /// Number of steps.
+    /// Number of steps; on a GPU, of dispatches.
     pub steps: u64,
-    /// Number of rows.
+    /// Number of rows; on a GPU, of workgroups.
     pub rows: u64,
     /// Seconds of all steps.
     pub seconds: f64,
@@ -95,11 +121,16 @@ impl From<KernelCount> for KernelShare {
 }
 
 impl KernelShare {
+    /// A kernel that no step executes.
+    #[cfg(feature = "gpu")]
+    pub(crate) fn nothing(name: &str) -> Self {
+        Self { name: name.to_owned(), steps: 0, rows: 0, seconds: 0.0, gflops: 0.0 }
+    }
+
     /// The kernels of an execution, each with its minimum time over this and all earlier executions with
     /// the same steps and rows. The slowest kernel comes first.
-    pub(crate) fn least(before: &[Self], counts: Vec<KernelCount>) -> Vec<Self> {
-        let least = |count: KernelCount| {
-            let own = Self::from(count);
+    pub(crate) fn least(before: &[Self], found: Vec<Self>) -> Vec<Self> {
+        let least = |own: Self| {
             let same =
                 |known: &&Self| (&known.name, known.steps, known.rows) == (&own.name, own.steps, own.rows);
             match before.iter().find(same) {
@@ -107,7 +138,7 @@ impl KernelShare {
                 _ => own,
             }
         };
-        let mut kernels: Vec<Self> = counts.into_iter().map(least).collect();
+        let mut kernels: Vec<Self> = found.into_iter().map(least).collect();
         kernels.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
         kernels
     }
@@ -184,15 +215,19 @@ pub struct Report {
     pub batch: usize,
     /// The policy.
     pub policy: String,
-    /// The instruction set.
-    pub isa: String,
+    /// The instruction set of the CPU, or the GPU.
+    pub device: String,
+    /// Whether a GPU executed.
+    pub is_gpu: bool,
     /// Number of rounds.
     pub rounds: usize,
     /// The batched step.
     pub batched: Split,
     /// The phases of execution, if requested.
     pub phases: Option<Phases>,
-    /// The kernels of the last graph, slowest first, if phases were requested.
+    /// The same of a GPU.
+    pub gpu_phases: Option<GpuPhases>,
+    /// The kernels of the first graph, slowest first, if phases were requested.
     pub kernels: Vec<KernelShare>,
     /// The unbatched step, if it was measured.
     pub unbatched: Option<Split>,
@@ -227,6 +262,7 @@ impl Report {
         same_bits: Option<SameBits>,
     ) -> Self {
         let batched = Split::of(&rounds.batched).expect("there is at least one round");
+        let on_cpu = options.device == Device::Cpu;
         Self {
             seconds_per_step: batched.total,
             mode: options.mode,
@@ -237,11 +273,13 @@ impl Report {
             instances: problem.workload.instances(),
             batch: problem.batch,
             policy: options.policy.to_string(),
-            isa: runner.isa(),
+            device: runner.device(),
+            is_gpu: !on_cpu,
             rounds: options.rounds,
             batched,
-            phases: options.phases.then(|| Phases::of(&rounds.batched)).flatten(),
-            kernels: runner.kernels().to_vec(),
+            phases: (options.phases && on_cpu).then(|| Phases::of(&rounds.batched)).flatten(),
+            gpu_phases: (options.phases && !on_cpu).then(|| GpuPhases::of(&rounds.batched)).flatten(),
+            kernels: Vec::new(),
             unbatched: Split::of(&rounds.unbatched),
             same_bits,
             numbers: runner.outputs().len(),
@@ -268,7 +306,10 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { workload, about, unit, instances, batch, plans, .. } = self;
         writeln!(f, "{workload}  {about}; {instances} {unit}, {batch} per graph, {}", self.mode)?;
-        writeln!(f, "device      cpu  {}  threads {}", self.isa, self.threads)?;
+        match self.is_gpu {
+            false => writeln!(f, "device      cpu  {}  threads {}", self.device, self.threads)?,
+            true => writeln!(f, "device      gpu  {}", self.device)?,
+        }
         writeln!(
             f,
             "plan        {} nodes -> {} batches, bound {}, gap {:.0} %; policy {}",
@@ -313,11 +354,16 @@ impl fmt::Display for Report {
         if let Some(Phases { pack, forward, reverse, reductions }) = self.phases {
             write!(f, "phases      pack {:.3}, forward {:.3}, ", 1e3 * pack, 1e3 * forward)?;
             writeln!(f, "reverse {:.3}, reductions {:.3} ms", 1e3 * reverse, 1e3 * reductions)?;
-            for kernel in self.kernels.iter().take(SHOWN_KERNELS) {
-                let KernelShare { name, steps, rows, seconds, gflops } = kernel;
-                let ms = 1e3 * seconds;
-                writeln!(f, "{ms:>12.3} ms  {name}: {steps} steps, {rows} rows, {gflops:.1} GFLOP/s")?;
-            }
+        }
+        if let Some(GpuPhases { compile, upload, encode, wait }) = self.gpu_phases {
+            write!(f, "phases      compile {:.3}, upload {:.3}, ", 1e3 * compile, 1e3 * upload)?;
+            writeln!(f, "encode {:.3}, wait {:.3} ms", 1e3 * encode, 1e3 * wait)?;
+        }
+        let [steps_of, rows_of] = if self.is_gpu { ["dispatches", "groups"] } else { ["steps", "rows"] };
+        for kernel in self.kernels.iter().take(SHOWN_KERNELS) {
+            let KernelShare { name, steps, rows, seconds, gflops } = kernel;
+            let ms = 1e3 * seconds;
+            writeln!(f, "{ms:>12.3} ms  {name}: {steps} {steps_of}, {rows} {rows_of}, {gflops:.1} GFLOP/s")?;
         }
         match self.same_bits {
             Some(SameBits { equal, minibatches, numbers, trained }) => {

@@ -1,18 +1,17 @@
 //! One step of a model, with the times of its parts.
 
 use crate::error::BenchError;
+use crate::machine::Machine;
 use crate::report::{KernelShare, PlanFacts};
 use crate::{Mode, Options, chunks};
-use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
-use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{self, Limits, Plan, UpdatePlan, Verified};
 use autobatch_ir::{Graph, States, Value, Weights};
 use autobatch_models::catalogue::Problem;
 use autobatch_nn::optim::{Adagrad, Adam, Optimize as _, Optimizer};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Gradients, Planner, Request, Selection, update_plan};
-use autobatch_runtime_cpu::{Bound, Executor, resolve_threads};
+use autobatch_runtime_cpu::Executor;
 use std::ops::{AddAssign, Range};
 use std::time::{Duration, Instant};
 
@@ -27,16 +26,22 @@ pub(crate) enum Part {
     /// The update by the optimizer.
     Update,
     Read,
+    /// On the CPU: looking up programs and packing weights, then the two directions and the reductions.
     Pack,
     Forward,
     Reverse,
     Reductions,
+    /// On a GPU: the host's part, then waiting for the device.
+    Compile,
+    Upload,
+    Encode,
+    Wait,
 }
 
 impl Part {
     /// The parts that make up a step.
     const STEP: [Self; 6] = [Self::Emit, Self::Plan, Self::Verify, Self::Execute, Self::Update, Self::Read];
-    const COUNT: usize = Self::Reductions as usize + 1;
+    const COUNT: usize = Self::Wait as usize + 1;
 }
 
 /// The times of the parts of a step.
@@ -46,6 +51,10 @@ pub(crate) struct Measured([Duration; Part::COUNT]);
 impl Measured {
     pub(crate) fn of(&self, part: Part) -> Duration {
         self.0[part as usize]
+    }
+
+    pub(crate) fn add(&mut self, part: Part, time: Duration) {
+        self.0[part as usize] += time;
     }
 
     pub(crate) fn total(&self) -> Duration {
@@ -60,7 +69,7 @@ impl Measured {
     fn timed<T>(&mut self, part: Part, run: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let result = run();
-        self.0[part as usize] += start.elapsed();
+        self.add(part, start.elapsed());
         result
     }
 }
@@ -105,20 +114,21 @@ pub(crate) struct Runner<'p> {
     graph: Graph,
     weights: Weights,
     planner: Planner,
-    executor: Executor,
+    machine: Machine,
+    phases: bool,
     wanted: Vec<ValueId>,
     /// The wanted values as losses, with their weights.
     losses: Vec<(ValueId, f32)>,
     outputs: Vec<f32>,
-    kernels: Vec<KernelShare>,
 }
 
 impl<'p> Runner<'p> {
     pub(crate) fn new(problem: &'p Problem, policy: &Policy, options: &Options) -> Result<Self, BenchError> {
-        let threads = resolve_threads(options.threads);
-        let mut executor = Executor::new(threads)?;
-        executor.set_limits(Limits { memory: options.memory_limit, work: None });
-        executor.set_counting(options.phases);
+        let limits = Limits { memory: options.memory_limit, work: None };
+        let mut machine = Machine::new(&options.device, options.threads, limits)?;
+        if let Some(executor) = machine.cpu() {
+            executor.set_counting(options.phases);
+        }
         let weights = Weights::init(&problem.module, 0);
         let training = match options.mode {
             Mode::Infer => None,
@@ -130,11 +140,11 @@ impl<'p> Runner<'p> {
             graph: Graph::new(&problem.module),
             weights,
             planner: Planner::new(policy.load()?),
-            executor,
+            machine,
+            phases: options.phases,
             wanted: Vec::new(),
             losses: Vec::new(),
             outputs: Vec::new(),
-            kernels: Vec::new(),
         })
     }
 
@@ -151,13 +161,9 @@ impl<'p> Runner<'p> {
         })
     }
 
-    /// The times of the kernels in the last graph, if phases are requested.
-    pub(crate) fn kernels(&self) -> &[KernelShare] {
-        &self.kernels
-    }
-
-    pub(crate) fn isa(&self) -> String {
-        self.executor.isa().to_string()
+    /// The instruction set, or the GPU.
+    pub(crate) fn device(&self) -> String {
+        self.machine.description()
     }
 
     /// Emits, plans, verifies, executes and reads.
@@ -213,9 +219,9 @@ impl<'p> Runner<'p> {
         Ok(spent.of(Part::Execute))
     }
 
-    /// The executor.
+    /// The executor of a measurement that only the CPU makes.
     pub(crate) fn executor(&mut self) -> &mut Executor {
-        &mut self.executor
+        self.machine.cpu().expect("the arguments were checked to name the cpu")
     }
 
     fn planned(&mut self, instances: Range<usize>) -> Result<(Verified<Plan>, usize), BenchError> {
@@ -268,34 +274,34 @@ impl<'p> Runner<'p> {
 
     fn execute(&mut self, plan: &Verified<Plan>, spent: &mut Measured) -> Result<(), BenchError> {
         let data = self.graph.data();
-        let bound = bound(&data);
-        spent.timed(Part::Execute, || self.executor.execute(plan, &self.weights, bound))?;
+        spent.timed(Part::Execute, || self.machine.execute(plan, &self.weights, &data))?;
+        if self.phases {
+            self.machine.add_phases(plan, spent);
+        }
         if let Some(Training { optimizer, plan, states }) = &mut self.training {
-            let (executor, weights) = (&mut self.executor, &mut self.weights);
+            let (machine, weights) = (&mut self.machine, &mut self.weights);
             spent.timed(Part::Update, || {
-                executor.update(plan, weights, states, &optimizer.floats(states.updates() + 1, 1.0))
+                machine.update(plan, weights, states, &optimizer.floats(states.updates() + 1, 1.0))
             })?;
         }
-        if let Some(counters) = self.executor.counters() {
-            let [forward, reverse] = counters.directions(plan);
-            let phases = [
-                (Part::Pack, counters.pack),
-                (Part::Forward, forward),
-                (Part::Reverse, reverse),
-                (Part::Reductions, counters.reductions),
-            ];
-            phases.into_iter().for_each(|(part, time)| spent.0[part as usize] += time);
-            self.kernels = KernelShare::least(&self.kernels, counters.by_kernel(plan));
-        }
-        let (executor, outputs) = (&self.executor, &mut self.outputs);
+        let (machine, outputs) = (&self.machine, &mut self.outputs);
         spent.timed(Part::Read, || {
             (0..plan.outputs.len())
-                .for_each(|number| outputs.extend_from_slice(executor.output(plan, number)));
+                .for_each(|number| outputs.extend_from_slice(machine.output(plan, number)));
         });
         Ok(())
     }
-}
 
-fn bound(data: &GraphData) -> Bound<'_> {
-    Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off }
+    /// The kernels of the first graph, slowest first, each with its minimum time over some executions.
+    pub(crate) fn kernels(&mut self, executions: usize) -> Result<Vec<KernelShare>, BenchError> {
+        let plan = self.first_plan()?;
+        let mut kernels = Vec::new();
+        for _ in 0..executions {
+            self.outputs.clear();
+            self.execute(&plan, &mut Measured::default())?;
+            let found = self.machine.kernels(&plan, &self.weights, &self.graph.data())?;
+            kernels = KernelShare::least(&kernels, found);
+        }
+        Ok(kernels)
+    }
 }

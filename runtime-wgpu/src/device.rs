@@ -44,7 +44,10 @@ impl Gpu {
         let (adapter, facts) = (&adapters[number], facts(number, &adapters[number]));
         let limits = adapter.limits();
         enough(&facts, &limits)?;
-        let features = wgpu::Features::PIPELINE_CACHE | wgpu::Features::SUBGROUP | wgpu::Features::IMMEDIATES;
+        let features = wgpu::Features::PIPELINE_CACHE
+            | wgpu::Features::SUBGROUP
+            | wgpu::Features::IMMEDIATES
+            | wgpu::Features::TIMESTAMP_QUERY;
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("autobatch"),
             required_features: adapter.features() & features,

@@ -40,6 +40,6 @@ pub use autobatch_ir::plan::{BindError, Bound, Stores};
 pub use counters::{Counters, UpdateCounters};
 pub use device::Gpu;
 pub use error::GpuError;
-pub use executor::{Executor, Next, StoresMut, Times, Trained};
+pub use executor::{DispatchTime, Executor, Next, StoresMut, Times, Trained};
 pub use options::{Arithmetic, Budget, Options, PipelineCacheDir};
 pub use self_test::{SelfTest, self_test};

@@ -13,11 +13,13 @@ mod paused;
 mod pipelines;
 mod plans;
 mod prerecord;
+mod profile;
 mod readback;
 mod run;
 mod split_array;
 mod update;
 
+pub use profile::DispatchTime;
 pub use update::{StoresMut, Trained};
 
 use crate::compile::{Compiled, DEFAULT_SCRATCH, Packing, Target};

@@ -324,10 +324,17 @@ impl Loaded {
         &self.tables.buffer
     }
 
-    /// Encodes a range of its dispatches. Setting a bind group is slow, so with immediates it is set only once.
-    pub(super) fn encode(&self, encoder: &mut wgpu::CommandEncoder, dispatches: Range<usize>) {
+    /// Encodes a range of its dispatches as one pass, with timestamps before and after it if asked for. Setting a bind
+    /// group is slow, so with immediates it is set only once.
+    pub(super) fn encode(
+        &self,
+        encoder: &mut wgpu::CommandEncoder,
+        dispatches: Range<usize>,
+        timestamp_writes: Option<wgpu::ComputePassTimestampWrites<'_>>,
+    ) {
         let Some(BoundGroup { group, .. }) = &self.group else { return };
-        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+        let descriptor = wgpu::ComputePassDescriptor { timestamp_writes, ..Default::default() };
+        let mut pass = encoder.begin_compute_pass(&descriptor);
         if self.args.is_none() {
             pass.set_bind_group(0, group, &[]);
         }

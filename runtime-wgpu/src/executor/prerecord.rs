@@ -43,7 +43,7 @@ impl Prerecorded {
             return Ok(None);
         }
         let mut encoder = memory.begin(gpu, compiled);
-        loaded.encode(&mut encoder, first..compiled.dispatches.len());
+        loaded.encode(&mut encoder, first..compiled.dispatches.len(), None);
         let commands = memory.finish(gpu, encoder, &compiled.readback)?;
         let (generation, split, staging) = (memory.generation(), memory.split(), memory.staging().clone());
         Ok(Some(Self { first, generation, split, staging, commands }))

@@ -239,7 +239,7 @@ fn record(
     for Range { start: mut next, end: last } in dispatches {
         while next < last {
             let end = submission_end(compiled, next).min(last);
-            loaded.encode(&mut encoder, next..end);
+            loaded.encode(&mut encoder, next..end, None);
             next = end;
             if next < last {
                 gpu.queue.submit([mem::replace(&mut encoder, gpu.encoder()).finish()]);

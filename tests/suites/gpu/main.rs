@@ -24,6 +24,7 @@ mod parts;
 mod pauses;
 mod persistent;
 mod prerecorded;
+mod profile;
 mod session;
 mod together;
 mod training;

@@ -1,0 +1,171 @@
+//! The device that executes the steps of a measurement.
+
+use crate::error::BenchError;
+use crate::report::KernelShare;
+use crate::step::{Measured, Part};
+use autobatch::Device;
+use autobatch_ir::graph::GraphData;
+use autobatch_ir::plan::row_ops::Noise;
+use autobatch_ir::plan::{Limits, Plan, UpdatePlan, Verified};
+use autobatch_ir::{States, Weights};
+use autobatch_runtime_cpu::{Bound, Executor, resolve_threads};
+
+/// An executor on the CPU or on a GPU.
+pub(crate) enum Machine {
+    Cpu(Box<Executor>),
+    #[cfg(feature = "gpu")]
+    Gpu(Box<autobatch::runtime_wgpu::Executor>),
+}
+
+impl Machine {
+    pub(crate) fn new(device: &Device, threads: usize, limits: Limits) -> Result<Self, BenchError> {
+        match device {
+            Device::Cpu => {
+                let mut executor = Executor::new(resolve_threads(threads))?;
+                executor.set_limits(limits);
+                Ok(Self::Cpu(Box::new(executor)))
+            }
+            #[cfg(feature = "gpu")]
+            Device::Gpu(selector) => {
+                use autobatch::runtime_wgpu::{Executor, Options};
+                let options = Options { selector: selector.clone(), ..Options::default() };
+                Ok(Self::Gpu(Box::new(Executor::new(options)?)))
+            }
+        }
+    }
+
+    /// The instruction set, or the GPU.
+    pub(crate) fn description(&self) -> String {
+        match self {
+            Self::Cpu(executor) => executor.isa().to_string(),
+            #[cfg(feature = "gpu")]
+            Self::Gpu(executor) => match executor.gpu().map(|gpu| gpu.facts()) {
+                Some(facts) => format!("{}, {}", facts.name, facts.backend),
+                None => "a GPU that was lost".to_owned(),
+            },
+        }
+    }
+
+    /// The executor of the CPU, which alone counts the time of kernels in a normal execution.
+    pub(crate) fn cpu(&mut self) -> Option<&mut Executor> {
+        match self {
+            Self::Cpu(executor) => Some(executor),
+            #[cfg(feature = "gpu")]
+            Self::Gpu(_) => None,
+        }
+    }
+
+    /// Executes a plan with the bindings of a graph and without noise.
+    pub(crate) fn execute(
+        &mut self,
+        plan: &Verified<Plan>,
+        weights: &Weights,
+        data: &GraphData,
+    ) -> Result<(), BenchError> {
+        match self {
+            Self::Cpu(executor) => executor.execute(plan, weights, bound(data))?,
+            #[cfg(feature = "gpu")]
+            Self::Gpu(executor) => executor.execute(plan, weights, bound(data))?,
+        }
+        Ok(())
+    }
+
+    /// Executes an update plan with the gradients of the last execution. A GPU only begins it: the next execution waits
+    /// for its end.
+    pub(crate) fn update(
+        &mut self,
+        plan: &Verified<UpdatePlan>,
+        weights: &mut Weights,
+        states: &mut States,
+        floats: &[f32],
+    ) -> Result<(), BenchError> {
+        match self {
+            Self::Cpu(executor) => executor.update(plan, weights, states, floats)?,
+            #[cfg(feature = "gpu")]
+            Self::Gpu(executor) => {
+                let mut trained = autobatch::runtime_wgpu::Trained { weights, states };
+                executor.update(plan, &mut trained, floats)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The elements of an output of the last plan.
+    pub(crate) fn output(&self, plan: &Plan, number: usize) -> &[f32] {
+        match self {
+            Self::Cpu(executor) => executor.output(plan, number),
+            #[cfg(feature = "gpu")]
+            Self::Gpu(executor) => executor.output(number),
+        }
+    }
+
+    /// Adds the phases of the last execution to a measurement.
+    pub(crate) fn add_phases(&self, plan: &Plan, spent: &mut Measured) {
+        match self {
+            Self::Cpu(executor) => {
+                let Some(counters) = executor.counters() else { return };
+                let [forward, reverse] = counters.directions(plan);
+                spent.add(Part::Pack, counters.pack);
+                spent.add(Part::Forward, forward);
+                spent.add(Part::Reverse, reverse);
+                spent.add(Part::Reductions, counters.reductions);
+            }
+            #[cfg(feature = "gpu")]
+            Self::Gpu(executor) => {
+                let times = executor.times();
+                spent.add(Part::Compile, times.prepare);
+                spent.add(Part::Upload, times.upload);
+                spent.add(Part::Encode, times.encode + times.prerecord);
+                spent.add(Part::Wait, times.wait);
+            }
+        }
+    }
+
+    /// The times of the kernels of a plan: of its last execution on the CPU, of another one on a GPU.
+    pub(crate) fn kernels(
+        &mut self,
+        plan: &Verified<Plan>,
+        weights: &Weights,
+        data: &GraphData,
+    ) -> Result<Vec<KernelShare>, BenchError> {
+        match self {
+            Self::Cpu(executor) => {
+                let _ = (weights, data);
+                let counts = executor.counters().map(|counters| counters.by_kernel(plan));
+                Ok(counts.into_iter().flatten().map(KernelShare::from).collect())
+            }
+            #[cfg(feature = "gpu")]
+            Self::Gpu(executor) => {
+                let times = executor.profile(plan, weights, bound(data))?.unwrap_or_default();
+                Ok(by_template(&times))
+            }
+        }
+    }
+}
+
+fn bound(data: &GraphData) -> Bound<'_> {
+    Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off }
+}
+
+/// The device times of dispatches, summed by template.
+#[cfg(feature = "gpu")]
+fn by_template(times: &[autobatch::runtime_wgpu::DispatchTime]) -> Vec<KernelShare> {
+    let mut kernels: Vec<(KernelShare, u64)> = Vec::new();
+    for dispatch in times {
+        let at = kernels.iter().position(|(kernel, _)| kernel.name == dispatch.template);
+        let at = at.unwrap_or_else(|| {
+            kernels.push((KernelShare::nothing(dispatch.template), 0));
+            kernels.len() - 1
+        });
+        let (kernel, work) = &mut kernels[at];
+        kernel.steps += 1;
+        kernel.rows += dispatch.groups;
+        kernel.seconds += dispatch.time.as_secs_f64();
+        *work += dispatch.work;
+    }
+    let rated = kernels.into_iter().map(|(mut kernel, work)| {
+        kernel.gflops = 2e-9 * work as f64 / kernel.seconds.max(1e-12);
+        kernel
+    });
+    rated.collect()
+}
