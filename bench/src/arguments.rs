@@ -175,10 +175,12 @@ impl BenchArgs {
             None => Device::Cpu,
         };
         #[cfg(feature = "gpu")]
-        if let Device::Gpu(selector) = &device
-            && (models.is_empty() || verbs.iter().any(|verb| *verb == "host"))
-        {
-            return crate::gpu::report(selector, self.step.hidden, &models);
+        if let Device::Gpu(selector) = &device {
+            match (verbs.as_slice(), models.as_slice()) {
+                ([], []) => return crate::gpu::device(selector, self.step.hidden),
+                ([verb], names) if *verb == "host" => return crate::gpu::host(selector, names),
+                _ => {}
+            }
         }
         let options = Options { device, ..self.step.options(self.phases)? };
         let select = |text: String, json: String| if self.step.json { json } else { text };

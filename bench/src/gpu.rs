@@ -42,31 +42,38 @@ const SMALL: [(&str, usize); 7] = [
     ("lattice", 64),
 ];
 
-/// Times products, elementwise steps, the models `treelstm` and `tagger`, and the host part of small models on a
-/// device. If `names` is not empty, only the host part of the named models.
+/// Times products, elementwise steps, and the models `treelstm` and `tagger` on a GPU.
 ///
 /// # Errors
-/// If the device does not exist, a model is unknown, or an execution fails.
-pub fn report(selector: &Selector, size: Option<usize>, names: &[&str]) -> Result<String, BenchError> {
-    let options = Options { selector: selector.clone(), ..Options::default() };
-    let mut executor = Executor::new(options.clone())?;
-    let facts = executor.gpu().map(|gpu| gpu.facts().clone());
-    let software = facts.as_ref().is_some_and(|facts| facts.kind == "software");
-    let is_noop = facts.as_ref().is_some_and(|facts| facts.backend == "noop");
-    let size = size.unwrap_or(if software { 128 } else { 4096 });
+/// If the device does not exist, or an execution fails.
+pub fn device(selector: &Selector, size: Option<usize>) -> Result<String, BenchError> {
+    let mut executor = Executor::new(Options { selector: selector.clone(), ..Options::default() })?;
     let mut text = String::new();
-    if let Some(facts) = facts {
-        let _ = writeln!(text, "{}, {}, {}", facts.name, facts.kind, facts.driver);
-    }
+    let software = match executor.gpu().map(|gpu| gpu.facts().clone()) {
+        Some(facts) => {
+            let _ = writeln!(text, "{}, {}, {}", facts.name, facts.kind, facts.driver);
+            if facts.backend == "noop" {
+                let reason = "no driver executes anything: time the host's part with `bench host`";
+                return Err(BenchError::Gpu(reason.to_owned()));
+            }
+            facts.kind == "software"
+        }
+        None => false,
+    };
     if software {
         text.push_str("a software adapter: these times do not apply to GPUs\n");
     }
-    if is_noop {
-        text.push_str("no driver: nothing is executed, and the host part is the time of wgpu\n");
-    } else if names.is_empty() {
-        device_times(&mut executor, size, software, &mut text)?;
-    }
-    host_times(&options, names, &mut text)?;
+    device_times(&mut executor, size.unwrap_or(if software { 128 } else { 4096 }), software, &mut text)?;
+    Ok(text)
+}
+
+/// Times the host part of small models: of the named ones, or of seven.
+///
+/// # Errors
+/// As [`device`], or if a model is unknown.
+pub fn host(selector: &Selector, names: &[&str]) -> Result<String, BenchError> {
+    let mut text = String::new();
+    host_times(&Options { selector: selector.clone(), ..Options::default() }, names, &mut text)?;
     Ok(text)
 }
 

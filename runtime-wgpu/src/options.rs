@@ -75,6 +75,9 @@ pub struct Options {
     /// True if the arguments of dispatches are immediates, if the adapter has them. Otherwise each dispatch binds them,
     /// which takes more host time. The bits are the same.
     pub immediates: bool,
+    /// True if wgpu adds a counter to every loop, which makes a loop without end stop. The loops of the templates all end,
+    /// and the counters keep compilers from unrolling them. The bits are the same.
+    pub counted_loops: bool,
 }
 
 impl Default for Options {
@@ -88,6 +91,7 @@ impl Default for Options {
             pipelines: PipelineCacheDir::Disabled,
             subgroups: true,
             immediates: true,
+            counted_loops: false,
         }
     }
 }

@@ -2,6 +2,12 @@
 // Record: 0 elements, 1 first word of the store in the arena, 2 parts. A part, from 3 on, is 6 words: 0 lanes, 1 rows
 // per lane, 2..6 dy.
 
+// The position of row `q` of all lanes of a part.
+fn dy_of(at: u32, q: u32) -> u32 {
+    let each = r(at + 1u);
+    return row_of(at + 2u, q / each) + (q % each) * r(0u);
+}
+
 @compute @workgroup_size(64)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -12,11 +18,29 @@ fn main(
     var sum = ldf(r(1u) + element);
     for (var part = 0u; part < r(2u); part++) {
         let at = 3u + 6u * part;
-        for (var l = 0u; l < r(at); l++) {
-            let dy = row_of(at + 2u, l) + element;
-            for (var row = 0u; row < r(at + 1u); row++) {
-                sum = sum + ldf(dy + row * r(0u));
-            }
+        let rows = r(at) * r(at + 1u);
+        var q = 0u;
+        // A load takes much longer than an addition, so eight rows are loaded before they are added.
+        for (; q + 8u <= rows; q = q + 8u) {
+            let y0 = ldf(dy_of(at, q) + element);
+            let y1 = ldf(dy_of(at, q + 1u) + element);
+            let y2 = ldf(dy_of(at, q + 2u) + element);
+            let y3 = ldf(dy_of(at, q + 3u) + element);
+            let y4 = ldf(dy_of(at, q + 4u) + element);
+            let y5 = ldf(dy_of(at, q + 5u) + element);
+            let y6 = ldf(dy_of(at, q + 6u) + element);
+            let y7 = ldf(dy_of(at, q + 7u) + element);
+            sum = sum + y0;
+            sum = sum + y1;
+            sum = sum + y2;
+            sum = sum + y3;
+            sum = sum + y4;
+            sum = sum + y5;
+            sum = sum + y6;
+            sum = sum + y7;
+        }
+        for (; q < rows; q++) {
+            sum = sum + ldf(dy_of(at, q) + element);
         }
     }
     stf(r(1u) + element, sum);

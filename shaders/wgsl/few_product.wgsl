@@ -12,7 +12,7 @@
         let step = r(at + 6u);
 //~ weights
         var k = 0u;
-//~ fours
+//~ together
         for (; k < width; k++) {
             let x = ldf(x_at + k);
 //~ chains

@@ -14,40 +14,42 @@
         let at = b{product} + {parts}u + {part}u * part;
         let width = r(at + 4u);
         let step = r(at + 6u);
+        let next = r(at + 7u);
         workgroupBarrier();
         if local < HIGH {
             let row = min(first_row + local, rows - 1u);
             starts[local] = row_of(at, segment.first + row / each) + (row % each) * width;
         }
         workgroupBarrier();
-        for (var k0 = 0u; k0 < width; k0 = k0 + DEEP) {
-            let deep = min(DEEP, width - k0);
-            // DEEP columns of the operand. Neighbouring threads read along a row.
-            for (var place = local; place < DEEP * HIGH / TALL; place = place + 256u) {
-                let k = place % DEEP;
-                let row = TALL * (place / DEEP);
-                if k < deep {
-                    xs[(k * HIGH + row) / TALL] = {tall};
-                }
+        // The words of group memory that this thread fills: DEEP columns of the operand and DEEP rows of the groups'
+        // columns of the weight. Neighbouring threads read along a row as it is stored. Elements past the last column or
+        // the last `k` lie in the same stored row, and their results are dropped.
+//~ places
+        // A load takes much longer than a tile, so the registers of a thread hold its words of the tile that follows.
+        for (var k1 = 0u; k1 < width + DEEP; k1 = k1 + DEEP) {
+            if k1 > 0u {
+//~ stores
+                workgroupBarrier();
             }
-            // DEEP rows of the groups' columns of the weight. Neighbouring threads read along a row as it is stored.
-            // Elements past the last column or the last `k` lie in the same stored row, and their results are dropped.
-            for (var place = local; place < {along} * {across}; place = place + 256u) {
-                let k = {ks}u * ({k});
-                let c = {columns}u * ({c});
-                if k < deep {
-                    let column = first_column + c % WIDE;
-                    let next = r(at + 7u);
-                    let begin = r(at + 5u) + r(b{product} + {head}u + c / WIDE) * next + (k0 + k) * step;
-                    let word = (k * {band} + c) / BROAD;
-//~ weights
-                }
+            if k1 < width {
+                let last = width - 1u - k1;
+//~ loads
             }
-            workgroupBarrier();
-            for (var k = 0u; k < deep; k++) {
+            if k1 > 0u {
+                let deep = min(DEEP, width + DEEP - k1);
+                if deep == DEEP {
+                    // Its length is known, so compilers may unroll it.
+                    for (var k = 0u; k < DEEP; k++) {
 //~ operands
 //~ chains
+                    }
+                } else {
+                    for (var k = 0u; k < deep; k++) {
+//~ operands
+//~ chains
+                    }
+                }
+                workgroupBarrier();
             }
-            workgroupBarrier();
         }
     }

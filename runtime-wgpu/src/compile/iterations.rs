@@ -70,8 +70,9 @@ impl Loops<'_> {
     }
 
     fn of_fixed(&self, template: Template) -> u64 {
-        // A loop over the lanes of a part, with a loop over rows inside.
-        let rows = |lanes: u64, each: u64| lanes * (each + 2) + 2;
+        // A loop over eight rows or lanes of a part at a time, and one over the rest.
+        let eights = |count: u64| count / 8 + count % 8 + 3;
+        let rows = |lanes: u64, each: u64| eights(lanes * each);
         match template {
             MATMUL => self.word(2) + 1,
             TOP_K => self.word(2) * (self.word(1) + 2) + 1,
@@ -103,7 +104,7 @@ impl Loops<'_> {
             }
             WGRAD => self.parts(5, 10, rows),
             COLSUM => self.parts(3, 6, rows),
-            TGRAD => self.parts(6, 10, rows),
+            TGRAD => self.parts(6, 10, |lanes, each| eights(lanes) + lanes * (each + 2)),
             _ => 0,
         }
     }

@@ -139,9 +139,21 @@ fn immediates_and_uniform_buffers_give_the_same_bits() {
     if gpu.numbers() == Numbers::Uniform {
         skipped(&format!("{} has no immediates", gpu.facts().name));
     }
+    give_the_same_bits(&mut among, &mut bound_anew);
+}
+
+#[test]
+fn counted_loops_give_the_same_bits() {
+    let Some(mut counted) = executor(Options { counted_loops: true, ..Options::default() }) else { return };
+    let Some(mut plain) = executor(Options::default()) else { return };
+    give_the_same_bits(&mut counted, &mut plain);
+}
+
+/// Compares the values of cells, and the gradients of models, bit by bit.
+fn give_the_same_bits(one: &mut Executor, other: &mut Executor) {
     for instances in [1, 20, 70] {
         let (graph, values) = cells(instances, 21);
-        assert_eq!(bits(&mut among, &graph, &values), bits(&mut bound_anew, &graph, &values), "{instances}");
+        assert_eq!(bits(one, &graph, &values), bits(other, &graph, &values), "{instances}");
     }
     for entry in ENTRIES.iter().filter(|entry| ["tagger", "sentiment"].contains(&entry.name)) {
         let (graph, losses) = models::graph(entry);
@@ -153,7 +165,7 @@ fn immediates_and_uniform_buffers_give_the_same_bits() {
             }
             (0..plan.stores.len() as u32).map(|at| executor.gradient(StoreId(at)).expect("reads")).collect()
         };
-        let (expected, found) = (gradients(&mut among), gradients(&mut bound_anew));
+        let (expected, found) = (gradients(one), gradients(other));
         assert!(expected.iter().flatten().count() > 2, "{}", entry.name);
         assert_eq!(found, expected, "{}", entry.name);
     }

@@ -19,10 +19,15 @@ impl Build<'_> {
         let Self { gpu, name, text, cache } = self;
         let internal = gpu.device.push_error_scope(wgpu::ErrorFilter::Internal);
         let validation = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
-        let module = gpu.device.create_shader_module(wgpu::ShaderModuleDescriptor {
-            label: Some(name),
-            source: wgpu::ShaderSource::Wgsl(text.into()),
-        });
+        let descriptor =
+            wgpu::ShaderModuleDescriptor { label: Some(name), source: wgpu::ShaderSource::Wgsl(text.into()) };
+        let mut checks = wgpu::ShaderRuntimeChecks::checked();
+        checks.force_loop_bounding = gpu.options().counted_loops;
+        // SAFETY: the only check that may be missing concerns loops without end. Every loop of the templates counts in
+        // steps of one sign towards a bound that it does not change. Bounds are words of records and tables: sizes of rows,
+        // lists and parts, which address fewer than 2^32 words of a buffer, so no counter wraps around. Generated code has
+        // no loops of its own but those of `Products` and `WgradTile`, which have the same form.
+        let module = unsafe { gpu.device.create_shader_module_trusted(descriptor, checks) };
         let pipeline = gpu.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(name),
             layout: Some(layout),

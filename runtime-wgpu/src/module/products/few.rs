@@ -1,6 +1,6 @@
 //! Module texts of products of few rows: one element of each group per thread, or four neighbours.
 
-use super::{BLOCK_HEAD, LoadWidth, PART, Products, Tile};
+use super::{BLOCK_HEAD, LoadWidth, PART, Products, TOGETHER, Tile};
 use autobatch_shaders::{FEW_PRODUCT, fragment};
 use std::ops::Range;
 
@@ -41,17 +41,10 @@ impl Products {
         let weights = lines(&|sum| format!("        var w{sum} = r(at + 5u) + c{sum}{next};\n"));
         let chains = lines(&|sum| {
             let (place, value) = (format!("w{sum}"), format!("v{sum}"));
-            let (weight, chain) = match four {
-                true => (self.weights(&place), vector(|i| format!("mad(x, {value}[{i}], s{sum}[{i}])"))),
-                false => (self.weight(&place), format!("mad(x, {value}, s{sum})")),
-            };
-            format!(
-                "            let {value} = {weight};\n\
-                 \x20           s{sum} = {chain};\n\
-                 \x20           {place} = {place} + step;\n"
-            )
+            let (weight, chain) = (self.few_weight(&place), self.link(sum, "x", &value));
+            format!("            let {value} = {weight};\n{chain}            {place} = {place} + step;\n")
         });
-        let fours = if self.load == LoadWidth::Depth { self.four_steps(&sums) } else { String::new() };
+        let together = self.together(&sums);
         let words = [
             ("product", number),
             ("at", 3 + number),
@@ -62,20 +55,61 @@ impl Products {
             ("part", PART),
         ];
         let words = words.map(|(name, word)| (name, word.to_string()));
-        let holes = [("sums", starts), ("weights", weights), ("fours", fours), ("chains", chains)];
+        let holes = [("sums", starts), ("weights", weights), ("together", together), ("chains", chains)];
         fragment(FEW_PRODUCT, &words, &holes)
     }
 
-    /// The loop over four `k` at a time, whose weights one load reads.
-    fn four_steps(&self, sums: &Range<u32>) -> String {
-        let x: String = (0..4).map(|i| format!("            let x{i} = ldf(x_at + k + {i}u);\n")).collect();
-        let sum = |sum: u32| {
-            let chains = (0..4).map(|i| format!("            s{sum} = mad(x{i}, v{sum}[{i}], s{sum});\n"));
-            let (weights, chains) = (self.weights(&format!("w{sum}")), chains.collect::<String>());
-            format!("            let v{sum} = {weights};\n{chains}            w{sum} = w{sum} + 4u;\n")
+    /// The loads of the weights of several `k` of a sum, and the names of their values.
+    fn loads(&self, sum: u32) -> (String, Vec<String>) {
+        let names = |i: u32| format!("v{sum}_{i}");
+        if self.load == LoadWidth::Depth {
+            let load = |i: u32| {
+                let place = format!("w{sum} + {}u", 4 * i);
+                format!("            let {} = {};\n", names(i), self.weights(&place))
+            };
+            let loads: String = (0..TOGETHER / 4).map(load).collect();
+            let names = (0..TOGETHER).map(|k| format!("{}[{}]", names(k / 4), k % 4)).collect();
+            return (loads + &format!("            w{sum} = w{sum} + {TOGETHER}u;\n"), names);
+        }
+        let load = |i: u32| {
+            let place = format!("w{sum} + {i}u * step");
+            format!("            let {} = {};\n", names(i), self.few_weight(&place))
         };
-        let sums: String = sums.clone().map(sum).collect();
-        format!("        for (; k + 4u <= width; k = k + 4u) {{\n{x}{sums}        }}\n")
+        let loads: String = (0..TOGETHER).map(load).collect();
+        (
+            loads + &format!("            w{sum} = w{sum} + {TOGETHER}u * step;\n"),
+            (0..TOGETHER).map(names).collect(),
+        )
+    }
+
+    /// The loop over several `k` at a time. A multiply-add takes a few cycles and a load hundreds, so all loads come before
+    /// the chains.
+    fn together(&self, sums: &Range<u32>) -> String {
+        let xs: String =
+            (0..TOGETHER).map(|k| format!("            let x{k} = ldf(x_at + k + {k}u);\n")).collect();
+        let (mut loads, mut chains) = (String::new(), String::new());
+        for sum in sums.clone() {
+            let (text, names) = self.loads(sum);
+            loads.push_str(&text);
+            chains.extend(names.iter().zip(0..).map(|(value, k)| self.link(sum, &format!("x{k}"), value)));
+        }
+        format!(
+            "        for (; k + {TOGETHER}u <= width; k = k + {TOGETHER}u) {{\n{xs}{loads}{chains}        }}\n"
+        )
+    }
+
+    /// The weights of one `k` that a thread reads at a place.
+    fn few_weight(&self, place: &str) -> String {
+        if self.tile == Tile::Four { self.weights(place) } else { self.weight(place) }
+    }
+
+    /// The next link of the chains of a sum.
+    fn link(&self, sum: u32, x: &str, value: &str) -> String {
+        let chain = match self.tile {
+            Tile::Four => vector(|i| format!("mad({x}, {value}[{i}], s{sum}[{i}])")),
+            _ => format!("mad({x}, {value}, s{sum})"),
+        };
+        format!("            s{sum} = {chain};\n")
     }
 }
 

@@ -12,6 +12,8 @@ pub const MAX_GROUPS: usize = 8;
 pub const BLOCK_HEAD: u32 = 7;
 /// Words of a part of a block.
 pub const PART: u32 = 9;
+/// The number of `k` whose operands a thread of few rows loads before it multiplies them.
+const TOGETHER: u32 = 8;
 /// Number of thread groups that keeps a device busy.
 const MANY_GROUPS: u64 = 64;
 
@@ -171,7 +173,6 @@ impl Products {
     /// The loop iterations of a thread for this record, in the loops of [`body`](Self::body).
     pub(crate) fn iterations(&self, record: &[u32]) -> u64 {
         let (down, across) = (u64::from(self.tile.down()), u64::from(self.across()));
-        let (high, wide) = self.extents();
         let deep = self.deep();
         let mut iterations = match self.tile {
             Tile::Few => 0,
@@ -185,17 +186,15 @@ impl Products {
                 Tile::Four => 4 * u64::from(groups) + 2,
                 _ => u64::from(groups) * down * across + 2,
             };
-            // The loads of `deep` columns into group memory, and the columns.
-            let gathered = |words: u32| u64::from(words.div_ceil(256)) + 1;
-            let (tall, (ks, columns)) = (word(self.tile.down()), self.at_once());
-            let each = gathered(deep * high / tall) + gathered(deep / ks * groups * wide / columns) + 1;
             for part in 0..record[block] {
                 let at = block + (BLOCK_HEAD + groups + PART * part) as usize;
                 let width = u64::from(record[at + 4]);
                 iterations += match self.tile {
-                    Tile::Few if self.load == LoadWidth::Depth => width / 4 + width % 4 + 3,
-                    Tile::Few | Tile::Four => width + 2,
-                    _ => width + width.div_ceil(deep.into()) * (each + 1) + 2,
+                    Tile::Few | Tile::Four => {
+                        let together = u64::from(TOGETHER);
+                        width / together + width % together + 3
+                    }
+                    _ => width + 2 * width.div_ceil(deep.into()) + 4,
                 };
             }
         }

@@ -85,41 +85,28 @@ impl Products {
         let (groups, each) = (sums.len() as u32, self.per_thread());
         let (tall, broad) = (word(self.tile.down()), word(self.across()));
         let band = format!("({groups}u * WIDE)");
-        let (ks, columns) = self.at_once();
-        let (along, across) = (format!("(DEEP / {ks}u)"), format!("({band} / {columns}u)"));
-        let (by_rows, by_columns) = (
-            [format!("place / {across}"), format!("place % {across}")],
-            [format!("place % {along}"), format!("place / {along}")],
-        );
-        let [k, c] = match self.load {
-            LoadWidth::One => std::array::from_fn(|axis| {
-                let (first, second) = (&by_rows[axis], &by_columns[axis]);
-                format!("select({first}, {second}, step == 1u)")
-            }),
-            LoadWidth::Columns => by_rows,
-            LoadWidth::Depth => by_columns,
-        };
         let starts = self.lines(sums.clone(), |s, i, j| {
             format!("    var s{s}_{i}_{j} = kept[{}];", s * each + i * self.across() + j)
         });
-        let weights = self
-            .weight_loads(&band)
-            .iter()
-            .fold(String::new(), |text, line| text + &format!("                    {line};\n"));
+        let gathers = [self.operand_gathers(), self.weight_gathers(number, groups)].concat();
+        let all = |text: fn(&Gather) -> &str| gathers.iter().map(text).collect::<String>();
         let mut operands = String::new();
         for at in 0..self.tile.down() / tall {
-            let _ = writeln!(operands, "                let x{at} = xs[(k * HIGH + down) / TALL + {at}u];");
+            let _ = writeln!(
+                operands,
+                "                        let x{at} = xs[(k * HIGH + down) / TALL + {at}u];"
+            );
         }
         for (group, s) in sums.clone().enumerate() {
             for at in 0..self.across() / broad {
                 let place = format!("(k * {band} + {group}u * WIDE) / BROAD + right + {}u", 16 * at);
-                let _ = writeln!(operands, "                let w{s}_{at} = ws[{place}];");
+                let _ = writeln!(operands, "                        let w{s}_{at} = ws[{place}];");
             }
         }
         let chains = self.lines(sums.clone(), |s, i, j| {
             let x = part(&format!("x{}", i / tall), tall, i);
             let w = part(&format!("w{s}_{}", j / broad), broad, j);
-            format!("                s{s}_{i}_{j} = mad({x}, {w}, s{s}_{i}_{j});")
+            format!("                        s{s}_{i}_{j} = mad({x}, {w}, s{s}_{i}_{j});")
         });
         let numbers = [
             ("product", number),
@@ -129,41 +116,147 @@ impl Products {
             ("head", BLOCK_HEAD),
             ("parts", BLOCK_HEAD + groups),
             ("part", PART),
-            ("ks", ks),
-            ("columns", columns),
         ];
         let numbers = numbers.map(|(name, number)| (name, number.to_string()));
-        let tall = filled(tall, |i| format!("ldf(starts[row + {i}u] + k0 + k)"));
-        let words =
-            [("tall", tall), ("along", along), ("across", across), ("band", band), ("k", k), ("c", c)];
-        let holes = [("starts", starts), ("weights", weights), ("operands", operands), ("chains", chains)];
-        fragment(TILE_PRODUCT, &[&numbers[..], &words].concat(), &holes)
+        let (places, loads, stores) =
+            (all(|gather| &gather.place), all(|gather| &gather.load), all(|gather| &gather.store));
+        let holes = [
+            ("starts", starts),
+            ("places", places),
+            ("stores", stores),
+            ("loads", loads),
+            ("operands", operands),
+            ("chains", chains),
+        ];
+        fragment(TILE_PRODUCT, &numbers, &holes)
     }
 
-    /// The statements that load words of a weight into group memory.
-    fn weight_loads(&self, band: &str) -> Vec<String> {
-        let broad = word(self.across());
-        let column = |i| format!("begin + min(column + {i}u, columns - 1u) * next");
-        match self.load {
-            LoadWidth::One => vec![format!("ws[word] = {}", filled(broad, |i| self.weight(&column(i))))],
-            LoadWidth::Columns => {
-                let four = self.weights("begin + min(column, (columns - 1u) / 4u * 4u)");
-                let store = |at: u32| {
-                    let elements = filled(broad, |i| format!("four[{}]", at * broad + i));
-                    format!("ws[word + {at}u] = {elements}")
-                };
-                [format!("let four = {four}")].into_iter().chain((0..4 / broad).map(store)).collect()
+    /// The words of the operand that a thread gathers.
+    fn operand_gathers(&self) -> Vec<Gather> {
+        let (tall, deep) = (word(self.tile.down()), self.deep());
+        let words = deep * self.extents().0 / tall;
+        let gather = |number: u32| {
+            let guard = guard(number, words);
+            let rows = (0..tall).map(|i| format!("starts[x{number}_row + {i}u]"));
+            let rows: String =
+                rows.zip(0..).map(|(row, i)| format!("        let x{number}_at{i} = {row};\n")).collect();
+            let loaded = filled(tall, |i| format!("ldf(x{number}_at{i} + k1 + min(x{number}_k, last))"));
+            Gather {
+                place: format!(
+                    "        let x{number}_place = local + {}u;\n\
+                     \x20       let x{number}_k = x{number}_place % DEEP;\n\
+                     \x20       let x{number}_row = TALL * min(x{number}_place / DEEP, HIGH / TALL - 1u);\n\
+                     {rows}\
+                     \x20       var x{number}_next: {};\n",
+                    THREADS * number,
+                    vector(tall)
+                ),
+                load: format!("                x{number}_next = {loaded};\n"),
+                store: format!(
+                    "                {guard}xs[(x{number}_k * HIGH + x{number}_row) / TALL] = x{number}_next;{}\n",
+                    closed(&guard)
+                ),
             }
-            LoadWidth::Depth => {
-                let load = |i| format!("let four{i} = {}", self.weights(&column(i)));
-                let store = |k: u32| {
-                    let elements = filled(broad, |i| format!("four{i}[{k}]"));
-                    format!("ws[word + {k}u * {band} / BROAD] = {elements}")
-                };
-                (0..broad).map(load).chain((0..4).map(store)).collect()
-            }
-        }
+        };
+        (0..words.div_ceil(THREADS)).map(gather).collect()
     }
+
+    /// The words of the weight of a product that a thread gathers.
+    fn weight_gathers(&self, product: u32, groups: u32) -> Vec<Gather> {
+        let broad = word(self.across());
+        let (ks, columns) = self.at_once();
+        let band = groups * self.extents().1;
+        let (along, across) = (self.deep() / ks, band / columns);
+        let words = along * across;
+        let gather = |number: u32| {
+            let n = format!("w{number}");
+            let by_rows = [format!("{n}_place / {across}u"), format!("{n}_place % {across}u")];
+            let by_columns = [format!("{n}_place % {along}u"), format!("{n}_place / {along}u")];
+            let [k, c] = match self.load {
+                LoadWidth::One => std::array::from_fn(|axis| {
+                    format!("select({}, {}, step == 1u)", by_rows[axis], by_columns[axis])
+                }),
+                LoadWidth::Columns => by_rows,
+                LoadWidth::Depth => by_columns,
+            };
+            let mut place = format!(
+                "        let {n}_place = min(local + {}u, {}u);\n\
+                 \x20       let {n}_k = {ks}u * ({k});\n\
+                 \x20       let {n}_c = {columns}u * ({c});\n\
+                 \x20       let {n}_column = first_column + {n}_c % WIDE;\n\
+                 \x20       let {n}_begin = r(at + 5u) + r(b{product} + {BLOCK_HEAD}u + {n}_c / WIDE) * next;\n",
+                THREADS * number,
+                words - 1,
+            );
+            let column = |i: u32| format!("min({n}_column + {i}u, columns - 1u) * next");
+            let at = |column: &str| {
+                format!("{n}_begin + {column} + (k1 + min({n}_k, last / {ks}u * {ks}u)) * step")
+            };
+            let to = |at: &str| format!("ws[({n}_k * {band}u + {n}_c) / BROAD{at}]");
+            let guard = guard(number, words);
+            // The registers: their type, what they load, and the words that they fill.
+            let (registers, stored): (Vec<(String, String)>, Vec<(String, String)>) = match self.load {
+                LoadWidth::One => (
+                    vec![(vector(broad), filled(broad, |i| self.weight(&at(&column(i)))))],
+                    vec![(to(""), format!("{n}_0"))],
+                ),
+                LoadWidth::Columns => (
+                    vec![(
+                        vector(4),
+                        self.weights(&at(&format!("min({n}_column, (columns - 1u) / 4u * 4u)"))),
+                    )],
+                    (0..4 / broad)
+                        .map(|part| {
+                            let elements = filled(broad, |i| format!("{n}_0[{}]", part * broad + i));
+                            (to(&format!(" + {part}u")), elements)
+                        })
+                        .collect(),
+                ),
+                LoadWidth::Depth => (
+                    (0..broad).map(|i| (vector(4), self.weights(&at(&column(i))))).collect(),
+                    (0..4)
+                        .map(|k| {
+                            let elements = filled(broad, |i| format!("{n}_{i}[{k}]"));
+                            (to(&format!(" + {k}u * {band}u / BROAD")), elements)
+                        })
+                        .collect(),
+                ),
+            };
+            let mut load = String::new();
+            for (register, (ty, value)) in registers.iter().enumerate() {
+                let _ = writeln!(place, "        var {n}_{register}: {ty};");
+                let _ = writeln!(load, "                {n}_{register} = {value};");
+            }
+            let stores: Vec<String> = stored.iter().map(|(to, value)| format!("{to} = {value};")).collect();
+            let store = format!("                {guard}{}{}\n", stores.join(" "), closed(&guard));
+            Gather { place, load, store }
+        };
+        (0..words.div_ceil(THREADS)).map(gather).collect()
+    }
+}
+
+/// Threads of a tile.
+const THREADS: u32 = 256;
+
+/// A word of group memory that a thread fills for each tile: its place, the loads from the arena or the parameters, and
+/// the stores into group memory.
+#[derive(Clone)]
+struct Gather {
+    place: String,
+    load: String,
+    store: String,
+}
+
+/// The condition of a store, if some threads have no word of this number.
+fn guard(number: u32, words: u32) -> String {
+    if words >= THREADS * (number + 1) {
+        return String::new();
+    }
+    format!("if local < {}u {{ ", words - THREADS * number)
+}
+
+fn closed(guard: &str) -> &'static str {
+    if guard.is_empty() { "" } else { " }" }
 }
 
 /// The type of a word of this many elements.
