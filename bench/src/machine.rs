@@ -28,7 +28,7 @@ impl Machine {
             #[cfg(feature = "gpu")]
             Device::Gpu(selector) => {
                 use autobatch::runtime_wgpu::{Executor, Options};
-                let options = Options { selector: selector.clone(), counted_loops: std::env::var_os("AB_COUNTED").is_some(), ..Options::default() };
+                let options = Options { selector: selector.clone(), ..Options::default() };
                 Ok(Self::Gpu(Box::new(Executor::new(options)?)))
             }
         }

@@ -33,6 +33,8 @@ struct Segment {
 var<private> segment: Segment;
 
 const GATHERED: u32 = 0xffffffffu;
+// The mark of lists that share ranges of numbers.
+const SHARED: u32 = 0xfffffffeu;
 
 // Finds the segment of a group. Returns the number of the group in it.
 fn enter(group: u32) -> u32 {

@@ -1,29 +1,50 @@
-// Lists. A list in a record is five words: GATHERED, base, offsets, items, width for rows that tables name; or the
-// length and the position of the addresses in the record, for values of the kernel.
+// Lists. A list in a record is five words: the mark GATHERED or SHARED, base, lists, items, width for rows that tables
+// name; or the length and the position of the addresses in the record, for values of the kernel.
+// GATHERED: `lists` is the position of the offsets of all lanes, and `items` that of their row numbers.
+// SHARED: `lists` is the position of four words per lane: 0 the first row number, or its position, 1 the length, 2 the
+// total length of earlier lanes from the first of the segment on, 3 zero if the rows are neighbours, else one: the
+// numbers are in the tables.
 
 fn list_len(at: u32, lane: u32) -> u32 {
-    if r(at) == GATHERED {
+    let mark = r(at);
+    if mark == GATHERED {
         let offsets = r(at + 2u) + lane;
         return tables[offsets + 1u] - tables[offsets];
     }
-    return r(at);
+    if mark == SHARED {
+        return tables[r(at + 2u) + 4u * lane + 1u];
+    }
+    return mark;
 }
 
 fn list_item(at: u32, lane: u32, number: u32) -> u32 {
-    if r(at) == GATHERED {
+    let mark = r(at);
+    if mark == GATHERED {
         let item = r(at + 3u) + tables[r(at + 2u) + lane] + number;
         return r(at + 1u) + tables[item] * r(at + 4u);
+    }
+    if mark == SHARED {
+        let list = r(at + 2u) + 4u * lane;
+        var row = tables[list] + number;
+        if tables[list + 3u] != 0u {
+            row = tables[row];
+        }
+        return r(at + 1u) + row * r(at + 4u);
     }
     return row_of(r(at + 1u) + 4u * number, lane);
 }
 
 // The number of values in the lists of earlier lanes, from the first lane of the segment on.
 fn list_before(at: u32, lane: u32) -> u32 {
-    if r(at) == GATHERED {
+    let mark = r(at);
+    if mark == GATHERED {
         let offsets = r(at + 2u);
         return tables[offsets + lane] - tables[offsets + segment.first];
     }
-    return (lane - segment.first) * r(at);
+    if mark == SHARED {
+        return tables[r(at + 2u) + 4u * lane + 2u];
+    }
+    return (lane - segment.first) * mark;
 }
 
 // The dot product of two rows, by sixteen threads of a group that computes four. All sixteen get the result.

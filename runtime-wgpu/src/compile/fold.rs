@@ -1,6 +1,6 @@
 //! Folds over lists, and their derivatives.
 
-use super::record::{GATHERED, Record};
+use super::record::Record;
 use super::step::Lanes;
 use crate::error::GpuError;
 use crate::module::Program;
@@ -126,8 +126,8 @@ fn list(lanes: &mut Lanes<'_, '_>, record: &mut Record, list: &ListSource) -> Re
         ListSource::Port(port) => {
             if let Some(field) = lanes.operand(*port).field() {
                 let (base, width) = lanes.build.layout.field(field);
-                let (offsets, items) = lanes.lists(*port)?;
-                record.all(&[GATHERED, base, offsets, items, width]);
+                let [mark, lists, items] = lanes.lists(*port)?;
+                record.all(&[mark, base, lists, items, width]);
             }
             Ok(0)
         }
@@ -154,11 +154,7 @@ fn views(lanes: &Lanes<'_, '_>, record: &mut Record, late: &[u32], lists: &[&Lis
 /// The total length of the lists of all lanes.
 fn items(lanes: &Lanes<'_, '_>, list: &ListSource) -> u64 {
     match list {
-        ListSource::Port(port) => {
-            let (plan, operand) = (lanes.build.plan, lanes.operand(*port));
-            let length = |lane: u32| plan.list_rows(operand, lane).map_or(0, |(_, list)| list.len() as u64);
-            (lanes.first..lanes.first + lanes.count).map(length).sum()
-        }
+        ListSource::Port(port) => lanes.list_items(*port),
         ListSource::Views(views) => views.len() as u64 * u64::from(lanes.count),
     }
 }

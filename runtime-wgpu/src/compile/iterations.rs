@@ -4,7 +4,7 @@
 //! 65,535. The record alone determines the lengths of loops, so longer ones are rejected before the plan is executed.
 //! The count is an upper bound: it includes the final test of each condition, and loops that a compiler unrolls.
 
-use super::record::GATHERED;
+use super::record::{GATHERED, SHARED};
 use super::wave::Threads;
 use crate::module::{Program, WgradTile};
 use autobatch_shaders::{
@@ -128,17 +128,28 @@ impl Loops<'_> {
 
     /// The length of the longest list that a word of the record describes.
     fn longest(&self, at: usize) -> u64 {
-        if self.record[at] != GATHERED {
-            return self.word(at);
-        }
-        let lanes = self.threads.count / self.word(0).max(1);
-        let from = u64::from(self.record[at + 2].wrapping_add(self.threads.first_lane));
-        let (tables, from) = match from.checked_sub(self.records_at) {
-            Some(from) => (self.tables[1], from as usize),
-            None => (self.tables[0], from as usize),
+        let lanes = (self.threads.count / self.word(0).max(1)) as usize;
+        let (first, lists) = (self.threads.first_lane, self.record[at + 2]);
+        let longest = match self.record[at] {
+            GATHERED => {
+                let offsets = &self.from_tables(lists.wrapping_add(first))[..=lanes];
+                offsets.windows(2).map(|pair| pair[1] - pair[0]).max()
+            }
+            SHARED => {
+                let words = &self.from_tables(lists.wrapping_add(first.wrapping_mul(4)))[..4 * lanes];
+                words.chunks_exact(4).map(|list| list[1]).max()
+            }
+            length => Some(length),
         };
-        let offsets = &tables[from..=from + lanes as usize];
-        offsets.windows(2).map(|pair| u64::from(pair[1] - pair[0])).max().unwrap_or(0)
+        longest.unwrap_or(0).into()
+    }
+
+    /// The tables from a position on.
+    fn from_tables(&self, at: u32) -> &[u32] {
+        match u64::from(at).checked_sub(self.records_at) {
+            Some(record) => &self.tables[1][record as usize..],
+            None => &self.tables[0][at as usize..],
+        }
     }
 }
 

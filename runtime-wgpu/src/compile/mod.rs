@@ -226,8 +226,6 @@ struct Build<'a> {
     layout: Layout,
     scratch_budget: u64,
     strict: bool,
-    /// The maximum bytes of a buffer.
-    binding: u64,
     iterations: Option<LoopLimit>,
     /// Words of scratch rows of the largest wave.
     scratch: u64,
@@ -278,7 +276,6 @@ impl<'a> Build<'a> {
             layout,
             scratch_budget: target.scratch.max(1),
             strict: target.strict,
-            binding: target.binding,
             iterations: target.iterations,
             scratch: 0,
             records: Vec::new(),

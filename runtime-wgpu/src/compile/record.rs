@@ -5,6 +5,8 @@ pub(super) type RowAddress = [u32; 4];
 
 /// The stride of rows whose numbers are in a table.
 pub(super) const GATHERED: u32 = u32::MAX;
+/// The mark of lists that share ranges of numbers.
+pub(super) const SHARED: u32 = u32::MAX - 1;
 
 /// Initial capacity. Few records exceed it.
 const CAPACITY: usize = 96;

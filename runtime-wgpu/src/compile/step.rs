@@ -8,13 +8,13 @@
 use super::kernels::{Lowered, LoweredUnit, RegisterLocation};
 use super::layout::WordSource;
 use super::map::Variant;
-use super::record::{GATHERED, Record, RowAddress};
+use super::record::{GATHERED, Record, RowAddress, SHARED};
 use super::units::Unit;
 use super::wave::Threads;
 use super::{Build, MAX_THREADS, fold, map, product, row};
 use crate::error::GpuError;
 use crate::module::Program;
-use autobatch_ir::plan::{Kernel, Operand, Place, Stage, Step, View};
+use autobatch_ir::plan::{Address, GroupRange, Kernel, Operand, Place, Stage, Step, View};
 use autobatch_shaders::{LOOKUP, MOVE};
 
 /// A step's kernel on a range of its lanes.
@@ -29,6 +29,8 @@ pub(super) struct Lanes<'b, 'a> {
     scratch: u64,
     /// The level of the unit that is being added.
     pub(super) level: u32,
+    /// The lists in groups that are written, with their position.
+    shared: Vec<(Address, u32)>,
 }
 
 /// Adds the units of a step to the wave.
@@ -49,7 +51,9 @@ pub(super) fn lower<'a>(build: &mut Build<'a>, step: &'a Step) -> Result<(), Gpu
         }
         let scratch = build.wave.scratch;
         build.wave.scratch += words;
-        let mut lanes = Lanes { build, step, kernel, lowered: &lowered, first, count, scratch, level: 0 };
+        let shared = Vec::new();
+        let mut lanes =
+            Lanes { build, step, kernel, lowered: &lowered, first, count, scratch, level: 0, shared };
         for unit in &lowered.units {
             lanes.unit(unit)?;
         }
@@ -116,27 +120,49 @@ impl Lanes<'_, '_> {
         self.build.plan.operands(self.step)[port as usize]
     }
 
-    /// The positions of the offsets and items of lists in the tables. Lists in groups are written out for these lanes.
-    pub(super) fn lists(&mut self, port: u32) -> Result<(u32, u32), GpuError> {
-        let operand = self.operand(port);
-        if let Some(lists) = operand.address.lists() {
-            return Ok(lists);
+    /// The first, third and fourth word of the lists of a port, as `lists.wgsl` reads them.
+    pub(super) fn lists(&mut self, port: u32) -> Result<[u32; 3], GpuError> {
+        let address = self.operand(port).address;
+        if let Some((offsets, items)) = address.lists() {
+            return Ok([GATHERED, offsets, items]);
         }
-        let plan = self.build.plan;
-        let needed = operand.address.listed(&plan.tables, &plan.groups, self.step.rows).saturating_mul(4);
-        let limit = self.build.binding;
-        if needed > limit {
-            return Err(GpuError::TooLarge { what: "the tables", needed, limit });
+        if let Some((_, at)) = self.shared.iter().find(|(known, _)| *known == address) {
+            return Ok([SHARED, *at, 0]);
         }
-        let (mut offsets, mut items) = (vec![0], Vec::new());
-        for lane in self.first..self.first + self.count {
-            let list = plan.list_rows(operand, lane);
-            items.extend(list.into_iter().flat_map(|(_, list)| list.iter()));
-            offsets.push(items.len() as u32);
+        let (mut words, mut before) = (Vec::with_capacity(4 * self.count as usize), 0u32);
+        for (range, len) in self.parts(address) {
+            let (first, in_tables) = match range {
+                GroupRange::Run { start } => (start, 0),
+                GroupRange::Table { at } => (at, 1),
+            };
+            words.extend([first, len, before, in_tables]);
+            before = before.wrapping_add(len);
         }
-        // A lane finds its offset by its number in the step.
-        let offsets = self.build.add_words(&offsets)?.wrapping_sub(self.first);
-        Ok((offsets, self.build.add_words(&items)?))
+        // A lane finds its words by its number in the step.
+        let at = self.build.add_words(&words)?.wrapping_sub(self.first.wrapping_mul(4));
+        self.shared.push((address, at));
+        Ok([SHARED, at, 0])
+    }
+
+    /// The total length of the lists of a port.
+    pub(super) fn list_items(&self, port: u32) -> u64 {
+        let address = self.operand(port).address;
+        match address.lists() {
+            Some((offsets, _)) => {
+                let at = |lane: u32| u64::from(self.build.plan.tables[(offsets + lane) as usize]);
+                at(self.first + self.count) - at(self.first)
+            }
+            None => self.parts(address).map(|(_, len)| u64::from(len)).sum(),
+        }
+    }
+
+    /// The numbers that each lane reads of the range of its group, and how many.
+    fn parts(&self, address: Address) -> impl Iterator<Item = (GroupRange, u32)> {
+        let lanes = self.first..self.first + self.count;
+        address.groups(&self.build.plan.groups).flat_map(move |(begin, group)| {
+            let own = begin.max(lanes.start)..group.end.min(lanes.end);
+            own.map(move |lane| group.part(begin, lane))
+        })
     }
 
     /// Reserves scratch words behind those of the registers. Returns the first.

@@ -56,19 +56,30 @@ impl GroupRule {
 }
 
 impl Group {
-    /// The list of a lane of the step, if the lanes of the group begin at `first`.
+    /// The numbers that a lane of the step reads, and how many, if the lanes of the group begin at `first`.
     #[inline]
-    pub(super) fn list(self, tables: &[u32], first: u32, lane: u32) -> List<'_> {
+    #[must_use]
+    pub fn part(self, first: u32, lane: u32) -> (GroupRange, u32) {
         let cut = match self.rule {
             GroupRule::All => 0,
             GroupRule::Prefix => self.end - 1 - lane,
             GroupRule::Suffix => lane - first,
         };
         let (from, len) = (if self.rule == GroupRule::Suffix { cut } else { 0 }, self.len - cut);
-        match self.range {
-            GroupRange::Run { start } => List { table: &[], start: start + from, len },
-            GroupRange::Table { at } => {
-                List { table: &tables[(at + from) as usize..][..len as usize], start: 0, len }
+        let range = match self.range {
+            GroupRange::Run { start } => GroupRange::Run { start: start + from },
+            GroupRange::Table { at } => GroupRange::Table { at: at + from },
+        };
+        (range, len)
+    }
+
+    /// The list of a lane of the step, if the lanes of the group begin at `first`.
+    #[inline]
+    pub(super) fn list(self, tables: &[u32], first: u32, lane: u32) -> List<'_> {
+        match self.part(first, lane) {
+            (GroupRange::Run { start }, len) => List { table: &[], start, len },
+            (GroupRange::Table { at }, len) => {
+                List { table: &tables[at as usize..][..len as usize], start: 0, len }
             }
         }
     }
