@@ -531,6 +531,8 @@ class Recorder:
         """The numbers of recorded ops and of flushes."""
     def flush(self) -> Any:
         """Computes what was recorded so far."""
+    def set_wait(self, wait) -> Any:
+        """Sets the function that a read calls before it computes. Returns the one before."""
 
 def RmsProp(lr, alpha=Ellipsis, eps=Ellipsis, eps_under_root=Ellipsis, **options) -> Any:
     """RMSprop."""
@@ -573,7 +575,7 @@ class Session:
     def follow_weights(self, values) -> Any:
         """Takes over the values of some parameters, given by name as arrays, where they differ from the session's."""
     def forward(self, groups, inputs=Ellipsis) -> Any:
-        """Executes the forward part of a plan and pauses. Each group of outputs has one shape and becomes one array, one"""
+        """Executes the forward part of a plan and pauses. Each group of outputs has one type and becomes one array, one"""
     def graph(self) -> Any:
         """An empty graph, which `with` makes current."""
     def import_pytorch(self, state_dict, names=Ellipsis) -> Any:

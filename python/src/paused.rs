@@ -2,10 +2,11 @@
 
 use crate::error::{BusyError, raised};
 use crate::session::{PySession, released};
-use crate::value::{PyValue, floats};
+use crate::value::{PyValue, floats, stacked};
 use crate::weights::extents;
 use autobatch::Paused;
 use autobatch::ir::graph::ValueKey;
+use autobatch::ir::types::Type;
 use numpy::{IntoPyArray, PyArray1, PyArrayMethods};
 use parking_lot::Mutex;
 use pyo3::exceptions::PyValueError;
@@ -30,17 +31,13 @@ impl PyPaused {
     }
 }
 
-/// The extents of a value.
-fn dims_of(value: &PyValue) -> PyResult<Vec<usize>> {
-    value.owner().read(|graph| {
-        let shape = value.get(graph)?.shape();
-        Ok(extents(shape))
-    })
+fn type_of(value: &PyValue) -> PyResult<Type> {
+    value.owner().read(|graph| Ok(value.get(graph)?.ty()))
 }
 
 #[pymethods]
 impl PySession {
-    /// Executes the forward part of a plan and pauses. Each group of outputs has one shape and becomes one array, one
+    /// Executes the forward part of a plan and pauses. Each group of outputs has one type and becomes one array, one
     /// row a value. `inputs` are values whose gradients are wanted besides those of the parameters.
     #[pyo3(signature = (groups, inputs = Vec::new()))]
     fn forward<'py>(
@@ -66,23 +63,22 @@ impl PySession {
                 arrays.append(PyArray1::<f32>::from_vec(py, Vec::new()))?;
                 continue;
             };
-            let mut dims = dims_of(first.get())?;
-            let mut elements = Vec::with_capacity(group.len() * dims.iter().product::<usize>());
+            let ty = type_of(first.get())?;
+            let mut elements = Vec::with_capacity(group.len() * ty.shape.elements() as usize);
             for value in group {
-                if dims_of(value.get())? != dims {
+                let found = type_of(value.get())?;
+                if found != ty {
                     return Err(PyValueError::new_err(format!(
-                        "the values of a group have one shape, found {dims:?} and {:?}; return them as two groups",
-                        dims_of(value.get())?
+                        "the values of a group have one type, found {ty} and {found}; return them as two groups"
                     )));
                 }
                 elements
                     .extend(paused.by_key(value.get().key()).into_iter().flat_map(|row| row.iter().copied()));
             }
-            dims.insert(0, group.len());
-            arrays.append(elements.into_pyarray(py).reshape(dims)?)?;
+            arrays.append(stacked(py, group.len(), Some(ty), elements)?)?;
         }
         let keys = |group: Vec<Py<PyValue>>| group.iter().map(|value| value.get().key()).collect();
-        let inputs = inputs.iter().map(|value| Ok((value.get().key(), dims_of(value.get())?)));
+        let inputs = inputs.iter().map(|value| Ok((value.get().key(), extents(type_of(value.get())?.shape))));
         let inputs = inputs.collect::<PyResult<_>>()?;
         let groups = groups.into_iter().map(keys).collect();
         Ok((PyPaused { paused: Mutex::new(paused), groups, inputs }, arrays))

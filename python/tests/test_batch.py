@@ -305,3 +305,15 @@ def test_memory_does_not_grow():
     steps(50)
     before = steps(50)
     assert steps(200) <= before + 4_000
+
+
+def test_integers_and_booleans_beside_gradients():
+    linear, x = nn.Linear(4, 5), torch.randn(3, 4)
+    y = linear(x)
+    expected = (y.argmax(), y.argmax(-1), y > 0, y.argmax().item())
+    with batch():
+        y = linear(x)
+        found = (y.argmax(), y.argmax(-1), y > 0, y.argmax().item())
+    for one, other in zip(found[:3], expected):
+        assert one.dtype == other.dtype and one.tolist() == other.tolist()
+    assert found[3] == expected[3] and isinstance(found[3], int) and y.requires_grad

@@ -20,7 +20,9 @@ def test_a_program_of_the_guide_trains(number, needs):
 def test_a_module_of_torch_trains_as_it_is():
     pytest.importorskip("torch")
     page = PAGES / "from-pytorch.md"
-    (program,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    program, of_each = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     names = {"__name__": "guide"}
     exec(compile(program, str(page), "exec"), names)
     assert names["model"].both.weight.grad.abs().max() > 0
+    pytest.importorskip("greenlet", reason="greenlet is not installed")
+    exec(compile(of_each, str(page), "exec"), names)

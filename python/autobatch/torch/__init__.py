@@ -18,6 +18,7 @@ except ImportError as error:
 
 from .capture import CaptureError
 from .batch import batch
+from .each import each
 from .fold import Fold, Node
 
-__all__ = ["CaptureError", "Fold", "Node", "batch"]
+__all__ = ["CaptureError", "Fold", "Node", "batch", "each"]

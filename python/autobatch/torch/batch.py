@@ -2,6 +2,7 @@
 
 import functools
 import sys
+import threading
 
 import numpy as np
 import torch
@@ -178,6 +179,15 @@ _ENVIRONMENT = {
 }
 
 
+_open = threading.local()
+
+
+def innermost():
+    """The recorder of the innermost open block of this thread, or None."""
+    recorders = getattr(_open, "recorders", None)
+    return recorders[-1] if recorders else None
+
+
 class batch:
     """Records the calls of torch's functions in a block, and computes what they return in a short plan of large kernels.
 
@@ -204,10 +214,12 @@ class batch:
             raise RuntimeError("this block is open; make another batch()")
         self._recorder = native.Recorder(_ENVIRONMENT, _without_parameters(self._threads), self._eager)
         torch._C._push_on_torch_function_stack(self._recorder)
+        _open.__dict__.setdefault("recorders", []).append(self._recorder)
         return self
 
     def __exit__(self, kind, error, trace):
         torch._C._pop_torch_function_stack()
+        _open.recorders.pop()
         recorder, self._recorder = self._recorder, None
         recorder.close(kind is not None)
         self.ops, self.flushes = recorder.counts()

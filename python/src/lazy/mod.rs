@@ -86,6 +86,8 @@ pub(crate) struct Block {
     open: AtomicBool,
     /// The thread that opened it.
     thread: ThreadId,
+    /// A function that lets other instances record before a read computes, if `each` runs instances.
+    wait: Mutex<Option<Py<PyAny>>>,
     state: Mutex<State>,
 }
 
@@ -200,17 +202,30 @@ impl Lazy {
         }
     }
 
-    /// The tensor of torch. Computes what was recorded in its block so far.
-    fn computed(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        for _ in 0..2 {
-            match &*self.slot.state.lock() {
-                SlotState::Computed(tensor) => return Ok(tensor.clone_ref(py)),
-                SlotState::Lost => return Err(lost()),
-                SlotState::Pending(_) => {}
-            }
-            self.slot.block.flush(py)?;
+    /// The tensor of torch, if it is computed.
+    fn known(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        match &*self.slot.state.lock() {
+            SlotState::Computed(tensor) => Ok(Some(tensor.clone_ref(py))),
+            SlotState::Lost => Err(lost()),
+            SlotState::Pending(_) => Ok(None),
         }
-        Err(PyRuntimeError::new_err("a recorded tensor was not computed"))
+    }
+
+    /// The tensor of torch. Computes what was recorded in its block so far, after `each` has let the other instances record.
+    fn computed(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        if let Some(tensor) = self.known(py)? {
+            return Ok(tensor);
+        }
+        let block = &self.slot.block;
+        let wait = block.wait.lock().as_ref().map(|wait| wait.clone_ref(py));
+        if let Some(wait) = wait {
+            wait.call0(py)?;
+            if let Some(tensor) = self.known(py)? {
+                return Ok(tensor);
+            }
+        }
+        block.flush(py)?;
+        self.known(py)?.ok_or_else(|| PyRuntimeError::new_err("a recorded tensor was not computed"))
     }
 }
 

@@ -72,6 +72,7 @@ impl Recorder {
                 eager,
                 open: AtomicBool::new(true),
                 thread: std::thread::current().id(),
+                wait: Mutex::new(None),
                 state,
             }),
         })
@@ -119,6 +120,12 @@ impl Recorder {
     /// Computes what was recorded so far.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         self.block.flush(py)
+    }
+
+    /// Sets the function that a read calls before it computes. Returns the one before.
+    #[pyo3(signature = (wait))]
+    fn set_wait(&self, wait: Option<Py<PyAny>>) -> Option<Py<PyAny>> {
+        std::mem::replace(&mut self.block.wait.lock(), wait)
     }
 
     /// The numbers of recorded ops and of flushes.

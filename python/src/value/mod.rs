@@ -1,5 +1,6 @@
 //! `Value`: a result of a node, with operators and methods.
 
+mod array;
 mod awaited;
 mod build;
 mod elementwise;
@@ -9,6 +10,7 @@ use crate::error::{ClosedError, EmitError};
 use crate::graph::Shared;
 use crate::module::PyParam;
 use crate::types::{PyType, dtype, shape};
+pub(crate) use array::stacked;
 use autobatch::ir::Graph;
 use autobatch::ir::graph::{Arg, Value, ValueKey};
 pub(crate) use awaited::Awaited;
