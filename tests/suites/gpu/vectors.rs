@@ -297,7 +297,7 @@ fn vector_reads_work_across_many_bindings() {
 
 /// Many columns of few rows: a thread has four of them, unless a weight does not allow it.
 #[test]
-fn four_elements_per_thread_have_the_bits_of_one_element_per_thread() {
+fn four_elements_per_thread_have_the_bits_of_a_tile() {
     let Some(mut bench) = Bench::new(Options::default()) else { return };
     let (block, pitch) = APART;
     let widths = [5, 4];
@@ -318,10 +318,10 @@ fn four_elements_per_thread_have_the_bits_of_one_element_per_thread() {
         }
     }
     let executed: Vec<Tile> = bench.executed.keys().copied().collect();
-    assert_eq!(executed, [Tile::Few, Tile::Four]);
+    assert_eq!(executed, [Tile::Four, Tile::Rows16]);
     bench.executed.clear();
     bench.compare(case(8, 2048, 1, false, [false, true], "f32"));
     bench.compare(case(8, 2046, 1, false, [false; 2], "f32"));
     let executed: Vec<Tile> = bench.executed.keys().copied().collect();
-    assert_eq!(executed, [Tile::Few]);
+    assert_eq!(executed, [Tile::Rows16]);
 }

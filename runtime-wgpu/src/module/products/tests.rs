@@ -21,11 +21,13 @@ fn vector_reads_need_alignment_to_four() {
 fn four_elements_per_thread_need_enough_threads() {
     let many = 4 * MANY_GROUPS * crate::module::GROUP;
     assert_eq!(Tile::of(1, many, LoadWidth::Columns), Tile::Four);
-    assert_eq!(Tile::of(1, many - 4, LoadWidth::Columns), Tile::Few);
+    assert_eq!(Tile::of(1, many - 4, LoadWidth::Columns), Tile::Rows16);
     assert_eq!(Tile::of(15, many / 8, LoadWidth::Columns), Tile::Four);
-    assert_eq!(Tile::of(15, many / 8 + 1, LoadWidth::Columns), Tile::Few);
+    assert_eq!(Tile::of(15, many / 8 + 1, LoadWidth::Columns), Tile::Rows16);
     assert_eq!(Tile::of(16, many, LoadWidth::Columns), Tile::Rows16);
     for load in [LoadWidth::One, LoadWidth::Depth] {
-        assert_eq!(Tile::of(1, many, load), Tile::Few);
+        assert_eq!(Tile::of(1, many, load), Tile::Rows16);
+        assert_eq!(Tile::of(1, 16, load), Tile::Rows16);
+        assert_eq!(Tile::of(15, 15, load), Tile::Few);
     }
 }
