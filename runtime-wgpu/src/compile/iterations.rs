@@ -132,11 +132,11 @@ impl Loops<'_> {
         let (first, lists) = (self.threads.first_lane, self.record[at + 2]);
         let longest = match self.record[at] {
             GATHERED => {
-                let offsets = &self.from_tables(lists.wrapping_add(first))[..=lanes];
+                let offsets = &self.tables_at(lists.wrapping_add(first))[..=lanes];
                 offsets.windows(2).map(|pair| pair[1] - pair[0]).max()
             }
             SHARED => {
-                let words = &self.from_tables(lists.wrapping_add(first.wrapping_mul(4)))[..4 * lanes];
+                let words = &self.tables_at(lists.wrapping_add(first.wrapping_mul(4)))[..4 * lanes];
                 words.chunks_exact(4).map(|list| list[1]).max()
             }
             length => Some(length),
@@ -145,7 +145,7 @@ impl Loops<'_> {
     }
 
     /// The tables from a position on.
-    fn from_tables(&self, at: u32) -> &[u32] {
+    fn tables_at(&self, at: u32) -> &[u32] {
         match u64::from(at).checked_sub(self.records_at) {
             Some(record) => &self.tables[1][record as usize..],
             None => &self.tables[0][at as usize..],

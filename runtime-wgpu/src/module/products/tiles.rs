@@ -195,7 +195,7 @@ impl Products {
             let to = |at: &str| format!("ws[({n}_k * {band}u + {n}_c) / BROAD{at}]");
             let guard = guard(number, words);
             // The registers: their type, what they load, and the words that they fill.
-            let (registers, stored): (Vec<(String, String)>, Vec<(String, String)>) = match self.load {
+            let (registers, stored): (Pairs, Pairs) = match self.load {
                 LoadWidth::One => (
                     vec![(vector(broad), filled(broad, |i| self.weight(&at(&column(i)))))],
                     vec![(to(""), format!("{n}_0"))],
@@ -234,6 +234,9 @@ impl Products {
         (0..words.div_ceil(THREADS)).map(gather).collect()
     }
 }
+
+/// Pieces of text that belong together.
+type Pairs = Vec<(String, String)>;
 
 /// Threads of a tile.
 const THREADS: u32 = 256;
