@@ -176,6 +176,11 @@ impl BenchArgs {
         };
         #[cfg(feature = "gpu")]
         if let Device::Gpu(selector) = &device {
+            let of_cpu =
+                [("--dump", self.dump.is_some()), ("--memory-limit", self.step.memory_limit.is_some())];
+            if let Some((option, _)) = of_cpu.into_iter().find(|(_, is_given)| *is_given) {
+                return Err(BenchError::Unused { option, measurement: "GPUs".to_owned() });
+            }
             match (verbs.as_slice(), models.as_slice()) {
                 ([], []) => return crate::gpu::device(selector, self.step.hidden),
                 ([verb], names) if *verb == "host" => return crate::gpu::host(selector, names),

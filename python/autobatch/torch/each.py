@@ -57,7 +57,7 @@ class _Hub:
         self.outer = self.block.set_wait(self._wait)
         try:
             while waiting:
-                for number, instance in enumerate(waiting):
+                for instance in waiting:
                     torch.set_grad_enabled(grads)
                     instance.switch()
                 waiting = [instance for instance in waiting if not instance.dead]
