@@ -119,7 +119,7 @@ class EmitError(AutobatchError):
 
 class Engine:
     """An engine, as Python holds it."""
-    def __init__(self, params, *, threads=0, device='cpu') -> Any:
+    def __init__(self, params, *, threads=0, device='cpu', like=None) -> Any:
         ...
     @property
     def is_alive(self) -> Any:
@@ -181,6 +181,13 @@ class Graph:
         """The text form of the graph, which `autobatch` reads on the command line."""
     def to_bytes(self) -> Any:
         """The binary form of the graph."""
+
+class Guards:
+    """Everything that the code of a module can read besides its arguments."""
+    def __init__(self, guards) -> Any:
+        ...
+    def __len__(self) -> Any:
+        ...
 
 class Held:
     """A value with a batch size and, once known, its elements."""
@@ -525,6 +532,8 @@ class Recorder:
         ...
     def __torch_function__(self, function, _types, args, kwargs=None) -> Any:
         ...
+    def call_module(self, module, args, kwargs) -> Any:
+        """Records a call of a module as one node. `NotImplemented` if its code must run."""
     def close(self, failed) -> Any:
         """Ends the block. With an exception, what is not computed is lost."""
     def counts(self) -> Any:

@@ -16,24 +16,31 @@ import torch.nn.functional as F
 from autobatch.torch import batch
 
 
-class TreeLSTM(torch.nn.Module):
-    def __init__(self, words, width, classes=5):
+class Node(torch.nn.Module):
+    def __init__(self, width):
         super().__init__()
-        self.embedding = torch.nn.Embedding(words, width)
         self.left, self.right = torch.nn.Linear(width, 5 * width), torch.nn.Linear(width, 5 * width, bias=False)
-        self.out = torch.nn.Linear(width, classes)
 
-    def node(self, left, right):
+    def forward(self, left, right):
         (left_h, left_c), (right_h, right_c) = left, right
         a, i, f1, f2, o = (self.left(left_h) + self.right(right_h)).chunk(5, 1)
         c = a.tanh() * i.sigmoid() + f1.sigmoid() * left_c + f2.sigmoid() * right_c
         return o.sigmoid() * c.tanh(), c
 
+
+class TreeLSTM(torch.nn.Module):
+    def __init__(self, words, width, classes=5):
+        super().__init__()
+        self.embedding, self.node = torch.nn.Embedding(words, width), Node(width)
+        self.out = torch.nn.Linear(width, classes)
+        #: A module that is called becomes one node. A call of its method `forward` is recorded op by op.
+        self.as_module = True
+
     def encode(self, tree):
         if isinstance(tree, int):
             h = self.embedding(torch.tensor([tree]))
             return h, torch.zeros_like(h)
-        return self.node(self.encode(tree[0]), self.encode(tree[1]))
+        return (self.node if self.as_module else self.node.forward)(self.encode(tree[0]), self.encode(tree[1]))
 
     def forward(self, tree):
         return self.out(self.encode(tree)[0])
@@ -59,7 +66,7 @@ def main():
     torch.manual_seed(1)
     rng, model = random.Random(1), TreeLSTM(1000, args.width)
     data = [(drawn(rng, args.leaves), torch.tensor([rng.randrange(5)])) for _ in range(args.trees)]
-    recorded = []
+    recorded, ops = {}, {}
 
     def infer_eager():
         with torch.no_grad():
@@ -68,9 +75,9 @@ def main():
     def infer_batched():
         with torch.no_grad(), batch(threads=1) as block:
             start = time.perf_counter()
-            loss = loss_of(model, data)
-            recorded.append(time.perf_counter() - start)
-        return loss, block
+            loss_of(model, data)
+            recorded.setdefault(kind, []).append(time.perf_counter() - start)
+        ops[kind] = block.ops
 
     def train_eager():
         model.zero_grad()
@@ -82,19 +89,23 @@ def main():
             loss = loss_of(model, data)
         loss.backward()
 
-    times = {function.__name__: [] for function in (infer_eager, infer_batched, train_eager, train_batched)}
-    for number in range(args.rounds + 1):
-        for function in (infer_eager, infer_batched, train_eager, train_batched):
-            start = time.perf_counter()
-            function()
-            if number:
-                times[function.__name__].append(time.perf_counter() - start)
+    times = {}
+    for number in range(args.rounds + 3):
+        for kind, as_module in (("modules", True), ("ops", False)):
+            model.as_module = as_module
+            for function in (infer_eager, infer_batched, train_eager, train_batched):
+                start = time.perf_counter()
+                function()
+                # The first rounds count the calls, trace the modules, and warm up.
+                if number >= 3:
+                    times.setdefault((kind, function.__name__), []).append(time.perf_counter() - start)
     median = {name: statistics.median(all_) * 1e3 for name, all_ in times.items()}
-    ops = infer_batched()[1].ops
-    print(f"recording  {ops} ops, {statistics.median(recorded) / ops * 1e6:.2f} us an op")
-    for what in ("infer", "train"):
-        eager, batched = median[f"{what}_eager"], median[f"{what}_batched"]
-        print(f"{what}      eager {eager:.1f} ms, batched {batched:.1f} ms: {eager / batched:.1f} x")
+    for kind, what in (("modules", "modules as nodes"), ("ops", "op by op")):
+        each = statistics.median(recorded[kind]) / ops[kind] * 1e6
+        print(f"{what}: {ops[kind]} nodes recorded, {each:.2f} us each")
+        for mode in ("infer", "train"):
+            eager, batched = median[kind, f"{mode}_eager"], median[kind, f"{mode}_batched"]
+            print(f"  {mode}  eager {eager:.1f} ms, batched {batched:.1f} ms: {eager / batched:.1f} x")
 
 
 if __name__ == "__main__":

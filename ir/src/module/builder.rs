@@ -5,9 +5,9 @@ use super::{
 };
 use crate::graph::emit::Graph;
 use crate::graph::record::Traced;
-use crate::graph::signature::{Callee, ParamArg, Signature};
+use crate::graph::signature::{Callee, ParamArg, Signature, Signatures};
 use crate::graph::verify::{MAX_INLINED, MAX_NESTING};
-use crate::graph::{EmitError, Fault, Op, Site, Sites, Value, ValueKey};
+use crate::graph::{Arena, EmitError, Fault, Op, Site, Sites, Value, ValueKey};
 use crate::id::{CellId, ParamId, SigId, SiteId, TypeId, ValueId};
 use crate::types::{DType, IntoShape, Type};
 use std::panic::Location;
@@ -39,6 +39,35 @@ impl ModuleBuilder {
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self { module: Arc::new(Module::empty(name)), sizes: Vec::new(), error: None }
+    }
+
+    /// A builder that begins with the declarations of a finished module, for a frontend that traces a cell when its code
+    /// first runs. Handles of the finished module are none of the new one: look up parameters and cells by name.
+    ///
+    /// ```
+    /// use autobatch_ir::{Graph, ModuleBuilder, types::f32};
+    ///
+    /// let mut m = ModuleBuilder::new("m");
+    /// m.cell("double", [f32([3])], |_, [x]| [x + x]);
+    /// let module = m.build().expect("no fault");
+    ///
+    /// let mut m = ModuleBuilder::extending(&module);
+    /// m.cell("square", [f32([3])], |_, [x]| [x * x]);
+    /// let more = m.build().expect("no fault");
+    /// let g = Graph::new(&more);
+    /// let cells = ["double", "square"].map(|name| more.cell::<1, 1>(name).expect("both are cells of it"));
+    /// let [x] = g.call(cells[0], [g.input(&[1.0; 3])]);
+    /// let _ = g.call(cells[1], [x]);
+    /// assert!(g.check().is_ok() && module.cell::<1, 1>("square").is_none());
+    /// ```
+    #[must_use]
+    pub fn extending(module: &Module) -> Self {
+        let mut builder = Self { module: Arc::new(module.under_new_tag()), sizes: Vec::new(), error: None };
+        for cell in &module.cells {
+            let size = builder.size_of(&cell.body.arena, &module.sigs);
+            builder.sizes.push(size);
+        }
+        builder
     }
 
     /// Declares a dense f32 parameter.
@@ -210,10 +239,10 @@ impl ModuleBuilder {
     }
 
     /// The size of a traced cell.
-    fn size_of(&self, traced: &Traced) -> CellSize {
+    fn size_of(&self, body: &Arena, sigs: &Signatures) -> CellSize {
         let mut size = CellSize { depth: 1, inlined: 0 };
-        for node in traced.arena.nodes() {
-            let Callee::Cell(callee) = traced.sigs.get(node.sig).callee else {
+        for node in body.nodes() {
+            let Callee::Cell(callee) = sigs.get(node.sig).callee else {
                 size.inlined += 1;
                 continue;
             };
@@ -243,7 +272,7 @@ impl ModuleBuilder {
     }
 
     fn install(&mut self, name: &str, traced: Traced, location: &'static Location<'static>) -> SigId {
-        let size = self.size_of(&traced);
+        let size = self.size_of(&traced.arena, &traced.sigs);
         let Traced { types, sigs, sites, arena, mut results, lifted, noise } = traced;
         let module = self.module_mut();
         (module.types, module.sigs, module.sites) = (types, sigs, sites);
@@ -265,6 +294,12 @@ impl ModuleBuilder {
         let name = unique(name, |name| module.exports.iter().any(|export| export.name == name));
         module.exports.push(Export { name, sig });
         sig
+    }
+
+    /// The number of cells that were declared so far, also those with equal bodies.
+    #[must_use]
+    pub fn cells(&self) -> usize {
+        self.module.exports.len()
     }
 
     /// The finished module.

@@ -198,6 +198,12 @@ pub struct Module {
     pub exports: Vec<Export>,
 }
 
+/// A tag that no other module of this process has.
+fn next_tag() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 impl PartialEq for Module {
     fn eq(&self, other: &Self) -> bool {
         let Self { tag: _, name, types, sigs, sites, params, cells, exports } = self;
@@ -214,9 +220,8 @@ impl PartialEq for Module {
 impl Module {
     /// An empty module, for a builder or a reader to fill.
     pub(crate) fn empty(name: &str) -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
         Self {
-            tag: NEXT.fetch_add(1, Ordering::Relaxed),
+            tag: next_tag(),
             name: name.to_owned(),
             types: [INDEX].into_iter().collect(),
             sigs: Signatures::default(),
@@ -225,6 +230,11 @@ impl Module {
             cells: Vec::new(),
             exports: Vec::new(),
         }
+    }
+
+    /// The same declarations as another module, whose handles differ.
+    fn under_new_tag(&self) -> Self {
+        Self { tag: next_tag(), ..self.clone() }
     }
 
     getters! {
@@ -267,6 +277,13 @@ impl Module {
         let noise = self.noise_ports(signature);
         let fits = signature.operands.len() == IN + noise && signature.results.len() == OUT;
         fits.then_some(Cell { sig: Some(export.sig), module: self.tag })
+    }
+
+    /// The cell with this name, whatever its numbers of operands and results.
+    #[must_use]
+    pub fn cell_of_any(&self, name: &str) -> Option<CellOfAny> {
+        let export = self.exports.iter().find(|export| export.name == name)?;
+        Some(CellOfAny { sig: Some(export.sig), module: self.tag })
     }
 
     /// The number of trailing operands that form a noise key, which calls bind automatically.

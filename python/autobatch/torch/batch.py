@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from .. import _autobatch as native
+from .guards import trace_call
 from .place import line_of_user
 
 #: torch's functions by the code of their op.
@@ -73,7 +74,45 @@ def _engine_with(engine, param, table):
         unique = next(text for text in (name, *(f"{name}_{k}" for k in range(2, len(params) + 3))) if text not in names)
         names.add(unique)
         named.append((unique, one, is_table))
-    return _keep(native.Engine(named, threads=engine.threads))
+    return _keep(native.Engine(named, threads=engine.threads, like=engine))
+
+
+def _engine_of(engine, module):
+    """An engine that knows a module, or None if it has no parameter that the engine takes."""
+    param = next((param for param in module.parameters() if param.dtype == torch.float32), None)
+    return None if param is None else _engine_with(engine, param, False)
+
+
+def _replace_engine(engine, by):
+    """Keeps an engine in the place of another one, which knows less."""
+    _engines[:] = [one for one in _engines if one.session is not engine.session]
+    _keep(by)
+
+
+_call_of_torch = torch.nn.Module.__call__
+
+
+def _call_recorded(self, *args, **kwargs):
+    """`Module.__call__` while a block is open: a module that was traced records one node."""
+    recorder = innermost()
+    if recorder is not None:
+        made = recorder.call_module(self, args, kwargs)
+        if made is not NotImplemented:
+            return made
+    return _call_of_torch(self, *args, **kwargs)
+
+
+class _Patched:
+    """Counts the open blocks of all threads, and replaces `Module.__call__` while there are any."""
+
+    lock, open = threading.Lock(), 0
+
+    @classmethod
+    def add(cls, blocks):
+        with cls.lock:
+            before, cls.open = cls.open, cls.open + blocks
+            if not before or not cls.open:
+                torch.nn.Module.__call__ = _call_recorded if cls.open else _call_of_torch
 
 
 class _Apply(torch.autograd.Function):
@@ -176,6 +215,9 @@ _ENVIRONMENT = {
     "execute": _execute,
     "engine_with": _engine_with,
     "place": line_of_user,
+    "engine_of": _engine_of,
+    "replace_engine": _replace_engine,
+    "trace_call": functools.partial(trace_call, _call_of_torch),
 }
 
 
@@ -215,11 +257,13 @@ class batch:
         self._recorder = native.Recorder(_ENVIRONMENT, _without_parameters(self._threads), self._eager)
         torch._C._push_on_torch_function_stack(self._recorder)
         _open.__dict__.setdefault("recorders", []).append(self._recorder)
+        _Patched.add(1)
         return self
 
     def __exit__(self, kind, error, trace):
         torch._C._pop_torch_function_stack()
         _open.recorders.pop()
+        _Patched.add(-1)
         recorder, self._recorder = self._recorder, None
         recorder.close(kind is not None)
         self.ops, self.flushes = recorder.counts()

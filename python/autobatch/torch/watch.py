@@ -24,6 +24,8 @@ CHANGING = ("random", "_random", "time", "datetime", "secrets", "uuid", "numpy.r
 CHANGING_PARTS = (("numpy", "random"), ("os", "urandom"))
 #: Functions that read attributes whose names no code object holds.
 DYNAMIC = {"getattr", "hasattr", "vars", "__dict__", "eval", "exec"}
+#: Instructions that change attributes and variables of others.
+STORES = {"STORE_ATTR", "DELETE_ATTR", "STORE_GLOBAL", "DELETE_GLOBAL"}
 MISSING = object()
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), torch.dtype, torch.device, torch.Size, enum.Enum)
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -82,6 +84,8 @@ class Watch:
         self.places = {}
         self._seen = set()
         self._names, self._reads_any = set(), False
+        #: Functions of Python that code names, and the instructions by which it changes what others read.
+        self.builtins, self.stores = set(), set()
         self.values = []
 
     def add(self, method):
@@ -124,6 +128,7 @@ class Watch:
         self._follow_code(function.__code__, function.__globals__)
 
     def _follow_code(self, code, scope):
+        self.stores |= {f"{i.argval} = .." for i in dis.get_instructions(code) if i.opname in STORES}
         # Code objects list names of globals and of attributes together; the instructions tell them apart.
         loads = {(i.argval, i.opname in ("LOAD_GLOBAL", "LOAD_NAME")) for i in dis.get_instructions(code)}
         for name, is_global in sorted(load for load in loads if load[0] in code.co_names):
@@ -132,6 +137,8 @@ class Watch:
             if is_global:
                 if name in scope or not hasattr(builtins, name):
                     self._place(scope, name, None)
+                else:
+                    self.builtins.add(name)
                 self._follow_value(scope.get(name))
                 continue
             self._names.add(name)

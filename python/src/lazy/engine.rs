@@ -1,5 +1,6 @@
 //! The parameters that recorded calls read, and the session that executes their graphs.
 
+use super::cells::Modules;
 use super::dims::Dims;
 use super::tensor::extents;
 use super::{Fail, Made, Recording};
@@ -42,7 +43,9 @@ pub(super) struct Engine {
     by_address: HashMap<usize, usize>,
     module: Arc<Module>,
     session: Py<PySession>,
-    threads: usize,
+    options: (usize, String),
+    /// The modules that blocks called.
+    pub(super) modules: Modules,
 }
 
 impl Engine {
@@ -53,6 +56,41 @@ impl Engine {
     /// The parameters that live.
     pub(super) fn living<'py>(&self, py: Python<'py>) -> impl Iterator<Item = Bound<'py, PyAny>> {
         self.params.iter().filter_map(move |known| known.reference.bind(py).upgrade())
+    }
+
+    /// The same parameters in another module of the IR, which declares them too.
+    fn known_in(&self, py: Python<'_>, module: &Module) -> Vec<Known> {
+        let own = self.params.iter().filter_map(|known| {
+            Some(Known {
+                reference: known.reference.clone_ref(py),
+                name: known.name.clone(),
+                dims: known.dims.clone(),
+                is_table: known.is_table,
+                param: module.param(&known.name)?,
+            })
+        });
+        own.collect()
+    }
+
+    /// An engine for the body of a cell, which a builder of a module traces. It does not hold that module, because the builder
+    /// needs it alone when the cell ends.
+    pub(super) fn for_tracing(&self, py: Python<'_>, module: &Module) -> Self {
+        Self {
+            params: self.known_in(py, module),
+            by_address: self.by_address.clone(),
+            module: Arc::clone(&self.module),
+            session: self.session.clone_ref(py),
+            options: self.options.clone(),
+            modules: Modules::default(),
+        }
+    }
+
+    /// An engine with the same parameters and more cells.
+    pub(super) fn with_module(&self, py: Python<'_>, module: Arc<Module>) -> PyResult<Self> {
+        let session = session_over(py, &module, &self.options)?;
+        let (params, modules) = (self.known_in(py, &module), self.modules.for_module(py, &module));
+        let (by_address, options) = (self.by_address.clone(), self.options.clone());
+        Ok(Self { params, by_address, module, session, options, modules })
     }
 
     /// The number of a parameter.
@@ -79,6 +117,19 @@ impl Recording<'_, '_> {
     }
 }
 
+/// A session over a module. It takes the weights over from torch before each execution.
+fn session_over(
+    py: Python<'_>,
+    module: &Arc<Module>,
+    (threads, device): &(usize, String),
+) -> PyResult<Py<PySession>> {
+    let weights = Weights::try_init(module, 0).map_err(|error| raised(error.into()))?;
+    let options = options(device, None, *threads, (None, None))?;
+    let session =
+        released(py, || Session::with_options(module, Arc::new(weights), options)).map_err(raised)?;
+    Py::new(py, PySession::of(Arc::clone(module), session))
+}
+
 /// An engine, as Python holds it.
 #[pyclass(frozen, name = "Engine", module = "autobatch.torch")]
 pub(crate) struct PyEngine {
@@ -97,14 +148,16 @@ impl PyEngine {
 
 #[pymethods]
 impl PyEngine {
-    /// An engine over parameters: each with its name, and whether it is a table of rows that are looked up.
+    /// An engine over parameters: each with its name, and whether it is a table of rows that are looked up. It traces the
+    /// modules that `like` traced.
     #[new]
-    #[pyo3(signature = (params, *, threads = 0, device = "cpu"))]
+    #[pyo3(signature = (params, *, threads = 0, device = "cpu", like = None))]
     fn new(
         py: Python<'_>,
         params: Vec<(String, Bound<'_, PyAny>, bool)>,
         threads: usize,
         device: &str,
+        like: Option<&Self>,
     ) -> PyResult<Self> {
         let mut builder = ModuleBuilder::new("batch");
         let (mut known, mut by_address) = (Vec::with_capacity(params.len()), HashMap::new());
@@ -125,18 +178,16 @@ impl PyEngine {
             known.push(Known { reference, name, dims, is_table, param });
         }
         let module = builder.build().map_err(|error| raised(error.into()))?;
-        let weights = Weights::try_init(&module, 0).map_err(|error| raised(error.into()))?;
-        let options = options(device, None, threads, (None, None))?;
-        let session =
-            released(py, || Session::with_options(&module, Arc::new(weights), options)).map_err(raised)?;
-        let session = Py::new(py, PySession::of(Arc::clone(&module), session))?;
-        Ok(Self { engine: Arc::new(Engine { params: known, by_address, module, session, threads }) })
+        let options = (threads, device.to_owned());
+        let session = session_over(py, &module, &options)?;
+        let modules = like.map(|like| like.engine.modules.for_module(py, &module)).unwrap_or_default();
+        Ok(Self { engine: Arc::new(Engine { params: known, by_address, module, session, options, modules }) })
     }
 
     /// The number of threads that execute; 0 for all cores.
     #[getter]
     fn threads(&self) -> usize {
-        self.engine.threads
+        self.engine.options.0
     }
 
     /// The session.

@@ -30,6 +30,9 @@ impl Block {
     pub(super) fn flush(self: &Arc<Self>, py: Python<'_>) -> PyResult<()> {
         let taken = {
             let mut state = self.lock()?;
+            if state.is_tracing {
+                return Err(RecordError::new_err("its code reads a number that it computes"));
+            }
             let (ops, flushes) = (state.ops, state.flushes);
             let fresh = State { ops, flushes, ..State::new(Arc::clone(&state.engine)) };
             std::mem::replace(&mut *state, fresh)
@@ -64,6 +67,7 @@ impl Block {
                 existing: &mut existing,
                 enabled: false,
                 grad: false,
+                is_tracing: false,
             };
             let value = recording.whole(tensor).map_err(|fail| match fail {
                 Fail::Raised(error) => error,
@@ -119,7 +123,7 @@ impl Block {
 }
 
 impl Slot {
-    fn lose(&self) {
+    pub(super) fn lose(&self) {
         let mut state = self.state.lock();
         if matches!(*state, SlotState::Pending(_)) {
             *state = SlotState::Lost;

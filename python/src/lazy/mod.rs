@@ -7,9 +7,11 @@
 //! [`tensor`] says how the graph holds tensors, [`ops`] has one function for each op, and [`engine`] the parameters.
 
 mod call;
+mod cells;
 mod dims;
 mod engine;
 mod flush;
+mod guards;
 mod methods;
 mod ops;
 mod recorder;
@@ -28,7 +30,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::ThreadId;
 use tensor::{Form, Tensor};
@@ -75,6 +77,10 @@ struct Torch {
     execute: Py<PyAny>,
     engine_with: Py<PyAny>,
     place: Py<PyAny>,
+    /// The same of modules: see `cells`.
+    engine_of: Py<PyAny>,
+    replace_engine: Py<PyAny>,
+    trace_call: Py<PyAny>,
 }
 
 /// A block of `batch()`: what was recorded since the last flush.
@@ -88,6 +94,8 @@ pub(crate) struct Block {
     thread: ThreadId,
     /// A function that lets other instances record before a read computes, if `each` runs instances.
     wait: Mutex<Option<Py<PyAny>>>,
+    /// A number that changes whenever parameters may have begun or ceased to have gradients.
+    epoch: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -97,6 +105,8 @@ struct State {
     /// The tensors that were recorded.
     slots: Vec<Weak<Slot>>,
     existing: Existing,
+    /// Whether the graph is the body of a cell.
+    is_tracing: bool,
     /// The ops that were recorded since the block began, and the flushes.
     ops: u64,
     flushes: u64,
@@ -125,7 +135,22 @@ struct Existing {
 impl State {
     fn new(engine: Arc<Engine>) -> Self {
         let graph = Graph::new(engine.module());
-        Self { engine, graph, slots: Vec::new(), existing: Existing::default(), ops: 0, flushes: 0 }
+        let existing = Existing::default();
+        Self { engine, graph, slots: Vec::new(), existing, is_tracing: false, ops: 0, flushes: 0 }
+    }
+
+    /// A recorded tensor.
+    fn lazy(&mut self, block: &Arc<Block>, tensor: Tensor, family: Option<&Arc<Family>>) -> Lazy {
+        let slot = Arc::new(Slot {
+            block: Arc::clone(block),
+            state: Mutex::new(SlotState::Pending(tensor)),
+            family: Mutex::new(family.cloned()),
+        });
+        if let Some(family) = family {
+            family.lock().push(Arc::downgrade(&slot));
+        }
+        self.slots.push(Arc::downgrade(&slot));
+        Lazy { slot }
     }
 }
 
@@ -146,13 +171,18 @@ impl Slot {
         Arc::clone(family.get_or_insert_with(|| Arc::new(Mutex::new(vec![Arc::downgrade(self)]))))
     }
 
-    /// Replaces the elements, as an op in place does. Other tensors that share its memory would have to change too.
-    fn change(self: &Arc<Self>, tensor: Tensor) -> Made<()> {
-        let family = self.family.lock().take();
-        let others = family.into_iter().any(|family| {
+    /// Whether another living tensor views the same memory.
+    fn shares_memory(self: &Arc<Self>) -> bool {
+        self.family.lock().as_ref().is_some_and(|family| {
             let members = family.lock();
             members.iter().filter_map(Weak::upgrade).any(|member| !Arc::ptr_eq(&member, self))
-        });
+        })
+    }
+
+    /// Replaces the elements, as an op in place does. Other tensors that share its memory would have to change too.
+    fn change(self: &Arc<Self>, tensor: Tensor) -> Made<()> {
+        let others = self.shares_memory();
+        *self.family.lock() = None;
         let mut state = self.state.lock();
         match &*state {
             _ if others => Err(Fail::refused("it changes in place a tensor whose memory other tensors view")),
@@ -247,6 +277,8 @@ struct Recording<'a, 'g> {
     enabled: bool,
     /// Whether an operand so far has gradients.
     grad: bool,
+    /// Whether the graph is the body of a cell.
+    is_tracing: bool,
 }
 
 /// The results of an op.
@@ -262,6 +294,17 @@ impl Block {
         self.state.try_lock().ok_or_else(|| {
             BusyError::new_err("another thread records in this block; open a batch() in each thread")
         })
+    }
+
+    /// See the field.
+    fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Relaxed)
+    }
+
+    /// Begins another epoch.
+    fn next_epoch(&self) {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        self.epoch.store(NEXT.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
     }
 
     fn is_open(&self) -> bool {
@@ -320,9 +363,10 @@ impl Block {
         let py = args.py();
         let enabled = self.torch.is_grad_enabled.bind(py).call0()?.is_truthy()?;
         let mut state = self.lock()?;
-        let State { engine, graph, existing, .. } = &mut *state;
+        let State { engine, graph, existing, is_tracing, .. } = &mut *state;
+        let (torch, block, is_tracing) = (&self.torch, self, *is_tracing);
         let mut recording =
-            Recording { py, torch: &self.torch, block: self, engine, graph, existing, enabled, grad: false };
+            Recording { py, torch, block, engine, graph, existing, enabled, grad: false, is_tracing };
         let call = Call { args, kwargs, names: op.op.arguments };
         let made = call.check().and_then(|()| (op.op.emit)(&mut recording, &call));
         let in_place = op.in_place || call.is_in_place()?;
@@ -346,18 +390,7 @@ impl Block {
             Some(first) if op.op.is_view => Some(first.get().slot.family()),
             _ => None,
         };
-        let mut new = |tensor: Tensor| {
-            let slot = Arc::new(Slot {
-                block: Arc::clone(self),
-                state: Mutex::new(SlotState::Pending(tensor)),
-                family: Mutex::new(family.clone()),
-            });
-            if let Some(family) = &family {
-                family.lock().push(Arc::downgrade(&slot));
-            }
-            state.slots.push(Arc::downgrade(&slot));
-            Bound::new(py, Lazy { slot })
-        };
+        let mut new = |tensor: Tensor| Bound::new(py, state.lazy(self, tensor, family.as_ref()));
         Ok(match made {
             Outcome::One(tensor) => new(tensor)?.into_any(),
             Outcome::Tuple(tensors) => {
@@ -372,14 +405,17 @@ impl Block {
 
     /// Goes on with an engine that knows a parameter.
     fn learn(self: &Arc<Self>, py: Python<'_>, param: Py<PyAny>, table: bool) -> PyResult<()> {
-        let known = Arc::clone(&self.lock()?.engine);
+        let known = {
+            let state = self.lock()?;
+            if state.is_tracing {
+                return Err(RecordError::new_err("its code reads a parameter of another module"));
+            }
+            Arc::clone(&state.engine)
+        };
         let made = self.torch.engine_with.bind(py).call1((PyEngine::of(known), param, table))?;
         let engine = Arc::clone(made.cast::<PyEngine>()?.get().engine());
         self.flush(py)?;
-        let mut state = self.lock()?;
-        let (ops, flushes) = (state.ops, state.flushes);
-        *state = State { ops, flushes, ..State::new(engine) };
-        Ok(())
+        self.begin(engine)
     }
 
     /// The error of a call that cannot be recorded.
@@ -414,5 +450,6 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<Lazy>()?;
     m.add_class::<recorder::Recorder>()?;
     m.add_class::<PyEngine>()?;
+    m.add_class::<guards::Guards>()?;
     m.add_function(wrap_pyfunction!(recorder::op_codes, m)?)
 }

@@ -6,10 +6,10 @@ use parking_lot::Mutex;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyList, PyNotImplemented, PyString, PyTuple};
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The kinds of tensors among the arguments of a call.
 #[derive(Clone, Copy, Default)]
@@ -64,18 +64,22 @@ impl Recorder {
             execute: object("execute")?,
             engine_with: object("engine_with")?,
             place: object("place")?,
+            engine_of: object("engine_of")?,
+            replace_engine: object("replace_engine")?,
+            trace_call: object("trace_call")?,
         };
         let state = Mutex::new(State::new(Arc::clone(engine.engine())));
-        Ok(Self {
-            block: Arc::new(Block {
-                torch,
-                eager,
-                open: AtomicBool::new(true),
-                thread: std::thread::current().id(),
-                wait: Mutex::new(None),
-                state,
-            }),
-        })
+        let block = Arc::new(Block {
+            torch,
+            eager,
+            open: AtomicBool::new(true),
+            thread: std::thread::current().id(),
+            wait: Mutex::new(None),
+            epoch: AtomicU64::new(0),
+            state,
+        });
+        block.next_epoch();
+        Ok(Self { block })
     }
 
     /// Receives the calls of torch's functions.
@@ -106,6 +110,17 @@ impl Recorder {
         }
         block.before_change(function, args)?;
         function.call(args, kwargs)
+    }
+
+    /// Records a call of a module as one node. `NotImplemented` if its code must run.
+    fn call_module<'py>(
+        &self,
+        module: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let made = self.block.call_module(module, args, kwargs)?;
+        Ok(made.unwrap_or_else(|| PyNotImplemented::get(module.py()).to_owned().into_any()))
     }
 
     /// Ends the block. With an exception, what is not computed is lost.
@@ -162,6 +177,9 @@ impl Block {
         let name = name.cast::<PyString>()?.to_str()?;
         let changes =
             name.ends_with('_') && !name.ends_with("__") || matches!(name, "__setitem__" | "__set__");
+        if changes && matches!(name, "requires_grad_" | "__set__") {
+            self.next_epoch();
+        }
         if changes && name != "requires_grad_" {
             let engine = Arc::clone(&self.lock()?.engine);
             let mut storages = HashSet::new();

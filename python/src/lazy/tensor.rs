@@ -195,6 +195,9 @@ impl<'g> Recording<'_, 'g> {
             Elements::Bools(bools) => bools.into_iter().map(|bool| f32::from(u8::from(bool))).collect(),
         };
         self.grad |= grad;
+        if self.is_tracing {
+            return self.constant(dims, shape, &numbers, grad);
+        }
         let address = tensor.as_ptr() as usize;
         let made = |form| Tensor { dims: dims.clone(), kind: Kind::Float, grad, stopped: false, form };
         if let Some((held, known)) = self.existing.known.get(&address)
@@ -217,6 +220,17 @@ impl<'g> Recording<'_, 'g> {
         self.existing.known.insert(address, (numbers, form.clone()));
         self.existing.kept.push(tensor.clone().unbind());
         Ok(made(form))
+    }
+
+    /// A tensor that the code of a traced module made. A cell holds constants of one number.
+    fn constant(&self, dims: Dims, shape: Shape, numbers: &[f32], grad: bool) -> Made<Tensor> {
+        match numbers {
+            [first, rest @ ..] if !grad && rest.iter().all(|number| number.to_bits() == first.to_bits()) => {
+                let form = Form::Whole(self.key(self.graph.fill(shape, *first))?);
+                Ok(Tensor { dims, kind: Kind::Float, grad: false, stopped: false, form })
+            }
+            _ => Err(Fail::refused("its code reads a tensor that is no argument")),
+        }
     }
 
     /// Reads a tensor or a number.

@@ -1,0 +1,283 @@
+//! Calls of modules as single nodes.
+//!
+//! A module that is called again and again on tensors of the same shapes is traced once, as a cell of the engine. From then on
+//! a call is one node, and its code does not run. [`Guards`] list everything that the code can read besides its arguments: while
+//! they hold, a node computes what the code would. Modules that cannot be traced are recorded op by op.
+mod pattern;
+mod trace;
+
+use super::engine::PyEngine;
+use super::guards::Guards;
+use super::tensor::Form;
+use super::{Block, Fail, Made, Recording, State};
+use autobatch::ir::graph::ValueKey;
+use autobatch::ir::module::{CellOfAny, Module};
+use parking_lot::Mutex;
+use pattern::{Pattern, Results};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple, PyWeakrefMethods, PyWeakrefReference};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+/// The calls with one pattern after which a module is traced.
+const CALLS_BEFORE_TRACE: u32 = 8;
+/// The calls with one pattern in a block after which it does not wait for the next block.
+const CALLS_BEFORE_FLUSH: u32 = 512;
+/// The patterns of one module. One with more is called with other shapes each time.
+const MAX_PATTERNS: usize = 16;
+/// The times that a module may be traced again because something changed.
+const MAX_RETRACES: u32 = 4;
+
+/// The cell of a module for one pattern.
+struct Cell {
+    pattern: Pattern,
+    name: String,
+    cell: CellOfAny,
+    results: Arc<Results>,
+}
+
+/// A module that was called.
+struct Called {
+    module: Py<PyWeakrefReference>,
+    /// The patterns of calls that have no cell, and how often each came.
+    patterns: Vec<(Pattern, u32)>,
+    /// Why it is recorded op by op from now on.
+    refused: Option<String>,
+    guards: Option<Py<PyWeakrefReference>>,
+    cells: Vec<Cell>,
+    retraces: u32,
+}
+
+/// The modules that were called, by their addresses.
+#[derive(Default)]
+pub(super) struct Modules(Mutex<HashMap<usize, Called>>);
+
+impl Modules {
+    /// The same modules for an engine with another module of the IR. Cells that it lacks are traced again.
+    pub(super) fn for_module(&self, py: Python<'_>, module: &Arc<Module>) -> Self {
+        let own = self.0.lock();
+        let alive = own.iter().filter(|(_, called)| called.module.bind(py).upgrade().is_some());
+        let taken = alive.map(|(&address, called)| {
+            let mut patterns = called.patterns.clone();
+            let mut cells = Vec::new();
+            for cell in &called.cells {
+                match module.cell_of_any(&cell.name) {
+                    Some(known) => cells.push(Cell {
+                        pattern: cell.pattern.clone(),
+                        name: cell.name.clone(),
+                        cell: known,
+                        results: Arc::clone(&cell.results),
+                    }),
+                    None => patterns.push((cell.pattern.clone(), CALLS_BEFORE_TRACE)),
+                }
+            }
+            let again = Called {
+                module: called.module.clone_ref(py),
+                patterns,
+                refused: called.refused.clone(),
+                guards: called.guards.as_ref().map(|guards| guards.clone_ref(py)),
+                cells,
+                retraces: called.retraces,
+            };
+            (address, again)
+        });
+        Self(Mutex::new(taken.collect()))
+    }
+}
+
+/// What becomes of a call of a module.
+enum Step<'py> {
+    Recorded(Bound<'py, PyAny>),
+    /// Its code must run.
+    Run,
+    /// It came often enough to be traced at once.
+    Trace,
+}
+impl Block {
+    /// Records a call of a module as one node. `None` if its code must run.
+    pub(super) fn call_module<'py>(
+        self: &Arc<Self>,
+        module: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = module.py();
+        self.adopt(module)?;
+        for _ in 0..2 {
+            match self.step(module, args, kwargs) {
+                Ok(Step::Recorded(made)) => return Ok(Some(made)),
+                Ok(Step::Trace) => {
+                    self.flush(py)?;
+                    self.trace_all(py)?;
+                }
+                Ok(Step::Run) => break,
+                Err(Fail::Raised(error)) => return Err(error),
+                // What cannot be an argument of a cell says why when the code runs.
+                Err(_) => break,
+            }
+        }
+        Ok(None)
+    }
+
+    fn step<'py>(
+        self: &Arc<Self>,
+        module: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> Made<Step<'py>> {
+        let py = module.py();
+        let enabled = self.torch.is_grad_enabled.bind(py).call0()?.is_truthy()?;
+        let mut state = self.lock()?;
+        if state.is_tracing || state.engine.params.is_empty() {
+            return Ok(Step::Run);
+        }
+        let address = module.as_ptr() as usize;
+        let State { engine, graph, existing, .. } = &mut *state;
+        let engine = Arc::clone(engine);
+        let mut modules = engine.modules.0.lock();
+        let called = match modules.entry(address) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(Called::new(module)?),
+        };
+        if !called.module.bind(py).upgrade().is_some_and(|own| own.is(module)) {
+            *called = Called::new(module)?;
+        }
+        if called.refused.is_some() {
+            return Ok(Step::Run);
+        }
+        let mut recording = Recording {
+            py,
+            torch: &self.torch,
+            block: self,
+            engine: &engine,
+            graph,
+            existing,
+            enabled,
+            grad: false,
+            is_tracing: false,
+        };
+        let (mut values, mut literals) = (SmallVec::new(), 0);
+        let mut pattern = Pattern { enabled, args: Vec::with_capacity(args.len()) };
+        for arg in args.iter_borrowed() {
+            let Some(argument) = recording.argument(&arg, &mut values, &mut literals)? else {
+                return Ok(Step::Run);
+            };
+            pattern.args.push((None, argument));
+        }
+        for (name, arg) in kwargs.into_iter().flatten() {
+            let Some(argument) = recording.argument(&arg, &mut values, &mut literals)? else {
+                return Ok(Step::Run);
+            };
+            pattern.args.push((Some(name.extract()?), argument));
+        }
+        let Some(cell) = called.cells.iter().find(|cell| cell.pattern == pattern) else {
+            return Ok(called.count(pattern));
+        };
+        let guards = called.guards.as_ref().and_then(|guards| guards.bind(py).upgrade());
+        if !guards.is_some_and(|guards| {
+            guards.cast::<Guards>().is_ok_and(|guards| guards.get().hold(py, self.epoch()))
+        }) {
+            called.trace_again();
+            return Ok(called.count(pattern));
+        }
+        let made = graph.call_of_any(cell.cell, values);
+        let results = Arc::clone(&cell.results);
+        drop(modules);
+        if let Some(fault) = graph.take_fault() {
+            return Err(Fail::refused(fault.message.clone()));
+        }
+        let keys = made
+            .into_iter()
+            .map(|value| value.key().ok_or(Fail::Poison))
+            .collect::<Made<SmallVec<[_; 4]>>>()?;
+        state.ops += 1;
+        Ok(Step::Recorded(self.results(py, &mut state, &results, &keys)?))
+    }
+
+    /// The recorded results of a call.
+    fn results<'py>(
+        self: &Arc<Self>,
+        py: Python<'py>,
+        state: &mut State,
+        results: &Results,
+        keys: &[ValueKey],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut all = |items: &[Results]| {
+            items.iter().map(|item| self.results(py, state, item, keys)).collect::<PyResult<Vec<_>>>()
+        };
+        Ok(match results {
+            Results::Tensor(place, traits) => {
+                let tensor = traits.tensor(Form::Whole(keys[*place]));
+                Bound::new(py, state.lazy(self, tensor, None))?.into_any()
+            }
+            Results::Tuple(items) => PyTuple::new(py, all(items)?)?.into_any(),
+            Results::List(items) => PyList::new(py, all(items)?)?.into_any(),
+            Results::Object(object) => object.bind(py).clone(),
+        })
+    }
+
+    /// Goes on with an engine that knows a module, if the block has none yet, and traces the modules that came often.
+    fn adopt(self: &Arc<Self>, module: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = module.py();
+        let known = {
+            let state = self.lock()?;
+            if state.is_tracing || !state.engine.params.is_empty() {
+                return Ok(());
+            }
+            Arc::clone(&state.engine)
+        };
+        let made = self.torch.engine_of.bind(py).call1((PyEngine::of(known), module))?;
+        if made.is_none() {
+            return Ok(());
+        }
+        let engine = Arc::clone(made.cast::<PyEngine>()?.get().engine());
+        self.flush(py)?;
+        self.begin(engine)?;
+        self.trace_all(py)
+    }
+}
+
+impl Called {
+    fn new(module: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Self {
+            module: PyWeakrefReference::new(module)?.unbind(),
+            patterns: Vec::new(),
+            refused: None,
+            guards: None,
+            cells: Vec::new(),
+            retraces: 0,
+        })
+    }
+
+    /// Counts a call that has no cell.
+    fn count(&mut self, pattern: Pattern) -> Step<'static> {
+        if let Some((_, calls)) = self.patterns.iter_mut().find(|(known, _)| *known == pattern) {
+            *calls += 1;
+            return if *calls == CALLS_BEFORE_FLUSH { Step::Trace } else { Step::Run };
+        }
+        if self.patterns.len() + self.cells.len() >= MAX_PATTERNS {
+            self.refuse("its arguments have other shapes or numbers at each call".to_owned());
+        } else {
+            self.patterns.push((pattern, 1));
+        }
+        Step::Run
+    }
+
+    /// Records it op by op from now on.
+    fn refuse(&mut self, why: String) {
+        self.refused = Some(why);
+        self.patterns.clear();
+        self.cells.clear();
+    }
+
+    /// Forgets its cells, because something that its code reads has changed.
+    fn trace_again(&mut self) {
+        self.retraces += 1;
+        self.cells.clear();
+        if self.retraces > MAX_RETRACES {
+            self.refuse("what its code reads changes from call to call".to_owned());
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What a cell of a module depends on in the arguments of a call, and what the call returns.
+
+use crate::lazy::dims::{Dims, elements, shape_of};
+use crate::lazy::tensor::{Elements, Form, Kind, Tensor, elements_of, extents};
+use crate::lazy::{Block, Fail, Lazy, Made, Recording, Slot};
+use autobatch::ir::Type;
+use autobatch::ir::graph::{Arg, ValueKey};
+use autobatch::ir::types::{DType, INDEX};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple};
+use pyo3::{IntoPyObjectExt, intern};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// The numbers and words among the arguments of a call.
+const MAX_LITERALS: usize = 16;
+
+/// What the cell of a call depends on.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Pattern {
+    /// Whether gradients are recorded.
+    pub(super) enabled: bool,
+    pub(super) args: Vec<(Option<String>, Argument)>,
+}
+
+/// What the cell of a call depends on in one argument.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Argument {
+    Tensor(Traits),
+    None,
+    Bool(bool),
+    Int(i64),
+    /// By its bits.
+    Float(u64),
+    Word(String),
+    Tuple(Vec<Argument>),
+}
+
+/// A tensor without its elements.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Traits {
+    dims: Dims,
+    kind: Kind,
+    grad: bool,
+    stopped: bool,
+}
+
+impl Traits {
+    pub(super) fn of(tensor: &Tensor) -> Self {
+        Self { dims: tensor.dims.clone(), kind: tensor.kind, grad: tensor.grad, stopped: tensor.stopped }
+    }
+
+    pub(super) fn tensor(&self, form: Form) -> Tensor {
+        Tensor { dims: self.dims.clone(), kind: self.kind, grad: self.grad, stopped: self.stopped, form }
+    }
+
+    /// The type of the engine's value.
+    fn ty(&self) -> Made<Type> {
+        match self.kind {
+            Kind::Float => Ok(Type::new(DType::F32, shape_of(&self.dims)?)),
+            Kind::Int => Ok(INDEX),
+            Kind::Bool => Err(Fail::refused("truth values as an argument")),
+        }
+    }
+}
+
+/// What a call returns.
+pub(super) enum Results {
+    /// The result of the cell at a place.
+    Tensor(usize, Traits),
+    Tuple(Vec<Results>),
+    List(Vec<Results>),
+    /// None, a number or a word.
+    Object(Py<PyAny>),
+}
+
+impl<'g> Recording<'_, 'g> {
+    /// Reads an argument of a call; `None` if no cell can take it.
+    pub(super) fn argument(
+        &mut self,
+        any: &Bound<'_, PyAny>,
+        values: &mut SmallVec<[Arg<'g>; 8]>,
+        literals: &mut usize,
+    ) -> Made<Option<Argument>> {
+        if let Ok(tuple) = any.cast_exact::<PyTuple>() {
+            let items = tuple.iter().map(|item| self.argument(&item, values, literals));
+            let items = items.collect::<Made<Option<Vec<_>>>>()?;
+            return Ok(items.map(Argument::Tuple));
+        }
+        if !any.is_exact_instance_of::<Lazy>() && !any.is_instance(self.torch.tensor.bind(self.py))? {
+            *literals += 1;
+            return Ok(if *literals > MAX_LITERALS { None } else { literal(any)? });
+        }
+        if let Some(index) = self.index(any)? {
+            values.push(Arg::Index(index));
+            let dims = extents(any)?;
+            return Ok(Some(Argument::Tensor(Traits { dims, kind: Kind::Int, grad: false, stopped: false })));
+        }
+        let tensor = self.tensor(any)?;
+        let Form::Whole(key) = tensor.form else { return Ok(None) };
+        if tensor.kind == Kind::Bool || tensor.kind == Kind::Int && elements(&tensor.dims) != 1 {
+            return Ok(None);
+        }
+        values.push(self.value(key).into());
+        Ok(Some(Argument::Tensor(Traits::of(&tensor))))
+    }
+
+    /// The index that a tensor of torch of one int holds.
+    fn index(&self, any: &Bound<'_, PyAny>) -> Made<Option<u32>> {
+        if any.is_exact_instance_of::<Lazy>()
+            || !any.getattr(intern!(self.py, "dtype"))?.is(self.torch.int64.bind(self.py))
+        {
+            return Ok(None);
+        }
+        let Elements::Ints(ints) = elements_of(self.torch, any)? else {
+            return Ok(None);
+        };
+        match ints[..] {
+            [index] => Ok(u32::try_from(index).ok()),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// A number, word or None.
+pub(super) fn literal(any: &Bound<'_, PyAny>) -> PyResult<Option<Argument>> {
+    Ok(if any.is_none() {
+        Some(Argument::None)
+    } else if any.is_exact_instance_of::<PyBool>() {
+        Some(Argument::Bool(any.is_truthy()?))
+    } else if any.is_exact_instance_of::<PyInt>() {
+        any.extract().ok().map(Argument::Int)
+    } else if any.is_exact_instance_of::<PyFloat>() {
+        Some(Argument::Float(any.extract::<f64>()?.to_bits()))
+    } else if any.is_exact_instance_of::<PyString>() {
+        Some(Argument::Word(any.extract()?))
+    } else {
+        None
+    })
+}
+
+impl Argument {
+    /// The types of the ports.
+    pub(super) fn types(&self, types: &mut Vec<Type>) -> Made<()> {
+        match self {
+            Self::Tensor(traits) => types.push(traits.ty()?),
+            Self::Tuple(items) => items.iter().try_for_each(|item| item.types(types))?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The argument as Python passes it, with recorded tensors for the ports.
+    pub(super) fn object<'py>(
+        &self,
+        py: Python<'py>,
+        block: &Arc<Block>,
+        ports: &mut impl Iterator<Item = ValueKey>,
+        given: &mut Vec<(Arc<Slot>, ValueKey)>,
+    ) -> Made<Bound<'py, PyAny>> {
+        Ok(match self {
+            Self::Tensor(traits) => {
+                let key = ports.next().ok_or(Fail::Poison)?;
+                let lazy = block.lock()?.lazy(block, traits.tensor(Form::Whole(key)), None);
+                given.push((Arc::clone(&lazy.slot), key));
+                Bound::new(py, lazy)?.into_any()
+            }
+            Self::None => py.None().into_bound(py),
+            Self::Bool(bool) => bool.into_bound_py_any(py)?,
+            Self::Int(int) => int.into_bound_py_any(py)?,
+            Self::Float(bits) => f64::from_bits(*bits).into_bound_py_any(py)?,
+            Self::Word(word) => word.into_bound_py_any(py)?,
+            Self::Tuple(items) => {
+                let items = items
+                    .iter()
+                    .map(|item| item.object(py, block, ports, given))
+                    .collect::<Made<Vec<_>>>()?;
+                PyTuple::new(py, items)?.into_any()
+            }
+        })
+    }
+}

@@ -1,0 +1,245 @@
+"""Modules that `batch()` records as one node: equal to eager, and traced again when what their code reads changes."""
+
+import pytest
+import torch
+import torch.nn as nn
+
+torch.set_num_threads(1)
+
+from autobatch.torch import batch  # noqa: E402
+
+SCALE = 1.0
+
+
+class Cell(nn.Module):
+    """A Tree-LSTM cell."""
+
+    def __init__(self, width=8):
+        super().__init__()
+        self.left, self.right = nn.Linear(width, 5 * width), nn.Linear(width, 5 * width, bias=False)
+        self.scale, self.sizes, self.calls = 1.0, [5], 0
+
+    def forward(self, left, right):
+        (left_h, left_c), (right_h, right_c) = left, right
+        a, i, f1, f2, o = (self.left(left_h) + self.right(right_h)).chunk(self.sizes[0], 1)
+        c = a.tanh() * i.sigmoid() + f1.sigmoid() * left_c + f2.sigmoid() * right_c
+        return o.sigmoid() * c.tanh() * self.scale * SCALE, c
+
+
+def fold(cell, leaves):
+    states = [(leaf, torch.zeros_like(leaf)) for leaf in leaves]
+    while len(states) > 1:
+        states = [cell(states[0], states[1]), *states[2:]]
+    return states[0][0].sum()
+
+
+def drawn(count=12, width=8):
+    torch.manual_seed(3)
+    return [torch.randn(1, width) for _ in range(count)]
+
+
+def close(found, expected):
+    """Compares a result of a block with one of torch."""
+    torch.testing.assert_close(found.cpu(), expected, rtol=1e-5, atol=1e-5)
+
+
+def losses(cell, leaves, before=lambda: None):
+    """What three blocks compute, and how many ops each records."""
+    made = []
+    for _ in range(3):
+        with batch(threads=1) as block:
+            leaf = [leaf * 1.0 for leaf in leaves]
+            before()
+            loss = fold(cell, leaf)
+        made.append((loss, block.ops))
+    return made
+
+
+def check(cell, leaves, before=lambda: None, fold=fold):
+    made = losses(cell, leaves, before)
+    before()
+    cell.zero_grad()
+    expected = fold(cell, leaves)
+    expected.backward()
+    gradients = [param.grad.clone() for param in cell.parameters()]
+    for loss, _ in made:
+        cell.zero_grad()
+        loss.backward()
+        close(loss, expected)
+        for param, gradient in zip(cell.parameters(), gradients):
+            torch.testing.assert_close(param.grad, gradient, rtol=1e-4, atol=1e-5)
+    return [ops for _, ops in made]
+
+
+def test_a_module_becomes_one_node():
+    first, second, third = check(Cell(), drawn())
+    # The first call has two leaves without gradients, so it comes once only and takes 18 ops. The others are one node each.
+    assert first == 11 * 18 + 1 and second == third == 18 + 10 + 1, (first, second, third)
+
+
+def test_modules_with_equal_code_keep_their_own_parameters():
+    modules = nn.ModuleList([nn.Linear(8, 8) for _ in range(3)])
+
+    def all_of(leaves):
+        return torch.cat([module(leaf) for leaf in leaves for module in modules]).square().sum()
+
+    leaves = drawn()
+    for _ in range(3):
+        with batch(threads=1) as block:
+            loss = all_of(leaves)
+    assert block.ops == 3 * 12 + 3
+    close(loss, all_of(leaves))
+
+
+def test_attributes_and_globals_count():
+    global SCALE
+    cell = Cell()
+    check(cell, drawn())
+    other = nn.Linear(8, 40)
+    for change in (
+        lambda: setattr(cell, "scale", 0.5),
+        lambda: cell.sizes.__setitem__(0, 5.0 and 5),
+        lambda: globals().__setitem__("SCALE", 3.0),
+        lambda: cell.left.weight.requires_grad_(False),
+        lambda: setattr(cell, "right", other),
+    ):
+        cell.left.weight.requires_grad_(True)
+        made = losses(cell, drawn(), change)
+        change()
+        for loss, _ in made[-1:] + made[:1]:
+            close(loss, fold(cell, drawn()))
+        if not cell.left.weight.requires_grad:
+            cell.left.weight.grad = None
+            made[-1][0].backward()
+            assert cell.left.weight.grad is None
+    SCALE = 1.0
+
+
+def test_a_change_between_two_calls_counts():
+    cell = Cell()
+    check(cell, drawn())
+    with batch(threads=1):
+        made = []
+        for scale in (1.0, 2.0, 3.0):
+            cell.scale = scale
+            made.append(fold(cell, [leaf * 1.0 for leaf in drawn()]))
+    for scale, loss in zip((1.0, 2.0, 3.0), made):
+        cell.scale = scale
+        close(loss, fold(cell, drawn()))
+
+
+class Counting(Cell):
+    def forward(self, left, right):
+        self.calls += 1
+        return super().forward(left, right)
+
+
+class Listing(Cell):
+    def forward(self, left, right):
+        self.sizes.append(len(self.sizes))
+        return super().forward(left, right)
+
+
+class Printing(Cell):
+    def forward(self, left, right):
+        print("called")
+        return super().forward(left, right)
+
+
+class Reading(Cell):
+    def forward(self, left, right):
+        h, c = super().forward(left, right)
+        return (h, c) if h.sum().item() > 0 else (h * 2, c)
+
+
+class Returning(Cell):
+    def forward(self, left, right):
+        return super().forward(left, right)[0], left[1]
+
+
+class Changing(Cell):
+    def forward(self, left, right):
+        left[0].add_(1.0)
+        return super().forward(left, right)
+
+
+class Buffered(Cell):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("shift", torch.arange(8.0))
+
+    def forward(self, left, right):
+        h, c = super().forward(left, right)
+        return h + self.shift, c
+
+
+@pytest.mark.parametrize("kind", [Counting, Listing, Printing, Reading, Returning, Buffered])
+def test_code_with_effects_is_recorded_op_by_op(kind):
+    cell = kind()
+    ops = check(cell, drawn())
+    assert ops[0] == ops[2] > 100, ops
+    if kind is Counting:
+        assert cell.calls == 4 * 11
+
+
+def test_an_argument_that_is_changed_in_place():
+    cell = Changing()
+    for _ in range(3):
+        with batch(threads=1):
+            loss = fold(cell, [leaf * 1.0 for leaf in drawn()])
+    close(loss, fold(cell, [leaf * 1.0 for leaf in drawn()]))
+
+
+def test_noise_is_drawn_at_every_call():
+    cell = nn.Sequential(nn.Linear(4, 64), nn.Dropout(0.5))
+    for _ in range(3):
+        with batch(threads=1):
+            leaves = [leaf * 1.0 for leaf in drawn(12, 4)]
+            made = [cell(leaves[0]) for _ in range(12)]
+    assert any(not torch.equal(made[0].cpu(), other.cpu()) for other in made[1:])
+    cell.eval()
+    for _ in range(2):
+        with batch(threads=1):
+            leaves = [leaf * 1.0 for leaf in drawn(12, 4)]
+            made = [cell(leaves[0]) for _ in range(12)]
+    close(made[5], cell(drawn(12, 4)[0]))
+
+
+def test_hooks_are_called():
+    cell, calls = Cell(), []
+    check(cell, drawn())
+    handle = cell.left.register_forward_hook(lambda *_: calls.append(1))
+    losses(cell, drawn())
+    assert len(calls) == 3 * 11
+    handle.remove()
+
+
+def test_no_grad_and_words():
+    class Named(Cell):
+        def forward(self, left, right, *, kind="tanh", scale=1.0):
+            h, c = super().forward(left, right)
+            return (h.tanh() if kind == "tanh" else h.relu()) * scale, c
+
+    cell = Named()
+    for _ in range(3):
+        with batch(threads=1):
+            leaf = [leaf * 1.0 for leaf in drawn()]
+            with torch.no_grad():
+                still = [cell((leaf[0], leaf[1]), (leaf[2], leaf[3]), kind=kind, scale=2.0)[0] for kind in ("tanh", "relu") * 9]
+            moving = [cell((leaf[0], leaf[1]), (leaf[2], leaf[3]), scale=scale)[0] for scale in (1.0, 3.0) * 9]
+    leaf = drawn()
+    args = (leaf[0], leaf[1]), (leaf[2], leaf[3])
+    close(still[17], cell(*args, kind="relu", scale=2.0)[0])
+    close(moving[17], cell(*args, scale=3.0)[0])
+    assert not still[17].requires_grad and moving[17].requires_grad
+
+
+def test_gradients_stop_where_no_grad_was():
+    linear, weight = nn.Linear(4, 4), nn.Parameter(torch.ones(4))
+    with batch(threads=1):
+        x = torch.ones(1, 4) * 1.0
+        with torch.no_grad():
+            still = linear(x * weight.detach()).tanh().sigmoid()
+        loss = (still * weight).sum()
+    loss.backward()
+    assert weight.grad is not None and linear.weight.grad is None
