@@ -128,6 +128,75 @@ def test_a_change_between_two_calls_counts():
         close(loss, fold(cell, drawn()))
 
 
+def test_variables_around_a_class_and_attributes_of_it_count():
+    scale = 1.0
+
+    class Scaled(nn.Linear):
+        shift = 0.0
+
+        def forward(self, x):
+            return super().forward(x) * scale + self.shift
+
+    module, leaves = Scaled(8, 8), drawn()
+    for _ in range(3):
+        with batch(threads=1):
+            scale, Scaled.shift = 1.0, 0.0
+            made = [module(leaf) for leaf in leaves]
+            scale = 2.0
+            made.append(module(leaves[0]))
+            Scaled.shift = 5.0
+            made.append(module(leaves[0]))
+        plain = nn.Linear.forward(module, leaves[0])
+        for found, expected in ((made[0], plain), (made[-2], plain * 2), (made[-1], plain * 2 + 5)):
+            close(found, expected)
+
+
+def test_one_long_block_traces_too():
+    cell, leaf = Cell(), [torch.randn(1, 8, requires_grad=True) for _ in range(4)]
+
+    def loss_of():
+        return sum(cell((a, b), (c, d))[0].sum() for _ in range(180) for a, b, c, d in (leaf, leaf[::-1], leaf)).square()
+
+    expected = loss_of()
+    gradients = torch.autograd.grad(expected, [*cell.parameters(), *leaf])
+    with batch(threads=1) as block:
+        loss = loss_of()
+    assert block.flushes == 2 and block.ops < 540 * 22
+    torch.testing.assert_close(loss.cpu(), expected, rtol=1e-4, atol=1e-4)
+    for found, other in zip(torch.autograd.grad(loss.cpu(), [*cell.parameters(), *leaf]), gradients):
+        torch.testing.assert_close(found, other, rtol=1e-3, atol=1e-3 * float(other.abs().max()))
+
+
+class Same(nn.Linear):
+    def forward(self, x, y):
+        return super().forward(x) * (3.0 if x is y else 1.0) + y
+
+
+def test_one_object_as_two_arguments():
+    module, leaves = Same(8, 8), drawn()
+    for _ in range(3):
+        with batch(threads=1):
+            made = [module(leaves[0], leaf) for leaf in leaves]
+    for found, leaf in zip(made, leaves):
+        close(found, module(leaves[0], leaf))
+
+
+def test_each_with_modules_that_read():
+    each = pytest.importorskip("autobatch.torch").each
+    pytest.importorskip("greenlet")
+    module = Reading()
+
+    def run(leaf):
+        h, c = module((leaf, leaf * 2), (leaf + 1, leaf))
+        return h if h.sum().item() > 0 else c
+
+    leaves = drawn(20)
+    for _ in range(3):
+        made = each(run, leaves, threads=1)
+    for found, leaf in zip(made, leaves):
+        close(found, run(leaf))
+
+
 class Counting(Cell):
     def forward(self, left, right):
         self.calls += 1

@@ -31,7 +31,7 @@ impl Block {
         let taken = {
             let mut state = self.lock()?;
             if state.is_tracing {
-                return Err(RecordError::new_err("its code reads a number that it computes"));
+                return Err(super::reads());
             }
             let (ops, flushes) = (state.ops, state.flushes);
             let fresh = State { ops, flushes, ..State::new(Arc::clone(&state.engine)) };

@@ -35,6 +35,19 @@ impl Guard {
     }
 }
 
+impl Guard {
+    /// Whether it is code, an attribute of code, or whether a parameter has gradients. Recorders see a change of the last.
+    fn changes_seldom(&self, py: Python<'_>) -> bool {
+        let holder = self.holder.bind(py);
+        if holder.is_exact_instance_of::<PyDict>() || holder.is_exact_instance_of::<PyList>() {
+            return false;
+        }
+        let name = self.name.as_ref().and_then(|name| name.extract::<String>(py).ok()).unwrap_or_default();
+        let is_code = self.value.as_ref().is_some_and(|value| value.bind(py).is_callable());
+        is_code || name.starts_with("__") || name == "requires_grad"
+    }
+}
+
 /// A guard as Python passes it: the holder, the name in it (None for its length), the value, and whether it exists.
 type Parts<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>, Bound<'py, PyAny>, bool);
 
@@ -75,11 +88,7 @@ impl Guards {
             value: exists.then(|| value.unbind()),
         });
         Python::attach(|py| {
-            let is_plain = |guard: &Guard| {
-                let holder = guard.holder.bind(py);
-                holder.is_exact_instance_of::<PyDict>() || holder.is_exact_instance_of::<PyList>()
-            };
-            let (often, seldom) = guards.partition(is_plain);
+            let (seldom, often) = guards.partition(|guard| guard.changes_seldom(py));
             Self { often, seldom, compared: Mutex::new(None) }
         })
     }

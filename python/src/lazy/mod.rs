@@ -247,6 +247,9 @@ impl Lazy {
             return Ok(tensor);
         }
         let block = &self.slot.block;
+        if block.lock()?.is_tracing {
+            return Err(reads());
+        }
         let wait = block.wait.lock().as_ref().map(|wait| wait.clone_ref(py));
         if let Some(wait) = wait {
             wait.call0(py)?;
@@ -257,6 +260,11 @@ impl Lazy {
         block.flush(py)?;
         self.known(py)?.ok_or_else(|| PyRuntimeError::new_err("a recorded tensor was not computed"))
     }
+}
+
+/// The error of a trace that needs elements.
+fn reads() -> PyErr {
+    RecordError::new_err("its code reads a number that it computes")
 }
 
 fn lost() -> PyErr {

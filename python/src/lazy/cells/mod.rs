@@ -13,7 +13,7 @@ use super::{Block, Fail, Made, Recording, State};
 use autobatch::ir::graph::ValueKey;
 use autobatch::ir::module::{CellOfAny, Module};
 use parking_lot::Mutex;
-use pattern::{Pattern, Results};
+use pattern::{Given, Pattern, Results};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple, PyWeakrefMethods, PyWeakrefReference};
 use smallvec::SmallVec;
@@ -88,13 +88,15 @@ impl Modules {
 }
 
 /// What becomes of a call of a module.
-enum Step<'py> {
-    Recorded(Bound<'py, PyAny>),
+enum Step {
+    /// The values of its cell, and what it returns.
+    Recorded(SmallVec<[ValueKey; 4]>, Arc<Results>),
     /// Its code must run.
     Run,
     /// It came often enough to be traced at once.
     Trace,
 }
+
 impl Block {
     /// Records a call of a module as one node. `None` if its code must run.
     pub(super) fn call_module<'py>(
@@ -106,37 +108,45 @@ impl Block {
         let py = module.py();
         self.adopt(module)?;
         for _ in 0..2 {
-            match self.step(module, args, kwargs) {
-                Ok(Step::Recorded(made)) => return Ok(Some(made)),
+            let mut state = self.lock()?;
+            match self.step(&mut state, module, args, kwargs) {
+                Ok(Step::Recorded(keys, results)) => {
+                    state.ops += 1;
+                    return self.results(py, &mut state, &results, &keys).map(Some);
+                }
                 Ok(Step::Trace) => {
+                    drop(state);
                     self.flush(py)?;
                     self.trace_all(py)?;
                 }
                 Ok(Step::Run) => break,
                 Err(Fail::Raised(error)) => return Err(error),
                 // What cannot be an argument of a cell says why when the code runs.
-                Err(_) => break,
+                Err(_) => {
+                    let _ = state.graph.take_fault();
+                    break;
+                }
             }
         }
         Ok(None)
     }
 
-    fn step<'py>(
+    fn step(
         self: &Arc<Self>,
-        module: &Bound<'py, PyAny>,
-        args: &Bound<'py, PyTuple>,
-        kwargs: Option<&Bound<'py, PyDict>>,
-    ) -> Made<Step<'py>> {
+        state: &mut State,
+        module: &Bound<'_, PyAny>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> Made<Step> {
         let py = module.py();
         let enabled = self.torch.is_grad_enabled.bind(py).call0()?.is_truthy()?;
-        let mut state = self.lock()?;
         if state.is_tracing || state.engine.params.is_empty() {
             return Ok(Step::Run);
         }
         let address = module.as_ptr() as usize;
-        let State { engine, graph, existing, .. } = &mut *state;
-        let engine = Arc::clone(engine);
-        let mut modules = engine.modules.0.lock();
+        let State { engine, graph, existing, .. } = state;
+        // A read of another block may have let another instance record in the midst of a call.
+        let Some(mut modules) = engine.modules.0.try_lock() else { return Ok(Step::Run) };
         let called = match modules.entry(address) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert(Called::new(module)?),
@@ -151,23 +161,23 @@ impl Block {
             py,
             torch: &self.torch,
             block: self,
-            engine: &engine,
+            engine,
             graph,
             existing,
             enabled,
             grad: false,
             is_tracing: false,
         };
-        let (mut values, mut literals) = (SmallVec::new(), 0);
+        let mut given = Given::default();
         let mut pattern = Pattern { enabled, args: Vec::with_capacity(args.len()) };
         for arg in args.iter_borrowed() {
-            let Some(argument) = recording.argument(&arg, &mut values, &mut literals)? else {
+            let Some(argument) = recording.argument(&arg, &mut given)? else {
                 return Ok(Step::Run);
             };
             pattern.args.push((None, argument));
         }
         for (name, arg) in kwargs.into_iter().flatten() {
-            let Some(argument) = recording.argument(&arg, &mut values, &mut literals)? else {
+            let Some(argument) = recording.argument(&arg, &mut given)? else {
                 return Ok(Step::Run);
             };
             pattern.args.push((Some(name.extract()?), argument));
@@ -182,18 +192,15 @@ impl Block {
             called.trace_again();
             return Ok(called.count(pattern));
         }
+        let Given { values, .. } = given;
         let made = graph.call_of_any(cell.cell, values);
         let results = Arc::clone(&cell.results);
         drop(modules);
         if let Some(fault) = graph.take_fault() {
             return Err(Fail::refused(fault.message.clone()));
         }
-        let keys = made
-            .into_iter()
-            .map(|value| value.key().ok_or(Fail::Poison))
-            .collect::<Made<SmallVec<[_; 4]>>>()?;
-        state.ops += 1;
-        Ok(Step::Recorded(self.results(py, &mut state, &results, &keys)?))
+        let keys = made.into_iter().map(|value| value.key().ok_or(Fail::Poison)).collect::<Made<_>>()?;
+        Ok(Step::Recorded(keys, results))
     }
 
     /// The recorded results of a call.
@@ -252,7 +259,7 @@ impl Called {
     }
 
     /// Counts a call that has no cell.
-    fn count(&mut self, pattern: Pattern) -> Step<'static> {
+    fn count(&mut self, pattern: Pattern) -> Step {
         if let Some((_, calls)) = self.patterns.iter_mut().find(|(known, _)| *known == pattern) {
             *calls += 1;
             return if *calls == CALLS_BEFORE_FLUSH { Step::Trace } else { Step::Run };

@@ -74,51 +74,65 @@ pub(super) enum Results {
     Object(Py<PyAny>),
 }
 
+/// The arguments of a call, as they are read.
+#[derive(Default)]
+pub(super) struct Given<'g> {
+    /// The arguments of the cell.
+    pub(super) values: SmallVec<[Arg<'g>; 8]>,
+    /// The addresses of the tensors among them.
+    tensors: SmallVec<[usize; 8]>,
+    literals: usize,
+}
+
 impl<'g> Recording<'_, 'g> {
     /// Reads an argument of a call; `None` if no cell can take it.
     pub(super) fn argument(
         &mut self,
         any: &Bound<'_, PyAny>,
-        values: &mut SmallVec<[Arg<'g>; 8]>,
-        literals: &mut usize,
+        given: &mut Given<'g>,
     ) -> Made<Option<Argument>> {
         if let Ok(tuple) = any.cast_exact::<PyTuple>() {
-            let items = tuple.iter().map(|item| self.argument(&item, values, literals));
+            let items = tuple.iter().map(|item| self.argument(&item, given));
             let items = items.collect::<Made<Option<Vec<_>>>>()?;
             return Ok(items.map(Argument::Tuple));
         }
-        if !any.is_exact_instance_of::<Lazy>() && !any.is_instance(self.torch.tensor.bind(self.py))? {
-            *literals += 1;
-            return Ok(if *literals > MAX_LITERALS { None } else { literal(any)? });
+        let lazy = any.cast_exact::<Lazy>().ok();
+        if lazy.is_none() && !any.is_instance(self.torch.tensor.bind(self.py))? {
+            given.literals += 1;
+            return Ok(if given.literals > MAX_LITERALS { None } else { literal(any)? });
         }
-        if let Some(index) = self.index(any)? {
-            values.push(Arg::Index(index));
-            let dims = extents(any)?;
-            return Ok(Some(Argument::Tensor(Traits { dims, kind: Kind::Int, grad: false, stopped: false })));
+        // Code can ask whether two arguments are one object.
+        let address = any.as_ptr() as usize;
+        if given.tensors.contains(&address) {
+            return Ok(None);
+        }
+        given.tensors.push(address);
+        let computed = match lazy {
+            Some(lazy) if lazy.get().pending_in(self.block)?.is_none() => Some(lazy.get().computed(self.py)?),
+            _ => None,
+        };
+        let any = computed.as_ref().map_or(any, |computed| computed.bind(self.py));
+        if !any.is_exact_instance_of::<Lazy>() {
+            let dtype = any.getattr(intern!(self.py, "dtype"))?;
+            if dtype.is(self.torch.int64.bind(self.py)) {
+                let Elements::Ints(ints) = elements_of(self.torch, any)? else { return Ok(None) };
+                let &[index] = &ints[..] else { return Ok(None) };
+                let Ok(index) = u32::try_from(index) else { return Ok(None) };
+                given.values.push(Arg::Index(index));
+                let (dims, kind) = (extents(any)?, Kind::Int);
+                return Ok(Some(Argument::Tensor(Traits { dims, kind, grad: false, stopped: false })));
+            }
+            if !dtype.is(self.torch.float32.bind(self.py)) {
+                return Ok(None);
+            }
         }
         let tensor = self.tensor(any)?;
         let Form::Whole(key) = tensor.form else { return Ok(None) };
         if tensor.kind == Kind::Bool || tensor.kind == Kind::Int && elements(&tensor.dims) != 1 {
             return Ok(None);
         }
-        values.push(self.value(key).into());
+        given.values.push(self.value(key).into());
         Ok(Some(Argument::Tensor(Traits::of(&tensor))))
-    }
-
-    /// The index that a tensor of torch of one int holds.
-    fn index(&self, any: &Bound<'_, PyAny>) -> Made<Option<u32>> {
-        if any.is_exact_instance_of::<Lazy>()
-            || !any.getattr(intern!(self.py, "dtype"))?.is(self.torch.int64.bind(self.py))
-        {
-            return Ok(None);
-        }
-        let Elements::Ints(ints) = elements_of(self.torch, any)? else {
-            return Ok(None);
-        };
-        match ints[..] {
-            [index] => Ok(u32::try_from(index).ok()),
-            _ => Ok(None),
-        }
     }
 }
 
