@@ -1,4 +1,4 @@
-//! What the code of a traced module can read, compared before each of its calls.
+//! Everything that the code of a traced module can read, compared before each of its calls.
 
 use parking_lot::Mutex;
 use pyo3::prelude::*;
@@ -54,7 +54,7 @@ type Parts<'py> = (Bound<'py, PyAny>, Option<Bound<'py, PyAny>>, Bound<'py, PyAn
 /// Everything that the code of a module can read besides its arguments.
 #[pyclass(frozen, name = "Guards", module = "autobatch.torch", weakref)]
 pub(crate) struct Guards {
-    /// What a program changes by plain assignments: compared before every call.
+    /// Places that a program changes by plain assignments: compared before every call.
     often: Vec<Guard>,
     /// Code, attributes of classes, and whether parameters have gradients: compared once in an epoch of a block.
     seldom: Vec<Guard>,

@@ -15,6 +15,7 @@ mod guards;
 mod methods;
 mod ops;
 mod recorder;
+mod slot;
 mod tensor;
 
 use crate::error::{BusyError, RecordError};
@@ -28,6 +29,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
+use slot::{Family, Slot, SlotState};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -152,60 +154,6 @@ impl State {
         self.slots.push(Arc::downgrade(&slot));
         Lazy { slot }
     }
-}
-
-/// A recorded tensor.
-struct Slot {
-    block: Arc<Block>,
-    state: Mutex<SlotState>,
-    /// The tensors that share memory with it in torch: views of it, and what it is a view of.
-    family: Mutex<Option<Arc<Family>>>,
-}
-
-type Family = Mutex<Vec<Weak<Slot>>>;
-
-impl Slot {
-    /// The tensors that share memory with this one.
-    fn family(self: &Arc<Self>) -> Arc<Family> {
-        let mut family = self.family.lock();
-        Arc::clone(family.get_or_insert_with(|| Arc::new(Mutex::new(vec![Arc::downgrade(self)]))))
-    }
-
-    /// Whether another living tensor views the same memory.
-    fn shares_memory(self: &Arc<Self>) -> bool {
-        self.family.lock().as_ref().is_some_and(|family| {
-            let members = family.lock();
-            members.iter().filter_map(Weak::upgrade).any(|member| !Arc::ptr_eq(&member, self))
-        })
-    }
-
-    /// Replaces the elements, as an op in place does. Other tensors that share its memory would have to change too.
-    fn change(self: &Arc<Self>, tensor: Tensor) -> Made<()> {
-        let others = self.shares_memory();
-        *self.family.lock() = None;
-        let mut state = self.state.lock();
-        match &*state {
-            _ if others => Err(Fail::refused("it changes in place a tensor whose memory other tensors view")),
-            SlotState::Pending(old) if old.dims == tensor.dims && old.kind == tensor.kind => {
-                *state = SlotState::Pending(tensor);
-                Ok(())
-            }
-            SlotState::Pending(old) => {
-                let (old, new) = (dims::written(&old.dims), dims::written(&tensor.dims));
-                Err(Fail::refused(format!("it changes a tensor of shape {old} in place into {new}")))
-            }
-            SlotState::Computed(_) | SlotState::Lost => {
-                Err(Fail::refused("it changes a computed tensor in place"))
-            }
-        }
-    }
-}
-
-enum SlotState {
-    Pending(Tensor),
-    Computed(Py<PyAny>),
-    /// Its block ended with an error.
-    Lost,
 }
 
 /// A tensor that is recorded and not computed yet. It behaves as the tensor: what needs its elements computes them.

@@ -87,7 +87,7 @@ impl Modules {
     }
 }
 
-/// What becomes of a call of a module.
+/// The outcome of a call of a module.
 enum Step {
     /// The values of its cell, and what it returns.
     Recorded(SmallVec<[ValueKey; 4]>, Arc<Results>),
@@ -121,7 +121,7 @@ impl Block {
                 }
                 Ok(Step::Run) => break,
                 Err(Fail::Raised(error)) => return Err(error),
-                // What cannot be an argument of a cell says why when the code runs.
+                // The code says why when it runs on an argument that no cell takes.
                 Err(_) => {
                     let _ = state.graph.take_fault();
                     break;

@@ -1,4 +1,4 @@
-//! What a cell of a module depends on in the arguments of a call, and what the call returns.
+//! The arguments and results of a call of a module, as far as its cell depends on them.
 
 use crate::lazy::dims::{Dims, elements, shape_of};
 use crate::lazy::tensor::{Elements, Form, Kind, Tensor, elements_of, extents};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// The numbers and words among the arguments of a call.
 const MAX_LITERALS: usize = 16;
 
-/// What the cell of a call depends on.
+/// The traits of a call that its cell depends on.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Pattern {
     /// Whether gradients are recorded.
@@ -23,7 +23,7 @@ pub(super) struct Pattern {
     pub(super) args: Vec<(Option<String>, Argument)>,
 }
 
-/// What the cell of a call depends on in one argument.
+/// The traits of one argument.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Argument {
     Tensor(Traits),
@@ -64,7 +64,7 @@ impl Traits {
     }
 }
 
-/// What a call returns.
+/// The objects that a call returns.
 pub(super) enum Results {
     /// The result of the cell at a place.
     Tensor(usize, Traits),
