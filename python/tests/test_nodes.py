@@ -197,6 +197,21 @@ def test_each_with_modules_that_read():
         close(found, run(leaf))
 
 
+def test_a_change_before_another_pattern_is_traced_counts():
+    class Scaled(nn.Linear):
+        scale = 1.0
+
+        def forward(self, x):
+            return super().forward(x) * self.scale
+
+    module, narrow, wide = Scaled(8, 8), drawn(), [leaf.reshape(8) for leaf in drawn()]
+    for leaves, scale in ((narrow, 1.0), (narrow, 1.0), (wide, 2.0), (wide, 2.0), (narrow, 2.0), (wide, 2.0)):
+        module.scale = scale
+        with batch(threads=1):
+            made = [module(leaf) for leaf in leaves]
+        close(made[-1], nn.Linear.forward(module, leaves[-1]) * scale)
+
+
 class Counting(Cell):
     def forward(self, left, right):
         self.calls += 1

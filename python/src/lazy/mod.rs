@@ -4,7 +4,8 @@
 //! whose arguments are recorded tensors or parameters becomes nodes of a graph and returns a [`Lazy`]; every other call is
 //! torch's. [`flush`] executes the graph and gives each living `Lazy` its elements, as a tensor of torch.
 //!
-//! [`tensor`] says how the graph holds tensors, [`ops`] has one function for each op, and [`engine`] the parameters.
+//! [`tensor`] says how the graph holds tensors, [`ops`] has one function for each op, and [`engine`] the parameters. [`cells`]
+//! records a module that was traced as one node.
 
 mod call;
 mod cells;

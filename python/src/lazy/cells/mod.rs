@@ -3,6 +3,7 @@
 //! A module that is called again and again on tensors of the same shapes is traced once, as a cell of the engine. From then on
 //! a call is one node, and its code does not run. [`Guards`] list everything that the code can read besides its arguments: while
 //! they hold, a node computes what the code would. Modules that cannot be traced are recorded op by op.
+
 mod pattern;
 mod trace;
 
@@ -185,10 +186,7 @@ impl Block {
         let Some(cell) = called.cells.iter().find(|cell| cell.pattern == pattern) else {
             return Ok(called.count(pattern));
         };
-        let guards = called.guards.as_ref().and_then(|guards| guards.bind(py).upgrade());
-        if !guards.is_some_and(|guards| {
-            guards.cast::<Guards>().is_ok_and(|guards| guards.get().hold(py, self.epoch()))
-        }) {
+        if !called.guards_hold(py, self.epoch()) {
             called.trace_again();
             return Ok(called.count(pattern));
         }
@@ -256,6 +254,12 @@ impl Called {
             cells: Vec::new(),
             retraces: 0,
         })
+    }
+
+    /// Whether its code would read what it read when the cells were traced.
+    fn guards_hold(&self, py: Python<'_>, epoch: u64) -> bool {
+        let guards = self.guards.as_ref().and_then(|guards| guards.bind(py).upgrade());
+        guards.is_some_and(|guards| guards.cast::<Guards>().is_ok_and(|guards| guards.get().hold(py, epoch)))
     }
 
     /// Counts a call that has no cell.

@@ -20,10 +20,13 @@ impl Block {
         let mut wishes = Vec::new();
         for called in engine.modules.0.lock().values_mut() {
             let Some(module) = called.module.bind(py).upgrade() else { continue };
-            let (often, rest) =
+            let (often, rest): (Vec<_>, Vec<_>) =
                 called.patterns.drain(..).partition(|(_, calls)| *calls >= CALLS_BEFORE_TRACE);
             called.patterns = rest;
-            let often: Vec<(Pattern, u32)> = often;
+            // All cells of a module have the guards of the last one, so none may stay from before a change.
+            if !often.is_empty() && !called.cells.is_empty() && !called.guards_hold(py, self.epoch()) {
+                called.trace_again();
+            }
             wishes.extend(often.into_iter().map(|(pattern, _)| (module.clone(), pattern)));
         }
         if wishes.is_empty() {
