@@ -12,7 +12,7 @@ from .guards import trace_call
 from .place import line_of_user
 
 #: torch's functions by the code of their op.
-_SPACES = (torch, torch.Tensor, torch.nn.functional, torch._C._nn, torch._C._VariableFunctions)
+_SPACES = (torch, torch.Tensor, torch.nn.functional, torch._C._nn, torch._C._VariableFunctions, torch._C._linalg)
 _OPS = {}
 for _name, _code in native.op_codes():
     for _space in _SPACES:
@@ -152,7 +152,8 @@ class _Run:
         arrays = {}
         for name, param, _ in self.params:
             array = param.detach().cpu().contiguous().numpy()
-            arrays[name] = array if array.ndim else array.reshape(1)
+            # The engine's shapes: see `Engine`.
+            arrays[name] = array.reshape({0: (1,), 3: (len(array) if array.ndim else 1, -1)}.get(array.ndim, array.shape))
         self.session.follow_weights(arrays)
 
     def tensors(self, arrays):
@@ -205,6 +206,8 @@ def _execute(engine, groups, shapes, inputs, tensors):
 
 _ENVIRONMENT = {
     "tensor": torch.Tensor,
+    "base": torch._C.TensorBase,
+    "stand_in": torch.empty(2, 2, device="meta", requires_grad=True),
     "parameter": torch.nn.Parameter,
     "float32": torch.float32,
     "int64": torch.int64,

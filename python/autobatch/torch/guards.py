@@ -71,15 +71,6 @@ class _Guards:
         else:
             raise CaptureError(f"it can read {place}, a {type(value).__name__}, whose changes cannot be noticed")
 
-
-def _is_function(value):
-    """Whether a value is a function of C that a library brings, such as `torch.tanh`."""
-    if not isinstance(value, types.BuiltinFunctionType | types.MethodDescriptorType | types.WrapperDescriptorType):
-        return False
-    module = getattr(value, "__module__", None)
-    return module in (None, "builtins", "_operator") or _is_of_library(value)
-
-
     def undo(self):
         for holder, before in self.contents_before:
             if isinstance(holder, list):
@@ -87,6 +78,14 @@ def _is_function(value):
             else:
                 holder.clear()
                 holder.update(before)
+
+
+def _is_function(value):
+    """Whether a value is a function of C that a library brings, such as `torch.tanh`."""
+    if not isinstance(value, types.BuiltinFunctionType | types.MethodDescriptorType | types.WrapperDescriptorType):
+        return False
+    module = getattr(value, "__module__", None)
+    return module in (None, "builtins", "_operator") or _is_of_library(value)
 
 
 def _guards_of(module):

@@ -169,8 +169,13 @@ impl PyEngine {
                 )));
             }
             let dims = extents(&parameter)?;
-            let shape: Vec<usize> =
-                if dims.is_empty() { vec![1] } else { dims.iter().map(|&extent| extent as usize).collect() };
+            let extent = |at: usize| dims[at] as usize;
+            let shape = match dims.len() {
+                0 => vec![1],
+                // The weight of a convolution, which multiplies windows as vectors.
+                3 => vec![extent(0), extent(1) * extent(2)],
+                rank => (0..rank).map(extent).collect(),
+            };
             let kind = if is_table { ParamKind::Table } else { ParamKind::Param };
             let param = builder.param_stored_as(&name, kind, DType::F32, &shape[..], Init::Constant(0.0));
             by_address.insert(parameter.as_ptr() as usize, known.len());

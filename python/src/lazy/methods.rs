@@ -3,8 +3,6 @@
 use super::ops::{self, Named};
 use super::tensor::Kind;
 use super::{Lazy, SlotState};
-use pyo3::IntoPyObjectExt;
-use pyo3::basic::CompareOp;
 use pyo3::exceptions::{PyAttributeError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -41,11 +39,11 @@ impl Lazy {
         Self::method(slf, op, &PyTuple::new(slf.py(), all)?, kwargs)
     }
 
-    fn unary<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    pub(super) fn unary<'py>(slf: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         Self::method(slf, ops::named(name)?, &PyTuple::new(slf.py(), [slf])?, None)
     }
 
-    fn binary<'py>(
+    pub(super) fn binary<'py>(
         slf: &Bound<'py, Self>,
         name: &str,
         other: &Bound<'py, PyAny>,
@@ -53,7 +51,7 @@ impl Lazy {
         Self::method(slf, ops::named(name)?, &PyTuple::new(slf.py(), [slf.as_any(), other])?, None)
     }
 
-    fn reversed<'py>(
+    pub(super) fn reversed<'py>(
         slf: &Bound<'py, Self>,
         name: &str,
         other: &Bound<'py, PyAny>,
@@ -123,9 +121,11 @@ impl Lazy {
     /// `isinstance(x, torch.Tensor)` holds in the block, where torch passes every call to the recorder. Elsewhere torch's
     /// native code would read the memory of what it takes for a tensor.
     #[getter(__class__)]
-    fn class<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        let block = &self.slot.block;
-        match block.is_open() && block.thread == std::thread::current().id() {
+    fn class<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyAny> {
+        let (py, own) = (slf.py(), slf.get());
+        let block = &own.slot.block;
+        let is_here = block.is_open() && block.thread == std::thread::current().id();
+        match is_here && block.torch.stands_in && own.stand_in.is_first_in(slf) {
             true => block.torch.tensor.bind(py).clone(),
             false => py.get_type::<Self>().into_any(),
         }
@@ -249,109 +249,6 @@ impl Lazy {
             return Err(own.slot.block.error(slf.py(), "__setitem__", why));
         }
         own.computed(slf.py())?.bind(slf.py()).set_item(index, value)
-    }
-
-    fn __neg__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        Self::unary(slf, "neg")
-    }
-
-    fn __abs__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        Self::unary(slf, "abs")
-    }
-
-    fn __invert__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        Self::unary(slf, "logical_not")
-    }
-
-    fn __add__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        Self::binary(slf, "add", other)
-    }
-
-    fn __radd__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        Self::reversed(slf, "add", other)
-    }
-
-    fn __sub__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        Self::binary(slf, "sub", other)
-    }
-
-    fn __rsub__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        Self::reversed(slf, "sub", other)
-    }
-
-    fn __mul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        Self::binary(slf, "mul", other)
-    }
-
-    fn __rmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        Self::reversed(slf, "mul", other)
-    }
-
-    fn __truediv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        Self::binary(slf, "div", other)
-    }
-
-    fn __rtruediv__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        Self::reversed(slf, "truediv", other)
-    }
-
-    fn __matmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        Self::binary(slf, "matmul", other)
-    }
-
-    fn __rmatmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        Self::reversed(slf, "matmul", other)
-    }
-
-    fn __pow__<'py>(
-        slf: &Bound<'py, Self>,
-        other: &Bound<'py, PyAny>,
-        _modulo: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        Self::binary(slf, "pow", other)
-    }
-
-    fn __rpow__<'py>(
-        slf: &Bound<'py, Self>,
-        other: &Bound<'py, PyAny>,
-        _modulo: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        Self::reversed(slf, "pow", other)
-    }
-
-    fn __iadd__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        Self::binary(slf, "add_", other).map(drop)
-    }
-
-    fn __isub__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        Self::binary(slf, "sub_", other).map(drop)
-    }
-
-    fn __imul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        Self::binary(slf, "mul_", other).map(drop)
-    }
-
-    fn __itruediv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        Self::binary(slf, "div_", other).map(drop)
-    }
-
-    fn __richcmp__<'py>(
-        slf: &Bound<'py, Self>,
-        other: &Bound<'py, PyAny>,
-        compare: CompareOp,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let name = match compare {
-            CompareOp::Lt => "lt",
-            CompareOp::Le => "le",
-            CompareOp::Eq => "eq",
-            CompareOp::Ne => "ne",
-            CompareOp::Gt => "gt",
-            CompareOp::Ge => "ge",
-        };
-        if other.is_none() || other.is_instance_of::<pyo3::types::PyString>() {
-            return matches!(compare, CompareOp::Ne).into_bound_py_any(slf.py());
-        }
-        Self::binary(slf, name, other)
     }
 
     fn __hash__(slf: &Bound<'_, Self>) -> usize {

@@ -14,9 +14,11 @@ mod engine;
 mod flush;
 mod guards;
 mod methods;
+mod operators;
 mod ops;
 mod recorder;
 mod slot;
+mod stand_in;
 mod tensor;
 
 use crate::error::{BusyError, RecordError};
@@ -31,6 +33,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use slot::{Family, Slot, SlotState};
+use stand_in::StandIn;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -68,6 +71,10 @@ type Made<T> = Result<T, Fail>;
 /// Objects of torch that recording compares with.
 struct Torch {
     tensor: Py<PyAny>,
+    /// The fields of the tensor for which torch takes a recorded one.
+    stand_in: StandIn,
+    /// Whether they are those of this torch's tensors.
+    stands_in: bool,
     parameter: Py<PyAny>,
     float32: Py<PyAny>,
     int64: Py<PyAny>,
@@ -153,13 +160,16 @@ impl State {
             family.lock().push(Arc::downgrade(&slot));
         }
         self.slots.push(Arc::downgrade(&slot));
-        Lazy { slot }
+        Lazy { stand_in: block.torch.stand_in, slot }
     }
 }
 
 /// A tensor that is recorded and not computed yet. It behaves as the tensor: what needs its elements computes them.
 #[pyclass(frozen, name = "Lazy", module = "autobatch.torch", weakref)]
+#[repr(C)]
 pub(crate) struct Lazy {
+    /// Must come first.
+    stand_in: StandIn,
     slot: Arc<Slot>,
 }
 
@@ -240,6 +250,8 @@ struct Recording<'a, 'g> {
 
 /// The results of an op.
 enum Outcome {
+    /// The first argument itself, as torch returns it where there is nothing to do.
+    Same,
     One(Tensor),
     Tuple(Vec<Tensor>),
     /// A tensor, and one that may be None.
@@ -291,7 +303,7 @@ impl Block {
         }
         let function = match function {
             Some(function) => function.clone(),
-            None => self.torch.tensor.bind(py).getattr(op.op.name())?,
+            None => self.torch.tensor.bind(py).getattr(op.name())?,
         };
         self.execute_eagerly(&function, args, kwargs)
     }
@@ -334,6 +346,9 @@ impl Block {
             }
             (made, _) => made?,
         };
+        if let Outcome::Same = made {
+            return call.need(0);
+        }
         state.ops += 1;
         let first = args.get_item(0).ok().and_then(|first| first.cast_into_exact::<Lazy>().ok());
         if in_place {
@@ -349,6 +364,7 @@ impl Block {
         };
         let mut new = |tensor: Tensor| Bound::new(py, state.lazy(self, tensor, family.as_ref()));
         Ok(match made {
+            Outcome::Same => call.need(0)?,
             Outcome::One(tensor) => new(tensor)?.into_any(),
             Outcome::Tuple(tensors) => {
                 let made = tensors.into_iter().map(new).collect::<PyResult<Vec<_>>>()?;

@@ -1,6 +1,7 @@
 //! The function mode of a block: what torch calls, and which calls are recorded.
 
 use super::engine::PyEngine;
+use super::stand_in::StandIn;
 use super::{Block, Lazy, State, Torch, ops};
 use parking_lot::Mutex;
 use pyo3::exceptions::PyRuntimeError;
@@ -52,8 +53,12 @@ impl Recorder {
                 .map(Bound::unbind)
                 .ok_or_else(|| PyRuntimeError::new_err(name.to_owned()))
         };
+        let py = environment.py();
+        let stand_in = StandIn::of(object("stand_in")?.bind(py), object("base")?.bind(py))?;
         let torch = Torch {
             tensor: object("tensor")?,
+            stands_in: stand_in.is_some(),
+            stand_in: stand_in.unwrap_or_default(),
             parameter: object("parameter")?,
             float32: object("float32")?,
             int64: object("int64")?,

@@ -245,14 +245,14 @@ impl<'g> Recording<'_, 'g> {
     }
 
     /// Reads indices that exist already; `None` for recorded ones.
-    pub(super) fn indices(&mut self, any: &Bound<'_, PyAny>) -> Made<Option<(Vec<i64>, Dims)>> {
+    pub(super) fn known_indices(&mut self, any: &Bound<'_, PyAny>) -> Made<Option<(Vec<i64>, Dims)>> {
         let py = any.py();
         if let Ok(lazy) = any.cast_exact::<Lazy>() {
             if lazy.get().pending_in(self.block)?.is_some() {
                 return Ok(None);
             }
             let computed = lazy.get().computed(py)?;
-            return self.indices(computed.bind(py));
+            return self.known_indices(computed.bind(py));
         }
         // A tensor of one element converts to an int too, but it has extents.
         if any.is_instance_of::<PyInt>() {
@@ -318,13 +318,19 @@ impl<'g> Recording<'_, 'g> {
             Form::Whole(key) => Ok(self.value(*key)),
             Form::Rows(rows) => {
                 let address = Arc::as_ptr(rows).cast::<()>() as usize;
-                if let Some((_, known)) = self.existing.stacks.borrow().get(&address) {
-                    return Ok(self.value(*known));
-                }
-                let value = self.graph.stack(rows.iter().map(|&key| self.value(key)));
-                let known = (Arc::clone(rows), self.key(value)?);
-                self.existing.stacks.borrow_mut().insert(address, known);
-                Ok(value)
+                let known = self.existing.stacks.borrow().get(&address).map(|(_, known)| *known);
+                let value = match known {
+                    Some(known) => self.value(known),
+                    None => {
+                        let value = self.graph.stack(rows.iter().map(|&key| self.value(key)));
+                        let known = (Arc::clone(rows), self.key(value)?);
+                        self.existing.stacks.borrow_mut().insert(address, known);
+                        value
+                    }
+                };
+                // A row leaves out its own leading extents of 1.
+                let shape = shape_of(&tensor.dims)?;
+                Ok(shaped(value, shape.dims()))
             }
             Form::Param { number, transposed } => {
                 let value = self.param_value(*number, *transposed)?;

@@ -2,7 +2,7 @@
 
 use super::{Op, one, refuse};
 use crate::lazy::call::Call;
-use crate::lazy::dims::{Dims, core};
+use crate::lazy::dims::{Dims, core, elements};
 use crate::lazy::tensor::{Operand, Tensor, shaped};
 use crate::lazy::{Made, Outcome, Recording};
 use autobatch::ir::graph::Value;
@@ -66,6 +66,14 @@ impl<'g> Recording<'_, 'g> {
         }
         // True means that a query reads a key.
         self.map(&self.cast(&mask, crate::lazy::tensor::Kind::Float)?, |x| x.log())
+    }
+
+    /// A mask of `nn.MultiheadAttention` as numbers that are added to the scores: true means that a key is not read.
+    fn forbidding(&mut self, any: &Bound<'_, PyAny>) -> Made<Tensor> {
+        let is_bool = any.getattr("dtype")?.is(self.torch.bool.bind(self.py));
+        let mask = self.tensor(any)?;
+        let mask = self.cast(&mask, crate::lazy::tensor::Kind::Float)?;
+        if is_bool { self.map(&mask, |x| (-x + 1.0).log()) } else { Ok(mask) }
     }
 
     /// Attention of queries over keys, along the last two axes.
@@ -166,7 +174,7 @@ impl<'g> Recording<'_, 'g> {
 fn multi_head(r: &mut Recording<'_, '_>, call: &Call<'_, '_>) -> Made<Outcome> {
     let given = [call.need(0)?, call.need(1)?, call.need(2)?];
     let heads = call.int(4)?.unwrap_or(1).max(1) as u32;
-    for place in [7, 8, 14, 21, 22] {
+    for place in [7, 8, 21, 22] {
         if call.get(place)?.is_some() {
             return refuse(format!("the argument {}", call.names[place]));
         }
@@ -189,32 +197,35 @@ fn multi_head(r: &mut Recording<'_, '_>, call: &Call<'_, '_>) -> Made<Outcome> {
     };
     let (q, k, v) = (split(r, &projected[0])?, split(r, &projected[1])?, split(r, &projected[2])?);
     let scale = 1.0 / (each as f32).sqrt();
-    let mask = match call.get(16)? {
-        None => None,
-        Some(mask) if mask.getattr("dtype")?.is(r.torch.bool.bind(r.py)) => {
-            // True means that a query does not read a key.
-            let mask = r.tensor(&mask)?;
-            Some(r.map(&mask, |x| (-x + 1.0).log())?)
-        }
-        Some(mask) => Some(r.float_tensor(&mask)?),
-    };
+    let mask = call.get(16)?.map(|mask| r.forbidding(&mask)).transpose()?;
+    let padding = call.get(14)?.map(|padding| r.forbidding(&padding)).transpose()?;
     let need_weights = call.flag(15, true)?;
     let (mut outputs, mut weights) = (Vec::new(), Vec::new());
     for head in 0..heads as usize {
         let (q, k, v) = (&q[head], &k[head], &v[head]);
-        if rate > 0.0 || need_weights || mask.is_some() {
+        if rate > 0.0 || need_weights || mask.is_some() || padding.is_some() {
             let scores = r.product(q, &r.permuted(k, &[0, 2, 1])?)?;
             let mut scores = r.map(&scores, |x| x * scale)?;
+            let [n, m] = [scores.dims[1], scores.dims[2]];
             if let Some(mask) = &mask {
-                let [n, m] = [scores.dims[1], scores.dims[2]];
-                let mask = r.reshaped(mask, Dims::from_slice(&[1, n, m]))?;
-                scores = r.pair(Operand::Tensor(scores), Operand::Tensor(mask), |x, mask| x + mask)?;
+                // One mask for all heads, or one for each.
+                let own = if elements(&mask.dims) == (n * m) as usize {
+                    mask.clone()
+                } else {
+                    r.range(mask, 0, head as u32, 1)?
+                };
+                let own = r.reshaped(&own, Dims::from_slice(&[1, n, m]))?;
+                scores = r.pair(Operand::Tensor(scores), Operand::Tensor(own), |x, mask| x + mask)?;
+            }
+            if let Some(padding) = &padding {
+                let padding = r.reshaped(padding, Dims::from_slice(&[1, 1, m]))?;
+                scores = r.pair(Operand::Tensor(scores), Operand::Tensor(padding), |x, mask| x + mask)?;
             }
             let mut own = r.each_along(&scores, 2, |x| x.softmax())?;
             if rate > 0.0 {
                 own = r.dropped(&own, rate)?;
             }
-            if rate > 0.0 || mask.is_some() {
+            if rate > 0.0 || mask.is_some() || padding.is_some() {
                 outputs.push(r.product(&own, v)?);
                 weights.push(own);
                 continue;

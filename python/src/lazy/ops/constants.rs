@@ -26,6 +26,29 @@ pub(super) const OPS: &[Op] = &[
     .not_of_params(),
 ];
 
+/// Ops that replace all elements of their first argument.
+pub(super) const REPLACING: &[Op] = &[
+    Op::new(&["zero_"], &["input"], |r, call| replaced(r, call, 0.0)).changing(),
+    Op::new(&["fill_"], &["input", "value"], |r, call| {
+        let number = call.number(1, 0.0)? as f32;
+        replaced(r, call, number)
+    })
+    .changing(),
+    Op::new(&["copy_"], &["input", "src", "non_blocking"], |r, call| {
+        let x = r.tensor(&call.need(0)?)?;
+        let from = r.tensor(&call.need(1)?)?;
+        let from = r.cast(&from, x.kind)?;
+        one(r.expanded(&from, x.dims)?)
+    })
+    .changing(),
+];
+
+/// The first argument with a number in place of each element. Torch goes on to record its gradient, which is zero.
+fn replaced(r: &mut Recording<'_, '_>, call: &Call<'_, '_>, number: f32) -> Made<Outcome> {
+    let x = r.float_tensor(&call.need(0)?)?;
+    one(r.map(&x, |x| x.graph().fill(x.shape(), number))?)
+}
+
 fn check_dtype(call: &Call<'_, '_>) -> Made<()> {
     let dtype = call
         .kwargs

@@ -6,6 +6,7 @@ use crate::lazy::dims::{Dims, broadcast};
 use crate::lazy::tensor::{Kind, Operand, Tensor};
 use crate::lazy::{Made, Outcome, Recording};
 use autobatch::ir::graph::Value;
+use autobatch::ir::types::DType;
 use pyo3::prelude::*;
 
 type Function = for<'x> fn(Value<'x>) -> Value<'x>;
@@ -54,6 +55,17 @@ pub(super) const OPS: &[Op] = &[
     unary!(["mish"], |x| x * x.softplus().tanh()),
     unary!(["softsign"], |x| x / (x.abs() + 1.0)),
     unary!(["tanhshrink"], |x| x - x.tanh()),
+    unary!(["hardsigmoid"], |x| (x / 6.0 + 0.5).clamp(0.0, 1.0)),
+    unary!(["hardswish"], |x| x * (x / 6.0 + 0.5).clamp(0.0, 1.0)),
+    unary!(["selu"], |x| x.elu(1.673_263_2) * 1.050_701),
+    Op::new(&["celu"], &["input", "alpha", "inplace"], |r, call| {
+        let alpha = call.number(1, 1.0)? as f32;
+        r.mapped(call, |x| (x / alpha).elu(1.0) * alpha)
+    }),
+    Op::new(&["threshold", "_threshold"], &["input", "threshold", "value", "inplace"], |r, call| {
+        let (threshold, value) = (call.number(1, 0.0)? as f32, call.number(2, 0.0)? as f32);
+        r.mapped(call, |x| x.greater(threshold).select(x, x.graph().fill(x.shape(), value)))
+    }),
     Op::new(&["gelu"], &["input", "approximate"], gelu),
     Op::new(&["softplus"], &["input", "beta", "threshold"], softplus),
     Op::new(&["leaky_relu"], &["input", "negative_slope", "inplace"], |r, call| {
@@ -110,6 +122,10 @@ pub(super) const OPS: &[Op] = &[
     comparison!(["ne", "not_equal", "__ne__"], |a, b| a.not_equal(b)),
     comparison!(["logical_and", "__and__"], |a, b| (a.abs().minimum(b.abs())).greater(0.0)),
     comparison!(["logical_or", "__or__"], |a, b| (a.abs().maximum(b.abs())).greater(0.0)),
+    comparison!(["logical_xor", "__xor__"], |a, b| a
+        .not_equal(0.0)
+        .cast(DType::F32)
+        .not_equal(b.not_equal(0.0).cast(DType::F32))),
     Op::new(&["logical_not", "__invert__", "bitwise_not"], &["input"], |r, call| {
         let x = r.tensor(&call.need(0)?)?;
         r.truth(|r| {
@@ -150,22 +166,26 @@ pub(super) const OPS: &[Op] = &[
         (made.kind, made.grad, made.stopped) = (x.kind, false, false);
         one(made)
     })
+    .view()
     .not_of_params(),
-    Op::new(&["float"], &["input", "memory_format"], |r, call| {
-        let x = r.tensor(&call.need(0)?)?;
-        one(r.cast(&x, Kind::Float)?)
+    Op::new(&["float"], &["input", "memory_format"], |r, call| match r.tensor(&call.need(0)?)? {
+        x if x.kind == Kind::Float => Ok(Outcome::Same),
+        x => one(r.cast(&x, Kind::Float)?),
     })
     .not_of_params(),
     Op::new(&["long"], &["input", "memory_format"], |r, call| match r.tensor(&call.need(0)?)? {
-        x if x.kind == Kind::Int => one(x),
+        x if x.kind == Kind::Int => Ok(Outcome::Same),
         _ => refuse("a conversion to ints; use .argmax() for indices"),
     })
     .not_of_params(),
     Op::new(&["to", "type_as"], &["input", "*other"], to).not_of_params(),
-    Op::new(&["clone", "contiguous", "cpu"], &["input", "memory_format"], |r, call| {
-        one(r.tensor(&call.need(0)?)?)
-    })
-    .not_of_params(),
+    Op::new(&["clone"], &["input", "memory_format"], |r, call| one(r.tensor(&call.need(0)?)?))
+        .not_of_params(),
+    Op::new(&["cpu"], &["input", "memory_format"], |_, _| Ok(Outcome::Same)).not_of_params(),
+    // Torch copies what lies in another order, and returns everything else itself.
+    Op::new(&["contiguous"], &["input", "memory_format"], |r, call| one(r.tensor(&call.need(0)?)?))
+        .view()
+        .not_of_params(),
 ];
 
 fn to(r: &mut Recording<'_, '_>, call: &Call<'_, '_>) -> Made<Outcome> {
@@ -182,7 +202,8 @@ fn to(r: &mut Recording<'_, '_>, call: &Call<'_, '_>) -> Made<Outcome> {
         };
         let word = target.to_string();
         let same = match word.strip_prefix("torch.") {
-            Some("float32") => return one(r.cast(&x, Kind::Float)?),
+            Some("float32") if x.kind != Kind::Float => return one(r.cast(&x, Kind::Float)?),
+            Some("float32") => true,
             Some("int64") => x.kind == Kind::Int,
             Some("bool") => x.kind == Kind::Bool,
             Some(_) => false,
@@ -192,7 +213,11 @@ fn to(r: &mut Recording<'_, '_>, call: &Call<'_, '_>) -> Made<Outcome> {
             return refuse(format!("a conversion to {word}; recorded tensors are float32 on the CPU"));
         }
     }
-    one(x)
+    let copies = call.kwargs.and_then(|kwargs| kwargs.get_item("copy").ok().flatten());
+    match copies.map(|copies| copies.is_truthy()).transpose()? {
+        Some(true) => one(x),
+        _ => Ok(Outcome::Same),
+    }
 }
 
 fn gelu(r: &mut Recording<'_, '_>, call: &Call<'_, '_>) -> Made<Outcome> {
@@ -216,15 +241,25 @@ fn softplus(r: &mut Recording<'_, '_>, call: &Call<'_, '_>) -> Made<Outcome> {
 }
 
 fn clamp(r: &mut Recording<'_, '_>, call: &Call<'_, '_>) -> Made<Outcome> {
-    let bound = |place: usize| match call.get(place)? {
-        None => Ok(None),
-        Some(bound) => match bound.extract::<f64>() {
-            Ok(bound) => Ok(Some(bound as f32)),
-            Err(_) => refuse("a bound that is no number; use torch.maximum and torch.minimum"),
-        },
+    let x = r.float_tensor(&call.need(0)?)?;
+    let low = call.get(1)?.map(|low| r.operand(&low)).transpose()?;
+    let high = call.get(2)?.map(|high| r.operand(&high)).transpose()?;
+    let number = |bound: &Option<Operand>, without: f32| match bound {
+        None => Some(without),
+        Some(Operand::Number(number)) => Some(*number),
+        Some(Operand::Tensor(_)) => None,
     };
-    let (low, high) = (bound(1)?, bound(2)?);
-    r.mapped(call, |x| x.clamp(low.unwrap_or(f32::NEG_INFINITY), high.unwrap_or(f32::INFINITY)))
+    if let (Some(low), Some(high)) = (number(&low, f32::NEG_INFINITY), number(&high, f32::INFINITY)) {
+        return one(r.map(&x, |x| x.clamp(low, high))?);
+    }
+    let mut made = x;
+    if let Some(low) = low {
+        made = r.pair(Operand::Tensor(made), low, |x, low| x.maximum(low))?;
+    }
+    if let Some(high) = high {
+        made = r.pair(Operand::Tensor(made), high, |x, high| x.minimum(high))?;
+    }
+    one(made)
 }
 
 fn pow(r: &mut Recording<'_, '_>, call: &Call<'_, '_>) -> Made<Outcome> {

@@ -2,9 +2,11 @@
 
 use super::{Op, one, refuse};
 use crate::lazy::call::Call;
-use crate::lazy::dims::{Dims, axis, core, without, written};
+use crate::lazy::dims::{Dims, axis, core, elements, without, written};
 use crate::lazy::tensor::{Form, Kind, Tensor, shaped};
 use crate::lazy::{Fail, Made, Outcome, Recording};
+use autobatch::ir::graph::Value;
+use autobatch::ir::types::DType;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 use smallvec::SmallVec;
@@ -32,33 +34,53 @@ pub(super) const OPS: &[Op] = &[
     Op::new(&["index_select"], &["input", "dim", "index"], |r, call| {
         let x = r.tensor(&call.need(0)?)?;
         let at = axis(call.int(1)?.unwrap_or(0), x.rank())?;
-        r.gathered(&x, at, &call.need(2)?)
+        one(r.gathered(&x, at, &call.need(2)?)?)
     }),
     Op::new(&["gather"], &["input", "dim", "index"], |r, call| {
         let x = r.float_tensor(&call.need(0)?)?;
         let at = axis(call.int(1)?.unwrap_or(0), x.rank())?;
-        let Some((indices, dims)) = r.indices(&call.need(2)?)? else { return refuse("recorded indices") };
-        if at + 1 != x.rank() || x.rank() > 2 || dims.len() != x.rank() {
-            return refuse("gather along another axis than the last one of a vector or matrix");
+        let (indices, dims) = r.indices(&call.need(2)?)?;
+        if dims.len() != x.rank() || x.rank() > 2 {
+            return refuse("gather of a tensor with more than two axes, or with indices of another rank");
         }
-        let rows = if x.rank() == 2 { x.dims[0] as usize } else { 1 };
-        let width = indices.len() / rows.max(1);
-        if x.rank() == 2 && dims[0] as usize != rows {
+        if x.rank() < 2 {
+            return one(r.picked(&x, &indices, dims)?);
+        }
+        // Along the first axis, the columns are picked from.
+        let other = 1 - at;
+        if dims[other] > x.dims[other] {
             return refuse(format!("indices {} for {}", written(&dims), written(&x.dims)));
         }
-        let mut values = Vec::with_capacity(indices.len());
-        for (number, &index) in indices.iter().enumerate() {
-            let row = if x.rank() == 2 { r.at(&x, 0, (number / width) as i64)? } else { x.clone() };
-            let picked = r.at(&row, 0, index)?;
-            values.push(r.whole(&picked)?);
-        }
-        if values.len() == 1 {
-            return one(r.made(values[0], dims)?);
-        }
-        let value = r.graph.stack(values);
-        let shape = core(&dims);
-        one(r.made(shaped(value, shape), dims)?)
+        let [_, columns] = [dims[0], dims[1]].map(|extent| extent as usize);
+        let lines = (0..dims[other]).map(|line| {
+            let own = r.at(&x, other, i64::from(line))?;
+            let places = (0..dims[at] as usize).map(|place| match at {
+                1 => indices[line as usize * columns + place],
+                _ => indices[place * columns + line as usize],
+            });
+            let picked = r.picked(&own, &places.collect::<Vec<_>>(), Dims::from_slice(&[dims[at]]))?;
+            let mut dims = picked.dims.clone();
+            dims.insert(other, 1);
+            r.reshaped(&picked, dims)
+        });
+        one(r.joined(&lines.collect::<Made<Vec<_>>>()?, other)?)
     }),
+    Op::new(&["one_hot"], &["tensor", "num_classes"], |r, call| {
+        let (indices, mut dims) = r.indices(&call.need(0)?)?;
+        let Some(classes) = call.int(1)?.and_then(|classes| u32::try_from(classes).ok()) else {
+            return refuse("one_hot without a number of classes");
+        };
+        let rows = indices.iter().map(|index| match index {
+            Index::Known(index) => {
+                r.graph.one_hot(u32::try_from(*index).unwrap_or(u32::MAX), classes as usize)
+            }
+            Index::Recorded(index) => r.graph.one_hot(*index, classes as usize),
+        });
+        dims.push(classes);
+        let made = r.table_rows(rows.collect(), dims)?;
+        one(Tensor { grad: false, ..r.cast(&made, Kind::Int)? })
+    })
+    .not_of_params(),
     Op::new(
         &["embedding"],
         &["input", "weight", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq", "sparse"],
@@ -80,44 +102,52 @@ fn embedding(r: &mut Recording<'_, '_>, call: &Call<'_, '_>) -> Made<Outcome> {
     let &[count, width] = &table.dims[..] else { return refuse("a table that is no matrix") };
     let padding = padding.map(|index| if index < 0 { index + i64::from(count) } else { index });
     let Form::Param { number, transposed: false } = table.form else {
-        return r.gathered(&table, 0, &index);
+        return one(r.gathered(&table, 0, &index)?);
     };
     if !r.engine.params[number].is_table {
         return Err(Fail::Unknown { param: weight.unbind(), table: true });
     }
     let known = r.engine.params[number].table();
-    let Some((indices, mut dims)) = r.indices(&index)? else {
-        let index = r.tensor(&index)?;
-        if padding.is_some() {
-            return refuse("padding_idx with indices that are recorded");
-        }
-        if index.kind != Kind::Int {
-            return refuse("indices that are no ints");
-        }
-        let rows = r.rows(&index)?.into_iter().map(|index| known.look(r.graph, index)).collect::<Vec<_>>();
-        let mut dims = index.dims.clone();
-        dims.push(width);
-        return r.table_rows(rows, dims);
-    };
+    let (indices, mut dims) = r.indices(&index)?;
     let mut rows = Vec::with_capacity(indices.len());
     for index in indices {
+        let index = match index {
+            Index::Known(index) => index,
+            Index::Recorded(index) => {
+                let row = known.look(r.graph, index);
+                rows.push(match padding {
+                    Some(padding) => {
+                        let is_padding = index.cast(DType::F32).equal(padding as f32);
+                        is_padding.broadcast(row.shape()).select(row.stop_gradient(), row)
+                    }
+                    None => row,
+                });
+                continue;
+            }
+        };
         let row = match u32::try_from(index) {
             Ok(index) if index < count => known.look(r.graph, index),
             _ => return refuse(format!("row {index} of a table of {count} rows")),
         };
         rows.push(if padding == Some(index) { row.scale_gradient(0.0) } else { row });
     }
-    if rows.is_empty() {
-        return refuse("no indices");
-    }
     dims.push(width);
-    r.table_rows(rows, dims)
+    one(r.table_rows(rows, dims)?)
+}
+
+/// An index that exists already, or one that is recorded.
+#[derive(Clone, Copy)]
+enum Index<'g> {
+    Known(i64),
+    Recorded(Value<'g>),
 }
 
 /// One part of an index.
 enum Part<'py> {
     At(i64),
     Range(u32, u32),
+    /// The start, the step and the number of elements.
+    Steps(u32, u32, u32),
     New,
     Many(Bound<'py, PyAny>),
 }
@@ -158,6 +188,11 @@ fn getitem(r: &mut Recording<'_, '_>, call: &Call<'_, '_>) -> Made<Outcome> {
                 made = r.range(&made, at, start, len)?;
                 at += 1;
             }
+            Part::Steps(start, step, count) => {
+                let parts = (0..count).map(|number| r.range(&made, at, start + number * step, 1));
+                made = r.joined(&parts.collect::<Made<Vec<_>>>()?, at)?;
+                at += 1;
+            }
             Part::New => {
                 let mut dims = made.dims.clone();
                 dims.insert(at, 1);
@@ -166,9 +201,7 @@ fn getitem(r: &mut Recording<'_, '_>, call: &Call<'_, '_>) -> Made<Outcome> {
             }
             Part::Many(indices) => {
                 let rank = made.rank();
-                let Outcome::One(gathered) = r.gathered(&made, at, &indices)? else {
-                    return refuse("such an index");
-                };
+                let gathered = r.gathered(&made, at, &indices)?;
                 at += 1 + gathered.rank() - rank;
                 made = gathered;
             }
@@ -183,11 +216,11 @@ fn part<'py>(item: &Bound<'py, PyAny>, extent: u32) -> Made<Part<'py>> {
     }
     if let Ok(slice) = item.cast::<PySlice>() {
         let range = slice.indices(extent as isize)?;
-        if range.step != 1 {
-            return refuse("a slice with a step");
-        }
         if range.slicelength == 0 {
             return refuse("a slice without elements");
+        }
+        if range.step > 1 {
+            return Ok(Part::Steps(range.start as u32, range.step as u32, range.slicelength as u32));
         }
         return Ok(Part::Range(range.start as u32, range.slicelength as u32));
     }
@@ -213,38 +246,71 @@ impl<'g> Recording<'_, 'g> {
         self.reshaped(&part, without(&x.dims, &[at], false))
     }
 
-    /// Parts at several indices of an axis.
-    fn gathered(&mut self, x: &Tensor, at: usize, indices: &Bound<'_, PyAny>) -> Made<Outcome> {
-        let Some((indices, dims)) = self.indices(indices)? else {
-            let index = self.tensor(indices)?;
-            if index.kind != Kind::Int || at != 0 || !index.dims.iter().all(|&extent| extent == 1) {
-                return refuse("recorded indices, except one index of the first axis");
+    /// Reads indices.
+    fn indices(&mut self, any: &Bound<'_, PyAny>) -> Made<(Vec<Index<'g>>, Dims)> {
+        let (indices, dims) = match self.known_indices(any)? {
+            Some((known, dims)) => (known.into_iter().map(Index::Known).collect::<Vec<_>>(), dims),
+            None => {
+                let recorded = self.tensor(any)?;
+                if recorded.kind != Kind::Int {
+                    return refuse("indices that are no ints");
+                }
+                let flat = Dims::from_slice(&[elements(&recorded.dims) as u32]);
+                let rows = self.rows(&self.reshaped(&recorded, flat)?)?;
+                (rows.into_iter().map(Index::Recorded).collect(), recorded.dims)
             }
-            let (value, row) = (self.whole(x)?, without(&x.dims, &[0], false));
-            if x.core().len() != x.rank() {
-                return refuse("a recorded index of an axis of one element");
-            }
-            let picked = value.pick(self.whole(&index)?);
-            let picked = shaped(picked, core(&row));
-            let dims: Dims = index.dims.iter().chain(&row).copied().collect();
-            return one(self.made(picked, dims)?);
         };
-        if indices.is_empty() {
-            return refuse("no indices");
+        match indices.is_empty() {
+            true => refuse("no indices"),
+            false => Ok((indices, dims)),
         }
+    }
+
+    /// Elements of a vector, or the scalar itself.
+    fn picked(&self, x: &Tensor, indices: &[Index<'g>], dims: Dims) -> Made<Tensor> {
+        let values = indices.iter().map(|&index| match index {
+            _ if x.rank() == 0 => self.whole(x),
+            Index::Known(index) => self.whole(&self.at(x, 0, index)?),
+            Index::Recorded(index) => match x.dims[0] {
+                1 => self.whole(x),
+                count => Ok(self.whole_as(x, &[count])?.pick(index)),
+            },
+        });
+        let flat = Dims::from_slice(&[indices.len() as u32]);
+        let made = self.made_of_rows(values.collect::<Made<Vec<_>>>()?, flat)?;
+        self.reshaped(&made, dims)
+    }
+
+    /// Parts at indices of an axis.
+    fn gathered(&mut self, x: &Tensor, at: usize, indices: &Bound<'_, PyAny>) -> Made<Tensor> {
+        let (indices, dims) = self.indices(indices)?;
+        if x.rank() == 0 {
+            return refuse("an index of a scalar");
+        }
+        let mut first_last: SmallVec<[usize; 5]> = (0..x.rank()).filter(|&axis| axis != at).collect();
+        first_last.insert(0, at);
         let parts = indices.iter().map(|&index| {
-            let part = self.at(x, at, index)?;
+            let part = match index {
+                Index::Known(index) => self.at(x, at, index)?,
+                Index::Recorded(_) if x.dims[at] == 1 => self.at(x, at, 0)?,
+                Index::Recorded(index) => {
+                    let turned = self.permuted(x, &first_last)?;
+                    let row = without(&x.dims, &[at], false);
+                    let made = self.made(shaped(self.whole(&turned)?.pick(index), core(&row)), row)?;
+                    Tensor { kind: x.kind, grad: x.grad, stopped: x.stopped, ..made }
+                }
+            };
             let mut dims = part.dims.clone();
             dims.insert(at, 1);
             self.reshaped(&part, dims)
         });
         let joined = self.joined(&parts.collect::<Made<Vec<_>>>()?, at)?;
         let all: Dims = x.dims[..at].iter().chain(&dims).chain(&x.dims[at + 1..]).copied().collect();
-        one(self.reshaped(&joined, all)?)
+        self.reshaped(&joined, all)
     }
 
     /// Rows of a table as a tensor.
-    fn table_rows(&mut self, rows: Vec<autobatch::ir::graph::Value<'g>>, dims: Dims) -> Made<Outcome> {
+    fn table_rows(&mut self, rows: Vec<Value<'g>>, dims: Dims) -> Made<Tensor> {
         let flat: Dims = [rows.len() as u32, dims[dims.len() - 1]].into_iter().collect();
         // A table of one column has rows without extents.
         let rows = rows.into_iter().map(|row| {
@@ -252,6 +318,6 @@ impl<'g> Recording<'_, 'g> {
             shaped(row, wanted)
         });
         let made = self.made_of_rows(rows.collect(), flat)?;
-        one(self.reshaped(&made, dims)?)
+        self.reshaped(&made, dims)
     }
 }

@@ -4,7 +4,7 @@ use super::{Op, one, refuse};
 use crate::lazy::call::Call;
 use crate::lazy::dims::{Dims, core, written};
 use crate::lazy::tensor::{Operand, Tensor, shaped};
-use crate::lazy::{Made, Outcome, Recording};
+use crate::lazy::{Fail, Made, Outcome, Recording};
 use autobatch::ir::graph::Value;
 use pyo3::prelude::*;
 
@@ -27,22 +27,23 @@ pub(super) const OPS: &[Op] = &[
         let state = r.sequence(&call.need(1)?)?;
         let [h, c] = &state[..] else { return refuse("a state that is no pair") };
         let weights = r.cell_weights(call)?;
-        r.lstm(&x, h, c, &weights).map(|state| Outcome::Tuple(state.into()))
+        r.each_row(&[&x, h, c], |r, rows| r.lstm(&rows[0], &rows[1], &rows[2], &weights).map(Vec::from))
+            .map(Outcome::Tuple)
     }),
     Op::new(&["gru_cell"], CELL, |r, call| {
         let (x, h) = (r.float_tensor(&call.need(0)?)?, r.float_tensor(&call.need(1)?)?);
         let weights = r.cell_weights(call)?;
-        one(r.gru(&x, &h, &weights)?)
+        r.each_row_of_one(&x, &h, |r, x, h| r.gru(x, h, &weights))
     }),
     Op::new(&["rnn_tanh_cell"], CELL, |r, call| {
         let (x, h) = (r.float_tensor(&call.need(0)?)?, r.float_tensor(&call.need(1)?)?);
         let weights = r.cell_weights(call)?;
-        one(r.simple(&x, &h, &weights, |x| x.tanh())?)
+        r.each_row_of_one(&x, &h, |r, x, h| r.simple(x, h, &weights, |x| x.tanh()))
     }),
     Op::new(&["rnn_relu_cell"], CELL, |r, call| {
         let (x, h) = (r.float_tensor(&call.need(0)?)?, r.float_tensor(&call.need(1)?)?);
         let weights = r.cell_weights(call)?;
-        one(r.simple(&x, &h, &weights, |x| x.relu())?)
+        r.each_row_of_one(&x, &h, |r, x, h| r.simple(x, h, &weights, |x| x.relu()))
     }),
     Op::new(&["lstm"], LAYER, |r, call| r.recurrent(call, Cell::Lstm)),
     Op::new(&["gru"], LAYER, |r, call| r.recurrent(call, Cell::Gru)),
@@ -52,9 +53,9 @@ pub(super) const OPS: &[Op] = &[
     Op::new(
         &["alpha_dropout", "feature_dropout", "dropout1d", "dropout2d"],
         &["input", "p", "training", "inplace"],
-        |r, call| match call.flag(2, true)? && call.number(1, 0.5)? > 0.0 {
+        |_, call| match call.flag(2, true)? && call.number(1, 0.5)? > 0.0 {
             true => refuse("its noise; only dropout of single elements is recorded"),
-            false => one(r.tensor(&call.need(0)?)?),
+            false => Ok(Outcome::Same),
         },
     ),
 ];
@@ -114,6 +115,48 @@ impl<'g> Recording<'_, 'g> {
             Some((&width, outer)) if outer.iter().all(|&extent| extent == 1) => self.whole_as(x, &[width]),
             _ => refuse(format!("a cell over {} rows; call it for each instance", written(&x.dims))),
         }
+    }
+
+    /// Applies a cell to each row of its operands, and joins what it makes.
+    fn each_row(
+        &self,
+        operands: &[&Tensor],
+        cell: impl Fn(&Self, &[Tensor]) -> Made<Vec<Tensor>>,
+    ) -> Made<Vec<Tensor>> {
+        let count = match operands[0].dims[..] {
+            [count, _]
+                if operands.iter().all(|operand| operand.dims.len() == 2 && operand.dims[0] == count) =>
+            {
+                count
+            }
+            _ => 1,
+        };
+        if count == 1 {
+            let all: Vec<Tensor> = operands.iter().map(|&operand| operand.clone()).collect();
+            return cell(self, &all);
+        }
+        let mut made: Vec<Vec<Tensor>> = Vec::new();
+        for row in 0..count {
+            let rows =
+                operands.iter().map(|operand| self.range(operand, 0, row, 1)).collect::<Made<Vec<_>>>()?;
+            for (place, part) in cell(self, &rows)?.into_iter().enumerate() {
+                if row == 0 {
+                    made.push(Vec::new());
+                }
+                made[place].push(part);
+            }
+        }
+        made.iter().map(|parts| self.joined(parts, 0)).collect()
+    }
+
+    fn each_row_of_one(
+        &self,
+        x: &Tensor,
+        h: &Tensor,
+        cell: impl Fn(&Self, &Tensor, &Tensor) -> Made<Tensor>,
+    ) -> Made<Outcome> {
+        let made = self.each_row(&[x, h], |r, rows| Ok(vec![cell(r, &rows[0], &rows[1])?]))?;
+        one(made.into_iter().next().ok_or(Fail::Poison)?)
     }
 
     fn of_row(&self, value: Value<'g>, like: &Tensor) -> Made<Tensor> {
@@ -246,7 +289,7 @@ fn dropout(r: &mut Recording<'_, '_>, call: &Call<'_, '_>) -> Made<Outcome> {
     let x = r.float_tensor(&call.need(0)?)?;
     let rate = call.number(1, 0.5)?;
     if !call.flag(2, true)? || rate == 0.0 {
-        return one(x);
+        return Ok(Outcome::Same);
     }
     one(r.dropped(&x, rate)?)
 }

@@ -50,11 +50,8 @@ pub(super) const OPS: &[Op] = &[
     ),
     Op::new(&["huber_loss"], &["input", "target", "reduction", "delta", "weight"], |r, call| {
         let delta = call.number(3, 1.0)? as f32;
-        if call.get(4)?.is_some() {
-            return refuse("weights of elements");
-        }
         let reduction = call.word(2, "mean")?;
-        r.compared_by(call, &reduction, |x, y| {
+        r.compared_by(call, &reduction, Weights::AsCounts(4), |x, y| {
             let far = (x - y).abs();
             far.less(delta).select(far.square() * 0.5, (far - 0.5 * delta) * delta)
         })
@@ -63,23 +60,27 @@ pub(super) const OPS: &[Op] = &[
         &["binary_cross_entropy_with_logits"],
         &["input", "target", "weight", "size_average", "reduce", "reduction", "pos_weight"],
         |r, call| {
-            if call.get(2)?.is_some() || call.get(6)?.is_some() {
-                return refuse("weights of elements or classes");
-            }
             let reduction = call.word(5, "mean")?;
-            r.compared_by(call, &reduction, |x, y| x.softplus() - x * y)
+            let Some(weight) = call.get(6)? else {
+                return r.compared_by(call, &reduction, Weights::AsFactors(2), |x, y| x.softplus() - x * y);
+            };
+            // The weight of the positive class counts where the target is one.
+            let (x, y) = (r.operand(&call.need(0)?)?, r.operand(&call.need(1)?)?);
+            let weight = r.operand(&weight)?;
+            let positive = r.pair(y.clone(), weight, |y, weight| y * weight)?;
+            let yes = r.pair(x.clone(), Operand::Tensor(positive), |x, weight| (-x).softplus() * weight)?;
+            let no = r.pair(x, y, |x, y| x.softplus() * (-y + 1.0))?;
+            let losses = r.pair(Operand::Tensor(yes), Operand::Tensor(no), |yes, no| yes + no)?;
+            r.weighed(call, losses, &reduction, Weights::AsFactors(2))
         },
     ),
     Op::new(
         &["binary_cross_entropy"],
         &["input", "target", "weight", "size_average", "reduce", "reduction"],
         |r, call| {
-            if call.get(2)?.is_some() {
-                return refuse("weights of elements");
-            }
             let reduction = call.word(5, "mean")?;
             let low = -100.0;
-            r.compared_by(call, &reduction, |x, y| {
+            r.compared_by(call, &reduction, Weights::AsFactors(2), |x, y| {
                 let (yes, no) =
                     (x.log().clamp(low, f32::INFINITY), (-x + 1.0).log().clamp(low, f32::INFINITY));
                 -(y * yes + (-y + 1.0) * no)
@@ -92,8 +93,8 @@ pub(super) const OPS: &[Op] = &[
         |r, call| {
             let reduction = call.word(4, "mean")?;
             match call.flag(5, false)? {
-                true => r.compared_by(call, &reduction, |x, y| y.exp() * (y - x)),
-                false => r.compared_by(call, &reduction, |x, y| {
+                true => r.compared_by(call, &reduction, Weights::None, |x, y| y.exp() * (y - x)),
+                false => r.compared_by(call, &reduction, Weights::None, |x, y| {
                     let positive = y.greater(0.0);
                     // The logarithm of a zero is replaced, so that no gradient is NaN.
                     let safe = positive.select(y, y * 0.0 + 1.0);
@@ -104,16 +105,31 @@ pub(super) const OPS: &[Op] = &[
     ),
 ];
 
+/// The argument that has weights of elements.
+#[derive(Clone, Copy)]
+enum Weights {
+    None,
+    /// The mean divides by the number of elements.
+    AsFactors(usize),
+    /// The mean divides by the sum of the weights.
+    AsCounts(usize),
+}
+
 impl<'g> Recording<'_, 'g> {
     /// A tensor of losses as the call asks for it.
     fn reduced(&self, losses: &Tensor, reduction: &str) -> Made<Outcome> {
+        self.reduced_of(losses, reduction, losses.dims.first().copied())
+    }
+
+    /// The same, of an input with a first extent.
+    fn reduced_of(&self, losses: &Tensor, reduction: &str, first: Option<u32>) -> Made<Outcome> {
         let all: Vec<usize> = (0..losses.rank()).collect();
         match reduction {
             "none" => one(losses.clone()),
             "sum" => one(self.summed(losses, &all, false)?),
             "mean" => one(self.folded(losses, &all, false, super::reductions::Fold::Mean)?),
             "batchmean" => {
-                let count = losses.dims.first().copied().unwrap_or(1) as f32;
+                let count = first.unwrap_or(1) as f32;
                 let sum = self.summed(losses, &all, false)?;
                 one(self.map(&sum, |sum| sum / count)?)
             }
@@ -126,11 +142,9 @@ impl<'g> Recording<'_, 'g> {
         call: &Call<'_, '_>,
         f: impl Fn(Value<'g>, Value<'g>) -> Value<'g>,
     ) -> Made<Outcome> {
-        if call.names.get(5) == Some(&"weight") && call.get(5)?.is_some() {
-            return refuse("weights of elements");
-        }
+        let weights = if call.names.get(5) == Some(&"weight") { Weights::AsCounts(5) } else { Weights::None };
         let reduction = call.word(4, "mean")?;
-        self.compared_by(call, &reduction, f)
+        self.compared_by(call, &reduction, weights, f)
     }
 
     /// A loss of pairs of elements.
@@ -138,11 +152,40 @@ impl<'g> Recording<'_, 'g> {
         &mut self,
         call: &Call<'_, '_>,
         reduction: &str,
+        weights: Weights,
         f: impl Fn(Value<'g>, Value<'g>) -> Value<'g>,
     ) -> Made<Outcome> {
         let (x, y) = (self.operand(&call.need(0)?)?, self.operand(&call.need(1)?)?);
+        let first = if let Operand::Tensor(x) = &x { x.dims.first().copied() } else { None };
         let losses = self.pair(x, y, f)?;
-        self.reduced(&losses, reduction)
+        match weights {
+            Weights::None => self.reduced_of(&losses, reduction, first),
+            _ => self.weighed(call, losses, reduction, weights),
+        }
+    }
+
+    /// Losses of elements with their weights, as the call asks for them.
+    fn weighed(
+        &mut self,
+        call: &Call<'_, '_>,
+        losses: Tensor,
+        reduction: &str,
+        weights: Weights,
+    ) -> Made<Outcome> {
+        let (place, are_counts) = match weights {
+            Weights::None => return self.reduced(&losses, reduction),
+            Weights::AsFactors(place) => (place, false),
+            Weights::AsCounts(place) => (place, true),
+        };
+        let Some(weight) = call.get(place)? else { return self.reduced(&losses, reduction) };
+        let weight = self.operand(&weight)?;
+        let weighed = self.pair(Operand::Tensor(losses), weight.clone(), |loss, weight| loss * weight)?;
+        let (true, "mean", Operand::Tensor(weight)) = (are_counts, reduction, weight) else {
+            return self.reduced(&weighed, reduction);
+        };
+        let total = |x: &Tensor| self.summed(x, &(0..x.rank()).collect::<Vec<_>>(), false);
+        let (sum, count) = (total(&weighed)?, total(&weight)?);
+        one(self.pair(Operand::Tensor(sum), Operand::Tensor(count), |sum, count| sum / count)?)
     }
 
     /// The loss of classes: `cross_entropy` of scores, or `nll_loss` of log-probabilities.
@@ -165,7 +208,7 @@ impl<'g> Recording<'_, 'g> {
                 _ => return refuse("weights that are not one float for each class"),
             },
         };
-        let labels = match self.indices(&target) {
+        let labels = match self.known_indices(&target) {
             Ok(labels) => labels,
             Err(_) if scores && weights.is_none() => {
                 let y = self.operand(&target)?;

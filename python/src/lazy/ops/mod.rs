@@ -9,6 +9,7 @@ mod losses;
 mod products;
 mod reductions;
 mod views;
+mod windows;
 
 use super::call::Call;
 use super::tensor::Tensor;
@@ -34,11 +35,21 @@ pub(super) struct Op {
     pub(super) is_attribute: bool,
     /// Whether a call whose only tensors are parameters is recorded.
     pub(super) of_params: bool,
+    /// Whether it has no form that leaves its first argument as it is.
+    pub(super) only_in_place: bool,
 }
 
 impl Op {
     const fn new(names: &'static [&'static str], arguments: &'static [&'static str], emit: Emit) -> Self {
-        Self { names, arguments, emit, is_view: false, is_attribute: false, of_params: true }
+        Self {
+            names,
+            arguments,
+            emit,
+            is_view: false,
+            is_attribute: false,
+            of_params: true,
+            only_in_place: false,
+        }
     }
 
     const fn view(self) -> Self {
@@ -51,6 +62,10 @@ impl Op {
 
     const fn not_of_params(self) -> Self {
         Self { of_params: false, ..self }
+    }
+
+    const fn changing(self) -> Self {
+        Self { only_in_place: true, ..self }
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -68,20 +83,22 @@ pub(super) struct Named {
 impl Named {
     /// The name of the method.
     pub(super) fn name(&self) -> String {
-        format!("{}{}", self.op.name(), if self.in_place { "_" } else { "" })
+        format!("{}{}", self.op.name(), if self.in_place && !self.op.only_in_place { "_" } else { "" })
     }
 }
 
 /// The parts of the table.
-const PARTS: [&[Op]; 9] = [
+const PARTS: [&[Op]; 11] = [
     attention::OPS,
     constants::OPS,
+    constants::REPLACING,
     elementwise::OPS,
     views::OPS,
     indexing::OPS,
     products::OPS,
     reductions::OPS,
     layers::OPS,
+    windows::OPS,
     losses::OPS,
 ];
 
@@ -92,7 +109,8 @@ fn all() -> impl Iterator<Item = &'static Op> {
 /// All names with the codes of their ops.
 pub(super) fn codes() -> impl Iterator<Item = (String, usize)> {
     all().enumerate().flat_map(|(number, op)| {
-        let plain = op.names.iter().map(move |name| ((*name).to_owned(), 2 * number));
+        let own = 2 * number + usize::from(op.only_in_place);
+        let plain = op.names.iter().map(move |name| ((*name).to_owned(), own));
         let in_place = op.names.iter().filter(|name| !name.ends_with('_') && !op.is_view);
         plain.chain(in_place.map(move |name| (format!("{name}_"), 2 * number + 1)))
     })

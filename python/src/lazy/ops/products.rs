@@ -227,7 +227,12 @@ impl<'g> Recording<'_, 'g> {
 /// `einsum` of one or two operands, without an ellipsis and repeated letters.
 fn einsum(r: &mut Recording<'_, '_>, call: &Call<'_, '_>) -> Made<Outcome> {
     let equation: String = call.word(0, "")?.split_whitespace().collect();
-    let Some((from, to)) = equation.split_once("->") else { return refuse("an equation without ->") };
+    // Without an arrow, the letters that come once are the axes of the result, in their order in the alphabet.
+    let mut once: Vec<char> = equation.chars().filter(|own| own.is_alphabetic()).collect();
+    once.retain(|own| equation.matches(*own).count() == 1);
+    once.sort_unstable();
+    let implied: String = once.into_iter().collect();
+    let (from, to) = equation.split_once("->").unwrap_or((&equation, &implied));
     let repeats = |letters: &str| letters.char_indices().any(|(at, letter)| letters[..at].contains(letter));
     let letters: Vec<&str> = from.split(',').collect();
     if equation.contains('.') || letters.iter().any(|own| repeats(own)) || repeats(to) {

@@ -2,7 +2,7 @@
 
 use super::{Op, one, refuse};
 use crate::lazy::call::Call;
-use crate::lazy::dims::{Dims, axis, elements, leading_ones, shape_of, without};
+use crate::lazy::dims::{Dims, axis, broadcast, elements, leading_ones, shape_of, with_extent, without};
 use crate::lazy::tensor::{Form, Kind, Operand, Tensor, shaped};
 use crate::lazy::{Made, Outcome, Recording};
 use autobatch::ir::graph::Value;
@@ -37,12 +37,31 @@ pub(super) const OPS: &[Op] = &[
     Op::new(&["log_softmax"], &["input", "dim", "dtype"], |r, call| r.normalised(call, |x| x.log_softmax())),
     Op::new(&["softmin"], &["input", "dim", "dtype"], |r, call| r.normalised(call, |x| (-x).softmax())),
     Op::new(&["norm"], &["input", "p", "dim", "keepdim", "dtype"], norm),
+    Op::new(&["linalg_vector_norm", "vector_norm"], &["x", "ord", "dim", "keepdim", "dtype"], norm),
+    Op::new(&["prod"], &["input", "dim", "keepdim", "dtype"], |r, call| {
+        let x = r.float_tensor(&call.need(0)?)?;
+        let (axes, keep) = (r.axes(call, &x)?, call.flag(2, false)?);
+        let mut made = x;
+        for &at in axes.iter().rev() {
+            let count = made.dims.get(at).copied().unwrap_or(1);
+            let mut product = r.range(&made, at, 0, 1)?;
+            for number in 1..count {
+                let part = r.range(&made, at, number, 1)?;
+                product = r.pair(Operand::Tensor(product), Operand::Tensor(part), |a, b| a * b)?;
+            }
+            let dims = without(&made.dims, &[at], keep);
+            made = r.reshaped(&product, dims)?;
+        }
+        one(made)
+    }),
+    Op::new(&["any"], &["input", "dim", "keepdim"], |r, call| r.truths(call, Fold::Max)).not_of_params(),
+    Op::new(&["all"], &["input", "dim", "keepdim"], |r, call| r.truths(call, Fold::Min)).not_of_params(),
     Op::new(&["var"], &["input", "dim", "unbiased", "keepdim", "correction"], |r, call| {
         one(variance(r, call)?)
     }),
     Op::new(&["std"], &["input", "dim", "unbiased", "keepdim", "correction"], |r, call| {
         let made = variance(r, call)?;
-        one(r.map(&made, |x| x.sqrt())?)
+        one(r.map(&made, root)?)
     }),
     Op::new(&["layer_norm"], &["input", "normalized_shape", "weight", "bias", "eps"], layer_norm),
     Op::new(&["rms_norm"], &["input", "normalized_shape", "weight", "eps"], |r, call| {
@@ -69,7 +88,13 @@ pub(super) const OPS: &[Op] = &[
     }),
     Op::new(&["cosine_similarity"], &["x1", "x2", "dim", "eps"], |r, call| {
         let (a, b) = (r.float_tensor(&call.need(0)?)?, r.float_tensor(&call.need(1)?)?);
-        let (at, eps) = (axis(call.int(2)?.unwrap_or(1), a.rank())?, call.number(3, 1e-8)? as f32);
+        let rank = a.rank().max(b.rank());
+        let (at, eps) = (axis(call.int(2)?.unwrap_or(1), rank)?, call.number(3, 1e-8)? as f32);
+        let (a, b) = (r.of_rank(&a, rank)?, r.of_rank(&b, rank)?);
+        let dims = broadcast(&a.dims, &b.dims)?;
+        // Only the axis of the vectors must be as long as in the other tensor.
+        let a = r.expanded(&a, with_extent(&a.dims, at, dims[at]))?;
+        let b = r.expanded(&b, with_extent(&b.dims, at, dims[at]))?;
         let length = |r: &Recording<'_, '_>, x: &Tensor| {
             let length = r.along(x, at, false, &|x| x.norm())?;
             r.map(&length, |x| x.clamp(eps, f32::INFINITY))
@@ -122,7 +147,13 @@ fn norm(r: &mut Recording<'_, '_>, call: &Call<'_, '_>) -> Made<Outcome> {
     }
     let squares = r.map(&x, |x| x.square())?;
     let sum = r.summed(&squares, &axes, keep)?;
-    one(r.map(&sum, |x| x.sqrt())?)
+    one(r.map(&sum, root)?)
+}
+
+/// The square root, whose derivative at zero is zero, as torch has it for norms and deviations.
+fn root(x: Value<'_>) -> Value<'_> {
+    let (one, positive) = (x.graph().fill(x.shape(), 1.0), x.greater(0.0));
+    positive.select(positive.select(x, one).sqrt(), x * 0.0)
 }
 
 fn variance(r: &mut Recording<'_, '_>, call: &Call<'_, '_>) -> Made<Tensor> {
@@ -189,6 +220,12 @@ fn layer_norm(r: &mut Recording<'_, '_>, call: &Call<'_, '_>) -> Made<Outcome> {
 }
 
 impl<'g> Recording<'_, 'g> {
+    /// The tensor with leading extents of 1 up to a rank.
+    fn of_rank(&self, x: &Tensor, rank: usize) -> Made<Tensor> {
+        let new = rank.saturating_sub(x.rank());
+        self.reshaped(x, std::iter::repeat_n(1, new).chain(x.dims.iter().copied()).collect::<Dims>())
+    }
+
     /// The axes that a call names at its second place; all without one.
     fn axes(&self, call: &Call<'_, '_>, x: &Tensor) -> Made<SmallVec<[usize; 5]>> {
         let mut axes = match call.ints(1)? {
@@ -206,6 +243,16 @@ impl<'g> Recording<'_, 'g> {
         let axes = self.axes(call, &x)?;
         let keep = call.flag(2, false)?;
         one(self.folded(&x, &axes, keep, fold)?)
+    }
+
+    /// `any` and `all`.
+    fn truths(&mut self, call: &Call<'_, '_>, fold: Fold) -> Made<Outcome> {
+        let x = self.tensor(&call.need(0)?)?;
+        let x = self.cast(&self.cast(&x, Kind::Bool)?, Kind::Float)?;
+        let (axes, keep) = (self.axes(call, &x)?, call.flag(2, false)?);
+        let made = self.folded(&x, &axes, keep, fold)?;
+        let made = self.map(&made, |x| x.greater(0.0))?;
+        one(Tensor { kind: Kind::Bool, grad: false, stopped: false, ..made })
     }
 
     /// The sum along axes, which ascend.

@@ -203,6 +203,14 @@ pub(super) const OPS: &[Op] = &[
         let at = usize::from(parts.first().is_some_and(|part| part.rank() > 1));
         one(r.joined(&parts, at)?)
     }),
+    Op::new(&["vstack", "row_stack"], &["tensors"], |r, call| {
+        let parts = r.all(&call.need(0)?)?;
+        let rows = parts.iter().map(|part| match part.rank() {
+            0 | 1 => r.reshaped(part, Dims::from_slice(&[1, elements(&part.dims) as u32])),
+            _ => Ok(part.clone()),
+        });
+        one(r.joined(&rows.collect::<Made<Vec<_>>>()?, 0)?)
+    }),
     Op::new(&["stack"], &["tensors", "dim"], |r, call| {
         let parts = r.all(&call.need(0)?)?;
         let rank = parts.first().map_or(0, Tensor::rank);
