@@ -552,6 +552,8 @@ class Recorder:
         ...
     def __torch_function__(self, function, _types, args, kwargs=None) -> Any:
         ...
+    def account(self) -> Any:
+        """The flushes, each with its nodes, batches and their bound; the modules; and the calls that torch computed."""
     def call_module(self, module, args, kwargs) -> Any:
         """Records a call of a module as one node. `NotImplemented` if its code must run."""
     def close(self, failed) -> Any:

@@ -340,7 +340,7 @@ impl PySession {
     }
 
     /// The number of batches of the last plan and the lower bound of that number; `None` before the first run.
-    fn batches(&self) -> PyResult<Option<(u32, u32)>> {
+    pub(crate) fn batches(&self) -> PyResult<Option<(u32, u32)>> {
         let session = self.lock()?;
         let certificate = session.last_plan().map(|plan| plan.certificate);
         Ok(certificate.map(|certificate| (certificate.batches, certificate.bound)))

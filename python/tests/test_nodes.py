@@ -327,3 +327,20 @@ def test_gradients_stop_where_no_grad_was():
         loss = (still * weight).sum()
     loss.backward()
     assert weight.grad is not None and linear.weight.grad is None
+
+
+def test_a_block_explains_itself():
+    cell, buffered = Cell(), Buffered()
+    for _ in range(2):
+        with batch(threads=1, unknown="eager") as block:
+            leaves = [leaf * 1.0 for leaf in drawn()]
+            loss = fold(cell, leaves) + fold(buffered, leaves)
+            print(torch.erfinv(loss.tanh()))
+    lines = block.explain().splitlines()
+    assert lines[0].startswith("flush 1: ") and " batches, of which " in lines[0], lines
+    assert "Cell: one node (1 cell)" in lines
+    assert any(line.startswith("Buffered: op by op, because Buffered has buffers") for line in lines), lines
+    assert any(line.startswith("torch computed erfinv at File ") and line.endswith(" 1 time: the engine has no counterpart of this op") for line in lines), lines
+    assert block._repr_html_().startswith("<pre>flush 1: ")
+    with batch() as block:
+        assert block.explain() == "nothing was computed"

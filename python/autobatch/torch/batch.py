@@ -1,6 +1,7 @@
 """`batch`: ordinary PyTorch code for one instance, recorded and executed together with all others."""
 
 import functools
+import html
 import sys
 import threading
 
@@ -243,7 +244,7 @@ class batch:
 
     The model is any `torch.nn.Module`, written for one instance. Everything that can run together runs when the block ends.
     What needs a number (`.item()`, `bool`, `print`) computes what was recorded so far. The results are tensors of torch with
-    gradients to parameters and inputs.
+    gradients to parameters and inputs. `with batch() as block` gives the block, whose `explain()` says what was batched.
 
     `unknown="eager"` lets torch compute what the engine has no counterpart of, one instance at a time. `threads` is the number
     of threads that execute; 0 takes all cores.
@@ -252,7 +253,7 @@ class batch:
     def __init__(self, unknown="error", threads=0):
         if unknown not in ("error", "eager"):
             raise ValueError(f'unknown is "error" or "eager", found {unknown!r}')
-        self._eager, self._threads, self._recorder = unknown == "eager", threads, None
+        self._eager, self._threads, self._recorder, self._account = unknown == "eager", threads, None, None
 
     def __enter__(self):
         if self._recorder is not None:
@@ -270,7 +271,32 @@ class batch:
         recorder, self._recorder = self._recorder, None
         recorder.close(kind is not None)
         self.ops, self.flushes = recorder.counts()
+        self._account = recorder.account()
 
     def flush(self):
         """Computes what was recorded so far."""
         self._recorder.flush()
+
+    def explain(self):
+        """What the block did so far, as text: the batches of each flush, the modules that are one node or why they are not, and
+        the calls that torch computed."""
+        account = self._account if self._recorder is None else self._recorder.account()
+        if account is None:
+            return "the block was not opened"
+        flushes, modules, eager = account
+        # A loop that reads numbers flushes very often. The first ones show why.
+        lines = [
+            f"flush {number}: {nodes:,} nodes, {batches:,} batches, of which {bound:,} cannot be saved"
+            for number, (nodes, batches, bound) in enumerate(flushes[:10], 1)
+        ]
+        if len(flushes) > 10:
+            lines.append(f"{len(flushes) - 10:,} more flushes; every read of a number is one: see autobatch.torch.each")
+        for name, cells, why in modules:
+            as_node = f"one node ({cells} {'cell' if cells == 1 else 'cells'})"
+            lines.append(f"{name}: {as_node if why is None else f'op by op, because {why}'}")
+        for name, place, why, calls in eager:
+            lines.append(f"torch computed {name} at {place}, {calls:,} {'time' if calls == 1 else 'times'}: {why}")
+        return "\n".join(lines) or "nothing was computed"
+
+    def _repr_html_(self):
+        return f"<pre>{html.escape(self.explain())}</pre>"

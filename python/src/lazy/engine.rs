@@ -53,6 +53,10 @@ impl Engine {
         &self.module
     }
 
+    pub(super) fn session(&self) -> &Py<PySession> {
+        &self.session
+    }
+
     /// The parameters that live.
     pub(super) fn living<'py>(&self, py: Python<'py>) -> impl Iterator<Item = Bound<'py, PyAny>> {
         self.params.iter().filter_map(move |known| known.reference.bind(py).upgrade())

@@ -34,14 +34,15 @@ impl Block {
                 return Err(super::reads());
             }
             let (ops, flushes) = (state.ops, state.flushes);
-            let fresh = State { ops, flushes, ..State::new(Arc::clone(&state.engine)) };
+            let fresh = State { ops, flushes, flushed: ops, ..State::new(Arc::clone(&state.engine)) };
             std::mem::replace(&mut *state, fresh)
         };
+        let (engine, ops) = (Arc::clone(&taken.engine), taken.ops - taken.flushed);
         let waiting: Vec<Arc<Slot>> = taken.slots.iter().filter_map(Weak::upgrade).collect();
         match self.compute(py, taken, &waiting) {
             Ok(computed) => {
                 self.lock()?.flushes += u64::from(computed);
-                Ok(())
+                if computed { self.note_flush(py, &engine, ops) } else { Ok(()) }
             }
             Err(error) => {
                 waiting.iter().for_each(|slot| slot.lose());

@@ -17,6 +17,7 @@ mod methods;
 mod operators;
 mod ops;
 mod recorder;
+mod report;
 mod slot;
 mod stand_in;
 mod tensor;
@@ -32,6 +33,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
+use report::Report;
 use slot::{Family, Slot, SlotState};
 use stand_in::StandIn;
 use std::cell::RefCell;
@@ -106,6 +108,7 @@ pub(crate) struct Block {
     wait: Mutex<Option<Py<PyAny>>>,
     /// A number that changes whenever parameters may have begun or ceased to have gradients.
     epoch: AtomicU64,
+    report: Mutex<Report>,
     state: Mutex<State>,
 }
 
@@ -120,6 +123,8 @@ struct State {
     /// The ops that were recorded since the block began, and the flushes.
     ops: u64,
     flushes: u64,
+    /// The ops that were recorded before the last flush.
+    flushed: u64,
 }
 
 /// Rows, which stay alive so that no others get their address, and their whole value.
@@ -146,7 +151,7 @@ impl State {
     fn new(engine: Arc<Engine>) -> Self {
         let graph = Graph::new(engine.module());
         let existing = Existing::default();
-        Self { engine, graph, slots: Vec::new(), existing, is_tracing: false, ops: 0, flushes: 0 }
+        Self { engine, graph, slots: Vec::new(), existing, is_tracing: false, ops: 0, flushes: 0, flushed: 0 }
     }
 
     /// A recorded tensor.
@@ -301,6 +306,7 @@ impl Block {
         if !self.eager {
             return Err(self.error(py, op.op.name(), &why));
         }
+        self.note_eager(py, &op.name(), &why);
         let function = match function {
             Some(function) => function.clone(),
             None => self.torch.tensor.bind(py).getattr(op.name())?,
@@ -391,10 +397,15 @@ impl Block {
         self.begin(engine)
     }
 
+    /// The user's line that runs.
+    fn place(&self, py: Python<'_>) -> String {
+        let place = self.torch.place.bind(py).call0().and_then(|place| place.extract::<String>());
+        place.unwrap_or_else(|_| "an unknown line".to_owned())
+    }
+
     /// The error of a call that cannot be recorded.
     fn error(&self, py: Python<'_>, name: &str, why: &str) -> PyErr {
-        let place = self.torch.place.bind(py).call0().and_then(|place| place.extract::<String>());
-        let place = place.unwrap_or_else(|_| "an unknown line".to_owned());
+        let place = self.place(py);
         RecordError::new_err(format!(
             "{name} at {place} cannot be recorded: {why}; rewrite it, or pass unknown=\"eager\" to batch() so that torch \
              computes it"

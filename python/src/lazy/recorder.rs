@@ -1,6 +1,7 @@
 //! The function mode of a block: what torch calls, and which calls are recorded.
 
 use super::engine::PyEngine;
+use super::report::ModuleNote;
 use super::stand_in::StandIn;
 use super::{Block, Lazy, State, Torch, ops};
 use parking_lot::Mutex;
@@ -81,6 +82,7 @@ impl Recorder {
             thread: std::thread::current().id(),
             wait: Mutex::new(None),
             epoch: AtomicU64::new(0),
+            report: Mutex::default(),
             state,
         });
         block.next_epoch();
@@ -148,6 +150,15 @@ impl Recorder {
         std::mem::replace(&mut self.block.wait.lock(), wait)
     }
 
+    /// The flushes, each with its nodes, batches and their bound; the modules; and the calls that torch computed.
+    #[expect(clippy::type_complexity, reason = "the parts that Python writes down")]
+    fn account(
+        &self,
+        py: Python<'_>,
+    ) -> PyResult<(Vec<(u64, u32, u32)>, Vec<ModuleNote>, Vec<(String, String, String, u64)>)> {
+        self.block.account(py)
+    }
+
     /// The numbers of recorded ops and of flushes.
     fn counts(&self) -> PyResult<(u64, u64)> {
         let state = self.block.lock()?;
@@ -165,10 +176,14 @@ impl Block {
     ) -> PyResult<Bound<'py, PyAny>> {
         let name = function.getattr(intern!(args.py(), "__name__")).and_then(|name| name.extract::<String>());
         let name = name.unwrap_or_else(|_| "a function".to_owned());
-        if self.eager || ops::READS.contains(&&*name) {
-            return self.execute_eagerly(function, args, kwargs);
+        let (is_read, why) = (ops::READS.contains(&&*name), "the engine has no counterpart of this op");
+        if !is_read && !self.eager {
+            return Err(self.error(args.py(), &name, why));
         }
-        Err(self.error(args.py(), &name, "the engine has no counterpart of this op"))
+        if !is_read {
+            self.note_eager(args.py(), &name, why);
+        }
+        self.execute_eagerly(function, args, kwargs)
     }
 
     /// Computes what was recorded before a function changes a parameter. Other tensors were copied when they were read.

@@ -9,6 +9,7 @@ mod trace;
 
 use super::engine::PyEngine;
 use super::guards::Guards;
+use super::report::ModuleNote;
 use super::tensor::Form;
 use super::{Block, Fail, Made, Recording, State};
 use autobatch::ir::graph::ValueKey;
@@ -85,6 +86,25 @@ impl Modules {
             (address, again)
         });
         Self(Mutex::new(taken.collect()))
+    }
+}
+
+impl Modules {
+    /// The modules that were called often enough to be traced, with the reason where one is recorded op by op.
+    pub(super) fn notes(&self, py: Python<'_>) -> PyResult<Vec<ModuleNote>> {
+        let own = self.0.lock();
+        let mut notes = Vec::new();
+        for called in own.values().filter(|called| called.refused.is_some() || !called.cells.is_empty()) {
+            if let Some(module) = called.module.bind(py).upgrade() {
+                notes.push((
+                    module.get_type().name()?.to_string(),
+                    called.cells.len(),
+                    called.refused.clone(),
+                ));
+            }
+        }
+        notes.sort();
+        Ok(notes)
     }
 }
 

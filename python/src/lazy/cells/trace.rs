@@ -67,8 +67,8 @@ impl Block {
     /// Begins an empty graph over an engine.
     pub(in crate::lazy) fn begin(&self, engine: Arc<Engine>) -> PyResult<()> {
         let mut state = self.lock()?;
-        let (ops, flushes) = (state.ops, state.flushes);
-        *state = State { ops, flushes, ..State::new(engine) };
+        let (ops, flushes, flushed) = (state.ops, state.flushes, state.flushed);
+        *state = State { ops, flushes, flushed, ..State::new(engine) };
         Ok(())
     }
 

@@ -1,0 +1,52 @@
+//! An account of a block: its batches, its modules, and the calls that torch computed.
+
+use super::Block;
+use super::engine::Engine;
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// One flush: the nodes that were recorded for it, the batches of its plan, and the lower bound of that number.
+type Flush = (u64, u32, u32);
+
+/// A module that was called: its class, the number of its cells, and why it is recorded op by op, if it is.
+pub(super) type ModuleNote = (String, usize, Option<String>);
+
+/// The account.
+#[derive(Default)]
+pub(super) struct Report {
+    flushes: Vec<Flush>,
+    /// The calls that torch computed, by op, line and reason.
+    eager: BTreeMap<(String, String, String), u64>,
+}
+
+impl Block {
+    /// Notes a flush that an engine has computed.
+    pub(super) fn note_flush(&self, py: Python<'_>, engine: &Engine, ops: u64) -> PyResult<()> {
+        if let Some((batches, bound)) = engine.session().bind(py).get().batches()? {
+            self.report.lock().flushes.push((ops, batches, bound));
+        }
+        Ok(())
+    }
+
+    /// Notes a call that torch computes.
+    pub(super) fn note_eager(&self, py: Python<'_>, name: &str, why: &str) {
+        let call = (name.to_owned(), self.place(py), why.to_owned());
+        *self.report.lock().eager.entry(call).or_default() += 1;
+    }
+
+    /// The flushes, the modules, and the calls that torch computed.
+    #[expect(clippy::type_complexity, reason = "the parts that Python writes down")]
+    pub(super) fn account(
+        self: &Arc<Self>,
+        py: Python<'_>,
+    ) -> PyResult<(Vec<Flush>, Vec<ModuleNote>, Vec<(String, String, String, u64)>)> {
+        let modules = self.lock()?.engine.modules.notes(py)?;
+        let report = self.report.lock();
+        let eager = report
+            .eager
+            .iter()
+            .map(|((name, place, why), &calls)| (name.clone(), place.clone(), why.clone(), calls));
+        Ok((report.flushes.clone(), modules, eager.collect()))
+    }
+}
