@@ -1,8 +1,9 @@
 """Modules that `batch()` records as one node: equal to eager, and traced again when what their code reads changes."""
 
 import pytest
-import torch
-import torch.nn as nn
+
+torch = pytest.importorskip("torch")
+import torch.nn as nn  # noqa: E402
 
 torch.set_num_threads(1)
 
