@@ -548,12 +548,14 @@ class RecordError(AutobatchError):
 
 class Recorder:
     """The function mode of a block."""
-    def __init__(self, environment, engine, eager) -> Any:
+    def __init__(self, environment, engine, eager, remedy) -> Any:
         ...
     def __torch_function__(self, function, _types, args, kwargs=None) -> Any:
         ...
     def account(self) -> Any:
-        """The flushes, each with its nodes, batches and their bound; the modules; and the calls that torch computed."""
+        """The flushes, each with its nodes, batches and their bound; the methods; and the calls that torch computed."""
+    def call_method(self, module, name, args) -> Any:
+        """The same of a method of a module, by its interned name. Ints among the arguments stand for tensors with one element."""
     def call_module(self, module, args, kwargs) -> Any:
         """Records a call of a module as one node. `NotImplemented` if its code must run."""
     def close(self, failed) -> Any:

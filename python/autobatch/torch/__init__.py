@@ -1,14 +1,12 @@
-"""TorchFold's interface over the engine: fold the methods of a `torch.nn.Module`.
+"""Models of PyTorch, written for one instance and executed for many.
 
-    from autobatch.torch import Fold
+    with autobatch.torch.batch():
+        loss = sum(F.cross_entropy(model(tree), label) for tree, label in minibatch)
+    loss.backward()
 
-    fold = Fold()
-    h, c = fold.add("leaf", 3).split(2)
-    logits, = fold.apply(model, [[fold.add("logits", h)]])
-    loss_of(logits).backward()
-
-`apply` captures each method once and executes all calls in a short plan. Results are torch tensors, and `backward` reaches
-the parameters of the module, so the optimiser and the training loop stay torch's.
+`batch` records ordinary code and executes what can run together in a short plan; `each` does the same for instances that read
+numbers of their own. `Fold` is the interface of TorchFold, which names calls of methods. Results are tensors of torch, and
+`backward` reaches the parameters, so the optimiser and the training loop stay torch's.
 """
 
 try:
@@ -16,9 +14,8 @@ try:
 except ImportError as error:
     raise ImportError("autobatch.torch needs PyTorch; install it: pip install torch") from error
 
-from .capture import CaptureError
 from .batch import batch
 from .each import each
 from .fold import Fold, Node
 
-__all__ = ["CaptureError", "Fold", "Node", "batch", "each"]
+__all__ = ["Fold", "Node", "batch", "each"]

@@ -254,11 +254,13 @@ class batch:
         if unknown not in ("error", "eager"):
             raise ValueError(f'unknown is "error" or "eager", found {unknown!r}')
         self._eager, self._threads, self._recorder, self._account = unknown == "eager", threads, None, None
+        #: The end of the error of a call that cannot be recorded.
+        self.remedy = 'pass unknown="eager" to batch() so that torch computes it'
 
     def __enter__(self):
         if self._recorder is not None:
             raise RuntimeError("this block is open; make another batch()")
-        self._recorder = native.Recorder(_ENVIRONMENT, _without_parameters(self._threads), self._eager)
+        self._recorder = native.Recorder(_ENVIRONMENT, _without_parameters(self._threads), self._eager, self.remedy)
         torch._C._push_on_torch_function_stack(self._recorder)
         _open.__dict__.setdefault("recorders", []).append(self._recorder)
         _Patched.add(1)
@@ -276,6 +278,11 @@ class batch:
     def flush(self):
         """Computes what was recorded so far."""
         self._recorder.flush()
+
+    def call_method(self, module, name, args):
+        """Records a call of a method of a module as one node, or returns `NotImplemented` if its code must run. The name is
+        interned. Ints among the arguments stand for tensors with one element."""
+        return self._recorder.call_method(module, name, args)
 
     def explain(self):
         """What the block did so far, as text: the batches of each flush, the modules that are one node or why they are not, and

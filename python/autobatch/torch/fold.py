@@ -1,13 +1,12 @@
-"""`Fold`: records calls of the methods of a module, and executes all of them together."""
+"""`Fold`: records calls of the methods of a module by name, and executes all of them together."""
 
-import numpy as np
+import sys
+from collections import defaultdict
+
 import torch
 
-import autobatch as ab
-
-from . import levels
-from .capture import CaptureError, Lowering, trace
-from .watch import Watch
+from .. import _autobatch as native
+from .batch import batch
 
 
 class Node:
@@ -40,12 +39,11 @@ class Node:
 
 
 class Fold:
-    """Records calls for any number of instances. `fallback=True` runs a fold by torch, level by level, if a method of it
-    cannot be captured.
+    """Records calls for any number of instances.
 
-    A module keeps what was captured of it. Every `apply` compares the values of the parameters, and everything else that
-    the methods can read: submodules and their types, attributes, training flags, hooks, globals. It captures the methods
-    again if something differs, and raises a `CaptureError` where it could not notice a change.
+    `apply` runs each call as a method of the module on tensors of one instance, whose first extent is 1, within a
+    `batch()`. A method that came often is one node of the plan. `fallback=True` lets torch compute the methods that cannot be
+    recorded, on stacked tensors: all calls that are ready at the same time are one. `threads` is that of `batch`.
     """
 
     def __init__(self, fallback=False, threads=0):
@@ -54,6 +52,7 @@ class Fold:
 
     def add(self, op, *args):
         """Records a call of a method. Arguments are nodes, ints and tensors whose first extent is 1. Equal calls are one."""
+        op = sys.intern(op)
         # Nodes and tensors are equal to themselves only.
         key = (op, args)
         try:
@@ -80,12 +79,40 @@ class Fold:
                     raise TypeError(f"apply computes nodes, found {node!r}; pass what add or split returned")
                 if node.number >= len(self.nodes) or self.nodes[node.number].args is not node.args:
                     raise ValueError(f"{node!r} belongs to another fold; add the call to this one")
-        try:
-            return _compiled(module, self.threads).apply(self, module, groups)
-        except CaptureError:
-            if not self.fallback:
-                raise
-            return levels.apply(self, module, groups)
+        made = self._results(module, _used(self, groups), [node for group in groups for node in group])
+        return [torch.cat([_value(node, made) for node in group]) for group in groups]
+
+    def _results(self, module, waiting, roots):
+        """What the calls return that the roots name, by their numbers."""
+        for op in {node.op: None for node in waiting}:
+            if not callable(getattr(module, op, None)):
+                raise AttributeError(f"{type(module).__name__} has no method {op!r}; fold.add names a method of the module")
+        made, by_torch = {}, set()
+        while waiting:
+            late, ready = [], defaultdict(list)
+            block = batch(threads=self.threads)
+            block.remedy = "pass fallback=True to Fold so that torch computes the method"
+            with block:
+                for node in waiting:
+                    if late and any(type(arg) is Node and arg.number not in made for arg in node.args):
+                        late.append(node)
+                        continue
+                    if node.op not in by_torch:
+                        try:
+                            made[node.number] = _record(block, module, node, made)
+                            continue
+                        except native.RecordError:
+                            if not self.fallback:
+                                raise
+                            by_torch.add(node.op)
+                    late.append(node)
+                    ready[node.op].append(node)
+                # A block computes what is referred to when it ends.
+                made = _needed(made, [*roots, *(arg for node in late for arg in node.args if type(arg) is Node)])
+            for op, nodes in ready.items():
+                _run_stacked(getattr(module, op), nodes, made)
+            waiting = [node for node in late if node.number not in made]
+        return made
 
 
 def _check(op, place, arg):
@@ -96,179 +123,6 @@ def _check(op, place, arg):
         raise ValueError(
             f"argument {place} of {op} has the shape {tuple(arg.shape)}; its first extent must be 1, for one instance"
         )
-
-
-#: Captures that a module keeps: one for training and one for evaluation.
-MAX_CAPTURES = 2
-
-
-def _compiled(module, threads):
-    """What was captured of a module in its present form."""
-    known = module.__dict__.get("_autobatch")
-    if known is None:
-        known = module.__dict__["_autobatch"] = Captures()
-    found = next((captured for captured in known.all if captured.fits(module, threads)), None)
-    if found is None:
-        found = Captured(module, threads)
-    known.all = [found, *(captured for captured in known.all if captured is not found)][:MAX_CAPTURES]
-    return found
-
-
-class Captures:
-    """The captures of a module, the latest first."""
-
-    def __init__(self):
-        self.all = []
-
-    def __deepcopy__(self, memo):
-        """A copy of the module captures its methods again."""
-        return Captures()
-
-    def __reduce__(self):
-        """A pickled module captures its methods again."""
-        return (Captures, ())
-
-
-class Captured:
-    """The cells of a module and the session that executes them."""
-
-    def __init__(self, module, threads):
-        self.threads, self.watch = threads, Watch(module)
-        self.names = [name for name, _ in module.named_parameters()]
-        self.graphs, self.signatures, self.cells, self.refused = {}, {}, {}, {}
-        self.open, self.session = None, None
-
-    def fits(self, module, threads):
-        return self.threads == threads and self.watch.is_current(module)
-
-    # Cells.
-
-    def _restart(self, module):
-        """Opens a module of the engine and traces all known signatures again, because a session closes it."""
-        self.session, self.cells = None, {}
-        self.open = ab.Module(type(module).__name__)
-        embeddings = [child for child in module.modules() if isinstance(child, torch.nn.Embedding)]
-        tables = {id(child.weight) for child in embeddings}
-        self.params, self.tables, known = {}, {}, {}
-        # A parameter that has several names is one.
-        for name, param in module.named_parameters(remove_duplicate=False):
-            if id(param) not in known:
-                if param.dtype != torch.float32:
-                    raise CaptureError(f"parameter {name} is {param.dtype}; the engine computes in float32")
-                table = self.open.table(name, *param.shape) if id(param) in tables else None
-                made = self.open.param(name, tuple(param.shape) or (1,)) if table is None else table.as_param()
-                known[id(param)] = table, (made, tuple(param.shape))
-            self.tables[name], self.params[name] = known[id(param)]
-        for key in list(self.signatures):
-            self._trace(module, key)
-
-    def _trace(self, module, key):
-        op, *types = key
-        graph = self.graphs.get(op)
-        if graph is None:
-            self.watch.add(op)
-            graph = self.graphs[op] = trace(module, op)
-        lowering = Lowering(module, op, graph, self.params, self.tables)
-        made = {}
-
-        def body(*args):
-            results = lowering(*args)
-            made["single"] = not isinstance(results, (tuple, list))
-            results = (results,) if made["single"] else tuple(results)
-            made["types"] = [result.type for result in results]
-            return results
-
-        ports = [ab.index if ty == "int" else ab.f32[ty] for ty in types]
-        cell = self.open.cell(*ports, name=f"{op}{len(self.cells)}")(body)
-        self.cells[key] = cell
-        self.signatures[key] = (made["single"], [tuple(ty.shape) for ty in made["types"]])
-
-    def _signature(self, module, node, results):
-        """The key of a call: the method and the shapes of its arguments."""
-        key = [node.op]
-        for arg in node.args:
-            if isinstance(arg, Node):
-                single, shapes = results[arg.number]
-                if arg.result is None and not single:
-                    raise ValueError(f"{arg!r} is {len(shapes)} tensors; name one with split({len(shapes)})")
-                key.append(shapes[arg.result or 0])
-            elif isinstance(arg, int):
-                key.append("int")
-            elif arg.dtype != torch.float32:
-                raise CaptureError(
-                    f"an argument of {node.op} is {arg.dtype}, and the engine computes in float32; pass an int for an index, "
-                    "or a float32 tensor"
-                )
-            else:
-                key.append(tuple(arg.shape[1:]))
-        key = tuple(key)
-        if key in self.refused:
-            raise self.refused[key]
-        if key not in self.cells:
-            try:
-                if self.open is None or self.session is not None:
-                    self._restart(module)
-                self._trace(module, key)
-            except CaptureError as error:
-                # The open module may hold half a cell.
-                self.open, self.cells, self.refused[key] = None, {}, error
-                raise
-        return key
-
-    # Parameters.
-
-    def _take_over(self, module):
-        """Takes over what changed in the parameters. Contents are compared, because torch counts no version for fused
-        optimisers, `.data` and arrays that share memory."""
-        if self.session is None:
-            self.session = ab.Session(self.open, threads=self.threads)
-        arrays = {}
-        for name, param in module.named_parameters():
-            array = param.detach().cpu().contiguous().numpy()
-            arrays[name] = array if array.ndim else array.reshape(1)
-        self.session.follow_weights(arrays)
-
-    # Execution.
-
-    def apply(self, fold, module, groups):
-        used = _used(fold, groups)
-        results, keys = {}, {}
-        for node in used:
-            keys[node.number] = key = self._signature(module, node, results)
-            results[node.number] = self.signatures[key]
-        self._take_over(module)
-        inputs, tensors, values, known = [], [], {}, {}
-        with self.session.graph():
-            for node in used:
-                args = []
-                for arg in node.args:
-                    if isinstance(arg, Node):
-                        args.append(values[arg.number][arg.result or 0])
-                    elif isinstance(arg, int):
-                        args.append(arg)
-                    elif id(arg) in known:
-                        args.append(known[id(arg)])
-                    else:
-                        array = arg.detach().cpu().numpy()
-                        value = ab.input(np.ascontiguousarray(array[0]))
-                        known[id(arg)] = value
-                        args.append(value)
-                        if arg.requires_grad:
-                            inputs.append(value)
-                            tensors.append(arg)
-                made = self.cells[keys[node.number]](*args)
-                values[node.number] = made if isinstance(made, (tuple, list)) else (made,)
-        outputs = [[values[node.number][node.result or 0] for node in group] for group in groups]
-        params = list(module.parameters())
-        if not torch.is_grad_enabled() or not any(tensor.requires_grad for tensor in [*params, *tensors]):
-            return self._values(outputs)
-        return list(_Apply.apply(self, outputs, inputs, len(params), *params, *tensors))
-
-    def _values(self, outputs):
-        """The groups without gradients."""
-        flat = [value for group in outputs for value in group]
-        arrays = iter(self.session.run(*flat))
-        return [torch.from_numpy(np.stack([next(arrays) for _ in group])) for group in outputs]
 
 
 def _used(fold, groups):
@@ -282,26 +136,62 @@ def _used(fold, groups):
     return [fold.nodes[number] for number in sorted(needed)]
 
 
-class _Apply(torch.autograd.Function):
-    """A fold as one op of torch. Its backward executes the reverse of the paused plan."""
+def _needed(made, nodes):
+    """Those results of calls that nodes stand for."""
+    places = defaultdict(set)
+    for node in nodes:
+        places[node.number].add(node.result)
+    kept = {}
+    for number in places.keys() & made.keys():
+        found, own = made[number], places[number]
+        whole = None in own or not isinstance(found, (tuple, list))
+        kept[number] = found if whole else tuple([one if place in own else None for place, one in enumerate(found)])
+    return kept
 
-    @staticmethod
-    def forward(ctx, captured, outputs, inputs, count, *tensors):
-        ctx.paused, arrays = captured.session.forward(outputs, inputs)
-        ctx.session, ctx.names, ctx.count = captured.session, captured.names, count
-        ctx.shapes = [tensor.shape for tensor in tensors]
-        ctx.set_materialize_grads(False)
-        return tuple(torch.from_numpy(array) for array in arrays)
 
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx, *gradients):
-        arrays = [None if gradient is None else gradient.contiguous().numpy() for gradient in gradients]
-        params, inputs = ctx.session.backward(ctx.paused, arrays)
-        of_params = [params[name] for name in ctx.names]
-        # A parameter that no output depends on has no gradient, so that optimisers skip it.
-        shaped = [
-            None if array is None else torch.from_numpy(array).reshape(shape)
-            for array, shape in zip([*of_params, *inputs], ctx.shapes)
-        ]
-        return (None, None, None, None, *shaped)
+def _value(node, made):
+    """The tensor that a node stands for."""
+    found = made[node.number]
+    if node.result is not None:
+        if not isinstance(found, (tuple, list)) or len(found) <= node.result:
+            raise ValueError(f"{node!r} names a result that {node.op} does not return")
+        return found[node.result]
+    if isinstance(found, (tuple, list)):
+        raise ValueError(f"{node!r} is {len(found)} tensors; name one with split({len(found)})")
+    return found
+
+
+def _record(block, module, node, made):
+    """Records a call."""
+    args = tuple([_value(arg, made) if type(arg) is Node else arg for arg in node.args])
+    found = block.call_method(module, node.op, args)
+    if found is NotImplemented:
+        args = [torch.tensor([arg]) if type(arg) is int else arg for arg in args]
+        found = getattr(module, node.op)(*args)
+    return found
+
+
+def _run_stacked(method, nodes, made):
+    """Runs calls by torch, those with arguments of the same shapes as one call on stacked tensors."""
+    alike = defaultdict(list)
+    for node in nodes:
+        args = [_value(arg, made) if type(arg) is Node else arg for arg in node.args]
+        alike[tuple(None if type(arg) is int else tuple(arg.shape) for arg in args)].append((node, args))
+    for calls in alike.values():
+        columns = zip(*(args for _, args in calls))
+        stacked = [_stacked([node.args[place] for node, _ in calls], column) for place, column in enumerate(columns)]
+        found = method(*stacked)
+        for row, (node, _) in enumerate(calls):
+            part = slice(row, row + 1)
+            made[node.number] = tuple(x[part] for x in found) if isinstance(found, (tuple, list)) else found[part]
+
+
+def _stacked(given, column):
+    """An argument of several calls as one tensor."""
+    if type(column[0]) is int:
+        return torch.tensor(column)
+    if type(given[0]) is Node and not given[0].batched:
+        if any(arg is not given[0] for arg in given):
+            raise ValueError(f"a batch reads {given[0]!r} and others without a batch; it can share one only")
+        return column[0]
+    return torch.cat(column)

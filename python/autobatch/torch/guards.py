@@ -1,21 +1,25 @@
-"""What the code of a module can read besides its arguments, in a form that native code compares before every call."""
+"""What the code of a method can read besides its arguments, in a form that native code compares before every call."""
 
+import enum
 import types
 import weakref
 
 import torch
 
 from .. import _autobatch as native
-from .capture import CaptureError
-from .watch import _HOOKS, _PLAIN, MISSING, Watch, _changes, _ClassView, _is_changing, _is_of_library, _read
+from .code import MISSING, ClassView, Code, changes, is_changing, is_of_library, read
 
-#: Guards of one module. More would cost as much as the calls that they save.
+#: Values that their identity describes.
+_PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), torch.dtype, torch.device, torch.Size, enum.Enum)
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+#: Guards of one method. More would cost as much as the calls that they save.
 MAX_GUARDS = 400
 #: Functions of Python whose effect is not what they return.
 EFFECTS = {"print", "open", "input", "breakpoint", "id", "setattr", "delattr", "exec", "eval", "globals"}
 _HOOKS_OF_ALL = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks", "_global_backward_pre_hooks")
 
-#: The guards of modules that were traced. Engines refer to them weakly, so that they keep no module alive.
+#: The guards of methods that were traced, by module and name. Engines refer to them weakly, so that they keep no module alive.
 _guards = weakref.WeakKeyDictionary()
 
 
@@ -30,7 +34,7 @@ class _Guards:
     def value(self, holder, name, value, place):
         self.items.append((holder, name, None if value is MISSING else value, value is not MISSING))
         if len(self.items) > MAX_GUARDS:
-            raise CaptureError(f"the module can read more than {MAX_GUARDS} values")
+            raise native.RecordError(f"it can read more than {MAX_GUARDS} values")
         self.contents(value, place)
 
     def length(self, holder):
@@ -43,11 +47,11 @@ class _Guards:
             return
         self.open.add(id(value))
         if isinstance(value, types.ModuleType):
-            if _is_changing(value.__name__):
-                raise CaptureError(f"it can read {place} (module {value.__name__}), which changes")
+            if is_changing(value.__name__):
+                raise native.RecordError(f"it can read {place} (module {value.__name__}), which changes")
         elif isinstance(value, (type, types.CodeType, types.FunctionType, torch.nn.Module, torch.nn.Parameter)):
-            if _changes(value):
-                raise CaptureError(f"it can call {place}, which returns something else at every call")
+            if changes(value):
+                raise native.RecordError(f"it can call {place}, which returns something else at every call")
         elif isinstance(value, (property, staticmethod)):
             pass
         elif isinstance(value, tuple):
@@ -57,19 +61,19 @@ class _Guards:
             self.length(value)
             for name, item in list(enumerate(value) if type(value) is list else value.items()):
                 if not isinstance(name, (str, int)):
-                    raise CaptureError(f"{place} has keys that are no words")
+                    raise native.RecordError(f"{place} has keys that are no words")
                 self.value(value, name, item, f"{place}[{name!r}]")
         elif _is_function(value):
-            if _changes(value):
-                raise CaptureError(f"it can call {place}, which returns something else at every call")
+            if changes(value):
+                raise native.RecordError(f"it can call {place}, which returns something else at every call")
         elif type(vars(value) if hasattr(value, "__dict__") else None) is dict and not isinstance(value, torch.Tensor):
-            if hasattr(type(value), "__slots__") or _is_of_library(type(value)):
-                raise CaptureError(f"it can read {place}, a {type(value).__name__}, whose changes cannot be noticed")
+            if hasattr(type(value), "__slots__") or is_of_library(type(value)):
+                raise native.RecordError(f"it can read {place}, a {type(value).__name__}, whose changes cannot be noticed")
             self.length(vars(value))
             for name, item in vars(value).items():
                 self.value(vars(value), name, item, f"{place}.{name}")
         else:
-            raise CaptureError(f"it can read {place}, a {type(value).__name__}, whose changes cannot be noticed")
+            raise native.RecordError(f"it can read {place}, a {type(value).__name__}, whose changes cannot be noticed")
 
     def undo(self):
         for holder, before in self.contents_before:
@@ -85,25 +89,24 @@ def _is_function(value):
     if not isinstance(value, types.BuiltinFunctionType | types.MethodDescriptorType | types.WrapperDescriptorType):
         return False
     module = getattr(value, "__module__", None)
-    return module in (None, "builtins", "_operator") or _is_of_library(value)
+    return module in (None, "builtins", "_operator") or is_of_library(value)
 
 
-def _guards_of(module):
-    watch = Watch(module)
-    watch.add("forward")
-    effects = EFFECTS & watch.builtins | watch.stores
+def _guards_of(module, method):
+    code = Code(module, method)
+    effects = EFFECTS & code.builtins | code.stores
     if effects:
-        raise CaptureError(f"its code has effects that would come only once: {min(effects)}")
+        raise native.RecordError(f"its code has effects that would come only once: {min(effects)}")
     found = _Guards()
     for hooks in _HOOKS_OF_ALL:
         found.length(getattr(torch.nn.modules.module, hooks))
-    for _, child in watch.module.named_modules():
+    for _, child in module.named_modules():
         for part in (*_HOOKS, "_modules", "_parameters", "_buffers"):
             found.length(getattr(child, part))
         if any(getattr(child, hooks) for hooks in _HOOKS):
-            raise CaptureError(f"{type(child).__name__} has hooks")
+            raise native.RecordError(f"{type(child).__name__} has hooks")
         if any(buffer is not None for buffer in child._buffers.values()):
-            raise CaptureError(f"{type(child).__name__} has buffers, whose changes cannot be noticed")
+            raise native.RecordError(f"{type(child).__name__} has buffers, whose changes cannot be noticed")
         found.value(vars(child), "training", child.training, "training")
         for held in (child._modules, child._parameters):
             for name, one in held.items():
@@ -111,8 +114,8 @@ def _guards_of(module):
         for param in child._parameters.values():
             if param is not None:
                 found.value(param, "requires_grad", param.requires_grad, "requires_grad")
-    for holder, name, label in watch.places.values():
-        found.value(holder.kind if isinstance(holder, _ClassView) else holder, name, _read(holder, name), label)
+    for holder, name, label in code.places.values():
+        found.value(holder.kind if isinstance(holder, ClassView) else holder, name, read(holder, name), label)
     return found
 
 
@@ -123,21 +126,22 @@ def _same(one, other):
     )
 
 
-def trace_call(call, module, args, kwargs, grads):
-    """Calls a module on recorded arguments. Returns what its code read, and what it returned."""
-    before = _guards_of(module)
+def trace_call(call, module, method, args, kwargs, grads):
+    """Calls a method of a module on recorded arguments. Returns what its code read, and what it returned."""
+    before = _guards_of(module, method)
     generator = torch.get_rng_state()
     try:
         with torch.set_grad_enabled(grads):
-            made = call(module, *args, **kwargs)
+            made = call(module, *args, **kwargs) if method == "forward" else getattr(module, method)(*args, **kwargs)
         if not torch.equal(generator, torch.get_rng_state()):
-            raise CaptureError("it draws random numbers")
-        if not _same(before.items, _guards_of(module).items):
-            raise CaptureError("it changes what it reads")
+            raise native.RecordError("it draws random numbers")
+        if not _same(before.items, _guards_of(module, method).items):
+            raise native.RecordError("it changes what it reads")
     except Exception:
         before.undo()
         raise
     finally:
         torch.set_rng_state(generator)
-    guards = _guards[module] = native.Guards(before.items)
+    guards = native.Guards(before.items)
+    _guards.setdefault(module, {})[method] = guards
     return guards, made

@@ -1,6 +1,6 @@
 //! The parameters that recorded calls read, and the session that executes their graphs.
 
-use super::cells::Modules;
+use super::cells::Methods;
 use super::dims::Dims;
 use super::tensor::extents;
 use super::{Fail, Made, Recording};
@@ -44,8 +44,8 @@ pub(super) struct Engine {
     module: Arc<Module>,
     session: Py<PySession>,
     options: (usize, String),
-    /// The modules that blocks called.
-    pub(super) modules: Modules,
+    /// The methods that blocks called.
+    pub(super) methods: Methods,
 }
 
 impl Engine {
@@ -85,16 +85,16 @@ impl Engine {
             module: Arc::clone(&self.module),
             session: self.session.clone_ref(py),
             options: self.options.clone(),
-            modules: Modules::default(),
+            methods: Methods::default(),
         }
     }
 
     /// An engine with the same parameters and more cells.
     pub(super) fn with_module(&self, py: Python<'_>, module: Arc<Module>) -> PyResult<Self> {
         let session = session_over(py, &module, &self.options)?;
-        let (params, modules) = (self.known_in(py, &module), self.modules.for_module(py, &module));
+        let (params, methods) = (self.known_in(py, &module), self.methods.for_module(py, &module));
         let (by_address, options) = (self.by_address.clone(), self.options.clone());
-        Ok(Self { params, by_address, module, session, options, modules })
+        Ok(Self { params, by_address, module, session, options, methods })
     }
 
     /// The number of a parameter.
@@ -153,7 +153,7 @@ impl PyEngine {
 #[pymethods]
 impl PyEngine {
     /// An engine over parameters: each with its name, and whether it is a table of rows that are looked up. It traces the
-    /// modules that `like` traced.
+    /// methods that `like` traced.
     #[new]
     #[pyo3(signature = (params, *, threads = 0, device = "cpu", like = None))]
     fn new(
@@ -189,8 +189,8 @@ impl PyEngine {
         let module = builder.build().map_err(|error| raised(error.into()))?;
         let options = (threads, device.to_owned());
         let session = session_over(py, &module, &options)?;
-        let modules = like.map(|like| like.engine.modules.for_module(py, &module)).unwrap_or_default();
-        Ok(Self { engine: Arc::new(Engine { params: known, by_address, module, session, options, modules }) })
+        let methods = like.map(|like| like.engine.methods.for_module(py, &module)).unwrap_or_default();
+        Ok(Self { engine: Arc::new(Engine { params: known, by_address, module, session, options, methods }) })
     }
 
     /// The number of threads that execute; 0 for all cores.

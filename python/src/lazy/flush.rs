@@ -3,7 +3,7 @@
 use super::dims::Dims;
 use super::engine::PyEngine;
 use super::tensor::Kind;
-use super::{Block, Fail, Recording, Slot, SlotState, State};
+use super::{Block, Fail, Slot, SlotState, State};
 use crate::error::{RecordError, raised};
 use crate::graph::Shared;
 use crate::session::{PySession, released};
@@ -52,24 +52,12 @@ impl Block {
     }
 
     /// Computes the waiting tensors. Returns whether there are any.
-    fn compute(self: &Arc<Self>, py: Python<'_>, taken: State, waiting: &[Arc<Slot>]) -> PyResult<bool> {
-        let State { engine, graph, mut existing, .. } = taken;
+    fn compute(self: &Arc<Self>, py: Python<'_>, mut taken: State, waiting: &[Arc<Slot>]) -> PyResult<bool> {
         let mut groups: Vec<Group<'_>> = Vec::new();
         let mut places: HashMap<Alike, usize> = HashMap::new();
         for slot in waiting {
             let SlotState::Pending(tensor) = &*slot.state.lock() else { continue };
-            let (torch, block) = (&self.torch, self);
-            let recording = Recording {
-                py,
-                torch,
-                block,
-                engine: &engine,
-                graph: &graph,
-                existing: &mut existing,
-                enabled: false,
-                grad: false,
-                is_tracing: false,
-            };
+            let recording = taken.recording(py, self, false);
             let value = recording.whole(tensor).map_err(|fail| match fail {
                 Fail::Raised(error) => error,
                 Fail::Refused(why) => RecordError::new_err(why),
@@ -83,6 +71,7 @@ impl Block {
             });
             groups[place].1.push((key, slot));
         }
+        let State { engine, graph, existing, .. } = taken;
         if let Some(fault) = graph.take_fault() {
             return Err(RecordError::new_err(fault.to_string()));
         }

@@ -5,7 +5,7 @@
 //! torch's. [`flush`] executes the graph and gives each living `Lazy` its elements, as a tensor of torch.
 //!
 //! [`tensor`] says how the graph holds tensors, [`ops`] has one function for each op, and [`engine`] the parameters. [`cells`]
-//! records a module that was traced as one node.
+//! records a method that was traced as one node.
 
 mod call;
 mod cells;
@@ -89,7 +89,7 @@ struct Torch {
     execute: Py<PyAny>,
     engine_with: Py<PyAny>,
     place: Py<PyAny>,
-    /// The same of modules: see `cells`.
+    /// The same of methods: see `cells`.
     engine_of: Py<PyAny>,
     replace_engine: Py<PyAny>,
     trace_call: Py<PyAny>,
@@ -100,6 +100,8 @@ pub(crate) struct Block {
     torch: Torch,
     /// Whether torch executes what the engine has no counterpart of.
     eager: bool,
+    /// The end of the error of a call that cannot be recorded.
+    remedy: String,
     /// Whether its `with` is open.
     open: AtomicBool,
     /// The thread that opened it.
@@ -152,6 +154,26 @@ impl State {
         let graph = Graph::new(engine.module());
         let existing = Existing::default();
         Self { engine, graph, slots: Vec::new(), existing, is_tracing: false, ops: 0, flushes: 0, flushed: 0 }
+    }
+
+    /// A call that is recorded next.
+    fn recording<'a>(
+        &'a mut self,
+        py: Python<'a>,
+        block: &'a Arc<Block>,
+        enabled: bool,
+    ) -> Recording<'a, 'a> {
+        Recording {
+            py,
+            torch: &block.torch,
+            block,
+            engine: &self.engine,
+            graph: &self.graph,
+            existing: &mut self.existing,
+            enabled,
+            grad: false,
+            is_tracing: self.is_tracing,
+        }
     }
 
     /// A recorded tensor.
@@ -338,14 +360,11 @@ impl Block {
         let py = args.py();
         let enabled = self.torch.is_grad_enabled.bind(py).call0()?.is_truthy()?;
         let mut state = self.lock()?;
-        let State { engine, graph, existing, is_tracing, .. } = &mut *state;
-        let (torch, block, is_tracing) = (&self.torch, self, *is_tracing);
-        let mut recording =
-            Recording { py, torch, block, engine, graph, existing, enabled, grad: false, is_tracing };
+        let mut recording = state.recording(py, self, enabled);
         let call = Call { args, kwargs, names: op.op.arguments };
         let made = call.check().and_then(|()| (op.op.emit)(&mut recording, &call));
         let in_place = op.in_place || call.is_in_place()?;
-        let fault = graph.take_fault();
+        let fault = state.graph.take_fault();
         let made = match (made, fault) {
             (Err(Fail::Poison), Some(fault)) | (Ok(_), Some(fault)) => {
                 return Err(Fail::Refused(fault.message.clone()));
@@ -407,8 +426,8 @@ impl Block {
     fn error(&self, py: Python<'_>, name: &str, why: &str) -> PyErr {
         let place = self.place(py);
         RecordError::new_err(format!(
-            "{name} at {place} cannot be recorded: {why}; rewrite it, or pass unknown=\"eager\" to batch() so that torch \
-             computes it"
+            "{name} at {place} cannot be recorded: {why}; rewrite it, or {}",
+            self.remedy
         ))
     }
 }

@@ -1,7 +1,8 @@
 //! The function mode of a block: what torch calls, and which calls are recorded.
 
+use super::cells::{FORWARD, Method};
 use super::engine::PyEngine;
-use super::report::ModuleNote;
+use super::report::MethodNote;
 use super::stand_in::StandIn;
 use super::{Block, Lazy, State, Torch, ops};
 use parking_lot::Mutex;
@@ -45,9 +46,15 @@ pub(crate) struct Recorder {
 
 #[pymethods]
 impl Recorder {
-    /// `environment` has the objects of torch and the functions of Python that recording needs, by name.
+    /// `environment` has the objects of torch and the functions of Python that recording needs, by name. `remedy` ends the
+    /// error of a call that cannot be recorded.
     #[new]
-    fn new(environment: &Bound<'_, PyDict>, engine: &PyEngine, eager: bool) -> PyResult<Self> {
+    fn new(
+        environment: &Bound<'_, PyDict>,
+        engine: &PyEngine,
+        eager: bool,
+        remedy: String,
+    ) -> PyResult<Self> {
         let object = |name: &str| {
             environment
                 .get_item(name)?
@@ -78,6 +85,7 @@ impl Recorder {
         let block = Arc::new(Block {
             torch,
             eager,
+            remedy,
             open: AtomicBool::new(true),
             thread: std::thread::current().id(),
             wait: Mutex::new(None),
@@ -126,7 +134,19 @@ impl Recorder {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let made = self.block.call_module(module, args, kwargs)?;
+        let method = Method { module, name: intern!(module.py(), FORWARD) };
+        let made = self.block.call_method(&method, args, kwargs, false)?;
+        Ok(made.unwrap_or_else(|| PyNotImplemented::get(module.py()).to_owned().into_any()))
+    }
+
+    /// The same of a method of a module, by its interned name. Ints among the arguments stand for tensors with one element.
+    fn call_method<'py>(
+        &self,
+        module: &Bound<'py, PyAny>,
+        name: &Bound<'py, PyString>,
+        args: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let made = self.block.call_method(&Method { module, name }, args, None, true)?;
         Ok(made.unwrap_or_else(|| PyNotImplemented::get(module.py()).to_owned().into_any()))
     }
 
@@ -150,12 +170,12 @@ impl Recorder {
         std::mem::replace(&mut self.block.wait.lock(), wait)
     }
 
-    /// The flushes, each with its nodes, batches and their bound; the modules; and the calls that torch computed.
+    /// The flushes, each with its nodes, batches and their bound; the methods; and the calls that torch computed.
     #[expect(clippy::type_complexity, reason = "the parts that Python writes down")]
     fn account(
         &self,
         py: Python<'_>,
-    ) -> PyResult<(Vec<(u64, u32, u32)>, Vec<ModuleNote>, Vec<(String, String, String, u64)>)> {
+    ) -> PyResult<(Vec<(u64, u32, u32)>, Vec<MethodNote>, Vec<(String, String, String, u64)>)> {
         self.block.account(py)
     }
 

@@ -1,4 +1,4 @@
-//! An account of a block: its batches, its modules, and the calls that torch computed.
+//! An account of a block: its batches, its methods, and the calls that torch computed.
 
 use super::Block;
 use super::engine::Engine;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 /// One flush: the nodes that were recorded for it, the batches of its plan, and the lower bound of that number.
 type Flush = (u64, u32, u32);
 
-/// A module that was called: its class, the number of its cells, and why it is recorded op by op, if it is.
-pub(super) type ModuleNote = (String, usize, Option<String>);
+/// A method that was called: its name, the number of its cells, and why it is recorded op by op, if it is.
+pub(super) type MethodNote = (String, usize, Option<String>);
 
 /// The account.
 #[derive(Default)]
@@ -35,18 +35,18 @@ impl Block {
         *self.report.lock().eager.entry(call).or_default() += 1;
     }
 
-    /// The flushes, the modules, and the calls that torch computed.
+    /// The flushes, the methods, and the calls that torch computed.
     #[expect(clippy::type_complexity, reason = "the parts that Python writes down")]
     pub(super) fn account(
         self: &Arc<Self>,
         py: Python<'_>,
-    ) -> PyResult<(Vec<Flush>, Vec<ModuleNote>, Vec<(String, String, String, u64)>)> {
-        let modules = self.lock()?.engine.modules.notes(py)?;
+    ) -> PyResult<(Vec<Flush>, Vec<MethodNote>, Vec<(String, String, String, u64)>)> {
+        let methods = self.lock()?.engine.methods.notes(py)?;
         let report = self.report.lock();
         let eager = report
             .eager
             .iter()
             .map(|((name, place, why), &calls)| (name.clone(), place.clone(), why.clone(), calls));
-        Ok((report.flushes.clone(), modules, eager.collect()))
+        Ok((report.flushes.clone(), methods, eager.collect()))
     }
 }

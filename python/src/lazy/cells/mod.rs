@@ -1,38 +1,39 @@
-//! Calls of modules as single nodes.
+//! Calls of modules, and of their methods, as single nodes.
 //!
-//! A module that is called again and again on tensors of the same shapes is traced once, as a cell of the engine. From then on
+//! A method that is called again and again on tensors of the same shapes is traced once, as a cell of the engine. From then on
 //! a call is one node, and its code does not run. [`Guards`] list everything that the code can read besides its arguments: while
-//! they hold, a node computes what the code would. Modules that cannot be traced are recorded op by op.
+//! they hold, a node computes what the code would. Methods that cannot be traced are recorded op by op. A call of a module is a
+//! call of its method `forward`.
 
 mod pattern;
 mod trace;
 
 use super::engine::PyEngine;
 use super::guards::Guards;
-use super::report::ModuleNote;
+use super::report::MethodNote;
 use super::tensor::Form;
-use super::{Block, Fail, Made, Recording, State};
+use super::{Block, Fail, Made, State};
 use autobatch::ir::graph::ValueKey;
 use autobatch::ir::module::{CellOfAny, Module};
 use parking_lot::Mutex;
 use pattern::{Given, Pattern, Results};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple, PyWeakrefMethods, PyWeakrefReference};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyWeakrefMethods, PyWeakrefReference};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-/// The calls with one pattern after which a module is traced.
+/// The calls with one pattern after which a method is traced.
 const CALLS_BEFORE_TRACE: u32 = 8;
 /// The calls with one pattern in a block after which it does not wait for the next block.
 const CALLS_BEFORE_FLUSH: u32 = 512;
-/// The patterns of one module. One with more is called with other shapes each time.
+/// The patterns of one method. One with more is called with other shapes each time.
 const MAX_PATTERNS: usize = 16;
-/// The times that a module may be traced again because something changed.
+/// The times that a method may be traced again because something changed.
 const MAX_RETRACES: u32 = 4;
 
-/// The cell of a module for one pattern.
+/// The cell of a method for one pattern.
 struct Cell {
     pattern: Pattern,
     name: String,
@@ -40,9 +41,23 @@ struct Cell {
     results: Arc<Results>,
 }
 
-/// A module that was called.
+/// A method of a module, by its interned name.
+pub(super) struct Method<'a, 'py> {
+    pub(super) module: &'a Bound<'py, PyAny>,
+    pub(super) name: &'a Bound<'py, PyString>,
+}
+
+impl Method<'_, '_> {
+    fn key(&self) -> (usize, usize) {
+        (self.module.as_ptr() as usize, self.name.as_ptr() as usize)
+    }
+}
+
+/// A method that was called.
 struct Called {
     module: Py<PyWeakrefReference>,
+    /// Keeps the name alive, so that no other string gets its address.
+    name: Py<PyString>,
     /// The patterns of calls that have no cell, and how often each came.
     patterns: Vec<(Pattern, u32)>,
     /// Why it is recorded op by op from now on.
@@ -52,16 +67,16 @@ struct Called {
     retraces: u32,
 }
 
-/// The modules that were called, by their addresses.
+/// The methods that were called, by the addresses of modules and names.
 #[derive(Default)]
-pub(super) struct Modules(Mutex<HashMap<usize, Called>>);
+pub(super) struct Methods(Mutex<HashMap<(usize, usize), Called>>);
 
-impl Modules {
-    /// The same modules for an engine with another module of the IR. Cells that it lacks are traced again.
+impl Methods {
+    /// The same methods for an engine with another module of the IR. Cells that it lacks are traced again.
     pub(super) fn for_module(&self, py: Python<'_>, module: &Arc<Module>) -> Self {
         let own = self.0.lock();
         let alive = own.iter().filter(|(_, called)| called.module.bind(py).upgrade().is_some());
-        let taken = alive.map(|(&address, called)| {
+        let taken = alive.map(|(&key, called)| {
             let mut patterns = called.patterns.clone();
             let mut cells = Vec::new();
             for cell in &called.cells {
@@ -77,30 +92,30 @@ impl Modules {
             }
             let again = Called {
                 module: called.module.clone_ref(py),
+                name: called.name.clone_ref(py),
                 patterns,
                 refused: called.refused.clone(),
                 guards: called.guards.as_ref().map(|guards| guards.clone_ref(py)),
                 cells,
                 retraces: called.retraces,
             };
-            (address, again)
+            (key, again)
         });
         Self(Mutex::new(taken.collect()))
     }
 }
 
-impl Modules {
-    /// The modules that were called often enough to be traced, with the reason where one is recorded op by op.
-    pub(super) fn notes(&self, py: Python<'_>) -> PyResult<Vec<ModuleNote>> {
+impl Methods {
+    /// The methods that were called often enough to be traced, with the reason where one is recorded op by op.
+    pub(super) fn notes(&self, py: Python<'_>) -> PyResult<Vec<MethodNote>> {
         let own = self.0.lock();
         let mut notes = Vec::new();
         for called in own.values().filter(|called| called.refused.is_some() || !called.cells.is_empty()) {
             if let Some(module) = called.module.bind(py).upgrade() {
-                notes.push((
-                    module.get_type().name()?.to_string(),
-                    called.cells.len(),
-                    called.refused.clone(),
-                ));
+                let class = module.get_type().name()?;
+                let name = called.name.bind(py).to_str()?;
+                let shown = if name == FORWARD { class.to_string() } else { format!("{class}.{name}") };
+                notes.push((shown, called.cells.len(), called.refused.clone()));
             }
         }
         notes.sort();
@@ -108,7 +123,10 @@ impl Modules {
     }
 }
 
-/// The outcome of a call of a module.
+/// The method that a call of a module runs.
+pub(super) const FORWARD: &str = "forward";
+
+/// The outcome of a call of a method.
 enum Step {
     /// The values of its cell, and what it returns.
     Recorded(SmallVec<[ValueKey; 4]>, Arc<Results>),
@@ -119,18 +137,20 @@ enum Step {
 }
 
 impl Block {
-    /// Records a call of a module as one node. `None` if its code must run.
-    pub(super) fn call_module<'py>(
+    /// Records a call of a method as one node. `None` if its code must run. `indices` says that ints stand for tensors with one
+    /// element.
+    pub(super) fn call_method<'py>(
         self: &Arc<Self>,
-        module: &Bound<'py, PyAny>,
+        method: &Method<'_, 'py>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
+        indices: bool,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let py = module.py();
-        self.adopt(module)?;
+        let py = args.py();
+        self.adopt(method.module)?;
         for _ in 0..2 {
             let mut state = self.lock()?;
-            match self.step(&mut state, module, args, kwargs) {
+            match self.step(&mut state, method, args, kwargs, indices) {
                 Ok(Step::Recorded(keys, results)) => {
                     state.ops += 1;
                     return self.results(py, &mut state, &results, &keys).map(Some);
@@ -155,41 +175,31 @@ impl Block {
     fn step(
         self: &Arc<Self>,
         state: &mut State,
-        module: &Bound<'_, PyAny>,
+        method: &Method<'_, '_>,
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
+        indices: bool,
     ) -> Made<Step> {
-        let py = module.py();
+        let py = args.py();
         let enabled = self.torch.is_grad_enabled.bind(py).call0()?.is_truthy()?;
         if state.is_tracing || state.engine.params.is_empty() {
             return Ok(Step::Run);
         }
-        let address = module.as_ptr() as usize;
-        let State { engine, graph, existing, .. } = state;
+        let engine = Arc::clone(&state.engine);
         // A read of another block may have let another instance record in the midst of a call.
-        let Some(mut modules) = engine.modules.0.try_lock() else { return Ok(Step::Run) };
-        let called = match modules.entry(address) {
+        let Some(mut methods) = engine.methods.0.try_lock() else { return Ok(Step::Run) };
+        let called = match methods.entry(method.key()) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(Called::new(module)?),
+            Entry::Vacant(new) => new.insert(Called::new(method)?),
         };
-        if !called.module.bind(py).upgrade().is_some_and(|own| own.is(module)) {
-            *called = Called::new(module)?;
+        if !called.module.bind(py).upgrade().is_some_and(|own| own.is(method.module)) {
+            *called = Called::new(method)?;
         }
         if called.refused.is_some() {
             return Ok(Step::Run);
         }
-        let mut recording = Recording {
-            py,
-            torch: &self.torch,
-            block: self,
-            engine,
-            graph,
-            existing,
-            enabled,
-            grad: false,
-            is_tracing: false,
-        };
-        let mut given = Given::default();
+        let mut recording = state.recording(py, self, enabled);
+        let mut given = Given::new(indices);
         let mut pattern = Pattern { enabled, args: Vec::with_capacity(args.len()) };
         for arg in args.iter_borrowed() {
             let Some(argument) = recording.argument(&arg, &mut given)? else {
@@ -211,9 +221,10 @@ impl Block {
             return Ok(called.count(pattern));
         }
         let Given { values, .. } = given;
+        let graph = recording.graph;
         let made = graph.call_of_any(cell.cell, values);
         let results = Arc::clone(&cell.results);
-        drop(modules);
+        drop(methods);
         if let Some(fault) = graph.take_fault() {
             return Err(Fail::refused(fault.message.clone()));
         }
@@ -243,7 +254,7 @@ impl Block {
         })
     }
 
-    /// Goes on with an engine that knows a module, if the block has none yet, and traces the modules that came often.
+    /// Goes on with an engine that knows a module, if the block has none yet, and traces the methods that came often.
     fn adopt(self: &Arc<Self>, module: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = module.py();
         let known = {
@@ -265,9 +276,10 @@ impl Block {
 }
 
 impl Called {
-    fn new(module: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn new(method: &Method<'_, '_>) -> PyResult<Self> {
         Ok(Self {
-            module: PyWeakrefReference::new(module)?.unbind(),
+            module: PyWeakrefReference::new(method.module)?.unbind(),
+            name: method.name.clone().unbind(),
             patterns: Vec::new(),
             refused: None,
             guards: None,

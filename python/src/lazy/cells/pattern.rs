@@ -1,4 +1,4 @@
-//! The arguments and results of a call of a module, as far as its cell depends on them.
+//! The arguments and results of a call of a method, as far as its cell depends on them.
 
 use crate::lazy::dims::{Dims, elements, shape_of};
 use crate::lazy::tensor::{Elements, Form, Kind, Tensor, elements_of, extents};
@@ -54,6 +54,11 @@ impl Traits {
         Tensor { dims: self.dims.clone(), kind: self.kind, grad: self.grad, stopped: self.stopped, form }
     }
 
+    /// Those of an index.
+    fn index(dims: Dims) -> Self {
+        Self { dims, kind: Kind::Int, grad: false, stopped: false }
+    }
+
     /// The type of the engine's value.
     fn ty(&self) -> Made<Type> {
         match self.kind {
@@ -82,6 +87,15 @@ pub(super) struct Given<'g> {
     /// The addresses of the tensors among them.
     tensors: SmallVec<[usize; 8]>,
     literals: usize,
+    /// Whether an int stands for a tensor with one element.
+    indices: bool,
+}
+
+impl Given<'_> {
+    /// None yet. `indices` says whether ints stand for tensors with one element.
+    pub(super) fn new(indices: bool) -> Self {
+        Self { indices, ..Self::default() }
+    }
 }
 
 impl<'g> Recording<'_, 'g> {
@@ -95,6 +109,11 @@ impl<'g> Recording<'_, 'g> {
             let items = tuple.iter().map(|item| self.argument(&item, given));
             let items = items.collect::<Made<Option<Vec<_>>>>()?;
             return Ok(items.map(Argument::Tuple));
+        }
+        if given.indices && any.is_exact_instance_of::<PyInt>() {
+            let Ok(index) = any.extract::<u32>() else { return Ok(None) };
+            given.values.push(Arg::Index(index));
+            return Ok(Some(Argument::Tensor(Traits::index(Dims::from_slice(&[1])))));
         }
         let lazy = any.cast_exact::<Lazy>().ok();
         if lazy.is_none() && !any.is_instance(self.torch.tensor.bind(self.py))? {
@@ -119,8 +138,7 @@ impl<'g> Recording<'_, 'g> {
                 let &[index] = &ints[..] else { return Ok(None) };
                 let Ok(index) = u32::try_from(index) else { return Ok(None) };
                 given.values.push(Arg::Index(index));
-                let (dims, kind) = (extents(any)?, Kind::Int);
-                return Ok(Some(Argument::Tensor(Traits { dims, kind, grad: false, stopped: false })));
+                return Ok(Some(Argument::Tensor(Traits::index(extents(any)?))));
             }
             if !dtype.is(self.torch.float32.bind(self.py)) {
                 return Ok(None);

@@ -1,7 +1,7 @@
-//! Traces modules as cells.
+//! Traces methods as cells.
 
 use super::pattern::{Pattern, Results, Traits, literal};
-use super::{CALLS_BEFORE_TRACE, Cell};
+use super::{CALLS_BEFORE_TRACE, Cell, FORWARD, Method};
 use crate::error::raised;
 use crate::lazy::engine::{Engine, PyEngine};
 use crate::lazy::tensor::{Form, Tensor};
@@ -9,34 +9,37 @@ use crate::lazy::{Block, Fail, Lazy, Made, Recording, Slot, SlotState, State};
 use autobatch::ir::graph::ValueKey;
 use autobatch::ir::module::ModuleBuilder;
 use pyo3::exceptions::PyException;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple, PyWeakrefMethods, PyWeakrefReference};
 use std::sync::{Arc, Weak};
 
 impl Block {
-    /// Traces the modules that came often. Nothing may be recorded and not computed.
+    /// Traces the methods that came often. Nothing may be recorded and not computed.
     pub(super) fn trace_all(self: &Arc<Self>, py: Python<'_>) -> PyResult<()> {
         let engine = Arc::clone(&self.lock()?.engine);
         let mut wishes = Vec::new();
-        for called in engine.modules.0.lock().values_mut() {
+        for called in engine.methods.0.lock().values_mut() {
             let Some(module) = called.module.bind(py).upgrade() else { continue };
             let (often, rest): (Vec<_>, Vec<_>) =
                 called.patterns.drain(..).partition(|(_, calls)| *calls >= CALLS_BEFORE_TRACE);
             called.patterns = rest;
-            // All cells of a module have the guards of the last one, so none may stay from before a change.
+            // All cells of a method have the guards of the last one, so none may stay from before a change.
             if !often.is_empty() && !called.cells.is_empty() && !called.guards_hold(py, self.epoch()) {
                 called.trace_again();
             }
-            wishes.extend(often.into_iter().map(|(pattern, _)| (module.clone(), pattern)));
+            let name = called.name.bind(py);
+            wishes.extend(often.into_iter().map(|(pattern, _)| (module.clone(), name.clone(), pattern)));
         }
         if wishes.is_empty() {
             return Ok(());
         }
         let mut builder = ModuleBuilder::extending(engine.module());
-        for (module, pattern) in wishes {
-            let traced = self.trace(&mut builder, &engine, &module, &pattern);
-            let mut modules = engine.modules.0.lock();
-            let Some(called) = modules.get_mut(&(module.as_ptr() as usize)) else { continue };
+        for (module, name, pattern) in wishes {
+            let method = Method { module: &module, name: &name };
+            let traced = self.trace(&mut builder, &engine, &method, &pattern);
+            let mut methods = engine.methods.0.lock();
+            let Some(called) = methods.get_mut(&method.key()) else { continue };
             match traced {
                 Ok((cell, guards)) => {
                     called.cells.push(cell);
@@ -77,11 +80,11 @@ impl Block {
         self: &Arc<Self>,
         builder: &mut ModuleBuilder,
         engine: &Arc<Engine>,
-        module: &Bound<'py, PyAny>,
+        method: &Method<'_, 'py>,
         pattern: &Pattern,
     ) -> Made<(Cell, Bound<'py, PyAny>)> {
-        let py = module.py();
-        let name = cell_name(module, builder.cells())?;
+        let py = method.module.py();
+        let name = cell_name(method, builder.cells())?;
         let mut types = Vec::new();
         pattern.args.iter().try_for_each(|(_, argument)| argument.types(&mut types))?;
         let Some((graph, ports)) = builder.begin_cell(&name, &types) else { return Err(Fail::Poison) };
@@ -92,7 +95,7 @@ impl Block {
             let fresh = State { ops, flushes, graph, is_tracing: true, ..State::new(tracing) };
             std::mem::replace(&mut *state, fresh)
         };
-        let made = self.trace_call(module, pattern, &ports);
+        let made = self.trace_call(method, pattern, &ports);
         let traced = std::mem::replace(&mut *self.lock()?, before);
         traced.slots.iter().filter_map(Weak::upgrade).for_each(|slot| slot.lose());
         let (results, keys, guards) = made?;
@@ -104,14 +107,14 @@ impl Block {
         Ok((Cell { pattern: pattern.clone(), name, cell, results: Arc::new(results) }, guards))
     }
 
-    /// Calls a module on the ports of a cell. Returns what it returned, with the values in it, and what its code can read.
+    /// Calls a method on the ports of a cell. Returns what it returned, with the values in it, and what its code can read.
     fn trace_call<'py>(
         self: &Arc<Self>,
-        module: &Bound<'py, PyAny>,
+        method: &Method<'_, 'py>,
         pattern: &Pattern,
         ports: &[ValueKey],
     ) -> Made<(Results, Vec<ValueKey>, Bound<'py, PyAny>)> {
-        let py = module.py();
+        let py = method.module.py();
         let (mut given, mut positional, named) = (Vec::new(), Vec::new(), PyDict::new(py));
         let mut ports = ports.iter().copied();
         for (name, argument) in &pattern.args {
@@ -121,7 +124,7 @@ impl Block {
                 None => positional.push(object),
             }
         }
-        let args = (module, PyTuple::new(py, positional)?, named, pattern.enabled);
+        let args = (method.module, method.name, PyTuple::new(py, positional)?, named, pattern.enabled);
         let made = self.torch.trace_call.bind(py).call1(args)?;
         let (guards, made): (Bound<'py, PyAny>, Bound<'py, PyAny>) = made.extract()?;
         for (slot, key) in &given {
@@ -131,21 +134,10 @@ impl Block {
             }
         }
         let mut state = self.lock()?;
-        let State { engine, graph, existing, .. } = &mut *state;
-        let recording = Recording {
-            py,
-            torch: &self.torch,
-            block: self,
-            engine,
-            graph,
-            existing,
-            enabled: false,
-            grad: false,
-            is_tracing: true,
-        };
+        let mut recording = state.recording(py, self, false);
         let mut keys = Vec::new();
         let results = recording.traced_results(&made, &given, &mut keys)?;
-        if let Some(fault) = graph.take_fault() {
+        if let Some(fault) = recording.graph.take_fault() {
             return Err(Fail::refused(fault.to_string()));
         }
         if keys.is_empty() {
@@ -158,7 +150,7 @@ impl Block {
 impl Recording<'_, '_> {
     /// Reads what a traced call returned.
     fn traced_results(
-        &self,
+        &mut self,
         any: &Bound<'_, PyAny>,
         given: &[(Arc<Slot>, ValueKey)],
         keys: &mut Vec<ValueKey>,
@@ -174,8 +166,15 @@ impl Recording<'_, '_> {
             let Some(tensor) = lazy.pending_in(self.block)? else {
                 return Err(Fail::refused("it returns a tensor that is not computed from its arguments"));
             };
-            keys.push(self.key(self.whole(&tensor)?)?);
-            return Ok(Results::Tensor(keys.len() - 1, Traits::of(&tensor)));
+            return self.traced_result(&tensor, keys);
+        }
+        // Such as the zeros of a first state.
+        if any.get_type().is(self.torch.tensor.bind(self.py)) {
+            if !any.getattr(intern!(self.py, "dtype"))?.is(self.torch.float32.bind(self.py)) {
+                return Err(Fail::refused("it returns a tensor of ints or truth values that it makes"));
+            }
+            let constant = self.tensor(any)?;
+            return self.traced_result(&constant, keys);
         }
         let mut all = |items: &Bound<'_, PyAny>| {
             items.try_iter()?.map(|item| self.traced_results(&item?, given, keys)).collect::<Made<Vec<_>>>()
@@ -191,12 +190,21 @@ impl Recording<'_, '_> {
             None => Err(Fail::refused(format!("it returns a {}", any.get_type().name()?))),
         }
     }
+
+    /// Counts a tensor among the results of a traced call.
+    fn traced_result(&self, tensor: &Tensor, keys: &mut Vec<ValueKey>) -> Made<Results> {
+        keys.push(self.key(self.whole(tensor)?)?);
+        Ok(Results::Tensor(keys.len() - 1, Traits::of(tensor)))
+    }
 }
 
-/// A name for the cell of a module.
-fn cell_name(module: &Bound<'_, PyAny>, cells: usize) -> PyResult<String> {
-    let class = module.get_type().name()?.to_string();
+/// A name for the cell of a method.
+fn cell_name(method: &Method<'_, '_>, cells: usize) -> PyResult<String> {
+    let class = method.module.get_type().name()?.to_string();
     let plain = class.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         && class.starts_with(|c: char| c.is_ascii_alphabetic());
-    Ok(format!("{}_{cells}", if plain { &*class } else { "module" }))
+    let class = if plain { &*class } else { "module" };
+    let name = method.name.to_str()?;
+    let plain = name != FORWARD && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    Ok(if plain { format!("{class}_{name}_{cells}") } else { format!("{class}_{cells}") })
 }
