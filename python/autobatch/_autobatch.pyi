@@ -554,8 +554,8 @@ class Recorder:
         ...
     def account(self) -> Any:
         """The flushes, each with its nodes, batches and their bound; the methods; and the calls that torch computed."""
-    def call_method(self, module, name, args) -> Any:
-        """The same of a method of a module, by its interned name. Ints among the arguments stand for tensors with one element."""
+    def call_method(self, module, name, args, run) -> Any:
+        """The same of a method of a module, by its interned name, in a run of calls between which no code of the program runs. Ints"""
     def call_module(self, module, args, kwargs) -> Any:
         """Records a call of a module as one node. `NotImplemented` if its code must run."""
     def close(self, failed) -> Any:
@@ -564,6 +564,9 @@ class Recorder:
         """The numbers of recorded ops and of flushes."""
     def flush(self) -> Any:
         """Computes what was recorded so far."""
+    @staticmethod
+    def next_run() -> Any:
+        """staticmethod(function) -> method"""
     def set_wait(self, wait) -> Any:
         """Sets the function that a read calls before it computes. Returns the one before."""
 
@@ -1039,6 +1042,9 @@ def attend(query, keys, values, scale=1.0) -> Any:
     """Dot-product attention of a query over lists of keys and values."""
 
 bool_: Type
+
+def computed(any) -> Any:
+    """An argument with its recorded tensors computed."""
 
 def concat(values, axis=None) -> Any:
     """The concatenation of values along an axis; without one, along the innermost."""

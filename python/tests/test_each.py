@@ -155,3 +155,65 @@ def test_results_without_reads_need_no_flush_of_their_own():
         found = each(lambda k: one * k, range(4))
     assert [x.tolist() for x in found] == [[k, k] for k in range(4)]
     assert block.flushes == 1
+
+
+def test_unknown_calls_of_all_instances_are_one():
+    torch.manual_seed(6)
+    layer = nn.Linear(6, 6)
+
+    def run(x):
+        y = layer(x)
+        y = torch.cummax(y, dim=-1).values + torch.cummax(y, 1)[0]
+        assert y.sum().item() is not None
+        return torch.renorm(layer(y), 2, 0, 0.5).tanh()
+
+    data = [torch.randn(1, 6) for _ in range(9)]
+    expected = torch.cat([run(x) for x in data])
+    stacked = []
+    original = torch.vmap
+    torch.vmap = lambda call: (stacked.append(call), original(call))[1]
+    try:
+        with batch(unknown="eager") as block:
+            found = torch.cat(each(run, data))
+    finally:
+        torch.vmap = original
+    assert len(stacked) == 3, "three calls, each for nine instances"
+    assert torch.allclose(found.detach(), expected, atol=1e-6)
+    of_eager = torch.autograd.grad(expected.square().sum(), [layer.weight, layer.bias])
+    of_block = torch.autograd.grad(found.square().sum(), [layer.weight, layer.bias])
+    for a, b in zip(of_eager, of_block):
+        assert torch.allclose(a, b, atol=1e-5)
+    assert "torch computed cummax" in block.explain() and "18 times" in block.explain()
+
+
+def test_an_unknown_call_that_differs_among_instances_is_called_by_each():
+    def run(item):
+        size, name = item
+        x = torch.ones(1, size).cumsum(1) * 0.3
+        x = getattr(x + torch.zeros(1, size), name)()
+        return torch.frac(x).floor_().sum() + float(torch.trunc(x).sum())
+
+    data = [(3, "frac"), (4, "frac"), (3, "ceil"), (3, "frac")]
+    expected = [float(run(item)) for item in data]
+    with batch(unknown="eager"):
+        found = each(run, data)
+    assert [float(x) for x in found] == expected
+
+
+def test_a_read_inside_of_a_function_of_torch_suspends():
+    torch.manual_seed(8)
+    layer = nn.Linear(4, 4)
+
+    def run(x):
+        for _ in range(3):
+            x = layer(x)
+            # torch passes the call to the block, which reads the number.
+            x = x / (2 if torch.allclose(x, x * 1.0) else 3)
+        return x
+
+    data = [torch.randn(1, 4) for _ in range(7)]
+    expected = torch.cat([run(x) for x in data])
+    with batch() as block:
+        found = torch.cat(each(run, data))
+    assert torch.allclose(found.detach(), expected, atol=1e-6)
+    assert block.flushes <= 6

@@ -215,6 +215,7 @@ _ENVIRONMENT = {
     "bool": torch.bool,
     "size": torch.Size,
     "is_grad_enabled": torch.is_grad_enabled,
+    "disable": torch._C.DisableTorchFunction,
     "ops": _OPS,
     "execute": _execute,
     "engine_with": _engine_with,
@@ -278,11 +279,6 @@ class batch:
     def flush(self):
         """Computes what was recorded so far."""
         self._recorder.flush()
-
-    def call_method(self, module, name, args):
-        """Records a call of a method of a module as one node, or returns `NotImplemented` if its code must run. The name is
-        interned. Ints among the arguments stand for tensors with one element."""
-        return self._recorder.call_method(module, name, args)
 
     def explain(self):
         """What the block did so far, as text: the batches of each flush, the modules that are one node or why they are not, and

@@ -6,7 +6,7 @@ from collections import defaultdict
 import torch
 
 from .. import _autobatch as native
-from .batch import batch
+from .batch import batch, innermost
 
 
 class Node:
@@ -80,26 +80,27 @@ class Fold:
                 if node.number >= len(self.nodes) or self.nodes[node.number].args is not node.args:
                     raise ValueError(f"{node!r} belongs to another fold; add the call to this one")
         made = self._results(module, _used(self, groups), [node for group in groups for node in group])
-        return [torch.cat([_value(node, made) for node in group]) for group in groups]
+        return [torch.cat([made.of(node) for node in group]) for group in groups]
 
     def _results(self, module, waiting, roots):
         """What the calls return that the roots name, by their numbers."""
         for op in {node.op: None for node in waiting}:
             if not callable(getattr(module, op, None)):
                 raise AttributeError(f"{type(module).__name__} has no method {op!r}; fold.add names a method of the module")
-        made, by_torch = {}, set()
+        made, by_torch = _Made(), set()
         while waiting:
             late, ready = [], defaultdict(list)
             block = batch(threads=self.threads)
             block.remedy = "pass fallback=True to Fold so that torch computes the method"
             with block:
+                calls = _Calls(innermost(), module, made)
                 for node in waiting:
-                    if late and any(type(arg) is Node and arg.number not in made for arg in node.args):
+                    if late and any(type(arg) is Node and not made.has(arg.number) for arg in node.args):
                         late.append(node)
                         continue
                     if node.op not in by_torch:
                         try:
-                            made[node.number] = _record(block, module, node, made)
+                            calls.record(node)
                             continue
                         except native.RecordError:
                             if not self.fallback:
@@ -108,11 +109,77 @@ class Fold:
                     late.append(node)
                     ready[node.op].append(node)
                 # A block computes what is referred to when it ends.
-                made = _needed(made, [*roots, *(arg for node in late for arg in node.args if type(arg) is Node)])
+                made.keep([*roots, *(arg for node in late for arg in node.args if type(arg) is Node)])
             for op, nodes in ready.items():
                 _run_stacked(getattr(module, op), nodes, made)
-            waiting = [node for node in late if node.number not in made]
+            waiting = [node for node in late if not made.has(node.number)]
         return made
+
+
+class _Made:
+    """What calls returned, by their numbers: one tensor, or several."""
+
+    def __init__(self):
+        self.one, self.several = {}, {}
+
+    def has(self, number):
+        return number in self.one or number in self.several
+
+    def add(self, number, found):
+        if isinstance(found, (tuple, list)):
+            self.several[number] = found
+        else:
+            self.one[number] = found
+
+    def of(self, node):
+        """The tensor that a node stands for."""
+        try:
+            return self.one[node.number] if node.result is None else self.several[node.number][node.result]
+        except (KeyError, IndexError):
+            pass
+        if node.result is not None:
+            raise ValueError(f"{node!r} names a result that {node.op} does not return")
+        count = len(self.several[node.number])
+        raise ValueError(f"{node!r} is {count} tensors; name one with split({count})")
+
+    def keep(self, nodes):
+        """Forgets the tensors that no node of these stands for."""
+        places = defaultdict(set)
+        for node in nodes:
+            places[node.number].add(node.result)
+        self.one = {number: self.one[number] for number in places.keys() & self.one.keys()}
+        self.several = {
+            number: [one if place in places[number] else None for place, one in enumerate(self.several[number])]
+            for number in places.keys() & self.several.keys()
+        }
+
+
+class _Calls:
+    """Records calls of methods in a block."""
+
+    def __init__(self, recorder, module, made):
+        self.recorder, self.module, self.made = recorder, module, made
+        self.run = recorder.next_run()
+
+    def record(self, node):
+        one, several = self.made.one, self.made.several
+        try:
+            args = tuple([
+                arg if type(arg) is not Node else one[arg.number] if arg.result is None else several[arg.number][arg.result]
+                for arg in node.args
+            ])
+        except (KeyError, IndexError):
+            # Says what is wrong.
+            args = tuple([self.made.of(arg) if type(arg) is Node else arg for arg in node.args])
+        found = self.recorder.call_method(self.module, node.op, args, self.run)
+        if found is NotImplemented:
+            args = [torch.tensor([arg]) if type(arg) is int else arg for arg in args]
+            found = getattr(self.module, node.op)(*args)
+            self.run = self.recorder.next_run()
+        if type(found) is tuple:
+            several[node.number] = found
+        else:
+            self.made.add(node.number, found)
 
 
 def _check(op, place, arg):
@@ -136,46 +203,11 @@ def _used(fold, groups):
     return [fold.nodes[number] for number in sorted(needed)]
 
 
-def _needed(made, nodes):
-    """Those results of calls that nodes stand for."""
-    places = defaultdict(set)
-    for node in nodes:
-        places[node.number].add(node.result)
-    kept = {}
-    for number in places.keys() & made.keys():
-        found, own = made[number], places[number]
-        whole = None in own or not isinstance(found, (tuple, list))
-        kept[number] = found if whole else tuple([one if place in own else None for place, one in enumerate(found)])
-    return kept
-
-
-def _value(node, made):
-    """The tensor that a node stands for."""
-    found = made[node.number]
-    if node.result is not None:
-        if not isinstance(found, (tuple, list)) or len(found) <= node.result:
-            raise ValueError(f"{node!r} names a result that {node.op} does not return")
-        return found[node.result]
-    if isinstance(found, (tuple, list)):
-        raise ValueError(f"{node!r} is {len(found)} tensors; name one with split({len(found)})")
-    return found
-
-
-def _record(block, module, node, made):
-    """Records a call."""
-    args = tuple([_value(arg, made) if type(arg) is Node else arg for arg in node.args])
-    found = block.call_method(module, node.op, args)
-    if found is NotImplemented:
-        args = [torch.tensor([arg]) if type(arg) is int else arg for arg in args]
-        found = getattr(module, node.op)(*args)
-    return found
-
-
 def _run_stacked(method, nodes, made):
     """Runs calls by torch, those with arguments of the same shapes as one call on stacked tensors."""
     alike = defaultdict(list)
     for node in nodes:
-        args = [_value(arg, made) if type(arg) is Node else arg for arg in node.args]
+        args = [made.of(arg) if type(arg) is Node else arg for arg in node.args]
         alike[tuple(None if type(arg) is int else tuple(arg.shape) for arg in args)].append((node, args))
     for calls in alike.values():
         columns = zip(*(args for _, args in calls))
@@ -183,7 +215,7 @@ def _run_stacked(method, nodes, made):
         found = method(*stacked)
         for row, (node, _) in enumerate(calls):
             part = slice(row, row + 1)
-            made[node.number] = tuple(x[part] for x in found) if isinstance(found, (tuple, list)) else found[part]
+            made.add(node.number, [x[part] for x in found] if isinstance(found, (tuple, list)) else found[part])
 
 
 def _stacked(given, column):

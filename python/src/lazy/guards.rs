@@ -3,6 +3,7 @@
 use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One thing that code reads, and the object it was when the code was traced.
 struct Guard {
@@ -60,11 +61,25 @@ pub(crate) struct Guards {
     seldom: Vec<Guard>,
     /// The epoch in which the seldom ones were compared, and whether they held.
     compared: Mutex<Option<(u64, bool)>>,
+    /// The run of calls in which all were compared and held.
+    run: AtomicU64,
 }
 
 impl Guards {
-    /// Whether the code would read what it read when it was traced.
-    pub(super) fn hold(&self, py: Python<'_>, epoch: u64) -> bool {
+    /// Whether the code would read what it read when it was traced. No code of a program runs between calls of one `run`, so
+    /// nothing is compared twice; 0 is none.
+    pub(super) fn hold(&self, py: Python<'_>, epoch: u64, run: u64) -> bool {
+        if run != 0 && self.run.load(Ordering::Relaxed) == run {
+            return true;
+        }
+        let held = self.hold_now(py, epoch);
+        if held {
+            self.run.store(run, Ordering::Relaxed);
+        }
+        held
+    }
+
+    fn hold_now(&self, py: Python<'_>, epoch: u64) -> bool {
         let known = *self.compared.lock();
         let seldom = match known {
             Some((known, held)) if known == epoch => held,
@@ -89,7 +104,7 @@ impl Guards {
         });
         Python::attach(|py| {
             let (seldom, often) = guards.partition(|guard| guard.changes_seldom(py));
-            Self { often, seldom, compared: Mutex::new(None) }
+            Self { often, seldom, compared: Mutex::new(None), run: AtomicU64::new(0) }
         })
     }
 

@@ -141,12 +141,12 @@ impl Lazy {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let args = super::computed(args.as_any())?.cast_into::<PyTuple>()?;
+        let args = super::eager::computed(args.as_any())?.cast_into::<PyTuple>()?;
         let own = kwargs.map(|kwargs| {
             let own = PyDict::new(args.py());
             kwargs
                 .iter()
-                .try_for_each(|(key, value)| own.set_item(key, super::computed(&value)?))
+                .try_for_each(|(key, value)| own.set_item(key, super::eager::computed(&value)?))
                 .map(|()| own)
         });
         function.call(args, own.transpose()?.as_ref())

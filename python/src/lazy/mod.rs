@@ -10,6 +10,7 @@
 mod call;
 mod cells;
 mod dims;
+mod eager;
 mod engine;
 mod flush;
 mod guards;
@@ -21,6 +22,7 @@ mod report;
 mod slot;
 mod stand_in;
 mod tensor;
+mod unwatched;
 
 use crate::error::{BusyError, RecordError};
 use autobatch::ir::Graph;
@@ -32,7 +34,7 @@ use parking_lot::{Mutex, MutexGuard};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 use report::Report;
 use slot::{Family, Slot, SlotState};
 use stand_in::StandIn;
@@ -83,6 +85,8 @@ struct Torch {
     bool: Py<PyAny>,
     size: Py<PyAny>,
     is_grad_enabled: Py<PyAny>,
+    /// `torch._C.DisableTorchFunction`: see `unwatched`.
+    disable: Py<PyAny>,
     /// The ops by torch's functions.
     ops: Py<PyDict>,
     /// `autobatch.torch.batch`'s functions: see `flush`, `engine` and `Block::error`.
@@ -106,7 +110,8 @@ pub(crate) struct Block {
     open: AtomicBool,
     /// The thread that opened it.
     thread: ThreadId,
-    /// A function that lets other instances record before a read computes, if `each` runs instances.
+    /// A function that lets other instances record before a read computes, if `each` runs instances. With the call of a
+    /// function, it may also return what that returns.
     wait: Mutex<Option<Py<PyAny>>>,
     /// A number that changes whenever parameters may have begun or ceased to have gradients.
     epoch: AtomicU64,
@@ -299,8 +304,7 @@ impl Block {
 
     /// Begins another epoch.
     fn next_epoch(&self) {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
-        self.epoch.store(NEXT.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        self.epoch.store(next_number(), Ordering::Relaxed);
     }
 
     fn is_open(&self) -> bool {
@@ -333,22 +337,7 @@ impl Block {
             Some(function) => function.clone(),
             None => self.torch.tensor.bind(py).getattr(op.name())?,
         };
-        self.execute_eagerly(&function, args, kwargs)
-    }
-
-    /// Computes what was recorded, and calls a function of torch on tensors.
-    fn execute_eagerly<'py>(
-        self: &Arc<Self>,
-        function: &Bound<'py, PyAny>,
-        args: &Bound<'py, PyTuple>,
-        kwargs: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let args = computed(args.as_any())?.cast_into::<PyTuple>()?;
-        let own = kwargs.map(|kwargs| {
-            let own = PyDict::new(args.py());
-            kwargs.iter().try_for_each(|(key, value)| own.set_item(key, computed(&value)?)).map(|()| own)
-        });
-        function.call(args, own.transpose()?.as_ref())
+        self.execute_among_others(&function, args, kwargs)
     }
 
     fn record<'py>(
@@ -432,21 +421,10 @@ impl Block {
     }
 }
 
-/// An argument with its recorded tensors computed.
-fn computed<'py>(any: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let py = any.py();
-    if let Ok(lazy) = any.cast_exact::<Lazy>() {
-        return Ok(lazy.get().computed(py)?.into_bound(py));
-    }
-    if let Ok(tuple) = any.cast_exact::<PyTuple>() {
-        let items = tuple.iter().map(|item| computed(&item)).collect::<PyResult<Vec<_>>>()?;
-        return Ok(PyTuple::new(py, items)?.into_any());
-    }
-    if let Ok(list) = any.cast_exact::<PyList>() {
-        let items = list.iter().map(|item| computed(&item)).collect::<PyResult<Vec<_>>>()?;
-        return Ok(PyList::new(py, items)?.into_any());
-    }
-    Ok(any.clone())
+/// A number that no block has used.
+fn next_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -454,5 +432,6 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<recorder::Recorder>()?;
     m.add_class::<PyEngine>()?;
     m.add_class::<guards::Guards>()?;
+    m.add_function(wrap_pyfunction!(eager::computed, m)?)?;
     m.add_function(wrap_pyfunction!(recorder::op_codes, m)?)
 }

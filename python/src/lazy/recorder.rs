@@ -73,6 +73,7 @@ impl Recorder {
             bool: object("bool")?,
             size: object("size")?,
             is_grad_enabled: object("is_grad_enabled")?,
+            disable: object("disable")?,
             ops: object("ops")?.into_bound(environment.py()).cast_into::<PyDict>()?.unbind(),
             execute: object("execute")?,
             engine_with: object("engine_with")?,
@@ -134,20 +135,28 @@ impl Recorder {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let method = Method { module, name: intern!(module.py(), FORWARD) };
-        let made = self.block.call_method(&method, args, kwargs, false)?;
+        let method = Method { module, name: intern!(module.py(), FORWARD), run: 0 };
+        let made = self.block.call_method(&method, args, kwargs)?;
         Ok(made.unwrap_or_else(|| PyNotImplemented::get(module.py()).to_owned().into_any()))
     }
 
-    /// The same of a method of a module, by its interned name. Ints among the arguments stand for tensors with one element.
+    /// The same of a method of a module, by its interned name, in a run of calls between which no code of the program runs. Ints
+    /// among the arguments stand for tensors with one element.
     fn call_method<'py>(
         &self,
         module: &Bound<'py, PyAny>,
         name: &Bound<'py, PyString>,
         args: &Bound<'py, PyTuple>,
+        run: u64,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let made = self.block.call_method(&Method { module, name }, args, None, true)?;
+        let made = self.block.call_method(&Method { module, name, run }, args, None)?;
         Ok(made.unwrap_or_else(|| PyNotImplemented::get(module.py()).to_owned().into_any()))
+    }
+
+    /// The number of a run of calls.
+    #[staticmethod]
+    fn next_run() -> u64 {
+        super::next_number()
     }
 
     /// Ends the block. With an exception, what is not computed is lost.
@@ -200,10 +209,11 @@ impl Block {
         if !is_read && !self.eager {
             return Err(self.error(args.py(), &name, why));
         }
-        if !is_read {
-            self.note_eager(args.py(), &name, why);
+        if is_read {
+            return self.execute_eagerly(function, args, kwargs);
         }
-        self.execute_eagerly(function, args, kwargs)
+        self.note_eager(args.py(), &name, why);
+        self.execute_among_others(function, args, kwargs)
     }
 
     /// Computes what was recorded before a function changes a parameter. Other tensors were copied when they were read.

@@ -157,6 +157,7 @@ impl<'g> Recording<'_, 'g> {
             let computed = lazy.computed(any.py())?;
             return self.tensor(computed.bind(any.py()));
         }
+        let _unwatched = self.torch.unwatched(self.py)?;
         if let Some(number) = self.param(any)? {
             let decl = &self.engine.params[number];
             let grad = any.getattr(intern!(any.py(), "requires_grad"))?.is_truthy()?;
@@ -258,6 +259,7 @@ impl<'g> Recording<'_, 'g> {
         if any.is_instance_of::<PyInt>() {
             return Ok(Some((vec![any.extract()?], Dims::new())));
         }
+        let _unwatched = self.torch.unwatched(self.py)?;
         match elements_of(self.torch, any)? {
             Elements::Ints(ints) => Ok(Some((ints, extents(any)?))),
             _ => Err(Fail::refused("indices that are no ints".to_owned())),

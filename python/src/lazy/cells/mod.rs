@@ -45,6 +45,8 @@ struct Cell {
 pub(super) struct Method<'a, 'py> {
     pub(super) module: &'a Bound<'py, PyAny>,
     pub(super) name: &'a Bound<'py, PyString>,
+    /// The run of calls between which no code of the program runs, or 0. In a run, ints stand for tensors with one element.
+    pub(super) run: u64,
 }
 
 impl Method<'_, '_> {
@@ -137,20 +139,18 @@ enum Step {
 }
 
 impl Block {
-    /// Records a call of a method as one node. `None` if its code must run. `indices` says that ints stand for tensors with one
-    /// element.
+    /// Records a call of a method as one node. `None` if its code must run.
     pub(super) fn call_method<'py>(
         self: &Arc<Self>,
         method: &Method<'_, 'py>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
-        indices: bool,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = args.py();
         self.adopt(method.module)?;
         for _ in 0..2 {
             let mut state = self.lock()?;
-            match self.step(&mut state, method, args, kwargs, indices) {
+            match self.step(&mut state, method, args, kwargs) {
                 Ok(Step::Recorded(keys, results)) => {
                     state.ops += 1;
                     return self.results(py, &mut state, &results, &keys).map(Some);
@@ -178,7 +178,6 @@ impl Block {
         method: &Method<'_, '_>,
         args: &Bound<'_, PyTuple>,
         kwargs: Option<&Bound<'_, PyDict>>,
-        indices: bool,
     ) -> Made<Step> {
         let py = args.py();
         let enabled = self.torch.is_grad_enabled.bind(py).call0()?.is_truthy()?;
@@ -199,7 +198,7 @@ impl Block {
             return Ok(Step::Run);
         }
         let mut recording = state.recording(py, self, enabled);
-        let mut given = Given::new(indices);
+        let mut given = Given::new(method.run != 0);
         let mut pattern = Pattern { enabled, args: Vec::with_capacity(args.len()) };
         for arg in args.iter_borrowed() {
             let Some(argument) = recording.argument(&arg, &mut given)? else {
@@ -216,7 +215,7 @@ impl Block {
         let Some(cell) = called.cells.iter().find(|cell| cell.pattern == pattern) else {
             return Ok(called.count(pattern));
         };
-        if !called.guards_hold(py, self.epoch()) {
+        if !called.guards_hold(py, self.epoch(), method.run) {
             called.trace_again();
             return Ok(called.count(pattern));
         }
@@ -289,9 +288,11 @@ impl Called {
     }
 
     /// Whether its code would read what it read when the cells were traced.
-    fn guards_hold(&self, py: Python<'_>, epoch: u64) -> bool {
+    fn guards_hold(&self, py: Python<'_>, epoch: u64, run: u64) -> bool {
         let guards = self.guards.as_ref().and_then(|guards| guards.bind(py).upgrade());
-        guards.is_some_and(|guards| guards.cast::<Guards>().is_ok_and(|guards| guards.get().hold(py, epoch)))
+        guards.is_some_and(|guards| {
+            guards.cast::<Guards>().is_ok_and(|guards| guards.get().hold(py, epoch, run))
+        })
     }
 
     /// Counts a call that has no cell.

@@ -54,7 +54,7 @@ impl Traits {
         Tensor { dims: self.dims.clone(), kind: self.kind, grad: self.grad, stopped: self.stopped, form }
     }
 
-    /// Those of an index.
+    /// The traits of an index.
     fn index(dims: Dims) -> Self {
         Self { dims, kind: Kind::Int, grad: false, stopped: false }
     }
@@ -132,6 +132,7 @@ impl<'g> Recording<'_, 'g> {
         };
         let any = computed.as_ref().map_or(any, |computed| computed.bind(self.py));
         if !any.is_exact_instance_of::<Lazy>() {
+            let _unwatched = self.torch.unwatched(self.py)?;
             let dtype = any.getattr(intern!(self.py, "dtype"))?;
             if dtype.is(self.torch.int64.bind(self.py)) {
                 let Elements::Ints(ints) = elements_of(self.torch, any)? else { return Ok(None) };

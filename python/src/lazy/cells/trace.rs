@@ -25,7 +25,7 @@ impl Block {
                 called.patterns.drain(..).partition(|(_, calls)| *calls >= CALLS_BEFORE_TRACE);
             called.patterns = rest;
             // All cells of a method have the guards of the last one, so none may stay from before a change.
-            if !often.is_empty() && !called.cells.is_empty() && !called.guards_hold(py, self.epoch()) {
+            if !often.is_empty() && !called.cells.is_empty() && !called.guards_hold(py, self.epoch(), 0) {
                 called.trace_again();
             }
             let name = called.name.bind(py);
@@ -36,7 +36,7 @@ impl Block {
         }
         let mut builder = ModuleBuilder::extending(engine.module());
         for (module, name, pattern) in wishes {
-            let method = Method { module: &module, name: &name };
+            let method = Method { module: &module, name: &name, run: 0 };
             let traced = self.trace(&mut builder, &engine, &method, &pattern);
             let mut methods = engine.methods.0.lock();
             let Some(called) = methods.get_mut(&method.key()) else { continue };
