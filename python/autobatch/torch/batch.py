@@ -207,6 +207,7 @@ def _execute(engine, groups, shapes, inputs, tensors):
 
 _ENVIRONMENT = {
     "tensor": torch.Tensor,
+    "make": torch.tensor,
     "base": torch._C.TensorBase,
     "stand_in": torch.empty(2, 2, device="meta", requires_grad=True),
     "parameter": torch.nn.Parameter,

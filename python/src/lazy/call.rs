@@ -56,6 +56,12 @@ impl<'py> Call<'_, 'py> {
         Ok(found.filter(|found| !found.is_none()))
     }
 
+    /// An argument by its name alone; `None` if it is missing or None.
+    pub(super) fn keyword(&self, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let found = self.kwargs.map(|kwargs| kwargs.get_item(name)).transpose()?.flatten();
+        Ok(found.filter(|found| !found.is_none()))
+    }
+
     /// The argument at a place, which the op needs.
     pub(super) fn need(&self, place: usize) -> Made<Bound<'py, PyAny>> {
         self.get(place)?.ok_or_else(|| Fail::refused(format!("no argument {}", self.names[place])))

@@ -1,11 +1,36 @@
 //! Calls that torch computes in the midst of a block.
 
+use super::ops::Named;
 use super::{Block, Lazy};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyNotImplemented, PyTuple};
 use std::sync::Arc;
 
 impl Block {
+    /// Whether a call has an argument that waits to be computed. While a method is traced, all do.
+    pub(super) fn waits_for(
+        self: &Arc<Self>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<bool> {
+        let kwargs = kwargs.is_some_and(|kwargs| kwargs.iter().any(|(_, value)| waits(&value)));
+        Ok(kwargs || waits(args.as_any()) || self.lock()?.is_tracing)
+    }
+
+    /// The function of torch that computes an op of a method or an operator.
+    pub(super) fn function_of<'py>(
+        &self,
+        op: Named,
+        args: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, name) = (args.py(), op.name());
+        if args.get_item(0)?.is_exact_instance_of::<Lazy>() {
+            return self.torch.tensor.bind(py).getattr(name);
+        }
+        // Such as `1 - x`.
+        py.import("operator")?.getattr(if name == "div" { "truediv" } else { &*name })
+    }
+
     /// Lets torch execute a function for all instances of `each` that wait for it.
     pub(super) fn execute_among_others<'py>(
         self: &Arc<Self>,
@@ -21,23 +46,33 @@ impl Block {
                 return Ok(made);
             }
         }
-        self.execute_eagerly(function, args, kwargs)
+        call(function, args, kwargs)
     }
+}
 
-    /// Computes what was recorded, and calls a function of torch on tensors.
-    pub(super) fn execute_eagerly<'py>(
-        self: &Arc<Self>,
-        function: &Bound<'py, PyAny>,
-        args: &Bound<'py, PyTuple>,
-        kwargs: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let args = computed(args.as_any())?.cast_into::<PyTuple>()?;
-        let own = kwargs.map(|kwargs| {
-            let own = PyDict::new(args.py());
-            kwargs.iter().try_for_each(|(key, value)| own.set_item(key, computed(&value)?)).map(|()| own)
-        });
-        function.call(args, own.transpose()?.as_ref())
+/// Calls a function of torch on tensors, after what was recorded of them is computed.
+pub(super) fn call<'py>(
+    function: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let args = computed(args.as_any())?.cast_into::<PyTuple>()?;
+    let own = kwargs.map(|kwargs| {
+        let own = PyDict::new(args.py());
+        kwargs.iter().try_for_each(|(key, value)| own.set_item(key, computed(&value)?)).map(|()| own)
+    });
+    function.call(args, own.transpose()?.as_ref())
+}
+
+/// Whether an argument has a tensor that waits to be computed.
+fn waits(any: &Bound<'_, PyAny>) -> bool {
+    if let Ok(lazy) = any.cast_exact::<Lazy>() {
+        return lazy.get().pending().is_some();
     }
+    if let Ok(tuple) = any.cast_exact::<PyTuple>() {
+        return tuple.iter_borrowed().any(|item| waits(&item));
+    }
+    any.cast_exact::<PyList>().is_ok_and(|list| list.iter().any(|item| waits(&item)))
 }
 
 /// An argument with its recorded tensors computed.

@@ -31,7 +31,7 @@ impl Block {
         let taken = {
             let mut state = self.lock()?;
             if state.is_tracing {
-                return Err(super::reads());
+                return Err(super::slot::reads());
             }
             let (ops, flushes) = (state.ops, state.flushes);
             let fresh = State { ops, flushes, flushed: ops, ..State::new(Arc::clone(&state.engine)) };
@@ -61,7 +61,9 @@ impl Block {
             let value = recording.whole(tensor).map_err(|fail| match fail {
                 Fail::Raised(error) => error,
                 Fail::Refused(why) => RecordError::new_err(why),
-                Fail::Poison | Fail::Unknown { .. } => RecordError::new_err("a result cannot be computed"),
+                Fail::Poison | Fail::Known | Fail::Unknown { .. } => {
+                    RecordError::new_err("a result cannot be computed")
+                }
             })?;
             let Some(key) = value.key() else { continue };
             let alike = || Alike { dims: tensor.dims.clone(), kind: tensor.kind, grad: tensor.grad };

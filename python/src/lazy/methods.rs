@@ -70,7 +70,8 @@ impl Lazy {
         match &*self.slot.state.lock() {
             SlotState::Pending(tensor) => Ok(tensor.dims.to_vec()),
             SlotState::Computed(tensor) => Ok(super::tensor::extents(tensor.bind(py))?.to_vec()),
-            SlotState::Lost => Err(super::lost()),
+            SlotState::Index(_) => Ok(vec![1]),
+            SlotState::Lost => Err(super::slot::lost()),
         }
     }
 }
@@ -141,15 +142,7 @@ impl Lazy {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let args = super::eager::computed(args.as_any())?.cast_into::<PyTuple>()?;
-        let own = kwargs.map(|kwargs| {
-            let own = PyDict::new(args.py());
-            kwargs
-                .iter()
-                .try_for_each(|(key, value)| own.set_item(key, super::eager::computed(&value)?))
-                .map(|()| own)
-        });
-        function.call(args, own.transpose()?.as_ref())
+        super::eager::call(function, args, kwargs)
     }
 
     #[getter]

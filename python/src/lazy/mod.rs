@@ -22,6 +22,7 @@ mod report;
 mod slot;
 mod stand_in;
 mod tensor;
+mod types;
 mod unwatched;
 
 use crate::error::{BusyError, RecordError};
@@ -32,10 +33,10 @@ use engine::{Engine, PyEngine};
 use ops::Named;
 use parking_lot::{Mutex, MutexGuard};
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use report::Report;
+pub(crate) use slot::Lazy;
 use slot::{Family, Slot, SlotState};
 use stand_in::StandIn;
 use std::cell::RefCell;
@@ -44,6 +45,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::ThreadId;
 use tensor::{Form, Tensor};
+use types::Read;
 
 /// Why a call was not recorded.
 pub(crate) enum Fail {
@@ -53,6 +55,8 @@ pub(crate) enum Fail {
     Poison,
     /// The engine does not know this parameter, or not as a table.
     Unknown { param: Py<PyAny>, table: bool },
+    /// No tensor that it reads waits to be computed, so torch computes it.
+    Known,
     /// An exception of Python.
     Raised(PyErr),
 }
@@ -75,6 +79,8 @@ type Made<T> = Result<T, Fail>;
 /// Objects of torch that recording compares with.
 struct Torch {
     tensor: Py<PyAny>,
+    /// `torch.tensor`.
+    make: Py<PyAny>,
     /// The fields of the tensor for which torch takes a recorded one.
     stand_in: StandIn,
     /// Whether they are those of this torch's tensors.
@@ -150,8 +156,8 @@ struct Existing {
     params: RefCell<HashMap<(usize, bool), ValueKey>>,
     /// The whole values of tensors held by rows, by the address of the rows.
     stacks: RefCell<HashMap<usize, Stacked>>,
-    /// The rows of tensors held as one value.
-    picked: RefCell<HashMap<ValueKey, Vec<ValueKey>>>,
+    /// The rows of tensors held as one value, by their places.
+    picked: RefCell<HashMap<(ValueKey, u32), ValueKey>>,
 }
 
 impl State {
@@ -177,6 +183,7 @@ impl State {
             existing: &mut self.existing,
             enabled,
             grad: false,
+            read: Read::default(),
             is_tracing: self.is_tracing,
         }
     }
@@ -196,74 +203,6 @@ impl State {
     }
 }
 
-/// A tensor that is recorded and not computed yet. It behaves as the tensor: what needs its elements computes them.
-#[pyclass(frozen, name = "Lazy", module = "autobatch.torch", weakref)]
-#[repr(C)]
-pub(crate) struct Lazy {
-    /// Must come first.
-    stand_in: StandIn,
-    slot: Arc<Slot>,
-}
-
-impl Lazy {
-    /// The tensor, if it waits in this block; `None` if it is computed. A tensor that waits in another block is computed.
-    fn pending_in(&self, block: &Arc<Block>) -> PyResult<Option<Tensor>> {
-        match &*self.slot.state.lock() {
-            SlotState::Pending(tensor) if Arc::ptr_eq(&self.slot.block, block) => Ok(Some(tensor.clone())),
-            SlotState::Lost => Err(lost()),
-            SlotState::Pending(_) | SlotState::Computed(_) => Ok(None),
-        }
-    }
-
-    /// The tensor, if it is not computed.
-    fn pending(&self) -> Option<Tensor> {
-        match &*self.slot.state.lock() {
-            SlotState::Pending(tensor) => Some(tensor.clone()),
-            SlotState::Computed(_) | SlotState::Lost => None,
-        }
-    }
-
-    /// The tensor of torch, if it is computed.
-    fn known(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
-        match &*self.slot.state.lock() {
-            SlotState::Computed(tensor) => Ok(Some(tensor.clone_ref(py))),
-            SlotState::Lost => Err(lost()),
-            SlotState::Pending(_) => Ok(None),
-        }
-    }
-
-    /// The tensor of torch. Computes what was recorded in its block so far, after `each` has let the other instances record.
-    fn computed(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        if let Some(tensor) = self.known(py)? {
-            return Ok(tensor);
-        }
-        let block = &self.slot.block;
-        if block.lock()?.is_tracing {
-            return Err(reads());
-        }
-        let wait = block.wait.lock().as_ref().map(|wait| wait.clone_ref(py));
-        if let Some(wait) = wait {
-            wait.call0(py)?;
-            if let Some(tensor) = self.known(py)? {
-                return Ok(tensor);
-            }
-        }
-        block.flush(py)?;
-        self.known(py)?.ok_or_else(|| PyRuntimeError::new_err("a recorded tensor was not computed"))
-    }
-}
-
-/// The error of a trace that needs elements.
-fn reads() -> PyErr {
-    RecordError::new_err("its code reads a number that it computes")
-}
-
-fn lost() -> PyErr {
-    RecordError::new_err(
-        "this tensor was recorded in a block that ended with an error, so it has no elements",
-    )
-}
-
 /// A call that is being recorded.
 struct Recording<'a, 'g> {
     py: Python<'a>,
@@ -276,6 +215,7 @@ struct Recording<'a, 'g> {
     enabled: bool,
     /// Whether an operand so far has gradients.
     grad: bool,
+    read: Read,
     /// Whether the graph is the body of a cell.
     is_tracing: bool,
 }
@@ -286,6 +226,8 @@ enum Outcome {
     Same,
     One(Tensor),
     Tuple(Vec<Tensor>),
+    /// A named tuple of `torch.return_types`.
+    Named(&'static str, Vec<Tensor>),
     /// A tensor, and one that may be None.
     Pair(Tensor, Option<Tensor>),
 }
@@ -320,24 +262,28 @@ impl Block {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = args.py();
+        let function = || match function {
+            Some(function) => Ok(function.clone()),
+            None => self.function_of(op, args),
+        };
         let why = loop {
             match self.record(op, args, kwargs) {
                 Ok(made) => return Ok(made),
                 Err(Fail::Raised(error)) => return Err(error),
                 Err(Fail::Unknown { param, table }) => self.learn(py, param, table)?,
+                Err(Fail::Known) => return eager::call(&function()?, args, kwargs),
                 Err(Fail::Refused(why)) => break why,
                 Err(Fail::Poison) => break "the graph refuses it".to_owned(),
             }
         };
+        if !self.waits_for(args, kwargs)? {
+            return eager::call(&function()?, args, kwargs);
+        }
         if !self.eager {
             return Err(self.error(py, op.op.name(), &why));
         }
         self.note_eager(py, &op.name(), &why);
-        let function = match function {
-            Some(function) => function.clone(),
-            None => self.torch.tensor.bind(py).getattr(op.name())?,
-        };
-        self.execute_among_others(&function, args, kwargs)
+        self.execute_among_others(&function()?, args, kwargs)
     }
 
     fn record<'py>(
@@ -352,6 +298,7 @@ impl Block {
         let mut recording = state.recording(py, self, enabled);
         let call = Call { args, kwargs, names: op.op.arguments };
         let made = call.check().and_then(|()| (op.op.emit)(&mut recording, &call));
+        let made = made.and_then(|made| recording.typed(op.op, &call, made));
         let in_place = op.in_place || call.is_in_place()?;
         let fault = state.graph.take_fault();
         let made = match (made, fault) {
@@ -360,15 +307,15 @@ impl Block {
             }
             (made, _) => made?,
         };
-        if let Outcome::Same = made {
-            return call.need(0);
-        }
         state.ops += 1;
         let first = args.get_item(0).ok().and_then(|first| first.cast_into_exact::<Lazy>().ok());
         if in_place {
             let (Some(changed), Outcome::One(tensor)) = (first, made) else {
                 return Err(Fail::refused("it changes in place a tensor that the block did not record"));
             };
+            if changed.get().pending().is_some_and(|before| before.kind != tensor.kind) {
+                return Err(Fail::refused("it changes the type of the elements in place"));
+            }
             changed.get().slot.change(tensor)?;
             return Ok(changed.into_any());
         }
@@ -383,6 +330,13 @@ impl Block {
             Outcome::Tuple(tensors) => {
                 let made = tensors.into_iter().map(new).collect::<PyResult<Vec<_>>>()?;
                 PyTuple::new(py, made)?.into_any()
+            }
+            Outcome::Named(name, tensors) => {
+                let made = tensors.into_iter().map(new).collect::<PyResult<Vec<_>>>()?;
+                py.import("torch")?
+                    .getattr("return_types")?
+                    .getattr(name)?
+                    .call1((PyTuple::new(py, made)?,))?
             }
             Outcome::Pair(tensor, other) => {
                 (new(tensor)?, other.map(new).transpose()?).into_bound_py_any(py)?

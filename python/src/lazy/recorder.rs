@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyNotImplemented, PyString, PyTuple};
+use pyo3::types::{PyDict, PyInt, PyList, PyNotImplemented, PyString, PyTuple};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -65,6 +65,7 @@ impl Recorder {
         let stand_in = StandIn::of(object("stand_in")?.bind(py), object("base")?.bind(py))?;
         let torch = Torch {
             tensor: object("tensor")?,
+            make: object("make")?,
             stands_in: stand_in.is_some(),
             stand_in: stand_in.unwrap_or_default(),
             parameter: object("parameter")?,
@@ -108,6 +109,11 @@ impl Recorder {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (py, block) = (args.py(), &self.block);
+        if function.is(block.torch.make.bind(py))
+            && let Some(index) = block.index(args, kwargs)?
+        {
+            return Ok(Bound::new(py, index)?.into_any());
+        }
         let mut contents = Contents::default();
         args.iter_borrowed().for_each(|arg| contents.look(&block.torch, &arg, 2));
         for (_, value) in kwargs.into_iter().flatten() {
@@ -196,6 +202,27 @@ impl Recorder {
 }
 
 impl Block {
+    /// The tensor of `torch.tensor([3])`, unless a method is traced.
+    fn index(
+        self: &Arc<Self>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Option<Lazy>> {
+        let one = match args.len() {
+            1 if kwargs.is_none_or(|kwargs| kwargs.is_empty()) => args.get_item(0)?,
+            _ => return Ok(None),
+        };
+        let Ok(list) = one.cast_exact::<PyList>() else { return Ok(None) };
+        if list.len() != 1 || self.lock()?.is_tracing {
+            return Ok(None);
+        }
+        let number = list.get_item(0)?;
+        Ok(match number.is_exact_instance_of::<PyInt>() {
+            true => number.extract().ok().map(|index| Lazy::of_index(self, index)),
+            false => None,
+        })
+    }
+
     /// A function of torch that no op stands for, called with a recorded tensor.
     fn unknown<'py>(
         self: &Arc<Self>,
@@ -210,7 +237,7 @@ impl Block {
             return Err(self.error(args.py(), &name, why));
         }
         if is_read {
-            return self.execute_eagerly(function, args, kwargs);
+            return super::eager::call(function, args, kwargs);
         }
         self.note_eager(args.py(), &name, why);
         self.execute_among_others(function, args, kwargs)

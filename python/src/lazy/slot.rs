@@ -1,12 +1,15 @@
-//! The elements of a recorded tensor: waiting, computed or lost.
+//! A recorded tensor, whose elements wait, are computed or are lost.
 
+use super::stand_in::StandIn;
 use super::tensor::Tensor;
 use super::{Block, Fail, Made, dims};
+use crate::error::RecordError;
 use parking_lot::Mutex;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::sync::{Arc, Weak};
 
-/// A recorded tensor.
+/// The part of a recorded tensor that its block refers to.
 pub(super) struct Slot {
     pub(super) block: Arc<Block>,
     pub(super) state: Mutex<SlotState>,
@@ -46,7 +49,7 @@ impl Slot {
                 let (old, new) = (dims::written(&old.dims), dims::written(&tensor.dims));
                 Err(Fail::refused(format!("it changes a tensor of shape {old} in place into {new}")))
             }
-            SlotState::Computed(_) | SlotState::Lost => {
+            SlotState::Computed(_) | SlotState::Index(_) | SlotState::Lost => {
                 Err(Fail::refused("it changes a computed tensor in place"))
             }
         }
@@ -56,6 +59,100 @@ impl Slot {
 pub(super) enum SlotState {
     Pending(Tensor),
     Computed(Py<PyAny>),
+    /// A tensor of one int that torch has not made yet: most are indices that no function of torch sees.
+    Index(i64),
     /// Its block ended with an error.
     Lost,
+}
+
+/// A tensor that is recorded and not computed yet. It behaves as the tensor: what needs its elements computes them.
+#[pyclass(frozen, name = "Lazy", module = "autobatch.torch", weakref)]
+#[repr(C)]
+pub(crate) struct Lazy {
+    /// Must come first.
+    pub(super) stand_in: StandIn,
+    pub(super) slot: Arc<Slot>,
+}
+
+impl Lazy {
+    /// The tensor, if it waits in this block; `None` if it is computed. A tensor that waits in another block is computed.
+    pub(super) fn pending_in(&self, block: &Arc<Block>) -> PyResult<Option<Tensor>> {
+        match &*self.slot.state.lock() {
+            SlotState::Pending(tensor) if Arc::ptr_eq(&self.slot.block, block) => Ok(Some(tensor.clone())),
+            SlotState::Lost => Err(lost()),
+            SlotState::Pending(_) | SlotState::Index(_) | SlotState::Computed(_) => Ok(None),
+        }
+    }
+
+    /// The tensor, if it is not computed.
+    pub(super) fn pending(&self) -> Option<Tensor> {
+        match &*self.slot.state.lock() {
+            SlotState::Pending(tensor) => Some(tensor.clone()),
+            SlotState::Computed(_) | SlotState::Index(_) | SlotState::Lost => None,
+        }
+    }
+
+    /// An index that torch has not made.
+    pub(super) fn of_index(block: &Arc<Block>, index: i64) -> Self {
+        let slot = Slot {
+            block: Arc::clone(block),
+            state: Mutex::new(SlotState::Index(index)),
+            family: Mutex::new(None),
+        };
+        Self { stand_in: block.torch.stand_in, slot: Arc::new(slot) }
+    }
+
+    /// The int, if it is an index that torch has not made.
+    pub(super) fn index(&self) -> Option<i64> {
+        match *self.slot.state.lock() {
+            SlotState::Index(index) => Some(index),
+            _ => None,
+        }
+    }
+
+    /// The tensor of torch, if it is computed.
+    pub(super) fn known(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        if let Some(index) = self.index() {
+            let torch = &self.slot.block.torch;
+            let _unwatched = torch.unwatched(py)?;
+            let made = torch.make.call1(py, (vec![index],))?;
+            *self.slot.state.lock() = SlotState::Computed(made);
+        }
+        match &*self.slot.state.lock() {
+            SlotState::Computed(tensor) => Ok(Some(tensor.clone_ref(py))),
+            SlotState::Lost => Err(lost()),
+            SlotState::Pending(_) | SlotState::Index(_) => Ok(None),
+        }
+    }
+
+    /// The tensor of torch. Computes what was recorded in its block so far, after `each` has let the other instances record.
+    pub(super) fn computed(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        if let Some(tensor) = self.known(py)? {
+            return Ok(tensor);
+        }
+        let block = &self.slot.block;
+        if block.lock()?.is_tracing {
+            return Err(reads());
+        }
+        let wait = block.wait.lock().as_ref().map(|wait| wait.clone_ref(py));
+        if let Some(wait) = wait {
+            wait.call0(py)?;
+            if let Some(tensor) = self.known(py)? {
+                return Ok(tensor);
+            }
+        }
+        block.flush(py)?;
+        self.known(py)?.ok_or_else(|| PyRuntimeError::new_err("a recorded tensor was not computed"))
+    }
+}
+
+/// The error of a trace that needs elements.
+pub(super) fn reads() -> PyErr {
+    RecordError::new_err("its code reads a number that it computes")
+}
+
+pub(super) fn lost() -> PyErr {
+    RecordError::new_err(
+        "this tensor was recorded in a block that ended with an error, so it has no elements",
+    )
 }

@@ -152,6 +152,7 @@ impl<'g> Recording<'_, 'g> {
             let lazy = lazy.get();
             if let Some(pending) = lazy.pending_in(self.block)? {
                 self.grad |= pending.grad;
+                self.read.note(pending.kind, true);
                 return self.stopping(pending);
             }
             let computed = lazy.computed(any.py())?;
@@ -162,6 +163,7 @@ impl<'g> Recording<'_, 'g> {
             let decl = &self.engine.params[number];
             let grad = any.getattr(intern!(any.py(), "requires_grad"))?.is_truthy()?;
             self.grad |= grad;
+            self.read.note(Kind::Float, false);
             let form = Form::Param { number, transposed: false };
             return Ok(Tensor { dims: decl.dims.clone(), kind: Kind::Float, grad, stopped: false, form });
         }
@@ -190,11 +192,14 @@ impl<'g> Recording<'_, 'g> {
         let dims = extents(tensor)?;
         let shape = shape_of(&dims)?;
         let grad = tensor.getattr(intern!(tensor.py(), "requires_grad"))?.is_truthy()? && self.enabled;
-        let numbers = match elements_of(self.torch, tensor)? {
-            Elements::Floats(floats) => floats,
-            Elements::Ints(ints) => ints.into_iter().map(|int| int as f32).collect(),
-            Elements::Bools(bools) => bools.into_iter().map(|bool| f32::from(u8::from(bool))).collect(),
+        let (kind, numbers) = match elements_of(self.torch, tensor)? {
+            Elements::Floats(floats) => (Kind::Float, floats),
+            Elements::Ints(ints) => (Kind::Int, ints.into_iter().map(|int| int as f32).collect()),
+            Elements::Bools(bools) => {
+                (Kind::Bool, bools.into_iter().map(|bool| f32::from(u8::from(bool))).collect())
+            }
         };
+        self.read.note(kind, false);
         self.grad |= grad;
         if self.is_tracing {
             return self.constant(dims, shape, &numbers, grad);
@@ -249,6 +254,9 @@ impl<'g> Recording<'_, 'g> {
     pub(super) fn known_indices(&mut self, any: &Bound<'_, PyAny>) -> Made<Option<(Vec<i64>, Dims)>> {
         let py = any.py();
         if let Ok(lazy) = any.cast_exact::<Lazy>() {
+            if let Some(index) = lazy.get().index() {
+                return Ok(Some((vec![index], Dims::from_slice(&[1]))));
+            }
             if lazy.get().pending_in(self.block)?.is_some() {
                 return Ok(None);
             }
@@ -353,20 +361,27 @@ impl<'g> Recording<'_, 'g> {
         if let Form::Rows(rows) = &tensor.form {
             return Ok(rows.iter().map(|&key| self.value(key)).collect());
         }
-        let value = self.whole(tensor)?;
-        let Some((&count, row)) = tensor.core().split_first() else { return Ok(vec![value]) };
-        let own = self.key(value)?;
-        if let Some(known) = self.existing.picked.borrow().get(&own) {
-            return Ok(known.iter().map(|&key| self.value(key)).collect());
+        match tensor.core().first() {
+            Some(&count) => (0..count).map(|at| self.row_at(tensor, at)).collect(),
+            None => Ok(vec![self.whole(tensor)?]),
         }
-        let picked = (0..count).map(|at| value.pick(at));
-        let rows: Vec<Value<'g>> = match core(row).len() == row.len() {
-            true => picked.collect(),
-            false => picked.map(|picked| shaped(picked, core(row))).collect(),
-        };
-        let keys = rows.iter().map(|&row| self.key(row)).collect::<Made<Vec<_>>>()?;
-        self.existing.picked.borrow_mut().insert(own, keys);
-        Ok(rows)
+    }
+
+    /// One of these values.
+    pub(super) fn row_at(&self, tensor: &Tensor, at: u32) -> Made<Value<'g>> {
+        if let Form::Rows(rows) = &tensor.form {
+            return rows.get(at as usize).map(|&key| self.value(key)).ok_or(Fail::Poison);
+        }
+        let value = self.whole(tensor)?;
+        let Some((_, row)) = tensor.core().split_first() else { return Ok(value) };
+        let own = (self.key(value)?, at);
+        if let Some(&known) = self.existing.picked.borrow().get(&own) {
+            return Ok(self.value(known));
+        }
+        let picked = value.pick(at);
+        let picked = if core(row).len() == row.len() { picked } else { shaped(picked, core(row)) };
+        self.existing.picked.borrow_mut().insert(own, self.key(picked)?);
+        Ok(picked)
     }
 
     /// The tensor with float elements: truth values become 0 and 1.

@@ -116,6 +116,14 @@ impl<'g> Recording<'_, 'g> {
             return Ok(Some(Argument::Tensor(Traits::index(Dims::from_slice(&[1])))));
         }
         let lazy = any.cast_exact::<Lazy>().ok();
+        let known = lazy.and_then(|lazy| lazy.get().index()).and_then(|index| u32::try_from(index).ok());
+        if let Some(index) = known
+            && !given.tensors.contains(&(any.as_ptr() as usize))
+        {
+            given.tensors.push(any.as_ptr() as usize);
+            given.values.push(Arg::Index(index));
+            return Ok(Some(Argument::Tensor(Traits::index(Dims::from_slice(&[1])))));
+        }
         if lazy.is_none() && !any.is_instance(self.torch.tensor.bind(self.py))? {
             given.literals += 1;
             return Ok(if given.literals > MAX_LITERALS { None } else { literal(any)? });

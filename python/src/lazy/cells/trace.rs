@@ -52,7 +52,9 @@ impl Block {
                     called.refuse(error.value(py).to_string());
                 }
                 Err(Fail::Refused(why)) => called.refuse(why),
-                Err(Fail::Poison | Fail::Unknown { .. }) => called.refuse("the graph refuses it".to_owned()),
+                Err(Fail::Poison | Fail::Known | Fail::Unknown { .. }) => {
+                    called.refuse("the graph refuses it".to_owned())
+                }
             }
             if let Some(fault) = builder.take_fault() {
                 called.refuse(fault.to_string());

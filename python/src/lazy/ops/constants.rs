@@ -79,6 +79,7 @@ fn new(r: &mut Recording<'_, '_>, call: &Call<'_, '_>, number: f32) -> Made<Outc
 
 fn of_sizes(r: &mut Recording<'_, '_>, call: &Call<'_, '_>, sizes: &[i64], number: f32) -> Made<Outcome> {
     check_dtype(call)?;
+    r.tensor(&call.need(0)?)?;
     r.grad = false;
     let dims: Dims = sizes.iter().map(|&size| u32::try_from(size).unwrap_or(0)).collect();
     let shape = shape_of(&dims)?;

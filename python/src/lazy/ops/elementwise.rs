@@ -35,19 +35,19 @@ macro_rules! comparison {
 
 pub(super) const OPS: &[Op] = &[
     unary!(["abs", "absolute", "__abs__"], |x| x.abs()),
-    unary!(["exp"], |x| x.exp()),
-    unary!(["log"], |x| x.log()),
-    unary!(["sqrt"], |x| x.sqrt()),
-    unary!(["rsqrt"], |x| x.rsqrt()),
+    unary!(["exp"], |x| x.exp()).floats(),
+    unary!(["log"], |x| x.log()).floats(),
+    unary!(["sqrt"], |x| x.sqrt()).floats(),
+    unary!(["rsqrt"], |x| x.rsqrt()).floats(),
     unary!(["square"], |x| x.square()),
-    unary!(["reciprocal"], |x| x.recip()),
-    unary!(["tanh"], |x| x.tanh()),
-    unary!(["sigmoid", "expit"], |x| x.sigmoid()),
+    unary!(["reciprocal"], |x| x.recip()).floats(),
+    unary!(["tanh"], |x| x.tanh()).floats(),
+    unary!(["sigmoid", "expit"], |x| x.sigmoid()).floats(),
     unary!(["relu"], |x| x.relu()),
     unary!(["silu"], |x| x.silu()),
-    unary!(["sin"], |x| x.sin()),
-    unary!(["cos"], |x| x.cos()),
-    unary!(["erf"], |x| x.erf()),
+    unary!(["sin"], |x| x.sin()).floats(),
+    unary!(["cos"], |x| x.cos()).floats(),
+    unary!(["erf"], |x| x.erf()).floats(),
     unary!(["sign"], |x| x.sign()),
     unary!(["neg", "negative", "__neg__"], |x| -x),
     unary!(["logsigmoid"], |x| -(-x).softplus()),
@@ -106,10 +106,12 @@ pub(super) const OPS: &[Op] = &[
             }
             r.binary(call, [0, 1], |a, b| a / b)
         },
-    ),
+    )
+    .floats(),
     Op::new(&["__rdiv__", "__rtruediv__"], &["input", "other"], |r, call| {
         r.binary(call, [1, 0], |a, b| a / b)
-    }),
+    })
+    .floats(),
     Op::new(&["pow", "__pow__"], &["input", "exponent"], pow),
     Op::new(&["__rpow__"], &["input", "other"], |r, call| r.binary(call, [1, 0], |a, b| a.pow(b))),
     binary!(["maximum"], |a, b| a.maximum(b)),
@@ -172,13 +174,14 @@ pub(super) const OPS: &[Op] = &[
         x if x.kind == Kind::Float => Ok(Outcome::Same),
         x => one(r.cast(&x, Kind::Float)?),
     })
+    .floats()
     .not_of_params(),
-    Op::new(&["long"], &["input", "memory_format"], |r, call| match r.tensor(&call.need(0)?)? {
-        x if x.kind == Kind::Int => Ok(Outcome::Same),
-        _ => refuse("a conversion to ints; use .argmax() for indices"),
+    Op::new(&["long"], &["input", "memory_format"], |r, call| {
+        let x = r.tensor(&call.need(0)?)?;
+        as_ints(r, x)
     })
     .not_of_params(),
-    Op::new(&["to", "type_as"], &["input", "*other"], to).not_of_params(),
+    Op::new(&["to", "type_as"], &["input", "*other"], to).floats().not_of_params(),
     Op::new(&["clone"], &["input", "memory_format"], |r, call| one(r.tensor(&call.need(0)?)?))
         .not_of_params(),
     Op::new(&["cpu"], &["input", "memory_format"], |_, _| Ok(Outcome::Same)).not_of_params(),
@@ -187,6 +190,15 @@ pub(super) const OPS: &[Op] = &[
         .view()
         .not_of_params(),
 ];
+
+/// The truth values as ints.
+fn as_ints(r: &Recording<'_, '_>, x: Tensor) -> Made<Outcome> {
+    match x.kind {
+        Kind::Int => Ok(Outcome::Same),
+        Kind::Bool => one(r.cast(&r.cast(&x, Kind::Float)?, Kind::Int)?),
+        Kind::Float => refuse("a conversion to ints; use .argmax() for indices"),
+    }
+}
 
 fn to(r: &mut Recording<'_, '_>, call: &Call<'_, '_>) -> Made<Outcome> {
     let x = r.tensor(&call.need(0)?)?;
@@ -204,7 +216,7 @@ fn to(r: &mut Recording<'_, '_>, call: &Call<'_, '_>) -> Made<Outcome> {
         let same = match word.strip_prefix("torch.") {
             Some("float32") if x.kind != Kind::Float => return one(r.cast(&x, Kind::Float)?),
             Some("float32") => true,
-            Some("int64") => x.kind == Kind::Int,
+            Some("int64") => return as_ints(r, x),
             Some("bool") => x.kind == Kind::Bool,
             Some(_) => false,
             None => word == "cpu" || target.extract::<bool>().is_ok(),

@@ -22,6 +22,16 @@ use std::sync::OnceLock;
 /// A function that records a call.
 type Emit = fn(&mut Recording<'_, '_>, &Call<'_, '_>) -> Made<Outcome>;
 
+/// The elements of a result whose operands have ints or truth values alone.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Makes {
+    /// Torch's have the type of the operands, which the graph cannot compute.
+    Same,
+    Floats,
+    /// Ints that are sums of truth values.
+    Counts,
+}
+
 /// An op.
 pub(super) struct Op {
     /// The names of its functions and methods in torch. The first is a method that computes the same.
@@ -37,6 +47,7 @@ pub(super) struct Op {
     pub(super) of_params: bool,
     /// Whether it has no form that leaves its first argument as it is.
     pub(super) only_in_place: bool,
+    pub(super) makes: Makes,
 }
 
 impl Op {
@@ -49,6 +60,7 @@ impl Op {
             is_attribute: false,
             of_params: true,
             only_in_place: false,
+            makes: Makes::Same,
         }
     }
 
@@ -66,6 +78,14 @@ impl Op {
 
     const fn changing(self) -> Self {
         Self { only_in_place: true, ..self }
+    }
+
+    const fn floats(self) -> Self {
+        Self { makes: Makes::Floats, ..self }
+    }
+
+    const fn counts(self) -> Self {
+        Self { makes: Makes::Counts, ..self }
     }
 
     pub(super) fn name(&self) -> &'static str {

@@ -19,7 +19,7 @@ pub(super) enum Fold {
 }
 
 pub(super) const OPS: &[Op] = &[
-    Op::new(&["sum"], &["input", "dim", "keepdim", "dtype"], |r, call| r.reduction(call, Fold::Sum)),
+    Op::new(&["sum"], &["input", "dim", "keepdim", "dtype"], |r, call| r.reduction(call, Fold::Sum)).counts(),
     Op::new(&["mean"], &["input", "dim", "keepdim", "dtype"], |r, call| r.reduction(call, Fold::Mean)),
     Op::new(&["amax"], &["input", "dim", "keepdim"], |r, call| r.reduction(call, Fold::Max)),
     Op::new(&["amin"], &["input", "dim", "keepdim"], |r, call| r.reduction(call, Fold::Min)),
@@ -53,7 +53,8 @@ pub(super) const OPS: &[Op] = &[
             made = r.reshaped(&product, dims)?;
         }
         one(made)
-    }),
+    })
+    .counts(),
     Op::new(&["any"], &["input", "dim", "keepdim"], |r, call| r.truths(call, Fold::Max)).not_of_params(),
     Op::new(&["all"], &["input", "dim", "keepdim"], |r, call| r.truths(call, Fold::Min)).not_of_params(),
     Op::new(&["var"], &["input", "dim", "unbiased", "keepdim", "correction"], |r, call| {
@@ -120,7 +121,8 @@ pub(super) const OPS: &[Op] = &[
             parts.push(part);
         }
         one(if x.rank() == 0 { x } else { r.joined(&parts, at)? })
-    }),
+    })
+    .counts(),
 ];
 
 fn norm(r: &mut Recording<'_, '_>, call: &Call<'_, '_>) -> Made<Outcome> {
@@ -392,7 +394,8 @@ impl<'g> Recording<'_, 'g> {
         let [at] = self.axes(call, &x)?[..] else { return refuse("several axes") };
         let keep = call.flag(2, false)?;
         let values = self.fold(&x, at, keep, fold)?;
-        Ok(Outcome::Tuple(vec![values, self.places(&x, at, keep, fold)?]))
+        let name = if fold == Fold::Max { "max" } else { "min" };
+        Ok(Outcome::Named(name, vec![values, self.places(&x, at, keep, fold)?]))
     }
 
     /// The places of the largest or smallest elements along an axis.

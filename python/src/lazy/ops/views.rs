@@ -5,7 +5,7 @@ use crate::lazy::call::Call;
 use crate::lazy::dims::{
     Dims, axis, core, elements, leading_ones, resolved, shape_of, with_extent, without, written,
 };
-use crate::lazy::tensor::{Form, Tensor, shaped};
+use crate::lazy::tensor::{Form, Kind, Tensor, shaped};
 use crate::lazy::{Made, Outcome, Recording};
 use autobatch::ir::graph::Value;
 use pyo3::prelude::*;
@@ -239,8 +239,7 @@ impl<'g> Recording<'_, 'g> {
     fn all(&mut self, any: &Bound<'_, PyAny>) -> Made<Vec<Tensor>> {
         let mut parts = Vec::new();
         for part in any.try_iter()? {
-            let part = self.tensor(&part?)?;
-            parts.push(self.floats(part)?);
+            parts.push(self.tensor(&part?)?);
         }
         match parts.is_empty() {
             true => refuse("no tensors"),
@@ -308,7 +307,8 @@ impl<'g> Recording<'_, 'g> {
         if shape.dims() == x.core() {
             return Ok(x.seen_as(dims));
         }
-        self.made(self.whole(x)?.broadcast(shape), dims)
+        let made = self.made(self.whole(x)?.broadcast(shape), dims)?;
+        Ok(Tensor { kind: x.kind, grad: x.grad, stopped: x.stopped, ..made })
     }
 
     /// A range of an axis.
@@ -321,8 +321,8 @@ impl<'g> Recording<'_, 'g> {
         let made = |made: Tensor| Tensor { kind: x.kind, grad: x.grad, stopped: x.stopped, ..made };
         let range = start as usize..(start + len) as usize;
         if at == lead && (x.as_rows().is_some() || len == 1) {
-            let rows = self.rows(x)?;
-            return self.made_of_rows(rows[range].to_vec(), dims).map(made);
+            let rows = (start..start + len).map(|at| self.row_at(x, at));
+            return self.made_of_rows(rows.collect::<Made<_>>()?, dims).map(made);
         }
         let cut = |value: Value<'g>, axis: usize, dims: &[u32]| {
             let cut = value.slice_axis(axis, range.clone());
@@ -353,8 +353,20 @@ impl<'g> Recording<'_, 'g> {
         Ok(Outcome::Tuple(parts))
     }
 
-    /// Tensors joined along an axis.
+    /// Tensors joined along an axis. Truth values stay some if all parts have them.
     pub(in crate::lazy) fn joined(&self, parts: &[Tensor], at: usize) -> Made<Tensor> {
+        let kind = parts.first().map_or(Kind::Float, |first| first.kind);
+        let alike = parts.iter().all(|part| part.kind == kind);
+        if alike && kind != Kind::Bool {
+            return Ok(Tensor { kind, ..self.joined_alike(parts, at)? });
+        }
+        // The graph joins floats.
+        let floats = parts.iter().map(|part| self.floats(part.clone())).collect::<Made<Vec<_>>>()?;
+        let joined = self.joined_alike(&floats, at)?;
+        if alike { self.cast(&joined, Kind::Bool) } else { Ok(joined) }
+    }
+
+    fn joined_alike(&self, parts: &[Tensor], at: usize) -> Made<Tensor> {
         let Some(first) = parts.first() else { return refuse("no tensors") };
         if let [only] = parts {
             return Ok(only.clone());
