@@ -548,7 +548,7 @@ class RecordError(AutobatchError):
 
 class Recorder:
     """The function mode of a block."""
-    def __init__(self, environment, engine, eager, remedy) -> Any:
+    def __init__(self, environment, engine, eager, draws, remedy) -> Any:
         ...
     def __torch_function__(self, function, _types, args, kwargs=None) -> Any:
         ...
@@ -567,6 +567,8 @@ class Recorder:
     @staticmethod
     def next_run() -> Any:
         """staticmethod(function) -> method"""
+    def pictures(self) -> Any:
+        """The pictures of the first flushes, as SVG; `None` where a graph is too large."""
     def set_wait(self, wait) -> Any:
         """Sets the function that a read calls before it computes. Returns the one before."""
 

@@ -45,7 +45,7 @@ class Layers(nn.Module):
         self.attention = nn.MultiheadAttention(WIDTH, 2)
         self.conv, self.window = nn.Conv1d(WIDTH, WIDTH, 3, padding=1), nn.Conv1d(WIDTH, 3, 2, stride=2, dilation=1)
         self.feed = nn.Sequential(nn.Linear(WIDTH, 3), nn.Tanh(), nn.Linear(3, WIDTH))
-        self.scale, self.choice = 1.0, True
+        self.scale, self.choice, self.one = 1.0, True, nn.Parameter(torch.ones(()))
 
 
 UNARY = (
@@ -162,6 +162,15 @@ def drawn_statement(rng, floats, ints, bools):
     if rng.random() < 0.08:
         compared = rng.choice([f"{x} {rng.choice(['>', '<', '>=', '<='])} {rng.choice([y, '0.1'])}", f"~{rng.choice(bools)}", f"{rng.choice(bools)}.any()"])
         return compared, False
+    if rng.random() < 0.06:
+        mask, index = rng.choice(bools), rng.choice(ints)
+        return rng.choice([
+            f"{mask}.{rng.choice(['sum()', 'long()', 'float()', 'float().mean()', 'to(torch.int64)', 'prod()', f'sum({axis}{keep})', 'cumsum(0)'])}",
+            f"{mask} * {rng.choice([x, '2', '2.0', mask, index])}", f"torch.where({mask}, {rng.choice(['1, 0', '1.0, 0', f'{index}, 1', f'{x}, 0'])})",
+            f"torch.{rng.choice(['stack', 'cat'])}([{mask}, {rng.choice([mask, rng.choice(bools), x])}])", f"{index} {rng.choice(['+', '-', '*', '/', '//', '>', '=='])} {rng.choice(['2', '2.0', index, x])}",
+            f"{x}.{rng.choice(['max', 'min'])}({axis}{keep}).{rng.choice(['values', 'indices'])}", f"torch.stack([{index}, {index}])", f"torch.{rng.choice(['zeros_like', 'ones_like'])}({rng.choice([mask, index])})",
+            f"torch.tensor([{rng.randrange(WIDTH)}])", f"{mask}.{rng.choice(['expand(2, -1)', 'view(-1)', 'unsqueeze(0)', 'any(0)', 'all()'])}",
+        ]), False  # fmt: skip
     if rng.random() < 0.05:
         return f"{x}.{rng.choice(['argmax', 'argmin'])}({rng.choice(['', '-1', '0'])})", False
     if rng.random() < 0.08:
@@ -183,7 +192,10 @@ class Program:
         """The numbers of the statements that the open block refuses, with the errors. What needs their results fails too."""
         space, found = {"torch": torch, "F": F, "self": self.layers, **inputs}, {}
         for number, (name, text) in enumerate(self.statements):
+            missing = {self.statements[one][0] for one in found} & set(re.findall(r"\w+", text))
             try:
+                if missing:
+                    raise NameError(min(missing))
                 space[name] = eval(text, space)  # noqa: S307
             except (autobatch.RecordError, NameError) as error:
                 found[number] = error
@@ -229,9 +241,14 @@ def kind_of(made):
 
 
 def started(inputs):
-    """The same tensors, so that a block records from the first statement on: leaves with gradients, times one."""
+    """The same tensors, and results of them: programs may change those in place."""
     leaves = {name: value.clone().requires_grad_() if value.dtype == torch.float32 else value for name, value in inputs.items()}
     return leaves, {name: value * 1.0 if value.requires_grad else value for name, value in leaves.items()}
+
+
+def recorded(inputs, layers):
+    """The same tensors times a parameter, so that an open block records them."""
+    return {name: value * layers.one if value.dtype == torch.float32 else value for name, value in inputs.items()}
 
 
 def drawn_program(rng, layers, instances):
@@ -324,6 +341,8 @@ def case(seed, reasons):
     program = Program(layers, drawn_program(rng, layers, instances))
     with batch(threads=1):
         refused = program.refused(started(instances[0])[1])
+    with batch(threads=1):
+        refused |= program.refused(recorded(instances[0], layers))
     for number, error in refused.items():
         if isinstance(error, autobatch.RecordError):
             why = str(error).split("cannot be recorded: ")[-1].split("; rewrite it")[0]
@@ -331,19 +350,27 @@ def case(seed, reasons):
     program = program.without(refused)
     if not program.statements:
         return "refused"
-    run, as_module, ops = program.module(), rng.random() < 0.5, []
+    plain, as_module, ops, records = program.module(), rng.random() < 0.5, [], rng.random() < 0.5
+
+    def run(inputs, call):
+        return plain(recorded(inputs, layers) if records else inputs, call)
+
     # A module becomes a node after a number of calls.
     instances = instances * 3 if as_module else instances
     for step in range(3):
         try:
             expected = eager(run, layers, instances)
-        except (RuntimeError, IndexError, ValueError):
+        except (RuntimeError, IndexError, ValueError, AssertionError):
             return "invalid in torch"
         if not all(number.isfinite().all() for made in expected[0] for number in made.values()):
             return "not finite"
         leaves, begun = zip(*(started(one) for one in instances))
-        with batch(threads=1) as block:
-            values = [run(one, layers if as_module else layers.forward) for one in begun]
+        try:
+            with batch(threads=1) as block:
+                values = [run(one, layers if as_module else layers.forward) for one in begun]
+        except autobatch.RecordError:
+            # What it needs was computed when the statements ran by themselves.
+            return "refused as a whole"
         ops.append(block.ops)
         found = values, gradients(layers, leaves, values)
         worst, place = difference(expected, found)

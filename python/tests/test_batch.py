@@ -1,5 +1,6 @@
 """`autobatch.torch.batch` against torch without it."""
 
+import contextlib
 import resource
 
 import numpy as np
@@ -332,3 +333,33 @@ def test_a_recorded_tensor_where_torch_wants_a_number():
     y = linear(x)
     assert_close(chosen[0], torch.where(mask, y, -1), 1e-5)
     assert_close(chosen[1], torch.full((1, 2), 2.0), 1e-5)
+
+
+def test_a_tensor_that_changes_in_place_after_it_was_recorded():
+    torch.manual_seed(11)
+    layer = nn.Linear(3, 3)
+    for change in (lambda x: x.mul_(0.5), lambda x: F.relu(x, inplace=True), lambda x: x.__setitem__(0, 2.0)):
+        found = []
+        for record in (False, True):
+            leaf = torch.tensor([[0.3, -0.4, 0.5]], requires_grad=True)
+            with batch() if record else contextlib.nullcontext():
+                x = leaf * 1.0
+                before = x + layer.bias
+                change(x)
+                after = layer(x) * x
+            (before.sum() + after.square().sum()).backward()
+            found.append((before.detach().clone(), after.detach().clone(), leaf.grad))
+        for expected, made in zip(*found):
+            assert_close(made, expected, 1e-6)
+
+
+def test_a_picture_of_the_batches():
+    torch.manual_seed(12)
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+    with batch(explain=True) as block:
+        made = [model(torch.randn(1, 3)) for _ in range(5)]
+    shown = block._repr_html_()
+    assert "flush 1: " in shown and shown.count("<svg ") == 1 and "batches" in shown and len(made) == 5
+    with batch() as block:
+        made = [model(torch.randn(1, 3)) for _ in range(5)]
+    assert "<svg" not in block._repr_html_()

@@ -248,21 +248,22 @@ class batch:
     What needs a number (`.item()`, `bool`, `print`) computes what was recorded so far. The results are tensors of torch with
     gradients to parameters and inputs. `with batch() as block` gives the block, whose `explain()` says what was batched.
 
-    `unknown="eager"` lets torch compute what the engine has no counterpart of, one instance at a time. `threads` is the number
-    of threads that execute; 0 takes all cores.
+    `unknown="eager"` lets torch compute what the engine has no counterpart of, one instance at a time. `explain=True` draws the
+    batches for notebooks. `threads` is the number of threads that execute; 0 takes all cores.
     """
 
-    def __init__(self, unknown="error", threads=0):
+    def __init__(self, unknown="error", explain=False, threads=0):
         if unknown not in ("error", "eager"):
             raise ValueError(f'unknown is "error" or "eager", found {unknown!r}')
-        self._eager, self._threads, self._recorder, self._account = unknown == "eager", threads, None, None
+        self._eager, self._draws, self._threads = unknown == "eager", explain, threads
+        self._recorder, self._account, self._pictures = None, None, []
         #: The end of the error of a call that cannot be recorded.
         self.remedy = 'pass unknown="eager" to batch() so that torch computes it'
 
     def __enter__(self):
         if self._recorder is not None:
             raise RuntimeError("this block is open; make another batch()")
-        self._recorder = native.Recorder(_ENVIRONMENT, _without_parameters(self._threads), self._eager, self.remedy)
+        self._recorder = native.Recorder(_ENVIRONMENT, _without_parameters(self._threads), self._eager, self._draws, self.remedy)
         torch._C._push_on_torch_function_stack(self._recorder)
         _open.__dict__.setdefault("recorders", []).append(self._recorder)
         _Patched.add(1)
@@ -275,7 +276,7 @@ class batch:
         recorder, self._recorder = self._recorder, None
         recorder.close(kind is not None)
         self.ops, self.flushes = recorder.counts()
-        self._account = recorder.account()
+        self._account, self._pictures = recorder.account(), recorder.pictures()
 
     def flush(self):
         """Computes what was recorded so far."""
@@ -303,4 +304,6 @@ class batch:
         return "\n".join(lines) or "nothing was computed"
 
     def _repr_html_(self):
-        return f"<pre>{html.escape(self.explain())}</pre>"
+        pictures = self._pictures if self._recorder is None else self._recorder.pictures()
+        drawn = [picture or "<p>A graph with more than 3,000 nodes is not drawn.</p>" for picture in pictures]
+        return "".join([f"<pre>{html.escape(self.explain())}</pre>", *drawn])

@@ -13,8 +13,8 @@ from .code import MISSING, ClassView, Code, changes, is_changing, is_of_library,
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), torch.dtype, torch.device, torch.Size, enum.Enum)
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
-#: Guards of one method. More would cost as much as the calls that they save.
-MAX_GUARDS = 400
+#: Guards of one method. `cells/trace.rs` refuses fewer if they cost more than the ops that they save.
+MAX_GUARDS = 10_000
 #: Functions of Python whose effect is not what they return.
 EFFECTS = {"print", "open", "input", "breakpoint", "id", "setattr", "delattr", "exec", "eval", "globals"}
 _HOOKS_OF_ALL = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks", "_global_backward_pre_hooks")

@@ -31,6 +31,27 @@ impl Block {
         py.import("operator")?.getattr(if name == "div" { "truediv" } else { &*name })
     }
 
+    /// Lets torch execute an op none of whose tensors waits.
+    pub(super) fn call_known<'py>(
+        &self,
+        op: Named,
+        function: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = args.py();
+        let flag = kwargs.map(|kwargs| kwargs.get_item("inplace")).transpose()?.flatten();
+        if (op.in_place || flag.is_some_and(|flag| flag.is_truthy().unwrap_or(true)))
+            && let Ok(first) = args.get_item(0)?.cast_exact::<Lazy>()
+            && let Some(tensor) = first.get().known(py)?
+            && tensor.getattr(py, "requires_grad")?.is_truthy(py)?
+        {
+            // Results of one flush are views of one tensor, which torch lets no one change.
+            return Err(self.error(py, &op.name(), "it changes a computed tensor with gradients in place"));
+        }
+        call(function, args, kwargs)
+    }
+
     /// Lets torch execute a function for all instances of `each` that wait for it.
     pub(super) fn execute_among_others<'py>(
         self: &Arc<Self>,

@@ -82,6 +82,7 @@ impl Block {
         }
         // A gradient goes to the tensors with gradients alone.
         groups.sort_by_key(|(alike, _)| !alike.grad);
+        self.draw(&graph, groups.iter().flat_map(|(_, members)| members.iter().map(|(key, _)| *key)));
         let shared = Shared::without_lines(graph);
         let values = PyList::empty(py);
         let shapes = PyList::empty(py);

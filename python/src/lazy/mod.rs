@@ -17,6 +17,7 @@ mod guards;
 mod methods;
 mod operators;
 mod ops;
+mod picture;
 mod recorder;
 mod report;
 mod slot;
@@ -110,6 +111,8 @@ pub(crate) struct Block {
     torch: Torch,
     /// Whether torch executes what the engine has no counterpart of.
     eager: bool,
+    /// Whether the account has pictures.
+    draws: bool,
     /// The end of the error of a call that cannot be recorded.
     remedy: String,
     /// Whether its `with` is open.
@@ -271,13 +274,13 @@ impl Block {
                 Ok(made) => return Ok(made),
                 Err(Fail::Raised(error)) => return Err(error),
                 Err(Fail::Unknown { param, table }) => self.learn(py, param, table)?,
-                Err(Fail::Known) => return eager::call(&function()?, args, kwargs),
+                Err(Fail::Known) => return self.call_known(op, &function()?, args, kwargs),
                 Err(Fail::Refused(why)) => break why,
                 Err(Fail::Poison) => break "the graph refuses it".to_owned(),
             }
         };
         if !self.waits_for(args, kwargs)? {
-            return eager::call(&function()?, args, kwargs);
+            return self.call_known(op, &function()?, args, kwargs);
         }
         if !self.eager {
             return Err(self.error(py, op.op.name(), &why));

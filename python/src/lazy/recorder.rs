@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt, PyList, PyNotImplemented, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyNotImplemented, PyString, PyTuple};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -53,6 +53,7 @@ impl Recorder {
         environment: &Bound<'_, PyDict>,
         engine: &PyEngine,
         eager: bool,
+        draws: bool,
         remedy: String,
     ) -> PyResult<Self> {
         let object = |name: &str| {
@@ -87,6 +88,7 @@ impl Recorder {
         let block = Arc::new(Block {
             torch,
             eager,
+            draws,
             remedy,
             open: AtomicBool::new(true),
             thread: std::thread::current().id(),
@@ -130,7 +132,7 @@ impl Recorder {
                 _ => {}
             }
         }
-        block.before_change(function, args)?;
+        block.before_change(function, args, kwargs)?;
         function.call(args, kwargs)
     }
 
@@ -194,6 +196,11 @@ impl Recorder {
         self.block.account(py)
     }
 
+    /// The pictures of the first flushes, as SVG; `None` where a graph is too large.
+    fn pictures(&self) -> Vec<Option<String>> {
+        self.block.pictures()
+    }
+
     /// The numbers of recorded ops and of flushes.
     fn counts(&self) -> PyResult<(u64, u64)> {
         let state = self.block.lock()?;
@@ -233,27 +240,37 @@ impl Block {
         let name = function.getattr(intern!(args.py(), "__name__")).and_then(|name| name.extract::<String>());
         let name = name.unwrap_or_else(|_| "a function".to_owned());
         let (is_read, why) = (ops::READS.contains(&&*name), "the engine has no counterpart of this op");
-        if !is_read && !self.eager {
-            return Err(self.error(args.py(), &name, why));
-        }
-        if is_read {
+        // Instances of `each` wait for each other, so that one call serves them all.
+        let alone = !self.eager || self.wait.lock().is_none();
+        if is_read || alone && !self.waits_for(args, kwargs)? {
             return super::eager::call(function, args, kwargs);
+        }
+        if !self.eager {
+            return Err(self.error(args.py(), &name, why));
         }
         self.note_eager(args.py(), &name, why);
         self.execute_among_others(function, args, kwargs)
     }
 
-    /// Computes what was recorded before a function changes a parameter. Other tensors were copied when they were read.
+    /// Computes what was recorded before a function changes a parameter, or a tensor that gets a gradient: the gradient must
+    /// not pass through the change. The elements of other tensors were copied when they were read.
     fn before_change(
         self: &Arc<Self>,
         function: &Bound<'_, PyAny>,
         args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
         let py = function.py();
         let name = function.getattr(intern!(py, "__name__"))?;
         let name = name.cast::<PyString>()?.to_str()?;
-        let changes =
-            name.ends_with('_') && !name.ends_with("__") || matches!(name, "__setitem__" | "__set__");
+        // `inplace=True` may stand at any place.
+        let is_true = |any: &Bound<'_, PyAny>| any.is(PyBool::new(py, true));
+        let flag = kwargs.map(|kwargs| kwargs.get_item(intern!(py, "inplace"))).transpose()?.flatten();
+        let changes = name.ends_with('_') && !name.ends_with("__")
+            || matches!(name, "__setitem__" | "__set__")
+            || name.starts_with("__i") && args.len() == 2
+            || flag.is_some_and(|flag| flag.is_truthy().unwrap_or(true))
+            || args.iter_borrowed().skip(1).any(|arg| is_true(&arg));
         if changes && matches!(name, "requires_grad_" | "__set__") {
             self.next_epoch();
         }
@@ -262,6 +279,11 @@ impl Block {
             let mut storages = HashSet::new();
             for param in engine.living(py) {
                 storages.insert(storage(&param)?);
+            }
+            let inputs: Vec<_> =
+                self.lock()?.existing.inputs.iter().map(|(_, input)| input.clone_ref(py)).collect();
+            for input in inputs {
+                storages.insert(storage(input.bind(py))?);
             }
             if self.shares(args.as_any(), &storages, 2)? {
                 self.flush(py)?;

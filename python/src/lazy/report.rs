@@ -2,6 +2,9 @@
 
 use super::Block;
 use super::engine::Engine;
+use super::picture::picture;
+use autobatch::ir::Graph;
+use autobatch::ir::graph::ValueKey;
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,10 +15,15 @@ type Flush = (u64, u32, u32);
 /// A method that was called: its name, the number of its cells, and why it is recorded op by op, if it is.
 pub(super) type MethodNote = (String, usize, Option<String>);
 
+/// The pictures of one block.
+const MAX_PICTURES: usize = 4;
+
 /// The account.
 #[derive(Default)]
 pub(super) struct Report {
     flushes: Vec<Flush>,
+    /// The pictures of the first ones; `None` where a graph is too large.
+    pictures: Vec<Option<String>>,
     /// The calls that torch computed, by op, line and reason.
     eager: BTreeMap<(String, String, String), u64>,
 }
@@ -27,6 +35,18 @@ impl Block {
             self.report.lock().flushes.push((ops, batches, bound));
         }
         Ok(())
+    }
+
+    /// Draws the graph of a flush, if the block draws and has not drawn many.
+    pub(super) fn draw(&self, graph: &Graph, wanted: impl Iterator<Item = ValueKey>) {
+        if self.draws && self.report.lock().pictures.len() < MAX_PICTURES {
+            let drawn = picture(graph, &wanted.collect::<Vec<_>>());
+            self.report.lock().pictures.push(drawn);
+        }
+    }
+
+    pub(super) fn pictures(&self) -> Vec<Option<String>> {
+        self.report.lock().pictures.clone()
     }
 
     /// Notes a call that torch computes.

@@ -378,7 +378,11 @@ impl<'g> Recording<'_, 'g> {
         if let Some(&known) = self.existing.picked.borrow().get(&own) {
             return Ok(self.value(known));
         }
-        let picked = value.pick(at);
+        // A cell has no numbers to pick by.
+        let picked = match self.is_tracing {
+            true => value.slice_axis(0, at as usize..at as usize + 1).reshape(shape_of(row)?),
+            false => value.pick(at),
+        };
         let picked = if core(row).len() == row.len() { picked } else { shaped(picked, core(row)) };
         self.existing.picked.borrow_mut().insert(own, self.key(picked)?);
         Ok(picked)

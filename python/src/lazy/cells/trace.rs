@@ -14,6 +14,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple, PyWeakrefMethods, PyWeakrefReference};
 use std::sync::{Arc, Weak};
 
+/// The guards whose comparison costs as much as the recording of an op.
+const GUARDS_PER_OP: u64 = 50;
+
 impl Block {
     /// Traces the methods that came often. Nothing may be recorded and not computed.
     pub(super) fn trace_all(self: &Arc<Self>, py: Python<'_>) -> PyResult<()> {
@@ -91,16 +94,20 @@ impl Block {
         pattern.args.iter().try_for_each(|(_, argument)| argument.types(&mut types))?;
         let Some((graph, ports)) = builder.begin_cell(&name, &types) else { return Err(Fail::Poison) };
         let tracing = Arc::new(engine.for_tracing(py, &graph.data().module));
-        let before = {
+        let (ops, before) = {
             let mut state = self.lock()?;
             let (ops, flushes) = (state.ops, state.flushes);
             let fresh = State { ops, flushes, graph, is_tracing: true, ..State::new(tracing) };
-            std::mem::replace(&mut *state, fresh)
+            (ops, std::mem::replace(&mut *state, fresh))
         };
         let made = self.trace_call(method, pattern, &ports);
         let traced = std::mem::replace(&mut *self.lock()?, before);
         traced.slots.iter().filter_map(Weak::upgrade).for_each(|slot| slot.lose());
         let (results, keys, guards) = made?;
+        let (count, ops) = (guards.len()? as u64, traced.ops - ops);
+        if count > GUARDS_PER_OP * (1 + ops) {
+            return Err(Fail::refused(format!("it can read {count} values and has {ops} ops only")));
+        }
         let keys: Vec<Option<ValueKey>> = keys.into_iter().map(Some).collect();
         let cell = builder.end_cell(&name, traced.graph, &keys);
         if let Some(fault) = builder.take_fault() {

@@ -3,6 +3,7 @@
 use super::{Op, one, refuse};
 use crate::lazy::call::Call;
 use crate::lazy::dims::{Dims, shape_of};
+use crate::lazy::tensor::Tensor;
 use crate::lazy::{Made, Outcome, Recording};
 use autobatch::ir::types::DType;
 
@@ -38,7 +39,9 @@ pub(super) const REPLACING: &[Op] = &[
         let x = r.tensor(&call.need(0)?)?;
         let from = r.tensor(&call.need(1)?)?;
         let from = r.cast(&from, x.kind)?;
-        one(r.expanded(&from, x.dims)?)
+        let made = r.expanded(&from, x.dims)?;
+        // Torch goes on to record the gradient of what it replaces, which is zero.
+        one(Tensor { grad: r.grad && r.enabled, ..made })
     })
     .changing(),
 ];

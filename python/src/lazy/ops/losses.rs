@@ -2,7 +2,7 @@
 
 use super::{Op, one, refuse};
 use crate::lazy::call::Call;
-use crate::lazy::dims::{Dims, written};
+use crate::lazy::dims::{Dims, broadcast, written};
 use crate::lazy::tensor::{Elements, Kind, Operand, Tensor, elements_of};
 use crate::lazy::{Made, Outcome, Recording};
 use autobatch::ir::graph::Value;
@@ -155,8 +155,14 @@ impl<'g> Recording<'_, 'g> {
         weights: Weights,
         f: impl Fn(Value<'g>, Value<'g>) -> Value<'g>,
     ) -> Made<Outcome> {
-        let (x, y) = (self.operand(&call.need(0)?)?, self.operand(&call.need(1)?)?);
+        let (mut x, mut y) = (self.operand(&call.need(0)?)?, self.operand(&call.need(1)?)?);
         let first = if let Operand::Tensor(x) = &x { x.dims.first().copied() } else { None };
+        if let (Operand::Tensor(a), Operand::Tensor(b)) = (&mut x, &mut y)
+            && a.dims != b.dims
+        {
+            let dims = broadcast(&a.dims, &b.dims)?;
+            (*a, *b) = (self.expanded(a, dims.clone())?, self.expanded(b, dims)?);
+        }
         let losses = self.pair(x, y, f)?;
         match weights {
             Weights::None => self.reduced_of(&losses, reduction, first),

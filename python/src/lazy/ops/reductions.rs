@@ -93,9 +93,10 @@ pub(super) const OPS: &[Op] = &[
         let (at, eps) = (axis(call.int(2)?.unwrap_or(1), rank)?, call.number(3, 1e-8)? as f32);
         let (a, b) = (r.of_rank(&a, rank)?, r.of_rank(&b, rank)?);
         let dims = broadcast(&a.dims, &b.dims)?;
+        let Some(&extent) = dims.get(at) else { return refuse("an axis of a scalar") };
         // Only the axis of the vectors must be as long as in the other tensor.
-        let a = r.expanded(&a, with_extent(&a.dims, at, dims[at]))?;
-        let b = r.expanded(&b, with_extent(&b.dims, at, dims[at]))?;
+        let a = r.expanded(&a, with_extent(&a.dims, at, extent))?;
+        let b = r.expanded(&b, with_extent(&b.dims, at, extent))?;
         let length = |r: &Recording<'_, '_>, x: &Tensor| {
             let length = r.along(x, at, false, &|x| x.norm())?;
             r.map(&length, |x| x.clamp(eps, f32::INFINITY))

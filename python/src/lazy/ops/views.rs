@@ -49,7 +49,8 @@ pub(super) const OPS: &[Op] = &[
     Op::new(&["unflatten"], &["input", "dim", "sizes"], |r, call| {
         let x = r.tensor(&call.need(0)?)?;
         let at = axis(call.int(1)?.unwrap_or(0), x.rank())?;
-        let parts = resolved(&call.ints_from(2)?, x.dims[at] as usize)?;
+        let Some(&extent) = x.dims.get(at) else { return refuse("an axis of a scalar") };
+        let parts = resolved(&call.ints_from(2)?, extent as usize)?;
         let dims = x.dims[..at].iter().chain(&parts).chain(&x.dims[at + 1..]).copied().collect::<Dims>();
         one(r.reshaped(&x, dims)?)
     })
@@ -79,7 +80,10 @@ pub(super) const OPS: &[Op] = &[
         let (a, b) = (call.int(1)?.unwrap_or(0), call.int(2)?.unwrap_or(1));
         let (a, b) = (axis(a, x.rank())?, axis(b, x.rank())?);
         let mut order: SmallVec<[usize; 5]> = (0..x.rank()).collect();
-        order.swap(a, b);
+        // A scalar has one axis for torch.
+        if x.rank() > 0 {
+            order.swap(a, b);
+        }
         one(r.permuted(&x, &order)?)
     })
     .view(),

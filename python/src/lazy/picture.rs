@@ -1,0 +1,25 @@
+//! The picture of a flush, for notebooks.
+
+use autobatch::ir::Graph;
+use autobatch::ir::graph::ValueKey;
+use autobatch::ir::plan::Mode;
+use autobatch::planner::Planner;
+use autobatch::planner::Request;
+use autobatch::planner::passes::Selection;
+
+/// The nodes of the largest graph that is drawn. Browsers are slow with larger pictures.
+pub(super) const MAX_NODES: usize = 3000;
+
+/// Draws the forward pass of a graph with its batches, as SVG. `None` if it is too large or has no plan.
+pub(super) fn picture(graph: &Graph, wanted: &[ValueKey]) -> Option<String> {
+    let data = graph.data();
+    if data.arena.len() > MAX_NODES {
+        return None;
+    }
+    let wanted: Vec<_> = wanted.iter().filter_map(|&key| graph.value(key)?.id()).collect();
+    let request = Request { wanted: &wanted, ..Request::default() };
+    let mut planner = Planner::default();
+    let planned =
+        planner.optimize_and_plan(&data, &request, &Selection::of_graph(&data, Mode::Infer)).ok()?;
+    Some(autobatch_inspector::picture::graph(&planned.optimized.graph, &planned.plan, "auto"))
+}
