@@ -310,6 +310,8 @@ def gradients(layers, leaves, values):
 def apart(one, other, least):
     """The largest difference, relative to the larger of the largest number and `least`."""
     one, other = one.detach().double(), other.detach().double()
+    if torch.equal(one.isnan(), other.isnan()):
+        one, other = one.nan_to_num(), other.nan_to_num()
     found = ((one - other).abs().max() / max(one.abs().max().item(), least)).item()
     return found if found == found else float("inf")
 

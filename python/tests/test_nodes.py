@@ -1,5 +1,7 @@
 """Modules that `batch()` records as one node: equal to eager, and traced again when what their code reads changes."""
 
+import contextlib
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -345,3 +347,43 @@ def test_a_block_explains_itself():
     assert block._repr_html_().startswith("<pre>flush 1: ")
     with batch() as block:
         assert block.explain() == "nothing was computed"
+
+
+def test_sequences_of_unequal_lengths_repeat_a_template_and_batch_row_by_row():
+    class Block(nn.Module):
+        def __init__(self, width=6):
+            super().__init__()
+            self.layer, self.norm, self.scale = nn.Linear(width, width), nn.LayerNorm(width), nn.Parameter(torch.randn(width))
+            self.attention, self.gain = nn.MultiheadAttention(width, 2), 1.0
+
+        def forward(self, x, mask=None):
+            y = self.norm(x + self.attention(x, x, x, need_weights=False)[0]) * self.scale
+            return torch.tanh(self.layer(y)) * self.gain + torch.arange(len(x)).float()[:, None], y.mean(0)
+
+    torch.manual_seed(5)
+    module, first = Block(), nn.Linear(4, 6)
+    data = [torch.randn(1 + k % 5, 4) for k in range(60)]
+
+    def run(x):
+        y, mean = module(first(x))
+        y, other = module(y)
+        return torch.cat([y.sum(0), mean, other])
+
+    flushes = []
+    for step in range(4):
+        if step == 2:
+            module.gain = 0.5
+        found = []
+        for record in (False, True):
+            module.zero_grad()
+            first.zero_grad()
+            with batch(threads=1) if record else contextlib.nullcontext() as block:
+                total = torch.stack([run(x) for x in data]).square().mean()
+            total.backward()
+            found.append([total.detach().clone(), *(p.grad.clone() for p in (*module.parameters(), *first.parameters()))])
+        for expected, made in zip(*found):
+            assert torch.allclose(expected, made, atol=1e-5 * max(1.0, float(expected.abs().max())))
+        flushes.append((block.ops, block.explain().splitlines()[0]))
+    assert flushes[1][0] < flushes[0][0] / 3, "a call is one op"
+    # Traces of all lengths batch together, as op by op.
+    assert "Block: one node (" in block.explain()

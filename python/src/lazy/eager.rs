@@ -14,7 +14,7 @@ impl Block {
         kwargs: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<bool> {
         let kwargs = kwargs.is_some_and(|kwargs| kwargs.iter().any(|(_, value)| waits(&value)));
-        Ok(kwargs || waits(args.as_any()) || self.lock()?.is_tracing)
+        Ok(kwargs || waits(args.as_any()) || self.lock()?.trace.is_open())
     }
 
     /// The function of torch that computes an op of a method or an operator.

@@ -30,7 +30,7 @@ impl Block {
     pub(super) fn flush(self: &Arc<Self>, py: Python<'_>) -> PyResult<()> {
         let taken = {
             let mut state = self.lock()?;
-            if state.is_tracing {
+            if state.trace.is_open() {
                 return Err(super::slot::reads());
             }
             let (ops, flushes) = (state.ops, state.flushes);

@@ -70,7 +70,7 @@ impl Lazy {
         match &*self.slot.state.lock() {
             SlotState::Pending(tensor) => Ok(tensor.dims.to_vec()),
             SlotState::Computed(tensor) => Ok(super::tensor::extents(tensor.bind(py))?.to_vec()),
-            SlotState::Index(_) => Ok(vec![1]),
+            SlotState::Index(index) => Ok(index.dims().to_vec()),
             SlotState::Lost => Err(super::slot::lost()),
         }
     }

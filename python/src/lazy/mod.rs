@@ -28,7 +28,7 @@ mod unwatched;
 
 use crate::error::{BusyError, RecordError};
 use autobatch::ir::Graph;
-use autobatch::ir::graph::ValueKey;
+use autobatch::ir::graph::{Template, TemplateIds, ValueKey};
 use call::Call;
 use engine::{Engine, PyEngine};
 use ops::Named;
@@ -134,13 +134,30 @@ struct State {
     /// The tensors that were recorded.
     slots: Vec<Weak<Slot>>,
     existing: Existing,
-    /// Whether the graph is the body of a cell.
-    is_tracing: bool,
+    trace: Trace,
     /// The ops that were recorded since the block began, and the flushes.
     ops: u64,
     flushes: u64,
     /// The ops that were recorded before the last flush.
     flushed: u64,
+}
+
+/// The use of a graph that records a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trace {
+    /// The call is of the block.
+    None,
+    /// The graph becomes the body of a cell.
+    Cell,
+    /// The graph becomes a template.
+    Template,
+}
+
+impl Trace {
+    /// Whether the code of a method is traced.
+    fn is_open(self) -> bool {
+        self != Self::None
+    }
 }
 
 /// Rows, which stay alive so that no others get their address, and their whole value.
@@ -159,6 +176,8 @@ struct Existing {
     params: RefCell<HashMap<(usize, bool), ValueKey>>,
     /// The whole values of tensors held by rows, by the address of the rows.
     stacks: RefCell<HashMap<usize, Stacked>>,
+    /// The templates that the graph repeats, by their addresses.
+    templates: HashMap<usize, (Arc<Template>, TemplateIds)>,
     /// The rows of tensors held as one value, by their places.
     picked: RefCell<HashMap<(ValueKey, u32), ValueKey>>,
 }
@@ -167,7 +186,16 @@ impl State {
     fn new(engine: Arc<Engine>) -> Self {
         let graph = Graph::new(engine.module());
         let existing = Existing::default();
-        Self { engine, graph, slots: Vec::new(), existing, is_tracing: false, ops: 0, flushes: 0, flushed: 0 }
+        Self {
+            engine,
+            graph,
+            slots: Vec::new(),
+            existing,
+            trace: Trace::None,
+            ops: 0,
+            flushes: 0,
+            flushed: 0,
+        }
     }
 
     /// A call that is recorded next.
@@ -187,7 +215,7 @@ impl State {
             enabled,
             grad: false,
             read: Read::default(),
-            is_tracing: self.is_tracing,
+            trace: self.trace,
         }
     }
 
@@ -219,8 +247,7 @@ struct Recording<'a, 'g> {
     /// Whether an operand so far has gradients.
     grad: bool,
     read: Read,
-    /// Whether the graph is the body of a cell.
-    is_tracing: bool,
+    trace: Trace,
 }
 
 /// The results of an op.
@@ -351,7 +378,7 @@ impl Block {
     fn learn(self: &Arc<Self>, py: Python<'_>, param: Py<PyAny>, table: bool) -> PyResult<()> {
         let known = {
             let state = self.lock()?;
-            if state.is_tracing {
+            if state.trace.is_open() {
                 return Err(RecordError::new_err("its code reads a parameter of another module"));
             }
             Arc::clone(&state.engine)

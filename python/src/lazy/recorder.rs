@@ -3,6 +3,7 @@
 use super::cells::{FORWARD, Method};
 use super::engine::PyEngine;
 use super::report::MethodNote;
+use super::slot::Index;
 use super::stand_in::StandIn;
 use super::{Block, Lazy, State, Torch, ops};
 use parking_lot::Mutex;
@@ -209,7 +210,7 @@ impl Recorder {
 }
 
 impl Block {
-    /// The tensor of `torch.tensor([3])`, unless a method is traced.
+    /// The tensor of `torch.tensor([3])` or `torch.tensor(3)`, unless a method is traced.
     fn index(
         self: &Arc<Self>,
         args: &Bound<'_, PyTuple>,
@@ -219,15 +220,15 @@ impl Block {
             1 if kwargs.is_none_or(|kwargs| kwargs.is_empty()) => args.get_item(0)?,
             _ => return Ok(None),
         };
-        let Ok(list) = one.cast_exact::<PyList>() else { return Ok(None) };
-        if list.len() != 1 || self.lock()?.is_tracing {
+        let (number, has_extent) = match one.cast_exact::<PyList>() {
+            Ok(list) if list.len() == 1 => (list.get_item(0)?, true),
+            Ok(_) => return Ok(None),
+            Err(_) => (one, false),
+        };
+        if !number.is_exact_instance_of::<PyInt>() || self.lock()?.trace.is_open() {
             return Ok(None);
         }
-        let number = list.get_item(0)?;
-        Ok(match number.is_exact_instance_of::<PyInt>() {
-            true => number.extract().ok().map(|index| Lazy::of_index(self, index)),
-            false => None,
-        })
+        Ok(number.extract().ok().map(|int| Lazy::of_index(self, Index { int, has_extent })))
     }
 
     /// A function of torch that no op stands for, called with a recorded tensor.

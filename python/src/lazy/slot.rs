@@ -1,5 +1,6 @@
 //! A recorded tensor, whose elements wait, are computed or are lost.
 
+use super::dims::Dims;
 use super::stand_in::StandIn;
 use super::tensor::Tensor;
 use super::{Block, Fail, Made, dims};
@@ -56,11 +57,25 @@ impl Slot {
     }
 }
 
+/// A tensor of one int.
+#[derive(Clone, Copy)]
+pub(super) struct Index {
+    pub(super) int: i64,
+    /// Whether it has an extent: `torch.tensor([3])`, not `torch.tensor(3)`.
+    pub(super) has_extent: bool,
+}
+
+impl Index {
+    pub(super) fn dims(self) -> Dims {
+        Dims::from_slice(if self.has_extent { &[1] } else { &[] })
+    }
+}
+
 pub(super) enum SlotState {
     Pending(Tensor),
     Computed(Py<PyAny>),
     /// A tensor of one int that torch has not made yet: most are indices that no function of torch sees.
-    Index(i64),
+    Index(Index),
     /// Its block ended with an error.
     Lost,
 }
@@ -93,7 +108,7 @@ impl Lazy {
     }
 
     /// An index that torch has not made.
-    pub(super) fn of_index(block: &Arc<Block>, index: i64) -> Self {
+    pub(super) fn of_index(block: &Arc<Block>, index: Index) -> Self {
         let slot = Slot {
             block: Arc::clone(block),
             state: Mutex::new(SlotState::Index(index)),
@@ -103,7 +118,7 @@ impl Lazy {
     }
 
     /// The int, if it is an index that torch has not made.
-    pub(super) fn index(&self) -> Option<i64> {
+    pub(super) fn index(&self) -> Option<Index> {
         match *self.slot.state.lock() {
             SlotState::Index(index) => Some(index),
             _ => None,
@@ -115,7 +130,10 @@ impl Lazy {
         if let Some(index) = self.index() {
             let torch = &self.slot.block.torch;
             let _unwatched = torch.unwatched(py)?;
-            let made = torch.make.call1(py, (vec![index],))?;
+            let made = match index.has_extent {
+                true => torch.make.call1(py, (vec![index.int],))?,
+                false => torch.make.call1(py, (index.int,))?,
+            };
             *self.slot.state.lock() = SlotState::Computed(made);
         }
         match &*self.slot.state.lock() {
@@ -131,7 +149,7 @@ impl Lazy {
             return Ok(tensor);
         }
         let block = &self.slot.block;
-        if block.lock()?.is_tracing {
+        if block.lock()?.trace.is_open() {
             return Err(reads());
         }
         let wait = block.wait.lock().as_ref().map(|wait| wait.clone_ref(py));

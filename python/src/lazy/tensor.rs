@@ -1,7 +1,7 @@
 //! Operands: tensors that are recorded, parameters, and tensors that exist already.
 
 use super::dims::{Dims, core, shape_of, written};
-use super::{Fail, Lazy, Made, Recording, Torch};
+use super::{Fail, Lazy, Made, Recording, Torch, Trace};
 use autobatch::ir::Shape;
 use autobatch::ir::graph::{Value, ValueKey};
 use autobatch::ir::types::DType;
@@ -39,6 +39,17 @@ pub(super) enum Form {
     Rows(Arc<[ValueKey]>),
     /// A parameter, by its number, or its transpose.
     Param { number: usize, transposed: bool },
+}
+
+impl Form {
+    /// Whether it is the same form of the same values.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Whole(own), Self::Whole(other)) => own == other,
+            (Self::Rows(own), Self::Rows(other)) => Arc::ptr_eq(own, other),
+            _ => false,
+        }
+    }
 }
 
 impl Tensor {
@@ -201,8 +212,11 @@ impl<'g> Recording<'_, 'g> {
         };
         self.read.note(kind, false);
         self.grad |= grad;
-        if self.is_tracing {
+        if self.trace == Trace::Cell {
             return self.constant(dims, shape, &numbers, grad);
+        }
+        if grad && self.trace == Trace::Template {
+            return Err(Fail::refused("its code makes a tensor with gradients"));
         }
         let address = tensor.as_ptr() as usize;
         let made = |form| Tensor { dims: dims.clone(), kind: Kind::Float, grad, stopped: false, form };
@@ -255,7 +269,7 @@ impl<'g> Recording<'_, 'g> {
         let py = any.py();
         if let Ok(lazy) = any.cast_exact::<Lazy>() {
             if let Some(index) = lazy.get().index() {
-                return Ok(Some((vec![index], Dims::from_slice(&[1]))));
+                return Ok(Some((vec![index.int], index.dims())));
             }
             if lazy.get().pending_in(self.block)?.is_some() {
                 return Ok(None);
@@ -379,9 +393,9 @@ impl<'g> Recording<'_, 'g> {
             return Ok(self.value(known));
         }
         // A cell has no numbers to pick by.
-        let picked = match self.is_tracing {
-            true => value.slice_axis(0, at as usize..at as usize + 1).reshape(shape_of(row)?),
-            false => value.pick(at),
+        let picked = match self.trace {
+            Trace::Cell => value.slice_axis(0, at as usize..at as usize + 1).reshape(shape_of(row)?),
+            Trace::None | Trace::Template => value.pick(at),
         };
         let picked = if core(row).len() == row.len() { picked } else { shaped(picked, core(row)) };
         self.existing.picked.borrow_mut().insert(own, self.key(picked)?);

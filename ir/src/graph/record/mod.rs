@@ -14,6 +14,8 @@ mod noise;
 mod parts;
 mod signatures;
 
+pub(crate) use parts::PartIds;
+
 use crate::graph::data::{Cut, GraphData, Output, OutputKind, hash_cut};
 use crate::graph::error::EmitError;
 use crate::graph::lists::ListLengths;

@@ -2,8 +2,8 @@
 //!
 //! A method that is called again and again on tensors of the same shapes is traced once, as a cell of the engine. From then on
 //! a call is one node, and its code does not run. [`Guards`] list everything that the code can read besides its arguments: while
-//! they hold, a node computes what the code would. Methods that cannot be traced are recorded op by op. A call of a module is a
-//! call of its method `forward`.
+//! they hold, a node computes what the code would. A call on tensors that are held by rows repeats the nodes of a template
+//! instead. Methods that cannot be traced are recorded op by op. A call of a module is a call of its method `forward`.
 
 mod pattern;
 mod trace;
@@ -13,7 +13,7 @@ use super::guards::Guards;
 use super::report::MethodNote;
 use super::tensor::Form;
 use super::{Block, Fail, Made, State};
-use autobatch::ir::graph::ValueKey;
+use autobatch::ir::graph::{Arg, Template, TemplateIds, ValueKey};
 use autobatch::ir::module::{CellOfAny, Module};
 use parking_lot::Mutex;
 use pattern::{Given, Pattern, Results};
@@ -28,17 +28,24 @@ use std::sync::Arc;
 const CALLS_BEFORE_TRACE: u32 = 8;
 /// The calls with one pattern in a block after which it does not wait for the next block.
 const CALLS_BEFORE_FLUSH: u32 = 512;
-/// The patterns of one method. One with more is called with other shapes each time.
-const MAX_PATTERNS: usize = 16;
+/// The patterns of one method, for example lengths of sentences. Others are recorded op by op.
+const MAX_PATTERNS: usize = 64;
 /// The times that a method may be traced again because something changed.
 const MAX_RETRACES: u32 = 4;
 
-/// The cell of a method for one pattern.
+/// The computation of a method for one pattern.
 struct Cell {
     pattern: Pattern,
-    name: String,
-    cell: CellOfAny,
+    computation: Computation,
     results: Arc<Results>,
+}
+
+#[derive(Clone)]
+enum Computation {
+    /// One node, by the name of its cell.
+    Node(String, CellOfAny),
+    /// Nodes that a call repeats.
+    Template(Arc<Template>),
 }
 
 /// A method of a module, by its interned name.
@@ -82,11 +89,15 @@ impl Methods {
             let mut patterns = called.patterns.clone();
             let mut cells = Vec::new();
             for cell in &called.cells {
-                match module.cell_of_any(&cell.name) {
-                    Some(known) => cells.push(Cell {
+                let known = match &cell.computation {
+                    Computation::Node(name, _) => module.cell_of_any(name).map(|known| (name.clone(), known)),
+                    // It belongs to the other module.
+                    Computation::Template(_) => None,
+                };
+                match known {
+                    Some((name, known)) => cells.push(Cell {
                         pattern: cell.pattern.clone(),
-                        name: cell.name.clone(),
-                        cell: known,
+                        computation: Computation::Node(name, known),
                         results: Arc::clone(&cell.results),
                     }),
                     None => patterns.push((cell.pattern.clone(), CALLS_BEFORE_TRACE)),
@@ -181,7 +192,7 @@ impl Block {
     ) -> Made<Step> {
         let py = args.py();
         let enabled = self.torch.is_grad_enabled.bind(py).call0()?.is_truthy()?;
-        if state.is_tracing || state.engine.params.is_empty() {
+        if state.trace.is_open() || state.engine.params.is_empty() {
             return Ok(Step::Run);
         }
         let engine = Arc::clone(&state.engine);
@@ -221,7 +232,19 @@ impl Block {
         }
         let Given { values, .. } = given;
         let graph = recording.graph;
-        let made = graph.call_of_any(cell.cell, values);
+        let made = match &cell.computation {
+            Computation::Node(_, cell) => graph.call_of_any(*cell, values),
+            Computation::Template(template) => {
+                let address = Arc::as_ptr(template) as usize;
+                let known = recording.existing.templates.entry(address);
+                let (_, ids) = known.or_insert_with(|| (Arc::clone(template), TemplateIds::default()));
+                let values = values.into_iter().map(|arg| match arg {
+                    Arg::Value(value) => value,
+                    Arg::Index(index) => graph.index(index),
+                });
+                graph.repeat(template, ids, &values.collect::<SmallVec<[_; 8]>>())
+            }
+        };
         let results = Arc::clone(&cell.results);
         drop(methods);
         if let Some(fault) = graph.take_fault() {
@@ -247,6 +270,10 @@ impl Block {
                 let tensor = traits.tensor(Form::Whole(keys[*place]));
                 Bound::new(py, state.lazy(self, tensor, None))?.into_any()
             }
+            Results::Rows(first, count, traits) => {
+                let rows = keys[*first..first + count].into();
+                Bound::new(py, state.lazy(self, traits.tensor(Form::Rows(rows)), None))?.into_any()
+            }
             Results::Tuple(items) => PyTuple::new(py, all(items)?)?.into_any(),
             Results::List(items) => PyList::new(py, all(items)?)?.into_any(),
             Results::Object(object) => object.bind(py).clone(),
@@ -258,7 +285,7 @@ impl Block {
         let py = module.py();
         let known = {
             let state = self.lock()?;
-            if state.is_tracing || !state.engine.params.is_empty() {
+            if state.trace.is_open() || !state.engine.params.is_empty() {
                 return Ok(());
             }
             Arc::clone(&state.engine)
@@ -301,10 +328,10 @@ impl Called {
             *calls += 1;
             return if *calls == CALLS_BEFORE_FLUSH { Step::Trace } else { Step::Run };
         }
-        if self.patterns.len() + self.cells.len() >= MAX_PATTERNS {
-            self.refuse("its arguments have other shapes or numbers at each call".to_owned());
-        } else {
-            self.patterns.push((pattern, 1));
+        match (self.patterns.len() + self.cells.len() >= MAX_PATTERNS, self.cells.is_empty()) {
+            (false, _) => self.patterns.push((pattern, 1)),
+            (true, false) => {}
+            (true, true) => self.refuse("its arguments have other shapes or numbers at each call".to_owned()),
         }
         Step::Run
     }

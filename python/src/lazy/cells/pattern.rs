@@ -1,6 +1,6 @@
 //! The arguments and results of a call of a method, as far as its cell depends on them.
 
-use crate::lazy::dims::{Dims, elements, shape_of};
+use crate::lazy::dims::{Dims, core, elements, shape_of};
 use crate::lazy::tensor::{Elements, Form, Kind, Tensor, elements_of, extents};
 use crate::lazy::{Block, Fail, Lazy, Made, Recording, Slot};
 use autobatch::ir::Type;
@@ -26,7 +26,10 @@ pub(super) struct Pattern {
 /// The traits of one argument.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Argument {
+    /// A tensor that is one value.
     Tensor(Traits),
+    /// A tensor that is held by rows. A cell would batch with calls of equal lengths only, so such a call repeats a template.
+    Rows(Traits),
     None,
     Bool(bool),
     Int(i64),
@@ -59,6 +62,14 @@ impl Traits {
         Self { dims, kind: Kind::Int, grad: false, stopped: false }
     }
 
+    /// The extents of the rows, and their number.
+    fn rows(&self) -> (usize, &[u32]) {
+        match core(&self.dims) {
+            [count, row @ ..] => (*count as usize, core(row)),
+            [] => (1, &[]),
+        }
+    }
+
     /// The type of the engine's value.
     fn ty(&self) -> Made<Type> {
         match self.kind {
@@ -73,6 +84,8 @@ impl Traits {
 pub(super) enum Results {
     /// The result of the cell at a place.
     Tensor(usize, Traits),
+    /// The rows from a place on, by their number.
+    Rows(usize, usize, Traits),
     Tuple(Vec<Results>),
     List(Vec<Results>),
     /// None, a number or a word.
@@ -116,13 +129,13 @@ impl<'g> Recording<'_, 'g> {
             return Ok(Some(Argument::Tensor(Traits::index(Dims::from_slice(&[1])))));
         }
         let lazy = any.cast_exact::<Lazy>().ok();
-        let known = lazy.and_then(|lazy| lazy.get().index()).and_then(|index| u32::try_from(index).ok());
-        if let Some(index) = known
+        if let Some(index) = lazy.and_then(|lazy| lazy.get().index())
+            && let Ok(int) = u32::try_from(index.int)
             && !given.tensors.contains(&(any.as_ptr() as usize))
         {
             given.tensors.push(any.as_ptr() as usize);
-            given.values.push(Arg::Index(index));
-            return Ok(Some(Argument::Tensor(Traits::index(Dims::from_slice(&[1])))));
+            given.values.push(Arg::Index(int));
+            return Ok(Some(Argument::Tensor(Traits::index(index.dims()))));
         }
         if lazy.is_none() && !any.is_instance(self.torch.tensor.bind(self.py))? {
             given.literals += 1;
@@ -154,7 +167,14 @@ impl<'g> Recording<'_, 'g> {
             }
         }
         let tensor = self.tensor(any)?;
-        let Form::Whole(key) = tensor.form else { return Ok(None) };
+        let key = match &tensor.form {
+            Form::Whole(key) => *key,
+            Form::Rows(rows) if tensor.kind == Kind::Float => {
+                given.values.extend(rows.iter().map(|&row| Arg::from(self.value(row))));
+                return Ok(Some(Argument::Rows(Traits::of(&tensor))));
+            }
+            Form::Rows(_) | Form::Param { .. } => return Ok(None),
+        };
         if tensor.kind == Kind::Bool || tensor.kind == Kind::Int && elements(&tensor.dims) != 1 {
             return Ok(None);
         }
@@ -180,11 +200,37 @@ pub(super) fn literal(any: &Bound<'_, PyAny>) -> PyResult<Option<Argument>> {
     })
 }
 
-impl Argument {
+impl Pattern {
     /// The types of the ports.
-    pub(super) fn types(&self, types: &mut Vec<Type>) -> Made<()> {
+    pub(super) fn types(&self) -> Made<Vec<Type>> {
+        let mut types = Vec::new();
+        self.args.iter().try_for_each(|(_, argument)| argument.types(&mut types))?;
+        Ok(types)
+    }
+
+    /// Whether a call repeats a template.
+    pub(super) fn has_rows(&self) -> bool {
+        self.args.iter().any(|(_, argument)| argument.has_rows())
+    }
+}
+
+impl Argument {
+    fn has_rows(&self) -> bool {
+        match self {
+            Self::Rows(_) => true,
+            Self::Tuple(items) => items.iter().any(Self::has_rows),
+            _ => false,
+        }
+    }
+
+    /// Adds the types of its ports.
+    fn types(&self, types: &mut Vec<Type>) -> Made<()> {
         match self {
             Self::Tensor(traits) => types.push(traits.ty()?),
+            Self::Rows(traits) => {
+                let (count, row) = traits.rows();
+                types.extend(std::iter::repeat_n(Type::new(DType::F32, shape_of(row)?), count));
+            }
             Self::Tuple(items) => items.iter().try_for_each(|item| item.types(types))?,
             _ => {}
         }
@@ -197,14 +243,18 @@ impl Argument {
         py: Python<'py>,
         block: &Arc<Block>,
         ports: &mut impl Iterator<Item = ValueKey>,
-        given: &mut Vec<(Arc<Slot>, ValueKey)>,
+        given: &mut Vec<(Arc<Slot>, Form)>,
     ) -> Made<Bound<'py, PyAny>> {
+        let mut tensor = |traits: &Traits, form: Form| {
+            let lazy = block.lock()?.lazy(block, traits.tensor(form.clone()), None);
+            given.push((Arc::clone(&lazy.slot), form));
+            Made::Ok(Bound::new(py, lazy)?.into_any())
+        };
         Ok(match self {
-            Self::Tensor(traits) => {
-                let key = ports.next().ok_or(Fail::Poison)?;
-                let lazy = block.lock()?.lazy(block, traits.tensor(Form::Whole(key)), None);
-                given.push((Arc::clone(&lazy.slot), key));
-                Bound::new(py, lazy)?.into_any()
+            Self::Tensor(traits) => tensor(traits, Form::Whole(ports.next().ok_or(Fail::Poison)?))?,
+            Self::Rows(traits) => {
+                let rows: Arc<[ValueKey]> = ports.by_ref().take(traits.rows().0).collect();
+                tensor(traits, Form::Rows(rows))?
             }
             Self::None => py.None().into_bound(py),
             Self::Bool(bool) => bool.into_bound_py_any(py)?,

@@ -1,31 +1,67 @@
-//! Traces methods as cells.
+//! Traces methods as cells and templates.
 
 use super::pattern::{Pattern, Results, Traits, literal};
-use super::{CALLS_BEFORE_TRACE, Cell, FORWARD, Method};
+use super::{CALLS_BEFORE_TRACE, Cell, Computation, FORWARD, Method};
 use crate::error::raised;
 use crate::lazy::engine::{Engine, PyEngine};
 use crate::lazy::tensor::{Form, Tensor};
-use crate::lazy::{Block, Fail, Lazy, Made, Recording, Slot, SlotState, State};
-use autobatch::ir::graph::ValueKey;
+use crate::lazy::{Block, Fail, Lazy, Made, Recording, Slot, SlotState, State, Trace};
+use autobatch::ir::Graph;
+use autobatch::ir::graph::{Template, ValueKey};
 use autobatch::ir::module::ModuleBuilder;
 use pyo3::exceptions::PyException;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple, PyWeakrefMethods, PyWeakrefReference};
+use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyWeakrefMethods, PyWeakrefReference};
 use std::sync::{Arc, Weak};
 
 /// The guards whose comparison costs as much as the recording of an op.
 const GUARDS_PER_OP: u64 = 50;
 
+/// A method to trace, with the pattern of its calls.
+type Wish<'py> = (Bound<'py, PyAny>, Bound<'py, PyString>, Pattern);
+
+/// A traced call: its pattern, what it computes and returns, and what its code can read.
+type Traced<'py> = (Pattern, Computation, Arc<Results>, Bound<'py, PyAny>);
+
 impl Block {
-    /// Traces the methods that came often. Nothing may be recorded and not computed.
+    /// Traces the methods that came often: first as cells, which need an engine with another module, then as templates over that
+    /// module. Nothing may be recorded and not computed.
     pub(super) fn trace_all(self: &Arc<Self>, py: Python<'_>) -> PyResult<()> {
         let engine = Arc::clone(&self.lock()?.engine);
+        let wishes = self.wishes(py, &engine, false);
+        if !wishes.is_empty() {
+            let mut builder = ModuleBuilder::extending(engine.module());
+            for (module, name, pattern) in wishes {
+                let method = Method { module: &module, name: &name, run: 0 };
+                let traced = self.trace_cell(&mut builder, &engine, &method, &pattern);
+                let fault = builder.take_fault().map(|fault| Fail::refused(fault.to_string()));
+                engine.note_traced(py, &method, fault.map_or(traced, Err))?;
+            }
+            let module = builder.build().map_err(|error| raised(error.into()))?;
+            let extended = Arc::new(engine.with_module(py, module)?);
+            let (old, new) = (PyEngine::of(engine), PyEngine::of(Arc::clone(&extended)));
+            self.torch.replace_engine.bind(py).call1((old, new))?;
+            self.begin(extended)?;
+        }
+        let engine = Arc::clone(&self.lock()?.engine);
+        for (module, name, pattern) in self.wishes(py, &engine, true) {
+            let method = Method { module: &module, name: &name, run: 0 };
+            let traced = self.trace_template(&engine, &method, &pattern);
+            engine.note_traced(py, &method, traced)?;
+        }
+        Ok(())
+    }
+
+    /// The patterns that came often, with rows or without.
+    fn wishes<'py>(&self, py: Python<'py>, engine: &Engine, with_rows: bool) -> Vec<Wish<'py>> {
         let mut wishes = Vec::new();
         for called in engine.methods.0.lock().values_mut() {
             let Some(module) = called.module.bind(py).upgrade() else { continue };
+            let is_wish =
+                |pattern: &Pattern, calls| calls >= CALLS_BEFORE_TRACE && pattern.has_rows() == with_rows;
             let (often, rest): (Vec<_>, Vec<_>) =
-                called.patterns.drain(..).partition(|(_, calls)| *calls >= CALLS_BEFORE_TRACE);
+                called.patterns.drain(..).partition(|(pattern, calls)| is_wish(pattern, *calls));
             called.patterns = rest;
             // All cells of a method have the guards of the last one, so none may stay from before a change.
             if !often.is_empty() && !called.cells.is_empty() && !called.guards_hold(py, self.epoch(), 0) {
@@ -34,42 +70,7 @@ impl Block {
             let name = called.name.bind(py);
             wishes.extend(often.into_iter().map(|(pattern, _)| (module.clone(), name.clone(), pattern)));
         }
-        if wishes.is_empty() {
-            return Ok(());
-        }
-        let mut builder = ModuleBuilder::extending(engine.module());
-        for (module, name, pattern) in wishes {
-            let method = Method { module: &module, name: &name, run: 0 };
-            let traced = self.trace(&mut builder, &engine, &method, &pattern);
-            let mut methods = engine.methods.0.lock();
-            let Some(called) = methods.get_mut(&method.key()) else { continue };
-            match traced {
-                Ok((cell, guards)) => {
-                    called.cells.push(cell);
-                    called.guards = Some(PyWeakrefReference::new(&guards)?.unbind());
-                }
-                Err(Fail::Raised(error)) => {
-                    if !error.is_instance_of::<PyException>(py) {
-                        return Err(error);
-                    }
-                    called.refuse(error.value(py).to_string());
-                }
-                Err(Fail::Refused(why)) => called.refuse(why),
-                Err(Fail::Poison | Fail::Known | Fail::Unknown { .. }) => {
-                    called.refuse("the graph refuses it".to_owned())
-                }
-            }
-            if let Some(fault) = builder.take_fault() {
-                called.refuse(fault.to_string());
-            }
-        }
-        let module = builder.build().map_err(|error| raised(error.into()))?;
-        let extended = Arc::new(engine.with_module(py, module)?);
-        self.torch
-            .replace_engine
-            .bind(py)
-            .call1((PyEngine::of(engine), PyEngine::of(Arc::clone(&extended))))?;
-        self.begin(extended)
+        wishes
     }
 
     /// Begins an empty graph over an engine.
@@ -81,39 +82,63 @@ impl Block {
     }
 
     /// Traces a call with a pattern as a cell.
-    fn trace<'py>(
+    fn trace_cell<'py>(
         self: &Arc<Self>,
         builder: &mut ModuleBuilder,
         engine: &Arc<Engine>,
         method: &Method<'_, 'py>,
         pattern: &Pattern,
-    ) -> Made<(Cell, Bound<'py, PyAny>)> {
-        let py = method.module.py();
+    ) -> Made<Traced<'py>> {
         let name = cell_name(method, builder.cells())?;
-        let mut types = Vec::new();
-        pattern.args.iter().try_for_each(|(_, argument)| argument.types(&mut types))?;
-        let Some((graph, ports)) = builder.begin_cell(&name, &types) else { return Err(Fail::Poison) };
-        let tracing = Arc::new(engine.for_tracing(py, &graph.data().module));
-        let (ops, before) = {
-            let mut state = self.lock()?;
-            let (ops, flushes) = (state.ops, state.flushes);
-            let fresh = State { ops, flushes, graph, is_tracing: true, ..State::new(tracing) };
-            (ops, std::mem::replace(&mut *state, fresh))
+        let Some((graph, ports)) = builder.begin_cell(&name, &pattern.types()?) else {
+            return Err(Fail::Poison);
         };
-        let made = self.trace_call(method, pattern, &ports);
+        let tracing = Arc::new(engine.for_tracing(method.module.py(), &graph.data().module));
+        let (graph, results, keys, guards) = self.trace_in(
+            State { graph, trace: Trace::Cell, ..State::new(tracing) },
+            method,
+            pattern,
+            &ports,
+        )?;
+        let keys: Vec<Option<ValueKey>> = keys.into_iter().map(Some).collect();
+        let cell = builder.end_cell(&name, graph, &keys);
+        Ok((pattern.clone(), Computation::Node(name, cell), Arc::new(results), guards))
+    }
+
+    /// Traces a call with a pattern as a template.
+    fn trace_template<'py>(
+        self: &Arc<Self>,
+        engine: &Arc<Engine>,
+        method: &Method<'_, 'py>,
+        pattern: &Pattern,
+    ) -> Made<Traced<'py>> {
+        let (graph, inputs) = Template::begin(engine.module(), &pattern.types()?);
+        let state = State { graph, trace: Trace::Template, ..State::new(Arc::clone(engine)) };
+        let (graph, results, keys, guards) = self.trace_in(state, method, pattern, &inputs)?;
+        let template =
+            Template::end(graph, inputs.len(), &keys).map_err(|error| Fail::refused(error.to_string()))?;
+        Ok((pattern.clone(), Computation::Template(Arc::new(template)), Arc::new(results), guards))
+    }
+
+    /// Calls a method while the block has another state. Returns the graph of that state, what the method returned, with its
+    /// values, and what its code can read.
+    fn trace_in<'py>(
+        self: &Arc<Self>,
+        tracing: State,
+        method: &Method<'_, 'py>,
+        pattern: &Pattern,
+        ports: &[ValueKey],
+    ) -> Made<(Graph, Results, Vec<ValueKey>, Bound<'py, PyAny>)> {
+        let before = std::mem::replace(&mut *self.lock()?, tracing);
+        let made = self.trace_call(method, pattern, ports);
         let traced = std::mem::replace(&mut *self.lock()?, before);
         traced.slots.iter().filter_map(Weak::upgrade).for_each(|slot| slot.lose());
         let (results, keys, guards) = made?;
-        let (count, ops) = (guards.len()? as u64, traced.ops - ops);
+        let (count, ops) = (guards.len()? as u64, traced.ops);
         if count > GUARDS_PER_OP * (1 + ops) {
             return Err(Fail::refused(format!("it can read {count} values and has {ops} ops only")));
         }
-        let keys: Vec<Option<ValueKey>> = keys.into_iter().map(Some).collect();
-        let cell = builder.end_cell(&name, traced.graph, &keys);
-        if let Some(fault) = builder.take_fault() {
-            return Err(Fail::refused(fault.to_string()));
-        }
-        Ok((Cell { pattern: pattern.clone(), name, cell, results: Arc::new(results) }, guards))
+        Ok((traced.graph, results, keys, guards))
     }
 
     /// Calls a method on the ports of a cell. Returns what it returned, with the values in it, and what its code can read.
@@ -136,8 +161,8 @@ impl Block {
         let args = (method.module, method.name, PyTuple::new(py, positional)?, named, pattern.enabled);
         let made = self.torch.trace_call.bind(py).call1(args)?;
         let (guards, made): (Bound<'py, PyAny>, Bound<'py, PyAny>) = made.extract()?;
-        for (slot, key) in &given {
-            let same = matches!(&*slot.state.lock(), SlotState::Pending(Tensor { form: Form::Whole(now), .. }) if now == key);
+        for (slot, form) in &given {
+            let same = matches!(&*slot.state.lock(), SlotState::Pending(tensor) if tensor.form.is(form));
             if !same {
                 return Err(Fail::refused("it changes an argument in place"));
             }
@@ -161,7 +186,7 @@ impl Recording<'_, '_> {
     fn traced_results(
         &mut self,
         any: &Bound<'_, PyAny>,
-        given: &[(Arc<Slot>, ValueKey)],
+        given: &[(Arc<Slot>, Form)],
         keys: &mut Vec<ValueKey>,
     ) -> Made<Results> {
         if let Ok(lazy) = any.cast_exact::<Lazy>() {
@@ -202,8 +227,38 @@ impl Recording<'_, '_> {
 
     /// Counts a tensor among the results of a traced call.
     fn traced_result(&self, tensor: &Tensor, keys: &mut Vec<ValueKey>) -> Made<Results> {
+        if let (Trace::Template, Some(rows)) = (self.trace, tensor.as_rows()) {
+            let first = keys.len();
+            keys.extend_from_slice(rows);
+            return Ok(Results::Rows(first, rows.len(), Traits::of(tensor)));
+        }
         keys.push(self.key(self.whole(tensor)?)?);
         Ok(Results::Tensor(keys.len() - 1, Traits::of(tensor)))
+    }
+}
+
+impl Engine {
+    /// Takes over what tracing a method gave.
+    fn note_traced(&self, py: Python<'_>, method: &Method<'_, '_>, traced: Made<Traced<'_>>) -> PyResult<()> {
+        let mut methods = self.methods.0.lock();
+        let Some(called) = methods.get_mut(&method.key()) else { return Ok(()) };
+        match traced {
+            Ok((pattern, computation, results, guards)) => {
+                called.cells.push(Cell { pattern, computation, results });
+                called.guards = Some(PyWeakrefReference::new(&guards)?.unbind());
+            }
+            Err(Fail::Raised(error)) => {
+                if !error.is_instance_of::<PyException>(py) {
+                    return Err(error);
+                }
+                called.refuse(error.value(py).to_string());
+            }
+            Err(Fail::Refused(why)) => called.refuse(why),
+            Err(Fail::Poison | Fail::Known | Fail::Unknown { .. }) => {
+                called.refuse("the graph refuses it".to_owned());
+            }
+        }
+        Ok(())
     }
 }
 
