@@ -558,6 +558,8 @@ class Recorder:
         """The same of a method of a module, by its interned name, in a run of calls between which no code of the program runs. Ints"""
     def call_module(self, module, args, kwargs) -> Any:
         """Records a call of a module as one node. `NotImplemented` if its code must run."""
+    def call_unknown(self, function, args, kwargs) -> Any:
+        """Calls a function that no op stands for and that torch does not pass to the block."""
     def close(self, failed) -> Any:
         """Ends the block. With an exception, what is not computed is lost."""
     def counts(self) -> Any:
@@ -1097,6 +1099,9 @@ def total(values) -> Any:
     """The sum of values, in their order."""
 
 u32: Type
+
+def waits(any) -> Any:
+    """Whether an argument has a tensor that waits to be computed."""
 
 def weighted_sum(scores, values) -> Any:
     """`sum of score_i * value_i` over two lists of equal length."""

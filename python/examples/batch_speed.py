@@ -3,7 +3,8 @@
     python python/examples/batch_speed.py [--trees 64] [--leaves 20] [--width 100]
 
 It prints the microseconds to record one op, and the time of inference and of a training step. Beside them stand the same model
-batched by hand, one call per height of the trees, and written op by op with the native interface.
+batched by hand, one call per height of the trees, and written op by op with the native interface. Then come the other models of
+`batch_models.py`.
 """
 
 import argparse
@@ -16,36 +17,7 @@ import torch.nn.functional as F
 
 import autobatch as ab
 from autobatch.torch import batch
-
-
-class Node(torch.nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.left, self.right = torch.nn.Linear(width, 5 * width), torch.nn.Linear(width, 5 * width, bias=False)
-
-    def forward(self, left, right):
-        (left_h, left_c), (right_h, right_c) = left, right
-        a, i, f1, f2, o = (self.left(left_h) + self.right(right_h)).chunk(5, 1)
-        c = a.tanh() * i.sigmoid() + f1.sigmoid() * left_c + f2.sigmoid() * right_c
-        return o.sigmoid() * c.tanh(), c
-
-
-class TreeLSTM(torch.nn.Module):
-    def __init__(self, words, width, classes=5):
-        super().__init__()
-        self.embedding, self.node = torch.nn.Embedding(words, width), Node(width)
-        self.out = torch.nn.Linear(width, classes)
-        #: A module that is called becomes one node. A call of its method `forward` is recorded op by op.
-        self.as_module = True
-
-    def encode(self, tree):
-        if isinstance(tree, int):
-            h = self.embedding(torch.tensor([tree]))
-            return h, torch.zeros_like(h)
-        return (self.node if self.as_module else self.node.forward)(self.encode(tree[0]), self.encode(tree[1]))
-
-    def forward(self, tree):
-        return self.out(self.encode(tree)[0])
+from batch_models import MODELS, TreeLSTM, instances
 
 
 def drawn(rng, leaves):
@@ -54,7 +26,57 @@ def drawn(rng, leaves):
 
 
 def loss_of(model, data):
-    return torch.stack([F.cross_entropy(model(tree), label) for tree, label in data]).mean()
+    return torch.stack([model(*instance).reshape(()) for instance in data]).mean()
+
+
+def functions(model, data, note=lambda block, seconds: None):
+    """Inference and a training step, eagerly and in a block."""
+
+    def infer_eager():
+        with torch.no_grad():
+            return loss_of(model, data)
+
+    def infer_batched():
+        with torch.no_grad(), batch(threads=1) as block:
+            start = time.perf_counter()
+            loss = loss_of(model, data)
+            seconds = time.perf_counter() - start
+        note(block, seconds)
+        return loss
+
+    def train_eager():
+        model.zero_grad()
+        loss_of(model, data).backward()
+
+    def train_batched():
+        model.zero_grad()
+        with batch(threads=1):
+            loss = loss_of(model, data)
+        loss.backward()
+
+    return infer_eager, infer_batched, train_eager, train_batched
+
+
+def measure(groups, rounds):
+    """The median times in milliseconds of functions, which run in turns, by the keys of their groups."""
+    times = {}
+    for number in range(rounds + 3):
+        for key, group in groups.items():
+            for function in group():
+                start = time.perf_counter()
+                function()
+                # The first rounds count the calls, trace the modules, and warm up.
+                if number >= 3:
+                    times.setdefault((key, function.__name__), []).append(time.perf_counter() - start)
+    return {name: statistics.median(all_) * 1e3 for name, all_ in times.items()}
+
+
+def show(name, key, median):
+    parts = []
+    for mode in ("infer", "train"):
+        eager, batched = median[key, f"{mode}_eager"], median[key, f"{mode}_batched"]
+        parts.append(f"{mode} {eager:6.1f} ms eagerly, {batched:5.1f} in a block: {eager / batched:4.1f} x")
+    print(f"{name:22}", "   ".join(parts))
 
 
 def heights(data):
@@ -126,32 +148,17 @@ def main():
     torch.set_num_threads(1)
     torch.manual_seed(1)
     rng, model = random.Random(1), TreeLSTM(1000, args.width)
-    data = [(drawn(rng, args.leaves), torch.tensor([rng.randrange(5)])) for _ in range(args.trees)]
+    data = [(drawn(rng, args.leaves), rng.randrange(5)) for _ in range(args.trees)]
+    labels, native = torch.tensor([label for _, label in data]), Native(1000, args.width)
     recorded, ops = {}, {}
 
-    labels, native = torch.cat([label for _, label in data]), Native(1000, args.width)
-    items = [(tree, int(label)) for tree, label in data]
+    def of_trees(as_module):
+        def note(block, seconds):
+            recorded.setdefault(as_module, []).append(seconds)
+            ops[as_module] = block.ops
 
-    def infer_eager():
-        with torch.no_grad():
-            return loss_of(model, data)
-
-    def infer_batched():
-        with torch.no_grad(), batch(threads=1) as block:
-            start = time.perf_counter()
-            loss_of(model, data)
-            recorded.setdefault(kind, []).append(time.perf_counter() - start)
-        ops[kind] = block.ops
-
-    def train_eager():
-        model.zero_grad()
-        loss_of(model, data).backward()
-
-    def train_batched():
-        model.zero_grad()
-        with batch(threads=1):
-            loss = loss_of(model, data)
-        loss.backward()
+        model.as_module = as_module
+        return functions(model, data, note)
 
     def infer_by_hand():
         with torch.no_grad():
@@ -162,36 +169,25 @@ def main():
         loss_by_hand(model, data, labels).backward()
 
     def infer_native():
-        native.session.predict(items, native.loss)
+        native.session.predict(data, native.loss)
 
     def train_native():
-        native.trainer.step(items, native.loss)
+        native.trainer.step(data, native.loss)
 
     others = infer_by_hand, train_by_hand, infer_native, train_native
-    times = {}
-    for number in range(args.rounds + 3):
-        for kind, as_module in (("modules", True), ("ops", False)):
-            model.as_module = as_module
-            for function in (infer_eager, infer_batched, train_eager, train_batched):
-                start = time.perf_counter()
-                function()
-                # The first rounds count the calls, trace the modules, and warm up.
-                if number >= 3:
-                    times.setdefault((kind, function.__name__), []).append(time.perf_counter() - start)
-        for function in others:
-            start = time.perf_counter()
-            function()
-            if number >= 3:
-                times.setdefault(function.__name__, []).append(time.perf_counter() - start)
-    median = {name: statistics.median(all_) * 1e3 for name, all_ in times.items()}
-    for kind, what in (("modules", "modules as nodes"), ("ops", "op by op")):
-        each = statistics.median(recorded[kind]) / ops[kind] * 1e6
-        print(f"{what}: {ops[kind]} nodes recorded, {each:.2f} us each")
-        for mode in ("infer", "train"):
-            eager, batched = median[kind, f"{mode}_eager"], median[kind, f"{mode}_batched"]
-            print(f"  {mode}  eager {eager:.1f} ms, batched {batched:.1f} ms: {eager / batched:.1f} x")
+    median = measure({True: lambda: of_trees(True), False: lambda: of_trees(False), "others": lambda: others}, args.rounds)
+    print(f"A Tree-LSTM, {args.trees} trees of {args.leaves} leaves, width {args.width}")
+    for as_module, what in ((True, "modules are nodes"), (False, "op by op")):
+        show(what, as_module, median)
+        each = statistics.median(recorded[as_module]) / ops[as_module] * 1e6
+        print(f"{'':22} {ops[as_module]} ops recorded, {each:.2f} us each")
     for what in ("by_hand", "native"):
-        print(what.replace("_", " ") + ":", *(f"{mode} {median[f'{mode}_{what}']:.1f} ms" for mode in ("infer", "train")))
+        print(f"{what.replace('_', ' '):22}", *(f"{mode} {median['others', f'{mode}_{what}']:6.1f} ms   " for mode in ("infer", "train")))
+    print("Other models, 64 instances, width 64")
+    for kind in MODELS[1:]:
+        other = kind(width=64)
+        own = functions(other, instances(kind, 64))
+        show(kind.__name__, kind, measure({kind: lambda own=own: own}, args.rounds))
 
 
 if __name__ == "__main__":

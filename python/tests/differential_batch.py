@@ -264,9 +264,9 @@ def drawn_program(rng, layers, instances):
         text, in_place = drawn_statement(rng, *names)
         try:
             made = [eval(text, space) for space in spaces]  # noqa: S307
+            kind = kind_of(made)
         except Exception:
-            made = [None]
-        kind = kind_of(made)
+            kind = None
         if kind is None:
             if in_place:
                 # It may have changed something, so the variables are no longer those of the statements.

@@ -1,7 +1,10 @@
 """`autobatch.torch.batch` against torch without it."""
 
 import contextlib
+import pathlib
 import resource
+import sys
+import threading
 
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 import torch.nn as nn  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
+sys.path.append(str(pathlib.Path(__file__).parent.parent / "examples"))
 from batch_models import MODELS, TreeLSTM, instances  # noqa: E402
 
 import autobatch as ab  # noqa: E402
@@ -363,3 +367,57 @@ def test_a_picture_of_the_batches():
     with batch() as block:
         made = [model(torch.randn(1, 3)) for _ in range(5)]
     assert "<svg" not in block._repr_html_()
+
+
+class Doubled(torch.autograd.Function):
+    """Its gradient is not that of its forward pass."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 5
+
+
+def test_functions_that_torch_does_not_pass_to_a_mode_get_tensors():
+    layer = nn.Linear(3, 3)
+    x = torch.ones(1, 3)
+    with pytest.raises(ab.RecordError, match="Doubled at .*test_batch.py"), batch():
+        Doubled.apply(layer(x))
+    with batch(unknown="eager"):
+        total = Doubled.apply(layer(x)).sum()
+    total.backward()
+    assert torch.allclose(layer.bias.grad, torch.full((3,), 5.0))
+    assert float(Doubled.apply(torch.ones(2)).sum()) == 4.0
+    for transform in (lambda y: torch.vmap(lambda row: row.sum())(y), lambda y: torch.func.grad(lambda q: (q * q).sum())(y)):
+        with pytest.raises(ab.RecordError, match="block.flush"), batch():
+            transform(layer(x))
+        with batch() as block:
+            y = layer(x)
+            block.flush()
+            found = transform(y)
+        assert torch.allclose(found, transform(layer(x)))
+
+
+def test_threads_have_blocks_of_their_own():
+    model = TreeLSTM()
+    data = instances(TreeLSTM, 12)
+    expected = torch.stack([model(*one) for one in data]).detach()
+    found = {}
+
+    def run(number):
+        for _ in range(3):
+            with batch(threads=1):
+                losses = torch.stack([model(*one) for one in data])
+            found[number] = losses.detach()
+
+    threads = [threading.Thread(target=run, args=[number]) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4
+    for losses in found.values():
+        assert_close(losses, expected, 1e-5)

@@ -157,6 +157,7 @@ def test_results_without_reads_need_no_flush_of_their_own():
     assert block.flushes == 1
 
 
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
 def test_unknown_calls_of_all_instances_are_one():
     torch.manual_seed(6)
     layer = nn.Linear(6, 6)

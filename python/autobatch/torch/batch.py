@@ -7,6 +7,8 @@ import threading
 
 import numpy as np
 import torch
+import torch._functorch.eager_transforms
+import torch._functorch.vmap
 
 from .. import _autobatch as native
 from .guards import trace_call
@@ -24,20 +26,30 @@ for _name, _code in native.op_codes():
 for _name in ("T", "mT"):
     _OPS[getattr(torch.Tensor, _name).__get__] = dict(native.op_codes())[_name]
 
-#: Engines that are kept, the latest first: each for the parameters of one or several modules.
+#: Engines that a thread keeps, the latest first: each for the parameters of one or several modules.
 MAX_ENGINES = 4
-_engines = []
+
+
+class _Own(threading.local):
+    """What a thread has for itself, because an engine executes one graph at a time."""
+
+    def __init__(self):
+        self.recorders, self.engines, self.without_parameters = [], [], {}
+
+
+_own = _Own()
 
 
 def _keep(engine):
-    _engines[:] = [engine, *(one for one in _engines if one is not engine and one.is_alive)][:MAX_ENGINES]
+    _own.engines = [engine, *(one for one in _own.engines if one is not engine and one.is_alive)][:MAX_ENGINES]
     return engine
 
 
-@functools.cache
 def _without_parameters(threads):
     """The engine of every block before its first parameter."""
-    return native.Engine([], threads=threads)
+    if threads not in _own.without_parameters:
+        _own.without_parameters[threads] = native.Engine([], threads=threads)
+    return _own.without_parameters[threads]
 
 
 def _modules_on_stack():
@@ -57,7 +69,7 @@ _OWN = __file__.rsplit("/", 1)[0]
 def _engine_with(engine, param, table):
     """An engine that knows a parameter besides those of `engine`, and everything else that the module around it has."""
     if not table and not engine.params:
-        for known in _engines:
+        for known in _own.engines:
             if known.threads == engine.threads and known.knows(param):
                 return _keep(known)
     params = {id(one): (name, one, is_table) for name, one, is_table in engine.params}
@@ -86,7 +98,7 @@ def _engine_of(engine, module):
 
 def _replace_engine(engine, by):
     """Keeps an engine in the place of another one, which knows less."""
-    _engines[:] = [one for one in _engines if one.session is not engine.session]
+    _own.engines = [one for one in _own.engines if one.session is not engine.session]
     _keep(by)
 
 
@@ -103,17 +115,59 @@ def _call_recorded(self, *args, **kwargs):
     return _call_of_torch(self, *args, **kwargs)
 
 
+_apply_of_torch = torch.autograd.Function.__dict__["apply"]
+
+
+def _apply_recorded(cls, *args, **kwargs):
+    """`Function.apply` while a block is open. Torch's native code would compute with what stands in for a recorded tensor."""
+    recorder, own = innermost(), _apply_of_torch.__get__(None, cls)
+    if recorder is None or issubclass(cls, _Apply):
+        return own(*args, **kwargs)
+
+    def function(*args, **kwargs):
+        return own(*args, **kwargs)
+
+    function.__name__ = cls.__name__
+    return recorder.call_unknown(function, args, kwargs)
+
+
+def _on_tensors(function):
+    """An entry of `torch.vmap` or `torch.func`, which must not get what stands in for a recorded tensor."""
+
+    def checked(tensor, *args):
+        if native.waits(tensor):
+            raise native.RecordError(
+                f"torch.vmap and torch.func at {line_of_user()} cannot transform a recorded tensor; compute it before: "
+                "with batch() as block: ...; block.flush()"
+            )
+        return function(native.computed(tensor), *args)
+
+    return checked
+
+
 class _Patched:
-    """Counts the open blocks of all threads, and replaces `Module.__call__` while there are any."""
+    """Counts the open blocks of all threads. While there are any, what torch does not pass to a function mode is replaced."""
 
     lock, open = threading.Lock(), 0
+    #: The owner, the name, torch's own object and what replaces it.
+    places = [
+        (torch.nn.Module, "__call__", _call_of_torch, _call_recorded),
+        (torch.autograd.Function, "apply", _apply_of_torch, classmethod(_apply_recorded)),
+        # The entries of `torch.vmap` and of `torch.func`.
+        *(
+            (owner, name, getattr(owner, name), _on_tensors(getattr(owner, name)))
+            for owner, name in ((torch._functorch.vmap, "_add_batch_dim"), (torch._functorch.eager_transforms, "_wrap_for_grad"))
+            if hasattr(owner, name)
+        ),
+    ]
 
     @classmethod
     def add(cls, blocks):
         with cls.lock:
             before, cls.open = cls.open, cls.open + blocks
             if not before or not cls.open:
-                torch.nn.Module.__call__ = _call_recorded if cls.open else _call_of_torch
+                for owner, name, own, recorded in cls.places:
+                    setattr(owner, name, recorded if cls.open else own)
 
 
 class _Apply(torch.autograd.Function):
@@ -227,13 +281,9 @@ _ENVIRONMENT = {
 }
 
 
-_open = threading.local()
-
-
 def innermost():
     """The recorder of the innermost open block of this thread, or None."""
-    recorders = getattr(_open, "recorders", None)
-    return recorders[-1] if recorders else None
+    return _own.recorders[-1] if _own.recorders else None
 
 
 class batch:
@@ -265,13 +315,13 @@ class batch:
             raise RuntimeError("this block is open; make another batch()")
         self._recorder = native.Recorder(_ENVIRONMENT, _without_parameters(self._threads), self._eager, self._draws, self.remedy)
         torch._C._push_on_torch_function_stack(self._recorder)
-        _open.__dict__.setdefault("recorders", []).append(self._recorder)
+        _own.recorders.append(self._recorder)
         _Patched.add(1)
         return self
 
     def __exit__(self, kind, error, trace):
         torch._C._pop_torch_function_stack()
-        _open.recorders.pop()
+        _own.recorders.pop()
         _Patched.add(-1)
         recorder, self._recorder = self._recorder, None
         recorder.close(kind is not None)

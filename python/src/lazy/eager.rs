@@ -86,7 +86,8 @@ pub(super) fn call<'py>(
 }
 
 /// Whether an argument has a tensor that waits to be computed.
-fn waits(any: &Bound<'_, PyAny>) -> bool {
+#[pyfunction]
+pub(super) fn waits(any: &Bound<'_, PyAny>) -> bool {
     if let Ok(lazy) = any.cast_exact::<Lazy>() {
         return lazy.get().pending().is_some();
     }

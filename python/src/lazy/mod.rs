@@ -417,5 +417,6 @@ pub(crate) fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyEngine>()?;
     m.add_class::<guards::Guards>()?;
     m.add_function(wrap_pyfunction!(eager::computed, m)?)?;
+    m.add_function(wrap_pyfunction!(eager::waits, m)?)?;
     m.add_function(wrap_pyfunction!(recorder::op_codes, m)?)
 }

@@ -162,6 +162,16 @@ impl Recorder {
         Ok(made.unwrap_or_else(|| PyNotImplemented::get(module.py()).to_owned().into_any()))
     }
 
+    /// Calls a function that no op stands for and that torch does not pass to the block.
+    fn call_unknown<'py>(
+        &self,
+        function: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.block.unknown(function, args, kwargs)
+    }
+
     /// The number of a run of calls.
     #[staticmethod]
     fn next_run() -> u64 {

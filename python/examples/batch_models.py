@@ -7,26 +7,34 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 
-class TreeLSTM(nn.Module):
-    """The binary Tree-LSTM of the TorchFold post."""
+class Node(nn.Module):
+    """A node of a binary Tree-LSTM."""
 
-    def __init__(self, words=50, width=12, classes=5):
+    def __init__(self, width):
         super().__init__()
-        self.embedding = nn.Embedding(words, width)
         self.left, self.right = nn.Linear(width, 5 * width), nn.Linear(width, 5 * width, bias=False)
-        self.out = nn.Linear(width, classes)
 
-    def node(self, left, right):
+    def forward(self, left, right):
         (left_h, left_c), (right_h, right_c) = left, right
         a, i, f1, f2, o = (self.left(left_h) + self.right(right_h)).chunk(5, 1)
         c = a.tanh() * i.sigmoid() + f1.sigmoid() * left_c + f2.sigmoid() * right_c
         return o.sigmoid() * c.tanh(), c
 
+
+class TreeLSTM(nn.Module):
+    """The binary Tree-LSTM of the TorchFold post."""
+
+    def __init__(self, words=50, width=12, classes=5):
+        super().__init__()
+        self.embedding, self.node, self.out = nn.Embedding(words, width), Node(width), nn.Linear(width, classes)
+        #: A module that is called becomes one node. A call of its method `forward` is recorded op by op.
+        self.as_module = True
+
     def encode(self, tree):
         if isinstance(tree, int):
             h = self.embedding(torch.tensor([tree]))
             return h, torch.zeros_like(h)
-        return self.node(self.encode(tree[0]), self.encode(tree[1]))
+        return (self.node if self.as_module else self.node.forward)(self.encode(tree[0]), self.encode(tree[1]))
 
     def forward(self, tree, label):
         return F.cross_entropy(self.out(self.encode(tree)[0]), torch.tensor([label]))
