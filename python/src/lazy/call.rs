@@ -16,6 +16,17 @@ pub(super) struct Call<'a, 'py> {
 /// Arguments that change nothing: where a result lies and how it is laid out.
 const WITHOUT_EFFECT: [&str; 4] = ["memory_format", "_stacklevel", "requires_grad", "layout"];
 
+/// Names of numpy that torch takes too, with its own.
+const ALIASES: [(&str, &str); 2] = [("axis", "dim"), ("keepdims", "keepdim")];
+
+fn unaliased(name: &str) -> &str {
+    ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, own)| own)
+}
+
+fn aliased(name: &str) -> Option<&'static str> {
+    ALIASES.iter().find(|(_, own)| *own == name).map(|(alias, _)| *alias)
+}
+
 impl<'py> Call<'_, 'py> {
     /// Refuses arguments that the op does not declare.
     pub(super) fn check(&self) -> Made<()> {
@@ -29,12 +40,17 @@ impl<'py> Call<'_, 'py> {
         }
         for (key, value) in self.kwargs.into_iter().flatten() {
             let key: String = key.extract()?;
-            let known = self.names.iter().any(|name| name.trim_start_matches('*') == key) || value.is_none();
+            let name = unaliased(&key);
+            let known = self.names.iter().any(|own| own.trim_start_matches('*') == name) || value.is_none();
             if !known && !WITHOUT_EFFECT.contains(&&*key) {
                 return Err(Fail::refused(format!("the argument {key}={value}")));
             }
         }
-        Ok(())
+        let dtype = self.names.iter().position(|name| *name == "dtype").map(|place| self.get(place));
+        match dtype.transpose()?.flatten().map(|dtype| dtype.to_string()) {
+            Some(dtype) if dtype != "torch.float32" => Err(Fail::refused(format!("dtype={dtype}"))),
+            _ => Ok(()),
+        }
     }
 
     /// Whether the argument `inplace` is true.
@@ -50,7 +66,13 @@ impl<'py> Call<'_, 'py> {
         // Python would make an exception of an item that does not exist.
         let found = match (place < self.args.len(), self.kwargs) {
             (true, _) => Some(self.args.get_item(place)?),
-            (false, Some(kwargs)) => kwargs.get_item(self.names[place].trim_start_matches('*'))?,
+            (false, Some(kwargs)) => {
+                let name = self.names[place].trim_start_matches('*');
+                match (kwargs.get_item(name)?, aliased(name)) {
+                    (None, Some(alias)) => kwargs.get_item(alias)?,
+                    (found, _) => found,
+                }
+            }
             (false, None) => None,
         };
         Ok(found.filter(|found| !found.is_none()))

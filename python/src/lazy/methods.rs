@@ -160,6 +160,10 @@ impl Lazy {
         self.ndim(py)
     }
 
+    fn nelement(&self, py: Python<'_>) -> PyResult<usize> {
+        self.numel(py)
+    }
+
     fn numel(&self, py: Python<'_>) -> PyResult<usize> {
         Ok(super::dims::elements(&self.dims(py)?))
     }

@@ -1,6 +1,6 @@
 //! Tensors of one number, in the shape or for the use of a recorded one.
 
-use super::{Op, one, refuse};
+use super::{Op, one};
 use crate::lazy::call::Call;
 use crate::lazy::dims::{Dims, shape_of};
 use crate::lazy::tensor::Tensor;
@@ -52,20 +52,7 @@ fn replaced(r: &mut Recording<'_, '_>, call: &Call<'_, '_>, number: f32) -> Made
     one(r.map(&x, |x| x.graph().fill(x.shape(), number))?)
 }
 
-fn check_dtype(call: &Call<'_, '_>) -> Made<()> {
-    let dtype = call
-        .kwargs
-        .map(|kwargs| pyo3::types::PyDictMethods::get_item(kwargs, "dtype"))
-        .transpose()?
-        .flatten();
-    match dtype.map(|dtype| dtype.to_string()) {
-        Some(dtype) if dtype != "None" && dtype != "torch.float32" => refuse(format!("dtype={dtype}")),
-        _ => Ok(()),
-    }
-}
-
 fn like(r: &mut Recording<'_, '_>, call: &Call<'_, '_>, number: f32) -> Made<Outcome> {
-    check_dtype(call)?;
     let x = r.tensor(&call.need(0)?)?;
     let x = r.cast(&x, crate::lazy::tensor::Kind::Float)?;
     r.grad = false;
@@ -81,7 +68,6 @@ fn new(r: &mut Recording<'_, '_>, call: &Call<'_, '_>, number: f32) -> Made<Outc
 }
 
 fn of_sizes(r: &mut Recording<'_, '_>, call: &Call<'_, '_>, sizes: &[i64], number: f32) -> Made<Outcome> {
-    check_dtype(call)?;
     r.tensor(&call.need(0)?)?;
     r.grad = false;
     let dims: Dims = sizes.iter().map(|&size| u32::try_from(size).unwrap_or(0)).collect();

@@ -4,7 +4,7 @@ use super::{Op, one, refuse};
 use crate::lazy::call::Call;
 use crate::lazy::dims::{Dims, broadcast};
 use crate::lazy::tensor::{Kind, Operand, Tensor};
-use crate::lazy::{Made, Outcome, Recording};
+use crate::lazy::{Lazy, Made, Outcome, Recording};
 use autobatch::ir::graph::Value;
 use autobatch::ir::types::DType;
 use pyo3::prelude::*;
@@ -137,8 +137,16 @@ pub(super) const OPS: &[Op] = &[
     })
     .not_of_params(),
     Op::new(&["where"], &["condition", "input", "other"], |r, call| {
-        let condition = r.tensor(&call.need(0)?)?;
-        let (a, b) = (r.operand(&call.need(1)?)?, r.operand(&call.need(2)?)?);
+        // `x.where(condition, other)` is the same op with other places.
+        let (first, second, other) = (call.need(0)?, call.need(1)?, call.need(2)?);
+        let (condition, a) = match (r.is_truth(&first)?, r.is_truth(&second)?) {
+            (true, true) => return refuse("a condition beside truth values"),
+            (true, false) => (first, second),
+            (false, true) => (second, first),
+            (false, false) => return refuse("a condition that is no tensor of truth values"),
+        };
+        let (condition, a) = (r.tensor(&condition)?, r.operand(&a)?);
+        let b = r.operand(&other)?;
         r.choice(&condition, a, b)
     }),
     Op::new(&["masked_fill"], &["input", "mask", "value"], |r, call| {
@@ -154,14 +162,8 @@ pub(super) const OPS: &[Op] = &[
         let step = r.pair(Operand::Tensor(step), weight, |step, weight| step * weight)?;
         one(r.pair(a_again, Operand::Tensor(step), |a, step| a + step)?)
     }),
-    Op::new(&["addcmul"], &["input", "tensor1", "tensor2", "value"], |r, call| {
-        let (a, b) = (r.operand(&call.need(1)?)?, r.operand(&call.need(2)?)?);
-        let value = call.number(3, 1.0)? as f32;
-        let product = r.pair(a, b, |a, b| a * b)?;
-        let product = r.map(&product, |x| if value == 1.0 { x } else { x * value })?;
-        let x = r.operand(&call.need(0)?)?;
-        one(r.pair(x, Operand::Tensor(product), |x, product| x + product)?)
-    }),
+    Op::new(&["addcmul"], &["input", "tensor1", "tensor2", "value"], |r, call| r.added(call, |a, b| a * b)),
+    Op::new(&["addcdiv"], &["input", "tensor1", "tensor2", "value"], |r, call| r.added(call, |a, b| a / b)),
     Op::new(&["detach"], &["input"], |r, call| {
         let x = r.tensor(&call.need(0)?)?;
         let mut made = r.map(&x, |x| x.stop_gradient())?;
@@ -313,6 +315,26 @@ impl<'g> Recording<'_, 'g> {
     fn binary(&mut self, call: &Call<'_, '_>, [a, b]: [usize; 2], f: Pair) -> Made<Outcome> {
         let (a, b) = (self.operand(&call.need(a)?)?, self.operand(&call.need(b)?)?);
         one(self.pair(a, b, f)?)
+    }
+
+    /// Whether an argument is a tensor of truth values.
+    fn is_truth(&self, any: &Bound<'_, PyAny>) -> Made<bool> {
+        if let Ok(lazy) = any.cast_exact::<Lazy>()
+            && let Some(tensor) = lazy.get().pending()
+        {
+            return Ok(tensor.kind == Kind::Bool);
+        }
+        Ok(any.getattr("dtype").is_ok_and(|dtype| dtype.is(self.torch.bool.bind(self.py))))
+    }
+
+    /// `x + value * f(a, b)`.
+    fn added(&mut self, call: &Call<'_, '_>, f: Pair) -> Made<Outcome> {
+        let (a, b) = (self.operand(&call.need(1)?)?, self.operand(&call.need(2)?)?);
+        let value = call.number(3, 1.0)? as f32;
+        let made = self.pair(a, b, f)?;
+        let made = self.map(&made, |x| if value == 1.0 { x } else { x * value })?;
+        let x = self.operand(&call.need(0)?)?;
+        one(self.pair(x, Operand::Tensor(made), |x, made| x + made)?)
     }
 
     /// `a + alpha * b`, with the factor of the call and a sign.

@@ -180,6 +180,19 @@ fn getitem(r: &mut Recording<'_, '_>, call: &Call<'_, '_>) -> Made<Outcome> {
             from += 1;
         }
     }
+    let arrays = parts.iter().filter(|part| matches!(part, Part::Many(_))).count();
+    if arrays > 0 {
+        // Torch counts an int among the arrays, and puts their axes first if they are not side by side.
+        let is_array = |part: &Part<'_>| matches!(part, Part::Many(_) | Part::At(_));
+        let first = parts.iter().position(is_array).unwrap_or(0);
+        let last = parts.iter().rposition(is_array).unwrap_or(0);
+        if !parts[first..=last].iter().all(is_array) {
+            return refuse("indices of axes that are not side by side");
+        }
+        if arrays > 1 {
+            return paired(r, x, &parts, first..last + 1);
+        }
+    }
     let (mut made, mut at) = (x, 0);
     for part in parts {
         match part {
@@ -208,6 +221,50 @@ fn getitem(r: &mut Recording<'_, '_>, call: &Call<'_, '_>) -> Made<Outcome> {
         }
     }
     one(made)
+}
+
+/// The elements at pairs of indices: `x[rows, columns]`. `arrays` are the places of the indices among the parts.
+fn paired(
+    r: &mut Recording<'_, '_>,
+    x: Tensor,
+    parts: &[Part<'_>],
+    arrays: std::ops::Range<usize>,
+) -> Made<Outcome> {
+    let whole = |part: &Part<'_>, extent: u32| matches!(part, Part::Range(0, len) if *len == extent);
+    let before = &parts[..arrays.start];
+    if !before.iter().zip(&x.dims).all(|(part, &extent)| whole(part, extent)) {
+        return refuse("several arrays of indices behind a part of another axis");
+    }
+    let behind = parts[arrays.end..].iter().zip(&x.dims[arrays.end..]);
+    if !behind.into_iter().all(|(part, &extent)| whole(part, extent)) {
+        return refuse("several arrays of indices before a part of another axis");
+    }
+    let at = arrays.start;
+    let mut columns: Vec<Vec<i64>> = Vec::new();
+    for part in &parts[arrays] {
+        columns.push(match part {
+            Part::At(index) => vec![*index],
+            Part::Many(indices) => match r.known_indices(indices)? {
+                Some((known, dims)) if dims.len() == 1 => known,
+                _ => return refuse("several arrays of indices that are recorded or no vectors"),
+            },
+            _ => return refuse("several arrays of indices"),
+        });
+    }
+    let count = columns.iter().map(Vec::len).max().unwrap_or(0);
+    if columns.iter().any(|column| column.len() != count && column.len() != 1) {
+        return refuse("arrays of indices of different lengths");
+    }
+    let made = (0..count).map(|number| {
+        let mut part = x.clone();
+        for column in &columns {
+            part = r.at(&part, at, column[if column.len() == 1 { 0 } else { number }])?;
+        }
+        let mut dims = part.dims.clone();
+        dims.insert(at, 1);
+        r.reshaped(&part, dims)
+    });
+    one(r.joined(&made.collect::<Made<Vec<_>>>()?, at)?)
 }
 
 fn part<'py>(item: &Bound<'py, PyAny>, extent: u32) -> Made<Part<'py>> {
