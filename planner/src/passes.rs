@@ -4,6 +4,7 @@
 //! order. After each pass it checks the graph as [`Selection::verify`] says, writes one log line, and calls an observer,
 //! which may stop the run. The command-line options `--print-after`, `--stop-after` and `--verify=each` use the observer.
 
+pub use crate::rewrite::chains::in_chains;
 use crate::rewrite::{Change, Context, count, cse, dead, fold, hoist, outline};
 use autobatch_ir::graph::rebuild::Renaming;
 use autobatch_ir::graph::{Callee, GraphData, Signature};

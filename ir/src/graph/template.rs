@@ -95,14 +95,46 @@ impl Template {
             let help = "return values that the template computes";
             graph.refuse("template", "a result is an operand, or of another graph", help, location);
         }
-        let data = graph.finish()?;
+        let results = results.iter().map(|key| key.id).collect();
+        Ok(Self::new(graph.finish()?, inputs, results))
+    }
+
+    /// A template of a finished graph, whose first nodes stand for its operands; `None` if they are no inputs, or a result is an
+    /// operand.
+    #[must_use]
+    pub fn of(data: GraphData, inputs: usize, results: Vec<ValueId>) -> Option<Self> {
+        let is_input = |node| match data.signature(node).callee {
+            Callee::Op(Op::Input(ty)) => ty == INDEX || ty.dtype == DType::F32,
+            _ => false,
+        };
+        let computed = inputs..data.arena.values();
+        let fits = inputs <= data.arena.len() && data.arena.ids().take(inputs).all(is_input);
+        let fits = fits && results.iter().all(|result| computed.contains(&result.index()));
+        fits.then(|| Self::new(data, inputs, results))
+    }
+
+    fn new(data: GraphData, inputs: usize, results: Vec<ValueId>) -> Self {
         let (mut words, mut floats) = (0, 0);
         for ty in &data.arena.value_types()[..inputs] {
             let ty = data.types.get(*ty);
             if ty.dtype == DType::F32 { floats += ty.shape.elements() } else { words += 1 }
         }
-        let results = results.iter().map(|key| key.id).collect();
-        Ok(Self { data, inputs, words, floats, results })
+        Self { data, inputs, words, floats, results }
+    }
+
+    /// The module of the graphs that repeat it.
+    #[must_use]
+    pub fn module(&self) -> &Arc<Module> {
+        &self.data.module
+    }
+
+    /// The same template over a module that begins with the declarations of its own; `None` if the module does not.
+    #[must_use]
+    pub fn over(&self, module: &Arc<Module>) -> Option<Self> {
+        let own = &self.data.module;
+        let extends = module.params.starts_with(&own.params) && module.cells.starts_with(&own.cells);
+        let data = GraphData { module: Arc::clone(module), ..self.data.clone() };
+        extends.then(|| Self { data, results: self.results.clone(), ..*self })
     }
 }
 

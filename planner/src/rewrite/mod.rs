@@ -5,6 +5,7 @@
 //! order of the passes and their promises. A pass may change a graph only within the normal form of `equivalent` in
 //! `autobatch_oracle`; the tests hold every pass to that proof.
 
+pub(crate) mod chains;
 pub(crate) mod cse;
 pub(crate) mod dead;
 pub(crate) mod fold;

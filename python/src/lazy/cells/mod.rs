@@ -26,6 +26,8 @@ use std::sync::Arc;
 
 /// The calls with one pattern after which a method is traced.
 const CALLS_BEFORE_TRACE: u32 = 8;
+/// The same for a pattern with rows. Lengths of sequences come seldom, and each costs the plan of all its nodes.
+const CALLS_BEFORE_TEMPLATE: u32 = 3;
 /// The calls with one pattern in a block after which it does not wait for the next block.
 const CALLS_BEFORE_FLUSH: u32 = 512;
 /// The patterns of one method, for example lengths of sentences. Others are recorded op by op.
@@ -46,6 +48,17 @@ enum Computation {
     Node(String, CellOfAny),
     /// Nodes that a call repeats.
     Template(Arc<Template>),
+}
+
+impl Computation {
+    /// The same over a module with more cells; `None` if the module lacks its own.
+    fn over(&self, module: &Arc<Module>) -> Option<Self> {
+        Some(match self {
+            Self::Node(name, _) => Self::Node(name.clone(), module.cell_of_any(name)?),
+            Self::Template(template) if Arc::ptr_eq(template.module(), module) => self.clone(),
+            Self::Template(template) => Self::Template(Arc::new(template.over(module)?)),
+        })
+    }
 }
 
 /// A method of a module, by its interned name.
@@ -89,15 +102,10 @@ impl Methods {
             let mut patterns = called.patterns.clone();
             let mut cells = Vec::new();
             for cell in &called.cells {
-                let known = match &cell.computation {
-                    Computation::Node(name, _) => module.cell_of_any(name).map(|known| (name.clone(), known)),
-                    // It belongs to the other module.
-                    Computation::Template(_) => None,
-                };
-                match known {
-                    Some((name, known)) => cells.push(Cell {
+                match cell.computation.over(module) {
+                    Some(computation) => cells.push(Cell {
                         pattern: cell.pattern.clone(),
-                        computation: Computation::Node(name, known),
+                        computation,
                         results: Arc::clone(&cell.results),
                     }),
                     None => patterns.push((cell.pattern.clone(), CALLS_BEFORE_TRACE)),

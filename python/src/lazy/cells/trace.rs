@@ -1,14 +1,18 @@
 //! Traces methods as cells and templates.
 
 use super::pattern::{Pattern, Results, Traits, literal};
-use super::{CALLS_BEFORE_TRACE, Cell, Computation, FORWARD, Method};
+use super::{CALLS_BEFORE_TEMPLATE, CALLS_BEFORE_TRACE, Cell, Computation, FORWARD, Method};
 use crate::error::raised;
 use crate::lazy::engine::{Engine, PyEngine};
 use crate::lazy::tensor::{Form, Tensor};
 use crate::lazy::{Block, Fail, Lazy, Made, Recording, Slot, SlotState, State, Trace};
 use autobatch::ir::Graph;
-use autobatch::ir::graph::{Template, ValueKey};
-use autobatch::ir::module::ModuleBuilder;
+use autobatch::ir::graph::rebuild::Renaming;
+use autobatch::ir::graph::{GraphData, Template, ValueKey};
+use autobatch::ir::id::ValueId;
+use autobatch::ir::module::{Module, ModuleBuilder};
+use autobatch::ir::plan::Mode;
+use autobatch::planner::passes::{self, Selection, in_chains, optimize};
 use pyo3::exceptions::PyException;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -39,27 +43,58 @@ impl Block {
                 engine.note_traced(py, &method, fault.map_or(traced, Err))?;
             }
             let module = builder.build().map_err(|error| raised(error.into()))?;
-            let extended = Arc::new(engine.with_module(py, module)?);
-            let (old, new) = (PyEngine::of(engine), PyEngine::of(Arc::clone(&extended)));
-            self.torch.replace_engine.bind(py).call1((old, new))?;
-            self.begin(extended)?;
+            self.extend(py, &engine, module)?;
         }
         let engine = Arc::clone(&self.lock()?.engine);
-        for (module, name, pattern) in self.wishes(py, &engine, true) {
+        let wishes = self.wishes(py, &engine, true);
+        if wishes.is_empty() {
+            return Ok(());
+        }
+        // Each template may add cells, which further ones share.
+        let (mut over, mut all) = (Arc::clone(engine.module()), Vec::new());
+        for (module, name, pattern) in wishes {
             let method = Method { module: &module, name: &name, run: 0 };
-            let traced = self.trace_template(&engine, &method, &pattern);
+            let traced = self.trace_template(&engine, &over, &method, &pattern);
+            if let Ok((_, Computation::Template(template), ..)) = &traced {
+                over = Arc::clone(template.module());
+            }
+            all.push((module, name, traced));
+        }
+        let engine = match Arc::ptr_eq(&over, engine.module()) {
+            true => engine,
+            false => self.extend(py, &engine, over)?,
+        };
+        for (module, name, traced) in all {
+            let method = Method { module: &module, name: &name, run: 0 };
+            let traced = traced.and_then(|(pattern, computation, results, guards)| {
+                Ok((pattern, computation.over(engine.module()).ok_or(Fail::Poison)?, results, guards))
+            });
             engine.note_traced(py, &method, traced)?;
         }
         Ok(())
     }
 
+    /// Goes on with the same engine over a module with more cells.
+    fn extend(
+        self: &Arc<Self>,
+        py: Python<'_>,
+        engine: &Arc<Engine>,
+        module: Arc<Module>,
+    ) -> PyResult<Arc<Engine>> {
+        let extended = Arc::new(engine.with_module(py, module)?);
+        let (old, new) = (PyEngine::of(Arc::clone(engine)), PyEngine::of(Arc::clone(&extended)));
+        self.torch.replace_engine.bind(py).call1((old, new))?;
+        self.begin(Arc::clone(&extended))?;
+        Ok(extended)
+    }
+
     /// The patterns that came often, with rows or without.
     fn wishes<'py>(&self, py: Python<'py>, engine: &Engine, with_rows: bool) -> Vec<Wish<'py>> {
         let mut wishes = Vec::new();
+        let enough = if with_rows { CALLS_BEFORE_TEMPLATE } else { CALLS_BEFORE_TRACE };
         for called in engine.methods.0.lock().values_mut() {
             let Some(module) = called.module.bind(py).upgrade() else { continue };
-            let is_wish =
-                |pattern: &Pattern, calls| calls >= CALLS_BEFORE_TRACE && pattern.has_rows() == with_rows;
+            let is_wish = |pattern: &Pattern, calls| calls >= enough && pattern.has_rows() == with_rows;
             let (often, rest): (Vec<_>, Vec<_>) =
                 called.patterns.drain(..).partition(|(pattern, calls)| is_wish(pattern, *calls));
             called.patterns = rest;
@@ -105,18 +140,22 @@ impl Block {
         Ok((pattern.clone(), Computation::Node(name, cell), Arc::new(results), guards))
     }
 
-    /// Traces a call with a pattern as a template.
+    /// Traces a call with a pattern as a template over a module, which extends that of the engine. Chains of ops on one row
+    /// become cells, so that a row is few nodes.
     fn trace_template<'py>(
         self: &Arc<Self>,
         engine: &Arc<Engine>,
+        over: &Arc<Module>,
         method: &Method<'_, 'py>,
         pattern: &Pattern,
     ) -> Made<Traced<'py>> {
-        let (graph, inputs) = Template::begin(engine.module(), &pattern.types()?);
-        let state = State { graph, trace: Trace::Template, ..State::new(Arc::clone(engine)) };
+        let (graph, inputs) = Template::begin(over, &pattern.types()?);
+        let tracing = Arc::new(engine.for_tracing(method.module.py(), over));
+        let state = State { graph, trace: Trace::Template, ..State::new(tracing) };
         let (graph, results, keys, guards) = self.trace_in(state, method, pattern, &inputs)?;
-        let template =
-            Template::end(graph, inputs.len(), &keys).map_err(|error| Fail::refused(error.to_string()))?;
+        let ids = keys.iter().map(|&key| graph.value(key)?.id()).collect::<Option<Vec<_>>>();
+        let data = graph.finish().map_err(|error| Fail::refused(error.to_string()))?;
+        let template = outlined(&data, inputs.len(), &ids.ok_or(Fail::Poison)?)?;
         Ok((pattern.clone(), Computation::Template(Arc::new(template)), Arc::new(results), guards))
     }
 
@@ -179,6 +218,22 @@ impl Block {
         }
         Ok((results, keys, guards))
     }
+}
+
+/// The template of a traced graph.
+fn outlined(data: &GraphData, inputs: usize, results: &[ValueId]) -> Made<Template> {
+    let named = |renaming: &Renaming, values: &[ValueId]| {
+        values.iter().map(|&value| renaming.get(value)).collect::<Option<Vec<_>>>().ok_or(Fail::Poison)
+    };
+    let (chained, order) = in_chains(data);
+    let results = named(&order, results)?;
+    let outline =
+        Selection::none().with("outline", true).map_err(|error| Fail::refused(error.to_string()))?;
+    let optimized = optimize(&chained, &results, Mode::Infer, &outline, &mut passes::all);
+    let optimized = optimized.map_err(|error| Fail::refused(error.to_string()))?;
+    let results = named(&optimized.renaming, &results)?;
+    Template::of(optimized.graph.into_owned(), inputs, results)
+        .ok_or_else(|| Fail::refused("it returns an argument"))
 }
 
 impl Recording<'_, '_> {
