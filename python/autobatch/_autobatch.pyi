@@ -559,15 +559,19 @@ class Recorder:
     def call_method(self, module, name, args, run) -> Any:
         """The same of a method of a module, by its interned name, in a run of calls between which no code of the program runs. Ints"""
     def call_module(self, module, args, kwargs) -> Any:
-        """Records a call of a module as one node. `NotImplemented` if its code must run."""
+        """Records a call of a module as one node. `NotImplemented` if its code must run, or `Ellipsis` if it must run between"""
     def call_unknown(self, function, args, kwargs) -> Any:
         """Calls a function that no op stands for and that torch does not pass to the block."""
     def close(self, failed) -> Any:
         """Ends the block. With an exception, what is not computed is lost."""
     def counts(self) -> Any:
         """The numbers of recorded ops and of flushes."""
+    def enter(self) -> Any:
+        """Begins and ends the code of a method whose later calls may be nodes."""
     def flush(self) -> Any:
         """Computes what was recorded so far."""
+    def leave(self) -> Any:
+        ...
     @staticmethod
     def next_run() -> Any:
         """staticmethod(function) -> method"""

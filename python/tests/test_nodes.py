@@ -387,3 +387,20 @@ def test_sequences_of_unequal_lengths_repeat_a_template_and_batch_row_by_row():
     assert flushes[1][0] < flushes[0][0] / 3, "a call is one op"
     # Traces of all lengths batch together, as op by op.
     assert "Block: one node (" in block.explain()
+
+
+def test_modules_within_one_that_becomes_a_node_are_not_traced():
+    torch.manual_seed(6)
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+    for _ in range(3):
+        with batch(threads=1) as block:
+            made = [model(torch.randn(1, 3)) for _ in range(9)]
+    assert len(made) == 9 and block.ops == 9
+    assert [line for line in block.explain().splitlines() if ": one node" in line] == ["Sequential: one node (1 cell)"]
+    # A module that cannot be one lets those within it be nodes.
+    model = nn.Sequential(nn.Linear(3, 4), nn.Dropout(0.5), nn.Linear(4, 2))
+    for _ in range(4):
+        with batch(threads=1) as block:
+            made = [model(torch.randn(1, 3)) for _ in range(9)]
+    shown = block.explain()
+    assert "Sequential: op by op, because" in shown and shown.count("Linear: one node (1 cell)") == 2

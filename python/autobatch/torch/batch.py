@@ -110,6 +110,12 @@ def _call_recorded(self, *args, **kwargs):
     recorder = innermost()
     if recorder is not None:
         made = recorder.call_module(self, args, kwargs)
+        if made is ...:
+            recorder.enter()
+            try:
+                return _call_of_torch(self, *args, **kwargs)
+            finally:
+                recorder.leave()
         if made is not NotImplemented:
             return made
     return _call_of_torch(self, *args, **kwargs)

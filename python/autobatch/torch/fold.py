@@ -172,7 +172,7 @@ class _Calls:
             # Says what is wrong.
             args = tuple([self.made.of(arg) if type(arg) is Node else arg for arg in node.args])
         found = self.recorder.call_method(self.module, node.op, args, self.run)
-        if found is NotImplemented:
+        if found is NotImplemented or found is ...:
             args = [torch.tensor([arg]) if type(arg) is int else arg for arg in args]
             found = getattr(self.module, node.op)(*args)
             self.run = self.recorder.next_run()

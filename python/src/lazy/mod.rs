@@ -42,7 +42,7 @@ use slot::{Family, Slot, SlotState};
 use stand_in::StandIn;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::ThreadId;
 use tensor::{Form, Tensor};
@@ -122,6 +122,8 @@ pub(crate) struct Block {
     /// A function that lets other instances record before a read computes, if `each` runs instances. With the call of a
     /// function, it may also return what that returns.
     wait: Mutex<Option<Py<PyAny>>>,
+    /// The calls of methods that run and may be nodes later.
+    within: AtomicUsize,
     /// A number that changes whenever parameters may have begun or ceased to have gradients.
     epoch: AtomicU64,
     report: Mutex<Report>,
@@ -277,6 +279,11 @@ impl Block {
     /// Begins another epoch.
     fn next_epoch(&self) {
         self.epoch.store(next_number(), Ordering::Relaxed);
+    }
+
+    /// Whether the code of a method runs whose later calls may be nodes.
+    fn is_within_node(&self) -> bool {
+        self.within.load(Ordering::Relaxed) > 0
     }
 
     fn is_open(&self) -> bool {

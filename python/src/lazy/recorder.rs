@@ -1,6 +1,6 @@
 //! The function mode of a block: what torch calls, and which calls are recorded.
 
-use super::cells::{FORWARD, Method};
+use super::cells::{Call as Called, FORWARD, Method};
 use super::engine::PyEngine;
 use super::report::MethodNote;
 use super::slot::Index;
@@ -10,10 +10,10 @@ use parking_lot::Mutex;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyInt, PyList, PyNotImplemented, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyEllipsis, PyInt, PyList, PyNotImplemented, PyString, PyTuple};
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 /// The kinds of tensors among the arguments of a call.
 #[derive(Clone, Copy, Default)]
@@ -94,6 +94,7 @@ impl Recorder {
             open: AtomicBool::new(true),
             thread: std::thread::current().id(),
             wait: Mutex::new(None),
+            within: AtomicUsize::new(0),
             epoch: AtomicU64::new(0),
             report: Mutex::default(),
             state,
@@ -137,7 +138,8 @@ impl Recorder {
         function.call(args, kwargs)
     }
 
-    /// Records a call of a module as one node. `NotImplemented` if its code must run.
+    /// Records a call of a module as one node. `NotImplemented` if its code must run, or `Ellipsis` if it must run between
+    /// `enter` and `leave`, because later calls may be nodes.
     fn call_module<'py>(
         &self,
         module: &Bound<'py, PyAny>,
@@ -145,8 +147,16 @@ impl Recorder {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let method = Method { module, name: intern!(module.py(), FORWARD), run: 0 };
-        let made = self.block.call_method(&method, args, kwargs)?;
-        Ok(made.unwrap_or_else(|| PyNotImplemented::get(module.py()).to_owned().into_any()))
+        Ok(self.block.call_method(&method, args, kwargs)?.for_python(module.py()))
+    }
+
+    /// Begins and ends the code of a method whose later calls may be nodes.
+    fn enter(&self) {
+        self.block.within.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn leave(&self) {
+        self.block.within.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// The same of a method of a module, by its interned name, in a run of calls between which no code of the program runs. Ints
@@ -158,8 +168,7 @@ impl Recorder {
         args: &Bound<'py, PyTuple>,
         run: u64,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let made = self.block.call_method(&Method { module, name, run }, args, None)?;
-        Ok(made.unwrap_or_else(|| PyNotImplemented::get(module.py()).to_owned().into_any()))
+        Ok(self.block.call_method(&Method { module, name, run }, args, None)?.for_python(module.py()))
     }
 
     /// Calls a function that no op stands for and that torch does not pass to the block.
@@ -216,6 +225,16 @@ impl Recorder {
     fn counts(&self) -> PyResult<(u64, u64)> {
         let state = self.block.lock()?;
         Ok((state.ops, state.flushes))
+    }
+}
+
+impl<'py> Called<'py> {
+    fn for_python(self, py: Python<'py>) -> Bound<'py, PyAny> {
+        match self {
+            Self::Node(made) => made,
+            Self::Code { may_be_node: false } => PyNotImplemented::get(py).to_owned().into_any(),
+            Self::Code { may_be_node: true } => PyEllipsis::get(py).to_owned().into_any(),
+        }
     }
 }
 

@@ -153,33 +153,47 @@ enum Step {
     Recorded(SmallVec<[ValueKey; 4]>, Arc<Results>),
     /// Its code must run.
     Run,
+    /// Its code must run, and the call counts: later ones may be nodes.
+    Count,
     /// It came often enough to be traced at once.
     Trace,
 }
 
+/// The outcome of a call of a method, for its caller.
+pub(super) enum Call<'py> {
+    /// A node was recorded, and this is what the method returns.
+    Node(Bound<'py, PyAny>),
+    /// Its code must run. `may_be_node` says that later calls may be nodes: those of methods within count then for nothing.
+    Code { may_be_node: bool },
+}
+
 impl Block {
-    /// Records a call of a method as one node. `None` if its code must run.
+    /// Records a call of a method as one node, or says that its code must run.
     pub(super) fn call_method<'py>(
         self: &Arc<Self>,
         method: &Method<'_, 'py>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+    ) -> PyResult<Call<'py>> {
         let py = args.py();
         self.adopt(method.module)?;
+        let mut may_be_node = false;
         for _ in 0..2 {
             let mut state = self.lock()?;
             match self.step(&mut state, method, args, kwargs) {
                 Ok(Step::Recorded(keys, results)) => {
                     state.ops += 1;
-                    return self.results(py, &mut state, &results, &keys).map(Some);
+                    return self.results(py, &mut state, &results, &keys).map(Call::Node);
                 }
                 Ok(Step::Trace) => {
                     drop(state);
                     self.flush(py)?;
                     self.trace_all(py)?;
                 }
-                Ok(Step::Run) => break,
+                Ok(step @ (Step::Run | Step::Count)) => {
+                    may_be_node = matches!(step, Step::Count);
+                    break;
+                }
                 Err(Fail::Raised(error)) => return Err(error),
                 // The code says why when it runs on an argument that no cell takes.
                 Err(_) => {
@@ -188,7 +202,7 @@ impl Block {
                 }
             }
         }
-        Ok(None)
+        Ok(Call::Code { may_be_node })
     }
 
     fn step(
@@ -232,11 +246,11 @@ impl Block {
             pattern.args.push((Some(name.extract()?), argument));
         }
         let Some(cell) = called.cells.iter().find(|cell| cell.pattern == pattern) else {
-            return Ok(called.count(pattern));
+            return Ok(called.count(pattern, self.is_within_node()));
         };
         if !called.guards_hold(py, self.epoch(), method.run) {
             called.trace_again();
-            return Ok(called.count(pattern));
+            return Ok(called.count(pattern, self.is_within_node()));
         }
         let Given { values, .. } = given;
         let graph = recording.graph;
@@ -330,14 +344,20 @@ impl Called {
         })
     }
 
-    /// Counts a call that has no cell.
-    fn count(&mut self, pattern: Pattern) -> Step {
+    /// Counts a call that has no cell, unless it is within a call that may be a node later.
+    fn count(&mut self, pattern: Pattern, is_within_node: bool) -> Step {
+        if is_within_node {
+            return Step::Run;
+        }
         if let Some((_, calls)) = self.patterns.iter_mut().find(|(known, _)| *known == pattern) {
             *calls += 1;
-            return if *calls == CALLS_BEFORE_FLUSH { Step::Trace } else { Step::Run };
+            return if *calls == CALLS_BEFORE_FLUSH { Step::Trace } else { Step::Count };
         }
         match (self.patterns.len() + self.cells.len() >= MAX_PATTERNS, self.cells.is_empty()) {
-            (false, _) => self.patterns.push((pattern, 1)),
+            (false, _) => {
+                self.patterns.push((pattern, 1));
+                return Step::Count;
+            }
             (true, false) => {}
             (true, true) => self.refuse("its arguments have other shapes or numbers at each call".to_owned()),
         }
