@@ -1,6 +1,6 @@
 //! The function mode of a block: what torch calls, and which calls are recorded.
 
-use super::cells::{Call as Called, FORWARD, Method};
+use super::cells::{Answer, FORWARD, Method};
 use super::engine::PyEngine;
 use super::report::MethodNote;
 use super::slot::Index;
@@ -228,7 +228,7 @@ impl Recorder {
     }
 }
 
-impl<'py> Called<'py> {
+impl<'py> Answer<'py> {
     fn for_python(self, py: Python<'py>) -> Bound<'py, PyAny> {
         match self {
             Self::Node(made) => made,

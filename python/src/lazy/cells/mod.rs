@@ -160,7 +160,7 @@ enum Step {
 }
 
 /// The outcome of a call of a method, for its caller.
-pub(super) enum Call<'py> {
+pub(super) enum Answer<'py> {
     /// A node was recorded, and this is what the method returns.
     Node(Bound<'py, PyAny>),
     /// Its code must run. `may_be_node` says that later calls may be nodes: those of methods within count then for nothing.
@@ -174,7 +174,7 @@ impl Block {
         method: &Method<'_, 'py>,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Call<'py>> {
+    ) -> PyResult<Answer<'py>> {
         let py = args.py();
         self.adopt(method.module)?;
         let mut may_be_node = false;
@@ -183,7 +183,7 @@ impl Block {
             match self.step(&mut state, method, args, kwargs) {
                 Ok(Step::Recorded(keys, results)) => {
                     state.ops += 1;
-                    return self.results(py, &mut state, &results, &keys).map(Call::Node);
+                    return self.results(py, &mut state, &results, &keys).map(Answer::Node);
                 }
                 Ok(Step::Trace) => {
                     drop(state);
@@ -202,7 +202,7 @@ impl Block {
                 }
             }
         }
-        Ok(Call::Code { may_be_node })
+        Ok(Answer::Code { may_be_node })
     }
 
     fn step(
