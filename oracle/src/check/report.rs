@@ -44,7 +44,7 @@ impl fmt::Display for Held {
 
 /// One disagreement of a plan with its graph. `expected` is the graph's and `found` the plan's.
 #[expect(missing_docs, reason = "the messages explain the fields")]
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Disagreement {
     /// The plan was made for another graph structure, or binds other numbers.
     #[error("{what}: the graph has {}, the plan was made for {}", spell(what, *expected), spell(what, *found))]
@@ -149,6 +149,8 @@ pub enum Disagreement {
     #[error("the certificate claims a bound of {claimed} batches, {proved} are proved")]
     Bound { proved: u64, claimed: u32 },
 }
+
+autobatch_ir::debug_as_display!(Disagreement);
 
 /// The text of a number of [`Disagreement::Structure`]: the structure is a hash, the others are counts.
 fn spell(what: &str, number: u128) -> String {

@@ -26,7 +26,7 @@ pub struct Place {
 
 /// The faults of an evaluation.
 #[expect(missing_docs, reason = "the messages explain the fields")]
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunFault {
     /// The weights belong to another module; the first parameters that differ.
     #[error("the weights belong to another module: expected {expected}, found {found}")]
@@ -55,6 +55,8 @@ pub enum RunFault {
     #[error("the graph is malformed: {0}; verify it first")]
     Malformed(String),
 }
+
+autobatch_ir::debug_as_display!(RunFault);
 
 /// The result of a part of an evaluation, without its place.
 pub(crate) type Checked<R> = Result<R, RunFault>;

@@ -214,21 +214,36 @@ pub fn missing_paths(page: &Source, exists: impl Fn(&str) -> bool) -> Vec<String
 /// Finds error types whose `Debug` is not their message. `fn main() -> Result<(), E>` prints that form.
 #[must_use]
 pub fn unreadable_errors(sources: &[Source]) -> Vec<String> {
-    const IMPLEMENTATION: &str = "std::error::Error for ";
     let mut found = Vec::new();
     for source in sources.iter().filter(|source| source.is_rust()) {
         let last = tests_begin(source);
-        for (number, line) in
-            source.lines().filter(|(number, line)| *number < last && line.starts_with("impl"))
-        {
-            let Some((_, error)) = line.split_once(IMPLEMENTATION) else { continue };
-            let error = error.trim_end_matches([' ', '{', '}']);
-            let forms = [format!("debug_as_display!({error})"), format!("fmt::Debug for {error} ")];
+        let lines: Vec<(usize, &str)> = source.lines().filter(|(number, _)| *number < last).collect();
+        for (place, (number, line)) in lines.iter().enumerate() {
+            let Some(error) = error_at(line, &lines[place..]) else { continue };
+            let own = "fmt::Debug for ";
+            let forms =
+                [format!("debug_as_display!({error})"), format!("{own}{error} "), format!("{own}{error}<")];
             if !forms.iter().any(|form| source.text.contains(form)) {
                 let problem = format!("{error} prints its fields; use debug_as_display!");
-                found.push(complain(source, number, &problem));
+                found.push(complain(source, *number, &problem));
             }
         }
     }
     found
+}
+
+/// The error type that a line makes one, by an implementation or by `thiserror`, whose derive stands before the type.
+fn error_at<'a>(line: &str, from: &[(usize, &'a str)]) -> Option<&'a str> {
+    let name = |text: &'a str| text.split(|c: char| !c.is_alphanumeric() && c != '_').next();
+    if line.starts_with("impl") {
+        return name(from[0].1.split_once("std::error::Error for ")?.1);
+    }
+    if !line.starts_with("#[derive(") || !line.contains("thiserror::Error") {
+        return None;
+    }
+    from.iter().find_map(|(_, line)| {
+        let (kind, rest) = line.strip_prefix("pub ").unwrap_or(line).split_once(' ')?;
+        let rest = if kind == "pub(crate)" { rest.split_once(' ')?.1 } else { rest };
+        matches!(kind, "enum" | "struct" | "pub(crate)").then(|| name(rest)).flatten()
+    })
 }
