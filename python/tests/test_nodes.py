@@ -404,3 +404,32 @@ def test_modules_within_one_that_becomes_a_node_are_not_traced():
             made = [model(torch.randn(1, 3)) for _ in range(9)]
     shown = block.explain()
     assert "Sequential: op by op, because" in shown and shown.count("Linear: one node (1 cell)") == 2
+
+
+def test_a_module_over_indices_of_a_sentence_is_one_node():
+    class Tagger(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words, self.places, self.out = nn.Embedding(20, 5, padding_idx=0), nn.Embedding(9, 5), nn.Linear(5, 3)
+
+        def forward(self, words):
+            return self.out(torch.tanh(self.words(words) + self.places(torch.arange(len(words)))))
+
+    torch.manual_seed(7)
+    model, data = Tagger(), [torch.randint(20, (1 + k % 6,)) for k in range(36)]
+    for _ in range(4):
+        found = []
+        for record in (False, True):
+            model.zero_grad()
+            with batch(threads=1) if record else contextlib.nullcontext() as block:
+                total = sum(model(words).square().sum() for words in data)
+            total.backward()
+            found.append([total.detach().clone(), *(param.grad.clone() for param in model.parameters())])
+        for expected, made in zip(*found):
+            assert torch.allclose(expected, made, rtol=1e-4, atol=1e-4)
+    assert "Tagger: one node (6 cells)" in block.explain()
+    # A length that comes for the first time is recorded op by op, beside the others.
+    words = torch.randint(20, (8,))
+    with batch(threads=1):
+        made = [model(one) for one in [*data, words]]
+    assert torch.allclose(made[-1].detach(), model(words).detach(), atol=1e-5)

@@ -28,6 +28,8 @@ use std::sync::Arc;
 const CALLS_BEFORE_TRACE: u32 = 8;
 /// The same for a pattern with rows. Lengths of sequences come seldom, and each costs the plan of all its nodes.
 const CALLS_BEFORE_TEMPLATE: u32 = 3;
+/// The number in the place of calls of a pattern that cannot be traced.
+const NEVER: u32 = u32::MAX;
 /// The calls with one pattern in a block after which it does not wait for the next block.
 const CALLS_BEFORE_FLUSH: u32 = 512;
 /// The patterns of one method, for example lengths of sentences. Others are recorded op by op.
@@ -350,6 +352,9 @@ impl Called {
             return Step::Run;
         }
         if let Some((_, calls)) = self.patterns.iter_mut().find(|(known, _)| *known == pattern) {
+            if *calls == NEVER {
+                return Step::Run;
+            }
             *calls += 1;
             return if *calls == CALLS_BEFORE_FLUSH { Step::Trace } else { Step::Count };
         }

@@ -28,7 +28,7 @@ pub(super) struct Pattern {
 pub(super) enum Argument {
     /// A tensor that is one value.
     Tensor(Traits),
-    /// A tensor that is held by rows. A cell would batch with calls of equal lengths only, so such a call repeats a template.
+    /// A tensor that is held by rows, or several indices. A cell would batch with calls of equal lengths only, so such a call repeats a template.
     Rows(Traits),
     None,
     Bool(bool),
@@ -157,10 +157,15 @@ impl<'g> Recording<'_, 'g> {
             let dtype = any.getattr(intern!(self.py, "dtype"))?;
             if dtype.is(self.torch.int64.bind(self.py)) {
                 let Elements::Ints(ints) = elements_of(self.torch, any)? else { return Ok(None) };
-                let &[index] = &ints[..] else { return Ok(None) };
-                let Ok(index) = u32::try_from(index) else { return Ok(None) };
-                given.values.push(Arg::Index(index));
-                return Ok(Some(Argument::Tensor(Traits::index(extents(any)?))));
+                let dims = extents(any)?;
+                let indices = ints.iter().map(|&int| u32::try_from(int).map(Arg::Index));
+                let Ok(indices) = indices.collect::<Result<SmallVec<[_; 8]>, _>>() else { return Ok(None) };
+                given.values.extend(indices);
+                return Ok(match *core(&dims) {
+                    [] => Some(Argument::Tensor(Traits::index(dims))),
+                    [_] => Some(Argument::Rows(Traits::index(dims))),
+                    _ => None,
+                });
             }
             if !dtype.is(self.torch.float32.bind(self.py)) {
                 return Ok(None);
@@ -229,7 +234,8 @@ impl Argument {
             Self::Tensor(traits) => types.push(traits.ty()?),
             Self::Rows(traits) => {
                 let (count, row) = traits.rows();
-                types.extend(std::iter::repeat_n(Type::new(DType::F32, shape_of(row)?), count));
+                let ty = if traits.kind == Kind::Int { INDEX } else { Type::new(DType::F32, shape_of(row)?) };
+                types.extend(std::iter::repeat_n(ty, count));
             }
             Self::Tuple(items) => items.iter().try_for_each(|item| item.types(types))?,
             _ => {}

@@ -1,7 +1,7 @@
 //! Traces methods as cells and templates.
 
 use super::pattern::{Pattern, Results, Traits, literal};
-use super::{CALLS_BEFORE_TEMPLATE, CALLS_BEFORE_TRACE, Cell, Computation, FORWARD, Method};
+use super::{CALLS_BEFORE_TEMPLATE, CALLS_BEFORE_TRACE, Cell, Computation, FORWARD, Method, NEVER};
 use crate::error::raised;
 use crate::lazy::engine::{Engine, PyEngine};
 use crate::lazy::tensor::{Form, Tensor};
@@ -25,28 +25,34 @@ const GUARDS_PER_OP: u64 = 50;
 /// A method to trace, with the pattern of its calls.
 type Wish<'py> = (Bound<'py, PyAny>, Bound<'py, PyString>, Pattern);
 
-/// A traced call: its pattern, what it computes and returns, and what its code can read.
-type Traced<'py> = (Pattern, Computation, Arc<Results>, Bound<'py, PyAny>);
+/// A traced call: what it computes and returns, and what its code can read.
+type Traced<'py> = (Computation, Arc<Results>, Bound<'py, PyAny>);
 
 impl Block {
     /// Traces the methods that came often: first as cells, which need an engine with another module, then as templates over that
     /// module. Nothing may be recorded and not computed.
     pub(super) fn trace_all(self: &Arc<Self>, py: Python<'_>) -> PyResult<()> {
         let engine = Arc::clone(&self.lock()?.engine);
-        let wishes = self.wishes(py, &engine, false);
-        if !wishes.is_empty() {
-            let mut builder = ModuleBuilder::extending(engine.module());
-            for (module, name, pattern) in wishes {
-                let method = Method { module: &module, name: &name, run: 0 };
-                let traced = self.trace_cell(&mut builder, &engine, &method, &pattern);
-                let fault = builder.take_fault().map(|fault| Fail::refused(fault.to_string()));
-                engine.note_traced(py, &method, fault.map_or(traced, Err))?;
+        let mut builder = ModuleBuilder::extending(engine.module());
+        let (mut cells, mut others) = (0, Vec::new());
+        for (module, name, pattern) in self.wishes(py, &engine, false) {
+            let method = Method { module: &module, name: &name, run: 0 };
+            let traced = self.trace_cell(&mut builder, &engine, &method, &pattern);
+            // A template takes more than a cell, such as numbers that the code binds.
+            if builder.take_fault().is_some() || traced.is_err() {
+                others.push((module, name, pattern));
+                continue;
             }
+            engine.note_traced(py, &method, &pattern, traced)?;
+            cells += 1;
+        }
+        if cells > 0 {
             let module = builder.build().map_err(|error| raised(error.into()))?;
             self.extend(py, &engine, module)?;
         }
         let engine = Arc::clone(&self.lock()?.engine);
-        let wishes = self.wishes(py, &engine, true);
+        let mut wishes = self.wishes(py, &engine, true);
+        wishes.extend(others);
         if wishes.is_empty() {
             return Ok(());
         }
@@ -55,21 +61,21 @@ impl Block {
         for (module, name, pattern) in wishes {
             let method = Method { module: &module, name: &name, run: 0 };
             let traced = self.trace_template(&engine, &over, &method, &pattern);
-            if let Ok((_, Computation::Template(template), ..)) = &traced {
+            if let Ok((Computation::Template(template), ..)) = &traced {
                 over = Arc::clone(template.module());
             }
-            all.push((module, name, traced));
+            all.push((module, name, pattern, traced));
         }
         let engine = match Arc::ptr_eq(&over, engine.module()) {
             true => engine,
             false => self.extend(py, &engine, over)?,
         };
-        for (module, name, traced) in all {
+        for (module, name, pattern, traced) in all {
             let method = Method { module: &module, name: &name, run: 0 };
-            let traced = traced.and_then(|(pattern, computation, results, guards)| {
-                Ok((pattern, computation.over(engine.module()).ok_or(Fail::Poison)?, results, guards))
+            let traced = traced.and_then(|(computation, results, guards)| {
+                Ok((computation.over(engine.module()).ok_or(Fail::Poison)?, results, guards))
             });
-            engine.note_traced(py, &method, traced)?;
+            engine.note_traced(py, &method, &pattern, traced)?;
         }
         Ok(())
     }
@@ -94,7 +100,9 @@ impl Block {
         let enough = if with_rows { CALLS_BEFORE_TEMPLATE } else { CALLS_BEFORE_TRACE };
         for called in engine.methods.0.lock().values_mut() {
             let Some(module) = called.module.bind(py).upgrade() else { continue };
-            let is_wish = |pattern: &Pattern, calls| calls >= enough && pattern.has_rows() == with_rows;
+            let is_wish = |pattern: &Pattern, calls| {
+                (enough..NEVER).contains(&calls) && pattern.has_rows() == with_rows
+            };
             let (often, rest): (Vec<_>, Vec<_>) =
                 called.patterns.drain(..).partition(|(pattern, calls)| is_wish(pattern, *calls));
             called.patterns = rest;
@@ -137,7 +145,7 @@ impl Block {
         )?;
         let keys: Vec<Option<ValueKey>> = keys.into_iter().map(Some).collect();
         let cell = builder.end_cell(&name, graph, &keys);
-        Ok((pattern.clone(), Computation::Node(name, cell), Arc::new(results), guards))
+        Ok((Computation::Node(name, cell), Arc::new(results), guards))
     }
 
     /// Traces a call with a pattern as a template over a module, which extends that of the engine. Chains of ops on one row
@@ -156,7 +164,7 @@ impl Block {
         let ids = keys.iter().map(|&key| graph.value(key)?.id()).collect::<Option<Vec<_>>>();
         let data = graph.finish().map_err(|error| Fail::refused(error.to_string()))?;
         let template = outlined(&data, inputs.len(), &ids.ok_or(Fail::Poison)?)?;
-        Ok((pattern.clone(), Computation::Template(Arc::new(template)), Arc::new(results), guards))
+        Ok((Computation::Template(Arc::new(template)), Arc::new(results), guards))
     }
 
     /// Calls a method while the block has another state. Returns the graph of that state, what the method returned, with its
@@ -294,24 +302,30 @@ impl Recording<'_, '_> {
 
 impl Engine {
     /// Takes over what tracing a method gave.
-    fn note_traced(&self, py: Python<'_>, method: &Method<'_, '_>, traced: Made<Traced<'_>>) -> PyResult<()> {
+    fn note_traced(
+        &self,
+        py: Python<'_>,
+        method: &Method<'_, '_>,
+        pattern: &Pattern,
+        traced: Made<Traced<'_>>,
+    ) -> PyResult<()> {
         let mut methods = self.methods.0.lock();
         let Some(called) = methods.get_mut(&method.key()) else { return Ok(()) };
-        match traced {
-            Ok((pattern, computation, results, guards)) => {
-                called.cells.push(Cell { pattern, computation, results });
+        let why = match traced {
+            Ok((computation, results, guards)) => {
+                called.cells.push(Cell { pattern: pattern.clone(), computation, results });
                 called.guards = Some(PyWeakrefReference::new(&guards)?.unbind());
+                return Ok(());
             }
-            Err(Fail::Raised(error)) => {
-                if !error.is_instance_of::<PyException>(py) {
-                    return Err(error);
-                }
-                called.refuse(error.value(py).to_string());
-            }
-            Err(Fail::Refused(why)) => called.refuse(why),
-            Err(Fail::Poison | Fail::Known | Fail::Unknown { .. }) => {
-                called.refuse("the graph refuses it".to_owned());
-            }
+            Err(Fail::Raised(error)) if !error.is_instance_of::<PyException>(py) => return Err(error),
+            Err(Fail::Raised(error)) => error.value(py).to_string(),
+            Err(Fail::Refused(why)) => why,
+            Err(Fail::Poison | Fail::Known | Fail::Unknown { .. }) => "the graph refuses it".to_owned(),
+        };
+        match called.cells.is_empty() {
+            true => called.refuse(why),
+            // Calls of this form alone are recorded op by op.
+            false => called.patterns.push((pattern.clone(), NEVER)),
         }
         Ok(())
     }
