@@ -421,3 +421,14 @@ def test_threads_have_blocks_of_their_own():
     assert len(found) == 4
     for losses in found.values():
         assert_close(losses, expected, 1e-5)
+
+
+def test_a_second_derivative_is_an_error():
+    layer, x = nn.Linear(3, 3), torch.ones(1, 3, requires_grad=True)
+    with batch():
+        y = layer(x).square().sum()
+    (gradient,) = torch.autograd.grad(y, x, create_graph=True)
+    (expected,) = torch.autograd.grad(layer(x).square().sum(), x)
+    assert_close(gradient, expected, 1e-5)
+    with pytest.raises(RuntimeError, match="computes no second derivatives"):
+        (y + gradient.square().sum()).backward()

@@ -176,6 +176,14 @@ class _Patched:
                     setattr(owner, name, recorded if cls.open else own)
 
 
+def _once(gradients):
+    """Gradients that raise an error if someone differentiates them, as `create_graph=True` allows. They depend on parameters
+    and inputs in a way that torch does not know."""
+    message = b"a batch() computes no second derivatives: compute this part of the model outside of the block"
+    fail = torch._C._functions.DelayedError(message, len(gradients))
+    return fail(*(None if gradient is None else gradient.detach().requires_grad_() for gradient in gradients))
+
+
 class _Apply(torch.autograd.Function):
     """What was recorded between two flushes, as one op of torch."""
 
@@ -189,13 +197,14 @@ class _Apply(torch.autograd.Function):
         return made
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, *gradients):
-        found = ctx.run.backward(gradients)
-        shaped = [
-            None if array is None else torch.from_numpy(array).reshape(shape) for array, shape in zip(found, ctx.shapes)
-        ]
-        return (None, *shaped)
+        is_differentiable = torch.is_grad_enabled()
+        with torch.no_grad():
+            found = ctx.run.backward(gradients)
+            shaped = [
+                None if array is None else torch.from_numpy(array).reshape(shape) for array, shape in zip(found, ctx.shapes)
+            ]
+        return (None, *(_once(shaped) if is_differentiable else shaped))
 
 
 class _Run:
