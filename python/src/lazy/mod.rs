@@ -1,11 +1,11 @@
 //! Records calls of torch's functions as nodes of a graph, for `autobatch.torch.batch`.
 //!
-//! A [`Recorder`](recorder::Recorder) is a function mode of torch: while it is active, torch passes it every call of its Python interface. A call
-//! whose arguments are recorded tensors or parameters becomes nodes of a graph and returns a [`Lazy`]; every other call is
-//! torch's. [`flush`] executes the graph and gives each living `Lazy` its elements, as a tensor of torch.
+//! A [`Recorder`](recorder::Recorder) is a function mode of torch: while it is active, torch passes it every call of its Python
+//! interface. A call whose arguments are recorded tensors or parameters becomes nodes of a graph and returns a [`Lazy`]; every
+//! other call is torch's ([`eager`]). [`flush`] executes the graph and gives each living `Lazy` its elements, as a tensor of torch.
 //!
-//! [`tensor`] says how the graph holds tensors, [`ops`] has one function for each op, and [`engine`] the parameters. [`cells`]
-//! records a method that was traced as one node.
+//! [`tensor`] says how the graph holds tensors, [`types`] which elements a result has, [`ops`] has one function for each op, and
+//! [`engine`] the parameters. [`cells`] records calls of methods that were traced, and [`guards`] say when a trace is out of date.
 
 mod call;
 mod cells;
