@@ -45,7 +45,7 @@ pub use lists::Lineage;
 pub use op::{Arity, Binary, Compare, Float, Fold, ListFold, Op, Over, Permutation, Unary};
 pub use signature::{Callee, ParamArg, Signature, Signatures};
 pub use site::{Site, Sites};
-pub use template::{Template, TemplateIds};
+pub use template::Template;
 pub use text::ParseError;
 pub use value::{Value, ValueKey, Values};
 pub use verify::VerifyErrors;

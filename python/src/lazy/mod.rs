@@ -28,7 +28,7 @@ mod unwatched;
 
 use crate::error::{BusyError, RecordError};
 use autobatch::ir::Graph;
-use autobatch::ir::graph::{Template, TemplateIds, ValueKey};
+use autobatch::ir::graph::ValueKey;
 use call::Call;
 use engine::{Engine, PyEngine};
 use ops::Named;
@@ -178,8 +178,6 @@ struct Existing {
     params: RefCell<HashMap<(usize, bool), ValueKey>>,
     /// The whole values of tensors held by rows, by the address of the rows.
     stacks: RefCell<HashMap<usize, Stacked>>,
-    /// The templates that the graph repeats, by their addresses.
-    templates: HashMap<usize, (Arc<Template>, TemplateIds)>,
     /// The rows of tensors held as one value, by their places.
     picked: RefCell<HashMap<(ValueKey, u32), ValueKey>>,
 }

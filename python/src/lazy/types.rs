@@ -46,7 +46,9 @@ impl Recording<'_, '_> {
                 _ if call.keyword("dtype")?.is_some() || has_float(call) => Ok(Outcome::One(tensor)),
                 _ => Err(of_ints()),
             },
-            Outcome::Tuple(tensors) if tensors.iter().any(|tensor| tensor.kind == Kind::Float) => {
+            Outcome::Tuple(tensors) | Outcome::Named(_, tensors)
+                if tensors.iter().any(|tensor| tensor.kind == Kind::Float) =>
+            {
                 Err(of_ints())
             }
             made => Ok(made),

@@ -12,10 +12,10 @@ mod call;
 mod faults;
 mod noise;
 mod parts;
+mod repeat;
 mod signatures;
 
-pub(crate) use parts::PartIds;
-
+use self::repeat::Repeated;
 use crate::graph::data::{Cut, GraphData, Output, OutputKind, hash_cut};
 use crate::graph::error::EmitError;
 use crate::graph::lists::ListLengths;
@@ -49,6 +49,8 @@ pub(crate) struct Recorder {
     instances_before: usize,
     strict: bool,
     list_lengths: ListLengths,
+    /// The templates that the graph repeats, by their numbers.
+    templates: HashMap<u64, Repeated>,
 }
 
 /// The state of tracing a cell.
@@ -107,6 +109,7 @@ impl Recorder {
             interrupted: HashMap::new(),
             instances_before: 0,
             list_lengths: ListLengths::default(),
+            templates: HashMap::new(),
             strict: std::env::var_os("AUTOBATCH_STRICT").is_some_and(|word| !word.is_empty() && word != "0"),
         }
     }
@@ -121,6 +124,7 @@ impl Recorder {
         self.interrupted.clear();
         self.op_cache.fill(None);
         self.list_lengths.clear();
+        self.templates.clear();
     }
 
     /// Sets the number of instances in the graphs that this one will be appended to.

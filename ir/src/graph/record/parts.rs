@@ -1,4 +1,4 @@
-//! Appending a part: several threads emit parts of one graph, and a template repeats.
+//! Appending a part: several threads emit parts of one graph.
 //!
 //! Each thread records consecutive instances into a graph of its own. The caller appends these parts
 //! in the order of the instances.
@@ -10,14 +10,12 @@
 //! *Cost.* One pass over the part, about a fifth of the time of emitting it (`examples/append_speed.rs`).
 
 use super::{Caller, Recorder};
-use crate::graph::Value;
 use crate::graph::arena::{Operand, OperandKind};
 use crate::graph::data::{Cut, GraphData, hash_cut, hash_node};
 use crate::graph::error::{EmitError, Fault};
-use crate::graph::template::{Template, TemplateIds};
 use crate::id::{MAX_INDEX, NodeId, SigId, SiteId, TypeId, ValueId};
 
-const TOO_LARGE: &str = "the graph is full: it holds 2^30 nodes, operands and numbers";
+pub(super) const TOO_LARGE: &str = "the graph is full: it holds 2^30 nodes, operands and numbers";
 
 impl Recorder {
     /// Appends a part and returns the offset of its value ids. Stores a fault and appends nothing if
@@ -41,7 +39,7 @@ impl Recorder {
     }
 
     /// Interns the types, signatures and sites of the part and returns their ids here.
-    fn intern_tables(&mut self, part: &GraphData) -> PartIds {
+    pub(super) fn intern_tables(&mut self, part: &GraphData) -> PartIds {
         let data = &mut self.data;
         let types: Vec<TypeId> = part.types.items().iter().map(|&ty| data.types.intern(ty)).collect();
         let renamed = |ids: &[TypeId]| ids.iter().map(|id| types[id.index()]).collect();
@@ -57,74 +55,8 @@ impl Recorder {
         PartIds { types, sigs, sites }
     }
 
-    /// Appends the nodes of a template behind its inputs, which read `args`; `ids` then has its values. Nodes that read no
-    /// value, such as parameters, are appended once. Stores a fault if the template belongs to another module, the types of the
-    /// operands differ or the graph would become too large.
-    pub(crate) fn repeat(
-        &mut self,
-        template: &Template,
-        ids: &mut TemplateIds,
-        args: &[Value<'_>],
-        caller: Caller,
-    ) -> Option<()> {
-        let part = &template.data;
-        if part.module.tag != self.data.module.tag {
-            return self.refuse("repeat", "the template belongs to another module".to_owned(), caller);
-        }
-        if self.is_too_large_with(part) {
-            return self.refuse("repeat", TOO_LARGE.to_owned(), caller);
-        }
-        let is_new = ids.graph != Some(self.number);
-        if is_new {
-            ids.part = self.intern_tables(part);
-            (ids.words, ids.floats) =
-                (self.data.bindings.words.len() as u32, self.data.bindings.floats.len() as u32);
-            ids.values.resize(part.arena.values(), ValueId::new(0));
-            self.data.bindings.words.extend_from_slice(&part.bindings.words[template.words..]);
-            self.data.bindings.floats.extend_from_slice(&part.bindings.floats[template.floats..]);
-        }
-        let types = &part.arena.value_types()[..template.inputs];
-        let expected = types.iter().map(|ty| ids.part.types[ty.index()]);
-        if !expected.eq(args.iter().map(|arg| arg.type_id())) {
-            return self.refuse(
-                "repeat",
-                "the operands have other types than the template".to_owned(),
-                caller,
-            );
-        }
-        ids.graph = Some(self.number);
-        for (value, arg) in ids.values.iter_mut().zip(args) {
-            *value = arg.id()?;
-        }
-        let data = &mut self.data;
-        let (own_words, own_floats) = (template.words as u32, template.floats as u32);
-        for node in part.arena.ids().skip(template.inputs) {
-            let operands = part.arena.operands(node);
-            if !is_new && operands.iter().all(|operand| operand.as_value().is_none()) {
-                continue;
-            }
-            let mark = data.arena.operand_mark();
-            for operand in operands {
-                data.arena.push_operand(match operand.kind() {
-                    Some(OperandKind::Value(id)) => Operand::value(ids.values[id.index()]),
-                    Some(OperandKind::Index(slot)) => Operand::index(slot - own_words + ids.words),
-                    Some(OperandKind::Data(slot)) => Operand::data(slot - own_floats + ids.floats),
-                    None => *operand,
-                });
-            }
-            let recorded = part.arena.node(node);
-            let (sig, site) = (ids.part.sigs[recorded.sig.index()], ids.part.sites[recorded.site.index()]);
-            hash_node(&mut data.hash, data.sigs.hash(sig), &data.arena.operand_pool()[mark as usize..]);
-            let first = data.arena.push(sig, mark, &data.sigs.get(sig).results, site) as usize;
-            for (place, value) in part.arena.results(node).enumerate() {
-                ids.values[value] = ValueId::new(first + place);
-            }
-        }
-        Some(())
-    }
-
     /// Whether a part would exceed the index range.
-    fn is_too_large_with(&self, part: &GraphData) -> bool {
+    pub(super) fn is_too_large_with(&self, part: &GraphData) -> bool {
         let own = &self.data;
         let sizes = [
             (own.arena.len(), part.arena.len()),
@@ -161,16 +93,7 @@ impl Recorder {
                 hash_cut(&mut data.hash, cut);
                 data.cuts.push(cut);
             }
-            let mark = data.arena.operand_mark();
-            part.data
-                .arena
-                .operands(node)
-                .iter()
-                .for_each(|operand| data.arena.push_operand(shifted(operand)));
-            let recorded = part.data.arena.node(node);
-            let (sig, site) = (ids.sigs[recorded.sig.index()], ids.sites[recorded.site.index()]);
-            hash_node(&mut data.hash, data.sigs.hash(sig), &data.arena.operand_pool()[mark as usize..]);
-            data.arena.push(sig, mark, &data.sigs.get(sig).results, site);
+            ids.append(data, &part.data, node, shifted);
         }
         for cut in cuts {
             let cut = Cut { first: base + cut.first, key: cut.key };
@@ -212,9 +135,27 @@ fn renumbered(error: &EmitError, before: usize) -> EmitError {
 }
 
 /// The ids in this graph of the types, signatures and sites of a part.
-#[derive(Debug, Default)]
-pub(crate) struct PartIds {
-    types: Vec<TypeId>,
+#[derive(Debug)]
+pub(super) struct PartIds {
+    pub(super) types: Vec<TypeId>,
     sigs: Vec<SigId>,
     sites: Vec<SiteId>,
+}
+
+impl PartIds {
+    /// Appends a node of the part with other operands. Returns the index of its first result.
+    pub(super) fn append(
+        &self,
+        data: &mut GraphData,
+        part: &GraphData,
+        node: NodeId,
+        renamed: impl Fn(&Operand) -> Operand,
+    ) -> u32 {
+        let mark = data.arena.operand_mark();
+        part.arena.operands(node).iter().for_each(|operand| data.arena.push_operand(renamed(operand)));
+        let recorded = part.arena.node(node);
+        let (sig, site) = (self.sigs[recorded.sig.index()], self.sites[recorded.site.index()]);
+        hash_node(&mut data.hash, data.sigs.hash(sig), &data.arena.operand_pool()[mark as usize..]);
+        data.arena.push(sig, mark, &data.sigs.get(sig).results, site)
+    }
 }

@@ -13,7 +13,7 @@ use super::guards::Guards;
 use super::report::MethodNote;
 use super::tensor::Form;
 use super::{Block, Fail, Made, State};
-use autobatch::ir::graph::{Arg, Template, TemplateIds, ValueKey};
+use autobatch::ir::graph::{Arg, Template, ValueKey};
 use autobatch::ir::module::{CellOfAny, Module};
 use parking_lot::Mutex;
 use pattern::{Given, Pattern, Results};
@@ -259,14 +259,11 @@ impl Block {
         let made = match &cell.computation {
             Computation::Node(_, cell) => graph.call_of_any(*cell, values),
             Computation::Template(template) => {
-                let address = Arc::as_ptr(template) as usize;
-                let known = recording.existing.templates.entry(address);
-                let (_, ids) = known.or_insert_with(|| (Arc::clone(template), TemplateIds::default()));
                 let values = values.into_iter().map(|arg| match arg {
                     Arg::Value(value) => value,
                     Arg::Index(index) => graph.index(index),
                 });
-                graph.repeat(template, ids, &values.collect::<SmallVec<[_; 8]>>())
+                graph.repeat(template, &values.collect::<SmallVec<[_; 8]>>())
             }
         };
         let results = Arc::clone(&cell.results);
