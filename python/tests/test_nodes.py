@@ -1,6 +1,9 @@
 """Modules that `batch()` records as one node: equal to eager, and traced again when what their code reads changes."""
 
 import contextlib
+import random
+import threading
+import types
 
 import pytest
 
@@ -433,3 +436,140 @@ def test_a_module_over_indices_of_a_sentence_is_one_node():
     with batch(threads=1):
         made = [model(one) for one in [*data, words]]
     assert torch.allclose(made[-1].detach(), model(words).detach(), atol=1e-5)
+
+
+def test_what_changes_at_every_call_is_called_at_every_call():
+    import os
+    import time
+    import uuid
+
+    import numpy as np
+
+    class Changing(nn.Module):
+        def __init__(self, call):
+            super().__init__()
+            self.layer, self.call, self.draw, self.array = nn.Linear(3, 3), call, random.Random(1), np.random.default_rng(1)
+
+    class OfModule(Changing):
+        def forward(self, x):
+            return self.layer(x) * (1 + self.call(self))
+
+    class OfNumpy(Changing):
+        def forward(self, x):
+            return self.layer(x) * np.random.rand()
+
+    class OfOs(Changing):
+        def forward(self, x):
+            return self.layer(x) * int.from_bytes(os.urandom(4), "little")
+
+    class OfRandom(Changing):
+        def forward(self, x):
+            return self.layer(x) * self.draw.random()
+
+    class OfGenerator(Changing):
+        def forward(self, x):
+            return self.layer(x) * self.array.random()
+
+    calls = [lambda self: self.draw.random(), lambda self: time.perf_counter_ns() % 9973, lambda self: uuid.uuid4().int % 1000, lambda self: np.random.rand()]
+    x = torch.ones(1, 3)
+    for model in (*(OfModule(call) for call in calls), *(kind(None) for kind in (OfNumpy, OfOs, OfRandom, OfGenerator))):
+        found = set()
+        for _ in range(3):
+            with batch(threads=1), torch.no_grad():
+                made = [model(x) for _ in range(9)]
+            found |= {float(one[0, 0]) for one in made}
+        assert len(found) >= 20, type(model).__name__
+
+
+def test_threads_share_the_guards_of_a_module():
+    model, x, ops = Cell(), torch.randn(1, 8), {}
+
+    def run(number):
+        for _ in range(8):
+            with batch(threads=1) as block:
+                made = [model((x, x * 2), (x + 1, x * 3)) for _ in range(12)]
+            ops[number] = block.ops, len(made)
+
+    threads = [threading.Thread(target=run, args=[number]) for number in range(3)]
+    for thread in threads:
+        thread.start()
+        thread.join()
+    threads = [threading.Thread(target=run, args=[number]) for number in range(3, 6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(own == (12, 12) for own in ops.values()), ops
+
+
+GAIN, CONFIG = 1.0, types.ModuleType("config")
+CONFIG.SCALE = 1.0
+
+
+class Helper:
+    """A plain object whose methods a module calls."""
+
+    def __init__(self):
+        self.by = 1.0
+
+    def scaled(self, x):
+        return x * self.by * GAIN
+
+
+def gained(x):
+    return x * GAIN
+
+
+class Gained(nn.Module):
+    gain = 1.0
+
+    def forward(self, x):
+        return x * self.gain
+
+
+OUTSIDE = Gained()
+
+
+class ReadsElsewhere(nn.Module):
+    """Calls `call`, which reads what lies elsewhere."""
+
+    def __init__(self, call):
+        super().__init__()
+        self.layer, self.call, self.helper, self.calls = nn.Linear(3, 3), call, Helper(), [gained]
+
+    def forward(self, x):
+        return self.call(self, self.layer(x))
+
+
+def set_gain(model):
+    global GAIN
+    GAIN = 3.0
+
+
+ELSEWHERE = {
+    "a number of a module of Python": (lambda self, x: x * CONFIG.SCALE, lambda model: setattr(CONFIG, "SCALE", 3.0)),
+    "an attribute of a helper": (lambda self, x: self.helper.scaled(x), lambda model: setattr(model.helper, "by", 3.0)),
+    "a global that a helper reads": (lambda self, x: self.helper.scaled(x), set_gain),
+    "a global that a function of a list reads": (lambda self, x: self.calls[0](x), set_gain),
+    "another function in a list": (lambda self, x: self.calls[0](x), lambda model: model.calls.__setitem__(0, lambda x: x * 3.0)),
+    "a module that is no child": (lambda self, x: OUTSIDE(x), lambda model: setattr(OUTSIDE, "gain", 3.0)),
+    "a method of the class of a helper": (
+        lambda self, x: self.helper.scaled(x), lambda model: setattr(Helper, "scaled", lambda self, x: x * 3.0)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_a_change_of_what_code_reads_elsewhere_takes_effect(name, monkeypatch):
+    for owner, attribute in ((CONFIG, "SCALE"), (OUTSIDE, "gain"), (Helper, "scaled")):
+        monkeypatch.setattr(owner, attribute, getattr(owner, attribute))
+    monkeypatch.setitem(globals(), "GAIN", 1.0)
+    call, edit = ELSEWHERE[name]
+    model, x = ReadsElsewhere(call), torch.ones(1, 3)
+    for step in range(5):
+        if step == 3:
+            edit(model)
+        with batch(threads=1), torch.no_grad():
+            made = [model(x) for _ in range(9)]
+        expected = model.layer(x).detach() * (3.0 if step >= 3 else 1.0)
+        assert all(torch.allclose(one.detach(), expected, atol=1e-6) for one in made), step

@@ -36,6 +36,7 @@ PROGRAMS = {
     "prod of truth": lambda x, b, i: b.prod(1),
     "cumsum of truth": lambda x, b, i: b.cumsum(1),
     "max of truth": lambda x, b, i: b.max(),
+    "max of truth along an axis": lambda x, b, i: b.max(1).values,
     "any": lambda x, b, i: b.any(1),
     "mean": lambda x, b, i: b.float().mean(),
     "float": lambda x, b, i: b.float() + i.float(),
@@ -68,7 +69,7 @@ PROGRAMS = {
 #: Those that need ints which the graph cannot compute.
 REFUSED = {
     "number", "reversed number", "float number", "another tensor", "quotient", "remainder", "where of ints",
-    "where of numbers", "where of indices", "truth times int", "truth plus truth", "truth times truth", "max of truth", "negative",
+    "where of numbers", "where of indices", "truth times int", "truth plus truth", "truth times truth", "max of truth", "max of truth along an axis", "negative",
     "clamp", "power", "root", "zeros like truth", "new zeros", "maximum", "masked ints",
 }  # fmt: skip
 

@@ -3,16 +3,21 @@
 import builtins
 import dis
 import os
+import sys
 import types
 
 import torch
 
 #: Modules whose functions return something else at every call.
 CHANGING = ("random", "_random", "time", "datetime", "secrets", "uuid", "numpy.random")
+#: The same for parts of modules whose other parts are steady.
+CHANGING_PARTS = {"numpy": {"random"}, "os": {"urandom", "getpid", "times"}}
 #: Functions that read attributes whose names no code object holds.
 DYNAMIC = {"getattr", "hasattr", "vars", "__dict__", "eval", "exec"}
 #: Instructions that change attributes and variables of others.
 STORES = {"STORE_ATTR", "DELETE_ATTR", "STORE_GLOBAL", "DELETE_GLOBAL"}
+#: Methods that do not run when a method of an object does.
+CONSTRUCTORS = {"__init__", "__new__", "__post_init__", "__init_subclass__", "__setstate__", "__reduce__", "__repr__"}
 #: The value of a place that has none.
 MISSING = object()
 
@@ -46,7 +51,8 @@ class Code:
         #: By (holder, name), with a label for errors: attributes of modules, globals and cells of closures that code names.
         self.places = {}
         self._seen = set()
-        self._names, self._reads_any = set(), False
+        #: The attributes that code names.
+        self.names, self._reads_any = set(), False
         #: Functions of Python that code names, and the instructions by which it changes what others read.
         self.builtins, self.stores = set(), set()
         self._follow(getattr(type(module), method, None) or getattr(module, method, None))
@@ -55,7 +61,12 @@ class Code:
             if not is_of_torch(type(child)):
                 self._follow(getattr(type(child), "forward", None))
             self._place(vars(child), "forward", child)
-        self._list_attributes()
+        # Code that is found in values names further ones.
+        known = None
+        while known != (known := (len(self.names), len(self.places))):
+            self._list_attributes()
+            for holder, name, _ in list(self.places.values()):
+                self._follow_value(read(holder, name))
 
     def _follow(self, function):
         while isinstance(function, (staticmethod, classmethod, types.MethodType)):
@@ -92,7 +103,7 @@ class Code:
                     self.builtins.add(name)
                 self._follow_value(scope.get(name))
                 continue
-            self._names.add(name)
+            self.names.add(name)
             for _, child in self.module.named_modules():
                 if not is_of_torch(type(child)):
                     found = getattr(type(child), name, None)
@@ -104,11 +115,41 @@ class Code:
                 self._follow_code(constant, scope)
 
     def _follow_value(self, value):
-        if isinstance(value, types.FunctionType):
+        """Follows the code of functions, and of the objects that a method may call."""
+        if isinstance(value, types.ModuleType):
+            self._follow_module(value)
+        if id(value) in self._seen or isinstance(value, (types.ModuleType, torch.nn.Module, torch.Tensor)):
+            return
+        if isinstance(value, (types.FunctionType, types.MethodType)):
             self._follow(value)
-        elif isinstance(value, type) and not is_of_torch(value) and not issubclass(value, torch.nn.Module):
-            for member in vars(value).values():
-                self._follow(member)
+        elif isinstance(value, type):
+            if not is_of_torch(value) and not issubclass(value, torch.nn.Module):
+                self._seen.add(id(value))
+                for member in vars(value).values():
+                    self._follow(member)
+        elif isinstance(value, (list, tuple, dict)):
+            self._seen.add(id(value))
+            for item in value.values() if isinstance(value, dict) else value:
+                self._follow_value(item)
+        elif hasattr(value, "__dict__"):
+            self._seen.add(id(value))
+            for kind in type(value).__mro__:
+                if not is_of_library(kind) and kind.__module__ != "builtins":
+                    for name, member in vars(kind).items():
+                        if name not in CONSTRUCTORS:
+                            self._follow(member)
+                            if isinstance(member, types.FunctionType):
+                                self._place(ClassView(type(value)), name, None)
+            for item in vars(value).values():
+                self._follow_value(item)
+
+    def _follow_module(self, module):
+        """Places what code names of a module of the program."""
+        name = module.__name__.split(".")[0]
+        if is_of_library(types.SimpleNamespace(__module__=name)) or name in sys.stdlib_module_names and name != "__main__":
+            return
+        for part in self.names & set(vars(module)):
+            self._place(vars(module), part, f"{module.__name__}.{part}")
 
     def _list_attributes(self):
         """Attributes of modules that code can name. Of torch's own modules all count, because captures read them."""
@@ -119,11 +160,11 @@ class Code:
             elif self._reads_any:
                 names = [name for name in attributes if name[0] != "_"]
             else:
-                names = self._names
+                names = self.names
             for name in names:
                 if name not in ("training", "forward"):
                     self._place(attributes, name, child)
-            for name in self._names & set(child._buffers):
+            for name in self.names & set(child._buffers):
                 self._place(child._buffers, name, child)
 
     def _place(self, holder, name, owner):

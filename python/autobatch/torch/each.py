@@ -120,7 +120,9 @@ def _run_stacked(calls):
         traits = [(tuple(x.shape), x.dtype, x.device) if stack else (type(x), x) for x, stack in zip(leaves, stacks)]
         key = function, str(spec), grads, tuple(traits)
         name = getattr(function, "__name__", "")
-        if name.endswith("_") and not name.endswith("__") or "out" in (kwargs or {}) or not any(stacks):
+        # A flag may be `inplace`.
+        changes = name.endswith("_") and not name.endswith("__") or "out" in (kwargs or {}) or any(leaf is True for leaf in leaves)
+        if changes or not any(stacks):
             continue
         try:
             alike.setdefault(key, []).append((own, leaves, spec, stacks))

@@ -208,7 +208,7 @@ def _run_stacked(method, nodes, made):
     alike = defaultdict(list)
     for node in nodes:
         args = [made.of(arg) if type(arg) is Node else arg for arg in node.args]
-        alike[tuple(None if type(arg) is int else tuple(arg.shape) for arg in args)].append((node, args))
+        alike[tuple(None if type(arg) is int else (tuple(arg.shape), arg.dtype) for arg in args)].append((node, args))
     for calls in alike.values():
         columns = zip(*(args for _, args in calls))
         stacked = [_stacked([node.args[place] for node, _ in calls], column) for place, column in enumerate(columns)]

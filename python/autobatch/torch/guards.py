@@ -7,7 +7,7 @@ import weakref
 import torch
 
 from .. import _autobatch as native
-from .code import MISSING, ClassView, Code, changes, is_changing, is_of_library, read
+from .code import CHANGING_PARTS, MISSING, ClassView, Code, changes, is_changing, is_of_library, read
 
 #: Values that their identity describes.
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), torch.dtype, torch.device, torch.Size, enum.Enum)
@@ -19,14 +19,16 @@ MAX_GUARDS = 10_000
 EFFECTS = {"print", "open", "input", "breakpoint", "id", "setattr", "delattr", "exec", "eval", "globals"}
 _HOOKS_OF_ALL = ("_global_forward_hooks", "_global_forward_pre_hooks", "_global_backward_hooks", "_global_backward_pre_hooks")
 
-#: The guards of methods that were traced, by module and name. Engines refer to them weakly, so that they keep no module alive.
+#: The guards of methods that were traced, with what they compare, by module and name. Engines refer to them weakly, so that they keep no module alive.
 _guards = weakref.WeakKeyDictionary()
 
 
 class _Guards:
     """Collects guards: `holder[name]` is this object, or absent, and a container has this length."""
 
-    def __init__(self):
+    def __init__(self, module, names):
+        #: The attributes that the code names, and the modules that it is a method of.
+        self.names, self.modules = names, {id(child) for child in module.modules()}
         self.items, self.open = [], set()
         #: Lists and dictionaries with their contents, so that a trace that changed them is undone.
         self.contents_before = []
@@ -47,11 +49,13 @@ class _Guards:
             return
         self.open.add(id(value))
         if isinstance(value, types.ModuleType):
-            if is_changing(value.__name__):
+            if is_changing(value.__name__) or CHANGING_PARTS.get(value.__name__, set()) & self.names:
                 raise native.RecordError(f"it can read {place} (module {value.__name__}), which changes")
         elif isinstance(value, (type, types.CodeType, types.FunctionType, torch.nn.Module, torch.nn.Parameter)):
             if changes(value):
                 raise native.RecordError(f"it can call {place}, which returns something else at every call")
+            if isinstance(value, torch.nn.Module) and id(value) not in self.modules:
+                raise native.RecordError(f"it can call {place}, a {type(value).__name__} that is no child of it")
         elif isinstance(value, (property, staticmethod)):
             pass
         elif isinstance(value, tuple):
@@ -67,7 +71,8 @@ class _Guards:
             if changes(value):
                 raise native.RecordError(f"it can call {place}, which returns something else at every call")
         elif type(vars(value) if hasattr(value, "__dict__") else None) is dict and not isinstance(value, torch.Tensor):
-            if hasattr(type(value), "__slots__") or is_of_library(type(value)):
+            kind = type(value)
+            if hasattr(kind, "__slots__") or is_of_library(kind) or any(is_changing(one.__module__) for one in kind.__mro__):
                 raise native.RecordError(f"it can read {place}, a {type(value).__name__}, whose changes cannot be noticed")
             self.length(vars(value))
             for name, item in vars(value).items():
@@ -97,7 +102,7 @@ def _guards_of(module, method):
     effects = EFFECTS & code.builtins | code.stores
     if effects:
         raise native.RecordError(f"its code has effects that would come only once: {min(effects)}")
-    found = _Guards()
+    found = _Guards(module, code.names)
     for hooks in _HOOKS_OF_ALL:
         found.length(getattr(torch.nn.modules.module, hooks))
     for _, child in module.named_modules():
@@ -142,6 +147,8 @@ def trace_call(call, module, method, args, kwargs, grads):
         raise
     finally:
         torch.set_rng_state(generator)
-    guards = native.Guards(before.items)
-    _guards.setdefault(module, {})[method] = guards
-    return guards, made
+    known = _guards.setdefault(module, {})
+    # Engines of several threads share what still holds.
+    if method not in known or not _same(known[method][0], before.items):
+        known[method] = before.items, native.Guards(before.items)
+    return known[method][1], made
