@@ -67,7 +67,7 @@ fn best<T>(rounds: usize, mut work: impl FnMut() -> T) -> f64 {
     best
 }
 
-fn measure(tagger: &Tagger, (lengths, is_causal): (&[u32], bool), rounds: usize) {
+fn measure(tagger: &Tagger, lengths: &[u32], is_causal: bool, rounds: usize) {
     let tokens: u32 = lengths.iter().sum();
     let graph = tagger.emit(lengths, is_causal);
     let data = graph.data();
@@ -103,9 +103,9 @@ fn main() {
     };
     let lengths: Vec<u32> = (0..32).map(|_| length()).collect();
     for is_causal in [false, true] {
-        measure(&tagger, (&lengths, is_causal), rounds);
+        measure(&tagger, &lengths, is_causal, rounds);
         for tokens in [512, 1024, 2048, 4096] {
-            measure(&tagger, (&[tokens], is_causal), rounds);
+            measure(&tagger, &[tokens], is_causal, rounds);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Errors of planning.
 
-use crate::passes;
+use crate::rewrite::passes;
 use crate::schedule::ScheduleError;
 use autobatch_ir::id::{ParamId, ValueId};
 use autobatch_ir::plan::Mode;

@@ -4,12 +4,12 @@
 //! values do not share a batch needs the planner's numbers, so they come from the planner's own clustering.
 
 use crate::cluster::{self, Clusters};
-use crate::grow::ExistingRows;
+use crate::context::Context;
+use crate::existing::ExistingRows;
 use crate::ids::JobId;
 use crate::kernels::{CompileOptions, Tables, Work, compile};
-use crate::pipeline::Context;
 use crate::request::Request;
-use crate::schedule::{CostTable, Problem, StepCost, Unbatched, problem, type_names};
+use crate::schedule::{CostTable, Problem, StepCost, Unbatched, type_names};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, SigId, ValueId};
 
@@ -36,7 +36,8 @@ impl Jobs {
             roots: &roots,
             existing: &existing,
         };
-        let clusters = cluster::cluster(&context, &mut cluster::Memory::default());
+        let mut clusters = Clusters::default();
+        cluster::cluster(&context, &mut cluster::Memory::default(), &mut clusters);
         let mut names = Vec::new();
         type_names(graph, &clusters, &mut names);
         Self { clusters, costs: Vec::new(), names }
@@ -54,7 +55,7 @@ impl Jobs {
     /// The problem that a policy solves.
     #[must_use]
     pub fn problem(&self) -> Problem<'_> {
-        problem(&self.clusters).with_costs(&self.costs).with_names(&self.names)
+        self.clusters.problem().with_costs(&self.costs).with_names(&self.names)
     }
 
     /// The node of each job.

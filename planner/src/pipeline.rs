@@ -3,95 +3,78 @@
 //! ```text
 //! graph ─▶ Clusters ─▶ Kernels ─▶ Batches ─▶ Storage ─▶ Rows ─▶ Plan ─▶ Plan with its reverse
 //! ```
-//! A stage reads the context, its scratch memory and the products of earlier stages, and makes a product. For a graph
-//! that grows, storage also reads the earlier plan, and lowering extends it. No stage changes the product of another
-//! one, except that `differentiate` appends to the plan. [`STAGES`](crate::stages::STAGES) lists the stages in this
-//! order. At the end, the memory of every product except the plan returns to its stage, so a later plan of similar size
-//! allocates only the plan.
+//! A stage reads the context and the products of earlier stages, and writes its product over that of the last graph. It
+//! has scratch memory besides. No stage changes the product of another one, except that `differentiate` appends to the
+//! plan. So a later plan of similar size allocates nothing.
 
-use crate::PlanError;
-use crate::cluster::{self, cluster};
-use crate::differentiate::{self, add_reverse};
-use crate::grow::ExistingRows;
-use crate::kernels::{self, compile_kernels};
+use crate::cluster::{self, Clusters, cluster};
+use crate::context::Context;
+use crate::differentiate::{self, Reverse, add_reverse};
+use crate::error::PlanError;
+use crate::kernels::{self, Kernels, compile_kernels};
 use crate::lower::{self, Places, lower};
-use crate::order::{self, StoredBatches, order_rows};
-use crate::request::Request;
-use crate::schedule::{self, Schedule, schedule_jobs};
-use crate::shared::{self, check_shared};
-use crate::stages::{Product, Reverse};
-use crate::storage::{self, assign_storage};
-use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::ValueId;
-use autobatch_ir::plan::{Mode, Plan};
+use crate::order::{self, Rows, StoredBatches, order_rows};
+use crate::schedule::{self, Batches, schedule_jobs};
+use crate::stage::{Chain, Products, Stage, Watch};
+use crate::storage::{self, Storage, assign_storage};
+use autobatch_ir::plan::Plan;
 
-/// The inputs of all stages.
-#[derive(Clone, Copy)]
-pub(crate) struct Context<'a> {
-    pub(crate) graph: &'a GraphData,
-    pub(crate) request: &'a Request<'a>,
-    pub(crate) policy: &'a dyn Schedule,
-    /// The expected number of executions of the plan.
-    pub(crate) executions: f64,
-    /// The values that can be read after the run: outputs, wanted values, losses, and values whose gradients are
-    /// outputs.
-    pub(crate) roots: &'a [ValueId],
-    /// The rows of the values that a growing plan already computes. Empty for other plans.
-    pub(crate) existing: &'a ExistingRows,
-}
-
-impl Context<'_> {
-    /// Whether the plan grows with its graph.
-    pub(crate) fn is_growing(&self) -> bool {
-        self.request.mode == Mode::Grow
-    }
-}
-
-/// The scratch memory of all stages.
+/// The products of all stages except the plan, and their scratch memory.
 #[derive(Default)]
 pub(crate) struct Memory {
+    clusters: Clusters,
+    kernels: Kernels,
+    pub(crate) batches: Batches,
+    storage: Storage,
+    rows: Rows,
+    scratch: Scratch,
+}
+
+#[derive(Default)]
+struct Scratch {
     cluster: cluster::Memory,
     kernels: kernels::Memory,
-    pub(crate) schedule: schedule::Memory,
+    schedule: schedule::Memory,
     storage: storage::Memory,
     order: order::Memory,
-    shared: shared::Memory,
-    pub(crate) lower: lower::Memory,
+    lower: lower::Memory,
     reverse: differentiate::Memory,
 }
 
-/// Plans a graph. Calls `watch` with each product, in the order of the stages.
-pub(crate) fn plan(
+/// Plans a graph. The plan is empty, or a growing one that gets further steps. It stays as it was if a stage before
+/// lowering fails.
+pub(crate) fn write(
     context: &Context<'_>,
     memory: &mut Memory,
-    earlier: Option<&mut Plan>,
-    watch: &mut dyn FnMut(Product<'_>),
-) -> Result<Plan, PlanError> {
-    let clusters = cluster(context, &mut memory.cluster);
-    watch(Product::Clusters(&clusters));
-    let kernels = compile_kernels(context, &mut memory.kernels, &clusters);
-    watch(Product::Kernels(&kernels));
-    let batches = schedule_jobs(context, &mut memory.schedule, &clusters, &kernels.costs)?;
-    watch(Product::Batches(&batches));
-    let storage = assign_storage(context, &mut memory.storage, &clusters, earlier.as_deref());
-    watch(Product::Storage(&storage));
-    let stored = StoredBatches { clusters: &clusters, batches: &batches, storage: &storage };
-    let rows = order_rows(context, &mut memory.order, stored)?;
-    // This is not a stage: it only checks the promise of `.shared()`.
-    check_shared(context, &mut memory.shared, &rows)?;
-    watch(Product::Rows(&rows));
-    let (continues, earlier) = (earlier.is_some(), earlier.map(std::mem::take));
-    let places = Places { context, storage: &storage, rows: &rows };
+    plan: &mut Plan,
+    watch: Watch<'_>,
+) -> Result<(), PlanError> {
+    let Memory { clusters, kernels, batches, storage, rows, scratch } = memory;
+    let chain = Chain::new(context.graph, watch);
+    cluster(context, &mut scratch.cluster, clusters);
+    let chain = chain.then(clusters);
+    compile_kernels(context, &mut scratch.kernels, clusters, kernels);
+    let chain = chain.then(kernels);
+    schedule_jobs(context, &mut scratch.schedule, clusters, &kernels.costs, batches)?;
+    let chain = chain.then(batches);
+    assign_storage(context, &mut scratch.storage, clusters, plan, storage);
+    let chain = chain.then(storage);
+    order_rows(context, &mut scratch.order, StoredBatches { clusters, batches, storage }, rows)?;
+    let chain = chain.then(rows);
+    let places = Places { context, storage, rows };
     let bound = batches.bound.expect("the schedule stage computes a bound");
-    let plan = lower(&places, &mut memory.lower, &kernels, bound, earlier);
-    watch(Product::Plan(&plan));
-    let plan = add_reverse(context, &mut memory.reverse, &clusters, &places, plan)?;
-    watch(Product::Reverse(Reverse(&plan)));
-    memory.cluster.spare = clusters;
-    memory.kernels.recycle(kernels);
-    memory.schedule.recycle(batches);
-    memory.storage.spare = storage;
-    memory.order.spare = rows;
-    // A plan that extends an earlier one keeps the spare capacity of its lists, because it will grow again.
-    Ok(if continues { plan } else { memory.lower.buffers.settle(plan) })
+    lower(&places, &mut scratch.lower, kernels, bound, plan);
+    let chain = chain.then(plan);
+    add_reverse(&places, &mut scratch.reverse, clusters, plan)?;
+    let _: Chain<'_, Last<'_>> = chain.then(&Reverse(plan));
+    Ok(())
+}
+
+/// The product of the last stage.
+type Last<'a> = Reverse<'a>;
+
+/// Every stage, in the order in which the pipeline runs them.
+#[must_use]
+pub fn stages() -> Vec<Stage> {
+    Last::stages()
 }

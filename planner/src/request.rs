@@ -1,10 +1,31 @@
 //! Requests for plans, and the values that a request makes available.
 
-use crate::{Gradients, PlanError, RowOrder};
+use crate::error::PlanError;
 use autobatch_ir::graph::{Callee, GraphData, Op};
-use autobatch_ir::id::{NodeId, ValueId};
+use autobatch_ir::id::{NodeId, ParamId, ValueId};
 use autobatch_ir::plan::Mode;
 use std::collections::HashSet;
+
+/// How the planner orders rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum RowOrder {
+    /// In the order of the nodes.
+    Batch,
+    /// In the order in which consumers read, from the last batch to the first.
+    #[default]
+    Propagated,
+}
+
+/// Which gradients a plan makes.
+#[derive(Clone, Copy, Debug)]
+pub struct Gradients<'a> {
+    /// Float values, normally scalars, and their factors. Gradients are those of `sum of factor * sum(value)`.
+    pub losses: &'a [(ValueId, f32)],
+    /// The parameters and tables that get gradients; all if `None`.
+    pub params: Option<&'a [ParamId]>,
+    /// Values whose gradients are requested as outputs, behind all other outputs.
+    pub values: &'a [ValueId],
+}
 
 /// The values that a plan computes, and its options.
 #[derive(Clone, Debug)]

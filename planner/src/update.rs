@@ -10,8 +10,8 @@
 //!
 //! *Cost.* Linear in the parameters; a plan is made once for an optimiser and a module.
 
-use crate::PlanError;
-use crate::compile::{CompileOptions, Tables, compile};
+use crate::error::PlanError;
+use crate::kernels::compile::{CompileOptions, Tables, compile};
 use autobatch_ir::id::SigId;
 use autobatch_ir::module::Module;
 use autobatch_ir::plan::{Kernel, KernelId, StoreId, StoreKind, Update, UpdatePlan, UpdateSource};

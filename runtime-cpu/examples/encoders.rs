@@ -36,7 +36,7 @@ fn lengths(of: &Sentences) -> Vec<u32> {
 }
 
 /// The least milliseconds of an inference and of forward and reverse of a training step.
-fn measure(of: &Sentences, width: usize, is_causal: bool, (threads, rounds): (usize, usize)) -> [f64; 2] {
+fn measure(of: &Sentences, width: usize, is_causal: bool, threads: usize, rounds: usize) -> [f64; 2] {
     let mut m = ModuleBuilder::new("tagger");
     let words = m.table("words", [WORDS as usize, width], Init::Uniform(0.1));
     let out = m.param("out", [width, 17], Init::Glorot(1.0));
@@ -77,8 +77,8 @@ fn measure(of: &Sentences, width: usize, is_causal: bool, (threads, rounds): (us
     })
 }
 
-fn row(of: &Sentences, width: usize, is_causal: bool, options: (usize, usize)) {
-    let [infer, train] = measure(of, width, is_causal, options);
+fn row(of: &Sentences, width: usize, is_causal: bool, threads: usize, rounds: usize) {
+    let [infer, train] = measure(of, width, is_causal, threads, rounds);
     let reads = if is_causal { "causal" } else { "all" };
     println!("{:>9} {width:>6} {reads:>7} {infer:>12.1} {train:>12.1}", of.name);
 }
@@ -89,14 +89,14 @@ fn main() {
     println!("sentences  width   reads    infer, ms    train, ms");
     if let Some(tokens) = numbers.next() {
         let one = Sentences { name: "one", count: 1, lengths: [tokens as u32; 2] };
-        return [false, true].into_iter().for_each(|is_causal| row(&one, 128, is_causal, (threads, rounds)));
+        return [false, true].into_iter().for_each(|is_causal| row(&one, 128, is_causal, threads, rounds));
     }
     let short = Sentences { name: "short", count: 64, lengths: [10, 30] };
     let long = Sentences { name: "long", count: 32, lengths: [5, 200] };
     for of in [&short, &long] {
         for width in [128, 256] {
             for is_causal in [false, true] {
-                row(of, width, is_causal, (threads, rounds));
+                row(of, width, is_causal, threads, rounds);
             }
         }
     }

@@ -4,7 +4,7 @@ use crate::console::Console;
 use crate::failure::{Answer, Failure};
 use autobatch_inspector::text::wrapped_table;
 use autobatch_planner::passes::{PASSES, Pass};
-use autobatch_planner::stages::{STAGES, Stage};
+use autobatch_planner::{Stage, stages};
 use serde_json::json;
 use std::io::Write;
 
@@ -24,7 +24,7 @@ pub fn passes(json: bool, console: &mut Console<'_>) -> Result<Answer, Failure> 
             })
         };
         let passes: Vec<serde_json::Value> = PASSES.iter().map(pass).collect();
-        let stages: Vec<serde_json::Value> = STAGES.iter().map(stage).collect();
+        let stages: Vec<serde_json::Value> = stages().iter().map(stage).collect();
         writeln!(console, "{:#}", json!({"passes": passes, "stages": stages}))?;
         return Ok(Answer::Yes);
     }
@@ -42,7 +42,7 @@ pub fn passes(json: bool, console: &mut Console<'_>) -> Result<Answer, Failure> 
     let text = wrapped_table(&rows, console.width());
     console.write_all(text.as_bytes())?;
     let mut rows = vec![["stage", "input -> output", "description"].map(str::to_owned).to_vec()];
-    for stage in &STAGES {
+    for stage in stages() {
         rows.push([stage.name, stage.turns, stage.what].map(str::to_owned).to_vec());
     }
     writeln!(console)?;

@@ -3,7 +3,7 @@
 use crate::getters::getters;
 use crate::graph::{Arena, Bindings, Operand, Signature, Signatures, Site, Sites};
 use crate::hash::StructureHash;
-use crate::id::{NodeId, SiteId, TypeId, ValueId};
+use crate::id::{NodeId, SigId, SiteId, TypeId, ValueId};
 use crate::module::Module;
 use crate::types::{Type, Types};
 use serde::{Deserialize, Serialize};
@@ -112,6 +112,12 @@ impl GraphData {
             bindings: Bindings::default(),
             hash: StructureHash::default(),
         }
+    }
+
+    /// The name of what nodes of a signature call, as the text of the graph spells it.
+    #[must_use]
+    pub fn callee_name(&self, sig: SigId) -> String {
+        self.module.callee_name(self.sigs.get(sig).callee)
     }
 
     /// The types, signatures and sites that follow those of the module.

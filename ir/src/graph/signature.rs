@@ -22,6 +22,14 @@ pub enum Callee {
     Cell(CellId),
 }
 
+impl Callee {
+    /// Whether this is an input, a constant or a parameter: nodes of it read no values.
+    #[must_use]
+    pub fn is_source(self) -> bool {
+        matches!(self, Self::Op(Op::Input(_) | Op::Fill { .. } | Op::Param))
+    }
+}
+
 /// A parameter argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ParamArg {

@@ -382,12 +382,18 @@ impl Module {
     }
 }
 
+/// Checks that a parameter may have this type.
+pub(crate) fn check_stored(ty: Type) -> Result<(), String> {
+    match ty.dtype {
+        DType::F32 | DType::F16 | DType::BF16 if !ty.is_list => Ok(()),
+        _ => Err(format!("a parameter is stored as f32, f16 or bf16, found {ty}")),
+    }
+}
+
 /// Checks that a parameter may have this kind, type and initialiser.
 pub(crate) fn check_declaration(kind: ParamKind, ty: Type, init: &Init) -> Result<(), String> {
-    let Type { dtype, shape, .. } = ty;
-    if !matches!(dtype, DType::F32 | DType::F16 | DType::BF16) {
-        return Err(format!("a parameter is stored as f32, f16 or bf16, found {dtype}"));
-    }
+    check_stored(ty)?;
+    let shape = ty.shape;
     if kind == ParamKind::Table && shape.rank() != 2 {
         return Err(format!("a table has the shape [rows, width], found {shape}"));
     }

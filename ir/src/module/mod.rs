@@ -9,7 +9,7 @@ mod init;
 mod values;
 
 pub use builder::ModuleBuilder;
-pub(crate) use builder::{check_declaration, check_name};
+pub(crate) use builder::{check_declaration, check_name, check_stored};
 pub use init::Init;
 
 use crate::getters::getters;

@@ -135,10 +135,10 @@ impl ReductionTables {
 
     /// Gives the place of a table at the end of the tables, or that of an equal one before, and drops the copy then.
     pub(super) fn share(&mut self, tables: &mut Vec<u32>, at: u32, rows: u32) -> u32 {
-        self.share_copy(tables, (at, at), rows)
+        self.share_copy(tables, at, at, rows)
     }
 
-    fn share_copy(&mut self, tables: &mut Vec<u32>, (old, at): (u32, u32), rows: u32) -> u32 {
+    fn share_copy(&mut self, tables: &mut Vec<u32>, old: u32, at: u32, rows: u32) -> u32 {
         let own = table(tables, at, rows);
         let known =
             self.recent(rows).find(|known| table(tables, known.at, rows) == own).map(|known| known.at);
@@ -163,7 +163,7 @@ impl Pools<'_> {
         let same = known.recent(rows).find(|known| known.old == old).map(|known| known.at);
         let at = same.unwrap_or_else(|| {
             let at = self.table(old, rows);
-            known.share_copy(self.tables, (old, at), rows)
+            known.share_copy(self.tables, old, at, rows)
         });
         Operand { address: Address::Table { at }, ..operand }
     }
@@ -199,7 +199,7 @@ impl Pools<'_> {
                     self.groups.push(Group { range, ..group });
                 }
                 let earlier = earlier.iter().map(|operand| operand.address);
-                Address::of_last_groups(self.groups, self.tables, mark, earlier)
+                Address::of_last_groups(self.groups, self.tables, mark.0, mark.1, earlier)
             }
         };
         Operand { address, ..operand }

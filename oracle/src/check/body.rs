@@ -93,6 +93,7 @@ impl Execute<'_> {
         let results: Vec<Type> = signature.results.iter().map(|&ty| self.graph.ty(ty)).collect();
         let width = results.first().map_or(0, |ty| ty.shape.elements());
         let one = |seq: Seq| Some(vec![Value::Seq(seq)]);
+        let weight = |row, transposed| Some(Weight { param: *args.first()?, row, transposed, offset: 0 });
         match (template(op), op) {
             (Template::Source, Op::Input(_))
             | (Template::View, Op::StopGradient | Op::ScaleGradient { .. }) => Some(operands),
@@ -114,7 +115,7 @@ impl Execute<'_> {
             (Template::Prod, Op::Affine { bias, transposed }) => {
                 let sources = operands.into_iter().map(Value::seq).collect::<Option<Vec<Seq>>>()?;
                 let start = if bias { ProductStart::Bias(*args.get(1)?) } else { ProductStart::Zero };
-                one(self.affine(start, (0, transposed), (&sources, &types), args, results[0])?)
+                one(self.affine(start, weight(0, transposed)?, &sources, &types, results[0])?)
             }
             (Template::Prod, Op::AffineRows { row, bias, onto }) => {
                 let sources = operands.into_iter().map(Value::seq).collect::<Option<Vec<Seq>>>()?;
@@ -125,7 +126,7 @@ impl Execute<'_> {
                     _ => ProductStart::Zero,
                 };
                 let types = types.get(usize::from(onto)..)?;
-                one(self.affine(start, (row, false), (parts, types), args, results[0])?)
+                one(self.affine(start, weight(row, false)?, parts, types, results[0])?)
             }
             (Template::Map, _) => {
                 let code = Code::of(op)?;
@@ -158,19 +159,19 @@ impl Execute<'_> {
         self.terms.whole(Term::Fold(op, query, lists), width)
     }
 
-    /// A product of operands, side by side, with the rows of the weight from `first` on.
+    /// A product of operands, side by side, with the rows of a weight from the given one on.
     fn affine(
         &mut self,
         start: ProductStart<'_>,
-        (first, transposed): (u32, bool),
-        (sources, types): (&[Seq], &[Type]),
-        args: &[u32],
+        first: Weight,
+        sources: &[Seq],
+        types: &[Type],
         result: Type,
     ) -> Option<Seq> {
-        let (&param, mut row) = (args.first()?, first);
+        let mut row = first.row;
         let mut parts = Vec::with_capacity(sources.len());
         for (source, ty) in sources.iter().zip(types) {
-            parts.push((source.clone(), Weight { param, row, transposed, offset: 0 }));
+            parts.push((source.clone(), Weight { row, ..first }));
             row += ty.shape.width() as u32;
         }
         let (rows, columns) = (result.shape.rows() as u32, result.shape.width() as u32);

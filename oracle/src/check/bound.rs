@@ -5,17 +5,12 @@
 //! kind. A kind is a signature and, for each operand, whether it is a value, words or floats.
 
 use crate::needed;
-use autobatch_ir::graph::{Callee, GraphData, Op, OperandKind, Signature};
+use autobatch_ir::graph::{GraphData, OperandKind};
 use autobatch_ir::id::{NodeId, SigId, ValueId};
 use std::collections::BTreeMap;
 
 /// The number of kinds that one walk over the graph counts.
 const LANES: usize = 8;
-
-/// Returns whether a node is an input, a constant or a parameter.
-pub(super) fn is_source(signature: &Signature) -> bool {
-    matches!(signature.callee, Callee::Op(Op::Input(_) | Op::Fill { .. } | Op::Param))
-}
 
 /// The bound for the nodes that the given values depend on.
 pub(super) fn path_sum(graph: &GraphData, values: &[ValueId]) -> u64 {
@@ -27,7 +22,7 @@ pub(super) fn path_sum(graph: &GraphData, values: &[ValueId]) -> u64 {
     let mut total = 0;
     for id in graph.arena.ids().filter(|id| needed[id.index()]) {
         let signature = graph.signature(id);
-        if is_source(signature) || signature.is_list() {
+        if signature.callee.is_source() || signature.is_list() {
             continue;
         }
         if alone[id.index()] {
@@ -59,7 +54,7 @@ pub(super) fn alone(graph: &GraphData) -> Vec<bool> {
     let mut alone = vec![false; graph.arena.len()];
     for id in graph.alone.iter().filter(|id| id.index() < graph.arena.len()) {
         let signature = graph.signature(*id);
-        alone[id.index()] = !is_source(signature) && !signature.is_list();
+        alone[id.index()] = !signature.callee.is_source() && !signature.is_list();
     }
     alone
 }

@@ -176,7 +176,7 @@ impl<'a> Lanes<'a> {
         if !self.compared.insert((step.kernel, sig)) {
             return true;
         }
-        let what = if kernel.source != bound::is_source(signature) {
+        let what = if kernel.source != signature.callee.is_source() {
             "marks of a source"
         } else if !kernel.regs[..kernel.ports as usize]
             .iter()

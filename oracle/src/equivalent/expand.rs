@@ -132,10 +132,10 @@ impl<'a> Expander<'a> {
             Op::StopGradient | Op::ScaleGradient { .. } | Op::Reshape(_) => Some(views[0]),
             Op::Concat { axis } => self.concat(axis.into(), &views, &types),
             Op::Stack => self.concat(0, &views, &types),
-            Op::Slice { axis, start, len } => self.terms.slice(axis.into(), start, len, (views[0], types[0])),
+            Op::Slice { axis, start, len } => self.terms.slice(axis.into(), start, len, views[0], types[0]),
             Op::Split { axis, parts } => {
                 let len = types[0].shape.dims()[usize::from(axis)] / parts;
-                let part = |part| self.terms.slice(axis.into(), part * len, len, (views[0], types[0]));
+                let part = |part| self.terms.slice(axis.into(), part * len, len, views[0], types[0]);
                 let views: Option<Vec<ViewId>> = (0..parts).map(part).collect();
                 match views {
                     Some(views) => return views.into_iter().map(Arg::View).collect(),

@@ -102,7 +102,7 @@ fn compare(
     let theirs = Expander::new(right, &mut terms, common).expand(&right_values)?;
     for (&(a, b), (ours, theirs)) in pairs.iter().zip(ours.iter().zip(&theirs)) {
         if ours != theirs {
-            return Err(Unproved::Different(report::explain(&terms, left, (a, b), (ours, theirs))));
+            return Err(Unproved::Different(report::explain(&terms, left, a, b, (ours, theirs))));
         }
     }
     Ok(Proof { pairs: pairs.len(), terms: terms.len() })

@@ -66,7 +66,8 @@ autobatch_ir::debug_as_display!(Unproved);
 pub(super) fn explain(
     terms: &Terms,
     graph: &GraphData,
-    (left, right): (ValueId, ValueId),
+    left: ValueId,
+    right: ValueId,
     images: (&Arg, &Arg),
 ) -> Difference {
     let speller = Speller { terms, graph };

@@ -215,7 +215,8 @@ impl Terms {
         axis: usize,
         start: u32,
         len: u32,
-        (view, ty): (ViewId, Type),
+        view: ViewId,
+        ty: Type,
     ) -> Option<ViewId> {
         let dims = ty.shape.dims();
         let rows: u32 = dims.iter().take(axis).product();

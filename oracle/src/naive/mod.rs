@@ -108,7 +108,8 @@ pub fn execute<S: AsRef<[f32]>>(
 /// As for [`execute`].
 pub fn resume<S: AsRef<[f32]>>(
     plan: &Verified<Plan>,
-    (before, first): (&Executed, usize),
+    before: &Executed,
+    first: usize,
     stores: &[S],
     words: &[u32],
     floats: &[f32],

@@ -291,7 +291,7 @@ fn distribute<T: Real>(
                 for (item, (slot, addends)) in items.iter().zip(contributions).enumerate().rev() {
                     for (number, addend) in addends.into_iter().enumerate().rev() {
                         let at = Receiver { node, operand: place, list: id, item, number };
-                        receive(frame, at, (slot.index(), addend), &mut lineage, pending);
+                        receive(frame, at, slot.index(), addend, &mut lineage, pending);
                     }
                 }
             }
@@ -316,7 +316,8 @@ struct Receiver {
 fn receive<T: Real>(
     frame: &Frame<'_, T>,
     at: Receiver,
-    (slot, addend): (usize, Addend<T>),
+    slot: usize,
+    addend: Addend<T>,
     lineage: &mut Option<Lineage>,
     pending: &mut Pending<T>,
 ) {

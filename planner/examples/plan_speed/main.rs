@@ -50,17 +50,27 @@ fn main() -> Result<(), Failure> {
     let mut planner = Planner::new(policy.load()?);
     for size in sizes {
         let graph = Graph::new(&module);
-        measure(graph, &model, &mut planner, (&instances, size, kinds), (&orders, rounds))?;
+        let corpus = Corpus { instances: &instances, size, kinds };
+        measure(graph, &model, &mut planner, corpus, &orders, rounds)?;
     }
     Ok(())
+}
+
+/// Instances of which some are planned, with some kinds of nodes.
+#[derive(Clone, Copy)]
+struct Corpus<'a> {
+    instances: &'a [Instance],
+    size: usize,
+    kinds: usize,
 }
 
 fn measure(
     mut graph: Graph,
     model: &Model,
     planner: &mut Planner,
-    (instances, size, kinds): (&[Instance], usize, usize),
-    (orders, rounds): (&[RowOrder], usize),
+    Corpus { instances, size, kinds }: Corpus<'_>,
+    orders: &[RowOrder],
+    rounds: usize,
 ) -> Result<(), Failure> {
     let rounds = if rounds > 0 { rounds } else { (20_000 / size).clamp(5, 201) };
     let mut tallies: Vec<Tally> =

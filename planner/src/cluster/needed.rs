@@ -1,6 +1,6 @@
 //! The nodes that the roots of a plan need.
 
-use crate::pipeline::Context;
+use crate::context::Context;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, ValueId};
 

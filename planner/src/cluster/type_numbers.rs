@@ -1,10 +1,12 @@
 //! Type numbers: two jobs have one type if one kernel with one kind of each operand serves both.
 
-use super::NONE;
 use autobatch_ir::graph::Operand;
 use autobatch_ir::hash::BuildMix;
 use autobatch_ir::id::SigId;
 use std::collections::HashMap;
+
+/// No type.
+const NONE: u32 = u32::MAX;
 
 /// Numbers the types of jobs.
 #[derive(Debug, Default)]

@@ -1,15 +1,30 @@
 //! The walk over needed nodes that numbers jobs, types and operands.
 
-use super::needed::Needed;
-use super::{Arrivals, Clusters, Memory, NONE, is_source};
+use super::arrivals::Arrivals;
+use super::clusters::Clusters;
+use super::type_numbers::TypeNumbers;
+use crate::context::Context;
 use crate::lists::ensure_len;
-use crate::pipeline::Context;
 use crate::schedule::OperandLists;
 use autobatch_ir::graph::{GraphData, Operand};
 use autobatch_ir::hash::BuildMix;
-use autobatch_ir::id::{NodeId, ValueId};
+use autobatch_ir::id::{NodeId, SigId, ValueId};
 use std::collections::HashSet;
 use std::slice;
+
+/// The job number of values that no job computes.
+const NONE: u32 = u32::MAX;
+
+/// Scratch memory of [`walk`].
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    numbers: TypeNumbers,
+    /// Needed sources in the order of the graph.
+    pub(super) found_sources: Vec<(SigId, NodeId)>,
+    sigs: Vec<SigFacts>,
+    values: Vec<ValueFacts>,
+    known_lists: KnownLists,
+}
 
 /// The kind of a signature's nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +36,7 @@ enum Kind {
 
 /// The facts of a signature that the walk uses.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SigFacts {
+struct SigFacts {
     kind: Kind,
     /// Its first result among the results of all signatures.
     results: u32,
@@ -34,7 +49,7 @@ pub(super) struct SigFacts {
 
 /// The facts of a value that its consumers use.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ValueFacts {
+struct ValueFacts {
     /// The job that computes it, or [`NONE`]. Of a list, the operand that names it, [`NONE`] if no job computes an item, or
     /// [`UNNAMED`].
     job: u32,
@@ -54,12 +69,18 @@ impl ValueFacts {
 /// Numbers jobs and their operands, from the first node on whose facts may differ from the call before.
 ///
 /// The lists that the loop writes are locals: after a write through one vector of a struct the compiler reads the others again.
-pub(super) fn walk(context: &Context<'_>, memory: &mut Memory, clusters: &mut Clusters, first: usize) {
+pub(super) fn walk(
+    context: &Context<'_>,
+    needed: &[bool],
+    memory: &mut Memory,
+    clusters: &mut Clusters,
+    first: usize,
+) {
     let graph = context.graph;
     begin(graph, memory, clusters);
-    let Memory { needed, numbers, found_sources, sigs, values, known_lists, .. } = memory;
+    let Memory { numbers, found_sources, sigs, values, known_lists, .. } = memory;
     let Clusters { jobs, ty, operand_start, operands, lists, arrivals, .. } = clusters;
-    let (nodes, pool, needed) = (graph.arena.nodes(), graph.arena.operand_pool(), Needed::marks(needed));
+    let (nodes, pool) = (graph.arena.nodes(), graph.arena.operand_pool());
     let (sigs, values) = (sigs.as_slice(), values.as_mut_slice());
     let (mut count, mut end) = (0, 0);
     // One iterator over the three lists, so that one bounds check serves all.
@@ -138,7 +159,7 @@ fn begin(graph: &GraphData, memory: &mut Memory, clusters: &mut Clusters) {
     for signature in signatures {
         let kind = match signature.is_list() {
             true => Kind::List,
-            false if is_source(signature.callee) => Kind::Source,
+            false if signature.callee.is_source() => Kind::Source,
             false => Kind::Job,
         };
         let (result_count, operand_count) = (signature.results.len() as u32, signature.operands.len() as u32);
@@ -195,7 +216,7 @@ const LONG_LIST: usize = 6;
 
 /// The lists that were read by name: long ones, and those that grew, with the lists that they grew from.
 #[derive(Debug, Default)]
-pub(super) struct KnownLists {
+struct KnownLists {
     /// The lists that have a name.
     named: Vec<ValueId>,
     /// The pairs of a list and a port whose arrivals are noted.

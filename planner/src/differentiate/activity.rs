@@ -5,11 +5,10 @@
 //! decided once for the whole graph. A kernel in reverse serves all live lanes of its signature, so it makes the gradient of
 //! an operand if any lane needs it. No reader lists the contributions of lanes that do not need it.
 
-use super::Gradients;
+use super::input::Input;
 use super::signatures::{SigFacts, Signatures};
 use crate::cluster::Clusters;
-use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::{NodeId, SigId, ValueId};
+use autobatch_ir::id::{NodeId, SigId};
 
 /// The results of both walks. Its memory is reused from plan to plan.
 #[derive(Default)]
@@ -31,17 +30,12 @@ fn refill(list: &mut Vec<bool>, length: usize) {
 
 impl Activity {
     /// Walks from parameters to results: which values need a gradient, and which gradients each signature must make.
-    pub(super) fn find_needs(
-        &mut self,
-        graph: &GraphData,
-        clusters: &Clusters,
-        sigs: &mut Signatures,
-        request: &Gradients<'_>,
-    ) {
+    pub(super) fn find_needs(&mut self, input: &Input<'_>, clusters: &Clusters, sigs: &mut Signatures) {
         let Self { needs, passes_on, .. } = self;
+        let graph = input.graph;
         refill(needs, graph.arena.values());
         passes_on.clear();
-        for value in request.values {
+        for value in input.gradients.values {
             needs[value.index()] = true;
         }
         let mut nodes = clusters.jobs.iter().peekable();
@@ -78,15 +72,15 @@ impl Activity {
     /// signature.
     pub(super) fn find_live<E>(
         &mut self,
-        graph: &GraphData,
+        input: &Input<'_>,
         sigs: &mut Signatures,
-        (request, arriving): (&Gradients<'_>, &[ValueId]),
         mut request_derivative: impl FnMut(SigId, NodeId, &mut SigFacts) -> Result<(), E>,
     ) -> Result<(), E> {
         let Self { needs, live, passes_on, reached } = self;
+        let graph = input.graph;
         refill(live, graph.arena.len());
         refill(reached, graph.arena.values());
-        for &value in request.losses.iter().map(|(value, _)| value).chain(arriving) {
+        for value in input.origins() {
             reached[value.index()] = needs[value.index()];
         }
         for node in graph.arena.ids().rev() {

@@ -4,9 +4,9 @@
 //! stand in the first wave after the pause.
 
 use super::edit::{grow, kernel_id};
+use super::input::Input;
 use super::reverse_steps::ContributionFields;
-use crate::PlanError;
-use crate::lower::Places;
+use crate::error::PlanError;
 use crate::steps::append_step;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
@@ -45,12 +45,11 @@ impl Arrivals {
     pub(super) fn collect(
         &mut self,
         plan: &mut Plan,
+        input: &Input<'_>,
         needs: &[bool],
-        arriving: &[ValueId],
         fields: &mut ContributionFields,
-        places: &Places<'_>,
     ) -> Result<(), PlanError> {
-        let graph = places.context.graph;
+        let Input { graph, places, arriving, .. } = *input;
         let Self { arrivals, rows, .. } = self;
         arrivals.clear();
         rows.clear();
@@ -82,7 +81,8 @@ impl Arrivals {
     }
 
     /// One source step for each field, in the wave of the other seeds.
-    pub(super) fn steps(&mut self, plan: &mut Plan, graph: &GraphData, arriving: &[ValueId]) {
+    pub(super) fn steps(&mut self, plan: &mut Plan, input: &Input<'_>) {
+        let Input { graph, arriving, .. } = *input;
         let Self { arrivals, rows, kernels } = self;
         if kernels.len() > MAX_KERNELS {
             kernels.clear();

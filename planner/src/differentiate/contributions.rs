@@ -1,10 +1,9 @@
 //! The rows that contribute to the gradient of each value, in graph order.
 
+use super::emitter::Emitter;
 use super::pulls::Pulls;
-use super::reverse_steps::{ReverseSteps, Rows};
-use super::signatures::Signatures;
+use super::reverse_steps::Rows;
 use crate::lists::Groups;
-use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 
 /// Contributions to the gradients of all values, in graph order. Its memory is reused from plan to plan.
@@ -25,11 +24,12 @@ impl Contributions {
     /// value and the row of its seed, if it needs one.
     pub(super) fn collect(
         &mut self,
-        graph: &GraphData,
-        needs: &[bool],
-        (reverse_steps, sigs, pulls): (&ReverseSteps, &Signatures, &Pulls),
+        emitter: &Emitter<'_>,
+        pulls: &Pulls,
         seeds: impl Iterator<Item = (ValueId, Option<u32>)>,
     ) {
+        let Emitter { input, needs, sigs, reverse_steps } = *emitter;
+        let graph = input.graph;
         self.uses.clear();
         let mut add = |value: ValueId, row: u32| self.uses.push((value.index() as u32, row));
         for node in graph.arena.ids() {

@@ -12,9 +12,9 @@
 //!    because a row costs as much time as the function, and memory besides.
 //! 6. Any other elementwise stage is computed again.
 
+use super::deriver::{Deriver, PendingPull};
 use super::kernel::{
-    Contributed, Derivative, Deriver, Forward, GradientOf, GradientRows, LaneReduction, PendingPull, Pull,
-    RowSource,
+    Contributed, Derivative, Forward, GradientOf, GradientRows, LaneReduction, Pull, RowSource,
 };
 use super::rematerialize::Rematerialize;
 use crate::kernels::cost::is_function;
@@ -44,7 +44,7 @@ impl Deriver<'_> {
         let dys = self.sources_of_kept(&gradients, &made);
         let made: Vec<View> = made.into_iter().flatten().collect();
         let results: Vec<View> = made.iter().chain(&self.kept).copied().collect();
-        let pulls = self.pulls_of(&name, made.len() as u32, (&gradients, &pulled), |number| {
+        let pulls = self.pulls_of(&name, made.len() as u32, &gradients, &pulled, |number| {
             match dys[readers[number]?] {
                 RowSource::Part(part) => Some(part),
                 _ => None,
@@ -88,7 +88,8 @@ impl Deriver<'_> {
         &self,
         name: &str,
         results: u32,
-        (gradients, pulled): (&[GradientOf], &[[Option<u32>; 2]]),
+        gradients: &[GradientOf],
+        pulled: &[[Option<u32>; 2]],
         part_of: impl Fn(usize) -> Option<u32>,
     ) -> Vec<Pull> {
         let made = |(number, (pending, &sides)): (usize, (&PendingPull, &[Option<u32>; 2]))| {
@@ -98,8 +99,8 @@ impl Deriver<'_> {
                 let first = gradients.iter().position(|own| own.operand == operand)?;
                 Some(ResultRole::Contribution { operand, number: gradient - first as u32 })
             };
-            let results = (results + part, sides.map(|side| side.and_then(of)));
-            let kernel = Arc::new(pull_kernel(name, pending, results));
+            let contributions = sides.map(|side| side.and_then(of));
+            let kernel = Arc::new(pull_kernel(name, pending, results + part, contributions));
             Some(Pull { lists: pending.lists.map(|list| list.0), gradients: sides, part, kernel })
         };
         self.pulls.iter().zip(pulled).enumerate().filter_map(made).collect()
@@ -278,7 +279,8 @@ impl Deriver<'_> {
 fn pull_kernel(
     name: &str,
     pending: &PendingPull,
-    (row, contributions): (u32, [Option<ResultRole>; 2]),
+    row: u32,
+    contributions: [Option<ResultRole>; 2],
 ) -> Kernel {
     let &PendingPull { scale, lists, reader } = pending;
     let width = Shape::new(&[reader.width]).expect("a register has a shape");

@@ -1,7 +1,7 @@
 //! Edits of a plan: adds slabs, rows, kernels and waves.
 
-use crate::PlanError;
-use crate::lower::numbered;
+use crate::error::PlanError;
+use crate::spelling::numbered;
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::plan::{
     Field, FieldId, Kernel, KernelId, ListSource, Plan, PortRole, Reg, RegKind, ResultRole, Roles, Slab,

@@ -1,17 +1,15 @@
 //! The steps of the reverse: saved registers, operands, waves, and the gradients of values.
 
-use super::Gradients;
 use super::contributions::Contributions;
 use super::edit::{add_slab, close_wave, drop_unused_kernels, grow, kernel_id, sum_kernel};
-use super::kernel::{Derivative, GradientOf, GradientRows};
+use super::emitter::Emitter;
+use super::input::Input;
+use super::kernel::{GradientOf, GradientRows};
 use super::operands::{segments, with_offsets};
 use super::pulls::Pulls;
-use super::reverse_steps::{ContributionFields, ReverseStep, ReverseSteps};
-use super::signatures::Signatures;
-use crate::PlanError;
-use crate::lower::Places;
+use super::reverse_steps::{ContributionFields, ReverseStep};
+use crate::error::PlanError;
 use crate::steps::append_step;
-use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::plan::{FieldId, Kernel, OutputKey, Place, Plan, PlanOutput, PortRole};
 use std::sync::Arc;
@@ -35,19 +33,14 @@ struct Requested {
     found: (FieldId, u32),
 }
 
-/// The inputs of the steps of the reverse.
-#[derive(Clone, Copy)]
-pub(super) struct Emitter<'a> {
-    pub(super) graph: &'a GraphData,
-    pub(super) sigs: &'a Signatures,
-    pub(super) reverse_steps: &'a ReverseSteps,
+/// The contributions to gradients, which the steps of the reverse sum.
+pub(super) struct Gathered<'a> {
+    pub(super) fields: &'a ContributionFields,
+    pub(super) contributions: &'a Contributions,
+    pub(super) pulls: &'a Pulls,
 }
 
 impl Emitter<'_> {
-    pub(super) fn derivative(&self, back: &ReverseStep) -> &Arc<Derivative> {
-        self.sigs[back.sig].derivative().expect("steps that have a reverse have a derivative")
-    }
-
     /// Makes forward steps save the registers that their reverse reads.
     pub(super) fn save(&self, plan: &mut Plan, Lists { places, kernels, .. }: &mut Lists) {
         places.clear();
@@ -72,32 +65,22 @@ impl Emitter<'_> {
     }
 
     /// Emits the steps of the reverse, in the waves of the forward steps, backwards.
-    pub(super) fn steps(
-        &self,
-        plan: &mut Plan,
-        forward_waves: usize,
-        (fields, contributions): (&ContributionFields, &Contributions),
-        pulls: &Pulls,
-    ) {
+    pub(super) fn steps(&self, plan: &mut Plan, forward_waves: usize, gathered: &Gathered<'_>) {
         // ReverseSteps stand in descending order of their steps, and waves are executed in that of their reverse_steps.
         let mut reverse_steps = self.reverse_steps.all.iter().peekable();
         for wave in (0..forward_waves).rev() {
             let start = wave.checked_sub(1).map_or(0, |before| plan.waves[before] as usize);
             while let Some(back) = reverse_steps.next_if(|back| back.step >= start) {
-                self.step(plan, back, (fields, contributions));
+                self.step(plan, back, gathered);
             }
             close_wave(plan);
-            pulls.emit(plan, wave as u32, self);
+            gathered.pulls.emit(plan, wave as u32, self);
             close_wave(plan);
         }
     }
 
-    fn step(
-        &self,
-        plan: &mut Plan,
-        back: &ReverseStep,
-        (fields, contributions): (&ContributionFields, &Contributions),
-    ) {
+    fn step(&self, plan: &mut Plan, back: &ReverseStep, gathered: &Gathered<'_>) {
+        let Gathered { fields, contributions, .. } = gathered;
         let derivative = self.derivative(back);
         let forward = plan.steps[back.step].clone();
         let kernel = kernel_id(plan, &derivative.kernel);
@@ -110,8 +93,9 @@ impl Emitter<'_> {
                     PortRole::Gradient(result) => {
                         let place = plan.places(&forward)[result as usize];
                         let field = fields.get(place.field()).unwrap_or(FieldId(0));
-                        let slot =
-                            |&node: &NodeId| self.graph.arena.node(node).results as usize + result as usize;
+                        let slot = |&node: &NodeId| {
+                            self.input.graph.arena.node(node).results as usize + result as usize
+                        };
                         let results = plan.lanes[start.lanes..].iter().map(|node| ValueId::new(slot(node)));
                         segments(&mut plan.tables, field, results.map(|value| contributions.of(value)))
                     }
@@ -150,14 +134,14 @@ impl Emitter<'_> {
     pub(super) fn outputs(
         &self,
         plan: &mut Plan,
-        request: &Gradients<'_>,
-        (fields, contributions): (&mut ContributionFields, &Contributions),
-        places: &Places<'_>,
+        fields: &mut ContributionFields,
+        contributions: &Contributions,
         Lists { requested, sums, .. }: &mut Lists,
     ) -> Result<(), PlanError> {
+        let Input { gradients, places, .. } = self.input;
         requested.clear();
         let nowhere = (FieldId(0), 0);
-        let all = request.values.iter();
+        let all = gradients.values.iter();
         requested.extend(all.map(|&value| Requested { field: places.of(value).0, value, found: nowhere }));
         requested.sort_unstable_by_key(|own| (own.field, own.value));
         requested.dedup_by_key(|own| own.value);
@@ -166,7 +150,7 @@ impl Emitter<'_> {
             self.sum(plan, of_field, from, contributions, sums)?;
         }
         close_wave(plan);
-        for &value in request.values {
+        for &value in gradients.values {
             let key = (places.of(value).0, value);
             let at = requested.binary_search_by_key(&key, |own| (own.field, own.value));
             let (field, row) = requested[at.expect("every requested value is listed")].found;
@@ -197,7 +181,7 @@ impl Emitter<'_> {
             let operand = segments(&mut plan.tables, from, lists);
             plan.operands.push(operand);
             plan.places.push(Place::Rows { field: to, start: 0 });
-            plan.lanes.extend(requested.iter().map(|own| self.graph.arena.producer(own.value)));
+            plan.lanes.extend(requested.iter().map(|own| self.input.graph.arena.producer(own.value)));
         });
         requested.iter_mut().zip(0..).for_each(|(own, row)| own.found = (to, row));
         Ok(())

@@ -13,20 +13,13 @@
 //! The gradient of a result arrives as a list of contributions and is summed first. No contribution gives zeros, one is
 //! copied, several are added in graph order.
 
-use super::rules::{Partial, PortUse};
-use crate::compile::{Builder, CompileOptions, Tables, Value};
-use autobatch_ir::graph::{Float, ListFold, Op};
+use super::deriver::{Deriver, Partial, PortUse, Refused};
+use crate::kernels::compile::{Builder, CompileOptions, Tables, Value};
 use autobatch_ir::id::SigId;
-use autobatch_ir::plan::{Code, Kernel, ListSource, PortRole, ReductionSum, RegKind, Source, Stage, View};
+use autobatch_ir::plan::{Kernel, PortRole, ReductionSum, View};
 use autobatch_ir::types::{DType, Type};
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// An op without a derivative rule for its operands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
-    pub(crate) op: &'static str,
-}
 
 /// Where a reduction finds its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,27 +180,6 @@ pub(super) struct Forward {
     pub(super) types: Vec<Type>,
 }
 
-/// A reduction before its rows have places.
-pub(super) struct PendingReduction {
-    pub(super) param: u32,
-    pub(super) sum: ReductionSum,
-    pub(super) each: u32,
-    pub(super) x: Option<View>,
-    /// The number of a view among those that reductions take.
-    pub(super) dy: usize,
-    /// Whether `x` and `dy` are exchanged, as for a transposed weight.
-    pub(super) swapped: bool,
-}
-
-/// An attention whose keys and values pull their gradients.
-pub(super) struct PendingPull {
-    pub(super) scale: Float,
-    /// The ports of keys and values, and the types of their items.
-    pub(super) lists: [(u32, Type); 2],
-    /// The row of a reader.
-    pub(super) reader: View,
-}
-
 /// The contributions of a signature.
 pub(super) struct Contributed {
     pub(super) gradients: Vec<GradientOf>,
@@ -215,70 +187,4 @@ pub(super) struct Contributed {
     pub(super) made: Vec<Option<View>>,
     /// Per pull the contributions to its keys and values.
     pub(super) pulled: Vec<[Option<u32>; 2]>,
-}
-
-pub(super) struct Deriver<'a> {
-    pub(super) b: Builder<'a>,
-    /// Which parameter arguments require gradients.
-    pub(super) params: Vec<bool>,
-    pub(super) reductions: Vec<PendingReduction>,
-    /// Views that reductions take.
-    pub(super) kept: Vec<View>,
-    /// The place of each of these views.
-    pub(super) kept_at: HashMap<View, usize>,
-    /// The port register of each result's gradient, and the number of the result.
-    pub(super) incoming: Vec<(u32, u32)>,
-    pub(super) pulls: Vec<PendingPull>,
-}
-
-impl<'a> Deriver<'a> {
-    /// Adds a port for the contributions to a gradient; gives their sum.
-    fn incoming(&mut self, result: u32, ty: Type) -> Value {
-        let list = self.b.reg(RegKind::Port, Type { is_list: true, ..ty });
-        self.incoming.push((list.reg, result));
-        let dst = self.b.temp(ty);
-        let lists = vec![ListSource::Port(list.reg)];
-        self.b.stages.push(Stage::Seg {
-            op: Op::ListFold(ListFold::Sum),
-            query: None,
-            lists,
-            elements: vec![ty],
-            dst,
-        });
-        Value::Pieces(vec![dst], ty)
-    }
-
-    /// One elementwise instruction.
-    pub(super) fn instr(&mut self, code: Code, sources: Vec<Source>, ty: Type) -> View {
-        let dst = self.b.temp(ty);
-        self.instr_to(dst, code, ty.dtype, sources);
-        dst
-    }
-
-    /// One elementwise instruction that writes a given view.
-    pub(super) fn instr_to(&mut self, dst: View, code: Code, dtype: DType, sources: Vec<Source>) {
-        let instr = autobatch_ir::plan::Instr { code, dtype, sources, store: Some(dst) };
-        self.b.stages.push(Stage::Map { width: dst.width, code: vec![instr] });
-    }
-
-    /// Drops the rows of readers whose keys and values get no gradients, because no node requires them.
-    fn drop_unread(&mut self, pulled: &[[Option<u32>; 2]]) {
-        for (pull, _) in self.pulls.iter().zip(pulled).filter(|(_, sides)| **sides == [None; 2]) {
-            for stage in &mut self.b.stages {
-                if let Stage::AttendGrad { reader, .. } = stage {
-                    *reader = reader.filter(|view| *view != pull.reader);
-                }
-            }
-        }
-    }
-
-    /// Notes a view that reductions take.
-    pub(super) fn keep(&mut self, view: View) -> usize {
-        let next = self.kept.len();
-        let place = *self.kept_at.entry(view).or_insert(next);
-        if place == next {
-            self.kept.push(view);
-        }
-        place
-    }
 }

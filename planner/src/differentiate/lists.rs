@@ -4,10 +4,9 @@
 //! port is not known. A sum contributes the same row to all its values; other folds have a stage that gives a row to each. The
 //! keys and values of attention pull their gradients from the nodes that attend to them ([`pulls`](super::pulls)).
 
-use super::kernel::{Deriver, PendingPull, Refused};
-use super::rules::{Partial, PortUse, SCALAR, floats, matrix, number, sub};
+use super::deriver::{Deriver, Partial, PendingPull, PortUse, Refused, SCALAR, floats, matrix, number, sub};
 use super::tape::Applied;
-use crate::compile::Value;
+use crate::kernels::compile::Value;
 use autobatch_ir::graph::{Binary, Compare, Float, ListFold, Op, Unary};
 use autobatch_ir::numeric::list::READER_NUMBERS;
 use autobatch_ir::plan::{Code, ListSource, RegKind, Source, Stage, View};
@@ -28,7 +27,7 @@ pub(super) fn rule(this: &mut Deriver<'_>, at: &Applied, dy: Value) -> Result<Ve
     ) = (at.op, &at.operands[..])
     {
         let query = this.b.one_view(query.clone());
-        return Ok(attention(this, scale, (query, dy), [(*keys, *key), (*values, *value)], &at.needs));
+        return Ok(attention(this, scale, query, dy, [(*keys, *key), (*values, *value)], &at.needs));
     }
     if let Some(partials) = through_ports(this, at, dy) {
         return Ok(partials);
@@ -110,7 +109,8 @@ fn through_ports(this: &mut Deriver<'_>, at: &Applied, dy: View) -> Option<Vec<P
 fn attention(
     this: &mut Deriver<'_>,
     scale: Float,
-    (query, dy): (View, View),
+    query: View,
+    dy: View,
     lists: [(u32, Type); 2],
     needs: &[bool],
 ) -> Vec<Partial> {

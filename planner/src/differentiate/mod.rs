@@ -29,8 +29,11 @@ mod activity;
 mod arrivals;
 mod contributions;
 mod cut;
+mod deriver;
 mod edit;
 mod emit;
+mod emitter;
+mod input;
 mod kernel;
 mod lists;
 mod operands;
@@ -43,44 +46,35 @@ mod seeds;
 mod signatures;
 mod tape;
 
-pub(crate) use kernel::Wanted;
-
-use crate::PlanError;
 use crate::certificate::certify;
 use crate::cluster::Clusters;
+use crate::error::PlanError;
 use crate::kernels::{CompileOptions, KernelCache, Tables};
 use crate::lower::Places;
-use crate::pipeline::Context;
+use crate::stage::{Product, Stage};
 use activity::Activity;
 use arrivals::Arrivals;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::{NodeId, ParamId, ValueId};
+use autobatch_ir::id::NodeId;
 use autobatch_ir::plan::{Certificate, Plan, Spare};
 use contributions::Contributions;
-use emit::{Emitter, Lists};
-use kernel::{Derivative, Refused, derive};
+use deriver::Refused;
+use emit::{Gathered, Lists};
+use emitter::Emitter;
+use input::Input;
+use kernel::{Derivative, Wanted, derive};
 use pulls::Pulls;
 use reductions::Reductions;
 use reverse_steps::{ContributionFields, ReverseSteps};
 use seeds::Seeds;
 use signatures::Signatures;
+use std::fmt::{self, Write};
 use std::sync::Arc;
-
-/// Which gradients a plan makes.
-#[derive(Clone, Copy, Debug)]
-pub struct Gradients<'a> {
-    /// Float values, normally scalars, and their factors. Gradients are those of `sum of factor * sum(value)`.
-    pub losses: &'a [(ValueId, f32)],
-    /// The parameters and tables that get gradients; all if `None`.
-    pub params: Option<&'a [ParamId]>,
-    /// Values whose gradients are requested as outputs, behind all other outputs.
-    pub values: &'a [ValueId],
-}
 
 /// Scratch memory of [`add_reverse`], with the derivatives made so far.
 #[derive(Default)]
 pub(crate) struct Memory {
-    derivatives: KernelCache<Option<Arc<Derivative>>>,
+    derivatives: KernelCache<Wanted, Option<Arc<Derivative>>>,
     /// Per parameter whether it gets a gradient.
     params: Vec<bool>,
     sigs: Signatures,
@@ -98,13 +92,13 @@ pub(crate) struct Memory {
 
 /// Appends the reverse to a plan, if the request has gradients.
 pub(crate) fn add_reverse(
-    context: &Context<'_>,
+    places: &Places<'_>,
     memory: &mut Memory,
     clusters: &Clusters,
-    places: &Places<'_>,
-    mut plan: Plan,
-) -> Result<Plan, PlanError> {
-    let (graph, Some(request)) = (context.graph, &context.request.gradients) else { return Ok(plan) };
+    plan: &mut Plan,
+) -> Result<(), PlanError> {
+    let Some(input) = Input::new(places) else { return Ok(()) };
+    let graph = input.graph;
     let Memory {
         derivatives,
         params,
@@ -120,17 +114,16 @@ pub(crate) fn add_reverse(
         lists,
         spare,
     } = memory;
-    let arriving = context.request.arriving;
-    let (tables, options) = (Tables::of(graph), CompileOptions { training: context.request.training });
-    find_params(graph, (request, arriving), params)?;
+    let (tables, options) = (Tables::of(graph), CompileOptions { training: input.training });
+    input.find_params(params)?;
     sigs.begin(graph, params);
-    activity.find_needs(graph, clusters, sigs, request);
-    activity.find_live(graph, sigs, (request, arriving), |sig, node, facts| {
+    activity.find_needs(&input, clusters, sigs);
+    activity.find_live(&input, sigs, |sig, node, facts| {
         let wanted = &facts.wanted;
         let derive = || derive(tables, sig, options, wanted).map(|made| made.map(Arc::new));
         let derivative = match facts.planned {
             true => derivatives
-                .get_or_make(tables, sig, options, Some(wanted), derive)
+                .get_or_make(tables, sig, options, wanted, derive)
                 .map_err(|refused| site_of(graph, node, refused))?,
             false => None,
         };
@@ -140,48 +133,44 @@ pub(crate) fn add_reverse(
     let Activity { needs, live, .. } = &*activity;
     let (forward_steps, forward_waves) = (plan.steps.len(), plan.waves.len());
     fields.begin();
-    reverse_steps.collect(&mut plan, graph, live, sigs, fields)?;
-    let emitter = Emitter { graph, sigs, reverse_steps };
-    emitter.save(&mut plan, lists);
-    seeds.collect(&mut plan, (needs, request), fields, places)?;
-    arrivals.collect(&mut plan, needs, arriving, fields, places)?;
-    pulls.collect(&mut plan, (graph, needs), (reverse_steps, sigs), fields, places)?;
-    let of_losses = request.losses.iter().map(|loss| loss.0).zip(seeds.rows.iter().copied());
-    let all_seeds = of_losses.chain(arriving.iter().copied().zip(arrivals.rows.iter().copied()));
-    contributions.collect(graph, needs, (reverse_steps, sigs, pulls), all_seeds);
-    arrivals.steps(&mut plan, graph, arriving);
-    seeds.steps(&mut plan, graph, request);
-    emitter.steps(&mut plan, forward_waves, (fields, contributions), pulls);
-    emitter.outputs(&mut plan, request, (fields, contributions), places, lists)?;
-    reductions.add(&mut plan, (graph, params, context.request.shards), (reverse_steps, &emitter));
+    reverse_steps.collect(plan, graph, live, sigs, fields)?;
+    let emitter = Emitter { input: &input, needs, sigs, reverse_steps };
+    emitter.save(plan, lists);
+    seeds.collect(plan, &input, needs, fields)?;
+    arrivals.collect(plan, &input, needs, fields)?;
+    pulls.collect(plan, &emitter, fields)?;
+    let of_losses = input.gradients.losses.iter().map(|loss| loss.0).zip(seeds.rows.iter().copied());
+    let all_seeds = of_losses.chain(input.arriving.iter().copied().zip(arrivals.rows.iter().copied()));
+    contributions.collect(&emitter, pulls, all_seeds);
+    arrivals.steps(plan, &input);
+    seeds.steps(plan, &input);
+    emitter.steps(plan, forward_waves, &Gathered { fields, contributions, pulls });
+    emitter.outputs(plan, fields, contributions, lists)?;
+    reductions.add(plan, params, &emitter);
     plan.normalise_with(spare);
     plan.certificate = Certificate { bound: plan.certificate.bound, ..Certificate::default() };
-    certify(&mut plan, 0, forward_steps);
-    Ok(plan)
+    certify(plan, 0, forward_steps);
+    Ok(())
 }
 
-/// Finds per parameter whether it gets a gradient.
-fn find_params(
-    graph: &GraphData,
-    (request, arriving): (&Gradients<'_>, &[ValueId]),
-    wanted: &mut Vec<bool>,
-) -> Result<(), PlanError> {
-    for &value in request.losses.iter().map(|(value, _)| value).chain(request.values).chain(arriving) {
-        let known = value.index() < graph.arena.values();
-        let float = |ty: autobatch_ir::Type| ty.dtype == autobatch_ir::DType::F32 && !ty.is_list;
-        if !known || !float(graph.type_of(value)) {
-            return Err(PlanError::NoFloat(value));
+/// A plan with its reverse.
+pub(crate) struct Reverse<'a>(pub(crate) &'a Plan);
+
+/// Prints the plan as its text, if it has a reverse.
+impl Product for Reverse<'_> {
+    type After = Plan;
+    const STAGE: Stage = Stage {
+        name: "differentiate",
+        turns: "plan -> plan with its reverse",
+        what: "Appends steps in reverse and the reductions of parameter gradients, if the request has gradients.",
+    };
+
+    fn print(&self, graph: &GraphData, out: &mut String) -> fmt::Result {
+        match self.0.certificate.reverse_batches == 0 {
+            true => out.write_str("no gradients\n"),
+            false => self.0.print(graph, out),
         }
     }
-    wanted.clear();
-    wanted.resize(graph.module.params.len(), request.params.is_none());
-    for param in request.params.unwrap_or(&[]) {
-        match wanted.get_mut(param.index()) {
-            Some(wanted) => *wanted = true,
-            None => return Err(PlanError::NoParam(*param)),
-        }
-    }
-    Ok(())
 }
 
 fn site_of(graph: &GraphData, node: NodeId, refused: Refused) -> PlanError {

@@ -1,6 +1,6 @@
 //! The operands of the reverse: lists of contributions, and rows of live lanes.
 
-use super::emit::Emitter;
+use super::emitter::Emitter;
 use super::kernel::RowSource;
 use super::reverse_steps::ReverseStep;
 use autobatch_ir::id::SigId;

@@ -13,12 +13,13 @@
 //! before any node reads them, so their gradients are read later.
 
 use super::edit::{grow, kernel_id};
-use super::emit::Emitter;
+use super::emitter::Emitter;
+use super::input::Input;
 use super::kernel::Pull;
-use super::reverse_steps::{ContributionFields, ReverseStep, ReverseSteps};
+use super::reverse_steps::{ContributionFields, ReverseStep};
 use super::signatures::Signatures;
-use crate::PlanError;
-use crate::lower::{Places, Shared, shared};
+use crate::error::PlanError;
+use crate::lower::{Shared, shared};
 use crate::steps::append_step;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, SigId, ValueId};
@@ -104,10 +105,8 @@ impl Pulls {
     pub(super) fn collect(
         &mut self,
         plan: &mut Plan,
-        (graph, needs): (&GraphData, &[bool]),
-        (reverse_steps, sigs): (&ReverseSteps, &Signatures),
+        emitter: &Emitter<'_>,
         fields: &mut ContributionFields,
-        places: &Places<'_>,
     ) -> Result<(), PlanError> {
         self.pairs.clear();
         self.known.clear();
@@ -116,14 +115,15 @@ impl Pulls {
         self.lanes.clear();
         self.steps.clear();
         self.pulled.clear();
+        let Emitter { needs, sigs, .. } = *emitter;
         let attends =
             |back: &ReverseStep| sigs[back.sig].derivative().is_some_and(|own| !own.pulls.is_empty());
-        if !reverse_steps.all.iter().any(attends) {
+        if !emitter.reverse_steps.all.iter().any(attends) {
             return Ok(());
         }
-        self.find_readers(plan, graph, (reverse_steps, sigs));
+        self.find_readers(plan, emitter);
         self.order_readers();
-        self.find_lanes((graph, needs), places);
+        self.find_lanes(emitter);
         self.lanes
             .sort_unstable_by_key(|lane| (lane.wave, lane.of, lane.fields, lane.rows, lane.place, lane.pair));
         self.allocate(plan, needs, sigs, fields)?;
@@ -147,12 +147,9 @@ impl Pulls {
         self.ending_at(node, &(number..number + 1)).find(|own| own.place == place).map(|own| own.row)
     }
 
-    fn find_readers(
-        &mut self,
-        plan: &Plan,
-        graph: &GraphData,
-        (reverse_steps, sigs): (&ReverseSteps, &Signatures),
-    ) {
+    fn find_readers(&mut self, plan: &Plan, emitter: &Emitter<'_>) {
+        let Emitter { input, sigs, reverse_steps, .. } = *emitter;
+        let graph = input.graph;
         // Neighbouring nodes mostly read one pair.
         let mut latest: Vec<(PullId, u32)> = Vec::new();
         for node in graph.arena.ids() {
@@ -251,7 +248,8 @@ impl Pulls {
     }
 
     /// Adds a lane for every pair of items of which one needs a gradient, at the pair of lists that first held it.
-    fn find_lanes(&mut self, (graph, needs): (&GraphData, &[bool]), places: &Places<'_>) {
+    fn find_lanes(&mut self, emitter: &Emitter<'_>) {
+        let Emitter { input: &Input { graph, places, .. }, needs, .. } = *emitter;
         let Self { pairs, lanes, order, .. } = self;
         // Lists come behind those that they grew from.
         for &number in order.iter().rev() {
@@ -366,7 +364,7 @@ impl Pulls {
         }
         let groups = plan.groups.len() - mark.0;
         let address = if groups * size_of::<Group>() / size_of::<u32>() < lanes.len() {
-            Address::of_last_groups(&mut plan.groups, &mut plan.tables, mark, [])
+            Address::of_last_groups(&mut plan.groups, &mut plan.tables, mark.0, mark.1, [])
         } else {
             plan.groups.truncate(mark.0);
             plan.tables.truncate(mark.1);

@@ -3,12 +3,12 @@
 //! The graph defines the order of each sum: by signature, by the place in its body that uses the parameter, by node. So a
 //! reduction names the rows of all steps of a signature in the order of the nodes, whatever order the steps have.
 
-use super::emit::Emitter;
+use super::emitter::Emitter;
+use super::input::Input;
 use super::kernel::RowSource;
 use super::operands::ReducedRows;
-use super::reverse_steps::ReverseSteps;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::{NodeId, SigId};
+use autobatch_ir::id::SigId;
 use autobatch_ir::plan::blocks::lie_apart;
 use autobatch_ir::plan::{
     Address, Operand, Origin, Plan, PortRole, Reduction, ReductionPart, ReductionSum, Store, StoreId,
@@ -76,19 +76,15 @@ struct Rows {
 
 impl Reductions {
     /// Adds stores for gradients, and the reductions of each block of each parameter.
-    pub(super) fn add(
-        &mut self,
-        plan: &mut Plan,
-        (graph, params, shards): (&GraphData, &[bool], &[NodeId]),
-        (reverse_steps, emitter): (&ReverseSteps, &Emitter<'_>),
-    ) {
+    pub(super) fn add(&mut self, plan: &mut Plan, params: &[bool], emitter: &Emitter<'_>) {
+        let Input { graph, shards, .. } = *emitter.input;
         self.add_stores(plan, graph, params);
         plan.shards.extend_from_slice(shards);
-        self.order_lanes(graph, shards, (reverse_steps, emitter));
+        self.order_lanes(emitter);
         self.parts.clear();
         let steps = std::mem::take(&mut self.steps);
         for steps in steps.chunk_by(|a, b| a.0 == b.0) {
-            self.add_parts(plan, steps, (reverse_steps, emitter));
+            self.add_parts(plan, steps, emitter);
         }
         self.steps = steps;
         self.sort_parts(plan);
@@ -131,12 +127,8 @@ impl Reductions {
     }
 
     /// Sorts the steps that reductions read by signature, and finds the place of each lane among those of its signature.
-    fn order_lanes(
-        &mut self,
-        graph: &GraphData,
-        shards: &[NodeId],
-        (reverse_steps, emitter): (&ReverseSteps, &Emitter<'_>),
-    ) {
+    fn order_lanes(&mut self, emitter: &Emitter<'_>) {
+        let Emitter { input: &Input { graph, shards, .. }, reverse_steps, .. } = *emitter;
         let Self { steps, counts, cuts, order, .. } = self;
         steps.clear();
         let reduced =
@@ -170,24 +162,19 @@ impl Reductions {
     }
 
     /// Adds the parts of the reductions of a signature, whose steps are given.
-    fn add_parts(
-        &mut self,
-        plan: &mut Plan,
-        steps: &[(SigId, u32)],
-        (reverse_steps, emitter): (&ReverseSteps, &Emitter<'_>),
-    ) {
-        let of_sig = OfSig { steps, order: &self.order, reverse_steps, emitter };
+    fn add_parts(&mut self, plan: &mut Plan, steps: &[(SigId, u32)], emitter: &Emitter<'_>) {
+        let of_sig = OfSig { steps, order: &self.order, lanes: self.counts[steps[0].0.index()], emitter };
         self.sources.numbers.clear();
         let (sig, first) = steps[0];
-        let lanes = self.counts[sig.index()];
+        let lanes = of_sig.lanes;
         let Some(derivative) = emitter.sigs[sig].derivative() else { return };
-        let step = reverse_steps.all[first as usize].step;
+        let step = emitter.reverse_steps.all[first as usize].step;
         for lane in &derivative.reductions {
             let param = plan.stores(&plan.steps[step])[lane.param as usize];
             let Some(store) = self.stores[param.index()] else { continue };
             self.sources.origins.clear();
-            let x = lane.x.map(|from| self.sources.rows(plan, &of_sig, (from, lanes)));
-            let dy = self.sources.rows(plan, &of_sig, (lane.dy, lanes));
+            let x = lane.x.map(|from| self.sources.rows(plan, &of_sig, from));
+            let dy = self.sources.rows(plan, &of_sig, lane.dy);
             let mut start = 0;
             while start < lanes {
                 let uniform = |rows: &Rows| self.sources.uniform_until(rows, start, lanes);
@@ -239,13 +226,15 @@ fn apart(blocks: &[[Range<u64>; 2]]) -> bool {
 struct OfSig<'a> {
     steps: &'a [(SigId, u32)],
     order: &'a [u32],
-    reverse_steps: &'a ReverseSteps,
+    /// The number of its lanes.
+    lanes: u32,
     emitter: &'a Emitter<'a>,
 }
 
 impl Sources {
     /// Finds or writes the row numbers of a source.
-    fn rows(&mut self, plan: &mut Plan, of_sig: &OfSig<'_>, (from, lanes): (RowSource, u32)) -> Rows {
+    fn rows(&mut self, plan: &mut Plan, of_sig: &OfSig<'_>, from: RowSource) -> Rows {
+        let lanes = of_sig.lanes;
         // All parts of a step have one row number per lane, and so have all saved registers.
         let numbered = match from {
             RowSource::Part(_) => RowSource::Part(0),
@@ -273,7 +262,7 @@ impl Sources {
             self.origins.resize(first + lanes as usize, origin);
             for &(_, number) in of_sig.steps {
                 let own = of_sig.rows(plan, number, from).origin();
-                let lanes = of_sig.reverse_steps.all[number as usize].lanes.clone();
+                let lanes = of_sig.emitter.reverse_steps.all[number as usize].lanes.clone();
                 of_sig.order[lanes].iter().for_each(|&at| self.origins[first + at as usize] = own);
             }
         }
@@ -305,14 +294,14 @@ impl ReducedRows {
 
 impl OfSig<'_> {
     fn rows(&self, plan: &Plan, number: u32, from: RowSource) -> ReducedRows {
-        self.emitter.reduced_rows(plan, &self.reverse_steps.all[number as usize], from)
+        self.emitter.reduced_rows(plan, &self.emitter.reverse_steps.all[number as usize], from)
     }
 
     /// Writes the row numbers of a step to their places in the tables, from `at` on.
     fn write(&self, plan: &mut Plan, number: u32, rows: ReducedRows, at: u32) {
-        let back = &self.reverse_steps.all[number as usize];
+        let back = &self.emitter.reverse_steps.all[number as usize];
         let order = &self.order[back.lanes.clone()];
-        let lanes = self.reverse_steps.lanes(back);
+        let lanes = self.emitter.reverse_steps.lanes(back);
         let tables = &mut plan.tables;
         let mut put = |place: u32, row: u32| tables[(at + place) as usize] = row;
         match rows {

@@ -3,7 +3,7 @@
 use super::edit::{add_slab, grow};
 use super::kernel::GradientRows;
 use super::signatures::Signatures;
-use crate::PlanError;
+use crate::error::PlanError;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, SigId};
 use autobatch_ir::plan::{FieldId, Operand, Plan};

@@ -1,12 +1,10 @@
 //! Seeds: rows that hold the factors of losses, and the steps that write them.
 
-use super::Gradients;
 use super::edit::{close_wave, grow, kernel_id};
+use super::input::Input;
 use super::reverse_steps::ContributionFields;
-use crate::PlanError;
-use crate::lower::Places;
+use crate::error::PlanError;
 use crate::steps::append_step;
-use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::{FieldId, Kernel, Place, Plan, Reg, RegKind, ResultRole, Roles, View};
 use autobatch_ir::types::Type;
 use std::sync::Arc;
@@ -38,17 +36,18 @@ impl Seeds {
     pub(super) fn collect(
         &mut self,
         plan: &mut Plan,
-        (needs, request): (&[bool], &Gradients<'_>),
+        input: &Input<'_>,
+        needs: &[bool],
         fields: &mut ContributionFields,
-        places: &Places<'_>,
     ) -> Result<(), PlanError> {
         let Self { seeds, rows, .. } = self;
         seeds.clear();
         rows.clear();
-        rows.resize(request.losses.len(), None);
-        for (loss, &(value, factor)) in (0..).zip(request.losses) {
+        let losses = input.gradients.losses;
+        rows.resize(losses.len(), None);
+        for (loss, &(value, factor)) in (0..).zip(losses) {
             if needs[value.index()] {
-                seeds.push(Seed { field: places.of(value).0, factor: factor.to_bits(), loss });
+                seeds.push(Seed { field: input.places.of(value).0, factor: factor.to_bits(), loss });
             }
         }
         seeds.sort_unstable_by_key(|seed| (seed.field, seed.factor, seed.loss));
@@ -65,7 +64,7 @@ impl Seeds {
     }
 
     /// One source step for each field and factor.
-    pub(super) fn steps(&mut self, plan: &mut Plan, graph: &GraphData, request: &Gradients<'_>) {
+    pub(super) fn steps(&mut self, plan: &mut Plan, input: &Input<'_>) {
         let Self { seeds, rows, kernels } = self;
         if kernels.len() > MAX_KERNELS {
             kernels.clear();
@@ -77,8 +76,8 @@ impl Seeds {
             let kernel = kernel_id(plan, &constant(kernels, reg));
             append_step(plan, kernel, |plan, _| {
                 plan.places.push(Place::Rows { field, start });
-                let loss = |seed: &Seed| graph.arena.producer(request.losses[seed.loss as usize].0);
-                plan.lanes.extend(group.iter().map(loss));
+                let loss = |seed: &Seed| input.gradients.losses[seed.loss as usize].0;
+                plan.lanes.extend(group.iter().map(|seed| input.graph.arena.producer(loss(seed))));
             });
         }
         close_wave(plan);

@@ -2,7 +2,6 @@
 
 use super::kernel::{Derivative, GradientRows, Wanted};
 use super::tape::blocks;
-use crate::cluster::is_source;
 use autobatch_ir::graph::{Callee, GraphData, ParamArg, Signature};
 use autobatch_ir::id::SigId;
 use autobatch_ir::plan::FieldId;
@@ -85,7 +84,7 @@ impl SigFacts {
         self.params = signature.params.iter().any(wants);
         self.blocked = matches!(signature.callee, Callee::Op(op) if blocks(op));
         self.is_list = signature.is_list();
-        self.is_source = is_source(signature.callee);
+        self.is_source = signature.callee.is_source();
         refill(&mut self.lists, signature.operands.iter().map(|&ty| graph.ty(ty).is_list));
         refill(&mut self.floats, signature.results.iter().map(|&ty| graph.ty(ty).dtype == DType::F32));
         self.planned = false;

@@ -3,9 +3,8 @@
 //! *Needs* the nodes of a body in order. *Ensures* that contributions to the gradient of a value are added in the order of the
 //! reference: they arrive descending by use and are summed ascending. [`rules`](super::rules) says what a node contributes.
 
-use super::kernel::{Deriver, Refused};
-use super::rules::{Partial, floats, sub};
-use crate::compile::{Value, arguments, pieces, type_of};
+use super::deriver::{Deriver, Partial, Refused, floats, sub};
+use crate::kernels::compile::{Value, arguments, pieces, type_of};
 use autobatch_ir::graph::{Arena, Binary, Callee, Op, OperandKind, Signature};
 use autobatch_ir::plan::{Code, Part, RegKind, Source, Stage, View};
 use autobatch_ir::types::{DType, Type};

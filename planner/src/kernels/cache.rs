@@ -2,78 +2,58 @@
 
 use super::content;
 use super::{CompileOptions, Tables};
-use crate::differentiate::Wanted;
 use autobatch_ir::graph::Callee;
 use autobatch_ir::hash::BuildMix;
 use autobatch_ir::id::{SigId, TypeId};
-use autobatch_ir::plan::Kernel;
 use autobatch_ir::types::Type;
 use std::collections::HashMap;
-use std::sync::Arc;
 
-/// Products of signatures, by a hash of what they depend on.
+/// Products of signatures, by a hash of what they depend on. `V` tells variants of one signature's product apart.
 #[derive(Debug)]
-pub(crate) struct KernelCache<T> {
-    entries: HashMap<u64, Vec<Entry<T>>, BuildMix>,
+pub(crate) struct KernelCache<V, T> {
+    entries: HashMap<u64, Vec<Entry<V, T>>, BuildMix>,
 }
 
 /// A product with everything that it depends on. Types are compared in full. Passes create and drop modules, so a cell is compared
 /// by its content.
 #[derive(Debug)]
-struct Entry<T> {
+struct Entry<V, T> {
     /// The content of the signature, of 128 bits like a graph's structure.
     content: u128,
     callee: Callee,
     /// The types of operands, parameters and results.
     types: [Vec<Type>; 3],
     options: CompileOptions,
-    /// The values that get gradients, if the product is a derivative.
-    wanted: Option<Wanted>,
+    variant: V,
     product: T,
 }
 
 /// The key of an entry.
-struct Key<'a> {
+struct Key<'a, V> {
     tables: Tables<'a>,
     sig: SigId,
     content: u128,
     options: CompileOptions,
-    wanted: Option<&'a Wanted>,
+    variant: &'a V,
 }
 
-impl<T> Default for KernelCache<T> {
+impl<V, T> Default for KernelCache<V, T> {
     fn default() -> Self {
         Self { entries: HashMap::default() }
     }
 }
 
-impl KernelCache<Arc<Kernel>> {
-    /// The kernel of a signature, compiled if it is new.
-    pub(super) fn kernel(
-        &mut self,
-        tables: Tables<'_>,
-        sig: SigId,
-        options: CompileOptions,
-        compile: impl FnOnce() -> Kernel,
-    ) -> Arc<Kernel> {
-        let Ok(kernel) = self.get_or_make(tables, sig, options, None, || {
-            Ok::<_, std::convert::Infallible>(Arc::new(compile()))
-        });
-        kernel
-    }
-}
-
-impl<T: Clone> KernelCache<T> {
-    /// The product of a signature, made if it is new. `wanted` tells derivatives of one signature apart.
+impl<V: Clone + Eq, T: Clone> KernelCache<V, T> {
+    /// The product of a signature, made if it is new.
     pub(crate) fn get_or_make<E>(
         &mut self,
         tables: Tables<'_>,
         sig: SigId,
         options: CompileOptions,
-        wanted: Option<&Wanted>,
+        variant: &V,
         make: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
-        let key = Key { tables, sig, content: content::of_kernel(tables, sig), options, wanted };
+        let key = Key { tables, sig, content: content::of_kernel(tables, sig), options, variant };
         let entries = self.entries.entry(key.content as u64).or_default();
         if let Some(entry) = entries.iter().find(|entry| key.matches(entry)) {
             return Ok(entry.product.clone());
@@ -84,8 +64,8 @@ impl<T: Clone> KernelCache<T> {
     }
 }
 
-impl Key<'_> {
-    fn matches<T>(&self, entry: &Entry<T>) -> bool {
+impl<V: Clone + Eq> Key<'_, V> {
+    fn matches<T>(&self, entry: &Entry<V, T>) -> bool {
         let signature = self.tables.sigs.get(self.sig);
         let same = |ids: &[TypeId], types: &[Type]| {
             ids.iter().map(|&id| self.tables.types.get(id)).eq(types.iter().copied())
@@ -100,17 +80,17 @@ impl Key<'_> {
         entry.content == self.content
             && entry.options == self.options
             && same_callee
-            && entry.wanted.as_ref() == self.wanted
+            && entry.variant == *self.variant
             && same(&signature.operands, operands)
             && same(&signature.param_types, params)
             && same(&signature.results, results)
     }
 
-    fn entry<T>(&self, product: T) -> Entry<T> {
+    fn entry<T>(&self, product: T) -> Entry<V, T> {
         let signature = self.tables.sigs.get(self.sig);
         let types = [&signature.operands, &signature.param_types, &signature.results]
             .map(|ids| ids.iter().map(|&id| self.tables.types.get(id)).collect());
-        let Self { content, options, wanted, .. } = *self;
-        Entry { content, callee: signature.callee, types, options, wanted: wanted.cloned(), product }
+        let Self { content, options, variant, .. } = *self;
+        Entry { content, callee: signature.callee, types, options, variant: variant.clone(), product }
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn compile(tables: Tables<'_>, sig: SigId, options: CompileOptions) -
     let (mut builder, ports, args) = Builder::of(tables, signature, options);
     let results = builder.apply(signature, &ports, &args);
     let results = results.into_iter().map(|value| builder.one_view(value)).collect();
-    let source = matches!(signature.callee, Callee::Op(Op::Input(_) | Op::Fill { .. } | Op::Param));
+    let source = signature.callee.is_source();
     let name = tables.module.callee_name(signature.callee);
     let mut kernel = Kernel {
         name,

@@ -4,7 +4,6 @@
 //! a constant distance apart, or all the same, is direct; every other operand is gathered through a table. Lists become segments, in
 //! the order of the model. *Cost.* Linear in operands.
 
-mod buffers;
 mod declare;
 mod kernel_numbers;
 mod operands;
@@ -12,22 +11,23 @@ mod places;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use declare::{field_name, numbered};
-pub(crate) use operands::{Shared, shared, slot_rows, slots};
+pub(crate) use operands::{Shared, shared};
 pub(crate) use places::Places;
 
 use crate::certificate::certify;
 use crate::ids::RowId;
 use crate::kernels::Kernels;
+use crate::order::Rows;
+use crate::stage::{Product, Stage};
 use crate::steps::append_step;
 use crate::storage::SigStorage;
-use autobatch_ir::graph::ParamArg;
+use autobatch_ir::graph::{GraphData, ParamArg};
 use autobatch_ir::plan::{FieldId, KernelId, Place, Plan};
-use buffers::PlanBuffers;
 use declare::declare;
 use kernel_numbers::KernelNumbers;
 use operands::{SlotAddress, result_start, write_operands};
 use places::add_outputs;
+use std::fmt::{self, Write};
 
 /// Scratch memory of [`lower`].
 #[derive(Debug, Default)]
@@ -37,24 +37,21 @@ pub(crate) struct Memory {
     runs: Vec<SlotAddress>,
     /// The places of wanted values.
     found: Vec<(FieldId, RowId)>,
-    pub(crate) buffers: PlanBuffers,
 }
 
-/// Writes the steps of all batches; `bound` is the least number of batches. The plan begins with the steps of an `earlier` plan,
-/// if there is one.
+/// Writes the steps of all batches behind those of a growing plan; `bound` is the least number of batches.
 pub(crate) fn lower(
     places: &Places<'_>,
     memory: &mut Memory,
     kernels: &Kernels,
     bound: u32,
-    earlier: Option<Plan>,
-) -> Plan {
+    plan: &mut Plan,
+) {
     let Places { context, storage, rows } = *places;
     let graph = context.graph;
-    let Memory { kernel_ids, kernel_numbers, runs, found, buffers } = memory;
-    let mut plan = earlier.map_or_else(|| buffers.lend(), buffers::continued);
+    let Memory { kernel_ids, kernel_numbers, runs, found } = memory;
     let (first_step, first_wave) = (plan.steps.len(), plan.waves.len());
-    declare(places, &mut plan);
+    declare(places, plan);
     kernel_numbers.clear();
     kernel_ids.clear();
     kernel_ids.resize(graph.sigs.items().len(), None);
@@ -66,7 +63,7 @@ pub(crate) fn lower(
             KernelId(kernel_numbers.number(&mut plan.kernels, kernel))
         });
         let mut write_step = |results: &[(FieldId, u32)]| {
-            append_step(&mut plan, kernel, |plan, _| {
+            append_step(plan, kernel, |plan, _| {
                 for &(field, block) in results {
                     plan.places.push(Place::Rows { field, start: result_start(rows, number, block) });
                 }
@@ -90,9 +87,22 @@ pub(crate) fn lower(
         plan.waves.truncate(first_wave + (batch.wave.0 - rows.batches[0].wave.0) as usize);
         plan.waves.push(plan.steps.len() as u32);
     }
-    add_outputs(places, found, &mut plan);
+    add_outputs(places, found, plan);
     plan.certificate.bound = bound;
     let end = plan.steps.len();
-    certify(&mut plan, first_step, end);
-    plan
+    certify(plan, first_step, end);
+}
+
+/// Prints the plan as its text.
+impl Product for Plan {
+    type After = Rows;
+    const STAGE: Stage = Stage {
+        name: "lower",
+        turns: "rows and kernels -> plan",
+        what: "Writes steps. Operands are direct ranges of rows where possible and gathered through tables otherwise.",
+    };
+
+    fn print(&self, _: &GraphData, out: &mut String) -> fmt::Result {
+        out.write_str(&self.to_text())
+    }
 }

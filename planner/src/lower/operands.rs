@@ -1,29 +1,15 @@
 //! The rows that a step writes, and its operands, in execution order.
 
-use super::Places;
+use super::places::Places;
 use crate::order::{Batch, Lists, Rows};
 use crate::storage;
 use autobatch_ir::graph::OperandKind;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::{Address, FieldId, Group, GroupRange, GroupRule, Mode, Operand, Origin, Plan};
-use std::ops::Range;
-
-/// The slots of a batch: one for each block that it writes, then one for each operand that is a value and no list.
-pub(crate) fn slots(rows: &Rows, batch: usize) -> Range<usize> {
-    let batch = &rows.problem.batches[batch];
-    batch.first_slot as usize..batch.end_slot as usize
-}
-
-/// The rows that the lanes of a batch name at a slot.
-pub(crate) fn slot_rows(rows: &Rows, batch: &Batch, slot: usize) -> impl Iterator<Item = u32> + Clone {
-    let lanes = &rows.lane_order[batch.lanes.clone()];
-    let named = rows.problem.slot_rows(&rows.problem.slots[slot], lanes.len() as u32);
-    lanes.iter().map(|&lane| rows.rows[named[lane as usize] as usize])
-}
 
 /// The first row of a block that a batch writes. Its rows are consecutive.
 pub(super) fn result_start(rows: &Rows, batch: usize, block: u32) -> u32 {
-    let mut named = slot_rows(rows, &rows.batches[batch], slots(rows, batch).start + block as usize);
+    let mut named = rows.slot_rows(&rows.batches[batch], rows.slots(batch).start + block as usize);
     debug_assert!(named.clone().zip(named.clone().skip(1)).all(|(a, b)| a + 1 == b));
     named.next().expect("a batch has lanes")
 }
@@ -46,7 +32,7 @@ pub(super) fn write_operands(
     let graph = context.graph;
     let batch = &rows.batches[number];
     // Operands of one kind have their slots or columns in the order of their ports.
-    let mut slots = slots(rows, number).skip(storage.sigs[batch.sig.index()].blocks_of(batch.copy).len());
+    let mut slots = rows.slots(number).skip(storage.sigs[batch.sig.index()].blocks_of(batch.copy).len());
     let (mut bound, mut lists, first) = (0, 0, plan.operands.len());
     // Executors of growing plans know no groups yet.
     let grouped = context.request.mode != Mode::Grow;
@@ -56,7 +42,7 @@ pub(super) fn write_operands(
         let operand = match operand.kind() {
             Some(OperandKind::Value(value)) if graph.arena.is_list(value, &graph.sigs) => {
                 lists += 1;
-                write_lists(places, batch, lists - 1, field, plan, (first, grouped))
+                write_lists(places, batch, lists - 1, field, plan, first, grouped)
             }
             Some(OperandKind::Value(_)) => {
                 let slot = slots.next().expect("every operand that is a value has a slot");
@@ -83,7 +69,8 @@ fn write_lists(
     nth: usize,
     field: FieldId,
     plan: &mut Plan,
-    (first, grouped): (usize, bool),
+    first: usize,
+    grouped: bool,
 ) -> Operand {
     let Places { context, rows, .. } = *places;
     let lanes = &rows.lane_order[batch.lanes.clone()];
@@ -113,7 +100,7 @@ fn write_lists(
             plan.groups.push(Group { end, len, range, rule });
         }
         let earlier = plan.operands[first..].iter().map(|operand| operand.address);
-        Address::of_last_groups(&mut plan.groups, tables, mark, earlier)
+        Address::of_last_groups(&mut plan.groups, tables, mark.0, mark.1, earlier)
     } else {
         Address::of_lists(tables, numbers, append)
     };
@@ -182,7 +169,7 @@ fn write_slot(
     // The known slots ascend.
     let address = match known.binary_search_by_key(&same, |known| known.slot) {
         Ok(twin) => known[twin].address.copied(tables, batch.lanes.len() as u32),
-        Err(_) => Address::of(tables, slot_rows(rows, batch, slot)),
+        Err(_) => Address::of(tables, rows.slot_rows(batch, slot)),
     };
     known.push(SlotAddress { slot, address });
     address

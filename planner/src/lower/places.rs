@@ -1,8 +1,8 @@
 //! Where the values of a plan are, and its outputs.
 
+use crate::context::Context;
 use crate::ids::RowId;
 use crate::order::Rows;
-use crate::pipeline::Context;
 use crate::storage::Storage;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::{FieldId, OutputKey, Plan, PlanOutput};

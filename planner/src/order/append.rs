@@ -1,7 +1,7 @@
 //! Rows of a growing plan.
 
-use super::Rows;
 use super::layout_input::LayoutInput;
+use super::rows::Rows;
 use crate::storage::Storage;
 use autobatch_ir::plan::SlabId;
 

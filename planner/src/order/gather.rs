@@ -221,10 +221,10 @@ impl Gatherer<'_> {
                 let list = pool[(operands + port) as usize].as_value();
                 let list = list.expect("jobs of one type take the same kinds of operands");
                 if self.is_growing {
-                    to.lists.fill(place, list, (0, target.wave), self.graph, |item| item.index() as u32);
+                    to.lists.fill(place, list, 0, target.wave, self.graph, |item| item.index() as u32);
                 } else {
                     let row = |item| rows.of(item, slab);
-                    to.lists.fill(place, list, (slab.start, target.wave), self.graph, row);
+                    to.lists.fill(place, list, slab.start, target.wave, self.graph, row);
                 }
             }
             first += target.lanes as usize;

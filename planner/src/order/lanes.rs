@@ -1,12 +1,18 @@
 //! The order of lanes inside each batch, and of their rows.
 
-use super::{Memory, RowOrder, Rows};
-use crate::layout::{self, Layout};
-use crate::pipeline::Context;
+use super::layout::{self, Layout};
+use super::rows::Rows;
+use crate::context::Context;
+use crate::request::RowOrder;
+use autobatch_ir::id::NodeId;
 
 /// Orders the lanes and rows of the layout problem as the request asks.
-pub(super) fn order_lanes(context: &Context<'_>, rows: &mut Rows, memory: &mut Memory) {
-    let Memory { layout, nodes, .. } = memory;
+pub(super) fn order_lanes(
+    context: &Context<'_>,
+    rows: &mut Rows,
+    nodes: &[NodeId],
+    layout: &mut layout::Memory,
+) {
     let [places, lanes] = [&mut rows.rows, &mut rows.lane_order].map(std::mem::take);
     layout.recycle(Layout { places, lanes });
     let chosen = match context.request.rows {

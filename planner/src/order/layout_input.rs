@@ -1,15 +1,18 @@
 //! Builds the layout problem of batches whose waves are known: provisional rows in batch order, and the rows of each operand.
 
 use super::gather::{BatchTarget, Columns, CopiedRows, Gatherer, PortRead, binding_of};
-use super::{Batch, Memory, NONE, Rows, StoredBatches};
+use super::layout::{KnownSlot, LayoutError};
+use super::rows::{Batch, Rows, StoredBatches};
 use crate::cluster::Clusters;
-use crate::layout::{KnownSlot, LayoutError};
-use crate::pipeline::Context;
+use crate::context::Context;
 use crate::storage::Storage;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::plan::SlabId;
 use std::ops::Range;
+
+/// No row.
+const NONE: u32 = u32::MAX;
 
 /// An existing row that a growing plan reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,11 +57,11 @@ pub(super) struct LayoutInput {
 pub(super) fn build_layout_problem(
     context: &Context<'_>,
     rows: &mut Rows,
-    memory: &mut Memory,
+    nodes: &mut [NodeId],
+    input: &mut LayoutInput,
     stored: StoredBatches<'_>,
 ) -> Result<(), LayoutError> {
     let StoredBatches { clusters, batches, storage } = stored;
-    let Memory { nodes, input, .. } = memory;
     rows.count_slab_rows(storage)?;
     input.find_reused(context, clusters, storage);
     let slabs = rows.slab_rows.iter().zip(&storage.slabs).zip(&input.reused_rows);

@@ -7,9 +7,11 @@
 //! Lists of a growing plan hold values instead of rows, because a value keeps its number from one growth to the next. So they stay
 //! stored, and a list that grew adds one item.
 
-use super::NONE;
 use autobatch_ir::graph::{GraphData, Operand};
 use autobatch_ir::id::ValueId;
+
+/// No list, no row.
+const NONE: u32 = u32::MAX;
 
 /// The rows of all lists that are read; in a growing plan their values.
 #[derive(Debug, Default)]
@@ -63,7 +65,8 @@ impl Lists {
         &mut self,
         place: usize,
         list: ValueId,
-        (slab, wave): (u32, u32),
+        slab: u32,
+        wave: u32,
         graph: &GraphData,
         row: impl Fn(ValueId) -> u32,
     ) {

@@ -1,56 +1,72 @@
 //! Reuses rows after the last wave that reads them.
 
-use super::{Batch, Memory, NONE, Rows};
-use crate::layout;
-use crate::pipeline::Context;
+use super::heaps::Heaps;
+use super::layout;
+use super::layout_input::LayoutInput;
+use super::rows::Rows;
+use crate::context::Context;
 use crate::storage::Storage;
+use autobatch_ir::id::NodeId;
 use std::ops::Range;
 
-/// Gives every batch rows that no live value holds, and frees them after the last wave that reads them. Roots stay live.
-pub(super) fn reuse_rows(context: &Context<'_>, rows: &mut Rows, memory: &mut Memory, storage: &Storage) {
-    let list_waves = &mut memory.input.list_waves;
-    list_waves.resize(rows.problem.rows as usize, 0);
-    for root in context.roots {
-        list_waves[rows.row_of[root.index()] as usize] = NONE;
-    }
-    let waves = rows.batches.last().map_or(0, |batch| batch.wave.index() + 1);
-    memory.heaps.restart(storage.slabs.len(), waves);
-    // Unread batches, descending, without those already visited.
-    let mut unread = memory.layout.unread().len();
-    for number in 0..rows.batches.len() {
-        if memory.layout.unread()[..unread].last() == Some(&(number as u32)) {
-            unread -= 1;
-            rows.follow_widest_operand(number, memory);
-        }
-        rows.place_results(number, memory, storage);
-    }
-    rows.slab_rows.clear();
-    rows.slab_rows.extend(memory.heaps.highs());
+/// No wave: the rows of roots stay live.
+const NEVER: u32 = u32::MAX;
+
+/// Laid out batches, whose rows move to free ones.
+pub(super) struct Reuse<'a> {
+    pub(super) storage: &'a Storage,
+    /// Nodes as the problem numbers lanes.
+    pub(super) nodes: &'a [NodeId],
+    pub(super) input: &'a mut LayoutInput,
+    pub(super) layout: &'a mut layout::Memory,
+    pub(super) heaps: &'a mut Heaps,
 }
 
-impl Rows {
+impl Reuse<'_> {
+    /// Gives every batch rows that no live value holds, and frees them after the last wave that reads them. Roots stay live.
+    pub(super) fn reuse_rows(&mut self, context: &Context<'_>, rows: &mut Rows) {
+        let list_waves = &mut self.input.list_waves;
+        list_waves.resize(rows.problem.rows as usize, 0);
+        for root in context.roots {
+            list_waves[rows.row_of[root.index()] as usize] = NEVER;
+        }
+        let waves = rows.batches.last().map_or(0, |batch| batch.wave.index() + 1);
+        self.heaps.restart(self.storage.slabs.len(), waves);
+        // Unread batches, descending, without those already visited.
+        let mut unread = self.layout.unread().len();
+        for number in 0..rows.batches.len() {
+            if self.layout.unread()[..unread].last() == Some(&(number as u32)) {
+                unread -= 1;
+                self.follow_widest_operand(rows, number);
+            }
+            self.place_results(rows, number);
+        }
+        rows.slab_rows.clear();
+        rows.slab_rows.extend(self.heaps.highs());
+    }
+
     /// Sorts the lanes of an unread batch by the rows of its widest operand. Reuse may have moved these rows since the layout.
-    fn follow_widest_operand(&mut self, number: usize, memory: &mut Memory) {
-        let posed = &self.problem.batches[number];
-        let Some(slot) = layout::widest(&self.problem, posed) else { return };
-        let read = self.problem.slot_rows(slot, posed.lanes);
-        let row = |lane: u32| self.rows[read[lane as usize] as usize];
-        let span = self.batches[number].lanes.clone();
-        let order = &mut self.lane_order[span.clone()];
+    fn follow_widest_operand(&mut self, rows: &mut Rows, number: usize) {
+        let posed = &rows.problem.batches[number];
+        let Some(slot) = layout::widest(&rows.problem, posed) else { return };
+        let read = rows.problem.slot_rows(slot, posed.lanes);
+        let row = |lane: u32| rows.rows[read[lane as usize] as usize];
+        let span = rows.batches[number].lanes.clone();
+        let order = &mut rows.lane_order[span.clone()];
         if !order.is_sorted_by_key(|&lane| row(lane)) {
             // The slot repeats no row, so the keys are distinct.
-            memory.layout.sort_by_place(order, row);
-            let own = &memory.nodes[span.clone()];
-            let lanes = self.nodes[span].iter_mut().zip(order);
+            self.layout.sort_by_place(order, row);
+            let own = &self.nodes[span.clone()];
+            let lanes = rows.nodes[span].iter_mut().zip(order);
             lanes.for_each(|(node, &mut lane)| *node = own[lane as usize]);
         }
     }
 
     /// Takes rows for the results of a batch and notes when they become free.
-    fn place_results(&mut self, number: usize, memory: &mut Memory, storage: &Storage) {
-        let Self { batches, problem, rows, lane_order, .. } = self;
-        let Memory { input, heaps, .. } = memory;
-        let (batch, posed): (&Batch, _) = (&batches[number], &problem.batches[number]);
+    fn place_results(&mut self, rows: &mut Rows, number: usize) {
+        let Rows { batches, problem, rows, lane_order, .. } = rows;
+        let Self { storage, input, heaps, .. } = self;
+        let (batch, posed) = (&batches[number], &problem.batches[number]);
         let (wave, lanes) = (batch.wave.0, &lane_order[batch.lanes.clone()]);
         let slot_waves = input.slot_waves.as_slice();
         let blocks = storage.sigs[batch.sig.index()].blocks_of(batch.copy).iter();

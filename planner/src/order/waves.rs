@@ -1,16 +1,27 @@
 //! Waves: the wave of a batch is one after the latest wave that it reads. Sources are wave 0.
 
-use super::{Batch, Memory, Rows, StoredBatches};
+use super::rows::{Batch, Rows, StoredBatches};
 use crate::cluster::Clusters;
 use crate::ids::WaveId;
 use crate::schedule::{Batches, ListMaxima};
 use autobatch_ir::id::{NodeId, SigId};
 use std::ops::Range;
 
+/// Scratch memory of [`list_batches`].
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    wave_of_job: Vec<u32>,
+    list_waves: ListMaxima,
+}
+
 /// Lists batches wave after wave, sources first, and writes the nodes of sources.
-pub(super) fn list_batches(rows: &mut Rows, memory: &mut Memory, stored: StoredBatches<'_>) {
+pub(super) fn list_batches(
+    rows: &mut Rows,
+    nodes: &mut Vec<NodeId>,
+    memory: &mut Memory,
+    stored: StoredBatches<'_>,
+) {
     let StoredBatches { clusters, batches, storage } = stored;
-    let Memory { nodes, wave_of_job, list_waves, .. } = memory;
     rows.batches.clear();
     nodes.clear();
     for (sig, source) in clusters.sources.iter() {
@@ -22,8 +33,7 @@ pub(super) fn list_batches(rows: &mut Rows, memory: &mut Memory, stored: StoredB
         }
     }
     let sources = rows.batches.len();
-    wave_of_job.resize(clusters.jobs.len(), 0);
-    let sorted = find_waves(rows, (wave_of_job, list_waves), clusters, batches);
+    let sorted = find_waves(rows, memory, clusters, batches);
     let own = &mut rows.batches[sources..];
     if !sorted {
         // The second key keeps the batches of a wave in order: a stable sort would allocate.
@@ -39,13 +49,10 @@ pub(super) fn list_batches(rows: &mut Rows, memory: &mut Memory, stored: StoredB
 }
 
 /// Appends the scheduler's batches with their waves. Returns whether the waves ascend.
-fn find_waves(
-    rows: &mut Rows,
-    (wave_of_job, list_waves): (&mut [u32], &mut ListMaxima),
-    clusters: &Clusters,
-    batches: &Batches,
-) -> bool {
+fn find_waves(rows: &mut Rows, memory: &mut Memory, clusters: &Clusters, batches: &Batches) -> bool {
     let Clusters { ty, types, operand_start, operands, lists, .. } = clusters;
+    let Memory { wave_of_job, list_waves } = memory;
+    wave_of_job.resize(clusters.jobs.len(), 0);
     list_waves.clear();
     let first_wave = u32::from(!rows.batches.is_empty());
     // The latest wave that a batch can have. One operand of the wave before decides it, which ends the search.

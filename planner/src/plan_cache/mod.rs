@@ -10,8 +10,9 @@
 #[cfg(test)]
 mod tests;
 
+use crate::request::{Gradients, Request};
+use crate::rewrite::passes::Selection;
 use crate::schedule::Schedule;
-use crate::{Gradients, Request, Selection};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::hash::{StructureHash, hash_of};
 use autobatch_ir::plan::{Mode, Plan, Verified};

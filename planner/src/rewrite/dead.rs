@@ -11,7 +11,7 @@
 //! %2 = sigmoid(%0)                   output "y" %2
 //! ```
 
-use super::{Change, Context, count};
+use super::pass::{Change, Context, count};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::graph::rebuild::Rebuild;
 

@@ -26,7 +26,7 @@
 //! %1 = fill f32[4] {value=1.0}                      %2 = fill ..2.71   %3 = add(%0, %2)
 //! ```
 
-use super::{Change, Context, count, marked};
+use super::pass::{Change, Context, count, marked};
 use autobatch_ir::graph::rebuild::Rebuild;
 use autobatch_ir::graph::{Binary, Callee, GraphData, Op, Signature};
 use autobatch_ir::id::{NodeId, ValueId};

@@ -12,7 +12,7 @@
 use super::batches::Spare;
 use super::depth::depths;
 use super::ready::Ready;
-use super::solve::Tools;
+use super::scratch::Tools;
 use super::{Batches, Problem, Schedule, Scratch, StopReason, builtin};
 use crate::lists::{by_key, group};
 use std::cmp::Ordering;
@@ -78,8 +78,9 @@ impl Schedule for Agenda {
     builtin!();
 
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
-        let Scratch { part, tools: Tools { front, fired, steps, .. }, keys, agenda, spare, .. } = scratch;
-        let Memory { heap, queued, sums } = agenda;
+        let mut agenda = scratch.take::<Memory>();
+        let Scratch { part, tools: Tools { front, fired, steps, .. }, keys, spare, .. } = scratch;
+        let Memory { heap, queued, sums } = &mut *agenda;
         part.whole(problem);
         part.link();
         depths(part.len(), |job| part.operands(job), keys);
@@ -117,6 +118,7 @@ impl Schedule for Agenda {
         }
         let Spare { mut start, mut items } = std::mem::take(spare);
         group(steps.count as usize, by_key(&steps.of), &mut start, &mut items);
+        scratch.put(agenda);
         Batches { start, items, bound: None, why: StopReason::Rule }
     }
 }

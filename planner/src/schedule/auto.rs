@@ -17,7 +17,8 @@
 
 use super::part::Part;
 use super::ratio::ratio_part;
-use super::solve::{Tools, solve};
+use super::scratch::Tools;
+use super::solve::solve;
 use super::{Batches, Beam, CostTable, Problem, Schedule, Scratch, StepCost, StopReason, Unbatched, builtin};
 
 /// Chooses between ratio, beams and no batching.
@@ -37,7 +38,7 @@ impl Schedule for Auto {
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
         let typical = self.costs.typical();
         let costs = Costs { of_types: problem.costs(), typical };
-        let mut memory = std::mem::take(&mut scratch.beam);
+        let mut memory = scratch.take::<super::beam::Memory>();
         let batches = solve(problem, scratch, |part, tools| {
             if ratio_part(part, tools) == StopReason::BoundMet || tools.steps.count == tools.bound {
                 return StopReason::BoundMet;
@@ -51,7 +52,7 @@ impl Schedule for Auto {
                 Err((saves, costs)) => StopReason::SearchDoesNotPay { saves, costs },
             }
         });
-        scratch.beam = memory;
+        scratch.put(memory);
         self.unless_alone_is_as_fast(problem, batches, costs, scratch)
     }
 }

@@ -7,7 +7,7 @@
 use std::fmt;
 
 /// An ordered list of batches that covers every job once.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batches {
     /// One offset per batch into `items`, then the length of `items`. Read it through [`Batches::len`] and [`Batches::get`],
     /// which also accept an empty list.
@@ -53,10 +53,11 @@ pub(super) struct Spare {
 }
 
 /// The reason why a policy stopped searching. `Display` gives one sentence for reports.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum StopReason {
     /// The policy follows a fixed rule without a search.
+    #[default]
     Rule,
     /// The number of batches equals the lower bound, so no order has fewer.
     BoundMet,

@@ -20,7 +20,8 @@ use super::bound::paths_below;
 use super::front::{Fired, Front};
 use super::part::Part;
 use super::ratio::{ratio_part, replay, safe_type};
-use super::solve::{Tools, solve};
+use super::scratch::Tools;
+use super::solve::solve;
 use super::{Batches, Problem, Schedule, Scratch, StopReason, builtin};
 use autobatch_ir::hash::split_mix;
 
@@ -44,10 +45,10 @@ impl Schedule for Beam {
     builtin!("beam");
 
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
-        let mut memory = std::mem::take(&mut scratch.beam);
+        let mut memory = scratch.take::<Memory>();
         memory.left = self.budget;
         let batches = solve(problem, scratch, |part, tools| self.search_part(part, tools, &mut memory));
-        scratch.beam = memory;
+        scratch.put(memory);
         batches
     }
 }

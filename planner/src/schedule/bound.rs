@@ -13,7 +13,7 @@
 //! counts 1, which is still a lower bound.
 
 use super::part::Part;
-use super::solve::{MAX_SEARCHED_TYPES, Tools};
+use super::scratch::{MAX_SEARCHED_TYPES, Tools};
 use super::{Problem, Scratch};
 
 /// A lower bound on the number of batches, with its summands.

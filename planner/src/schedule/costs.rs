@@ -18,6 +18,9 @@ use autobatch_ir::files::read_text_at_most;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
+/// Largest width of a beam.
+pub(super) const MAX_WIDTH: u32 = 4096;
+
 /// Environment variable with the path of a cost table.
 pub const COSTS_VARIABLE: &str = "AUTOBATCH_COSTS";
 
@@ -254,13 +257,11 @@ impl CostTable {
         }
         let gains = &self.planning.gains;
         let ascending = gains.windows(2).all(|pair| pair[0].width < pair[1].width);
-        let sound = gains
-            .iter()
-            .all(|gain| (1..=super::policy::MAX_WIDTH).contains(&gain.width) && gain.share <= 1.0);
+        let sound = gains.iter().all(|gain| (1..=MAX_WIDTH).contains(&gain.width) && gain.share <= 1.0);
         if !ascending || !sound {
             return Err(CostError(format!(
                 "cost table: planning.gains: expected ascending widths of 1 to {} and shares of at most 1",
-                super::policy::MAX_WIDTH
+                MAX_WIDTH
             )));
         }
         Ok(self)

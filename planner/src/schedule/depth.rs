@@ -12,7 +12,7 @@
 use super::batches::Spare;
 use super::operand_lists::ListMaxima;
 use super::part::Part;
-use super::solve::Steps;
+use super::scratch::Steps;
 use super::{Batches, Problem, Schedule, Scratch, StopReason, builtin};
 use crate::lists::{by_key, group};
 
@@ -24,7 +24,8 @@ impl Schedule for Depth {
     builtin!("depth");
 
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
-        let Scratch { depth: Memory { depth, by_type, counts, rest, lists }, spare, .. } = scratch;
+        let mut memory = scratch.take::<Memory>();
+        let (Memory { depth, by_type, counts, rest, lists }, spare) = (&mut *memory, &mut scratch.spare);
         let Spare { mut start, items: mut sorted } = std::mem::take(spare);
         let deepest = depths_in_problem(problem, depth, lists);
         sort_by_type_and_depth(problem.ty(), depth, problem.types(), deepest, &mut sorted, counts, by_type);
@@ -48,6 +49,7 @@ impl Schedule for Depth {
             start.extend((together + 1..=run).map(|end| (from + end) as u32));
             from += run;
         }
+        scratch.put(memory);
         Batches { start, items: sorted, bound: None, why: StopReason::Rule }
     }
 }

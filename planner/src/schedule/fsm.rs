@@ -7,79 +7,19 @@
 //!
 //! **Needs** a checked problem whose types have the [names](Problem::with_names) of the training; the planner provides them.
 //! **Ensures** a valid order. **Cost** as `ratio`, plus a sort of the ready types and a binary search per decision. `fsm/learn.rs`
-//! holds the training and `fsm/document.rs` the file format.
+//! holds the training and `fsm/table.rs` the table with its file format.
 
-mod document;
 mod learn;
+mod table;
 
 pub use learn::{Learned, Training, TrainingLimit, train};
+pub use table::{FsmError, Table};
 
 use super::front::Front;
 use super::part::Part;
 use super::ratio::{best_ratio, run_part, safe_type};
 use super::solve::solve;
 use super::{Batches, Problem, Schedule, Scratch, StopReason, builtin};
-use document::Document;
-use serde::{Deserialize, Serialize};
-
-/// The learned value of every type in every state, made by [`train`]. It has a JSON form.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Document", into = "Document")]
-pub struct Table {
-    entries: Vec<Entry>,
-}
-
-/// One state of the table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Entry {
-    /// The names of the ready types, most ready jobs first, ties by name.
-    ready: Vec<u64>,
-    /// Type names, ascending, with values in millionths of a batch. Every JSON reader keeps such whole numbers exact.
-    values: Vec<(u64, i64)>,
-}
-
-impl Table {
-    /// Number of states.
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Whether the table has no states.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
-    }
-
-    /// Reads a table from JSON.
-    ///
-    /// # Errors
-    /// If the text is not JSON or breaks a rule of the format.
-    pub fn from_json(text: &str) -> Result<Self, FsmError> {
-        serde_json::from_str(text).map_err(|error| FsmError(error.to_string()))
-    }
-
-    /// Writes the table as JSON. Equal tables give equal text.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("lists of whole numbers have a JSON form")
-    }
-
-    /// The type of the highest value in a state. Ties go to the smaller name.
-    fn best(&self, ready: &[u64]) -> Option<u64> {
-        let at = self.entries.binary_search_by(|entry| entry.ready.as_slice().cmp(ready)).ok()?;
-        best_value(&self.entries[at].values).map(|(ty, _)| ty)
-    }
-}
-
-/// The entry of the highest value. Values are negative, so the maximum does not start from zero.
-fn best_value<V: PartialOrd + Copy>(values: &[(u64, V)]) -> Option<(u64, V)> {
-    values.iter().copied().reduce(|best, next| if next.1 > best.1 { next } else { best })
-}
-
-/// The reason why a text is not a [`Table`].
-#[derive(Clone, PartialEq, Eq, thiserror::Error)]
-#[error("learned schedule table: {0}; train it again")]
-pub struct FsmError(String);
-
-autobatch_ir::debug_as_display!(FsmError);
 
 /// Schedules by a learned table.
 #[derive(Clone, Debug, Default)]
@@ -97,7 +37,7 @@ impl Schedule for Fsm {
 
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
         let (mut known, mut unknown) = (0, 0);
-        let mut state = std::mem::take(&mut scratch.names);
+        let mut state = scratch.take::<Vec<u64>>();
         let mut batches = solve(problem, scratch, |part, tools| {
             run_part(part, tools, |front| {
                 safe_type(front).or_else(|| {
@@ -117,7 +57,7 @@ impl Schedule for Fsm {
                 })
             })
         });
-        scratch.names = state;
+        scratch.put(state);
         if batches.why == StopReason::Greedy {
             batches.why = match self.table.is_empty() {
                 true => StopReason::EmptyTable,

@@ -49,6 +49,7 @@ mod policy;
 mod problem;
 mod ratio;
 mod ready;
+mod scratch;
 mod solve;
 mod stage;
 #[cfg(test)]
@@ -59,7 +60,6 @@ pub use agenda::{Agenda, Mean};
 pub use auto::Auto;
 pub use batches::{Batches, StopReason};
 pub use beam::Beam;
-use bound::path_sum_total;
 pub use bound::{Bound, path_sum_bound};
 pub use check::{ScheduleError, check};
 pub use costs::{
@@ -72,8 +72,8 @@ pub(crate) use operand_lists::{ListMaxima, OperandLists};
 pub use policy::{LoadError, ParsePolicyError, Policy};
 pub use problem::{MAX_SPARE_TYPES, Problem, ProblemError};
 pub use ratio::Ratio;
-pub use solve::Scratch;
-pub(crate) use stage::{Memory, problem, schedule_jobs};
+pub use scratch::Scratch;
+pub(crate) use stage::{Memory, schedule_jobs};
 pub(crate) use type_names::type_names;
 
 /// A batching policy: turns a problem into an ordered list of batches.

@@ -2,6 +2,7 @@
 //!
 //! `FromStr` and `Display` are inverse to each other. Parsing reads no file; [`Policy::load`] reads the files of a policy.
 
+use super::costs::MAX_WIDTH;
 use super::{
     Agenda, Auto, Beam, CostError, CostTable, Depth, Fsm, FsmError, Mean, Ratio, Schedule, Table, Unbatched,
 };
@@ -10,8 +11,6 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Largest beam width of a name.
-pub(super) const MAX_WIDTH: u32 = 4096;
 /// Largest table file of `fsm`. Tables of large models have some hundred thousand bytes.
 const MAX_BYTES: u64 = 1 << 28;
 

@@ -71,7 +71,7 @@ impl<'a> Problem<'a> {
                 );
             }
         }
-        Ok(Self::unchecked(types, ty, alone, operand_start, (operands, &NO_LISTS)))
+        Ok(Self::unchecked(types, ty, alone, operand_start, operands, &NO_LISTS))
     }
 
     /// [`Problem::new`] for slices that keep the rules; operands may name lists. Only debug builds check them, if there are
@@ -81,12 +81,13 @@ impl<'a> Problem<'a> {
         ty: &'a [u32],
         alone: &'a [u32],
         operand_start: &'a [u32],
-        (operands, lists): (&'a [u32], &'a OperandLists),
+        operands: &'a [u32],
+        lists: &'a OperandLists,
     ) -> Self {
         if lists.is_empty() {
             debug_assert_eq!(Self::new(types, ty, alone, operand_start, operands).map(drop), Ok(()));
         }
-        Self::unchecked(types, ty, alone, operand_start, (operands, lists))
+        Self::unchecked(types, ty, alone, operand_start, operands, lists)
     }
 
     /// A problem without costs and names.
@@ -95,7 +96,8 @@ impl<'a> Problem<'a> {
         ty: &'a [u32],
         alone: &'a [u32],
         operand_start: &'a [u32],
-        (operands, lists): (&'a [u32], &'a OperandLists),
+        operands: &'a [u32],
+        lists: &'a OperandLists,
     ) -> Self {
         Self { types, ty, alone, operand_start, operands, lists, costs: &[], names: &[], executions: 1.0 }
     }

@@ -16,7 +16,8 @@
 
 use super::front::{Fired, Front};
 use super::part::Part;
-use super::solve::{Steps, Tools, solve};
+use super::scratch::{Steps, Tools};
+use super::solve::solve;
 use super::{Batches, Problem, Schedule, Scratch, StopReason, builtin};
 
 /// Runs the type with the largest frontier ratio.

@@ -5,7 +5,7 @@ use super::front::{Fired, Front};
 use super::operand_lists::OperandLists;
 use super::part::Part;
 use super::ratio::{best_ratio, replay, safe_type};
-use super::solve::Steps;
+use super::scratch::Steps;
 use super::*;
 use crate::Jobs;
 use crate::lists::{by_key, group};
@@ -238,7 +238,7 @@ fn named_lists_give_the_batches_of_operands_written_out() {
         let (graph, start, operands, lists) = with_lists(seed);
         named += usize::from(graph.operands.len() > operands.len());
         let all = problem(&graph);
-        let short = Problem::trusted(graph.types, &graph.ty, &graph.alone, &start, (&operands, &lists));
+        let short = Problem::trusted(graph.types, &graph.ty, &graph.alone, &start, &operands, &lists);
         for job in 0..graph.ty.len() {
             let written_out: Vec<u32> = short.operands(job).collect();
             assert_eq!(written_out, graph.operands_of(job), "seed {seed}");

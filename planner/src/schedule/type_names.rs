@@ -2,7 +2,7 @@
 //!
 //! Type numbers follow the order in which a graph first uses a type, so two graphs of one model number their types differently. A
 //! name hashes the signature, with the bodies of cells, and the positions of bound operands. Tables of the policy `fsm` store
-//! names. After a change of names, increment `NAMES` in `schedule/fsm/document.rs`, so that `fsm` rejects older tables.
+//! names. After a change of names, increment `NAMES` in `schedule/fsm/table.rs`, so that `fsm` rejects older tables.
 
 use crate::cluster::Clusters;
 use crate::kernels::{self, Tables};

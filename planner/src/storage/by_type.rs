@@ -3,18 +3,16 @@
 //! Which results will arrive at one port later is unknown, and rows do not move. But an operand has one type, so all results that
 //! ever arrive at its port share the field of that type.
 
-use super::{Block, NONE, Storage, nameless};
+use super::fields::{Block, NO_FIELD, Storage, nameless};
 use autobatch_ir::Type;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::SigId;
 use autobatch_ir::plan::{FieldId, Plan, Slab, SlabId, SlabKind};
 
 impl Storage {
-    pub(super) fn assign_by_type(&mut self, graph: &GraphData, used: &[SigId], earlier: Option<&Plan>) {
-        if let Some(earlier) = earlier {
-            self.slabs.extend_from_slice(&earlier.slabs);
-            self.fields.extend(earlier.fields.iter().map(|field| nameless(field.slab, field.ty)));
-        }
+    pub(super) fn assign_by_type(&mut self, graph: &GraphData, used: &[SigId], growing: &Plan) {
+        self.slabs.extend_from_slice(&growing.slabs);
+        self.fields.extend(growing.fields.iter().map(|field| nameless(field.slab, field.ty)));
         for &sig in used {
             for &ty in &graph.sigs.get(sig).results {
                 let field = self.field_of_type(graph.ty(ty));
@@ -29,7 +27,7 @@ impl Storage {
             for &ty in &signature.operands {
                 let ty = Type { is_list: false, ..graph.ty(ty) };
                 let known = self.fields.iter().position(|field| field.ty == ty);
-                self.port_fields.push(known.map_or(FieldId(NONE), |field| FieldId(field as u32)));
+                self.port_fields.push(known.map_or(NO_FIELD, |field| FieldId(field as u32)));
             }
         }
     }

@@ -1,10 +1,12 @@
 //! Classes of results: the results that [`storage`](super) puts into one field.
 
+use super::fields::NO_FIELD;
 use autobatch_ir::Type;
 use autobatch_ir::hash::split_mix;
 use autobatch_ir::id::SigId;
 use autobatch_ir::plan::FieldId;
 
+/// No class.
 const NONE: u32 = u32::MAX;
 
 /// A class of results that share one field.
@@ -20,7 +22,7 @@ pub(super) struct Class {
 impl Class {
     /// Whether it has a field.
     pub(super) fn is_placed(&self) -> bool {
-        self.field != FieldId(NONE)
+        self.field != NO_FIELD
     }
 
     /// Whether each signature makes it at most once.
@@ -112,7 +114,7 @@ impl Classes {
         if *number == NONE {
             *number = self.count as u32;
             self.count += 1;
-            let field = FieldId(NONE);
+            let field = NO_FIELD;
             match self.items.get_mut(*number as usize) {
                 Some(spare) => {
                     spare.makers.clear();

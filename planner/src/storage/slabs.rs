@@ -1,10 +1,21 @@
 //! Fields and slabs of classes.
 
-use super::classes::Classes;
-use super::{Block, Memory, NONE, Storage, nameless};
+use super::classes::{Classes, MakerChains};
+use super::fields::{Block, NO_FIELD, Storage, nameless};
+use super::unify::Unions;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::SigId;
 use autobatch_ir::plan::{FieldId, Slab, SlabId, SlabKind};
+
+/// Scratch memory of [`assign_storage`](super::assign_storage).
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    pub(super) unions: Unions,
+    classes: Classes,
+    chains: MakerChains,
+    /// The classes that become one slab.
+    bundle: Vec<usize>,
+}
 
 impl Storage {
     /// Gives each class of results a field. Classes with the same makers, one result for each, become fields of one slab.
@@ -13,7 +24,7 @@ impl Storage {
         let Memory { unions, classes, chains, bundle, .. } = memory;
         for &sig in used {
             let results = graph.sigs.get(sig).results.len();
-            self.sigs[sig.index()].results.resize(results, (FieldId(NONE), NONE));
+            self.sigs[sig.index()].results.resize(results, (NO_FIELD, 0));
         }
         chains.build(classes.all());
         for number in 0..classes.all().len() {
@@ -35,7 +46,7 @@ impl Storage {
         }
         self.port_fields.extend(unions.port_classes().map(|root| {
             let class = root.and_then(|root| classes.of_root(root));
-            class.map_or(FieldId(NONE), |class| class.field)
+            class.map_or(NO_FIELD, |class| class.field)
         }));
     }
 
@@ -63,7 +74,7 @@ impl Storage {
                 let number = own.blocks.len() as u32 - 1;
                 let result = &mut own.results[result as usize];
                 match result.0 {
-                    FieldId(NONE) => *result = (field, number),
+                    NO_FIELD => *result = (field, number),
                     _ => own.extra_fields.push((field, number)),
                 }
             }

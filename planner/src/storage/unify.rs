@@ -1,9 +1,11 @@
 //! Unifies results that arrive at one operand port, and finds the copies of constants.
 
-use super::NONE;
 use crate::cluster::Arrivals;
-use crate::pipeline::Context;
+use crate::context::Context;
 use autobatch_ir::graph::{Callee, Op};
+
+/// No result.
+const NONE: u32 = u32::MAX;
 
 /// A union-find structure over the results of all signatures.
 #[derive(Debug, Default)]

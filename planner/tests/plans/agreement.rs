@@ -61,7 +61,8 @@ pub(crate) fn same_words(a: &[u32], b: &[u32]) -> bool {
 fn check_orders_and_modes(
     planner: &mut Planner,
     graph: &GraphData,
-    (training, noise): (bool, Noise),
+    training: bool,
+    noise: Noise,
     expected: &[Vec<u32>],
     what: &str,
 ) {
@@ -89,11 +90,11 @@ fn all_policies_orders_and_modes_give_the_bits_of_the_reference() {
     for (name, model) in MODELS {
         for round in 0..rounds() {
             let graph = model(&mut Random(round as u64));
-            for noise in [(false, Noise::Off), (true, Noise::On { seed: 5, step: 2 })] {
-                let expected = expected(&graph, noise.1);
+            for (training, noise) in [(false, Noise::Off), (true, Noise::On { seed: 5, step: 2 })] {
+                let expected = expected(&graph, noise);
                 for policy in POLICIES {
                     let what = format!("{name} seed {round} {policy}");
-                    check_orders_and_modes(&mut planner(policy), &graph, noise, &expected, &what);
+                    check_orders_and_modes(&mut planner(policy), &graph, training, noise, &expected, &what);
                 }
             }
         }

@@ -23,7 +23,7 @@ fn resumed(plan: &Plan, graph: &GraphData, before: &Executed, first: usize, what
     let (weights, bound) = (weights(graph), &graph.bindings);
     let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
     let plan = verified(plan.clone(), what);
-    resume(&plan, (before, first), &stores, &bound.words, &bound.floats, Noise::Off).expect("in range")
+    resume(&plan, before, first, &stores, &bound.words, &bound.floats, Noise::Off).expect("in range")
 }
 
 /// Whether the pools of a plan begin with those of another.

@@ -185,7 +185,8 @@ impl Sum<'_> {
     pub(super) fn execute_node(
         &self,
         rows: Range<usize>,
-        (shards, adds): (&[usize], bool),
+        shards: &[usize],
+        adds: bool,
         target: Target<'_>,
         scratch: &mut [Scratch],
     ) -> Result<(), RunError> {
@@ -249,9 +250,9 @@ impl<'a> ReductionInputs<'a> {
         for shard in shards.clone() {
             for of in all {
                 if k > 0 {
-                    self.push_runs((of, shard), k, |part| part.x, &mut x);
+                    self.push_runs(of, shard, k, |part| part.x, &mut x);
                 }
-                self.push_runs((of, shard), n, |part| Some(part.dy), &mut dy);
+                self.push_runs(of, shard, n, |part| Some(part.dy), &mut dy);
             }
         }
         let part = of.block(self.plan).map(|range| 0..(range.end - range.start) as usize);
@@ -267,7 +268,8 @@ impl<'a> ReductionInputs<'a> {
     /// The rows of one operand of all parts of a reduction, in a shard.
     fn push_runs(
         &self,
-        (sum, shard): (&Reduction, usize),
+        sum: &Reduction,
+        shard: usize,
         width: usize,
         operand: impl Fn(&ReductionPart) -> Option<Operand>,
         runs: &mut Vec<RowRun>,

@@ -349,7 +349,7 @@ impl Slots<'_> {
                 None => in_store(self.stores, sum),
                 Some(slot) => sum.packed(&mut self.slots[slot][self.unit.starts[number]..]),
             };
-            sum.execute_node(rows, (&counts, adds), target, self.scratch)?;
+            sum.execute_node(rows, &counts, adds, target, self.scratch)?;
         }
         Ok(())
     }

@@ -198,7 +198,8 @@ fn softmax(x: &[f32], out: &mut [f32], space: &mut [f32; MAX_PADDED]) {
 /// # Safety
 /// The lane's row exists, as wide as its type, and no one writes it while the result lives.
 #[inline(always)]
-unsafe fn operand<'a>((rows, ty): (Elements, Type), lane: usize) -> &'a [f32] {
+unsafe fn operand<'a>(of: (Elements, Type), lane: usize) -> &'a [f32] {
+    let (rows, ty) = of;
     // SAFETY: the caller guarantees the row.
     unsafe { std::slice::from_raw_parts(rows.base.add(lane * rows.stride), ty.shape.elements()) }
 }

@@ -101,20 +101,14 @@ impl TileOfShards<'_> {
         let result = Place { first: out.wrapping_add(column), stride: out_stride };
         let all = 0..self.shards.rows.len();
         // SAFETY: as for this function; the tree has at most as many levels as there are slots but one.
-        unsafe { self.node(all, 0, (result, self.shards.adds), slots) };
+        unsafe { self.node(all, 0, result, self.shards.adds, slots) };
     }
 
     /// Writes the sum of a node whose rows begin at `first` to a place, or adds it. Returns the end of its rows.
     ///
     /// # Safety
     /// As for [`run`](Self::run); `slots` has a tile for the node if it is added, and one for each level below.
-    unsafe fn node(
-        &self,
-        node: Range<usize>,
-        first: usize,
-        (to, adds): (Place, bool),
-        slots: *mut f32,
-    ) -> usize {
+    unsafe fn node(&self, node: Range<usize>, first: usize, to: Place, adds: bool, slots: *mut f32) -> usize {
         if node.len() == 1 {
             let rows = self.shards.rows[node.start];
             // SAFETY: as for this function.
@@ -125,7 +119,7 @@ impl TileOfShards<'_> {
             let own = Place { first: slots, stride: MAX_PANEL };
             // SAFETY: as for this function.
             unsafe {
-                let end = self.node(node, first, (own, false), slots.add(TILE_FLOATS));
+                let end = self.node(node, first, own, false, slots.add(TILE_FLOATS));
                 self.add(own, to);
                 return end;
             }
@@ -133,8 +127,8 @@ impl TileOfShards<'_> {
         let middle = tree::middle(&node);
         // SAFETY: as for this function.
         unsafe {
-            let first = self.node(node.start..middle, first, (to, false), slots);
-            self.node(middle..node.end, first, (to, true), slots)
+            let first = self.node(node.start..middle, first, to, false, slots);
+            self.node(middle..node.end, first, to, true, slots)
         }
     }
 

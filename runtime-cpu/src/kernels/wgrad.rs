@@ -138,7 +138,7 @@ impl WeightGrad<'_> {
         for stripe in 0..stripes {
             let end = self.n.min(first + share(panels, stripes, stripe) * kernels.panel);
             // SAFETY: as for this function.
-            unsafe { self.run_stripe(kernels, (count, blocking), first..end, shards, out, scratch) };
+            unsafe { self.run_stripe(kernels, blocking, first..end, shards, out, scratch) };
             first = end;
         }
     }
@@ -150,12 +150,13 @@ impl WeightGrad<'_> {
     unsafe fn run_stripe(
         &self,
         kernels: &KernelSet,
-        (count, blocking): (usize, Blocking),
+        blocking: Blocking,
         columns: Range<usize>,
         shards: Option<&Shards<'_>>,
         out: &RowsMut<'_>,
         scratch: &mut Scratch,
     ) {
+        let count: usize = self.x.iter().map(|run| run.count).sum();
         let blocks = self.k.div_ceil(kernels.rows * blocking.tiles);
         let (mut x, mut dy) = (Cursor::new(self.x), Cursor::new(self.dy));
         let tile_floats = blocking.tile_floats(kernels.step);
@@ -180,7 +181,7 @@ impl WeightGrad<'_> {
                 let tiles = rows.len().div_ceil(kernels.rows);
                 after = x.clone();
                 // SAFETY: `len` rows of X are left and at least `rows.end` wide; the scratch holds `tiles` tiles.
-                unsafe { pack(&mut after, len, &rows, self.k, (tiles, tile_floats), packed_x) };
+                unsafe { pack(&mut after, len, &rows, self.k, tiles, tile_floats, packed_x) };
                 let x = packed_x.chunks(tile_floats);
                 let packed = PackedBlock { kernels, x, rows, tiles, len, continues, shards };
                 for (column, panel) in
@@ -271,7 +272,8 @@ unsafe fn pack_columns<const STEP: usize>(
     len: usize,
     columns: &Range<usize>,
     width: usize,
-    (tiles, tile_floats): (usize, usize),
+    tiles: usize,
+    tile_floats: usize,
     to: &mut [f32],
 ) {
     let to = &mut to[..tiles * tile_floats];

@@ -109,7 +109,7 @@ impl DeviceState {
             }
             None => {
                 let saved = request.accumulate.then_some(&*training);
-                record(gpu, memory, loaded, (dispatches, saved), &mut counters)?
+                record(gpu, memory, loaded, dispatches, saved, &mut counters)?
             }
         };
         let submission = submit(gpu, commands)?;
@@ -228,7 +228,8 @@ fn record(
     gpu: &Gpu,
     memory: &mut Memory,
     loaded: &Loaded,
-    (dispatches, saved): ([Range<usize>; 2], Option<&Training>),
+    dispatches: [Range<usize>; 2],
+    saved: Option<&Training>,
     counters: &mut Counters,
 ) -> Result<wgpu::CommandBuffer, GpuError> {
     let compiled = &loaded.compiled;

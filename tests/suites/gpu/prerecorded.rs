@@ -46,13 +46,14 @@ fn made(instances: u32) -> (GraphData, Arc<Verified<Plan>>, Vec<u32>) {
     let (graph, values) = cells(instances, 8);
     let plan = Arc::new(inferring(&graph, &values));
     let mut alone = Executor::new(Options::default()).expect("opens");
-    let found = executed(&mut alone, (&graph, &plan), || Poll::Ready(None));
+    let found = executed(&mut alone, &graph, &plan, || Poll::Ready(None));
     (graph, plan, found)
 }
 
 fn executed(
     executor: &mut Executor,
-    (graph, plan): (&GraphData, &Verified<Plan>),
+    graph: &GraphData,
+    plan: &Verified<Plan>,
     next: impl FnMut() -> Next,
 ) -> Vec<u32> {
     let weights = Weights::init(&graph.module, 3);
@@ -68,13 +69,13 @@ fn an_announced_plan_is_loaded_before_its_run() {
     for (turn, announced) in [(0, 1), (1, 2), (2, 2), (2, 0), (0, 2), (1, 0), (0, 0)] {
         let (graph, plan, expected) = &all[turn];
         let next = || Poll::Ready(Some(Arc::clone(&all[announced].1)));
-        assert_eq!(&executed(&mut executor, (graph, plan), next), expected, "{turn}, {announced}");
+        assert_eq!(&executed(&mut executor, graph, plan, next), expected, "{turn}, {announced}");
     }
     executor.close();
     let mut next = Some(&all[1].1);
-    executed(&mut executor, (&all[0].0, &all[0].1), || Poll::Ready(next.take().cloned()));
+    executed(&mut executor, &all[0].0, &all[0].1, || Poll::Ready(next.take().cloned()));
     let (graph, plan, expected) = &all[1];
-    assert_eq!(&executed(&mut executor, (graph, plan), || Poll::Ready(None)), expected);
+    assert_eq!(&executed(&mut executor, graph, plan, || Poll::Ready(None)), expected);
     let counters = executor.counters();
     let inputs = (u64::from(plan.words) + u64::from(plan.floats)) * 4;
     assert!(
@@ -90,15 +91,15 @@ fn alternating_plans_use_prerecorded_commands_from_the_third_run_on() {
     let all = [made(40), made(3), made(17)];
     for turn in 0..12 {
         let (graph, plan, expected) = &all[turn % 3];
-        assert_eq!(&executed(&mut executor, (graph, plan), || Poll::Ready(None)), expected, "{turn}");
+        assert_eq!(&executed(&mut executor, graph, plan, || Poll::Ready(None)), expected, "{turn}");
         assert_eq!(executor.counters().was_prerecorded, turn >= 6, "{turn}");
     }
     // When memory grows, recorded commands name buffers that no longer exist.
     let (graph, plan, expected) = made(4000);
-    assert_eq!(executed(&mut executor, (&graph, &plan), || Poll::Ready(None)), expected);
+    assert_eq!(executed(&mut executor, &graph, &plan, || Poll::Ready(None)), expected);
     for (turn, was_prerecorded) in [(0, false), (1, false), (0, true), (1, true)] {
         let (graph, plan, expected) = &all[turn];
-        assert_eq!(&executed(&mut executor, (graph, plan), || Poll::Ready(None)), expected);
+        assert_eq!(&executed(&mut executor, graph, plan, || Poll::Ready(None)), expected);
         assert_eq!(executor.counters().was_prerecorded, was_prerecorded);
     }
 }
@@ -137,9 +138,9 @@ fn the_next_plan_is_polled_until_the_device_is_done() {
                 false => Poll::Pending,
             }
         };
-        assert_eq!(executed(&mut executor, (&all[0].0, &all[0].1), next), all[0].2);
+        assert_eq!(executed(&mut executor, &all[0].0, &all[0].1, next), all[0].2);
         assert!(asked > 0);
-        assert_eq!(executed(&mut executor, (&all[1].0, &all[1].1), || Poll::Ready(None)), all[1].2);
+        assert_eq!(executed(&mut executor, &all[1].0, &all[1].1, || Poll::Ready(None)), all[1].2);
     }
 }
 
@@ -151,7 +152,7 @@ fn the_run_of_an_announced_plan_reports_its_errors() {
     let (small, large) = (made(3), made(4000));
     for _ in 0..2 {
         let next = || Poll::Ready(Some(Arc::clone(&large.1)));
-        assert_eq!(executed(&mut executor, (&small.0, &small.1), next), small.2);
+        assert_eq!(executed(&mut executor, &small.0, &small.1, next), small.2);
         let weights = Weights::init(&large.0.module, 3);
         let error = executor.execute(&large.1, &weights, bound(&large.0, false)).expect_err("does not fit");
         assert!(matches!(error, GpuError::Memory { .. }), "{error:?}");
@@ -213,9 +214,9 @@ fn a_plan_without_steps_can_be_executed_and_announced() {
     let cells = made(3);
     for _ in 0..2 {
         let next = || Poll::Ready(Some(Arc::clone(&cells.1)));
-        assert!(executed(&mut executor, (&graph, &nothing), next).is_empty());
+        assert!(executed(&mut executor, &graph, &nothing, next).is_empty());
         let next = || Poll::Ready(Some(Arc::clone(&nothing)));
-        assert_eq!(executed(&mut executor, (&cells.0, &cells.1), next), cells.2);
+        assert_eq!(executed(&mut executor, &cells.0, &cells.1, next), cells.2);
     }
 }
 
@@ -234,7 +235,7 @@ fn both_plans_execute_again_after_a_loss_during_an_announcement() {
         let error = executor.execute_and_prepare(plan, &weights, bound(graph, false), next);
         assert!(matches!(error, Err(GpuError::Lost { .. })), "{error:?}");
         assert!(executor.gpu().is_none());
-        assert_eq!(&executed(&mut executor, (graph, plan), || Poll::Ready(None)), expected);
-        assert_eq!(executed(&mut executor, (&all[1].0, &all[1].1), || Poll::Ready(None)), all[1].2);
+        assert_eq!(&executed(&mut executor, graph, plan, || Poll::Ready(None)), expected);
+        assert_eq!(executed(&mut executor, &all[1].0, &all[1].1, || Poll::Ready(None)), all[1].2);
     }
 }

@@ -5,8 +5,7 @@ use crate::args::ExplainArgs;
 use crate::failure::Failure;
 use crate::planning;
 use autobatch_ir::graph::GraphData;
-use autobatch_planner::Request;
-use autobatch_planner::stages::{StageDump, trace};
+use autobatch_planner::{Planner, Request, StageDump};
 use serde_json::json;
 
 pub(super) fn report(graph: &GraphData, args: &ExplainArgs) -> Result<Report, Failure> {
@@ -17,7 +16,8 @@ pub(super) fn report(graph: &GraphData, args: &ExplainArgs) -> Result<Report, Fa
         rows: options.rows,
         ..Request::default()
     };
-    let dumps = trace(graph, &request, planning::policy(&options.policy)?)
+    let dumps = Planner::new(planning::policy(&options.policy)?)
+        .trace(graph, &request)
         .map_err(|error| Failure::input(format!("{}: {error}", args.file)))?;
     let text = |StageDump { name, text }: &StageDump| format!("== {name} ==\n{text}\n");
     let json = |StageDump { name, text }: &StageDump| json!({ "stage": name, "text": text });

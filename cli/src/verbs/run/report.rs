@@ -60,7 +60,8 @@ impl Medians {
 /// Prints the times of both variants, and the number of instances per second, with its unit.
 pub(super) fn print_times(
     times: &Medians,
-    (per_second, unit): (f64, &str),
+    per_second: f64,
+    unit: &str,
     console: &mut Console<'_>,
 ) -> Result<(), Failure> {
     let Medians { unbatched, batched } = times;
@@ -169,7 +170,7 @@ impl RunResult<'_> {
             plural(certificate.copied, "row"),
             byte_size(certificate.slab_bytes),
         )?;
-        print_times(&self.times, (self.per_second(), self.problem.entry.unit), console)?;
+        print_times(&self.times, self.per_second(), self.problem.entry.unit, console)?;
         let verdict = if self.same { "yes" } else { "NO" };
         writeln!(
             console,

@@ -76,7 +76,7 @@ pub(super) fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, F
             entry.name, entry.about, entry.unit
         )?;
         writeln!(console, "device    {}\n", args.model.device)?;
-        print_times(&times, (per_second, entry.unit), console)?;
+        print_times(&times, per_second, entry.unit, console)?;
         let verdict = match (same, promises(args)) {
             (true, _) => "yes",
             (false, true) => "NO",

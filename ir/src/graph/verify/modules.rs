@@ -4,8 +4,8 @@ use super::nodes::Scope;
 use super::{At, CellFacts, MAX_INLINED, MAX_NESTING, Rule, Verifier, brief};
 use crate::graph::{Callee, ParamArg};
 use crate::id::{CellId, SiteId};
-use crate::module::{Body, Init, ParamKind, check_name};
-use crate::types::{DType, INDEX, Type};
+use crate::module::{Body, check_declaration, check_name, check_stored};
+use crate::types::{INDEX, Type};
 
 impl Verifier<'_> {
     pub(super) fn module(&mut self) {
@@ -63,10 +63,9 @@ impl Verifier<'_> {
         }
     }
 
-    /// Checks the type of a parameter or of a parameter port.
+    /// Checks the type of a parameter port.
     fn stored(&mut self, ty: Type, at: At<'_>) {
-        if !matches!(ty.dtype, DType::F32 | DType::F16 | DType::BF16) || ty.is_list {
-            let message = format!("a parameter is stored as f32, f16 or bf16, found {ty}");
+        if let Err(message) = check_stored(ty) {
             self.report(Rule::Params, at, message);
         }
     }
@@ -77,21 +76,11 @@ impl Verifier<'_> {
         for decl in &self.module.params {
             let at = At::Param(&decl.name);
             self.site(decl.site, at);
-            self.stored(decl.ty, at);
+            if let Err(message) = check_declaration(decl.kind, decl.ty, &decl.init) {
+                self.report(Rule::Params, at, message);
+            }
             if interned.binary_search(&decl.ty).is_err() {
                 self.report(Rule::Params, at, format!("the type {} is not interned", decl.ty));
-            }
-            if decl.kind == ParamKind::Table && decl.ty.shape.rank() != 2 {
-                let message = format!("a table has the shape [rows, width], found {}", decl.ty.shape);
-                self.report(Rule::Params, at, message);
-            }
-            if let Init::Values(values) = &decl.init
-                && values.len() != decl.ty.shape.elements()
-            {
-                let (found, expected) = (values.len(), decl.ty.shape.elements());
-                let shape = decl.ty.shape;
-                let message = format!("the shape {shape} needs {expected} values, found {found}");
-                self.report(Rule::Params, at, message);
             }
         }
     }

@@ -218,7 +218,8 @@ impl Address {
     pub fn of_last_groups(
         groups: &mut Vec<Group>,
         tables: &mut Vec<u32>,
-        (first, table): (usize, usize),
+        first: usize,
+        table: usize,
         earlier: impl IntoIterator<Item = Self>,
     ) -> Self {
         let groups_of = |address: &Self| matches!(address, Self::Groups { .. });

@@ -117,7 +117,7 @@ pub fn row_op(op: Op, noise: Noise, sources: &[(&[u32], Type)], dsts: &mut [&mut
             }
         },
         (_, [(x, ty)]) => one_operand(op, x, *ty, dsts[0]),
-        (_, [(a, a_ty), (b, b_ty)]) => two_operands(op, (a, *a_ty), (b, *b_ty), dsts[0]),
+        (_, [(a, a_ty), (b, b_ty)]) => two_operands(op, a, *a_ty, b, *b_ty, dsts[0]),
         _ => {}
     }
 }
@@ -164,7 +164,7 @@ fn one_operand(op: Op, x: &[u32], ty: Type, out: &mut [u32]) {
     }
 }
 
-fn two_operands(op: Op, (a, a_ty): (&[u32], Type), (b, b_ty): (&[u32], Type), out: &mut [u32]) {
+fn two_operands(op: Op, a: &[u32], a_ty: Type, b: &[u32], b_ty: Type, out: &mut [u32]) {
     let (x, y) = (floats(a), floats(b));
     let labelled = |out: &mut [u32], f: &dyn Fn(&[f32], u32) -> f32| {
         for ((row, &label), result) in x.chunks_exact(a_ty.shape.width()).zip(b).zip(out) {

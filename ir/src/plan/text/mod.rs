@@ -24,7 +24,7 @@ mod tests;
 
 pub use crate::graph::text::ParseError;
 
-use super::{Plan, UpdatePlan};
+use super::{Kernel, Plan, UpdatePlan};
 use crate::files::without_mark;
 
 /// The first line of every text; the number is the version of the grammar.
@@ -45,6 +45,16 @@ impl Plan {
     /// At the first place that is not as it must be.
     pub fn from_text(text: impl AsRef<[u8]>) -> Result<Self, ParseError> {
         parse::plan(without_mark(text.as_ref()))
+    }
+}
+
+impl Kernel {
+    /// The kernel as the text of a plan has it, under this number.
+    #[must_use]
+    pub fn to_text(&self, number: usize) -> String {
+        let mut text = String::new();
+        print_kernel::kernel(&mut text, number, self);
+        text
     }
 }
 

@@ -283,7 +283,7 @@ impl Parser<'_> {
         let earlier = self.plan.operands.get(first_operand as usize..).unwrap_or(&[]);
         let earlier = earlier.iter().map(|operand| operand.address);
         let (groups, tables) = (&mut self.plan.groups, &mut self.plan.tables);
-        Ok(Operand::of_field(field, Address::of_last_groups(groups, tables, (first, table), earlier)))
+        Ok(Operand::of_field(field, Address::of_last_groups(groups, tables, first, table, earlier)))
     }
 
     fn table_start(&self, at: usize, token: Token) -> Parsed<u32> {

@@ -215,7 +215,7 @@ impl Walk<'_> {
             Stage::Row { op, sources, dsts } => self.row(*op, sources, dsts),
             Stage::Seg { op, query, lists, elements, dst } => self.fold(*op, *query, lists, elements, *dst),
             Stage::SegGrad { op, lists, elements, dy, dsts } => {
-                self.fold_gradient(*op, (lists, elements), *dy, dsts);
+                self.fold_gradient(*op, lists, elements, *dy, dsts);
             }
             Stage::AttendGrad { query, keys, values, dy, dst, reader, .. } => {
                 self.attention_gradient(*query, [*keys, *values], *dy, [*dst, *reader]);

@@ -44,16 +44,16 @@ pub(super) fn verify(plan: &Plan, written: &[Spans], findings: &mut VerifyErrors
 }
 
 /// The widths of a row of `x` and of `dy`, if the reduction lies inside its store.
-fn widths(sum: ReductionSum, dims: &[u32], elements: usize) -> Option<(u64, u64)> {
+fn widths(sum: ReductionSum, dims: &[u32], elements: usize) -> Option<[u64; 2]> {
     match (sum, dims) {
         (ReductionSum::Wgrad { row, col, k, n }, [rows, columns]) => {
             let inside = |first: u32, count: u32, all: u32| {
                 count > 0 && u64::from(first) + u64::from(count) <= u64::from(all)
             };
-            (inside(row, k, *rows) && inside(col, n, *columns)).then_some((u64::from(k), u64::from(n)))
+            (inside(row, k, *rows) && inside(col, n, *columns)).then_some([u64::from(k), u64::from(n)])
         }
-        (ReductionSum::Colsum, _) => Some((0, elements as u64)),
-        (ReductionSum::Tgrad, [_, width]) => Some((1, u64::from(*width))),
+        (ReductionSum::Colsum, _) => Some([0, elements as u64]),
+        (ReductionSum::Tgrad, [_, width]) => Some([1, u64::from(*width)]),
         _ => None,
     }
 }
@@ -62,7 +62,7 @@ fn check_part(
     plan: &Plan,
     part: &ReductionPart,
     sum: ReductionSum,
-    (x_width, dy_width): (u64, u64),
+    [x_width, dy_width]: [u64; 2],
     written: &[Spans],
 ) -> Result<(), (Rule, String)> {
     let refuse = |message: String| Err((Rule::Reductions, message));
@@ -79,7 +79,7 @@ fn check_part(
     }
     match (part.x, sum) {
         (None, ReductionSum::Colsum) => {}
-        (Some(x), ReductionSum::Wgrad { .. }) => rows(plan, part, "x", x, (x_width, DType::F32), written)?,
+        (Some(x), ReductionSum::Wgrad { .. }) => rows(plan, part, "x", x, x_width, DType::F32, written)?,
         (Some(Operand { origin: Origin::Words, address }), ReductionSum::Tgrad) if part.each == 1 => {
             let last = match address {
                 Address::Steps { start, stride } => {
@@ -95,11 +95,11 @@ fn check_part(
             words(plan, last)?;
         }
         (Some(x), ReductionSum::Tgrad) if part.each == 1 => {
-            rows(plan, part, "the index", x, (1, DType::U32), written)?;
+            rows(plan, part, "the index", x, 1, DType::U32, written)?;
         }
         _ => return refuse(format!("{sum:?} does not take {:?} with {} rows a lane", part.x, part.each)),
     }
-    rows(plan, part, "dy", part.dy, (dy_width, DType::F32), written)?;
+    rows(plan, part, "dy", part.dy, dy_width, DType::F32, written)?;
     // One row may serve all lanes, so no other rule bounds their number.
     match part.lanes as usize > plan.lanes.len() {
         true => {
@@ -130,7 +130,8 @@ fn rows(
     part: &ReductionPart,
     what: &str,
     operand: Operand,
-    (width, dtype): (u64, DType),
+    width: u64,
+    dtype: DType,
     written: &[Spans],
 ) -> Result<(), (Rule, String)> {
     let Some(field) = operand.field().filter(|_| !operand.is_list()) else {

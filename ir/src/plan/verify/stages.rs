@@ -169,7 +169,8 @@ impl Walk<'_> {
     pub(super) fn fold_gradient(
         &mut self,
         op: Op,
-        (lists, elements): (&[u32], &[Type]),
+        lists: &[u32],
+        elements: &[Type],
         dy: View,
         dsts: &[Option<u32>],
     ) {

@@ -279,7 +279,7 @@ impl Class {
         // A block that covers a use in part takes other rows than the whole use, so the hashes do not find it.
         let cut = || match sum {
             ReductionSum::Wgrad { k, n, .. } => {
-                let is_cut = |number: &&u32| is_cut(reference, **number, (k, n));
+                let is_cut = |number: &&u32| is_cut(reference, **number, k, n);
                 reference.use_index.of_param(param).iter().filter(is_cut).find_map(takes)
             }
             ReductionSum::Colsum | ReductionSum::Tgrad => None,
@@ -359,7 +359,7 @@ fn extent(x: &[f32], width: usize, dy: &[f32]) -> (u32, u32) {
 }
 
 /// Returns whether a reduction over `k` rows and `n` columns covers a use of a weight in part.
-fn is_cut(reference: &ReferenceDerivative, number: u32, (k, n): (u32, u32)) -> bool {
+fn is_cut(reference: &ReferenceDerivative, number: u32, k: u32, n: u32) -> bool {
     let Share { dy, kind } = reference.share(number);
     match kind {
         ShareKind::Product { x, width, transposed, .. } => {
@@ -395,9 +395,10 @@ fn block_of(reference: &ReferenceDerivative, number: u32, sum: ReductionSum, eac
 }
 
 /// Some elements of each row of a matrix.
-fn cut(whole: &[f32], each: usize, (from, to): (u32, u32)) -> Vec<f32> {
+fn cut(whole: &[f32], each: usize, of_row: (u32, u32)) -> Vec<f32> {
+    let elements = of_row.0 as usize..of_row.1 as usize;
     let width = whole.len() / each.max(1);
-    whole.chunks_exact(width.max(1)).flat_map(|row| row[from as usize..to as usize].iter().copied()).collect()
+    whole.chunks_exact(width.max(1)).flat_map(|row| row[elements.clone()].iter().copied()).collect()
 }
 
 fn words(datum: &Datum<f32>) -> Cow<'_, [u32]> {

@@ -144,7 +144,7 @@ impl<'a> Reverse<'a> {
         };
         let mut references = ReferenceDerivatives::new(graph, training);
         let arriving = uses::arriving(plan, graph);
-        let expected = Expected::new(graph, &mut references, (losses, arriving));
+        let expected = Expected::new(graph, &mut references, losses, arriving);
         Some(Self {
             names: Vec::new(),
             forward: vec![u32::MAX; graph.arena.len()],

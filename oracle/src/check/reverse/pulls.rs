@@ -68,7 +68,7 @@ impl Lanes<'_> {
                 Some(lists) if lists.node == node => lists,
                 _ => self.lists(node, &pull, &contributions),
             };
-            let item = self.item(reverse, (step, lane as u32), (sig, &pull, &lists), &claimed);
+            let item = self.item(reverse, step, lane as u32, &pull, &lists, &claimed);
             let Some(item) = item else {
                 return Err(Disagreement::Port { step: id, port: 2, role: roles.ports[2], lane, node });
             };
@@ -105,8 +105,10 @@ impl Lanes<'_> {
     fn item(
         &self,
         reverse: &Reverse<'_>,
-        (step, lane): (&Step, u32),
-        (sig, pull, lists): (SigId, &Pull, &Lists),
+        step: &Step,
+        lane: u32,
+        pull: &Pull,
+        lists: &Lists,
         claimed: &BTreeSet<(NodeId, u32)>,
     ) -> Option<u32> {
         let &[key, value, readers] = self.plan.operands(step) else { return None };
@@ -114,6 +116,7 @@ impl Lanes<'_> {
             let (field, row) = self.plan.operand_row(operand, lane)?;
             ValueId::try_new(self.at(field, row) as usize)
         };
+        let sig = self.graph.arena.node(lists.node).sig;
         let pair = [Some(held(key)?), Some(held(value)?)];
         let (field, rows) = self.plan.list_rows(readers, lane)?;
         let reads = |chain: &[u32]| {

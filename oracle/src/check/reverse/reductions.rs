@@ -29,6 +29,7 @@ struct Blocks {
 struct Current<'a> {
     number: usize,
     sum: &'a Reduction,
+    part: &'a ReductionPart,
     param: ParamId,
 }
 
@@ -74,8 +75,8 @@ impl Lanes<'_> {
                 if self.report.is_full() {
                     return Vec::new();
                 }
-                let current = Current { number, sum, param };
-                match self.part(current, part, reverse, &mut blocks, (&sums, &mut last)) {
+                let current = Current { number, sum, part, param };
+                match self.part(current, reverse, &mut blocks, &sums, &mut last) {
                     Ok(()) => {}
                     Err(Refused::Rows(lane, node)) => {
                         self.report.push(Disagreement::Reduction { number, part: place, lane, node });
@@ -99,11 +100,12 @@ impl Lanes<'_> {
     fn part(
         &self,
         current: Current<'_>,
-        part: &ReductionPart,
         reverse: &mut Reverse<'_>,
         blocks: &mut Blocks,
-        (sums, last): (&Sums, &mut Option<Place>),
+        sums: &Sums,
+        last: &mut Option<Place>,
     ) -> Result<(), Refused> {
+        let part = current.part;
         let mut before: Option<LaneSource> = None;
         let mut shard = 0;
         for lane in 0..part.lanes {
@@ -127,13 +129,13 @@ impl Lanes<'_> {
                     && self.takes(part.x, lane, id, before.x, reverse)
                     && self.takes(Some(part.dy), lane, id, before.dy, reverse)
             });
-            let find = || self.find_source(current, part, (lane, id, class), reverse, blocks);
+            let find = || self.find_source(current, lane, id, class, reverse, blocks);
             let source = same.or_else(find).ok_or(Refused::Rows(lane, Some(id)))?;
             let next = match (before, *last) {
                 (Some(before), Some(last)) if before.block == source.block => {
                     (node > last.node).then_some(Place { node, ..last })
                 }
-                _ => self.next_place(sums, *last, (node, source.block), reverse, blocks),
+                _ => self.next_place(sums, *last, node, source.block, reverse, blocks),
             };
             *last = Some(next.ok_or(Refused::Order(lane, id))?);
             before = Some(source);
@@ -151,7 +153,8 @@ impl Lanes<'_> {
         &self,
         sums: &Sums,
         last: Option<Place>,
-        (node, number): (u32, u32),
+        node: u32,
+        number: u32,
         reverse: &Reverse<'_>,
         blocks: &Blocks,
     ) -> Option<Place> {
@@ -174,9 +177,10 @@ impl Lanes<'_> {
     /// Returns the input of a lane from a node, if it is part of a contribution to the parameter.
     fn find_source(
         &self,
-        Current { number, sum, param }: Current<'_>,
-        part: &ReductionPart,
-        (lane, node, class): (u32, NodeId, u32),
+        Current { number, sum, part, param }: Current<'_>,
+        lane: u32,
+        node: NodeId,
+        class: u32,
         reverse: &Reverse<'_>,
         blocks: &mut Blocks,
     ) -> Option<LaneSource> {

@@ -62,7 +62,8 @@ impl Expected {
     pub(super) fn new(
         graph: &GraphData,
         references: &mut ReferenceDerivatives<'_>,
-        (losses, arriving): (Vec<(ValueId, f32)>, Vec<ValueId>),
+        losses: Vec<(ValueId, f32)>,
+        arriving: Vec<ValueId>,
     ) -> Self {
         let values = graph.arena.values();
         let mut reaches = vec![false; values];

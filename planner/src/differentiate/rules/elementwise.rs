@@ -1,9 +1,9 @@
 //! Derivatives of elementwise functions.
 
-use super::{Partial, number, value};
-use crate::compile::{Value, type_of};
-use crate::differentiate::kernel::Deriver;
+use super::value;
+use crate::differentiate::deriver::{Deriver, Partial, number};
 use crate::differentiate::tape::Applied;
+use crate::kernels::compile::{Value, type_of};
 use autobatch_ir::graph::{Binary, Compare, Float, Fold, Unary};
 use autobatch_ir::plan::{Code, Source, View};
 use autobatch_ir::types::INDEX;
@@ -11,7 +11,7 @@ use autobatch_ir::types::INDEX;
 impl Deriver<'_> {
     pub(super) fn leaky_relu(&mut self, at: &Applied, dy: Value, slope: Float) -> Value {
         let above = self.compare(at, 0, Compare::Gt, 0.0);
-        self.times_choice(at, dy, above, (number(1.0), number(slope.get())))
+        self.times_choice(at, dy, above, number(1.0), number(slope.get()))
     }
 
     pub(super) fn elu(&mut self, at: &Applied, dy: Value, alpha: Float) -> Value {
@@ -19,7 +19,7 @@ impl Deriver<'_> {
         let above = self.compare(at, 0, Compare::Gt, 0.0);
         let exp = self.instr(Code::Unary(Unary::Exp), vec![x], ty);
         let below = self.binary(Binary::Mul, number(alpha.get()), Source::View(exp), ty);
-        self.times_choice(at, dy, above, (number(1.0), Source::View(below)))
+        self.times_choice(at, dy, above, number(1.0), Source::View(below))
     }
 
     pub(super) fn clamp(&mut self, at: &Applied, dy: Value, low: Float, high: Float) -> Value {
@@ -27,7 +27,7 @@ impl Deriver<'_> {
         let below = self.compare(at, 0, Compare::Le, high.get());
         let (ty, _) = self.operand(at, 0);
         let upper = self.choose(Source::View(below), number(1.0), number(0.0), ty);
-        self.times_choice(at, dy, inside, (Source::View(upper), number(0.0)))
+        self.times_choice(at, dy, inside, Source::View(upper), number(0.0))
     }
 
     pub(super) fn scale(&mut self, dy: Value, by: Float) -> Value {

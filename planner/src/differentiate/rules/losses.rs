@@ -1,9 +1,9 @@
 //! Derivatives of losses.
 
-use super::{Partial, SCALAR, floats, number, sub, value};
-use crate::compile::{Value, type_of};
-use crate::differentiate::kernel::Deriver;
+use super::value;
+use crate::differentiate::deriver::{Deriver, Partial, SCALAR, floats, number, sub};
 use crate::differentiate::tape::Applied;
+use crate::kernels::compile::{Value, type_of};
 use autobatch_ir::graph::{Binary, Compare, Fold, Op, Unary};
 use autobatch_ir::plan::{Code, Source};
 use autobatch_ir::types::{DType, INDEX};

@@ -9,64 +9,16 @@ mod moves;
 mod products;
 mod rows;
 
-use super::kernel::{Deriver, Refused};
+use super::deriver::{Deriver, Partial, Refused, SCALAR, floats, number, shape};
 use super::lists;
 use super::tape::Applied;
-use crate::compile::{Value, type_of};
+use crate::kernels::compile::{Value, type_of};
 use autobatch_ir::graph::{Binary, Compare, Fold, Op, Over, Unary};
 use autobatch_ir::plan::{Code, RegKind, Source, Stage, View};
 use autobatch_ir::types::{DType, INDEX, Shape, Type};
 
-/// The contribution of a node to the gradient of one operand.
-#[derive(Clone, Debug)]
-pub(super) enum Partial {
-    /// Nothing.
-    None,
-    /// To a value.
-    One(Value),
-    /// To the values of a list made inside the kernel: to each its contributions, ascending.
-    Many(Vec<Vec<Value>>),
-    /// To the values of a list that came through a port: the uses of the list, ascending.
-    Port(Vec<PortUse>),
-}
-
-/// The contribution of one use of a list from a port.
-#[derive(Clone, Debug)]
-pub(super) enum PortUse {
-    /// The same to every value.
-    Shared(Value),
-    /// To each its own: a register of edges.
-    Edges(View),
-    /// To each a chain over all nodes that attend to it: for the keys (0) or the values (1) of the pull of this number.
-    Pulled(usize, usize),
-}
-
-/// A vector of floats.
-pub(super) fn floats(width: u32) -> Type {
-    Type::new(DType::F32, shape(&[width]))
-}
-
-/// A matrix of floats.
-pub(super) fn matrix(rows: u32, columns: u32) -> Type {
-    Type::new(DType::F32, shape(&[rows, columns]))
-}
-
-pub(super) fn shape(dims: &[u32]) -> Shape {
-    Shape::new(dims).expect("a part of a value is no larger than the value")
-}
-
-pub(super) fn number(x: f32) -> Source {
-    Source::Const(x.to_bits())
-}
-
-pub(super) const SCALAR: Type = Type::scalar(DType::F32);
-
 fn value(view: View, ty: Type) -> Value {
     Value::Pieces(vec![view], ty)
-}
-
-pub(super) fn sub(view: View, start: u32, width: u32) -> View {
-    View { reg: view.reg, start: view.start + start, width }
 }
 
 impl Deriver<'_> {
@@ -117,10 +69,8 @@ impl Deriver<'_> {
             Op::Transpose(permutation) => first(self.transpose(at, dy, permutation)),
             Op::Broadcast(to) => first(self.sum_copies(at, dy, to)),
             Op::Pick => first(self.pick(at, dy)),
-            Op::Affine { bias, transposed } => self.affine(at, dy, (bias, transposed), (0, 0)),
-            Op::AffineRows { row, bias, onto } => {
-                self.affine(at, dy, (bias, false), (row, usize::from(onto)))
-            }
+            Op::Affine { bias, transposed } => self.affine(at, dy, bias, transposed, 0, 0),
+            Op::AffineRows { row, bias, onto } => self.affine(at, dy, bias, false, row, usize::from(onto)),
             Op::Matmul | Op::Outer => self.products(at, dy),
             Op::Dot => self.dot_product(at, dy),
             Op::Reduce { fold, over } => first(self.reduce(at, dy, fold, over)),
@@ -201,13 +151,7 @@ impl Deriver<'_> {
     }
 
     /// `dy * (if condition { yes } else { no })`
-    fn times_choice(
-        &mut self,
-        at: &Applied,
-        dy: Value,
-        condition: View,
-        (yes, no): (Source, Source),
-    ) -> Value {
+    fn times_choice(&mut self, at: &Applied, dy: Value, condition: View, yes: Source, no: Source) -> Value {
         let ty = type_of(&at.results[0]);
         let slope = self.choose(Source::View(condition), yes, no, ty);
         let dy = self.source(dy);

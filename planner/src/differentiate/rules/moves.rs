@@ -1,9 +1,9 @@
 //! Derivatives of ops that move elements: each element gets the sum of the gradients of its copies.
 
-use super::{Partial, floats, number, shape, sub, value, value_as};
-use crate::compile::{Value, side_by_side, split, type_of};
-use crate::differentiate::kernel::{Deriver, PendingReduction};
+use super::{value, value_as};
+use crate::differentiate::deriver::{Deriver, Partial, PendingReduction, floats, number, shape, sub};
 use crate::differentiate::tape::Applied;
+use crate::kernels::compile::{Value, side_by_side, split, type_of};
 use autobatch_ir::graph::{Fold, Op, Over, Permutation};
 use autobatch_ir::plan::{Code, ReductionSum, Source};
 use autobatch_ir::types::{DType, Shape, Type};

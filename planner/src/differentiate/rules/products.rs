@@ -1,11 +1,11 @@
 //! Derivatives of products: with parameters, and of two values.
 
-use super::{Partial, floats, matrix, sub, value};
-use crate::compile::{Value, type_of};
-use crate::differentiate::kernel::{Deriver, PendingReduction};
+use super::value;
+use crate::differentiate::deriver::{Deriver, Partial, PendingReduction, floats, matrix, sub};
 use crate::differentiate::tape::Applied;
+use crate::kernels::compile::{Value, type_of};
 use autobatch_ir::graph::{Binary, Op, Permutation};
-use autobatch_ir::plan::{Part, ProdInit, ReductionSum, Source, Stage, View};
+use autobatch_ir::plan::{Part, ProdInit, ReductionSum, Source, Stage};
 
 /// Columns that the widest register tiles compute together.
 const PANEL: u32 = 32;
@@ -27,8 +27,10 @@ impl Deriver<'_> {
         &mut self,
         at: &Applied,
         dy: Value,
-        (bias, transposed): (bool, bool),
-        (row, place): (u32, usize),
+        bias: bool,
+        transposed: bool,
+        row: u32,
+        place: usize,
     ) -> Vec<Partial> {
         let ty = type_of(&dy);
         let (rows, n) = (ty.shape.rows() as u32, ty.shape.width() as u32);
@@ -52,21 +54,21 @@ impl Deriver<'_> {
         if bias {
             self.sum_rows(at.args[1], dy, rows);
         }
-        let factors = (&at.operands[place..], &at.needs[place..]);
-        if let Some(ranges) = self.one_product(factors, at.args[0], dy_view, (rows, row, transposed)) {
+        let (factors, needs) = (&at.operands[place..], &at.needs[place..]);
+        let whole = Part { source: dy_view, param: at.args[0], row: 0, col: row, transposed: !transposed };
+        if let Some(ranges) = self.one_product(factors, needs, rows, whole) {
             partials.extend(ranges);
             return partials;
         }
         let mut col = row;
-        for (operand, &needs) in factors.0.iter().zip(factors.1) {
+        for (operand, &needs) in factors.iter().zip(needs) {
             let ty = type_of(operand);
             let width = ty.shape.width() as u32;
             partials.push(match needs {
                 true => {
                     let dst = self.b.temp(ty);
-                    let part =
-                        Part { source: dy_view, param: at.args[0], row: 0, col, transposed: !transposed };
-                    self.b.stages.push(Stage::Prod { dst, rows, init: ProdInit::Zero, parts: vec![part] });
+                    let parts = vec![Part { col, ..whole }];
+                    self.b.stages.push(Stage::Prod { dst, rows, init: ProdInit::Zero, parts });
                     Partial::One(value(dst, ty))
                 }
                 false => Partial::None,
@@ -80,10 +82,10 @@ impl Deriver<'_> {
     /// in panels of columns. One product is worthwhile if separate products have more panels; otherwise it only adds copies.
     fn one_product(
         &mut self,
-        (operands, needs): (&[Value], &[bool]),
-        param: u32,
-        dy: View,
-        (rows, col, transposed): (u32, u32, bool),
+        operands: &[Value],
+        needs: &[bool],
+        rows: u32,
+        part: Part,
     ) -> Option<Vec<Partial>> {
         let panels = |width: u32| width.div_ceil(PANEL);
         let widths = operands.iter().map(|operand| type_of(operand).shape.elements() as u32);
@@ -94,7 +96,6 @@ impl Deriver<'_> {
             return None;
         }
         let whole = self.b.temp(floats(total));
-        let part = Part { source: dy, param, row: 0, col, transposed: !transposed };
         self.b.stages.push(Stage::Prod { dst: whole, rows, init: ProdInit::Zero, parts: vec![part] });
         let mut start = 0;
         let ranges = operands.iter().map(|operand| {

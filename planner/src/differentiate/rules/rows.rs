@@ -1,9 +1,9 @@
 //! Derivatives of ops that read a value row by row, with a few stages for each row.
 
-use super::{SCALAR, floats, number, shape, sub, value};
-use crate::compile::{Value, type_of};
-use crate::differentiate::kernel::Deriver;
+use super::value;
+use crate::differentiate::deriver::{Deriver, SCALAR, floats, number, shape, sub};
 use crate::differentiate::tape::Applied;
+use crate::kernels::compile::{Value, type_of};
 use autobatch_ir::graph::{Binary, Compare, Fold, Op, Over, Unary};
 use autobatch_ir::plan::{Code, Source, View};
 use autobatch_ir::types::{DType, INDEX, Type};

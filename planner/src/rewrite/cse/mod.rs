@@ -21,7 +21,7 @@
 //! %2 = tanh(%0)   %3 = mul(%2, %2)
 //! ```
 
-use super::{Change, Context, count, marked, stretches};
+use super::pass::{Change, Context, count, marked, stretches};
 use autobatch_ir::graph::rebuild::Rebuild;
 use autobatch_ir::graph::{Callee, GraphData, Op, Operand};
 use autobatch_ir::hash::BuildMix;

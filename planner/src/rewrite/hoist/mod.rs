@@ -32,7 +32,7 @@ mod body;
 mod cells;
 mod recurrence;
 
-use super::{Change, Context, count};
+use super::pass::{Change, Context, count};
 use crate::schedule::CostTable;
 use autobatch_ir::graph::rebuild::{Extension, Rebuild, Renaming};
 use autobatch_ir::graph::{Callee, GraphData, Op, Operand, ParamArg};

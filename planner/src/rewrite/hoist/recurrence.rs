@@ -1,6 +1,6 @@
 //! Finds the recurrent calls of a graph and their free operands.
 
-use crate::rewrite::marked;
+use crate::rewrite::pass::marked;
 use autobatch_ir::graph::{Callee, GraphData};
 use autobatch_ir::id::{NodeId, SigId};
 

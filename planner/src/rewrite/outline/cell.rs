@@ -11,7 +11,8 @@ pub(super) fn declare(extension: &mut Extension, graph: &GraphData, run: &Run) -
     let site = graph.arena.node(NodeId::new(run.members[0][0] as usize)).site;
     let (params, constants) = (Vec::new(), Vec::new());
     let mut writer = Writer { extension, graph, site, arena: Arena::default(), params, constants };
-    let ports: Vec<TypeId> = run.ports.iter().map(|&port| writer.port_type(run, port)).collect();
+    let ports: Vec<TypeId> =
+        run.ports.iter().map(|&(member, place)| writer.port_type(run, member, place)).collect();
     ports.iter().for_each(|&ty| writer.port(ty));
     let mut firsts = Vec::with_capacity(run.members.len());
     for (member, origins) in run.members.iter().zip(&run.origins) {
@@ -56,7 +57,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn port_type(&self, run: &Run, (member, place): (u32, u32)) -> TypeId {
+    fn port_type(&self, run: &Run, member: u32, place: u32) -> TypeId {
         let node = NodeId::new(run.members[member as usize][0] as usize);
         self.graph.signature(node).operands[place as usize]
     }

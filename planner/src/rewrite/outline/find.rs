@@ -1,10 +1,12 @@
 //! Finds the runs on which all occurrences of a head agree.
 
-use super::MAX_RUN;
-use crate::rewrite::{Context, marked, stretches};
+use crate::rewrite::pass::{Context, marked, stretches};
 use autobatch_ir::graph::{Callee, GraphData, Op, Operand, OperandKind};
 use autobatch_ir::id::{NodeId, SigId, ValueId};
 use autobatch_ir::types::INDEX;
+
+/// Largest number of nodes of a run.
+pub(super) const MAX_RUN: usize = 256;
 
 const NONE: u32 = u32::MAX;
 

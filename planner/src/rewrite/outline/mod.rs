@@ -17,7 +17,7 @@
 //! * before a heavy op that reads a value of the run which is also read later. The state of a recurrence flows on, and a product of
 //!   that state (an output layer, the next layer) may run for all steps at once;
 //! * before calls of cells, because the model chose their grain; before dropout, whose noise keys belong to the graph; before marked
-//!   nodes; and after [`MAX_RUN`] nodes.
+//!   nodes; and after [`MAX_RUN`](find::MAX_RUN) nodes.
 //!
 //! Outside operands become ports, and operands that are equal in all occurrences share a port. Constants that are equal in all
 //! occurrences move into the cell.
@@ -36,15 +36,12 @@
 mod cell;
 mod find;
 
-use super::{Change, Context, count};
+use super::pass::{Change, Context, count};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::graph::rebuild::{Extension, Rebuild};
 use autobatch_ir::id::{NodeId, ValueId};
 use cell::declare;
 use find::{Finder, Run};
-
-/// Largest number of nodes of a run.
-pub(crate) const MAX_RUN: usize = 256;
 
 /// The rewrite of a node.
 #[derive(Clone, Copy, Debug)]

@@ -14,7 +14,8 @@
 use super::super::ratio::{best_ratio, run_part, safe_type};
 use super::super::solve::solve;
 use super::super::{Problem, Schedule, Scratch};
-use super::{Decision, Entry, Fsm, Table, best_value};
+use super::table::{Entry, Table, best_value};
+use super::{Decision, Fsm};
 use autobatch_ir::hash::split_mix;
 use std::collections::BTreeMap;
 
@@ -112,7 +113,7 @@ pub fn train(samples: &[Problem<'_>], training: &Training, scratch: &mut Scratch
                 let mut records = Vec::new();
                 let why = run_part(part, tools, |front| {
                     let decision = Decision { problem: sample, part, front };
-                    decide(&decision, &values, epsilon, &mut random, (&mut records, &mut budget))
+                    decide(&decision, &values, epsilon, &mut random, &mut records, &mut budget)
                 });
                 learn(records, &mut values, &mut budget);
                 why
@@ -146,7 +147,8 @@ fn decide(
     values: &Values,
     epsilon: f64,
     random: &mut Random,
-    (records, budget): (&mut Vec<Record>, &mut Budget),
+    records: &mut Vec<Record>,
+    budget: &mut Budget,
 ) -> Option<u32> {
     let front = decision.front;
     budget.visit(u64::from(front.ready.types()));

@@ -197,14 +197,14 @@ fn balanced<const BLOCK: usize>(lanes: usize) -> usize {
     if lanes <= BLOCK || lanes >= 2 * BLOCK { lanes.min(BLOCK) } else { lanes.div_ceil(2) }
 }
 
-/// Space for some rows of a length; gives the first and their distance.
+/// Space for some rows of a length.
 #[inline(always)]
-fn rows_of(space: &mut Vec<f32>, rows: usize, length: usize) -> (*mut f32, usize) {
+fn rows_of(space: &mut Vec<f32>, rows: usize, length: usize) -> StridedMut {
     let stride = length.next_multiple_of(PACKED);
     if space.len() < rows * stride {
         space.resize(rows * stride, 0.0);
     }
-    (space.as_mut_ptr(), stride)
+    StridedMut { base: space.as_mut_ptr(), stride }
 }
 
 /// The attention of some lanes, from `first` on, which begin the longest list.
@@ -226,11 +226,11 @@ unsafe fn block<L: Lanes, const Q: usize>(
     }
     // SAFETY: the keys are packed, the rows of scores are as long as the longest list; lanes and values exist.
     unsafe {
-        packed.products::<L, Q>(a.query.after(first), (0, keys.len()), a.scale, to);
-        for (weights, &(_, length)) in scores.chunks_exact_mut(to.1.max(1)).zip(&ranges) {
+        packed.products::<L, Q>(a.query.after(first), 0..keys.len(), a.scale, to);
+        for (weights, &(_, length)) in scores.chunks_exact_mut(to.stride.max(1)).zip(&ranges) {
             softmax(weights, length);
         }
         let out = StridedMut { base: a.out.row(first), ..a.out };
-        chains::<L, Q>((values, a.values), (to.0.cast_const(), to.1), &ranges, out);
+        chains::<L, Q>(values, a.values, to.base.cast_const(), to.stride, &ranges, out);
     }
 }

@@ -114,9 +114,9 @@ unsafe fn gradient_block<L: Lanes, const Q: usize>(
     // SAFETY: the rows are packed, those of scores are as long as the longest list; lanes, keys and results exist.
     unsafe {
         let [query, dy] = [a.query.after(first), a.dy.after(first)];
-        keys_packed.products::<L, Q>(query, (0, keys.len()), a.scale, to_scores);
-        values_packed.products::<L, Q>(dy, (0, keys.len()), 1.0, to_slopes);
-        let stride = to_scores.1.max(1);
+        keys_packed.products::<L, Q>(query, 0..keys.len(), a.scale, to_scores);
+        values_packed.products::<L, Q>(dy, 0..keys.len(), 1.0, to_slopes);
+        let stride = to_scores.stride.max(1);
         let rows = scores.chunks_exact_mut(stride).zip(slopes.chunks_exact_mut(stride));
         let mut numbers = [[0.0; READER_NUMBERS]; Q];
         for ((numbers, &(_, length)), (weights, slopes)) in numbers.iter_mut().zip(&ranges).zip(rows) {
@@ -132,7 +132,7 @@ unsafe fn gradient_block<L: Lanes, const Q: usize>(
         }
         if let Some(out) = a.out {
             let out = StridedMut { base: out.row(first), ..out };
-            chains::<L, Q>((keys, a.keys), (to_slopes.0.cast_const(), to_slopes.1), &ranges, out);
+            chains::<L, Q>(keys, a.keys, to_slopes.base.cast_const(), to_slopes.stride, &ranges, out);
         }
         if let Some(readers) = a.readers {
             for (lane, numbers) in numbers.iter().enumerate() {
@@ -222,11 +222,11 @@ unsafe fn pull_block<L: Lanes, const Q: usize>(
     let [tops, factors, commons] = numbers;
     // SAFETY: the readers are packed, rows of weights are as long as the list; lanes and results exist.
     unsafe {
-        let all = (start, list.len());
-        queries_packed.products::<L, Q>(a.key.after(first), all, a.scale, to_weights);
+        let all = start..list.len();
+        queries_packed.products::<L, Q>(a.key.after(first), all.clone(), a.scale, to_weights);
         dys_packed.products::<L, Q>(a.value.after(first), all, 1.0, to_slopes);
-        let stride = to_weights.1.max(1);
-        let own = start / PACKED * PACKED..to_weights.1;
+        let stride = to_weights.stride.max(1);
+        let own = start / PACKED * PACKED..to_weights.stride;
         for (weights, slopes) in weights.chunks_exact_mut(stride).zip(slopes.chunks_exact_mut(stride)).take(Q)
         {
             let numbers = tops[own.clone()].iter().zip(&factors[own.clone()]).zip(&commons[own.clone()]);
@@ -237,10 +237,10 @@ unsafe fn pull_block<L: Lanes, const Q: usize>(
             }
         }
         let rows = [(to_slopes, queries), (to_weights, dys)];
-        for (out, ((factors, stride), rows)) in a.out.iter().zip(rows) {
+        for (out, (factors, rows)) in a.out.iter().zip(rows) {
             if let Some(out) = *out {
                 let out = StridedMut { base: out.row(first), ..out };
-                chains::<L, Q>((list, rows), (factors.cast_const(), stride), &ranges, out);
+                chains::<L, Q>(list, rows, factors.base.cast_const(), factors.stride, &ranges, out);
             }
         }
     }

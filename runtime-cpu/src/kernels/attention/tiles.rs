@@ -3,6 +3,7 @@
 use crate::kernels::lanes::Lanes;
 use autobatch_ir::numeric::{row, scalar};
 use autobatch_ir::plan::List;
+use std::ops::Range;
 
 /// Strided of floats at equal distances.
 #[derive(Clone, Copy, Debug)]
@@ -86,28 +87,28 @@ impl Packed {
         }
     }
 
-    /// The products of `Q` rows with the packed rows from `first` to `end`, times a factor. Row `q` of the products begins at
-    /// `to + q * stride`. Products are made in whole blocks.
+    /// The products of `Q` rows with some packed rows, times a factor. Row `q` of the products is
+    /// row `q` of `to`. Products are made in whole blocks.
     ///
     /// # Safety
-    /// The rows `x` exist and are as wide as the packed rows, which are packed up to `end`. There is space for the products.
+    /// The rows `x` exist and are as wide as the packed rows, of which all up to the last are packed. There is space for the products.
     #[inline(always)]
     pub(super) unsafe fn products<L: Lanes, const Q: usize>(
         &self,
         x: Strided,
-        (first, end): (usize, usize),
+        packed: Range<usize>,
         factor: f32,
-        (to, stride): (*mut f32, usize),
+        to: StridedMut,
     ) {
         let is_pair = 2 * L::WIDTH <= PACKED;
         // SAFETY: the caller guarantees rows and space.
         unsafe {
-            for at in (first / PACKED * PACKED..end).step_by(PACKED) {
-                let packed = self.0.as_ptr().add(at * x.width);
+            for at in (packed.start / PACKED * PACKED..packed.end).step_by(PACKED) {
+                let rows = self.0.as_ptr().add(at * x.width);
                 for part in (0..PACKED).step_by(2 * L::WIDTH) {
                     let mut acc = [[L::splat(0.0); 2]; Q];
                     for element in 0..x.width {
-                        let from = packed.add(element * PACKED + part);
+                        let from = rows.add(element * PACKED + part);
                         let low = L::load(from);
                         let high = if is_pair { L::load(from.add(L::WIDTH)) } else { low };
                         for (number, acc) in acc.iter_mut().enumerate() {
@@ -121,7 +122,7 @@ impl Packed {
                     // A product is a sum with -0, which keeps every bit.
                     let (factor, zero) = (L::splat(factor), L::splat(-0.0));
                     for (number, acc) in acc.iter().enumerate() {
-                        let to = to.add(number * stride + at + part);
+                        let to = to.row(number).add(at + part);
                         L::store(to, L::fma(acc[0], factor, zero));
                         if is_pair {
                             L::store(to.add(L::WIDTH), L::fma(acc[1], factor, zero));
@@ -157,21 +158,23 @@ pub(super) fn softmax(scores: &mut [f32], count: usize) -> [f32; 2] {
 /// The rows of the list exist, there is a factor for each in the ranges, and `out` is writable and overlaps none of them.
 #[inline(always)]
 pub(super) unsafe fn chains<L: Lanes, const Q: usize>(
-    (list, rows): (List<'_>, Strided),
-    (factors, stride): (*const f32, usize),
+    list: List<'_>,
+    rows: Strided,
+    factors: *const f32,
+    stride: usize,
     ranges: &[(usize, usize); Q],
     out: StridedMut,
 ) {
     let step = 2 * L::WIDTH;
     for column in (0..rows.width).step_by(step) {
-        let part = (rows.part(column, (rows.width - column).min(step)), (factors, stride));
+        let rows = rows.part(column, (rows.width - column).min(step));
         let out = StridedMut { base: out.base.wrapping_add(column), ..out };
         // SAFETY: as for this function.
         unsafe {
-            if column + step <= rows.width {
-                columns::<L, Q, true>(list, part, ranges, out);
+            if rows.width == step {
+                columns::<L, Q, true>(list, rows, factors, stride, ranges, out);
             } else {
-                columns::<L, Q, false>(list, part, ranges, out);
+                columns::<L, Q, false>(list, rows, factors, stride, ranges, out);
             }
         }
     }
@@ -184,7 +187,9 @@ pub(super) unsafe fn chains<L: Lanes, const Q: usize>(
 #[inline(always)]
 unsafe fn columns<L: Lanes, const Q: usize, const WHOLE: bool>(
     list: List<'_>,
-    (rows, (factors, stride)): (Strided, (*const f32, usize)),
+    rows: Strided,
+    factors: *const f32,
+    stride: usize,
     ranges: &[(usize, usize); Q],
     out: StridedMut,
 ) {

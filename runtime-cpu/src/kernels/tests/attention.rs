@@ -60,7 +60,7 @@ fn attention_matches_the_definition_bit_for_bit() {
         groups.push(Group { end, len, range, rule });
     }
     let mark = (0, tables.len());
-    let of_groups = Address::of_last_groups(&mut groups, &mut tables, mark, std::iter::empty());
+    let of_groups = Address::of_last_groups(&mut groups, &mut tables, mark.0, mark.1, std::iter::empty());
     let lists = |address: Address, lanes: u32| -> Vec<List<'_>> {
         (0..lanes).filter_map(|lane| address.list_of_lane(&tables, &groups, lane)).collect()
     };

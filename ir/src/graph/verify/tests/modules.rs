@@ -54,12 +54,24 @@ fn g3_parameters_are_stored_floats() {
         module.params[1].init = Init::Values(vec![0.0; 3].into());
         module.params[2].kind = ParamKind::Table;
     }), @r"
-    the rules of graphs are broken in 5 places
+    the rules of graphs are broken in 4 places
        1. G3 parameter @embed: a parameter is stored as f32, f16 or bf16, found u32
-       2. G3 parameter @embed: a table has the shape [rows, width], found []
-       3. G3 parameter @w: the shape [8,4] needs 32 values, found 3
-       4. G3 parameter @b: a table has the shape [rows, width], found [4]
-       5. G7 signature 2 (cell @leaf): parameter argument 0 was declared u32, found f32[10,4]
+       2. G3 parameter @w: the shape [8,4] needs 32 values, found 3
+       3. G3 parameter @b: a table has the shape [rows, width], found [4]
+       4. G7 signature 2 (cell @leaf): parameter argument 0 was declared u32, found f32[10,4]
+    ");
+}
+
+#[test]
+fn g3_initial_values_can_be_drawn() {
+    assert_snapshot!(broken(Rule::Params, |data| {
+        let module = module(data);
+        module.params[1].init = Init::Uniform(-0.5);
+        module.params[2].init = Init::Glorot(f32::NAN);
+    }), @r"
+    the rules of graphs are broken in 2 places
+       1. G3 parameter @w: the initial values need a finite spread of at least 0, found -0.5
+       2. G3 parameter @b: the initial values need a finite gain, found NaN
     ");
 }
 

@@ -1,6 +1,6 @@
 //! The memory that plans are written in.
 //!
-//! Lowering writes a plan into buffers and copies it once its size is known. So a plan holds little more memory than it needs, and
+//! The pipeline writes a plan into buffers, and the planner copies it once its size is known. So a plan holds little more memory than it needs, and
 //! no list moves while it grows. The copy may reuse the lists of a [recycled](crate::Planner::recycle) plan: measured with
 //! `plan_speed`, this saves 7 to 11 % of planning chains and lattices, and nothing on trees.
 
@@ -17,7 +17,7 @@ pub(crate) struct PlanBuffers {
 
 impl PlanBuffers {
     /// Lends the lists that a plan is written in. [`settle`](Self::settle) takes them back.
-    pub(super) fn lend(&mut self) -> Plan {
+    pub(crate) fn lend(&mut self) -> Plan {
         std::mem::take(&mut self.lists)
     }
 
@@ -80,25 +80,5 @@ impl PlanBuffers {
         };
         self.lists = Plan { certificate: Certificate::default(), ..plan };
         made
-    }
-}
-
-/// A plan that begins with the steps of an earlier one and has no declarations yet.
-pub(super) fn continued(earlier: Plan) -> Plan {
-    let Certificate { batches, copied, direct, gathered, .. } = earlier.certificate;
-    let Plan { kernels, steps, waves, operands, groups, places, store_args, lanes, tables, .. } = earlier;
-    let certificate = Certificate { batches, copied, direct, gathered, ..Certificate::default() };
-    Plan {
-        kernels,
-        steps,
-        waves,
-        operands,
-        groups,
-        places,
-        store_args,
-        lanes,
-        tables,
-        certificate,
-        ..Plan::default()
     }
 }

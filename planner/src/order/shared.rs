@@ -1,19 +1,19 @@
 //! Checks the promise of `.shared()`: all rows of a batch that reads a shared value read it.
 
-use crate::PlanError;
-use crate::order::Rows;
-use crate::pipeline::Context;
+use super::rows::Rows;
+use crate::context::Context;
+use crate::error::PlanError;
 use autobatch_ir::id::NodeId;
 
 /// Scratch memory of [`check_shared`].
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub(super) struct Memory {
     /// Per value whether it is shared.
     shared: Vec<bool>,
 }
 
 /// Checks every batch.
-pub(crate) fn check_shared(context: &Context<'_>, memory: &mut Memory, rows: &Rows) -> Result<(), PlanError> {
+pub(super) fn check_shared(context: &Context<'_>, memory: &mut Memory, rows: &Rows) -> Result<(), PlanError> {
     let (graph, shared) = (context.graph, &mut memory.shared);
     if graph.shared.is_empty() {
         return Ok(());
@@ -28,7 +28,7 @@ pub(crate) fn check_shared(context: &Context<'_>, memory: &mut Memory, rows: &Ro
             let mut values = nodes.iter().filter_map(|&node| read(node));
             let Some(value) = values.find(|value| shared[value.index()]) else { continue };
             if let Some(&node) = nodes.iter().find(|&&node| read(node) != Some(value)) {
-                let callee = graph.module.callee_name(graph.sigs.get(batch.sig).callee);
+                let callee = graph.callee_name(batch.sig);
                 return Err(PlanError::NotShared { value, other: read(node), callee });
             }
         }

@@ -7,9 +7,17 @@
 //!
 //! Cost: every slot entry is visited two or three times. Only the batches without readers are sorted.
 
-use super::problem::{Batch, Role, Slot};
+use super::problem::{Batch, Problem, Role, Slot};
 use super::readers::{Walk, lanes_by_first_reader};
-use super::{Layout, Problem};
+
+/// The chosen orders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// For each global row its place in its slab.
+    pub(crate) places: Vec<u32>,
+    /// The lanes of each batch in execution order, batch after batch.
+    pub(crate) lanes: Vec<u32>,
+}
 
 /// Working memory of [`propagated`], reused from call to call.
 #[derive(Debug, Default)]

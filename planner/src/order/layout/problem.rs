@@ -3,9 +3,15 @@
 //! Rows of all slabs have global numbers, slab after slab. Inside a slab, the rows that existed before come first; then each
 //! batch takes the next rows for its results, lane after lane. The caller guarantees this, and nothing is checked.
 
-use super::LayoutError;
 use autobatch_ir::plan::SlabId;
 use std::ops::Range;
+
+/// Why a problem cannot be laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LayoutError {
+    /// Row numbers and table offsets have 31 bits.
+    TooLarge,
+}
 
 /// One result or operand of a batch, over all its lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

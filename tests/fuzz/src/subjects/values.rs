@@ -84,7 +84,7 @@ impl Order<'_> {
         let words = &graph.bindings.words[..];
         let numbers = Numbers::new(elements(&weights), words, &floats, self.noise());
         let run = machine.execute(plan, &numbers, draw)?;
-        match (Expected::new(graph, &weights, self.noise(), (self.losses, &self.shards)), run) {
+        match (Expected::new(graph, &weights, self.noise(), self.losses, &self.shards), run) {
             (Ok(expected), Some(run)) => {
                 counts.add(Tally::Executed);
                 let values = expected.compare(plan, &run)?;

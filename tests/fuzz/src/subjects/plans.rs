@@ -122,7 +122,7 @@ fn proven(
     let mut losses = proof.losses;
     losses.extend(proof.arriving.into_iter().map(|value| (value, ARRIVING)));
     let expected =
-        Expected::new(graph, weights, noise, (&losses, &plan.shards)).map_err(|error| error.to_string())?;
+        Expected::new(graph, weights, noise, &losses, &plan.shards).map_err(|error| error.to_string())?;
     let values = expected.compare(plan, run)? + expected.compare_params(plan, run)?;
     counts.add_many(Tally::Values, values);
     Ok(())

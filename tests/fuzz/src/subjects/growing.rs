@@ -39,6 +39,13 @@ pub(super) fn open() -> Box<dyn Subject> {
     boxed(Growing { module, model, weights, seeds, machine: Machine::new() })
 }
 
+/// The last round of a growing plan, and what verification remembers of it.
+#[derive(Default)]
+struct History {
+    last: Option<Round>,
+    examined: Examined,
+}
+
 /// The plan so far, and the naive run of it.
 struct Round {
     grown: Grown,
@@ -76,8 +83,7 @@ impl Growing {
         let rows = rng.pick(&[RowOrder::Batch, RowOrder::Propagated]);
         let draw = rng.word();
         let mut known = Known::default();
-        let mut examined = Examined::default();
-        let mut kept: Option<Round> = None;
+        let mut history = History::default();
         for _ in 0..rng.between(1, 6) {
             for _ in 0..rng.between(1, 12) {
                 self.model.act(g, &mut known, &mut |limit| rng.below(limit as u32) as usize);
@@ -86,7 +92,7 @@ impl Growing {
                 .filter_map(|_| known[rng.below(known.len() as u32) as usize].id())
                 .collect();
             let request = Request { wanted: &wanted, rows, ..Request::default() };
-            kept = Some(self.round(g, &mut planner, &request, (kept.take(), &mut examined), draw, counts)?);
+            self.round(g, &mut planner, &request, &mut history, draw, counts)?;
         }
         Ok(())
     }
@@ -97,14 +103,14 @@ impl Growing {
         g: &Graph,
         planner: &mut Planner,
         request: &Request<'_>,
-        (kept, examined): (Option<Round>, &mut Examined),
+        History { last, examined }: &mut History,
         draw: u64,
         counts: &mut Counts,
-    ) -> Result<Round, String> {
+    ) -> Result<(), String> {
         let graph = g.data();
         let bound = &graph.bindings;
         let numbers = Numbers::new(elements(&self.weights), &bound.words, &bound.floats, Noise::Off);
-        let (grown, plan, run) = match kept {
+        let (grown, plan, run) = match last.take() {
             None => {
                 let grown = planner.begin(&graph, request).map_err(|error| error.to_string())?;
                 let plan =
@@ -117,7 +123,7 @@ impl Growing {
                 let delta = planner.grow(&graph, request, &mut grown).map_err(|error| error.to_string())?;
                 let plan = plan.grow(grown.plan(), examined).map_err(|errors| errors.to_string())?;
                 let (stores, words, floats) = (&numbers.stores, &bound.words, &bound.floats);
-                let run = resume(&plan, (&run, delta.steps.start), stores, words, floats, Noise::Off)
+                let run = resume(&plan, &run, delta.steps.start, stores, words, floats, Noise::Off)
                     .map_err(|error| error.to_string())?;
                 for executor in self.machine.pair(draw) {
                     executor.resume(&plan, &numbers, numbers.bound()).map_err(|error| error.to_string())?;
@@ -135,9 +141,10 @@ impl Growing {
         let wanted = Wanted { values: request.wanted, training: false };
         check(&plan, &graph, wanted).map_err(|report| report.to_string())?;
         counts.add(Tally::Proven);
-        let expected = Expected::new(&graph, &self.weights, Noise::Off, (&[], &[]))
-            .map_err(|error| error.to_string())?;
+        let expected =
+            Expected::new(&graph, &self.weights, Noise::Off, &[], &[]).map_err(|error| error.to_string())?;
         counts.add_many(Tally::Values, expected.compare(&plan, &run)?);
-        Ok(Round { grown, plan, run })
+        *last = Some(Round { grown, plan, run });
+        Ok(())
     }
 }

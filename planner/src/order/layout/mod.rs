@@ -14,21 +14,5 @@ mod readers;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use problem::{KnownSlot, Problem, Role};
-pub(crate) use propagate::{Memory, batch_order, propagated, widest};
-
-/// Why a problem cannot be laid out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LayoutError {
-    /// Row numbers and table offsets have 31 bits.
-    TooLarge,
-}
-
-/// The chosen orders.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Layout {
-    /// For each global row its place in its slab.
-    pub(crate) places: Vec<u32>,
-    /// The lanes of each batch in execution order, batch after batch.
-    pub(crate) lanes: Vec<u32>,
-}
+pub(crate) use problem::{KnownSlot, LayoutError, Problem, Role};
+pub(crate) use propagate::{Layout, Memory, batch_order, propagated, widest};

@@ -1,9 +1,67 @@
-//! The file format of a table: the names of its types once, then states that refer to them by number.
+//! Learned tables, and their file format: the names of the types once, then states that refer to them by number.
 //!
 //! Names are hexadecimal text, because JSON readers round large numbers.
 
-use super::{Entry, FsmError, Table};
 use serde::{Deserialize, Serialize};
+
+/// The learned value of every type in every state, made by [`train`]. It has a JSON form.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Document", into = "Document")]
+pub struct Table {
+    pub(super) entries: Vec<Entry>,
+}
+
+/// One state of the table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    /// The names of the ready types, most ready jobs first, ties by name.
+    pub(super) ready: Vec<u64>,
+    /// Type names, ascending, with values in millionths of a batch. Every JSON reader keeps such whole numbers exact.
+    pub(super) values: Vec<(u64, i64)>,
+}
+
+impl Table {
+    /// Number of states.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether the table has no states.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Reads a table from JSON.
+    ///
+    /// # Errors
+    /// If the text is not JSON or breaks a rule of the format.
+    pub fn from_json(text: &str) -> Result<Self, FsmError> {
+        serde_json::from_str(text).map_err(|error| FsmError(error.to_string()))
+    }
+
+    /// Writes the table as JSON. Equal tables give equal text.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("lists of whole numbers have a JSON form")
+    }
+
+    /// The type of the highest value in a state. Ties go to the smaller name.
+    pub(super) fn best(&self, ready: &[u64]) -> Option<u64> {
+        let at = self.entries.binary_search_by(|entry| entry.ready.as_slice().cmp(ready)).ok()?;
+        best_value(&self.entries[at].values).map(|(ty, _)| ty)
+    }
+}
+
+/// The entry of the highest value. Values are negative, so the maximum does not start from zero.
+pub(super) fn best_value<V: PartialOrd + Copy>(values: &[(u64, V)]) -> Option<(u64, V)> {
+    values.iter().copied().reduce(|best, next| if next.1 > best.1 { next } else { best })
+}
+
+/// The reason why a text is not a [`Table`].
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[error("learned schedule table: {0}; train it again")]
+pub struct FsmError(String);
+
+autobatch_ir::debug_as_display!(FsmError);
 
 /// Version of the naming of types. Every change of the naming increases it: an older table would match no type, and the ratio
 /// would silently decide everything.

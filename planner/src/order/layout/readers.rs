@@ -7,8 +7,7 @@
 //! slot reads of it, the second begins with the rows that the slot reads of it, and the reader runs its lanes in that order. In
 //! trees, the operands of the second level are such slots: they read leaves and nodes of the first level.
 
-use super::Problem;
-use super::problem::{Batch, Role, Slot, TOO_MANY};
+use super::problem::{Batch, Problem, Role, Slot, TOO_MANY};
 use autobatch_ir::plan::SlabId;
 
 /// Working memory of [`lanes_by_first_reader`].

@@ -4,8 +4,9 @@
 //! order. After each pass it checks the graph as [`Selection::verify`] says, writes one log line, and calls an observer,
 //! which may stop the run. The command-line options `--print-after`, `--stop-after` and `--verify=each` use the observer.
 
-pub use crate::rewrite::chains::in_chains;
-use crate::rewrite::{Change, Context, count, cse, dead, fold, hoist, outline};
+pub use super::chains::in_chains;
+use super::pass::{Change, Context, count};
+use super::{cse, dead, fold, hoist, outline};
 use autobatch_ir::graph::rebuild::Renaming;
 use autobatch_ir::graph::{Callee, GraphData, Signature};
 use autobatch_ir::id::ValueId;

@@ -27,7 +27,8 @@ impl<'a> Expected<'a> {
         graph: &'a GraphData,
         weights: &Weights,
         noise: Noise,
-        (losses, shards): (&[(ValueId, f32)], &[NodeId]),
+        losses: &[(ValueId, f32)],
+        shards: &[NodeId],
     ) -> Result<Self, RunError> {
         let forward = reference::forward::<f32>(graph, weights, noise)?;
         let reverse = match losses {
