@@ -250,19 +250,19 @@ impl Draw {
         push: impl Fn(&S, u32) -> S,
     ) -> impl Future<Output = Result<Decoded>> {
         let caller = Location::caller();
-        self.draw(g, (start, seed), scores, push, caller)
+        self.draw(g, start, seed, scores, push, caller)
     }
 
     async fn draw<'g, S>(
         &self,
         g: &'g Graph,
-        (start, seed): (S, u64),
+        mut state: S,
+        seed: u64,
         scores: impl Fn(&S) -> Value<'g>,
         push: impl Fn(&S, u32) -> S,
         caller: &'static Location<'static>,
     ) -> Result<Decoded> {
-        let (mut state, mut random) = (start, Random::new(seed));
-        let mut decoded = Decoded::default();
+        let (mut random, mut decoded) = (Random::new(seed), Decoded::default());
         while decoded.symbols.len() < self.longest {
             let scored = scores(&state);
             let tempered = if self.temperature == 1.0 { scored } else { scored / self.temperature };

@@ -6,7 +6,6 @@
 //! decides the number of threads.
 
 use crate::error::{Error, Result};
-use crate::train::TrainError;
 use autobatch_ir::{Graph, Module, Value, ValueKey};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -152,24 +151,6 @@ impl Emitter {
         self.pace.note(workers, start.elapsed(), count);
         self.graphs[0].check()?;
         emitted
-    }
-
-    /// Emits one graph on this thread and returns the keys of the values.
-    ///
-    /// # Errors
-    /// The first fault.
-    pub(crate) fn emit_here(
-        &mut self,
-        emit: impl for<'g> FnOnce(&'g Graph) -> Vec<Value<'g>>,
-    ) -> Result<Vec<ValueKey>> {
-        let graph = self.restart();
-        let values = emit(graph);
-        graph.check()?;
-        values.iter().try_for_each(|&value| check_own(graph, value))?;
-        if values.is_empty() {
-            return Err(TrainError::Empty.into());
-        }
-        Ok(values.into_iter().filter_map(Value::key).collect())
     }
 
     /// Clears the first worker's graph and returns it.

@@ -114,7 +114,7 @@ pub use autobatch_runtime_wgpu as runtime_wgpu;
 /// The names that a model and its program use.
 pub mod prelude {
     pub use crate::sampling::Sampling;
-    pub use crate::train::{Bar, Patience, Progress, Step, Trainer};
+    pub use crate::train::{Bar, Minibatch, Patience, Progress, Step, Trainer};
     pub use crate::{
         Device, Error, Gradients, Growing, Paused, Result, Row, RowBuf, Run, Session, SessionOptions,
     };

@@ -738,7 +738,7 @@ class Trainer:
         """The number of steps that were skipped; see `skip_non_finite`."""
     def step(self, items, loss) -> Any:
         """Makes one step: calls `loss` for every item, and trains on the mean of the returned losses."""
-    def step_with(self, loss) -> Any:
+    def step_graph(self, loss) -> Any:
         """Makes one step on a loss that `loss()` emits as a whole."""
     @property
     def steps(self) -> Any:

@@ -45,9 +45,7 @@ pub(crate) fn released<R>(py: Python<'_>, f: impl FnOnce() -> R) -> R {
 pub(crate) fn options(
     device: &str,
     policy: Option<&str>,
-    threads: usize,
-    (memory_limit, work_limit): (Option<u64>, Option<f64>),
-) -> PyResult<SessionOptions> {
+    threads: usize, memory_limit: Option<u64>, work_limit: Option<f64>) -> PyResult<SessionOptions> {
     let limits = Limits { memory: memory_limit, work: work_limit.map(|work| work as u64) };
     let mut options = SessionOptions { threads, limits, ..SessionOptions::default() };
     options.device = device.parse::<Device>().map_err(|error| PyValueError::new_err(error.to_string()))?;
@@ -213,7 +211,7 @@ impl PySession {
         work_limit: Option<f64>,
     ) -> PyResult<Self> {
         let module = module.close()?;
-        let options = options(device, policy, threads, (memory_limit, work_limit))?;
+        let options = options(device, policy, threads, memory_limit, work_limit)?;
         let weights = Weights::try_init(&module, seed).map_err(|error| raised(error.into()))?;
         let session =
             released(py, || Session::with_options(&module, Arc::new(weights), options)).map_err(raised)?;

@@ -132,7 +132,7 @@ impl PyTrainer {
         update_unused: bool,
     ) -> PyResult<Self> {
         let module = module.close()?;
-        let options = options(device, policy, threads, (memory_limit, work_limit))?;
+        let options = options(device, policy, threads, memory_limit, work_limit)?;
         let optimizer = optimizer.optimizer.clone();
         let options = autobatch::SessionOptions { seed, ..options };
         let weights = Weights::try_init(&module, seed).map_err(|error| raised(error.into()))?;
@@ -150,7 +150,7 @@ impl PyTrainer {
     }
 
     /// Makes one step on a loss that `loss()` emits as a whole.
-    fn step_with(&self, loss: &Bound<'_, PyAny>) -> PyResult<PyStep> {
+    fn step_graph(&self, loss: &Bound<'_, PyAny>) -> PyResult<PyStep> {
         let graph = new_graph(&self.module, None);
         let mut losses = Vec::new();
         {

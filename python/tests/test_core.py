@@ -122,7 +122,7 @@ def test_gradients_equal_finite_differences():
     trainer = ab.Trainer(m, ab.optim.Sgd(1.0))
     x, y = np.array([1.0, 2.0, -1.0], "f4"), np.array([0.5, -0.5], "f4")
     before = trainer.weights["w"]
-    trainer.step_with(lambda: (ab.input(x) @ w).mse(y))
+    trainer.step_graph(lambda: (ab.input(x) @ w).mse(y))
     gradient = before - trainer.weights["w"]
     expected = np.outer(x, (x @ before - y))
     np.testing.assert_allclose(gradient, expected, rtol=1e-5)

@@ -19,14 +19,14 @@ struct Part<I> {
 }
 
 /// Items, and the number of them per graph.
-pub(crate) struct Together<I> {
+struct Together<I> {
     items: I,
     most: usize,
     taken: usize,
 }
 
 impl<I: Iterator> Together<Fuse<I>> {
-    pub(crate) fn new(items: impl IntoIterator<IntoIter = I>, most: usize) -> Self {
+    fn new(items: impl IntoIterator<IntoIter = I>, most: usize) -> Self {
         Self { items: items.into_iter().fuse(), most: most.max(1), taken: 0 }
     }
 }
@@ -83,7 +83,7 @@ impl Session {
         read: impl FnMut(I, &[&Row]),
     ) -> Result<()> {
         let mut emitter = Emitter::new(&self.module, Threads::UpTo(self.threads));
-        in_parts(self, &mut emitter, (items, part), &emit, read)
+        in_parts(self, &mut emitter, items, part, &emit, read)
     }
 }
 
@@ -91,7 +91,8 @@ impl Session {
 pub(crate) fn in_parts<I: Copy + Send>(
     session: &mut Session,
     emitter: &mut Emitter,
-    (items, most): (impl IntoIterator<Item = I>, usize),
+    items: impl IntoIterator<Item = I>,
+    most: usize,
     emit: &(impl for<'g> Fn(&'g Graph, I, &mut Vec<Value<'g>>) + Sync),
     mut read: impl FnMut(I, &[&Row]),
 ) -> Result<()> {
@@ -99,18 +100,19 @@ pub(crate) fn in_parts<I: Copy + Send>(
     let mut prefetch = Prefetch::new(emitter.another());
     loop {
         let ready = prefetch.take_or_prepare(emitter, |emitter| {
-            let part = parts.next()?;
-            Some(prepare(session.planning(), emitter, part, emit))
+            let (first, items) = parts.next()?;
+            Some(prepare(session.planning(), emitter, first, items, emit))
         });
         let Some(ready) = ready else { return Ok(()) };
         let Prepared { plan, wanted, of, .. } = ready?;
         let next = if prefetch.is_worthwhile(session) { parts.next() } else { None };
         let data = emitter.graph().data();
         let executed = match next {
-            Some(next) => {
-                let prepare =
-                    |planning: &mut Planning, emitter: &mut Emitter| prepare(planning, emitter, next, emit);
-                prefetch.execute(session, &plan, (&data, Noise::Off), prepare)
+            Some((first, items)) => {
+                let prepare = |planning: &mut Planning, emitter: &mut Emitter| {
+                    prepare(planning, emitter, first, items, emit)
+                };
+                prefetch.execute(session, &plan, &data, Noise::Off, prepare)
             }
             None => session.execute(&plan, &data, Noise::Off),
         };
@@ -130,7 +132,8 @@ pub(crate) fn in_parts<I: Copy + Send>(
 fn prepare<I: Copy + Send>(
     planning: &mut Planning,
     emitter: &mut Emitter,
-    (first, items): (usize, Vec<I>),
+    first: usize,
+    items: Vec<I>,
     emit: &(impl for<'g> Fn(&'g Graph, I, &mut Vec<Value<'g>>) + Sync),
 ) -> Result<Prepared<Part<I>>> {
     let start = Instant::now();

@@ -57,6 +57,11 @@ impl<T: Send> Prefetch<T> {
         self.pace >= WORTH_A_THREAD && (session.threads > 1 || session.executor.is_elsewhere())
     }
 
+    /// Returns whether a graph, or the error that prevented it, is ready.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.made.is_some()
+    }
+
     /// Returns the prepared graph, or prepares it now. The emitter then holds the graph.
     pub(crate) fn take_or_prepare(
         &mut self,
@@ -79,7 +84,8 @@ impl<T: Send> Prefetch<T> {
         &mut self,
         session: &mut Session,
         plan: &Arc<Verified<Plan>>,
-        (graph, noise): (&GraphData, Noise),
+        graph: &GraphData,
+        noise: Noise,
         prepare: impl FnOnce(&mut Planning, &mut Emitter) -> Result<Prepared<T>> + Send,
     ) -> Result<Duration> {
         let start = Instant::now();

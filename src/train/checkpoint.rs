@@ -179,7 +179,7 @@ fn take(trainer: &mut Trainer, bytes: &[u8]) -> Result<(), CheckpointError> {
         return Err(CheckpointError::OtherFrozen { here, there });
     }
     let trained = Trained { weights: Arc::new(weights), states };
-    trainer.restore(trained, (head.steps, head.seed), head.progress, head.notes);
+    trainer.restore(trained, head.steps, head.seed, head.progress, head.notes);
     Ok(())
 }
 

@@ -22,7 +22,7 @@ pub enum TrainError {
     ),
     /// A loss is not a scalar.
     NoScalar {
-        /// The item; `None` for a step without items.
+        /// The item; `None` for a loss that is not one of several.
         item: Option<usize>,
         /// The type of the loss.
         found: Type,
@@ -36,8 +36,8 @@ pub enum TrainError {
     NotFinite {
         /// The step, from 0.
         step: u64,
-        /// The first such item; `None` for a step without items.
-        item: Option<usize>,
+        /// The first such item, or the number of the loss in the graph of the caller.
+        item: usize,
         /// The loss.
         loss: f32,
     },
@@ -128,12 +128,10 @@ impl fmt::Display for TrainError {
                 f,
                 "expected weights with a positive, finite sum, found {sum}; weigh each item by its number of tokens, and leave items without tokens out"
             ),
-            Self::NotFinite { step, item: number, loss } => {
-                write!(f, "step {step}: ")?;
-                item(f, number.map(|number| number as u64))?;
+            Self::NotFinite { step, item, loss } => {
                 write!(
                     f,
-                    "expected a finite loss, found {loss}; take smaller steps, clip gradients, watch with Session::set_watch, or skip such minibatches with Trainer::skip_non_finite"
+                    "step {step}: item {item} of the minibatch: expected a finite loss, found {loss}; take smaller steps, clip gradients, watch with Session::set_watch, or skip such minibatches with Trainer::skip_non_finite"
                 )
             }
             Self::Gradient { step, param } => write!(
@@ -150,7 +148,7 @@ impl fmt::Display for TrainError {
             ),
             Self::NoShards { method } => write!(
                 f,
-                "{method} has no items to cut into shards; use step, step_weighted or pass, or train without Trainer::shards and Trainer::group"
+                "{method} has no items to cut into shards; use step or pass, or train without Trainer::shards and Trainer::group"
             ),
             Self::ShardsElsewhere => f.write_str(
                 "shards execute on the CPU only; move the trainer to Device::Cpu, or train without Trainer::shards and Trainer::group",

@@ -13,8 +13,7 @@ pub struct Step {
     pub loss: f32,
     /// The loss of each item, in order.
     pub losses: Vec<f32>,
-    /// The sum of the weights of the items: their number, the sum of the weights that
-    /// [`step_weighted`](crate::Trainer::step_weighted) receives, or 1 if the program emits the losses itself.
+    /// The sum of the weights of the items: their number, unless the [minibatch](crate::train::Minibatch) weighs them.
     pub weight: f64,
     /// The Euclidean norm of the gradients of all trained parameters together, before clipping. `None` in a skipped
     /// step.

@@ -61,7 +61,7 @@ impl Updater {
     /// Updates the session's weights with the gradients of the last execution, except for unused parameters. Returns
     /// whether the previous state can be restored.
     pub(crate) fn update(&mut self, session: &mut Session, unused: &[ParamId]) -> Result<bool> {
-        let floats = self.floats(session, 1.0)?;
+        let floats = self.floats(session)?;
         match self.plan_without(unused)? {
             Some(plan) => session.update(plan, &floats),
             None => Ok(true),
@@ -92,15 +92,14 @@ impl Updater {
         Ok(self.partial.1.as_ref())
     }
 
-    /// Updates the session's weights with given gradients, multiplied by `scale`.
+    /// Updates the session's weights with given gradients.
     pub(crate) fn update_with(
         &mut self,
         session: &mut Session,
         gradients: &(dyn GradientSource + Sync),
-        scale: f64,
         unused: &[ParamId],
     ) -> Result<()> {
-        let floats = self.floats(session, scale)?;
+        let floats = self.floats(session)?;
         session.update_with(self.plan_without(unused)?, gradients, &floats)
     }
 
@@ -120,9 +119,9 @@ impl Updater {
     }
 
     /// The bound floats of the next update.
-    fn floats(&self, session: &Session, scale: f64) -> Result<Vec<f32>> {
+    fn floats(&self, session: &Session) -> Result<Vec<f32>> {
         let number = session.updates() + 1;
-        let floats = self.optimizer.floats(number, scale);
+        let floats = self.optimizer.floats(number, 1.0);
         if floats.iter().any(|float| !float.is_finite()) {
             let learning_rate = self.optimizer.learning_rate(number);
             return Err(TrainError::Numbers { update: number - 1, learning_rate }.into());

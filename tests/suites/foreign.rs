@@ -41,9 +41,8 @@ fn the_error_for_a_foreign_value_names_both_graphs_and_its_line() {
         session.predict([()], |g, ()| strange(g)).err(),
         session.run_in_parts([()], 1, |g, (), values| values.push(strange(g)), |(), _| {}).err(),
         trainer.step([()], |g, ()| strange(g)).err(),
-        trainer.step_in_parts([(), ()], 1, |g, ()| strange(g)).err(),
+        trainer.step(Minibatch::new([(), ()]).in_parts(1), |g, ()| strange(g)).err(),
         trainer.step_tasks([()], async |g, ()| Ok(strange(g))).err(),
-        trainer.step_with(|g| strange(g)).err(),
         trainer.evaluate([()], |g, ()| strange(g), |(), row| row[0]).err(),
     ];
     for (place, error) in refused.into_iter().enumerate() {

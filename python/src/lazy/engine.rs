@@ -128,7 +128,7 @@ fn session_over(
     (threads, device): &(usize, String),
 ) -> PyResult<Py<PySession>> {
     let weights = Weights::try_init(module, 0).map_err(|error| raised(error.into()))?;
-    let options = options(device, None, *threads, (None, None))?;
+    let options = options(device, None, *threads, None, None)?;
     let session =
         released(py, || Session::with_options(module, Arc::new(weights), options)).map_err(raised)?;
     Py::new(py, PySession::of(Arc::clone(module), session))

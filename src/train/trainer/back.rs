@@ -48,7 +48,8 @@ impl Trainer {
     pub(in crate::train) fn restore(
         &mut self,
         trained: Trained,
-        (steps, seed): (u64, u64),
+        steps: u64,
+        seed: u64,
         progress: Progress,
         notes: BTreeMap<String, String>,
     ) {

@@ -29,7 +29,7 @@ impl Trainer {
     /// let w = m.param("w", [2], Init::ZEROS);
     /// let mut trainer = Trainer::new(m.build()?, Sgd::new(0.1))?.skip_non_finite(true);
     /// // The slope of a root at zero is infinite.
-    /// let step = trainer.step_with(|g| (g.param(w) * 0.0).sqrt().sum())?;
+    /// let step = trainer.step([()], |g, ()| (g.param(w) * 0.0).sqrt().sum())?;
     /// assert!(step.skipped && trainer.skipped() == 1);
     /// assert_eq!(trainer.weights().by_name("w"), Ok(&[0.0; 2][..]));
     /// # Ok(())
@@ -52,7 +52,7 @@ impl Trainer {
         let mut step = self.handle_device_loss(step)?;
         let updating = Instant::now();
         step.loss = step.weighted_loss();
-        let may_update = self.may_update(None, 1.0, &step.losses)?;
+        let may_update = self.may_update(None, &step.losses)?;
         (step.gradient_norm, step.skipped) = (may_update.norm, may_update.skip);
         if !step.skipped {
             let unused = self.unused(&step.used);
@@ -103,12 +103,10 @@ impl Trainer {
         trained.filter(|param| used.binary_search(param).is_err()).collect()
     }
 
-    /// Decides whether gradients, multiplied by `scale`, may change the parameters. `None` are the gradients of the last
-    /// execution.
+    /// Decides whether gradients may change the parameters. `None` are the gradients of the last execution.
     pub(super) fn may_update(
         &mut self,
         gradients: Option<&dyn GradientSource>,
-        scale: f64,
         losses: &[f32],
     ) -> Result<Verdict> {
         let norm = self.updater.gradient_norm(&mut self.session, gradients);
@@ -118,7 +116,7 @@ impl Trainer {
                 let param = self.module().params[param.index()].name.clone();
                 Err(TrainError::Gradient { step: self.steps, param }.into())
             }
-            Ok(norm) if finite => Ok(Verdict { norm: Some(norm * scale.abs()), skip: false }),
+            Ok(norm) if finite => Ok(Verdict { norm: Some(norm), skip: false }),
             Ok(_) | Err(_) => {
                 self.skipped += 1;
                 Ok(Verdict { norm: None, skip: true })

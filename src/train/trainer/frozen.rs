@@ -28,9 +28,9 @@ impl Trainer {
     /// # let [w, head] = ["words", "head"].map(|name| m.param(name, [1], Init::Constant(1.0)));
     /// let mut trainer = Trainer::new(m.build()?, Sgd::new(0.5))?;
     /// trainer.freeze("words")?;
-    /// trainer.step_with(|g| (g.param(w) + g.param(head)).sum())?;
+    /// trainer.step([()], |g, ()| (g.param(w) + g.param(head)).sum())?;
     /// trainer.unfreeze("words")?;
-    /// trainer.step_with(|g| (g.param(w) + g.param(head)).sum())?;
+    /// trainer.step([()], |g, ()| (g.param(w) + g.param(head)).sum())?;
     /// assert_eq!(trainer.weights().by_name("words"), Ok(&[0.5][..]));
     /// assert_eq!(trainer.weights().by_name("head"), Ok(&[0.0][..]));
     /// # Ok(())
@@ -71,7 +71,7 @@ impl Trainer {
     /// let mut trainer = Trainer::new(m.build()?, Sgd::new(0.5))?;
     /// let before = trainer.weights().by_name("lstm.w").map(<[f32]>::to_vec);
     /// trainer.train_only(|param| param.name.ends_with(".b"))?; // biases
-    /// trainer.step_with(|g| lstm.last(g, [words.look(g, 3)]).sum())?;
+    /// trainer.step([()], |g, ()| lstm.last(g, [words.look(g, 3)]).sum())?;
     /// assert_eq!(trainer.weights().by_name("lstm.w").map(<[f32]>::to_vec), before);
     /// assert_ne!(trainer.weights().by_name("lstm.b"), Ok(&[0.0; 8][..]));
     /// # Ok(())

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::session::{Planning, Prepared};
 use crate::train::error::TrainError;
 use crate::train::locate::of_minibatch;
+use crate::train::minibatch::{Minibatch, sum};
 use crate::train::report::Step;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, ParamId, ValueId};
@@ -15,33 +16,67 @@ use autobatch_ir::types::{DType, Type};
 use autobatch_ir::{Graph, Value, ValueKey};
 use autobatch_planner::{Gradients, Request};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The losses of a minibatch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Losses {
     count: usize,
-    /// The number of the first item; `None` for a step without items.
-    first: Option<usize>,
+    /// The number of the first item.
+    first: usize,
     /// The sum of the weights of the items.
     weight: f64,
 }
 
-/// Items of a minibatch of `count` items, from item `first` on, as one graph.
+/// Some items of a minibatch, from item `first` on, as one graph.
 pub(super) struct Items<I> {
     pub(super) items: Vec<I>,
     pub(super) first: usize,
-    pub(super) count: usize,
+    /// The sum of their weights.
+    pub(super) weight: f64,
+    /// The factor of each loss: one by the sum of the weights of the minibatch.
+    pub(super) share: f32,
     /// The number of items before each shard but the first.
     pub(super) cuts: Vec<usize>,
 }
 
-impl<I> Items<I> {
-    /// A whole minibatch, cut into shards.
-    pub(super) fn whole(items: Vec<I>, shards: usize) -> Self {
-        let count = items.len();
-        Self { items, first: 0, count, cuts: cuts(count, 0..shards.clamp(1, count.max(1)), shards) }
+/// A minibatch from which items are taken in order.
+pub(super) struct ItemsLeft<I> {
+    items: std::vec::IntoIter<I>,
+    weights: Option<Vec<f32>>,
+    taken: usize,
+    share: f32,
+}
+
+impl<I> ItemsLeft<I> {
+    /// All items of a minibatch.
+    pub(super) fn new(minibatch: Minibatch<I>) -> Result<Self> {
+        let share = (1.0 / minibatch.weight()?) as f32;
+        let Minibatch { items, weights, .. } = minibatch;
+        Ok(Self { items: items.into_iter(), weights, taken: 0, share })
+    }
+
+    /// Leaves out the items before one.
+    pub(super) fn skip_to(&mut self, first: usize) {
+        self.items.by_ref().take(first - self.taken).for_each(drop);
+        self.taken = first;
+    }
+
+    /// The next items, at most this many, cut into shards; nothing without items.
+    pub(super) fn take(&mut self, most: usize, cuts: Vec<usize>) -> Option<Items<I>> {
+        let first = self.taken;
+        let items: Vec<I> = self.items.by_ref().take(most).collect();
+        self.taken += items.len();
+        let weights = self.weights.as_ref().map(|weights| sum(&weights[first..self.taken]));
+        let weight = weights.unwrap_or(items.len() as f64);
+        (!items.is_empty()).then_some(Items { items, first, weight, share: self.share, cuts })
+    }
+
+    /// All items of a minibatch, cut into shards.
+    pub(super) fn whole(minibatch: Minibatch<I>, shards: usize) -> Result<Items<I>> {
+        let count = minibatch.items.len();
+        let cuts = cuts(count, 0..shards.clamp(1, count.max(1)), shards);
+        Self::new(minibatch)?.take(usize::MAX, cuts).ok_or_else(|| TrainError::Empty.into())
     }
 }
 
@@ -55,13 +90,23 @@ pub(super) fn cuts(count: usize, shards: Range<usize>, of: usize) -> Vec<usize> 
 /// How losses become the loss of the minibatch.
 pub(super) struct Shares<'a> {
     /// The factor of each loss.
-    pub(super) shares: &'a [f32],
-    /// The number of the first item; `None` for a step without items.
-    pub(super) first: Option<usize>,
+    pub(super) share: f32,
+    /// The number of the first item.
+    pub(super) first: usize,
     /// The sum of the weights, for the report.
     pub(super) weight: f64,
     /// The number of losses before each shard but the first.
     pub(super) cuts: &'a [usize],
+}
+
+impl Shares<'static> {
+    /// The mean of losses.
+    pub(super) fn of_mean(losses: usize) -> Result<Self> {
+        match losses {
+            0 => Err(TrainError::Empty.into()),
+            _ => Ok(Self { share: 1.0 / losses as f32, first: 0, weight: losses as f64, cuts: &[] }),
+        }
+    }
 }
 
 /// Emits and plans items of a minibatch.
@@ -70,37 +115,13 @@ pub(super) fn prepare<I: Send>(
     planning: &mut Planning,
     emitter: &mut Emitter,
     trained: &[ParamId],
-    Items { items, first, count, cuts }: Items<I>,
+    Items { items, first, weight, share, cuts }: Items<I>,
     loss: &(impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync),
 ) -> Result<Prepared<Losses>> {
-    if items.is_empty() {
-        return Err(TrainError::Empty.into());
-    }
     let start = Instant::now();
     let losses = emitter.emit(items, first, loss)?;
-    let shares = vec![1.0 / count as f32; losses.len()];
-    let shares = Shares { shares: &shares, first: Some(first), weight: losses.len() as f64, cuts: &cuts };
+    let shares = Shares { share, first, weight, cuts: &cuts };
     plan(planning, &emitter.graph().data(), trained, &losses, shares, start)
-}
-
-/// Emits items with the loss and the weight of each. Returns the losses and the sum of the weights.
-#[track_caller]
-pub(super) fn emit_weighted<I: Send>(
-    emitter: &mut Emitter,
-    items: Vec<I>,
-    first: usize,
-    loss: &(impl for<'g> Fn(&'g Graph, I) -> (Value<'g>, f32) + Sync),
-) -> Result<(Vec<ValueKey>, f64)> {
-    // Several threads may emit; each item has a place of its own.
-    let weights: Vec<AtomicU32> = items.iter().map(|_| AtomicU32::new(0)).collect();
-    let items: Vec<(usize, I)> = items.into_iter().enumerate().collect();
-    let losses = emitter.emit(items, first, &|g, (number, item)| {
-        let (value, weight) = loss(g, item);
-        weights[number].store(weight.to_bits(), Ordering::Relaxed);
-        value
-    })?;
-    let weights = weights.into_iter().map(|weight| f64::from(f32::from_bits(weight.into_inner())));
-    Ok((losses, weights.sum()))
 }
 
 /// Plans the emitted items.
@@ -109,13 +130,13 @@ pub(super) fn plan(
     data: &GraphData,
     trained: &[ParamId],
     losses: &[ValueKey],
-    Shares { shares, first, weight, cuts }: Shares<'_>,
+    Shares { share, first, weight, cuts }: Shares<'_>,
     start: Instant,
 ) -> Result<Prepared<Losses>> {
     check_scalars(data, losses, first)?;
     let emit = start.elapsed();
     let wanted: Vec<ValueId> = losses.iter().map(|key| key.id()).collect();
-    let factors: Vec<(ValueId, f32)> = wanted.iter().copied().zip(shares.iter().copied()).collect();
+    let factors: Vec<(ValueId, f32)> = wanted.iter().map(|&loss| (loss, share)).collect();
     let shards = first_nodes(data, &wanted, cuts);
     let request = Request {
         wanted: &wanted,
@@ -185,7 +206,7 @@ impl Trainer {
         if !self.skips_non_finite
             && let Some(number) = losses.iter().position(|loss| !loss.is_finite())
         {
-            let (item, loss) = (first.map(|first| first + number), losses[number]);
+            let (item, loss) = (first + number, losses[number]);
             return Err(TrainError::NotFinite { step: self.steps, item, loss }.into());
         }
         let outputs = data.outputs.iter().enumerate();
@@ -217,11 +238,11 @@ fn forward_batches(plan: &Plan) -> u32 {
     forward.filter(|kernel| !kernel.source).count() as u32
 }
 
-fn check_scalars(data: &GraphData, losses: &[ValueKey], first: Option<usize>) -> Result<()> {
+fn check_scalars(data: &GraphData, losses: &[ValueKey], first: usize) -> Result<()> {
     for (number, key) in losses.iter().enumerate() {
         let found = data.type_of(key.id());
         if found.element() != Type::scalar(DType::F32) || found.is_list {
-            return Err(TrainError::NoScalar { item: first.map(|first| first + number), found }.into());
+            return Err(TrainError::NoScalar { item: Some(first + number), found }.into());
         }
     }
     Ok(())

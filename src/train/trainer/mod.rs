@@ -3,7 +3,7 @@
 mod back;
 mod finish;
 mod frozen;
-mod losses;
+mod graph;
 mod minibatch;
 mod pass;
 mod phases;
@@ -18,11 +18,12 @@ use crate::emit::{Emitter, Threads, check_own};
 use crate::error::Result;
 use crate::mirror::Trained;
 use crate::row::Row;
-use crate::session::{Prefetch, Session, SessionOptions, Together, in_parts};
+use crate::session::{Prefetch, Session, SessionOptions, in_parts};
 use crate::train::checkpoint::{self, Progress};
 use crate::train::checkpoint_error::CheckpointError;
 use crate::train::error::TrainError;
 use crate::train::locate::of_minibatch;
+use crate::train::minibatch::{IntoMinibatch, Minibatch};
 use crate::train::report::{Evaluation, Step};
 use crate::train::update::Updater;
 use autobatch_ir::id::ParamId;
@@ -31,8 +32,8 @@ use autobatch_ir::types::DType;
 use autobatch_ir::{Graph, Module, States, Value, ValueKey, Weights};
 use autobatch_nn::optim::{Optimizer, Schedule};
 use autobatch_runtime_cpu::MAX_THREADS;
-use minibatch::{Items, Shares};
-use sharded::{Mean, Sharding};
+use minibatch::{ItemsLeft, Shares};
+use sharded::Sharding;
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -254,25 +255,41 @@ impl Trainer {
         self.progress = progress;
     }
 
-    /// Makes one step. The loss of the minibatch is the mean of the items' losses. Each item is an instance
-    /// whose key is its position; several threads emit items where that is faster.
+    /// Makes one step over a [`Minibatch`], or over any collection of items, whose loss is then the mean of the items'
+    /// losses. Each item is an instance whose key is its position; several threads emit items where that is faster.
     ///
     /// # Errors
-    /// The first fault of emitting, an empty minibatch, a loss or learning rate that is not finite, or an
-    /// index out of range. The weights then stay unchanged.
+    /// The first fault of emitting, an empty minibatch, weights without a positive sum, a loss or learning rate that is
+    /// not finite, or an index out of range. The weights of the model then stay unchanged.
     #[track_caller]
-    pub fn step<I: Send>(
+    pub fn step<M: IntoMinibatch<Item: Send>>(
         &mut self,
-        items: impl IntoIterator<Item = I>,
-        loss: impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync,
+        minibatch: M,
+        loss: impl for<'g> Fn(&'g Graph, M::Item) -> Value<'g> + Sync,
     ) -> Result<Step> {
-        let items: Vec<I> = items.into_iter().collect();
-        if !self.is_alone() {
-            return self.step_in_shards(items, usize::MAX, Mean::Items, &|g, item| (loss(g, item), 1.0));
+        self.step_as_is(minibatch.into_minibatch(), &loss)
+    }
+
+    /// Whether a minibatch executes as one graph.
+    fn is_one_graph<I>(&self, minibatch: &Minibatch<I>) -> bool {
+        minibatch.together >= minibatch.items.len() && self.is_alone()
+    }
+
+    #[track_caller]
+    fn step_as_is<I: Send>(
+        &mut self,
+        minibatch: Minibatch<I>,
+        loss: &(impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync),
+    ) -> Result<Step> {
+        if !self.is_one_graph(&minibatch) {
+            return match self.sharding.is_some() {
+                true => self.step_in_shards(minibatch, loss),
+                false => self.step_in_parts(minibatch, loss),
+            };
         }
-        let items = Items::whole(items, self.shard_count());
+        let items = ItemsLeft::whole(minibatch, self.shard_count())?;
         let Self { session, updater, emitter, .. } = self;
-        let ready = minibatch::prepare(session.planning(), emitter, updater.trained(), items, &loss)?;
+        let ready = minibatch::prepare(session.planning(), emitter, updater.trained(), items, loss)?;
         let step = self.execute(&ready);
         self.finish(step)
     }
@@ -319,54 +336,34 @@ impl Trainer {
             Ok(losses.into_iter().filter_map(Value::key).collect())
         });
         let losses: Vec<ValueKey> = self.handle_device_loss(losses).map_err(of_minibatch)?;
-        if losses.is_empty() {
-            return Err(TrainError::Empty.into());
-        }
-        let shares = vec![1.0 / losses.len() as f32; losses.len()];
-        let ready = self.planned(
-            &losses,
-            Shares { shares: &shares, first: Some(0), weight: losses.len() as f64, cuts: &[] },
-            start,
-        )?;
+        let ready = self.planned(&losses, Shares::of_mean(losses.len())?, start)?;
         let step = self.execute(&ready);
         self.finish(step)
     }
 
-    /// Makes one step whose minibatch executes in parts of at most `part` items, for minibatches that do not
-    /// fit in memory. The trainer accumulates gradients over the parts and updates once. Losses, noise and
-    /// update equal those of [`step`](Self::step) up to the order of sums: each part is a sum of its own. With
-    /// [shards](Self::shards) no part cuts a shard, and a minibatch has as many shards as both options ask for.
-    ///
-    /// # Errors
-    /// As [`step`](Self::step).
+    /// Makes one step whose minibatch executes part after part.
     #[track_caller]
-    pub fn step_in_parts<I: Send>(
+    fn step_in_parts<I: Send>(
         &mut self,
-        items: impl IntoIterator<Item = I>,
-        part: usize,
-        loss: impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync,
+        minibatch: Minibatch<I>,
+        loss: &(impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync),
     ) -> Result<Step> {
-        let items = items.into_iter().collect::<Vec<I>>();
-        let count = items.len();
-        if self.sharding.is_some() {
-            return self.step_in_shards(items, part.max(1), Mean::Items, &|g, item| (loss(g, item), 1.0));
-        }
-        let mut parts = Together::new(items, part);
-        let mut next =
-            move || parts.next().map(|(first, items)| Items { items, first, count, cuts: Vec::new() });
+        let together = minibatch.together;
+        let mut left = ItemsLeft::new(minibatch)?;
+        let mut next = move || left.take(together, Vec::new());
         let mut prefetch = Prefetch::new(self.emitter.another());
         let mut whole: Option<Step> = None;
         loop {
             let Self { session, updater, emitter, .. } = self;
             let ready = prefetch.take_or_prepare(emitter, |emitter| {
-                Some(minibatch::prepare(session.planning(), emitter, updater.trained(), next()?, &loss))
+                Some(minibatch::prepare(session.planning(), emitter, updater.trained(), next()?, loss))
             });
             let Some(ready) = ready else { break };
             let ready = ready?;
             let follows = if prefetch.is_worthwhile(session) { next() } else { None };
             session.accumulate_gradients(whole.is_some());
             let executed = match follows {
-                Some(follows) => self.execute_while(&ready, &mut prefetch, follows, &loss),
+                Some(follows) => self.execute_while(&ready, &mut prefetch, Ok(follows), loss),
                 None => self.execute(&ready),
             };
             self.session.accumulate_gradients(false);
@@ -396,7 +393,8 @@ impl Trainer {
         let measured = in_parts(
             session,
             emitter,
-            (items, EVALUATED_TOGETHER),
+            items,
+            EVALUATED_TOGETHER,
             &|g, item, values| {
                 let value = forward(g, item);
                 let ty = value.ty();

@@ -1,27 +1,29 @@
 //! A pass over minibatches. It emits and plans the next minibatch while the current one executes.
 
 use super::Trainer;
-use super::minibatch::{self, Items, Losses};
-use super::sharded::Mean;
+use super::minibatch::{self, Items, ItemsLeft, Losses};
 use crate::emit::Emitter;
 use crate::error::Result;
 use crate::session::{Planning, Prefetch, Prepared};
 use crate::train::checkpoint::Progress;
+use crate::train::minibatch::{IntoMinibatch, Minibatch};
 use crate::train::report::Step;
 use autobatch_ir::{Graph, Value};
 use std::fmt;
 use std::iter::Fuse;
 
 /// An iterator of steps over minibatches; [`Trainer::pass`] makes one.
-pub struct Pass<'t, B, F> {
+pub struct Pass<'t, I, B, F> {
     trainer: &'t mut Trainer,
     /// Timing decides whether the pass looks ahead, so the iterator must stay at its end once it has ended.
     batches: Fuse<B>,
     loss: F,
     prefetch: Prefetch<Losses>,
+    /// A minibatch taken early that does not execute as one graph.
+    held: Option<Minibatch<I>>,
 }
 
-impl<B, F> fmt::Debug for Pass<'_, B, F> {
+impl<I, B, F> fmt::Debug for Pass<'_, I, B, F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pass").field("trainer", &self.trainer).finish_non_exhaustive()
     }
@@ -50,22 +52,22 @@ impl Trainer {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn pass<I, T, B, F>(&mut self, batches: B, loss: F) -> Pass<'_, B::IntoIter, F>
+    pub fn pass<I, T, B, F>(&mut self, batches: B, loss: F) -> Pass<'_, I, B::IntoIter, F>
     where
         I: Send,
-        T: IntoIterator<Item = I>,
+        T: IntoMinibatch<Item = I>,
         B: IntoIterator<Item = T>,
         F: for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync,
     {
         let prefetch = Prefetch::new(self.emitter.another());
-        Pass { trainer: self, batches: batches.into_iter().fuse(), loss, prefetch }
+        Pass { trainer: self, batches: batches.into_iter().fuse(), loss, prefetch, held: None }
     }
 }
 
-impl<I, T, B, F> Pass<'_, B, F>
+impl<I, T, B, F> Pass<'_, I, B, F>
 where
     I: Send,
-    T: IntoIterator<Item = I>,
+    T: IntoMinibatch<Item = I>,
     B: Iterator<Item = T>,
     F: for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync,
 {
@@ -80,24 +82,46 @@ where
         self.trainer
     }
 
-    #[track_caller]
-    fn prepared(&mut self) -> Option<Result<Prepared<Losses>>> {
-        let Self { trainer, batches, loss, prefetch } = self;
-        let shards = trainer.shard_count();
-        let Trainer { session, updater, emitter, .. } = &mut **trainer;
-        prefetch.take_or_prepare(emitter, |emitter| {
-            let items = batches.next()?.into_iter().collect();
-            let items = Items::whole(items, shards);
-            Some(minibatch::prepare(session.planning(), emitter, updater.trained(), items, loss))
-        })
+    fn next_minibatch(&mut self) -> Option<Minibatch<I>> {
+        self.held.take().or_else(|| self.batches.next().map(IntoMinibatch::into_minibatch))
     }
 
-    /// Executes a minibatch and prepares the next one at the same time.
-    fn execute(&mut self, ready: &Prepared<Losses>, items: Vec<I>) -> Result<Step> {
-        let Self { trainer, loss, prefetch, .. } = self;
-        let items = Items::whole(items, trainer.shard_count());
-        trainer.execute_while(ready, prefetch, items, loss)
+    /// Takes the next minibatch early if it is one graph and preparing it takes long enough.
+    fn take_early(&mut self) -> Option<Result<Items<I>>> {
+        let is_worthwhile = self.prefetch.is_worthwhile(&self.trainer.session);
+        let next = if is_worthwhile { self.next_minibatch() } else { None }?;
+        if !self.trainer.is_one_graph(&next) {
+            self.held = Some(next);
+            return None;
+        }
+        Some(ItemsLeft::whole(next, self.trainer.shard_count()))
     }
+
+    /// Makes the next step, or returns its minibatch prepared.
+    #[track_caller]
+    fn step_or_prepare(&mut self) -> Option<Result<Next>> {
+        let fresh = if self.prefetch.is_ready() { None } else { Some(self.next_minibatch()?) };
+        let Self { trainer, loss, prefetch, .. } = self;
+        let items = match fresh {
+            Some(minibatch) if !trainer.is_one_graph(&minibatch) => {
+                return Some(trainer.step_as_is(minibatch, loss).map(Next::Step));
+            }
+            fresh => fresh.map(|minibatch| ItemsLeft::whole(minibatch, trainer.shard_count())),
+        };
+        let Trainer { session, updater, emitter, .. } = &mut **trainer;
+        let ready = prefetch.take_or_prepare(emitter, |emitter| {
+            let prepare =
+                |items| minibatch::prepare(session.planning(), emitter, updater.trained(), items, &*loss);
+            items.map(|items| items.and_then(prepare))
+        });
+        Some(ready?.map(Next::Ready))
+    }
+}
+
+/// A minibatch of a pass.
+enum Next {
+    Step(Step),
+    Ready(Prepared<Losses>),
 }
 
 impl Trainer {
@@ -106,25 +130,25 @@ impl Trainer {
         &mut self,
         ready: &Prepared<Losses>,
         prefetch: &mut Prefetch<Losses>,
-        next: Items<I>,
+        next: Result<Items<I>>,
         loss: &(impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync),
     ) -> Result<Step> {
         let noise = self.noise();
         let Self { session, updater, emitter, .. } = self;
         let data = emitter.graph().data();
         let prepare = |planning: &mut Planning, emitter: &mut Emitter| {
-            minibatch::prepare(planning, emitter, updater.trained(), next, loss)
+            minibatch::prepare(planning, emitter, updater.trained(), next?, loss)
         };
-        let executed = prefetch.execute(session, &ready.plan, (&data, noise), prepare);
+        let executed = prefetch.execute(session, &ready.plan, &data, noise, prepare);
         drop(data);
         self.executed(ready, &self.emitter.graph().data(), executed)
     }
 }
 
-impl<I, T, B, F> Iterator for Pass<'_, B, F>
+impl<I, T, B, F> Iterator for Pass<'_, I, B, F>
 where
     I: Send,
-    T: IntoIterator<Item = I>,
+    T: IntoMinibatch<Item = I>,
     B: Iterator<Item = T>,
     F: for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync,
 {
@@ -132,24 +156,17 @@ where
 
     #[track_caller]
     fn next(&mut self) -> Option<Result<Step>> {
-        let Self { trainer, batches, loss, .. } = self;
-        if !trainer.is_alone() {
-            let items = batches.next()?.into_iter().collect();
-            return Some(
-                trainer.step_in_shards(items, usize::MAX, Mean::Items, &|g, item| (loss(g, item), 1.0)),
-            );
-        }
-        let ready = match self.prepared()? {
-            Ok(ready) => ready,
+        let ready = match self.step_or_prepare()? {
+            Ok(Next::Ready(ready)) => ready,
+            Ok(Next::Step(step)) => return Some(Ok(step)),
             Err(error) => return Some(Err(error)),
         };
-        let next =
-            if self.prefetch.is_worthwhile(&self.trainer.session) { self.batches.next() } else { None };
-        let items = next.map(|items| items.into_iter().collect());
-        let step = match items {
-            Some(items) => self.execute(&ready, items),
-            None => self.trainer.execute(&ready),
+        let early = self.take_early();
+        let Self { trainer, loss, prefetch, .. } = self;
+        let step = match early {
+            Some(next) => trainer.execute_while(&ready, prefetch, next, loss),
+            None => trainer.execute(&ready),
         };
-        Some(self.trainer.finish(step))
+        Some(trainer.finish(step))
     }
 }

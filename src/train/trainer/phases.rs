@@ -126,7 +126,7 @@ impl Trainer {
         if self.pending.take().is_none() {
             return Ok(());
         }
-        if !self.may_update(None, 1.0, &[])?.skip {
+        if !self.may_update(None, &[])?.skip {
             let used = std::mem::take(&mut self.pending_used);
             let unused = self.unused(&used);
             let updated = self.updater.update(&mut self.session, &unused);

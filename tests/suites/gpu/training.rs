@@ -258,8 +258,8 @@ fn a_step_in_parts_equals_the_step_of_the_minibatch() {
         for n in 0..3 {
             let batch = minibatch(n);
             whole.step(&batch, |g, item| model.loss(g, item)).expect("steps");
-            parts.step_in_parts(&batch, 2, |g, item| model.loss(g, item)).expect("steps");
-            let step = slow.step_in_parts(&batch, 2, |g, item| {
+            parts.step(Minibatch::new(&batch).in_parts(2), |g, item| model.loss(g, item)).expect("steps");
+            let step = slow.step(Minibatch::new(&batch).in_parts(2), |g, item| {
                 // Long enough that the next part is prepared at the same time.
                 std::thread::sleep(std::time::Duration::from_micros(100));
                 model.loss(g, item)

@@ -17,7 +17,7 @@ fn stepped(optimizer: impl Into<Optimizer>, updates: usize) -> [f32; 2] {
     let ([old, new], module) = pair();
     let mut trainer = Trainer::new(&module, optimizer).unwrap();
     for _ in 0..updates {
-        trainer.step_with(|g| (g.param(old) + g.param(new)).sum()).unwrap();
+        trainer.step([()], |g, ()| (g.param(old) + g.param(new)).sum()).unwrap();
     }
     ["old.w", "new.b"].map(|name| trainer.weights().by_name(name).unwrap()[0])
 }
@@ -70,14 +70,14 @@ fn only_chosen_parameters_are_trained() {
     let ([old, new], module) = pair();
     let mut trainer = Trainer::new(module, Sgd::new(0.5)).unwrap();
     trainer.train_only(|param| param.name.ends_with(".b")).unwrap();
-    trainer.step_with(|g| (g.param(old) + g.param(new)).sum()).unwrap();
+    trainer.step([()], |g, ()| (g.param(old) + g.param(new)).sum()).unwrap();
     trainer.train_only(|param| param.name.ends_with(".w")).unwrap();
-    trainer.step_with(|g| (g.param(old) - g.param(new)).sum()).unwrap();
+    trainer.step([()], |g, ()| (g.param(old) - g.param(new)).sum()).unwrap();
     let after = ["old.w", "new.b"].map(|name| trainer.weights().by_name(name).unwrap()[0]);
     assert_eq!(after, [0.5, 0.5]);
     let error = trainer.train_only(|_| false).unwrap_err().to_string();
     assert!(error.contains("all 2 parameters are frozen"), "{error}");
-    trainer.step_with(|g| (g.param(old) - g.param(new)).sum()).unwrap();
+    trainer.step([()], |g, ()| (g.param(old) - g.param(new)).sum()).unwrap();
     assert_eq!(trainer.weights().by_name("old.w").unwrap(), [0.0], "the earlier choice remains");
 }
 
@@ -113,7 +113,7 @@ fn a_weighted_mean_divides_by_the_weights_of_the_counted_labels() {
     let mut m = ModuleBuilder::new("logits");
     let x = m.param("x", [4, 3], Init::Values(rows.concat().into()));
     let mut trainer = Trainer::new(m.build().unwrap(), Sgd::new(1.0)).unwrap();
-    let step = trainer.step_with(|g| {
+    let step = trainer.step([()], |g, ()| {
         let term = |(number, label): (u32, Option<u32>)| {
             let label: u32 = label?;
             Some((weights[label as usize], g.param(x).pick(number).cross_entropy(label)))

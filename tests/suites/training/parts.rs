@@ -155,7 +155,7 @@ fn a_step_in_parts_prepares_the_next_part_early_with_equal_bits() {
         let (model, trainer) = trainer(threads);
         let (mut trainer, emitting) = (trainer.emit_threads(1), Mutex::new(HashSet::new()));
         for part in [30, 100] {
-            let step = trainer.step_in_parts(&items, part, |g, item| {
+            let step = trainer.step(Minibatch::new(&items).in_parts(part), |g, item| {
                 emitting.lock().unwrap().insert(std::thread::current().id());
                 slowly(model.loss(g, item))
             });

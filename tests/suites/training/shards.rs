@@ -153,9 +153,11 @@ fn weighted_steps_and_steps_in_parts_work_in_shards() {
     let items = data(5, 21);
     let (_, optimizer) = optimizers()[1].clone();
     let work = |(model, mut trainer): (Model, Trainer)| {
-        let weighted = trainer.step_weighted(&items, |g, item| (model.loss(g, item) * 2.0, 2.0)).unwrap();
+        let weighted = trainer
+            .step(Minibatch::new(&items).weighted(|_| 2.0), |g, item| model.loss(g, item) * 2.0)
+            .unwrap();
         assert_eq!((weighted.weight, weighted.instances()), (42.0, 21));
-        let parts = trainer.step_in_parts(&items, 2, |g, item| model.loss(g, item)).unwrap();
+        let parts = trainer.step(Minibatch::new(&items).in_parts(2), |g, item| model.loss(g, item)).unwrap();
         assert_eq!(parts.losses.len(), 21);
         (bits(&trainer), weighted.loss.to_bits(), parts.loss.to_bits())
     };
@@ -165,7 +167,8 @@ fn weighted_steps_and_steps_in_parts_work_in_shards() {
         assert!(all.iter().all(|one| *one == alone), "{ranks} ranks");
     }
     let (model, mut whole) = trainer(&optimizer);
-    let step = whole.step_weighted(&items, |g, item| (model.loss(g, item) * 2.0, 2.0)).unwrap();
+    let step =
+        whole.step(Minibatch::new(&items).weighted(|_| 2.0), |g, item| model.loss(g, item) * 2.0).unwrap();
     assert_eq!(step.loss.to_bits(), alone.1);
 }
 
@@ -244,13 +247,12 @@ fn steps_without_items_are_refused_in_shards() {
     let (model, trainer) = trainer(&optimizer);
     let mut trainer = trainer.shards(4);
     let tree = data(1, 1).remove(0);
-    let error = trainer.step_with(|g| model.loss(g, &tree)).unwrap_err();
-    let expected = TrainError::NoShards { method: "step_on_sum" };
-    assert!(matches!(&error, Error::Train(found) if *found == expected), "{error}");
     let graph = trainer.session().graph();
     let loss = model.loss(&graph, &tree);
+    let error = trainer.step_graph(&graph, [loss]).unwrap_err();
+    let expected = TrainError::NoShards { method: "step_graph" };
+    assert!(matches!(&error, Error::Train(found) if *found == expected), "{error}");
     for error in [
-        trainer.step_graph(&graph, [loss]).unwrap_err(),
         trainer.backward(&graph, loss, &[]).unwrap_err(),
         trainer.step_tasks([&tree], async |g, item| Ok(model.loss(g, item))).unwrap_err(),
     ] {

@@ -169,12 +169,11 @@ fn a_trainer_is_unchanged_after_a_panic_in_any_closure() {
             }));
         });
         caught(&mut || {
-            drop(trainer.step_in_parts(items.iter().enumerate(), 20, |g, (number, item)| {
+            drop(trainer.step(Minibatch::new(items.iter().enumerate()).in_parts(20), |g, (number, item)| {
                 falls(number);
                 model.loss(g, item)
             }));
         });
-        caught(&mut || drop(trainer.step_with(|_| panic!("the user's own"))));
         caught(&mut || {
             drop(trainer.step_tasks(items.iter().enumerate(), async |g, (number, item)| {
                 let loss = model.loss(g, item);
@@ -207,7 +206,7 @@ fn a_step_in_parts_has_the_losses_of_one_step_and_nearly_the_same_update() {
     let once = whole.step(&batch, |g, item| model.loss(g, item)).unwrap();
     // Handles belong to their module, so every trainer has its own model.
     let (other, mut trainer) = trainer(1);
-    let step = trainer.step_in_parts(&batch, 7, |g, item| other.loss(g, item)).unwrap();
+    let step = trainer.step(Minibatch::new(&batch).in_parts(7), |g, item| other.loss(g, item)).unwrap();
     assert_eq!(step.losses, once.losses);
     assert!(step.batches > once.batches);
     for (a, b) in whole.weights().iter().zip(trainer.weights().iter()) {
@@ -220,14 +219,12 @@ fn a_step_in_parts_has_the_losses_of_one_step_and_nearly_the_same_update() {
 fn a_free_step_may_sum_over_pairs_and_name_outputs() {
     let (model, mut trainer) = trainer(1);
     let items = data(1, 4);
-    let step = trainer
-        .step_with(|g| {
-            let logits: Vec<Value<'_>> = items.iter().map(|(tree, _)| model.logits(g, tree)).collect();
-            let apart = logits[0] - logits[1];
-            g.output("apart", apart);
-            apart.square().sum() + (logits[2] - logits[3]).square().sum()
-        })
-        .unwrap();
+    let g = trainer.session().graph();
+    let logits: Vec<Value<'_>> = items.iter().map(|(tree, _)| model.logits(&g, tree)).collect();
+    let apart = logits[0] - logits[1];
+    g.output("apart", apart);
+    let loss = apart.square().sum() + (logits[2] - logits[3]).square().sum();
+    let step = trainer.step_graph(&g, [loss]).unwrap();
     assert_eq!((step.number, step.instances()), (0, 1));
     assert_eq!(step.output("apart").map(<[f32]>::len), Some(3));
     assert_eq!(step.output("nothing"), None);

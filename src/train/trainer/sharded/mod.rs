@@ -10,11 +10,11 @@ mod layout;
 mod ranks;
 
 use super::Trainer;
-use super::minibatch::{self, Items, Losses, Shares, emit_weighted};
-use crate::emit::Emitter;
+use super::minibatch::{self, Items, ItemsLeft, Losses};
 use crate::error::Result;
-use crate::session::{Planning, Prefetch, Prepared};
+use crate::session::Prefetch;
 use crate::train::error::TrainError;
+use crate::train::minibatch::Minibatch;
 use crate::train::report::Step;
 use autobatch_distributed::tree::{self, Given};
 use autobatch_distributed::{Alone, Gradient, Group, reduce};
@@ -51,16 +51,6 @@ impl Sharding {
     fn rank_of_ranks(&self) -> (usize, usize) {
         self.with_group(|group| (group.rank(), group.size()))
     }
-}
-
-/// How the losses of the items become the loss of the minibatch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mean {
-    /// Their sum divided by the number of items.
-    Items,
-    /// Their sum divided by the sum of their weights. The number is known only after all shards were emitted, so the
-    /// update scales the sum of the gradients.
-    Weights,
 }
 
 /// The report of the shards of one rank, as the ranks exchange it. Floats are exchanged by their bits.
@@ -113,7 +103,6 @@ struct Computed {
 struct Graphs<'a, I, N: Iterator<Item = Items<I>>, F> {
     next: N,
     prefetch: Prefetch<Losses>,
-    mean: Mean,
     loss: &'a F,
     step: Option<Step>,
 }
@@ -121,9 +110,9 @@ struct Graphs<'a, I, N: Iterator<Item = Items<I>>, F> {
 impl Trainer {
     /// Cuts every minibatch into this many shards, at least one, whose gradients are added in a fixed tree. The weights
     /// then depend on the number of shards, and not on the number of [ranks](Self::group) that share them. A minibatch
-    /// with fewer items has one shard per item. The shards of a rank execute together, in full batches. The steps
-    /// [`step`](Self::step), [`step_weighted`](Self::step_weighted), [`step_in_parts`](Self::step_in_parts) and
-    /// [`pass`](Self::pass) work in shards; other steps have no items to cut and are errors. Shards execute on the CPU.
+    /// with fewer items has one shard per item. The shards of a rank execute together, in full batches.
+    /// [`step`](Self::step) and [`pass`](Self::pass) work in shards; other steps have no items to cut and are errors. Shards
+    /// execute on the CPU.
     ///
     /// ```
     /// # use autobatch::prelude::*;
@@ -171,16 +160,15 @@ impl Trainer {
         })
     }
 
-    /// Makes one step over shards, with at most `most` items in one graph.
+    /// Makes one step over shards.
     #[track_caller]
     pub(super) fn step_in_shards<I: Send>(
         &mut self,
-        items: Vec<I>,
-        most: usize,
-        mean: Mean,
-        loss: &(impl for<'g> Fn(&'g Graph, I) -> (Value<'g>, f32) + Sync),
+        minibatch: Minibatch<I>,
+        loss: &(impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync),
     ) -> Result<Step> {
-        if items.is_empty() {
+        let count = minibatch.items.len();
+        if count == 0 {
             return Err(TrainError::Empty.into());
         }
         if self.session.executor().is_elsewhere() {
@@ -188,17 +176,13 @@ impl Trainer {
         }
         let Some(sharding) = &mut self.sharding else { return Err(TrainError::Empty.into()) };
         sharding.layout.fit(self.session.module(), self.updater.trained());
-        let leaves = sharding.shards.max(items.len().div_ceil(most)).min(items.len());
-        let computed = self.compute_shards(items, (leaves, most), mean, loss);
+        let leaves = sharding.shards.max(count.div_ceil(minibatch.together)).min(count);
+        let computed = self.compute_shards(minibatch, leaves, loss);
         let (mut step, nodes) = self.report(computed)?;
-        if mean == Mean::Weights && !(step.weight.is_finite() && step.weight > 0.0) {
-            return Err(TrainError::Weights { sum: step.weight }.into());
-        }
         let updating = Instant::now();
         step.loss = step.weighted_loss();
-        let scale = if mean == Mean::Weights { 1.0 / step.weight } else { 1.0 };
         let before = step.wait;
-        self.update_with_sum(leaves, nodes, scale, &mut step)?;
+        self.update_with_sum(leaves, nodes, &mut step)?;
         step.update = updating.elapsed() - (step.wait - before);
         Ok(step)
     }
@@ -207,14 +191,14 @@ impl Trainer {
     #[track_caller]
     fn compute_shards<I: Send>(
         &mut self,
-        items: Vec<I>,
-        (leaves, most): (usize, usize),
-        mean: Mean,
-        loss: &(impl for<'g> Fn(&'g Graph, I) -> (Value<'g>, f32) + Sync),
+        minibatch: Minibatch<I>,
+        leaves: usize,
+        loss: &(impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync),
     ) -> Result<Computed> {
         let Some(sharding) = &self.sharding else { return Ok(Computed::default()) };
         let (rank, ranks) = sharding.rank_of_ranks();
-        let (own, count) = (tree::leaves_of(rank, ranks, leaves), items.len());
+        let (own, count, most) =
+            (tree::leaves_of(rank, ranks, leaves), minibatch.items.len(), minibatch.together);
         let first = move |leaf: usize| count * leaf / leaves;
         let nodes = tree::cover(leaves, own.clone());
         // Passes may move nodes of one shard into another.
@@ -222,16 +206,15 @@ impl Trainer {
         let fits = |node: &Range<usize>| together && first(node.end) - first(node.start) <= most;
         let mut graphs = Vec::new();
         nodes.iter().for_each(|node| tree::divide(node.clone(), &fits, &mut graphs));
-        let mut items = items.into_iter().skip(first(own.start));
+        let mut left = ItemsLeft::new(minibatch)?;
+        left.skip_to(first(own.start));
         let mut next_node = graphs.clone().into_iter().peekable();
         let mut graphs = Graphs {
-            next: graphs.into_iter().map(|node| {
-                let (first, end) = (first(node.start), first(node.end));
-                let items = items.by_ref().take(end - first).collect();
-                Items { items, first, count, cuts: minibatch::cuts(count, node, leaves) }
+            next: graphs.into_iter().map_while(|node| {
+                let items = first(node.end) - first(node.start);
+                left.take(items, minibatch::cuts(count, node, leaves))
             }),
             prefetch: Prefetch::new(self.emitter.another()),
-            mean,
             loss,
             step: None,
         };
@@ -254,28 +237,19 @@ impl Trainer {
     #[track_caller]
     fn execute_graph<I: Send, N: Iterator<Item = Items<I>>>(
         &mut self,
-        graphs: &mut Graphs<'_, I, N, impl for<'g> Fn(&'g Graph, I) -> (Value<'g>, f32) + Sync>,
+        graphs: &mut Graphs<'_, I, N, impl for<'g> Fn(&'g Graph, I) -> Value<'g> + Sync>,
     ) -> Result<Gradient> {
-        let Graphs { next, prefetch, mean, loss, step: whole } = graphs;
-        let (mean, loss, noise) = (*mean, *loss, self.noise());
+        let Graphs { next, prefetch, loss, step: whole } = graphs;
         let Self { session, updater, emitter, .. } = self;
         let ready = prefetch.take_or_prepare(emitter, |emitter| {
-            Some(prepare(session.planning(), emitter, updater.trained(), next.next()?, (mean, loss)))
+            Some(minibatch::prepare(session.planning(), emitter, updater.trained(), next.next()?, *loss))
         });
         let ready = ready.ok_or(TrainError::Empty)??;
         let follows = if prefetch.is_worthwhile(session) { next.next() } else { None };
-        let data = emitter.graph().data();
-        let executed = match follows {
-            Some(follows) => {
-                let prepare = |planning: &mut Planning, emitter: &mut Emitter| {
-                    prepare(planning, emitter, updater.trained(), follows, (mean, loss))
-                };
-                prefetch.execute(session, &ready.plan, (&data, noise), prepare)
-            }
-            None => session.execute(&ready.plan, &data, noise),
-        };
-        drop(data);
-        let step = self.executed(&ready, &self.emitter.graph().data(), executed)?;
+        let step = match follows {
+            Some(follows) => self.execute_while(&ready, prefetch, Ok(follows), *loss),
+            None => self.execute(&ready),
+        }?;
         match whole {
             None => *whole = Some(step),
             Some(whole) => whole.add(step),
@@ -312,15 +286,9 @@ impl Trainer {
     }
 
     /// Adds the gradients of all ranks and updates the parameters. All ranks have the same sum, so all update or none.
-    fn update_with_sum(
-        &mut self,
-        leaves: usize,
-        nodes: Vec<Gradient>,
-        scale: f64,
-        step: &mut Step,
-    ) -> Result<()> {
+    fn update_with_sum(&mut self, leaves: usize, nodes: Vec<Gradient>, step: &mut Step) -> Result<()> {
         let Some(mut sharding) = self.sharding.take() else { return Ok(()) };
-        let updated = self.update_with_shards(&mut sharding, (leaves, nodes), scale, step);
+        let updated = self.update_with_shards(&mut sharding, leaves, nodes, step);
         sharding.layout.clear();
         self.sharding = Some(sharding);
         updated?;
@@ -334,8 +302,8 @@ impl Trainer {
     fn update_with_shards(
         &mut self,
         sharding: &mut Sharding,
-        (leaves, nodes): (usize, Vec<Gradient>),
-        scale: f64,
+        leaves: usize,
+        nodes: Vec<Gradient>,
         step: &mut Step,
     ) -> Result<()> {
         let group = sharding.group.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -345,14 +313,14 @@ impl Trainer {
         let sum = reduce(&mut **group, leaves, nodes, sharding.layout.shape())?;
         waits(reducing);
         sharding.layout.set(sum);
-        let verdict = self.may_update(Some(&sharding.layout), scale, &step.losses)?;
+        let verdict = self.may_update(Some(&sharding.layout), &step.losses)?;
         (step.gradient_norm, step.skipped) = (verdict.norm, verdict.skip);
         if verdict.skip {
             return Ok(());
         }
         let unused = self.unused(&step.used);
         let Self { session, updater, .. } = self;
-        updater.update_with(session, &sharding.layout, scale, &unused)?;
+        updater.update_with(session, &sharding.layout, &unused)?;
         if sharding.divided {
             let exchanging = Instant::now();
             updater.exchange(session, &mut **group)?;
@@ -360,24 +328,4 @@ impl Trainer {
         }
         Ok(())
     }
-}
-
-/// Emits and plans a graph.
-#[track_caller]
-fn prepare<I: Send>(
-    planning: &mut Planning,
-    emitter: &mut Emitter,
-    trained: &[ParamId],
-    Items { items, first, count, cuts }: Items<I>,
-    (mean, loss): (Mean, &(impl for<'g> Fn(&'g Graph, I) -> (Value<'g>, f32) + Sync)),
-) -> Result<Prepared<Losses>> {
-    let start = Instant::now();
-    let (losses, weight) = emit_weighted(emitter, items, first, loss)?;
-    let share = match mean {
-        Mean::Items => 1.0 / count as f32,
-        Mean::Weights => 1.0,
-    };
-    let shares = vec![share; losses.len()];
-    let shares = Shares { shares: &shares, first: Some(first), weight, cuts: &cuts };
-    minibatch::plan(planning, &emitter.graph().data(), trained, &losses, shares, start)
 }
