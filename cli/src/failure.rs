@@ -139,9 +139,10 @@ impl From<autobatch_models::catalogue::OpenError> for Failure {
     fn from(error: autobatch_models::catalogue::OpenError) -> Self {
         use autobatch_models::catalogue::OpenError;
         match &error {
-            OpenError::Unknown(_) | OpenError::Size { .. } | OpenError::NoFile(_) => {
-                Self::usage(error.to_string())
-            }
+            OpenError::Unknown(_)
+            | OpenError::Size { .. }
+            | OpenError::NoFile(_)
+            | OpenError::NoLesson(_) => Self::usage(error.to_string()),
             OpenError::Corpus { entry, .. } => Self::input(error.to_string()).help(format!(
                 "model {} reads a folder with {} ({}); `autobatch models` lists all corpora",
                 entry.name, entry.corpus.files, entry.corpus.name

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic like tests")]
 
 use autobatch::prelude::*;
-use autobatch_models::catalogue::{ENTRIES, Entry};
+use autobatch_models::catalogue::{ENTRIES, Entry, Options};
 use autobatch_models::data::generate::{
     digits, expressions, lattices, sentiment, similarity, surnames, tagged, translations, treebank,
 };
@@ -14,12 +14,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 fn small(entry: &Entry, data: Option<PathBuf>) -> Lesson {
-    let options = lessons::Options {
-        data,
+    let options = Options {
+        corpus: data,
         seed: 3,
         count: Some(12),
         hidden: Some(6),
         embedding: (entry.embedding > 0).then_some(8),
+        ..Options::default()
     };
     lessons::open(entry.name, &options).unwrap()
 }
@@ -176,14 +177,14 @@ fn a_lesson_reads_a_corpus_in_its_published_form() {
     let folder = root.join("sentiment");
     for (file, to) in [("valid.txt", "be tested on"), ("train.txt", "learn from")] {
         std::fs::write(folder.join(file), "").unwrap();
-        let options = lessons::Options { data: Some(folder.clone()), ..lessons::Options::default() };
+        let options = Options { corpus: Some(folder.clone()), ..Options::default() };
         let said = lessons::open("sentiment", &options).unwrap_err().to_string();
         assert!(
             said.contains(&format!("sentiment: expected at least one instance to {to}, found none")),
             "{said}"
         );
     }
-    let missing = lessons::Options { data: Some(root.join("missing")), ..lessons::Options::default() };
+    let missing = Options { corpus: Some(root.join("missing")), ..Options::default() };
     assert!(lessons::open("names", &missing).unwrap_err().to_string().contains("missing"));
     std::fs::remove_dir_all(root).unwrap();
 }
@@ -267,7 +268,7 @@ fn predictions_need_no_answers() {
 
 #[test]
 fn unknown_letters_are_counted_and_plain_sentences_are_read() {
-    let options = lessons::Options { count: Some(30), ..lessons::Options::default() };
+    let options = Options { count: Some(30), ..Options::default() };
     let predicted = |name: &str, text: &str| {
         let lesson = lessons::open(name, &options).unwrap();
         let predictor = Predictor::new(&lesson.specification).unwrap();
@@ -303,7 +304,7 @@ fn a_specification_restores_the_model_for_predictions_and_other_instances() {
         for answer in &answers {
             assert!(!answer.text.is_empty() && answer.json.is_object(), "{}: {answer:?}", entry.name);
         }
-        let options = lessons::Options { seed: 9, count: Some(6), ..lessons::Options::default() };
+        let options = Options { seed: 9, count: Some(6), ..Options::default() };
         let other = lessons::open_trained(&lesson.specification, &options);
         // Generated names have languages that the published corpus may lack.
         match other {
@@ -322,7 +323,7 @@ fn a_specification_restores_the_model_for_predictions_and_other_instances() {
 #[test]
 fn a_plan_that_is_used_often_is_searched_longer_and_keeps_its_bits() {
     let options =
-        lessons::Options { data: None, seed: 3, count: Some(12), hidden: Some(6), embedding: Some(8) };
+        Options { seed: 3, count: Some(12), hidden: Some(6), embedding: Some(8), ..Options::default() };
     let lesson = lessons::open("lattice", &options).unwrap();
     let mut session = Session::new(&lesson.module, Device::Cpu).unwrap();
     let mut runs: Vec<(u32, Vec<u32>)> = Vec::new();

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic like tests")]
 
 use autobatch::prelude::*;
-use autobatch_models::catalogue::{ENTRIES, Entry};
+use autobatch_models::catalogue::{ENTRIES, Entry, Options};
 use autobatch_models::lessons::{self, Lesson};
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ const BELOW: [(&str, f32); ENTRIES.len()] = [
 ];
 
 fn lesson(entry: &Entry) -> Lesson {
-    let options = lessons::Options { data: None, seed: 1, count: None, hidden: None, embedding: None };
+    let options = Options { seed: 1, ..Options::default() };
     lessons::open(entry.name, &options).unwrap()
 }
 

@@ -333,3 +333,20 @@ fn the_rule_for_errors_finds_a_derived_debug() {
     let ours = of_macro.replace("Debug, ", "") + "debug_as_display!(E);\n";
     clean(tidy::unreadable_errors(&sample("ir/src/a.rs", &ours)));
 }
+
+#[test]
+fn no_parameter_takes_a_tuple_apart() {
+    clean(tidy::tuple_parameters(&tidy::sources()));
+}
+
+#[test]
+fn the_rule_for_parameters_finds_tuples_of_names() {
+    let check = |text: &str| tidy::tuple_parameters(&sample("ir/src/a.rs", text));
+    finds(check("fn f(\n    x: u32,\n    (rows, mut width): (u32, u32),\n) {}\n"), "ir/src/a.rs:3");
+    for before in ["", "x: u8, "] {
+        finds(check(&format!("fn f({before}{}(u32, u32)) {{}}\n", "(rows, width): ")), "ir/src/a.rs:1");
+    }
+    clean(check(
+        "let (rows, width): (u32, u32) = f();\nmap(|(a, b): (u32, u32)| a + b);\nfn f(at: (u32, u32)) {}\n",
+    ));
+}

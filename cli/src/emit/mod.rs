@@ -6,6 +6,7 @@ use crate::args::EmitArgs;
 use crate::args::values::RANDOM;
 use crate::failure::Failure;
 use autobatch_ir::graph::{Graph, GraphData};
+use autobatch_models::catalogue::Options;
 use autobatch_models::lessons::{self, Lesson};
 
 /// Emits the graph that the options describe.
@@ -38,8 +39,8 @@ fn reject_unused_options(args: &EmitArgs) -> Result<(), Failure> {
 
 /// Emits a minibatch of the training instances. The outputs have the names `INSTANCE.NUMBER` or `INSTANCE.loss`.
 fn model(args: &EmitArgs) -> Result<GraphData, Failure> {
-    let options = lessons::Options {
-        data: args.data.as_ref().map(Into::into),
+    let options = Options {
+        corpus: args.data.as_ref().map(Into::into),
         seed: args.seed,
         count: match &args.data {
             Some(_) => None,
@@ -47,6 +48,7 @@ fn model(args: &EmitArgs) -> Result<GraphData, Failure> {
         },
         hidden: args.hidden.map(|width| width as usize),
         embedding: args.embedding.map(|width| width as usize),
+        ..Options::default()
     };
     let lesson = lessons::open(&args.model, &options)?;
     let graph = Graph::new(&lesson.module);

@@ -7,6 +7,7 @@ use crate::measure::{Measured, measure};
 use crate::progress::Waiting;
 use crate::trained::{check_model, malformed, session, specification};
 use autobatch_inspector::text::count;
+use autobatch_models::catalogue::Options;
 use autobatch_models::lessons::{self, Lesson, Part};
 use autobatch_models::parser::greedy;
 use serde_json::json;
@@ -17,11 +18,11 @@ const TOGETHER: usize = 256;
 
 /// Evaluates a part of the instances. Parsers also parse the test part greedily.
 pub fn eval(args: &EvalArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
-    let options = lessons::Options {
-        data: args.data.as_ref().map(Into::into),
+    let options = Options {
+        corpus: args.data.as_ref().map(Into::into),
         seed: args.seed,
         count: args.count,
-        ..lessons::Options::default()
+        ..Options::default()
     };
     let specification = specification(&args.trained)?;
     let lesson =

@@ -77,7 +77,12 @@ fn a_signal_writes_a_checkpoint_from_which_the_bits_continue() {
     assert!(joined.len() < 5, "the signal came too late");
     joined.extend(epochs(&rest));
     assert_eq!(joined, epochs(&lines(&whole.stdout)));
-    let options = lessons::Options { seed: 3, count: Some(300), hidden: Some(24), ..Default::default() };
+    let options = autobatch_models::catalogue::Options {
+        seed: 3,
+        count: Some(300),
+        hidden: Some(24),
+        ..Default::default()
+    };
     let module = lessons::open("treelstm", &options).expect("the model opens").module;
     let [whole, rest] = ["whole", "rest"].map(|name| {
         read_weights(format!("{folder}/{name}.safetensors"), &module).expect("the checkpoint was written")

@@ -1,9 +1,15 @@
 //! The entries of the catalogue: names, usual sizes and corpora.
 
-use super::OpenError;
+use super::door::{Door, door};
+use super::error::OpenError;
+use crate::data::parallel::Languages;
+use crate::lessons::{classify, structured, tag};
+use crate::tagger::Tagger;
+use crate::transformer::Transformer;
+use std::fmt;
 
 /// A model of the catalogue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct Entry {
     /// The name.
     pub name: &'static str,
@@ -24,6 +30,44 @@ pub struct Entry {
     pub batch: usize,
     /// The corpus from which the model learns.
     pub corpus: Corpus,
+    /// The usual training options.
+    pub habits: Habits,
+    /// Whether generated sentences can have one common length.
+    pub(crate) has_equal_lengths: bool,
+    /// The task behind the entry.
+    pub(crate) door: Door,
+}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Entry").field(&self.name).finish()
+    }
+}
+
+/// Entries have different names.
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Entry {}
+
+/// The usual training options of a model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Habits {
+    /// The number of epochs.
+    pub epochs: u64,
+    /// The number of instances per minibatch.
+    pub batch: usize,
+    /// The learning rate of Adam.
+    pub learning_rate: f64,
+    /// The number of generated training instances. The other parts have a fifth of that number each.
+    pub generated: usize,
+}
+
+const fn habits(epochs: u64, batch: usize, learning_rate: f64, generated: usize) -> Habits {
+    Habits { epochs, batch, learning_rate, generated }
 }
 
 /// A published corpus in a folder.
@@ -75,19 +119,19 @@ const PAIRS: Corpus = Corpus {
 /// Every model, in the order of the benchmarks.
 #[rustfmt::skip]
 pub const ENTRIES: [Entry; 13] = [
-    Entry { name: "mnist", letter: Some("a"), about: "perceptron 784-200-100-10", unit: "examples", hidden: 200, embedding: 0, count: 2000, batch: 32, corpus: MNIST },
-    Entry { name: "treelstm", letter: Some("b"), about: "binary tree LSTM", unit: "trees", hidden: 100, embedding: 0, count: 128, batch: 128, corpus: LISTOPS },
-    Entry { name: "similarity", letter: Some("c"), about: "child-sum tree LSTM on pairs", unit: "pairs", hidden: 150, embedding: 300, count: 256, batch: 256, corpus: SICK },
-    Entry { name: "tagger", letter: Some("d"), about: "BiLSTM tagger", unit: "sentences", hidden: 50, embedding: 128, count: 64, batch: 64, corpus: WIKINER },
-    Entry { name: "chartagger", letter: None, about: "BiLSTM tagger that spells rare words", unit: "sentences", hidden: 50, embedding: 128, count: 64, batch: 64, corpus: WIKINER },
-    Entry { name: "names", letter: Some("e"), about: "LSTM over the letters of names", unit: "names", hidden: 128, embedding: 0, count: 128, batch: 128, corpus: SURNAMES },
-    Entry { name: "acceptor", letter: Some("f1"), about: "LSTM acceptor", unit: "sequences", hidden: 100, embedding: 100, count: 64, batch: 64, corpus: SST },
-    Entry { name: "treernn", letter: Some("f2"), about: "tree RNN", unit: "trees", hidden: 300, embedding: 0, count: 64, batch: 64, corpus: SST },
-    Entry { name: "parser", letter: Some("g"), about: "stack LSTM parser, actions given", unit: "sentences", hidden: 100, embedding: 100, count: 64, batch: 64, corpus: TREEBANK },
-    Entry { name: "lattice", letter: None, about: "lattice LSTM tagger", unit: "sentences", hidden: 100, embedding: 50, count: 64, batch: 64, corpus: LATTICES },
-    Entry { name: "sentiment", letter: None, about: "tree LSTM, a label at every node", unit: "trees", hidden: 100, embedding: 0, count: 128, batch: 128, corpus: SST_NODES },
-    Entry { name: "transformer", letter: None, about: "transformer encoder tagger", unit: "sentences", hidden: 128, embedding: 0, count: 64, batch: 64, corpus: WIKINER },
-    Entry { name: "translate", letter: None, about: "transformer encoder and decoder", unit: "sentences", hidden: 128, embedding: 0, count: 64, batch: 64, corpus: PAIRS },
+    Entry { name: "mnist", letter: Some("a"), about: "perceptron 784-200-100-10", unit: "examples", hidden: 200, embedding: 0, count: 2000, batch: 32, corpus: MNIST, habits: habits(6, 32, 1e-3, 1000), has_equal_lengths: false, door: door::<classify::Digits>() },
+    Entry { name: "treelstm", letter: Some("b"), about: "binary tree LSTM", unit: "trees", hidden: 100, embedding: 0, count: 128, batch: 128, corpus: LISTOPS, habits: habits(8, 32, 2e-3, 800), has_equal_lengths: false, door: door::<classify::Expressions>() },
+    Entry { name: "similarity", letter: Some("c"), about: "child-sum tree LSTM on pairs", unit: "pairs", hidden: 150, embedding: 300, count: 256, batch: 256, corpus: SICK, habits: habits(6, 25, 2e-3, 500), has_equal_lengths: false, door: door::<structured::Pairs>() },
+    Entry { name: "tagger", letter: Some("d"), about: "BiLSTM tagger", unit: "sentences", hidden: 50, embedding: 128, count: 64, batch: 64, corpus: WIKINER, habits: habits(5, 16, 2e-3, 400), has_equal_lengths: true, door: door::<tag::Words<Tagger>>() },
+    Entry { name: "chartagger", letter: None, about: "BiLSTM tagger that spells rare words", unit: "sentences", hidden: 50, embedding: 128, count: 64, batch: 64, corpus: WIKINER, habits: habits(4, 16, 2e-3, 200), has_equal_lengths: false, door: door::<tag::Spelled>() },
+    Entry { name: "names", letter: Some("e"), about: "LSTM over the letters of names", unit: "names", hidden: 128, embedding: 0, count: 128, batch: 128, corpus: SURNAMES, habits: habits(8, 64, 4e-3, 1500), has_equal_lengths: false, door: door::<classify::Surnames>() },
+    Entry { name: "acceptor", letter: Some("f1"), about: "LSTM acceptor", unit: "sequences", hidden: 100, embedding: 100, count: 64, batch: 64, corpus: SST, habits: habits(6, 32, 2e-3, 800), has_equal_lengths: false, door: door::<classify::Sentences>() },
+    Entry { name: "treernn", letter: Some("f2"), about: "tree RNN", unit: "trees", hidden: 300, embedding: 0, count: 64, batch: 64, corpus: SST, habits: habits(6, 32, 5e-4, 400), has_equal_lengths: false, door: door::<classify::Parses>() },
+    Entry { name: "parser", letter: Some("g"), about: "stack LSTM parser, actions given", unit: "sentences", hidden: 100, embedding: 100, count: 64, batch: 64, corpus: TREEBANK, habits: habits(4, 16, 2e-3, 200), has_equal_lengths: false, door: door::<structured::Treebank>() },
+    Entry { name: "lattice", letter: None, about: "lattice LSTM tagger", unit: "sentences", hidden: 100, embedding: 50, count: 64, batch: 64, corpus: LATTICES, habits: habits(4, 8, 2e-3, 100), has_equal_lengths: false, door: door::<tag::Lattices>() },
+    Entry { name: "sentiment", letter: None, about: "tree LSTM, a label at every node", unit: "trees", hidden: 100, embedding: 0, count: 128, batch: 128, corpus: SST_NODES, habits: habits(5, 25, 1e-3, 400), has_equal_lengths: false, door: door::<structured::Phrases>() },
+    Entry { name: "transformer", letter: None, about: "transformer encoder tagger", unit: "sentences", hidden: 128, embedding: 0, count: 64, batch: 64, corpus: WIKINER, habits: habits(5, 16, 1e-3, 400), has_equal_lengths: true, door: door::<tag::Words<Transformer>>() },
+    Entry { name: "translate", letter: None, about: "transformer encoder and decoder", unit: "sentences", hidden: 128, embedding: 0, count: 64, batch: 64, corpus: PAIRS, habits: habits(8, 32, 2e-3, 2000), has_equal_lengths: false, door: door::<Languages>() },
 ];
 
 /// Returns the entry with this name.

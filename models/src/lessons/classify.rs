@@ -4,6 +4,8 @@ use super::answer::{Answer, PredictError, Unknown, answered, classified};
 use super::parts::{Parts, Published};
 use super::task::{Input, Task, Widths};
 use crate::acceptor::Acceptor;
+use crate::catalogue::{Opened, Sizes, bound};
+use crate::data::peers::{Images, Letters, Sequences, Trees};
 use crate::data::vocab::Vocab;
 use crate::data::{DataError, generate, idx, listops, names as languages, sst};
 use crate::mnist::Mnist;
@@ -23,7 +25,7 @@ const KNOWN: u64 = 2;
 
 /// Images of digits.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Digits;
+pub(crate) struct Digits;
 
 /// Pixels, and the digit; 0 stands for an unknown digit.
 type Digit = (Vec<f32>, u32);
@@ -36,6 +38,11 @@ fn digits_of(images: &idx::Images, labels: &[u8]) -> Vec<Digit> {
 impl Task for Digits {
     type Item = Digit;
     type Model = Mnist;
+
+    fn benchmark(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
+        let images: Images = sizes.read(|seed, count| Images::generate(seed, count as u32))?;
+        bound(Mnist::new(m, sizes.hidden), images.instances().collect())
+    }
 
     fn read(folder: &Path) -> Result<Published<Digit>, DataError> {
         let idx::Labelled { images, labels } = idx::read(folder)?;
@@ -88,11 +95,17 @@ impl Task for Digits {
 
 /// Expressions of list operations.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Expressions;
+pub(crate) struct Expressions;
 
 impl Task for Expressions {
     type Item = listops::Expression;
     type Model = Spinn;
+
+    fn benchmark(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
+        let trees: Trees = sizes.read(|seed, count| Trees::generate(seed, count, 20.0, Trees::WORDS))?;
+        let model = Spinn::new(m, trees.word_rows(), sizes.hidden, Trees::CLASSES as usize);
+        bound(model, trees.instances().map(|(tree, class)| (tree.clone(), class)).collect())
+    }
 
     fn read(folder: &Path) -> Result<Published<Self::Item>, DataError> {
         Ok(Published::whole(listops::read(folder.join("d8.tsv"))?, 100))
@@ -142,13 +155,13 @@ pub(super) fn joined<T: ToString>(items: &[T]) -> String {
 
 /// Names of several languages, as letters.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Surnames {
+pub(crate) struct Surnames {
     letters: Vocab,
     languages: Vec<String>,
 }
 
 /// A name, and its language if it is known.
-pub(super) struct Surname {
+pub(crate) struct Surname {
     text: String,
     language: Option<String>,
 }
@@ -165,6 +178,12 @@ fn surnames(names: languages::Names) -> Vec<Surname> {
 impl Task for Surnames {
     type Item = Surname;
     type Model = Names;
+
+    fn benchmark(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
+        let data: Letters = sizes.read(Letters::generate)?;
+        let model = Names::new(m, Letters::CHARACTERS as usize, sizes.hidden, Letters::CLASSES as usize);
+        bound(model, data.chars.into_iter().zip(data.labels).collect())
+    }
 
     fn read(folder: &Path) -> Result<Published<Surname>, DataError> {
         Ok(Published::whole(surnames(languages::read(folder)?), 200))
@@ -251,13 +270,20 @@ fn sentiment(tree: &sst::Tree, rows: &[&autobatch::Row]) -> Answer {
 
 /// The sentiment of a sentence, read word by word.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Sentences {
+pub(crate) struct Sentences {
     words: Vocab,
 }
 
 impl Task for Sentences {
     type Item = sst::Tree;
     type Model = Acceptor;
+
+    fn benchmark(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
+        let data: Sequences = sizes.read(Sequences::generate)?;
+        let classes = Sequences::CLASSES as usize;
+        let model = Acceptor::new(m, data.word_rows(), sizes.embedding, sizes.hidden, classes);
+        bound(model, data.words.into_iter().zip(data.labels).collect())
+    }
 
     fn read(folder: &Path) -> Result<Published<sst::Tree>, DataError> {
         read_trees(folder)
@@ -304,13 +330,19 @@ impl Task for Sentences {
 
 /// The sentiment of a sentence, read along its parse.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Parses {
+pub(crate) struct Parses {
     words: Vocab,
 }
 
 impl Task for Parses {
     type Item = sst::Tree;
     type Model = TreeRnnClassifier;
+
+    fn benchmark(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
+        let trees: Trees = sizes.read(|seed, count| Trees::generate(seed, count, 20.0, Trees::WORDS))?;
+        let model = TreeRnnClassifier::new(m, trees.word_rows(), sizes.hidden, Trees::CLASSES as usize);
+        bound(model, trees.instances().map(|(tree, class)| (tree.clone(), class)).collect())
+    }
 
     fn read(folder: &Path) -> Result<Published<sst::Tree>, DataError> {
         read_trees(folder)

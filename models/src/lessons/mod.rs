@@ -8,83 +8,30 @@
 //! [specification](Lesson::specification) of a lesson holds these numbers, so [`Predictor`] needs no corpus.
 
 mod answer;
-mod classify;
+pub(crate) mod classify;
 mod parts;
-mod structured;
-mod tag;
+pub(crate) mod structured;
+pub(crate) mod tag;
 mod task;
 mod translate;
 
 pub use answer::{Answer, PredictError, Predicted, Unknown};
 pub use parts::Part;
 pub use task::Input;
+pub(crate) use task::{Task, Widths};
 
-use crate::catalogue;
-use crate::catalogue::{Entry, OpenError, entry};
+use crate::catalogue::{Entry, Habits, OpenError, Options, Sizes, entry};
 use crate::data::DataError;
-use crate::data::parallel::Languages;
 use crate::model::{Bound, Workload};
 use crate::parser::greedy::Parsing;
-use crate::tagger::Tagger;
-use crate::transformer::Transformer;
 use autobatch::Session;
 use autobatch::prelude::{Module, ModuleBuilder};
 use parts::Parts;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use task::{Task, Widths};
-
-/// The options of a lesson. `None` means the value of [`Habits`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options {
-    /// The folder of the corpus.
-    pub data: Option<PathBuf>,
-    /// The seed of generated instances.
-    pub seed: u64,
-    /// The number of training instances. A corpus uses its first instances.
-    pub count: Option<usize>,
-    /// The width of states.
-    pub hidden: Option<usize>,
-    /// The width of input vectors.
-    pub embedding: Option<usize>,
-}
-
-/// The usual training options of a model.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Habits {
-    /// The number of epochs.
-    pub epochs: u64,
-    /// The number of instances per minibatch.
-    pub batch: usize,
-    /// The learning rate of Adam.
-    pub learning_rate: f64,
-    /// The number of generated training instances. The other parts have a fifth of that number each.
-    pub generated: usize,
-}
-
-/// Returns the usual training options of an entry's model.
-#[must_use]
-pub fn habits(entry: &Entry) -> Habits {
-    let (epochs, batch, learning_rate, generated) = match entry.name {
-        "mnist" => (6, 32, 1e-3, 1000),
-        "treelstm" => (8, 32, 2e-3, 800),
-        "similarity" => (6, 25, 2e-3, 500),
-        "tagger" => (5, 16, 2e-3, 400),
-        "chartagger" => (4, 16, 2e-3, 200),
-        "names" => (8, 64, 4e-3, 1500),
-        "acceptor" => (6, 32, 2e-3, 800),
-        "treernn" => (6, 32, 5e-4, 400),
-        "parser" => (4, 16, 2e-3, 200),
-        "lattice" => (4, 8, 2e-3, 100),
-        "sentiment" => (5, 25, 1e-3, 400),
-        "transformer" => (5, 16, 1e-3, 400),
-        _ => (8, 32, 2e-3, 2000),
-    };
-    Habits { epochs, batch, learning_rate, generated }
-}
 
 /// A model with the instances of all parts.
 pub struct Lesson {
@@ -152,39 +99,18 @@ impl Specification {
 
     /// The widths, after a check of their range.
     fn widths(&self, entry: &'static Entry) -> Result<Widths, OpenError> {
-        widths(entry, Some(self.hidden), (entry.embedding > 0).then_some(self.embedding))
+        let embedding = (entry.embedding > 0).then_some(self.embedding);
+        let options = Options { hidden: Some(self.hidden), embedding, ..Options::default() };
+        Ok(Sizes::of(entry, &options)?.widths())
     }
 }
 
-fn widths(
-    entry: &'static Entry,
-    hidden: Option<usize>,
-    embedding: Option<usize>,
-) -> Result<Widths, OpenError> {
-    let options = catalogue::Options { hidden, embedding, ..catalogue::Options::default() };
-    let (hidden, embedding) = catalogue::widths(entry, &options)?;
-    Ok(Widths { hidden, embedding })
-}
-
-/// Calls a generic function with the task of an entry.
-macro_rules! with_task {
-    ($entry:expr, $function:ident($($argument:expr),*)) => {
-        match $entry.name {
-            "mnist" => $function::<classify::Digits>($($argument),*),
-            "treelstm" => $function::<classify::Expressions>($($argument),*),
-            "similarity" => $function::<structured::Pairs>($($argument),*),
-            "tagger" => $function::<tag::Words<Tagger>>($($argument),*),
-            "chartagger" => $function::<tag::Spelled>($($argument),*),
-            "names" => $function::<classify::Surnames>($($argument),*),
-            "acceptor" => $function::<classify::Sentences>($($argument),*),
-            "treernn" => $function::<classify::Parses>($($argument),*),
-            "parser" => $function::<structured::Treebank>($($argument),*),
-            "lattice" => $function::<tag::Lattices>($($argument),*),
-            "sentiment" => $function::<structured::Phrases>($($argument),*),
-            "transformer" => $function::<tag::Words<Transformer>>($($argument),*),
-            _ => $function::<Languages>($($argument),*),
-        }
-    };
+/// The options of a lesson, whose instances come from its corpus or its generator.
+fn of_lesson(options: &Options) -> Result<Options, OpenError> {
+    match &options.instances {
+        Some(file) => Err(OpenError::NoLesson(file.clone())),
+        None => Ok(options.clone()),
+    }
 }
 
 /// Opens a lesson by the name of its model.
@@ -193,9 +119,8 @@ macro_rules! with_task {
 /// Returns an error if the name is unknown, a size is out of range, or the corpus cannot be read or is too small.
 pub fn open(name: &str, options: &Options) -> Result<Lesson, OpenError> {
     let entry = entry(name)?;
-    let widths = widths(entry, options.hidden, options.embedding)?;
-    catalogue::check_count(entry, options.count)?;
-    with_task!(entry, lesson(entry, options, widths, None))
+    let widths = Sizes::of(entry, &of_lesson(options)?)?.widths();
+    (entry.door.lesson)(entry, options, widths, None)
 }
 
 /// Opens a lesson whose model has the words, classes and widths of a [specification](Lesson::specification). The
@@ -206,15 +131,16 @@ pub fn open(name: &str, options: &Options) -> Result<Lesson, OpenError> {
 pub fn open_trained(specification: &str, options: &Options) -> Result<Lesson, OpenError> {
     let (read, entry) = Specification::read(specification)?;
     let widths = read.widths(entry)?;
-    catalogue::check_count(entry, options.count)?;
-    with_task!(entry, lesson(entry, options, widths, Some(read.task)))
+    let options = &Options { hidden: None, embedding: None, ..of_lesson(options)? };
+    Sizes::of(entry, options)?;
+    (entry.door.lesson)(entry, options, widths, Some(read.task))
 }
 
 /// Separates the random numbers of the generated parts.
 const SALTS: [u64; 2] = [0x5eed_0000_0000_0001, 0x5eed_0000_0000_0002];
 
 /// Reads or generates the parts, and makes the lesson. Without a given task the training part determines it.
-fn lesson<T: Task>(
+pub(crate) fn lesson<T: Task>(
     entry: &'static Entry,
     options: &Options,
     widths: Widths,
@@ -227,7 +153,7 @@ fn lesson<T: Task>(
     };
     let mut m = ModuleBuilder::new(entry.name);
     let model = task.model(&mut m, widths);
-    let source = match &options.data {
+    let source = match &options.corpus {
         Some(path) => path.display().to_string(),
         None => format!("generated, seed {}", options.seed),
     };
@@ -243,7 +169,7 @@ fn lesson<T: Task>(
     };
     Ok(Lesson {
         entry,
-        habits: habits(entry),
+        habits: entry.habits,
         module: m.build()?,
         sizes: parts.all().map(T::size).collect(),
         parsing: task.parsing(model.clone(), &parts.test),
@@ -260,7 +186,7 @@ fn task_of<T: Task>(value: serde_json::Value) -> Result<T, OpenError> {
 
 /// Reads the parts of the corpus, or generates them.
 fn parts<T: Task>(entry: &'static Entry, options: &Options) -> Result<Parts<T::Item>, OpenError> {
-    let parts = match &options.data {
+    let parts = match &options.corpus {
         Some(folder) => {
             check_folder(entry, folder)?;
             let of_corpus = |error| OpenError::Corpus { entry, error };
@@ -269,7 +195,7 @@ fn parts<T: Task>(entry: &'static Entry, options: &Options) -> Result<Parts<T::I
             parts
         }
         None => {
-            let (seed, count) = (options.seed, options.count.unwrap_or(habits(entry).generated));
+            let (seed, count) = (options.seed, options.count.unwrap_or(entry.habits.generated));
             let [development, test] = SALTS.map(|salt| T::generate(seed ^ salt, (count / 5).max(2)));
             Parts { train: T::generate(seed, count), development, test }
         }
@@ -278,7 +204,7 @@ fn parts<T: Task>(entry: &'static Entry, options: &Options) -> Result<Parts<T::I
         None => Ok(parts),
         // Generators always make at least one instance.
         Some(part) => {
-            let path = options.data.clone().unwrap_or_default();
+            let path = options.corpus.clone().unwrap_or_default();
             Err(OpenError::NoInstances { path, to: part.purpose() })
         }
     }
@@ -321,7 +247,7 @@ impl Predictor {
     pub fn new(specification: &str) -> Result<Self, OpenError> {
         let (read, entry) = Specification::read(specification)?;
         let widths = read.widths(entry)?;
-        with_task!(entry, predictor(entry, widths, read.task))
+        (entry.door.predictor)(entry, widths, read.task)
     }
 
     /// Predicts the items of an input with a session of [`module`](Self::module). The input has the form of the corpus, and
@@ -334,7 +260,7 @@ impl Predictor {
     }
 }
 
-fn predictor<T: Task>(
+pub(crate) fn predictor<T: Task>(
     entry: &'static Entry,
     widths: Widths,
     value: serde_json::Value,

@@ -36,7 +36,7 @@ impl Part {
 }
 
 /// The parts of a corpus as it is published.
-pub(super) struct Published<T> {
+pub(crate) struct Published<T> {
     pub(super) train: Vec<T>,
     pub(super) development: Option<Vec<T>>,
     pub(super) test: Option<Vec<T>>,
@@ -97,7 +97,7 @@ fn hold_out<T>(items: Vec<T>, permille: u32, seed: u64) -> (Vec<T>, Vec<T>) {
 }
 
 /// Three parts of instances.
-pub(super) struct Parts<T> {
+pub(crate) struct Parts<T> {
     pub(super) train: Vec<T>,
     pub(super) development: Vec<T>,
     pub(super) test: Vec<T>,

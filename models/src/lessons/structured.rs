@@ -4,9 +4,10 @@ use super::answer::{Answer, PredictError, Unknown, answered};
 use super::classify::{SENTIMENTS, generate_trees, joined, parse_trees, read_trees, words_of};
 use super::parts::{Parts, Published};
 use super::task::{Input, Task, Widths};
+use crate::catalogue::{Opened, Sizes, bound, generated};
 use crate::data::dependency::{Heads, Transition};
 use crate::data::generate::{similarity as pairs, treebank};
-use crate::data::peers::Dependencies;
+use crate::data::peers::{self, Dependencies, Parses};
 use crate::data::vocab::Vocab;
 use crate::data::{DataError, conllu, sick, sst};
 use crate::parser::greedy::{self, Parsing};
@@ -28,7 +29,7 @@ const ACTION: usize = 20;
 
 /// The similarity of two sentences.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Pairs {
+pub(crate) struct Pairs {
     words: Vocab,
 }
 
@@ -52,6 +53,13 @@ impl Pairs {
 impl Task for Pairs {
     type Item = sick::Pair;
     type Model = Similarity;
+
+    fn benchmark(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
+        let pairs: peers::Pairs = sizes.read(peers::Pairs::generate)?;
+        let widths =
+            similarities::Widths { embedding: sizes.embedding, memory: sizes.hidden, hidden: COMPARISON };
+        bound(Similarity::new(m, pairs.word_rows(), widths), pairs.pairs)
+    }
 
     fn read(folder: &Path) -> Result<Published<sick::Pair>, DataError> {
         Published::read(folder, "", 100, sick::read)
@@ -115,7 +123,7 @@ impl Task for Pairs {
 
 /// Dependency parses.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Treebank {
+pub(crate) struct Treebank {
     words: Vocab,
 }
 
@@ -128,6 +136,13 @@ impl Treebank {
 impl Task for Treebank {
     type Item = conllu::Sentence;
     type Model = Parser;
+
+    fn benchmark(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
+        let data: Parses = sizes.read(Parses::generate)?;
+        let widths = parser::Widths { embedding: sizes.embedding, action: ACTION, hidden: sizes.hidden };
+        let model = Parser::new(m, Parses::WORDS as usize, widths);
+        bound(model, data.words.into_iter().zip(data.actions).collect())
+    }
 
     fn read(folder: &Path) -> Result<Published<conllu::Sentence>, DataError> {
         let mut published = Published::read(folder, ".conllu", 100, conllu::read)?;
@@ -211,13 +226,19 @@ fn actions(heads: &Heads) -> Vec<u32> {
 
 /// The sentiment of every phrase.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Phrases {
+pub(crate) struct Phrases {
     words: Vocab,
 }
 
 impl Task for Phrases {
     type Item = sst::Tree;
     type Model = Sentiment;
+
+    fn benchmark(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
+        let trees = Self::generate(sizes.options.seed, sizes.count);
+        let leaves = trees.iter().flat_map(|tree| tree.tree.leaves()).map(String::as_str);
+        generated(&Phrases { words: Vocab::build(leaves, 1) }, m, sizes)
+    }
 
     fn read(folder: &Path) -> Result<Published<sst::Tree>, DataError> {
         read_trees(folder)

@@ -4,8 +4,10 @@ use super::answer::{Answer, PredictError, Unknown, answered};
 use super::parts::{Parts, Published};
 use super::task::{Input, Task, Widths};
 use crate::Model;
+use crate::catalogue::{Opened, Sizes, bound, generated};
 use crate::char_tagger::{Alphabet, CharTagger, Word};
 use crate::data::generate::{lattices, tagged};
+use crate::data::peers::Tagged;
 use crate::data::vocab::Vocab;
 use crate::data::{DataError, lattice, wikiner};
 use crate::lattice_tagger::{Counts, Lattice, LatticeTagger};
@@ -22,6 +24,9 @@ use std::path::Path;
 const KNOWN: u64 = 2;
 /// The minimum frequency of words that a spelling model does not spell.
 const FREQUENT: u64 = 5;
+/// The benchmark of a spelling model spells a word unless it occurs more often than this in a thousand other sentences of
+/// the language.
+const RARE: u64 = 5;
 /// The width of the layer before the tags.
 const HEAD: usize = 32;
 /// The width of a letter's vector.
@@ -64,7 +69,7 @@ fn tagged_answer(sentence: &wikiner::Sentence, rows: &[&Row]) -> Answer {
 }
 
 /// A model of numbered words that gives each of them a tag.
-pub(super) trait WordTagger: Model<Instance = (Vec<u32>, Vec<u32>)> + Clone + 'static {
+pub(crate) trait WordTagger: Model<Instance = (Vec<u32>, Vec<u32>)> + Clone + 'static {
     /// Declares the model for these numbers of words and tags.
     fn declare(m: &mut ModuleBuilder, words: usize, tags: usize, widths: Widths) -> Self;
 }
@@ -84,7 +89,7 @@ impl WordTagger for Transformer {
 /// Named entities, with a vector for each frequent word.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
-pub(super) struct Words<M> {
+pub(crate) struct Words<M> {
     words: Vocab,
     #[serde(skip)]
     model: PhantomData<M>,
@@ -93,6 +98,12 @@ pub(super) struct Words<M> {
 impl<M: WordTagger> Task for Words<M> {
     type Item = wikiner::Sentence;
     type Model = M;
+
+    fn benchmark(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
+        let data: Tagged = sizes.read(|seed, count| Tagged::generate(seed, count, sizes.options.same))?;
+        let model = M::declare(m, data.word_rows(), data.tag_count(), sizes.widths());
+        bound(model, data.words.into_iter().zip(data.tags).collect())
+    }
 
     fn read(folder: &Path) -> Result<Published<wikiner::Sentence>, DataError> {
         read_sentences(folder)
@@ -139,7 +150,7 @@ impl<M: WordTagger> Task for Words<M> {
 
 /// Named entities, with a vector for each frequent word and the letters of the others.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Spelled {
+pub(crate) struct Spelled {
     words: Vocab,
     letters: Vocab,
 }
@@ -147,6 +158,17 @@ pub(super) struct Spelled {
 impl Task for Spelled {
     type Item = wikiner::Sentence;
     type Model = CharTagger;
+
+    fn benchmark(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
+        let others = tagged::sentences(sizes.options.seed.wrapping_add(1), 1000, tagged::LENGTHS);
+        let tokens = others.iter().flat_map(|sentence| &sentence.tokens);
+        let words: Vec<&str> = tokens.map(|token| token.word.as_str()).collect();
+        let task = Spelled {
+            words: Vocab::build(words.iter().copied(), RARE + 1),
+            letters: Vocab::build_chars(words.iter().copied(), 1),
+        };
+        generated(&task, m, sizes)
+    }
 
     fn read(folder: &Path) -> Result<Published<wikiner::Sentence>, DataError> {
         read_sentences(folder)
@@ -203,15 +225,38 @@ impl Task for Spelled {
 
 /// Words and parts of speech of sentences without spaces.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Lattices {
+pub(crate) struct Lattices {
     chars: Vocab,
     words: Vocab,
     tags: Vocab,
 }
 
+impl Lattices {
+    /// Numbers characters and words that occur this often, and all tags.
+    fn of(sentences: &[lattice::Sentence], least: u64) -> Self {
+        let texts: Vec<String> = sentences.iter().map(|sentence| sentence.chars.iter().collect()).collect();
+        let spans = |sentence: &lattice::Sentence| -> Vec<String> {
+            sentence.spans.iter().map(|&span| sentence.text(span)).collect()
+        };
+        let found: Vec<String> = sentences.iter().flat_map(spans).collect();
+        let labels = sentences.iter().flat_map(|sentence| &sentence.labels);
+        let labels: Vec<String> = labels.map(ToString::to_string).collect();
+        Lattices {
+            chars: Vocab::build_chars(texts.iter().map(String::as_str), least),
+            words: Vocab::build(found.iter().map(String::as_str), least),
+            tags: Vocab::build(labels.iter().map(String::as_str), 1),
+        }
+    }
+}
+
 impl Task for Lattices {
     type Item = lattice::Sentence;
     type Model = LatticeTagger;
+
+    fn benchmark(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
+        let sentences = Self::generate(sizes.options.seed, sizes.count);
+        generated(&Lattices::of(&sentences, 1), m, sizes)
+    }
 
     fn read(folder: &Path) -> Result<Published<lattice::Sentence>, DataError> {
         Published::read(folder, ".txt", 200, lattice::read)
@@ -226,18 +271,7 @@ impl Task for Lattices {
     }
 
     fn learn(parts: &Parts<lattice::Sentence>) -> Self {
-        let texts: Vec<String> = parts.train.iter().map(|sentence| sentence.chars.iter().collect()).collect();
-        let spans = |sentence: &lattice::Sentence| -> Vec<String> {
-            sentence.spans.iter().map(|&span| sentence.text(span)).collect()
-        };
-        let found: Vec<String> = parts.train.iter().flat_map(spans).collect();
-        let labels = parts.train.iter().flat_map(|sentence| &sentence.labels);
-        let labels: Vec<String> = labels.map(ToString::to_string).collect();
-        Lattices {
-            chars: Vocab::build_chars(texts.iter().map(String::as_str), KNOWN),
-            words: Vocab::build(found.iter().map(String::as_str), KNOWN),
-            tags: Vocab::build(labels.iter().map(String::as_str), 1),
-        }
+        Lattices::of(&parts.train, KNOWN)
     }
 
     fn model(&self, m: &mut ModuleBuilder, widths: Widths) -> LatticeTagger {

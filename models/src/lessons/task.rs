@@ -3,6 +3,7 @@
 use super::answer::{Answer, PredictError, Unknown};
 use super::parts::{Parts, Published};
 use crate::Model;
+use crate::catalogue::{Opened, Sizes};
 use crate::data::DataError;
 use crate::parser::greedy::Parsing;
 use autobatch::Session;
@@ -13,18 +14,21 @@ use std::path::Path;
 
 /// The widths of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Widths {
-    pub(super) hidden: usize,
-    pub(super) embedding: usize,
+pub(crate) struct Widths {
+    pub(crate) hidden: usize,
+    pub(crate) embedding: usize,
 }
 
 /// A model on a corpus. The value holds the numbers of words and classes. Checkpoints store it as JSON, so a
 /// prediction needs no corpus.
-pub(super) trait Task: Serialize + DeserializeOwned + Send + Sync + 'static {
+pub(crate) trait Task: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// An instance as the corpus states it.
     type Item: Send + Sync + 'static;
     /// The model.
     type Model: Model + Clone + 'static;
+
+    /// Declares the model with the sizes of the comparative benchmarks, and makes or reads their instances.
+    fn benchmark(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened;
 
     /// Reads the corpus in a folder.
     fn read(folder: &Path) -> Result<Published<Self::Item>, DataError>;

@@ -3,6 +3,7 @@
 use super::answer::{Answer, PredictError, Unknown};
 use super::parts::{Parts, Published};
 use super::task::{Input, Task, Widths};
+use crate::catalogue::{Opened, Sizes, generated};
 use crate::data::DataError;
 use crate::data::generate::translations;
 use crate::data::parallel::{self, Languages, Pair};
@@ -15,16 +16,14 @@ use std::path::Path;
 /// The minimum frequency of words with their own vector.
 const KNOWN: u64 = 2;
 
-impl Languages {
-    /// Declares a translator of these languages.
-    pub(crate) fn translator(&self, m: &mut ModuleBuilder, width: usize) -> Translator {
-        Translator::new(m, Words { source: self.source.size(), target: self.target.size() }, width)
-    }
-}
-
 impl Task for Languages {
     type Item = Pair;
     type Model = Translator;
+
+    fn benchmark(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
+        let pairs = Self::generate(sizes.options.seed, sizes.count);
+        generated(&Languages::learn(&pairs, 1), m, sizes)
+    }
 
     fn read(folder: &Path) -> Result<Published<Pair>, DataError> {
         Published::read(folder, ".txt", 100, parallel::read)
@@ -43,7 +42,7 @@ impl Task for Languages {
     }
 
     fn model(&self, m: &mut ModuleBuilder, widths: Widths) -> Translator {
-        self.translator(m, widths.hidden)
+        Translator::new(m, Words { source: self.source.size(), target: self.target.size() }, widths.hidden)
     }
 
     fn number(&self, pair: &Pair) -> Result<<Translator as crate::Model>::Instance, String> {

@@ -247,3 +247,35 @@ fn error_at<'a>(line: &str, from: &[(usize, &'a str)]) -> Option<&'a str> {
         matches!(kind, "enum" | "struct" | "pub(crate)").then(|| name(rest)).flatten()
     })
 }
+
+/// Returns a complaint for each parameter of a function that takes a tuple apart. Unrelated things are parameters of their
+/// own; related ones have a type with names.
+#[must_use]
+pub fn tuple_parameters(sources: &[Source]) -> Vec<String> {
+    let mut found = Vec::new();
+    for source in sources.iter().filter(|source| source.is_rust()) {
+        for (number, line) in source.lines() {
+            if takes_tuple_apart(code(line)) {
+                found.push(complain(
+                    source,
+                    number,
+                    "give each element of the tuple a parameter, or name a type",
+                ));
+            }
+        }
+    }
+    found
+}
+
+/// Whether a line has a parameter `(one, other): (A, B)`.
+fn takes_tuple_apart(line: &str) -> bool {
+    line.match_indices("): (").any(|(end, _)| {
+        let Some(start) = line[..end].rfind('(') else { return false };
+        let is_name =
+            |name: &str| name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+        let mut names = line[start + 1..end].split(',').map(|name| name.trim().trim_start_matches("mut "));
+        let before = line[..start].trim_end();
+        let is_parameter = before.is_empty() || before.ends_with(['(', ',']) && !before.contains("let ");
+        is_parameter && names.clone().count() > 1 && names.all(is_name)
+    })
+}

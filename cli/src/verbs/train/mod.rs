@@ -23,6 +23,7 @@ use autobatch::nn::optim::{Adagrad, RmsProp};
 use autobatch::prelude::*;
 use autobatch::sampling::balanced;
 use autobatch::train::{Bar, CheckpointError, Patience, Progress};
+use autobatch_models::catalogue::Options;
 use autobatch_models::lessons::{self, Lesson, Part};
 use best::{Best, best_path};
 use curve::{Curve, Epoch, Totals};
@@ -36,12 +37,13 @@ const ORDER_SALT: u64 = 0x0de5_0000_0000_0000;
 
 /// Trains a model.
 pub fn train(args: &TrainArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
-    let options = lessons::Options {
-        data: args.model.data.as_ref().map(Into::into),
+    let options = Options {
+        corpus: args.model.data.as_ref().map(Into::into),
         seed: args.model.seed,
         count: args.count,
         hidden: args.model.hidden,
         embedding: args.model.embedding,
+        ..Options::default()
     };
     interrupt::watch();
     Ranks::join()?.run(console, |ranks, console| {

@@ -48,7 +48,8 @@ fn corners(random: &mut Random) -> [Point; 6] {
 }
 
 /// The square of the distance between a point and a stroke.
-fn distance_squared((x, y): Point, (from, to): (Point, Point)) -> i64 {
+fn distance_squared(point: Point, from: Point, to: Point) -> i64 {
+    let (x, y) = point;
     let (dx, dy) = (to.0 - from.0, to.1 - from.1);
     let length = (dx * dx + dy * dy).max(1);
     let along = ((x - from.0) * dx + (y - from.1) * dy).clamp(0, length);
@@ -63,7 +64,7 @@ fn draw(digit: usize, random: &mut Random) -> Vec<u8> {
     for pixel in 0..SIDE * SIDE {
         let point = ((pixel % SIDE) as i64 * 16 + 8, (pixel / SIDE) as i64 * 16 + 8);
         let strokes = STROKES[digit].iter().map(|&(from, to)| (corners[from], corners[to]));
-        let nearest = strokes.map(|stroke| distance_squared(point, stroke)).min().unwrap_or(i64::MAX);
+        let nearest = strokes.map(|(from, to)| distance_squared(point, from, to)).min().unwrap_or(i64::MAX);
         // The ink is full up to half the pen's reach and fades to zero at twice the reach.
         let ink = (255 - (nearest - pen / 4).max(0) * 255 / (2 * pen)).max(0);
         let noise = if ink > 0 { jitter(random, 30) } else { 0 };
