@@ -1,17 +1,21 @@
 //! File tests of the stages. The macro `folders` assigns a stage to some folders of `tests/files`. Each graph
-//! `FOLDER/NAME.graph` there has a snapshot beside it, with the product of that stage.
+//! `FOLDER/NAME.graph` there has a snapshot beside it, with the product of that stage. So has each graph of
+//! `tests/files/graphs`, in the same folder.
 //!
-//! Comments in a graph file are directives, one a line: `; policy depth`, `; rows batch`, `; mode train`,
-//! `; want %3 %5`, and `; gradients`, which makes every output a loss. The default policy is `depth`. The other
-//! defaults are those of [`Request`].
+//! The directives of a file are `! policy depth`, `! rows batch`, `! mode train`, `! want %3 %5`, and `! gradients`,
+//! which makes every output a loss. The default policy is `depth`. The other defaults are those of [`Request`].
 
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::Mode;
+use autobatch_ir::types::DType;
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Gradients, Planner, Request, RowOrder, StageDump, stages};
-use autobatch_testing::files::{assert_snapshot_beside, read_graph};
+use autobatch_testing::files::{GraphFile, assert_snapshot_beside, assert_snapshot_in};
 use std::path::Path;
+
+/// The names of directives.
+const DIRECTIVES: &[&str] = &["policy", "rows", "mode", "want", "gradients"];
 
 /// Makes a test for each folder. The text is the name of the stage whose product the snapshots show.
 macro_rules! folders {
@@ -20,6 +24,7 @@ macro_rules! folders {
             #[test]
             fn $folder() {
                 insta::glob!("../../tests/files", concat!(stringify!($folder), "/*.graph"), |path| check($stage, path));
+                insta::glob!("../../tests/files/graphs", "*.graph", |path| check_whole($stage, stringify!($folder), path));
             }
         )*
     };
@@ -34,76 +39,79 @@ folders! {
     differentiate: "differentiate",
 }
 
-/// A graph of a file with its directives.
-struct Case {
-    graph: GraphData,
-    directives: Vec<Vec<String>>,
+/// The products of all stages for a graph of a file.
+fn trace(file: &GraphFile) -> Vec<StageDump> {
+    let policy: Policy = file.word("policy").unwrap_or("depth").parse().expect("the policy exists");
+    let value = |word: &String| ValueId::new(word.trim_start_matches('%').parse().expect("a value"));
+    let wanted: Vec<ValueId> = file.directive("want").unwrap_or(&[]).iter().map(value).collect();
+    let losses: Vec<(ValueId, f32)> = file.graph.outputs.iter().map(|output| (output.value, 1.0)).collect();
+    let gradients =
+        file.directive("gradients").map(|_| Gradients { losses: &losses, params: None, values: &[] });
+    let mode = match file.word("mode") {
+        Some("train") => Mode::Train,
+        None if gradients.is_some() => Mode::Train,
+        Some("infer") | None => Mode::Infer,
+        Some(other) => panic!("there is no mode {other}"),
+    };
+    let rows = match file.word("rows") {
+        Some("batch") => RowOrder::Batch,
+        Some("propagated") | None => RowOrder::Propagated,
+        Some(other) => panic!("there is no row order {other}"),
+    };
+    let training = mode == Mode::Train;
+    let request = Request { wanted: &wanted, mode, training, rows, gradients, ..Request::default() };
+    Planner::new(policy.load().expect("the policy loads"))
+        .trace(&file.graph, &request)
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
-impl Case {
-    fn read(path: &Path) -> Self {
-        let (graph, text) = read_graph(path);
-        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
-        let directives = text.lines().filter_map(|line| line.strip_prefix(';')).map(words).collect();
-        Self { graph, directives }
-    }
-
-    /// The words of a directive after its name.
-    fn directive(&self, name: &str) -> Option<&[String]> {
-        self.directives
-            .iter()
-            .find(|words| words.first().is_some_and(|word| word == name))
-            .map(|words| &words[1..])
-    }
-
-    fn word(&self, name: &str) -> Option<&str> {
-        self.directive(name).map(|words| words.first().expect("the directive has a word").as_str())
-    }
-
-    fn trace(&self) -> Vec<StageDump> {
-        let policy: Policy = self.word("policy").unwrap_or("depth").parse().expect("the policy exists");
-        let value = |word: &String| ValueId::new(word.trim_start_matches('%').parse().expect("a value"));
-        let wanted: Vec<ValueId> = self.directive("want").unwrap_or(&[]).iter().map(value).collect();
-        let losses: Vec<(ValueId, f32)> =
-            self.graph.outputs.iter().map(|output| (output.value, 1.0)).collect();
-        let gradients =
-            self.directive("gradients").map(|_| Gradients { losses: &losses, params: None, values: &[] });
-        let mode = match self.word("mode") {
-            Some("train") => Mode::Train,
-            None if gradients.is_some() => Mode::Train,
-            Some("infer") | None => Mode::Infer,
-            Some(other) => panic!("there is no mode {other}"),
-        };
-        let rows = match self.word("rows") {
-            Some("batch") => RowOrder::Batch,
-            Some("propagated") | None => RowOrder::Propagated,
-            Some(other) => panic!("there is no row order {other}"),
-        };
-        let request = Request {
-            wanted: &wanted,
-            mode,
-            training: mode == Mode::Train,
-            rows,
-            gradients,
-            ..Request::default()
-        };
-        Planner::new(policy.load().expect("the policy loads"))
-            .trace(&self.graph, &request)
-            .unwrap_or_else(|error| panic!("{error}"))
-    }
+/// The product of a stage.
+fn product(stage: &str, dumps: Vec<StageDump>) -> String {
+    dumps.into_iter().find(|dump| dump.name == stage).expect("the stage exists").text
 }
 
 /// Compares the product of a stage with the snapshot beside the graph.
 fn check(stage: &str, path: &Path) {
-    let dumps = Case::read(path).trace();
-    let dump = dumps.iter().find(|dump| dump.name == stage).expect("the stage exists");
-    assert_snapshot_beside(path, &dump.text);
+    assert_snapshot_beside(path, &product(stage, trace(&GraphFile::read(path, DIRECTIVES))));
+}
+
+/// Compares the product of a stage for a graph of all kinds of ops with its snapshot in the folder of the stage. Where a stage
+/// needs gradients, they are those of all scalar floats that the graph gives out.
+fn check_whole(stage: &str, folder: &str, path: &Path) {
+    let GraphFile { graph, .. } = &GraphFile::read(path, &[]);
+    let is_loss = |value: ValueId| {
+        let ty = graph.type_of(value);
+        ty.dtype == DType::F32 && !ty.is_list
+    };
+    let outputs = graph.outputs.iter().map(|output| output.value);
+    let wanted: Vec<ValueId> = (0..graph.arena.values())
+        .map(ValueId::new)
+        .filter(|&value| graph.outputs.is_empty() && !graph.type_of(value).is_list)
+        .collect();
+    let losses: Vec<(ValueId, f32)> = outputs
+        .chain(wanted.iter().copied())
+        .filter(|&value| is_loss(value))
+        .map(|value| (value, 1.0))
+        .collect();
+    let needs_gradients = stage == "differentiate";
+    let gradients = needs_gradients.then_some(Gradients { losses: &losses, params: None, values: &[] });
+    let mode = if needs_gradients { Mode::Train } else { Mode::Infer };
+    let request =
+        Request { wanted: &wanted, mode, training: needs_gradients, gradients, ..Request::default() };
+    let policy = Policy::Depth.load().expect("needs no file");
+    let shown = match Planner::new(policy).trace(graph, &request) {
+        Ok(dumps) => product(stage, dumps),
+        Err(error) => format!("{error}\n"),
+    };
+    let files = path.parent().and_then(Path::parent).expect("the folder of all files");
+    let name = path.file_stem().and_then(|name| name.to_str()).expect("text");
+    assert_snapshot_in(&files.join(folder), &format!("graphs_{name}"), &shown);
 }
 
 #[test]
 fn every_stage_prints_its_product() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/files/order/chain.graph");
-    let dumps = Case::read(Path::new(path)).trace();
+    let dumps = trace(&GraphFile::read(Path::new(path), DIRECTIVES));
     let found: Vec<&str> = dumps.iter().map(|dump| dump.name).collect();
     assert_eq!(found, stages().iter().map(|stage| stage.name).collect::<Vec<_>>());
     assert!(dumps.iter().all(|dump| !dump.text.is_empty()), "every stage prints its product");

@@ -1,10 +1,10 @@
-//! `tests/files/schedule/<behaviour>.graph`: for each line `; policy NAME`, a snapshot beside the file shows the batches of the
+//! `tests/files/schedule/<behaviour>.graph`: for each directive `! policy NAME`, a snapshot beside the file shows the batches of the
 //! policy, the bound, and why the policy stopped.
 
 use autobatch_ir::GraphData;
 use autobatch_planner::Jobs;
 use autobatch_planner::schedule::{CostTable, Policy, Scratch, check, path_sum_bound};
-use autobatch_testing::files::{assert_snapshot_beside, read_graph};
+use autobatch_testing::files::{GraphFile, assert_snapshot_beside};
 use std::fmt::Write as _;
 
 /// The batches of a policy, one line each: the callee and the nodes.
@@ -30,10 +30,9 @@ fn batches(graph: &GraphData, policy: &str) -> String {
 #[test]
 fn every_file_is_scheduled_as_its_snapshot_says() {
     insta::glob!("../../../tests/files/schedule", "*.graph", |path| {
-        let (graph, text) = read_graph(path);
-        let policies = text.lines().filter_map(|line| line.strip_prefix("; policy "));
-        let shown: Vec<String> = policies.map(|policy| batches(&graph, policy)).collect();
-        assert!(!shown.is_empty(), "the file has no line `; policy NAME`");
+        let file = GraphFile::read(path, &["policy"]);
+        let shown: Vec<String> = file.all("policy").map(|words| batches(&file.graph, &words[0])).collect();
+        assert!(!shown.is_empty(), "the file has no directive `! policy NAME`");
         assert_snapshot_beside(path, &shown.join("\n"));
     });
 }

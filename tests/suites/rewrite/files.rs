@@ -1,5 +1,5 @@
 //! `tests/files/rewrite/<pass>/<behaviour>.graph`: a snapshot beside the file shows the graph before and after the
-//! pass. The lines `; across instances` and `; training` set the context of the pass.
+//! pass. The directives `! across-instances` and `! training` set the context of the pass.
 
 use crate::agrees;
 use autobatch_ir::GraphData;
@@ -7,22 +7,22 @@ use autobatch_ir::plan::Mode;
 use autobatch_oracle::equivalent::prove;
 use autobatch_planner::Selection;
 use autobatch_planner::passes::{PASSES, Verify, all, optimize};
-use autobatch_testing::files::{assert_snapshot_beside, read_graph};
+use autobatch_testing::files::{GraphFile, assert_snapshot_beside};
 
 #[test]
 fn every_rewritten_file_matches_its_snapshot() {
     insta::glob!("../../files/rewrite", "*/*.graph", |path| {
-        let (graph, text) = read_graph(path);
+        let file = GraphFile::read(path, &["across-instances", "training"]);
+        let graph = &file.graph;
         let pass = path.parent().and_then(|folder| folder.file_name()).and_then(|name| name.to_str());
         let pass = pass.expect("the folder has the name of a pass");
-        let has = |words: &str| text.lines().any(|line| line == words);
-        let mode = if has("; training") { Mode::Train } else { Mode::Infer };
+        let mode = if file.directive("training").is_some() { Mode::Train } else { Mode::Infer };
         let mut selection = Selection::none().with(pass, true).expect("the folder has the name of a pass");
-        selection.across_instances = has("; across instances");
+        selection.across_instances = file.directive("across-instances").is_some();
         selection.verify = Verify::Prove(prove);
         let optimized =
-            optimize(&graph, &[], mode, &selection, &mut all).unwrap_or_else(|failure| panic!("{failure}"));
-        agrees(&graph, &optimized.graph, &optimized.renaming).unwrap_or_else(|error| panic!("{error}"));
+            optimize(graph, &[], mode, &selection, &mut all).unwrap_or_else(|failure| panic!("{failure}"));
+        agrees(graph, &optimized.graph, &optimized.renaming).unwrap_or_else(|error| panic!("{error}"));
         let (before, after) = (graph.to_text(), optimized.graph.to_text());
         let after = if before == after { "the same\n".to_owned() } else { after };
         let shown = format!("{before}\n=== {}\n\n{after}", optimized.log.join("\n"));
