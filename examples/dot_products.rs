@@ -18,10 +18,10 @@ fn main() -> autobatch::Result<()> {
     let mut session = Session::new(&m.build()?, Device::Cpu)?;
 
     let graph = session.graph();
-    let columns: Vec<Value<'_>> = (0..15).map(|word| words.look(&graph, word * 7)).collect();
+    let columns: Vec<Value<'_>> = (0..15).map(|word| words.lookup(&graph, word * 7)).collect();
     let matrix = graph.stack(&columns);
     let dots: Vec<Value<'_>> =
-        (0..100).map(|number| matrix.matmul(words.look(&graph, 900 - number))).collect();
+        (0..100).map(|number| matrix.matmul(words.lookup(&graph, 900 - number))).collect();
     let run = session.run(&graph, &dots)?;
 
     let (_, shape) = run.stack(&dots)?;

@@ -43,7 +43,7 @@ impl Writer {
         let mut state = self.lstm.start(g);
         let mut scores = Vec::with_capacity(word.len());
         for &letter in word {
-            state = state.push(self.letters.look(g, letter));
+            state = state.push(self.letters.lookup(g, letter));
             scores.push(self.next.on(state.h()));
         }
         let targets = word[1..].iter().copied().chain([END]);
@@ -55,7 +55,7 @@ impl Writer {
         let mut word = prefix.to_vec();
         let mut state = self.lstm.start(g);
         for &letter in prefix {
-            state = state.push(self.letters.look(g, letter));
+            state = state.push(self.letters.lookup(g, letter));
         }
         while word.len() < MAX_LENGTH {
             let letter = self.next.on(state.h()).argmax();

@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let one = async |first: u32| {
             let (mut state, mut positions, mut letter) = (lstm.start(&g), encoder.start(&g), first);
             for _ in 0..rounds {
-                let x = letters.look(&g, letter);
+                let x = letters.lookup(&g, letter);
                 let y = if attends {
                     positions.push(x)
                 } else {

@@ -88,7 +88,7 @@ impl Model {
     /// A random tree over a number of words, with a random cell at each inner node.
     fn tree<'g>(&self, g: &'g Graph, words: usize, random: &mut Random) -> Value<'g> {
         if words == 1 {
-            return self.words.look(g, random.between(0, 99));
+            return self.words.lookup(g, random.between(0, 99));
         }
         let left = 1 + random.index(words - 1);
         let kids = [self.tree(g, left, random), self.tree(g, words - left, random)];

@@ -65,7 +65,7 @@ fn main() -> autobatch::Result<()> {
 
     let mut m = ModuleBuilder::new("names");
     let names = Names::new(&mut m, LETTERS, 48, LANGUAGES.len());
-    let mut trainer = Trainer::new(m.build()?, Adam::new(1e-2))?.on("cpu".parse()?)?;
+    let mut trainer = Trainer::new(m.build()?, Adam::new(1e-2))?.on_device("cpu".parse()?)?;
     for batch in train.sample(32, 1).take(80) {
         trainer.step(batch, |g, (name, language)| names.logits(g, name).cross_entropy(*language))?;
     }

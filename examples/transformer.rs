@@ -35,16 +35,16 @@ impl Tagger {
             ..TransformerOptions::default()
         };
         Tagger {
-            words: Embedding::with(m, "words", WORDS, WIDTH, Init::Normal(1.0)),
+            words: Embedding::with_options(m, "words", WORDS, WIDTH, Init::Normal(1.0)),
             positions: Positions::sinusoidal(WIDTH),
-            encoder: TransformerEncoder::with(m, "encoder", WIDTH, HEADS, LAYERS, &options),
+            encoder: TransformerEncoder::with_options(m, "encoder", WIDTH, HEADS, LAYERS, &options),
             out: Linear::new(m, "out", WIDTH, TAGS),
         }
     }
 
     /// The scores of the tags for each word of a sentence.
     fn logits<'g>(&self, g: &'g Graph, sentence: &[u32]) -> Vec<Value<'g>> {
-        let xs = sentence.iter().map(|&word| self.words.look(g, word));
+        let xs = sentence.iter().map(|&word| self.words.lookup(g, word));
         let encoded = self.encoder.run(g, self.positions.add(g, xs));
         encoded.into_iter().map(|x| self.out.on(x)).collect()
     }
@@ -65,7 +65,7 @@ fn main() -> autobatch::Result<()> {
 
     let mut m = ModuleBuilder::new("transformer");
     let tagger = Tagger::new(&mut m);
-    let mut trainer = Trainer::new(m.build()?, Adam::new(2e-3))?.on("cpu".parse()?)?;
+    let mut trainer = Trainer::new(m.build()?, Adam::new(2e-3))?.on_device("cpu".parse()?)?;
 
     let share = accuracy(&tagger, trainer.session(), &valid[..32])?;
     if let Some(plan) = trainer.session().last_plan() {

@@ -97,7 +97,7 @@ fn main() -> autobatch::Result<()> {
     let data = Data::generate(1);
     let mut m = ModuleBuilder::new("treelstm");
     let model = TreeLstm::new(&mut m, WORDS, 64, CLASSES);
-    let mut trainer = Trainer::new(m.build()?, Adam::new(2e-3))?.on(Device::best())?;
+    let mut trainer = Trainer::new(m.build()?, Adam::new(2e-3))?.on_device(Device::best())?;
     let checkpoint = std::env::temp_dir().join("treelstm.safetensors");
     for epoch in 0..8 {
         let mut bar = Bar::new(&format!("epoch {epoch}"), data.train.len().div_ceil(32));

@@ -29,7 +29,7 @@ impl Model {
 
     fn encode<'g>(&self, g: &'g Graph, tree: &Tree) -> Value<'g> {
         match tree {
-            Tree::Leaf(word) => self.words.look(g, *word),
+            Tree::Leaf(word) => self.words.lookup(g, *word),
             Tree::Node(children) => {
                 let [l, r] = [&children[0], &children[1]].map(|child| self.encode(g, child));
                 let [h] = g.call(self.node, [l, r]);

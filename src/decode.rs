@@ -17,8 +17,8 @@
 //!
 //! let (g, search) = (session.graph(), Search::new(26, 10).width(4));
 //! let words = session.tasks(&g, [3, 7].map(|first| {
-//!     let start = lstm.start(&g).push(letters.look(&g, first));
-//!     search.run(&g, start, |state| next.on(state.h()), |state, letter| state.push(letters.look(&g, letter)))
+//!     let start = lstm.start(&g).push(letters.lookup(&g, first));
+//!     search.run(&g, start, |state| next.on(state.h()), |state, letter| state.push(letters.lookup(&g, letter)))
 //! }))?;
 //! assert!(words.iter().all(|found| found.len() <= 4 && found[0].score >= found[1].score));
 //! # Ok(())
@@ -332,15 +332,15 @@ mod tests {
             let mut m = ModuleBuilder::new("chain");
             let chain = Chain {
                 words: m.table("words", [4, 5], Init::Uniform(2.0)),
-                next: autobatch_nn::Linear::with(&mut m, "next", 5, 4, Init::Uniform(2.0), None),
-                turn: autobatch_nn::Linear::with(&mut m, "turn", 10, 5, Init::Uniform(2.0), None),
+                next: autobatch_nn::Linear::with_options(&mut m, "next", 5, 4, Init::Uniform(2.0), None),
+                turn: autobatch_nn::Linear::with_options(&mut m, "turn", 10, 5, Init::Uniform(2.0), None),
             };
             let session = Session::new(m.build().unwrap(), Device::Cpu).unwrap();
             (chain, session)
         }
 
         fn push<'g>(&self, g: &'g Graph, state: Value<'g>, word: u32) -> Value<'g> {
-            self.turn.on_parts(g, [state, self.words.look(g, word)]).tanh()
+            self.turn.on_parts(g, [state, self.words.lookup(g, word)]).tanh()
         }
 
         fn search(&self, session: &mut Session, search: Search) -> Vec<Decoded> {

@@ -28,7 +28,7 @@
 //!     // One tree, by plain recursion.
 //!     fn encode<'g>(&self, g: &'g Graph, tree: &Tree) -> Value<'g> {
 //!         match tree {
-//!             Tree::Leaf(word) => self.words.look(g, *word),
+//!             Tree::Leaf(word) => self.words.lookup(g, *word),
 //!             Tree::Node(kids) => {
 //!                 let [l, r] = [&kids[0], &kids[1]].map(|kid| self.encode(g, kid));
 //!                 let [h] = g.call(self.node, [l, r]);

@@ -12,10 +12,10 @@ use autobatch_ir::id::{ParamId, ValueId};
 use autobatch_ir::plan::Mode;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::{Graph, Value, Weights};
-use autobatch_models::catalogue::{self, Problem};
+use autobatch_models::catalogue::{self, OpenModel};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Gradients, Planner, Request};
-use autobatch_runtime_cpu::{Bound, Executor};
+use autobatch_runtime_cpu::{Executor, Inputs};
 use std::path::{Path, PathBuf};
 
 /// Parameters are uniform in `-MAX_WEIGHT..MAX_WEIGHT`, small enough that gates do not saturate.
@@ -47,7 +47,7 @@ pub fn dump(name: &str, options: &catalogue::Options, folder: &Path) -> Result<[
     Ok(paths)
 }
 
-fn random_weights(problem: &Problem) -> Weights {
+fn random_weights(problem: &OpenModel) -> Weights {
     let mut weights = Weights::init(&problem.module, 0);
     let mut random = Random::new(1);
     for number in 0..weights.len() {
@@ -59,7 +59,7 @@ fn random_weights(problem: &Problem) -> Weights {
     weights
 }
 
-fn outputs(problem: &Problem, weights: &Weights) -> Result<Vec<f32>, BenchError> {
+fn outputs(problem: &OpenModel, weights: &Weights) -> Result<Vec<f32>, BenchError> {
     let graph = Graph::new(&problem.module);
     let wanted = emit(problem, &graph, |graph, instance, into| problem.workload.emit(graph, instance, into))?;
     let request = Request { wanted: &wanted, ..Request::default() };
@@ -67,7 +67,7 @@ fn outputs(problem: &Problem, weights: &Weights) -> Result<Vec<f32>, BenchError>
 }
 
 /// The gradients of the mean loss, as weights with the names of the parameters.
-fn gradients(problem: &Problem, weights: &Weights) -> Result<Weights, BenchError> {
+fn gradients(problem: &OpenModel, weights: &Weights) -> Result<Weights, BenchError> {
     let graph = Graph::new(&problem.module);
     let wanted =
         emit(problem, &graph, |graph, instance, into| into.push(problem.workload.loss(graph, instance)))?;
@@ -88,7 +88,7 @@ fn gradients(problem: &Problem, weights: &Weights) -> Result<Weights, BenchError
 }
 
 fn emit(
-    problem: &Problem,
+    problem: &OpenModel,
     graph: &Graph,
     instance: impl for<'g> Fn(&'g Graph, usize, &mut Vec<Value<'g>>),
 ) -> Result<Vec<ValueId>, BenchError> {
@@ -110,7 +110,7 @@ fn execute(
     let mut planner = Planner::new(Policy::default().load()?);
     let plan = planner.plan(&data, request)?.verify()?;
     let mut executor = Executor::new(1)?;
-    let bound = Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
+    let bound = Inputs { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
     executor.execute(&plan, weights, bound)?;
     let outputs =
         (0..plan.outputs.len()).flat_map(|number| executor.output(&plan, number)).copied().collect();

@@ -11,7 +11,7 @@
 //! dispatch.
 
 use crate::error::BenchError;
-use autobatch::runtime_wgpu::{Bound, Executor, Options, Selector};
+use autobatch::runtime_wgpu::{Executor, Inputs, Options, Selector};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
@@ -315,7 +315,7 @@ fn executed(
 ) -> Result<Executed, BenchError> {
     let weights = Weights::init(&graph.module, 0);
     let (words, floats) = (&graph.bindings.words, &graph.bindings.floats);
-    let bound = Bound { words, floats, noise: Noise::Off };
+    let bound = Inputs { words, floats, noise: Noise::Off };
     let unmeasured = Duration::MAX;
     let mut best = Executed {
         whole: unmeasured,
@@ -372,7 +372,7 @@ fn encode_after_other(
 ) -> Result<Duration, BenchError> {
     let weights = Weights::init(&graph.module, 0);
     let (words, floats) = (&graph.bindings.words, &graph.bindings.floats);
-    let bound = Bound { words, floats, noise: Noise::Off };
+    let bound = Inputs { words, floats, noise: Noise::Off };
     // A plan that is verified again has another identity.
     let another = || plan.clone().into_inner().verify().map(Arc::new);
     let mut plans = [another()?, another()?];

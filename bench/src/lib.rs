@@ -36,7 +36,7 @@ pub use sweep::{Sweep, SweepRow, sweep};
 
 use autobatch::Device;
 use autobatch::train::Bar;
-use autobatch_models::catalogue::{self, Problem};
+use autobatch_models::catalogue::{self, OpenModel};
 use autobatch_planner::schedule::Policy;
 use autobatch_runtime_cpu::MAX_THREADS;
 use std::fmt;
@@ -238,7 +238,7 @@ fn mean(
 }
 
 /// The instances of each graph.
-fn chunks(problem: &Problem) -> impl Iterator<Item = std::ops::Range<usize>> + use<> {
+fn chunks(problem: &OpenModel) -> impl Iterator<Item = std::ops::Range<usize>> + use<> {
     let (count, batch) = (problem.workload.instances(), problem.batch.max(1));
     (0..count).step_by(batch).map(move |start| start..count.min(start.saturating_add(batch)))
 }

@@ -2,13 +2,13 @@
 
 use crate::error::BenchError;
 use crate::report::KernelShare;
-use crate::step::{Measured, Part};
+use crate::step::{Measured, Phase};
 use autobatch::Device;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Limits, Plan, UpdatePlan, Verified};
 use autobatch_ir::{States, Weights};
-use autobatch_runtime_cpu::{Bound, Executor, resolve_threads};
+use autobatch_runtime_cpu::{Executor, Inputs, resolve_threads};
 
 /// An executor on the CPU or on a GPU.
 pub(crate) enum Machine {
@@ -105,18 +105,18 @@ impl Machine {
             Self::Cpu(executor) => {
                 let Some(counters) = executor.counters() else { return };
                 let [forward, reverse] = counters.directions(plan);
-                spent.add(Part::Pack, counters.pack);
-                spent.add(Part::Forward, forward);
-                spent.add(Part::Reverse, reverse);
-                spent.add(Part::Reductions, counters.reductions);
+                spent.add(Phase::Pack, counters.pack);
+                spent.add(Phase::Forward, forward);
+                spent.add(Phase::Reverse, reverse);
+                spent.add(Phase::Reductions, counters.reductions);
             }
             #[cfg(feature = "gpu")]
             Self::Gpu(executor) => {
                 let times = executor.times();
-                spent.add(Part::Compile, times.prepare);
-                spent.add(Part::Upload, times.upload);
-                spent.add(Part::Encode, times.encode + times.prerecord);
-                spent.add(Part::Wait, times.wait);
+                spent.add(Phase::Compile, times.prepare);
+                spent.add(Phase::Upload, times.upload);
+                spent.add(Phase::Encode, times.encode + times.prerecord);
+                spent.add(Phase::Wait, times.wait);
             }
         }
     }
@@ -143,8 +143,8 @@ impl Machine {
     }
 }
 
-fn bound(data: &GraphData) -> Bound<'_> {
-    Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off }
+fn bound(data: &GraphData) -> Inputs<'_> {
+    Inputs { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off }
 }
 
 /// The device times of dispatches, summed by template.

@@ -4,7 +4,7 @@ use crate::step::{self, Measured, Runner};
 use crate::{Mode, Options, Rounds};
 use autobatch::Device;
 use autobatch_ir::plan::Plan;
-use autobatch_models::catalogue::Problem;
+use autobatch_models::catalogue::OpenModel;
 use autobatch_runtime_cpu::executor::KernelCount;
 use serde::Serialize;
 use std::fmt;
@@ -30,18 +30,18 @@ pub struct Split {
 }
 
 /// A part of a step: its name and its time.
-type Part = (&'static str, fn(&Split) -> f64);
+type Column = (&'static str, fn(&Split) -> f64);
 
 impl Split {
     pub(crate) fn of(rounds: &[Measured]) -> Option<Self> {
         let part = |part| median(rounds, |measured| measured.of(part));
         Some(Self {
-            emit: part(step::Part::Emit)?,
-            plan: part(step::Part::Plan)?,
-            verify: part(step::Part::Verify)?,
-            execute: part(step::Part::Execute)?,
-            update: part(step::Part::Update)?,
-            read: part(step::Part::Read)?,
+            emit: part(step::Phase::Emit)?,
+            plan: part(step::Phase::Plan)?,
+            verify: part(step::Phase::Verify)?,
+            execute: part(step::Phase::Execute)?,
+            update: part(step::Phase::Update)?,
+            read: part(step::Phase::Read)?,
             total: median(rounds, Measured::total)?,
         })
     }
@@ -64,10 +64,10 @@ impl Phases {
     pub(crate) fn of(rounds: &[Measured]) -> Option<Self> {
         let part = |part| median(rounds, |measured| measured.of(part));
         Some(Self {
-            pack: part(step::Part::Pack)?,
-            forward: part(step::Part::Forward)?,
-            reverse: part(step::Part::Reverse)?,
-            reductions: part(step::Part::Reductions)?,
+            pack: part(step::Phase::Pack)?,
+            forward: part(step::Phase::Forward)?,
+            reverse: part(step::Phase::Reverse)?,
+            reductions: part(step::Phase::Reductions)?,
         })
     }
 }
@@ -89,10 +89,10 @@ impl GpuPhases {
     pub(crate) fn of(rounds: &[Measured]) -> Option<Self> {
         let part = |part| median(rounds, |measured| measured.of(part));
         Some(Self {
-            compile: part(step::Part::Compile)?,
-            upload: part(step::Part::Upload)?,
-            encode: part(step::Part::Encode)?,
-            wait: part(step::Part::Wait)?,
+            compile: part(step::Phase::Compile)?,
+            upload: part(step::Phase::Upload)?,
+            encode: part(step::Phase::Encode)?,
+            wait: part(step::Phase::Wait)?,
         })
     }
 }
@@ -254,7 +254,7 @@ pub struct SameBits {
 
 impl Report {
     pub(crate) fn new(
-        problem: &Problem,
+        problem: &OpenModel,
         options: &Options,
         runner: &Runner<'_>,
         plans: PlanFacts,
@@ -328,7 +328,7 @@ impl fmt::Display for Report {
             plans.slab_bytes as f64 / (1 << 20) as f64
         )?;
         writeln!(f, "\n{:8}{:>14}{:>14}   medians of {}", "", "unbatched", "batched", self.rounds)?;
-        let parts: [Part; 7] = [
+        let parts: [Column; 7] = [
             ("emit", |s| s.emit),
             ("plan", |s| s.plan),
             ("verify", |s| s.verify),

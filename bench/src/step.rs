@@ -7,7 +7,7 @@ use crate::{Mode, Options, chunks};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::{self, Limits, Plan, UpdatePlan, Verified};
 use autobatch_ir::{Graph, States, Value, Weights};
-use autobatch_models::catalogue::Problem;
+use autobatch_models::catalogue::OpenModel;
 use autobatch_nn::optim::{Adagrad, Adam, Optimize as _, Optimizer};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Gradients, Planner, Request, Selection, update_plan};
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// The parts of a step that are timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum Phase {
     Emit,
     Plan,
     Verify,
@@ -38,7 +38,7 @@ pub(crate) enum Part {
     Wait,
 }
 
-impl Part {
+impl Phase {
     /// The parts that make up a step.
     const STEP: [Self; 6] = [Self::Emit, Self::Plan, Self::Verify, Self::Execute, Self::Update, Self::Read];
     const COUNT: usize = Self::Wait as usize + 1;
@@ -46,19 +46,19 @@ impl Part {
 
 /// The times of the parts of a step.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Measured([Duration; Part::COUNT]);
+pub(crate) struct Measured([Duration; Phase::COUNT]);
 
 impl Measured {
-    pub(crate) fn of(&self, part: Part) -> Duration {
+    pub(crate) fn of(&self, part: Phase) -> Duration {
         self.0[part as usize]
     }
 
-    pub(crate) fn add(&mut self, part: Part, time: Duration) {
+    pub(crate) fn add(&mut self, part: Phase, time: Duration) {
         self.0[part as usize] += time;
     }
 
     pub(crate) fn total(&self) -> Duration {
-        Part::STEP.into_iter().map(|part| self.of(part)).sum()
+        Phase::STEP.into_iter().map(|part| self.of(part)).sum()
     }
 
     pub(crate) fn divided(self, by: u32) -> Self {
@@ -66,7 +66,7 @@ impl Measured {
     }
 
     /// Runs a part of a step and adds its time.
-    fn timed<T>(&mut self, part: Part, run: impl FnOnce() -> T) -> T {
+    fn timed<T>(&mut self, part: Phase, run: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let result = run();
         self.add(part, start.elapsed());
@@ -90,7 +90,7 @@ struct Training {
 impl Training {
     /// Trains all parameters of a module: with Adagrad for model `c`, as the compared systems do, and
     /// with Adam otherwise. Without `sparse_rows`, every row of a table is updated.
-    fn new(problem: &Problem, weights: &Weights, sparse_rows: bool) -> Result<Self, BenchError> {
+    fn new(problem: &OpenModel, weights: &Weights, sparse_rows: bool) -> Result<Self, BenchError> {
         let optimizer: Optimizer = match problem.entry.name {
             "c" => Adagrad::new(0.02).into(),
             _ => Adam::new(1e-3).into(),
@@ -109,7 +109,7 @@ pub(crate) type Prepared = Vec<Verified<Plan>>;
 /// Emits, plans and executes the instances of a problem with one policy. Each runner has its own memory
 /// and weights.
 pub(crate) struct Runner<'p> {
-    problem: &'p Problem,
+    problem: &'p OpenModel,
     training: Option<Training>,
     graph: Graph,
     weights: Weights,
@@ -123,7 +123,11 @@ pub(crate) struct Runner<'p> {
 }
 
 impl<'p> Runner<'p> {
-    pub(crate) fn new(problem: &'p Problem, policy: &Policy, options: &Options) -> Result<Self, BenchError> {
+    pub(crate) fn new(
+        problem: &'p OpenModel,
+        policy: &Policy,
+        options: &Options,
+    ) -> Result<Self, BenchError> {
         let limits = Limits { memory: options.memory_limit, work: None };
         let mut machine = Machine::new(&options.device, options.threads, limits)?;
         if let Some(executor) = machine.cpu() {
@@ -171,9 +175,9 @@ impl<'p> Runner<'p> {
         let mut spent = Measured::default();
         self.outputs.clear();
         for instances in chunks(self.problem) {
-            spent.timed(Part::Emit, || self.emit(instances))?;
-            let plan = spent.timed(Part::Plan, || self.plan())?;
-            let plan = spent.timed(Part::Verify, || plan.verify())?;
+            spent.timed(Phase::Emit, || self.emit(instances))?;
+            let plan = spent.timed(Phase::Plan, || self.plan())?;
+            let plan = spent.timed(Phase::Verify, || plan.verify())?;
             self.execute(&plan, &mut spent)?;
         }
         Ok(spent)
@@ -184,7 +188,7 @@ impl<'p> Runner<'p> {
         let mut spent = Measured::default();
         self.outputs.clear();
         for (instances, plan) in chunks(self.problem).zip(plans) {
-            spent.timed(Part::Emit, || self.emit(instances))?;
+            spent.timed(Phase::Emit, || self.emit(instances))?;
             self.execute(plan, &mut spent)?;
         }
         Ok(spent)
@@ -216,7 +220,7 @@ impl<'p> Runner<'p> {
         let mut spent = Measured::default();
         self.outputs.clear();
         self.execute(plan, &mut spent)?;
-        Ok(spent.of(Part::Execute))
+        Ok(spent.of(Phase::Execute))
     }
 
     /// The executor of a measurement that only the CPU makes.
@@ -274,18 +278,18 @@ impl<'p> Runner<'p> {
 
     fn execute(&mut self, plan: &Verified<Plan>, spent: &mut Measured) -> Result<(), BenchError> {
         let data = self.graph.data();
-        spent.timed(Part::Execute, || self.machine.execute(plan, &self.weights, &data))?;
+        spent.timed(Phase::Execute, || self.machine.execute(plan, &self.weights, &data))?;
         if self.phases {
             self.machine.add_phases(plan, spent);
         }
         if let Some(Training { optimizer, plan, states }) = &mut self.training {
             let (machine, weights) = (&mut self.machine, &mut self.weights);
-            spent.timed(Part::Update, || {
+            spent.timed(Phase::Update, || {
                 machine.update(plan, weights, states, &optimizer.floats(states.updates() + 1, 1.0))
             })?;
         }
         let (machine, outputs) = (&self.machine, &mut self.outputs);
-        spent.timed(Part::Read, || {
+        spent.timed(Phase::Read, || {
             (0..plan.outputs.len())
                 .for_each(|number| outputs.extend_from_slice(machine.output(plan, number)));
         });

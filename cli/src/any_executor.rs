@@ -5,7 +5,7 @@ use autobatch::ir::graph::GraphData;
 use autobatch::ir::plan::row_ops::Noise;
 use autobatch::ir::plan::{Plan, Verified};
 use autobatch::prelude::*;
-use autobatch::runtime_cpu::{Bound, Counters, Executor, resolve_threads};
+use autobatch::runtime_cpu::{Counters, Executor, Inputs, resolve_threads};
 
 /// An executor on the CPU or on a GPU.
 pub(crate) enum AnyExecutor {
@@ -80,10 +80,10 @@ impl AnyExecutor {
     ) -> autobatch::Result<()> {
         let (words, floats, noise) = (&graph.bindings.words, &graph.bindings.floats, Noise::Off);
         match self {
-            Self::Cpu(executor, _) => executor.execute(plan, weights, Bound { words, floats, noise })?,
+            Self::Cpu(executor, _) => executor.execute(plan, weights, Inputs { words, floats, noise })?,
             #[cfg(feature = "gpu")]
             Self::Gpu(executor) => {
-                executor.execute(plan, weights, autobatch::runtime_wgpu::Bound { words, floats, noise })?;
+                executor.execute(plan, weights, autobatch::runtime_wgpu::Inputs { words, floats, noise })?;
             }
         }
         Ok(())

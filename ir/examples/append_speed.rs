@@ -19,9 +19,9 @@ fn main() -> Result<(), EmitError> {
     let emit = |g: &Graph, instances: std::ops::Range<usize>| {
         for instance in instances {
             g.instance(instance as u64);
-            let mut h: Value<'_> = words.look(g, (instance % 100) as u32);
+            let mut h: Value<'_> = words.lookup(g, (instance % 100) as u32);
             for call in 0..CALLS {
-                let x = words.look(g, (call % 100) as u32);
+                let x = words.lookup(g, (call % 100) as u32);
                 [h] = g.call(node, [h, x]);
             }
         }

@@ -25,7 +25,7 @@ impl Acceptor {
 
     /// Emits the score of every class.
     pub fn logits<'g>(&self, g: &'g Graph, sequence: &[u32]) -> Value<'g> {
-        let last = self.lstm.last(g, sequence.iter().map(|&word| self.words.look(g, word)));
+        let last = self.lstm.last(g, sequence.iter().map(|&word| self.words.lookup(g, word)));
         self.out.on(last)
     }
 }

@@ -53,9 +53,9 @@ impl CharTagger {
     /// Emits the vector of a word.
     pub fn word<'g>(&self, g: &'g Graph, word: &Word) -> Value<'g> {
         match word {
-            Word::Known(word) => self.words.look(g, *word),
+            Word::Known(word) => self.words.lookup(g, *word),
             Word::Spelled(letters) => {
-                self.spelling.last(g, letters.iter().map(|&letter| self.letters.look(g, letter)))
+                self.spelling.last(g, letters.iter().map(|&letter| self.letters.lookup(g, letter)))
             }
         }
     }

@@ -49,9 +49,9 @@ impl LatticeTagger {
 
     /// Emits the score of every tag for each character.
     pub fn scores<'g>(&self, g: &'g Graph, sentence: &Lattice) -> Vec<Value<'g>> {
-        let chars: Vec<_> = sentence.chars.iter().map(|&char| self.chars.look(g, char)).collect();
+        let chars: Vec<_> = sentence.chars.iter().map(|&char| self.chars.lookup(g, char)).collect();
         let word = |&(first, last, word): &_| {
-            let x: Value<'g> = self.words.look(g, word);
+            let x: Value<'g> = self.words.lookup(g, word);
             LatticeWord { first, last, x }
         };
         let words: Vec<_> = sentence.words.iter().map(word).collect();

@@ -36,12 +36,12 @@ pub trait Workload: Send + Sync {
 }
 
 /// The one implementation of [`Workload`].
-pub(crate) struct Bound<M: Model> {
+pub(crate) struct Instances<M: Model> {
     pub(crate) model: M,
     pub(crate) instances: Vec<M::Instance>,
 }
 
-impl<M: Model> Workload for Bound<M> {
+impl<M: Model> Workload for Instances<M> {
     fn instances(&self) -> usize {
         self.instances.len()
     }

@@ -61,7 +61,7 @@ impl Tagger {
 
     /// Emits the score of every tag for each word.
     pub fn scores<'g>(&self, g: &'g Graph, sentence: &[u32]) -> Vec<Value<'g>> {
-        let words: Vec<_> = sentence.iter().map(|&word| self.words.look(g, word)).collect();
+        let words: Vec<_> = sentence.iter().map(|&word| self.words.lookup(g, word)).collect();
         self.head.scores(g, self.context.run_pairs(g, words))
     }
 }

@@ -31,16 +31,16 @@ impl Transformer {
     /// Declares the model. States and word vectors have one width, and the feed-forward part is four times as wide.
     pub fn new(m: &mut ModuleBuilder, words: usize, tags: usize, width: usize) -> Self {
         Transformer {
-            words: Embedding::with(m, "words", words, width, Init::Normal(1.0)),
+            words: Embedding::with_options(m, "words", words, width, Init::Normal(1.0)),
             positions: Positions::sinusoidal(width),
-            encoder: TransformerEncoder::with(m, "encoder", width, heads(width), LAYERS, &options()),
+            encoder: TransformerEncoder::with_options(m, "encoder", width, heads(width), LAYERS, &options()),
             out: Linear::new(m, "out", width, tags),
         }
     }
 
     /// Emits the score of every tag for each word.
     pub fn scores<'g>(&self, g: &'g Graph, sentence: &[u32]) -> Vec<Value<'g>> {
-        let words = sentence.iter().map(|&word| self.words.look(g, word));
+        let words = sentence.iter().map(|&word| self.words.lookup(g, word));
         let encoded = self.encoder.run(g, self.positions.add(g, words));
         encoded.into_iter().map(|x| self.out.on(x)).collect()
     }

@@ -44,14 +44,14 @@ impl Translator {
     /// Declares the model. States and word vectors have one width, and feed-forward parts are four times as wide.
     pub fn new(m: &mut ModuleBuilder, words: Words, width: usize) -> Self {
         let table = |m: &mut ModuleBuilder, name: &str, words: usize| {
-            Embedding::with(m, name, words.saturating_add(1), width, Init::Normal(1.0))
+            Embedding::with_options(m, name, words.saturating_add(1), width, Init::Normal(1.0))
         };
         Translator {
             source: table(m, "source", words.source),
             target: table(m, "target", words.target),
             positions: Positions::sinusoidal(width),
-            encoder: TransformerEncoder::with(m, "encoder", width, heads(width), LAYERS, &options()),
-            decoder: TransformerDecoder::with(m, "decoder", width, heads(width), LAYERS, &options()),
+            encoder: TransformerEncoder::with_options(m, "encoder", width, heads(width), LAYERS, &options()),
+            decoder: TransformerDecoder::with_options(m, "decoder", width, heads(width), LAYERS, &options()),
             out: Linear::new(m, "out", width, words.target.saturating_add(1)),
             words,
         }
@@ -65,14 +65,14 @@ impl Translator {
     /// Emits the state of the decoder before the first word.
     fn begin<'g>(&self, g: &'g Graph, source: &[u32]) -> TransformerState<'g> {
         let words = source.iter().copied().chain([self.words.source as u32]);
-        let words = words.map(|word| self.source.look(g, word));
+        let words = words.map(|word| self.source.lookup(g, word));
         let encoded = self.encoder.run(g, self.positions.add(g, words));
         self.decoder.start(g, &self.decoder.memory(g, encoded))
     }
 
     /// Emits the scores of the word after `word`.
     fn next<'g>(&self, g: &'g Graph, state: &mut TransformerState<'g>, word: u32) -> Value<'g> {
-        let placed = self.positions.add_at(g, self.target.look(g, word), state.len());
+        let placed = self.positions.add_at(g, self.target.lookup(g, word), state.len());
         self.out.on(state.push(placed))
     }
 

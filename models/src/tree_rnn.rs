@@ -26,8 +26,8 @@ impl TreeRnnClassifier {
 
     /// Emits the score of every class.
     pub fn logits<'g>(&self, g: &'g Graph, tree: &BinaryTree<u32>) -> Value<'g> {
-        let values =
-            tree.bottom_up(|&word| self.words.look(g, word), |left, right| self.node.node(g, [left, right]));
+        let values = tree
+            .bottom_up(|&word| self.words.lookup(g, word), |left, right| self.node.node(g, [left, right]));
         self.out.on(values[tree.root() as usize])
     }
 }

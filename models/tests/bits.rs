@@ -13,8 +13,8 @@ use autobatch::ir::plan::{Mode, Plan, Verified};
 use autobatch::ir::{GraphData, ValueId};
 use autobatch::planner::{Gradients, Planner, Request, Selection, update_plan};
 use autobatch::prelude::*;
-use autobatch::runtime_cpu::{Bound, Executor};
-use autobatch_models::catalogue::{ENTRIES, Entry, Options, Problem, open};
+use autobatch::runtime_cpu::{Executor, Inputs};
+use autobatch_models::catalogue::{ENTRIES, Entry, OpenModel, Options, open};
 use autobatch_models::scores::Scores;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ const SEED: u64 = 3;
 const STEPS: u64 = 3;
 
 /// Opens a model with few instances. Its widths leave a remainder for every vector width.
-fn small(entry: &Entry) -> Problem {
+fn small(entry: &Entry) -> OpenModel {
     let options = Options {
         seed: SEED,
         count: Some(8),
@@ -53,7 +53,7 @@ fn hash<'a>(arrays: impl IntoIterator<Item = &'a [f32]>) -> u64 {
 
 /// A model with its instances, and the number of threads.
 struct Subject<'p> {
-    problem: &'p Problem,
+    problem: &'p OpenModel,
     threads: usize,
 }
 
@@ -118,7 +118,7 @@ impl Subject<'_> {
 
     /// Minimises the mean loss of all instances.
     fn train(&self, optimizer: Optimizer) -> Trained {
-        let Problem { module, workload, .. } = self.problem;
+        let OpenModel { module, workload, .. } = self.problem;
         let (graph, count) = (Graph::new(module), workload.instances());
         let loss = |instance: usize| {
             graph.instance(instance as u64);
@@ -165,8 +165,8 @@ impl Subject<'_> {
     }
 }
 
-fn bound(data: &GraphData, noise: Noise) -> Bound<'_> {
-    Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise }
+fn bound(data: &GraphData, noise: Noise) -> Inputs<'_> {
+    Inputs { words: &data.bindings.words, floats: &data.bindings.floats, noise }
 }
 
 fn outputs<'e>(executor: &'e Executor, plan: &'e Verified<Plan>) -> impl Iterator<Item = &'e [f32]> {
@@ -174,7 +174,7 @@ fn outputs<'e>(executor: &'e Executor, plan: &'e Verified<Plan>) -> impl Iterato
 }
 
 /// Returns the line of a model. Adam covers most optimiser options and updates every row. Adagrad updates sparse rows.
-fn line(problem: &Problem, threads: usize) -> String {
+fn line(problem: &OpenModel, threads: usize) -> String {
     let subject = Subject { problem, threads };
     let (outputs, scores) = subject.infer();
     let dense = subject.train(Adam::new(0.01).clip_norm(1.0).weight_decay(0.01).average(0.9));

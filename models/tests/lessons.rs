@@ -8,7 +8,7 @@ use autobatch_models::data::generate::{
     digits, expressions, lattices, sentiment, similarity, surnames, tagged, translations, treebank,
 };
 use autobatch_models::data::{conllu, idx, lattice, listops, names, parallel, sick, sst, wikiner};
-use autobatch_models::lessons::{self, Input, Lesson, Part, Predictor};
+use autobatch_models::lessons::{self, CorpusPart, Input, Lesson, Predictor};
 use autobatch_models::scores::Scores;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ fn small(entry: &Entry, data: Option<PathBuf>) -> Lesson {
 fn scored(trainer: &mut Trainer, lesson: &Lesson) -> Scores {
     let session = trainer.session();
     let mut scores = Scores::default();
-    for instance in lesson.part(Part::Test) {
+    for instance in lesson.part(CorpusPart::Test) {
         let graph = session.graph();
         let mut outputs = Vec::new();
         lesson.workload.emit(&graph, instance, &mut outputs);
@@ -160,7 +160,7 @@ fn a_lesson_reads_a_corpus_in_its_published_form() {
         let folder = root.join(entry.name);
         publish(&folder, entry.name);
         let lesson = small(entry, Some(folder));
-        let [train, development, test] = Part::ALL.map(|part| lesson.part(part).len());
+        let [train, development, test] = CorpusPart::ALL.map(|part| lesson.part(part).len());
         assert!((1..=12).contains(&train) && development > 0 && test > 0, "{}: {lesson:?}", entry.name);
         let session = Session::new(&lesson.module, Device::Cpu).unwrap();
         let graph = session.graph();

@@ -3,11 +3,11 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests may panic like tests")]
 
 use autobatch::prelude::*;
-use autobatch_models::catalogue::{ENTRIES, Entry, OpenError, Options, Problem, open};
+use autobatch_models::catalogue::{ENTRIES, Entry, OpenError, OpenModel, Options, open};
 use std::path::Path;
 use std::sync::Arc;
 
-fn small(entry: &Entry) -> Problem {
+fn small(entry: &Entry) -> OpenModel {
     let options = Options {
         seed: 3,
         count: Some(4),
@@ -19,14 +19,14 @@ fn small(entry: &Entry) -> Problem {
     open(entry.name, &options).unwrap()
 }
 
-fn session(problem: &Problem, policy: Policy) -> Session {
+fn session(problem: &OpenModel, policy: Policy) -> Session {
     let weights = Arc::new(Weights::init(&problem.module, 0));
     let options = SessionOptions { policy: Some(policy), threads: 1, ..SessionOptions::default() };
     Session::with_options(&problem.module, weights, options).unwrap()
 }
 
 /// Returns the bits of all outputs of these instances, executed in one graph.
-fn bits(session: &mut Session, problem: &Problem, instances: std::ops::Range<usize>) -> Vec<Vec<u32>> {
+fn bits(session: &mut Session, problem: &OpenModel, instances: std::ops::Range<usize>) -> Vec<Vec<u32>> {
     let graph = session.graph();
     let mut outputs = Vec::new();
     for instance in instances {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// let mut m = ModuleBuilder::new("m");
 /// let words = Embedding::new(&mut m, "words", 100, 8).padding(0);
 /// let g = Graph::new(&m.build()?);
-/// let sentence = [17, 4, 0, 0].map(|word| words.look(&g, word)); // two rows of the table, and zeros twice
+/// let sentence = [17, 4, 0, 0].map(|word| words.lookup(&g, word)); // two rows of the table, and zeros twice
 /// # g.output("last", sentence[3]);
 /// # g.finish().map(|_| ())
 /// # }
@@ -31,12 +31,12 @@ impl Embedding {
     /// A table with this number of rows.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, rows: usize, width: usize) -> Self {
-        Self::with(m, name, rows, width, Init::Uniform(0.1))
+        Self::with_options(m, name, rows, width, Init::Uniform(0.1))
     }
 
     /// A table with the given initialiser.
     #[track_caller]
-    pub fn with(m: &mut ModuleBuilder, name: &str, rows: usize, width: usize, init: Init) -> Self {
+    pub fn with_options(m: &mut ModuleBuilder, name: &str, rows: usize, width: usize, init: Init) -> Self {
         Self { table: m.table(name, [rows, width], init), rows, width, padding: None }
     }
 
@@ -44,10 +44,10 @@ impl Embedding {
     #[track_caller]
     pub fn from_rows(m: &mut ModuleBuilder, name: &str, width: usize, values: Arc<[f32]>) -> Self {
         let rows = values.len().checked_div(width).unwrap_or(0);
-        Self::with(m, name, rows, width, Init::Values(values))
+        Self::with_options(m, name, rows, width, Init::Values(values))
     }
 
-    /// The same table with a padding index. [`look`](Self::look) and [`row`](Self::row) give zeros for it
+    /// The same table with a padding index. [`lookup`](Self::lookup) and [`row`](Self::row) give zeros for it
     /// and no gradient to its row. [`scores`](Self::scores) treat the row like all others.
     #[must_use]
     pub const fn padding(self, index: u32) -> Self {
@@ -57,11 +57,11 @@ impl Embedding {
     /// The row at a bound index or an index value.
     #[track_caller]
     #[must_use]
-    pub fn look<'g>(&self, g: &'g Graph, index: impl IntoArg<'g>) -> Value<'g> {
+    pub fn lookup<'g>(&self, g: &'g Graph, index: impl IntoArg<'g>) -> Value<'g> {
         match (index.into_arg(), self.padding) {
             (Arg::Index(index), Some(padding)) if index == padding => g.zeros([self.width]),
             (Arg::Value(index), Some(_)) => self.row(index),
-            (index, _) => self.table.look(g, index),
+            (index, _) => self.table.lookup(g, index),
         }
     }
 

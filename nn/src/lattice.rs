@@ -46,12 +46,12 @@ impl LatticeLstm {
     /// A layer over character vectors of width `chars` and word vectors of width `words`.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, chars: usize, words: usize, width: usize) -> Self {
-        Self::with(m, name, chars, words, width, &Init::Glorot(1.0))
+        Self::with_options(m, name, chars, words, width, &Init::Glorot(1.0))
     }
 
     /// A layer with the given initialiser.
     #[track_caller]
-    pub fn with(
+    pub fn with_options(
         m: &mut ModuleBuilder,
         name: &str,
         chars: usize,

@@ -35,7 +35,7 @@
 //!         }
 //!     }
 //!     fn loss<'g>(&self, g: &'g Graph, words: &[u32], tags: &[u32]) -> Value<'g> {
-//!         let xs: Vec<_> = words.iter().map(|&word| self.words.look(g, word)).collect();
+//!         let xs: Vec<_> = words.iter().map(|&word| self.words.lookup(g, word)).collect();
 //!         let context = self.context.run_pairs(g, xs);
 //!         let scores = context.into_iter().map(|pair| self.out.on_parts(g, pair));
 //!         losses::sequence_cross_entropy(g, scores, tags.iter().copied())

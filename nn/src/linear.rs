@@ -18,18 +18,18 @@ impl Linear {
     /// A layer with a bias of zeros and Glorot's weight.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, inputs: usize, outputs: usize) -> Self {
-        Self::with(m, name, inputs, outputs, Init::Glorot(1.0), Some(Init::ZEROS))
+        Self::with_options(m, name, inputs, outputs, Init::Glorot(1.0), Some(Init::ZEROS))
     }
 
     /// A layer without a bias: `y = x · W`.
     #[track_caller]
     pub fn no_bias(m: &mut ModuleBuilder, name: &str, inputs: usize, outputs: usize) -> Self {
-        Self::with(m, name, inputs, outputs, Init::Glorot(1.0), None)
+        Self::with_options(m, name, inputs, outputs, Init::Glorot(1.0), None)
     }
 
     /// A layer with the given initialisers; no bias if `bias` is `None`.
     #[track_caller]
-    pub fn with(
+    pub fn with_options(
         m: &mut ModuleBuilder,
         name: &str,
         inputs: usize,

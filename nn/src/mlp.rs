@@ -23,12 +23,12 @@ impl Mlp {
     /// Layers between these widths, the input width first: `&[784, 200, 100, 10]` gives three layers.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, sizes: &[usize], activation: Activation) -> Self {
-        Self::with(m, name, sizes, activation, 0.0)
+        Self::with_options(m, name, sizes, activation, 0.0)
     }
 
     /// As [`new`](Self::new), with dropout after each activation.
     #[track_caller]
-    pub fn with(
+    pub fn with_options(
         m: &mut ModuleBuilder,
         name: &str,
         sizes: &[usize],

@@ -86,12 +86,12 @@ impl MultiHeadAttention {
     /// A layer with biases, for queries, keys and values of one width; `heads` must divide it.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, width: usize, heads: usize) -> Self {
-        Self::with(m, name, width, heads, &MultiHeadOptions::default())
+        Self::with_options(m, name, width, heads, &MultiHeadOptions::default())
     }
 
     /// A layer with options.
     #[track_caller]
-    pub fn with(
+    pub fn with_options(
         m: &mut ModuleBuilder,
         name: &str,
         width: usize,
@@ -164,7 +164,7 @@ impl MultiHeadAttention {
         }
         let mut columns = vec![Vec::with_capacity(keys.len()); 2 * self.heads];
         for (key, value) in keys.into_iter().zip(values) {
-            let entry = g.call_of_any(self.entry, [key, value]);
+            let entry = g.call_any(self.entry, [key, value]);
             columns.iter_mut().zip(entry).for_each(|(column, result)| column.push(result));
         }
         AttentionMemory { layer: *self, lists: whole(g, &columns) }
@@ -188,7 +188,7 @@ impl MultiHeadAttention {
         if lists.is_empty() {
             return no_values(g);
         }
-        g.call_of_any(self.read, [&query].into_iter().chain(lists))[0]
+        g.call_any(self.read, [&query].into_iter().chain(lists))[0]
     }
 
     /// The queries of the positions, and the columns of their keys and values.
@@ -234,7 +234,7 @@ pub(crate) fn columns_of<'g>(
     let mut columns = vec![Vec::new(); results];
     for x in xs {
         // After a fault there are fewer results; the graph has recorded the fault.
-        let given = g.call_of_any(cell, [*x.borrow()]);
+        let given = g.call_any(cell, [*x.borrow()]);
         columns.iter_mut().zip(given).for_each(|(column, result)| column.push(result));
     }
     columns
@@ -324,7 +324,7 @@ pub(crate) fn linear(
     options: &MultiHeadOptions,
 ) -> Linear {
     let bias = options.bias.then_some(Init::ZEROS);
-    Linear::with(m, &format!("{name}.{part}"), inputs, outputs, options.init.clone(), bias)
+    Linear::with_options(m, &format!("{name}.{part}"), inputs, outputs, options.init.clone(), bias)
 }
 
 impl HeadWeights {

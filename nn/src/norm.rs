@@ -19,12 +19,12 @@ impl LayerNorm {
     /// A layer with a gain of ones and a bias of zeros.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, width: usize) -> Self {
-        Self::with(m, name, width, EPS, true)
+        Self::with_options(m, name, width, EPS, true)
     }
 
     /// A layer with the given `eps`, with or without a bias.
     #[track_caller]
-    pub fn with(m: &mut ModuleBuilder, name: &str, width: usize, eps: f32, bias: bool) -> Self {
+    pub fn with_options(m: &mut ModuleBuilder, name: &str, width: usize, eps: f32, bias: bool) -> Self {
         let gain = m.param(&format!("{name}.gain"), [width], Init::Constant(1.0));
         let mut layer = Self { gain, bias: None, eps };
         if bias {

@@ -147,7 +147,7 @@ impl SampledSoftmax {
         let g = x.graph();
         let others: Vec<u32> = (0..self.samples).map(|number| self.sample(seed, number)).collect();
         let classes = || std::iter::once(class).chain(others.iter().copied());
-        let score = |class| x.dot(self.weight.look(g, class)) + self.bias.look(g, class).sum();
+        let score = |class| x.dot(self.weight.lookup(g, class)) + self.bias.lookup(g, class).sum();
         let scores: Vec<Value<'g>> = classes().map(score).collect();
         let corrections: Vec<f32> = classes()
             .enumerate()

@@ -36,7 +36,7 @@ fn tree<'g>(g: &'g Graph, model: Model, leaves: usize, random: &mut u64) -> [Val
         let word = (*random >> 33) as u32 % 1000;
         return match model.cells {
             Some((leaf, _)) => g.call(leaf, word),
-            None => [model.embed.look(g, word), g.zeros([WIDTH])],
+            None => [model.embed.lookup(g, word), g.zeros([WIDTH])],
         };
     }
     let left = 1 + (*random >> 33) as usize % (leaves - 1);

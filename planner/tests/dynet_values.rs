@@ -11,7 +11,7 @@
 use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Mode, Operand, Plan};
+use autobatch_ir::plan::{Mode, Plan, StepOperand};
 use autobatch_oracle::check::{Disagreement, Wanted, check};
 use autobatch_oracle::naive::execute;
 use autobatch_oracle::reference;
@@ -107,9 +107,13 @@ fn the_proof_rejects_a_plan_that_shares_the_first_element_of_the_batch() {
     let first = plan.places(&plan.steps[matrices.expect("the three matrices are one batch")])[0];
     let autobatch_ir::plan::Place::Rows { field, start: first } = first else { panic!("found {first:?}") };
     let at = plan.steps[products].operands.start as usize;
-    assert_eq!(plan.operands[at], Operand::rows(field, first + 2, 0), "the batch shares the third matrix");
+    assert_eq!(
+        plan.operands[at],
+        StepOperand::rows(field, first + 2, 0),
+        "the batch shares the third matrix"
+    );
     // The fault: the batch reads the first element instead.
-    plan.operands[at] = Operand::rows(field, first, 0);
+    plan.operands[at] = StepOperand::rows(field, first, 0);
     assert_ne!(outputs(&graph, plan.clone()), expected(&graph), "the values are wrong");
     let verified = plan.verify().expect("the plan reads rows that were written");
     let errors = check(&verified, &graph, WANTED).expect_err("the proof finds the fault");

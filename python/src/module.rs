@@ -344,7 +344,7 @@ impl PyTable {
             Ok(value) => Arc::clone(value.get().owner()),
             Err(_) => current()?,
         };
-        graph.emit(index.py(), |g| wrap(&graph, self.table.look(g, by.arg(g)?)))
+        graph.emit(index.py(), |g| wrap(&graph, self.table.lookup(g, by.arg(g)?)))
     }
 
     fn __len__(&self) -> usize {
@@ -402,7 +402,7 @@ impl PyCell {
             for arg in args.iter_borrowed() {
                 values.push(Index::of(&arg)?.arg(g)?);
             }
-            let results = g.call_of_any(self.cell, values).into_iter().map(|value| wrap(&graph, value));
+            let results = g.call_any(self.cell, values).into_iter().map(|value| wrap(&graph, value));
             Ok(results.collect::<SmallVec<[PyResult<PyValue>; 2]>>())
         })?;
         let mut results = emitted.into_iter();

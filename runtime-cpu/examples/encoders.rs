@@ -14,7 +14,7 @@ use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_ir::{Graph, INDEX, Init, ModuleBuilder, Weights, f32};
 use autobatch_nn::TransformerEncoder;
 use autobatch_planner::{Gradients, Planner, Request};
-use autobatch_runtime_cpu::{Bound, Executor};
+use autobatch_runtime_cpu::{Executor, Inputs};
 use std::time::Instant;
 
 const WORDS: u32 = 10_000;
@@ -66,7 +66,7 @@ fn measure(of: &Sentences, width: usize, is_causal: bool, threads: usize, rounds
         let plan = Planner::default().plan(&data, &request).expect("a plan");
         let plan: Verified<Plan> = plan.verify().expect("a valid plan");
         let mut executor = Executor::new(threads).expect("an instruction set");
-        let bound = Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
+        let bound = Inputs { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
         let mut least = f64::INFINITY;
         for _ in 0..=rounds {
             let start = Instant::now();

@@ -8,7 +8,7 @@ use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::{Graph, Weights};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request};
-use autobatch_runtime_cpu::{Bound, Executor};
+use autobatch_runtime_cpu::{Executor, Inputs};
 use autobatch_testing::tree_lstm::{Tree, TreeLstm};
 use std::time::Instant;
 
@@ -45,7 +45,7 @@ fn main() {
             let plan = plan.verify().expect("planners make verifiable plans");
             times[3].push(start.elapsed().as_secs_f64());
             let bound =
-                Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
+                Inputs { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
             let start = Instant::now();
             executor.execute(&plan, &weights, bound).expect("bindings fit");
             times[2].push(start.elapsed().as_secs_f64());

@@ -8,8 +8,8 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use autobatch_runtime_cpu::kernels::{
-    Isa, Matrix, PackedWeights, Part, Product, Rows, RowsMut, Run, Scratch, Start, WeightGrad, column_sums,
-    multiply, peak_flops,
+    Isa, Matrix, PackedWeights, Product, Rows, RowsMut, RowsPart, RowsRun, Scratch, Start, WeightGrad,
+    column_sums, multiply, peak_flops,
 };
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -46,7 +46,7 @@ fn products(isa: Isa, budget: Duration) -> Result<(), Box<dyn std::error::Error>
             let kinds =
                 [("range", Rows::range(&x, k, 0)), ("table", Rows::table(&x, k, &table)), ("shared", shared)];
             for (kind, operand) in kinds {
-                let parts = [Part { rows: operand, k }];
+                let parts = [RowsPart { rows: operand, k }];
                 let product = Product::new(&weights, &parts, Start::Zero);
                 let flops = 2.0 * (rows * n * k) as f64;
                 let work = || {
@@ -71,9 +71,9 @@ fn gradients(isa: Isa, budget: Duration) -> Result<(), Box<dyn std::error::Error
             let table: Vec<u32> = (0..rows).map(|r| (r * 7919 % rows) as u32).collect();
             let mut out = vec![0.0; k * n];
             let mut scratch = Scratch::new();
-            let dy = [Run { rows: Rows::range(&dy, n, 0), count: rows }];
+            let dy = [RowsRun { rows: Rows::range(&dy, n, 0), count: rows }];
             for (kind, x) in [("range", Rows::range(&x, k, 0)), ("table", Rows::table(&x, k, &table))] {
-                let x = [Run { rows: x, count: rows }];
+                let x = [RowsRun { rows: x, count: rows }];
                 let grad = WeightGrad { isa, k, n, x: &x, dy: &dy, accumulate: false };
                 let flops = 2.0 * (rows * n * k) as f64;
                 report(&format!("wgrad {kind} rows {rows} n {n} k {k}"), isa, flops, budget, || {
@@ -84,7 +84,7 @@ fn gradients(isa: Isa, budget: Duration) -> Result<(), Box<dyn std::error::Error
     }
     let (rows, n) = (1000, 600);
     let dy = floats(rows * n);
-    let run = [Run { rows: Rows::range(&dy, n, 0), count: rows }];
+    let run = [RowsRun { rows: Rows::range(&dy, n, 0), count: rows }];
     let mut sums = vec![0.0; n];
     let (best, _) = time(budget, || column_sums(isa, &run, &mut sums, false).expect("the sizes agree"));
     println!("column sums {rows} x {n}: {:.1} GB/s", (rows * n * 4) as f64 / best / 1e9);

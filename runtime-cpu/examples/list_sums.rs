@@ -13,7 +13,7 @@ use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::{Graph, Module, ModuleBuilder, Value, Weights, f32, list};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request};
-use autobatch_runtime_cpu::{Bound, Executor};
+use autobatch_runtime_cpu::{Executor, Inputs};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
@@ -68,7 +68,7 @@ impl Neighbours {
 
     /// The seconds of the sums in one execution.
     fn seconds(&self, executor: &mut Executor, weights: &Weights) -> f64 {
-        let bound = Bound { words: &[], floats: &self.floats, noise: Noise::Off };
+        let bound = Inputs { words: &[], floats: &self.floats, noise: Noise::Off };
         executor.execute(&self.plan, weights, bound).expect("bindings fit");
         executor.counters().expect("counting is on").steps[self.step].time.as_secs_f64()
     }

@@ -12,7 +12,7 @@ use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::{Graph, Init, Module, ModuleBuilder, Value, Weights, f32};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request};
-use autobatch_runtime_cpu::{Bound, Executor};
+use autobatch_runtime_cpu::{Executor, Inputs};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -59,7 +59,7 @@ impl Chain {
     /// The best microseconds per wave of each executor.
     fn race<const N: usize>(&self, executors: &mut [Executor; N], rounds: usize) -> [f64; N] {
         let weights = Weights::init(&self.module, 1);
-        let bound = Bound { words: &[], floats: &self.floats, noise: Noise::Off };
+        let bound = Inputs { words: &[], floats: &self.floats, noise: Noise::Off };
         let mut best = [f64::INFINITY; N];
         for round in 0..=rounds {
             for (executor, best) in executors.iter_mut().zip(&mut best) {

@@ -12,7 +12,7 @@
 pub mod executor;
 pub mod kernels;
 
-pub use autobatch_ir::plan::{BindError, Bound, Stores};
+pub use autobatch_ir::plan::{BindError, Inputs, Stores};
 pub use executor::{
     Counters, Executor, GradientSource, KernelCount, MAX_THREADS, ORDINARY_SQUARES, Paused, RunError, Span,
     StepCount, footprint, resolve_threads,

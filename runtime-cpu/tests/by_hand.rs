@@ -5,7 +5,7 @@ use autobatch_ir::plan::{Plan, StoreId, Stores, Verified};
 use autobatch_ir::{Init, ModuleBuilder, Weights};
 use autobatch_oracle::naive;
 use autobatch_runtime_cpu::kernels::Isa;
-use autobatch_runtime_cpu::{BindError, Bound, Executor, RunError};
+use autobatch_runtime_cpu::{BindError, Executor, Inputs, RunError};
 use std::cell::Cell;
 
 /// A plan of one kernel with the given stages. It maps three rows of three bound floats to rows of four elements, with a
@@ -31,7 +31,7 @@ fn check(plan: &Verified<Plan>) {
     m.param("b", [8], Init::Uniform(1.0));
     let weights = Weights::init(&m.build().expect("sound"), 1);
     let floats: Vec<f32> = (0..12).map(|number| (number as f32 * 0.618).sin()).collect();
-    let bound = Bound { words: &[], floats: &floats, noise: Noise::Off };
+    let bound = Inputs { words: &[], floats: &floats, noise: Noise::Off };
     let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
     let expected = naive::execute(plan, &stores, &[], &floats, Noise::Off).expect("everything is bound");
     for (isa, threads) in Isa::available().into_iter().flat_map(|isa| [(isa, 1), (isa, 2)]) {
@@ -64,10 +64,10 @@ fn missing_parameters_are_rejected_by_name() {
     let mut m = ModuleBuilder::new("another");
     m.param("w", [3, 8], Init::Uniform(1.0));
     let weights = Weights::init(&m.build().expect("sound"), 1);
-    let bound = Bound { words: &[], floats: &[0.0; 12], noise: Noise::Off };
+    let bound = Inputs { words: &[], floats: &[0.0; 12], noise: Noise::Off };
     let error =
         Executor::with_isa(Isa::best(), 1).execute(&plan, &weights, bound).expect_err("there is no @b");
-    let RunError::Bound(BindError::Store { name, expected, found }) = error else { panic!("{error}") };
+    let RunError::Input(BindError::Store { name, expected, found }) = error else { panic!("{error}") };
     assert_eq!((name.as_str(), expected, found), ("b", 8, 0));
 }
 
@@ -100,7 +100,7 @@ fn stores_that_shrink_between_reads_are_rejected() {
     m.param("w", [3, 8], Init::Uniform(1.0));
     m.param("b", [8], Init::Uniform(1.0));
     let weights = Weights::init(&m.build().expect("sound"), 1);
-    let bound = Bound { words: &[], floats: &[0.5; 12], noise: Noise::Off };
+    let bound = Inputs { words: &[], floats: &[0.5; 12], noise: Noise::Off };
     let mut executor = Executor::with_isa(Isa::best(), 1);
     let mut rejected = 0;
     for _ in 0..2 {
@@ -109,7 +109,7 @@ fn stores_that_shrink_between_reads_are_rejected() {
             let stores = Vanishing { weights: &weights, left: Cell::new(times) };
             match executor.execute(&plan, &stores, bound) {
                 Ok(()) => assert!(times >= 4, "both stores are read for the check and for use"),
-                Err(RunError::Bound(BindError::Store { .. })) => rejected += 1,
+                Err(RunError::Input(BindError::Store { .. })) => rejected += 1,
                 Err(error) => panic!("{error}"),
             }
         }
@@ -126,7 +126,7 @@ fn kernels_with_oversized_registers_are_rejected() {
     m.param("w", [3, 8], Init::Uniform(1.0));
     m.param("b", [8], Init::Uniform(1.0));
     let weights = Weights::init(&m.build().expect("sound"), 1);
-    let bound = Bound { words: &[], floats: &[0.0; 12], noise: Noise::Off };
+    let bound = Inputs { words: &[], floats: &[0.0; 12], noise: Noise::Off };
     let registers = |end: &str| {
         let all = (2..TOO_MANY + 2).map(|number| format!("%{number}: f32[536870912]{end}"));
         all.collect::<Vec<String>>().join(", ")

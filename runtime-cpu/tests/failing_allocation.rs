@@ -6,7 +6,7 @@ use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::{Graph, Init, ModuleBuilder, Weights, f32};
 use autobatch_planner::{Planner, Request};
-use autobatch_runtime_cpu::{Bound, Executor, RunError};
+use autobatch_runtime_cpu::{Executor, Inputs, RunError};
 use autobatch_testing::hostile::{Counting, cap, held};
 
 #[global_allocator]
@@ -47,7 +47,7 @@ fn bits(executor: &Executor, plan: &Plan) -> Vec<Vec<u32>> {
 fn a_failed_allocation_is_an_error_and_the_executor_stays_usable() {
     let (plan, graph) = plan();
     let weights = Weights::init(&graph.module, 3);
-    let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off };
+    let bound = Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off };
     let mut whole = Executor::new(1).expect("an instruction set");
     whole.execute(&plan, &weights, bound).expect("there is memory");
     let expected = bits(&whole, &plan);

@@ -6,7 +6,7 @@ use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Footprint, Mode, Plan, Verified};
 use autobatch_ir::{Graph, ModuleBuilder, Weights, f32};
 use autobatch_planner::{Gradients, Planner, Request};
-use autobatch_runtime_cpu::{Bound, Executor, footprint};
+use autobatch_runtime_cpu::{Executor, Inputs, footprint};
 use autobatch_testing::hostile::{Counting, measured};
 use autobatch_testing::random::{Options, Profile, check};
 use autobatch_testing::tree_lstm::{Tree, TreeLstm};
@@ -22,7 +22,7 @@ fn small_lists(footprint: &Footprint) -> usize {
 /// Executes a plan on a new executor. Returns the bytes that it held at most, and the bytes that the footprint promises.
 fn seen_and_promised(plan: &Verified<Plan>, graph: &GraphData) -> (usize, Footprint) {
     let weights = Weights::init(&graph.module, 3);
-    let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off };
+    let bound = Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off };
     let promised = footprint(plan, 1);
     let (executed, seen) = measured(|| {
         let mut executor = Executor::new(1).expect("an instruction set");

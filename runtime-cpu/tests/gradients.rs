@@ -3,7 +3,7 @@
 mod common;
 
 use autobatch_runtime_cpu::kernels::{
-    Isa, KernelError, Matrix, Rows, RowsMut, Run, Scratch, WeightGrad, column_sums, multiply,
+    Isa, KernelError, Matrix, Rows, RowsMut, RowsRun, Scratch, WeightGrad, column_sums, multiply,
 };
 use common::{Random, bits, cases, isas};
 
@@ -39,15 +39,15 @@ impl Runs {
         Runs { data, stride, pieces }
     }
 
-    fn runs(&self) -> Vec<Run<'_>> {
+    fn runs(&self) -> Vec<RowsRun<'_>> {
         self.pieces
             .iter()
             .map(|piece| match piece {
                 Piece::Range(rows) => {
-                    Run { rows: Rows::range(&self.data, self.stride, rows.start), count: rows.len() }
+                    RowsRun { rows: Rows::range(&self.data, self.stride, rows.start), count: rows.len() }
                 }
                 Piece::Table(table) => {
-                    Run { rows: Rows::table(&self.data, self.stride, table), count: table.len() }
+                    RowsRun { rows: Rows::table(&self.data, self.stride, table), count: table.len() }
                 }
             })
             .collect()
@@ -105,8 +105,8 @@ fn weight_gradients_of_several_blocks_and_stripes_match_the_chain() {
     let sizes = [(259, 500, 33), (257, 449, 545), (300, 30, 1046), (3, 2, 1024)];
     for (count, k, n) in if cfg!(miri) { [(2, 140, 2)].to_vec() } else { sizes.to_vec() } {
         let (x, dy) = (random.floats(count * k), random.floats(count * n));
-        let x_runs = [Run { rows: Rows::range(&x, k, 0), count }];
-        let dy_runs = [Run { rows: Rows::range(&dy, n, 0), count }];
+        let x_runs = [RowsRun { rows: Rows::range(&x, k, 0), count }];
+        let dy_runs = [RowsRun { rows: Rows::range(&dy, n, 0), count }];
         let mut expected = vec![0.0; k * n];
         for r in 0..count {
             for i in 0..k {
@@ -137,8 +137,8 @@ fn sums_of_every_tile_height_match_the_chain() {
         for (at, slot) in expected.iter_mut().enumerate() {
             *slot = (0..count).fold(*slot, |acc, r| x[r * max + at / n].mul_add(dy[r * n + at % n], acc));
         }
-        let x_runs = [Run { rows: Rows::range(&x, max, 0), count }];
-        let dy_runs = [Run { rows: Rows::range(&dy, n, 0), count }];
+        let x_runs = [RowsRun { rows: Rows::range(&x, max, 0), count }];
+        let dy_runs = [RowsRun { rows: Rows::range(&dy, n, 0), count }];
         for (isa, k) in isas().into_iter().flat_map(|isa| (1..=max).map(move |k| (isa, k))) {
             let grad = WeightGrad { isa, k, n, x: &x_runs, dy: &dy_runs, accumulate: true };
             let mut found = [before[..k * n].to_vec(), before[..k * n].to_vec()];
@@ -249,7 +249,7 @@ impl Layout {
 #[test]
 fn mismatched_sizes_are_rejected() {
     let data = vec![1.0; 12];
-    let run = |count| [Run { rows: Rows::range(&data, 3, 0), count }];
+    let run = |count| [RowsRun { rows: Rows::range(&data, 3, 0), count }];
     let (four, three, five) = (run(4), run(3), run(5));
     let grad = WeightGrad { isa: Isa::Scalar, k: 3, n: 3, x: &four, dy: &four, accumulate: false };
     let try_grad = |grad: WeightGrad<'_>, stride: usize| {

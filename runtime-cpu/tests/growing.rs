@@ -8,7 +8,7 @@ use autobatch_ir::plan::{Limits, Plan, Verified};
 use autobatch_ir::{ValueId, Weights};
 use autobatch_planner::{Grown, Planner, Request};
 use autobatch_runtime_cpu::kernels::Isa;
-use autobatch_runtime_cpu::{Bound, Executor, RunError};
+use autobatch_runtime_cpu::{Executor, Inputs, RunError};
 use autobatch_testing::growing::{H, Known, model};
 use common::{Random, bits, cases};
 
@@ -16,8 +16,8 @@ fn outputs(executor: &Executor, plan: &Plan) -> Vec<Vec<u32>> {
     (0..plan.outputs.len()).map(|number| bits(executor.output(plan, number))).collect()
 }
 
-fn bound(graph: &GraphData) -> Bound<'_> {
-    Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off }
+fn bound(graph: &GraphData) -> Inputs<'_> {
+    Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off }
 }
 
 fn verified(grown: &Grown) -> Verified<Plan> {
@@ -74,7 +74,7 @@ fn only_new_steps_are_executed() {
     let (module, model) = model();
     let mut weights = Weights::init(&module, 3);
     let g = Graph::new(&module);
-    let x = model.words.look(&g, 4);
+    let x = model.words.lookup(&g, 4);
     let values: Vec<ValueId> = x.id().into_iter().collect();
     let mut planner = Planner::default();
     let mut executor = Executor::with_isa(Isa::best(), 1);
@@ -99,7 +99,7 @@ fn a_plan_that_does_not_begin_with_the_executed_plan_is_rejected() {
     let (module, model) = model();
     let weights = Weights::init(&module, 3);
     let g = Graph::new(&module);
-    let x = model.words.look(&g, 4);
+    let x = model.words.lookup(&g, 4);
     let y = x.tanh();
     let mut planner = Planner::default();
     let mut plan_of = |value: Value<'_>, mode| {

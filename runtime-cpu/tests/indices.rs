@@ -5,7 +5,7 @@ use autobatch_ir::{DType, Graph, Init, ModuleBuilder, Shape, Type, Weights};
 use autobatch_oracle::naive;
 use autobatch_oracle::reference;
 use autobatch_planner::{Planner, Request};
-use autobatch_runtime_cpu::{BindError, Bound, Executor, RunError};
+use autobatch_runtime_cpu::{BindError, Executor, Inputs, RunError};
 
 #[test]
 fn indices_of_one_vector_are_checked_against_their_own_tables() {
@@ -15,7 +15,7 @@ fn indices_of_one_vector_are_checked_against_their_own_tables() {
     let pair = Type::new(DType::U32, Shape::new(&[2]).expect("a shape"));
     let both = m.cell("both", [pair], |g, [x]| {
         let [a, b] = [0, 1].map(|at| x.slice(at..at + 1).reshape([]));
-        [small.look(g, a) + large.look(g, b)]
+        [small.lookup(g, a) + large.lookup(g, b)]
     });
     let graph = Graph::new(&m.build().expect("well typed"));
     for key in 0..3 {
@@ -32,7 +32,7 @@ fn indices_of_one_vector_are_checked_against_their_own_tables() {
         .expect("the plan is sound");
     let mut executor = Executor::new(1).expect("opens");
     let mut execute = |words: &[u32]| {
-        executor.execute(&plan, &weights, Bound { words, floats: &[], noise: Noise::Off })?;
+        executor.execute(&plan, &weights, Inputs { words, floats: &[], noise: Noise::Off })?;
         Ok::<_, RunError>(executor.output(&plan, 2).to_vec())
     };
     let [small, large] = ["small", "large"].map(|name| weights.by_name(name).expect("declared"));
@@ -40,7 +40,7 @@ fn indices_of_one_vector_are_checked_against_their_own_tables() {
     assert_eq!(execute(&data.bindings.words).expect("both indices are in range"), expected);
     for (words, at, beyond) in [([3, 99, 4, 50, 5, 50], 4, 5), ([3, 99, 4, 100, 4, 50], 3, 100)] {
         let error = execute(&words).expect_err("one is beyond the last");
-        let RunError::Bound(BindError::Index { word, found, limit, .. }) = error else { panic!("{error}") };
+        let RunError::Input(BindError::Index { word, found, limit, .. }) = error else { panic!("{error}") };
         assert_eq!((word, found, limit), (at, beyond, beyond));
     }
 }
@@ -63,7 +63,7 @@ fn every_executor_rejects_bound_truth_values_other_than_0_and_1() {
         [([1, 0, 1], None), ([0, 0, 1], None), ([1, 0, 2], Some(2)), ([u32::MAX, 0, 1], Some(0))]
     {
         let naive = naive::execute(&plan, &Vec::<Vec<f32>>::new(), &words, floats, Noise::Off);
-        let executed = executor.execute(&plan, &weights, Bound { words: &words, floats, noise: Noise::Off });
+        let executed = executor.execute(&plan, &weights, Inputs { words: &words, floats, noise: Noise::Off });
         let Some(wrong) = wrong else {
             executed.expect("truth values");
             let naive: Vec<f32> = naive
@@ -77,10 +77,10 @@ fn every_executor_rejects_bound_truth_values_other_than_0_and_1() {
             continue;
         };
         let error = executed.expect_err("the word is no truth value");
-        let RunError::Bound(BindError::Truth { word, found, .. }) = error else { panic!("{error}") };
+        let RunError::Input(BindError::Truth { word, found, .. }) = error else { panic!("{error}") };
         assert_eq!((word, found), (wrong, words[wrong]));
         let error = naive.expect_err("the word is no truth value");
-        let naive::RunError::Bound(BindError::Truth { word, found, .. }) = error else { panic!("{error}") };
+        let naive::RunError::Input(BindError::Truth { word, found, .. }) = error else { panic!("{error}") };
         assert_eq!((word, found), (wrong, words[wrong]));
     }
 }
@@ -99,7 +99,7 @@ fn rejections(text: &str) -> [bool; 3] {
     let expected = reference::forward::<f32>(&graph, &weights, Noise::Off);
     let naive = naive::execute(&plan, &stores, words, floats, Noise::Off);
     let mut executor = Executor::new(1).expect("opens");
-    let executed = executor.execute(&plan, &weights, Bound { words, floats, noise: Noise::Off });
+    let executed = executor.execute(&plan, &weights, Inputs { words, floats, noise: Noise::Off });
     if let (Ok(expected), Ok(naive), Ok(())) = (&expected, &naive, &executed) {
         let expected = expected.floats(graph.outputs[0].value).expect("an output");
         assert_eq!(executor.output(&plan, 0), expected, "{text}");

@@ -10,7 +10,7 @@ use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan};
 use autobatch_oracle::check::{Wanted, check_losses};
 use autobatch_planner::{Gradients, Planner, Request};
-use autobatch_runtime_cpu::{Bound, Executor};
+use autobatch_runtime_cpu::{Executor, Inputs};
 use std::fmt::Write as _;
 
 /// A graph that calls the cell of this text with all `params` in instances 0 and 1. The first result gives a loss.
@@ -51,7 +51,7 @@ fn run_all(graph: &GraphData, proves: bool) -> Plan {
     let mut executor = Executor::new(1).expect("opens");
     for _ in 0..2 {
         let (words, floats) = (&graph.bindings.words[..], &graph.bindings.floats[..]);
-        let bound = Bound { words, floats, noise: Noise::Off };
+        let bound = Inputs { words, floats, noise: Noise::Off };
         executor.execute(&plan, &weights, bound).expect("indices are in range");
     }
     Plan::clone(&plan)

@@ -7,7 +7,7 @@ use autobatch_oracle::reference;
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request};
 use autobatch_runtime_cpu::kernels::Isa;
-use autobatch_runtime_cpu::{Bound, Executor};
+use autobatch_runtime_cpu::{Executor, Inputs};
 
 #[test]
 fn batches_of_all_heights_match_the_reference_before_and_after_a_weight_change() {
@@ -38,7 +38,7 @@ fn batches_of_all_heights_match_the_reference_before_and_after_a_weight_change()
         let plan = planner.plan(&data, &Request { wanted: &values, ..Request::default() });
         let plan = plan.expect("a plan").verify().expect("planners make verifiable plans");
         let first = plan.outputs.len() - values.len();
-        let bound = Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
+        let bound = Inputs { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
         let mut executors: Vec<_> =
             Isa::available().into_iter().map(|isa| Executor::with_isa(isa, 1)).collect();
         for round in 0..2 {

@@ -5,7 +5,7 @@ use autobatch_ir::plan::{Limit, Limits, OverLimit, Plan, Verified};
 use autobatch_ir::{Graph, INDEX, Init, Module, ModuleBuilder, Weights, f32};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request};
-use autobatch_runtime_cpu::{Bound, Executor, RunError};
+use autobatch_runtime_cpu::{Executor, Inputs, RunError};
 use std::sync::Arc;
 
 /// A plan for the last states of `chains` chains of `steps` steps, and its bound words.
@@ -39,7 +39,7 @@ fn execute(
     executor: &mut Executor,
     (module, plan, words): &(Arc<Module>, Verified<Plan>, Vec<u32>),
 ) -> Result<(), RunError> {
-    executor.execute(plan, &Weights::init(module, 1), Bound { words, floats: &[], noise: Noise::Off })
+    executor.execute(plan, &Weights::init(module, 1), Inputs { words, floats: &[], noise: Noise::Off })
 }
 
 #[test]

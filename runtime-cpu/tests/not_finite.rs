@@ -7,7 +7,7 @@ use autobatch_ir::plan::row_ops::Noise;
 use autobatch_oracle::naive;
 use autobatch_oracle::reference;
 use autobatch_planner::{Gradients, Planner, Request};
-use autobatch_runtime_cpu::{Bound, Executor};
+use autobatch_runtime_cpu::{Executor, Inputs};
 
 #[test]
 fn results_without_a_gradient_count_as_zero_gradients() {
@@ -28,7 +28,7 @@ fn results_without_a_gradient_count_as_zero_gradients() {
     let (words, floats) = (&graph.bindings.words[..], &graph.bindings.floats[..]);
     let naive = naive::execute(&plan, &Vec::<Vec<f32>>::new(), words, floats, Noise::Off).expect("in range");
     let mut executor = Executor::new(1).expect("opens");
-    executor.execute(&plan, &weights, Bound { words, floats, noise: Noise::Off }).expect("in range");
+    executor.execute(&plan, &weights, Inputs { words, floats, noise: Noise::Off }).expect("in range");
     for (output, value) in [(2, x), (3, y)] {
         let same = |a: f32, b: f32| a == b || a.is_nan() && b.is_nan();
         let expected = reference.value(value).expect("a loss depends on it");

@@ -5,7 +5,7 @@ use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::{Cell, Graph, Init, Module, ModuleBuilder, Weights, f32};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request};
-use autobatch_runtime_cpu::{Bound, Executor, RunError};
+use autobatch_runtime_cpu::{Executor, Inputs, RunError};
 use std::sync::Arc;
 
 /// `root = log(x)`, `twice = x + x`, `layer = x . w`.
@@ -53,7 +53,7 @@ fn execute(
     module: &Module,
     floats: &[f32],
 ) -> Result<(), RunError> {
-    executor.execute(plan, &Weights::init(module, 1), Bound { words: &[], floats, noise: Noise::Off })
+    executor.execute(plan, &Weights::init(module, 1), Inputs { words: &[], floats, noise: Noise::Off })
 }
 
 #[test]

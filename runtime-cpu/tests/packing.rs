@@ -3,7 +3,7 @@
 mod common;
 
 use autobatch_runtime_cpu::kernels::{
-    Isa, KernelError, Matrix, PackedWeights, Part, Product, RowNumbers, Rows, RowsMut, Scratch, Start,
+    Isa, KernelError, Matrix, PackedWeights, Product, RowNumbers, Rows, RowsMut, RowsPart, Scratch, Start,
 };
 use common::{Random, bits, cases, isas};
 
@@ -14,7 +14,7 @@ fn unpacked(weights: &PackedWeights) -> Vec<f32> {
     for i in 0..k {
         units[i * k + i] = 1.0;
     }
-    let parts = [Part { rows: Rows::range(&units, k, 0), k }];
+    let parts = [RowsPart { rows: Rows::range(&units, k, 0), k }];
     let mut out = vec![0.0; k * n];
     Product::new(weights, &parts, Start::Zero)
         .run(0..k, RowsMut::new(&mut out, n), &mut Scratch::new())
@@ -100,7 +100,7 @@ fn operands_and_results_may_be_rows_of_one_slab() {
         unsafe {
             let rows = Rows::from_raw(base, slab.len(), stride, numbers);
             let out = RowsMut::from_raw(base.add(5 * stride), 3 * stride, stride);
-            let parts = [Part { rows, k }];
+            let parts = [RowsPart { rows, k }];
             let product = Product::new(&weights, &parts, Start::Zero);
             assert_eq!(product.check(&(0..3), &out), Ok(()));
             product.run_unchecked(0..3, out, &mut Scratch::new());

@@ -3,7 +3,7 @@
 mod common;
 
 use autobatch_runtime_cpu::kernels::{
-    Isa, Matrix, PackedWeights, Part, Product, RowNumbers, Rows, RowsMut, Scratch, Start,
+    Isa, Matrix, PackedWeights, Product, RowNumbers, Rows, RowsMut, RowsPart, Scratch, Start,
 };
 use common::{Random, bits, cases, isas};
 
@@ -79,7 +79,7 @@ fn random_products_match_the_scalar_chain() {
         let before = Operand::new(&mut random, lanes, n);
         let stride = n + random.below(4);
         let output = random.floats(lanes * stride);
-        let parts: Vec<_> = operands.iter().map(|o| Part { rows: o.rows(), k: o.k }).collect();
+        let parts: Vec<_> = operands.iter().map(|o| RowsPart { rows: o.rows(), k: o.k }).collect();
         let start = random.below(4);
         for isa in isas() {
             let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n)).unwrap();
@@ -134,7 +134,7 @@ fn products_of_every_tile_shape_match_the_scalar_chain() {
                 .collect();
             for isa in isas() {
                 let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n)).expect("the sizes agree");
-                let part = [Part { rows: Rows::range(x, stride, 0), k }];
+                let part = [RowsPart { rows: Rows::range(x, stride, 0), k }];
                 let product = Product::new(&weights, &part, Start::Bias(&bias));
                 for lanes in 1..=max_lanes {
                     let mut out = vec![f32::NAN; lanes * n];
@@ -161,7 +161,7 @@ fn the_bits_of_a_row_do_not_depend_on_the_batch() {
         let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n)).unwrap();
         let mut scratch = Scratch::new();
         let mut alone = vec![0.0; n];
-        let part = [Part { rows: Rows::shared(&x), k }];
+        let part = [RowsPart { rows: Rows::shared(&x), k }];
         Product::new(&weights, &part, Start::Zero)
             .run(0..1, RowsMut::new(&mut alone, n), &mut scratch)
             .unwrap();
@@ -170,7 +170,7 @@ fn the_bits_of_a_row_do_not_depend_on_the_batch() {
             let mut rows = random.floats(lanes * k);
             rows[position * k..][..k].copy_from_slice(&x);
             let mut out = vec![0.0; lanes * n];
-            let part = [Part { rows: Rows::range(&rows, k, 0), k }];
+            let part = [RowsPart { rows: Rows::range(&rows, k, 0), k }];
             Product::new(&weights, &part, Start::Zero)
                 .run(0..lanes, RowsMut::new(&mut out, n), &mut scratch)
                 .unwrap();
@@ -189,7 +189,7 @@ fn lanes_computed_by_separate_calls_match_one_call() {
     let bias = random.floats(n);
     for isa in isas() {
         let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n)).unwrap();
-        let part = [Part { rows: Rows::range(&x, k, 0), k }];
+        let part = [RowsPart { rows: Rows::range(&x, k, 0), k }];
         let product = Product::new(&weights, &part, Start::Bias(&bias));
         let mut scratch = Scratch::new();
         let mut expected = vec![0.0; lanes * n];
@@ -218,13 +218,13 @@ fn check_part_computed_ahead(random: &mut Random, lanes: usize, first: usize, k:
     for isa in isas() {
         let weights = PackedWeights::pack(isa, Matrix::new(&w, n, k, n)).expect("the sizes agree");
         let mut scratch = Scratch::new();
-        let whole = [Part { rows: Rows::range(&x, k, 0), k }];
+        let whole = [RowsPart { rows: Rows::range(&x, k, 0), k }];
         let mut expected = vec![0.0; lanes * n];
         Product::new(&weights, &whole, Start::Zero)
             .run(0..lanes, RowsMut::new(&mut expected, n), &mut scratch)
             .expect("the sizes agree");
-        let initial = [Part { rows: Rows::range(&x, k, 0), k: first }];
-        let last = [Part { rows: Rows::range(&x[first..], k, 0), k: k - first }];
+        let initial = [RowsPart { rows: Rows::range(&x, k, 0), k: first }];
+        let last = [RowsPart { rows: Rows::range(&x[first..], k, 0), k: k - first }];
         let mut partial = vec![0.0; lanes * n];
         Product::new(&weights, &initial, Start::Zero)
             .run(0..lanes, RowsMut::new(&mut partial, n), &mut scratch)

@@ -1,7 +1,7 @@
 //! Products that would access memory outside of a slice are rejected with the sizes.
 
 use autobatch_runtime_cpu::kernels::{
-    Isa, KernelError, Matrix, PackedWeights, Part, Product, RowNumbers, Rows, RowsMut, Scratch, Start,
+    Isa, KernelError, Matrix, PackedWeights, Product, RowNumbers, Rows, RowsMut, RowsPart, Scratch, Start,
 };
 
 #[test]
@@ -12,16 +12,16 @@ fn accesses_outside_of_a_slice_are_rejected_before_any_write() {
     let x = vec![1.0; 5 * k];
     let short_bias = vec![0.0; n - 1];
     let far = [0, 5];
-    let good = Part { rows: Rows::range(&x, k, 0), k };
+    let good = RowsPart { rows: Rows::range(&x, k, 0), k };
     let good_parts = [good];
     let good = Product::new(&weights, &good_parts, Start::Zero);
     let overflow = RowNumbers::Stepped { first: 1, step: usize::MAX };
     let parts = [
-        ([Part { rows: Rows::range(&x, k, 4), k }], 24),
-        ([Part { rows: Rows::table(&x, k, &far), k }], 24),
-        ([Part { rows: Rows::table(&x, k, &far[..1]), k }], 2),
-        ([Part { rows: Rows::new(&x, k, overflow), k }], usize::MAX),
-        ([Part { rows: Rows::range(&x, usize::MAX, 0), k }], usize::MAX),
+        ([RowsPart { rows: Rows::range(&x, k, 4), k }], 24),
+        ([RowsPart { rows: Rows::table(&x, k, &far), k }], 24),
+        ([RowsPart { rows: Rows::table(&x, k, &far[..1]), k }], 2),
+        ([RowsPart { rows: Rows::new(&x, k, overflow), k }], usize::MAX),
+        ([RowsPart { rows: Rows::range(&x, usize::MAX, 0), k }], usize::MAX),
     ];
     for (parts, needs) in &parts {
         let product = Product { parts, ..good.clone() };

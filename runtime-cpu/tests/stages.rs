@@ -11,7 +11,7 @@ use autobatch_oracle::reference;
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Gradients, Planner, Request};
 use autobatch_runtime_cpu::kernels::Isa;
-use autobatch_runtime_cpu::{Bound, Executor};
+use autobatch_runtime_cpu::{Executor, Inputs};
 use std::sync::Arc;
 
 /// The width of states: no multiple of any vector.
@@ -99,7 +99,7 @@ fn stages_of_every_kind_match_the_reference_in_tiles_blocks_and_shares() {
     }
     graph.check().expect("the graph is well typed");
     let data = graph.data();
-    let bound = Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
+    let bound = Inputs { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
     let run = reference::forward::<f32>(&data, &weights, reference::Noise::Off).expect("it evaluates");
     let policies: &[&str] = if cfg!(miri) { &["auto"] } else { &["none", "auto"] };
     for &policy in policies {

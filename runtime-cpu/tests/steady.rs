@@ -4,7 +4,7 @@ use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::{Graph, INDEX, Init, ModuleBuilder, Weights, f32};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request};
-use autobatch_runtime_cpu::{Bound, Executor};
+use autobatch_runtime_cpu::{Executor, Inputs};
 use autobatch_testing::hostile::{Counting, allocations};
 
 #[global_allocator]
@@ -48,7 +48,7 @@ fn the_second_run_of_a_plan_allocates_nothing() {
         let mut planner = Planner::new(policy.load().expect("no file"));
         let plan = planner.plan(&data, &Request { wanted: &outputs, ..Request::default() });
         let plan = plan.expect("a plan").verify().expect("planners make verifiable plans");
-        let bound = Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
+        let bound = Inputs { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
         let mut executor = Executor::new(1).expect("an instruction set");
         let before = allocations();
         executor.execute(&plan, &weights, bound).expect("bindings fit");

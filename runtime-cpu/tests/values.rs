@@ -7,7 +7,7 @@ use autobatch_oracle::reference;
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request};
 use autobatch_runtime_cpu::kernels::Isa;
-use autobatch_runtime_cpu::{Bound, Executor};
+use autobatch_runtime_cpu::{Executor, Inputs};
 
 /// Rows, inner size and columns around the bounds of register tiles and blocks of the chain.
 const SIZES: &[(usize, usize, usize)] =
@@ -54,7 +54,7 @@ fn products_of_two_values_match_the_reference_bit_for_bit() {
             for isa in Isa::available() {
                 let mut executor = Executor::with_isa(isa, 1);
                 let bound =
-                    Bound { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
+                    Inputs { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off };
                 executor.execute(&plan, &weights, bound).expect("bindings fit");
                 for (number, &value) in values.iter().enumerate() {
                     let expected = expected.floats(value).expect("it was evaluated");

@@ -64,7 +64,7 @@ pub enum GpuError {
     NoPause,
     /// Bindings or stores do not fit the plan.
     #[error(transparent)]
-    Bound(#[from] BindError),
+    Input(#[from] BindError),
     /// A step computed an index out of range.
     #[error(transparent)]
     Index(Box<ComputedIndex>),

@@ -36,7 +36,7 @@ mod self_test;
 mod tests;
 
 pub use adapter::{AdapterFacts, Selector, UnknownSelector, adapters};
-pub use autobatch_ir::plan::{BindError, Bound, Stores};
+pub use autobatch_ir::plan::{BindError, Inputs, Stores};
 pub use counters::{Counters, UpdateCounters};
 pub use device::Gpu;
 pub use error::GpuError;

@@ -6,7 +6,7 @@ use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::{Graph, INDEX, Init, Module, ModuleBuilder, Value, Weights, f32};
 use autobatch_planner::schedule::{Class, Policy};
 use autobatch_planner::{Planner, Request, Work};
-use autobatch_runtime_cpu::{Bound, Executor};
+use autobatch_runtime_cpu::{Executor, Inputs};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -94,7 +94,7 @@ impl Chain {
         let mut best = f64::INFINITY;
         for run in 0.. {
             let start = Instant::now();
-            let bound = Bound { words: &self.words, floats: &self.floats, noise: Noise::Off };
+            let bound = Inputs { words: &self.words, floats: &self.floats, noise: Noise::Off };
             self.executor.execute(&self.plan, &self.weights, bound)?;
             // The first run packs weights and touches memory.
             if run > 0 {

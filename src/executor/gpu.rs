@@ -5,7 +5,7 @@ use crate::mirror::Trained;
 use autobatch_ir::Weights;
 use autobatch_ir::id::ParamId;
 use autobatch_ir::plan::{Footprint, Limits, Mode, Plan, StoreId, StoreKind, Update, UpdatePlan, Verified};
-use autobatch_runtime_cpu::{Bound, RunError};
+use autobatch_runtime_cpu::{Inputs, RunError};
 use autobatch_runtime_wgpu::{
     Executor, Gpu, GpuError, Next, Options, PipelineCacheDir, Selector, Trained as OnDevice,
 };
@@ -59,7 +59,7 @@ impl GpuExecutor {
         &mut self,
         plan: &Verified<Plan>,
         weights: &Weights,
-        bound: Bound<'_>,
+        bound: Inputs<'_>,
     ) -> Result<()> {
         self.execute_and_prepare(plan, weights, bound, || Poll::Ready(None))
     }
@@ -69,7 +69,7 @@ impl GpuExecutor {
         &mut self,
         plan: &Verified<Plan>,
         weights: &Weights,
-        bound: Bound<'_>,
+        bound: Inputs<'_>,
         next: impl FnMut() -> Next,
     ) -> Result<()> {
         // A growing plan gets a reserve of rows from the first run on.
@@ -85,14 +85,19 @@ impl GpuExecutor {
         &mut self,
         plan: &Verified<Plan>,
         weights: &Weights,
-        bound: Bound<'_>,
+        bound: Inputs<'_>,
     ) -> Result<()> {
         self.check(plan)?;
         Ok(self.executor.resume(plan, weights, bound)?)
     }
 
     /// Executes a plan up to its pause.
-    pub(super) fn start(&mut self, plan: &Verified<Plan>, weights: &Weights, bound: Bound<'_>) -> Result<()> {
+    pub(super) fn start(
+        &mut self,
+        plan: &Verified<Plan>,
+        weights: &Weights,
+        bound: Inputs<'_>,
+    ) -> Result<()> {
         self.check(plan)?;
         Ok(self.executor.start(plan, weights, bound)?)
     }
@@ -102,7 +107,7 @@ impl GpuExecutor {
         &mut self,
         plan: &Verified<Plan>,
         weights: &Weights,
-        bound: Bound<'_>,
+        bound: Inputs<'_>,
     ) -> Result<()> {
         self.check_fault()?;
         Ok(self.executor.proceed(plan, weights, bound)?)

@@ -9,7 +9,7 @@ use autobatch_ir::id::ParamId;
 #[cfg(feature = "gpu")]
 use autobatch_ir::plan::Limits;
 use autobatch_ir::plan::{FieldId, Plan, UpdatePlan, Verified};
-use autobatch_runtime_cpu::{Bound, Executor, GradientSource, Paused, RunError, resolve_threads};
+use autobatch_runtime_cpu::{Executor, GradientSource, Inputs, Paused, RunError, resolve_threads};
 use std::fmt;
 use std::sync::Arc;
 use std::task::Poll;
@@ -84,7 +84,7 @@ impl AnyExecutor {
         &mut self,
         plan: &Verified<Plan>,
         weights: &Weights,
-        bound: Bound<'_>,
+        bound: Inputs<'_>,
     ) -> Result<()> {
         #[cfg(feature = "gpu")]
         if let Some(gpu) = &mut self.gpu {
@@ -98,7 +98,7 @@ impl AnyExecutor {
         &mut self,
         plan: &Verified<Plan>,
         weights: &Weights,
-        bound: Bound<'_>,
+        bound: Inputs<'_>,
         next: impl FnMut() -> Poll<Option<Arc<Verified<Plan>>>>,
     ) -> Result<()> {
         #[cfg(feature = "gpu")]
@@ -114,7 +114,7 @@ impl AnyExecutor {
         &mut self,
         plan: &Verified<Plan>,
         weights: &Weights,
-        bound: Bound<'_>,
+        bound: Inputs<'_>,
     ) -> Result<()> {
         #[cfg(feature = "gpu")]
         if let Some(gpu) = &mut self.gpu {
@@ -128,7 +128,7 @@ impl AnyExecutor {
         &mut self,
         plan: &Verified<Plan>,
         weights: &Weights,
-        bound: Bound<'_>,
+        bound: Inputs<'_>,
     ) -> Result<PausedRows> {
         #[cfg(feature = "gpu")]
         if let Some(gpu) = &mut self.gpu {
@@ -143,7 +143,7 @@ impl AnyExecutor {
         plan: &Verified<Plan>,
         rows: PausedRows,
         weights: &Weights,
-        bound: Bound<'_>,
+        bound: Inputs<'_>,
     ) -> Result<()> {
         match rows {
             #[cfg(feature = "gpu")]

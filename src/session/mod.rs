@@ -23,7 +23,7 @@ use autobatch_ir::{Graph, Module, Value, ValueId, Weights};
 use autobatch_planner::passes::Selection;
 use autobatch_planner::schedule::{Policy, Schedule};
 use autobatch_planner::{CacheStats, Planner, Request, RowOrder};
-use autobatch_runtime_cpu::{Bound, resolve_threads};
+use autobatch_runtime_cpu::{Inputs, resolve_threads};
 pub use gradients::{Gradients, ParamGradient};
 pub use growing::{Growing, SuspendedGrowth};
 pub(crate) use parts::in_parts;
@@ -332,7 +332,7 @@ impl Session {
     ///
     /// # Errors
     /// The device does not exist or cannot be opened, or the previous device cannot be read any more.
-    pub fn on(mut self, device: Device) -> Result<Self> {
+    pub fn on_device(mut self, device: Device) -> Result<Self> {
         self.settle()?;
         self.executor.move_to(&device)?;
         Ok(self)
@@ -377,6 +377,6 @@ impl Session {
 }
 
 /// Returns the bindings of a graph.
-fn bound(graph: &GraphData, noise: Noise) -> Bound<'_> {
-    Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise }
+fn bound(graph: &GraphData, noise: Noise) -> Inputs<'_> {
+    Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise }
 }

@@ -10,7 +10,7 @@ use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_ir::types::DType;
 use autobatch_ir::{Graph, Value, ValueId, ValueKey, Weights};
 use autobatch_planner::Request;
-use autobatch_runtime_cpu::Bound;
+use autobatch_runtime_cpu::Inputs;
 use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -250,7 +250,7 @@ impl Session {
         paused.bind(gradients)?;
         let Some(rows) = paused.rows.take() else { return Err(Error::BackwardTwice) };
         let plan = Arc::clone(&paused.plan);
-        let bound = Bound { words: &paused.words, floats: &paused.floats, noise: Noise::Off };
+        let bound = Inputs { words: &paused.words, floats: &paused.floats, noise: Noise::Off };
         let proceeded = self.executor.proceed(&plan, rows, &paused.weights, bound);
         self.handle_device_loss(proceeded)?;
         let first = plan.outputs.len() - paused.inputs.len();

@@ -20,12 +20,12 @@ pub(crate) fn explained<'g>(
     let bound = |word: usize| Some((Cow::Borrowed(graph), reader(graph, word)?, false));
     let computed = |node: Option<NodeId>| Some((planned()?, node?, true));
     let (place, found, limit) = match &error {
-        Error::Run(RunError::Bound(BindError::Index { word, found, limit, .. })) => {
+        Error::Run(RunError::Input(BindError::Index { word, found, limit, .. })) => {
             (bound(*word), *found, *limit)
         }
         Error::Run(RunError::Index(fault)) => (computed(fault.node), fault.found, fault.limit),
         #[cfg(feature = "gpu")]
-        Error::Gpu(GpuError::Bound(BindError::Index { word, found, limit, .. })) => {
+        Error::Gpu(GpuError::Input(BindError::Index { word, found, limit, .. })) => {
             (bound(*word), *found, *limit)
         }
         #[cfg(feature = "gpu")]

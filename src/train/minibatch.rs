@@ -15,7 +15,7 @@ use crate::error::Result;
 /// let sentences: [(&[u32], &[u32]); 2] = [(&[3, 1, 4], &[0, 1, 2]), (&[1], &[1])];
 /// let minibatch = Minibatch::new(sentences).weighted(|(tokens, _)| tokens.len() as f32);
 /// let step = trainer.step(minibatch, |g, (tokens, tags)| {
-///     let logits: Vec<Value> = tokens.iter().map(|&token| words.look(g, token)).collect();
+///     let logits: Vec<Value> = tokens.iter().map(|&token| words.lookup(g, token)).collect();
 ///     losses::sequence_cross_entropy(g, logits, tags.iter().copied())
 /// })?;
 /// assert_eq!((step.weight, step.losses.len()), (4.0, 2));

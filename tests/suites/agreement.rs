@@ -16,7 +16,7 @@ use autobatch_oracle::reference;
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request, RowOrder};
 use autobatch_runtime_cpu::kernels::Isa;
-use autobatch_runtime_cpu::{Bound, Executor};
+use autobatch_runtime_cpu::{Executor, Inputs};
 use autobatch_testing::random::{Options, Profile, check};
 use autobatch_testing::trials::{asked_seed, trials};
 use autobatch_testing::written::{self, Numbers};
@@ -118,7 +118,7 @@ impl Turns {
         let turns = if self.all { 0..sets } else { turn..turn + 1 };
         let noise = if training { Noise::On { seed: SEED, step: STEP } } else { Noise::Off };
         let expected = expected(graph, &weights, &wanted, noise)?;
-        let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise };
+        let bound = Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise };
         for policy in POLICIES {
             let policy: Policy = policy.parse().expect("a policy");
             let mut planner = Planner::new(policy.load().expect("no file"));

@@ -19,7 +19,7 @@ use autobatch_oracle::reference;
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Gradients, Planner, Request, RowOrder};
 use autobatch_runtime_cpu::kernels::Isa;
-use autobatch_runtime_cpu::{Bound, Executor};
+use autobatch_runtime_cpu::{Executor, Inputs};
 use autobatch_testing::op_table::{self, Differentiate, Evaluate, Kind};
 use autobatch_testing::random::{Options, Profile, check};
 use autobatch_testing::written::{self, Numbers};
@@ -147,9 +147,9 @@ fn sharded_plan_of(
     plan.verify().map_err(|errors| errors.to_string())
 }
 
-fn bound(graph: &GraphData) -> Bound<'_> {
+fn bound(graph: &GraphData) -> Inputs<'_> {
     let noise = Noise::On { seed: SEED, step: STEP };
-    Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise }
+    Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise }
 }
 
 /// The plans that the proof must accept.
@@ -336,7 +336,7 @@ impl Differentiate for OnCpu {
             .expect("sound");
         let mut executor = Executor::with_isa(Isa::best(), 1);
         let noise = Noise::Off;
-        let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise };
+        let bound = Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise };
         executor.execute(&plan, &Self::weights(graph, params), bound).expect("indices are in range");
         let mut floats = vec![0.0; graph.bindings.floats.len()];
         let first = plan.outputs.len() - inputs.len();

@@ -7,7 +7,7 @@ use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, StoreId, StoreKind};
 use autobatch_oracle::naive::execute;
 use autobatch_runtime_cpu::kernels::Isa;
-use autobatch_runtime_cpu::{Bound, Executor};
+use autobatch_runtime_cpu::{Executor, Inputs};
 use std::path::Path;
 
 fn bits(numbers: &[f32]) -> Vec<u32> {
@@ -32,7 +32,7 @@ fn handwritten_plans_have_the_same_bits_on_the_cpu() {
         let naive = execute(&plan, &stores, words, floats, Noise::Off).expect("in range");
         for (isa, threads) in [(Isa::Scalar, 1), (Isa::best(), 1), (Isa::best(), 2)] {
             let mut executor = Executor::with_isa(isa, threads);
-            executor.execute(&plan, &weights, Bound { words, floats, noise: Noise::Off }).expect("in range");
+            executor.execute(&plan, &weights, Inputs { words, floats, noise: Noise::Off }).expect("in range");
             for output in 0..plan.outputs.len() {
                 let found = bits(executor.output(&plan, output));
                 assert_eq!(Some(&found[..]), naive.output(output), "{name}: output {output} on {isa:?}");

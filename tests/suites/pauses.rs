@@ -12,14 +12,14 @@ use autobatch_oracle::check::{Wanted, check_losses};
 use autobatch_oracle::naive;
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Gradients, Planner, Request, RowOrder};
-use autobatch_runtime_cpu::{Bound, Executor};
+use autobatch_runtime_cpu::{Executor, Inputs};
 use std::collections::BTreeSet;
 
 /// A plan whose losses have constant factors, and what it was made of.
 pub(super) struct Case<'a> {
     pub(super) graph: &'a GraphData,
     pub(super) weights: &'a Weights,
-    pub(super) bound: Bound<'a>,
+    pub(super) bound: Inputs<'a>,
     pub(super) policy: &'a str,
     pub(super) rows: RowOrder,
     pub(super) losses: &'a [(ValueId, f32)],
@@ -102,7 +102,7 @@ impl Case<'_> {
         for &(value, factor) in &self.losses[..count] {
             floats.extend(vec![factor; self.graph.type_of(value).shape.elements()]);
         }
-        let all = Bound { floats: &floats, ..self.bound };
+        let all = Inputs { floats: &floats, ..self.bound };
         let stores: Vec<Vec<f32>> = self.weights.iter().map(|param| param.values().to_vec()).collect();
         let naive = naive::execute(plan, &stores, all.words, all.floats, all.noise);
         let naive = naive.map_err(|error| error.to_string())?;

@@ -35,11 +35,11 @@ fn large() -> GraphData {
     for key in 0..37u32 {
         g.instance(u64::from(key));
         let x: Vec<f32> = (0..150).map(|i| ((key * 97 + i) as f32 * 0.37).sin()).collect();
-        let (x, y) = (g.input(&x), s.look(&g, key % 7));
+        let (x, y) = (g.input(&x), s.lookup(&g, key % 7));
         let [first] = g.call(one, x);
         let [second] = g.call(two, [x, y]);
         let [third] = g.call(parts, [y, x]);
-        let word = t.look(&g, key % 5);
+        let word = t.lookup(&g, key % 5);
         let [fourth] = g.call(back, third + word);
         let matrix: Vec<f32> =
             (0..ROWS * 300).map(|i| ((key as usize * 31 + i) as f32 * 0.11).cos()).collect();

@@ -206,10 +206,10 @@ fn a_graph_keeps_growing_after_a_failed_execution() {
     let mut session = Session::with_options(&module, weights, options).unwrap();
     let g = session.graph();
     let mut growing = session.growing(&g);
-    let first = model.words.look(&g, 3);
+    let first = model.words.lookup(&g, 3);
     let row = growing.value(first).unwrap();
 
-    let found = error(growing.value(model.words.look(&g, 99)));
+    let found = error(growing.value(model.words.lookup(&g, 99)));
     assert!(found.contains("index 99") && found.contains("tasks.rs:"), "{found}");
     assert_eq!(growing.value(first).unwrap(), row);
     let sum = growing.value(first + first).unwrap();
@@ -343,7 +343,7 @@ fn the_error_for_an_index_out_of_range_in_a_task_names_its_item_and_line() {
     let words = m.table("words", [4, 2], Init::Uniform(1.0));
     let mut trainer = Trainer::new(m.build().unwrap(), Adam::new(0.02)).unwrap();
     let step = trainer.step_tasks([1, 9], async |g, word| {
-        let row = words.look(g, word);
+        let row = words.lookup(g, word);
         row.get().await?;
         Ok(row.mse(g.zeros([2])))
     });

@@ -3,7 +3,7 @@
 use super::run::threads;
 use super::{path, values};
 use crate::limits::LimitArgs;
-use autobatch_models::lessons::Part;
+use autobatch_models::lessons::CorpusPart;
 use autobatch_planner::schedule::Policy;
 use clap::{Args, ValueEnum, ValueHint};
 
@@ -45,7 +45,7 @@ pub enum PartArg {
     Test,
 }
 
-impl From<PartArg> for Part {
+impl From<PartArg> for CorpusPart {
     fn from(part: PartArg) -> Self {
         match part {
             PartArg::Train => Self::Train,

@@ -8,7 +8,7 @@ use crate::progress::Waiting;
 use crate::trained::{check_model, malformed, session, specification};
 use autobatch_inspector::text::count;
 use autobatch_models::catalogue::Options;
-use autobatch_models::lessons::{self, Lesson, Part};
+use autobatch_models::lessons::{self, CorpusPart, Lesson};
 use autobatch_models::parser::greedy;
 use serde_json::json;
 use std::io::Write;
@@ -29,10 +29,10 @@ pub fn eval(args: &EvalArgs, console: &mut Console<'_>) -> Result<Answer, Failur
         lessons::open_trained(&specification, &options).map_err(|error| malformed(&args.trained, error))?;
     check_model(&args.trained, lesson.entry)?;
     let mut session = session(&args.trained, &lesson.module)?;
-    let part = Part::from(args.part);
+    let part = CorpusPart::from(args.part);
     let waiting = Waiting::new("evaluating");
     let measured = measure(&mut session, &lesson, lesson.part(part), TOGETHER)?;
-    let heads = match lesson.parsing.as_ref().filter(|_| part == Part::Test) {
+    let heads = match lesson.parsing.as_ref().filter(|_| part == CorpusPart::Test) {
         Some(parsing) => Some(greedy::measure(&mut session, parsing)?.unlabelled()),
         None => None,
     };
@@ -47,7 +47,7 @@ fn print(
     heads: Option<f64>,
     console: &mut Console<'_>,
 ) -> Result<Answer, Failure> {
-    let part = Part::from(args.part);
+    let part = CorpusPart::from(args.part);
     let instances = lesson.part(part).len();
     let part = format!("{part:?}").to_lowercase();
     if args.trained.json {

@@ -3,7 +3,8 @@
 use super::record::{Coded, Reader, Writer, coded};
 use super::{Blob, LoadError, Text};
 use crate::plan::{
-    Instr, Kernel, ListSource, Part, PortRole, ProdInit, Reg, RegKind, ResultRole, Roles, Source, Stage, View,
+    Instr, Kernel, ListSource, PortRole, ProdInit, ProductPart, Reg, RegKind, ResultRole, Roles, Source,
+    Stage, View,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -71,7 +72,7 @@ coded! { enum Stage, 3 words:
     7 = AttendPull { scale, key, value, readers, key_dst, value_dst };
 }
 coded! { enum ProdInit, 1 words: 0 = Zero; 1 = Bias(param); 2 = View(view); }
-coded! { struct Part, 7 words: source, param, row, col, transposed }
+coded! { struct ProductPart, 7 words: source, param, row, col, transposed }
 coded! { struct Instr, 3 words: code, dtype, sources, store }
 coded! { enum Source, 2 words: 0 = Local(local); 1 = View(view); 2 = Scalar(view); 3 = Const(bits); }
 coded! { enum ListSource, 2 words: 0 = Port(reg); 1 = Views(views); }

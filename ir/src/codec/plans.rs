@@ -6,8 +6,8 @@ use super::{Blob, Kind, LoadError, Text, binary_file, open, seal};
 use crate::id::NodeId;
 use crate::module::ParamKind;
 use crate::plan::{
-    Address, Certificate, Field, Group, GroupRange, GroupRule, Mode, Operand, Origin, OutputKey, Pause,
-    Place, Plan, PlanOutput, Reduction, ReductionPart, ReductionSum, Slab, SlabKind, Step, Store, StoreId,
+    Address, Certificate, Field, Group, GroupRange, GroupRule, Mode, Origin, OutputKey, Pause, Place, Plan,
+    PlanOutput, Reduction, ReductionPart, ReductionSum, Slab, SlabKind, Step, StepOperand, Store, StoreId,
     StoreKind, Verified,
 };
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,7 @@ coded! { struct Slab, 5 words: kind, rows, fields }
 coded! { enum SlabKind, 2 words: 0 = Value; 1 = Node; 2 = Mirror(of); }
 coded! { struct Field, 7 words: slab, name, ty }
 coded! { struct Step, 10 words: kernel, rows, operands, places, stores, lanes }
-coded! { struct Operand, 5 words: origin, address }
+coded! { struct StepOperand, 5 words: origin, address }
 coded! { enum Origin, 2 words: 0 = Field(field); 1 = Words; 2 = Floats; }
 coded! { enum Address, 3 words:
     0 = Steps { start, stride }; 1 = Table { at }; 2 = Lists { offsets, items };
@@ -57,7 +57,7 @@ coded! { struct PlanOutput, 4 words: key, field, row }
 coded! { enum OutputKey, 2 words: 0 = Named(name); 1 = Value(value); 2 = Gradient(value); }
 coded! { enum ReductionSum, 5 words: 0 = Wgrad { row, col, k, n }; 1 = Colsum; 2 = Tgrad; }
 coded! { struct ReductionPart, 14 words: lanes, each, x, dy, cuts }
-coded! { enum Option<Operand>, 6 words: 0 = None; 1 = Some(operand); }
+coded! { enum Option<StepOperand>, 6 words: 0 = None; 1 = Some(operand); }
 coded! { struct Certificate, 11 words:
     batches, reverse_batches, bound, copied, gathered, direct, slab_bytes
 }

@@ -214,14 +214,14 @@ impl Graph {
     /// `u32` indices. Returns its results, or a single poison value after a fault.
     #[track_caller]
     #[must_use]
-    pub fn call_of_any<'g>(
+    pub fn call_any<'g>(
         &'g self,
         cell: CellOfAny,
         args: impl IntoIterator<Item = impl Into<Arg<'g>>>,
     ) -> Vec<Value<'g>> {
         let caller = Location::caller();
         let args = args.into_iter().map(Into::into);
-        let first = self.apply_args(args, caller, |recorder, args| recorder.call_of_any(cell, args, caller));
+        let first = self.apply_args(args, caller, |recorder, args| recorder.call_any(cell, args, caller));
         let Some(first) = first.id().map(ValueId::index) else { return vec![first] };
         let count = self.inner.borrow().data().arena.values() - first;
         (0..count).map(|place| self.nth(first as u32, place)).collect()

@@ -167,7 +167,7 @@ fn a_wrong_port_type_is_rejected() {
 fn numbers_cannot_be_bound_inside_a_cell() {
     let mut m = ModuleBuilder::new("bound");
     let table = m.table("embed", [3, 2], Init::ZEROS);
-    let _: Cell<0, 1> = m.cell("fixed", [], |g, []| [table.look(g, 1)]);
+    let _: Cell<0, 1> = m.cell("fixed", [], |g, []| [table.lookup(g, 1)]);
     assert_eq!(
         m.build().expect_err("the index is a binding").message,
         "numbers cannot be bound inside a cell"
@@ -371,27 +371,27 @@ fn a_cell_checks_its_number_of_values() {
     });
     let outer = m.cell_of_any("outer", &[f32([4])], |g, ports| {
         let all = g.list([ports[0], ports[0]]);
-        g.call_of_any(sums, [ports[0], all])
+        g.call_any(sums, [ports[0], all])
     });
     let module = m.build().unwrap();
     let g = Graph::new(&module);
     g.instance(3);
     let x = g.zeros([4]);
     let list = g.list([x]);
-    let made = g.call_of_any(sums, [x, list]);
+    let made = g.call_any(sums, [x, list]);
     assert_eq!(made.len(), 3);
     assert_eq!(g.data().bindings.words.len(), 2, "a noise key");
-    assert_eq!(g.call_of_any(outer, made).len(), 1, "a fault returns one value");
+    assert_eq!(g.call_any(outer, made).len(), 1, "a fault returns one value");
     assert!(g.check().unwrap_err().message.contains("@outer takes 1 values, found 3"));
     let faulty = |emit: &dyn Fn(&Graph)| {
         let g = Graph::new(&module);
         emit(&g);
         g.finish().unwrap_err().message.clone()
     };
-    let narrow = |g: &Graph| drop(g.call_of_any(outer, [g.zeros([3])]));
+    let narrow = |g: &Graph| drop(g.call_any(outer, [g.zeros([3])]));
     assert!(faulty(&narrow).contains("port 0 of @outer takes f32[4], found f32[3]"));
     let elsewhere = Graph::new(&ModuleBuilder::new("other").build().unwrap());
-    assert_eq!(elsewhere.call_of_any(outer, [elsewhere.zeros([4])]).len(), 1);
+    assert_eq!(elsewhere.call_any(outer, [elsewhere.zeros([4])]).len(), 1);
     assert!(elsewhere.finish().unwrap_err().message.contains("another module"));
     let mut refused = ModuleBuilder::new("refused");
     let cell = refused.cell_of_any("sum", &[f32([4])], |_, ports| vec![ports[0].sum().sum()]);

@@ -179,7 +179,7 @@ impl ModuleBuilder {
     /// let result = (x + x).key();
     /// let double = m.end_cell("double", graph, &[result]);
     /// let g = Graph::new(&m.build().expect("no fault"));
-    /// assert_eq!(g.call_of_any(double, [g.input(&[1.0; 3])]).len(), 1);
+    /// assert_eq!(g.call_any(double, [g.input(&[1.0; 3])]).len(), 1);
     /// ```
     #[track_caller]
     pub fn begin_cell(&mut self, name: &str, ports: &[Type]) -> Option<(Graph, Vec<ValueKey>)> {

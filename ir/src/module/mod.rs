@@ -62,7 +62,7 @@ pub struct Cell<const IN: usize, const OUT: usize> {
 }
 
 /// A handle to a traced function whose numbers of operands and results are known only at tracing, such as a layer with
-/// a configurable number of heads. [`Graph::call_of_any`](crate::Graph::call_of_any) calls it.
+/// a configurable number of heads. [`Graph::call_any`](crate::Graph::call_any) calls it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CellOfAny {
     pub(crate) sig: Option<SigId>,

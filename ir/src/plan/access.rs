@@ -1,34 +1,34 @@
 //! The rows and bindings that the lanes of a step read and write.
 
-use super::{FieldId, List, Operand, Origin, Place, Plan};
+use super::{FieldId, List, Origin, Place, Plan, StepOperand};
 use std::ops::Range;
 
 impl Plan {
     /// The row that a lane reads; `None` if the operand is a list or a binding.
     #[inline]
     #[must_use]
-    pub fn operand_row(&self, operand: Operand, lane: u32) -> Option<(FieldId, u32)> {
+    pub fn operand_row(&self, operand: StepOperand, lane: u32) -> Option<(FieldId, u32)> {
         Some((operand.field()?, operand.address.of_lane(&self.tables, lane)?))
     }
 
     /// The field and the rows of the list that a lane reads; `None` if the operand is no list.
     #[inline]
     #[must_use]
-    pub fn list_rows(&self, operand: Operand, lane: u32) -> Option<(FieldId, List<'_>)> {
+    pub fn list_rows(&self, operand: StepOperand, lane: u32) -> Option<(FieldId, List<'_>)> {
         Some((operand.field()?, operand.address.list_of_lane(&self.tables, &self.groups, lane)?))
     }
 
     /// The first bound word that a lane reads; `None` if the operand is no bound word.
     #[inline]
     #[must_use]
-    pub fn bound_word(&self, operand: Operand, lane: u32) -> Option<u32> {
+    pub fn bound_word(&self, operand: StepOperand, lane: u32) -> Option<u32> {
         if operand.origin == Origin::Words { operand.address.of_lane(&self.tables, lane) } else { None }
     }
 
     /// The first bound float that a lane reads; `None` if the operand is no bound float.
     #[inline]
     #[must_use]
-    pub fn bound_float(&self, operand: Operand, lane: u32) -> Option<u32> {
+    pub fn bound_float(&self, operand: StepOperand, lane: u32) -> Option<u32> {
         if operand.origin == Origin::Floats { operand.address.of_lane(&self.tables, lane) } else { None }
     }
 

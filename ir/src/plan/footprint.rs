@@ -6,8 +6,8 @@
 //! copies that it makes of constants and weights, and the sums of shards.
 
 use super::{
-    Address, Group, Kernel, ListSource, Operand, Origin, Plan, Reduction, ReductionSum, Slab, Stage, Step,
-    Store, StoreKind,
+    Address, Group, Kernel, ListSource, Origin, Plan, Reduction, ReductionSum, Slab, Stage, Step,
+    StepOperand, Store, StoreKind,
 };
 use crate::graph::Op;
 use crate::types::Type;
@@ -286,7 +286,7 @@ fn stage_work(plan: &Plan, step: &Step, stage: &Stage) -> u64 {
 }
 
 /// The words of an operand of a step, and of its row numbers.
-fn operand_words(plan: &Plan, step: &Step, port: usize, operand: Operand) -> u64 {
+fn operand_words(plan: &Plan, step: &Step, port: usize, operand: StepOperand) -> u64 {
     let rows = u64::from(step.rows);
     let width = || plan.kernel(step).regs[port].ty.shape.elements() as u64;
     match (operand.origin, operand.address) {

@@ -63,7 +63,7 @@ pub enum ProdInit {
 
 /// One part of a product: `source · W[row.., col..]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Part {
+pub struct ProductPart {
     /// The elements multiplied: `rows` rows of equal width.
     pub source: View,
     /// The weight, a parameter port.
@@ -198,7 +198,7 @@ pub enum ListSource {
 pub enum Stage {
     /// `dst = init; for each part, for k ascending: dst = fma(source[k], W[row + k, col..], dst)`. The parts are added in
     /// order. A matrix value has `rows` rows, a vector 1.
-    Prod { dst: View, rows: u32, init: ProdInit, parts: Vec<Part> },
+    Prod { dst: View, rows: u32, init: ProdInit, parts: Vec<ProductPart> },
     /// A straight line of elementwise instructions over `width` elements. Each instruction is a local, numbered from 0.
     Map { width: u32, code: Vec<Instr> },
     /// Any op that reads a value as a whole and that no other template executes: row reductions, softmax, losses, matrix

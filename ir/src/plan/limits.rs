@@ -4,7 +4,7 @@
 //! while they execute: such an index fails the execution with [`ComputedIndex`]. Until then an executor clamps it to the
 //! last row, to stay within memory. Computed truth values need no check: every op that makes one gives 0 or 1.
 
-use super::{BindError, Kernel, Operand, Origin, Place, Plan, Stage, Step, View};
+use super::{BindError, Kernel, Origin, Place, Plan, Stage, Step, StepOperand, View};
 use crate::graph::Op;
 use crate::id::NodeId;
 use crate::types::DType;
@@ -156,7 +156,7 @@ fn largest(plan: &Plan, step: &Step, limit: &WordLimit, words: &[u32]) -> Option
     if plan.kernel(step).whole(limit.view.reg).width != 1 {
         return None;
     }
-    let Operand { origin: Origin::Words, address } = plan.operands(step)[limit.view.reg as usize] else {
+    let StepOperand { origin: Origin::Words, address } = plan.operands(step)[limit.view.reg as usize] else {
         return None;
     };
     match (address.steps(), address.table()) {
@@ -178,7 +178,7 @@ impl WordOrigins {
     const COMPUTED: u32 = u32::MAX;
 
     /// The first bound word that a lane reads, directly or from a row; `None` for other operands.
-    fn bound_word(&self, plan: &Plan, operand: Operand, lane: u32) -> Option<u32> {
+    fn bound_word(&self, plan: &Plan, operand: StepOperand, lane: u32) -> Option<u32> {
         plan.bound_word(operand, lane).or_else(|| {
             let (field, row) = plan.operand_row(operand, lane)?;
             let origin = *self.fields.get(field.index())?.get(row as usize)?;

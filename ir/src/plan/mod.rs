@@ -10,10 +10,10 @@
 mod access;
 mod address;
 pub mod blocks;
-pub mod bound;
 mod certificate;
 mod footprint;
 mod hex;
+pub mod inputs;
 pub mod kernel;
 mod limits;
 pub(crate) mod normal;
@@ -37,11 +37,11 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use address::{Address, Group, GroupRange, GroupRule, List, Operand, Origin};
-pub use bound::{BindError, Bound, Stores};
+pub use address::{Address, Group, GroupRange, GroupRule, List, Origin, StepOperand};
 pub use certificate::Certificate;
 pub use footprint::{Footprint, Limit, Limits, OverLimit};
-pub use kernel::{Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View};
+pub use inputs::{BindError, Inputs, Stores};
+pub use kernel::{Code, Instr, Kernel, ListSource, ProdInit, ProductPart, Reg, RegKind, Source, Stage, View};
 pub use limits::{ComputedIndex, LimitOf, WordLimit, WordLimits, WordOrigins};
 pub use normal::Spare;
 pub use output::{OutputKey, PlanOutput};
@@ -262,7 +262,7 @@ pub struct Plan {
     /// Where waves end, ascending: wave `w` is the steps `waves[w - 1]..waves[w]`.
     pub waves: Vec<u32>,
     /// The operands of all steps.
-    pub operands: Vec<Operand>,
+    pub operands: Vec<StepOperand>,
     /// The groups of the lists of all steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<Group>,
@@ -293,7 +293,7 @@ pub struct Plan {
 impl Plan {
     getters! {
         /// The operands of a step, one per port of its kernel.
-        operands(self, step: &Step) -> &[Operand] = &self.operands[step.operands.start as usize..step.operands.end as usize];
+        operands(self, step: &Step) -> &[StepOperand] = &self.operands[step.operands.start as usize..step.operands.end as usize];
         /// The places of a step's results.
         places(self, step: &Step) -> &[Place] = &self.places[step.places.start as usize..step.places.end as usize];
         /// The stores of a step's parameter ports.

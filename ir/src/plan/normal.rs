@@ -6,14 +6,14 @@
 //! from 0, and then its rows. The operands of reductions come last; of their tables, equal ones are one. Planners and readers of text produce this form, and
 //! [`Plan::normalise`] makes it.
 
-use super::{Address, Group, GroupRange, Operand, Place, Plan, StoreId};
+use super::{Address, Group, GroupRange, Place, Plan, StepOperand, StoreId};
 use crate::id::NodeId;
 use std::ops::Range;
 
 /// Working memory of normalisation: the lists of the plan before, reused for the next one.
 #[derive(Clone, Debug, Default)]
 pub struct Spare {
-    operands: Vec<Operand>,
+    operands: Vec<StepOperand>,
     groups: Vec<Group>,
     places: Vec<Place>,
     store_args: Vec<StoreId>,
@@ -157,7 +157,7 @@ impl ReductionTables {
 
 impl Pools<'_> {
     /// An operand of a reduction.
-    fn reduced(&mut self, operand: Operand, rows: u32, known: &mut ReductionTables) -> Operand {
+    fn reduced(&mut self, operand: StepOperand, rows: u32, known: &mut ReductionTables) -> StepOperand {
         let Address::Table { at: old } = operand.address else { return self.operand(operand, rows, &[]) };
         // The same table needs no comparison.
         let same = known.recent(rows).find(|known| known.old == old).map(|known| known.at);
@@ -165,7 +165,7 @@ impl Pools<'_> {
             let at = self.table(old, rows);
             known.share_copy(self.tables, old, at, rows)
         });
-        Operand { address: Address::Table { at }, ..operand }
+        StepOperand { address: Address::Table { at }, ..operand }
     }
 
     fn table(&mut self, at: u32, rows: u32) -> u32 {
@@ -173,7 +173,7 @@ impl Pools<'_> {
     }
 
     /// `earlier` are the operands of the step before this one.
-    fn operand(&mut self, operand: Operand, rows: u32, earlier: &[Operand]) -> Operand {
+    fn operand(&mut self, operand: StepOperand, rows: u32, earlier: &[StepOperand]) -> StepOperand {
         let address = match operand.address {
             Address::Steps { .. } => operand.address,
             Address::Table { at } => Address::Table { at: self.table(at, rows) },
@@ -202,7 +202,7 @@ impl Pools<'_> {
                 Address::of_last_groups(self.groups, self.tables, mark.0, mark.1, earlier)
             }
         };
-        Operand { address, ..operand }
+        StepOperand { address, ..operand }
     }
 
     fn place(&mut self, place: Place, rows: u32) -> Place {

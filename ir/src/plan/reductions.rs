@@ -17,7 +17,7 @@
 //! stably by index, because different rows of a table are independent. Where only `tgrad` adds to a table, a shard without
 //! additions to a row is left out of the tree of this row.
 
-use super::{Operand, Plan, Store, StoreId, StoreKind};
+use super::{Plan, StepOperand, Store, StoreId, StoreKind};
 use crate::module::ParamKind;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -64,9 +64,9 @@ pub struct ReductionPart {
     /// How many rows of the sum each lane holds: the rows of a matrix value.
     pub each: u32,
     /// The operand of the product, or the index of a table's row; `None` if only `dy` is summed.
-    pub x: Option<Operand>,
+    pub x: Option<StepOperand>,
     /// The gradient of the result.
-    pub dy: Operand,
+    pub dy: StepOperand,
     /// For each shard behind the first, how many lanes belong to the shards before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cuts: Vec<u32>,

@@ -5,7 +5,7 @@ use super::error::OpenError;
 use super::options::{Options, Sizes};
 use crate::Model;
 use crate::lessons::{Lesson, Predictor, Task, Widths, lesson, predictor};
-use crate::model::{Bound, Workload};
+use crate::model::{Instances, Workload};
 use autobatch::prelude::ModuleBuilder;
 use serde_json::Value as Json;
 
@@ -30,7 +30,7 @@ pub(crate) const fn door<T: Task>() -> Door {
 
 /// A model with its instances.
 pub(crate) fn bound<M: Model + 'static>(model: M, instances: Vec<M::Instance>) -> Opened {
-    Ok(Box::new(Bound { model, instances }))
+    Ok(Box::new(Instances { model, instances }))
 }
 
 /// A task with the instances that it generates. The comparative benchmarks have no instances of it.

@@ -23,7 +23,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// A model with instances, ready to execute.
-pub struct Problem {
+pub struct OpenModel {
     /// The entry of the model.
     pub entry: &'static Entry,
     /// The parameters and cells of the model.
@@ -34,7 +34,7 @@ pub struct Problem {
     pub batch: usize,
 }
 
-impl fmt::Debug for Problem {
+impl fmt::Debug for OpenModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Problem")
             .field("entry", &self.entry.name)
@@ -48,7 +48,7 @@ impl fmt::Debug for Problem {
 ///
 /// # Errors
 /// Returns an error if the name is unknown, an option does not fit, or the file cannot be read.
-pub fn open(name: &str, options: &Options) -> Result<Problem, OpenError> {
+pub fn open(name: &str, options: &Options) -> Result<OpenModel, OpenError> {
     let entry = entry(name)?;
     let sizes = Sizes::of(entry, options)?;
     if options.corpus.is_some() {
@@ -56,14 +56,14 @@ pub fn open(name: &str, options: &Options) -> Result<Problem, OpenError> {
     }
     let mut m = ModuleBuilder::new(entry.name);
     let workload = (entry.door.benchmark)(&mut m, &sizes)?;
-    Ok(Problem { entry, module: m.build()?, workload, batch: sizes.batch })
+    Ok(OpenModel { entry, module: m.build()?, workload, batch: sizes.batch })
 }
 
 /// Opens a model with the training instances of its corpus.
-fn of_corpus(sizes: &Sizes<'_>) -> Result<Problem, OpenError> {
+fn of_corpus(sizes: &Sizes<'_>) -> Result<OpenModel, OpenError> {
     let Sizes { entry, options, .. } = *sizes;
     let count = options.count.or(options.batch.filter(|_| entry.count == entry.batch));
     let lesson = lessons::open(entry.name, &Options { count, same: None, ..options.clone() })?;
     let workload = Box::new(First { count: lesson.train().len(), workload: lesson.workload });
-    Ok(Problem { entry, module: lesson.module, workload, batch: sizes.batch })
+    Ok(OpenModel { entry, module: lesson.module, workload, batch: sizes.batch })
 }

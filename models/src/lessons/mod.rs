@@ -16,13 +16,13 @@ mod task;
 mod translate;
 
 pub use answer::{Answer, PredictError, Predicted, Unknown};
-pub use parts::Part;
+pub use parts::CorpusPart;
 pub use task::Input;
 pub(crate) use task::{Task, Widths};
 
 use crate::catalogue::{Entry, Habits, OpenError, Options, Sizes, entry};
 use crate::data::DataError;
-use crate::model::{Bound, Workload};
+use crate::model::{Instances, Workload};
 use crate::parser::greedy::Parsing;
 use autobatch::Session;
 use autobatch::prelude::{Module, ModuleBuilder};
@@ -67,7 +67,7 @@ impl fmt::Debug for Lesson {
 impl Lesson {
     /// Returns the numbers of the instances of a part.
     #[must_use]
-    pub fn part(&self, part: Part) -> Range<usize> {
+    pub fn part(&self, part: CorpusPart) -> Range<usize> {
         let start: usize = self.counts[..part as usize].iter().sum();
         start..start + self.counts[part as usize]
     }
@@ -75,7 +75,7 @@ impl Lesson {
     /// Returns the numbers of the training instances.
     #[must_use]
     pub fn train(&self) -> Vec<usize> {
-        self.part(Part::Train).collect()
+        self.part(CorpusPart::Train).collect()
     }
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn lesson<T: Task>(
         sizes: parts.all().map(T::size).collect(),
         parsing: task.parsing(model.clone(), &parts.test),
         counts: [parts.train.len(), parts.development.len(), parts.test.len()],
-        workload: Box::new(Bound { model, instances }),
+        workload: Box::new(Instances { model, instances }),
         specification: serde_json::json!(specification).to_string(),
         source,
     })

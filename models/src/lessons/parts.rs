@@ -12,7 +12,7 @@ const DEVELOPMENT: u32 = 100;
 
 /// A part of the instances of a lesson.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum CorpusPart {
     /// The instances that training steps read.
     Train,
     /// The instances that choose the best epoch.
@@ -21,7 +21,7 @@ pub enum Part {
     Test,
 }
 
-impl Part {
+impl CorpusPart {
     /// All parts, in the order of a lesson's instances.
     pub const ALL: [Self; 3] = [Self::Train, Self::Development, Self::Test];
 
@@ -110,9 +110,9 @@ impl<T> Parts<T> {
     }
 
     /// Returns the first part without instances.
-    pub(super) fn empty(&self) -> Option<Part> {
+    pub(super) fn empty(&self) -> Option<CorpusPart> {
         let parts = [&self.train, &self.development, &self.test];
-        Part::ALL.into_iter().zip(parts).find(|(_, items)| items.is_empty()).map(|(part, _)| part)
+        CorpusPart::ALL.into_iter().zip(parts).find(|(_, items)| items.is_empty()).map(|(part, _)| part)
     }
 }
 

@@ -77,7 +77,7 @@ impl Parser {
     }
 
     fn begin<'g>(&self, g: &'g Graph, words: &[u32]) -> Walk<'g> {
-        let words: Vec<_> = words.iter().map(|&word| self.words.look(g, word)).collect();
+        let words: Vec<_> = words.iter().map(|&word| self.words.lookup(g, word)).collect();
         // The states of the LSTM over the remaining words, which reads from the last word. The top has read
         // all of them; each state below has read one word fewer.
         let mut buffer = vec![self.buffer.start(g)];
@@ -107,7 +107,7 @@ impl Parser {
         walk.phrases.push(phrase);
         let state = walk.stack[walk.stack.len() - 1].push(phrase);
         walk.stack.push(state);
-        walk.history = walk.history.push(self.actions.look(g, action));
+        walk.history = walk.history.push(self.actions.lookup(g, action));
         true
     }
 

@@ -378,7 +378,7 @@ mod tests {
     #[test]
     fn transformer_layers_keep_their_names_below_a_mapped_module() {
         let mut weights = weights(|m| {
-            TransformerEncoder::with(
+            TransformerEncoder::with_options(
                 m,
                 "enc",
                 4,

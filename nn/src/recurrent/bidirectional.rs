@@ -25,12 +25,18 @@ impl<R: Sequence> Bidirectional<R> {
     /// Two layers of width `width`; outputs have width `2 * width`.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, input: usize, width: usize) -> Self {
-        Self::with(m, name, input, width, &R::Options::default())
+        Self::with_options(m, name, input, width, &R::Options::default())
     }
 
     /// Two layers with options.
     #[track_caller]
-    pub fn with(m: &mut ModuleBuilder, name: &str, input: usize, width: usize, options: &R::Options) -> Self {
+    pub fn with_options(
+        m: &mut ModuleBuilder,
+        name: &str,
+        input: usize,
+        width: usize,
+        options: &R::Options,
+    ) -> Self {
         let forward = R::build(m, &format!("{name}.fw"), input, width, options);
         let backward = R::build(m, &format!("{name}.bw"), input, width, options);
         Self { forward, backward }

@@ -52,12 +52,18 @@ impl Gru {
     /// A plain layer.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, input: usize, width: usize) -> Self {
-        Self::with(m, name, input, width, &GruOptions::default())
+        Self::with_options(m, name, input, width, &GruOptions::default())
     }
 
     /// A layer with options.
     #[track_caller]
-    pub fn with(m: &mut ModuleBuilder, name: &str, input: usize, width: usize, options: &GruOptions) -> Self {
+    pub fn with_options(
+        m: &mut ModuleBuilder,
+        name: &str,
+        input: usize,
+        width: usize,
+        options: &GruOptions,
+    ) -> Self {
         let &GruOptions { hoist, layer_norm, input_dropout, hidden_dropout, .. } = options;
         let gates = Gates::declare(
             m,

@@ -67,12 +67,12 @@ impl Lstm {
     /// A plain layer.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, input: usize, width: usize) -> Self {
-        Self::with(m, name, input, width, &LstmOptions::default())
+        Self::with_options(m, name, input, width, &LstmOptions::default())
     }
 
     /// A layer with options.
     #[track_caller]
-    pub fn with(
+    pub fn with_options(
         m: &mut ModuleBuilder,
         name: &str,
         input: usize,

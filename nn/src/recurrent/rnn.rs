@@ -50,12 +50,18 @@ impl Rnn {
     /// A tanh layer.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, input: usize, width: usize) -> Self {
-        Self::with(m, name, input, width, &RnnOptions::default())
+        Self::with_options(m, name, input, width, &RnnOptions::default())
     }
 
     /// A layer with options.
     #[track_caller]
-    pub fn with(m: &mut ModuleBuilder, name: &str, input: usize, width: usize, options: &RnnOptions) -> Self {
+    pub fn with_options(
+        m: &mut ModuleBuilder,
+        name: &str,
+        input: usize,
+        width: usize,
+        options: &RnnOptions,
+    ) -> Self {
         let &RnnOptions { hoist, layer_norm, input_dropout, hidden_dropout, activation, .. } = options;
         activation.check(m, name);
         let gates = Gates::declare(

@@ -28,7 +28,7 @@ pub trait Sequence: Copy {
     fn summary<'g>(&self, g: &'g Graph, xs: &[Value<'g>]) -> Value<'g>;
 }
 
-/// Implements [`Sequence`] by inherent methods: generics, layer, options, and further arguments of `with`.
+/// Implements [`Sequence`] by inherent methods: generics, layer, options, and further arguments of `with_options`.
 macro_rules! sequences {
     ($([$($generics:tt)*] $layer:ty, $options:ty $(, $more:expr)*;)*) => {$(
         impl<$($generics)*> Sequence for $layer {
@@ -42,7 +42,7 @@ macro_rules! sequences {
                 width: usize,
                 options: &$options,
             ) -> Self {
-                Self::with(m, name, input, width, options $(, $more)*)
+                Self::with_options(m, name, input, width, options $(, $more)*)
             }
 
             fn input_width(&self) -> usize {

@@ -23,12 +23,12 @@ impl<R: Sequence, const LAYERS: usize> Stacked<R, LAYERS> {
     /// Plain layers without dropout between them.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, input: usize, width: usize) -> Self {
-        Self::with(m, name, input, width, &R::Options::default(), 0.0)
+        Self::with_options(m, name, input, width, &R::Options::default(), 0.0)
     }
 
     /// Layers with options, and dropout between them.
     #[track_caller]
-    pub fn with(
+    pub fn with_options(
         m: &mut ModuleBuilder,
         name: &str,
         input: usize,

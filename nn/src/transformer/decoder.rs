@@ -32,11 +32,11 @@ use std::sync::Arc;
 /// let encoder = TransformerEncoder::new(&mut m, "encoder", 16, 4, 2);
 /// let decoder = TransformerDecoder::new(&mut m, "decoder", 16, 4, 2);
 /// let g = Graph::new(&m.build()?);
-/// let encoded = encoder.run(&g, [7, 1, 4].map(|word| words.look(&g, word)));
+/// let encoded = encoder.run(&g, [7, 1, 4].map(|word| words.lookup(&g, word)));
 /// let memory = decoder.memory(&g, encoded);
-/// let known = decoder.run(&g, [2, 9].map(|word| words.look(&g, word)), &memory); // training: all words are known
+/// let known = decoder.run(&g, [2, 9].map(|word| words.lookup(&g, word)), &memory); // training: all words are known
 /// let mut state = decoder.start(&g, &memory); // generation: one word at a time
-/// let first = state.push(words.look(&g, 2));
+/// let first = state.push(words.lookup(&g, 2));
 /// # g.output("known", known[1]);
 /// # g.output("first", first);
 /// # g.finish().map(|_| ())
@@ -68,7 +68,7 @@ pub struct DecoderMemory<'g> {
 
 impl Layer {
     #[track_caller]
-    fn with(
+    fn with_options(
         m: &mut ModuleBuilder,
         name: &str,
         width: usize,
@@ -117,12 +117,12 @@ impl TransformerDecoder {
     /// A decoder of some layers over positions of width `width`, which `heads` must divide.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, width: usize, heads: usize, layers: usize) -> Self {
-        Self::with(m, name, width, heads, layers, &TransformerOptions::default())
+        Self::with_options(m, name, width, heads, layers, &TransformerOptions::default())
     }
 
     /// A decoder with options.
     #[track_caller]
-    pub fn with(
+    pub fn with_options(
         m: &mut ModuleBuilder,
         name: &str,
         width: usize,

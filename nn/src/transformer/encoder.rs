@@ -33,12 +33,12 @@ impl TransformerEncoderLayer {
     /// A layer over positions of width `width`, which `heads` must divide.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, width: usize, heads: usize) -> Self {
-        Self::with(m, name, width, heads, &TransformerOptions::default())
+        Self::with_options(m, name, width, heads, &TransformerOptions::default())
     }
 
     /// A layer with options.
     #[track_caller]
-    pub fn with(
+    pub fn with_options(
         m: &mut ModuleBuilder,
         name: &str,
         width: usize,
@@ -72,7 +72,7 @@ impl TransformerEncoderLayer {
         let (queries, columns) = project_all(g, self.enter, self.heads, &xs);
         let all = whole(g, &columns);
         for (x, query) in xs.iter_mut().zip(queries) {
-            *x = g.call_of_any(self.leave, [&*x, &query].into_iter().chain(&all))[0];
+            *x = g.call_any(self.leave, [&*x, &query].into_iter().chain(&all))[0];
         }
         xs
     }
@@ -112,7 +112,7 @@ impl TransformerEncoderLayer {
 /// let g = Graph::new(&m.build()?);
 /// for (key, sentence) in [&[7, 1, 4][..], &[2, 9]].into_iter().enumerate() {
 ///     g.instance(key as u64);
-///     let xs = sentence.iter().map(|&word| words.look(&g, word));
+///     let xs = sentence.iter().map(|&word| words.lookup(&g, word));
 ///     let encoded = encoder.run(&g, positions.add(&g, xs));
 ///     g.output(&format!("first {key}"), encoded[0]);
 /// }
@@ -129,12 +129,12 @@ impl TransformerEncoder {
     /// An encoder of some layers over positions of width `width`, which `heads` must divide.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, width: usize, heads: usize, layers: usize) -> Self {
-        Self::with(m, name, width, heads, layers, &TransformerOptions::default())
+        Self::with_options(m, name, width, heads, layers, &TransformerOptions::default())
     }
 
     /// An encoder with options.
     #[track_caller]
-    pub fn with(
+    pub fn with_options(
         m: &mut ModuleBuilder,
         name: &str,
         width: usize,

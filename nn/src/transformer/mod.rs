@@ -6,7 +6,13 @@ macro_rules! stacked {
     ($layer:ty, $m:ident, $name:ident, $width:ident, $heads:ident, $layers:ident, $options:ident) => {{
         let mut layers = Vec::new();
         for number in 0..super::checked_layers($m, $name, $layers) {
-            layers.push(<$layer>::with($m, &format!("{}.layers.{number}", $name), $width, $heads, $options));
+            layers.push(<$layer>::with_options(
+                $m,
+                &format!("{}.layers.{number}", $name),
+                $width,
+                $heads,
+                $options,
+            ));
         }
         layers.into()
     }};
@@ -111,7 +117,7 @@ impl Around {
         options: &TransformerOptions,
     ) -> Self {
         let &TransformerOptions { norm_first, dropout, eps, bias, .. } = options;
-        let norm = LayerNorm::with(m, &format!("{name}.{norm}"), width, eps, bias);
+        let norm = LayerNorm::with_options(m, &format!("{name}.{norm}"), width, eps, bias);
         Self { norm, norm_first, dropout }
     }
 
@@ -165,7 +171,7 @@ impl LastNorm {
             return Self(None);
         }
         let name = format!("{name}.norm");
-        let layer = LayerNorm::with(m, &name, width, options.eps, options.bias);
+        let layer = LayerNorm::with_options(m, &name, width, options.eps, options.bias);
         Self(Some(m.cell(&name, [vector(width)], |_, [x]| [layer.on(x)])))
     }
 

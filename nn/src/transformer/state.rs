@@ -125,8 +125,8 @@ impl<'g> LayerState<Value<'g>> {
 
     #[track_caller]
     fn push(&mut self, g: &'g Graph, x: Value<'g>) -> Value<'g> {
-        let projected = g.call_of_any(self.enter, [x]);
+        let projected = g.call_any(self.enter, [x]);
         append_to_each(g, &mut self.lists, projected[1..].iter());
-        g.call_of_any(self.leave, [&x, &projected[0]].into_iter().chain(&self.lists).chain(&self.memory))[0]
+        g.call_any(self.leave, [&x, &projected[0]].into_iter().chain(&self.lists).chain(&self.memory))[0]
     }
 }

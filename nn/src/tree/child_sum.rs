@@ -76,12 +76,12 @@ impl ChildSumTreeLstm {
     /// A layer with the inputs' product inside the recursion.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, input: usize, width: usize) -> Self {
-        Self::with(m, name, input, width, Hoist::No, &Init::Glorot(1.0))
+        Self::with_options(m, name, input, width, Hoist::No, &Init::Glorot(1.0))
     }
 
     /// A layer with the given hoisting and initialiser.
     #[track_caller]
-    pub fn with(
+    pub fn with_options(
         m: &mut ModuleBuilder,
         name: &str,
         input: usize,

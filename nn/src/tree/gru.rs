@@ -41,12 +41,12 @@ impl<const N: usize> TreeGru<N> {
     /// A layer whose nodes have no input of their own.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, width: usize) -> Self {
-        Self::with(m, name, width, &TreeGruOptions::default())
+        Self::with_options(m, name, width, &TreeGruOptions::default())
     }
 
     /// A layer with options.
     #[track_caller]
-    pub fn with(m: &mut ModuleBuilder, name: &str, width: usize, options: &TreeGruOptions) -> Self {
+    pub fn with_options(m: &mut ModuleBuilder, name: &str, width: usize, options: &TreeGruOptions) -> Self {
         const { assert!(N > 0, "a node has at least one child") };
         let input = options.input;
         let (rows, gates) = (node_rows(input, N, width), width.saturating_mul(N + 1));

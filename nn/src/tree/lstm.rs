@@ -40,12 +40,12 @@ impl<const N: usize> TreeLstm<N> {
     /// A layer whose nodes have no input of their own.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, width: usize) -> Self {
-        Self::with(m, name, width, &TreeLstmOptions::default())
+        Self::with_options(m, name, width, &TreeLstmOptions::default())
     }
 
     /// A layer with options.
     #[track_caller]
-    pub fn with(m: &mut ModuleBuilder, name: &str, width: usize, options: &TreeLstmOptions) -> Self {
+    pub fn with_options(m: &mut ModuleBuilder, name: &str, width: usize, options: &TreeLstmOptions) -> Self {
         const { assert!(N > 0, "a node has at least one child") };
         let &TreeLstmOptions { input, forget_bias, .. } = options;
         let (rows, gates) = (node_rows(input, N, width), width.saturating_mul(3 + N));

@@ -23,12 +23,12 @@ impl MvRnn {
     /// A layer with Glorot's weights and a zero bias.
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, width: usize) -> Self {
-        Self::with(m, name, width, &Init::Glorot(1.0))
+        Self::with_options(m, name, width, &Init::Glorot(1.0))
     }
 
     /// A layer with the given initialiser.
     #[track_caller]
-    pub fn with(m: &mut ModuleBuilder, name: &str, width: usize, init: &Init) -> Self {
+    pub fn with_options(m: &mut ModuleBuilder, name: &str, width: usize, init: &Init) -> Self {
         let rows = width.saturating_mul(2);
         let w = m.param(&format!("{name}.w"), [rows, width], init.clone());
         let b = m.param(&format!("{name}.b"), [width], Init::ZEROS);

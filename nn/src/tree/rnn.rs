@@ -39,12 +39,12 @@ impl<const N: usize> TreeRnn<N> {
     /// `h = tanh([h_1 .. h_N] · W)`
     #[track_caller]
     pub fn new(m: &mut ModuleBuilder, name: &str, width: usize) -> Self {
-        Self::with(m, name, width, &TreeRnnOptions::default())
+        Self::with_options(m, name, width, &TreeRnnOptions::default())
     }
 
     /// A layer with options.
     #[track_caller]
-    pub fn with(m: &mut ModuleBuilder, name: &str, width: usize, options: &TreeRnnOptions) -> Self {
+    pub fn with_options(m: &mut ModuleBuilder, name: &str, width: usize, options: &TreeRnnOptions) -> Self {
         const { assert!(N > 0, "a node has at least one child") };
         let &TreeRnnOptions { input, bias, activation, .. } = options;
         activation.check(m, name);

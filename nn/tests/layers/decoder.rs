@@ -28,7 +28,7 @@ fn a_layer_of_a_decoder_has_pytorchs_gradients() {
     agrees(
         |m| {
             let options = TransformerOptions { feed_forward: Some(5), ..Default::default() };
-            let decoder = TransformerDecoder::with(m, "d", 4, 2, 1, &options);
+            let decoder = TransformerDecoder::with_options(m, "d", 4, 2, 1, &options);
             (decoder, given(m, "x", 2, 4), given(m, "e", 3, 4))
         },
         |g, (decoder, xs, encoded)| {
@@ -48,7 +48,7 @@ fn a_decoder_has_pytorchs_gradients_and_a_final_norm() {
     let options = TransformerOptions { feed_forward: Some(5), norm_first: true, ..Default::default() };
     agrees(
         |m| {
-            let decoder = TransformerDecoder::with(m, "d", 4, 2, 2, &options);
+            let decoder = TransformerDecoder::with_options(m, "d", 4, 2, 2, &options);
             (decoder, given(m, "x", 2, 4), given(m, "e", 3, 4))
         },
         |g, (decoder, xs, encoded)| {
@@ -71,8 +71,8 @@ fn a_decoder_has_pytorchs_gradients_and_a_final_norm() {
 fn positions_one_by_one_give_the_same_bits_as_all_at_once() {
     let options = TransformerOptions { norm_first: true, ..Default::default() };
     let (lab, (encoder, decoder)) = Lab::with(|m| {
-        let encoder = TransformerEncoder::with(m, "e", 4, 2, 2, &options);
-        (encoder, TransformerDecoder::with(m, "d", 4, 2, 2, &options))
+        let encoder = TransformerEncoder::with_options(m, "e", 4, 2, 2, &options);
+        (encoder, TransformerDecoder::with_options(m, "d", 4, 2, 2, &options))
     });
     let (xs, read) = (rows(1, 4, 4), rows(2, 3, 4));
     let at_once = lab.bits(Noise::Off, |g| {
@@ -109,7 +109,7 @@ fn positions_one_by_one_give_the_same_bits_as_all_at_once() {
 #[test]
 fn decoders_of_all_lengths_share_their_signatures() {
     let options = TransformerOptions { norm_first: true, dropout: 0.1, ..Default::default() };
-    let (lab, decoder) = Lab::with(|m| TransformerDecoder::with(m, "d", 4, 2, 2, &options));
+    let (lab, decoder) = Lab::with(|m| TransformerDecoder::with_options(m, "d", 4, 2, 2, &options));
     let names: Vec<&str> = lab.module.cells.iter().map(|cell| cell.name.as_str()).collect();
     let expected = ["d.layers.0.remember", "d.layers.0.enter", "d.layers.0.leave", "d.norm"];
     assert_eq!(names, expected, "layers must share their cells");

@@ -94,11 +94,12 @@ fn a_rate_of_1_is_rejected() {
             })
         },
         |m| {
-            let layer = Stacked::<Rnn, 2>::with(m, "l", 2, 2, &RnnOptions::default(), 1.0);
+            let layer = Stacked::<Rnn, 2>::with_options(m, "l", 2, 2, &RnnOptions::default(), 1.0);
             Box::new(move |g| drop(layer.run(g, [g.zeros([2])])))
         },
         |m| {
-            let layer = Lstm::with(m, "l", 2, 2, &LstmOptions { hidden_dropout: 1.0, ..Default::default() });
+            let layer =
+                Lstm::with_options(m, "l", 2, 2, &LstmOptions { hidden_dropout: 1.0, ..Default::default() });
             Box::new(move |g| drop(layer.run(g, [g.zeros([2])])))
         },
     ];

@@ -108,7 +108,7 @@ wrong_use! {
     a_narrow_pushed_input:
         |m| Gru::new(m, "l", 4, 2), |g, l| { let _ = l.start(g).push(g.zeros([3])); }, "takes f32[4]";
     a_narrow_input_of_a_hoisted_layer:
-        |m| Lstm::with(m, "l", 4, 2, &LstmOptions { hoist: Hoist::Yes, ..LstmOptions::default() }),
+        |m| Lstm::with_options(m, "l", 4, 2, &LstmOptions { hoist: Hoist::Yes, ..LstmOptions::default() }),
         |g, l| { let _ = l.run(g, [g.zeros([3])]); }, "@l.project takes f32[4]";
     a_narrow_input_of_two_directions:
         |m| BiLstm::new(m, "l", 4, 2), |g, l| { let _ = l.run(g, [g.zeros([3])]); }, "takes f32[4]";
@@ -120,7 +120,7 @@ wrong_use! {
         |m| Gru::new(m, "l", 4, 2),
         |g, l| { let _ = l.start_from([g.zeros([3])]).push(g.zeros([4])); }, "takes f32[2]";
     a_rate_that_is_not_a_probability:
-        |m| Gru::with(m, "l", 4, 2, &GruOptions { input_dropout: 1.5, ..GruOptions::default() }),
+        |m| Gru::with_options(m, "l", 4, 2, &GruOptions { input_dropout: 1.5, ..GruOptions::default() }),
         |g, l| { let _ = l.start(g); }, "below 1";
     a_tree_node_of_another_width:
         |m| TreeLstm::<2>::new(m, "l", 4), |g, l| { let _ = l.node(g, [[g.zeros([3]); 2]; 2]); }, "f32[4]";
@@ -172,7 +172,7 @@ wrong_use! {
         |m| (MultiHeadAttention::new(m, "l", 4, 2), MultiHeadAttention::new(m, "k", 4, 2)),
         |g, (l, k)| { let x = g.zeros([4]); let _ = l.read(x, &k.memory(g, [x], [x])); }, "belongs to another layer";
     keys_of_another_width_in_self_attention:
-        |m| MultiHeadAttention::with(m, "l", 4, 2, &MultiHeadOptions { key: Some(3), ..Default::default() }),
+        |m| MultiHeadAttention::with_options(m, "l", 4, 2, &MultiHeadOptions { key: Some(3), ..Default::default() }),
         |g, l| { let _ = l.run_causal(g, [g.zeros([4])]); }, "keys and values of the width of queries";
     a_narrow_position_of_an_encoder:
         |m| TransformerEncoder::new(m, "l", 4, 2, 2), |g, l| { let _ = l.run(g, [g.zeros([3])]); }, "takes f32[4]";
@@ -253,18 +253,18 @@ fn declarations_report_their_line() {
         &on_this_line!(|m| CharCnn::new(m, "x", 2, 10, 2, Activation::Relu)),
         &on_this_line!(|m| ChildSumTreeLstm::new(m, "x", 2, 0)),
         &on_this_line!(|m| MvRnn::new(m, "x", 1 << 40)),
-        &on_this_line!(|m| Mlp::with(m, "x", &[3, 4], Activation::Relu, 1.0)),
+        &on_this_line!(|m| Mlp::with_options(m, "x", &[3, 4], Activation::Relu, 1.0)),
         &on_this_line!(|m| Mlp::new(m, "x", &[3, 4], Activation::Elu(f32::NAN))),
         &on_this_line!(|m| CharCnn::new(m, "x", 2, 3, 2, Activation::Elu(f32::INFINITY))),
-        &on_this_line!(|m| Rnn::with(m, "x", 2, 2, &rnn())),
+        &on_this_line!(|m| Rnn::with_options(m, "x", 2, 2, &rnn())),
         &on_this_line!(|m| Mlp::new(m, "x", &[3, 4], Activation::Clamp(1.0, -1.0))),
         &on_this_line!(|m| GroupNorm::new(m, "x", 2, 5)),
         &on_this_line!(|m| MultiHeadAttention::new(m, "x", 6, 4)),
         &on_this_line!(|m| TransformerEncoder::new(m, "x", 0, 0, 2)),
-        &on_this_line!(|m| TransformerEncoderLayer::with(m, "x", 4, 2, &dropped())),
+        &on_this_line!(|m| TransformerEncoderLayer::with_options(m, "x", 4, 2, &dropped())),
         &on_this_line!(|m| TransformerDecoder::new(m, "x", 5, 2, 2)),
         &on_this_line!(|m| TransformerDecoder::new(m, "x", 4, 2, 0)),
-        &on_this_line!(|m| TreeRnn::<2>::with(m, "x", 2, &tree())),
+        &on_this_line!(|m| TreeRnn::<2>::with_options(m, "x", 2, &tree())),
     ];
     for declare in faulty {
         let mut line = 0;
@@ -278,8 +278,8 @@ fn hostile_sizes_allocate_nothing() {
     let lstm = LstmOptions { forget_bias: 1.0, peepholes: true, layer_norm: true, ..LstmOptions::default() };
     let tree = TreeLstmOptions { forget_bias: 1.0, input: Some(usize::MAX), ..TreeLstmOptions::default() };
     for size in [usize::MAX, usize::MAX / 4, 1 << 40, 1 << 28, u32::MAX as usize] {
-        let _ = declaring(|m| Lstm::with(m, "x", size, size, &lstm));
-        let _ = declaring(|m| TreeLstm::<2>::with(m, "x", size, &tree));
+        let _ = declaring(|m| Lstm::with_options(m, "x", size, size, &lstm));
+        let _ = declaring(|m| TreeLstm::<2>::with_options(m, "x", size, &tree));
         let _ = declaring(|m| CharCnn::new(m, "x", size, size, size, Activation::Relu));
         let _ = declaring(|m| LatticeLstm::new(m, "x", size, size, size));
         let _ = declaring(|m| AdditiveAttention::new(m, "x", size, size, size));

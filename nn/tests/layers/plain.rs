@@ -27,7 +27,7 @@ fn a_linear_layer_takes_a_vector_parts_and_rows() {
 fn an_embedding_looks_up_and_scores_its_rows() {
     let (lab, table) = Lab::with(|m| Embedding::new(m, "e", 5, 2));
     let x = row(1, 2);
-    let found = lab.eval(|g| vec![table.look(g, 3), table.row(g.index(4)), table.scores(g.input(&x))]);
+    let found = lab.eval(|g| vec![table.lookup(g, 3), table.row(g.index(4)), table.scores(g.input(&x))]);
     let rows = lab.param("e");
     assert_eq!(found[0], rows[6..8]);
     assert_eq!(found[1], rows[8..10]);
@@ -62,7 +62,7 @@ fn an_mlp_has_no_activation_after_the_last_layer() {
 #[test]
 fn an_mlp_has_dropout_only_in_training() {
     let (lab, [with, without]) = Lab::with(|m| {
-        [0.5, 0.0].map(|rate| Mlp::with(m, &format!("f{rate}"), &[3, 64, 2], Activation::Tanh, rate))
+        [0.5, 0.0].map(|rate| Mlp::with_options(m, &format!("f{rate}"), &[3, 64, 2], Activation::Tanh, rate))
     });
     let _ = without;
     let x = row(1, 3);
@@ -241,6 +241,6 @@ fn a_rating_is_divided_between_its_integer_neighbours() {
 fn pretrained_rows_must_fill_the_table() {
     let mut m = autobatch_ir::ModuleBuilder::new("m");
     let line = line!() + 1;
-    let _ = Embedding::with(&mut m, "e", 2, 2, Init::Values(vec![0.0; 3].into()));
+    let _ = Embedding::with_options(&mut m, "e", 2, 2, Init::Values(vec![0.0; 3].into()));
     assert_eq!(m.build().unwrap_err().site.line, line);
 }

@@ -110,7 +110,7 @@ fn a_projected_lstm_has_pytorchs_gradients() {
     agrees(
         |m| {
             (
-                Lstm::with(m, "l", 3, 4, &options),
+                Lstm::with_options(m, "l", 3, 4, &options),
                 given(m, "x", 3, 3),
                 given(m, "h", 1, 2),
                 given(m, "c", 1, 4),

@@ -56,7 +56,7 @@ fn an_lstm_computes_its_formula_with_every_option() {
     for hoist in [Hoist::No, Hoist::Yes] {
         for (layer_norm, peepholes) in [(false, false), (true, false), (false, true), (true, true)] {
             let options = LstmOptions { hoist, layer_norm, peepholes, ..LstmOptions::default() };
-            let (lab, layer) = Lab::with(|m| Lstm::with(m, "l", IN, H, &options));
+            let (lab, layer) = Lab::with(|m| Lstm::with_options(m, "l", IN, H, &options));
             let xs = rows(1, 5, IN);
             let found = lab.eval(|g| layer.run(g, inputs(g, &xs)));
             let xs: Vec<Vec<f64>> = xs.iter().map(|x| wide(x)).collect();
@@ -72,7 +72,7 @@ fn an_lstm_computes_its_formula_with_every_option() {
 fn a_gru_computes_its_formula() {
     for layer_norm in [false, true] {
         let options = GruOptions { layer_norm, ..GruOptions::default() };
-        let (lab, layer) = Lab::with(|m| Gru::with(m, "l", IN, H, &options));
+        let (lab, layer) = Lab::with(|m| Gru::with_options(m, "l", IN, H, &options));
         let xs = rows(1, 4, IN);
         let found = lab.eval(|g| layer.run(g, inputs(g, &xs)));
         let p = |part: &str| lab.param(&format!("l.{part}"));
@@ -98,7 +98,7 @@ fn an_rnn_computes_its_formula() {
     for (hoist, layer_norm) in [(Hoist::No, false), (Hoist::Yes, false), (Hoist::Yes, true)] {
         let activation = autobatch_nn::Activation::Relu;
         let options = RnnOptions { hoist, layer_norm, activation, ..RnnOptions::default() };
-        let (lab, layer) = Lab::with(|m| Rnn::with(m, "l", IN, H, &options));
+        let (lab, layer) = Lab::with(|m| Rnn::with_options(m, "l", IN, H, &options));
         let xs = rows(1, 4, IN);
         let found = lab.eval(|g| layer.run(g, inputs(g, &xs)));
         let [wx, wh] = halves(&lab, "l", IN, H);
@@ -119,7 +119,7 @@ fn an_rnn_computes_its_formula() {
 fn the_three_ways_to_use_a_layer_give_the_same_bits() {
     for hoist in [Hoist::No, Hoist::Yes] {
         let options = LstmOptions { hoist, ..LstmOptions::default() };
-        let (lab, layer) = Lab::with(|m| Lstm::with(m, "l", IN, H, &options));
+        let (lab, layer) = Lab::with(|m| Lstm::with_options(m, "l", IN, H, &options));
         let xs = rows(1, 4, IN);
         let run = lab.bits(Noise::Off, |g| layer.run(g, inputs(g, &xs)));
         let last = lab.bits(Noise::Off, |g| vec![layer.last(g, inputs(g, &xs))]);
@@ -161,14 +161,14 @@ fn hoisting_preserves_the_bits_of_grus_and_normalised_layers() {
     for layer_norm in [false, true] {
         let [a, b] = [Hoist::No, Hoist::Yes].map(|hoist| {
             let options = GruOptions { hoist, layer_norm, ..GruOptions::default() };
-            let (lab, layer) = Lab::with(|m| Gru::with(m, "l", IN, H, &options));
+            let (lab, layer) = Lab::with(|m| Gru::with_options(m, "l", IN, H, &options));
             lab.bits(Noise::Off, |g| layer.run(g, inputs(g, &xs)))
         });
         assert_eq!(a, b);
     }
     let [a, b] = [Hoist::No, Hoist::Yes].map(|hoist| {
         let options = LstmOptions { hoist, layer_norm: true, ..LstmOptions::default() };
-        let (lab, layer) = Lab::with(|m| Lstm::with(m, "l", IN, H, &options));
+        let (lab, layer) = Lab::with(|m| Lstm::with_options(m, "l", IN, H, &options));
         lab.bits(Noise::Off, |g| layer.run(g, inputs(g, &xs)))
     });
     assert_eq!(a, b);
@@ -255,7 +255,7 @@ fn stacked_and_bidirectional_projected_layers_have_the_projections_width() {
             forget_bias: 1.0,
             ..LstmOptions::default()
         };
-        let (lab, layer) = Lab::with(|m| Stacked::<BiLstm, 2>::with(m, "l", IN, H, &options, 0.0));
+        let (lab, layer) = Lab::with(|m| Stacked::<BiLstm, 2>::with_options(m, "l", IN, H, &options, 0.0));
         assert_eq!((layer.input(), layer.width()), (IN, 4));
         assert_eq!(lab.param("l.1.fw.wx").len(), 4 * 4 * H);
         assert_eq!(lab.param("l.1.bw.wh").len(), 2 * 4 * H);
@@ -271,7 +271,7 @@ fn stacked_and_bidirectional_projected_layers_have_the_projections_width() {
 fn the_forget_gate_has_the_configured_initial_bias() {
     let mut m = ModuleBuilder::new("m");
     let options = LstmOptions { forget_bias: 1.0, ..LstmOptions::default() };
-    let _ = Lstm::with(&mut m, "l", IN, 2, &options);
+    let _ = Lstm::with_options(&mut m, "l", IN, 2, &options);
     let module = m.build().unwrap();
     let weights = autobatch_ir::Weights::init(&module, 1);
     assert_eq!(weights.by_name("l.b").unwrap(), [0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
@@ -284,9 +284,9 @@ fn variational_dropout_uses_one_mask_per_sequence() {
     for hoist in [Hoist::No, Hoist::Yes] {
         let options =
             LstmOptions { hoist, input_dropout: 0.5, hidden_dropout: 0.5, ..LstmOptions::default() };
-        let (lab, layer) = Lab::with(|m| Lstm::with(m, "l", IN, H, &options));
+        let (lab, layer) = Lab::with(|m| Lstm::with_options(m, "l", IN, H, &options));
         let plain = LstmOptions { hoist, ..LstmOptions::default() };
-        let (plain_lab, plain_layer) = Lab::with(|m| Lstm::with(m, "l", IN, H, &plain));
+        let (plain_lab, plain_layer) = Lab::with(|m| Lstm::with_options(m, "l", IN, H, &plain));
         let xs = rows(1, 4, IN);
         let dropped = lab.bits(TRAIN, |g| layer.run(g, inputs(g, &xs)));
         let by_hand = plain_lab.bits(TRAIN, |g| {
@@ -310,7 +310,8 @@ fn variational_dropout_uses_one_mask_per_sequence() {
 
 #[test]
 fn dropout_between_layers_draws_a_new_mask_at_each_step() {
-    let (lab, layer) = Lab::with(|m| Stacked::<Rnn, 2>::with(m, "l", H, H, &RnnOptions::default(), 0.5));
+    let (lab, layer) =
+        Lab::with(|m| Stacked::<Rnn, 2>::with_options(m, "l", H, H, &RnnOptions::default(), 0.5));
     let x = row(4, H);
     let emit = |g: &autobatch_ir::Graph| g.data().arena.len();
     let g = autobatch_ir::Graph::new(&lab.module);
@@ -366,7 +367,7 @@ fn a_converted_pytorch_lstm_has_the_same_outputs() {
     let xs = rows(1, 4, IN);
     for hoist in [Hoist::No, Hoist::Yes] {
         let options = LstmOptions { hoist, ..LstmOptions::default() };
-        let (mut lab, layer) = Lab::with(|m| Lstm::with(m, "l", IN, H, &options));
+        let (mut lab, layer) = Lab::with(|m| Lstm::with_options(m, "l", IN, H, &options));
         match hoist {
             Hoist::No => lab.weights.set_by_name("l.w", &w).unwrap(),
             Hoist::Yes => {

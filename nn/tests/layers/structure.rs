@@ -39,7 +39,7 @@ fn both_directions_and_equal_layers_share_one_cell() {
 #[test]
 fn hoisted_layers_of_any_input_share_their_step() {
     let options = LstmOptions { hoist: Hoist::Yes, ..LstmOptions::default() };
-    let (module, _) = module(|m| Stacked::<Lstm, 3>::with(m, "high", 7, 4, &options, 0.0));
+    let (module, _) = module(|m| Stacked::<Lstm, 3>::with_options(m, "high", 7, 4, &options, 0.0));
     let names: Vec<&str> = module.cells.iter().map(|cell| cell.name.as_str()).collect();
     assert_eq!(names, ["high.0.project", "high.0", "high.1.project"]);
 }
@@ -48,7 +48,8 @@ fn hoisted_layers_of_any_input_share_their_step() {
 fn layers_declare_the_documented_parameters() {
     let (module, _) = module(|m| {
         let peepholes = LstmOptions { peepholes: true, layer_norm: true, ..LstmOptions::default() };
-        let _ = (Rnn::new(m, "r", 3, 4), Lstm::with(m, "l", 3, 4, &peepholes), Gru::new(m, "g", 3, 4));
+        let _ =
+            (Rnn::new(m, "r", 3, 4), Lstm::with_options(m, "l", 3, 4, &peepholes), Gru::new(m, "g", 3, 4));
         let _ = (TreeLstm::<2>::new(m, "t", 4), TreeGru::<2>::new(m, "tg", 4), TreeRnn::<2>::new(m, "tr", 4));
         let _ = (ChildSumTreeLstm::new(m, "cs", 3, 4), MvRnn::new(m, "mv", 4));
         let _ = LatticeLstm::new(m, "la", 3, 2, 4);
@@ -70,7 +71,7 @@ fn layers_declare_the_documented_parameters() {
 fn nodes_with_any_number_of_children_share_batches() {
     for (hoist, cells) in [(Hoist::No, 2), (Hoist::Yes, 4)] {
         let (module, layer) =
-            module(|m| ChildSumTreeLstm::with(m, "t", 3, 4, hoist, &autobatch_ir::Init::ZEROS));
+            module(|m| ChildSumTreeLstm::with_options(m, "t", 3, 4, hoist, &autobatch_ir::Init::ZEROS));
         let g = Graph::new(&module);
         g.instance(0);
         let x = g.input(&row(1, 3));

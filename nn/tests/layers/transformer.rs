@@ -51,7 +51,7 @@ fn self_attention_has_pytorchs_gradients() {
     // figures(p, apply(nn.MultiheadAttention(4, 2, bias=False), A[::2], p, x, x, x)[0])
     let bare = MultiHeadOptions { bias: false, ..MultiHeadOptions::default() };
     agrees(
-        |m| (MultiHeadAttention::with(m, "a", 4, 2, &bare), given(m, "x", 3, 4)),
+        |m| (MultiHeadAttention::with_options(m, "a", 4, 2, &bare), given(m, "x", 3, 4)),
         |g, (layer, xs)| layer.run(g, values(g, &xs)),
         &[-3.3637929, -7.6624075, 3.4524674, -1.8253401, 4.0258403, -3.2623359],
     );
@@ -81,7 +81,7 @@ fn cross_attention_has_pytorchs_gradients() {
     let apart = MultiHeadOptions { key: Some(3), value: Some(2), ..MultiHeadOptions::default() };
     agrees(
         |m| {
-            let layer = MultiHeadAttention::with(m, "a", 4, 2, &apart);
+            let layer = MultiHeadAttention::with_options(m, "a", 4, 2, &apart);
             (layer, given(m, "q", 2, 4), given(m, "k", 3, 3), given(m, "v", 3, 2))
         },
         |g, (layer, queries, keys, read)| {
@@ -128,7 +128,7 @@ fn encoder_layers_have_pytorchs_gradients() {
     for ((activation, norm_first, causal), figures) in cases.into_iter().zip(figures) {
         let options = TransformerOptions { activation, norm_first, ..plain.clone() };
         agrees(
-            |m| (TransformerEncoderLayer::with(m, "l", 4, 2, &options), given(m, "x", 3, 4)),
+            |m| (TransformerEncoderLayer::with_options(m, "l", 4, 2, &options), given(m, "x", 3, 4)),
             |g, (layer, xs)| {
                 let xs = values(g, &xs);
                 if causal { layer.run_causal(g, xs) } else { layer.run(g, xs) }
@@ -140,7 +140,7 @@ fn encoder_layers_have_pytorchs_gradients() {
     // figures(p, apply(layer, L[::2], p, torch.stack(p[6:])))
     let bare = TransformerOptions { bias: false, ..plain };
     agrees(
-        |m| (TransformerEncoderLayer::with(m, "l", 4, 2, &bare), given(m, "x", 3, 4)),
+        |m| (TransformerEncoderLayer::with_options(m, "l", 4, 2, &bare), given(m, "x", 3, 4)),
         |g, (layer, xs)| layer.run(g, values(g, &xs)),
         &[
             1.2671421, 0.1902455, -0.1186882, -1.2727836, 0.0024139, 0.1266335, -1.8695951, 0.4422741,
@@ -157,7 +157,7 @@ fn an_encoder_has_pytorchs_gradients_and_a_final_norm() {
     // figures(p, apply(nn.TransformerEncoder(layer, 2, nn.LayerNorm(4), False), names, p, torch.stack(p[26:])))
     let options = TransformerOptions { feed_forward: Some(5), norm_first: true, ..Default::default() };
     agrees(
-        |m| (TransformerEncoder::with(m, "e", 4, 2, 2, &options), given(m, "x", 3, 4)),
+        |m| (TransformerEncoder::with_options(m, "e", 4, 2, 2, &options), given(m, "x", 3, 4)),
         |g, (layer, xs)| layer.run(g, values(g, &xs)),
         &[
             -0.4098667, -0.1991403, 0.1535769, -0.3090507, -0.0724391, 0.0806744, -0.1934884, -0.2780971,
@@ -210,7 +210,7 @@ fn an_empty_sequence_is_encoded_to_an_empty_sequence() {
 #[test]
 fn sequences_of_all_lengths_share_their_signatures() {
     let options = TransformerOptions { norm_first: true, dropout: 0.1, ..Default::default() };
-    let (lab, layer) = Lab::with(|m| TransformerEncoder::with(m, "e", 4, 2, 2, &options));
+    let (lab, layer) = Lab::with(|m| TransformerEncoder::with_options(m, "e", 4, 2, 2, &options));
     let names: Vec<&str> = lab.module.cells.iter().map(|cell| cell.name.as_str()).collect();
     assert_eq!(names, ["e.layers.0.enter", "e.layers.0.leave", "e.norm"], "layers must share their cells");
     let g = Graph::new(&lab.module);
@@ -229,7 +229,7 @@ fn sequences_of_all_lengths_share_their_signatures() {
 #[test]
 fn an_encoder_has_dropout_only_in_training() {
     let dropped = TransformerOptions { dropout: 0.5, ..TransformerOptions::default() };
-    let (lab, layer) = Lab::with(|m| TransformerEncoderLayer::with(m, "e", 4, 2, &dropped));
+    let (lab, layer) = Lab::with(|m| TransformerEncoderLayer::with_options(m, "e", 4, 2, &dropped));
     let (same, plain) = Lab::with(|m| TransformerEncoderLayer::new(m, "e", 4, 2));
     let xs = rows(1, 3, 4);
     let evaluated = lab.bits(Noise::Off, |g| layer.run(g, inputs(g, &xs)));

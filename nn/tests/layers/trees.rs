@@ -39,7 +39,7 @@ fn a_binary_tree_lstm_has_the_gates_of_spinn() {
 #[test]
 fn a_ternary_tree_lstm_takes_its_input_first() {
     let options = TreeLstmOptions { input: Some(IN), ..TreeLstmOptions::default() };
-    let (lab, layer) = Lab::with(|m| TreeLstm::<3>::with(m, "t", H, &options));
+    let (lab, layer) = Lab::with(|m| TreeLstm::<3>::with_options(m, "t", H, &options));
     let (x, v) = (row(9, IN), rows(1, 6, H));
     let found = lab.eval(|g| {
         let children = [0, 2, 4].map(|k| [g.input(&v[k]), g.input(&v[k + 1])]);
@@ -59,7 +59,7 @@ fn a_ternary_tree_lstm_takes_its_input_first() {
 fn the_forget_gates_of_a_tree_lstm_have_the_configured_initial_bias() {
     let mut m = autobatch_ir::ModuleBuilder::new("m");
     let options = TreeLstmOptions { forget_bias: 2.0, ..TreeLstmOptions::default() };
-    let _ = TreeLstm::<2>::with(&mut m, "t", 1, &options);
+    let _ = TreeLstm::<2>::with_options(&mut m, "t", 1, &options);
     let module = m.build().unwrap();
     let weights = autobatch_ir::Weights::init(&module, 1);
     assert_eq!(weights.by_name("t.b").unwrap(), [0.0, 0.0, 2.0, 2.0, 0.0]);
@@ -68,7 +68,8 @@ fn the_forget_gates_of_a_tree_lstm_have_the_configured_initial_bias() {
 #[test]
 fn a_child_sum_tree_lstm_computes_the_published_formula_for_any_number_of_children() {
     for hoist in [Hoist::No, Hoist::Yes] {
-        let (lab, layer) = Lab::with(|m| ChildSumTreeLstm::with(m, "t", IN, H, hoist, &Init::Glorot(1.0)));
+        let (lab, layer) =
+            Lab::with(|m| ChildSumTreeLstm::with_options(m, "t", IN, H, hoist, &Init::Glorot(1.0)));
         for count in [0, 1, 3] {
             let (x, v) = (row(9, IN), rows(1, 2 * count, H));
             let found = lab.eval(|g| {
@@ -109,7 +110,7 @@ fn a_child_sum_tree_lstm_of_words_equals_one_of_vectors_bit_for_bit() {
         // The same parameters, declared in the same order.
         let (same, (words, layer)) = Lab::with(|m| {
             let words = Embedding::new(m, "words", 9, IN).padding(4);
-            (words, ChildSumTreeLstm::with(m, "t", IN, H, hoist, &Init::Glorot(1.0)))
+            (words, ChildSumTreeLstm::with_options(m, "t", IN, H, hoist, &Init::Glorot(1.0)))
         });
         assert_eq!(of_words.input(), IN);
         let found = lab.bits(Noise::Off, |g| {
@@ -118,8 +119,8 @@ fn a_child_sum_tree_lstm_of_words_equals_one_of_vectors_bit_for_bit() {
             [root, leaves[1]].concat()
         });
         let emitted = same.bits(Noise::Off, |g| {
-            let leaves = [3, 4, 8].map(|word| layer.node(g, words.look(g, word), &[]));
-            let root = layer.node(g, words.look(g, 5), &leaves);
+            let leaves = [3, 4, 8].map(|word| layer.node(g, words.lookup(g, word), &[]));
+            let root = layer.node(g, words.lookup(g, 5), &leaves);
             [root, leaves[1]].concat()
         });
         assert_eq!(found, emitted);
@@ -130,7 +131,7 @@ fn a_child_sum_tree_lstm_of_words_equals_one_of_vectors_bit_for_bit() {
 fn a_tree_rnn_concatenates_its_children() {
     let options = TreeRnnOptions { input: Some(IN), bias: true, ..TreeRnnOptions::default() };
     let (lab, (plain, full)) =
-        Lab::with(|m| (TreeRnn::<2>::new(m, "plain", H), TreeRnn::<3>::with(m, "full", H, &options)));
+        Lab::with(|m| (TreeRnn::<2>::new(m, "plain", H), TreeRnn::<3>::with_options(m, "full", H, &options)));
     let (x, v) = (row(9, IN), rows(1, 3, H));
     let found = lab.eval(|g| {
         let [a, b, c] = [0, 1, 2].map(|k| g.input(&v[k]));
@@ -146,7 +147,7 @@ fn a_tree_rnn_concatenates_its_children() {
 fn a_tree_gru_resets_each_child() {
     for input in [None, Some(IN)] {
         let options = TreeGruOptions { input, ..TreeGruOptions::default() };
-        let (lab, layer) = Lab::with(|m| TreeGru::<2>::with(m, "t", H, &options));
+        let (lab, layer) = Lab::with(|m| TreeGru::<2>::with_options(m, "t", H, &options));
         let (x, v) = (row(9, IN), rows(1, 2, H));
         let found = lab.eval(|g| {
             let children = [0, 1].map(|k| g.input(&v[k]));

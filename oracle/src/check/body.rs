@@ -1,6 +1,6 @@
 //! The terms of a signature: its op, or the body of its cell with all calls inlined.
 
-use super::terms::{ListTerm, Operand, ProductStart, Seq, Term, Terms, Weight};
+use super::terms::{ListTerm, ProductStart, Seq, Term, TermOperand, Terms, Weight};
 use autobatch_ir::graph::{Arena, Callee, GraphData, Op, OperandKind, ParamArg, Signature};
 use autobatch_ir::plan::Code;
 use autobatch_ir::plan::row_ops::{Template, template};
@@ -131,9 +131,9 @@ impl Execute<'_> {
             (Template::Map, _) => {
                 let code = Code::of(op)?;
                 let dtype: DType = types.get(usize::from(code == Code::Select))?.dtype;
-                let operands: Vec<Operand> = operands
+                let operands: Vec<TermOperand> = operands
                     .into_iter()
-                    .map(|value| value.seq().map(Operand::Value))
+                    .map(|value| value.seq().map(TermOperand::Value))
                     .collect::<Option<_>>()?;
                 one(self.terms.elementwise(code, dtype, &operands, width as u32))
             }

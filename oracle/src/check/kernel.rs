@@ -1,9 +1,9 @@
 //! The terms of a kernel: its stages executed on terms.
 
-use super::terms::{ListTerm, Operand, ProductStart, Seq, Term, Terms, Weight};
+use super::terms::{ListTerm, ProductStart, Seq, Term, TermOperand, Terms, Weight};
 use autobatch_ir::graph::Op;
 use autobatch_ir::graph::infer::infer;
-use autobatch_ir::plan::{Instr, Kernel, ListSource, Part, ProdInit, RegKind, Source, Stage, View};
+use autobatch_ir::plan::{Instr, Kernel, ListSource, ProdInit, ProductPart, RegKind, Source, Stage, View};
 use autobatch_ir::types::Type;
 use std::collections::BTreeMap;
 
@@ -108,7 +108,7 @@ impl Execute<'_> {
         dsts.iter().zip(results).for_each(|(&dst, seq)| self.write(dst, seq));
     }
 
-    fn product(&mut self, dst: View, rows: u32, init: ProdInit, parts: &[Part]) -> Seq {
+    fn product(&mut self, dst: View, rows: u32, init: ProdInit, parts: &[ProductPart]) -> Seq {
         let first = parts[0].col;
         let mut factors = Vec::with_capacity(parts.len());
         for part in parts {
@@ -131,13 +131,13 @@ impl Execute<'_> {
     fn map(&mut self, width: u32, code: &[Instr]) {
         let mut locals: Vec<Seq> = Vec::with_capacity(code.len());
         for instr in code {
-            let operands: Vec<Operand> = instr
+            let operands: Vec<TermOperand> = instr
                 .sources
                 .iter()
                 .map(|source| match *source {
-                    Source::Local(local) => Operand::Value(locals[local as usize].clone()),
-                    Source::View(view) | Source::Scalar(view) => Operand::Value(self.read(view)),
-                    Source::Const(bits) => Operand::Const(bits),
+                    Source::Local(local) => TermOperand::Value(locals[local as usize].clone()),
+                    Source::View(view) | Source::Scalar(view) => TermOperand::Value(self.read(view)),
+                    Source::Const(bits) => TermOperand::Const(bits),
                 })
                 .collect();
             locals.push(self.terms.elementwise(instr.code, instr.dtype, &operands, width));

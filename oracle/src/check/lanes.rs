@@ -6,7 +6,7 @@ use super::terms::Terms;
 use super::{body, bound, constant, kernel};
 use autobatch_ir::graph::{GraphData, OperandKind, ParamArg};
 use autobatch_ir::id::{NodeId, SigId, ValueId};
-use autobatch_ir::plan::{FieldId, GroupRule, KernelId, Operand, OutputKey, Place, Plan, Step, StepId};
+use autobatch_ir::plan::{FieldId, GroupRule, KernelId, OutputKey, Place, Plan, Step, StepId, StepOperand};
 use autobatch_ir::types::Type;
 use std::collections::BTreeSet;
 
@@ -223,7 +223,7 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    fn operand(&mut self, id: StepId, step: &Step, number: usize, operand: Operand) {
+    fn operand(&mut self, id: StepId, step: &Step, number: usize, operand: StepOperand) {
         let (plan, lanes) = (self.plan, self.plan.lanes(step));
         let mut grouped = 0;
         for (begin, group) in operand.address.groups(&plan.groups) {
@@ -256,7 +256,7 @@ impl<'a> Lanes<'a> {
 
     /// Returns whether a lane reads the operand that the graph names, and reports it otherwise.
     #[inline]
-    fn lane(&mut self, id: StepId, lane: usize, node: NodeId, number: usize, operand: Operand) -> bool {
+    fn lane(&mut self, id: StepId, lane: usize, node: NodeId, number: usize, operand: StepOperand) -> bool {
         let agrees = self.agrees(lane as u32, node, number, operand);
         if !agrees {
             let expected = self.expected(node, number);
@@ -279,7 +279,7 @@ impl<'a> Lanes<'a> {
 
     /// Returns whether a lane reads the operand that the graph names.
     #[inline]
-    pub(super) fn agrees(&self, lane: u32, node: NodeId, number: usize, operand: Operand) -> bool {
+    pub(super) fn agrees(&self, lane: u32, node: NodeId, number: usize, operand: StepOperand) -> bool {
         let own = self.graph.arena.operands(node).get(number);
         match own.and_then(|operand| operand.kind()) {
             Some(OperandKind::Value(value)) => match self.plan.operand_row(operand, lane) {
@@ -292,7 +292,7 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    fn same_list(&self, lane: u32, operand: Operand, list: ValueId) -> bool {
+    fn same_list(&self, lane: u32, operand: StepOperand, list: ValueId) -> bool {
         let (arena, sigs) = (&self.graph.arena, &self.graph.sigs);
         let Some((field, rows)) = self.plan.list_rows(operand, lane) else { return false };
         if !arena.is_list(list, sigs) {
@@ -306,7 +306,7 @@ impl<'a> Lanes<'a> {
     }
 
     /// Returns whether a list is another with one item more, which is the last that the lane reads.
-    fn continues(&self, lane: u32, operand: Operand, [before, list]: [ValueId; 2]) -> bool {
+    fn continues(&self, lane: u32, operand: StepOperand, [before, list]: [ValueId; 2]) -> bool {
         let arena = &self.graph.arena;
         let Some((from, item)) = arena.appended(arena.producer(list), &self.graph.sigs) else { return false };
         let Some((field, rows)) = self.plan.list_rows(operand, lane) else { return false };
@@ -346,7 +346,7 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    fn found(&self, lane: u32, operand: Operand) -> Held {
+    fn found(&self, lane: u32, operand: StepOperand) -> Held {
         let plan = self.plan;
         if let Some((field, rows)) = plan.list_rows(operand, lane) {
             let known = |row: u32| ValueId::try_new(self.at(field, row) as usize);

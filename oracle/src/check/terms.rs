@@ -97,7 +97,7 @@ pub(super) enum Term {
 
 /// An elementwise operand before it becomes part of a term.
 #[derive(Clone, Debug)]
-pub(super) enum Operand {
+pub(super) enum TermOperand {
     Value(Seq),
     Const(u32),
 }
@@ -193,9 +193,15 @@ impl Terms {
     }
 
     /// An elementwise function over `width` elements; operands of one element are broadcast.
-    pub(super) fn elementwise(&mut self, code: Code, dtype: DType, operands: &[Operand], width: u32) -> Seq {
+    pub(super) fn elementwise(
+        &mut self,
+        code: Code,
+        dtype: DType,
+        operands: &[TermOperand],
+        width: u32,
+    ) -> Seq {
         if code == Code::Copy
-            && let [Operand::Value(seq)] = operands
+            && let [TermOperand::Value(seq)] = operands
             && seq_width(seq) == u64::from(width)
         {
             return seq.clone();
@@ -212,16 +218,16 @@ impl Terms {
     }
 
     /// The operands from element `at`, and the number of elements until one of them changes its term.
-    fn args(&mut self, operands: &[Operand], at: u32, width: u32) -> (Vec<Arg>, u32) {
+    fn args(&mut self, operands: &[TermOperand], at: u32, width: u32) -> (Vec<Arg>, u32) {
         let mut run = width - at;
         let mut args = Vec::with_capacity(operands.len());
         for operand in operands {
             let arg = match operand {
-                Operand::Const(bits) => Arg::One(self.intern(Term::Const(*bits)), 0),
-                Operand::Value(seq) if width > 1 && seq_width(seq) == 1 => {
+                TermOperand::Const(bits) => Arg::One(self.intern(Term::Const(*bits)), 0),
+                TermOperand::Value(seq) if width > 1 && seq_width(seq) == 1 => {
                     Arg::One(seq[0].term, seq[0].start)
                 }
-                Operand::Value(seq) => {
+                TermOperand::Value(seq) => {
                     let (piece, left) = self.piece_at(seq, at);
                     run = run.min(left);
                     Arg::At(piece.term, piece.start)

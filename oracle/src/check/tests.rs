@@ -1,13 +1,13 @@
 //! The normal form identifies what has equal bits, and nothing else.
 
-use super::terms::{Operand, Piece, ProductStart, Seq, Term, Terms, Weight};
+use super::terms::{Piece, ProductStart, Seq, Term, TermOperand, Terms, Weight};
 use autobatch_ir::graph::{Binary, Unary};
 use autobatch_ir::plan::Code;
 use autobatch_ir::types::DType;
 
 fn tanh(terms: &mut Terms, seq: &[Piece]) -> Seq {
     let width = seq.iter().map(|piece| piece.width).sum();
-    terms.elementwise(Code::Unary(Unary::Tanh), DType::F32, &[Operand::Value(seq.to_vec())], width)
+    terms.elementwise(Code::Unary(Unary::Tanh), DType::F32, &[TermOperand::Value(seq.to_vec())], width)
 }
 
 #[test]
@@ -57,14 +57,14 @@ fn a_product_that_starts_from_a_constant_does_not_depend_on_where_it_was_cut() {
 #[test]
 fn constants_fold_and_have_no_position() {
     let mut terms = Terms::default();
-    let two = Operand::Const(2f32.to_bits());
+    let two = TermOperand::Const(2f32.to_bits());
     let sum = terms.elementwise(Code::Binary(Binary::Add), DType::F32, &[two.clone(), two.clone()], 4);
     let four = terms.whole(Term::Const(4f32.to_bits()), 4);
     assert_eq!(sum, four);
     let x = terms.whole(Term::Port(0), 4);
     let splat = terms.whole(Term::Const(2f32.to_bits()), 4);
     let add = Code::Binary(Binary::Add);
-    let a = terms.elementwise(add, DType::F32, &[Operand::Value(x.clone()), two], 4);
-    let b = terms.elementwise(add, DType::F32, &[Operand::Value(x), Operand::Value(splat)], 4);
+    let a = terms.elementwise(add, DType::F32, &[TermOperand::Value(x.clone()), two], 4);
+    let b = terms.elementwise(add, DType::F32, &[TermOperand::Value(x), TermOperand::Value(splat)], 4);
     assert_eq!(a, b);
 }

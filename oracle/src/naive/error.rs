@@ -8,7 +8,7 @@ use autobatch_ir::plan::{BindError, ComputedIndex, Store};
 pub enum RunError {
     /// The bindings or stores do not fit the plan.
     #[error(transparent)]
-    Bound(#[from] BindError),
+    Input(#[from] BindError),
     /// A lane computed an index out of range.
     #[error(transparent)]
     Index(#[from] ComputedIndex),

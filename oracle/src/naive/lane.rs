@@ -5,7 +5,7 @@ use super::error::zeros;
 use autobatch_ir::numeric::list;
 use autobatch_ir::numeric::product::{self, prod_chain};
 use autobatch_ir::plan::row_ops::{Noise, Scratch, attend_grad, map_element, row_op, seg_grad, seg_op};
-use autobatch_ir::plan::{Instr, Kernel, ListSource, Part, ProdInit, RegKind, Source, Stage, View};
+use autobatch_ir::plan::{Instr, Kernel, ListSource, ProdInit, ProductPart, RegKind, Source, Stage, View};
 use autobatch_ir::types::Type;
 
 /// The registers of a lane, end to end in one buffer. The values of lists lie in buffers of their own.
@@ -195,7 +195,7 @@ impl Lane {
         dst: View,
         rows: u32,
         init: ProdInit,
-        parts: &[Part],
+        parts: &[ProductPart],
     ) -> Vec<f32> {
         let columns = (dst.width / rows) as usize;
         let mut result = Vec::with_capacity(dst.width as usize);

@@ -18,7 +18,8 @@ pub use updates::update;
 
 use autobatch_ir::plan::row_ops::{Noise, Scratch};
 use autobatch_ir::plan::{
-    BindError, ComputedIndex, FieldId, Operand, OutputKey, Place, Plan, Step, StoreId, Verified, WordLimits,
+    BindError, ComputedIndex, FieldId, OutputKey, Place, Plan, Step, StepOperand, StoreId, Verified,
+    WordLimits,
 };
 use autobatch_ir::types::Type;
 use lane::{Lane, Operands};
@@ -191,7 +192,7 @@ impl<S: AsRef<[f32]>> Run<'_, S> {
     }
 
     /// Copies the lane's operand into its port's register.
-    fn bring(&self, ty: Type, port: usize, operand: Operand, at: u32, lane: &mut Lane) {
+    fn bring(&self, ty: Type, port: usize, operand: StepOperand, at: u32, lane: &mut Lane) {
         let width = ty.shape.elements();
         if let Some((field, row)) = self.plan.operand_row(operand, at) {
             lane.set_port(port, self.fields[field.index()].row(row));

@@ -2,7 +2,7 @@
 
 use super::{Run, RunError};
 use autobatch_ir::numeric::{scalar, tree};
-use autobatch_ir::plan::{Operand, Reduction, ReductionPart, ReductionSum, StoreId, StoreKind};
+use autobatch_ir::plan::{Reduction, ReductionPart, ReductionSum, StepOperand, StoreId, StoreKind};
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -124,16 +124,16 @@ fn add_row(sums: &mut [f32], dy: &[f32]) {
     }
 }
 
-fn words<'a, S>(run: &'a Run<'_, S>, operand: Operand, lane: u32) -> &'a [u32] {
+fn words<'a, S>(run: &'a Run<'_, S>, operand: StepOperand, lane: u32) -> &'a [u32] {
     let (field, row) = run.plan.operand_row(operand, lane).expect("reductions take rows (rule P28)");
     run.fields[field.index()].row(row)
 }
 
-fn floats<'a, S>(run: &'a Run<'_, S>, operand: Operand, lane: u32) -> &'a [f32] {
+fn floats<'a, S>(run: &'a Run<'_, S>, operand: StepOperand, lane: u32) -> &'a [f32] {
     bytemuck::cast_slice(words(run, operand, lane))
 }
 
-fn index<S>(run: &Run<'_, S>, operand: Operand, lane: u32) -> u32 {
+fn index<S>(run: &Run<'_, S>, operand: StepOperand, lane: u32) -> u32 {
     match run.plan.bound_word(operand, lane) {
         Some(word) => run.words[word as usize],
         None => words(run, operand, lane)[0],

@@ -44,14 +44,14 @@ pub(crate) struct Call<'a, T> {
     pub(crate) args: Vec<Argument<T>>,
     pub(crate) types: Vec<Type>,
     pub(crate) results: Vec<Type>,
-    pub(crate) params: Vec<Bound<'a, T>>,
+    pub(crate) params: Vec<ParamArgument<'a, T>>,
     pub(crate) noise: Noise,
     /// Whether an index out of range counts as the last one.
     pub(crate) clamps: bool,
 }
 
 /// A parameter argument with its values.
-pub(crate) struct Bound<'a, T> {
+pub(crate) struct ParamArgument<'a, T> {
     pub(crate) id: ParamId,
     pub(crate) values: &'a [T],
     pub(crate) ty: Type,
@@ -215,7 +215,7 @@ impl<'a, T: Real> Frame<'a, T> {
         let params = signature.params.iter().zip(&signature.param_types).map(|(&arg, &ty)| {
             let (id, ty) = (self.param(arg)?, graph.ty(ty));
             match (self.scope.params.get(id.index()), graph.module.params.get(id.index())) {
-                (Some(values), Some(decl)) if decl.ty == ty => Ok(Bound { id, values, ty }),
+                (Some(values), Some(decl)) if decl.ty == ty => Ok(ParamArgument { id, values, ty }),
                 _ => malformed(format!("{id} is not a {ty}")),
             }
         });

@@ -20,7 +20,7 @@ fn a_bound_index_out_of_range_is_an_error_at_the_line_of_the_lookup() {
     let module = m.build().unwrap();
     let weights = Weights::init(&module, 0);
     let direct = emit(&module, |g| {
-        let _ = table.look(g, 4);
+        let _ = table.lookup(g, 4);
     });
     let input = emit(&module, |g| {
         let _ = table.row(g.index(4));

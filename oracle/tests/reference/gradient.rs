@@ -187,7 +187,7 @@ fn parameters_and_tables_agree_with_finite_differences() {
         let first = g.affine([x, y], w, Some(b)).tanh();
         let second = rows.affine(w, None);
         let third = rows.affine(w, Some(b)).affine_transposed(table.as_param(), None);
-        let looked = table.look(g, 2) + table.look(g, 5) * table.look(g, 2);
+        let looked = table.lookup(g, 2) + table.lookup(g, 5) * table.lookup(g, 2);
         let computed = table.row(first.argmax());
         let whole = g.param(v) * 0.5;
         for (number, value) in [first, second, third, looked, computed, whole].into_iter().enumerate() {

@@ -11,8 +11,8 @@ use crate::steps::append_step;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::{
-    Address, FieldId, Kernel, Operand, Origin, OutputKey, Pause, Place, Plan, PortRole, Reg, RegKind,
-    ResultRole, Roles, View,
+    Address, FieldId, Kernel, Origin, OutputKey, Pause, Place, Plan, PortRole, Reg, RegKind, ResultRole,
+    Roles, StepOperand, View,
 };
 use autobatch_ir::types::Type;
 use std::collections::HashMap;
@@ -94,7 +94,7 @@ impl Arrivals {
             append_step(plan, kernel, |plan, _| {
                 let floats = group.iter().map(|arrival| arrival.float);
                 let address = Address::of(&mut plan.tables, floats);
-                plan.operands.push(Operand { origin: Origin::Floats, address });
+                plan.operands.push(StepOperand { origin: Origin::Floats, address });
                 plan.places.push(Place::Rows { field, start });
                 let producer = |arrival: &Arrival| graph.arena.producer(arriving[arrival.number as usize]);
                 plan.lanes.extend(group.iter().map(producer));

@@ -4,15 +4,15 @@ use super::emitter::Emitter;
 use super::kernel::RowSource;
 use super::reverse_steps::ReverseStep;
 use autobatch_ir::id::SigId;
-use autobatch_ir::plan::{Address, FieldId, Operand, Place, Plan, PortRole};
+use autobatch_ir::plan::{Address, FieldId, Place, Plan, PortRole, StepOperand};
 
 /// Rows that a reduction takes from a step.
 #[derive(Clone, Copy)]
 pub(super) enum ReducedRows {
     /// One for each lane of the forward step.
-    OfAll(Operand),
+    OfAll(StepOperand),
     /// One for each live lane.
-    OfLive(Operand),
+    OfLive(StepOperand),
 }
 
 impl Emitter<'_> {
@@ -34,22 +34,22 @@ impl Emitter<'_> {
     }
 
     /// The operand of a port in reverse: rows of live lanes.
-    pub(super) fn operand(&self, plan: &mut Plan, back: &ReverseStep, role: PortRole) -> Operand {
+    pub(super) fn operand(&self, plan: &mut Plan, back: &ReverseStep, role: PortRole) -> StepOperand {
         let of_all = self.forward_rows(plan, back, role);
         only_lanes(plan, of_all, self.reverse_steps.lanes(back), plan.steps[back.step].rows)
     }
 
     /// The rows of a port in reverse, for all lanes of the forward step.
-    fn forward_rows(&self, plan: &Plan, back: &ReverseStep, role: PortRole) -> Operand {
+    fn forward_rows(&self, plan: &Plan, back: &ReverseStep, role: PortRole) -> StepOperand {
         let step = &plan.steps[back.step];
         match role {
             PortRole::Operand(place) => plan.operands(step)[place as usize],
             PortRole::Result(result) => match plan.places(step)[result as usize] {
-                Place::Rows { field, start } => Operand::rows(field, start, 1),
-                Place::Table { field, at } => Operand::of_field(field, Address::Table { at }),
+                Place::Rows { field, start } => StepOperand::rows(field, start, 1),
+                Place::Table { field, at } => StepOperand::of_field(field, Address::Table { at }),
                 Place::Edges { .. } => unreachable!("forward steps write rows"),
             },
-            PortRole::Saved(save) => Operand::rows(self.saved(back, save), back.saved, 1),
+            PortRole::Saved(save) => StepOperand::rows(self.saved(back, save), back.saved, 1),
             PortRole::Gradient(_)
             | PortRole::Contributions
             | PortRole::Arriving
@@ -62,10 +62,12 @@ impl Emitter<'_> {
     pub(super) fn reduced_rows(&self, plan: &Plan, back: &ReverseStep, from: RowSource) -> ReducedRows {
         match from {
             RowSource::Port(role) => ReducedRows::OfAll(self.forward_rows(plan, back, role)),
-            RowSource::Part(part) => ReducedRows::OfLive(Operand::rows(self.part(back, part), back.parts, 1)),
+            RowSource::Part(part) => {
+                ReducedRows::OfLive(StepOperand::rows(self.part(back, part), back.parts, 1))
+            }
             RowSource::Contribution(number) => {
                 let own = &self.reverse_steps.rows(back)[number as usize];
-                ReducedRows::OfLive(Operand::rows(own.field, own.first, 1))
+                ReducedRows::OfLive(StepOperand::rows(own.field, own.first, 1))
             }
         }
     }
@@ -76,29 +78,32 @@ pub(super) fn segments<'a>(
     tables: &mut Vec<u32>,
     field: FieldId,
     lists: impl ExactSizeIterator<Item = &'a [u32]>,
-) -> Operand {
-    Operand::of_field(field, Address::of_lists(tables, lists, |tables, list| tables.extend_from_slice(list)))
+) -> StepOperand {
+    StepOperand::of_field(
+        field,
+        Address::of_lists(tables, lists, |tables, list| tables.extend_from_slice(list)),
+    )
 }
 
 /// The operand with a list for each lane, by whose offsets a step writes edges.
-pub(super) fn with_offsets(plan: &mut Plan, operand: Operand, lanes: u32) -> Operand {
+pub(super) fn with_offsets(plan: &mut Plan, operand: StepOperand, lanes: u32) -> StepOperand {
     match operand.address {
         Address::Groups { .. } => {
             let all: Vec<u32> = (0..lanes).collect();
             let address = operand.address.of_lanes(&mut plan.tables, &plan.groups, &all);
-            Operand { address, ..operand }
+            StepOperand { address, ..operand }
         }
         _ => operand,
     }
 }
 
 /// An operand of some lanes of a step of `rows` rows.
-pub(super) fn only_lanes(plan: &mut Plan, operand: Operand, lanes: &[u32], rows: u32) -> Operand {
+pub(super) fn only_lanes(plan: &mut Plan, operand: StepOperand, lanes: &[u32], rows: u32) -> StepOperand {
     match lanes.len() == rows as usize {
         true => operand,
         false => {
             let address = operand.address.of_lanes(&mut plan.tables, &plan.groups, lanes);
-            Operand { address, ..operand }
+            StepOperand { address, ..operand }
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::lower::{Shared, shared};
 use crate::steps::append_step;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, SigId, ValueId};
-use autobatch_ir::plan::{Address, FieldId, Group, GroupRange, GroupRule, Operand, Place, Plan};
+use autobatch_ir::plan::{Address, FieldId, Group, GroupRange, GroupRule, Place, Plan, StepOperand};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -326,7 +326,7 @@ impl Pulls {
             append_step(plan, kernel, |plan, _| {
                 for side in [0, 1] {
                     let address = Address::of(&mut plan.tables, lanes.iter().map(|lane| lane.rows[side]));
-                    plan.operands.push(Operand::of_field(lanes[0].fields[side], address));
+                    plan.operands.push(StepOperand::of_field(lanes[0].fields[side], address));
                 }
                 let readers = self.write_readers(plan, lanes, pull.part, emitter);
                 plan.operands.push(readers);
@@ -339,7 +339,13 @@ impl Pulls {
     }
 
     /// Writes the rows of the readers of lanes.
-    fn write_readers(&self, plan: &mut Plan, lanes: &[Lane], part: u32, emitter: &Emitter<'_>) -> Operand {
+    fn write_readers(
+        &self,
+        plan: &mut Plan,
+        lanes: &[Lane],
+        part: u32,
+        emitter: &Emitter<'_>,
+    ) -> StepOperand {
         let ranges = || lanes.iter().map(|lane| &self.pairs[lane.pair as usize].readers);
         let field = emitter.part_of(lanes[0].of.sig, part);
         let append = |tables: &mut Vec<u32>, readers: &Range<usize>| {
@@ -370,7 +376,7 @@ impl Pulls {
             plan.tables.truncate(mark.1);
             Address::of_lists(&mut plan.tables, ranges(), append)
         };
-        Operand::of_field(field, address)
+        StepOperand::of_field(field, address)
     }
 }
 

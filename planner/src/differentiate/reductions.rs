@@ -11,7 +11,7 @@ use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::SigId;
 use autobatch_ir::plan::blocks::lie_apart;
 use autobatch_ir::plan::{
-    Address, Operand, Origin, Plan, PortRole, Reduction, ReductionPart, ReductionSum, Store, StoreId,
+    Address, Origin, Plan, PortRole, Reduction, ReductionPart, ReductionSum, StepOperand, Store, StoreId,
     StoreKind,
 };
 use autobatch_ir::types::{DType, Type};
@@ -51,8 +51,8 @@ struct Part {
     sig: SigId,
     lanes: Range<u32>,
     each: u32,
-    x: Option<Operand>,
-    dy: Operand,
+    x: Option<StepOperand>,
+    dy: StepOperand,
 }
 
 /// The rows that the reductions of a signature take. Several reductions mostly take the same.
@@ -276,12 +276,12 @@ impl Sources {
         origins.iter().position(differs).map_or(lanes, |count| start + count as u32)
     }
 
-    fn operand(&self, plan: &Plan, rows: &Rows, lanes: Range<u32>) -> Operand {
+    fn operand(&self, plan: &Plan, rows: &Rows, lanes: Range<u32>) -> StepOperand {
         let origin = self.origins[rows.origins.clone()].get(lanes.start as usize).copied();
         let at = rows.at + lanes.start;
         let numbers = &plan.tables[at as usize..(rows.at + lanes.end) as usize];
         let address = Address::steady(numbers.iter().copied()).unwrap_or(Address::Table { at });
-        Operand { origin: origin.unwrap_or(rows.origin), address }
+        StepOperand { origin: origin.unwrap_or(rows.origin), address }
     }
 }
 
@@ -309,10 +309,10 @@ impl OfSig<'_> {
                 let (start, stride) = operand.address.steps().expect("rows in reverse are consecutive");
                 (0..).zip(order).for_each(|(lane, &place)| put(place, start + lane * stride));
             }
-            ReducedRows::OfAll(Operand { address: Address::Steps { start, stride }, .. }) => {
+            ReducedRows::OfAll(StepOperand { address: Address::Steps { start, stride }, .. }) => {
                 lanes.iter().zip(order).for_each(|(&lane, &place)| put(place, start + lane * stride));
             }
-            ReducedRows::OfAll(Operand { address: Address::Table { at: from }, .. }) => {
+            ReducedRows::OfAll(StepOperand { address: Address::Table { at: from }, .. }) => {
                 for (&lane, &place) in lanes.iter().zip(order) {
                     tables[(at + place) as usize] = tables[(from + lane) as usize];
                 }

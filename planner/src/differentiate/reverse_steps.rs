@@ -6,7 +6,7 @@ use super::signatures::Signatures;
 use crate::error::PlanError;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, SigId};
-use autobatch_ir::plan::{FieldId, Operand, Plan};
+use autobatch_ir::plan::{FieldId, Plan, StepOperand};
 use autobatch_ir::types::Type;
 use std::ops::Range;
 use std::sync::Arc;
@@ -180,7 +180,7 @@ impl ReverseSteps {
 }
 
 /// Appends per lane how many edges precede it; gives the number of all.
-fn edges_before(plan: &Plan, operand: Operand, lanes: &[u32], before: &mut Vec<u32>) -> u32 {
+fn edges_before(plan: &Plan, operand: StepOperand, lanes: &[u32], before: &mut Vec<u32>) -> u32 {
     lanes.iter().fold(0, |total, &lane| {
         before.push(total);
         total + plan.list_rows(operand, lane).map_or(0, |(_, list)| list.len() as u32)

@@ -6,7 +6,7 @@
 use super::deriver::{Deriver, Partial, Refused, floats, sub};
 use crate::kernels::compile::{Value, arguments, pieces, type_of};
 use autobatch_ir::graph::{Arena, Binary, Callee, Op, OperandKind, Signature};
-use autobatch_ir::plan::{Code, Part, RegKind, Source, Stage, View};
+use autobatch_ir::plan::{Code, ProductPart, RegKind, Source, Stage, View};
 use autobatch_ir::types::{DType, Type};
 
 /// A node on the tape: an op or a cell.
@@ -23,7 +23,7 @@ pub(super) struct Applied {
     pub(super) results: Vec<Value>,
     pub(super) args: Vec<u32>,
     /// The parts of a product, as they were read.
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<ProductPart>,
 }
 
 /// A body on the tape.

@@ -17,7 +17,7 @@ use autobatch_ir::id::{NodeId, SigId, ValueId};
 use autobatch_ir::module::Module;
 use autobatch_ir::plan::row_ops::{Template, template};
 use autobatch_ir::plan::{
-    Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Source, Stage, View,
+    Code, Instr, Kernel, ListSource, ProdInit, ProductPart, Reg, RegKind, Source, Stage, View,
 };
 use autobatch_ir::types::{Type, Types};
 use std::collections::HashMap;
@@ -284,7 +284,7 @@ impl<'a> Builder<'a> {
             };
             let mut part_row = row;
             for source in sources {
-                parts.push(Part { source, param: args[0], row: part_row, col: 0, transposed });
+                parts.push(ProductPart { source, param: args[0], row: part_row, col: 0, transposed });
                 part_row += source.width / rows;
             }
             row += width;

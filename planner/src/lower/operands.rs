@@ -5,7 +5,7 @@ use crate::order::{Batch, Lists, Rows};
 use crate::storage;
 use autobatch_ir::graph::OperandKind;
 use autobatch_ir::id::ValueId;
-use autobatch_ir::plan::{Address, FieldId, Group, GroupRange, GroupRule, Mode, Operand, Origin, Plan};
+use autobatch_ir::plan::{Address, FieldId, Group, GroupRange, GroupRule, Mode, Origin, Plan, StepOperand};
 
 /// The first row of a block that a batch writes. Its rows are consecutive.
 pub(super) fn result_start(rows: &Rows, batch: usize, block: u32) -> u32 {
@@ -47,13 +47,13 @@ pub(super) fn write_operands(
             Some(OperandKind::Value(_)) => {
                 let slot = slots.next().expect("every operand that is a value has a slot");
                 let address = write_slot(rows, batch, slot, &mut plan.tables, known);
-                Operand::of_field(field, address)
+                StepOperand::of_field(field, address)
             }
             Some(kind @ (OperandKind::Index(_) | OperandKind::Data(_))) => {
                 bound += 1;
                 let address = write_bound(rows, batch, bound - 1, &mut plan.tables);
                 let is_float = matches!(kind, OperandKind::Data(_));
-                Operand { origin: if is_float { Origin::Floats } else { Origin::Words }, address }
+                StepOperand { origin: if is_float { Origin::Floats } else { Origin::Words }, address }
             }
             None => unreachable!("verified graphs hold known operands"),
         };
@@ -71,7 +71,7 @@ fn write_lists(
     plan: &mut Plan,
     first: usize,
     grouped: bool,
-) -> Operand {
+) -> StepOperand {
     let Places { context, rows, .. } = *places;
     let lanes = &rows.lane_order[batch.lanes.clone()];
     let column = batch.lists as usize + nth * lanes.len();
@@ -105,7 +105,7 @@ fn write_lists(
         Address::of_lists(tables, numbers, append)
     };
     // If the lists of all steps are empty, no row is read, and any field serves.
-    Operand::of_field(if field == storage::NO_FIELD { FieldId(0) } else { field }, address)
+    StepOperand::of_field(if field == storage::NO_FIELD { FieldId(0) } else { field }, address)
 }
 
 /// Neighbouring lanes whose lists one rule describes.

@@ -1,6 +1,6 @@
 //! The order of lanes inside each batch, and of their rows.
 
-use super::layout::{self, Layout};
+use super::layout::{self, RowLayout};
 use super::rows::Rows;
 use crate::context::Context;
 use crate::request::RowOrder;
@@ -14,7 +14,7 @@ pub(super) fn order_lanes(
     layout: &mut layout::Memory,
 ) {
     let [places, lanes] = [&mut rows.rows, &mut rows.lane_order].map(std::mem::take);
-    layout.recycle(Layout { places, lanes });
+    layout.recycle(RowLayout { places, lanes });
     let chosen = match context.request.rows {
         RowOrder::Batch => layout::batch_order(&rows.problem, layout),
         RowOrder::Propagated => layout::propagated(&rows.problem, layout),

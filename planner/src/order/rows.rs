@@ -39,7 +39,7 @@ pub(crate) struct Rows {
     /// The number of rows of each slab.
     pub(crate) slab_rows: Vec<u32>,
     /// Batches as the layout sees them, with provisional rows in batch order.
-    pub(crate) problem: layout::Problem,
+    pub(crate) problem: layout::LayoutProblem,
     /// The provisional row of each needed value; of a constant, that of its first copy.
     pub(crate) row_of: Vec<u32>,
     /// The final row of each provisional row.

@@ -13,7 +13,7 @@ use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::verify::Rule;
 use autobatch_ir::plan::{
-    Address, Mode, Operand, Place, Plan, ReductionPart, ReductionSum, Reg, RegKind, Verified,
+    Address, Mode, Place, Plan, ReductionPart, ReductionSum, Reg, RegKind, StepOperand, Verified,
 };
 use autobatch_ir::types::{DType, f32, list};
 use autobatch_oracle::check::{Wanted, check_losses};
@@ -376,9 +376,9 @@ fn steps_do_not_read_gradients() {
 }
 
 /// The rows of all lanes of an operand, last first.
-fn reversed(plan: &mut Plan, operand: Operand, lanes: u32) -> Operand {
+fn reversed(plan: &mut Plan, operand: StepOperand, lanes: u32) -> StepOperand {
     let of_lanes: Vec<u32> = (0..lanes).rev().collect();
-    Operand { address: operand.address.of_lanes(&mut plan.tables, &plan.groups, &of_lanes), ..operand }
+    StepOperand { address: operand.address.of_lanes(&mut plan.tables, &plan.groups, &of_lanes), ..operand }
 }
 
 #[test]

@@ -146,7 +146,7 @@ fn bilstm(random: &mut Random) -> GraphData {
     for key in 0..1 + random.below(3) {
         g.instance(key as u64);
         let words: Vec<Value<'_>> =
-            (0..1 + random.below(4)).map(|_| embed.look(&g, random.below(VOCABULARY) as u32)).collect();
+            (0..1 + random.below(4)).map(|_| embed.lookup(&g, random.below(VOCABULARY) as u32)).collect();
         let run = |lstm: &Lstm, order: &mut dyn Iterator<Item = usize>| {
             let mut state = [zero, zero];
             let mut states = vec![zero; words.len()];
@@ -188,7 +188,7 @@ fn child_sum(random: &mut Random) -> GraphData {
         g.instance(key as u64);
         let mut open: Vec<[Value<'_>; 2]> = Vec::new();
         for _ in 0..2 + random.below(5) {
-            let x = embed.look(&g, random.below(VOCABULARY) as u32);
+            let x = embed.lookup(&g, random.below(VOCABULARY) as u32);
             let children = open.split_off(open.len() - random.below(open.len() + 1));
             let forgets: Vec<Value<'_>> =
                 children.iter().map(|child| g.call(edge, [x, child[0], child[1]])[0]).collect();
@@ -224,7 +224,7 @@ fn lattice(random: &mut Random) -> GraphData {
         g.instance(key as u64);
         let mut states = vec![[g.zeros(H), g.fill(H, 0.5)]];
         for at in 1..2 + random.below(5) {
-            let x = embed.look(&g, random.below(VOCABULARY) as u32);
+            let x = embed.lookup(&g, random.below(VOCABULARY) as u32);
             let [h, c] = g.call(characters.cell, [x, states[at - 1][0], states[at - 1][1]]);
             let mut gates = vec![h];
             let mut cells = vec![c];
@@ -263,7 +263,7 @@ fn attention(random: &mut Random) -> GraphData {
     for key in 0..1 + random.below(3) {
         g.instance(key as u64);
         let words: Vec<Value<'_>> =
-            (0..1 + random.below(4)).map(|_| embed.look(&g, random.below(VOCABULARY) as u32)).collect();
+            (0..1 + random.below(4)).map(|_| embed.lookup(&g, random.below(VOCABULARY) as u32)).collect();
         let projected: Vec<[Value<'_>; 2]> = words.iter().map(|&x| x.affine(wk, None).split()).collect();
         let keys = g.list(projected.iter().map(|pair| pair[0]));
         let values = g.list(projected.iter().map(|pair| pair[1]));
@@ -355,7 +355,7 @@ fn mixed_indices(random: &mut Random) -> GraphData {
             }
             output(&g, "picked", scores.pick(chosen) + scores.pick(bound));
         }
-        output(&g, "state", embed.look(&g, chosen) + state);
+        output(&g, "state", embed.lookup(&g, chosen) + state);
     }
     finish(g)
 }

@@ -7,7 +7,7 @@ use autobatch_ir::graph::{Graph, GraphData, Value};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Address, BindError, Certificate, Code, Operand, Origin, Plan, Stage};
+use autobatch_ir::plan::{Address, BindError, Certificate, Code, Origin, Plan, Stage, StepOperand};
 use autobatch_ir::types::{INDEX, f32, list};
 use autobatch_oracle::check::{Wanted, check};
 use autobatch_oracle::naive::{Executed, RunError, execute};
@@ -28,7 +28,7 @@ fn graph(words: [u32; 3]) -> GraphData {
     g.output("pair", g.call(pair, [rows[0], rows[1]])[0]);
     g.output("pair2", g.call(pair, [rows[2], rows[0]])[0]);
     let far = rows[0].argmax();
-    g.output("other", other.look(&g, far + far + far + far));
+    g.output("other", other.lookup(&g, far + far + far + far));
     g.finish().expect("valid")
 }
 
@@ -55,7 +55,7 @@ fn run(words: [u32; 3]) -> Result<Executed, RunError> {
 }
 
 /// The number of the first operand that `wanted` accepts.
-fn operand(plan: &Plan, wanted: impl Fn(&Operand) -> bool) -> usize {
+fn operand(plan: &Plan, wanted: impl Fn(&StepOperand) -> bool) -> usize {
     plan.operands.iter().position(wanted).expect("the plan has such an operand")
 }
 
@@ -169,12 +169,12 @@ fn missing_inputs_are_named() {
     let refused = |stores: &[Vec<f32>], words: &[u32], floats: &[f32]| {
         execute(&plan, stores, words, floats, Noise::Off).expect_err("something is missing")
     };
-    let count = |what, expected, found| RunError::Bound(BindError::Count { what, expected, found });
+    let count = |what, expected, found| RunError::Input(BindError::Count { what, expected, found });
     assert_eq!(refused(&full, &[1, 2], &[]), count("words", 3, 2));
     assert_eq!(refused(&full, &[1, 2, 3], &[1.0]), count("floats", 0, 1));
     assert_eq!(refused(&full[..1], &[1, 2, 3], &[]), RunError::Stores { expected: 2, found: 1 });
     let short = [vec![0.0; 15], vec![0.0; 14]];
-    let expected = RunError::Bound(BindError::Store { name: "other".to_owned(), expected: 15, found: 14 });
+    let expected = RunError::Input(BindError::Store { name: "other".to_owned(), expected: 15, found: 14 });
     assert_eq!(refused(&short, &[1, 2, 3], &[]), expected);
 }
 

@@ -144,7 +144,7 @@ fn gradients_of_operands(width: usize) -> Vec<Work> {
     for cell in [sum, product] {
         let g = Graph::new(&module);
         let xs: Vec<Value<'_>> = (0..width).map(|n| g.input(&[n as f32 * 1e-3, 0.5]).tanh()).collect();
-        let y = g.call_of_any(cell, &xs)[0].sum();
+        let y = g.call_any(cell, &xs)[0].sum();
         let (loss, values) =
             (y.id().expect("no fault"), xs.iter().filter_map(|x| x.id()).collect::<Vec<_>>());
         let graph = g.data();

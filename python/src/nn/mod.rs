@@ -120,7 +120,7 @@ impl PyEmbedding {
             Ok(value) => Arc::clone(value.get().owner()),
             Err(_) => current()?,
         };
-        graph.emit(index.py(), |g| wrap(&graph, self.layer.look(g, by.arg(g)?)))
+        graph.emit(index.py(), |g| wrap(&graph, self.layer.lookup(g, by.arg(g)?)))
     }
 
     /// The inner product of `x` with every row: scores of a tied output layer.
@@ -157,7 +157,7 @@ macro_rules! norms {
 
 norms! {
     /// Layer normalisation with a gain and a bias.
-    PyLayerNorm = "LayerNorm", |m, name, width, eps| LayerNorm::with(m, name, width, eps, true), LayerNorm;
+    PyLayerNorm = "LayerNorm", |m, name, width, eps| LayerNorm::with_options(m, name, width, eps, true), LayerNorm;
     /// Normalisation by the root of the mean square.
     PyRmsNorm = "RMSNorm", |m, name, width, eps| RmsNorm::new(m, name, width, eps), RmsNorm;
 }
@@ -201,7 +201,7 @@ impl PyMlp {
         dropout: f32,
     ) -> PyResult<Self> {
         let activation = self::activation(activation)?;
-        Ok(Self { layer: module.declare(py, |m| Ok(Mlp::with(m, name, &widths, activation, dropout)))? })
+        Ok(Self { layer: module.declare(py, |m| Ok(Mlp::with_options(m, name, &widths, activation, dropout)))? })
     }
 
     /// The output of the last layer.

@@ -62,7 +62,7 @@ impl PyEncoderLayer {
     ) -> PyResult<Self> {
         let options = options(feed_forward, activation, norm_first, dropout, bias)?;
         let layer =
-            module.declare(py, |m| Ok(TransformerEncoderLayer::with(m, name, width, heads, &options)))?;
+            module.declare(py, |m| Ok(TransformerEncoderLayer::with_options(m, name, width, heads, &options)))?;
         Ok(Self { layer })
     }
 
@@ -101,7 +101,7 @@ impl PyEncoder {
     ) -> PyResult<Self> {
         let options = options(feed_forward, activation, norm_first, dropout, bias)?;
         let stack =
-            module.declare(py, |m| Ok(TransformerEncoder::with(m, name, width, heads, layers, &options)))?;
+            module.declare(py, |m| Ok(TransformerEncoder::with_options(m, name, width, heads, layers, &options)))?;
         Ok(Self { stack })
     }
 
@@ -155,7 +155,7 @@ impl PyDecoder {
     ) -> PyResult<Self> {
         let options = options(feed_forward, activation, norm_first, dropout, bias)?;
         let stack =
-            module.declare(py, |m| Ok(TransformerDecoder::with(m, name, width, heads, layers, &options)))?;
+            module.declare(py, |m| Ok(TransformerDecoder::with_options(m, name, width, heads, layers, &options)))?;
         Ok(Self { stack })
     }
 

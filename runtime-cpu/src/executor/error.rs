@@ -16,7 +16,7 @@ pub enum RunError {
     Threads { max: usize, found: usize },
     /// The bindings or stores do not fit the plan.
     #[error(transparent)]
-    Bound(#[from] BindError),
+    Input(#[from] BindError),
     /// The allocation of the slabs failed.
     #[error("out of memory: the slabs of the plan take {bytes} bytes; plan fewer instances at once")]
     Memory { bytes: u64 },

@@ -12,7 +12,7 @@ use crate::kernels::{
     Strided, StridedMut, attend_unchecked, gathered_fold_unchecked, lists,
 };
 use autobatch_ir::graph::{ListFold, Op};
-use autobatch_ir::plan::{List, ListSource, Operand, Stage, View};
+use autobatch_ir::plan::{List, ListSource, Stage, StepOperand, View};
 use std::ptr::NonNull;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
@@ -168,7 +168,7 @@ impl<'a> Tile<'a> {
     /// Folds the lists at a port.
     fn fold_rows(&self, fold: ListFold, port: usize, dst: View, space: &mut StageScratch) {
         let step = self.step;
-        let Operand { origin, address } = step.operands[port];
+        let StepOperand { origin, address } = step.operands[port];
         let (offsets, items) = match address.lists() {
             Some((offsets, items)) => {
                 let offsets = &step.tables[offsets as usize + self.lanes.start..][..=self.lanes.len()];
@@ -248,7 +248,7 @@ impl<'a> Tile<'a> {
     fn list_items<'t>(&'t self, list: &ListSource, row: usize, width: usize, items: &mut Vec<&'t [f32]>) {
         match list {
             ListSource::Port(port) => {
-                let Operand { origin, address } = self.step.operands[*port as usize];
+                let StepOperand { origin, address } = self.step.operands[*port as usize];
                 let list =
                     address.list_of_lane(self.step.tables, self.step.groups, (self.lanes.start + row) as u32);
                 let (base, stride) = self.step.memory(origin);

@@ -42,7 +42,7 @@ pub use updates::GradientSource;
 
 use crate::kernels::Isa;
 use autobatch_ir::plan::{
-    Bound, FieldId, Footprint, Limits, Mode, Plan, StoreId, Stores, UpdatePlan, Verified, WordOrigins,
+    FieldId, Footprint, Inputs, Limits, Mode, Plan, StoreId, Stores, UpdatePlan, Verified, WordOrigins,
 };
 use autobatch_ir::{ParamId, States, Weights};
 use clock::{Clock, Ticks};
@@ -199,7 +199,7 @@ impl Executor {
         &mut self,
         plan: &Verified<Plan>,
         stores: &dyn Stores,
-        bound: Bound<'_>,
+        bound: Inputs<'_>,
     ) -> Result<(), RunError> {
         self.execute_from(plan, stores, bound, None)
     }
@@ -214,7 +214,7 @@ impl Executor {
         &mut self,
         plan: &Verified<Plan>,
         stores: &dyn Stores,
-        bound: Bound<'_>,
+        bound: Inputs<'_>,
     ) -> Result<(), RunError> {
         let first = self.executed.as_ref().and_then(|prefix| prefix.first_new_wave(plan));
         self.execute_from(plan, stores, bound, Some(first.ok_or(RunError::NotResumable)?))
@@ -225,7 +225,7 @@ impl Executor {
         &mut self,
         plan: &Verified<Plan>,
         stores: &dyn Stores,
-        bound: Bound<'_>,
+        bound: Inputs<'_>,
         first: Option<usize>,
     ) -> Result<(), RunError> {
         bound.check(plan, stores)?;
@@ -260,7 +260,7 @@ impl Executor {
         &mut self,
         plan: &Verified<Plan>,
         stores: &dyn Stores,
-        bound: Bound<'_>,
+        bound: Inputs<'_>,
         waves: Range<usize>,
     ) -> Result<Option<ExecutedPrefix>, RunError> {
         let mut params = recycled(std::mem::take(&mut self.params));

@@ -2,7 +2,7 @@
 
 use super::memory::Memory;
 use super::{Executor, RunError};
-use autobatch_ir::plan::{Bound, Plan, Stores, Verified};
+use autobatch_ir::plan::{Inputs, Plan, Stores, Verified};
 use std::fmt;
 
 /// The rows of a plan at its pause.
@@ -47,7 +47,7 @@ impl Executor {
         &mut self,
         plan: &Verified<Plan>,
         stores: &dyn Stores,
-        bound: Bound<'_>,
+        bound: Inputs<'_>,
     ) -> Result<Paused, RunError> {
         let Some(pause) = &plan.pause else { return Err(RunError::NoPause) };
         bound.check_before_pause(plan, stores)?;
@@ -67,7 +67,7 @@ impl Executor {
         plan: &Verified<Plan>,
         paused: Paused,
         stores: &dyn Stores,
-        bound: Bound<'_>,
+        bound: Inputs<'_>,
     ) -> Result<(), RunError> {
         let first = plan.pause.as_ref().map(|pause| pause.waves as usize);
         let first = first.filter(|_| paused.plan == plan.identity()).ok_or(RunError::NoPause)?;

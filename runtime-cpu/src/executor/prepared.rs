@@ -10,7 +10,7 @@ use super::weight_cache::{StoreValues, WeightCache};
 use super::{RunError, Stores};
 use crate::kernels::{Isa, PackedWeights};
 use autobatch_ir::hash::StructureHash;
-use autobatch_ir::plan::{Kernel, Operand, Place, Plan, Step, StoreId, Verified};
+use autobatch_ir::plan::{Kernel, Place, Plan, Step, StepOperand, StoreId, Verified};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
@@ -66,7 +66,7 @@ pub(super) struct StepArgs {
 }
 
 impl StepArgs {
-    pub(super) fn operands<'a>(&self, plan: &'a Plan) -> &'a [Operand] {
+    pub(super) fn operands<'a>(&self, plan: &'a Plan) -> &'a [StepOperand] {
         &plan.operands[self.operands[0] as usize..self.operands[1] as usize]
     }
 

@@ -4,8 +4,10 @@
 
 use super::program::{Chain, MAX_PARTS, RegisterLocation};
 use super::tile::{Strip, Tile};
-use crate::kernels::{Matrix, Part, Product, RowNumbers, Rows, RowsMut, Scratch, Start, multiply_unchecked};
-use autobatch_ir::plan::{Operand, ProdInit, View};
+use crate::kernels::{
+    Matrix, Product, RowNumbers, Rows, RowsMut, RowsPart, Scratch, Start, multiply_unchecked,
+};
+use autobatch_ir::plan::{ProdInit, StepOperand, View};
 use autobatch_ir::types::Type;
 
 impl Tile<'_> {
@@ -26,7 +28,7 @@ impl Tile<'_> {
             for row_of_value in 0..if rows == 1 { 1 } else { self.lanes.len() } {
                 // All lanes of vector values form one product; each matrix value is a product of its own.
                 let lanes = if rows == 1 { self.lanes.clone() } else { 0..rows };
-                let mut slots = [Part { rows: Rows::shared(&[]), k: 0 }; MAX_PARTS];
+                let mut slots = [RowsPart { rows: Rows::shared(&[]), k: 0 }; MAX_PARTS];
                 for (slot, part) in slots.iter_mut().zip(parts) {
                     slot.k = part.source.width as usize / rows;
                     slot.rows = self.part_rows(part.source, rows, slot.k, row_of_value);
@@ -57,7 +59,7 @@ impl Tile<'_> {
     fn part_rows(&self, view: View, rows: usize, k: usize, lane: usize) -> Rows<'_> {
         if rows == 1
             && let RegisterLocation::Port(port) = self.step.program.registers[view.reg as usize].location
-            && let Operand { origin, address } = self.step.operands[port as usize]
+            && let StepOperand { origin, address } = self.step.operands[port as usize]
             && let Some(at) = address.table()
         {
             let (base, stride) = self.step.memory(origin);

@@ -7,7 +7,7 @@
 
 use super::register_uses::{read_by_rows, result_uses};
 use autobatch_ir::plan::{
-    Code, Instr, Kernel, ListSource, Part, ProdInit, RegKind, Source, Stage, View, WordLimit,
+    Code, Instr, Kernel, ListSource, ProdInit, ProductPart, RegKind, Source, Stage, View, WordLimit,
 };
 use autobatch_ir::types::DType;
 use std::collections::HashMap;
@@ -99,7 +99,7 @@ pub(super) struct Weight {
 pub(super) struct Chain {
     /// The number of the weight in the program.
     pub(super) weight: usize,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<ProductPart>,
 }
 
 #[derive(Clone, Debug)]
@@ -311,7 +311,7 @@ impl Builder {
     }
 
     /// Groups parts that use successive rows of one weight, up to [`MAX_PARTS`] each.
-    fn chains(&mut self, dst: View, rows: u32, parts: &[Part]) -> Vec<Chain> {
+    fn chains(&mut self, dst: View, rows: u32, parts: &[ProductPart]) -> Vec<Chain> {
         let width = dst.width / rows;
         let mut chains: Vec<Chain> = Vec::new();
         for part in parts {

@@ -9,9 +9,9 @@ use super::RunError;
 use super::gradients::{Gradient, Gradients};
 use super::memory::Memory;
 use crate::kernels::{
-    Isa, RowNumbers, Rows, RowsMut, Run, Scratch, ShardedWeightGrad, TableSum, WeightGrad, column_sums,
+    Isa, RowNumbers, Rows, RowsMut, RowsRun, Scratch, ShardedWeightGrad, TableSum, WeightGrad, column_sums,
 };
-use autobatch_ir::plan::{FieldId, Operand, Plan, Reduction, ReductionPart, ReductionSum};
+use autobatch_ir::plan::{FieldId, Plan, Reduction, ReductionPart, ReductionSum, StepOperand};
 use std::ops::Range;
 
 /// Multiply-adds below which threads do not split a sum.
@@ -271,7 +271,7 @@ impl<'a> ReductionInputs<'a> {
         sum: &Reduction,
         shard: usize,
         width: usize,
-        operand: impl Fn(&ReductionPart) -> Option<Operand>,
+        operand: impl Fn(&ReductionPart) -> Option<StepOperand>,
         runs: &mut Vec<RowRun>,
     ) {
         runs.reserve(sum.parts.len());
@@ -296,13 +296,13 @@ impl<'a> ReductionInputs<'a> {
     }
 
     /// The field row of a lane's operand.
-    fn lane_row(&self, operand: Operand, lane: usize) -> usize {
+    fn lane_row(&self, operand: StepOperand, lane: usize) -> usize {
         let row = self.plan.operand_row(operand, lane as u32);
         row.expect("reductions read rows (rule P28)").1 as usize
     }
 
     /// The table row that a lane of a `tgrad` adds to.
-    pub(super) fn index(&self, operand: Operand, lane: usize) -> u32 {
+    pub(super) fn index(&self, operand: StepOperand, lane: usize) -> u32 {
         match self.plan.bound_word(operand, lane as u32) {
             Some(word) => self.words[word as usize],
             None => self.memory.row(field_of(operand).index(), self.lane_row(operand, lane), 1)[0].to_bits(),
@@ -324,7 +324,7 @@ pub(super) fn column_parts(rows: usize, columns: usize, threads: usize) -> usize
     (rows * columns / SPLIT_ELEMENTS + 1).min(threads).min(columns)
 }
 
-fn field_of(operand: Operand) -> FieldId {
+fn field_of(operand: StepOperand) -> FieldId {
     operand.field().expect("reductions read rows (rule P28)")
 }
 
@@ -334,7 +334,7 @@ pub(super) fn runs_of<'a>(
     first: usize,
     rows: Range<usize>,
     inputs: ReductionInputs<'a>,
-) -> Vec<Run<'a>> {
+) -> Vec<RowsRun<'a>> {
     let mut before = 0;
     let cut = runs.iter().filter_map(|run| {
         let begin = rows.start.saturating_sub(before).min(run.count);
@@ -351,7 +351,7 @@ pub(super) fn runs_of<'a>(
             Numbers::Own(rows) => RowNumbers::Table(&rows[begin..end]),
         };
         let data = &inputs.memory.field(run.field.index())[first..];
-        Run { rows: Rows::new(data, run.width, numbers), count: end - begin }
+        RowsRun { rows: Rows::new(data, run.width, numbers), count: end - begin }
     };
     cut.map(run).collect()
 }

@@ -10,7 +10,7 @@ use super::gradients::{Gradient, Gradients};
 use super::reductions::{
     ReductionInputs, RowRun, Sum, Target, column_parts, execute_group, group_size, in_store, runs_of,
 };
-use crate::kernels::{Run, Scratch, ShardedTableSum, ShardedWeightGrad, TableAddend};
+use crate::kernels::{RowsRun, Scratch, ShardedTableSum, ShardedWeightGrad, TableAddend};
 use autobatch_ir::numeric::tree;
 use autobatch_ir::plan::blocks::lie_apart;
 use autobatch_ir::plan::{Plan, Reduction, ReductionSum, StoreId};
@@ -284,7 +284,7 @@ impl Gradients {
         }
         // Rows of a shard stand in the order of the sum.
         addends.sort_unstable();
-        let dy: Vec<Run<'_>> = runs_of(&sums, 0, 0..addends.len(), inputs);
+        let dy: Vec<RowsRun<'_>> = runs_of(&sums, 0, 0..addends.len(), inputs);
         let shards = plan.shard_count();
         let rows = ShardedTableSum { isa: inputs.isa, columns, shards, dy: &dy, addends: &addends };
         let parts = column_parts(addends.len(), columns, threads);

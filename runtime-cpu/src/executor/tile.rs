@@ -3,7 +3,7 @@
 //! All stages run on one tile before the next tile, so temporaries stay in cache. Lanes are independent, so the result
 //! is that of stage-by-stage execution. The strip of every register is computed before the first stage.
 
-use super::Bound;
+use super::Inputs;
 use super::folds::Attentions;
 use super::memory::FieldMemory;
 use super::prepared::{PreparedSteps, StepArgs, recycled};
@@ -12,7 +12,7 @@ use super::waves::TimedPart;
 use crate::kernels::list_gradients::FoldSpace;
 use crate::kernels::{Aligned, AttentionSpace, Isa, PackedLists, PackedWeights, Scratch, prefetch};
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Group, Kernel, List, Operand, Origin, Place, Plan, Stage, View};
+use autobatch_ir::plan::{Group, Kernel, List, Origin, Place, Plan, Stage, StepOperand, View};
 use autobatch_ir::types::Type;
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) struct ExecutionContext<'a> {
     /// The values of the parameter ports of all bindings.
     pub(super) params: &'a [&'a [f32]],
     pub(super) fields: &'a [FieldMemory],
-    pub(super) bound: Bound<'a>,
+    pub(super) bound: Inputs<'a>,
 }
 
 /// The data shared by all tiles of a step.
@@ -35,7 +35,7 @@ pub(super) struct StepContext<'a> {
     pub(super) noise: Noise,
     pub(super) kernel: &'a Kernel,
     pub(super) program: &'a Program,
-    pub(super) operands: &'a [Operand],
+    pub(super) operands: &'a [StepOperand],
     pub(super) places: &'a [Place],
     pub(super) tables: &'a [u32],
     pub(super) groups: &'a [Group],
@@ -273,7 +273,7 @@ impl<'a> Tile<'a> {
     /// The strip of a port. Gathered rows are copied into the tile if a stage reads them by rows. A list has no strip.
     fn port_strip(&self, port: usize, width: usize) -> Strip {
         let step = self.step;
-        let Operand { origin, address } = step.operands[port];
+        let StepOperand { origin, address } = step.operands[port];
         let (from, stride) = step.memory(origin);
         if let Some((start, lane_stride)) = address.steps() {
             let base = from.wrapping_add((start as usize + lane_stride as usize * self.lanes.start) * stride);

@@ -6,7 +6,7 @@
 
 use super::RunError;
 use super::tile::ExecutionContext;
-use autobatch_ir::plan::{FieldId, Kernel, Operand, Place, RegKind, Source, Stage};
+use autobatch_ir::plan::{FieldId, Kernel, Place, RegKind, Source, Stage, StepOperand};
 use autobatch_ir::types::DType;
 
 /// Checks the results of a step.
@@ -52,7 +52,7 @@ fn reads_finite(context: &ExecutionContext<'_>, number: usize, lane: usize) -> b
     let step = &plan.steps[number];
     let (kernel, step_context) = (plan.kernel(step), context.step(&context.prepared.steps[number]));
     let operands = plan.operands(step).iter().enumerate();
-    let finite = |(port, &operand): (usize, &Operand)| {
+    let finite = |(port, &operand): (usize, &StepOperand)| {
         operand_is_finite(context, operand, kernel.whole(port as u32).width as usize, lane)
     };
     let params = &step_context.params[..kernel.params.len()];
@@ -61,7 +61,12 @@ fn reads_finite(context: &ExecutionContext<'_>, number: usize, lane: usize) -> b
         && params.iter().all(|values| values.iter().all(|x| x.is_finite()))
 }
 
-fn operand_is_finite(context: &ExecutionContext<'_>, operand: Operand, width: usize, lane: usize) -> bool {
+fn operand_is_finite(
+    context: &ExecutionContext<'_>,
+    operand: StepOperand,
+    width: usize,
+    lane: usize,
+) -> bool {
     let (plan, lane) = (context.plan, lane as u32);
     let row_is_finite = |field, row| first_non_finite(context, field, row as usize).is_none();
     if let Some((field, row)) = plan.operand_row(operand, lane) {

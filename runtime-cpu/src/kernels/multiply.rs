@@ -13,7 +13,7 @@ use super::isa::Isa;
 use super::kernel_set::{GATHERED_ROW, K_BLOCK, KernelSet, MAX_ROWS};
 use super::memory::Scratch;
 use super::pack::{Matrix, PackedWeights};
-use super::product::{BLOCK_ROWS, Part, Product, Start, share};
+use super::product::{BLOCK_ROWS, Product, RowsPart, Start, share};
 use super::rows::RowsMut;
 use super::tile::{Prefetch, Tile};
 
@@ -134,7 +134,7 @@ unsafe fn multiply_packed(
     let Ok(mut weights) = weights else { return false };
     let packed = weights.fill(0, 0, b).is_ok();
     if packed {
-        let parts = [Part { rows, k }];
+        let parts = [RowsPart { rows, k }];
         let start = if accumulate { Start::Output } else { Start::Zero };
         // SAFETY: the caller guarantees the operands and the result; the packed matrix equals `b`.
         unsafe {

@@ -39,7 +39,7 @@ const SET_PERIOD: usize = 1024;
 
 /// A part of the operand: rows of `k` columns, which multiply the next `k` rows of the weights.
 #[derive(Clone, Copy, Debug)]
-pub struct Part<'a> {
+pub struct RowsPart<'a> {
     /// The rows.
     pub rows: Rows<'a>,
     /// The columns of a row.
@@ -67,14 +67,14 @@ pub struct Product<'a> {
     /// The row of `weights` where the first part begins.
     pub first_k: usize,
     /// The parts of the operand, in the order of the chain.
-    pub parts: &'a [Part<'a>],
+    pub parts: &'a [RowsPart<'a>],
     /// The start of each chain.
     pub start: Start<'a>,
 }
 
 impl<'a> Product<'a> {
     /// The product of `parts` with all rows of `weights`.
-    pub fn new(weights: &'a PackedWeights, parts: &'a [Part<'a>], start: Start<'a>) -> Self {
+    pub fn new(weights: &'a PackedWeights, parts: &'a [RowsPart<'a>], start: Start<'a>) -> Self {
         Product { weights, first_k: 0, parts, start }
     }
 
@@ -181,7 +181,7 @@ impl<'a> Product<'a> {
     /// Returns whether a block of `count` rows reads its operand rows directly. Many rows that conflict in the L1 cache
     /// are always gathered, because reading one row would evict the others.
     fn reads_directly(&self, kernels: &KernelSet, count: usize) -> bool {
-        let conflicts = |part: &Part<'_>| {
+        let conflicts = |part: &RowsPart<'_>| {
             let distance = part.rows.pitch().unwrap_or(part.rows.stride());
             // Lanes that share one row have distance 0 and read the same cache lines.
             distance > 0 && distance.is_multiple_of(SET_PERIOD)
@@ -231,7 +231,7 @@ impl<'a> Product<'a> {
             let mut filled = 0;
             let limit = K_BLOCK - k % K_BLOCK;
             while filled < limit && part < self.parts.len() {
-                let Part { rows, k: width } = self.parts[part];
+                let RowsPart { rows, k: width } = self.parts[part];
                 let len = (width - offset).min(limit - filled);
                 for i in 0..block.count {
                     // SAFETY: columns offset..offset + len of the lane's row are readable. `filled + len` is at most

@@ -5,7 +5,7 @@ use super::rows::Rows;
 
 /// Rows of some lanes, all read in the same way.
 #[derive(Clone, Copy, Debug)]
-pub struct Run<'a> {
+pub struct RowsRun<'a> {
     /// The rows.
     pub rows: Rows<'a>,
     /// The number of lanes.
@@ -15,12 +15,12 @@ pub struct Run<'a> {
 /// A position in a sequence of runs.
 #[derive(Clone)]
 pub(super) struct Cursor<'a> {
-    runs: &'a [Run<'a>],
+    runs: &'a [RowsRun<'a>],
     lane: usize,
 }
 
 impl<'a> Cursor<'a> {
-    pub(super) fn new(runs: &'a [Run<'a>]) -> Self {
+    pub(super) fn new(runs: &'a [RowsRun<'a>]) -> Self {
         Cursor { runs, lane: 0 }
     }
 
@@ -65,7 +65,11 @@ impl<'a> Cursor<'a> {
 }
 
 /// Counts the rows of the runs and checks that all are at least `width` wide.
-pub(super) fn check_runs(what: &'static str, runs: &[Run<'_>], width: usize) -> Result<usize, KernelError> {
+pub(super) fn check_runs(
+    what: &'static str,
+    runs: &[RowsRun<'_>],
+    width: usize,
+) -> Result<usize, KernelError> {
     let mut count = Some(0usize);
     for run in runs {
         run.rows.check(what, &(0..run.count), width)?;

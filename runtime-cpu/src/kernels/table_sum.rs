@@ -6,7 +6,7 @@
 use super::error::{KernelError, reaches, same_size};
 use super::isa::Isa;
 use super::kernel_set::KernelSet;
-use super::runs::{Run, check_runs};
+use super::runs::{RowsRun, check_runs};
 use super::tile::RowSum;
 use autobatch_ir::numeric::tree;
 use std::ops::Range;
@@ -19,7 +19,7 @@ pub struct TableSum<'a> {
     /// The width of a row.
     pub columns: usize,
     /// The rows to add, in the order of the sums.
-    pub dy: &'a [Run<'a>],
+    pub dy: &'a [RowsRun<'a>],
     /// For each of these rows, its row in the table.
     pub targets: &'a [u32],
 }
@@ -65,7 +65,7 @@ impl TableSum<'_> {
     unsafe fn add(&self, table: Shared, columns: Range<usize>) {
         let row_sum = KernelSet::of(self.isa).row_sum;
         let mut targets = self.targets.iter();
-        for Run { rows, count } in self.dy {
+        for RowsRun { rows, count } in self.dy {
             for (lane, &target) in (0..*count).zip(&mut targets) {
                 let sums = table.0.wrapping_add(target as usize * self.columns + columns.start);
                 let (rows, lanes) = (*rows, lane..lane + 1);
@@ -102,7 +102,7 @@ pub struct ShardedTableSum<'a> {
     /// The number of shards.
     pub shards: usize,
     /// The rows to add.
-    pub dy: &'a [Run<'a>],
+    pub dy: &'a [RowsRun<'a>],
     /// The additions, ascending.
     pub addends: &'a [TableAddend],
 }

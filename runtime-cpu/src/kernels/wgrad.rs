@@ -25,7 +25,7 @@ use super::kernel_set::{KernelSet, MAX_PANEL, MAX_ROWS, MAX_STEP, MIN_PANEL};
 use super::memory::{Scratch, prefetch};
 use super::product::share;
 use super::rows::RowsMut;
-use super::runs::{Cursor, Run, check_runs};
+use super::runs::{Cursor, RowsRun, check_runs};
 use super::sharded_wgrad::{Shards, TileOfShards};
 use super::tile::{Prefetch, RowSum, Tile};
 
@@ -93,9 +93,9 @@ pub struct WeightGrad<'a> {
     /// Columns of the weight, the width of a row of dY.
     pub n: usize,
     /// The rows of X, in the order of the sum.
-    pub x: &'a [Run<'a>],
+    pub x: &'a [RowsRun<'a>],
     /// The rows of dY, as many as of X. Their runs may end elsewhere.
-    pub dy: &'a [Run<'a>],
+    pub dy: &'a [RowsRun<'a>],
     /// True if the sum starts from the contents of the result, else from zero.
     pub accumulate: bool,
 }
@@ -373,14 +373,19 @@ fn prefetch_row(rows: &mut Cursor<'_>, columns: &Range<usize>) {
 ///
 /// # Errors
 /// If rows are too short or the instruction set is not available.
-pub fn column_sums(isa: Isa, dy: &[Run<'_>], sums: &mut [f32], accumulate: bool) -> Result<(), KernelError> {
+pub fn column_sums(
+    isa: Isa,
+    dy: &[RowsRun<'_>],
+    sums: &mut [f32],
+    accumulate: bool,
+) -> Result<(), KernelError> {
     isa.required()?;
     check_runs("rows of dy", dy, sums.len())?;
     if !accumulate {
         sums.fill(0.0);
     }
     let row_sum = KernelSet::of(isa).row_sum;
-    for Run { rows, count } in dy {
+    for RowsRun { rows, count } in dy {
         let (lanes, columns, sums) = (0..*count, sums.len(), sums.as_mut_ptr());
         // SAFETY: the rows exist as wide as `sums`, which is borrowed exclusively, and the instruction set is available.
         unsafe { row_sum(&RowSum { rows: *rows, lanes, first: 0, columns, sums }) };

@@ -8,7 +8,7 @@ use autobatch_ir::{INDEX, Init, Module, ModuleBuilder, Param, ParamId, Table, We
 use autobatch_nn::optim::{Adam, Optimize, Sgd};
 use autobatch_oracle::naive;
 use autobatch_planner::{Gradients, Planner, Request};
-use autobatch_runtime_cpu::{Bound, Executor, RunError};
+use autobatch_runtime_cpu::{Executor, Inputs, RunError};
 use std::sync::Arc;
 
 struct Model {
@@ -37,7 +37,7 @@ impl Model {
         let g = Graph::new(&self.module);
         for (key, &(word, label)) in items.iter().enumerate() {
             g.instance(key as u64);
-            let scores = self.words.look(&g, word).tanh().affine(self.w, Some(self.b));
+            let scores = self.words.lookup(&g, word).tanh().affine(self.w, Some(self.b));
             g.output(&format!("loss {key}"), scores.cross_entropy(label));
         }
         let graph = g.finish().expect("the graph is well typed");
@@ -61,7 +61,7 @@ fn items(random: &mut Random, count: usize, words: u64) -> Vec<(u32, u32)> {
 }
 
 fn execute(executor: &mut Executor, lab: &Lab, (graph, plan): &(GraphData, Verified<Plan>)) -> f32 {
-    let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off };
+    let bound = Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off };
     executor.execute(plan, &lab.weights, bound).expect("everything is bound");
     (0..plan.outputs.len()).map(|number| executor.output(plan, number)[0]).sum()
 }
@@ -143,7 +143,7 @@ fn gradients_of_other_sizes_are_not_accumulated() {
     let wider = model_of(7);
     let (graph, plan) = wider.minibatch(&[(1, 1)]);
     executor.set_accumulate_gradients(true);
-    let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off };
+    let bound = Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off };
     let error =
         executor.execute(&plan, &Weights::init(&wider.module, 1), bound).expect_err("the sizes differ");
     assert!(matches!(error, RunError::OtherGradients), "{error}");

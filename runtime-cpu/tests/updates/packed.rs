@@ -10,7 +10,7 @@ use autobatch_nn::optim::{Adam, Optimize};
 use autobatch_oracle::naive;
 use autobatch_planner::{Gradients, Planner, Request};
 use autobatch_runtime_cpu::kernels::Isa;
-use autobatch_runtime_cpu::{Bound, Executor};
+use autobatch_runtime_cpu::{Executor, Inputs};
 use std::sync::Arc;
 
 /// `wide` has an operand of two parts, is transposed in the reverse, and has more rows than are packed at a time. Its bias adds
@@ -42,7 +42,7 @@ impl Model {
         let g = Graph::new(&self.module);
         for key in 0..items {
             g.instance(key);
-            let word = |random: &mut Random| self.words.look(&g, (random.next() % u64::from(WORDS)) as u32);
+            let word = |random: &mut Random| self.words.lookup(&g, (random.next() % u64::from(WORDS)) as u32);
             let mut state = word(random);
             for _ in 0..steps {
                 let wide = g.affine([state, word(random)], self.wide, Some(self.bias)).tanh();
@@ -64,7 +64,9 @@ impl Model {
 #[track_caller]
 fn check_run(executor: &mut Executor, weights: &Weights, (graph, plan): &(GraphData, Verified<Plan>)) {
     let (words, floats) = (&graph.bindings.words, &graph.bindings.floats);
-    executor.execute(plan, weights, Bound { words, floats, noise: Noise::Off }).expect("everything is bound");
+    executor
+        .execute(plan, weights, Inputs { words, floats, noise: Noise::Off })
+        .expect("everything is bound");
     let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
     let naive = naive::execute(plan, &stores, words, floats, Noise::Off).expect("everything is bound");
     let bits = |values: &[f32]| values.iter().map(|x| x.to_bits()).collect::<Vec<_>>();

@@ -40,7 +40,7 @@ fn mismatched_arguments_change_nothing() {
     let mut states = lab.states.clone();
     let missing = executor().update(&lab.plan, &mut lab.weights, &mut states, &floats).unwrap_err();
     assert!(
-        matches!(missing, RunError::Bound(BindError::Store { expected: 1073, found: 0, .. })),
+        matches!(missing, RunError::Input(BindError::Store { expected: 1073, found: 0, .. })),
         "{missing}"
     );
     assert_eq!((lab.weights, lab.states), before);

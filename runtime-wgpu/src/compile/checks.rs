@@ -6,7 +6,7 @@
 
 use super::step::{Lanes, Move};
 use crate::error::GpuError;
-use autobatch_ir::plan::{ComputedIndex, Kernel, Operand, Origin, Plan, Stage, Step, WordLimit};
+use autobatch_ir::plan::{ComputedIndex, Kernel, Origin, Plan, Stage, Step, StepOperand, WordLimit};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -83,7 +83,7 @@ impl ComputedIndices {
 }
 
 /// Whether an operand is a bound word.
-fn is_word(operand: &Operand) -> bool {
+fn is_word(operand: &StepOperand) -> bool {
     operand.origin == Origin::Words
 }
 

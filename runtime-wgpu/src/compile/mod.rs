@@ -24,8 +24,8 @@ mod wave;
 pub use checks::IndexCheck;
 pub use iterations::LoopLimit;
 pub(crate) use kernels::LoweringCache;
+pub use layout::{BufferLayout, Packing, Stored, WordSource};
 pub(crate) use layout::{Capacity, VECTOR};
-pub use layout::{Layout, Packing, Stored, WordSource};
 pub use record::Record;
 pub use sparse_rows::{SparseTable, sparse_tables};
 pub use update::{SUM_OF_SQUARES, TILE_ELEMENTS, UpdateOp, UpdateProgram, Updates, compile_update};
@@ -77,7 +77,7 @@ impl Dispatch {
 #[derive(Debug)]
 pub struct Compiled {
     /// The addresses of everything in the arena.
-    pub layout: Layout,
+    pub layout: BufferLayout,
     /// The tables of the plan, then records and segments. Of a growing plan only records and segments.
     pub tables: Vec<u32>,
     /// The position of `tables` on the device: behind the reserved tables of a growing plan, else 0.
@@ -174,7 +174,7 @@ pub const DEFAULT_SCRATCH: u64 = 16 << 20;
 /// # Errors
 /// If it exceeds 32-bit addresses, the limits of the device, or its loop limit.
 pub fn compile(plan: &Verified<Plan>, target: Target) -> Result<Compiled, GpuError> {
-    let layout = Layout::new(plan, target.packing, Capacity::Exact)?;
+    let layout = BufferLayout::new(plan, target.packing, Capacity::Exact)?;
     compile_from(plan, target, layout, 0, &mut LoweringCache::default())
 }
 
@@ -185,7 +185,7 @@ pub fn compile(plan: &Verified<Plan>, target: Target) -> Result<Compiled, GpuErr
 pub(crate) fn compile_from(
     plan: &Verified<Plan>,
     target: Target,
-    layout: Layout,
+    layout: BufferLayout,
     first: usize,
     cache: &mut LoweringCache,
 ) -> Result<Compiled, GpuError> {
@@ -223,7 +223,7 @@ pub(crate) fn compile_from(
 
 struct Build<'a> {
     plan: &'a Plan,
-    layout: Layout,
+    layout: BufferLayout,
     scratch_budget: u64,
     strict: bool,
     iterations: Option<LoopLimit>,
@@ -267,7 +267,7 @@ struct UsedKernel {
 }
 
 impl<'a> Build<'a> {
-    fn new(plan: &'a Plan, target: Target, layout: Layout, cache: &'a mut LoweringCache) -> Self {
+    fn new(plan: &'a Plan, target: Target, layout: BufferLayout, cache: &'a mut LoweringCache) -> Self {
         let records_at = layout.tables(plan.tables.len() as u64);
         let mut persistent = layout.constants();
         persistent.push(persistent.len() as u32);

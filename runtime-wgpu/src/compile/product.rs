@@ -9,14 +9,14 @@ use super::units::{Fused, Unit};
 use super::wave::Threads;
 use crate::error::GpuError;
 use crate::module::{BLOCK_HEAD, LoadWidth, MAX_GROUPS, PART, Products, Program, Tile};
-use autobatch_ir::plan::{Kernel, Part, ProdInit, Stage, View};
+use autobatch_ir::plan::{Kernel, ProdInit, ProductPart, Stage, View};
 
 /// A product of the unit.
 struct Product<'k> {
     dst: View,
     rows: u32,
     init: ProdInit,
-    parts: &'k [Part],
+    parts: &'k [ProductPart],
     fused: &'k Fused,
 }
 

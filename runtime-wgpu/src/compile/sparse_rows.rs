@@ -1,6 +1,6 @@
 //! The lookups that name the sparse rows of table gradients.
 
-use super::layout::Layout;
+use super::layout::BufferLayout;
 use super::record::RowAddress;
 use autobatch_ir::ParamId;
 use autobatch_ir::plan::{Plan, StoreKind};
@@ -18,7 +18,7 @@ pub struct SparseTable {
 
 /// The tables to whose gradients only lookups contribute. All rows of other gradients count as non-zero.
 #[must_use]
-pub fn sparse_tables(plan: &Plan, layout: &Layout) -> Vec<SparseTable> {
+pub fn sparse_tables(plan: &Plan, layout: &BufferLayout) -> Vec<SparseTable> {
     let (mut all, mut sparse) = (Vec::new(), Vec::new());
     plan.find_sparse_gradients(&mut sparse);
     for (number, (store, _)) in plan.stores.iter().zip(sparse).enumerate().filter(|(_, (_, sparse))| *sparse)

@@ -14,7 +14,7 @@ use super::wave::Threads;
 use super::{Build, MAX_THREADS, fold, map, product, row};
 use crate::error::GpuError;
 use crate::module::Program;
-use autobatch_ir::plan::{Address, GroupRange, Kernel, Operand, Place, Stage, Step, View};
+use autobatch_ir::plan::{Address, GroupRange, Kernel, Place, Stage, Step, StepOperand, View};
 use autobatch_shaders::{LOOKUP, MOVE};
 
 /// A step's kernel on a range of its lanes.
@@ -116,7 +116,7 @@ impl Lanes<'_, '_> {
         }
     }
 
-    pub(super) fn operand(&self, port: u32) -> Operand {
+    pub(super) fn operand(&self, port: u32) -> StepOperand {
         self.build.plan.operands(self.step)[port as usize]
     }
 

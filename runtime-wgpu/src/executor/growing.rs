@@ -8,7 +8,7 @@
 use super::plans::{Extension, Loaded};
 use super::run::{Finished, Request};
 use super::{DeviceState, Executor, Resident};
-use crate::compile::{Capacity, Layout, Target, compile_from};
+use crate::compile::{BufferLayout, Capacity, Target, compile_from};
 use crate::counters::Counters;
 use crate::error::GpuError;
 use autobatch_ir::plan::{Plan, Verified};
@@ -25,7 +25,13 @@ pub(super) struct Growing {
 
 impl Growing {
     /// Returns whether a plan with this layout starts with the executed steps, and their rows are still valid.
-    fn is_prefix_of(&self, plan: &Verified<Plan>, target: Target, layout: &Layout, generation: u64) -> bool {
+    fn is_prefix_of(
+        &self,
+        plan: &Verified<Plan>,
+        target: Target,
+        layout: &BufferLayout,
+        generation: u64,
+    ) -> bool {
         plan.grew_from(self.loaded.identity())
             && self.generation == generation
             && self.loaded.is_for(target)
@@ -53,7 +59,7 @@ impl Executor {
         plans.drop_prerecorded();
         let DeviceState { gpu, memory, training, .. } = &mut *device;
         let generation = memory.generation();
-        let layout = || Layout::new(plan, target.packing, Capacity::Growable);
+        let layout = || BufferLayout::new(plan, target.packing, Capacity::Growable);
         let own = layout()?;
         let mut before =
             growing.take().filter(|growing| growing.is_prefix_of(plan, target, &own, generation));

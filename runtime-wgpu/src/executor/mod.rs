@@ -27,13 +27,13 @@ use crate::counters::Counters;
 use crate::device::Gpu;
 use crate::error::GpuError;
 use crate::options::Options;
-use autobatch_ir::plan::{Bound, FieldId, Mode, Plan, StoreId, StoreKind, Stores, Verified};
+use autobatch_ir::plan::{FieldId, Inputs, Mode, Plan, StoreId, StoreKind, Stores, Verified};
 use growing::Growing;
 use memory::Memory;
 use pipelines::Pipelines;
 use plans::Plans;
 use readback::submit;
-use run::{Finished, Part, Request};
+use run::{Finished, PlanPart, Request};
 use std::fmt;
 use std::sync::Arc;
 use std::task::Poll;
@@ -188,7 +188,7 @@ impl Executor {
         &mut self,
         plan: &Verified<Plan>,
         stores: &dyn Stores,
-        bound: Bound<'_>,
+        bound: Inputs<'_>,
     ) -> Result<(), GpuError> {
         self.execute_and_prepare(plan, stores, bound, || Poll::Ready(None))
     }
@@ -203,7 +203,7 @@ impl Executor {
         &mut self,
         plan: &Verified<Plan>,
         stores: &dyn Stores,
-        bound: Bound<'_>,
+        bound: Inputs<'_>,
         mut next: impl FnMut() -> Next,
     ) -> Result<(), GpuError> {
         self.execute_with(plan, stores, bound, |executor, request| executor.run_exact(request, &mut next))
@@ -220,7 +220,7 @@ impl Executor {
         &mut self,
         plan: &Verified<Plan>,
         stores: &dyn Stores,
-        bound: Bound<'_>,
+        bound: Inputs<'_>,
     ) -> Result<(), GpuError> {
         if plan.mode != Mode::Grow {
             return self.execute(plan, stores, bound);
@@ -232,12 +232,12 @@ impl Executor {
         &mut self,
         plan: &'r Verified<Plan>,
         stores: &'r dyn Stores,
-        bound: Bound<'r>,
+        bound: Inputs<'r>,
         run: impl FnOnce(&mut Self, &Request<'r>) -> Result<Finished, GpuError>,
     ) -> Result<(), GpuError> {
         bound.check(plan, stores)?;
         let (accumulate, uploaded) = (self.accumulate, [0; 2]);
-        self.execute_request(Request { plan, stores, bound, accumulate, uploaded, part: Part::All }, run)
+        self.execute_request(Request { plan, stores, bound, accumulate, uploaded, part: PlanPart::All }, run)
     }
 
     /// Executes a request that was checked.

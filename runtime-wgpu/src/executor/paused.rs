@@ -3,9 +3,9 @@
 //! The rows stay in the arena, which other plans and updates overwrite. So the device keeps one pause at a time.
 
 use super::Executor;
-use super::run::{Part, Request};
+use super::run::{PlanPart, Request};
 use crate::error::GpuError;
-use autobatch_ir::plan::{Bound, Plan, Stores, Verified};
+use autobatch_ir::plan::{Inputs, Plan, Stores, Verified};
 use std::task::Poll;
 
 impl Executor {
@@ -18,14 +18,14 @@ impl Executor {
         &mut self,
         plan: &Verified<Plan>,
         stores: &dyn Stores,
-        bound: Bound<'_>,
+        bound: Inputs<'_>,
     ) -> Result<(), GpuError> {
         if plan.pause.is_none() {
             return Err(GpuError::NoPause);
         }
         bound.check_before_pause(plan, stores)?;
         let (accumulate, uploaded) = (false, [0; 2]);
-        let request = Request { plan, stores, bound, accumulate, uploaded, part: Part::BeforePause };
+        let request = Request { plan, stores, bound, accumulate, uploaded, part: PlanPart::BeforePause };
         self.execute_request(request, |executor, request| {
             executor.run_exact(request, &mut || Poll::Ready(None))
         })?;
@@ -42,15 +42,21 @@ impl Executor {
         &mut self,
         plan: &Verified<Plan>,
         stores: &dyn Stores,
-        bound: Bound<'_>,
+        bound: Inputs<'_>,
     ) -> Result<(), GpuError> {
         if self.paused != Some(plan.identity()) {
             return Err(GpuError::NoPause);
         }
         bound.check(plan, stores)?;
         let uploaded = [plan.words, plan.floats].map(u64::from);
-        let request =
-            Request { plan, stores, bound, accumulate: self.accumulate, uploaded, part: Part::AfterPause };
+        let request = Request {
+            plan,
+            stores,
+            bound,
+            accumulate: self.accumulate,
+            uploaded,
+            part: PlanPart::AfterPause,
+        };
         self.execute_request(request, |executor, request| {
             executor.run_exact(request, &mut || Poll::Ready(None))
         })

@@ -8,7 +8,7 @@ use super::build::{bind_group, binding};
 use super::memory::Memory;
 use super::pipelines::Pipelines;
 use super::prerecord::Prerecorded;
-use crate::compile::{Capacity, Compiled, Layout, LoweringCache, Target, compile_from};
+use crate::compile::{BufferLayout, Capacity, Compiled, LoweringCache, Target, compile_from};
 use crate::counters::Counters;
 use crate::device::Gpu;
 use crate::error::GpuError;
@@ -133,7 +133,7 @@ impl Plans {
         current: Option<u64>,
         counters: &mut Counters,
     ) -> Result<Loaded, GpuError> {
-        let layout = Layout::new(plan, target.packing, Capacity::Exact)?;
+        let layout = BufferLayout::new(plan, target.packing, Capacity::Exact)?;
         let mut compiled = compile_from(plan, target, layout, 0, &mut self.lowering)?;
         let words = std::mem::take(&mut compiled.tables);
         self.evict(words.len() as u64, current);

@@ -7,7 +7,7 @@ use crate::compile::Compiled;
 use crate::counters::Counters;
 use crate::device::Gpu;
 use crate::error::GpuError;
-use autobatch_ir::plan::{Bound, Plan, Stores, Verified};
+use autobatch_ir::plan::{Inputs, Plan, Stores, Verified};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 use wgpu::BufferUsages as Usage;
@@ -40,7 +40,7 @@ impl Executor {
         &mut self,
         plan: &Verified<Plan>,
         stores: &dyn Stores,
-        bound: Bound<'_>,
+        bound: Inputs<'_>,
     ) -> Result<Option<Vec<DispatchTime>>, GpuError> {
         self.execute(plan, stores, bound)?;
         let target = self.target()?;

@@ -11,7 +11,7 @@ use crate::compile::{Compiled, Packing};
 use crate::counters::Counters;
 use crate::device::Gpu;
 use crate::error::GpuError;
-use autobatch_ir::plan::{Bound, Plan, Stores, Verified};
+use autobatch_ir::plan::{Inputs, Plan, Stores, Verified};
 use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,13 +23,13 @@ const SUBMISSION_WORK: u64 = 1 << 39;
 
 /// The part of a plan that a run executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum PlanPart {
     All,
     BeforePause,
     AfterPause,
 }
 
-impl Part {
+impl PlanPart {
     /// The dispatches of the part, if the rows of the plan begin with dispatch `first`. Outputs are collected in any case.
     fn dispatches(self, compiled: &Compiled, first: usize) -> [Range<usize>; 2] {
         let end = compiled.dispatches.len();
@@ -45,12 +45,12 @@ impl Part {
 pub(super) struct Request<'r> {
     pub(super) plan: &'r Verified<Plan>,
     pub(super) stores: &'r dyn Stores,
-    pub(super) bound: Bound<'r>,
+    pub(super) bound: Inputs<'r>,
     /// True if the run adds its gradients to those of the last run.
     pub(super) accumulate: bool,
     /// Bound words and floats that an earlier run has uploaded.
     pub(super) uploaded: [u64; 2],
-    pub(super) part: Part,
+    pub(super) part: PlanPart,
 }
 
 /// A run that the device executes now.
@@ -100,7 +100,7 @@ impl DeviceState {
         counters.of_steps.clone_from(&compiled.of_steps);
         let dispatches = request.part.dispatches(&compiled, first);
         counters.dispatches = dispatches.iter().map(|range| range.len() as u32).sum();
-        let is_whole = request.part == Part::All;
+        let is_whole = request.part == PlanPart::All;
         let prerecorded = loaded.prerecorded.take().filter(|_| is_whole && !request.accumulate);
         let commands = match prerecorded.and_then(|commands| commands.fitting(memory, first)) {
             Some(commands) => {
@@ -141,7 +141,7 @@ impl DeviceState {
         let words = compiled.readback_words();
         let outputs = memory.wait(gpu, &staging, submission, words, gpu.time_left(submitted))?;
         check_indices(request, &compiled, &outputs)?;
-        if request.part != Part::BeforePause {
+        if request.part != PlanPart::BeforePause {
             training.after(request.plan, &compiled.layout, &tables, request.accumulate);
         }
         counters.read = words * 4;
@@ -154,8 +154,8 @@ impl DeviceState {
 fn check_indices(request: &Request<'_>, compiled: &Compiled, read: &[u32]) -> Result<(), GpuError> {
     let words = &read[read.len() - (compiled.checked as usize).min(read.len())..];
     let end = match request.part {
-        Part::BeforePause => request.plan.steps_before_pause(),
-        Part::All | Part::AfterPause => request.plan.steps.len(),
+        PlanPart::BeforePause => request.plan.steps_before_pause(),
+        PlanPart::All | PlanPart::AfterPause => request.plan.steps.len(),
     };
     let executed = compiled.checks.iter().filter(|check| (check.step as usize) < end);
     match executed
@@ -183,7 +183,7 @@ impl Executor {
         let Resident { device, plans, growing } = self.open()?;
         *growing = None;
         // This reads the tables of the last plan, before loading a plan overwrites them.
-        if request.part != Part::AfterPause {
+        if request.part != PlanPart::AfterPause {
             device.training.before(&device.gpu, &device.memory, plan, request.accumulate)?;
         }
         let loaded = plans.load(&device.gpu, plan, target, None, &mut counters)?;
@@ -201,7 +201,7 @@ impl Executor {
         let polled = Instant::now();
         let keeps_parameters = !makes_gradients(plan);
         match next {
-            None if request.part != Part::All => {}
+            None if request.part != PlanPart::All => {}
             None if !request.accumulate && mem::replace(&mut loaded.was_executed, true) => {
                 let first = if keeps_parameters { run.first } else { 0 };
                 loaded.prerecorded = Prerecorded::record(gpu, memory, loaded, first)?;

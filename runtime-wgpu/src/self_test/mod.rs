@@ -5,7 +5,7 @@ use crate::error::GpuError;
 use crate::executor::Executor;
 use crate::options::Options;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Bound, Plan, StoreId, Stores, Verified};
+use autobatch_ir::plan::{Inputs, Plan, StoreId, Stores, Verified};
 use autobatch_oracle::naive;
 use std::time::{Duration, Instant};
 
@@ -88,7 +88,7 @@ fn plan() -> Verified<Plan> {
 pub fn self_test(options: Options) -> Result<SelfTest, GpuError> {
     let plan = plan();
     let (stores, floats) = (TestStores(vec![numbers(576, 0.0), numbers(24, 1.0)]), numbers(480, 2.0));
-    let bound = Bound { words: &[], floats: &floats, noise: Noise::Off };
+    let bound = Inputs { words: &[], floats: &floats, noise: Noise::Off };
     let naive = naive::execute(&plan, &stores.0, bound.words, bound.floats, bound.noise)
         .expect("the self-test binds what its plan reads");
     let start = Instant::now();

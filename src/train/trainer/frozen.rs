@@ -71,7 +71,7 @@ impl Trainer {
     /// let mut trainer = Trainer::new(m.build()?, Sgd::new(0.5))?;
     /// let before = trainer.weights().by_name("lstm.w").map(<[f32]>::to_vec);
     /// trainer.train_only(|param| param.name.ends_with(".b"))?; // biases
-    /// trainer.step([()], |g, ()| lstm.last(g, [words.look(g, 3)]).sum())?;
+    /// trainer.step([()], |g, ()| lstm.last(g, [words.lookup(g, 3)]).sum())?;
     /// assert_eq!(trainer.weights().by_name("lstm.w").map(<[f32]>::to_vec), before);
     /// assert_ne!(trainer.weights().by_name("lstm.b"), Ok(&[0.0; 8][..]));
     /// # Ok(())

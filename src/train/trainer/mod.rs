@@ -57,7 +57,7 @@ const EVALUATED_TOGETHER: usize = 256;
 /// # fn main() -> autobatch::Result<()> {
 /// let mut m = ModuleBuilder::new("line");
 /// let line = Linear::new(&mut m, "line", 1, 1);
-/// let mut trainer = Trainer::new(m.build()?, Adam::new(0.05))?.on(Device::best())?;
+/// let mut trainer = Trainer::new(m.build()?, Adam::new(0.05))?.on_device(Device::best())?;
 /// let data: Vec<(f32, f32)> = (0..32).map(|i| i as f32 / 16.0 - 1.0).map(|x| (x, 3.0 * x - 1.0)).collect();
 /// for epoch in 0..80 {
 ///     for batch in data.batches(8).shuffled(epoch) {
@@ -169,8 +169,8 @@ impl Trainer {
     ///
     /// # Errors
     /// The device does not exist or cannot be opened.
-    pub fn on(mut self, device: Device) -> Result<Self> {
-        self.session = self.session.on(device)?;
+    pub fn on_device(mut self, device: Device) -> Result<Self> {
+        self.session = self.session.on_device(device)?;
         Ok(self)
     }
 

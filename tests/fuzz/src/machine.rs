@@ -5,7 +5,7 @@ use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, StoreId, Stores, Verified};
 use autobatch_oracle::naive::{Executed, execute};
 use autobatch_runtime_cpu::kernels::Isa;
-use autobatch_runtime_cpu::{Bound, Executor};
+use autobatch_runtime_cpu::{Executor, Inputs};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The numbers of one run.
@@ -26,8 +26,8 @@ impl<'a> Numbers<'a> {
         Self { stores, words, floats, noise, version }
     }
 
-    pub(crate) fn bound(&self) -> Bound<'_> {
-        Bound { words: self.words, floats: self.floats, noise: self.noise }
+    pub(crate) fn bound(&self) -> Inputs<'_> {
+        Inputs { words: self.words, floats: self.floats, noise: self.noise }
     }
 
     /// Executes a plan with the naive executor.

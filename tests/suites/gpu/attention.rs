@@ -40,7 +40,7 @@ fn heads_over_themselves(rng: &mut Rng) -> GraphData {
     let mut m = ModuleBuilder::new("heads");
     let bias = rng.chance(50);
     let options = MultiHeadOptions { bias, ..MultiHeadOptions::default() };
-    let layer = MultiHeadAttention::with(&mut m, "heads", width, heads, &options);
+    let layer = MultiHeadAttention::with_options(&mut m, "heads", width, heads, &options);
     let g = Graph::new(&m.build().expect("sound"));
     for key in 0..4 {
         g.instance(key as u64);
@@ -59,7 +59,7 @@ fn heads_across(rng: &mut Rng) -> GraphData {
     let [key, value] = [(); 2].map(|()| rng.between(1, 21) as usize);
     let mut m = ModuleBuilder::new("across");
     let options = MultiHeadOptions { key: Some(key), value: Some(value), ..MultiHeadOptions::default() };
-    let layer = MultiHeadAttention::with(&mut m, "across", width, heads, &options);
+    let layer = MultiHeadAttention::with_options(&mut m, "across", width, heads, &options);
     let g = Graph::new(&m.build().expect("sound"));
     for instance in 0..3 {
         g.instance(instance as u64);
@@ -110,7 +110,7 @@ fn encoders(rng: &mut Rng) -> GraphData {
         eps: 1e-3,
         ..TransformerOptions::default()
     };
-    let encoder = TransformerEncoder::with(&mut m, "encoder", width, heads, 2, &options);
+    let encoder = TransformerEncoder::with_options(&mut m, "encoder", width, heads, 2, &options);
     let positions = width.is_multiple_of(2).then(|| Positions::sinusoidal(width));
     let g = Graph::new(&m.build().expect("sound"));
     for key in 0..3 {

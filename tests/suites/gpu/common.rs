@@ -6,7 +6,7 @@ use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_planner::{Gradients, Planner, Request};
-use autobatch_runtime_wgpu::{Arithmetic, Bound, Executor, GpuError, Options};
+use autobatch_runtime_wgpu::{Arithmetic, Executor, GpuError, Inputs, Options};
 
 /// The seed and the step of noise.
 pub(crate) const SEED: u64 = 7;
@@ -36,9 +36,9 @@ pub(crate) fn exact() -> Options {
     Options { arithmetic: Arithmetic::Exact, ..Options::default() }
 }
 
-pub(crate) fn bound(graph: &GraphData, training: bool) -> Bound<'_> {
+pub(crate) fn bound(graph: &GraphData, training: bool) -> Inputs<'_> {
     let noise = if training { Noise::On { seed: SEED, step: STEP } } else { Noise::Off };
-    Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise }
+    Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise }
 }
 
 pub(crate) fn weights(graph: &GraphData) -> Weights {

@@ -12,7 +12,7 @@ use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{FieldId, Plan};
 use autobatch_ir::types::f32;
 use autobatch_runtime_wgpu::compile::compile;
-use autobatch_runtime_wgpu::{Bound, Budget, Executor, GpuError, Options};
+use autobatch_runtime_wgpu::{Budget, Executor, GpuError, Inputs, Options};
 
 /// Bytes of the smallest binding in these tests, and its words.
 const BINDING: u64 = 16 << 10;
@@ -79,7 +79,7 @@ fn parameters_at_the_end_of_a_binding_are_correct() {
         let g = Graph::new(&module);
         g.instance(0);
         let input: Vec<f32> = (0..elements).map(|at| (at % 13) as f32 * 0.125 - 0.75).collect();
-        let last = table.look(&g, elements as u32 - 1);
+        let last = table.lookup(&g, elements as u32 - 1);
         let losses = [g.affine([g.input(&input)], w, None).sum(), last.square().sum()];
         let losses: Vec<(ValueId, f32)> = losses.iter().filter_map(|loss| Some((loss.id()?, 1.0))).collect();
         let wanted: Vec<ValueId> = losses.iter().map(|loss| loss.0).collect();
@@ -155,7 +155,7 @@ fn plans_without_steps_or_outputs_are_executed() {
     let certificate = "certificate batches 0 bound 0 | rows copied 0 gathered 0 direct 0 | slabs 0 bytes";
     let slab = "slab s0 value {v: f32[2]} x0\n";
     let weights = Weights::init(&module, 1);
-    let bound = |floats| Bound { words: &[], floats, noise: Noise::Off };
+    let bound = |floats| Inputs { words: &[], floats, noise: Noise::Off };
     for rest in [certificate.to_owned(), format!("{slab}{certificate}")] {
         let plan = text(&rest).unwrap_or_else(|errors| panic!("{rest}: {errors}"));
         for _ in 0..3 {
@@ -216,7 +216,7 @@ fn extreme_budgets_are_obeyed_or_rejected_with_a_remedy() {
     let expected = bits(&mut roomy, &graph, &values);
     let plan = inferring(&graph, &values);
     let weights = Weights::init(&graph.module, 3);
-    let bound = Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off };
+    let bound = Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off };
     let mut refused = 0;
     for binding in [None, Some(0), Some(257), Some(u64::MAX)] {
         for bindings in [None, Some(0), Some(3), Some(u32::MAX)] {

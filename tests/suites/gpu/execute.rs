@@ -256,7 +256,7 @@ fn sixteen_bit_parameters_stay_packed_and_keep_their_values() {
         let g = Graph::new(&module);
         for key in 0..40 {
             g.instance(key);
-            let x = table.look(&g, key as u32 % 5);
+            let x = table.lookup(&g, key as u32 % 5);
             let y = (g.affine([x], w, Some(b)) * g.param(scale)).tanh();
             g.output(&format!("y{key}"), y);
         }

@@ -54,7 +54,7 @@ fn an_invalid_bound_boolean_is_reported_before_the_run() {
     let mut numbers = bound(&graph, false);
     numbers.words = &[1, 2];
     let error = executor.execute(&plan, &weights, numbers).expect_err("2 is no truth value");
-    assert!(matches!(error, GpuError::Bound(BindError::Truth { found: 2, word: 1, .. })), "{error:?}");
+    assert!(matches!(error, GpuError::Input(BindError::Truth { found: 2, word: 1, .. })), "{error:?}");
     numbers.words = &[0, 1];
     executor.execute(&plan, &weights, numbers).expect("truth values");
 }
@@ -66,7 +66,7 @@ fn a_bound_index_out_of_range_is_reported_before_the_run() {
     let table = m.table("embed", [5, 3], Init::Uniform(1.0));
     let g = Graph::new(&m.build().expect("sound"));
     g.instance(0);
-    let row = table.look(&g, 4);
+    let row = table.lookup(&g, 4);
     let wanted = [row.id().expect("sound")];
     let graph = g.finish().expect("sound");
     let weights = Weights::init(&graph.module, 1);
@@ -77,7 +77,7 @@ fn a_bound_index_out_of_range_is_reported_before_the_run() {
     numbers.words = &words;
     let error = executor.execute(&plan, &weights, numbers).expect_err("there are five rows");
     assert!(
-        matches!(error, GpuError::Bound(BindError::Index { found: 5, limit: 5, word: 0, .. })),
+        matches!(error, GpuError::Input(BindError::Index { found: 5, limit: 5, word: 0, .. })),
         "{error:?}"
     );
     numbers.words = &[];
@@ -96,7 +96,7 @@ fn a_computed_index_out_of_range_fails_as_on_the_cpu() {
     let uses: [(Use, u32); 4] = [
         (|g, _, at| g.input_shaped([3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).pick(at), 3),
         (|g, _, at| g.one_hot(at, 4), 4),
-        (|g, table, at| table.look(g, at), 4),
+        (|g, table, at| table.lookup(g, at), 4),
         (|g, _, at| g.input(&[1.0, 2.0, 0.5]).cross_entropy(at), 3),
     ];
     for (use_index, limit) in uses {

@@ -7,7 +7,7 @@ use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{FieldId, Plan, StoreId};
 use autobatch_ir::types::DType;
 use autobatch_oracle::naive;
-use autobatch_runtime_wgpu::{Bound, Stores};
+use autobatch_runtime_wgpu::{Inputs, Stores};
 
 /// Rows are of order one. Losses are small differences of such numbers.
 const WITHIN: Within = Within { row: 1e-5, least: 5e-6 };
@@ -47,7 +47,7 @@ fn corpus_plans_agree_with_the_naive_executor() {
         let naive = naive::execute(&plan, &stores, &words, &floats, noise).expect("executes");
         // Each plan gets an executor of its own: rows that a plan does not write are then zero, as they are here.
         let mut executor = executor(exact()).expect("as before");
-        let bound = Bound { words: &words, floats: &floats, noise };
+        let bound = Inputs { words: &words, floats: &floats, noise };
         executor.execute(&plan, &Drawn(stores), bound).expect("executes");
         for (number, field) in plan.fields.iter().enumerate() {
             for row in 0..plan.slabs[field.slab.index()].rows {

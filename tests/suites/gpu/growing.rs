@@ -8,7 +8,7 @@ use autobatch_ir::types::{INDEX, f32};
 use autobatch_ir::{ParamId, ValueId, Weights};
 use autobatch_planner::{Grown, Planner, Request};
 use autobatch_runtime_wgpu::compile::compile;
-use autobatch_runtime_wgpu::{Bound, Budget, Executor, GpuError, Options};
+use autobatch_runtime_wgpu::{Budget, Executor, GpuError, Inputs, Options};
 use autobatch_testing::growing;
 use autobatch_testing::random::Rng;
 use autobatch_testing::trials::trials;
@@ -150,9 +150,9 @@ fn a_resumed_run_costs_only_its_new_steps() {
 }
 
 /// The bindings that an earlier plan of a growing graph reads.
-fn bound_for<'a>(plan: &Plan, graph: &'a GraphData) -> Bound<'a> {
+fn bound_for<'a>(plan: &Plan, graph: &'a GraphData) -> Inputs<'a> {
     let all = bound(graph, true);
-    Bound { words: &all.words[..plan.words as usize], floats: &all.floats[..plan.floats as usize], ..all }
+    Inputs { words: &all.words[..plan.words as usize], floats: &all.floats[..plan.floats as usize], ..all }
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn an_index_out_of_range_in_a_resumed_run_is_reported_and_the_next_run_is_correc
                 let mut numbers = bound(&graph, true);
                 numbers.words = &words;
                 let error = kept.resume(&plan, &weights, numbers).expect_err("there are 20 words");
-                let GpuError::Bound(BindError::Index { word: named, found, limit, .. }) = error else {
+                let GpuError::Input(BindError::Index { word: named, found, limit, .. }) = error else {
                     panic!("{error:?}")
                 };
                 assert_eq!((named, found, limit), (0, wrong, 20));

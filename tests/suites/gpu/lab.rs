@@ -66,7 +66,7 @@ impl Lab {
         let mut losses = Vec::new();
         for (key, &word) in words.iter().enumerate() {
             g.instance(key as u64);
-            let x = self.words.look(&g, word);
+            let x = self.words.lookup(&g, word);
             let y = g.affine([x], self.w, Some(self.b)).tanh();
             let [h, k] = self.heads.map(|head| g.affine([y], head, None).square().sum());
             losses.extend((h + k).id().map(|id| (id, 1.0 / words.len() as f32)));

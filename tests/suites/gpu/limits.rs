@@ -101,7 +101,7 @@ fn a_table_larger_than_one_binding_is_looked_up() {
     let mut wanted = Vec::new();
     for row in [0, rows / 2, rows - 1] {
         g.instance(u64::from(row));
-        wanted.extend(table.look(&g, row).id());
+        wanted.extend(table.lookup(&g, row).id());
     }
     let graph = g.finish().expect("sound");
     let weights = Weights::init(&graph.module, 1);
@@ -153,7 +153,7 @@ fn a_table_larger_than_one_binding_is_trained() {
         let mut losses = Vec::new();
         for row in looked {
             g.instance(u64::from(row));
-            losses.extend(table.look(&g, row).sum().id().map(|id| (id, 1.0)));
+            losses.extend(table.lookup(&g, row).sum().id().map(|id| (id, 1.0)));
         }
         let graph = g.finish().expect("sound");
         let plan = training(&graph, &losses);

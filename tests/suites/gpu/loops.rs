@@ -90,7 +90,7 @@ fn of_instances(instances: u32) -> Planned {
     let mut losses = Vec::new();
     for key in 0..instances {
         g.instance(u64::from(key));
-        losses.extend(table.look(&g, 1).affine(w, Some(b)).sum().id().map(|id| (id, 1.0)));
+        losses.extend(table.lookup(&g, 1).affine(w, Some(b)).sum().id().map(|id| (id, 1.0)));
     }
     let graph = g.finish().expect("sound");
     let plan = training(&graph, &losses);

@@ -32,7 +32,7 @@ impl Model {
         thread::sleep(Duration::from_micros(30));
         (0..1 + number / 8).fold(g.zeros([8]), |h, at| {
             let word = if number == 999 { WORDS } else { (number + at) % WORDS };
-            let [h] = g.call(self.cell, [self.words.look(g, word), h]);
+            let [h] = g.call(self.cell, [self.words.lookup(g, word), h]);
             h
         })
     }

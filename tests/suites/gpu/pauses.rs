@@ -5,7 +5,7 @@ use autobatch_ir::graph::{GraphData, OutputKind};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::{Mode, OutputKey, Plan, StoreId, Verified};
 use autobatch_planner::{Gradients, Planner, Request};
-use autobatch_runtime_wgpu::{Bound, Executor, GpuError};
+use autobatch_runtime_wgpu::{Executor, GpuError, Inputs};
 use autobatch_testing::random::{Options, Profile, check};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -40,7 +40,7 @@ fn agrees(executor: &mut Executor, graph: &GraphData) -> Result<(), GpuError> {
     let (weights, before) = (weights(graph), bound(graph, true));
     let mut floats = before.floats.to_vec();
     floats.resize(plan.all_floats() as usize, 0.5);
-    let all = Bound { floats: &floats, ..before };
+    let all = Inputs { floats: &floats, ..before };
     executor.execute(&plan, &weights, all)?;
     let expected = bits(executor, &plan)?;
     executor.start(&plan, &weights, before)?;

@@ -10,7 +10,7 @@ use autobatch_ir::plan::{Plan, StoreId, Verified};
 use autobatch_ir::{ParamId, Weights};
 use autobatch_models::catalogue::ENTRIES;
 use autobatch_nn::optim::{Adam, Optimize};
-use autobatch_runtime_wgpu::{Bound, Budget, Executor, GpuError, Next, Options, Trained};
+use autobatch_runtime_wgpu::{Budget, Executor, GpuError, Inputs, Next, Options, Trained};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -20,7 +20,7 @@ fn prerecorded_commands_read_the_current_inputs() {
     let (graph, losses) = graph(&ENTRIES[0]);
     let (plan, mut weights) = (training(&graph, &losses), weights(&graph));
     let (between, values) = cells(3, 8);
-    let made = |executor: &mut Executor, weights: &Weights, bound: Bound<'_>| -> (Vec<u32>, Vec<_>) {
+    let made = |executor: &mut Executor, weights: &Weights, bound: Inputs<'_>| -> (Vec<u32>, Vec<_>) {
         executor.execute(&plan, weights, bound).expect("executes");
         let losses = executor.output(0).iter().map(|x| x.to_bits()).collect();
         let stores = 0..plan.stores.len() as u32;
@@ -32,7 +32,7 @@ fn prerecorded_commands_read_the_current_inputs() {
         if turn == 6 {
             weights.get_mut(ParamId::new(0)).iter_mut().for_each(|x| *x *= 0.5);
         }
-        let bound = Bound { floats: &floats, ..bound(&graph, true) };
+        let bound = Inputs { floats: &floats, ..bound(&graph, true) };
         let mut alone = Executor::new(Options::default()).expect("opens");
         assert_eq!(made(&mut executed, &weights, bound), made(&mut alone, &weights, bound), "{turn}");
         if turn == 3 {

@@ -13,7 +13,7 @@ fn sums(device: Device) -> autobatch::Result<Vec<Vec<f32>>> {
     let sentences: [&[u32]; 3] = [&[1, 2, 3], &[8], &[4, 0]];
     let rows = session.predict(sentences, |g, sentence| {
         sentence.iter().fold(g.zeros([4]), |h, &word| {
-            let [h] = g.call(cell, [words.look(g, word), h]);
+            let [h] = g.call(cell, [words.lookup(g, word), h]);
             h
         })
     })?;

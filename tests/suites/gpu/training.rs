@@ -25,7 +25,7 @@ type Item = (Vec<u32>, u32);
 impl Model {
     fn logits<'g>(&self, g: &'g Graph, sentence: &[u32]) -> Value<'g> {
         let hidden = sentence.iter().fold(g.zeros([8]), |hidden, &word| {
-            let [hidden] = g.call(self.join, [self.words.look(g, word), hidden]);
+            let [hidden] = g.call(self.join, [self.words.lookup(g, word), hidden]);
             hidden
         });
         self.out.on(hidden)
@@ -147,7 +147,7 @@ fn training_on_a_gpu_matches_training_on_the_cpu() {
 
 /// A finite loss whose gradient is infinite at zero.
 fn root_of_row<'g>(g: &'g Graph, w: Param, table: Table, x: f32) -> Value<'g> {
-    (table.look(g, 7) * x).sqrt().sum() + g.param(w).sum()
+    (table.lookup(g, 7) * x).sqrt().sum() + g.param(w).sum()
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn gradients_that_are_not_finite_change_nothing_and_others_have_their_norm() {
         let mut trainer = Trainer::with_options(module, optimizer, weights, options).unwrap();
         let mut norm_of = |scale: f32| {
             let step = trainer.step([1.0, 2.0], |g, x: f32| {
-                (g.param(w) * (x * scale)).sum() + (table.look(g, 3) * (x * scale)).sum()
+                (g.param(w) * (x * scale)).sum() + (table.lookup(g, 3) * (x * scale)).sum()
             });
             step.unwrap().gradient_norm.unwrap() / f64::from(scale)
         };
@@ -385,7 +385,7 @@ fn training_moves_between_devices_with_its_state() {
     train(&model, &mut whole, 6);
     let (_, mut moving) = trainer(adam(), "cpu");
     for (device, end) in [("gpu", 2), ("cpu", 4), ("gpu", 6)] {
-        moving = moving.on(device.parse().expect("a device")).expect("opens");
+        moving = moving.on_device(device.parse().expect("a device")).expect("opens");
         train(&model, &mut moving, end);
     }
     for (a, b) in whole.weights().iter().zip(moving.weights().iter()) {

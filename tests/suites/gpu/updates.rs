@@ -142,11 +142,11 @@ fn a_mismatch_of_an_update_is_rejected_and_changes_nothing() {
     };
     let error = refused(&mut executor, &[0.0; 3]);
     assert!(
-        matches!(error, GpuError::Bound(BindError::Store { found: 0, .. })),
+        matches!(error, GpuError::Input(BindError::Store { found: 0, .. })),
         "nothing was executed: {error}"
     );
     let error = refused(&mut executor, &[]);
-    assert!(matches!(error, GpuError::Bound(BindError::Count { what: "floats", found: 0, .. })), "{error}");
+    assert!(matches!(error, GpuError::Input(BindError::Count { what: "floats", found: 0, .. })), "{error}");
     lab.step(&mut executor, &[&[1, 2]]);
     let before = lab.table(&executor);
     // A plan without gradients forgets those of the run before.
@@ -155,7 +155,7 @@ fn a_mismatch_of_an_update_is_rejected_and_changes_nothing() {
     let (mut weights, mut states) = (lab.weights.clone(), lab.states.clone());
     let mut trained = Trained { weights: &mut weights, states: &mut states };
     let error = executor.update(lab.plan(), &mut trained, &[0.0; 3]).expect_err("is refused");
-    assert!(matches!(error, GpuError::Bound(BindError::Store { found: 0, .. })), "{error}");
+    assert!(matches!(error, GpuError::Input(BindError::Store { found: 0, .. })), "{error}");
     assert!(before.iter().flatten().all(|x| x.is_finite()));
     let (graph, gradients) = lab.graph(&[1]);
     executor.set_accumulate_gradients(true);

@@ -3,7 +3,7 @@
 
 use crate::common::{Within, executor};
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Bound, Plan, StoreId, Stores, Verified};
+use autobatch_ir::plan::{Inputs, Plan, StoreId, Stores, Verified};
 use autobatch_oracle::naive;
 use autobatch_runtime_wgpu::compile::compile;
 use autobatch_runtime_wgpu::module::{LoadWidth, Program, Tile};
@@ -183,7 +183,7 @@ impl Bench {
         self.version += 1;
         let stores = case.stores(self.version);
         let floats: Vec<f32> = (0..plan.floats).map(|at| (at as f32 * 0.731).sin()).collect();
-        let bound = Bound { words: &[], floats: &floats, noise: Noise::Off };
+        let bound = Inputs { words: &[], floats: &floats, noise: Noise::Off };
         self.executor.execute(&plan, &stores, bound).expect("executes");
         let naive = naive::execute(&plan, &stores.all, &[], &floats, Noise::Off).expect("executes");
         let within = Within { row: 1e-5, least: 0.0 };

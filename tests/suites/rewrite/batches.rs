@@ -66,7 +66,7 @@ fn tree<'g>(g: &'g Graph, model: &Model, cells: bool, leaves: u32, rng: &mut Rng
         return if cells {
             g.call(model.leaf, word)
         } else {
-            [model.params.embed.look(g, word), g.zeros([WIDTH])]
+            [model.params.embed.lookup(g, word), g.zeros([WIDTH])]
         };
     }
     let left = 1 + rng.below(leaves - 1);
@@ -89,7 +89,7 @@ fn chain<'g>(
     let mut losses = Vec::new();
     for at in 0..length {
         let word = rng.below(50);
-        let x = model.params.embed.look(g, word);
+        let x = model.params.embed.lookup(g, word);
         [h, c] = if cells { g.call(model.step, [x, h, c]) } else { step(g, model.params, [x, h, c]) };
         if tagged || at + 1 == length {
             losses.push(score(g, model, cells, h, word % 5));

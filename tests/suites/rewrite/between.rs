@@ -15,7 +15,7 @@ use autobatch_oracle::equivalent::prove;
 use autobatch_planner::passes::{Verify, all, optimize};
 use autobatch_planner::{Gradients, Planner, Request, Selection};
 use autobatch_runtime_cpu::kernels::Isa;
-use autobatch_runtime_cpu::{Bound, Executor};
+use autobatch_runtime_cpu::{Executor, Inputs};
 
 const H: usize = 6;
 
@@ -26,17 +26,16 @@ fn tagger(sentences: usize) -> GraphData {
     let letters = Embedding::new(&mut m, "letters", 9, 5);
     let spelling = BiLstm::new(&mut m, "spelling", 5, H);
     let context = Lstm::new(&mut m, "context", 2 * H, H);
-    let gru = Gru::with(&mut m, "gru", H, H, &GruOptions::default());
+    let gru = Gru::with_options(&mut m, "gru", H, H, &GruOptions::default());
     let score = Linear::new(&mut m, "score", H, 4);
     let g = Graph::new(&m.build().expect("the model is well typed"));
     for key in 0..sentences {
         g.instance(key as u64);
         let vectors: Vec<Value<'_>> = (0..2 + key % 5)
             .map(|at| match (key + at) % 3 {
-                0 => {
-                    spelling.last(&g, (0..1 + at).map(|letter| letters.look(&g, ((letter + key) % 9) as u32)))
-                }
-                _ => words.look(&g, ((7 * key + at) % 20) as u32),
+                0 => spelling
+                    .last(&g, (0..1 + at).map(|letter| letters.lookup(&g, ((letter + key) % 9) as u32))),
+                _ => words.lookup(&g, ((7 * key + at) % 20) as u32),
             })
             .collect();
         let states = gru.run(&g, context.run(&g, &vectors));
@@ -56,8 +55,8 @@ fn selection(passes: &[&str], eager: bool) -> Selection {
     selection
 }
 
-fn bound(graph: &GraphData) -> Bound<'_> {
-    Bound { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off }
+fn bound(graph: &GraphData) -> Inputs<'_> {
+    Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off }
 }
 
 fn sound(plan: Plan) -> Verified<Plan> {

@@ -10,7 +10,7 @@ use autobatch::ir::hash::hash_bytes;
 use autobatch::planner::RowOrder;
 use autobatch::prelude::*;
 use autobatch::runtime_cpu::kernels::Isa;
-use autobatch_models::catalogue::{self, Problem};
+use autobatch_models::catalogue::{self, OpenModel};
 use std::fmt;
 use std::process::Command;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ fn is_long() -> bool {
 }
 
 /// Trains a model over eight shards and returns the hash of its losses, weights and moments.
-fn trained(problem: &Problem, optimizer: &Optimizer, setting: Setting) -> u64 {
+fn trained(problem: &OpenModel, optimizer: &Optimizer, setting: Setting) -> u64 {
     let instances = problem.workload.instances();
     let hashes = on_ranks(setting.ranks, |rank| {
         let options = SessionOptions {
@@ -96,7 +96,7 @@ fn trained(problem: &Problem, optimizer: &Optimizer, setting: Setting) -> u64 {
 }
 
 /// Opens a model, with an optimizer that has moments of both orders.
-fn subject(name: &str) -> (Problem, Optimizer) {
+fn subject(name: &str) -> (OpenModel, Optimizer) {
     let options = catalogue::Options {
         seed: 2,
         count: Some(3 * BATCH + 2),

@@ -83,18 +83,18 @@ fn a_computed_index_out_of_range_fails_the_execution() {
         let weights = std::sync::Arc::clone(trainer.weights());
         let mut session = Session::with_options(trainer.module(), weights, options).unwrap();
         let error =
-            session.predict([2, 0, 1], |g, word: u32| table.look(g, g.index(word) - 1.0)).unwrap_err();
+            session.predict([2, 0, 1], |g, word: u32| table.lookup(g, g.index(word) - 1.0)).unwrap_err();
         let message = error.to_string();
         assert!(message.contains("4294967295") && message.contains("below 4"), "{message}");
         assert!(message.contains("item 1") && message.contains("errors.rs"), "{message}");
     }
-    let step = trainer.step(0..3_u32, |g, word| table.look(g, g.index(word) + 2.0).sum());
+    let step = trainer.step(0..3_u32, |g, word| table.lookup(g, g.index(word) + 2.0).sum());
     says(step, &["item 2 of the minibatch: index 4 computed for", "errors.rs", "below 4"]);
     // Passes merge the equal sums and drop the unused product, so later nodes have other numbers.
     let merged = trainer.session().predict([0, 3], |g, word: u32| {
         let [one, same] = [(); 2].map(|()| g.index(word) + 1.0);
         let _ = g.index(word) * 7.0;
-        table.look(g, one) + table.look(g, same)
+        table.lookup(g, one) + table.lookup(g, same)
     });
     says(merged, &["item 1: index 4 computed for", "errors.rs", "below 4"]);
     let picked = trainer.session().predict([3], |g, at: u32| g.input(&[1.0, 2.0]).pick(g.index(at)));
@@ -185,11 +185,12 @@ fn a_gradient_that_is_not_finite_names_its_parameter_and_changes_nothing() {
     for shards in [0, 1, 3] {
         let (mut trainer, w, table) = rooted(shards);
         let before = bits_of(&trainer);
-        let step = trainer
-            .step([1.0, 0.0, 1.0], |g, x: f32| (g.param(w) * x).sqrt().sum() + table.look(g, 7).sum() * 2.0);
+        let step = trainer.step([1.0, 0.0, 1.0], |g, x: f32| {
+            (g.param(w) * x).sqrt().sum() + table.lookup(g, 7).sum() * 2.0
+        });
         says(step, &["step 0: expected finite gradients", "@w", "unchanged", "skip_non_finite"]);
         let step = trainer.step([1.0, 0.0], |g, x: f32| {
-            let row = table.look(g, 3 + u32::from(x == 0.0)) * x;
+            let row = table.lookup(g, 3 + u32::from(x == 0.0)) * x;
             row.sqrt().sum() + g.param(w).sum()
         });
         says(step, &["@words"]);

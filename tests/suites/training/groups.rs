@@ -91,13 +91,13 @@ fn the_padding_row_gets_no_gradient_and_reads_as_zeros() {
     trainer
         .step([[0, 1], [1, 1], [1, 3]], |g, pair| {
             let [in_cell] = g.call(cell, pair[0]);
-            in_cell + words.look(g, pair[1]).sum() + words.look(g, g.index(pair[1])).sum()
+            in_cell + words.lookup(g, pair[1]).sum() + words.lookup(g, g.index(pair[1])).sum()
         })
         .unwrap();
     let changed: Vec<bool> =
         before.iter().zip(trainer.weights().by_name("words").unwrap()).map(|(a, b)| a != b).collect();
     assert_eq!(changed, [true, true, false, false, false, false, true, true]);
-    let read = trainer.session().predict([1, 3], |g, word: u32| words.look(g, g.index(word))).unwrap();
+    let read = trainer.session().predict([1, 3], |g, word: u32| words.lookup(g, g.index(word))).unwrap();
     assert_eq!(read[0].to_vec(), [0.0; 2]);
     assert_ne!(read[1].to_vec(), [0.0; 2]);
 }

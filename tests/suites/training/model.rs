@@ -37,7 +37,7 @@ impl Model {
 
     fn encode<'g>(&self, g: &'g Graph, tree: &Tree, all: &mut Vec<Value<'g>>) -> Value<'g> {
         let value = match tree {
-            Tree::Leaf(word) => self.words.look(g, *word),
+            Tree::Leaf(word) => self.words.lookup(g, *word),
             Tree::Node(kids) => {
                 let pair = [&kids[0], &kids[1]].map(|kid| self.encode(g, kid, all));
                 let [value] = g.call(self.node, pair);

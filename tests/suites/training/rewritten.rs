@@ -27,7 +27,7 @@ impl OpByOp {
 
     fn encode<'g>(&self, g: &'g Graph, tree: &Tree) -> Value<'g> {
         match tree {
-            Tree::Leaf(word) => self.words.look(g, *word),
+            Tree::Leaf(word) => self.words.lookup(g, *word),
             Tree::Node(kids) => {
                 let pair = [&kids[0], &kids[1]].map(|kid| self.encode(g, kid));
                 let gate = self.gate.on_parts(g, pair).sigmoid();

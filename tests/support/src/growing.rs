@@ -75,7 +75,7 @@ impl Model {
             0 => g.call(self.leaf, below(WORDS) as u32).to_vec(),
             // The index is the row of a source, which an earlier wave than the lookup may load.
             1 => vec![self.words.row(g.index(below(WORDS) as u32))],
-            2 => vec![self.words.look(g, below(WORDS) as u32)],
+            2 => vec![self.words.lookup(g, below(WORDS) as u32)],
             3 => vec![g.input(&[(); H].map(|()| below(1 << 24) as f32 / (1 << 23) as f32 - 1.0))],
             4 => vec![g.affine([any(below), any(below)], self.weight, None)],
             5 => match below(4) {

@@ -5,7 +5,7 @@
 
 use autobatch_inspector::steps::for_each_written_row;
 use autobatch_inspector::text::{count, table};
-use autobatch_ir::plan::{Operand, Plan, Step};
+use autobatch_ir::plan::{Plan, Step, StepOperand};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -77,7 +77,7 @@ fn reason(plan: &Plan, number: usize) -> Reason {
         let lists = plan.operands(reader).iter().filter(|operand| operand.is_list());
         lists.map(move |&operand| (reader, operand))
     });
-    let reads = |(reader, operand): (&Step, Operand)| {
+    let reads = |(reader, operand): (&Step, StepOperand)| {
         let mut rows = Vec::new();
         let field = operand.for_each_row(plan, reader.rows, |row| rows.push(row));
         field.is_some_and(|field| rows.iter().any(|&row| written.contains(&(field, row))))

@@ -20,7 +20,7 @@ use autobatch::ir::id::ValueId;
 use autobatch::ir::plan::{Plan, Verified};
 use autobatch::prelude::*;
 use autobatch_inspector::steps::computing;
-use autobatch_models::catalogue::{self, Problem};
+use autobatch_models::catalogue::{self, OpenModel};
 use autobatch_oracle::check::{Wanted, check as prove};
 use autobatch_planner::{Planner, Request};
 use report::{Files, Medians, RunResult, Split};
@@ -75,7 +75,7 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
 }
 
 /// Opens the model with a number of generated instances.
-fn open(args: &RunArgs, count: Option<usize>) -> Result<Problem, Failure> {
+fn open(args: &RunArgs, count: Option<usize>) -> Result<OpenModel, Failure> {
     let options = catalogue::Options {
         corpus: args.model.data.as_ref().map(Into::into),
         instances: args.peer_data.as_ref().map(Into::into),
@@ -108,7 +108,7 @@ fn times(args: &RunArgs, runner: &mut Runner<'_>, single: &Verified<Plan>) -> Re
 /// Writes the graph, the plan and the picture, if the options name a folder.
 fn write_files(
     args: &RunArgs,
-    problem: &Problem,
+    problem: &OpenModel,
     runner: &mut Runner<'_>,
     graph: &GraphData,
 ) -> Result<Option<Files>, Failure> {
@@ -145,7 +145,7 @@ struct StepResult {
 
 /// Emits, plans and executes all instances of a model.
 struct Runner<'p> {
-    problem: &'p Problem,
+    problem: &'p OpenModel,
     graph: Graph,
     weights: Weights,
     planner: Planner,
@@ -156,7 +156,7 @@ struct Runner<'p> {
 }
 
 impl<'p> Runner<'p> {
-    fn new(args: &RunArgs, problem: &'p Problem) -> Result<Self, Failure> {
+    fn new(args: &RunArgs, problem: &'p OpenModel) -> Result<Self, Failure> {
         Ok(Self {
             problem,
             graph: Graph::new(&problem.module),

@@ -9,7 +9,7 @@ use autobatch::ir::id::ValueId;
 use autobatch::ir::plan::Plan;
 use autobatch_inspector::steps::computing;
 use autobatch_inspector::text::{byte_size, count, plural, table};
-use autobatch_models::catalogue::Problem;
+use autobatch_models::catalogue::OpenModel;
 use serde_json::json;
 use std::io::Write;
 use std::time::Duration;
@@ -94,7 +94,7 @@ pub(super) struct Files {
 
 /// The result of a run.
 pub(super) struct RunResult<'a> {
-    pub(super) problem: &'a Problem,
+    pub(super) problem: &'a OpenModel,
     pub(super) runner: &'a Runner<'a>,
     pub(super) plan: &'a Plan,
     pub(super) times: Medians,

@@ -8,7 +8,7 @@ use crate::failure::{Answer, Failure};
 use autobatch::prelude::*;
 use autobatch::train::Bar;
 use autobatch_inspector::text::{count, plural};
-use autobatch_models::catalogue::{Problem, entry};
+use autobatch_models::catalogue::{OpenModel, entry};
 use serde_json::json;
 use std::io::Write;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ fn promises(args: &RunArgs) -> bool {
     args.model.device == Device::Cpu
 }
 
-fn trainer(args: &RunArgs, problem: &Problem, policy: Policy) -> Result<Trainer, Failure> {
+fn trainer(args: &RunArgs, problem: &OpenModel, policy: Policy) -> Result<Trainer, Failure> {
     let options = SessionOptions {
         device: args.model.device.clone(),
         policy: Some(policy),

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::measure::Measured;
 use autobatch::prelude::*;
 use autobatch::train::{read_notes, read_weights};
-use autobatch_models::lessons::{Lesson, Part};
+use autobatch_models::lessons::{CorpusPart, Lesson};
 use autobatch_models::parser::greedy;
 use std::path::Path;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ impl Run<'_> {
         if let Some(weights) = weights {
             self.trainer.set_weights(weights)?;
         }
-        let test = self.lesson.part(Part::Test);
+        let test = self.lesson.part(CorpusPart::Test);
         let instances = test.len();
         let measured = measure(self.trainer.session(), self.lesson, test, self.batch)?;
         let heads = match self.lesson.parsing.as_ref().filter(|_| self.args.decode) {

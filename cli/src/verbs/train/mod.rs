@@ -24,7 +24,7 @@ use autobatch::prelude::*;
 use autobatch::sampling::balanced;
 use autobatch::train::{Bar, CheckpointError, Patience, Progress};
 use autobatch_models::catalogue::Options;
-use autobatch_models::lessons::{self, Lesson, Part};
+use autobatch_models::lessons::{self, CorpusPart, Lesson};
 use best::{Best, best_path};
 use curve::{Curve, Epoch, Totals};
 use order::Order;
@@ -157,7 +157,7 @@ impl<'a> Run<'a> {
                 totals.note(&mut self.trainer);
                 return Ok(end);
             }
-            let development = self.lesson.part(Part::Development);
+            let development = self.lesson.part(CorpusPart::Development);
             let measured = measure(self.trainer.session(), self.lesson, development, self.batch)?;
             self.trainer.set_progress(Progress { epoch: epoch + 1, batches: 0 });
             Totals::default().note(&mut self.trainer);

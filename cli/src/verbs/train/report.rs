@@ -7,7 +7,7 @@ use crate::console::Console;
 use crate::failure::Failure;
 use autobatch::train::Progress;
 use autobatch_inspector::text::{count, plural};
-use autobatch_models::lessons::Part;
+use autobatch_models::lessons::CorpusPart;
 use serde_json::{Value as Json, json};
 use std::io::Write;
 
@@ -24,7 +24,7 @@ impl Run<'_> {
     pub(super) fn print_header(&self, console: &mut Console<'_>) -> Result<(), Failure> {
         let Self { lesson, args, trainer, batch, epochs, rate, .. } = self;
         let parameters: usize = trainer.weights().iter().map(|param| param.values().len()).sum();
-        let [train, development, test] = Part::ALL.map(|part| lesson.part(part).len());
+        let [train, development, test] = CorpusPart::ALL.map(|part| lesson.part(part).len());
         let (name, about, unit) = (lesson.entry.name, lesson.entry.about, lesson.entry.unit);
         let mut text = format!(
             "{name}  {about}, {} parameters; {} {unit} for training, {} for development, {} for the test ({})\n",

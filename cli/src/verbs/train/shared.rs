@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::ranks::Ranks;
 use autobatch::Trainer;
 use autobatch::ir::hash::{StructureHash, hash_bytes};
-use autobatch_models::lessons::{Lesson, Part};
+use autobatch_models::lessons::{CorpusPart, Lesson};
 use std::path::Path;
 
 /// Connects the trainer with those of the other processes. Returns it with the number of shards.
@@ -37,7 +37,7 @@ pub(super) fn join(
 fn corpus(args: &TrainArgs, lesson: &Lesson) -> Result<String, Failure> {
     let mut hash = StructureHash::default();
     hash.push(hash_bytes(lesson.specification.as_bytes()));
-    Part::ALL.iter().for_each(|&part| hash.push(lesson.part(part).len() as u64));
+    CorpusPart::ALL.iter().for_each(|&part| hash.push(lesson.part(part).len() as u64));
     lesson.sizes.iter().for_each(|&size| hash.push(size as u64));
     if let Some(folder) = &args.model.data {
         let unread = |error: std::io::Error| Failure::input(format!("{folder}: {error}"));

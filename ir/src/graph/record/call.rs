@@ -53,7 +53,7 @@ impl Recorder {
     }
 
     /// Applies a cell to any number of values and indices.
-    pub(crate) fn call_of_any(
+    pub(crate) fn call_any(
         &mut self,
         cell: CellOfAny,
         args: &[Option<Raw<'_>>],

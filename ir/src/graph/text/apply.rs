@@ -3,7 +3,7 @@
 //! The parser uses the same [`infer`] as the emitter and compares the result types with the types in
 //! the text. It appends operands directly to the arena; an error drops the whole arena.
 
-use super::error::{Parsed, Problem, nearest};
+use super::error::{Parsed, TextProblem, nearest};
 use super::lex::{Kind, Token, token};
 use super::parse::Parser;
 use super::vocabulary::{prototype, spellings};
@@ -96,7 +96,7 @@ impl Parser<'_> {
     }
 
     #[cold]
-    fn wrong_results(&self, callee: Token, results: usize) -> Box<Problem> {
+    fn wrong_results(&self, callee: Token, results: usize) -> Box<TextProblem> {
         let named = self.result_names.len();
         let message = format!("this node has {results} results, {named} are named");
         self.cursor.at_token(callee, message, "name each result").help("write %a, %b = .. for two results")
@@ -131,7 +131,7 @@ impl Parser<'_> {
     }
 
     #[cold]
-    fn unknown_op(&self, callee: Token, word: &str) -> Box<Problem> {
+    fn unknown_op(&self, callee: Token, word: &str) -> Box<TextProblem> {
         let problem = self.cursor.at_token(callee, format!("unknown op '{word}'"), "no op has this name");
         if self.cells.find(self.cursor.bytes(), word.as_bytes()).is_some() {
             return problem.help(format!("call a cell with 'call @{word}(..)'"));
@@ -192,7 +192,7 @@ impl Parser<'_> {
         error: InferError,
         operands: &[Type],
         params: &[Type],
-    ) -> Box<Problem> {
+    ) -> Box<TextProblem> {
         let mut found = String::new();
         push_list(&mut found, params.iter().chain(operands).take(12), put);
         let label = if found.is_empty() { "here".to_owned() } else { format!("applied to {found}") };

@@ -1,7 +1,7 @@
 //! Parsing attributes: `{axis=0 start=2 len=4}`, in any order, each at most once, flags optional.
 
 use super::cursor::Cursor;
-use super::error::{Parsed, Problem, nearest};
+use super::error::{Parsed, TextProblem, nearest};
 use super::lex::{Kind, Token};
 use super::vocabulary::{Attr, attributes};
 use crate::graph::op::{Float, Fold, Op, Over, Permutation};
@@ -89,7 +89,7 @@ impl Cursor<'_> {
     }
 
     #[cold]
-    fn unknown_attribute(&self, op: &mut Op, name: Token) -> Box<Problem> {
+    fn unknown_attribute(&self, op: &mut Op, name: Token) -> Box<TextProblem> {
         let word = self.spelling(name);
         let names = Names::of(op);
         let otherwise = match names.all() {

@@ -2,7 +2,7 @@
 
 use super::apply::SIG_CACHE;
 use super::cursor::span;
-use super::error::{Parsed, Problem, nearest};
+use super::error::{Parsed, TextProblem, nearest};
 use super::lex::Token;
 use super::parse::Parser;
 use crate::graph::{Callee, Signature};
@@ -51,10 +51,10 @@ impl Parser<'_> {
         place: usize,
         found: TypeId,
         expected: TypeId,
-    ) -> Box<Problem> {
+    ) -> Box<TextProblem> {
         let (expected, found) = (self.types.get(expected), self.types.get(found));
         let message = format!("port {place} of @{} takes {expected}, found {found}", self.cursor.name(cell));
-        Problem::new(span(token), message, format!("this is {found}"))
+        TextProblem::new(span(token), message, format!("this is {found}"))
     }
 
     /// The cell with a name.

@@ -1,6 +1,6 @@
 //! The cursor of the parsers: one token of lookahead, and the rules for numbers, types and strings.
 
-use super::error::{ParseError, Parsed, Problem, nearest};
+use super::error::{ParseError, Parsed, TextProblem, nearest};
 use super::lex::{self, Kind, Token};
 use super::number::{self, Refusal};
 use crate::types::{DType, Shape, Type};
@@ -100,9 +100,9 @@ impl<'t> Cursor<'t> {
 
     /// The problem that the next token does not match the grammar.
     #[cold]
-    pub(crate) fn unexpected(&self, expected: &str) -> Box<Problem> {
+    pub(crate) fn unexpected(&self, expected: &str) -> Box<TextProblem> {
         let span = span(self.token);
-        let at = |message: String, label: &str| Problem::new(span.clone(), message, label);
+        let at = |message: String, label: &str| TextProblem::new(span.clone(), message, label);
         match self.token.kind {
             Kind::OpenText => at("the string has no end".to_owned(), "it begins here")
                 .help("close it with '\"' on the same line; a line break inside is written \\n"),
@@ -125,15 +125,15 @@ impl<'t> Cursor<'t> {
     }
 
     #[cold]
-    fn refused(&self, token: Token, refusal: Refusal, expected: &str) -> Box<Problem> {
+    fn refused(&self, token: Token, refusal: Refusal, expected: &str) -> Box<TextProblem> {
         let found: String = self.spelling(token).chars().take(40).collect();
         match refusal {
-            Refusal::NotANumber => Problem::new(
+            Refusal::NotANumber => TextProblem::new(
                 span(token),
                 format!("expected {expected}, found '{found}'"),
                 "not such a number",
             ),
-            Refusal::TooLarge => Problem::new(
+            Refusal::TooLarge => TextProblem::new(
                 span(token),
                 format!("the number {found} is out of range"),
                 format!("{expected} goes here"),
@@ -242,7 +242,7 @@ impl<'t> Cursor<'t> {
         }
         let end = self.advance();
         Shape::new(&dims[..rank]).map_err(|error| {
-            Problem::new(start.start as usize..end.end as usize, error.to_string(), "this shape")
+            TextProblem::new(start.start as usize..end.end as usize, error.to_string(), "this shape")
         })
     }
 
@@ -265,7 +265,7 @@ impl<'t> Cursor<'t> {
             let Some((letter, length)) = escaped(escape) else {
                 let start = token.start as usize + 1 + (inside.len() - rest.len()) + place;
                 let message = "unknown escape in a string";
-                return Err(Problem::new(start..start + 1, message, "it begins here")
+                return Err(TextProblem::new(start..start + 1, message, "it begins here")
                     .help("the escapes are \\\\ \\\" \\n \\t and \\u{2603}"));
             };
             plain.push(letter);
@@ -290,7 +290,7 @@ impl<'t> Cursor<'t> {
 
     /// The problem that a word is none of the expected ones.
     #[cold]
-    pub(crate) fn other_word(&self, token: Token, expected: &str, label: &str) -> Box<Problem> {
+    pub(crate) fn other_word(&self, token: Token, expected: &str, label: &str) -> Box<TextProblem> {
         let message = format!("expected {expected}, found '{:.40}'", self.spelling(token));
         self.at_token(token, message, label)
     }
@@ -302,8 +302,8 @@ impl<'t> Cursor<'t> {
         token: Token,
         message: impl Into<String>,
         label: impl Into<String>,
-    ) -> Box<Problem> {
-        Problem::new(span(token), message, label)
+    ) -> Box<TextProblem> {
+        TextProblem::new(span(token), message, label)
     }
 }
 
@@ -312,12 +312,12 @@ pub(crate) fn decoded(text: &[u8]) -> Result<&str, ParseError> {
     match std::str::from_utf8(text) {
         Ok(valid) if text.len() < u32::MAX as usize => Ok(valid),
         Ok(_) => {
-            let problem = Problem::new(0..0, "a text must be shorter than 4 GiB", "the text begins here");
+            let problem = TextProblem::new(0..0, "a text must be shorter than 4 GiB", "the text begins here");
             Err(ParseError::new(b"", *problem.help("keep large graphs and plans in the binary form")))
         }
         Err(error) => {
             let place = error.valid_up_to();
-            let problem = Problem::new(place..place + 1, "the text is not UTF-8", "not a character");
+            let problem = TextProblem::new(place..place + 1, "the text is not UTF-8", "not a character");
             Err(ParseError::new(text, *problem))
         }
     }

@@ -1,7 +1,7 @@
 //! Parsing declarations of a module other than cells: sites, parameters, tables and exports.
 
 use super::UNKNOWN;
-use super::error::{Parsed, Problem, nearest};
+use super::error::{Parsed, TextProblem, nearest};
 use super::lex::{Kind, Token};
 use super::names::Names;
 use super::number::unsigned32;
@@ -63,7 +63,7 @@ impl Parser<'_> {
         }
     }
 
-    pub(super) fn taken(&self, token: Token, what: &str) -> Box<Problem> {
+    pub(super) fn taken(&self, token: Token, what: &str) -> Box<TextProblem> {
         let message = format!("the {what} @{} is declared twice", self.cursor.name(token));
         self.cursor.at_token(token, message, "here again").help("use unique names")
     }
@@ -117,7 +117,7 @@ impl Parser<'_> {
     }
 
     #[cold]
-    fn unknown_init(&self, token: Token, count: usize) -> Box<Problem> {
+    fn unknown_init(&self, token: Token, count: usize) -> Box<TextProblem> {
         const WORDS: [&str; 7] = ["constant", "uniform", "normal", "glorot", "he", "saxe", "values"];
         let word = self.cursor.spelling(token);
         if WORDS.contains(&word) {

@@ -40,7 +40,7 @@ struct Excerpt {
 
 /// A flaw before its excerpt is cut. The parser returns it; the caller builds the [`ParseError`].
 #[derive(Debug)]
-pub(crate) struct Problem {
+pub(crate) struct TextProblem {
     pub(crate) span: Range<usize>,
     pub(crate) message: String,
     pub(crate) label: String,
@@ -48,9 +48,9 @@ pub(crate) struct Problem {
 }
 
 /// The result of a grammar rule.
-pub(crate) type Parsed<T> = Result<T, Box<Problem>>;
+pub(crate) type Parsed<T> = Result<T, Box<TextProblem>>;
 
-impl Problem {
+impl TextProblem {
     #[cold]
     pub(crate) fn new(span: Range<usize>, message: impl Into<String>, label: impl Into<String>) -> Box<Self> {
         Box::new(Self { span, message: message.into(), label: label.into(), help: None })
@@ -74,8 +74,8 @@ impl Problem {
 
 impl ParseError {
     #[cold]
-    pub(crate) fn new(text: &[u8], problem: Problem) -> Self {
-        let Problem { span, message, label, help } = problem;
+    pub(crate) fn new(text: &[u8], problem: TextProblem) -> Self {
+        let TextProblem { span, message, label, help } = problem;
         let start = span.start.min(text.len());
         let before = &text[..start];
         let line_start = before.iter().rposition(|&byte| byte == b'\n').map_or(0, |newline| newline + 1);

@@ -1,6 +1,6 @@
 //! Parsing operands: parameter arguments, values, bindings and the elements of lists.
 
-use super::error::{Parsed, Problem, nearest};
+use super::error::{Parsed, TextProblem, nearest};
 use super::lex::{Kind, Token, token};
 use super::parse::Parser;
 use crate::graph::{Operand, ParamArg};
@@ -218,7 +218,7 @@ impl Parser<'_> {
     }
 
     #[cold]
-    fn unknown_value(&self, token: Token, name: &str) -> Box<Problem> {
+    fn unknown_value(&self, token: Token, name: &str) -> Box<TextProblem> {
         let problem = self.cursor.at_token(token, format!("%{name} is not defined"), "used here");
         let near = nearest(name, self.values.recent(self.cursor.bytes())).map(|near| format!("%{near}"));
         problem.suggest(

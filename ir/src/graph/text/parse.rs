@@ -6,7 +6,7 @@
 use super::HEADER;
 use super::apply::SIG_CACHE;
 use super::cursor::{Cursor, decoded};
-use super::error::{ParseError, Parsed, Problem, nearest};
+use super::error::{ParseError, Parsed, TextProblem, nearest};
 use super::lex::Kind;
 use super::names::Names;
 use crate::graph::data::hash_cut;
@@ -172,7 +172,7 @@ impl<'t> Parser<'t> {
 
     /// The problem that the next token begins no section.
     #[cold]
-    fn misplaced(&self) -> Box<Problem> {
+    fn misplaced(&self) -> Box<TextProblem> {
         const ORDER: &str = "the order is: module, sites, parameters and tables, cells, exports, graph";
         let problem = self.cursor.unexpected("a declaration or 'graph'");
         let word = self.cursor.spelling(self.cursor.token);
@@ -239,7 +239,7 @@ impl<'t> Parser<'t> {
     }
 
     #[cold]
-    fn unknown_statement(&self, word: &str) -> Box<Problem> {
+    fn unknown_statement(&self, word: &str) -> Box<TextProblem> {
         let problem = self.cursor.unexpected("a statement such as %3 = add(%1, %2)");
         let known = ["call", "instance", "common", "output", "loss", "shared", "alone"];
         let otherwise = match super::vocabulary::prototype(word) {

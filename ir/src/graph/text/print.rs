@@ -53,7 +53,7 @@ pub(super) fn graph(graph: &GraphData) -> String {
     if slots {
         printer.pools(bindings);
     }
-    printer.stretches(arena, cuts, &Bound { bindings, slots });
+    printer.stretches(arena, cuts, &BoundSlots { bindings, slots });
     printer.outputs_and_marks(outputs, shared, alone, arena);
     printer.out
 }
@@ -205,7 +205,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn stretches(&mut self, arena: &Arena, cuts: &[Cut], bindings: &Bound<'_>) {
+    fn stretches(&mut self, arena: &Arena, cuts: &[Cut], bindings: &BoundSlots<'_>) {
         let mut cuts = cuts.iter().peekable();
         for node in arena.ids() {
             while let Some(cut) = cuts.next_if(|cut| cut.first as usize <= node.index()) {
@@ -240,7 +240,7 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn node(&mut self, arena: &Arena, id: NodeId, bindings: Option<&Bound<'_>>) {
+    fn node(&mut self, arena: &Arena, id: NodeId, bindings: Option<&BoundSlots<'_>>) {
         let node = arena.node(id);
         let sig = node.sig;
         if self.heads[sig.index()].is_none() {
@@ -308,7 +308,7 @@ impl<'a> Printer<'a> {
 }
 
 /// The bindings of a graph, and whether its nodes name their slots.
-struct Bound<'a> {
+struct BoundSlots<'a> {
     bindings: &'a Bindings,
     slots: bool,
 }
@@ -338,8 +338,8 @@ fn names_each_binding_once(arena: &Arena, sigs: &Signatures, bindings: &Bindings
 }
 
 /// Prints bindings, or `?` for slots outside the pools. Cell bodies have no pools.
-fn push_bound(out: &mut String, kind: OperandKind, input: Option<Type>, bindings: Option<&Bound<'_>>) {
-    if let (Some(Bound { slots: true, .. }), OperandKind::Index(slot) | OperandKind::Data(slot)) =
+fn push_bound(out: &mut String, kind: OperandKind, input: Option<Type>, bindings: Option<&BoundSlots<'_>>) {
+    if let (Some(BoundSlots { slots: true, .. }), OperandKind::Index(slot) | OperandKind::Data(slot)) =
         (bindings, kind)
     {
         out.push_str(SLOT);

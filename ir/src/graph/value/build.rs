@@ -31,7 +31,7 @@ impl Table {
     /// The row at a bound or computed index.
     #[track_caller]
     #[must_use]
-    pub fn look<'g>(self, graph: &'g Graph, index: impl IntoArg<'g>) -> Value<'g> {
+    pub fn lookup<'g>(self, graph: &'g Graph, index: impl IntoArg<'g>) -> Value<'g> {
         graph.lookup_at(self, index.into_arg(), Location::caller())
     }
 }

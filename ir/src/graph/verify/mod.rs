@@ -81,7 +81,7 @@ rules! {
     OperandCount = 10, "a node has the number of operands of its signature";
     Order = 11, "operands are results of earlier nodes";
     OperandTypes = 12, "operands have the types of the signature";
-    Bound = 13, "only inputs and index operands of graphs are bindings";
+    Bindings = 13, "only inputs and index operands of graphs are bindings";
     Pools = 14, "bound ranges lie inside their pools, booleans are 0 or 1";
     Noise = 15, "a noise key is bound words, noise ports, or a fork";
     Lengths = 16, "lists that an op reads together have equal lengths";

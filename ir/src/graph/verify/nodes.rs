@@ -180,11 +180,15 @@ impl<'a> Verifier<'a> {
                 self.report(Rule::OperandTypes, at, message);
             }
             (Some(_), Scope::Body(..)) => {
-                self.report(Rule::Bound, at, format!("operand {place} is a binding in a body"));
+                self.report(Rule::Bindings, at, format!("operand {place} is a binding in a body"));
             }
             (Some(_), Scope::Graph(_)) => {
                 let name = self.callee_name(facts.callee);
-                self.report(Rule::Bound, at, format!("{name} does not accept a binding as operand {place}"));
+                self.report(
+                    Rule::Bindings,
+                    at,
+                    format!("{name} does not accept a binding as operand {place}"),
+                );
             }
             (None, _) => {
                 let message = format!("operand {place} is the invalid word {:#x}", operand.word());
@@ -196,7 +200,7 @@ impl<'a> Verifier<'a> {
     #[inline]
     fn input(&mut self, operand: Operand, elements: usize, dtype: DType, scope: Scope<'_>, at: At<'_>) {
         let Scope::Graph(bindings) = scope else {
-            return self.report(Rule::Bound, at, "a body has no bindings; use a port");
+            return self.report(Rule::Bindings, at, "a body has no bindings; use a port");
         };
         let (slot, pool) = match (operand.kind(), dtype) {
             (Some(OperandKind::Data(slot)), DType::F32) => (slot as usize, bindings.floats.len()),
@@ -205,7 +209,7 @@ impl<'a> Verifier<'a> {
             }
             _ => {
                 let pool = if dtype == DType::F32 { "floats" } else { "words" };
-                return self.report(Rule::Bound, at, format!("an input of {dtype} takes bound {pool}"));
+                return self.report(Rule::Bindings, at, format!("an input of {dtype} takes bound {pool}"));
             }
         };
         if pool < elements || slot > pool - elements {

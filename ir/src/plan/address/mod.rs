@@ -42,7 +42,7 @@ pub enum Address {
 
 /// Where a port of a kernel reads, lane by lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Operand {
+pub struct StepOperand {
     /// The memory that it reads.
     pub origin: Origin,
     /// Which rows of that each lane reads.

@@ -1,6 +1,6 @@
 //! The questions that verifier, planner, proof and executors ask operands.
 
-use super::{Address, GroupRange, Operand, Origin, ends};
+use super::{Address, GroupRange, Origin, StepOperand, ends};
 use crate::plan::{FieldId, Plan};
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ impl Origin {
     }
 }
 
-impl Operand {
+impl StepOperand {
     /// An operand of a field.
     #[inline]
     #[must_use]

@@ -8,7 +8,8 @@ use crate::graph::text::lex::{Kind, THROUGH, TO, Token};
 use crate::graph::text::number::unsigned32;
 use crate::graph::text::vocabulary::{prototype, spellings};
 use crate::plan::{
-    Code, Instr, Kernel, Part, PortRole, ProdInit, Reg, RegKind, ResultRole, Roles, Source, Stage, View,
+    Code, Instr, Kernel, PortRole, ProdInit, ProductPart, Reg, RegKind, ResultRole, Roles, Source, Stage,
+    View,
 };
 use crate::types::{DType, Type};
 use std::sync::Arc;
@@ -299,7 +300,7 @@ impl Parser<'_> {
         Ok(Stage::Prod { dst, rows, init, parts })
     }
 
-    fn part(&mut self, kernel: &Kernel, rows: u32) -> Parsed<Part> {
+    fn part(&mut self, kernel: &Kernel, rows: u32) -> Parsed<ProductPart> {
         let source = self.view(kernel)?;
         self.cursor.expect_mark(b'.')?;
         let transposed = self.cursor.eat_word("transposed");
@@ -320,7 +321,7 @@ impl Parser<'_> {
             self.cursor.expect_mark(THROUGH)?;
         }
         self.cursor.expect_mark(b']')?;
-        Ok(Part { source, param, row, col, transposed })
+        Ok(ProductPart { source, param, row, col, transposed })
     }
 
     /// `map 4 { t0 = tanh %2   t1 = add.i32 t0, 1 -> %3 }`

@@ -2,7 +2,7 @@
 
 use super::parse::{Parser, is_mark};
 use crate::graph::text::cursor::span;
-use crate::graph::text::error::{Parsed, Problem};
+use crate::graph::text::error::{Parsed, TextProblem};
 use crate::graph::text::lex::{Kind, Token};
 use crate::module::ParamKind;
 use crate::plan::{Field, FieldId, Slab, SlabId, SlabKind, Store, StoreKind};
@@ -96,14 +96,14 @@ impl Parser<'_> {
     }
 
     #[cold]
-    fn unknown_field(&self, slab: u32, start: Token, name: Token) -> Box<Problem> {
+    fn unknown_field(&self, slab: u32, start: Token, name: Token) -> Box<TextProblem> {
         let Some(known) = self.plan.slabs.get(slab as usize) else {
             let problem =
                 self.cursor.at_token(start, format!("there is no slab s{slab}"), "not declared above");
             return problem.help(format!("the plan has {} slabs, from s0 on", self.plan.slabs.len()));
         };
         let message = format!("s{slab} has no field {:.40}", self.cursor.spelling(name));
-        let problem = Problem::new(span(name), message, "no such field");
+        let problem = TextProblem::new(span(name), message, "no such field");
         let fields = &self.plan.fields[known.fields.start as usize..known.fields.end as usize];
         let names: Vec<&str> = fields.iter().take(12).map(|field| field.name.as_str()).collect();
         problem.help(format!("its fields are {:.200}", names.join(", ")))

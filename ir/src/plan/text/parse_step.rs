@@ -2,13 +2,13 @@
 
 use super::parse::{Parser, is_mark};
 use crate::graph::text::cursor::span;
-use crate::graph::text::error::{Parsed, Problem};
+use crate::graph::text::error::{Parsed, TextProblem};
 use crate::graph::text::lex::{FROM, Kind, THROUGH, TO, Token};
 use crate::graph::text::number::unsigned;
 use crate::id::NodeId;
 use crate::plan::{
-    Address, Group, GroupRange, GroupRule, Operand, Origin, Place, Reduction, ReductionPart, ReductionSum,
-    Step,
+    Address, Group, GroupRange, GroupRule, Origin, Place, Reduction, ReductionPart, ReductionSum, Step,
+    StepOperand,
 };
 
 impl Parser<'_> {
@@ -72,7 +72,7 @@ impl Parser<'_> {
     }
 
     /// An operand of a reduction, whose table may be that of an earlier one.
-    fn reduced(&mut self, lanes: u32) -> Parsed<Operand> {
+    fn reduced(&mut self, lanes: u32) -> Parsed<StepOperand> {
         let mut operand = self.operand(lanes, u32::MAX)?;
         if let Address::Table { at } = &mut operand.address {
             *at = self.of_reductions.share(&mut self.plan.tables, *at, lanes);
@@ -157,7 +157,7 @@ impl Parser<'_> {
     }
 
     /// An operand of a step whose operands begin at `first`.
-    fn operand(&mut self, rows: u32, first: u32) -> Parsed<Operand> {
+    fn operand(&mut self, rows: u32, first: u32) -> Parsed<StepOperand> {
         if self.cursor.eat_word("seg") {
             return self.segments(rows);
         }
@@ -166,7 +166,7 @@ impl Parser<'_> {
         }
         if self.cursor.eat_word("shared") {
             let (origin, start) = (self.origin()?, self.cursor.number_in_brackets()?);
-            return Ok(Operand { origin, address: Address::Steps { start, stride: 0 } });
+            return Ok(StepOperand { origin, address: Address::Steps { start, stride: 0 } });
         }
         let origin = self.origin()?;
         let address = if self.cursor.at(Kind::Mark(b'{')) {
@@ -175,7 +175,7 @@ impl Parser<'_> {
             let (start, stride) = self.range(rows)?;
             Address::Steps { start, stride }
         };
-        Ok(Operand { origin, address })
+        Ok(StepOperand { origin, address })
     }
 
     /// `[0..5]`, `[0..10 by 2]` or, for one row, `[3]`.
@@ -198,7 +198,7 @@ impl Parser<'_> {
             return Err(wrong_count(open, close, rows, found));
         }
         if stride == 0 {
-            let problem = Problem::new(span(open).start..span(close).end, "the rows are one row", "by 0");
+            let problem = TextProblem::new(span(open).start..span(close).end, "the rows are one row", "by 0");
             return Err(problem.help("write shared s0.a[3]"));
         }
         Ok((start, stride))
@@ -220,7 +220,7 @@ impl Parser<'_> {
     }
 
     /// `seg s0.a[0 1|4|]`
-    fn segments(&mut self, rows: u32) -> Parsed<Operand> {
+    fn segments(&mut self, rows: u32) -> Parsed<StepOperand> {
         let field = self.field()?;
         let open = self.cursor.expect_mark(b'[')?;
         // Offsets lie before the rows, so they are counted first. Each lane takes a byte of text.
@@ -247,11 +247,11 @@ impl Parser<'_> {
         self.cursor.expect_mark(b']')?;
         let offsets = self.table_start(at, open)?;
         let items = self.table_start(items, open)?;
-        Ok(Operand::of_field(field, Address::Lists { offsets, items }))
+        Ok(StepOperand::of_field(field, Address::Lists { offsets, items }))
     }
 
     /// `group s0.a[0..5 all x3 | 7 9 prefix x2]`
-    fn groups(&mut self, rows: u32, first_operand: u32) -> Parsed<Operand> {
+    fn groups(&mut self, rows: u32, first_operand: u32) -> Parsed<StepOperand> {
         let field = self.field()?;
         let open = self.cursor.expect_mark(b'[')?;
         let (first, table, mut end) = (self.plan.groups.len(), self.plan.tables.len(), 0u32);
@@ -283,7 +283,7 @@ impl Parser<'_> {
         let earlier = self.plan.operands.get(first_operand as usize..).unwrap_or(&[]);
         let earlier = earlier.iter().map(|operand| operand.address);
         let (groups, tables) = (&mut self.plan.groups, &mut self.plan.tables);
-        Ok(Operand::of_field(field, Address::of_last_groups(groups, tables, first, table, earlier)))
+        Ok(StepOperand::of_field(field, Address::of_last_groups(groups, tables, first, table, earlier)))
     }
 
     fn table_start(&self, at: usize, token: Token) -> Parsed<u32> {
@@ -367,7 +367,7 @@ impl Parser<'_> {
 }
 
 #[cold]
-fn wrong_count(open: Token, close: Token, rows: u32, found: u64) -> Box<Problem> {
+fn wrong_count(open: Token, close: Token, rows: u32, found: u64) -> Box<TextProblem> {
     let message = format!("the step has {rows} lanes, found {found}");
-    Problem::new(span(open).start..span(close).end, message, "one for each lane goes here")
+    TextProblem::new(span(open).start..span(close).end, message, "one for each lane goes here")
 }

@@ -21,7 +21,7 @@ use crate::graph::text::lex::is_name;
 use crate::graph::text::number::push_element;
 use crate::graph::text::write::{push_list, push_op, push_text, put};
 use crate::plan::{
-    Code, Instr, Kernel, ListSource, Part, ProdInit, Reg, RegKind, Roles, Source, Stage, View,
+    Code, Instr, Kernel, ListSource, ProdInit, ProductPart, Reg, RegKind, Roles, Source, Stage, View,
 };
 use crate::types::{DType, Type};
 
@@ -216,7 +216,7 @@ fn fold(out: &mut String, kernel: &Kernel, op: Op, query: Option<View>) {
     out.push_str(" over ");
 }
 
-fn prod(out: &mut String, kernel: &Kernel, dst: View, rows: u32, init: &ProdInit, parts: &[Part]) {
+fn prod(out: &mut String, kernel: &Kernel, dst: View, rows: u32, init: &ProdInit, parts: &[ProductPart]) {
     out.push_str("  prod ");
     if rows != 1 {
         put(out, format_args!("{rows} x "));
@@ -228,7 +228,7 @@ fn prod(out: &mut String, kernel: &Kernel, dst: View, rows: u32, init: &ProdInit
         ProdInit::Bias(param) => put(out, format_args!("@{param}")),
         ProdInit::View(init) => view(out, kernel, *init),
     }
-    for Part { source, param, row, col, transposed } in parts {
+    for ProductPart { source, param, row, col, transposed } in parts {
         out.push_str(" + ");
         view(out, kernel, *source);
         let end = u64::from(*row) + u64::from(source.width / rows.max(1));

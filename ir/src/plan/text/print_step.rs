@@ -12,7 +12,7 @@ use crate::graph::text::number::push_number;
 use crate::graph::text::write::put;
 use crate::plan::normal::{segments, table, within};
 use crate::plan::{
-    Address, GroupRange, Operand, Origin, Place, Plan, Reduction, ReductionPart, ReductionSum, Step,
+    Address, GroupRange, Origin, Place, Plan, Reduction, ReductionPart, ReductionSum, Step, StepOperand,
 };
 
 pub(super) struct Steps<'a> {
@@ -189,7 +189,7 @@ impl<'a> Steps<'a> {
         }
     }
 
-    fn operand(&mut self, operand: Operand, rows: u32) {
+    fn operand(&mut self, operand: StepOperand, rows: u32) {
         let (out, tables) = (&mut self.operands, &self.plan.tables);
         let origin = match operand.origin {
             Origin::Field(field) => self.fields.get(field.index()).map_or("?", String::as_str),

@@ -14,13 +14,13 @@ pub(super) const REACHES: [usize; 3] = [usize::MAX, 4, 1];
 
 /// Equally spaced numbers: `start + i * stride` for `i` below `count`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct NumberRun {
     pub(super) start: u32,
     pub(super) stride: u32,
     pub(super) count: usize,
 }
 
-impl Run {
+impl NumberRun {
     const fn one(start: u32) -> Self {
         Self { start, stride: 1, count: 1 }
     }
@@ -32,18 +32,18 @@ impl Run {
 }
 
 /// The numbers as runs of at most `reach`: three or more consecutive numbers, or four or more equal or equally spaced ones.
-pub(super) fn runs(numbers: &[u32], reach: usize) -> impl Iterator<Item = Run> + '_ {
+pub(super) fn runs(numbers: &[u32], reach: usize) -> impl Iterator<Item = NumberRun> + '_ {
     let mut at = 0;
     std::iter::from_fn(move || {
         let rest = numbers.get(at..).filter(|rest| !rest.is_empty())?;
         let start = rest[0];
         let stride = rest.get(1).and_then(|second| second.checked_sub(start));
-        let run = stride.map_or(Run::one(start), |stride| {
+        let run = stride.map_or(NumberRun::one(start), |stride| {
             let steady = rest.windows(2).take_while(|pair| pair[1].checked_sub(pair[0]) == Some(stride));
-            Run { start, stride, count: steady.take(reach.saturating_sub(1)).count() + 1 }
+            NumberRun { start, stride, count: steady.take(reach.saturating_sub(1)).count() + 1 }
         });
         let least = if run.stride == 1 { 3 } else { 4 };
-        let run = if run.count >= least { run } else { Run::one(start) };
+        let run = if run.count >= least { run } else { NumberRun::one(start) };
         at += run.count;
         Some(run)
     })

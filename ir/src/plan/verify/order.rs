@@ -6,7 +6,7 @@
 use super::roles::ForwardNodes;
 use super::spans::Spans;
 use super::{AtStep, Rule, Since, VerifyErrors};
-use crate::plan::{Certificate, FieldId, Operand, Place, Plan, SlabKind, Step};
+use crate::plan::{Certificate, FieldId, Place, Plan, SlabKind, Step, StepOperand};
 use std::ops::Range;
 
 /// The state after the waves so far.
@@ -111,7 +111,7 @@ impl Walk<'_> {
     }
 
     /// P24 and P26
-    fn read(&mut self, number: usize, place: usize, step: &Step, operand: Operand) {
+    fn read(&mut self, number: usize, place: usize, step: &Step, operand: StepOperand) {
         let (plan, written, writing) = (self.plan, &*self.written, &self.writing);
         // Mostly all rows between the first and the last were written, and one lookup shows it.
         if let Some((field, Range { start, end })) = operand.hull(plan, step.rows)

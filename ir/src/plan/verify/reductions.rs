@@ -3,7 +3,7 @@
 use super::spans::Spans;
 use super::{Rule, VerifyErrors};
 use crate::plan::address::ends;
-use crate::plan::{Address, FieldId, Operand, Origin, Plan, ReductionPart, ReductionSum, StoreKind};
+use crate::plan::{Address, FieldId, Origin, Plan, ReductionPart, ReductionSum, StepOperand, StoreKind};
 use crate::types::DType;
 
 pub(super) fn verify(plan: &Plan, written: &[Spans], findings: &mut VerifyErrors) {
@@ -80,7 +80,7 @@ fn check_part(
     match (part.x, sum) {
         (None, ReductionSum::Colsum) => {}
         (Some(x), ReductionSum::Wgrad { .. }) => rows(plan, part, "x", x, x_width, DType::F32, written)?,
-        (Some(Operand { origin: Origin::Words, address }), ReductionSum::Tgrad) if part.each == 1 => {
+        (Some(StepOperand { origin: Origin::Words, address }), ReductionSum::Tgrad) if part.each == 1 => {
             let last = match address {
                 Address::Steps { start, stride } => {
                     u64::from(start) + u64::from(part.lanes - 1) * u64::from(stride)
@@ -129,7 +129,7 @@ fn rows(
     plan: &Plan,
     part: &ReductionPart,
     what: &str,
-    operand: Operand,
+    operand: StepOperand,
     width: u64,
     dtype: DType,
     written: &[Spans],

@@ -6,7 +6,7 @@ use crate::graph::Op;
 use crate::graph::infer::infer;
 use crate::numeric::list::READER_NUMBERS;
 use crate::plan::row_ops::{Template, template};
-use crate::plan::{ListSource, Part, ProdInit, View};
+use crate::plan::{ListSource, ProdInit, ProductPart, View};
 use crate::types::{DType, Type};
 
 /// The elements of the row of a reader of a key and its value.
@@ -15,7 +15,7 @@ fn reader_width(of: [View; 2]) -> u64 {
 }
 
 impl Walk<'_> {
-    pub(super) fn product(&mut self, dst: View, rows: u32, init: ProdInit, parts: &[Part]) {
+    pub(super) fn product(&mut self, dst: View, rows: u32, init: ProdInit, parts: &[ProductPart]) {
         let float = |dtype: Option<DType>| dtype.is_none_or(|dtype| dtype == DType::F32);
         let mut floats = float(self.write(dst));
         if rows == 0 || !dst.width.is_multiple_of(rows) || parts.is_empty() {
@@ -53,7 +53,7 @@ impl Walk<'_> {
         }
     }
 
-    fn part(&self, part: &Part, rows: u32, columns: u32) -> Option<String> {
+    fn part(&self, part: &ProductPart, rows: u32, columns: u32) -> Option<String> {
         let Some(weight) = self.kernel.params.get(part.param as usize) else {
             let count = self.kernel.params.len();
             return Some(format!("must name one of {count} parameter ports, found {}", part.param));
@@ -78,7 +78,7 @@ impl Walk<'_> {
         })
     }
 
-    fn bias(&mut self, param: u32, columns: u32, parts: &[Part]) {
+    fn bias(&mut self, param: u32, columns: u32, parts: &[ProductPart]) {
         let first = parts[0].col;
         let end = u64::from(first) + u64::from(columns);
         let extent = match self.kernel.params.get(param as usize).map(|ty| ty.shape.dims()) {

@@ -3,8 +3,8 @@
 use super::{AtStep, Rule, VerifyErrors};
 use crate::plan::address::ends;
 use crate::plan::{
-    Address, FieldId, Group, GroupRange, GroupRule, Kernel, ListSource, Operand, Origin, Place, Plan,
-    RegKind, Stage, Step,
+    Address, FieldId, Group, GroupRange, GroupRule, Kernel, ListSource, Origin, Place, Plan, RegKind, Stage,
+    Step, StepOperand,
 };
 use crate::types::{DType, Type};
 use std::fmt::Display;
@@ -120,7 +120,7 @@ impl StepCheck<'_> {
         }
     }
 
-    fn operand_type(&mut self, place: usize, operand: Operand, port: Type) {
+    fn operand_type(&mut self, place: usize, operand: StepOperand, port: Type) {
         let field_type = |field: FieldId| self.plan.field(field).ty;
         let is_list = operand.is_list();
         let fits = port.is_list == is_list
@@ -155,7 +155,7 @@ impl StepCheck<'_> {
         }
     }
 
-    fn operand_bounds(&mut self, place: usize, operand: Operand, port: Type) {
+    fn operand_bounds(&mut self, place: usize, operand: StepOperand, port: Type) {
         let last = match operand.address {
             Address::Lists { offsets, items } => {
                 // Lists of bindings fit no port (P17).

@@ -4,7 +4,7 @@ use super::{Name, Reverse};
 use crate::check::lanes::Lanes;
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::id::{NodeId, SigId, TypeId};
-use autobatch_ir::plan::{Kernel, ListSource, Operand, PortRole, Stage, Step};
+use autobatch_ir::plan::{Kernel, ListSource, PortRole, Stage, Step, StepOperand};
 
 /// Returns whether a stage does more with a list port than sum it. The sum of no contributions is zero; other stages
 /// may differ.
@@ -68,7 +68,7 @@ impl Lanes<'_> {
         role: PortRole,
         lane: u32,
         node: NodeId,
-        operand: Operand,
+        operand: StepOperand,
     ) -> bool {
         let first = self.graph.arena.results(node).start;
         let row = || self.plan.operand_row(operand, lane);

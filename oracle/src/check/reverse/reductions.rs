@@ -10,7 +10,7 @@ use crate::check::lanes::Lanes;
 use crate::check::report::Disagreement;
 use autobatch_ir::graph::ParamArg;
 use autobatch_ir::id::{NodeId, ParamId, SigId};
-use autobatch_ir::plan::{Operand, Reduction, ReductionPart, ResultRole, StoreId, StoreKind};
+use autobatch_ir::plan::{Reduction, ReductionPart, ResultRole, StepOperand, StoreId, StoreKind};
 use std::collections::BTreeMap;
 
 /// The blocks that reductions take.
@@ -225,7 +225,7 @@ impl Lanes<'_> {
     }
 
     /// The class and the node whose derivative made the row that a lane takes.
-    fn node_of(&self, operand: Operand, lane: u32, reverse: &Reverse<'_>) -> Option<(u32, u32)> {
+    fn node_of(&self, operand: StepOperand, lane: u32, reverse: &Reverse<'_>) -> Option<(u32, u32)> {
         let (field, row) = self.plan.operand_row(operand, lane)?;
         match self.name(reverse, field, row) {
             Name::Made { class, node, item: WHOLE, .. } => Some((class, node)),
@@ -236,7 +236,7 @@ impl Lanes<'_> {
     /// Returns whether a lane takes a row from this place of a node.
     fn takes(
         &self,
-        operand: Option<Operand>,
+        operand: Option<StepOperand>,
         lane: u32,
         node: NodeId,
         taken: Taken,
@@ -262,7 +262,7 @@ impl Lanes<'_> {
     /// The places of a node from which a lane may take its row.
     fn sources(
         &self,
-        operand: Option<Operand>,
+        operand: Option<StepOperand>,
         lane: u32,
         node: NodeId,
         class: u32,

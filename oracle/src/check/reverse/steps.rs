@@ -10,7 +10,7 @@ use crate::check::report::Disagreement;
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::id::{NodeId, SigId, ValueId};
 use autobatch_ir::plan::{
-    FieldId, Kernel, ListSource, Operand, Place, PortRole, ResultRole, Roles, Stage, Step, StepId, View,
+    FieldId, Kernel, ListSource, Place, PortRole, ResultRole, Roles, Stage, Step, StepId, StepOperand, View,
 };
 use std::collections::BTreeMap;
 
@@ -196,7 +196,7 @@ impl Lanes<'_> {
         reverse: &Reverse<'_>,
         value: usize,
         lane: u32,
-        operand: Operand,
+        operand: StepOperand,
     ) -> bool {
         let expected = reverse.expected.of(value);
         let is_use = |name: Name, own: &Use| is_use(reverse, name, own);

@@ -5,7 +5,7 @@ use crate::differentiate::deriver::{Deriver, Partial, PendingReduction, floats, 
 use crate::differentiate::tape::Applied;
 use crate::kernels::compile::{Value, type_of};
 use autobatch_ir::graph::{Binary, Op, Permutation};
-use autobatch_ir::plan::{Part, ProdInit, ReductionSum, Source, Stage};
+use autobatch_ir::plan::{ProdInit, ProductPart, ReductionSum, Source, Stage};
 
 /// Columns that the widest register tiles compute together.
 const PANEL: u32 = 32;
@@ -55,7 +55,8 @@ impl Deriver<'_> {
             self.sum_rows(at.args[1], dy, rows);
         }
         let (factors, needs) = (&at.operands[place..], &at.needs[place..]);
-        let whole = Part { source: dy_view, param: at.args[0], row: 0, col: row, transposed: !transposed };
+        let whole =
+            ProductPart { source: dy_view, param: at.args[0], row: 0, col: row, transposed: !transposed };
         if let Some(ranges) = self.one_product(factors, needs, rows, whole) {
             partials.extend(ranges);
             return partials;
@@ -67,7 +68,7 @@ impl Deriver<'_> {
             partials.push(match needs {
                 true => {
                     let dst = self.b.temp(ty);
-                    let parts = vec![Part { col, ..whole }];
+                    let parts = vec![ProductPart { col, ..whole }];
                     self.b.stages.push(Stage::Prod { dst, rows, init: ProdInit::Zero, parts });
                     Partial::One(value(dst, ty))
                 }
@@ -85,7 +86,7 @@ impl Deriver<'_> {
         operands: &[Value],
         needs: &[bool],
         rows: u32,
-        part: Part,
+        part: ProductPart,
     ) -> Option<Vec<Partial>> {
         let panels = |width: u32| width.div_ceil(PANEL);
         let widths = operands.iter().map(|operand| type_of(operand).shape.elements() as u32);

@@ -2,7 +2,7 @@
 //!
 //! A step reads an operand directly if its rows are consecutive and ascending in lane order; otherwise it reads them through a
 //! table. The layout chooses both orders so that few rows need a table. It knows nothing of graphs: `order` translates batches
-//! into a [`Problem`] and reads the [`Layout`] back.
+//! into a [`LayoutProblem`] and reads the [`RowLayout`] back.
 //!
 //! [`propagated_with`] makes one pass from the last batch to the first, in which producers take the order of their consumers.
 //! Its cost is linear but for sorting. A search with PQ-trees over all batches was removed: it gathered 0 to 9 % fewer rows, took
@@ -14,5 +14,5 @@ mod readers;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use problem::{KnownSlot, LayoutError, Problem, Role};
-pub(crate) use propagate::{Layout, Memory, batch_order, propagated, widest};
+pub(crate) use problem::{KnownSlot, LayoutError, LayoutProblem, Role};
+pub(crate) use propagate::{Memory, RowLayout, batch_order, propagated, widest};

@@ -26,7 +26,7 @@ pub(crate) enum Role {
     Operand,
 }
 
-/// A slot of [`Problem::add_known`]: the slab of its rows, and the bytes moved per row.
+/// A slot of [`LayoutProblem::add_known`]: the slab of its rows, and the bytes moved per row.
 pub(crate) type KnownSlot = (SlabId, u32);
 
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +91,7 @@ pub(crate) const TOO_MANY: u32 = 1 << 31;
 
 /// Slabs of rows, and the batches that write and read them, in execution order.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Problem {
+pub(crate) struct LayoutProblem {
     /// The first global row of each slab.
     slab_base: Vec<u32>,
     /// The rows of each slab that existed before.
@@ -110,7 +110,7 @@ pub(crate) struct Problem {
     next_row: Vec<u32>,
 }
 
-impl Problem {
+impl LayoutProblem {
     /// Starts a new problem in the memory of the last one. `slabs` holds the rows of each slab; the first `before` rows of each
     /// exist already, and no batch writes them.
     ///
@@ -142,8 +142,8 @@ impl Problem {
     }
 
     /// Adds the next batch. Its results take the next rows of their slabs. Returns where its operand columns begin in
-    /// [`Problem::pool`]: the caller writes the global rows of every operand there, column after column. After all columns of
-    /// all batches are written, the caller calls [`Problem::settle`].
+    /// [`LayoutProblem::pool`]: the caller writes the global rows of every operand there, column after column. After all columns of
+    /// all batches are written, the caller calls [`LayoutProblem::settle`].
     ///
     /// Needs: the batches fill the slabs exactly, every operand row is written by an earlier batch or existed before, and all
     /// entries fit a `u32`.

@@ -7,12 +7,12 @@
 //!
 //! Cost: every slot entry is visited two or three times. Only the batches without readers are sorted.
 
-use super::problem::{Batch, Problem, Role, Slot};
+use super::problem::{Batch, LayoutProblem, Role, Slot};
 use super::readers::{Walk, lanes_by_first_reader};
 
 /// The chosen orders.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub(crate) struct RowLayout {
     /// For each global row its place in its slab.
     pub(crate) places: Vec<u32>,
     /// The lanes of each batch in execution order, batch after batch.
@@ -47,24 +47,24 @@ impl Memory {
     }
 
     /// Takes a layout back as memory.
-    pub(crate) fn recycle(&mut self, Layout { places, lanes }: Layout) {
+    pub(crate) fn recycle(&mut self, RowLayout { places, lanes }: RowLayout) {
         (self.places, self.lanes) = (places, lanes);
     }
 }
 
 /// Keeps rows as the problem numbers them, and lanes as the caller numbered them.
-pub(crate) fn batch_order(problem: &Problem, memory: &mut Memory) -> Layout {
+pub(crate) fn batch_order(problem: &LayoutProblem, memory: &mut Memory) -> RowLayout {
     memory.walk.unread.clear();
     let (mut places, mut lanes) = (std::mem::take(&mut memory.places), std::mem::take(&mut memory.lanes));
     places.clear();
     problem.slabs().for_each(|(_, rows)| places.extend(0..rows.end - rows.start));
     lanes.clear();
     problem.batches.iter().for_each(|batch| lanes.extend(0..batch.lanes));
-    Layout { places, lanes }
+    RowLayout { places, lanes }
 }
 
 /// Orders lanes by their first reader, or keeps the batch order if that gathers no more rows.
-pub(crate) fn propagated(problem: &Problem, memory: &mut Memory) -> Layout {
+pub(crate) fn propagated(problem: &LayoutProblem, memory: &mut Memory) -> RowLayout {
     let lanes = lanes_by_first_reader(problem, std::mem::take(&mut memory.lanes), &mut memory.walk);
     let places = place_in_lane_order(problem, &lanes, memory);
     let layout = follow_operands(problem, memory, places, lanes);
@@ -89,7 +89,7 @@ struct Gathered {
 
 /// Counts the operand rows that need tables, by the global rows that the lanes of each batch read. Asks once for equal slots.
 fn count_gathered(
-    problem: &Problem,
+    problem: &LayoutProblem,
     tables: &mut Vec<bool>,
     needs_table: impl Fn(&Batch, &[u32]) -> bool,
 ) -> Gathered {
@@ -124,14 +124,14 @@ pub(super) fn needs_table(mut places: impl Iterator<Item = u32>) -> bool {
 }
 
 /// The slot that the lanes of a batch without readers follow: the widest operand that repeats no row, the first of equals.
-pub(crate) fn widest<'a>(problem: &'a Problem, batch: &Batch) -> Option<&'a Slot> {
+pub(crate) fn widest<'a>(problem: &'a LayoutProblem, batch: &Batch) -> Option<&'a Slot> {
     let plannable = problem.batch_slots(batch).iter().filter(|slot| slot.is_plannable());
     // `max_by_key` returns the last of equals, and `rev` makes that the first slot.
     plannable.rev().max_by_key(|slot| slot.bytes)
 }
 
 /// Places the rows that existed before first, then the results of batch after batch in lane order.
-fn place_in_lane_order(problem: &Problem, lanes: &[u32], memory: &mut Memory) -> Vec<u32> {
+fn place_in_lane_order(problem: &LayoutProblem, lanes: &[u32], memory: &mut Memory) -> Vec<u32> {
     let (mut places, next) = (std::mem::take(&mut memory.places), &mut memory.cursors);
     places.resize(problem.rows as usize, 0);
     next.clear();
@@ -154,11 +154,11 @@ fn place_in_lane_order(problem: &Problem, lanes: &[u32], memory: &mut Memory) ->
 
 /// Sorts the lanes of batches without readers by the places of their widest operand. Their results move along inside their block.
 fn follow_operands(
-    problem: &Problem,
+    problem: &LayoutProblem,
     memory: &mut Memory,
     mut places: Vec<u32>,
     mut lanes: Vec<u32>,
-) -> Layout {
+) -> RowLayout {
     let Memory { walk, sorting, old, .. } = memory;
     for &id in &walk.unread {
         let batch = &problem.batches[id as usize];
@@ -179,7 +179,7 @@ fn follow_operands(
             order.iter().zip(&*block).for_each(|(&lane, &place)| own[lane as usize] = place);
         }
     }
-    Layout { places, lanes }
+    RowLayout { places, lanes }
 }
 
 /// Memory of a sort of lanes.

@@ -7,7 +7,7 @@
 //! slot reads of it, the second begins with the rows that the slot reads of it, and the reader runs its lanes in that order. In
 //! trees, the operands of the second level are such slots: they read leaves and nodes of the first level.
 
-use super::problem::{Batch, Problem, Role, Slot, TOO_MANY};
+use super::problem::{Batch, LayoutProblem, Role, Slot, TOO_MANY};
 use autobatch_ir::plan::SlabId;
 
 /// Working memory of [`lanes_by_first_reader`].
@@ -67,7 +67,7 @@ impl Ends {
 /// The lanes of all batches after the current one, in execution order.
 #[derive(Clone, Copy)]
 struct Later<'a> {
-    problem: &'a Problem,
+    problem: &'a LayoutProblem,
     lanes: &'a [u32],
     /// The position of the first of these lanes among the lanes of all batches.
     start: usize,
@@ -146,7 +146,11 @@ impl<'a> Filling<'a> {
 }
 
 /// Orders the lanes of every batch by first reader, in the memory `lanes`.
-pub(super) fn lanes_by_first_reader(problem: &Problem, mut lanes: Vec<u32>, walk: &mut Walk) -> Vec<u32> {
+pub(super) fn lanes_by_first_reader(
+    problem: &LayoutProblem,
+    mut lanes: Vec<u32>,
+    walk: &mut Walk,
+) -> Vec<u32> {
     // Every lane is written.
     lanes.resize(problem.lanes as usize, 0);
     walk.restart(problem);
@@ -163,7 +167,7 @@ pub(super) fn lanes_by_first_reader(problem: &Problem, mut lanes: Vec<u32>, walk
 }
 
 impl Walk {
-    fn restart(&mut self, problem: &Problem) {
+    fn restart(&mut self, problem: &LayoutProblem) {
         let batches = problem.batches.len();
         // A reading is written before its list is walked.
         self.readings.resize(problem.pool.len(), Reading::default());
@@ -219,7 +223,7 @@ impl Walk {
     }
 
     /// Makes the widest suitable slot of a batch a bridge, unless the order of the batch is fixed already.
-    fn build_bridge(&mut self, problem: &Problem, id: u32, order: &mut [u32]) {
+    fn build_bridge(&mut self, problem: &LayoutProblem, id: u32, order: &mut [u32]) {
         let Self { ends, read_alone, block, .. } = self;
         let bridge = find_bridge(problem, id, ends, read_alone);
         let is_fixed = read_alone[id as usize] || !ends[id as usize].is_empty();
@@ -238,7 +242,7 @@ impl Walk {
     ///
     /// Readings go to the front of the lists from the last slot and lane to the first, so a finished list is in execution order
     /// without a sort. A slot that reads one batch only leaves one reading; its rows are looked up later.
-    fn leave_readings(&mut self, problem: &Problem, id: u32, order: &[u32]) {
+    fn leave_readings(&mut self, problem: &LayoutProblem, id: u32, order: &[u32]) {
         let (readings, head) = (self.readings.as_mut_slice(), self.head.as_mut_slice());
         let batch = &problem.batches[id as usize];
         for (_, slot) in problem.plannable(batch).rev() {
@@ -262,7 +266,7 @@ impl Walk {
 }
 
 /// The widest slot of a batch that can be a bridge between two batches. Also marks the batches that a slot reads alone.
-fn find_bridge(problem: &Problem, id: u32, ends: &[Ends], read_alone: &mut [bool]) -> Option<Bridge> {
+fn find_bridge(problem: &LayoutProblem, id: u32, ends: &[Ends], read_alone: &mut [bool]) -> Option<Bridge> {
     let mut best: Option<(u32, Bridge)> = None;
     for (number, slot) in problem.plannable(&problem.batches[id as usize]) {
         let from = slot.from;
@@ -281,7 +285,7 @@ fn find_bridge(problem: &Problem, id: u32, ends: &[Ends], read_alone: &mut [bool
 }
 
 /// Whether the results of one batch in a slab come right before those of another.
-fn are_side_by_side(problem: &Problem, batches: [u32; 2], slab: SlabId) -> bool {
+fn are_side_by_side(problem: &LayoutProblem, batches: [u32; 2], slab: SlabId) -> bool {
     let block = |batch: u32| {
         let batch = problem.batches.get(batch as usize)?;
         let mut slots = problem.batch_slots(batch).iter();

@@ -28,12 +28,12 @@ fn batch(results: &[u32], lanes: u32, operands: &[&[u32]]) -> Sketch {
 }
 
 /// The problem of these batches. The first `before` rows of each slab exist already; results take the next rows in order.
-fn problem(before: &[u32], batches: &[Sketch]) -> Problem {
+fn problem(before: &[u32], batches: &[Sketch]) -> LayoutProblem {
     let mut sizes = before.to_vec();
     for batch in batches {
         batch.results.iter().for_each(|&slab| sizes[slab as usize] += batch.lanes);
     }
-    let mut problem = Problem::default();
+    let mut problem = LayoutProblem::default();
     problem.restart(&sizes, before).unwrap();
     for batch in batches {
         let results: Vec<KnownSlot> = batch.results.iter().map(|&slab| (SlabId(slab), 4)).collect();
@@ -51,18 +51,18 @@ fn problem(before: &[u32], batches: &[Sketch]) -> Problem {
     problem
 }
 
-fn lay_out(problem: &Problem) -> Layout {
+fn lay_out(problem: &LayoutProblem) -> RowLayout {
     let layout = propagated(problem, &mut Memory::default());
     assert_eq!(check(problem, &layout), Ok(()));
     layout
 }
 
-fn lanes<'a>(problem: &Problem, layout: &'a Layout, batch: usize) -> &'a [u32] {
+fn lanes<'a>(problem: &LayoutProblem, layout: &'a RowLayout, batch: usize) -> &'a [u32] {
     &layout.lanes[problem.batches[batch].span()]
 }
 
 /// The places that the lanes of a batch read, for each operand.
-fn operands(problem: &Problem, layout: &Layout, batch: usize) -> Vec<Vec<u32>> {
+fn operands(problem: &LayoutProblem, layout: &RowLayout, batch: usize) -> Vec<Vec<u32>> {
     let order = lanes(problem, layout, batch).iter();
     let batch = &problem.batches[batch];
     let slots = problem.batch_slots(batch).iter().filter(|slot| slot.role == Role::Operand);
@@ -72,7 +72,7 @@ fn operands(problem: &Problem, layout: &Layout, batch: usize) -> Vec<Vec<u32>> {
 }
 
 /// The number of operand rows that plans read through tables.
-fn gathered(problem: &Problem, layout: &Layout) -> usize {
+fn gathered(problem: &LayoutProblem, layout: &RowLayout) -> usize {
     let all = (0..problem.batches.len()).flat_map(|batch| operands(problem, layout, batch));
     let step = |pair: &[u32]| i64::from(pair[1]) - i64::from(pair[0]);
     let is_direct = |places: &Vec<u32>| {
@@ -84,7 +84,7 @@ fn gathered(problem: &Problem, layout: &Layout) -> usize {
 
 /// Checks a layout against the problem alone: places are a permutation in every slab, lanes are a permutation in every batch, and
 /// each result is consecutive. Returns the first broken rule.
-fn check(problem: &Problem, layout: &Layout) -> Result<(), &'static str> {
+fn check(problem: &LayoutProblem, layout: &RowLayout) -> Result<(), &'static str> {
     let is_permutation = |numbers: &[u32]| {
         let mut sorted = numbers.to_vec();
         sorted.sort_unstable();
@@ -112,7 +112,7 @@ fn check(problem: &Problem, layout: &Layout) -> Result<(), &'static str> {
 #[test]
 fn the_check_rejects_broken_layouts() {
     let problem = problem(&[0], &[batch(&[0], 2, &[]), batch(&[0], 2, &[&[1, 0]])]);
-    let broken = |change: fn(&mut Layout)| {
+    let broken = |change: fn(&mut RowLayout)| {
         let mut layout = lay_out(&problem);
         change(&mut layout);
         check(&problem, &layout).expect_err("a broken layout")
@@ -149,7 +149,7 @@ fn operands_follow_the_first_reader() {
 }
 
 /// Sequences of these lengths: step `t` has one lane for each sequence longer than `t`, which reads its row of step `t - 1`.
-fn steps(lengths: &[u32]) -> Problem {
+fn steps(lengths: &[u32]) -> LayoutProblem {
     let mut batches = Vec::new();
     let (mut last_row, mut next) = (vec![0; lengths.len()], 0);
     for step in 0..lengths.iter().copied().max().unwrap_or(0) {
@@ -212,7 +212,7 @@ fn only_rows_at_an_ascending_constant_distance_need_no_table() {
 
 #[test]
 fn rows_beyond_31_bits_are_rejected() {
-    let mut problem = Problem::default();
+    let mut problem = LayoutProblem::default();
     assert_eq!(problem.restart(&[1 << 30, 1 << 30], &[0, 0]), Err(LayoutError::TooLarge));
     assert_eq!(problem.restart(&[u32::MAX], &[0]), Err(LayoutError::TooLarge));
 }
@@ -253,7 +253,7 @@ fn rounds(short: u64) -> u64 {
 }
 
 /// Batches over several slabs, with repeated and shared rows, equal slots, and rows that existed before.
-fn random_problem(random: &mut Rng) -> Problem {
+fn random_problem(random: &mut Rng) -> LayoutProblem {
     let slabs = 1 + random.below(3);
     let before: Vec<u32> = (0..slabs).map(|_| random.below(4)).collect();
     let mut rows = before.clone();

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 /// The half of a node of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum BodyPart {
     /// A port, constant or parameter, available in both halves.
     Source,
     /// Before the recurrence.
@@ -30,7 +30,7 @@ pub(super) enum Part {
 /// A body with the half of each node.
 pub(super) struct Plan<'a> {
     pub(super) body: &'a Body,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<BodyPart>,
     /// Values from before that the rest reads, ascending. A cut product stands for its first part.
     pub(super) crossing: Vec<ValueId>,
     /// Multiply-adds per row before the recurrence.
@@ -58,8 +58,8 @@ impl Plan<'_> {
     /// The operands of a node in a half. For a cut product: the factors of that half.
     pub(super) fn reads(&self, half: Half, node: NodeId) -> Vec<ValueId> {
         match (&self.parts[node.index()], half) {
-            (Part::Cut { before, .. }, Half::Before) => before.clone(),
-            (Part::Cut { behind, .. }, Half::Rest) => behind.clone(),
+            (BodyPart::Cut { before, .. }, Half::Before) => before.clone(),
+            (BodyPart::Cut { behind, .. }, Half::Rest) => behind.clone(),
             _ => values(&self.body.arena, node),
         }
     }
@@ -72,7 +72,7 @@ impl Plan<'_> {
             values(arena, node).iter().for_each(|value| readers[value.index()] += 1);
         }
         self.body.results.iter().for_each(|value| readers[value.index()] += 1);
-        arena.ids().filter(|node| matches!(self.parts[node.index()], Part::Cut { .. })).any(|node| {
+        arena.ids().filter(|node| matches!(self.parts[node.index()], BodyPart::Cut { .. })).any(|node| {
             let mut factors: Vec<ValueId> = values(arena, node);
             while let Some(value) = factors.pop() {
                 let Some(inner) = joined(graph, arena, value) else { continue };
@@ -88,8 +88,9 @@ impl Plan<'_> {
     /// Marks the nodes that a half needs, ports included.
     pub(super) fn needed(&self, half: Half) -> Vec<bool> {
         let arena = &self.body.arena;
-        let crosses =
-            |value: ValueId| half == Half::Rest && self.parts[arena.producer(value).index()] == Part::Before;
+        let crosses = |value: ValueId| {
+            half == Half::Rest && self.parts[arena.producer(value).index()] == BodyPart::Before
+        };
         let mut needed = vec![false; arena.len()];
         let need = |needed: &mut Vec<bool>, values: &[ValueId]| {
             for &value in values.iter().filter(|&&value| !crosses(value)) {
@@ -122,7 +123,7 @@ pub(super) fn cut<'a>(graph: &GraphData, body: &'a Body, free: &[bool]) -> Optio
     let arena = &body.arena;
     let mut from: Vec<From> =
         free.iter().map(|&free| if free { From::Free } else { From::Recurrence }).collect();
-    let mut parts = vec![Part::Source; body.ports];
+    let mut parts = vec![BodyPart::Source; body.ports];
     let mut weights = 0;
     let mut hoisted: Vec<NodeId> = Vec::new();
     for node in arena.ids().skip(body.ports) {
@@ -130,22 +131,22 @@ pub(super) fn cut<'a>(graph: &GraphData, body: &'a Body, free: &[bool]) -> Optio
         let operands = values(arena, node);
         let whole = operands.iter().map(|value| from[value.index()]).fold(From::Nothing, join);
         let part = match whole {
-            From::Nothing => Part::Source,
-            From::Free if signature.is_list() => Part::Either,
+            From::Nothing => BodyPart::Source,
+            From::Free if signature.is_list() => BodyPart::Either,
             From::Free => {
                 if is_product(signature) {
                     weights += products(graph, signature, None);
                     hoisted.push(node);
                 }
-                Part::Before
+                BodyPart::Before
             }
             From::Recurrence => match cut_product(graph, arena, node, &from) {
                 Some((before, behind, row)) => {
                     weights += products(graph, signature, Some(row));
                     hoisted.push(node);
-                    Part::Cut { before, behind, row }
+                    BodyPart::Cut { before, behind, row }
                 }
-                None => Part::Stays,
+                None => BodyPart::Stays,
             },
         };
         parts.push(part);
@@ -220,51 +221,51 @@ fn joined(graph: &GraphData, arena: &Arena, value: ValueId) -> Option<Vec<ValueI
 }
 
 /// Moves nodes back to the rest unless a hoisted product needs them.
-fn keep_needed(arena: &Arena, parts: &mut [Part], hoisted: &[NodeId]) {
+fn keep_needed(arena: &Arena, parts: &mut [BodyPart], hoisted: &[NodeId]) {
     let mut needed = vec![false; parts.len()];
     hoisted.iter().for_each(|node| needed[node.index()] = true);
-    for node in arena.ids().rev().filter(|node| parts[node.index()] != Part::Source) {
+    for node in arena.ids().rev().filter(|node| parts[node.index()] != BodyPart::Source) {
         if !needed[node.index()] {
             continue;
         }
         let operands = match &parts[node.index()] {
-            Part::Cut { before, .. } => before.clone(),
+            BodyPart::Cut { before, .. } => before.clone(),
             _ => values(arena, node),
         };
         operands.iter().for_each(|&value| needed[arena.producer(value).index()] = true);
     }
     for (part, needed) in parts.iter_mut().zip(needed) {
-        if *part == Part::Before && !needed {
-            *part = Part::Stays;
+        if *part == BodyPart::Before && !needed {
+            *part = BodyPart::Stays;
         }
     }
 }
 
 /// The values from before that the rest reads, directly or in a list.
-fn crossing(body: &Body, parts: &[Part]) -> Vec<ValueId> {
+fn crossing(body: &Body, parts: &[BodyPart]) -> Vec<ValueId> {
     let arena = &body.arena;
     let mut crossing = BTreeSet::new();
     let mut listed = vec![false; parts.len()];
     let mut read = |value: ValueId, listed: &mut Vec<bool>| {
         let maker = arena.producer(value).index();
         match parts[maker] {
-            Part::Before => _ = crossing.insert(value),
-            Part::Either => listed[maker] = true,
-            Part::Source | Part::Stays | Part::Cut { .. } => {}
+            BodyPart::Before => _ = crossing.insert(value),
+            BodyPart::Either => listed[maker] = true,
+            BodyPart::Source | BodyPart::Stays | BodyPart::Cut { .. } => {}
         }
     };
     body.results.iter().for_each(|&value| read(value, &mut listed));
     for node in arena.ids().rev() {
         match &parts[node.index()] {
-            Part::Stays => values(arena, node).into_iter().for_each(|value| read(value, &mut listed)),
-            Part::Cut { behind, .. } => behind.iter().for_each(|&value| read(value, &mut listed)),
-            Part::Either if listed[node.index()] => {
+            BodyPart::Stays => values(arena, node).into_iter().for_each(|value| read(value, &mut listed)),
+            BodyPart::Cut { behind, .. } => behind.iter().for_each(|&value| read(value, &mut listed)),
+            BodyPart::Either if listed[node.index()] => {
                 values(arena, node).into_iter().for_each(|value| read(value, &mut listed));
             }
-            Part::Either | Part::Source | Part::Before => {}
+            BodyPart::Either | BodyPart::Source | BodyPart::Before => {}
         }
     }
-    let cut = arena.ids().filter(|node| matches!(parts[node.index()], Part::Cut { .. }));
+    let cut = arena.ids().filter(|node| matches!(parts[node.index()], BodyPart::Cut { .. }));
     crossing.extend(cut.map(|node| ValueId::new(arena.results(node).start)));
     crossing.into_iter().collect()
 }

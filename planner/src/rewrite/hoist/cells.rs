@@ -1,6 +1,6 @@
 //! Declares the two cells of a split call.
 
-use super::body::{Half, Part, Plan};
+use super::body::{BodyPart, Half, Plan};
 use autobatch_ir::graph::rebuild::Extension;
 use autobatch_ir::graph::{Arena, Callee, GraphData, Op, Operand, ParamArg, Signature};
 use autobatch_ir::id::{SigId, SiteId, TypeId, ValueId};
@@ -113,7 +113,7 @@ impl<'a> Writer<'a> {
             let mut operands: Vec<ValueId> = self.plan.reads(self.half, node);
             let begun = self.values[first];
             operands.iter_mut().for_each(|value| *value = self.known(*value));
-            if let Part::Cut { row, .. } = self.plan.parts[node.index()] {
+            if let BodyPart::Cut { row, .. } = self.plan.parts[node.index()] {
                 self.half_product(&mut signature, row, &mut operands, begun);
             }
             self.lift(&mut signature);

@@ -38,7 +38,7 @@ use autobatch_ir::graph::rebuild::{Extension, Rebuild, Renaming};
 use autobatch_ir::graph::{Callee, GraphData, Op, Operand, ParamArg};
 use autobatch_ir::id::{SigId, ValueId};
 use autobatch_ir::plan::Mode;
-use body::{Half, Part, Plan, cut};
+use body::{BodyPart, Half, Plan, cut};
 use cells::{Call, declare};
 use recurrence::{Recurrent, recurrent};
 use std::borrow::Cow;
@@ -92,7 +92,7 @@ fn keeps_sums(graph: &GraphData, sig: SigId, plan: &Plan<'_>) -> bool {
         let [before, rest] = [before[node.index()], rest[node.index()]];
         let signature = graph.sigs.get(arena.node(node).sig);
         let is_constant = matches!(signature.callee, Callee::Op(Op::Fill { .. }));
-        let is_shared = before && rest && plan.parts[node.index()] == Part::Source && !is_constant;
+        let is_shared = before && rest && plan.parts[node.index()] == BodyPart::Source && !is_constant;
         let crosses = || plan.reads(Half::Before, node).iter().any(|value| plan.crossing.contains(value));
         if is_shared || (before && crosses()) {
             return false;

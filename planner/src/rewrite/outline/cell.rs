@@ -1,13 +1,13 @@
 //! Declares the cell of a run, with the signature of its calls.
 
-use super::find::{Origin, Run, result_of};
+use super::find::{NodeRun, Origin, result_of};
 use autobatch_ir::graph::rebuild::Extension;
 use autobatch_ir::graph::{Arena, Callee, GraphData, Operand, ParamArg, Signature};
 use autobatch_ir::id::{NodeId, SigId, SiteId, TypeId, ValueId};
 use autobatch_ir::module::Body;
 
 /// Declares the cell of a run, or finds an equal cell. Returns the signature of its calls.
-pub(super) fn declare(extension: &mut Extension, graph: &GraphData, run: &Run) -> Signature {
+pub(super) fn declare(extension: &mut Extension, graph: &GraphData, run: &NodeRun) -> Signature {
     let site = graph.arena.node(NodeId::new(run.members[0][0] as usize)).site;
     let (params, constants) = (Vec::new(), Vec::new());
     let mut writer = Writer { extension, graph, site, arena: Arena::default(), params, constants };
@@ -57,7 +57,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn port_type(&self, run: &Run, member: u32, place: u32) -> TypeId {
+    fn port_type(&self, run: &NodeRun, member: u32, place: u32) -> TypeId {
         let node = NodeId::new(run.members[member as usize][0] as usize);
         self.graph.signature(node).operands[place as usize]
     }

@@ -39,7 +39,7 @@ pub(super) enum Origin {
 
 /// A run and its occurrences.
 #[derive(Debug, Default)]
-pub(super) struct Run {
+pub(super) struct NodeRun {
     /// For each member of the run its node in each occurrence.
     pub(super) members: Vec<Vec<u32>>,
     /// For each member of the run the origins of its operands.
@@ -50,7 +50,7 @@ pub(super) struct Run {
     pub(super) results: Vec<(u32, u32)>,
 }
 
-impl Run {
+impl NodeRun {
     pub(super) fn occurrences(&self) -> usize {
         self.members[0].len()
     }
@@ -108,7 +108,7 @@ impl<'a> Finder<'a> {
     }
 
     /// All runs with at least two members and one result, by first head.
-    pub(super) fn runs(mut self) -> Vec<Run> {
+    pub(super) fn runs(mut self) -> Vec<NodeRun> {
         let by_sig = self.by_signature();
         self.free = by_sig.iter().map(|nodes| nodes.len() as u32).collect();
         let mut tried = vec![false; by_sig.len()];
@@ -159,11 +159,11 @@ impl<'a> Finder<'a> {
     }
 
     /// The longest run from these heads, all of one signature, on which all occurrences agree.
-    fn grow(&mut self, heads: Vec<u32>) -> Run {
+    fn grow(&mut self, heads: Vec<u32>) -> NodeRun {
         let base = self.owners;
         self.owners += heads.len() as u32;
         let head_sig = self.sig(heads[0]);
-        let mut run = Run::default();
+        let mut run = NodeRun::default();
         let mut cursors = heads.clone();
         self.push(&mut run, heads, base);
         let mut next = Vec::with_capacity(cursors.len());
@@ -239,7 +239,7 @@ impl<'a> Finder<'a> {
     }
 
     /// Appends these nodes as the next member.
-    fn push(&mut self, run: &mut Run, members: Vec<u32>, base: u32) {
+    fn push(&mut self, run: &mut NodeRun, members: Vec<u32>, base: u32) {
         let number = run.members.len() as u32;
         run.members.push(members);
         let operands = self.operands(run.members[number as usize][0]);
@@ -259,7 +259,7 @@ impl<'a> Finder<'a> {
     }
 
     /// The origin of an outside operand: a constant, a known port, or a new port.
-    fn outside(&self, run: &mut Run, at: Use) -> Origin {
+    fn outside(&self, run: &mut NodeRun, at: Use) -> Origin {
         let all = 0..run.occurrences();
         let constant = |operand: Operand| {
             let sig = self.graph.arena.node(self.graph.arena.producer(operand.as_value()?)).sig;
@@ -283,7 +283,7 @@ impl<'a> Finder<'a> {
     }
 
     /// Finds the values with readers outside of the run in some occurrence.
-    fn find_results(&self, run: &mut Run) {
+    fn find_results(&self, run: &mut NodeRun) {
         for (member, column) in run.members.iter().enumerate() {
             let results = self.graph.sigs.get(self.sig(column[0])).results.len();
             for result in 0..results {

@@ -41,7 +41,7 @@ use autobatch_ir::graph::GraphData;
 use autobatch_ir::graph::rebuild::{Extension, Rebuild};
 use autobatch_ir::id::{NodeId, ValueId};
 use cell::declare;
-use find::{Finder, Run};
+use find::{Finder, NodeRun};
 
 /// The rewrite of a node.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +100,7 @@ pub(crate) fn outline(graph: &GraphData, context: &Context<'_>) -> Option<Change
             }
         }
     }
-    let occurrences: usize = runs.iter().map(Run::occurrences).sum();
+    let occurrences: usize = runs.iter().map(NodeRun::occurrences).sum();
     let (graph, renaming) = rebuild.finish();
     let note = format!("{} for {}", count(cells, "cell"), count(occurrences, "run"));
     Some(Change { graph, renaming, note })

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The learned value of every type in every state, made by [`train`]. It has a JSON form.
+/// The learned value of every type in every state, made by [`train`](super::train). It has a JSON form.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Document", into = "Document")]
 pub struct Table {

@@ -257,7 +257,7 @@ impl Block {
         let Given { values, .. } = given;
         let graph = recording.graph;
         let made = match &cell.computation {
-            Computation::Node(_, cell) => graph.call_of_any(*cell, values),
+            Computation::Node(_, cell) => graph.call_any(*cell, values),
             Computation::Template(template) => {
                 let values = values.into_iter().map(|arg| match arg {
                     Arg::Value(value) => value,

@@ -6,7 +6,7 @@ use super::HEAD;
 use super::checks::ComputedIndices;
 use super::record::{GATHERED, RowAddress};
 use crate::error::GpuError;
-use autobatch_ir::plan::{FieldId, Kernel, Operand, Origin, Plan, RegKind, StoreId, StoreKind};
+use autobatch_ir::plan::{FieldId, Kernel, Origin, Plan, RegKind, StepOperand, StoreId, StoreKind};
 use autobatch_ir::types::{DType, Type};
 use std::collections::BTreeMap;
 
@@ -87,7 +87,7 @@ impl Capacity {
 
 /// The addresses of everything in the arena.
 #[derive(Debug)]
-pub struct Layout {
+pub struct BufferLayout {
     capacity: Capacity,
     /// The number of bound words, and of bound floats.
     bound: [u64; 2],
@@ -115,7 +115,7 @@ fn past(at: u64, words: u64) -> Result<u64, GpuError> {
     }
 }
 
-impl Layout {
+impl BufferLayout {
     pub(crate) fn new(plan: &Plan, packing: Packing, capacity: Capacity) -> Result<Self, GpuError> {
         let mut runs = word_runs(plan);
         let mut end = HEAD;
@@ -242,7 +242,7 @@ impl Layout {
     }
 
     /// The address of an operand. Lists have none.
-    pub(super) fn operand(&self, operand: Operand) -> RowAddress {
+    pub(super) fn operand(&self, operand: StepOperand) -> RowAddress {
         let (base, width) = match operand.origin {
             Origin::Field(field) => self.field(field),
             Origin::Words => (self.bound_words(), 1),

@@ -10,7 +10,7 @@ fn parameters_start_and_end_at_vector_boundaries() {
          certificate batches 0 bound 0 | rows copied 0 gathered 0 direct 0 | slabs 0 bytes";
     let plan = Plan::from_text(text).expect("parses");
     let starts = |packing| {
-        let layout = Layout::new(&plan, packing, Capacity::Exact).expect("fits");
+        let layout = BufferLayout::new(&plan, packing, Capacity::Exact).expect("fits");
         let at: Vec<u32> = (0..4).map(|store| layout.store(StoreId(store)).at).collect();
         (at, layout.params())
     };

@@ -3,7 +3,7 @@
 
 use super::readback::{map_and_read, submit};
 use super::split_array::{GrowableBuffer, SplitArray};
-use super::{Bound, Stores};
+use super::{Inputs, Stores};
 use crate::compile::{ArenaRange, Compiled, HEAD, Packing, Target};
 use crate::device::Gpu;
 use crate::error::GpuError;
@@ -180,7 +180,7 @@ impl Memory {
         &mut self,
         gpu: &Gpu,
         compiled: &Compiled,
-        bound: Bound<'_>,
+        bound: Inputs<'_>,
         uploaded: [u64; 2],
     ) -> u64 {
         let layout = &compiled.layout;

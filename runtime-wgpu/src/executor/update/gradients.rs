@@ -2,7 +2,7 @@
 
 use super::super::memory::Memory;
 use super::super::split_array::SplitArray;
-use crate::compile::{ArenaRange, Layout, SparseTable, sparse_tables};
+use crate::compile::{ArenaRange, BufferLayout, SparseTable, sparse_tables};
 use crate::device::Gpu;
 use crate::error::GpuError;
 use autobatch_ir::ParamId;
@@ -27,7 +27,7 @@ pub(super) struct ArenaGradients {
 }
 
 impl ArenaGradients {
-    pub(super) fn of(plan: &Plan, layout: &Layout, tables: &wgpu::Buffer, accumulated: bool) -> Self {
+    pub(super) fn of(plan: &Plan, layout: &BufferLayout, tables: &wgpu::Buffer, accumulated: bool) -> Self {
         let mut stores = Vec::new();
         let mut by_param = HashMap::new();
         for (param, store) in gradient_stores(plan) {
@@ -98,7 +98,7 @@ impl SavedGradients {
     }
 
     /// Copies them into the arena, to where the next run accumulates.
-    pub(super) fn restore(&self, memory: &Memory, layout: &Layout, encoder: &mut wgpu::CommandEncoder) {
+    pub(super) fn restore(&self, memory: &Memory, layout: &BufferLayout, encoder: &mut wgpu::CommandEncoder) {
         let (at, words) = layout.gradients();
         self.array.copy(encoder, 0, &memory.arena, at, words);
     }

@@ -19,7 +19,7 @@ use super::memory::Memory;
 use super::readback::submit;
 use super::split_array::GrowableBuffer;
 use super::{DeviceState, Executor, Resident, readback};
-use crate::compile::{Layout, UpdateOp, UpdateProgram, Updates, compile_update};
+use crate::compile::{BufferLayout, UpdateOp, UpdateProgram, Updates, compile_update};
 use crate::counters::UpdateCounters;
 use crate::device::Gpu;
 use crate::error::GpuError;
@@ -28,7 +28,7 @@ use autobatch_ir::plan::{BindError, Kernel, Plan, Store, StoreId, StoreKind, Upd
 use autobatch_shaders::Library;
 use gradients::{ArenaGradients, SavedGradients};
 use records::{ArrayLocations, Records};
-use runs::{Run, run_of};
+use runs::{BufferRun, run_of};
 use sparse_rows::SparseRows;
 use states::States;
 use std::collections::HashMap;
@@ -126,12 +126,18 @@ impl Training {
     }
 
     /// Encodes the first commands of an accumulating run: they restore the saved gradients.
-    pub(super) fn restore(&self, memory: &Memory, layout: &Layout, encoder: &mut wgpu::CommandEncoder) {
+    pub(super) fn restore(&self, memory: &Memory, layout: &BufferLayout, encoder: &mut wgpu::CommandEncoder) {
         self.saved.restore(memory, layout, encoder);
     }
 
     /// Notes the gradients that a run left in the arena.
-    pub(super) fn after(&mut self, plan: &Plan, layout: &Layout, tables: &wgpu::Buffer, accumulated: bool) {
+    pub(super) fn after(
+        &mut self,
+        plan: &Plan,
+        layout: &BufferLayout,
+        tables: &wgpu::Buffer,
+        accumulated: bool,
+    ) {
         self.last = Some(ArenaGradients::of(plan, layout, tables, accumulated));
     }
 
@@ -241,7 +247,7 @@ impl Training {
     }
 
     /// The gradient, the value and the states of every parameter.
-    fn runs(&self, updates: &Updates, memory: &Memory) -> Vec<[Run; 3]> {
+    fn runs(&self, updates: &Updates, memory: &Memory) -> Vec<[BufferRun; 3]> {
         let mut runs = Vec::with_capacity(updates.params);
         for (param, (at, words)) in (0..).map(StoreId).zip(memory.held_at()) {
             let gradient = self.last.as_ref().and_then(|last| last.gradient(param));

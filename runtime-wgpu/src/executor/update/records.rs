@@ -1,6 +1,6 @@
 //! The records and dispatches of an update: one dispatch per operation, or several if arrays span several buffers.
 
-use super::runs::{Run, Segment, Stretch, stretches};
+use super::runs::{BufferRun, Segment, Stretch, stretches};
 use super::sparse_rows::Listing;
 use crate::compile::{MAX_THREADS, TILE_ELEMENTS, UpdateOp, Updates};
 use crate::error::GpuError;
@@ -53,7 +53,7 @@ pub(super) struct ArrayLocations<'a> {
     pub(super) updates: &'a Updates,
     pub(super) listing: &'a Listing,
     /// For each parameter the runs of its gradient, its value and its states.
-    pub(super) runs: &'a [[Run; 3]],
+    pub(super) runs: &'a [[BufferRun; 3]],
 }
 
 #[derive(Default)]
@@ -111,7 +111,7 @@ impl Records {
     fn apply(&mut self, at: &ArrayLocations<'_>, number: usize, op: &UpdateOp) -> Result<(), GpuError> {
         let UpdateOp::Apply { record, sparse, params, gradients, .. } = op else { return Ok(()) };
         let mut by_buffers: BTreeMap<(usize, [usize; 3]), Vec<Entry>> = BTreeMap::new();
-        let none = Run::new();
+        let none = BufferRun::new();
         for &param in params {
             let elements = at.plan.stores[param.index()].ty.shape.elements() as u64;
             let [gradient, value, states] = &at.runs[param.index()];
@@ -196,7 +196,7 @@ struct SummedStore<'a> {
     elements: u64,
     /// 0 for a gradient, 1 for a parameter, 2 for a state.
     role: usize,
-    run: &'a Run,
+    run: &'a BufferRun,
     /// The offset that is added to the bases of its segments.
     base: u32,
     /// Words of a tile of states.

@@ -3,7 +3,7 @@
 
 use super::super::Stores;
 use super::super::readback;
-use super::runs::{Run, Segment};
+use super::runs::{BufferRun, Segment};
 use crate::compile::{TILE_ELEMENTS, Updates};
 use crate::device::Gpu;
 use crate::error::GpuError;
@@ -18,7 +18,7 @@ struct Held {
     elements: u64,
     /// The states and their uploaded versions; 0 before the first upload.
     stores: Vec<(StoreId, u64)>,
-    run: Run,
+    run: BufferRun,
 }
 
 impl Held {
@@ -93,7 +93,7 @@ impl States {
         let mut sizes: Vec<u64> = Vec::new();
         for (param, states) in updates.states.iter().enumerate() {
             let stores = states.iter().map(|&state| (state, 0)).collect();
-            let mut held = Held { elements: elements(param), stores, run: Run::new() };
+            let mut held = Held { elements: elements(param), stores, run: BufferRun::new() };
             held.place(gpu.binding() / 4, &mut sizes);
             created.params.push(held);
         }
@@ -113,7 +113,7 @@ impl States {
     }
 
     /// The segments of a parameter's states.
-    pub(super) fn run(&self, param: StoreId) -> &Run {
+    pub(super) fn run(&self, param: StoreId) -> &BufferRun {
         &self.params[param.index()].run
     }
 

@@ -1,4 +1,4 @@
-//! [`Layout`]: the place of each parameter's gradient in the sum over shards.
+//! [`GradientLayout`]: the place of each parameter's gradient in the sum over shards.
 
 use crate::executor::AnyExecutor;
 use autobatch_distributed::{Gradient, GradientShape, Rows};
@@ -26,7 +26,7 @@ struct Table {
 
 /// The places of all gradients, and the memory of the sum for the update.
 #[derive(Debug, Default)]
-pub(super) struct Layout {
+pub(super) struct GradientLayout {
     trained: Vec<ParamId>,
     /// By the number of the parameter; `None` for frozen ones.
     places: Vec<Option<Place>>,
@@ -35,7 +35,7 @@ pub(super) struct Layout {
     tables: Vec<Table>,
 }
 
-impl Layout {
+impl GradientLayout {
     /// Follows a change of the trained parameters.
     pub(super) fn fit(&mut self, module: &Module, trained: &[ParamId]) {
         if self.trained == trained && !self.places.is_empty() {
@@ -121,7 +121,7 @@ fn rows_of(values: &[f32], listed: Option<&[u32]>, width: usize) -> Rows {
     }
 }
 
-impl GradientSource for Layout {
+impl GradientSource for GradientLayout {
     fn gradient(&self, param: ParamId) -> Option<&[f32]> {
         match self.places.get(param.index())?.as_ref()? {
             Place::Dense(range) => self.sum.dense.get(range.clone()),

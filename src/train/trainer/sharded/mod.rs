@@ -20,7 +20,7 @@ use autobatch_distributed::tree::{self, Given};
 use autobatch_distributed::{Alone, Gradient, Group, reduce};
 use autobatch_ir::id::ParamId;
 use autobatch_ir::{Graph, Value};
-use layout::Layout;
+use layout::GradientLayout;
 pub(in crate::train) use ranks::Owned;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -34,12 +34,17 @@ pub(super) struct Sharding {
     group: Mutex<Box<dyn Group>>,
     /// Whether each rank keeps the optimiser's states of its own parameters only.
     divided: bool,
-    layout: Layout,
+    layout: GradientLayout,
 }
 
 impl Sharding {
     fn new(shards: usize, group: Box<dyn Group>) -> Self {
-        Self { shards: shards.max(1), group: Mutex::new(group), divided: false, layout: Layout::default() }
+        Self {
+            shards: shards.max(1),
+            group: Mutex::new(group),
+            divided: false,
+            layout: GradientLayout::default(),
+        }
     }
 
     /// Calls a function with the group. A panic in an earlier call leaves the group usable.

@@ -30,7 +30,7 @@ impl Model {
     }
 
     fn scores<'g>(&self, g: &'g Graph, sentence: &[u32]) -> Value<'g> {
-        let mut words = sentence.iter().map(|&word| self.words.look(g, word));
+        let mut words = sentence.iter().map(|&word| self.words.lookup(g, word));
         let first = words.next().expect("a sentence has a word");
         let merged = words.fold(first, |h, word| {
             let [h] = g.call(self.merge, [h, word]);

@@ -108,7 +108,7 @@ fn leaf<'g>(stage: &mut Stage<'g, '_>, step: &Step) -> Results<'g> {
         Act::Param => {
             (g.param([kit.bias, kit.square, kit.out, kit.half][size % 4 % kit_params(stage)]), WEIGHT)
         }
-        Act::Look => (kit.table.look(g, stage.index(step, ROWS)), WEIGHT),
+        Act::Look => (kit.table.lookup(g, stage.index(step, ROWS)), WEIGHT),
         Act::LookComputed => {
             let place = stage.vector(step, 0).0.argmax();
             (kit.table.row(place), WEIGHT)

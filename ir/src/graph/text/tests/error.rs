@@ -13,7 +13,7 @@ fn misspelt_words_have_suggestions() {
 #[test]
 fn a_long_line_is_cut() {
     let text = format!("{}x{}", "a".repeat(400), "b".repeat(400));
-    let error = ParseError::new(text.as_bytes(), *Problem::new(400..401, "m", "here"));
+    let error = ParseError::new(text.as_bytes(), *TextProblem::new(400..401, "m", "here"));
     assert!(error.to_string().len() < 400, "{error}");
     assert!(error.to_string().contains("aaax"), "{error}");
     assert_eq!((error.line, error.column), (1, 401));

@@ -132,7 +132,7 @@ fn the_verifier_accepts_all_numbers_that_the_emitter_binds() {
     let table = m.table("table", [5, 3], Init::ZEROS);
     let g = Graph::new(&m.build().unwrap());
     g.instance(0);
-    let x = table.look(&g, 4);
+    let x = table.lookup(&g, 4);
     let rows = g.input_shaped([2, 3], &[0.0; 6]).dropout(0.5);
     let labels = g.indices(&[0, 2]);
     let index = g.index(1);

@@ -58,7 +58,7 @@ fn g12_operands_have_the_types_of_the_signature() {
 
 #[test]
 fn g13_numbers_are_bound_where_an_index_is_read() {
-    assert_snapshot!(broken(Rule::Bound, |data| {
+    assert_snapshot!(broken(Rule::Bindings, |data| {
         let (list, input) = (find_op(data, "list"), find_op(data, "input"));
         set_operand(data, list, 0, Operand::index(0));
         set_operand(data, input, 0, Operand::index(0));

@@ -4,7 +4,7 @@ use super::refused;
 use crate::NodeId;
 use crate::module::ParamKind;
 use crate::plan::verify::Rule;
-use crate::plan::{Field, FieldId, KernelId, Operand, Slab, SlabId, SlabKind, Store, StoreId, StoreKind};
+use crate::plan::{Field, FieldId, KernelId, Slab, SlabId, SlabKind, StepOperand, Store, StoreId, StoreKind};
 use crate::types::{DType, Shape, Type, f32};
 
 shows! {
@@ -21,7 +21,7 @@ shows! {
        1. P1 the plan: every one of the 3 fields must belong to a slab, 2 do
     "#;
     what_is_named_exists: refused(Rule::Ids, |plan| {
-        plan.operands[2] = Operand::rows(FieldId(3), 0, 1)
+        plan.operands[2] = StepOperand::rows(FieldId(3), 0, 1)
     }) => @r#"
     the plan breaks its rules in 1 place
        1. P2 step f2 (k2 @node): there is no field3, only 3 of them

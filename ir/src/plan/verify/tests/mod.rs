@@ -32,9 +32,9 @@ use crate::NodeId;
 use crate::graph::{Binary, Fold, Op, Over, Unary};
 use crate::module::ParamKind;
 use crate::plan::{
-    Address, Certificate, Code, Field, FieldId, Instr, Kernel, KernelId, ListSource, Mode, Operand, Origin,
-    OutputKey, Part, Place, Plan, PlanOutput, ProdInit, Reg, RegKind, Slab, SlabId, SlabKind, Source, Stage,
-    Step, Store, StoreId, StoreKind, View,
+    Address, Certificate, Code, Field, FieldId, Instr, Kernel, KernelId, ListSource, Mode, Origin, OutputKey,
+    Place, Plan, PlanOutput, ProdInit, ProductPart, Reg, RegKind, Slab, SlabId, SlabKind, Source, Stage,
+    Step, StepOperand, Store, StoreId, StoreKind, View,
 };
 use crate::types::{DType, INDEX, Type, f32, list};
 use std::sync::Arc;
@@ -78,7 +78,7 @@ fn input() -> Kernel {
 /// `k2`: a fold, a product, a line and a row stage.
 fn node() -> Kernel {
     let scalar = Type::scalar(DType::F32);
-    let part = |source, row| Part { source, param: 0, row, col: 0, transposed: false };
+    let part = |source, row| ProductPart { source, param: 0, row, col: 0, transposed: false };
     let instr = |code, sources, store| Instr { code, dtype: DType::F32, sources, store };
     let fold = Stage::Seg {
         op: Op::WeightedSum { softmax: false },
@@ -143,8 +143,8 @@ fn good() -> Plan {
         lanes,
     };
     let place = |field, start| Place::Rows { field: FieldId(field), start };
-    let segments = |items| Operand::of_field(FieldId(0), Address::Lists { offsets: 0, items });
-    let bound = |origin| Operand { origin, address: Address::Steps { start: 0, stride: 1 } };
+    let segments = |items| StepOperand::of_field(FieldId(0), Address::Lists { offsets: 0, items });
+    let bound = |origin| StepOperand { origin, address: Address::Steps { start: 0, stride: 1 } };
     let output =
         |name: &str, field, row| PlanOutput { key: OutputKey::named(name), field: FieldId(field), row };
     Plan {
@@ -170,7 +170,7 @@ fn good() -> Plan {
         operands: vec![
             bound(Origin::Words),
             bound(Origin::Floats),
-            Operand::rows(FieldId(0), 0, 1),
+            StepOperand::rows(FieldId(0), 0, 1),
             segments(3),
             segments(6),
         ],

@@ -2,9 +2,10 @@
 
 use super::{refused, refused_kernel};
 use crate::plan::verify::Rule;
-use crate::plan::{Address, FieldId, Group, GroupRange, GroupRule, Operand, Origin, Plan};
+use crate::plan::{Address, FieldId, Group, GroupRange, GroupRule, Origin, Plan, StepOperand};
 
-const FLOATS: Operand = Operand { origin: Origin::Floats, address: Address::Steps { start: 0, stride: 0 } };
+const FLOATS: StepOperand =
+    StepOperand { origin: Origin::Floats, address: Address::Steps { start: 0, stride: 0 } };
 
 /// Makes both lists of the last step one group of two lanes, or of other numbers.
 fn grouped(plan: &mut Plan, end: u32, len: u32, start: u32, rule: GroupRule) {
@@ -72,7 +73,7 @@ shows! {
        1. P16 step f1 (k1 input): it must have 2 lanes, found 1
     "#;
     lists_are_segments: refused(Rule::OperandTypes, |plan| {
-        plan.operands[3] = Operand::rows(FieldId(0), 0, 1)
+        plan.operands[3] = StepOperand::rows(FieldId(0), 0, 1)
     }) => @r#"
     the plan breaks its rules in 1 place
        1. P17 step f2 (k2 @node): operand 1 must be list f32[2], found rows of field0: f32[2]
@@ -93,7 +94,7 @@ shows! {
        2. P19 step f2 (k2 @node): parameter port 1 takes f32[3], store1 is f32[4,3]
     "#;
     rows_lie_inside_slabs: refused(Rule::Bounds, |plan| {
-        plan.operands[2] = Operand::rows(FieldId(0), 1, 2)
+        plan.operands[2] = StepOperand::rows(FieldId(0), 1, 2)
     }) => @r#"
     the plan breaks its rules in 1 place
        1. P20 step f2 (k2 @node): operand 0 names row 3 of s0, which has 3 rows

@@ -14,11 +14,11 @@ pub(super) struct Segment {
 }
 
 /// The segments of an array.
-pub(super) type Run = Vec<Segment>;
+pub(super) type BufferRun = Vec<Segment>;
 
 /// The segments of `words` words of a split array, from `at` on.
-pub(super) fn run_of(array: &SplitArray, at: u64, words: u64) -> Run {
-    let mut run = Run::new();
+pub(super) fn run_of(array: &SplitArray, at: u64, words: u64) -> BufferRun {
+    let mut run = BufferRun::new();
     let mut done = 0;
     while done < words {
         let (buffer, offset) = ((at + done) / array.size, (at + done) % array.size);
@@ -40,7 +40,7 @@ pub(super) struct Stretch {
 }
 
 /// The stretches of an array of `elements` elements. Empty runs are ignored.
-pub(super) fn stretches(elements: u64, runs: [&Run; 3]) -> Vec<Stretch> {
+pub(super) fn stretches(elements: u64, runs: [&BufferRun; 3]) -> Vec<Stretch> {
     let mut all = Vec::new();
     let mut first = 0;
     while first < elements {

@@ -61,10 +61,10 @@ pub(super) fn param() -> OpCase {
 pub(super) fn lookup() -> OpCase {
     entry(
         vec![
-            good(&["f32[2]"], vec![vec![4.0, 5.0]], |g, h| vec![h.table.look(g, 2u32)]),
+            good(&["f32[2]"], vec![vec![4.0, 5.0]], |g, h| vec![h.table.lookup(g, 2u32)]),
             good(&["f32[2]", "f32[2]"], vec![vec![2.0, 3.0]; 2], |g, h| {
                 let place = g.input(&[0.5, 2.0, 1.0]).argmax();
-                vec![h.table.row(place), h.table.look(g, place)]
+                vec![h.table.row(place), h.table.lookup(g, place)]
             }),
         ],
         TRUE,

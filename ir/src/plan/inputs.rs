@@ -50,7 +50,7 @@ impl Stores for Weights {
 
 /// The numbers that are bound for one run.
 #[derive(Clone, Copy, Debug)]
-pub struct Bound<'a> {
+pub struct Inputs<'a> {
     /// Indices, truth values (0 or 1) and other words.
     pub words: &'a [u32],
     /// Float inputs.
@@ -59,7 +59,7 @@ pub struct Bound<'a> {
     pub noise: Noise,
 }
 
-impl Bound<'_> {
+impl Inputs<'_> {
     /// Checks that as many numbers are bound as the plan reads, and that stores have the sizes of the plan. The floats
     /// include those that arrive at a pause.
     ///
