@@ -16,6 +16,7 @@ mod error;
 mod existing;
 mod grow;
 mod ids;
+mod index_vec;
 mod jobs;
 mod kernels;
 mod lists;

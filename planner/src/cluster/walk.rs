@@ -1,9 +1,10 @@
 //! The walk over needed nodes that numbers jobs, types and operands.
 
-use super::arrivals::Arrivals;
+use super::arrivals::{Arrivals, BITS};
 use super::clusters::Clusters;
 use super::type_numbers::TypeNumbers;
 use crate::context::Context;
+use crate::ids::{PortId, ResultId};
 use crate::lists::ensure_len;
 use crate::schedule::OperandLists;
 use autobatch_ir::graph::{GraphData, Operand};
@@ -39,10 +40,10 @@ enum Kind {
 struct SigFacts {
     kind: Kind,
     /// Its first result among the results of all signatures.
-    results: u32,
+    results: ResultId,
     result_count: u32,
     /// Its first operand port among those of all signatures.
-    ports: u32,
+    ports: PortId,
     /// How many operands a node has. Lists ignore it.
     operand_count: u32,
 }
@@ -54,11 +55,11 @@ struct ValueFacts {
     /// [`UNNAMED`].
     job: u32,
     /// Its number among the results of all signatures, or [`LIST`].
-    result: u32,
+    result: ResultId,
 }
 
 /// The result number of lists.
-const LIST: u32 = u32::MAX;
+const LIST: ResultId = ResultId(u32::MAX);
 /// Instead of the name of a list that nothing has read by name yet.
 const UNNAMED: u32 = u32::MAX - 1;
 
@@ -109,8 +110,8 @@ pub(super) fn walk(
                 let own = &pool[node.operands as usize..][..facts.operand_count as usize];
                 ensure_len(operands, end + own.len());
                 let targets = &mut operands[end..end + own.len()];
-                let port = facts.ports as usize;
-                let bound = match read_known(own, arrivals.known(port, own.len()), values, targets) {
+                let ports = facts.ports..PortId(facts.ports.0 + facts.operand_count);
+                let bound = match read_known(own, arrivals.known(ports), values, targets) {
                     Some((bound, read)) => {
                         end += read;
                         bound
@@ -118,7 +119,7 @@ pub(super) fn walk(
                     None => {
                         let mut reader =
                             Reader { graph, values, arrivals, operands, lists, known_lists, first, end };
-                        let bound = reader.read(own, port);
+                        let bound = reader.read(own, facts.ports);
                         end = reader.end;
                         bound
                     }
@@ -155,7 +156,7 @@ fn begin(graph: &GraphData, memory: &mut Memory, clusters: &mut Clusters) {
     memory.found_sources.clear();
     memory.numbers.clear(signatures.len(), &mut clusters.types);
     memory.sigs.clear();
-    let (mut results, mut ports) = (0, 0);
+    let (mut first_result, mut first_port) = (0, 0);
     for signature in signatures {
         let kind = match signature.is_list() {
             true => Kind::List,
@@ -163,9 +164,10 @@ fn begin(graph: &GraphData, memory: &mut Memory, clusters: &mut Clusters) {
             false => Kind::Job,
         };
         let (result_count, operand_count) = (signature.results.len() as u32, signature.operands.len() as u32);
+        let (results, ports) = (ResultId(first_result), PortId(first_port));
         memory.sigs.push(SigFacts { kind, results, result_count, ports, operand_count });
-        results += result_count;
-        ports += operand_count;
+        first_result += result_count;
+        first_port += operand_count;
     }
 }
 
@@ -187,7 +189,7 @@ fn read_known(
             continue;
         };
         let facts = values[value.index()];
-        if facts.result >= 64 || known[index] >> facts.result & 1 == 0 {
+        if facts.result.0 >= BITS || known[index] >> facts.result.0 & 1 == 0 {
             return None;
         }
         // An unconditional write: whether an operand is a job is hard to predict.
@@ -220,7 +222,7 @@ struct KnownLists {
     /// The lists that have a name.
     named: Vec<ValueId>,
     /// The pairs of a list and a port whose arrivals are noted.
-    arrived: HashSet<(ValueId, usize), BuildMix>,
+    arrived: HashSet<(ValueId, PortId), BuildMix>,
     /// Working memory: lists that wait for the name of the list that they grew from, and their items.
     grown: Vec<(ValueId, Operand)>,
 }
@@ -228,25 +230,25 @@ struct KnownLists {
 impl Reader<'_> {
     /// Does what [`read_known`] does, for any operands.
     #[inline(never)]
-    fn read(&mut self, own: &[Operand], first_port: usize) -> u64 {
+    fn read(&mut self, own: &[Operand], first_port: PortId) -> u64 {
         let mut bound = 0;
         for (index, operand) in own.iter().enumerate() {
             let Some(value) = operand.as_value() else {
                 bound |= 1 << (index & 63);
                 continue;
             };
-            let facts = self.values[value.index()];
+            let (facts, port) = (self.values[value.index()], PortId(first_port.0 + index as u32));
             if facts.result == LIST {
-                self.read_list(value, first_port + index, own.len() - index);
+                self.read_list(value, port, own.len() - index);
                 continue;
             }
-            self.read_value(facts, first_port + index);
+            self.read_value(facts, port);
         }
         bound
     }
 
     /// Appends the elements of a list and leaves space for the `after` operands that follow.
-    fn read_list(&mut self, list: ValueId, port: usize, after: usize) {
+    fn read_list(&mut self, list: ValueId, port: PortId, after: usize) {
         let node = self.graph.arena.producer(list);
         let items = self.graph.arena.operands(node);
         if items.len() >= LONG_LIST || self.graph.arena.appended(node, &self.graph.sigs).is_some() {
@@ -259,7 +261,7 @@ impl Reader<'_> {
     }
 
     /// Reads a list by its name.
-    fn read_named_list(&mut self, list: ValueId, port: usize, after: usize) {
+    fn read_named_list(&mut self, list: ValueId, port: PortId, after: usize) {
         self.note_arrivals(list, port);
         let name = self.name_of(list);
         if name != NONE {
@@ -270,7 +272,7 @@ impl Reader<'_> {
     }
 
     /// Notes once that the items of a list, and of those that it grew from, arrive at a port.
-    fn note_arrivals(&mut self, mut list: ValueId, port: usize) {
+    fn note_arrivals(&mut self, mut list: ValueId, port: PortId) {
         let arena = &self.graph.arena;
         // The storage of a growing plan, the only one whose walk begins later, does not depend on arrivals.
         while arena.producer(list).index() >= self.first && self.known_lists.arrived.insert((list, port)) {
@@ -325,7 +327,7 @@ impl Reader<'_> {
     }
 
     #[inline]
-    fn read_value(&mut self, facts: ValueFacts, port: usize) {
+    fn read_value(&mut self, facts: ValueFacts, port: PortId) {
         self.arrivals.add(port, facts.result);
         self.operands[self.end] = facts.job;
         self.end += usize::from(facts.job != NONE);
@@ -335,11 +337,11 @@ impl Reader<'_> {
 /// Notes the job that computes the values, and that they are the results from `first` on. One and two results, nearly all cases,
 /// need no loop.
 #[inline]
-fn number_results(values: &mut [ValueFacts], job: u32, first: u32) {
-    let facts = |result: u32| ValueFacts { job, result };
+fn number_results(values: &mut [ValueFacts], job: u32, first: ResultId) {
+    let facts = |place: u32| ValueFacts { job, result: ResultId(first.0 + place) };
     match values {
-        [one] => *one = facts(first),
-        [one, two] => [*one, *two] = [facts(first), facts(first + 1)],
-        many => (first..).zip(many).for_each(|(result, value)| *value = facts(result)),
+        [one] => *one = facts(0),
+        [one, two] => [*one, *two] = [facts(0), facts(1)],
+        many => (0..).zip(many).for_each(|(place, value)| *value = facts(place)),
     }
 }

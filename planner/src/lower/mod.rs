@@ -15,7 +15,7 @@ pub(crate) use operands::{Shared, shared};
 pub(crate) use places::Places;
 
 use crate::certificate::certify;
-use crate::ids::RowId;
+use crate::ids::{BlockId, RowId};
 use crate::kernels::Kernels;
 use crate::order::Rows;
 use crate::stage::{Product, Stage};
@@ -62,7 +62,7 @@ pub(crate) fn lower(
                 kernels.of_sig[sig].as_ref().expect("every signature that takes a step has a kernel");
             KernelId(kernel_numbers.number(&mut plan.kernels, kernel))
         });
-        let mut write_step = |results: &[(FieldId, u32)]| {
+        let mut write_step = |results: &[(FieldId, BlockId)]| {
             append_step(plan, kernel, |plan, _| {
                 for &(field, block) in results {
                     plan.places.push(Place::Rows { field, start: result_start(rows, number, block) });
@@ -75,13 +75,13 @@ pub(crate) fn lower(
                 plan.lanes.extend_from_slice(&rows.nodes[batch.lanes.clone()]);
             });
         };
-        let SigStorage { results, extra_fields, .. } = &storage.sigs[sig];
+        let SigStorage { results, extra_fields, .. } = &storage.sigs[batch.sig];
         if extra_fields.is_empty() {
             write_step(results);
         } else {
             // A step writes one field of a copy of a constant.
             let fields = results.iter().chain(extra_fields).filter(|&&(_, block)| block == batch.copy);
-            fields.for_each(|&(field, _)| write_step(&[(field, 0)]));
+            fields.for_each(|&(field, _)| write_step(&[(field, BlockId(0))]));
         }
         // The first wave of the batches is the first new wave of the plan.
         plan.waves.truncate(first_wave + (batch.wave.0 - rows.batches[0].wave.0) as usize);

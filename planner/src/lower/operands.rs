@@ -1,6 +1,7 @@
 //! The rows that a step writes, and its operands, in execution order.
 
 use super::places::Places;
+use crate::ids::BlockId;
 use crate::order::{Batch, Lists, Rows};
 use crate::storage;
 use autobatch_ir::graph::OperandKind;
@@ -8,8 +9,8 @@ use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::{Address, FieldId, Group, GroupRange, GroupRule, Mode, Origin, Plan, StepOperand};
 
 /// The first row of a block that a batch writes. Its rows are consecutive.
-pub(super) fn result_start(rows: &Rows, batch: usize, block: u32) -> u32 {
-    let mut named = rows.slot_rows(&rows.batches[batch], rows.slots(batch).start + block as usize);
+pub(super) fn result_start(rows: &Rows, batch: usize, block: BlockId) -> u32 {
+    let mut named = rows.slot_rows(&rows.batches[batch], rows.slots(batch).start + block.index());
     debug_assert!(named.clone().zip(named.clone().skip(1)).all(|(a, b)| a + 1 == b));
     named.next().expect("a batch has lanes")
 }
@@ -32,7 +33,7 @@ pub(super) fn write_operands(
     let graph = context.graph;
     let batch = &rows.batches[number];
     // Operands of one kind have their slots or columns in the order of their ports.
-    let mut slots = rows.slots(number).skip(storage.sigs[batch.sig.index()].blocks_of(batch.copy).len());
+    let mut slots = rows.slots(number).skip(storage.sigs[batch.sig].blocks_of(batch.copy).len());
     let (mut bound, mut lists, first) = (0, 0, plan.operands.len());
     // Executors of growing plans know no groups yet.
     let grouped = context.request.mode != Mode::Grow;

@@ -23,7 +23,7 @@ impl Places<'_> {
             Some(place) => place,
             None => {
                 let node = graph.arena.node(graph.arena.producer(value));
-                let own = &self.storage.sigs[node.sig.index()];
+                let own = &self.storage.sigs[node.sig];
                 let (field, _) = own.results[value.index() - node.results as usize];
                 (field, RowId(self.rows.rows[self.rows.row_of[value.index()] as usize]))
             }

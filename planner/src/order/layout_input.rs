@@ -5,10 +5,11 @@ use super::layout::{KnownSlot, LayoutError};
 use super::rows::{Batch, Rows, StoredBatches};
 use crate::cluster::Clusters;
 use crate::context::Context;
+use crate::ids::BlockId;
 use crate::storage::Storage;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, ValueId};
-use autobatch_ir::plan::SlabId;
+use autobatch_ir::plan::{FieldId, SlabId};
 use std::ops::Range;
 
 /// No row.
@@ -64,13 +65,12 @@ pub(super) fn build_layout_problem(
     let StoredBatches { clusters, batches, storage } = stored;
     rows.count_slab_rows(storage)?;
     input.find_reused(context, clusters, storage);
-    let slabs = rows.slab_rows.iter().zip(&storage.slabs).zip(&input.reused_rows);
+    let slabs = rows.slab_rows.iter().zip(storage.slabs.iter()).zip(&input.reused_rows);
     input.slab_rows.clear();
     input.slab_rows.extend(slabs.map(|((rows, slab), reused)| rows - slab.rows + reused));
     rows.problem.restart(&input.slab_rows, &input.reused_rows)?;
     input.slabs.clear();
-    let slabs = (0..storage.slabs.len() as u32).map(SlabId);
-    input.slabs.extend(slabs.map(|slab| rows.problem.numbers(slab)));
+    input.slabs.extend(storage.slabs.ids().map(|slab| rows.problem.numbers(slab)));
     rows.row_of.resize(context.graph.arena.values(), NONE);
     input.number_reused(&mut rows.row_of);
     let builder = Builder { graph: context.graph, storage, nodes, growing: context.existing.plan() };
@@ -107,7 +107,7 @@ impl LayoutInput {
     fn find_reused(&mut self, context: &Context<'_>, clusters: &Clusters, storage: &Storage) {
         let reused = |&value: &ValueId| {
             let (field, row) = context.existing.get(value).expect("a reused value exists");
-            ReusedRow { slab: storage.fields[field.index()].slab.0, row: row.0, value }
+            ReusedRow { slab: storage.fields[field].slab.0, row: row.0, value }
         };
         self.reused.clear();
         self.reused.extend(clusters.reused.iter().map(reused));
@@ -146,7 +146,7 @@ impl Rows {
         self.slab_rows.clear();
         self.slab_rows.extend(storage.slabs.iter().map(|slab| slab.rows));
         for batch in &self.batches {
-            for block in storage.sigs[batch.sig.index()].blocks_of(batch.copy) {
+            for block in storage.sigs[batch.sig].blocks_of(batch.copy) {
                 let rows = &mut self.slab_rows[block.slab.index()];
                 *rows = rows.checked_add(batch.lanes.len() as u32).ok_or(LayoutError::TooLarge)?;
             }
@@ -197,7 +197,7 @@ impl Builder<'_> {
         input: &mut LayoutInput,
     ) -> BatchTarget {
         let batch = &rows.batches[number];
-        let own = &self.storage.sigs[batch.sig.index()];
+        let own = &self.storage.sigs[batch.sig];
         let first = [&input.ports, &input.lists].map(|ports| ports.len() as u32);
         let [first_bound, first_start] = [&input.bound, &input.starts].map(|list| list.len() as u32);
         let result = |slab: SlabId| known_slot(self.storage, slab, None);
@@ -210,9 +210,9 @@ impl Builder<'_> {
         let lanes = batch.lanes.len() as u32;
         let columns = rows.problem.add_known(lanes, &input.results, &input.operands);
         input.slot_waves.resize(rows.problem.slots.len(), batch.wave.0);
-        if batch.copy > 0 {
+        if batch.copy > BlockId(0) {
             let first = rows.row_of[self.graph.arena.node(any).results as usize];
-            let start = rows.problem.first_row(0);
+            let start = rows.problem.first_row(BlockId(0));
             input.copies.push(CopiedRows { first: first..first + lanes, start });
         } else {
             input.starts.extend(own.results.iter().map(|&(_, block)| rows.problem.first_row(block)));
@@ -242,7 +242,7 @@ impl Builder<'_> {
                 bound.push(port);
                 continue;
             };
-            let field = self.storage.fields.get(self.storage.port_field(batch.sig, port as usize).index());
+            let field = self.storage.fields.get(self.storage.port_field(batch.sig, port as usize));
             if self.graph.arena.is_list(value, &self.graph.sigs) {
                 // There is no field if all lists are empty.
                 let slab = field.map_or(0..0, |field| slabs[field.slab.index()].clone());
@@ -276,8 +276,8 @@ fn known_slot(storage: &Storage, slab: SlabId, width: Option<u32>) -> KnownSlot 
     let bytes = match width {
         Some(width) => width * 4,
         None => {
-            let fields = storage.slabs[slab.index()].fields.clone();
-            let fields = &storage.fields[fields.start as usize..fields.end as usize];
+            let fields = storage.slabs[slab].fields.clone();
+            let fields = &storage.fields[FieldId(fields.start)..FieldId(fields.end)];
             fields.iter().map(|field| field.width() * 4).sum()
         }
     };

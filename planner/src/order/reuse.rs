@@ -69,7 +69,7 @@ impl Reuse<'_> {
         let (batch, posed) = (&batches[number], &problem.batches[number]);
         let (wave, lanes) = (batch.wave.0, &lane_order[batch.lanes.clone()]);
         let slot_waves = input.slot_waves.as_slice();
-        let blocks = storage.sigs[batch.sig.index()].blocks_of(batch.copy).iter();
+        let blocks = storage.sigs[batch.sig].blocks_of(batch.copy).iter();
         for (block, slot) in blocks.zip(problem.batch_slots(posed)) {
             let slab = block.slab.index();
             // The provisional rows of a result are consecutive in the order of the problem's lanes.

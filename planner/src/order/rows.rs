@@ -3,7 +3,7 @@
 use super::layout::{self, Role};
 use super::lists::Lists;
 use crate::cluster::Clusters;
-use crate::ids::WaveId;
+use crate::ids::{BlockId, WaveId};
 use crate::schedule::Batches;
 use crate::stage::{Product, Stage};
 use crate::storage::Storage;
@@ -21,7 +21,7 @@ pub(crate) struct Batch {
     /// The wave that executes it. Sources are wave 0.
     pub(crate) wave: WaveId,
     /// Which copy of a constant it writes; see [`SigStorage::extra_fields`](crate::storage::SigStorage::extra_fields).
-    pub(crate) copy: u32,
+    pub(crate) copy: BlockId,
     /// Its jobs as a range of the scheduler's items; empty for sources.
     pub(super) jobs: Range<u32>,
     /// The first column of its bindings.

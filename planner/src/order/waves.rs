@@ -2,7 +2,7 @@
 
 use super::rows::{Batch, Rows, StoredBatches};
 use crate::cluster::Clusters;
-use crate::ids::WaveId;
+use crate::ids::{BlockId, WaveId};
 use crate::schedule::{Batches, ListMaxima};
 use autobatch_ir::id::{NodeId, SigId};
 use std::ops::Range;
@@ -25,11 +25,11 @@ pub(super) fn list_batches(
     rows.batches.clear();
     nodes.clear();
     for (sig, source) in clusters.sources.iter() {
-        for copy in 0..storage.sigs[sig].source_batches() {
+        for copy in 0..storage.sigs[SigId::new(sig)].source_batches() {
             let first = nodes.len();
             nodes.extend_from_slice(source);
             let lanes = first..nodes.len();
-            rows.batches.push(Batch { lanes, copy, ..empty(SigId::new(sig), 0, 0..0) });
+            rows.batches.push(Batch { lanes, copy: BlockId(copy), ..empty(SigId::new(sig), 0, 0..0) });
         }
     }
     let sources = rows.batches.len();
@@ -83,5 +83,5 @@ fn find_waves(rows: &mut Rows, memory: &mut Memory, clusters: &Clusters, batches
 
 /// A batch without lanes.
 fn empty(sig: SigId, wave: u32, jobs: Range<u32>) -> Batch {
-    Batch { sig, lanes: 0..0, wave: WaveId(wave), copy: 0, jobs, bound: 0, lists: 0 }
+    Batch { sig, lanes: 0..0, wave: WaveId(wave), copy: BlockId(0), jobs, bound: 0, lists: 0 }
 }

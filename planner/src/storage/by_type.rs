@@ -7,40 +7,41 @@ use super::fields::{Block, NO_FIELD, Storage, nameless};
 use autobatch_ir::Type;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::SigId;
-use autobatch_ir::plan::{FieldId, Plan, Slab, SlabId, SlabKind};
+use autobatch_ir::plan::{FieldId, Plan, Slab, SlabKind};
 
 impl Storage {
     pub(super) fn assign_by_type(&mut self, graph: &GraphData, used: &[SigId], growing: &Plan) {
-        self.slabs.extend_from_slice(&growing.slabs);
+        self.slabs.extend(growing.slabs.iter().cloned());
         self.fields.extend(growing.fields.iter().map(|field| nameless(field.slab, field.ty)));
         for &sig in used {
             for &ty in &graph.sigs.get(sig).results {
                 let field = self.field_of_type(graph.ty(ty));
-                let slab = self.fields[field.index()].slab;
-                let own = &mut self.sigs[sig.index()];
+                let slab = self.fields[field].slab;
+                let own = &mut self.sigs[sig];
                 let repeat = own.blocks.iter().filter(|block| block.slab == slab).count() as u32;
-                own.results.push((field, own.blocks.len() as u32));
-                own.blocks.push(Block { slab, repeat });
+                let block = own.blocks.push(Block { slab, repeat });
+                own.results.push((field, block));
             }
         }
         for signature in graph.sigs.items() {
             for &ty in &signature.operands {
                 let ty = Type { is_list: false, ..graph.ty(ty) };
-                let known = self.fields.iter().position(|field| field.ty == ty);
-                self.port_fields.push(known.map_or(NO_FIELD, |field| FieldId(field as u32)));
+                self.port_fields.push(self.known_field(ty).unwrap_or(NO_FIELD));
             }
         }
     }
 
+    /// The field of a type, if there is one.
+    fn known_field(&self, ty: Type) -> Option<FieldId> {
+        self.fields.entries().find(|(_, field)| field.ty == ty).map(|(id, _)| id)
+    }
+
     /// The field of a type, in a slab of its own if it is new.
     fn field_of_type(&mut self, ty: Type) -> FieldId {
-        let known = self.fields.iter().position(|field| field.ty == ty);
-        let number = known.unwrap_or_else(|| {
-            let (slab, field) = (SlabId(self.slabs.len() as u32), self.fields.len() as u32);
-            self.fields.push(nameless(slab, ty));
-            self.slabs.push(Slab { kind: SlabKind::Value, rows: 0, fields: field..field + 1 });
-            field as usize
-        });
-        FieldId(number as u32)
+        self.known_field(ty).unwrap_or_else(|| {
+            let field = self.fields.next_id();
+            let slab = self.slabs.push(Slab { kind: SlabKind::Value, rows: 0, fields: field.0..field.0 + 1 });
+            self.fields.push(nameless(slab, ty))
+        })
     }
 }

@@ -1,13 +1,12 @@
 //! Classes of results: the results that [`storage`](super) puts into one field.
 
 use super::fields::NO_FIELD;
+use crate::ids::{ClassId, Id, ResultId};
+use crate::index_vec::IndexVec;
 use autobatch_ir::Type;
 use autobatch_ir::hash::split_mix;
 use autobatch_ir::id::SigId;
 use autobatch_ir::plan::FieldId;
-
-/// No class.
-const NONE: u32 = u32::MAX;
 
 /// A class of results that share one field.
 #[derive(Debug)]
@@ -48,30 +47,27 @@ impl Class {
 /// Chains of classes with equal hashes of makers. They replace a comparison of each class with each.
 #[derive(Debug, Default)]
 pub(super) struct MakerChains {
-    sorted: Vec<(u64, u32)>,
-    /// Per class the next one of its chain, or [`NONE`].
-    next: Vec<u32>,
+    sorted: Vec<(u64, ClassId)>,
+    /// Per class the next one of its chain, if there is one.
+    next: IndexVec<ClassId, Option<ClassId>>,
 }
 
 impl MakerChains {
     /// Builds the chains of all classes.
-    pub(super) fn build(&mut self, classes: &[Class]) {
+    pub(super) fn build(&mut self, classes: &Classes) {
         let Self { sorted, next } = self;
         sorted.clear();
-        sorted.extend(classes.iter().zip(0..).map(|(class, number)| (class.makers_hash(), number)));
+        sorted.extend(classes.ids().map(|class| (classes.get(class).makers_hash(), class)));
         sorted.sort_unstable();
-        next.clear();
-        next.resize(sorted.len(), NONE);
+        next.refill(sorted.len(), None);
         for pair in sorted.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
-            next[pair[0].1 as usize] = pair[1].1;
+            next[pair[0].1] = Some(pair[1].1);
         }
     }
 
     /// The later classes of a chain, ascending.
-    pub(super) fn after(&self, number: usize) -> impl Iterator<Item = usize> {
-        let next =
-            |&number: &usize| Some(self.next[number]).filter(|&next| next != NONE).map(|next| next as usize);
-        std::iter::successors(next(&number), next)
+    pub(super) fn after(&self, class: ClassId) -> impl Iterator<Item = ClassId> {
+        std::iter::successors(self.next[class], |&class| self.next[class])
     }
 }
 
@@ -79,50 +75,51 @@ impl MakerChains {
 #[derive(Debug, Default)]
 pub(super) struct Classes {
     /// The classes of this graph, then spare ones.
-    items: Vec<Class>,
+    items: IndexVec<ClassId, Class>,
     count: usize,
-    /// Per result the class that it represents, or [`NONE`].
-    of_root: Vec<u32>,
+    /// Per result the class that it represents.
+    of_root: IndexVec<ResultId, Option<ClassId>>,
 }
 
 impl Classes {
     /// Starts again without classes, for a number of results.
     pub(super) fn clear(&mut self, results: usize) {
         self.count = 0;
-        self.of_root.clear();
-        self.of_root.resize(results, NONE);
+        self.of_root.refill(results, None);
     }
 
     /// All classes, in the order of their creation.
-    pub(super) fn all(&self) -> &[Class] {
-        &self.items[..self.count]
+    pub(super) fn ids(&self) -> impl Iterator<Item = ClassId> + use<> {
+        (0..self.count).map(ClassId::from_index)
     }
 
-    /// A class by its number.
-    pub(super) fn nth(&mut self, number: usize) -> &mut Class {
-        &mut self.items[number]
+    pub(super) fn get(&self, class: ClassId) -> &Class {
+        &self.items[class]
+    }
+
+    pub(super) fn get_mut(&mut self, class: ClassId) -> &mut Class {
+        &mut self.items[class]
     }
 
     /// The class that a result represents.
-    pub(super) fn of_root(&self, root: u32) -> Option<&Class> {
-        self.items.get(self.of_root[root as usize] as usize)
+    pub(super) fn of_root(&self, root: ResultId) -> Option<&Class> {
+        self.of_root[root].map(|class| &self.items[class])
     }
 
     /// The class that a result represents; a new one without makers if there is none.
-    pub(super) fn of_root_or_new(&mut self, root: u32, ty: Type) -> &mut Class {
-        let number = &mut self.of_root[root as usize];
-        if *number == NONE {
-            *number = self.count as u32;
-            self.count += 1;
-            let field = NO_FIELD;
-            match self.items.get_mut(*number as usize) {
-                Some(spare) => {
-                    spare.makers.clear();
-                    (spare.ty, spare.field) = (ty, field);
-                }
-                None => self.items.push(Class { ty, field, makers: Vec::new() }),
+    pub(super) fn of_root_or_new(&mut self, root: ResultId, ty: Type) -> &mut Class {
+        let Self { items, count, of_root } = self;
+        let class = *of_root[root].get_or_insert_with(|| {
+            let class = ClassId::from_index(*count);
+            *count += 1;
+            if class == items.next_id() {
+                items.push(Class { ty, field: NO_FIELD, makers: Vec::new() });
             }
-        }
-        &mut self.items[*number as usize]
+            let new = &mut items[class];
+            new.makers.clear();
+            (new.ty, new.field) = (ty, NO_FIELD);
+            class
+        });
+        &mut items[class]
     }
 }

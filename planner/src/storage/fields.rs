@@ -1,5 +1,7 @@
 //! The product of the stage: slabs, fields, and which field holds the results and operands of each signature.
 
+use crate::ids::{BlockId, PortId};
+use crate::index_vec::{Bases, IndexVec};
 use crate::schedule::Batches;
 use crate::spelling::field_name;
 use crate::stage::{Product, Stage, print_list};
@@ -24,12 +26,12 @@ pub(crate) struct Block {
 #[derive(Debug, Default)]
 pub(crate) struct SigStorage {
     /// The blocks that a step writes.
-    pub(crate) blocks: Vec<Block>,
+    pub(crate) blocks: IndexVec<BlockId, Block>,
     /// Per result its field and its block.
-    pub(crate) results: Vec<(FieldId, u32)>,
+    pub(crate) results: Vec<(FieldId, BlockId)>,
     /// Extra fields that hold copies of a constant, with their blocks: first fields of the first block, then those of each
     /// further block.
-    pub(crate) extra_fields: Vec<(FieldId, u32)>,
+    pub(crate) extra_fields: Vec<(FieldId, BlockId)>,
 }
 
 impl SigStorage {
@@ -50,8 +52,8 @@ impl SigStorage {
     }
 
     /// The blocks that a batch writes: all, or the block of one copy of a constant.
-    pub(crate) fn blocks_of(&self, copy: u32) -> &[Block] {
-        if self.is_copied() { &self.blocks[copy as usize..=copy as usize] } else { &self.blocks }
+    pub(crate) fn blocks_of(&self, copy: BlockId) -> &[Block] {
+        if self.is_copied() { &self.blocks[copy..BlockId(copy.0 + 1)] } else { &self.blocks }
     }
 }
 
@@ -59,15 +61,15 @@ impl SigStorage {
 #[derive(Debug, Default)]
 pub(crate) struct Storage {
     /// Slabs with the rows of an earlier plan, if any.
-    pub(crate) slabs: Vec<Slab>,
+    pub(crate) slabs: IndexVec<SlabId, Slab>,
     /// Fields without names.
-    pub(crate) fields: Vec<Field>,
+    pub(crate) fields: IndexVec<FieldId, Field>,
     /// Per signature; entries of earlier graphs may follow.
-    pub(crate) sigs: Vec<SigStorage>,
-    /// Per signature its first operand port.
-    port_base: Vec<u32>,
+    pub(crate) sigs: IndexVec<SigId, SigStorage>,
+    /// The operand ports of each signature.
+    port_of: Bases<SigId, PortId>,
     /// Per operand port the field that it reads, or [`NO_FIELD`].
-    pub(super) port_fields: Vec<FieldId>,
+    pub(super) port_fields: IndexVec<PortId, FieldId>,
 }
 
 impl Storage {
@@ -76,21 +78,14 @@ impl Storage {
         self.slabs.clear();
         self.fields.clear();
         self.port_fields.clear();
-        if self.sigs.len() < signatures.len() {
-            self.sigs.resize_with(signatures.len(), SigStorage::default);
-        }
+        self.sigs.grow_with(signatures.len(), SigStorage::default);
         self.sigs.iter_mut().for_each(SigStorage::clear);
-        self.port_base.clear();
-        let mut ports = 0;
-        for signature in signatures {
-            self.port_base.push(ports);
-            ports += signature.operands.len() as u32;
-        }
+        self.port_of.number(signatures.iter().map(|signature| signature.operands.len()));
     }
 
     /// The field that an operand port reads; [`NO_FIELD`] if no value arrives there.
     pub(crate) fn port_field(&self, sig: SigId, port: usize) -> FieldId {
-        self.port_fields[self.port_base[sig.index()] as usize + port]
+        self.port_fields[self.port_of.of(sig, port)]
     }
 }
 
@@ -111,13 +106,11 @@ impl Product for Storage {
         for (slab, number) in self.slabs.iter().zip(0..) {
             write!(out, "slab s{number}:")?;
             let mut fields = slab.fields.clone().map(FieldId);
-            fields.try_for_each(|field| {
-                write!(out, " {} {}", self.spelling(field), self.fields[field.index()].ty)
-            })?;
+            fields
+                .try_for_each(|field| write!(out, " {} {}", self.spelling(field), self.fields[field].ty))?;
             out.push('\n');
         }
-        for (number, own) in self.sigs.iter().enumerate().filter(|(_, own)| !own.results.is_empty()) {
-            let sig = SigId::new(number);
+        for (sig, own) in self.sigs.entries().filter(|(_, own)| !own.results.is_empty()) {
             out.push_str(&graph.callee_name(sig));
             let ports = 0..graph.sigs.get(sig).operands.len();
             print_list(out, " reads ", ports.map(|port| self.spelling(self.port_field(sig, port))))?;
@@ -132,8 +125,8 @@ impl Product for Storage {
 impl Storage {
     /// A field as slab and letter; `-` for a port where no value arrives.
     fn spelling(&self, field: FieldId) -> String {
-        let Some(own) = self.fields.get(field.index()) else { return "-".to_owned() };
-        let first = self.slabs[own.slab.index()].fields.start;
+        let Some(own) = self.fields.get(field) else { return "-".to_owned() };
+        let first = self.slabs[own.slab].fields.start;
         format!("s{}.{}", own.slab.0, field_name(field.index() - first as usize))
     }
 }

@@ -3,9 +3,10 @@
 use super::classes::{Classes, MakerChains};
 use super::fields::{Block, NO_FIELD, Storage, nameless};
 use super::unify::Unions;
+use crate::ids::{BlockId, ClassId};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::SigId;
-use autobatch_ir::plan::{FieldId, Slab, SlabId, SlabKind};
+use autobatch_ir::plan::{Slab, SlabKind};
 
 /// Scratch memory of [`assign_storage`](super::assign_storage).
 #[derive(Debug, Default)]
@@ -14,7 +15,7 @@ pub(crate) struct Memory {
     classes: Classes,
     chains: MakerChains,
     /// The classes that become one slab.
-    bundle: Vec<usize>,
+    bundle: Vec<ClassId>,
 }
 
 impl Storage {
@@ -24,23 +25,22 @@ impl Storage {
         let Memory { unions, classes, chains, bundle, .. } = memory;
         for &sig in used {
             let results = graph.sigs.get(sig).results.len();
-            self.sigs[sig.index()].results.resize(results, (NO_FIELD, 0));
+            self.sigs[sig].results.resize(results, (NO_FIELD, BlockId(0)));
         }
-        chains.build(classes.all());
-        for number in 0..classes.all().len() {
-            let all = classes.all();
-            let class = &all[number];
+        chains.build(classes);
+        for id in classes.ids() {
+            let class = classes.get(id);
             if class.is_placed() {
                 continue;
             }
             bundle.clear();
-            bundle.push(number);
+            bundle.push(id);
             if class.once_each() {
-                let joins = |&other: &usize| {
-                    let other = &all[other];
+                let joins = |&other: &ClassId| {
+                    let other = classes.get(other);
                     !other.is_placed() && other.once_each() && other.same_makers(class)
                 };
-                bundle.extend(chains.after(number).filter(joins));
+                bundle.extend(chains.after(id).filter(joins));
             }
             self.add_slab(classes, bundle);
         }
@@ -51,27 +51,26 @@ impl Storage {
     }
 
     /// Adds a slab with a field for each class of the bundle.
-    fn add_slab(&mut self, classes: &mut Classes, bundle: &[usize]) {
+    fn add_slab(&mut self, classes: &mut Classes, bundle: &[ClassId]) {
         let Self { slabs, fields, sigs, .. } = self;
-        let slab = SlabId(slabs.len() as u32);
+        let slab = slabs.next_id();
         let first = fields.len() as u32;
         for &member in bundle {
-            let class = classes.nth(member);
-            let field = FieldId(fields.len() as u32);
-            fields.push(nameless(slab, class.ty));
+            let class = classes.get_mut(member);
+            let field = fields.push(nameless(slab, class.ty));
             class.field = field;
             let mut previous = None;
             let mut repeat = 0;
             for &(sig, result) in &class.makers {
                 repeat = if previous == Some(sig) { repeat + 1 } else { 0 };
                 previous = Some(sig);
-                let own = &mut sigs[sig.index()];
+                let own = &mut sigs[sig];
                 let block = Block { slab, repeat };
                 // A signature makes each class of a larger bundle once, so a known block is the last.
                 if own.blocks.last() != Some(&block) {
                     own.blocks.push(block);
                 }
-                let number = own.blocks.len() as u32 - 1;
+                let number = BlockId(own.blocks.len() as u32 - 1);
                 let result = &mut own.results[result as usize];
                 match result.0 {
                     NO_FIELD => *result = (field, number),
@@ -88,8 +87,8 @@ fn find_classes(graph: &GraphData, used: &[SigId], memory: &mut Memory) {
     let Memory { unions, classes, .. } = memory;
     classes.clear(unions.results());
     for &sig in used {
-        for (position, &ty) in (0..).zip(&graph.sigs.get(sig).results) {
-            let result = unions.result_base[sig.index()] + position;
+        for (position, &ty) in (0u32..).zip(&graph.sigs.get(sig).results) {
+            let result = unions.result_of.of(sig, position as usize);
             let root = unions.find(result);
             for root in std::iter::once(root).chain(unions.copies_of(result)) {
                 classes.of_root_or_new(root, graph.ty(ty)).makers.push((sig, position));

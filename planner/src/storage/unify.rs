@@ -2,28 +2,28 @@
 
 use crate::cluster::Arrivals;
 use crate::context::Context;
+use crate::ids::{PortId, ResultId};
+use crate::index_vec::{Bases, IndexVec};
 use autobatch_ir::graph::{Callee, Op};
-
-/// No result.
-const NONE: u32 = u32::MAX;
+use autobatch_ir::id::SigId;
 
 /// A union-find structure over the results of all signatures.
 #[derive(Debug, Default)]
 pub(super) struct Unions {
     /// Per result one of its class that is not larger; the representative itself.
-    parents: Vec<u32>,
-    /// Per signature its first result.
-    pub(super) result_base: Vec<u32>,
-    /// Per operand port a result that arrives there, or [`NONE`]. The class of the port.
-    first_seen: Vec<u32>,
+    parents: IndexVec<ResultId, ResultId>,
+    /// The results of each signature.
+    pub(super) result_of: Bases<SigId, ResultId>,
+    /// Per operand port a result that arrives there, if there is one. The class of the port.
+    first_seen: IndexVec<PortId, Option<ResultId>>,
     /// Per result whether it is a constant that may have copies.
-    constant: Vec<bool>,
+    constant: IndexVec<ResultId, bool>,
     /// Ports and the constants that arrive there.
-    constants: Vec<(u32, u32)>,
+    constants: Vec<(PortId, ResultId)>,
     /// Constants that have a class.
-    assigned: Vec<u32>,
+    assigned: Vec<ResultId>,
     /// Constants and the further classes that hold copies of them.
-    copies: Vec<(u32, u32)>,
+    copies: Vec<(ResultId, ResultId)>,
 }
 
 impl Unions {
@@ -31,7 +31,7 @@ impl Unions {
     pub(super) fn unify(&mut self, context: &Context<'_>, arrivals: &Arrivals) {
         self.clear(context, arrivals.ports());
         for (port, result) in arrivals.pairs() {
-            match self.constant[result as usize] {
+            match self.constant[result] {
                 true => self.constants.push((port, result)),
                 false => self.unify_at(port, result),
             }
@@ -41,19 +41,16 @@ impl Unions {
 
     fn clear(&mut self, context: &Context<'_>, ports: usize) {
         let may_copy = context.request.may_copy_constants(context.graph);
-        self.result_base.clear();
+        let signatures = context.graph.sigs.items();
+        self.result_of.number(signatures.iter().map(|signature| signature.results.len()));
         self.constant.clear();
-        let mut results = 0;
-        for signature in context.graph.sigs.items() {
-            self.result_base.push(results);
-            results += signature.results.len() as u32;
+        for signature in signatures {
             let constant = may_copy && matches!(signature.callee, Callee::Op(Op::Fill { .. }));
-            self.constant.resize(results as usize, constant);
+            self.constant.extend(signature.results.iter().map(|_| constant));
         }
         self.parents.clear();
-        self.parents.extend(0..results);
-        self.first_seen.clear();
-        self.first_seen.resize(ports, NONE);
+        self.parents.extend(self.constant.ids());
+        self.first_seen.refill(ports, None);
         self.constants.clear();
         self.assigned.clear();
         self.copies.clear();
@@ -65,9 +62,8 @@ impl Unions {
         let mut constants = std::mem::take(&mut self.constants);
         constants.sort_unstable();
         constants.retain(|&(port, constant)| {
-            let first = self.first_seen[port as usize];
             // Where only constants arrive, the first of them represents the others.
-            let is_mixed = first != NONE && !self.constant[first as usize];
+            let is_mixed = self.first_seen[port].is_some_and(|first| !self.constant[first]);
             if !is_mixed || !self.assigned.contains(&constant) {
                 self.assigned.extend(is_mixed.then_some(constant));
                 self.unify_at(port, constant);
@@ -75,7 +71,8 @@ impl Unions {
             is_mixed
         });
         for &(port, constant) in &constants {
-            let class = self.find(self.first_seen[port as usize]);
+            let Some(first) = self.first_seen[port] else { continue };
+            let class = self.find(first);
             if class != self.find(constant) && !self.copies.contains(&(constant, class)) {
                 self.copies.push((constant, class));
             }
@@ -84,21 +81,19 @@ impl Unions {
     }
 
     /// Unifies a result with those that arrive at the same port.
-    fn unify_at(&mut self, port: u32, result: u32) {
-        let first = self.first_seen[port as usize];
-        if first == NONE {
-            self.first_seen[port as usize] = result;
-        } else if first != result {
+    fn unify_at(&mut self, port: PortId, result: ResultId) {
+        let first = *self.first_seen[port].get_or_insert(result);
+        if first != result {
             let (a, b) = (self.find(first), self.find(result));
-            self.parents[a.max(b) as usize] = a.min(b);
+            self.parents[a.max(b)] = a.min(b);
         }
     }
 
     /// The representative of a result's class: its smallest result.
-    pub(super) fn find(&mut self, mut result: u32) -> u32 {
-        while self.parents[result as usize] != result {
-            let up = self.parents[self.parents[result as usize] as usize];
-            self.parents[result as usize] = up;
+    pub(super) fn find(&mut self, mut result: ResultId) -> ResultId {
+        while self.parents[result] != result {
+            let up = self.parents[self.parents[result]];
+            self.parents[result] = up;
             result = up;
         }
         result
@@ -110,15 +105,12 @@ impl Unions {
     }
 
     /// The classes that hold copies of a result besides its own.
-    pub(super) fn copies_of(&self, result: u32) -> impl Iterator<Item = u32> {
+    pub(super) fn copies_of(&self, result: ResultId) -> impl Iterator<Item = ResultId> {
         self.copies.iter().filter(move |copy| copy.0 == result).map(|copy| copy.1)
     }
 
     /// The representative of the results that arrive at each port, if there are any.
-    pub(super) fn port_classes(&mut self) -> impl Iterator<Item = Option<u32>> {
-        (0..self.first_seen.len()).map(|port| {
-            let first = self.first_seen[port];
-            (first != NONE).then(|| self.find(first))
-        })
+    pub(super) fn port_classes(&mut self) -> impl Iterator<Item = Option<ResultId>> {
+        self.first_seen.ids().map(|port| self.first_seen[port].map(|first| self.find(first)))
     }
 }

@@ -3,6 +3,7 @@
 //! Rows of all slabs have global numbers, slab after slab. Inside a slab, the rows that existed before come first; then each
 //! batch takes the next rows for its results, lane after lane. The caller guarantees this, and nothing is checked.
 
+use crate::ids::BlockId;
 use autobatch_ir::plan::SlabId;
 use std::ops::Range;
 
@@ -209,10 +210,10 @@ impl LayoutProblem {
         }
     }
 
-    /// The first row of a result of the batch that was added last.
-    pub(crate) fn first_row(&self, result: u32) -> u32 {
+    /// The first row of a block that the batch that was added last writes.
+    pub(crate) fn first_row(&self, block: BlockId) -> u32 {
         let first_slot = self.batches.last().map_or(0, |batch| batch.first_slot);
-        self.pool[self.slots[(first_slot + result) as usize].start as usize]
+        self.pool[self.slots[(first_slot + block.0) as usize].start as usize]
     }
 
     /// Rows of each slab, in slab order: how many existed before, and the global numbers of all.

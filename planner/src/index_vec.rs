@@ -1,0 +1,153 @@
+//! A list that is indexed by ids of one numbering.
+
+use crate::ids::Id;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut, Index, IndexMut, Range};
+
+/// A list with one item for each id. Its methods besides indexing are those of slices.
+pub(crate) struct IndexVec<I, T> {
+    items: Vec<T>,
+    ids: PhantomData<fn(I)>,
+}
+
+impl<I, T> Default for IndexVec<I, T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), ids: PhantomData }
+    }
+}
+
+impl<I, T: fmt::Debug> fmt::Debug for IndexVec<I, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.items.fmt(f)
+    }
+}
+
+impl<I: Id, T> IndexVec<I, T> {
+    /// The id of the next item.
+    #[inline]
+    pub(crate) fn next_id(&self) -> I {
+        I::from_index(self.items.len())
+    }
+
+    /// Appends an item and gives its id.
+    #[inline]
+    pub(crate) fn push(&mut self, item: T) -> I {
+        let id = self.next_id();
+        self.items.push(item);
+        id
+    }
+
+    /// All ids, ascending.
+    pub(crate) fn ids(&self) -> impl DoubleEndedIterator<Item = I> + use<I, T> {
+        (0..self.items.len()).map(I::from_index)
+    }
+
+    /// The items with their ids.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (I, &T)> {
+        self.ids().zip(&self.items)
+    }
+
+    /// The item of an id, if there is one.
+    #[inline]
+    pub(crate) fn get(&self, id: I) -> Option<&T> {
+        self.items.get(id.to_index())
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.items.clear();
+    }
+
+    /// Appends items.
+    pub(crate) fn extend(&mut self, items: impl IntoIterator<Item = T>) {
+        self.items.extend(items);
+    }
+
+    /// Replaces all items by copies of one.
+    pub(crate) fn refill(&mut self, length: usize, item: T)
+    where
+        T: Clone,
+    {
+        self.items.clear();
+        self.items.resize(length, item);
+    }
+
+    /// Appends items until there is one for each of `length` ids.
+    pub(crate) fn grow_with(&mut self, length: usize, item: impl FnMut() -> T) {
+        if self.items.len() < length {
+            self.items.resize_with(length, item);
+        }
+    }
+}
+
+impl<I, T> Deref for IndexVec<I, T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        &self.items
+    }
+}
+
+impl<I, T> DerefMut for IndexVec<I, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.items
+    }
+}
+
+impl<I: Id, T> Index<I> for IndexVec<I, T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, id: I) -> &T {
+        &self.items[id.to_index()]
+    }
+}
+
+impl<I: Id, T> IndexMut<I> for IndexVec<I, T> {
+    #[inline]
+    fn index_mut(&mut self, id: I) -> &mut T {
+        &mut self.items[id.to_index()]
+    }
+}
+
+impl<I: Id, T> Index<Range<I>> for IndexVec<I, T> {
+    type Output = [T];
+
+    #[inline]
+    fn index(&self, ids: Range<I>) -> &[T] {
+        &self.items[ids.start.to_index()..ids.end.to_index()]
+    }
+}
+
+/// Consecutive ids for the members of each key, key after key.
+#[derive(Debug)]
+pub(crate) struct Bases<K, I> {
+    first: IndexVec<K, u32>,
+    ids: PhantomData<fn() -> I>,
+}
+
+impl<K, I> Default for Bases<K, I> {
+    fn default() -> Self {
+        Self { first: IndexVec::default(), ids: PhantomData }
+    }
+}
+
+impl<K: Id, I: Id> Bases<K, I> {
+    /// Numbers the members of all keys, of which each has this many.
+    pub(crate) fn number(&mut self, counts: impl Iterator<Item = usize>) {
+        self.first.clear();
+        let mut next = 0;
+        for count in counts {
+            self.first.push(next);
+            next += count as u32;
+        }
+    }
+
+    /// The id of a member of a key.
+    #[inline]
+    pub(crate) fn of(&self, key: K, member: usize) -> I {
+        I::from_index(self.first[key] as usize + member)
+    }
+}
