@@ -88,7 +88,7 @@ impl Emitter {
         self.threads = threads;
     }
 
-    /// Returns the last graph.
+    /// Returns the graph that holds the items emitted last; further workers append theirs to it.
     pub(crate) fn graph(&self) -> &Graph {
         &self.graphs[0]
     }

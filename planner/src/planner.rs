@@ -6,7 +6,7 @@ use crate::existing::ExistingRows;
 use crate::pipeline::{self, Memory};
 use crate::plan_buffers::PlanBuffers;
 use crate::plan_cache::PolicyId;
-use crate::request::{Gradients, Request, check_wanted, find_roots};
+use crate::request::{Gradients, Request, find_roots};
 use crate::rewrite::passes::{self, Optimized, Selection};
 use crate::schedule::{Auto, Schedule, StopReason};
 use crate::stage::{StageDump, Watch};
@@ -146,14 +146,10 @@ impl Planner {
         request: &Request<'_>,
         selection: &Selection,
     ) -> Result<Planned<'g>, PlanError> {
-        check_wanted(graph, request, &mut self.roots)?;
+        find_roots(graph, request, &mut self.roots)?;
+        let readable = self.roots.clone();
         let (losses, values) =
             request.gradients.map_or((&[][..], &[][..]), |gradients| (gradients.losses, gradients.values));
-        let mut readable = request.wanted.to_vec();
-        readable.extend(losses.iter().map(|loss| loss.0).chain(request.arriving.iter().copied()));
-        if let Some(&missing) = readable.iter().find(|value| value.index() >= graph.arena.values()) {
-            return Err(PlanError::NoFloat(missing));
-        }
         // A pass may move a use of a value into a new cell, and a node into another shard. The requested gradient would then lack
         // its contribution.
         let keeps_nodes = values.is_empty() && request.shards.is_empty();

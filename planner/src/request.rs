@@ -90,7 +90,7 @@ pub(crate) fn find_roots(
     request: &Request<'_>,
     roots: &mut Vec<ValueId>,
 ) -> Result<(), PlanError> {
-    check_wanted(graph, request, roots)?;
+    find_wanted(graph, request, roots)?;
     if request.gradients.is_some() && request.mode != Mode::Train {
         return Err(PlanError::NotTraining(request.mode));
     }
@@ -125,12 +125,8 @@ fn check_arriving(request: &Request<'_>, readable: &[ValueId]) -> Result<(), Pla
     }
 }
 
-/// Lists in `roots` the outputs of the graph and the wanted values.
-pub(crate) fn check_wanted(
-    graph: &GraphData,
-    request: &Request<'_>,
-    roots: &mut Vec<ValueId>,
-) -> Result<(), PlanError> {
+/// Lists in `roots` the outputs of the graph and the wanted values, which must exist and be no lists.
+fn find_wanted(graph: &GraphData, request: &Request<'_>, roots: &mut Vec<ValueId>) -> Result<(), PlanError> {
     roots.clear();
     roots.extend(graph.outputs.iter().map(|output| output.value));
     roots.extend_from_slice(request.wanted);

@@ -1,5 +1,6 @@
-//! WGSL templates of the GPU runtime, one per kind of stage, and how modules are assembled from them. A template has
-//! holes: lines of the form `//~ name`. `memory` gets the bindings and the functions that access them, `numbers` the
+//! WGSL templates of the GPU runtime, one for each kind of stage, and the assembly of modules from them.
+//!
+//! A template has holes: lines of the form `//~ name`, which the runtime fills. `memory` gets the bindings and the functions that access them, `numbers` the
 //! arguments of a dispatch, `thread` the element of a thread, `body` the code of a stage, `shape` the constants of a
 //! tile, `epilogue` a function of the sums of products, `call` its call, and `starts`, `loads`, `chains` and `stores` the
 //! lines per element of a tile. `thread_of_group` and `number_of_thread` identify a thread

@@ -1,4 +1,5 @@
-//! [`Session`]: plans and executes a recorded graph. It only infers: dropout is the identity.
+//! [`Session`]: plans and executes recorded graphs with fixed weights. Dropout is the identity; a
+//! [`Trainer`](crate::Trainer) is a session that changes its weights.
 
 mod gradients;
 mod growing;
@@ -197,7 +198,7 @@ impl Session {
         self.last.as_deref()
     }
 
-    /// Counts the hits and misses of the plan cache.
+    /// Returns how often the plan cache had the plan of a graph, and how often it had to make one.
     #[must_use]
     pub fn cache_stats(&self) -> CacheStats {
         self.planning.cache_stats()

@@ -98,7 +98,7 @@ impl<'a> Lanes<'a> {
 
     fn step(&mut self, id: StepId, step: &Step, mut reverse: Option<&mut Reverse<'_>>) {
         let Some(sig) = self.signature(id, step) else { return };
-        if !self.interface(id, step, sig) {
+        if !self.has_signature(id, step, sig) {
             return;
         }
         for (number, &operand) in self.plan.operands(step).iter().enumerate() {
@@ -161,7 +161,7 @@ impl<'a> Lanes<'a> {
     }
 
     /// Returns whether the kernel has the ports, parameters and results of the signature. Compares the terms of each pair once.
-    fn interface(&mut self, id: StepId, step: &Step, sig: SigId) -> bool {
+    fn has_signature(&mut self, id: StepId, step: &Step, sig: SigId) -> bool {
         let (plan, graph) = (self.plan, self.graph);
         let (signature, kernel) = (graph.sigs.get(sig), plan.kernel(step));
         for (port, (&found, &arg)) in plan.stores(step).iter().zip(&signature.params).enumerate() {

@@ -1,4 +1,4 @@
-//! Where the values of a plan are, and its outputs.
+//! The field and row of every value, and the outputs of a plan.
 
 use crate::context::Context;
 use crate::ids::RowId;
@@ -7,7 +7,8 @@ use crate::storage::Storage;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::{FieldId, OutputKey, Plan, PlanOutput};
 
-/// A graph with the fields and rows of its values: the product of all stages before lowering.
+/// The fields and rows of the values of a graph: the products of all stages before lowering. A
+/// [`Place`](autobatch_ir::plan::Place) of the plan is where one result of one step goes.
 #[derive(Clone, Copy)]
 pub(crate) struct Places<'a> {
     pub(crate) context: &'a Context<'a>,

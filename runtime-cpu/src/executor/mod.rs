@@ -173,13 +173,13 @@ impl Executor {
         self.shared_work = flops.max(1);
     }
 
-    /// Returns whether [`execute`](Self::execute) checks every result. It then stops with [`RunError::NotFinite`] at the first
+    /// Sets whether [`execute`](Self::execute) checks every result. It then stops with [`RunError::NotFinite`] at the first
     /// result that is not finite although all its inputs are. Off by default. It costs about one more read of all results.
     pub fn set_watch(&mut self, watch: bool) {
         self.watch = watch;
     }
 
-    /// Returns whether runs are counted and timed step by step. Off by default.
+    /// Sets whether runs are counted and timed step by step. Off by default.
     pub fn set_counting(&mut self, counting: bool) {
         self.counters = counting.then(Counters::default);
     }
@@ -310,7 +310,7 @@ impl Executor {
         Ok(())
     }
 
-    /// Returns whether the next plans add their gradients to the existing ones, instead of starting from 0. Use it to
+    /// Sets whether the next plans add their gradients to the existing ones, instead of starting from 0. Use it to
     /// accumulate the gradients of several minibatches: turn it on after the first one, and off after the last. The
     /// sums continue in order, so the bits are those of one plan whose reductions name all rows. While it is on, a plan
     /// without a reverse leaves the gradients unchanged. Off by default.

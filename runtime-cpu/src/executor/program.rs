@@ -12,11 +12,12 @@ use autobatch_ir::plan::{
 use autobatch_ir::types::DType;
 use std::collections::HashMap;
 
-/// Bytes of temporaries in a tile: a part of every L2 cache.
+/// The least bytes that the temporaries of a tile may take: they fit every L2 cache.
 const TILE_BYTES: usize = 192 << 10;
-/// Weights pass through the cache once per tile. Temporaries may fill this part of the weights' size, if that is larger,
+/// Weights pass through the cache once per tile, so large weights deserve larger tiles: the temporaries may take the bytes
+/// of the weights divided by this.
 const WEIGHT_PART: usize = 4;
-/// up to this many bytes.
+/// The most bytes that the temporaries of a tile may take.
 const MAX_TILE_BYTES: usize = 1 << 20;
 /// Block size of elementwise stages, in elements (at least one row). A stage runs all its instructions on one block
 /// before the next block. Intermediate results then stay in the L1 cache and do not count towards the tile height.

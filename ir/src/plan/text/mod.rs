@@ -42,7 +42,7 @@ impl Plan {
     /// The plan that a text describes, in [normal form](Self::normalise) and not yet verified.
     ///
     /// # Errors
-    /// At the first place that is not as it must be.
+    /// The first place where the text breaks the grammar, with what was expected there.
     pub fn from_text(text: impl AsRef<[u8]>) -> Result<Self, ParseError> {
         parse::plan(without_mark(text.as_ref()))
     }
@@ -68,7 +68,7 @@ impl UpdatePlan {
     /// The update plan that a text describes, not yet verified.
     ///
     /// # Errors
-    /// At the first place that is not as it must be.
+    /// The first place where the text breaks the grammar, with what was expected there.
     pub fn from_text(text: impl AsRef<[u8]>) -> Result<Self, ParseError> {
         parse::update_plan(without_mark(text.as_ref()))
     }

@@ -1,4 +1,5 @@
-//! Rules P6 and P24 to P27: definition before use, hazards, and the certificate. Calls the rules P28, P29 and P36.
+//! The order of steps: rows are written before they are read and once a wave (P6, P24 to P26), and the certificate counts
+//! what the plan has (P27). The rules of reductions and roles (P28, P29, P36) are called from here.
 //!
 //! Per field a set of runs holds the rows that earlier waves wrote, and another the rows that the current wave writes. An
 //! operand or place that is a range costs one lookup, a table one lookup per row.
@@ -89,7 +90,7 @@ impl Walk<'_> {
         }
     }
 
-    /// P25
+    /// Checks that no other step of the wave writes the rows of a result (P25).
     fn write(&mut self, number: usize, result: usize, step: &Step, place: Place) {
         let (plan, writing) = (self.plan, &mut self.writing);
         let mut twice = None;
@@ -110,7 +111,7 @@ impl Walk<'_> {
         }
     }
 
-    /// P24 and P26
+    /// Checks that earlier waves wrote all rows that an operand reads (P24), and that no step of its own wave writes one (P26).
     fn read(&mut self, number: usize, place: usize, step: &Step, operand: StepOperand) {
         let (plan, written, writing) = (self.plan, &*self.written, &self.writing);
         // Mostly all rows between the first and the last were written, and one lookup shows it.
@@ -179,7 +180,7 @@ fn for_place_runs(plan: &Plan, step: &Step, place: Place, mut run: impl FnMut(Fi
 }
 
 impl Order {
-    /// P27
+    /// Recounts the certificate (P27).
     fn certificate(&mut self, plan: &Plan, since: usize, findings: &mut VerifyErrors) {
         let own = &mut self.counts;
         (own.bound, own.slab_bytes) =
