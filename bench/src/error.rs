@@ -87,6 +87,12 @@ impl std::error::Error for BenchError {}
 
 autobatch_ir::debug_as_display!(BenchError);
 
+impl From<autobatch::Error> for BenchError {
+    fn from(error: autobatch::Error) -> Self {
+        Self::Step(error)
+    }
+}
+
 impl From<OpenError> for BenchError {
     fn from(error: OpenError) -> Self {
         Self::Open(error)

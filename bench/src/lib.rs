@@ -30,6 +30,7 @@ pub use arguments::{BenchArgs, StepArgs, parse_bytes};
 pub use dump::dump;
 pub use effort::{Effort, effort};
 pub use error::BenchError;
+pub use machine::Machine;
 pub use pairs::{Pairs, pairs};
 pub use report::{GpuPhases, KernelShare, Phases, PlanFacts, Report, SameBits, Split};
 pub use sweep::{Sweep, SweepRow, sweep};

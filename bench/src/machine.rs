@@ -1,4 +1,4 @@
-//! The device that executes the steps of a measurement.
+//! An executor on a device, for programs that execute plans without a session.
 
 use crate::error::BenchError;
 use crate::report::KernelShare;
@@ -8,17 +8,30 @@ use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Limits, Plan, UpdatePlan, Verified};
 use autobatch_ir::{States, Weights};
-use autobatch_runtime_cpu::{Executor, Inputs, resolve_threads};
+use autobatch_runtime_cpu::{Counters, Executor, Inputs, resolve_threads};
+use std::fmt;
 
-/// An executor on the CPU or on a GPU.
-pub(crate) enum Machine {
+/// An executor on the CPU or on a GPU. Noise is off.
+pub enum Machine {
+    /// On the CPU.
     Cpu(Box<Executor>),
+    /// On a GPU.
     #[cfg(feature = "gpu")]
     Gpu(Box<autobatch::runtime_wgpu::Executor>),
 }
 
+impl fmt::Debug for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Machine").field(&self.description()).finish()
+    }
+}
+
 impl Machine {
-    pub(crate) fn new(device: &Device, threads: usize, limits: Limits) -> Result<Self, BenchError> {
+    /// Creates an executor on a device; 0 threads means one per core. The limits are those of the CPU.
+    ///
+    /// # Errors
+    /// The device cannot be opened, or there are too many threads.
+    pub fn new(device: &Device, threads: usize, limits: Limits) -> autobatch::Result<Self> {
         match device {
             Device::Cpu => {
                 let mut executor = Executor::new(resolve_threads(threads))?;
@@ -35,7 +48,8 @@ impl Machine {
     }
 
     /// The instruction set, or the GPU.
-    pub(crate) fn description(&self) -> String {
+    #[must_use]
+    pub fn description(&self) -> String {
         match self {
             Self::Cpu(executor) => executor.isa().to_string(),
             #[cfg(feature = "gpu")]
@@ -47,7 +61,7 @@ impl Machine {
     }
 
     /// The executor of the CPU, which alone counts the time of kernels in a normal execution.
-    pub(crate) fn cpu(&mut self) -> Option<&mut Executor> {
+    pub fn cpu(&mut self) -> Option<&mut Executor> {
         match self {
             Self::Cpu(executor) => Some(executor),
             #[cfg(feature = "gpu")]
@@ -55,13 +69,32 @@ impl Machine {
         }
     }
 
-    /// Executes a plan with the bindings of a graph and without noise.
-    pub(crate) fn execute(
+    /// Whether this is the CPU, whose results define the correct bits.
+    #[must_use]
+    pub fn is_cpu(&self) -> bool {
+        matches!(self, Self::Cpu(_))
+    }
+
+    /// The counters of the last run, if the CPU counts runs.
+    #[must_use]
+    pub fn counters(&self) -> Option<&Counters> {
+        match self {
+            Self::Cpu(executor) => executor.counters(),
+            #[cfg(feature = "gpu")]
+            Self::Gpu(_) => None,
+        }
+    }
+
+    /// Executes a plan with the bindings of a graph.
+    ///
+    /// # Errors
+    /// The first input that does not fit, or a fault of the device.
+    pub fn execute(
         &mut self,
         plan: &Verified<Plan>,
         weights: &Weights,
         data: &GraphData,
-    ) -> Result<(), BenchError> {
+    ) -> autobatch::Result<()> {
         match self {
             Self::Cpu(executor) => executor.execute(plan, weights, bound(data))?,
             #[cfg(feature = "gpu")]
@@ -91,12 +124,19 @@ impl Machine {
     }
 
     /// The elements of an output of the last plan.
-    pub(crate) fn output(&self, plan: &Plan, number: usize) -> &[f32] {
+    #[must_use]
+    pub fn output(&self, plan: &Plan, number: usize) -> &[f32] {
         match self {
             Self::Cpu(executor) => executor.output(plan, number),
             #[cfg(feature = "gpu")]
             Self::Gpu(executor) => executor.output(number),
         }
+    }
+
+    /// All outputs of the last plan, one after another, words by their bits.
+    #[must_use]
+    pub fn outputs(&self, plan: &Plan) -> Vec<f32> {
+        (0..plan.outputs.len()).flat_map(|number| self.output(plan, number)).copied().collect()
     }
 
     /// Adds the phases of the last execution to a measurement.

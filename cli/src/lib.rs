@@ -5,7 +5,6 @@
 
 #![forbid(unsafe_code)]
 
-mod any_executor;
 pub mod args;
 mod console;
 pub mod emit;

@@ -1,4 +1,4 @@
-//! Batched execution gives the bits of the reference interpreter, under six policies, two modes and both row orders, on
+//! Batched execution gives the bits of the reference interpreter, under every policy, two modes and both row orders, on
 //! one thread and on two.
 //!
 //! A usual run checks 340 random graphs and 80 written ones. `AUTOBATCH_TEST=long` checks ten times as many random
@@ -17,11 +17,11 @@ use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request, RowOrder};
 use autobatch_runtime_cpu::kernels::Isa;
 use autobatch_runtime_cpu::{Executor, Inputs};
+use autobatch_testing::cases::POLICIES;
 use autobatch_testing::random::{Options, Profile, check};
 use autobatch_testing::trials::{asked_seed, trials};
 use autobatch_testing::written::{self, Numbers};
 
-const POLICIES: [&str; 6] = ["none", "depth", "agenda", "ratio", "beam:4", "auto"];
 const SEED: u64 = 7;
 const STEP: u64 = 3;
 

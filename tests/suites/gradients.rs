@@ -8,41 +8,26 @@ mod pauses;
 mod shard_sums;
 
 use autobatch_ir::Weights;
-use autobatch_ir::graph::{Graph, GraphData, OperandKind, OutputKind};
+use autobatch_ir::graph::{Graph, GraphData, OperandKind};
 use autobatch_ir::id::{NodeId, ParamId, ValueId};
 use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan, Verified};
-use autobatch_ir::types::{DType, INDEX, f32};
+use autobatch_ir::types::{INDEX, f32};
 use autobatch_oracle::check::{Wanted, check_losses};
 use autobatch_oracle::reference;
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Gradients, Planner, Request, RowOrder};
 use autobatch_runtime_cpu::kernels::Isa;
 use autobatch_runtime_cpu::{Executor, Inputs};
+use autobatch_testing::cases::{FEW_POLICIES, is_float, losses, same_number};
 use autobatch_testing::op_table::{self, Differentiate, Evaluate, Kind};
 use autobatch_testing::random::{Options, Profile, check};
 use autobatch_testing::written::{self, Numbers};
 use std::cell::RefCell;
 
-const POLICIES: [&str; 4] = ["none", "depth", "agenda", "auto"];
 const SEED: u64 = 7;
 const STEP: u64 = 3;
-
-fn is_float(graph: &GraphData, value: ValueId) -> bool {
-    let ty = graph.type_of(value);
-    ty.dtype == DType::F32 && !ty.is_list
-}
-
-fn losses(graph: &GraphData) -> Vec<(ValueId, f32)> {
-    let losses = graph.outputs.iter().filter(|output| output.kind == OutputKind::Loss);
-    losses.enumerate().map(|(number, output)| (output.value, [1.0, 0.5, -2.0][number % 3])).collect()
-}
-
-/// Returns whether two numbers are equal. Zeros of both signs are equal, and so are all NaNs.
-fn same(a: f32, b: f32) -> bool {
-    a == b || (a.is_nan() && b.is_nan())
-}
 
 /// The expected gradients of a graph.
 struct Expected {
@@ -72,7 +57,7 @@ fn values_agree(
         let found = executor.output(plan, first + number);
         let zeros = vec![0.0; found.len()];
         let wanted = expected.single.value(value).unwrap_or(&zeros);
-        if !found.iter().zip(wanted).all(|(&a, &b)| same(a, b)) {
+        if !found.iter().zip(wanted).all(|(&a, &b)| same_number(a, b)) {
             let node = graph.arena.producer(value);
             let callee = graph.module.callee_name(graph.signature(node).callee);
             return Err(format!(
@@ -104,7 +89,7 @@ fn parameters_agree(found: &[Vec<f32>], graph: &GraphData, expected: &Expected) 
         for ((&found, &single), &double) in found.iter().zip(single).zip(double) {
             let bound = 64.0 * f64::from(f32::EPSILON) * largest;
             let name = &graph.module.params[number].name;
-            if !same(found, single) {
+            if !same_number(found, single) {
                 return Err(format!("@{name}: found {found}, the reference has {single}"));
             }
             let rounding = (f64::from(single) - double).abs();
@@ -174,7 +159,7 @@ fn agrees_and(graph: &GraphData, executors: &mut [Executor], proofs: Proofs) -> 
     let expected = expected(graph, &weights, &losses)?;
     let all = (0..graph.arena.values()).map(ValueId::new);
     let values: Vec<ValueId> = all.filter(|&value| is_float(graph, value)).collect();
-    for policy in POLICIES {
+    for policy in FEW_POLICIES {
         for rows in [RowOrder::Batch, RowOrder::Propagated] {
             let gradients = Gradients { losses: &losses, params: None, values: &values };
             let plan =

@@ -13,14 +13,12 @@ use autobatch_oracle::naive::execute;
 use autobatch_oracle::reference;
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request, RowOrder};
+use autobatch_testing::cases::{FEW_POLICIES, POLICIES};
 use autobatch_testing::random::{Options, Profile, check, seeds};
 use autobatch_testing::trials::asked_seed;
 use autobatch_testing::written::{self, Numbers};
 use std::cell::Cell;
 
-const POLICIES: [&str; 4] = ["none", "depth", "agenda", "auto"];
-/// All policies that need no table.
-const ALL_POLICIES: [&str; 7] = ["none", "depth", "agenda", "agenda:remaining", "ratio", "beam:4", "auto"];
 const ORDERS: [RowOrder; 2] = [RowOrder::Batch, RowOrder::Propagated];
 /// The number of graphs per profile, chosen so that at least five hundred have 20 to 200 nodes.
 const MANY: [(Profile, u64); 4] =
@@ -28,15 +26,15 @@ const MANY: [(Profile, u64); 4] =
 const SEED: u64 = 3;
 const STEP: u64 = 9;
 
-/// Checks a graph under `POLICIES`, in every mode and row order.
+/// Checks a graph under few policies, in every mode and row order.
 fn holds(graph: &GraphData, training: bool) -> Result<(), String> {
-    holds_under(graph, training, &POLICIES, |_| true)
+    holds_under(graph, training, &FEW_POLICIES, |_| true)
 }
 
-/// Checks a graph under each of `ALL_POLICIES`, in one combination of mode and row order. The structure selects it.
+/// Checks a graph under each policy, in one combination of mode and row order. The structure selects it.
 fn holds_once_each(graph: &GraphData, training: bool) -> Result<(), String> {
     let chosen = graph.structure() as usize;
-    holds_under(graph, training, &ALL_POLICIES, |number| (number + chosen).is_multiple_of(8))
+    holds_under(graph, training, &POLICIES, |number| (number + chosen).is_multiple_of(8))
 }
 
 /// Checks the plans of the policies for the combinations of mode and row order that `chosen` selects by number.

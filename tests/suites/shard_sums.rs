@@ -1,6 +1,6 @@
 //! The CPU executor sums shards apart and adds their sums in the tree of the reference.
 
-use super::{SEED, STEP, bound, losses, parameter_gradients, same, sharded_plan_of};
+use super::{SEED, STEP, bound, losses, parameter_gradients, sharded_plan_of};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::{NodeId, ParamId};
@@ -10,6 +10,7 @@ use autobatch_oracle::reference;
 use autobatch_planner::{Gradients, RowOrder};
 use autobatch_runtime_cpu::Executor;
 use autobatch_runtime_cpu::kernels::Isa;
+use autobatch_testing::cases::same_number;
 
 /// The rows of a matrix value, so that one shard may have more rows than an executor packs at once.
 const ROWS: usize = 60;
@@ -74,7 +75,7 @@ fn sums_of_shards_have_the_bits_of_the_reference() {
             for (number, found) in found.iter().enumerate() {
                 let wanted = expected.param(ParamId::new(number)).expect("every parameter is used");
                 let equal =
-                    found.len() == wanted.len() && found.iter().zip(wanted).all(|(&a, &b)| same(a, b));
+                    found.len() == wanted.len() && found.iter().zip(wanted).all(|(&a, &b)| same_number(a, b));
                 let name = &graph.module.params[number].name;
                 assert!(equal, "@{name}, {} shards, {isa}, {threads} threads", cuts.len() + 1);
             }

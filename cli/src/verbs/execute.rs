@@ -1,7 +1,6 @@
 //! `execute`: executes a graph with a new or stored plan and shows its outputs.
 
 use super::check::{InFile, check_computes};
-use crate::any_executor::AnyExecutor;
 use crate::args::ExecuteArgs;
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
@@ -12,10 +11,11 @@ use crate::{limits, npy, planning};
 use autobatch::Device;
 use autobatch::runtime_cpu::{Counters, resolve_threads};
 use autobatch::train::read_weights;
+use autobatch_bench::Machine;
 use autobatch_inspector::text::{byte_size, count, plural, table};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::plan::{Plan, Verified};
+use autobatch_ir::plan::{Limits, Plan, Verified};
 use autobatch_ir::types::{DType, Type};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -49,7 +49,7 @@ pub fn execute(args: &ExecuteArgs, console: &mut Console<'_>) -> Result<Answer, 
             .map_err(|error| Failure::input(format!("{}: {error}", args.graph)))?,
     };
     // Creation fails if AUTOBATCH_CPU names an unavailable instruction set, or if no GPU fits the option.
-    let mut executor = AnyExecutor::new(&args.device, args.threads)?;
+    let mut executor = Machine::new(&args.device, args.threads, Limits::NONE)?;
     if let Some(executor) = executor.cpu() {
         executor.set_watch(args.watch);
         executor.set_counting(args.counters || args.trace.is_some());
@@ -158,7 +158,7 @@ struct Output<'a> {
     elements: &'a [f32],
 }
 
-fn output<'a>(executor: &'a AnyExecutor, plan: &'a Plan, number: usize) -> Output<'a> {
+fn output<'a>(executor: &'a Machine, plan: &'a Plan, number: usize) -> Output<'a> {
     let output = &plan.outputs[number];
     Output {
         name: output.key.label(),

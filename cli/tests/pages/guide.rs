@@ -141,18 +141,14 @@ fn values<'a>(line: &'a str, option: &str) -> Vec<&'a str> {
 
 #[test]
 fn commands_of_cargo_name_existing_packages_and_targets() {
-    let manifests: Vec<String> = {
-        let folders = std::fs::read_dir(root()).expect("the repository is readable");
-        let manifest = |folder: std::io::Result<std::fs::DirEntry>| {
-            std::fs::read_to_string(folder.expect("entries are readable").path().join("Cargo.toml")).ok()
-        };
-        folders.filter_map(manifest).chain([read(&root().join("Cargo.toml"))]).collect()
+    let entries = |folder: PathBuf| {
+        let entries = std::fs::read_dir(folder).expect("the repository is readable");
+        entries.map(|entry| entry.expect("entries are readable").path())
     };
-    let folders: Vec<PathBuf> = std::fs::read_dir(root())
-        .expect("the repository is readable")
-        .map(|entry| entry.expect("entries are readable").path())
-        .chain([root().to_path_buf()])
-        .collect();
+    let below = entries(root().to_path_buf()).chain(entries(root().join("tests")));
+    let folders: Vec<PathBuf> = below.chain([root().to_path_buf()]).collect();
+    let manifests: Vec<String> =
+        folders.iter().filter_map(|folder| std::fs::read_to_string(folder.join("Cargo.toml")).ok()).collect();
     let mut checked = 0;
     for (place, line) in commands().into_iter().filter(|(_, line)| line.contains("cargo ")) {
         for package in values(&line, "-p") {

@@ -11,9 +11,8 @@ use autobatch_oracle::naive::{Executed, execute};
 use autobatch_oracle::reference;
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request, RowOrder};
+use autobatch_testing::cases::POLICIES;
 use autobatch_testing::trials::trials;
-
-const POLICIES: [&str; 6] = ["none", "depth", "agenda", "ratio", "beam:4", "auto"];
 
 pub(crate) fn planner(policy: &str) -> Planner {
     Planner::new(policy.parse::<Policy>().expect("a policy").load().expect("needs no file"))

@@ -15,28 +15,13 @@ use autobatch_ir::plan::verify::Rule;
 use autobatch_ir::plan::{
     Address, Mode, Place, Plan, ReductionPart, ReductionSum, Reg, RegKind, StepOperand, Verified,
 };
-use autobatch_ir::types::{DType, f32, list};
+use autobatch_ir::types::{f32, list};
 use autobatch_oracle::check::{Wanted, check_losses};
 use autobatch_oracle::naive::{Executed, execute};
 use autobatch_oracle::reference;
 use autobatch_planner::{Gradients, PlanError, Planner, Request, RowOrder};
+use autobatch_testing::cases::{is_float, losses, same_number};
 use std::sync::Arc;
-
-fn is_float(graph: &GraphData, value: ValueId) -> bool {
-    let ty = graph.type_of(value);
-    ty.dtype == DType::F32 && !ty.is_list
-}
-
-/// All float outputs as losses with different factors.
-fn losses(graph: &GraphData) -> Vec<(ValueId, f32)> {
-    let floats = graph.outputs.iter().map(|output| output.value).filter(|&value| is_float(graph, value));
-    floats.enumerate().map(|(number, value)| (value, [1.0, -0.5, 0.75][number % 3])).collect()
-}
-
-/// Whether numbers are equal. Zeros of both signs are equal, and so are all NaNs.
-fn same(a: f32, b: f32) -> bool {
-    a == b || (a.is_nan() && b.is_nan())
-}
 
 struct Case<'a> {
     graph: &'a GraphData,
@@ -112,7 +97,7 @@ impl Case<'_> {
             let found: Vec<f32> = words.iter().map(|&word| f32::from_bits(word)).collect();
             let zeros = vec![0.0; found.len()];
             let expected = expected.value(value).unwrap_or(&zeros);
-            if !found.iter().zip(expected).all(|(&a, &b)| same(a, b)) {
+            if !found.iter().zip(expected).all(|(&a, &b)| same_number(a, b)) {
                 let callee = self
                     .graph
                     .module
@@ -125,7 +110,7 @@ impl Case<'_> {
             let found = run.gradient(plan.gradient_of(param).expect("wanted")).expect("made");
             let zeros = vec![0.0; found.len()];
             let expected = expected.param(param).unwrap_or(&zeros);
-            if !found.iter().zip(expected).all(|(&a, &b)| same(a, b)) {
+            if !found.iter().zip(expected).all(|(&a, &b)| same_number(a, b)) {
                 let name = &self.graph.module.params[number].name;
                 return Err(format!("@{name}: {found:?}, expected {expected:?}"));
             }

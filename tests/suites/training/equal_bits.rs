@@ -11,11 +11,11 @@ use autobatch::planner::RowOrder;
 use autobatch::prelude::*;
 use autobatch::runtime_cpu::kernels::Isa;
 use autobatch_models::catalogue::{self, OpenModel};
+use autobatch_testing::cases::POLICIES;
 use std::fmt;
 use std::process::Command;
 use std::sync::Arc;
 
-const POLICIES: [&str; 6] = ["none", "depth", "agenda", "ratio", "beam:8", "auto"];
 const STEPS: u64 = 50;
 /// The number of instances of a minibatch: more than shards, and no multiple of them.
 const BATCH: usize = 11;
@@ -50,8 +50,8 @@ fn settings() -> Vec<Setting> {
     }
     match is_long() && Isa::detect() == Ok(Isa::best()) {
         true => all,
-        // 7 has no common factor with the sizes of the choices, so the settings have each of them.
-        false => all.into_iter().step_by(7).collect(),
+        // 11 has no common factor with the sizes of the choices, so the settings have each of them.
+        false => all.into_iter().step_by(11).collect(),
     }
 }
 

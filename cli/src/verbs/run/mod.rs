@@ -8,7 +8,6 @@
 mod report;
 mod training;
 
-use crate::any_executor::AnyExecutor;
 use crate::args::{ModeArg, RunArgs};
 use crate::console::Console;
 use crate::failure::{Answer, Failure};
@@ -17,8 +16,10 @@ use crate::picture;
 use crate::planning;
 use autobatch::ir::graph::GraphData;
 use autobatch::ir::id::ValueId;
-use autobatch::ir::plan::{Plan, Verified};
+use autobatch::ir::plan::{Limits, Plan, Verified};
 use autobatch::prelude::*;
+use autobatch::runtime_cpu::resolve_threads;
+use autobatch_bench::Machine;
 use autobatch_inspector::steps::computing;
 use autobatch_models::catalogue::{self, OpenModel};
 use autobatch_oracle::check::{Wanted, check as prove};
@@ -149,7 +150,9 @@ struct Runner<'p> {
     graph: Graph,
     weights: Weights,
     planner: Planner,
-    executor: AnyExecutor,
+    executor: Machine,
+    /// The device in words.
+    device: String,
     instances: usize,
     /// The latest plan of `planner`.
     plan: Option<Verified<Plan>>,
@@ -157,12 +160,21 @@ struct Runner<'p> {
 
 impl<'p> Runner<'p> {
     fn new(args: &RunArgs, problem: &'p OpenModel) -> Result<Self, Failure> {
+        let mut executor = Machine::new(&args.model.device, args.threads, Limits::NONE)?;
+        let device = match executor.cpu() {
+            Some(cpu) => {
+                let [own, all] = [args.threads, 0].map(resolve_threads);
+                format!("CPU  {}  {own} of {all} threads", cpu.isa())
+            }
+            None => executor.description(),
+        };
         Ok(Self {
             problem,
             graph: Graph::new(&problem.module),
             weights: Weights::init(&problem.module, args.model.seed),
             planner: Planner::new(planning::policy(&args.model.policy())?),
-            executor: AnyExecutor::new(&args.model.device, args.threads)?,
+            executor,
+            device,
             instances: problem.workload.instances().min(problem.batch),
             plan: None,
         })
@@ -210,7 +222,7 @@ impl<'p> Runner<'p> {
         let wanted = self.emit()?;
         let data = self.graph.data();
         let plan = make_plan(&mut self.planner, &data, &wanted)?;
-        let mut cpu = AnyExecutor::new(&Device::Cpu, 0)?;
+        let mut cpu = Machine::new(&Device::Cpu, 0, Limits::NONE)?;
         cpu.execute(&plan, &self.weights, &data)?;
         let expected = cpu.outputs(&plan);
         let largest = expected.iter().fold(f32::MIN_POSITIVE, |most, x| most.max(x.abs()));

@@ -137,7 +137,7 @@ impl RunResult<'_> {
         json!({
             "model": entry.name, "about": entry.about, "width": args.model.hidden.unwrap_or(entry.hidden),
             "parameters": self.parameters(), "instances": self.runner.instances, "source": self.source(args),
-            "device": self.runner.executor.description(), "nodes": self.nodes(),
+            "device": self.runner.device, "nodes": self.nodes(),
             "batches": certificate.batches, "bound": certificate.bound, "copied_rows": certificate.copied,
             "slab_bytes": certificate.slab_bytes, "unbatched_ms": self.times.unbatched.json(console),
             "batched_ms": self.times.batched.json(console), "speedup": speed.map(|speed| speed.0),
@@ -159,7 +159,7 @@ impl RunResult<'_> {
             count(self.runner.instances as u64),
             self.source(args),
         )?;
-        writeln!(console, "device    {}    (autobatch devices)", self.runner.executor.description())?;
+        writeln!(console, "device    {}    (autobatch devices)", self.runner.device)?;
         writeln!(
             console,
             "plan      {} -> {}, bound {}, {}; {} copied; {}\n",

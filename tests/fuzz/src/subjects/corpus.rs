@@ -1,9 +1,10 @@
 //! Small graphs and plans that the generators make: the seeds of the targets of files.
 
-use super::values::{Order, distinct, losses};
+use super::values::{Order, distinct};
 use crate::setting::Setting;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::plan::{Plan, Verified};
+use autobatch_testing::cases::losses;
 use autobatch_testing::hostile::SplitMix64;
 use autobatch_testing::random::{Options, Profile, Recipe};
 use autobatch_testing::written::{self, Numbers};

@@ -6,7 +6,6 @@ use super::values::elements;
 use crate::counts::{Counts, Tally};
 use crate::expected::Expected;
 use crate::machine::{Machine, Numbers, same_as_naive};
-use crate::setting::POLICIES;
 use crate::target::Subject;
 use arbitrary::{Arbitrary, Unstructured};
 use autobatch_ir::graph::Graph;
@@ -18,6 +17,7 @@ use autobatch_oracle::check::{Wanted, check};
 use autobatch_oracle::naive::{Executed, resume};
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Grown, Planner, Request, RowOrder};
+use autobatch_testing::cases::POLICIES;
 use autobatch_testing::growing::{Known, Model, model};
 use autobatch_testing::hostile::SplitMix64;
 use autobatch_testing::random::Rng;
@@ -76,9 +76,7 @@ impl Subject for Growing {
 
 impl Growing {
     fn grow(&mut self, g: &Graph, rng: &mut Rng, counts: &mut Counts) -> Result<(), String> {
-        // A graph that grows has no learned table: its types are not known before.
-        let policies: Vec<&str> = POLICIES.into_iter().filter(|&policy| policy != "fsm").collect();
-        let policy: Policy = rng.pick(&policies).parse().map_err(|_| "the list holds policies")?;
+        let policy: Policy = rng.pick(&POLICIES).parse().map_err(|_| "the list holds policies")?;
         let mut planner = Planner::new(policy.load().map_err(|error| error.to_string())?);
         let rows = rng.pick(&[RowOrder::Batch, RowOrder::Propagated]);
         let draw = rng.word();

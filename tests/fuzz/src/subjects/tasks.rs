@@ -3,11 +3,11 @@
 use super::boxed;
 use super::random::bytes;
 use crate::counts::{Counts, Tally};
-use crate::setting::POLICIES;
 use crate::target::Subject;
 use arbitrary::{Arbitrary, Unstructured};
 use autobatch::prelude::*;
 use autobatch_planner::RowOrder;
+use autobatch_testing::cases::POLICIES;
 use autobatch_testing::growing::{Known, Model, model};
 use autobatch_testing::hostile::SplitMix64;
 use autobatch_testing::random::Rng;
@@ -78,8 +78,7 @@ impl Subject for Tasks {
 
 impl Tasks {
     fn execute(&self, rng: &mut Rng, counts: &mut Counts) -> Result<()> {
-        let policies: Vec<&str> = POLICIES.into_iter().filter(|&policy| policy != "fsm").collect();
-        let policy: Policy = rng.pick(&policies).parse().expect("the list holds policies");
+        let policy: Policy = rng.pick(&POLICIES).parse().expect("the list holds policies");
         let rows_in = rng.pick(&[RowOrder::Batch, RowOrder::Propagated]);
         let threads = rng.between(1, 2) as usize;
         let options =

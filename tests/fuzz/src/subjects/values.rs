@@ -5,13 +5,14 @@ use crate::expected::Expected;
 use crate::machine::{Machine, Numbers};
 use crate::setting::Setting;
 use autobatch_ir::Weights;
-use autobatch_ir::graph::{GraphData, OutputKind};
+use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::types::DType;
 use autobatch_oracle::check::{Wanted, check, check_losses};
 use autobatch_planner::{Gradients, PlanError, Request};
+use autobatch_testing::cases::losses;
 use autobatch_testing::hostile::SplitMix64;
 
 /// The seed of all weights.
@@ -199,18 +200,6 @@ pub(super) fn reverse(
         shards: some_shards(random, graph),
     };
     order.check(machine, graph, random.next(), is_foreign, counts)
-}
-
-/// Returns the losses of a graph with different factors. A graph without losses has its float outputs instead.
-pub(super) fn losses(graph: &GraphData) -> Vec<(ValueId, f32)> {
-    const FACTORS: [f32; 3] = [1.0, 0.5, -2.0];
-    let has_loss = graph.outputs.iter().any(|output| output.kind == OutputKind::Loss);
-    let of_kind = graph.outputs.iter().filter(|output| !has_loss || output.kind == OutputKind::Loss);
-    let floats = of_kind.map(|output| output.value).filter(|&value| {
-        let ty = graph.type_of(value);
-        ty.dtype == DType::F32 && !ty.is_list
-    });
-    floats.enumerate().map(|(number, value)| (value, FACTORS[number % FACTORS.len()])).collect()
 }
 
 /// Returns how many leading losses have values that occur in no other loss.
