@@ -80,3 +80,11 @@ mod counter {
         unreachable!("this target has no steady counter")
     }
 }
+
+/// The time of a thread in a part of a step.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TimedPart {
+    pub(super) step: u32,
+    pub(super) start: Ticks,
+    pub(super) end: Ticks,
+}

@@ -5,12 +5,12 @@
 //! store values only, and weights if a version changed. A grown plan also prepares its new steps. All vectors keep
 //! their memory, so preparing a plan of a size seen before allocates nothing.
 
+use super::error::RunError;
 use super::program::Program;
 use super::weight_cache::{StoreValues, WeightCache};
-use super::{RunError, Stores};
 use crate::kernels::{Isa, PackedWeights};
 use autobatch_ir::hash::StructureHash;
-use autobatch_ir::plan::{Kernel, Place, Plan, Step, StepOperand, StoreId, Verified};
+use autobatch_ir::plan::{Kernel, Place, Plan, Step, StepOperand, StoreId, Stores, Verified};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;

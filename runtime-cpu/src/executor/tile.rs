@@ -3,16 +3,15 @@
 //! All stages run on one tile before the next tile, so temporaries stay in cache. Lanes are independent, so the result
 //! is that of stage-by-stage execution. The strip of every register is computed before the first stage.
 
-use super::Inputs;
+use super::clock::TimedPart;
 use super::folds::Attentions;
 use super::memory::FieldMemory;
 use super::prepared::{PreparedSteps, StepArgs, recycled};
 use super::program::{Program, Register, RegisterLocation, TILE_STEP, Task};
-use super::waves::TimedPart;
 use crate::kernels::list_gradients::FoldSpace;
 use crate::kernels::{Aligned, AttentionSpace, Isa, PackedLists, PackedWeights, Scratch, prefetch};
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Group, Kernel, List, Origin, Place, Plan, Stage, StepOperand, View};
+use autobatch_ir::plan::{Group, Inputs, Kernel, List, Origin, Place, Plan, Stage, StepOperand, View};
 use autobatch_ir::types::Type;
 use std::ops::Range;
 use std::sync::Arc;

@@ -7,7 +7,7 @@
 //! The assignment of lanes to threads does not change the bits.
 
 use super::RunError;
-use super::clock::{Clock, Ticks};
+use super::clock::{Clock, Ticks, TimedPart};
 use super::counters::{Counters, Span};
 use super::prepared::StepArgs;
 use super::program::TILE_STEP;
@@ -26,14 +26,6 @@ pub(super) const SHARED_WORK: usize = 3_000_000;
 const SHARES: usize = 4;
 /// A share has at least this part of the work of the smallest shared wave, so that taking a share costs little.
 const SHARE_PART: usize = 2;
-
-/// The time of a thread in a part of a step.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct TimedPart {
-    step: u32,
-    start: Ticks,
-    end: Ticks,
-}
 
 /// Options of the execution of waves.
 #[derive(Clone)]
