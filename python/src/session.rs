@@ -45,7 +45,10 @@ pub(crate) fn released<R>(py: Python<'_>, f: impl FnOnce() -> R) -> R {
 pub(crate) fn options(
     device: &str,
     policy: Option<&str>,
-    threads: usize, memory_limit: Option<u64>, work_limit: Option<f64>) -> PyResult<SessionOptions> {
+    threads: usize,
+    memory_limit: Option<u64>,
+    work_limit: Option<f64>,
+) -> PyResult<SessionOptions> {
     let limits = Limits { memory: memory_limit, work: work_limit.map(|work| work as u64) };
     let mut options = SessionOptions { threads, limits, ..SessionOptions::default() };
     options.device = device.parse::<Device>().map_err(|error| PyValueError::new_err(error.to_string()))?;

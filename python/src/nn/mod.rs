@@ -201,7 +201,9 @@ impl PyMlp {
         dropout: f32,
     ) -> PyResult<Self> {
         let activation = self::activation(activation)?;
-        Ok(Self { layer: module.declare(py, |m| Ok(Mlp::with_options(m, name, &widths, activation, dropout)))? })
+        Ok(Self {
+            layer: module.declare(py, |m| Ok(Mlp::with_options(m, name, &widths, activation, dropout)))?,
+        })
     }
 
     /// The output of the last layer.

@@ -61,8 +61,8 @@ impl PyEncoderLayer {
         bias: bool,
     ) -> PyResult<Self> {
         let options = options(feed_forward, activation, norm_first, dropout, bias)?;
-        let layer =
-            module.declare(py, |m| Ok(TransformerEncoderLayer::with_options(m, name, width, heads, &options)))?;
+        let layer = module
+            .declare(py, |m| Ok(TransformerEncoderLayer::with_options(m, name, width, heads, &options)))?;
         Ok(Self { layer })
     }
 
@@ -100,8 +100,8 @@ impl PyEncoder {
         bias: bool,
     ) -> PyResult<Self> {
         let options = options(feed_forward, activation, norm_first, dropout, bias)?;
-        let stack =
-            module.declare(py, |m| Ok(TransformerEncoder::with_options(m, name, width, heads, layers, &options)))?;
+        let stack = module
+            .declare(py, |m| Ok(TransformerEncoder::with_options(m, name, width, heads, layers, &options)))?;
         Ok(Self { stack })
     }
 
@@ -154,8 +154,8 @@ impl PyDecoder {
         bias: bool,
     ) -> PyResult<Self> {
         let options = options(feed_forward, activation, norm_first, dropout, bias)?;
-        let stack =
-            module.declare(py, |m| Ok(TransformerDecoder::with_options(m, name, width, heads, layers, &options)))?;
+        let stack = module
+            .declare(py, |m| Ok(TransformerDecoder::with_options(m, name, width, heads, layers, &options)))?;
         Ok(Self { stack })
     }
 

@@ -114,7 +114,7 @@ fn embedding(r: &mut Recording<'_, '_>, call: &Call<'_, '_>) -> Made<Outcome> {
         let index = match index {
             Index::Known(index) => index,
             Index::Recorded(index) => {
-                let row = known.look(r.graph, index);
+                let row = known.lookup(r.graph, index);
                 rows.push(match padding {
                     Some(padding) => {
                         let is_padding = index.cast(DType::F32).equal(padding as f32);
@@ -126,7 +126,7 @@ fn embedding(r: &mut Recording<'_, '_>, call: &Call<'_, '_>) -> Made<Outcome> {
             }
         };
         let row = match u32::try_from(index) {
-            Ok(index) if index < count => known.look(r.graph, index),
+            Ok(index) if index < count => known.lookup(r.graph, index),
             _ => return refuse(format!("row {index} of a table of {count} rows")),
         };
         rows.push(if padding == Some(index) { row.scale_gradient(0.0) } else { row });
