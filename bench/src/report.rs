@@ -34,14 +34,14 @@ type Column = (&'static str, fn(&Split) -> f64);
 
 impl Split {
     pub(crate) fn of(rounds: &[Measured]) -> Option<Self> {
-        let part = |part| median(rounds, |measured| measured.of(part));
+        let of = |phase| median(rounds, |measured| measured.of(phase));
         Some(Self {
-            emit: part(step::Phase::Emit)?,
-            plan: part(step::Phase::Plan)?,
-            verify: part(step::Phase::Verify)?,
-            execute: part(step::Phase::Execute)?,
-            update: part(step::Phase::Update)?,
-            read: part(step::Phase::Read)?,
+            emit: of(step::Phase::Emit)?,
+            plan: of(step::Phase::Plan)?,
+            verify: of(step::Phase::Verify)?,
+            execute: of(step::Phase::Execute)?,
+            update: of(step::Phase::Update)?,
+            read: of(step::Phase::Read)?,
             total: median(rounds, Measured::total)?,
         })
     }
@@ -62,12 +62,12 @@ pub struct Phases {
 
 impl Phases {
     pub(crate) fn of(rounds: &[Measured]) -> Option<Self> {
-        let part = |part| median(rounds, |measured| measured.of(part));
+        let of = |phase| median(rounds, |measured| measured.of(phase));
         Some(Self {
-            pack: part(step::Phase::Pack)?,
-            forward: part(step::Phase::Forward)?,
-            reverse: part(step::Phase::Reverse)?,
-            reductions: part(step::Phase::Reductions)?,
+            pack: of(step::Phase::Pack)?,
+            forward: of(step::Phase::Forward)?,
+            reverse: of(step::Phase::Reverse)?,
+            reductions: of(step::Phase::Reductions)?,
         })
     }
 }
@@ -87,12 +87,12 @@ pub struct GpuPhases {
 
 impl GpuPhases {
     pub(crate) fn of(rounds: &[Measured]) -> Option<Self> {
-        let part = |part| median(rounds, |measured| measured.of(part));
+        let of = |phase| median(rounds, |measured| measured.of(phase));
         Some(Self {
-            compile: part(step::Phase::Compile)?,
-            upload: part(step::Phase::Upload)?,
-            encode: part(step::Phase::Encode)?,
-            wait: part(step::Phase::Wait)?,
+            compile: of(step::Phase::Compile)?,
+            upload: of(step::Phase::Upload)?,
+            encode: of(step::Phase::Encode)?,
+            wait: of(step::Phase::Wait)?,
         })
     }
 }

@@ -49,16 +49,16 @@ impl Phase {
 pub(crate) struct Measured([Duration; Phase::COUNT]);
 
 impl Measured {
-    pub(crate) fn of(&self, part: Phase) -> Duration {
-        self.0[part as usize]
+    pub(crate) fn of(&self, phase: Phase) -> Duration {
+        self.0[phase as usize]
     }
 
-    pub(crate) fn add(&mut self, part: Phase, time: Duration) {
-        self.0[part as usize] += time;
+    pub(crate) fn add(&mut self, phase: Phase, time: Duration) {
+        self.0[phase as usize] += time;
     }
 
     pub(crate) fn total(&self) -> Duration {
-        Phase::STEP.into_iter().map(|part| self.of(part)).sum()
+        Phase::STEP.into_iter().map(|phase| self.of(phase)).sum()
     }
 
     pub(crate) fn divided(self, by: u32) -> Self {
@@ -66,10 +66,10 @@ impl Measured {
     }
 
     /// Runs a part of a step and adds its time.
-    fn timed<T>(&mut self, part: Phase, run: impl FnOnce() -> T) -> T {
+    fn timed<T>(&mut self, phase: Phase, run: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let result = run();
-        self.add(part, start.elapsed());
+        self.add(phase, start.elapsed());
         result
     }
 }

@@ -1,13 +1,12 @@
 //! Graphs that grow: each round extends the plan, and every executor continues over the old rows.
 
 use super::boxed;
-use super::random::bytes;
+use super::random::{bytes, generator};
 use super::values::elements;
 use crate::counts::{Counts, Tally};
 use crate::expected::Expected;
 use crate::machine::{Machine, Numbers, same_as_naive};
 use crate::target::Subject;
-use arbitrary::{Arbitrary, Unstructured};
 use autobatch_ir::graph::Graph;
 use autobatch_ir::module::Module;
 use autobatch_ir::plan::row_ops::Noise;
@@ -63,11 +62,7 @@ impl Subject for Growing {
     }
 
     fn check(&mut self, input: &[u8], counts: &mut Counts) {
-        let Ok(mut rng) = Rng::arbitrary(&mut Unstructured::new(input)) else {
-            counts.add(Tally::Refused);
-            return;
-        };
-        counts.add(Tally::Accepted);
+        let Some(mut rng) = generator(input, counts) else { return };
         let g = Graph::new(&self.module);
         let outcome = self.grow(&g, &mut rng, counts);
         outcome.unwrap_or_else(|what| panic!("{what}\n{}", *g.data()));

@@ -12,8 +12,10 @@ mod updates;
 mod values;
 mod weights;
 
+use crate::counts::Counts;
 use crate::target::{Subject, Target};
 use autobatch_testing::hostile::{Budget, SplitMix64, mutated_bytes, mutated_json, mutated_text, reseal};
+use serde::de::DeserializeOwned;
 use std::time::Duration;
 
 /// The budget of a case that reads a file.
@@ -78,6 +80,27 @@ impl Files {
     fn repair(&self, input: &mut [u8]) {
         if self.form == Form::Binary {
             reseal(input);
+        }
+    }
+
+    /// Reads a plan in the form of the files, and verifies it where its reader does not.
+    fn read_plan<P: DeserializeOwned, V>(
+        &self,
+        input: &[u8],
+        counts: &mut Counts,
+        text: impl FnOnce(&[u8]) -> Result<P, String>,
+        binary: impl FnOnce(&[u8]) -> Result<V, String>,
+        verify: impl FnOnce(P) -> Result<V, String>,
+    ) -> Option<V> {
+        match self.form {
+            Form::Text => counts.read(input.len(), || verify(text(input)?)),
+            Form::Binary => counts.read(input.len(), || binary(input)),
+            Form::Json => {
+                let json = String::from_utf8_lossy(input);
+                counts.read(json.len(), || {
+                    verify(serde_json::from_str(&json).map_err(|error| error.to_string())?)
+                })
+            }
         }
     }
 }

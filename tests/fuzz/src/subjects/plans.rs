@@ -40,20 +40,13 @@ impl Subject for Plans {
     of_files!();
 
     fn check(&mut self, input: &[u8], counts: &mut Counts) {
-        let verified = |plan: Plan| plan.verify().map_err(|errors| errors.to_string());
-        let read = match self.files.form {
-            Form::Text => counts
-                .read(input.len(), || verified(Plan::from_text(input).map_err(|error| error.to_string())?)),
-            Form::Binary => {
-                counts.read(input.len(), || Plan::from_bytes(input).map_err(|error| error.to_string()))
-            }
-            Form::Json => {
-                let text = String::from_utf8_lossy(input);
-                counts.read(text.len(), || {
-                    verified(serde_json::from_str(&text).map_err(|error| error.to_string())?)
-                })
-            }
-        };
+        let read = self.files.read_plan(
+            input,
+            counts,
+            |text| Plan::from_text(text).map_err(|error| error.to_string()),
+            |bytes| Plan::from_bytes(bytes).map_err(|error| error.to_string()),
+            |plan: Plan| plan.verify().map_err(|errors| errors.to_string()),
+        );
         let Some(plan) = read else { return };
         reads_back(&plan);
         counts.add(Tally::Accepted);

@@ -12,7 +12,7 @@ use arbitrary::{Arbitrary, Result, Unstructured};
 use autobatch_ir::GraphData;
 use autobatch_ir::hash::hash_bytes;
 use autobatch_testing::hostile::SplitMix64;
-use autobatch_testing::random::{Options, Recipe};
+use autobatch_testing::random::{Options, Recipe, Rng};
 use autobatch_testing::written::{self, Numbers};
 
 /// A valid graph, as a model emits it or as a user writes it.
@@ -62,6 +62,13 @@ pub(super) fn open(losses: bool) -> Box<dyn Subject> {
 /// Draws this many bytes.
 pub(super) fn bytes(random: &mut SplitMix64, count: usize) -> Vec<u8> {
     (0..count).map(|_| random.next() as u8).collect()
+}
+
+/// Returns the generator of random graphs that an input begins; an input that is too short is refused.
+pub(super) fn generator(input: &[u8], counts: &mut Counts) -> Option<Rng> {
+    let rng = Rng::arbitrary(&mut Unstructured::new(input)).ok();
+    counts.add(if rng.is_some() { Tally::Accepted } else { Tally::Refused });
+    rng
 }
 
 impl Subject for Graphs {

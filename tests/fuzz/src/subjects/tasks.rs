@@ -1,10 +1,9 @@
 //! Tasks that await values and branch on their bits. Together they have the values of the reference, and alone the same.
 
 use super::boxed;
-use super::random::bytes;
+use super::random::{bytes, generator};
 use crate::counts::{Counts, Tally};
 use crate::target::Subject;
-use arbitrary::{Arbitrary, Unstructured};
 use autobatch::prelude::*;
 use autobatch_planner::RowOrder;
 use autobatch_testing::cases::POLICIES;
@@ -66,11 +65,7 @@ impl Subject for Tasks {
     }
 
     fn check(&mut self, input: &[u8], counts: &mut Counts) {
-        let Ok(mut rng) = Rng::arbitrary(&mut Unstructured::new(input)) else {
-            counts.add(Tally::Refused);
-            return;
-        };
-        counts.add(Tally::Accepted);
+        let Some(mut rng) = generator(input, counts) else { return };
         let outcome = self.execute(&mut rng, counts);
         outcome.unwrap_or_else(|error| panic!("{error}"));
     }
