@@ -12,7 +12,7 @@
 #![allow(clippy::print_stdout, reason = "an example reports to the terminal")]
 
 use autobatch::planner::schedule::{Batches, Problem, Schedule, Scratch, StopReason};
-use autobatch::planner::{Planner, Request};
+use autobatch::planner::{JobId, Planner, Request};
 use autobatch::prelude::*;
 use autobatch::random::Random;
 use std::cmp::Reverse;
@@ -33,34 +33,36 @@ impl Schedule for LongestChain {
     fn schedule(&self, problem: &Problem<'_>, _: &mut Scratch) -> Batches {
         let jobs = problem.len();
         let (mut height, mut waits, mut consumers) = (vec![0; jobs], vec![0; jobs], vec![Vec::new(); jobs]);
-        for job in (0..jobs).rev() {
+        for job in problem.jobs().rev() {
             for operand in problem.operands(job) {
-                height[operand as usize] = height[operand as usize].max(height[job] + 1);
-                consumers[operand as usize].push(job);
-                waits[job] += 1;
+                height[operand.index()] = height[operand.index()].max(height[job.index()] + 1);
+                consumers[operand.index()].push(job);
+                waits[job.index()] += 1;
             }
         }
         let mut ready = vec![Vec::new(); problem.types() as usize];
-        (0..jobs).filter(|&job| waits[job] == 0).for_each(|job| ready[problem.ty()[job] as usize].push(job));
+        for job in problem.jobs().filter(|job| waits[job.index()] == 0) {
+            ready[problem.ty_of(job).index()].push(job);
+        }
 
         let (mut start, mut items) = (vec![0], Vec::with_capacity(jobs));
         while items.len() < jobs {
-            let urgency = |ty: &usize| ready[*ty].iter().map(|&job| height[job]).max();
+            let urgency = |ty: &usize| ready[*ty].iter().map(|job| height[job.index()]).max();
             let ty = (0..ready.len()).max_by_key(|ty| (urgency(ty), Reverse(*ty))).expect("jobs have types");
             let mut batch = std::mem::take(&mut ready[ty]);
             batch.sort_unstable();
             // A job that the model marks as alone must be a batch of its own.
-            let alone = |job: &usize| problem.alone().binary_search(&(*job as u32)).is_ok();
+            let alone = |job: &JobId| problem.alone().binary_search(job).is_ok();
             if let Some(at) = batch.iter().position(alone).filter(|_| batch.len() > 1) {
                 let lone = batch.remove(at);
                 ready[ty] = std::mem::replace(&mut batch, vec![lone]);
             }
             for job in batch {
-                items.push(job as u32);
-                for &consumer in &consumers[job] {
-                    waits[consumer] -= 1;
-                    if waits[consumer] == 0 {
-                        ready[problem.ty()[consumer] as usize].push(consumer);
+                items.push(job);
+                for &consumer in &consumers[job.index()] {
+                    waits[consumer.index()] -= 1;
+                    if waits[consumer.index()] == 0 {
+                        ready[problem.ty_of(consumer).index()].push(consumer);
                     }
                 }
             }

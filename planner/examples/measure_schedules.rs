@@ -9,6 +9,8 @@ use autobatch_planner::schedule::{
     Agenda, Auto, Batches, Beam, Depth, Fsm, Mean, Problem, Ratio, Schedule, Scratch, Training, Unbatched,
     check, path_sum_bound, train,
 };
+use autobatch_planner::{JobId, TypeIndex};
+use bytemuck::TransparentWrapper;
 use std::error::Error;
 use std::io::Write;
 use std::path::Path;
@@ -36,8 +38,8 @@ impl Graph {
     }
 
     fn problem(&self) -> Problem<'_> {
-        Problem::new(self.types, &self.ty, &[], &self.start, &self.operands)
-            .expect("jobs are in topological order")
+        let (ty, operands) = (TypeIndex::wrap_slice(&self.ty), JobId::wrap_slice(&self.operands));
+        Problem::new(self.types, ty, &[], &self.start, operands).expect("jobs are in topological order")
     }
 }
 
@@ -272,9 +274,9 @@ fn speed(out: &mut impl Write, workloads: &[Workload]) -> Result<(), Box<dyn Err
 fn append(graph: &mut Graph, source: &Graph, size: usize) {
     let base = graph.ty.len() as u32;
     let problem = source.problem();
-    for job in 0..problem.len().min(size - graph.ty.len()) {
-        let operands: Vec<u32> = problem.operands(job).map(|operand| operand + base).collect();
-        graph.add(source.ty[job], &operands);
+    for job in problem.jobs().take(size - graph.ty.len()) {
+        let operands: Vec<u32> = problem.operands(job).map(|operand| operand.0 + base).collect();
+        graph.add(problem.ty_of(job).0, &operands);
     }
 }
 

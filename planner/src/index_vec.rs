@@ -3,9 +3,10 @@
 use crate::ids::Id;
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut, Index, IndexMut, Range};
+use std::ops::{Deref, DerefMut, Index, IndexMut, Range, RangeFrom};
 
 /// A list with one item for each id. Its methods besides indexing are those of slices.
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct IndexVec<I, T> {
     items: Vec<T>,
     ids: PhantomData<fn(I)>,
@@ -54,6 +55,12 @@ impl<I: Id, T> IndexVec<I, T> {
         self.items.get(id.to_index())
     }
 
+    /// The item of an id to change, if there is one.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: I) -> Option<&mut T> {
+        self.items.get_mut(id.to_index())
+    }
+
     pub(crate) fn clear(&mut self) {
         self.items.clear();
     }
@@ -61,6 +68,19 @@ impl<I: Id, T> IndexVec<I, T> {
     /// Appends items.
     pub(crate) fn extend(&mut self, items: impl IntoIterator<Item = T>) {
         self.items.extend(items);
+    }
+
+    /// Sets the number of items. New ones are copies of one.
+    pub(crate) fn resize(&mut self, length: usize, item: T)
+    where
+        T: Clone,
+    {
+        self.items.resize(length, item);
+    }
+
+    /// Sets the number of items.
+    pub(crate) fn resize_with(&mut self, length: usize, item: impl FnMut() -> T) {
+        self.items.resize_with(length, item);
     }
 
     /// Replaces all items by copies of one.
@@ -118,6 +138,38 @@ impl<I: Id, T> Index<Range<I>> for IndexVec<I, T> {
     #[inline]
     fn index(&self, ids: Range<I>) -> &[T] {
         &self.items[ids.start.to_index()..ids.end.to_index()]
+    }
+}
+
+impl<I: Id, T> IndexMut<Range<I>> for IndexVec<I, T> {
+    #[inline]
+    fn index_mut(&mut self, ids: Range<I>) -> &mut [T] {
+        &mut self.items[ids.start.to_index()..ids.end.to_index()]
+    }
+}
+
+impl<I: Id, T> Index<RangeFrom<I>> for IndexVec<I, T> {
+    type Output = [T];
+
+    #[inline]
+    fn index(&self, ids: RangeFrom<I>) -> &[T] {
+        &self.items[ids.start.to_index()..]
+    }
+}
+
+impl<I: Id, T> IndexMut<RangeFrom<I>> for IndexVec<I, T> {
+    #[inline]
+    fn index_mut(&mut self, ids: RangeFrom<I>) -> &mut [T] {
+        &mut self.items[ids.start.to_index()..]
+    }
+}
+
+impl<'a, I, T> IntoIterator for &'a IndexVec<I, T> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.items.iter()
     }
 }
 

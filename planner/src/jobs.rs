@@ -64,6 +64,15 @@ impl Jobs {
         &self.clusters.jobs
     }
 
+    /// The node of a job.
+    ///
+    /// # Panics
+    /// If there is no such job.
+    #[must_use]
+    pub fn node(&self, job: JobId) -> NodeId {
+        self.clusters.jobs[job.index()]
+    }
+
     /// The job of a node; `None` if no wanted value needs it, or if it takes no step.
     #[must_use]
     pub fn job(&self, node: NodeId) -> Option<JobId> {

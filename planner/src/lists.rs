@@ -1,5 +1,7 @@
 //! Lists in flat memory: grouped by key, and written by index.
 
+use crate::ids::Id;
+
 /// Lists of items, one list for each key.
 #[derive(Debug)]
 pub(crate) struct Groups<T> {
@@ -48,9 +50,11 @@ pub(crate) fn group<T: Copy>(
     counts.group(pairs, items);
 }
 
-/// Pairs of each key and its position, for [`group`].
-pub(crate) fn by_key(keys: &[u32]) -> impl Iterator<Item = (usize, u32)> + Clone {
-    keys.iter().zip(0..).map(|(&key, position)| (key as usize, position))
+/// Pairs of each key and the id of its position, for [`group`].
+pub(crate) fn by_key<I: Id>(
+    keys: impl Iterator<Item = usize> + Clone,
+) -> impl Iterator<Item = (usize, I)> + Clone {
+    keys.zip((0..).map(I::from_index))
 }
 
 /// The first half of [`group`]: the number of items of each key. A caller that computes keys counts them in the same pass.

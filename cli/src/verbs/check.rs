@@ -254,7 +254,7 @@ fn read_order(graph: &GraphData, jobs: &Jobs, path: &str) -> Result<Batches, Fai
                 );
                 return Err(Failure::input(message).help(help));
             };
-            batch.extend(jobs.job(node).map(|job| job.0));
+            batch.extend(jobs.job(node));
         }
         batch.sort_unstable();
         if !batch.is_empty() {

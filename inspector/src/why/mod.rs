@@ -12,7 +12,7 @@ use autobatch_ir::id::{NodeId, SigId, ValueId};
 use autobatch_ir::plan::{Mode, Plan};
 use autobatch_planner::passes;
 use autobatch_planner::schedule::{Policy, Problem, Scratch};
-use autobatch_planner::{Jobs, Selection};
+use autobatch_planner::{JobId, Jobs, Selection, TypeIndex};
 use serde_json::{Value as Json, json};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -151,23 +151,21 @@ fn judge_by_plan(
     }
     let problem = jobs.problem();
     let [job_a, job_b] =
-        [a, b].map(|node| jobs.job(node).expect("a node with a step that is not a source is a job").0);
-    if problem.ty()[job_a as usize] != problem.ty()[job_b as usize] {
+        [a, b].map(|node| jobs.job(node).expect("a node with a step that is not a source is a job"));
+    if problem.ty_of(job_a) != problem.ty_of(job_b) {
         let part = signature_part(graph, graph.arena.node(a).sig, graph.arena.node(b).sig);
         return Ok(Verdict::Signature { part });
     }
     let (early, late) = if job_a < job_b { (job_a, job_b) } else { (job_b, job_a) };
     if let Some(path) = path(&problem, early, late) {
-        return Ok(Verdict::Depends {
-            path: path.into_iter().map(|job| jobs.nodes()[job as usize]).collect(),
-        });
+        return Ok(Verdict::Depends { path: path.into_iter().map(|job| jobs.node(job)).collect() });
     }
     if *policy == Policy::None {
         return Ok(Verdict::NoBatching);
     }
     let shared = shared_batch(&problem, policy, early, late)?;
     let (first, second) = if step_a < step_b { (step_a, job_b) } else { (step_b, job_a) };
-    let blocking = problem.operands(second as usize).map(|operand| jobs.nodes()[operand as usize]);
+    let blocking = problem.operands(second).map(|operand| jobs.node(operand));
     let last = blocking.filter_map(|node| steps[node.index()].map(|step| (step, Reverse(node)))).max();
     Ok(match last {
         Some((step, Reverse(waits_for))) if step >= first => Verdict::NotReady { waits_for, shared },
@@ -221,29 +219,28 @@ pub fn signature_part(graph: &GraphData, a: SigId, b: SigId) -> String {
 }
 
 /// A path from an earlier job to a later job.
-fn path(problem: &Problem<'_>, from: u32, to: u32) -> Option<Vec<u32>> {
-    const UNSEEN: u32 = u32::MAX;
-    let mut next = vec![UNSEEN; problem.len()];
+fn path(problem: &Problem<'_>, from: JobId, to: JobId) -> Option<Vec<JobId>> {
+    let mut next = vec![None; problem.len()];
     let mut todo = vec![to];
     while let Some(job) = todo.pop() {
-        for operand in problem.operands(job as usize) {
-            if operand >= from && next[operand as usize] == UNSEEN {
-                next[operand as usize] = job;
+        for operand in problem.operands(job) {
+            if operand >= from && next[operand.index()].is_none() {
+                next[operand.index()] = Some(job);
                 todo.push(operand);
             }
         }
     }
     let mut path = vec![from];
-    while next[*path.last()? as usize] != UNSEEN {
-        path.push(next[*path.last()? as usize]);
+    while let Some(job) = next[path.last()?.index()] {
+        path.push(job);
     }
     (path.len() > 1).then_some(path)
 }
 
 /// Schedules again, with each of two independent jobs waiting also for the operands of the other.
-fn shared_batch(problem: &Problem<'_>, policy: &Policy, a: u32, b: u32) -> Result<SharedBatch, Refused> {
-    let len = problem.len();
-    let operands: Vec<Vec<u32>> = (0..len as u32)
+fn shared_batch(problem: &Problem<'_>, policy: &Policy, a: JobId, b: JobId) -> Result<SharedBatch, Refused> {
+    let operands: Vec<Vec<JobId>> = problem
+        .jobs()
         .map(|job| {
             let other = if job == a {
                 Some(b)
@@ -252,19 +249,19 @@ fn shared_batch(problem: &Problem<'_>, policy: &Policy, a: u32, b: u32) -> Resul
             } else {
                 None
             };
-            let own = problem.operands(job as usize);
-            own.chain(other.into_iter().flat_map(|other| problem.operands(other as usize))).collect()
+            let own = problem.operands(job);
+            own.chain(other.into_iter().flat_map(|other| problem.operands(other))).collect()
         })
         .collect();
     let order = topological(&operands);
-    let mut number = vec![0u32; len];
-    order.iter().enumerate().for_each(|(at, &job)| number[job as usize] = at as u32);
-    let ty: Vec<u32> = order.iter().map(|&job| problem.ty()[job as usize]).collect();
-    let mut alone: Vec<u32> = problem.alone().iter().map(|&job| number[job as usize]).collect();
+    let mut number = vec![JobId(0); order.len()];
+    problem.jobs().zip(&order).for_each(|(new, job)| number[job.index()] = new);
+    let ty: Vec<TypeIndex> = order.iter().map(|&job| problem.ty_of(job)).collect();
+    let mut alone: Vec<JobId> = problem.alone().iter().map(|job| number[job.index()]).collect();
     alone.sort_unstable();
     let (mut start, mut flat) = (vec![0u32], Vec::new());
-    for &job in &order {
-        flat.extend(operands[job as usize].iter().map(|&operand| number[operand as usize]));
+    for job in &order {
+        flat.extend(operands[job.index()].iter().map(|operand| number[operand.index()]));
         start.push(flat.len() as u32);
     }
     let Ok(constrained) = Problem::new(problem.types(), &ty, &alone, &start, &flat) else {
@@ -274,26 +271,26 @@ fn shared_batch(problem: &Problem<'_>, policy: &Policy, a: u32, b: u32) -> Resul
     let mut scratch = Scratch::default();
     let before = policy.schedule(problem, &mut scratch).len() as i64;
     let batches = policy.schedule(&constrained, &mut scratch);
-    let together =
-        batches.iter().any(|batch| [a, b].iter().all(|&job| batch.contains(&number[job as usize])));
+    let together = batches.iter().any(|batch| [a, b].iter().all(|job| batch.contains(&number[job.index()])));
     Ok(if together { SharedBatch::MoreBatches(batches.len() as i64 - before) } else { SharedBatch::Never })
 }
 
 /// A topological order of jobs; of several ready jobs, the smallest number comes first.
-fn topological(operands: &[Vec<u32>]) -> Vec<u32> {
+fn topological(operands: &[Vec<JobId>]) -> Vec<JobId> {
     let mut waits: Vec<usize> = operands.iter().map(Vec::len).collect();
-    let mut consumers: Vec<Vec<u32>> = vec![Vec::new(); operands.len()];
-    for (job, operands) in operands.iter().enumerate() {
-        operands.iter().for_each(|&operand| consumers[operand as usize].push(job as u32));
+    let mut consumers: Vec<Vec<JobId>> = vec![Vec::new(); operands.len()];
+    for (job, operands) in (0..).map(JobId).zip(operands) {
+        operands.iter().for_each(|operand| consumers[operand.index()].push(job));
     }
-    let mut ready: BinaryHeap<Reverse<u32>> =
-        (0..operands.len() as u32).filter(|&job| waits[job as usize] == 0).map(Reverse).collect();
+    let all = (0..operands.len() as u32).map(JobId);
+    let mut ready: BinaryHeap<Reverse<JobId>> =
+        all.filter(|job| waits[job.index()] == 0).map(Reverse).collect();
     let mut order = Vec::with_capacity(operands.len());
     while let Some(Reverse(job)) = ready.pop() {
         order.push(job);
-        for &consumer in &consumers[job as usize] {
-            waits[consumer as usize] -= 1;
-            if waits[consumer as usize] == 0 {
+        for &consumer in &consumers[job.index()] {
+            waits[consumer.index()] -= 1;
+            if waits[consumer.index()] == 0 {
                 ready.push(Reverse(consumer));
             }
         }

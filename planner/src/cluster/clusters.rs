@@ -2,8 +2,9 @@
 
 use super::arrivals::Arrivals;
 use crate::ids::{JobId, TypeIndex};
+use crate::index_vec::IndexVec;
 use crate::lists::Groups;
-use crate::schedule::{OperandLists, Problem};
+use crate::schedule::{JobOperand, OperandLists, Problem};
 use crate::stage::{Product, Stage, Start, print_list};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, SigId, ValueId};
@@ -15,16 +16,16 @@ pub(crate) struct Clusters {
     /// The node of each job, ascending.
     pub(crate) jobs: Vec<NodeId>,
     /// The type of each job.
-    pub(crate) ty: Vec<u32>,
+    pub(crate) ty: Vec<TypeIndex>,
     /// The start of each job's operands in `operands`; the last entry is the end.
     pub(crate) operand_start: Vec<u32>,
     /// The jobs that each job reads, and the lists of jobs that it names.
-    pub(crate) operands: Vec<u32>,
+    pub(crate) operands: Vec<JobOperand>,
     pub(crate) lists: OperandLists,
     /// Jobs marked `.alone()`, each a batch of one job; ascending.
-    pub(crate) alone: Vec<u32>,
+    pub(crate) alone: Vec<JobId>,
     /// The signature of each type.
-    pub(crate) types: Vec<SigId>,
+    pub(crate) types: IndexVec<TypeIndex, SigId>,
     /// The needed sources of each signature.
     pub(crate) sources: Groups<NodeId>,
     /// The signatures of jobs and sources, ascending.
@@ -53,14 +54,14 @@ impl Product for Clusters {
     };
 
     fn print(&self, graph: &GraphData, out: &mut String) -> fmt::Result {
-        for (&sig, ty) in self.types.iter().zip((0..).map(TypeIndex)) {
+        for (ty, &sig) in self.types.entries() {
             writeln!(out, "{ty} {}", graph.callee_name(sig))?;
         }
         let problem = self.problem();
-        for (job, (&node, &ty)) in self.jobs.iter().zip(&self.ty).enumerate() {
-            write!(out, "{} {node} {}", JobId(job as u32), TypeIndex(ty))?;
-            print_list(out, " reads ", problem.operands(job).map(JobId))?;
-            out.push_str(if self.alone.contains(&(job as u32)) { " alone\n" } else { "\n" });
+        for (job, node) in problem.jobs().zip(&self.jobs) {
+            write!(out, "{job} {node} {}", problem.ty_of(job))?;
+            print_list(out, " reads ", problem.operands(job))?;
+            out.push_str(if self.alone.contains(&job) { " alone\n" } else { "\n" });
         }
         for (sig, nodes) in self.sources.iter() {
             write!(out, "source {}:", graph.callee_name(SigId::new(sig)))?;

@@ -21,6 +21,7 @@ pub(crate) use arrivals::Arrivals;
 pub(crate) use clusters::Clusters;
 
 use crate::context::Context;
+use crate::ids::{Id, JobId};
 use autobatch_ir::id::SigId;
 use needed::Needed;
 
@@ -41,7 +42,7 @@ pub(crate) fn cluster(context: &Context<'_>, memory: &mut Memory, clusters: &mut
     let found = memory.walk.found_sources.iter();
     sources.fill(graph.sigs.items().len(), found.map(|&(sig, node)| (sig.index(), node)));
     alone.clear();
-    alone.extend(graph.alone.iter().filter_map(|node| jobs.binary_search(node).ok()).map(|job| job as u32));
+    alone.extend(graph.alone.iter().filter_map(|node| jobs.binary_search(node).ok()).map(JobId::from_index));
     alone.sort_unstable();
     alone.dedup();
     signatures.clear();

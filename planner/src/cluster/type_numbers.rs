@@ -1,22 +1,24 @@
 //! Type numbers: two jobs have one type if one kernel with one kind of each operand serves both.
 
+use crate::ids::TypeIndex;
+use crate::index_vec::IndexVec;
 use autobatch_ir::graph::Operand;
 use autobatch_ir::hash::BuildMix;
 use autobatch_ir::id::SigId;
 use std::collections::HashMap;
 
 /// No type.
-const NONE: u32 = u32::MAX;
+const NONE: TypeIndex = TypeIndex(u32::MAX);
 
 /// Numbers the types of jobs.
 #[derive(Debug, Default)]
 pub(super) struct TypeNumbers {
     /// The signature of each type.
-    types: Vec<SigId>,
+    types: IndexVec<TypeIndex, SigId>,
     /// Per signature the type of its jobs that take no bindings, or [`NONE`].
-    of_sig: Vec<u32>,
+    of_sig: Vec<TypeIndex>,
     /// Per signature the set of bound operands seen last, and its type.
-    last_mixed: Vec<(u64, u32)>,
+    last_mixed: Vec<(u64, TypeIndex)>,
     /// The types of jobs with bound operands, as a trie. A key is a signature number or the number of an inner node, with a word
     /// of 64 operands; the value of the last word is the type.
     mixed: HashMap<(u32, u64), u32, BuildMix>,
@@ -24,7 +26,7 @@ pub(super) struct TypeNumbers {
 
 impl TypeNumbers {
     /// Starts again, for `sigs` signatures, in the memory of a list of types.
-    pub(super) fn clear(&mut self, sigs: usize, types: &mut Vec<SigId>) {
+    pub(super) fn clear(&mut self, sigs: usize, types: &mut IndexVec<TypeIndex, SigId>) {
         self.types = std::mem::take(types);
         self.types.clear();
         self.of_sig.clear();
@@ -35,13 +37,13 @@ impl TypeNumbers {
     }
 
     /// Hands over the signature of each type.
-    pub(super) fn give_types(&mut self, types: &mut Vec<SigId>) {
+    pub(super) fn give_types(&mut self, types: &mut IndexVec<TypeIndex, SigId>) {
         *types = std::mem::take(&mut self.types);
     }
 
     /// The type of a job. `bound` has a bit for each of the first 64 operands that are bindings.
     #[inline]
-    pub(super) fn of(&mut self, sig: SigId, operands: &[Operand], bound: u64) -> u32 {
+    pub(super) fn of(&mut self, sig: SigId, operands: &[Operand], bound: u64) -> TypeIndex {
         if operands.len() > 64 {
             return self.of_many(sig, operands);
         }
@@ -54,27 +56,24 @@ impl TypeNumbers {
     }
 
     #[cold]
-    fn first_of_sig(&mut self, sig: SigId) -> u32 {
-        self.types.push(sig);
-        let number = self.types.len() as u32 - 1;
+    fn first_of_sig(&mut self, sig: SigId) -> TypeIndex {
+        let number = self.types.push(sig);
         self.of_sig[sig.index()] = number;
         number
     }
 
     #[inline(never)]
-    fn of_mixed(&mut self, sig: SigId, bound: u64) -> u32 {
-        let types = &mut self.types;
-        let number = *self.mixed.entry((sig.index() as u32, bound)).or_insert_with(|| {
-            types.push(sig);
-            types.len() as u32 - 1
-        });
+    fn of_mixed(&mut self, sig: SigId, bound: u64) -> TypeIndex {
+        let Self { types, mixed, .. } = self;
+        let number = *mixed.entry((sig.index() as u32, bound)).or_insert_with(|| types.push(sig).0);
+        let number = TypeIndex(number);
         self.last_mixed[sig.index()] = (bound, number);
         number
     }
 
     /// The type of a job with more than 64 operands.
     #[cold]
-    fn of_many(&mut self, sig: SigId, operands: &[Operand]) -> u32 {
+    fn of_many(&mut self, sig: SigId, operands: &[Operand]) -> TypeIndex {
         let Self { types, mixed, of_sig, .. } = self;
         let bound = |operand: &Operand| u64::from(operand.as_value().is_none());
         let words = operands
@@ -85,14 +84,10 @@ impl TypeNumbers {
         for (at, word) in words.enumerate() {
             // Numbers of inner nodes start behind those of signatures.
             let fresh = (of_sig.len() + mixed.len()) as u32;
-            from = *mixed.entry((from, word)).or_insert_with(|| {
-                if at < last {
-                    return fresh;
-                }
-                types.push(sig);
-                types.len() as u32 - 1
-            });
+            from = *mixed
+                .entry((from, word))
+                .or_insert_with(|| if at < last { fresh } else { types.push(sig).0 });
         }
-        from
+        TypeIndex(from)
     }
 }

@@ -4,17 +4,17 @@ use super::arrivals::{Arrivals, BITS};
 use super::clusters::Clusters;
 use super::type_numbers::TypeNumbers;
 use crate::context::Context;
-use crate::ids::{PortId, ResultId};
+use crate::ids::{JobId, PortId, ResultId, TypeIndex};
 use crate::lists::ensure_len;
-use crate::schedule::OperandLists;
+use crate::schedule::{JobOperand, OperandLists};
 use autobatch_ir::graph::{GraphData, Operand};
 use autobatch_ir::hash::BuildMix;
 use autobatch_ir::id::{NodeId, SigId, ValueId};
 use std::collections::HashSet;
 use std::slice;
 
-/// The job number of values that no job computes.
-const NONE: u32 = u32::MAX;
+/// The job of values that no job computes.
+const NONE: JobOperand = JobOperand::NONE;
 
 /// Scratch memory of [`walk`].
 #[derive(Debug, Default)]
@@ -52,19 +52,17 @@ struct SigFacts {
 #[derive(Clone, Copy, Debug)]
 struct ValueFacts {
     /// The job that computes it, or [`NONE`]. Of a list, the operand that names it, [`NONE`] if no job computes an item, or
-    /// [`UNNAMED`].
-    job: u32,
+    /// [`JobOperand::UNNAMED`].
+    job: JobOperand,
     /// Its number among the results of all signatures, or [`LIST`].
     result: ResultId,
 }
 
 /// The result number of lists.
 const LIST: ResultId = ResultId(u32::MAX);
-/// Instead of the name of a list that nothing has read by name yet.
-const UNNAMED: u32 = u32::MAX - 1;
 
 impl ValueFacts {
-    const UNNAMED_LIST: Self = Self { job: UNNAMED, result: LIST };
+    const UNNAMED_LIST: Self = Self { job: JobOperand::UNNAMED, result: LIST };
 }
 
 /// Numbers jobs and their operands, from the first node on whose facts may differ from the call before.
@@ -104,7 +102,7 @@ pub(super) fn walk(
                 found_sources.push((node.sig, NodeId::new(index)));
             }
             Kind::Job => {
-                number_results(results, count, facts.results);
+                number_results(results, JobOperand::job(JobId(count)), facts.results);
                 let ((job, ty), start) = slots.next().expect("there are at most as many jobs as nodes");
                 (*job, *start) = (NodeId::new(index), end as u32);
                 let own = &pool[node.operands as usize..][..facts.operand_count as usize];
@@ -143,7 +141,7 @@ fn begin(graph: &GraphData, memory: &mut Memory, clusters: &mut Clusters) {
     let (nodes, signatures) = (graph.arena.len(), graph.sigs.items());
     // The walk writes these lists before it reads them.
     clusters.jobs.resize(nodes, NodeId::new(0));
-    clusters.ty.resize(nodes, 0);
+    clusters.ty.resize(nodes, TypeIndex(0));
     clusters.operand_start.resize(nodes + 1, 0);
     clusters.lists.clear();
     memory.known_lists.arrived.clear();
@@ -180,7 +178,7 @@ fn read_known(
     own: &[Operand],
     known: &[u64],
     values: &[ValueFacts],
-    targets: &mut [u32],
+    targets: &mut [JobOperand],
 ) -> Option<(u64, usize)> {
     let (mut bound, mut read, known) = (0, 0, &known[..own.len()]);
     for index in 0..own.len() {
@@ -205,7 +203,7 @@ struct Reader<'a> {
     values: &'a mut [ValueFacts],
     arrivals: &'a mut Arrivals,
     /// Operand jobs, up to `end`.
-    operands: &'a mut Vec<u32>,
+    operands: &'a mut Vec<JobOperand>,
     lists: &'a mut OperandLists,
     known_lists: &'a mut KnownLists,
     /// The first node of the walk.
@@ -289,13 +287,13 @@ impl Reader<'_> {
     }
 
     /// The operand that names a list, which is listed when it is asked for first; [`NONE`] if no job computes an item.
-    fn name_of(&mut self, list: ValueId) -> u32 {
+    fn name_of(&mut self, list: ValueId) -> JobOperand {
         let arena = &self.graph.arena;
         let KnownLists { named, grown, .. } = &mut *self.known_lists;
         let mut at = list;
         let mut name = loop {
             let known = self.values[at.index()].job;
-            if known != UNNAMED {
+            if known != JobOperand::UNNAMED {
                 break known;
             }
             let node = arena.producer(at);
@@ -337,7 +335,7 @@ impl Reader<'_> {
 /// Notes the job that computes the values, and that they are the results from `first` on. One and two results, nearly all cases,
 /// need no loop.
 #[inline]
-fn number_results(values: &mut [ValueFacts], job: u32, first: ResultId) {
+fn number_results(values: &mut [ValueFacts], job: JobOperand, first: ResultId) {
     let facts = |place: u32| ValueFacts { job, result: ResultId(first.0 + place) };
     match values {
         [one] => *one = facts(0),

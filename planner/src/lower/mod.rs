@@ -15,7 +15,7 @@ pub(crate) use operands::{Shared, shared};
 pub(crate) use places::Places;
 
 use crate::certificate::certify;
-use crate::ids::{BlockId, RowId};
+use crate::ids::{BatchId, BlockId, RowId};
 use crate::kernels::Kernels;
 use crate::order::Rows;
 use crate::stage::{Product, Stage};
@@ -55,7 +55,7 @@ pub(crate) fn lower(
     kernel_numbers.clear();
     kernel_ids.clear();
     kernel_ids.resize(graph.sigs.items().len(), None);
-    for (number, batch) in rows.batches.iter().enumerate() {
+    for (id, batch) in rows.batches.entries() {
         let sig = batch.sig.index();
         let kernel = *kernel_ids[sig].get_or_insert_with(|| {
             let kernel =
@@ -65,9 +65,9 @@ pub(crate) fn lower(
         let mut write_step = |results: &[(FieldId, BlockId)]| {
             append_step(plan, kernel, |plan, _| {
                 for &(field, block) in results {
-                    plan.places.push(Place::Rows { field, start: result_start(rows, number, block) });
+                    plan.places.push(Place::Rows { field, start: result_start(rows, id, block) });
                 }
-                write_operands(places, number, plan, runs);
+                write_operands(places, id, plan, runs);
                 plan.store_args.extend(graph.sigs.get(batch.sig).params.iter().map(|arg| match *arg {
                     ParamArg::Module(param) => Plan::store_of(param),
                     ParamArg::Port(_) => unreachable!("verified graphs name parameters of the module"),
@@ -84,7 +84,7 @@ pub(crate) fn lower(
             fields.for_each(|&(field, _)| write_step(&[(field, BlockId(0))]));
         }
         // The first wave of the batches is the first new wave of the plan.
-        plan.waves.truncate(first_wave + (batch.wave.0 - rows.batches[0].wave.0) as usize);
+        plan.waves.truncate(first_wave + (batch.wave.0 - rows.batches[BatchId(0)].wave.0) as usize);
         plan.waves.push(plan.steps.len() as u32);
     }
     add_outputs(places, found, plan);

@@ -1,7 +1,7 @@
 //! The rows that a step writes, and its operands, in execution order.
 
 use super::places::Places;
-use crate::ids::BlockId;
+use crate::ids::{BatchId, BlockId, ListId, ProvisionalRow, SlotId};
 use crate::order::{Batch, Lists, Rows};
 use crate::storage;
 use autobatch_ir::graph::OperandKind;
@@ -9,8 +9,8 @@ use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::{Address, FieldId, Group, GroupRange, GroupRule, Mode, Origin, Plan, StepOperand};
 
 /// The first row of a block that a batch writes. Its rows are consecutive.
-pub(super) fn result_start(rows: &Rows, batch: usize, block: BlockId) -> u32 {
-    let mut named = rows.slot_rows(&rows.batches[batch], rows.slots(batch).start + block.index());
+pub(super) fn result_start(rows: &Rows, batch: BatchId, block: BlockId) -> u32 {
+    let mut named = rows.slot_rows(&rows.batches[batch], rows.problem.block_slot(batch, block));
     debug_assert!(named.clone().zip(named.clone().skip(1)).all(|(a, b)| a + 1 == b));
     named.next().expect("a batch has lanes")
 }
@@ -18,22 +18,22 @@ pub(super) fn result_start(rows: &Rows, batch: usize, block: BlockId) -> u32 {
 /// The rows that a slot of a step reads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SlotAddress {
-    slot: usize,
+    slot: SlotId,
     address: Address,
 }
 
 /// Writes the operands of a batch. `known` is working memory.
 pub(super) fn write_operands(
     places: &Places<'_>,
-    number: usize,
+    id: BatchId,
     plan: &mut Plan,
     known: &mut Vec<SlotAddress>,
 ) {
     let Places { context, storage, rows } = *places;
     let graph = context.graph;
-    let batch = &rows.batches[number];
+    let batch = &rows.batches[id];
     // Operands of one kind have their slots or columns in the order of their ports.
-    let mut slots = rows.slots(number).skip(storage.sigs[batch.sig].blocks_of(batch.copy).len());
+    let mut slots = rows.slots(id).skip(storage.sigs[batch.sig].blocks_of(batch.copy).len());
     let (mut bound, mut lists, first) = (0, 0, plan.operands.len());
     // Executors of growing plans know no groups yet.
     let grouped = context.request.mode != Mode::Grow;
@@ -76,10 +76,10 @@ fn write_lists(
     let Places { context, rows, .. } = *places;
     let lanes = &rows.lane_order[batch.lanes.clone()];
     let column = batch.lists as usize + nth * lanes.len();
-    let numbers = lanes.iter().map(|&lane| rows.lists.number(column + lane as usize));
-    let append = |tables: &mut Vec<u32>, number: u32| {
+    let numbers = lanes.iter().map(|&lane| rows.lists.number(column + lane.index()));
+    let append = |tables: &mut Vec<u32>, number: ListId| {
         let items = rows.lists.items(number).iter();
-        let final_row = |row: u32| rows.rows[row as usize];
+        let final_row = |row: ProvisionalRow| rows.rows[row];
         match context.is_growing() {
             true => {
                 tables.extend(items.map(|&value| match context.existing.get(ValueId::new(value as usize)) {
@@ -87,7 +87,7 @@ fn write_lists(
                     None => final_row(rows.row_of[value as usize]),
                 }))
             }
-            false => tables.extend(items.map(|&row| final_row(row))),
+            false => tables.extend(items.map(|&row| final_row(ProvisionalRow(row)))),
         }
     };
     let tables = &mut plan.tables;
@@ -142,7 +142,7 @@ pub(crate) fn shared<T: Copy>(
 }
 
 /// How a list follows from the list before: it is the same, or has one item more.
-fn rule_of(lists: &Lists) -> impl Fn(u32, u32) -> Option<GroupRule> {
+fn rule_of(lists: &Lists) -> impl Fn(ListId, ListId) -> Option<GroupRule> {
     |last, next| match next == last {
         true => Some(GroupRule::All),
         false => lists.continues(next, last).then_some(GroupRule::Prefix),
@@ -150,7 +150,7 @@ fn rule_of(lists: &Lists) -> impl Fn(u32, u32) -> Option<GroupRule> {
 }
 
 /// Whether groups of neighbouring lanes take fewer words than a list for each lane.
-fn groups_are_smaller(lists: &Lists, numbers: impl Iterator<Item = u32> + Clone) -> bool {
+fn groups_are_smaller(lists: &Lists, numbers: impl Iterator<Item = ListId> + Clone) -> bool {
     let words = |number| lists.items(number).len();
     let alone: usize = numbers.clone().map(|number| 1 + words(number)).sum();
     let grouped = shared(numbers, rule_of(lists))
@@ -162,11 +162,11 @@ fn groups_are_smaller(lists: &Lists, numbers: impl Iterator<Item = u32> + Clone)
 fn write_slot(
     rows: &Rows,
     batch: &Batch,
-    slot: usize,
+    slot: SlotId,
     tables: &mut Vec<u32>,
     known: &mut Vec<SlotAddress>,
 ) -> Address {
-    let same = rows.problem.slots[slot].same_as.0 as usize;
+    let same = rows.problem.slots[slot].same_as;
     // The known slots ascend.
     let address = match known.binary_search_by_key(&same, |known| known.slot) {
         Ok(twin) => known[twin].address.copied(tables, batch.lanes.len() as u32),
@@ -180,5 +180,5 @@ fn write_slot(
 fn write_bound(rows: &Rows, batch: &Batch, nth: usize, tables: &mut Vec<u32>) -> Address {
     let lanes = &rows.lane_order[batch.lanes.clone()];
     let column = &rows.bound[batch.bound as usize + nth * lanes.len()..][..lanes.len()];
-    Address::of(tables, lanes.iter().map(|&lane| column[lane as usize]))
+    Address::of(tables, lanes.iter().map(|&lane| column[lane.index()]))
 }

@@ -5,6 +5,7 @@
 //! each operand.
 
 use super::lists::Lists;
+use crate::ids::{JobId, ProvisionalRow, WaveId};
 use autobatch_ir::graph::{GraphData, Operand, OperandKind};
 use autobatch_ir::id::{NodeId, ValueId};
 use std::ops::Range;
@@ -13,7 +14,7 @@ use std::ops::Range;
 #[derive(Clone, Copy)]
 struct ProvisionalRows<'a> {
     /// The row of each value; of a constant, that of its first copy.
-    row_of: &'a [u32],
+    row_of: &'a [ProvisionalRow],
     copies: &'a [CopiedRows],
 }
 
@@ -21,26 +22,26 @@ struct ProvisionalRows<'a> {
 #[derive(Clone, Debug)]
 pub(super) struct CopiedRows {
     /// The rows of the first copy.
-    pub(super) first: Range<u32>,
+    pub(super) first: Range<ProvisionalRow>,
     /// The first row of this copy.
-    pub(super) start: u32,
+    pub(super) start: ProvisionalRow,
 }
 
 impl ProvisionalRows<'_> {
     /// The row of a value in the slab that has these rows.
     #[inline]
-    fn of(&self, value: ValueId, slab: &Range<u32>) -> u32 {
+    fn of(&self, value: ValueId, slab: &Range<ProvisionalRow>) -> ProvisionalRow {
         let row = self.row_of[value.index()];
         // One comparison tests both ends of the slab.
-        if row.wrapping_sub(slab.start) < slab.end - slab.start { row } else { self.copy(row, slab) }
+        if row.0.wrapping_sub(slab.start.0) < slab.end.0 - slab.start.0 { row } else { self.copy(row, slab) }
     }
 
     #[cold]
-    fn copy(&self, row: u32, slab: &Range<u32>) -> u32 {
+    fn copy(&self, row: ProvisionalRow, slab: &Range<ProvisionalRow>) -> ProvisionalRow {
         let own = |copy: &&CopiedRows| copy.first.contains(&row) && slab.contains(&copy.start);
         let copy = self.copies.iter().find(own);
         let CopiedRows { first, start } = copy.expect("every field that reads a constant has a copy of it");
-        start + (row - first.start)
+        ProvisionalRow(start.0 + (row.0 - first.start.0))
     }
 }
 
@@ -54,7 +55,7 @@ const CHUNK: usize = 1 << 13;
 #[derive(Clone, Debug)]
 pub(super) struct PortRead {
     pub(super) port: u32,
-    pub(super) slab: Range<u32>,
+    pub(super) slab: Range<ProvisionalRow>,
 }
 
 /// Where the jobs of a batch go.
@@ -70,7 +71,7 @@ pub(super) struct BatchTarget {
     pub(super) lanes: u32,
     /// Its first column of rows.
     pub(super) columns: u32,
-    pub(super) wave: u32,
+    pub(super) wave: WaveId,
     /// Its operand ports that take values and no lists.
     pub(super) ports: Range<u32>,
     /// Its operand ports that take lists.
@@ -91,7 +92,7 @@ pub(super) struct Gatherer<'a> {
     /// The nodes of jobs.
     pub(super) jobs: &'a [NodeId],
     /// Jobs, batch after batch, ascending.
-    pub(super) items: &'a [u32],
+    pub(super) items: &'a [JobId],
     /// Ports that take values, batch after batch.
     pub(super) ports: &'a [PortRead],
     /// Ports that take lists, batch after batch.
@@ -99,7 +100,7 @@ pub(super) struct Gatherer<'a> {
     /// Ports that take bindings, batch after batch.
     pub(super) bound: &'a [u32],
     /// Per result, batch after batch, the row of the first lane.
-    pub(super) starts: &'a [u32],
+    pub(super) starts: &'a [ProvisionalRow],
     pub(super) copies: &'a [CopiedRows],
     /// Whether lists take values instead of rows.
     pub(super) is_growing: bool,
@@ -108,11 +109,11 @@ pub(super) struct Gatherer<'a> {
 /// The outputs of the walk.
 pub(super) struct Columns<'a> {
     /// The row of each value.
-    pub(super) row_of: &'a mut [u32],
+    pub(super) row_of: &'a mut [ProvisionalRow],
     /// The nodes of all lanes.
     pub(super) nodes: &'a mut [NodeId],
     /// The rows that operands read, column after column.
-    pub(super) rows: &'a mut [u32],
+    pub(super) rows: &'a mut [ProvisionalRow],
     /// The numbers that operands bind, column after column.
     pub(super) bound: &'a mut [u32],
     /// The lists that operands are, column after column.
@@ -132,7 +133,7 @@ impl Gatherer<'_> {
             let end = (first + chunk).min(count);
             for target in &mut *targets {
                 let left = &self.items[target.jobs.start as usize..target.jobs.end as usize];
-                let jobs = if end == count { left } else { &left[..count_below(left, end as u32)] };
+                let jobs = if end == count { left } else { &left[..count_below(left, JobId(end as u32))] };
                 for jobs in jobs.chunks(STRETCH) {
                     self.fill_lanes(jobs, target, to);
                 }
@@ -142,11 +143,11 @@ impl Gatherer<'_> {
 
     /// Finds the nodes of jobs, and their first operands and results. Separate for the same reason as [`read`](Self::read).
     #[inline(never)]
-    fn look_up(&self, jobs: &[u32], nodes: &mut [NodeId], operands: &mut [u32], results: &mut [u32]) {
+    fn look_up(&self, jobs: &[JobId], nodes: &mut [NodeId], operands: &mut [u32], results: &mut [u32]) {
         let arena = self.graph.arena.nodes();
         let firsts = operands.iter_mut().zip(results);
         for ((&job, id), (operands, results)) in jobs.iter().zip(nodes).zip(firsts) {
-            *id = self.jobs[job as usize];
+            *id = self.jobs[job.index()];
             let node = &arena[id.index()];
             (*operands, *results) = (node.operands, node.results);
         }
@@ -157,10 +158,10 @@ impl Gatherer<'_> {
     #[inline(never)]
     fn read(
         &self,
-        column: &mut [u32],
+        column: &mut [ProvisionalRow],
         operands: &[u32],
         port: u32,
-        slab: Range<u32>,
+        slab: Range<ProvisionalRow>,
         rows: ProvisionalRows<'_>,
     ) {
         let pool = self.graph.arena.operand_pool();
@@ -171,15 +172,15 @@ impl Gatherer<'_> {
     }
 
     /// Gives the next lanes of a batch to these jobs.
-    fn fill_lanes(&self, jobs: &[u32], target: &mut BatchTarget, to: &mut Columns<'_>) {
+    fn fill_lanes(&self, jobs: &[JobId], target: &mut BatchTarget, to: &mut Columns<'_>) {
         let nodes = &mut to.nodes[target.next as usize..][..jobs.len()];
         let (mut operands, mut results) = ([0u32; STRETCH], [0u32; STRETCH]);
         self.look_up(jobs, nodes, &mut operands, &mut results);
         let operands = &operands[..jobs.len()];
         let starts = &self.starts[target.starts.start as usize..target.starts.end as usize];
         for (position, start) in (0..).zip(starts) {
-            for (row, results) in (start + target.done..).zip(&results[..jobs.len()]) {
-                to.row_of[(results + position) as usize] = row;
+            for (row, results) in (start.0 + target.done..).zip(&results[..jobs.len()]) {
+                to.row_of[(results + position) as usize] = ProvisionalRow(row);
             }
         }
         let rows = ProvisionalRows { row_of: to.row_of, copies: self.copies };
@@ -223,8 +224,8 @@ impl Gatherer<'_> {
                 if self.is_growing {
                     to.lists.fill(place, list, 0, target.wave, self.graph, |item| item.index() as u32);
                 } else {
-                    let row = |item| rows.of(item, slab);
-                    to.lists.fill(place, list, slab.start, target.wave, self.graph, row);
+                    let row = |item| rows.of(item, slab).0;
+                    to.lists.fill(place, list, slab.start.0, target.wave, self.graph, row);
                 }
             }
             first += target.lanes as usize;
@@ -242,7 +243,7 @@ pub(super) fn binding_of(operand: Operand) -> u32 {
 }
 
 /// How many of the ascending jobs are below a limit. A search near the start, because the answer is small.
-fn count_below(jobs: &[u32], limit: u32) -> usize {
+fn count_below(jobs: &[JobId], limit: JobId) -> usize {
     let mut reach = STRETCH;
     while jobs.get(reach).is_some_and(|&job| job < limit) {
         reach *= 2;

@@ -13,7 +13,7 @@ pub(super) fn order_lanes(
     nodes: &[NodeId],
     layout: &mut layout::Memory,
 ) {
-    let [places, lanes] = [&mut rows.rows, &mut rows.lane_order].map(std::mem::take);
+    let (places, lanes) = (std::mem::take(&mut rows.rows), std::mem::take(&mut rows.lane_order));
     layout.recycle(RowLayout { places, lanes });
     let chosen = match context.request.rows {
         RowOrder::Batch => layout::batch_order(&rows.problem, layout),
@@ -23,6 +23,6 @@ pub(super) fn order_lanes(
     rows.nodes.clear();
     for batch in &rows.batches {
         let own = &nodes[batch.lanes.clone()];
-        rows.nodes.extend(rows.lane_order[batch.lanes.clone()].iter().map(|&lane| own[lane as usize]));
+        rows.nodes.extend(rows.lane_order[batch.lanes.clone()].iter().map(|&lane| own[lane.index()]));
     }
 }

@@ -5,15 +5,16 @@ use super::layout::{KnownSlot, LayoutError};
 use super::rows::{Batch, Rows, StoredBatches};
 use crate::cluster::Clusters;
 use crate::context::Context;
-use crate::ids::BlockId;
+use crate::ids::{BatchId, BlockId, ProvisionalRow, WaveId};
+use crate::index_vec::IndexVec;
 use crate::storage::Storage;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::plan::{FieldId, SlabId};
 use std::ops::Range;
 
-/// No row.
-const NONE: u32 = u32::MAX;
+/// The row of values that need none.
+const NO_ROW: ProvisionalRow = ProvisionalRow(u32::MAX);
 
 /// An existing row that a growing plan reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,7 +34,7 @@ pub(super) struct LayoutInput {
     /// Per slab the number of rows in the problem.
     pub(super) slab_rows: Vec<u32>,
     /// The provisional rows of each slab.
-    slabs: Vec<Range<u32>>,
+    slabs: Vec<Range<ProvisionalRow>>,
     /// The operand ports that take values.
     ports: Vec<PortRead>,
     /// The operand ports that take lists.
@@ -41,14 +42,14 @@ pub(super) struct LayoutInput {
     /// The operand ports that take bindings.
     bound: Vec<u32>,
     /// The first rows of results.
-    starts: Vec<u32>,
+    starts: Vec<ProvisionalRow>,
     targets: Vec<BatchTarget>,
     /// The rows of constants' copies besides the first.
     copies: Vec<CopiedRows>,
     /// The wave of each slot of the problem.
-    pub(super) slot_waves: Vec<u32>,
+    pub(super) slot_waves: Vec<WaveId>,
     /// Per provisional row the last wave that reads it as an element of a list. May be shorter than the rows.
-    pub(super) list_waves: Vec<u32>,
+    pub(super) list_waves: IndexVec<ProvisionalRow, WaveId>,
     /// The slots of one batch.
     results: Vec<KnownSlot>,
     operands: Vec<KnownSlot>,
@@ -70,12 +71,12 @@ pub(super) fn build_layout_problem(
     input.slab_rows.extend(slabs.map(|((rows, slab), reused)| rows - slab.rows + reused));
     rows.problem.restart(&input.slab_rows, &input.reused_rows)?;
     input.slabs.clear();
-    input.slabs.extend(storage.slabs.ids().map(|slab| rows.problem.numbers(slab)));
-    rows.row_of.resize(context.graph.arena.values(), NONE);
+    input.slabs.extend(storage.slabs.ids().map(|slab| rows.problem.rows_of(slab)));
+    rows.row_of.resize(context.graph.arena.values(), NO_ROW);
     input.number_reused(&mut rows.row_of);
     let builder = Builder { graph: context.graph, storage, nodes, growing: context.existing.plan() };
-    builder
-        .find_targets(rows, input, |batch| clusters.jobs[batches.items[batch.jobs.start as usize] as usize]);
+    let first_job = |batch: &Batch| batches.items[batch.jobs.start as usize];
+    builder.find_targets(rows, input, |batch| clusters.jobs[first_job(batch).index()]);
     let gatherer = Gatherer {
         graph: context.graph,
         jobs: &clusters.jobs,
@@ -120,12 +121,13 @@ impl LayoutInput {
     }
 
     /// Numbers the existing rows: they come first in their slabs.
-    fn number_reused(&self, row_of: &mut [u32]) {
+    fn number_reused(&self, row_of: &mut [ProvisionalRow]) {
         let mut next = 0;
         for (number, reused) in self.reused.iter().enumerate() {
             let is_same_slab = number > 0 && self.reused[number - 1].slab == reused.slab;
             next = if is_same_slab { next + 1 } else { 0 };
-            row_of[reused.value.index()] = self.slabs[reused.slab as usize].start + next;
+            let first = self.slabs[reused.slab as usize].start;
+            row_of[reused.value.index()] = ProvisionalRow(first.0 + next);
         }
     }
 
@@ -170,12 +172,12 @@ impl Builder<'_> {
     fn find_targets(&self, rows: &mut Rows, input: &mut LayoutInput, first_job: impl Fn(&Batch) -> NodeId) {
         input.clear_batches();
         let (mut bound_columns, mut list_columns) = (0, 0);
-        for number in 0..rows.batches.len() {
-            let batch = &mut rows.batches[number];
+        for id in rows.batches.ids() {
+            let batch = &mut rows.batches[id];
             (batch.bound, batch.lists) = (bound_columns, list_columns);
             let is_source = batch.jobs.is_empty();
             let any = if is_source { self.nodes[batch.lanes.start] } else { first_job(batch) };
-            let target = self.find_target(number, any, rows, input);
+            let target = self.find_target(id, any, rows, input);
             bound_columns += target.lanes * target.bound.len() as u32;
             list_columns += target.lanes * target.lists.len() as u32;
             // Gathering writes the new part before anyone reads it.
@@ -189,31 +191,25 @@ impl Builder<'_> {
     }
 
     /// Adds a batch, one node of which is `any`, to the problem.
-    fn find_target(
-        &self,
-        number: usize,
-        any: NodeId,
-        rows: &mut Rows,
-        input: &mut LayoutInput,
-    ) -> BatchTarget {
-        let batch = &rows.batches[number];
+    fn find_target(&self, id: BatchId, any: NodeId, rows: &mut Rows, input: &mut LayoutInput) -> BatchTarget {
+        let batch = &rows.batches[id];
         let own = &self.storage.sigs[batch.sig];
         let first = [&input.ports, &input.lists].map(|ports| ports.len() as u32);
-        let [first_bound, first_start] = [&input.bound, &input.starts].map(|list| list.len() as u32);
+        let (first_bound, first_start) = (input.bound.len() as u32, input.starts.len() as u32);
         let result = |slab: SlabId| known_slot(self.storage, slab, None);
         input.results.clear();
         input.results.extend(own.blocks_of(batch.copy).iter().map(|block| result(block.slab)));
         self.find_ports(batch, any, input);
         if input.lists.len() as u32 > first[1] {
-            input.list_waves.resize(rows.problem.rows as usize, 0);
+            input.list_waves.resize(rows.problem.rows as usize, WaveId(0));
         }
         let lanes = batch.lanes.len() as u32;
         let columns = rows.problem.add_known(lanes, &input.results, &input.operands);
-        input.slot_waves.resize(rows.problem.slots.len(), batch.wave.0);
+        input.slot_waves.resize(rows.problem.slots.len(), batch.wave);
         if batch.copy > BlockId(0) {
             let first = rows.row_of[self.graph.arena.node(any).results as usize];
             let start = rows.problem.first_row(BlockId(0));
-            input.copies.push(CopiedRows { first: first..first + lanes, start });
+            input.copies.push(CopiedRows { first: first..ProvisionalRow(first.0 + lanes), start });
         } else {
             input.starts.extend(own.results.iter().map(|&(_, block)| rows.problem.first_row(block)));
         }
@@ -223,7 +219,7 @@ impl Builder<'_> {
             done: 0,
             lanes,
             columns,
-            wave: batch.wave.0,
+            wave: batch.wave,
             ports: first[0]..input.ports.len() as u32,
             lists: first[1]..input.lists.len() as u32,
             list_columns: batch.lists,
@@ -245,7 +241,7 @@ impl Builder<'_> {
             let field = self.storage.fields.get(self.storage.port_field(batch.sig, port as usize));
             if self.graph.arena.is_list(value, &self.graph.sigs) {
                 // There is no field if all lists are empty.
-                let slab = field.map_or(0..0, |field| slabs[field.slab.index()].clone());
+                let slab = field.map_or(NO_ROW..NO_ROW, |field| slabs[field.slab.index()].clone());
                 lists.push(PortRead { port, slab });
                 continue;
             }
@@ -262,7 +258,7 @@ impl Builder<'_> {
         let first = target.next as usize;
         for (lane, &node) in (0..).zip(&self.nodes[first..first + target.lanes as usize]) {
             let results = &mut rows.row_of[self.graph.arena.node(node).results as usize..];
-            results.iter_mut().zip(starts).for_each(|(row, start)| *row = start + lane);
+            results.iter_mut().zip(starts).for_each(|(row, start)| *row = ProvisionalRow(start.0 + lane));
             let columns = (target.bound_columns + lane..).step_by(target.lanes as usize);
             for (at, &port) in columns.zip(bound) {
                 rows.bound[at as usize] = binding_of(self.graph.arena.operands(node)[port as usize]);

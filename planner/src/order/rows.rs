@@ -3,7 +3,8 @@
 use super::layout::{self, Role};
 use super::lists::Lists;
 use crate::cluster::Clusters;
-use crate::ids::{BlockId, WaveId};
+use crate::ids::{BatchId, BlockId, Lane, ProvisionalRow, SlotId, WaveId};
+use crate::index_vec::IndexVec;
 use crate::schedule::Batches;
 use crate::stage::{Product, Stage};
 use crate::storage::Storage;
@@ -33,7 +34,7 @@ pub(crate) struct Batch {
 /// Batches in execution order, with the row of every value.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
-    pub(crate) batches: Vec<Batch>,
+    pub(crate) batches: IndexVec<BatchId, Batch>,
     /// The nodes of all lanes, batch after batch, in execution order.
     pub(crate) nodes: Vec<NodeId>,
     /// The number of rows of each slab.
@@ -41,11 +42,11 @@ pub(crate) struct Rows {
     /// Batches as the layout sees them, with provisional rows in batch order.
     pub(crate) problem: layout::LayoutProblem,
     /// The provisional row of each needed value; of a constant, that of its first copy.
-    pub(crate) row_of: Vec<u32>,
+    pub(crate) row_of: Vec<ProvisionalRow>,
     /// The final row of each provisional row.
-    pub(crate) rows: Vec<u32>,
+    pub(crate) rows: IndexVec<ProvisionalRow, u32>,
     /// Per lane in execution order its number in the layout problem, counted inside its batch.
-    pub(crate) lane_order: Vec<u32>,
+    pub(crate) lane_order: Vec<Lane>,
     /// The bindings of operands, column after column, batch after batch, as the problem numbers lanes.
     pub(crate) bound: Vec<u32>,
     /// The lists that operands are.
@@ -62,16 +63,16 @@ pub(crate) struct StoredBatches<'a> {
 
 impl Rows {
     /// The slots of a batch: one for each block that it writes, then one for each operand that is a value and no list.
-    pub(crate) fn slots(&self, batch: usize) -> Range<usize> {
+    pub(crate) fn slots(&self, batch: BatchId) -> impl Iterator<Item = SlotId> + use<> {
         let batch = &self.problem.batches[batch];
-        batch.first_slot as usize..batch.end_slot as usize
+        (batch.first_slot.0..batch.end_slot.0).map(SlotId)
     }
 
     /// The rows that the lanes of a batch name at a slot.
-    pub(crate) fn slot_rows(&self, batch: &Batch, slot: usize) -> impl Iterator<Item = u32> + Clone {
+    pub(crate) fn slot_rows(&self, batch: &Batch, slot: SlotId) -> impl Iterator<Item = u32> + Clone {
         let lanes = &self.lane_order[batch.lanes.clone()];
         let named = self.problem.slot_rows(&self.problem.slots[slot], lanes.len() as u32);
-        lanes.iter().map(|&lane| self.rows[named[lane as usize] as usize])
+        lanes.iter().map(|&lane| self.rows[named[lane.index()]])
     }
 }
 
@@ -85,11 +86,11 @@ impl Product for Rows {
     };
 
     fn print(&self, graph: &GraphData, out: &mut String) -> fmt::Result {
-        for (number, batch) in self.batches.iter().enumerate() {
+        for (id, batch) in self.batches.entries() {
             write!(out, "{} {}:", batch.wave, graph.callee_name(batch.sig))?;
             self.nodes[batch.lanes.clone()].iter().try_for_each(|node| write!(out, " {node}"))?;
             out.push('\n');
-            for slot in self.slots(number) {
+            for slot in self.slots(id) {
                 let of = &self.problem.slots[slot];
                 let verb = if of.role == Role::Result { "writes" } else { "reads" };
                 write!(out, "  {verb} s{}:", of.slab.0)?;

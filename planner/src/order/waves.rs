@@ -2,9 +2,10 @@
 
 use super::rows::{Batch, Rows, StoredBatches};
 use crate::cluster::Clusters;
-use crate::ids::{BlockId, WaveId};
-use crate::schedule::{Batches, ListMaxima};
+use crate::ids::{BlockId, JobId, KindId, WaveId};
+use crate::schedule::{Batches, JobOperand, ListMaxima};
 use autobatch_ir::id::{NodeId, SigId};
+use bytemuck::TransparentWrapper;
 use std::ops::Range;
 
 /// Scratch memory of [`list_batches`].
@@ -29,10 +30,14 @@ pub(super) fn list_batches(
             let first = nodes.len();
             nodes.extend_from_slice(source);
             let lanes = first..nodes.len();
-            rows.batches.push(Batch { lanes, copy: BlockId(copy), ..empty(SigId::new(sig), 0, 0..0) });
+            rows.batches.push(Batch {
+                lanes,
+                copy: BlockId(copy),
+                ..empty(SigId::new(sig), WaveId(0), 0..0)
+            });
         }
     }
-    let sources = rows.batches.len();
+    let sources = rows.batches.next_id();
     let sorted = find_waves(rows, memory, clusters, batches);
     let own = &mut rows.batches[sources..];
     if !sorted {
@@ -64,24 +69,26 @@ fn find_waves(rows: &mut Rows, memory: &mut Memory, clusters: &Clusters, batches
             if wave == latest {
                 break;
             }
-            let (start, end) = (operand_start[job as usize], operand_start[job as usize + 1]);
+            let (start, end) = (operand_start[job.index()], operand_start[job.index() + 1]);
             let own = &operands[start as usize..end as usize];
-            let after = |job: u32| wave_of_job[job as usize] + 1;
+            let after = |job: JobId| wave_of_job[job.index()] + 1;
             wave = match lists.is_empty() {
-                true => own.iter().map(|&operand| after(operand)).fold(wave, u32::max),
-                false => own.iter().map(|&own| list_waves.of(lists, own, 0, after)).fold(wave, u32::max),
+                true => JobOperand::peel_slice(own).iter().map(|&job| after(job)).fold(wave, u32::max),
+                false => {
+                    own.iter().map(|&own| list_waves.of(lists, own, KindId::ANY, after)).fold(wave, u32::max)
+                }
             };
         }
         sorted &= wave + 1 >= latest;
         latest = latest.max(wave + 1);
-        jobs.iter().for_each(|&job| wave_of_job[job as usize] = wave);
-        let sig = types[ty[jobs[0] as usize] as usize];
-        rows.batches.push(empty(sig, wave, batches.start[number]..batches.start[number + 1]));
+        jobs.iter().for_each(|&job| wave_of_job[job.index()] = wave);
+        let sig = types[ty[jobs[0].index()]];
+        rows.batches.push(empty(sig, WaveId(wave), batches.start[number]..batches.start[number + 1]));
     }
     sorted
 }
 
 /// A batch without lanes.
-fn empty(sig: SigId, wave: u32, jobs: Range<u32>) -> Batch {
-    Batch { sig, lanes: 0..0, wave: WaveId(wave), copy: BlockId(0), jobs, bound: 0, lists: 0 }
+fn empty(sig: SigId, wave: WaveId, jobs: Range<u32>) -> Batch {
+    Batch { sig, lanes: 0..0, wave, copy: BlockId(0), jobs, bound: 0, lists: 0 }
 }

@@ -14,6 +14,7 @@ use super::depth::depths;
 use super::ready::Ready;
 use super::scratch::Tools;
 use super::{Batches, Problem, Schedule, Scratch, StopReason, builtin};
+use crate::ids::LocalType;
 use crate::lists::{by_key, group};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -50,7 +51,7 @@ pub(super) struct Memory {
 struct Entry {
     depths: u64,
     jobs: u32,
-    ty: u32,
+    ty: LocalType,
 }
 
 impl Ord for Entry {
@@ -83,11 +84,11 @@ impl Schedule for Agenda {
         let Memory { heap, queued, sums } = &mut *agenda;
         part.whole(problem);
         part.link();
-        depths(part.len(), |job| part.operands(job), keys);
+        depths(part.ids(), |job| part.operands(job), keys);
         sums.clear();
         sums.extend(part.population.iter().map(|&jobs| (0, jobs)));
         for (&ty, &depth) in part.ty.iter().zip(&*keys) {
-            if let Some((sum, _)) = sums.get_mut(ty as usize) {
+            if let Some((sum, _)) = sums.get_mut(ty.index()) {
                 *sum += u64::from(depth);
             }
         }
@@ -97,35 +98,43 @@ impl Schedule for Agenda {
         heap.clear();
         queued.clear();
         queued.resize(part.types.len(), false);
-        for ty in 0..part.types.len() {
-            enqueue(heap, queued, &front.ready, sums, ty as u32);
+        for ty in part.type_ids() {
+            enqueue(heap, queued, &front.ready, sums, ty);
         }
         while let Some(Entry { ty, .. }) = heap.pop() {
-            queued[ty as usize] = false;
+            queued[ty.index()] = false;
             front.fire(part, ty, fired);
             steps.push(fired);
             if self.mean == Mean::Remaining {
-                let (sum, jobs) = &mut sums[ty as usize];
+                let (sum, jobs) = &mut sums[ty.index()];
                 *jobs -= fired.batch.len() as u32;
-                *sum -= fired.batch.iter().map(|&job| u64::from(keys[job as usize])).sum::<u64>();
+                *sum -= fired.batch.iter().map(|&job| u64::from(keys[job.index()])).sum::<u64>();
             }
             // Only consumers of finished jobs can become ready.
             for &job in fired.batch.iter().chain(&fired.alone) {
-                for &consumer in part.consumers(job as usize) {
-                    enqueue(heap, queued, &front.ready, sums, part.ty[consumer as usize]);
+                for &consumer in part.consumers(job) {
+                    enqueue(heap, queued, &front.ready, sums, part.ty[consumer.index()]);
                 }
             }
         }
         let Spare { mut start, mut items } = std::mem::take(spare);
-        group(steps.count as usize, by_key(&steps.of), &mut start, &mut items);
+        // The whole problem is the part, so its jobs have the same numbers.
+        let step_of = steps.of.iter().map(|&step| step as usize);
+        group(steps.count as usize, by_key(step_of), &mut start, &mut items);
         scratch.put(agenda);
         Batches { start, items, bound: None, why: StopReason::Rule }
     }
 }
 
 /// Adds a type to the heap if it is ready and not in the heap.
-fn enqueue(heap: &mut BinaryHeap<Entry>, queued: &mut [bool], ready: &Ready, sums: &[(u64, u32)], ty: u32) {
-    let at = ty as usize;
+fn enqueue(
+    heap: &mut BinaryHeap<Entry>,
+    queued: &mut [bool],
+    ready: &Ready,
+    sums: &[(u64, u32)],
+    ty: LocalType,
+) {
+    let at = ty.index();
     if at < queued.len() && !queued[at] && ready.count(ty) > 0 {
         queued[at] = true;
         let (depths, jobs) = sums[at];

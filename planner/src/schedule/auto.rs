@@ -20,6 +20,7 @@ use super::ratio::ratio_part;
 use super::scratch::Tools;
 use super::solve::solve;
 use super::{Batches, Beam, CostTable, Problem, Schedule, Scratch, StepCost, StopReason, Unbatched, builtin};
+use crate::ids::{JobId, TypeIndex};
 
 /// Chooses between ratio, beams and no batching.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,15 +66,15 @@ struct Costs<'a> {
 }
 
 impl Costs<'_> {
-    fn of(self, ty: u32) -> StepCost {
-        self.of_types.get(ty as usize).copied().unwrap_or(self.typical)
+    fn of(self, ty: TypeIndex) -> StepCost {
+        self.of_types.get(ty.index()).copied().unwrap_or(self.typical)
     }
 }
 
 /// The fixed cost of the batches above the bound, for the order in `tools.steps`.
 fn most_saved(part: &Part, tools: &Tools, costs: Costs<'_>) -> f64 {
     let types = part.types.iter().zip(tools.longest.iter()).zip(&tools.steps.of_type);
-    let excess = |((&ty, &least), &found): ((&u32, &u32), &u32)| {
+    let excess = |((&ty, &least), &found): ((&TypeIndex, &u32), &u32)| {
         f64::from(found.saturating_sub(least)) * costs.of(ty).fixed
     };
     types.map(excess).sum()
@@ -110,10 +111,11 @@ impl Auto {
         let Scratch { counts, .. } = scratch;
         counts.clear();
         counts.resize(problem.types() as usize, 0);
-        let ty_of = |jobs: &[u32]| problem.ty()[jobs[0] as usize];
-        batches.iter().for_each(|jobs| counts[ty_of(jobs) as usize] += jobs.len() as u32);
+        let ty_of = |jobs: &[JobId]| problem.ty_of(jobs[0]);
+        batches.iter().for_each(|jobs| counts[ty_of(jobs).index()] += jobs.len() as u32);
         // The cost per row is equal on both sides and left out.
-        let alone: f64 = (0..).zip(&*counts).map(|(ty, &jobs)| f64::from(jobs) * costs.of(ty).fixed).sum();
+        let alone: f64 =
+            (0..).map(TypeIndex).zip(&*counts).map(|(ty, &jobs)| f64::from(jobs) * costs.of(ty).fixed).sum();
         let fixed: f64 = batches.iter().map(|jobs| costs.of(ty_of(jobs)).fixed).sum();
         // Single jobs gather the items of a list too, so long lists are left out as well.
         let batched = fixed + problem.named_operand_count() as f64 * self.costs.gathered_row_ns;

@@ -4,6 +4,7 @@
 //! Items ascend inside a batch. The layout chooses the lane order later; ascending items keep equal batches of different
 //! policies equal.
 
+use crate::ids::JobId;
 use std::fmt;
 
 /// An ordered list of batches that covers every job once.
@@ -12,8 +13,8 @@ pub struct Batches {
     /// One offset per batch into `items`, then the length of `items`. Read it through [`Batches::len`] and [`Batches::get`],
     /// which also accept an empty list.
     pub start: Vec<u32>,
-    /// Job numbers, batch after batch; they ascend inside a batch.
-    pub items: Vec<u32>,
+    /// The jobs, batch after batch; they ascend inside a batch.
+    pub items: Vec<JobId>,
     /// The lower bound of [`path_sum_bound`](super::path_sum_bound), if the policy knows it without extra work.
     pub bound: Option<u32>,
     /// Why the policy stopped searching.
@@ -35,12 +36,12 @@ impl Batches {
     ///
     /// # Panics
     /// If `batch` is not smaller than [`Batches::len`].
-    pub fn get(&self, batch: usize) -> &[u32] {
+    pub fn get(&self, batch: usize) -> &[JobId] {
         &self.items[self.start[batch] as usize..self.start[batch + 1] as usize]
     }
 
     /// The batches in order.
-    pub fn iter(&self) -> impl Iterator<Item = &[u32]> {
+    pub fn iter(&self) -> impl Iterator<Item = &[JobId]> {
         (0..self.len()).map(|batch| self.get(batch))
     }
 }
@@ -49,7 +50,7 @@ impl Batches {
 #[derive(Default)]
 pub(super) struct Spare {
     pub(super) start: Vec<u32>,
-    pub(super) items: Vec<u32>,
+    pub(super) items: Vec<JobId>,
 }
 
 /// The reason why a policy stopped searching. `Display` gives one sentence for reports.

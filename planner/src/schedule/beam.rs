@@ -23,6 +23,7 @@ use super::ratio::{ratio_part, replay, safe_type};
 use super::scratch::Tools;
 use super::solve::solve;
 use super::{Batches, Problem, Schedule, Scratch, StopReason, builtin};
+use crate::ids::{LocalJob, LocalType};
 use autobatch_ir::hash::split_mix;
 
 /// Beam search over orders.
@@ -64,10 +65,10 @@ pub(super) struct Memory {
     uses: Vec<u32>,
     chosen: Vec<Candidate>,
     /// Every chosen step: its predecessor in this list, and its type.
-    trail: Vec<(u32, u32)>,
+    trail: Vec<(u32, LocalType)>,
     below: Vec<u32>,
     tally_start: Vec<u32>,
-    best: Vec<u32>,
+    best: Vec<LocalType>,
 }
 
 /// A partial order.
@@ -91,7 +92,7 @@ struct Candidate {
     /// Unfinished jobs.
     left: u32,
     parent: u32,
-    ty: u32,
+    ty: LocalType,
     hash: u64,
 }
 
@@ -175,7 +176,7 @@ impl Memory {
     fn begin(&mut self, part: &Part, longest: &[u32], fired: &mut Fired) {
         self.pool.append(&mut self.states);
         self.trail.clear();
-        self.trail.push((0, 0));
+        self.trail.push((0, LocalType(0)));
         self.tally_start.clear();
         let mut total = 0;
         for &most in longest {
@@ -189,7 +190,7 @@ impl Memory {
         state.tally.clear();
         state.tally.resize(total as usize, 0);
         for (&ty, &below) in part.ty.iter().zip(&self.below) {
-            if let Some(&start) = self.tally_start.get(ty as usize) {
+            if let Some(&start) = self.tally_start.get(ty.index()) {
                 state.tally[(start + below) as usize] += 1;
             }
         }
@@ -205,15 +206,15 @@ impl Memory {
         self.candidates.clear();
         for (parent, state) in self.states.iter_mut().enumerate() {
             let types = match safe_type(&state.front) {
-                Some(ty) => ty..ty + 1,
+                Some(LocalType(ty)) => ty..ty + 1,
                 None => 0..part.types.len() as u32,
             };
-            for ty in types {
+            for ty in types.map(LocalType) {
                 let fired = state.front.ready.count(ty);
                 if fired == 0 {
                     continue;
                 }
-                let (rest, hash) = state.after(ty, self.tally_start[ty as usize], &self.below);
+                let (rest, hash) = state.after(ty, self.tally_start[ty.index()], &self.below);
                 self.left = self.left.saturating_sub(u64::from(fired));
                 if rest < limit {
                     let left = state.front.left - fired;
@@ -255,7 +256,7 @@ impl Memory {
             }
             self.trail.push((state.link, candidate.ty));
             state.link = self.trail.len() as u32 - 1;
-            state.fire(part, candidate, self.tally_start[candidate.ty as usize], &self.below, fired);
+            state.fire(part, candidate, self.tally_start[candidate.ty.index()], &self.below, fired);
             self.next.push(state);
         }
         self.pool.append(&mut self.states);
@@ -273,16 +274,16 @@ impl State {
     }
 
     /// The rest bound and the hash after a step of a type.
-    fn after(&mut self, ty: u32, start: u32, below: &[u32]) -> (u32, u64) {
-        let top = self.top[ty as usize];
+    fn after(&mut self, ty: LocalType, start: u32, below: &[u32]) -> (u32, u64) {
+        let top = self.top[ty.index()];
         let mut hash = self.hash;
         for &job in self.front.ready.of(ty) {
-            self.tally[(start + below[job as usize]) as usize] -= 1;
+            self.tally[(start + below[job.index()]) as usize] -= 1;
             hash = hash.wrapping_add(mix(job));
         }
         let rest = self.rest - top + highest(&self.tally[start as usize..], top);
         for &job in self.front.ready.of(ty) {
-            self.tally[(start + below[job as usize]) as usize] += 1;
+            self.tally[(start + below[job.index()]) as usize] += 1;
         }
         (rest, hash)
     }
@@ -290,9 +291,9 @@ impl State {
     fn fire(&mut self, part: &Part, candidate: &Candidate, start: u32, below: &[u32], fired: &mut Fired) {
         self.front.fire(part, candidate.ty, fired);
         for &job in &fired.batch {
-            self.tally[(start + below[job as usize]) as usize] -= 1;
+            self.tally[(start + below[job.index()]) as usize] -= 1;
         }
-        let top = &mut self.top[candidate.ty as usize];
+        let top = &mut self.top[candidate.ty.index()];
         *top = highest(&self.tally[start as usize..], *top);
         (self.rest, self.hash) = (candidate.rest, candidate.hash);
     }
@@ -307,6 +308,6 @@ fn highest(tally: &[u32], mut top: u32) -> u32 {
 }
 
 /// The summand of a job in the hash of a state.
-fn mix(job: u32) -> u64 {
-    split_mix(&mut u64::from(job).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+fn mix(job: LocalJob) -> u64 {
+    split_mix(&mut u64::from(job.0).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }

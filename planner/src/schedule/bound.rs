@@ -15,6 +15,7 @@
 use super::part::Part;
 use super::scratch::{MAX_SEARCHED_TYPES, Tools};
 use super::{Problem, Scratch};
+use crate::ids::LocalJob;
 
 /// A lower bound on the number of batches, with its summands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +51,7 @@ pub(crate) fn path_sum_total(problem: &Problem<'_>, scratch: &mut Scratch) -> u3
         part.extract(problem, parts, number, renumbering);
         longest_paths(part, lanes, longest);
         for (&ty, &count) in part.types.iter().zip(&*longest) {
-            per_type[ty as usize] = count;
+            per_type[ty.index()] = count;
         }
     }
     per_type.iter().sum::<u32>() + problem.alone().len() as u32
@@ -107,27 +108,27 @@ fn scan<const LANES: usize, const DOWN: bool>(
     let (rows, _) = lanes.as_chunks_mut::<LANES>();
     let longest = &mut longest[from..];
     let mut most = [0i32; LANES];
-    for step in 0..part.len() {
-        let job = if DOWN { part.len() - 1 - step } else { step };
+    for step in part.ids() {
+        let job = if DOWN { LocalJob(part.len() as u32 - 1 - step.0) } else { step };
         let mut row = [0i32; LANES];
         for &next in if DOWN { part.consumers(job) } else { part.operands(job) } {
-            let other = rows[next as usize];
+            let other = rows[next.index()];
             for lane in 0..LANES {
                 row[lane] = row[lane].max(other[lane]);
             }
         }
         // A later job reads the whole row. That read would stall after a store to a single lane, so all lanes are
         // stored, even those beyond the last type.
-        let own = part.ty[job].wrapping_sub(from as u32);
+        let own = part.ty[job.index()].0.wrapping_sub(from as u32);
         for lane in 0..LANES {
             row[lane] += i32::from(lane as u32 == own);
             most[lane] = most[lane].max(row[lane]);
         }
-        rows[job] = row;
+        rows[job.index()] = row;
         if let Some(below) = below.as_deref_mut()
             && (own as usize) < LANES.min(longest.len())
         {
-            below[job] = row[own as usize] as u32;
+            below[job.index()] = row[own as usize] as u32;
         }
     }
     longest.iter_mut().zip(most).for_each(|(longest, most)| *longest = most as u32);

@@ -3,6 +3,7 @@
 //! Cost: O(jobs + operands), one allocation. Debug builds can afford it always, release builds for orders from outside.
 
 use super::{Batches, Problem};
+use crate::ids::JobId;
 
 /// Checks that `batches` is a valid order of `problem`. The rules are:
 /// 1. offsets start at 0, rise strictly and end at the number of items;
@@ -30,21 +31,21 @@ pub fn check(problem: &Problem<'_>, batches: &Batches) -> Result<(), ScheduleErr
             return broken(3, format!("batch {batch} is not ascending at job {}", pair[1]));
         }
         let first = jobs[0];
-        let mixed = |&&job: &&u32| problem.ty()[job as usize] != problem.ty()[first as usize];
+        let mixed = |&&job: &&JobId| problem.ty_of(job) != problem.ty_of(first);
         if let Some(&job) = jobs.iter().find(mixed) {
             return broken(4, format!("batch {batch} holds jobs {first} and {job} of different types"));
         }
     }
     for &job in problem.alone() {
-        let batch = batch_of[job as usize] as usize;
+        let batch = batch_of[job.index()] as usize;
         if batches.get(batch).len() != 1 {
             return broken(4, format!("batch {batch} holds other jobs besides the alone job {job}"));
         }
     }
-    for job in 0..problem.len() {
+    for job in problem.jobs() {
         for operand in problem.operands(job) {
-            if batch_of[operand as usize] >= batch_of[job] {
-                let batch = batch_of[job];
+            if batch_of[operand.index()] >= batch_of[job.index()] {
+                let batch = batch_of[job.index()];
                 return broken(5, format!("operand {operand} of job {job} is not in a batch before {batch}"));
             }
         }
@@ -58,7 +59,7 @@ fn place(problem: &Problem<'_>, batches: &Batches) -> Result<Vec<u32>, ScheduleE
     let mut batch_of = vec![NOWHERE; problem.len()];
     for (batch, jobs) in batches.iter().enumerate() {
         for &job in jobs {
-            match batch_of.get_mut(job as usize) {
+            match batch_of.get_mut(job.index()) {
                 None => return broken(2, format!("batch {batch} holds {job}, which is not a job")),
                 Some(place) if *place != NOWHERE => {
                     return broken(2, format!("batch {batch} holds job {job}, which an earlier batch holds"));

@@ -10,11 +10,13 @@
 //! lattices and ragged trees need two to three times the batches of a good order.
 
 use super::batches::Spare;
-use super::operand_lists::ListMaxima;
+use super::operand_lists::{JobOperand, ListMaxima};
 use super::part::Part;
 use super::scratch::Steps;
 use super::{Batches, Problem, Schedule, Scratch, StopReason, builtin};
+use crate::ids::{Id, JobId, KindId, LocalJob};
 use crate::lists::{by_key, group};
+use bytemuck::TransparentWrapper;
 
 /// Batches by depth and type.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,20 +27,20 @@ impl Schedule for Depth {
 
     fn schedule(&self, problem: &Problem<'_>, scratch: &mut Scratch) -> Batches {
         let mut memory = scratch.take::<Memory>();
-        let (Memory { depth, by_type, counts, rest, lists }, spare) = (&mut *memory, &mut scratch.spare);
+        let (Memory { depth, sorting, rest, lists }, spare) = (&mut *memory, &mut scratch.spare);
         let Spare { mut start, items: mut sorted } = std::mem::take(spare);
         let deepest = depths_in_problem(problem, depth, lists);
-        sort_by_type_and_depth(problem.ty(), depth, problem.types(), deepest, &mut sorted, counts, by_type);
+        sorting.sort(problem.ty(), depth, [problem.types(), deepest], &mut sorted);
         start.clear();
         start.push(0);
         let mut alone = Alone { rest, list: problem.alone() };
         let mut from = 0;
         while from < sorted.len() {
-            let first = sorted[from] as usize;
+            let first = sorted[from];
             let run = sorted[from..]
                 .iter()
                 .take_while(|&&job| {
-                    depth[job as usize] == depth[first] && problem.ty()[job as usize] == problem.ty()[first]
+                    depth[job.index()] == depth[first.index()] && problem.ty_of(job) == problem.ty_of(first)
                 })
                 .count();
             alone.move_to_end(&mut sorted[from..from + run]);
@@ -54,27 +56,41 @@ impl Schedule for Depth {
     }
 }
 
-/// Reused memory.
+/// Reused memory of the policy.
 #[derive(Default)]
-pub(super) struct Memory {
+struct Memory {
     depth: Vec<u32>,
-    by_type: Vec<u32>,
-    counts: Vec<u32>,
-    /// The alone jobs of a run; in `order_by_depth`, all jobs of a part in order.
-    rest: Vec<u32>,
+    sorting: Sorting<JobId>,
+    /// The alone jobs of a run.
+    rest: Vec<JobId>,
     lists: ListMaxima,
+}
+
+/// Reused memory of [`order_by_depth`].
+#[derive(Default)]
+pub(super) struct PartMemory {
+    depth: Vec<u32>,
+    sorting: Sorting<LocalJob>,
+    sorted: Vec<LocalJob>,
+}
+
+/// Reused memory of a sort by depth and type.
+#[derive(Default)]
+struct Sorting<J> {
+    by_type: Vec<J>,
+    counts: Vec<u32>,
 }
 
 /// Separates the alone jobs of a run.
 struct Alone<'a> {
-    list: &'a [u32],
+    list: &'a [JobId],
     /// The alone jobs of the last run.
-    rest: &'a mut Vec<u32>,
+    rest: &'a mut Vec<JobId>,
 }
 
 impl Alone<'_> {
     /// Moves the alone jobs of a run behind the others; both keep their order.
-    fn move_to_end(&mut self, run: &mut [u32]) {
+    fn move_to_end(&mut self, run: &mut [JobId]) {
         self.rest.clear();
         if self.list.is_empty() {
             return;
@@ -95,15 +111,18 @@ impl Alone<'_> {
 /// Computes the depth of every job of a problem, from 0, and returns the number of depths.
 fn depths_in_problem(problem: &Problem<'_>, depth: &mut Vec<u32>, known: &mut ListMaxima) -> u32 {
     if problem.lists().is_empty() {
-        return depths(problem.len(), |job| problem.named_operands(job), depth);
+        return depths(problem.jobs(), |job| JobOperand::peel_slice(problem.named_operands(job)), depth);
     }
     known.clear();
     depth.clear();
     let mut deepest = 0;
-    for job in 0..problem.len() {
-        let below = |operand: u32| depth[operand as usize] + 1;
+    for job in problem.jobs() {
+        let below = |operand: JobId| depth[operand.index()] + 1;
         let operands = problem.named_operands(job).iter();
-        let own = operands.map(|&operand| known.of(problem.lists(), operand, 0, below)).max().unwrap_or(0);
+        let own = operands
+            .map(|&operand| known.of(problem.lists(), operand, KindId::ANY, below))
+            .max()
+            .unwrap_or(0);
         depth.push(own);
         deepest = deepest.max(own + 1);
     }
@@ -111,48 +130,47 @@ fn depths_in_problem(problem: &Problem<'_>, depth: &mut Vec<u32>, known: &mut Li
 }
 
 /// Computes the depth of every job, from 0, and returns the number of depths.
-pub(super) fn depths<'a>(jobs: usize, operands: impl Fn(usize) -> &'a [u32], depth: &mut Vec<u32>) -> u32 {
+pub(super) fn depths<'a, J: Id + 'a>(
+    jobs: impl ExactSizeIterator<Item = J>,
+    operands: impl Fn(J) -> &'a [J],
+    depth: &mut Vec<u32>,
+) -> u32 {
     depth.clear();
-    depth.resize(jobs, 0);
+    depth.resize(jobs.len(), 0);
     let mut deepest = 0;
-    for job in 0..jobs {
-        let own = operands(job).iter().map(|&operand| depth[operand as usize] + 1).max().unwrap_or(0);
-        depth[job] = own;
+    for job in jobs {
+        let own = operands(job).iter().map(|operand| depth[operand.to_index()] + 1).max().unwrap_or(0);
+        depth[job.to_index()] = own;
         deepest = deepest.max(own + 1);
     }
     deepest
 }
 
-/// Sorts job numbers by (depth, type, number) into `sorted`.
-fn sort_by_type_and_depth(
-    ty: &[u32],
-    depth: &[u32],
-    types: u32,
-    depths: u32,
-    sorted: &mut Vec<u32>,
-    counts: &mut Vec<u32>,
-    by_type: &mut Vec<u32>,
-) {
-    group(types as usize, by_key(ty), counts, by_type);
-    let by_type = by_type.iter().map(|&job| (depth[job as usize] as usize, job));
-    group(depths as usize, by_type, counts, sorted);
+impl<J: Id> Sorting<J> {
+    /// Sorts jobs by (depth, type, number) into `sorted`.
+    fn sort<T: Id>(&mut self, ty: &[T], depth: &[u32], [types, depths]: [u32; 2], sorted: &mut Vec<J>) {
+        let Self { by_type, counts } = self;
+        group(types as usize, by_key(ty.iter().map(|ty| ty.to_index())), counts, by_type);
+        let by_type = by_type.iter().map(|&job| (depth[job.to_index()] as usize, job));
+        group(depths as usize, by_type, counts, sorted);
+    }
 }
 
 /// Applies the rule to a part that has too many types for a search.
-pub(super) fn order_by_depth(part: &Part, steps: &mut Steps, memory: &mut Memory) {
-    let Memory { depth, by_type, counts, rest: sorted, .. } = memory;
-    let deepest = depths(part.len(), |job| part.operands(job), depth);
+pub(super) fn order_by_depth(part: &Part, steps: &mut Steps, memory: &mut PartMemory) {
+    let PartMemory { depth, sorting, sorted } = memory;
+    let deepest = depths(part.ids(), |job| part.operands(job), depth);
     let types = part.types.len() as u32 + 1;
-    sort_by_type_and_depth(&part.ty, depth, types, deepest, sorted, counts, by_type);
+    sorting.sort(&part.ty, depth, [types, deepest], sorted);
     steps.reset(part);
     let mut last = None;
     for &job in &*sorted {
-        let (ty, depth) = (part.ty[job as usize], depth[job as usize]);
-        let alone = ty as usize == part.types.len();
+        let (ty, depth) = (part.ty[job.index()], depth[job.index()]);
+        let alone = ty.index() == part.types.len();
         if alone || last != Some((depth, ty)) {
             steps.count += 1;
         }
-        steps.of[job as usize] = steps.count - 1;
+        steps.of[job.index()] = steps.count - 1;
         last = Some((depth, ty));
     }
 }

@@ -15,6 +15,7 @@
 use super::part::Part;
 use super::parts::NONE;
 use super::ready::Ready;
+use crate::ids::{LocalJob, LocalType};
 
 /// The state of a run over one part. Searches [copy](Front::copy) it.
 #[derive(Default)]
@@ -33,12 +34,12 @@ pub(super) struct Front {
 #[derive(Default)]
 pub(super) struct Fired {
     /// The jobs of the last batch, in no particular order.
-    pub(super) batch: Vec<u32>,
+    pub(super) batch: Vec<LocalJob>,
     /// The alone jobs that ran after it, in order.
-    pub(super) alone: Vec<u32>,
+    pub(super) alone: Vec<LocalJob>,
     /// Visited operand edges, if a search counts them.
     pub(super) visits: Visits,
-    clean: Vec<u32>,
+    clean: Vec<LocalJob>,
     mask: Vec<u64>,
 }
 
@@ -52,8 +53,8 @@ pub(super) struct Visits {
 
 impl Visits {
     #[inline]
-    fn add(&mut self, job: u32) {
-        self.count += u64::from(self.of.get(job as usize).copied().unwrap_or(0));
+    fn add(&mut self, job: LocalJob) {
+        self.count += u64::from(self.of.get(job.index()).copied().unwrap_or(0));
     }
 }
 
@@ -80,18 +81,18 @@ impl Front {
         let Self { counts, stride, ready, sources, .. } = self;
         let mut mask = std::mem::take(&mut fired.mask);
         mask.clear();
-        for (job, row) in counts.chunks_exact_mut(*stride).enumerate() {
+        for (job, row) in (0..).map(LocalJob).zip(counts.chunks_exact_mut(*stride)) {
             let Some((waits, unclean)) = row.split_first_mut() else { continue };
-            let (operands, ty) = (part.operands(job), part.linked_ty(job as u32));
+            let (operands, ty) = (part.operands(job), part.linked_ty(job));
             *waits = operands.len() as u32;
             if operands.is_empty() {
-                admit(ready, ty, job as u32, fired);
+                admit(ready, ty, job, fired);
             }
             if !unclean.is_empty() {
                 let mut above = count_unclean(operands, &mask, unclean);
-                let slot = part.slot_of.get(ty as usize).copied().unwrap_or(NONE);
+                let slot = part.slot_of.get(ty.index()).copied().unwrap_or(NONE);
                 if slot != NONE {
-                    sources[ty as usize] -= (above >> slot & 1) as u32;
+                    sources[ty.index()] -= (above >> slot & 1) as u32;
                     above |= 1 << slot;
                 }
                 mask.push(above);
@@ -102,13 +103,13 @@ impl Front {
     }
 
     /// Runs all ready jobs of a type, then the alone jobs that become ready. `fired` gets these jobs.
-    pub(super) fn fire(&mut self, part: &Part, ty: u32, fired: &mut Fired) {
+    pub(super) fn fire(&mut self, part: &Part, ty: LocalType, fired: &mut Fired) {
         fired.alone.clear();
         let mut batch = std::mem::take(&mut fired.batch);
         self.ready.take(ty, &mut batch);
         self.left -= batch.len() as u32;
-        self.sources[ty as usize] -= batch.len() as u32;
-        match part.slot_of[ty as usize] {
+        self.sources[ty.index()] -= batch.len() as u32;
+        match part.slot_of[ty.index()] {
             NONE => self.release(part, &batch, fired),
             slot => self.pass_on(part, ty, 1 + slot as usize, &batch, fired),
         }
@@ -121,15 +122,15 @@ impl Front {
     ///
     /// This is the hottest loop of all policies. It keeps everything in locals, because after a write through one vector the
     /// compiler loads all others again.
-    fn pass_on(&mut self, part: &Part, ty: u32, lane: usize, batch: &[u32], fired: &mut Fired) {
+    fn pass_on(&mut self, part: &Part, ty: LocalType, lane: usize, batch: &[LocalJob], fired: &mut Fired) {
         let Self { counts, stride, ready, sources, .. } = self;
         let (counts, stride) = (counts.as_mut_slice(), *stride);
         let (mut clean, mut found) = (std::mem::take(&mut fired.clean), 0u32);
         for &job in batch {
-            let consumers = part.consumers(job as usize);
+            let consumers = part.consumers(job);
             fired.visits.add(job);
             for &consumer in consumers {
-                let row = &mut counts[consumer as usize * stride..][..lane + 1];
+                let row = &mut counts[consumer.index() * stride..][..lane + 1];
                 row[0] -= 1;
                 row[lane] -= 1;
                 let (waits, unclean) = (row[0] != 0, row[lane] != 0);
@@ -149,10 +150,10 @@ impl Front {
             }
         }
         while let Some(job) = clean.pop() {
-            let consumers = part.consumers(job as usize);
+            let consumers = part.consumers(job);
             fired.visits.add(job);
             for &consumer in consumers {
-                let count = &mut counts[consumer as usize * stride + lane];
+                let count = &mut counts[consumer.index() * stride + lane];
                 *count -= 1;
                 if *count == 0 {
                     if part.linked_ty(consumer) == ty {
@@ -163,19 +164,19 @@ impl Front {
                 }
             }
         }
-        sources[ty as usize] += found;
+        sources[ty.index()] += found;
         fired.clean = clean;
     }
 
     /// Finishes jobs: counts down the unfinished operands of their consumers.
-    fn release(&mut self, part: &Part, done: &[u32], fired: &mut Fired) {
+    fn release(&mut self, part: &Part, done: &[LocalJob], fired: &mut Fired) {
         let Self { counts, stride, ready, .. } = self;
         let (counts, stride) = (counts.as_mut_slice(), *stride);
         for &job in done {
-            let consumers = part.consumers(job as usize);
+            let consumers = part.consumers(job);
             fired.visits.add(job);
             for &consumer in consumers {
-                let waits = &mut counts[consumer as usize * stride];
+                let waits = &mut counts[consumer.index() * stride];
                 *waits -= 1;
                 if *waits == 0 {
                     admit(ready, part.linked_ty(consumer), consumer, fired);
@@ -198,7 +199,7 @@ impl Front {
 
 /// Makes a job ready.
 #[inline]
-fn admit(ready: &mut Ready, ty: u32, job: u32, fired: &mut Fired) {
+fn admit(ready: &mut Ready, ty: LocalType, job: LocalJob, fired: &mut Fired) {
     if !ready.push(ty, job) {
         fired.alone.push(job);
     }
@@ -207,10 +208,10 @@ fn admit(ready: &mut Ready, ty: u32, job: u32, fired: &mut Fired) {
 /// Counts for each tracked type the operands of a job that are not clean, from the `mask` of every earlier job. Returns the mask
 /// of the job without its own type.
 #[inline]
-fn count_unclean(operands: &[u32], mask: &[u64], counts: &mut [u32]) -> u64 {
+fn count_unclean(operands: &[LocalJob], mask: &[u64], counts: &mut [u32]) -> u64 {
     let mut above = 0u64;
     for &operand in operands {
-        let mut bits = mask[operand as usize];
+        let mut bits = mask[operand.index()];
         above |= bits;
         if counts.len() <= 8 {
             counts.iter_mut().enumerate().for_each(|(slot, count)| *count += (bits >> slot & 1) as u32);

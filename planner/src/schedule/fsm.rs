@@ -20,6 +20,7 @@ use super::part::Part;
 use super::ratio::{best_ratio, run_part, safe_type};
 use super::solve::solve;
 use super::{Batches, Problem, Schedule, Scratch, StopReason, builtin};
+use crate::ids::LocalType;
 
 /// Schedules by a learned table.
 #[derive(Clone, Debug, Default)]
@@ -77,26 +78,27 @@ struct Decision<'a> {
 
 impl Decision<'_> {
     /// The name of a type of the part.
-    fn name(&self, ty: u32) -> u64 {
-        self.problem.name(self.part.types[ty as usize])
+    fn name(&self, ty: LocalType) -> u64 {
+        self.problem.name(self.part.types[ty.index()])
     }
 
-    fn is_ready(&self, ty: &u32) -> bool {
+    fn is_ready(&self, ty: &LocalType) -> bool {
         self.front.ready.count(*ty) > 0
     }
 
     /// The names of the ready types, most ready jobs first, ties by name.
     fn describe(&self, state: &mut Vec<u64>) {
         state.clear();
-        state.extend((0..self.part.types.len() as u32).filter(|ty| self.is_ready(ty)).map(u64::from));
-        state.sort_unstable_by_key(|&ty| {
-            (std::cmp::Reverse(self.front.ready.count(ty as u32)), self.name(ty as u32))
+        state.extend(self.part.type_ids().filter(|ty| self.is_ready(ty)).map(|ty| u64::from(ty.0)));
+        let ty = |number: u64| LocalType(number as u32);
+        state.sort_unstable_by_key(|&number| {
+            (std::cmp::Reverse(self.front.ready.count(ty(number))), self.name(ty(number)))
         });
-        state.iter_mut().for_each(|ty| *ty = self.name(*ty as u32));
+        state.iter_mut().for_each(|number| *number = self.name(ty(*number)));
     }
 
     /// The ready type of this name.
-    fn ready(&self, name: u64) -> Option<u32> {
-        (0..self.part.types.len() as u32).find(|ty| self.is_ready(ty) && self.name(*ty) == name)
+    fn ready(&self, name: u64) -> Option<LocalType> {
+        self.part.type_ids().find(|ty| self.is_ready(ty) && self.name(*ty) == name)
     }
 }

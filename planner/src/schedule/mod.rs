@@ -68,7 +68,7 @@ pub use costs::{
 pub use depth::Depth;
 pub use fsm::{Fsm, FsmError, Learned, Table, Training, TrainingLimit, train};
 pub use none::Unbatched;
-pub(crate) use operand_lists::{ListMaxima, OperandLists};
+pub(crate) use operand_lists::{JobOperand, ListMaxima, OperandLists};
 pub use policy::{LoadError, ParsePolicyError, Policy};
 pub use problem::{MAX_SPARE_TYPES, Problem, ProblemError};
 pub use ratio::Ratio;

@@ -20,7 +20,7 @@ impl Schedule for Unbatched {
         start.clear();
         start.extend(0..=jobs);
         items.clear();
-        items.extend(0..jobs);
+        items.extend(problem.jobs());
         Batches { start, items, bound: None, why: StopReason::Rule }
     }
 }

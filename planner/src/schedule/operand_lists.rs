@@ -4,28 +4,55 @@
 //! sentence. A job therefore names a long list by its number. Policies see the operands written out; what they compute from
 //! whole lists, they compute once for each list.
 
+use crate::ids::{JobId, KindId};
 use autobatch_ir::hash::BuildMix;
+use bytemuck::TransparentWrapper;
 use std::collections::HashMap;
 
-/// Marks an operand that is the number of a list.
-const LIST: u32 = 1 << 31;
+/// An operand of a job as a problem stores it: a job, or the name of a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, TransparentWrapper)]
+#[repr(transparent)]
+pub(crate) struct JobOperand(JobId);
+
+impl JobOperand {
+    /// Instead of an operand that no job computes.
+    pub(crate) const NONE: Self = Self(JobId(u32::MAX));
+
+    /// Instead of the name of a list that nothing has read by name yet.
+    pub(crate) const UNNAMED: Self = Self(JobId(u32::MAX - 1));
+
+    /// Marks the name of a list.
+    const LIST: u32 = 1 << 31;
+
+    /// A job as an operand.
+    #[inline]
+    pub(crate) const fn job(job: JobId) -> Self {
+        Self(job)
+    }
+
+    /// The name of a list by the list's number.
+    const fn list(number: usize) -> Self {
+        Self(JobId(Self::LIST | number as u32))
+    }
+
+    /// The job, or the number of the list that the operand names.
+    #[inline]
+    pub(super) const fn named(self) -> Result<JobId, usize> {
+        let number = self.0.0;
+        if number & Self::LIST == 0 { Ok(self.0) } else { Err((number & !Self::LIST) as usize) }
+    }
+}
 
 /// Lists of operands. An item is a job, or a list with a smaller number.
 #[derive(Debug, Default)]
 pub(crate) struct OperandLists {
     start: Vec<u32>,
-    items: Vec<u32>,
+    items: Vec<JobOperand>,
     /// The jobs of each list with all lists in it.
     jobs: Vec<u32>,
 }
 
 impl OperandLists {
-    /// The operand that names a list; `None` for a job.
-    #[inline]
-    pub(super) const fn number(operand: u32) -> Option<usize> {
-        if operand & LIST != 0 { Some((operand & !LIST) as usize) } else { None }
-    }
-
     pub(crate) fn clear(&mut self) {
         self.start.clear();
         self.items.clear();
@@ -39,39 +66,40 @@ impl OperandLists {
     }
 
     /// Appends a list of jobs and operands that name lists. Returns the operand that names it.
-    pub(crate) fn push(&mut self, items: impl Iterator<Item = u32>) -> u32 {
+    pub(crate) fn push(&mut self, items: impl Iterator<Item = JobOperand>) -> JobOperand {
         let first = self.items.len();
         self.items.extend(items);
-        let jobs =
-            self.items[first..].iter().map(|&item| Self::number(item).map_or(1, |list| self.jobs[list]));
-        let jobs = jobs.fold(0, u32::saturating_add);
+        let jobs = self.items[first..].iter().map(|&item| self.jobs_of(item)).fold(0, u32::saturating_add);
         self.start.push(first as u32);
         self.jobs.push(jobs);
-        LIST | (self.jobs.len() - 1) as u32
+        JobOperand::list(self.jobs.len() - 1)
     }
 
     /// The items of a list.
-    fn items(&self, list: usize) -> &[u32] {
+    fn items(&self, list: usize) -> &[JobOperand] {
         let end = self.start.get(list + 1).map_or(self.items.len(), |&end| end as usize);
         &self.items[self.start[list] as usize..end]
     }
 
     /// How many jobs an operand stands for.
-    pub(super) fn jobs_of(&self, operand: u32) -> u32 {
-        Self::number(operand).map_or(1, |list| self.jobs[list])
+    pub(super) fn jobs_of(&self, operand: JobOperand) -> u32 {
+        operand.named().map_or_else(|list| self.jobs[list], |_| 1)
     }
 
     /// The jobs that operands stand for, in order.
-    pub(super) fn written_out<'a>(&'a self, operands: &'a [u32]) -> impl Iterator<Item = u32> + Clone + 'a {
+    pub(super) fn written_out<'a>(
+        &'a self,
+        operands: &'a [JobOperand],
+    ) -> impl Iterator<Item = JobId> + Clone + 'a {
         // Without lists this allocates nothing.
         let (mut rest, mut open) = (operands.iter(), Vec::new());
         std::iter::from_fn(move || {
             loop {
                 match rest.next() {
                     None => rest = open.pop()?,
-                    Some(&operand) => match Self::number(operand) {
-                        None => return Some(operand),
-                        Some(list) => open.push(std::mem::replace(&mut rest, self.items(list).iter())),
+                    Some(&operand) => match operand.named() {
+                        Ok(job) => return Some(job),
+                        Err(list) => open.push(std::mem::replace(&mut rest, self.items(list).iter())),
                     },
                 }
             }
@@ -83,9 +111,9 @@ impl OperandLists {
 #[derive(Debug, Default)]
 pub(crate) struct ListMaxima {
     /// Per list the kind that asked first, as most lists have readers of one kind, and the number.
-    first: Vec<Option<(u32, u32)>>,
+    first: Vec<Option<(KindId, u32)>>,
     /// The numbers for other kinds.
-    others: HashMap<(usize, u32), u32, BuildMix>,
+    others: HashMap<(usize, KindId), u32, BuildMix>,
     open: Vec<usize>,
 }
 
@@ -96,14 +124,14 @@ impl ListMaxima {
     }
 
     #[inline]
-    fn known(&self, list: usize, kind: u32) -> Option<u32> {
+    fn known(&self, list: usize, kind: KindId) -> Option<u32> {
         match self.first.get(list).copied().flatten()? {
             (first, number) if first == kind => Some(number),
             _ => self.others.get(&(list, kind)).copied(),
         }
     }
 
-    fn keep(&mut self, list: usize, kind: u32, number: u32) {
+    fn keep(&mut self, list: usize, kind: KindId, number: u32) {
         if self.first.len() <= list {
             self.first.resize(list + 1, None);
         }
@@ -118,13 +146,13 @@ impl ListMaxima {
     pub(crate) fn of(
         &mut self,
         lists: &OperandLists,
-        operand: u32,
-        kind: u32,
-        mut of: impl FnMut(u32) -> u32,
+        operand: JobOperand,
+        kind: KindId,
+        mut of: impl FnMut(JobId) -> u32,
     ) -> u32 {
-        match OperandLists::number(operand) {
-            None => of(operand),
-            Some(list) => self.of_list(lists, list, kind, &mut of),
+        match operand.named() {
+            Ok(job) => of(job),
+            Err(list) => self.of_list(lists, list, kind, &mut of),
         }
     }
 
@@ -132,8 +160,8 @@ impl ListMaxima {
         &mut self,
         lists: &OperandLists,
         list: usize,
-        kind: u32,
-        of: &mut dyn FnMut(u32) -> u32,
+        kind: KindId,
+        of: &mut dyn FnMut(JobId) -> u32,
     ) -> u32 {
         if let Some(known) = self.known(list, kind) {
             return known;
@@ -145,9 +173,9 @@ impl ListMaxima {
         while let Some(&top) = open.last() {
             let (mut largest, mut unknown) = (0, None);
             for &item in lists.items(top) {
-                let number = match OperandLists::number(item) {
-                    None => of(item),
-                    Some(inner) => match self.known(inner, kind) {
+                let number = match item.named() {
+                    Ok(job) => of(job),
+                    Err(inner) => match self.known(inner, kind) {
                         Some(known) => known,
                         None => {
                             unknown = Some(inner);

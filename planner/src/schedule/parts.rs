@@ -16,8 +16,10 @@
 //! list above.
 
 use super::Problem;
-use super::operand_lists::ListMaxima;
+use super::operand_lists::{JobOperand, ListMaxima};
+use crate::ids::{Id, KindId, TypeIndex};
 use crate::lists::group;
+use bytemuck::TransparentWrapper;
 
 /// Largest number of types (alone jobs included) for a bit matrix.
 const MAX_DENSE_TYPES: usize = 1024;
@@ -29,7 +31,7 @@ pub(super) const NONE: u32 = u32::MAX;
 #[derive(Default)]
 pub(super) struct Parts {
     /// Type of every job, or types + k for the k-th alone job. Empty without alone jobs; see [`Parts::kinds`].
-    kind: Vec<u32>,
+    kind: Vec<KindId>,
     /// Number of same-type jobs on the longest run of direct same-type operands above a job.
     pub(super) level: Vec<u32>,
     /// Highest level + 1 of every kind; 0 for unused kinds.
@@ -46,7 +48,7 @@ pub(super) struct Parts {
 struct Edges {
     /// Where the list of every kind begins, and the end of the last.
     start: Vec<u32>,
-    items: Vec<u32>,
+    items: Vec<KindId>,
 }
 
 /// The strongly connected components of the type graph.
@@ -55,7 +57,7 @@ struct Components {
     /// Part of every kind.
     part_of: Vec<u32>,
     /// Kinds grouped by part, ascending inside a part.
-    members: Vec<u32>,
+    members: Vec<KindId>,
     member_start: Vec<u32>,
 }
 
@@ -71,14 +73,19 @@ impl Parts {
     }
 
     /// The kinds of a part, ascending.
-    pub(super) fn members(&self, part: usize) -> &[u32] {
+    pub(super) fn members(&self, part: usize) -> &[KindId] {
         let Components { members, member_start, .. } = &self.found;
         &members[member_start[part] as usize..member_start[part + 1] as usize]
     }
 
     /// The kind of every job: its type, or for an alone job a number of its own from `types` on.
-    pub(super) fn kinds<'k>(&'k self, problem: &Problem<'k>) -> &'k [u32] {
-        if problem.alone().is_empty() { problem.ty() } else { &self.kind }
+    pub(super) fn kinds<'k>(&'k self, problem: &Problem<'k>) -> &'k [KindId] {
+        kinds(&self.kind, problem)
+    }
+
+    /// The type that a kind is; `None` for an alone job.
+    pub(super) fn type_of_kind(problem: &Problem<'_>, KindId(ty): KindId) -> Option<TypeIndex> {
+        (ty.0 < problem.types()).then_some(ty)
     }
 
     /// Finds the parts of `problem`.
@@ -86,9 +93,9 @@ impl Parts {
         let kinds = problem.types() as usize + problem.alone().len();
         self.kind.clear();
         if !problem.alone().is_empty() {
-            self.kind.extend_from_slice(problem.ty());
-            for (at, &job) in problem.alone().iter().enumerate() {
-                self.kind[job as usize] = problem.types() + at as u32;
+            self.kind.extend_from_slice(KindId::wrap_slice(problem.ty()));
+            for (kind, job) in (problem.types()..).zip(problem.alone()) {
+                self.kind[job.index()] = KindId(TypeIndex(kind));
             }
         }
         // The level of a job is written before it is read.
@@ -112,18 +119,18 @@ impl Parts {
     /// Computes levels, and the type graph as one word per kind, of a problem without lists.
     fn scan_one_word(&mut self, problem: &Problem<'_>) {
         let Self { kind, level, levels, matrix, .. } = self;
-        let kind: &[u32] = if problem.alone().is_empty() { problem.ty() } else { kind };
+        let kind = kinds(kind, problem);
         let mut rows = [0u64; 64];
         for (job, (&own, operands)) in kind.iter().zip(problem.all_operands()).enumerate() {
             let (mut above, mut deep) = (0u64, 0u32);
-            for &operand in operands {
-                let other = kind[operand as usize];
-                above |= 1 << (other & 63);
-                deep = deep.max(if other == own { level[operand as usize] + 1 } else { 0 });
+            for operand in JobOperand::peel_slice(operands) {
+                let other = kind[operand.index()];
+                above |= 1 << (other.to_index() & 63);
+                deep = deep.max(if other == own { level[operand.index()] + 1 } else { 0 });
             }
-            rows[(own & 63) as usize] |= above;
+            rows[own.to_index() & 63] |= above;
             level[job] = deep;
-            let most = &mut levels[own as usize];
+            let most = &mut levels[own.to_index()];
             *most = (*most).max(deep + 1);
         }
         matrix.clear();
@@ -133,7 +140,7 @@ impl Parts {
     /// Computes levels, and the type graph as a bit matrix if it is small enough.
     fn scan(&mut self, problem: &Problem<'_>) {
         let Self { kind, level, levels, matrix, list_levels, .. } = self;
-        let kind: &[u32] = if problem.alone().is_empty() { problem.ty() } else { kind };
+        let kind = kinds(kind, problem);
         let words = if levels.len() <= MAX_DENSE_TYPES { levels.len().div_ceil(64) } else { 0 };
         matrix.clear();
         matrix.resize(words * levels.len(), 0);
@@ -141,15 +148,16 @@ impl Parts {
             let mut deep = 0u32;
             for &operand in operands {
                 deep = deep.max(list_levels.of(problem.lists(), operand, own, |operand| {
-                    let other = kind[operand as usize];
+                    let other = kind[operand.index()];
                     if words > 0 {
-                        matrix[own as usize * words + other as usize / 64] |= 1 << (other % 64);
+                        let other = other.to_index();
+                        matrix[own.to_index() * words + other / 64] |= 1 << (other % 64);
                     }
-                    if other == own { level[operand as usize] + 1 } else { 0 }
+                    if other == own { level[operand.index()] + 1 } else { 0 }
                 }));
             }
             level[job] = deep;
-            let most = &mut levels[own as usize];
+            let most = &mut levels[own.to_index()];
             *most = (*most).max(deep + 1);
         }
     }
@@ -165,7 +173,7 @@ impl Parts {
             for word in 0..words {
                 let mut bits = self.matrix[own * words + word];
                 while bits != 0 {
-                    items.push((word * 64) as u32 + bits.trailing_zeros());
+                    items.push(KindId::from_index(word * 64 + bits.trailing_zeros() as usize));
                     bits &= bits - 1;
                 }
             }
@@ -176,12 +184,17 @@ impl Parts {
     /// Makes the predecessor lists of the type graph by a counting sort of all operand edges.
     fn sort_edges(&mut self, problem: &Problem<'_>, kinds: usize) {
         let Self { kind, before: Edges { start, items }, .. } = self;
-        let kind: &[u32] = if problem.alone().is_empty() { problem.ty() } else { kind };
-        let edges = (0..kind.len()).flat_map(|job| {
-            problem.operands(job).map(move |operand| (kind[job] as usize, kind[operand as usize]))
+        let kind = self::kinds(kind, problem);
+        let edges = problem.jobs().flat_map(|job| {
+            problem.operands(job).map(move |operand| (kind[job.index()].to_index(), kind[operand.index()]))
         });
         group(kinds, edges, start, items);
     }
+}
+
+/// The kind of every job: `kind` if some jobs are alone, else the types.
+fn kinds<'k>(kind: &'k [KindId], problem: &Problem<'k>) -> &'k [KindId] {
+    if problem.alone().is_empty() { KindId::wrap_slice(problem.ty()) } else { kind }
 }
 
 /// Tarjan's strongly connected components without recursion. Edges lead to predecessors, so a component finishes after all
@@ -190,9 +203,9 @@ impl Parts {
 struct Walk {
     index: Vec<u32>,
     low: Vec<u32>,
-    open: Vec<u32>,
+    open: Vec<KindId>,
     /// Kinds whose predecessors are being visited, each with its next edge.
-    calls: Vec<(u32, u32)>,
+    calls: Vec<(KindId, u32)>,
 }
 
 impl Walk {
@@ -206,51 +219,51 @@ impl Walk {
         found.member_start.clear();
         found.member_start.push(0);
         let mut next = 0u32;
-        for root in 0..kinds as u32 {
-            if self.index[root as usize] == NONE {
+        for root in (0..kinds).map(KindId::from_index) {
+            if self.index[root.to_index()] == NONE {
                 self.enter(root, before, &mut next);
                 while self.advance(before, found, &mut next) {}
             }
         }
     }
 
-    fn enter(&mut self, kind: u32, before: &Edges, next: &mut u32) {
-        self.index[kind as usize] = *next;
-        self.low[kind as usize] = *next;
+    fn enter(&mut self, kind: KindId, before: &Edges, next: &mut u32) {
+        self.index[kind.to_index()] = *next;
+        self.low[kind.to_index()] = *next;
         *next += 1;
         self.open.push(kind);
-        self.calls.push((kind, before.start[kind as usize]));
+        self.calls.push((kind, before.start[kind.to_index()]));
     }
 
     /// Follows the next edge of the innermost call, or returns from it. Returns false after the last call.
     fn advance(&mut self, before: &Edges, found: &mut Components, next: &mut u32) -> bool {
         let Some((kind, edge)) = self.calls.last_mut() else { return false };
-        let at = *kind as usize;
+        let at = kind.to_index();
         if *edge < before.start[at + 1] {
             let other = before.items[*edge as usize];
             *edge += 1;
-            if self.index[other as usize] == NONE {
+            if self.index[other.to_index()] == NONE {
                 self.enter(other, before, next);
-            } else if found.part_of[other as usize] == NONE {
-                self.low[at] = self.low[at].min(self.index[other as usize]);
+            } else if found.part_of[other.to_index()] == NONE {
+                self.low[at] = self.low[at].min(self.index[other.to_index()]);
             }
             return true;
         }
         self.calls.pop();
         if let Some(&(caller, _)) = self.calls.last() {
-            self.low[caller as usize] = self.low[caller as usize].min(self.low[at]);
+            self.low[caller.to_index()] = self.low[caller.to_index()].min(self.low[at]);
         }
         if self.low[at] == self.index[at] {
-            self.close(at as u32, found);
+            self.close(KindId::from_index(at), found);
         }
         true
     }
 
     /// Pops a finished component from the stack of open kinds.
-    fn close(&mut self, kind: u32, found: &mut Components) {
+    fn close(&mut self, kind: KindId, found: &mut Components) {
         let (part, from) = (found.member_start.len() as u32 - 1, found.members.len());
         while let Some(member) = self.open.pop() {
-            found.part_of[member as usize] = part;
+            found.part_of[member.to_index()] = part;
             found.members.push(member);
             if member == kind {
                 break;

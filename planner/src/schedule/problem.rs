@@ -6,7 +6,9 @@
 //! [`Problem::new`] checks its rules once, in one scan, so policies rely on them.
 
 use super::StepCost;
-use super::operand_lists::{NO_LISTS, OperandLists};
+use super::operand_lists::{JobOperand, NO_LISTS, OperandLists};
+use crate::ids::{JobId, TypeIndex};
+use bytemuck::TransparentWrapper;
 
 /// Largest excess of the type count over the job count. A delta of a large graph may use few of its types.
 pub const MAX_SPARE_TYPES: u32 = 1 << 16;
@@ -18,10 +20,10 @@ const MAX_JOBS: usize = i32::MAX as usize;
 #[derive(Clone, Copy, Debug)]
 pub struct Problem<'a> {
     types: u32,
-    ty: &'a [u32],
-    alone: &'a [u32],
+    ty: &'a [TypeIndex],
+    alone: &'a [JobId],
     operand_start: &'a [u32],
-    operands: &'a [u32],
+    operands: &'a [JobOperand],
     lists: &'a OperandLists,
     costs: &'a [StepCost],
     names: &'a [u64],
@@ -41,10 +43,10 @@ impl<'a> Problem<'a> {
     /// The first rule that the slices break.
     pub fn new(
         types: u32,
-        ty: &'a [u32],
-        alone: &'a [u32],
+        ty: &'a [TypeIndex],
+        alone: &'a [JobId],
         operand_start: &'a [u32],
-        operands: &'a [u32],
+        operands: &'a [JobId],
     ) -> Result<Self, ProblemError> {
         let jobs = ty.len();
         if jobs > MAX_JOBS {
@@ -59,32 +61,36 @@ impl<'a> Problem<'a> {
                 ),
             );
         }
-        if let Some(job) = ty.iter().position(|&t| t >= types) {
-            return broken(1, format!("job {job} has type {}, expected a number below {types}", ty[job]));
+        if let Some(job) = ty.iter().position(|ty| ty.0 >= types) {
+            return broken(1, format!("job {job} has type {}, expected a number below {types}", ty[job].0));
         }
         check_operands(jobs, operand_start, operands)?;
         for (at, &job) in alone.iter().enumerate() {
-            if job as usize >= jobs || (at > 0 && alone[at - 1] >= job) {
+            if job.index() >= jobs || (at > 0 && alone[at - 1] >= job) {
                 return broken(
                     5,
-                    format!("entry {at} of the alone list is {job}, expected strictly ascending job numbers"),
+                    format!(
+                        "entry {at} of the alone list is {}, expected strictly ascending job numbers",
+                        job.0
+                    ),
                 );
             }
         }
-        Ok(Self::unchecked(types, ty, alone, operand_start, operands, &NO_LISTS))
+        Ok(Self::unchecked(types, ty, alone, operand_start, JobOperand::wrap_slice(operands), &NO_LISTS))
     }
 
     /// [`Problem::new`] for slices that keep the rules; operands may name lists. Only debug builds check them, if there are
     /// no lists.
     pub(crate) fn trusted(
         types: u32,
-        ty: &'a [u32],
-        alone: &'a [u32],
+        ty: &'a [TypeIndex],
+        alone: &'a [JobId],
         operand_start: &'a [u32],
-        operands: &'a [u32],
+        operands: &'a [JobOperand],
         lists: &'a OperandLists,
     ) -> Self {
         if lists.is_empty() {
+            let operands = JobOperand::peel_slice(operands);
             debug_assert_eq!(Self::new(types, ty, alone, operand_start, operands).map(drop), Ok(()));
         }
         Self::unchecked(types, ty, alone, operand_start, operands, lists)
@@ -93,10 +99,10 @@ impl<'a> Problem<'a> {
     /// A problem without costs and names.
     fn unchecked(
         types: u32,
-        ty: &'a [u32],
-        alone: &'a [u32],
+        ty: &'a [TypeIndex],
+        alone: &'a [JobId],
         operand_start: &'a [u32],
-        operands: &'a [u32],
+        operands: &'a [JobOperand],
         lists: &'a OperandLists,
     ) -> Self {
         Self { types, ty, alone, operand_start, operands, lists, costs: &[], names: &[], executions: 1.0 }
@@ -135,8 +141,8 @@ impl<'a> Problem<'a> {
 
     /// The name of a type.
     #[inline]
-    pub fn name(&self, ty: u32) -> u64 {
-        self.names.get(ty as usize).copied().unwrap_or(ty.into())
+    pub fn name(&self, ty: TypeIndex) -> u64 {
+        self.names.get(ty.index()).copied().unwrap_or(ty.0.into())
     }
 
     /// Number of jobs.
@@ -154,28 +160,43 @@ impl<'a> Problem<'a> {
         self.types
     }
 
+    /// The jobs in topological order.
+    pub fn jobs(&self) -> impl DoubleEndedIterator<Item = JobId> + ExactSizeIterator + Clone + use<> {
+        (0..self.ty.len() as u32).map(JobId)
+    }
+
+    /// The type of a job.
+    ///
+    /// # Panics
+    /// If the problem has no such job.
+    #[inline]
+    pub fn ty_of(&self, job: JobId) -> TypeIndex {
+        self.ty[job.index()]
+    }
+
     /// The type of every job.
-    pub fn ty(&self) -> &'a [u32] {
+    pub fn ty(&self) -> &'a [TypeIndex] {
         self.ty
     }
 
     /// The jobs that must be a batch of their own, ascending.
-    pub fn alone(&self) -> &'a [u32] {
+    pub fn alone(&self) -> &'a [JobId] {
         self.alone
     }
 
     /// The operands of a job in their given order, with repetitions.
     ///
     /// # Panics
-    /// If `job` is not smaller than [`Problem::len`].
+    /// If the problem has no such job.
     #[inline]
-    pub fn operands(&self, job: usize) -> impl Iterator<Item = u32> + Clone + use<'a> {
+    pub fn operands(&self, job: JobId) -> impl Iterator<Item = JobId> + Clone + use<'a> {
         self.lists.written_out(self.named_operands(job))
     }
 
-    /// The operands of a job, where a number may [name](OperandLists::number) a list.
+    /// The operands of a job, of which one may name a list.
     #[inline]
-    pub(super) fn named_operands(&self, job: usize) -> &'a [u32] {
+    pub(super) fn named_operands(&self, job: JobId) -> &'a [JobOperand] {
+        let job = job.index();
         &self.operands[self.operand_start[job] as usize..self.operand_start[job + 1] as usize]
     }
 
@@ -184,8 +205,8 @@ impl<'a> Problem<'a> {
         self.lists
     }
 
-    /// The operands of all jobs, in job order, where a number may name a list.
-    pub(super) fn all_operands(&self) -> impl Iterator<Item = &'a [u32]> + use<'a> {
+    /// The operands of all jobs, in job order, of which one may name a list.
+    pub(super) fn all_operands(&self) -> impl Iterator<Item = &'a [JobOperand]> + use<'a> {
         lists(self.operand_start, self.operands)
     }
 
@@ -204,7 +225,7 @@ impl<'a> Problem<'a> {
 }
 
 /// Consecutive lists in one slice, cut at the offsets `start`.
-pub(super) fn lists<'a>(start: &'a [u32], items: &'a [u32]) -> impl Iterator<Item = &'a [u32]> + use<'a> {
+pub(super) fn lists<'a, T>(start: &'a [u32], items: &'a [T]) -> impl Iterator<Item = &'a [T]> + use<'a, T> {
     let mut rest = items;
     start.windows(2).map(move |ends| {
         let (own, after) = rest.split_at((ends[1] - ends[0]) as usize);
@@ -214,7 +235,7 @@ pub(super) fn lists<'a>(start: &'a [u32], items: &'a [u32]) -> impl Iterator<Ite
 }
 
 /// Checks rules 3 and 4.
-fn check_operands(jobs: usize, start: &[u32], operands: &[u32]) -> Result<(), ProblemError> {
+fn check_operands(jobs: usize, start: &[u32], operands: &[JobId]) -> Result<(), ProblemError> {
     if start.len() != jobs + 1 {
         return broken(3, format!("{} operand offsets, expected {} (jobs + 1)", start.len(), jobs + 1));
     }
@@ -227,11 +248,12 @@ fn check_operands(jobs: usize, start: &[u32], operands: &[u32]) -> Result<(), Pr
         let Some(own) = operands.get(from..to) else {
             return broken(3, format!("operand offsets of job {job} fall, or leave the operand list"));
         };
-        if let Some(&operand) = own.iter().find(|&&operand| operand as usize >= job) {
+        if let Some(&operand) = own.iter().find(|operand| operand.index() >= job) {
             return broken(
                 4,
                 format!(
-                    "job {job} has operand {operand}, expected an earlier job; number jobs in topological order"
+                    "job {job} has operand {}, expected an earlier job; number jobs in topological order",
+                    operand.0
                 ),
             );
         }

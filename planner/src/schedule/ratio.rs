@@ -19,6 +19,7 @@ use super::part::Part;
 use super::scratch::{Steps, Tools};
 use super::solve::solve;
 use super::{Batches, Problem, Schedule, Scratch, StopReason, builtin};
+use crate::ids::LocalType;
 
 /// Runs the type with the largest frontier ratio.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,7 +42,7 @@ pub(super) fn ratio_part(part: &Part, tools: &mut Tools) -> StopReason {
 pub(super) fn run_part(
     part: &Part,
     tools: &mut Tools,
-    mut choose: impl FnMut(&Front) -> Option<u32>,
+    mut choose: impl FnMut(&Front) -> Option<LocalType>,
 ) -> StopReason {
     let Tools { front, fired, steps, .. } = tools;
     front.reset(part, fired);
@@ -57,7 +58,13 @@ pub(super) fn run_part(
 /// Runs a part by a sequence of types and skips types without ready jobs.
 ///
 /// Needs: the sequence is the type sequence of some valid order of the part, so that it runs every job.
-pub(super) fn replay(part: &Part, front: &mut Front, fired: &mut Fired, sequence: &[u32], steps: &mut Steps) {
+pub(super) fn replay(
+    part: &Part,
+    front: &mut Front,
+    fired: &mut Fired,
+    sequence: &[LocalType],
+    steps: &mut Steps,
+) {
     front.reset(part, fired);
     steps.reset(part);
     steps.push(fired);
@@ -70,10 +77,10 @@ pub(super) fn replay(part: &Part, front: &mut Front, fired: &mut Fired, sequence
 }
 
 /// The ready type with the largest ratio. Ties go to more ready jobs, then to the smaller number.
-pub(super) fn best_ratio(front: &Front) -> Option<u32> {
-    let mut best: Option<(u64, u64, u32)> = None;
-    for ty in 0..front.ready.types() {
-        let (ready, sources) = (u64::from(front.ready.count(ty)), u64::from(front.sources[ty as usize]));
+pub(super) fn best_ratio(front: &Front) -> Option<LocalType> {
+    let mut best: Option<(u64, u64, LocalType)> = None;
+    for ty in front.ready.types() {
+        let (ready, sources) = (u64::from(front.ready.count(ty)), u64::from(front.sources[ty.index()]));
         if ready == 0 {
             continue;
         }
@@ -89,11 +96,10 @@ pub(super) fn best_ratio(front: &Front) -> Option<u32> {
 }
 
 /// The type with ratio 1 and the most ready jobs, if any. Ties go to the smaller number.
-pub(super) fn safe_type(front: &Front) -> Option<u32> {
-    let safe = |&ty: &u32| {
+pub(super) fn safe_type(front: &Front) -> Option<LocalType> {
+    let safe = |&ty: &LocalType| {
         let ready = front.ready.count(ty);
-        ready > 0 && ready == front.sources[ty as usize]
+        ready > 0 && ready == front.sources[ty.index()]
     };
-    let types = 0..front.ready.types();
-    types.filter(safe).min_by_key(|&ty| (std::cmp::Reverse(front.ready.count(ty)), ty))
+    front.ready.types().filter(safe).min_by_key(|&ty| (std::cmp::Reverse(front.ready.count(ty)), ty))
 }

@@ -5,6 +5,7 @@ use super::front::{Fired, Front};
 use super::part::{Part, Renumbering};
 use super::parts::{NONE, Parts};
 use super::problem::Problem;
+use crate::ids::{Id, JobId, KindId, LocalType};
 use crate::lists::group;
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -51,19 +52,19 @@ impl Steps {
     }
 
     /// Appends a step of a type, and one step for each alone job after it.
-    pub(super) fn push_type(&mut self, ty: u32, fired: &Fired) {
-        self.of_type[ty as usize] += 1;
+    pub(super) fn push_type(&mut self, ty: LocalType, fired: &Fired) {
+        self.of_type[ty.index()] += 1;
         self.push(fired);
     }
 
     /// Appends a step for the batch in `fired`, if any, and one step for each alone job after it.
     pub(super) fn push(&mut self, fired: &Fired) {
         for &job in &fired.batch {
-            self.of[job as usize] = self.count;
+            self.of[job.index()] = self.count;
         }
         self.count += u32::from(!fired.batch.is_empty());
         for &job in &fired.alone {
-            self.of[job as usize] = self.count;
+            self.of[job.index()] = self.count;
             self.count += 1;
         }
     }
@@ -87,33 +88,33 @@ pub(super) struct Tools {
 #[derive(Default)]
 pub(super) struct HardJobs {
     start: Vec<u32>,
-    items: Vec<u32>,
+    items: Vec<JobId>,
     /// Part of every kind that belongs to a hard part, else [`NONE`].
     part_of: Vec<u32>,
 }
 
 impl HardJobs {
-    pub(super) fn jobs(&self, part: usize) -> &[u32] {
+    pub(super) fn jobs(&self, part: usize) -> &[JobId] {
         &self.items[self.start[part] as usize..self.start[part + 1] as usize]
     }
 
     /// Collects the jobs of the only hard part, without branches: the order of kinds is not predictable.
-    fn pick(&mut self, kinds: &[u32], only: usize) {
+    fn pick(&mut self, kinds: &[KindId], only: usize) {
         let Self { start, items, part_of } = self;
         // At least as long as the result.
-        items.resize(kinds.len(), 0);
+        items.resize(kinds.len(), JobId(0));
         let mut end = 0;
-        for (job, &kind) in kinds.iter().enumerate() {
-            items[end] = job as u32;
-            end += usize::from(part_of[kind as usize] != NONE);
+        for (job, &kind) in (0..).map(JobId).zip(kinds) {
+            items[end] = job;
+            end += usize::from(part_of[kind.to_index()] != NONE);
         }
         start[only + 1..].fill(end as u32);
     }
 
     /// Collects the jobs of several hard parts.
-    fn sort(&mut self, kinds: &[u32], parts: usize) {
+    fn sort(&mut self, kinds: &[KindId], parts: usize) {
         let Self { start, items, part_of } = self;
-        let all = kinds.iter().zip(0..).map(|(&kind, job)| (part_of[kind as usize], job));
+        let all = kinds.iter().zip((0..).map(JobId)).map(|(&kind, job)| (part_of[kind.to_index()], job));
         let hard = all.filter(|&(part, _)| part != NONE).map(|(part, job)| (part as usize, job));
         group(parts, hard, start, items);
     }
@@ -148,7 +149,7 @@ impl Scratch {
         hard.part_of.resize(parts.kind_count(), NONE);
         let (mut parts_found, mut only) = (0, 0);
         for part in (0..parts.len()).filter(|&part| parts.members(part).len() > 1) {
-            parts.members(part).iter().for_each(|&kind| hard.part_of[kind as usize] = part as u32);
+            parts.members(part).iter().for_each(|&kind| hard.part_of[kind.to_index()] = part as u32);
             (parts_found, only) = (parts_found + 1, part);
         }
         match parts_found {

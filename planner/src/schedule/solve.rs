@@ -9,9 +9,10 @@ use super::batches::{Batches, Spare, StopReason};
 use super::bound::longest_paths;
 use super::depth::{self, order_by_depth};
 use super::part::Part;
-use super::parts::NONE;
+use super::parts::{NONE, Parts};
 use super::problem::Problem;
 use super::scratch::{MAX_SEARCHED_TYPES, Scratch, Tools};
+use crate::ids::Id;
 use crate::lists::{Counts, by_key};
 
 /// Schedules `problem`. `search` fills the steps of one hard part and returns why it stopped.
@@ -22,7 +23,7 @@ pub(super) fn solve(
 ) -> Batches {
     scratch.parts.analyse(problem);
     scratch.group_hard_jobs(problem);
-    let mut depth = scratch.take::<depth::Memory>();
+    let mut depth = scratch.take::<depth::PartMemory>();
     let Scratch { parts, part, renumbering, hard, tools, batch_of, base, spare, .. } = scratch;
     let (mut count, mut bound, mut reason) = (0u32, problem.alone().len() as u32, StopReason::BoundMet);
     // Jobs of hard parts get their batch from the search, all others from their level.
@@ -31,9 +32,9 @@ pub(super) fn solve(
     base.resize(parts.kind_count(), NONE);
     for number in 0..parts.len() {
         if let &[kind] = parts.members(number) {
-            base[kind as usize] = count;
-            count += parts.levels[kind as usize];
-            bound += if kind < problem.types() { parts.levels[kind as usize] } else { 0 };
+            base[kind.to_index()] = count;
+            count += parts.levels[kind.to_index()];
+            bound += Parts::type_of_kind(problem, kind).map_or(0, |_| parts.levels[kind.to_index()]);
             continue;
         }
         part.jobs.clear();
@@ -53,18 +54,18 @@ pub(super) fn solve(
         };
         reason = graver(reason, why);
         for (&job, &step) in part.jobs.iter().zip(&tools.steps.of) {
-            batch_of[job as usize] = count + step;
+            batch_of[job.index()] = count + step;
         }
         count += tools.steps.count;
     }
     let (base, Spare { mut start, mut items }) = (base.as_slice(), std::mem::take(spare));
     let mut counts = Counts::new(count as usize, &mut start);
     for ((batch, &kind), &level) in batch_of.iter_mut().zip(parts.kinds(problem)).zip(&parts.level) {
-        let from = base[kind as usize];
+        let from = base[kind.to_index()];
         *batch = if from == NONE { *batch } else { from + level };
         counts.add(*batch as usize);
     }
-    counts.group(by_key(batch_of), &mut items);
+    counts.group(by_key(batch_of.iter().map(|&batch| batch as usize)), &mut items);
     let why = if count == bound { StopReason::BoundMet } else { reason };
     scratch.put(depth);
     Batches { start, items, bound: Some(bound), why }

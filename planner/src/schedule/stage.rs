@@ -9,7 +9,6 @@ use super::type_names::type_names;
 use crate::cluster::Clusters;
 use crate::context::Context;
 use crate::error::PlanError;
-use crate::ids::JobId;
 use crate::kernels::Kernels;
 use crate::stage::{Product, Stage};
 use autobatch_ir::graph::GraphData;
@@ -58,7 +57,7 @@ impl Product for Batches {
     fn print(&self, _: &GraphData, out: &mut String) -> fmt::Result {
         for (number, jobs) in self.iter().enumerate() {
             write!(out, "batch {number}:")?;
-            jobs.iter().try_for_each(|&job| write!(out, " {}", JobId(job)))?;
+            jobs.iter().try_for_each(|&job| write!(out, " {job}"))?;
             out.push('\n');
         }
         match self.bound {

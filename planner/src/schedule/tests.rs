@@ -2,17 +2,19 @@
 
 use super::bound::{longest_paths, paths_below};
 use super::front::{Fired, Front};
-use super::operand_lists::OperandLists;
+use super::operand_lists::{JobOperand, OperandLists};
 use super::part::Part;
 use super::ratio::{best_ratio, replay, safe_type};
 use super::scratch::Steps;
 use super::*;
 use crate::Jobs;
+use crate::ids::{JobId, LocalJob, LocalType, TypeIndex};
 use crate::lists::{by_key, group};
 use autobatch_ir::{Graph, INDEX, Init, ModuleBuilder, f32};
 use autobatch_testing::exhaustive::shortest_order;
 use autobatch_testing::job_graphs::{JobGraph, Random};
 use autobatch_testing::trials::trials;
+use bytemuck::TransparentWrapper;
 
 /// Number of cases: `usual`, or ten times as many in long runs.
 fn cases(usual: u64) -> u64 {
@@ -21,7 +23,9 @@ fn cases(usual: u64) -> u64 {
 
 /// The checked problem of a generated graph.
 fn problem(graph: &JobGraph) -> Problem<'_> {
-    Problem::new(graph.types, &graph.ty, &graph.alone, &graph.start, &graph.operands)
+    let JobGraph { types, ty, alone, start, operands } = graph;
+    let [alone, operands] = [alone, operands].map(|jobs| JobId::wrap_slice(jobs));
+    Problem::new(*types, TypeIndex::wrap_slice(ty), alone, start, operands)
         .expect("generated problems follow the rules")
 }
 
@@ -58,25 +62,26 @@ fn source_and_ready_counts_match_their_definitions_in_every_state() {
         let mut random = Random(seed);
         front.reset(&part, &mut fired);
         loop {
-            fired.batch.iter().chain(&fired.alone).for_each(|&job| done[job as usize] = true);
-            for ty in 0..graph.types {
-                let open = |job: &usize| part.ty[*job] == ty && !done[*job];
-                let held = |&job: &usize| (0..part.len()).any(|v| above[job][v] && open(&v));
-                let waits = |&job: &usize| part.operands(job).iter().any(|&v| !done[v as usize]);
-                let sources = (0..part.len()).filter(open).filter(|job| !held(job)).count();
-                let ready = (0..part.len()).filter(open).filter(|job| !waits(job)).count();
+            fired.batch.iter().chain(&fired.alone).for_each(|&job| done[job.index()] = true);
+            for ty in part.type_ids() {
+                let open = |job: &LocalJob| part.ty[job.index()] == ty && !done[job.index()];
+                let held = |&job: &LocalJob| part.ids().any(|v| above[job.index()][v.index()] && open(&v));
+                let waits = |&job: &LocalJob| part.operands(job).iter().any(|v| !done[v.index()]);
+                let sources = part.ids().filter(open).filter(|job| !held(job)).count();
+                let ready = part.ids().filter(open).filter(|job| !waits(job)).count();
                 assert_eq!(front.ready.count(ty) as usize, ready, "ready of type {ty}, seed {seed}");
-                if part.slot_of[ty as usize] == u32::MAX {
-                    assert!(front.sources[ty as usize] as usize >= sources, "type {ty}, seed {seed}");
+                if part.slot_of[ty.index()] == u32::MAX {
+                    assert!(front.sources[ty.index()] as usize >= sources, "type {ty}, seed {seed}");
                 } else {
                     assert_eq!(
-                        front.sources[ty as usize] as usize, sources,
+                        front.sources[ty.index()] as usize,
+                        sources,
                         "sources of type {ty}, seed {seed}"
                     );
                 }
             }
             assert_eq!(front.left as usize, done.iter().filter(|&&done| !done).count(), "seed {seed}");
-            let ready: Vec<u32> = (0..graph.types).filter(|&ty| front.ready.count(ty) > 0).collect();
+            let ready: Vec<LocalType> = part.type_ids().filter(|&ty| front.ready.count(ty) > 0).collect();
             if ready.is_empty() {
                 break;
             }
@@ -96,9 +101,9 @@ fn path_counts_agree_in_both_directions() {
         longest_paths(&part, &mut lanes, &mut up);
         paths_below(&part, &mut lanes, &mut down, &mut below);
         assert_eq!(up, down, "seed {seed}");
-        for (ty, &most) in up.iter().enumerate() {
-            let own = (0..part.len()).filter(|&job| part.ty[job] as usize == ty);
-            assert_eq!(own.map(|job| below[job]).max().unwrap_or(0), most, "seed {seed}");
+        for (ty, &most) in part.type_ids().zip(&up) {
+            let own = part.ids().filter(|job| part.ty[job.index()] == ty);
+            assert_eq!(own.map(|job| below[job.index()]).max().unwrap_or(0), most, "seed {seed}");
         }
     }
 }
@@ -121,7 +126,12 @@ fn a_reversed_sequence_of_the_mirror_image_runs_the_original() {
         assert_eq!(front.left, 0, "seed {seed}");
         assert!(steps.count as usize <= sequence.len() + graph.alone.len(), "seed {seed}");
         let (mut start, mut items) = (Vec::new(), Vec::new());
-        group(steps.count as usize, by_key(&steps.of), &mut start, &mut items);
+        group(
+            steps.count as usize,
+            by_key(steps.of.iter().map(|&step| step as usize)),
+            &mut start,
+            &mut items,
+        );
         let batches = Batches { start, items, bound: None, why: StopReason::Rule };
         assert_eq!(check(&problem(&graph), &batches), Ok(()), "seed {seed}");
     }
@@ -153,7 +163,7 @@ fn a_type_with_ratio_one_begins_an_optimal_order() {
         while let Some(ty) = safe_type(&front) {
             let before = shortest_order(&rest(&graph, &done)).len();
             front.fire(&part, ty, &mut fired);
-            fired.batch.iter().for_each(|&job| done[job as usize] = true);
+            fired.batch.iter().for_each(|&job| done[job.index()] = true);
             let after = shortest_order(&rest(&graph, &done)).len();
             assert_eq!(before, after + 1, "seed {seed}: a step of type {ty} loses a batch\n{graph:?}");
             decisions += 1;
@@ -180,14 +190,15 @@ fn names_match_the_version_in_fsm_tables() {
 }
 
 /// A graph whose jobs read growing and whole lists of earlier jobs, and the same with lists named by number.
-fn with_lists(seed: u64) -> (JobGraph, Vec<u32>, Vec<u32>, OperandLists) {
+fn with_lists(seed: u64) -> (JobGraph, Vec<u32>, Vec<JobOperand>, OperandLists) {
     let mut random = Random(seed);
     // Above 64 types, the type graph takes more than a word.
     let types = if seed.is_multiple_of(5) { 70 } else { 1 + random.below(6) as u32 };
     let mut graph = JobGraph::new(types);
     let (mut start, mut operands, mut lists) = (vec![0], Vec::new(), OperandLists::default());
     // Each list with the jobs that it stands for.
-    let mut known: Vec<(u32, Vec<u32>)> = Vec::new();
+    let mut known: Vec<(JobOperand, Vec<u32>)> = Vec::new();
+    let operand_of = |job: u32| JobOperand::job(JobId(job));
     for job in 0..2 + random.below(40) as u32 {
         let mut own = Vec::new();
         for _ in 0..random.below(3) {
@@ -199,7 +210,7 @@ fn with_lists(seed: u64) -> (JobGraph, Vec<u32>, Vec<u32>, OperandLists) {
                 }
                 _ if job > 0 => {
                     let other = random.below(job.into()) as u32;
-                    operands.push(other);
+                    operands.push(operand_of(other));
                     own.push(other);
                 }
                 _ => {}
@@ -210,12 +221,12 @@ fn with_lists(seed: u64) -> (JobGraph, Vec<u32>, Vec<u32>, OperandLists) {
         match random.below(4) {
             0 => {
                 let jobs: Vec<u32> = (0..=job).filter(|_| random.below(3) == 0).collect();
-                known.push((lists.push(jobs.iter().copied()), jobs));
+                known.push((lists.push(jobs.iter().copied().map(operand_of)), jobs));
             }
             1 if !known.is_empty() => {
                 let (name, mut jobs) = known[random.below(known.len() as u64) as usize].clone();
                 jobs.push(job);
-                known.push((lists.push([name, job].into_iter()), jobs));
+                known.push((lists.push([name, operand_of(job)].into_iter()), jobs));
             }
             _ => {}
         }
@@ -238,10 +249,11 @@ fn named_lists_give_the_batches_of_operands_written_out() {
         let (graph, start, operands, lists) = with_lists(seed);
         named += usize::from(graph.operands.len() > operands.len());
         let all = problem(&graph);
-        let short = Problem::trusted(graph.types, &graph.ty, &graph.alone, &start, &operands, &lists);
-        for job in 0..graph.ty.len() {
-            let written_out: Vec<u32> = short.operands(job).collect();
-            assert_eq!(written_out, graph.operands_of(job), "seed {seed}");
+        let (ty, alone) = (TypeIndex::wrap_slice(&graph.ty), JobId::wrap_slice(&graph.alone));
+        let short = Problem::trusted(graph.types, ty, alone, &start, &operands, &lists);
+        for job in all.jobs() {
+            let written_out: Vec<u32> = short.operands(job).map(|operand| operand.0).collect();
+            assert_eq!(written_out, graph.operands_of(job.index()), "seed {seed}");
         }
         assert_eq!(short.operand_count(), all.operand_count(), "seed {seed}");
         for policy in &policies {

@@ -16,7 +16,7 @@ pub(crate) fn type_names(graph: &GraphData, clusters: &Clusters, names: &mut Vec
     names.clear();
     names.resize(clusters.types.len(), NAMELESS);
     for (&node, &ty) in clusters.jobs.iter().zip(&clusters.ty) {
-        let own = &mut names[ty as usize];
+        let own = &mut names[ty.index()];
         if *own == NAMELESS {
             *own = name(graph, node);
         }

@@ -4,7 +4,7 @@ use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::module::{Init, ModuleBuilder};
 use autobatch_ir::types::f32;
 use autobatch_planner::schedule::{Batches, Depth, Problem, Schedule, Scratch};
-use autobatch_planner::{Planner, Request};
+use autobatch_planner::{JobId, Planner, Request};
 
 /// The order by depth, with a change.
 struct Own(fn(&mut Batches));
@@ -58,7 +58,7 @@ fn an_invalid_order_is_rejected() {
         |batches| batches.start.clear(),
         |batches| batches.start.push(batches.items.len() as u32),
         |batches| batches.start[1] = u32::MAX,
-        |batches| batches.items[0] = u32::MAX,
+        |batches| batches.items[0] = JobId(u32::MAX),
         |batches| batches.items[0] = batches.items[1],
         |batches| batches.items.swap(0, 1),
         |batches| batches.items.reverse(),

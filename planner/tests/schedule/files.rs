@@ -19,7 +19,7 @@ fn batches(graph: &GraphData, policy: &str) -> String {
     check(&problem, &batches).unwrap_or_else(|error| panic!("{policy}: {error}"));
     let mut text = format!("policy {policy}: {} batches, bound {bound}; {}\n", batches.len(), batches.why);
     for batch in batches.iter() {
-        let nodes: Vec<_> = batch.iter().map(|&job| jobs.nodes()[job as usize]).collect();
+        let nodes: Vec<_> = batch.iter().map(|&job| jobs.node(job)).collect();
         let callee = graph.module.callee_name(graph.signature(nodes[0]).callee);
         let values = nodes.iter().map(|&node| format!("%{}", graph.arena.results(node).start));
         writeln!(text, "  {callee}: {}", values.collect::<Vec<_>>().join(" ")).expect("writing to a string");

@@ -78,10 +78,10 @@ fn a_table_recognizes_types_by_name_under_any_numbers() {
     for (graph, named) in graphs.iter().zip(&named) {
         let types = graph.problem().types();
         let turned = |ty: u32| types - 1 - ty;
-        let ty: Vec<u32> = graph.ty.iter().map(|&ty| turned(ty)).collect();
+        let mut other = graph.clone();
+        other.ty.iter_mut().for_each(|ty| *ty = turned(*ty));
         let turned_names: Vec<u64> = (0..types).map(|ty| names[turned(ty) as usize]).collect();
-        let other = Problem::new(types, &ty, &graph.alone, &graph.start, &graph.operands).unwrap();
-        for problem in [*named, other.with_names(&turned_names)] {
+        for problem in [*named, other.problem().with_names(&turned_names)] {
             let found = policy.schedule(&problem, &mut scratch);
             assert!(matches!(found.why, StopReason::Learned { known: 1.., .. }), "{:?}", found.why);
         }

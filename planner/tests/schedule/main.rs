@@ -11,8 +11,10 @@ mod problems;
 mod validity;
 
 use autobatch_planner::schedule::{Problem, Schedule, Scratch, check};
+use autobatch_planner::{JobId, TypeIndex};
 use autobatch_testing::job_graphs::JobGraph;
 use autobatch_testing::trials::trials;
+use bytemuck::TransparentWrapper;
 
 /// Number of cases: `usual`, or ten times as many in long runs.
 fn cases(usual: u64) -> u64 {
@@ -26,7 +28,8 @@ trait AsProblem {
 
 impl AsProblem for JobGraph {
     fn problem(&self) -> Problem<'_> {
-        Problem::new(self.types, &self.ty, &self.alone, &self.start, &self.operands)
+        let [alone, operands] = [&self.alone, &self.operands].map(|jobs| JobId::wrap_slice(jobs));
+        Problem::new(self.types, TypeIndex::wrap_slice(&self.ty), alone, &self.start, operands)
             .expect("generated problems follow the rules")
     }
 }

@@ -22,7 +22,8 @@ fn optimum(graph: &JobGraph) -> usize {
         *end += batch.len() as u32;
         Some(*end)
     });
-    let (start, items) = (std::iter::once(0).chain(ends).collect(), order.concat());
+    let (start, items) =
+        (std::iter::once(0).chain(ends).collect(), order.concat().into_iter().map(JobId).collect());
     let batches = Batches { start, items, bound: None, why: StopReason::Rule };
     check(&graph.problem(), &batches).expect("exhaustive search returns valid orders");
     order.len()
@@ -64,8 +65,7 @@ fn beam_of_sixteen_is_optimal_in_99_of_100_small_graphs_and_never_off_by_more_th
 
 /// The fewest batches if a batch may be any subset of the ready jobs of one type.
 fn optimum_with_partial_batches(graph: &JobGraph) -> usize {
-    let problem = graph.problem();
-    let jobs = problem.len();
+    let jobs = graph.ty.len();
     let mut layer = vec![0u32];
     let mut seen = vec![false; 1 << jobs];
     for steps in 0.. {
@@ -78,7 +78,7 @@ fn optimum_with_partial_batches(graph: &JobGraph) -> usize {
                 let fits = |&job: &usize| {
                     graph.ty[job] == ty
                         && done >> job & 1 == 0
-                        && problem.operands(job).all(|v| done >> v & 1 == 1)
+                        && graph.operands_of(job).iter().all(|v| done >> v & 1 == 1)
                 };
                 let ready: Vec<usize> = (0..jobs).filter(fits).collect();
                 for choice in 1..1u32 << ready.len() {
@@ -123,7 +123,7 @@ fn beams_are_never_longer_than_the_ratio_and_often_shorter() {
 fn longest(graph: &JobGraph, ty: u32) -> u32 {
     let mut most = vec![0u32; graph.ty.len()];
     for job in 0..graph.ty.len() {
-        let before = graph.problem().operands(job).map(|v| most[v as usize]).max().unwrap_or(0);
+        let before = graph.operands_of(job).iter().map(|&v| most[v as usize]).max().unwrap_or(0);
         let own = graph.ty[job] == ty && !graph.alone.contains(&(job as u32));
         most[job] = before + u32::from(own);
     }

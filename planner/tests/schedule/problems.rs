@@ -7,7 +7,9 @@ use autobatch_testing::job_graphs::JobGraph;
 #[test]
 fn malformed_problems_are_rejected_by_rule() {
     let rule = |types, ty: &[u32], alone: &[u32], start: &[u32], operands: &[u32]| {
-        Problem::new(types, ty, alone, start, operands).expect_err("malformed").rule()
+        let [alone, operands] = [alone, operands].map(JobId::wrap_slice);
+        let problem = Problem::new(types, TypeIndex::wrap_slice(ty), alone, start, operands);
+        problem.expect_err("malformed").rule()
     };
     assert_eq!(rule(2, &[0, 2], &[], &[0, 0, 0], &[]), 1);
     assert_eq!(rule(u32::MAX, &[0], &[], &[0, 0], &[]), 2);
@@ -37,7 +39,12 @@ fn order(batches: &[&[u32]]) -> Batches {
         *end += batch.len() as u32;
         Some(*end)
     }));
-    Batches { start, items: batches.concat(), bound: None, why: StopReason::Rule }
+    Batches {
+        start,
+        items: batches.concat().into_iter().map(JobId).collect(),
+        bound: None,
+        why: StopReason::Rule,
+    }
 }
 
 /// The number of the first rule that an order breaks, or 0.
@@ -78,7 +85,8 @@ fn reasons_and_errors_are_sentences() {
     let why = StopReason::BatchingDoesNotPay { alone: 1000.0, batched: 2000.0 };
     let expected = "batching does not pay: 1.0 µs one by one, 2.0 µs in batches, besides the rows";
     assert_eq!(why.to_string(), expected);
-    let error = Problem::new(1, &[0, 0], &[], &[0, 0, 1], &[1]).expect_err("operand 1 is not earlier");
+    let error = Problem::new(1, &[TypeIndex(0); 2], &[], &[0, 0, 1], &[JobId(1)])
+        .expect_err("operand 1 is not earlier");
     let expected =
         "scheduling problem: job 1 has operand 1, expected an earlier job; number jobs in topological order";
     assert_eq!(error.to_string(), expected);

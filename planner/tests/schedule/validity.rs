@@ -72,8 +72,7 @@ fn duplicate_operands_change_nothing() {
         let graph = JobGraph::lattices(4, 20, &mut Random(seed));
         let mut doubled = JobGraph::new(graph.types);
         for job in 0..graph.ty.len() {
-            let operands: Vec<u32> = graph.problem().operands(job).collect();
-            doubled.add(graph.ty[job], &operands.repeat(2));
+            doubled.add(graph.ty[job], &graph.operands_of(job).repeat(2));
         }
         // Searches count duplicate edges as work, so their budgets differ.
         for policy in policies().iter().filter(|policy| !["beam", "auto"].contains(&policy.name())) {

@@ -11,8 +11,8 @@ use autobatch_inspector::text::plural;
 use autobatch_ir::graph::{Callee, GraphData};
 use autobatch_ir::id::{NodeId, SigId};
 use autobatch_ir::plan::Plan;
-use autobatch_planner::Jobs;
 use autobatch_planner::schedule::{Problem, Scratch, path_sum_bound};
+use autobatch_planner::{Jobs, TypeIndex};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -93,14 +93,14 @@ pub(super) fn findings(graph: &GraphData, plan: &Plan) -> Vec<Finding> {
     let steps = names::steps_of(graph, plan);
     let mut findings = Vec::new();
     let mut steps_of_type: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); problem.types() as usize];
-    for (job, &node) in jobs.nodes().iter().enumerate() {
-        steps_of_type[problem.ty()[job] as usize].extend(steps[node.index()]);
+    for (ty, node) in problem.ty().iter().zip(jobs.nodes()) {
+        steps_of_type[ty.index()].extend(steps[node.index()]);
     }
-    for ty in 0..problem.types() {
-        let own = steps_of_type[ty as usize].len() as u32;
-        let marked = problem.alone().iter().filter(|&&job| problem.ty()[job as usize] == ty).count() as u32;
-        let needed = bound.per_type[ty as usize];
-        let callee = names::callee(graph, jobs.signatures()[ty as usize]);
+    for ty in (0..problem.types()).map(TypeIndex) {
+        let own = steps_of_type[ty.index()].len() as u32;
+        let marked = problem.alone().iter().filter(|&&job| problem.ty_of(job) == ty).count() as u32;
+        let needed = bound.per_type[ty.index()];
+        let callee = names::callee(graph, jobs.signatures()[ty.index()]);
         if marked > 0 && own > needed {
             findings.push(Finding {
                 callee: callee.clone(),
@@ -127,13 +127,13 @@ fn spread(
     jobs: &Jobs,
     problem: &Problem<'_>,
     steps: &[Option<u32>],
-    ty: u32,
+    ty: TypeIndex,
 ) -> Option<Cause> {
     let depth = depths(problem, &[ty]);
     let mut by_depth: BTreeMap<u32, BTreeMap<u32, NodeId>> = BTreeMap::new();
-    for (job, depth) in depth.into_iter().enumerate() {
-        if problem.ty()[job] == ty {
-            let node = jobs.nodes()[job];
+    for (job, depth) in problem.jobs().zip(depth) {
+        if problem.ty_of(job) == ty {
+            let node = jobs.node(job);
             if let Some(step) = steps[node.index()] {
                 by_depth.entry(depth).or_default().entry(step).or_insert(node);
             }
@@ -149,16 +149,16 @@ fn spread(
 
 /// Callees whose signatures would need fewer batches if they were one signature.
 fn split_callees(graph: &GraphData, jobs: &Jobs, problem: &Problem<'_>, per_type: &[u32]) -> Vec<Finding> {
-    let mut groups: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-    for (ty, &sig) in jobs.signatures().iter().enumerate() {
-        groups.entry(callee_name(graph, sig)).or_default().push(ty as u32);
+    let mut groups: BTreeMap<String, Vec<TypeIndex>> = BTreeMap::new();
+    for (ty, &sig) in (0..).map(TypeIndex).zip(jobs.signatures()) {
+        groups.entry(callee_name(graph, sig)).or_default().push(ty);
     }
     let mut findings = Vec::new();
     for (callee, types) in groups.into_iter().filter(|(_, types)| types.len() > 1) {
         let needed = depths(problem, &types).into_iter().max().unwrap_or(0);
-        let batches: u32 = types.iter().map(|&ty| per_type[ty as usize]).sum();
+        let batches: u32 = types.iter().map(|ty| per_type[ty.index()]).sum();
         if batches > needed {
-            let sigs: Vec<SigId> = types.iter().map(|&ty| jobs.signatures()[ty as usize]).collect();
+            let sigs: Vec<SigId> = types.iter().map(|ty| jobs.signatures()[ty.index()]).collect();
             let part = autobatch_inspector::why::signature_part(graph, sigs[0], sigs[1]);
             // No schedule and no change of shapes batches nodes with different weights: nothing is missed.
             let differs_in_weights =
@@ -166,7 +166,7 @@ fn split_callees(graph: &GraphData, jobs: &Jobs, problem: &Problem<'_>, per_type
             if sigs[1..].iter().all(differs_in_weights) {
                 continue;
             }
-            let example = |ty: u32| {
+            let example = |ty: TypeIndex| {
                 let first = problem.ty().iter().position(|&other| other == ty);
                 first.and_then(|job| names::site(graph, jobs.nodes()[job]))
             };
@@ -186,11 +186,11 @@ fn split_callees(graph: &GraphData, jobs: &Jobs, problem: &Problem<'_>, per_type
 }
 
 /// For each job, the maximum number of jobs of these types on a path that ends there.
-fn depths(problem: &Problem<'_>, types: &[u32]) -> Vec<u32> {
+fn depths(problem: &Problem<'_>, types: &[TypeIndex]) -> Vec<u32> {
     let mut depth = vec![0u32; problem.len()];
-    for job in 0..problem.len() {
-        let below = problem.operands(job).map(|operand| depth[operand as usize]).max().unwrap_or(0);
-        depth[job] = below + u32::from(types.contains(&problem.ty()[job]));
+    for job in problem.jobs() {
+        let below = problem.operands(job).map(|operand| depth[operand.index()]).max().unwrap_or(0);
+        depth[job.index()] = below + u32::from(types.contains(&problem.ty_of(job)));
     }
     depth
 }

@@ -9,26 +9,29 @@
 #[cfg(test)]
 mod tests;
 
+use crate::ids::WaveId;
+use crate::index_vec::IndexVec;
+use autobatch_ir::plan::SlabId;
 use std::ops::Range;
 
 /// How many free runs a request visits to find one that is long enough.
 const MAX_VISITED: usize = 256;
 
-/// No run, no wave.
+/// No run.
 const NONE: u32 = u32::MAX;
 
 /// The rows of all slabs.
 #[derive(Debug, Default)]
 pub(crate) struct Heaps {
-    slabs: Vec<Slab>,
+    slabs: IndexVec<SlabId, Slab>,
     /// Runs that become free after a wave, as linked lists.
     ending: Vec<Ending>,
     /// Per wave the last run of its list.
-    last_ending: Vec<u32>,
+    last_ending: IndexVec<WaveId, u32>,
     /// How many waves have ended.
     ended: u32,
     /// Slabs in which rows become free with the current wave.
-    changed: Vec<u32>,
+    changed: Vec<SlabId>,
     merged: Vec<(u32, u32)>,
 }
 
@@ -45,7 +48,7 @@ struct Slab {
 /// A run of rows that becomes free, with the one before it in the list of its wave.
 #[derive(Debug)]
 struct Ending {
-    slab: u32,
+    slab: SlabId,
     start: u32,
     rows: u32,
     before: u32,
@@ -55,20 +58,19 @@ impl Heaps {
     /// Starts again, without rows.
     pub(crate) fn restart(&mut self, slabs: usize, waves: usize) {
         self.slabs.resize_with(slabs, Slab::default);
-        for slab in &mut self.slabs {
+        for slab in self.slabs.iter_mut() {
             slab.free.clear();
             slab.freed.clear();
             (slab.first, slab.high) = (0, 0);
         }
         self.ending.clear();
-        self.last_ending.clear();
-        self.last_ending.resize(waves, NONE);
+        self.last_ending.refill(waves, NONE);
         self.ended = 0;
     }
 
     /// Takes `rows` consecutive rows of a slab that no live value of `wave` holds. Returns the first.
-    pub(crate) fn take(&mut self, wave: u32, slab: usize, rows: u32) -> u32 {
-        while self.ended < wave {
+    pub(crate) fn take(&mut self, wave: WaveId, slab: SlabId, rows: u32) -> u32 {
+        while self.ended < wave.0 {
             self.end_wave();
         }
         self.slabs[slab].take(rows)
@@ -76,12 +78,12 @@ impl Heaps {
 
     /// Frees rows at the end of `wave`; never, if there is no such wave.
     #[inline(never)]
-    pub(crate) fn release_after(&mut self, wave: u32, slab: usize, rows: Range<u32>) {
-        let Some(last) = self.last_ending.get_mut(wave as usize) else { return };
+    pub(crate) fn release_after(&mut self, wave: WaveId, slab: SlabId, rows: Range<u32>) {
+        let Some(last) = self.last_ending.get_mut(wave) else { return };
         if rows.is_empty() {
             return;
         }
-        let (slab, count) = (slab as u32, rows.end - rows.start);
+        let count = rows.end - rows.start;
         match self.ending.get_mut(*last as usize) {
             Some(run) if run.slab == slab && run.start + run.rows == rows.start => run.rows += count,
             _ => {
@@ -97,10 +99,10 @@ impl Heaps {
     }
 
     fn end_wave(&mut self) {
-        let mut at = self.last_ending.get(self.ended as usize).copied().unwrap_or(NONE);
+        let mut at = self.last_ending.get(WaveId(self.ended)).copied().unwrap_or(NONE);
         self.ended += 1;
         while let Some(run) = self.ending.get(at as usize) {
-            let slab = &mut self.slabs[run.slab as usize];
+            let slab = &mut self.slabs[run.slab];
             if slab.freed.is_empty() {
                 self.changed.push(run.slab);
             }
@@ -108,7 +110,7 @@ impl Heaps {
             at = run.before;
         }
         for slab in self.changed.drain(..) {
-            self.slabs[slab as usize].merge(&mut self.merged);
+            self.slabs[slab].merge(&mut self.merged);
         }
     }
 }

@@ -9,14 +9,16 @@
 
 use super::problem::{Batch, LayoutProblem, Role, Slot};
 use super::readers::{Walk, lanes_by_first_reader};
+use crate::ids::{BatchId, Lane, ProvisionalRow, SlotId};
+use crate::index_vec::IndexVec;
 
 /// The chosen orders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RowLayout {
-    /// For each global row its place in its slab.
-    pub(crate) places: Vec<u32>,
+    /// For each provisional row its place in its slab.
+    pub(crate) places: IndexVec<ProvisionalRow, u32>,
     /// The lanes of each batch in execution order, batch after batch.
-    pub(crate) lanes: Vec<u32>,
+    pub(crate) lanes: Vec<Lane>,
 }
 
 /// Working memory of [`propagated`], reused from call to call.
@@ -27,22 +29,22 @@ pub(crate) struct Memory {
     /// The next place of each slab.
     cursors: Vec<u32>,
     /// The lanes of a batch before they moved.
-    old: Vec<u32>,
+    old: Vec<Lane>,
     /// Per slot whether its lanes need a table.
-    tables: Vec<bool>,
+    tables: IndexVec<SlotId, bool>,
     /// Memory of layouts.
-    places: Vec<u32>,
-    lanes: Vec<u32>,
+    places: IndexVec<ProvisionalRow, u32>,
+    lanes: Vec<Lane>,
 }
 
 impl Memory {
     /// The batches of the last layout that have no readers, descending. Empty if that layout is the batch order.
-    pub(crate) fn unread(&self) -> &[u32] {
+    pub(crate) fn unread(&self) -> &[BatchId] {
         &self.walk.unread
     }
 
     /// Sorts lanes by the places that they read. The places must differ.
-    pub(crate) fn sort_by_place(&mut self, lanes: &mut [u32], place: impl Fn(u32) -> u32) {
+    pub(crate) fn sort_by_place(&mut self, lanes: &mut [Lane], place: impl Fn(Lane) -> u32) {
         self.sorting.sort(lanes, place);
     }
 
@@ -57,9 +59,9 @@ pub(crate) fn batch_order(problem: &LayoutProblem, memory: &mut Memory) -> RowLa
     memory.walk.unread.clear();
     let (mut places, mut lanes) = (std::mem::take(&mut memory.places), std::mem::take(&mut memory.lanes));
     places.clear();
-    problem.slabs().for_each(|(_, rows)| places.extend(0..rows.end - rows.start));
+    problem.slabs().for_each(|(_, rows)| places.extend(0..rows.end.0 - rows.start.0));
     lanes.clear();
-    problem.batches.iter().for_each(|batch| lanes.extend(0..batch.lanes));
+    problem.batches.iter().for_each(|batch| lanes.extend((0..batch.lanes).map(Lane)));
     RowLayout { places, lanes }
 }
 
@@ -70,9 +72,10 @@ pub(crate) fn propagated(problem: &LayoutProblem, memory: &mut Memory) -> RowLay
     let layout = follow_operands(problem, memory, places, lanes);
     let moved = count_gathered(problem, &mut memory.tables, |batch, rows| {
         let order = layout.lanes[batch.span()].iter();
-        needs_table(order.map(|&lane| layout.places[rows[lane as usize] as usize]))
+        needs_table(order.map(|&lane| layout.places[rows[lane.index()]]))
     });
-    let unmoved = count_gathered(problem, &mut memory.tables, |_, rows| needs_table(rows.iter().copied()));
+    let unmoved =
+        count_gathered(problem, &mut memory.tables, |_, rows| needs_table(rows.iter().map(|row| row.0)));
     if moved < unmoved {
         return layout;
     }
@@ -87,18 +90,17 @@ struct Gathered {
     bytes: u64,
 }
 
-/// Counts the operand rows that need tables, by the global rows that the lanes of each batch read. Asks once for equal slots.
+/// Counts the operand rows that need tables, by the provisional rows that the lanes of each batch read. Asks once for equal slots.
 fn count_gathered(
     problem: &LayoutProblem,
-    tables: &mut Vec<bool>,
-    needs_table: impl Fn(&Batch, &[u32]) -> bool,
+    tables: &mut IndexVec<SlotId, bool>,
+    needs_table: impl Fn(&Batch, &[ProvisionalRow]) -> bool,
 ) -> Gathered {
     tables.clear();
-    tables.reserve(problem.slots.len());
     let mut gathered = Gathered::default();
     for batch in &problem.batches {
         for slot in problem.batch_slots(batch) {
-            let found = match tables.get(slot.same_as.0 as usize) {
+            let found = match tables.get(slot.same_as) {
                 Some(&known) => known,
                 None => {
                     slot.role == Role::Operand && needs_table(batch, problem.slot_rows(slot, batch.lanes))
@@ -131,12 +133,19 @@ pub(crate) fn widest<'a>(problem: &'a LayoutProblem, batch: &Batch) -> Option<&'
 }
 
 /// Places the rows that existed before first, then the results of batch after batch in lane order.
-fn place_in_lane_order(problem: &LayoutProblem, lanes: &[u32], memory: &mut Memory) -> Vec<u32> {
+fn place_in_lane_order(
+    problem: &LayoutProblem,
+    lanes: &[Lane],
+    memory: &mut Memory,
+) -> IndexVec<ProvisionalRow, u32> {
     let (mut places, next) = (std::mem::take(&mut memory.places), &mut memory.cursors);
     places.resize(problem.rows as usize, 0);
     next.clear();
     for (before, rows) in problem.slabs() {
-        (0..before).zip(rows.start as usize..).for_each(|(place, row)| places[row] = place);
+        places[rows.start..ProvisionalRow(rows.start.0 + before)]
+            .iter_mut()
+            .zip(0..)
+            .for_each(|(own, place)| *own = place);
         next.push(before);
     }
     for batch in &problem.batches {
@@ -145,7 +154,7 @@ fn place_in_lane_order(problem: &LayoutProblem, lanes: &[u32], memory: &mut Memo
             let cursor = &mut next[slot.slab.0 as usize];
             let own = problem.result_rows(slot, batch);
             let own = &mut places[own];
-            (*cursor..).zip(order).for_each(|(place, &lane)| own[lane as usize] = place);
+            (*cursor..).zip(order).for_each(|(place, &lane)| own[lane.index()] = place);
             *cursor += batch.lanes;
         }
     }
@@ -156,27 +165,27 @@ fn place_in_lane_order(problem: &LayoutProblem, lanes: &[u32], memory: &mut Memo
 fn follow_operands(
     problem: &LayoutProblem,
     memory: &mut Memory,
-    mut places: Vec<u32>,
-    mut lanes: Vec<u32>,
+    mut places: IndexVec<ProvisionalRow, u32>,
+    mut lanes: Vec<Lane>,
 ) -> RowLayout {
     let Memory { walk, sorting, old, .. } = memory;
     for &id in &walk.unread {
-        let batch = &problem.batches[id as usize];
+        let batch = &problem.batches[id];
         let Some(widest) = widest(problem, batch) else { continue };
         let order = &mut lanes[batch.span()];
         let rows = problem.slot_rows(widest, batch.lanes);
         old.clear();
         old.extend_from_slice(order);
-        sorting.sort(order, |lane| places[rows[lane as usize] as usize]);
+        sorting.sort(order, |lane| places[rows[lane.index()]]);
         if old == order {
             continue;
         }
         for slot in problem.results(batch) {
             let own = &mut places[problem.result_rows(slot, batch)];
-            let block = &mut sorting.block;
+            let block = &mut sorting.places;
             block.clear();
-            block.extend(old.iter().map(|&lane| own[lane as usize]));
-            order.iter().zip(&*block).for_each(|(&lane, &place)| own[lane as usize] = place);
+            block.extend(old.iter().map(|&lane| own[lane.index()]));
+            order.iter().zip(&*block).for_each(|(&lane, &place)| own[lane.index()] = place);
         }
     }
     RowLayout { places, lanes }
@@ -185,14 +194,17 @@ fn follow_operands(
 /// Memory of a sort of lanes.
 #[derive(Debug, Default)]
 struct Sorting {
-    block: Vec<u32>,
+    /// The lane at each place between the lowest and the highest.
+    block: Vec<Lane>,
+    places: Vec<u32>,
     keyed: Vec<u64>,
 }
 
 impl Sorting {
     /// Sorts lanes by the places that they read. The places must differ.
-    fn sort(&mut self, lanes: &mut [u32], place: impl Fn(u32) -> u32) {
-        let Self { block, keyed } = self;
+    fn sort(&mut self, lanes: &mut [Lane], place: impl Fn(Lane) -> u32) {
+        const NO_LANE: Lane = Lane(u32::MAX);
+        let Self { block, keyed, .. } = self;
         let (low, high) = lanes.iter().fold((u32::MAX, 0), |(low, high), &lane| {
             let place = place(lane);
             (low.min(place), high.max(place))
@@ -201,16 +213,16 @@ impl Sorting {
         if places_between <= 4 * lanes.len() {
             // A sort by distribution: each lane goes to its place, and the block is read in order.
             block.clear();
-            block.resize(places_between, u32::MAX);
+            block.resize(places_between, NO_LANE);
             lanes.iter().for_each(|&lane| block[(place(lane) - low) as usize] = lane);
-            let read = block.iter().copied().filter(|&lane| lane != u32::MAX);
+            let read = block.iter().copied().filter(|&lane| lane != NO_LANE);
             lanes.iter_mut().zip(read).for_each(|(own, lane)| *own = lane);
             return;
         }
         // A key holds the place in its upper half and the lane in its lower half.
         keyed.clear();
-        keyed.extend(lanes.iter().map(|&lane| (u64::from(place(lane)) << 32) | u64::from(lane)));
+        keyed.extend(lanes.iter().map(|&lane| (u64::from(place(lane)) << 32) | u64::from(lane.0)));
         keyed.sort_unstable();
-        lanes.iter_mut().zip(&*keyed).for_each(|(own, &entry)| *own = entry as u32);
+        lanes.iter_mut().zip(&*keyed).for_each(|(own, &entry)| *own = Lane(entry as u32));
     }
 }

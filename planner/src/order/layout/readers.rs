@@ -8,6 +8,8 @@
 //! trees, the operands of the second level are such slots: they read leaves and nodes of the first level.
 
 use super::problem::{Batch, LayoutProblem, Role, Slot, TOO_MANY};
+use crate::ids::{BatchId, Lane, SlotId};
+use crate::index_vec::IndexVec;
 use autobatch_ir::plan::SlabId;
 
 /// Working memory of [`lanes_by_first_reader`].
@@ -16,15 +18,15 @@ pub(super) struct Walk {
     /// All readings, each at the position of its entry in the row pool.
     readings: Vec<Reading>,
     /// The first reading of each batch, or [`END`].
-    head: Vec<u32>,
+    head: IndexVec<BatchId, u32>,
     /// Whether each lane has a position.
     taken: Vec<bool>,
     /// Batches without readers that the layout may order, descending.
-    pub(super) unread: Vec<u32>,
-    ends: Vec<Ends>,
+    pub(super) unread: Vec<BatchId>,
+    ends: IndexVec<BatchId, Ends>,
     /// Whether a later batch reads each batch by a slot that reads nothing else.
-    read_alone: Vec<bool>,
-    block: Vec<u32>,
+    read_alone: IndexVec<BatchId, bool>,
+    block: Vec<Lane>,
 }
 
 /// One reading of a row, or of all rows of a slot that reads one batch only.
@@ -44,11 +46,11 @@ const END: u32 = u32::MAX;
 /// A slot that two batches with neighbouring results serve together.
 #[derive(Clone, Copy, Debug)]
 struct Bridge {
-    slot: u32,
+    slot: SlotId,
     /// The batch that reads through the slot.
-    batch: u32,
+    batch: BatchId,
     /// The two batches that it reads.
-    from: [u32; 2],
+    from: [BatchId; 2],
 }
 
 /// The bridges for which a batch places rows first and last.
@@ -68,7 +70,7 @@ impl Ends {
 #[derive(Clone, Copy)]
 struct Later<'a> {
     problem: &'a LayoutProblem,
-    lanes: &'a [u32],
+    lanes: &'a [Lane],
     /// The position of the first of these lanes among the lanes of all batches.
     start: usize,
 }
@@ -76,8 +78,8 @@ struct Later<'a> {
 impl<'a> Later<'a> {
     /// A later batch and its lanes.
     #[inline]
-    fn batch(self, id: u32) -> (&'a Batch, &'a [u32]) {
-        let batch = &self.problem.batches[id as usize];
+    fn batch(self, id: BatchId) -> (&'a Batch, &'a [Lane]) {
+        let batch = &self.problem.batches[id];
         let span = batch.span();
         (batch, &self.lanes[span.start - self.start..span.end - self.start])
     }
@@ -85,7 +87,7 @@ impl<'a> Later<'a> {
 
 /// The lane order of one batch under construction. It fills from the front, and for a bridge from the back.
 struct Filling<'a> {
-    order: &'a mut [u32],
+    order: &'a mut [Lane],
     /// Whether each lane has a position.
     taken: &'a mut [bool],
     /// Number of filled positions at the front.
@@ -95,32 +97,32 @@ struct Filling<'a> {
 }
 
 impl<'a> Filling<'a> {
-    fn new(order: &'a mut [u32], taken: &'a mut [bool]) -> Self {
+    fn new(order: &'a mut [Lane], taken: &'a mut [bool]) -> Self {
         let back = order.len();
         Self { order, taken, front: 0, back }
     }
 
     /// Whether the lane had no position yet; it counts as placed from now on.
     #[inline]
-    fn claim(&mut self, lane: u32) -> bool {
-        !std::mem::replace(&mut self.taken[lane as usize], true)
+    fn claim(&mut self, lane: Lane) -> bool {
+        !std::mem::replace(&mut self.taken[lane.index()], true)
     }
 
     /// Puts a lane at the front, if it has no position yet.
     #[inline]
-    fn push(&mut self, lane: u32) {
+    fn push(&mut self, lane: Lane) {
         if self.claim(lane) {
             self.order[self.front] = lane;
             self.front += 1;
         }
     }
 
-    fn push_claimed(&mut self, lanes: &[u32]) {
+    fn push_claimed(&mut self, lanes: &[Lane]) {
         self.order[self.front..self.front + lanes.len()].copy_from_slice(lanes);
         self.front += lanes.len();
     }
 
-    fn push_claimed_back(&mut self, lanes: &[u32]) {
+    fn push_claimed_back(&mut self, lanes: &[Lane]) {
         self.back -= lanes.len();
         self.order[self.back..self.back + lanes.len()].copy_from_slice(lanes);
     }
@@ -138,7 +140,7 @@ impl<'a> Filling<'a> {
         if self.is_full() {
             return;
         }
-        let left = (0u32..).zip(self.taken.iter()).filter(|(_, taken)| !**taken);
+        let left = (0..).map(Lane).zip(self.taken.iter()).filter(|(_, taken)| !**taken);
         for (place, (lane, _)) in self.order[self.front..self.back].iter_mut().zip(left) {
             *place = lane;
         }
@@ -148,14 +150,14 @@ impl<'a> Filling<'a> {
 /// Orders the lanes of every batch by first reader, in the memory `lanes`.
 pub(super) fn lanes_by_first_reader(
     problem: &LayoutProblem,
-    mut lanes: Vec<u32>,
+    mut lanes: Vec<Lane>,
     walk: &mut Walk,
-) -> Vec<u32> {
+) -> Vec<Lane> {
     // Every lane is written.
-    lanes.resize(problem.lanes as usize, 0);
+    lanes.resize(problem.lanes as usize, Lane(0));
     walk.restart(problem);
-    for (id, batch) in problem.batches.iter().enumerate().rev() {
-        let id = id as u32;
+    for id in problem.batches.ids().rev() {
+        let batch = &problem.batches[id];
         let (earlier, later) = lanes.split_at_mut(batch.span().end);
         let later = Later { problem, lanes: later, start: batch.span().end };
         let order = &mut earlier[batch.span().start..];
@@ -171,27 +173,24 @@ impl Walk {
         let batches = problem.batches.len();
         // A reading is written before its list is walked.
         self.readings.resize(problem.pool.len(), Reading::default());
-        self.head.clear();
-        self.head.resize(batches, END);
+        self.head.refill(batches, END);
         self.taken.clear();
         self.taken.resize(problem.lanes as usize, false);
         self.unread.clear();
-        self.ends.clear();
-        self.ends.resize(batches, Ends::default());
-        self.read_alone.clear();
-        self.read_alone.resize(batches, false);
+        self.ends.refill(batches, Ends::default());
+        self.read_alone.refill(batches, false);
     }
 
     /// Orders the lanes of a batch: the rows of its bridges at both ends, and the others by the list of readings.
-    fn order_lanes(&mut self, id: u32, order: &mut [u32], later: Later<'_>) {
+    fn order_lanes(&mut self, id: BatchId, order: &mut [Lane], later: Later<'_>) {
         let Self { readings, head, taken, unread, ends, block, .. } = self;
         let problem = later.problem;
-        let mut filling = Filling::new(order, &mut taken[problem.batches[id as usize].span()]);
-        let Ends { first, last } = ends[id as usize];
+        let mut filling = Filling::new(order, &mut taken[problem.batches[id].span()]);
+        let Ends { first, last } = ends[id];
         for bridge in [first, last].into_iter().flatten() {
             let (reader, own) = later.batch(bridge.batch);
-            let rows = problem.slot_rows(&problem.slots[bridge.slot as usize], reader.lanes);
-            let writers = own.iter().map(|&lane| problem.writer(rows[lane as usize]));
+            let rows = problem.slot_rows(&problem.slots[bridge.slot], reader.lanes);
+            let writers = own.iter().map(|&lane| problem.writer(rows[lane.index()]));
             block.clear();
             // A slot repeats no row, but it may read several results of one lane.
             block.extend(
@@ -204,18 +203,18 @@ impl Walk {
                 false => filling.push_claimed(block),
             }
         }
-        let mut at = head[id as usize];
+        let mut at = head[id];
         if at == END && filling.is_empty() {
             unread.push(id);
         }
         while at != END && !filling.is_full() {
             let Reading { what, next } = readings[at as usize];
             if what < COLUMN {
-                filling.push(what);
+                filling.push(Lane(what));
             } else {
-                let (reader, own) = later.batch(what - COLUMN);
+                let (reader, own) = later.batch(BatchId(what - COLUMN));
                 let rows = problem.entries_from(at, reader.lanes);
-                own.iter().for_each(|&lane| filling.push(problem.writer(rows[lane as usize]).lane));
+                own.iter().for_each(|&lane| filling.push(problem.writer(rows[lane.index()]).lane));
             }
             at = next;
         }
@@ -223,42 +222,42 @@ impl Walk {
     }
 
     /// Makes the widest suitable slot of a batch a bridge, unless the order of the batch is fixed already.
-    fn build_bridge(&mut self, problem: &LayoutProblem, id: u32, order: &mut [u32]) {
+    fn build_bridge(&mut self, problem: &LayoutProblem, id: BatchId, order: &mut [Lane]) {
         let Self { ends, read_alone, block, .. } = self;
         let bridge = find_bridge(problem, id, ends, read_alone);
-        let is_fixed = read_alone[id as usize] || !ends[id as usize].is_empty();
+        let is_fixed = read_alone[id] || !ends[id].is_empty();
         let Some(bridge) = bridge.filter(|_| !is_fixed) else { return };
-        let rows = problem.slot_rows(&problem.slots[bridge.slot as usize], order.len() as u32);
-        let reads_first = |lane: &u32| problem.writer(rows[*lane as usize]).batch == bridge.from[0];
+        let rows = problem.slot_rows(&problem.slots[bridge.slot], order.len() as u32);
+        let reads_first = |lane: &Lane| problem.writer(rows[lane.index()]).batch == bridge.from[0];
         block.clear();
         block.extend(order.iter().filter(|lane| reads_first(lane)));
         block.extend(order.iter().filter(|lane| !reads_first(lane)));
         order.copy_from_slice(block);
-        ends[bridge.from[0] as usize].last = Some(bridge);
-        ends[bridge.from[1] as usize].first = Some(bridge);
+        ends[bridge.from[0]].last = Some(bridge);
+        ends[bridge.from[1]].first = Some(bridge);
     }
 
     /// Leaves the readings of a batch, whose lanes run in this order, with the batches that it reads.
     ///
     /// Readings go to the front of the lists from the last slot and lane to the first, so a finished list is in execution order
     /// without a sort. A slot that reads one batch only leaves one reading; its rows are looked up later.
-    fn leave_readings(&mut self, problem: &LayoutProblem, id: u32, order: &[u32]) {
-        let (readings, head) = (self.readings.as_mut_slice(), self.head.as_mut_slice());
-        let batch = &problem.batches[id as usize];
+    fn leave_readings(&mut self, problem: &LayoutProblem, id: BatchId, order: &[Lane]) {
+        let (readings, head) = (self.readings.as_mut_slice(), &mut self.head);
+        let batch = &problem.batches[id];
         for (_, slot) in problem.plannable(batch).rev() {
             if slot.reads_one_batch()
-                && let Some(head) = head.get_mut(slot.from[0] as usize)
+                && let Some(head) = head.get_mut(slot.from[0])
             {
-                readings[slot.start as usize] = Reading { what: COLUMN + id, next: *head };
+                readings[slot.start as usize] = Reading { what: COLUMN + id.0, next: *head };
                 *head = slot.start;
                 continue;
             }
             let rows = problem.slot_rows(slot, batch.lanes);
             for (entry, &lane) in (slot.start..slot.start + batch.lanes).zip(order).rev() {
-                let writer = problem.writer(rows[lane as usize]);
-                if let Some(head) = head.get_mut(writer.batch as usize) {
+                let writer = problem.writer(rows[lane.index()]);
+                if let Some(head) = head.get_mut(writer.batch) {
                     let next = std::mem::replace(head, entry);
-                    readings[entry as usize] = Reading { what: writer.lane, next };
+                    readings[entry as usize] = Reading { what: writer.lane.0, next };
                 }
             }
         }
@@ -266,13 +265,18 @@ impl Walk {
 }
 
 /// The widest slot of a batch that can be a bridge between two batches. Also marks the batches that a slot reads alone.
-fn find_bridge(problem: &LayoutProblem, id: u32, ends: &[Ends], read_alone: &mut [bool]) -> Option<Bridge> {
+fn find_bridge(
+    problem: &LayoutProblem,
+    id: BatchId,
+    ends: &IndexVec<BatchId, Ends>,
+    read_alone: &mut IndexVec<BatchId, bool>,
+) -> Option<Bridge> {
     let mut best: Option<(u32, Bridge)> = None;
-    for (number, slot) in problem.plannable(&problem.batches[id as usize]) {
+    for (number, slot) in problem.plannable(&problem.batches[id]) {
         let from = slot.from;
-        let [Some(low), Some(high)] = from.map(|writer| ends.get(writer as usize)) else { continue };
+        let [Some(low), Some(high)] = from.map(|writer| ends.get(writer)) else { continue };
         if slot.reads_one_batch() {
-            read_alone[from[0] as usize] = true;
+            read_alone[from[0]] = true;
         } else if low.last.is_none()
             && high.first.is_none()
             && are_side_by_side(problem, from, slot.slab)
@@ -285,12 +289,12 @@ fn find_bridge(problem: &LayoutProblem, id: u32, ends: &[Ends], read_alone: &mut
 }
 
 /// Whether the results of one batch in a slab come right before those of another.
-fn are_side_by_side(problem: &LayoutProblem, batches: [u32; 2], slab: SlabId) -> bool {
-    let block = |batch: u32| {
-        let batch = problem.batches.get(batch as usize)?;
+fn are_side_by_side(problem: &LayoutProblem, batches: [BatchId; 2], slab: SlabId) -> bool {
+    let block = |batch: BatchId| {
+        let batch = problem.batches.get(batch)?;
         let mut slots = problem.batch_slots(batch).iter();
         let slot: &Slot = slots.find(|slot| slot.role == Role::Result && slot.slab == slab)?;
-        problem.slot_rows(slot, batch.lanes).first().map(|&first| (first, batch.lanes))
+        problem.slot_rows(slot, batch.lanes).first().map(|first| (first.0, batch.lanes))
     };
     match batches.map(block) {
         [Some((low, lanes)), Some((high, _))] => low + lanes == high,

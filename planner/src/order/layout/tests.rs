@@ -2,9 +2,11 @@
 
 use super::propagate::needs_table;
 use super::*;
+use crate::ids::{BatchId, Lane, ProvisionalRow, SlotId};
 use autobatch_ir::plan::SlabId;
 use autobatch_testing::random::Rng;
 use autobatch_testing::trials::trials;
+use bytemuck::TransparentWrapper;
 
 /// A batch of a test: the slabs of its results, and its operands.
 #[derive(Clone, Debug, Default)]
@@ -41,8 +43,8 @@ fn problem(before: &[u32], batches: &[Sketch]) -> LayoutProblem {
             batch.operands.iter().map(|operand| (SlabId(operand.slab), operand.bytes)).collect();
         let mut at = problem.add_known(batch.lanes, &results, &operands) as usize;
         for Column { slab, rows, .. } in &batch.operands {
-            let base = problem.numbers(SlabId(*slab)).start;
-            let global: Vec<u32> = rows.iter().map(|row| base + row).collect();
+            let base = problem.rows_of(SlabId(*slab)).start.0;
+            let global: Vec<ProvisionalRow> = rows.iter().map(|row| ProvisionalRow(base + row)).collect();
             problem.pool[at..at + rows.len()].copy_from_slice(&global);
             at += rows.len();
         }
@@ -57,23 +59,22 @@ fn lay_out(problem: &LayoutProblem) -> RowLayout {
     layout
 }
 
-fn lanes<'a>(problem: &LayoutProblem, layout: &'a RowLayout, batch: usize) -> &'a [u32] {
-    &layout.lanes[problem.batches[batch].span()]
+fn lanes<'a>(problem: &LayoutProblem, layout: &'a RowLayout, batch: u32) -> &'a [u32] {
+    Lane::peel_slice(&layout.lanes[problem.batches[BatchId(batch)].span()])
 }
 
 /// The places that the lanes of a batch read, for each operand.
-fn operands(problem: &LayoutProblem, layout: &RowLayout, batch: usize) -> Vec<Vec<u32>> {
+fn operands(problem: &LayoutProblem, layout: &RowLayout, batch: u32) -> Vec<Vec<u32>> {
     let order = lanes(problem, layout, batch).iter();
-    let batch = &problem.batches[batch];
+    let batch = &problem.batches[BatchId(batch)];
     let slots = problem.batch_slots(batch).iter().filter(|slot| slot.role == Role::Operand);
     let rows = slots.map(|slot| problem.slot_rows(slot, batch.lanes));
-    rows.map(|rows| order.clone().map(|&lane| layout.places[rows[lane as usize] as usize]).collect())
-        .collect()
+    rows.map(|rows| order.clone().map(|&lane| layout.places[rows[lane as usize]]).collect()).collect()
 }
 
 /// The number of operand rows that plans read through tables.
 fn gathered(problem: &LayoutProblem, layout: &RowLayout) -> usize {
-    let all = (0..problem.batches.len()).flat_map(|batch| operands(problem, layout, batch));
+    let all = (0..problem.batches.len() as u32).flat_map(|batch| operands(problem, layout, batch));
     let step = |pair: &[u32]| i64::from(pair[1]) - i64::from(pair[0]);
     let is_direct = |places: &Vec<u32>| {
         let mut steps = places.windows(2).map(step);
@@ -94,11 +95,11 @@ fn check(problem: &LayoutProblem, layout: &RowLayout) -> Result<(), &'static str
     ensure(layout.places.len() == problem.rows as usize, "one place for every row")?;
     ensure(layout.lanes.len() == problem.lanes as usize, "one entry for every lane")?;
     for (_, rows) in problem.slabs() {
-        let places = &layout.places[rows.start as usize..rows.end as usize];
+        let places = &layout.places[rows];
         ensure(is_permutation(places), "every place of a slab once")?;
     }
-    for batch in &problem.batches {
-        let order = &layout.lanes[batch.span()];
+    for batch in problem.batches.iter() {
+        let order = Lane::peel_slice(&layout.lanes[batch.span()]);
         ensure(is_permutation(order), "every lane of a batch once")?;
         for slot in problem.results(batch) {
             let own = &layout.places[problem.result_rows(slot, batch)];
@@ -117,12 +118,15 @@ fn the_check_rejects_broken_layouts() {
         change(&mut layout);
         check(&problem, &layout).expect_err("a broken layout")
     };
-    assert_eq!(broken(|layout| layout.places[0] = layout.places[1]), "every place of a slab once");
-    assert_eq!(broken(|layout| layout.places[0] = 9), "every place of a slab once");
+    assert_eq!(
+        broken(|layout| layout.places[ProvisionalRow(0)] = layout.places[ProvisionalRow(1)]),
+        "every place of a slab once"
+    );
+    assert_eq!(broken(|layout| layout.places[ProvisionalRow(0)] = 9), "every place of a slab once");
     assert_eq!(broken(|layout| layout.lanes[0] = layout.lanes[1]), "every lane of a batch once");
     assert!(broken(|layout| layout.places.swap(0, 1)).contains("consecutive"));
     assert!(broken(|layout| layout.lanes.swap(2, 3)).contains("consecutive"));
-    assert!(broken(|layout| layout.places.truncate(1)).contains("one place"));
+    assert!(broken(|layout| layout.places.resize(1, 0)).contains("one place"));
     assert!(broken(|layout| layout.lanes.truncate(1)).contains("one entry"));
 }
 
@@ -136,7 +140,7 @@ fn all_operands_of_two_trees_are_direct() {
     let layout = lay_out(&problem);
     assert_eq!(gathered(&problem, &layout), 0);
     assert_eq!(lanes(&problem, &layout, 3), [0, 1]);
-    assert_eq!(layout.places[7], 7);
+    assert_eq!(layout.places[ProvisionalRow(7)], 7);
 }
 
 #[test]
@@ -144,7 +148,7 @@ fn operands_follow_the_first_reader() {
     // In batch order, the left children 3 and 0 descend.
     let problem = problem(&[0], &[batch(&[0], 4, &[]), batch(&[0], 2, &[&[3, 0], &[1, 2]])]);
     let layout = lay_out(&problem);
-    assert_eq!(layout.places, [1, 2, 3, 0, 4, 5]);
+    assert_eq!(*layout.places, [1, 2, 3, 0, 4, 5]);
     assert_eq!(operands(&problem, &layout, 1), [[0, 1], [2, 3]]);
 }
 
@@ -171,7 +175,7 @@ fn every_step_over_unequal_sequences_reads_a_prefix_of_the_step_before() {
         let problem = steps(&lengths);
         let layout = lay_out(&problem);
         let mut start = 0;
-        for step in 1..problem.batches.len() {
+        for step in 1..problem.batches.len() as u32 {
             let found = operands(&problem, &layout, step);
             let read: Vec<u32> = (start..).take(lanes(&problem, &layout, step).len()).collect();
             assert_eq!(found, [read], "seed {seed}, step {step}");
@@ -194,8 +198,8 @@ fn a_batch_without_readers_follows_its_widest_operand() {
     let problem = problem(&[0, 0], &[states, reader, last]);
     let layout = lay_out(&problem);
     assert_eq!(lanes(&problem, &layout, 2), [3, 0, 2, 1]);
-    let losses = problem.numbers(SlabId(1)).start as usize;
-    assert_eq!(layout.places[losses + 3], 0);
+    let losses = problem.rows_of(SlabId(1)).start.0;
+    assert_eq!(layout.places[ProvisionalRow(losses + 3)], 0);
     assert_eq!(operands(&problem, &layout, 2)[1], [0, 1, 2, 3]);
     assert_eq!(gathered(&problem, &layout), 4, "only the first operand of the last batch");
     let shared = &operands(&problem, &layout, 1)[1];
@@ -230,7 +234,10 @@ fn a_slot_that_reads_one_batch_is_followed_as_a_whole() {
     let second = batch(&[0], 3, &[&[0, 2, 1]]);
     let third = batch(&[0], 3, &[&[4, 5, 3], &[0, 3, 3]]);
     let problem = problem(&[0], &[batch(&[0], 3, &[]), second, third]);
-    assert_eq!([2, 4, 5].map(|slot| problem.slots[slot].from), [[0, 0], [1, 1], [0, 1]]);
+    assert_eq!(
+        [2, 4, 5].map(|slot| problem.slots[SlotId(slot)].from.map(|batch| batch.0)),
+        [[0, 0], [1, 1], [0, 1]]
+    );
     let layout = lay_out(&problem);
     // The third batch reads the second first, which reads the first in the order that the third gave it.
     assert_eq!(lanes(&problem, &layout, 1), [1, 2, 0]);

@@ -16,6 +16,7 @@ use super::super::solve::solve;
 use super::super::{Problem, Schedule, Scratch};
 use super::table::{Entry, Table, best_value};
 use super::{Decision, Fsm};
+use crate::ids::LocalType;
 use autobatch_ir::hash::split_mix;
 use std::collections::BTreeMap;
 
@@ -149,9 +150,9 @@ fn decide(
     random: &mut Random,
     records: &mut Vec<Record>,
     budget: &mut Budget,
-) -> Option<u32> {
+) -> Option<LocalType> {
     let front = decision.front;
-    budget.visit(u64::from(front.ready.types()));
+    budget.visit(front.ready.types().len() as u64);
     if let Some(ty) = safe_type(front) {
         return Some(ty);
     }
@@ -167,7 +168,7 @@ fn decide(
         values.get(&state).and_then(|known| best_value(known)).map(|(name, _)| name)
     };
     let ty = chosen.and_then(|name| decision.ready(name)).unwrap_or(fallback);
-    let ratio = f64::from(front.ready.count(ty)) / f64::from(front.sources[ty as usize]);
+    let ratio = f64::from(front.ready.count(ty)) / f64::from(front.sources[ty.index()]);
     if budget.take(&state) {
         records.push(Record { state, ty: decision.name(ty), reward: ratio - 1.0 });
     }
