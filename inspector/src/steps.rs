@@ -228,7 +228,7 @@ pub fn other_work(plan: &Plan, step: &Step) -> String {
     for stage in &kernel.stages {
         match stage {
             Stage::Prod { init: ProdInit::Bias(port), .. } => {
-                let store = plan.stores(step)[*port as usize];
+                let store = plan.stores(step)[port.index()];
                 parts.push(format!("@{}", plan.stores[store.index()].name));
             }
             Stage::Prod { .. } => {}
@@ -245,7 +245,7 @@ pub fn other_work(plan: &Plan, step: &Step) -> String {
             Stage::AttendGrad { .. } => parts.push("reverse of attend, for queries".to_owned()),
             Stage::AttendPull { .. } => parts.push("reverse of attend, for keys and values".to_owned()),
             Stage::Lookup { param, .. } => {
-                let store = plan.stores(step)[*param as usize];
+                let store = plan.stores(step)[param.index()];
                 parts.push(format!("row of @{}", plan.stores[store.index()].name));
             }
         }

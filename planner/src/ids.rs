@@ -1,56 +1,9 @@
 //! Ids of the planner's own numberings. The `Display` of an id is its spelling in every report.
 
-use autobatch_ir::id::{SigId, ValueId};
-use autobatch_ir::plan::{FieldId, SlabId};
+pub(crate) use autobatch_ir::id::Id;
 use bytemuck::TransparentWrapper;
-use std::fmt;
 
-/// A number that is the index of an [`IndexVec`](crate::index_vec::IndexVec).
-pub(crate) trait Id: Copy {
-    /// The id with this index.
-    fn from_index(index: usize) -> Self;
-
-    /// The index.
-    fn to_index(self) -> usize;
-}
-
-macro_rules! id {
-    ($($(#[$doc:meta])* $visible:vis $name:ident, $prefix:literal;)*) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, TransparentWrapper)]
-        #[repr(transparent)]
-        $visible struct $name(pub u32);
-
-        impl $name {
-            /// The number as an index of a list.
-            #[inline]
-            #[must_use]
-            $visible const fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
-
-        impl Id for $name {
-            #[inline]
-            fn from_index(index: usize) -> Self {
-                Self(index as u32)
-            }
-
-            #[inline]
-            fn to_index(self) -> usize {
-                self.index()
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!($prefix, "{}"), self.0)
-            }
-        }
-    )*};
-}
-
-id! {
+autobatch_ir::ids! {
     /// A job: a node that needs a step. Jobs have numbers in topological order.
     pub JobId, "job";
     /// A type of jobs. Jobs of one type may share a batch.
@@ -59,6 +12,10 @@ id! {
     pub(crate) LocalJob, "job";
     /// A type of a part of a scheduling problem, numbered within the part in the order of all types.
     pub(crate) LocalType, "type";
+    /// A part of a scheduling problem, in topological order.
+    pub(crate) ComponentId, "component";
+    /// A list of jobs that several jobs name.
+    pub(crate) JobListId, "job list";
     /// A row of a slab.
     pub RowId, "row";
     /// A wave: batches that do not read each other.
@@ -79,6 +36,16 @@ id! {
     pub(crate) Lane, "lane";
     /// A list of rows that operands read.
     pub(crate) ListId, "list";
+    /// A register that forward steps save for the reverse, numbered within the derivative of a signature.
+    pub(crate) SaveId, "save";
+    /// A result of the reverse that only reductions and pulls take, numbered within the derivative of a signature.
+    pub(crate) PartId, "part";
+    /// A contribution to a gradient, numbered within the derivative of a signature.
+    pub(crate) ContributionId, "contribution";
+    /// A step of the reverse over the lanes of a forward step.
+    pub(crate) ReverseId, "reverse step";
+    /// Two lists whose items attention reads in pairs.
+    pub(crate) PairId, "pair";
     /// A block of rows that a step of a signature writes, numbered within the signature.
     pub(crate) BlockId, "block";
 }
@@ -103,28 +70,4 @@ impl Id for KindId {
     fn to_index(self) -> usize {
         self.0.index()
     }
-}
-
-/// Ids of `autobatch-ir` that index lists of the planner.
-macro_rules! foreign {
-    ($($name:ident, $new:expr;)*) => {$(
-        impl Id for $name {
-            #[inline]
-            fn from_index(index: usize) -> Self {
-                $new(index)
-            }
-
-            #[inline]
-            fn to_index(self) -> usize {
-                self.index()
-            }
-        }
-    )*};
-}
-
-foreign! {
-    SigId, SigId::new;
-    ValueId, ValueId::new;
-    FieldId, |index| FieldId(index as u32);
-    SlabId, |index| SlabId(index as u32);
 }

@@ -14,13 +14,20 @@ pub(crate) struct IndexVec<I, T> {
 
 impl<I, T> Default for IndexVec<I, T> {
     fn default() -> Self {
-        Self { items: Vec::new(), ids: PhantomData }
+        Self::new()
     }
 }
 
 impl<I, T: fmt::Debug> fmt::Debug for IndexVec<I, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.items.fmt(f)
+    }
+}
+
+impl<I, T> IndexVec<I, T> {
+    /// A list without items.
+    pub(crate) const fn new() -> Self {
+        Self { items: Vec::new(), ids: PhantomData }
     }
 }
 
@@ -197,9 +204,9 @@ impl<K: Id, I: Id> Bases<K, I> {
         }
     }
 
-    /// The id of a member of a key.
+    /// The id of the member of a key at a place.
     #[inline]
-    pub(crate) fn of(&self, key: K, member: usize) -> I {
-        I::from_index(self.first[key] as usize + member)
+    pub(crate) fn of(&self, key: K, place: usize) -> I {
+        I::from_index(self.first[key] as usize + place)
     }
 }

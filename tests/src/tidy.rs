@@ -5,11 +5,13 @@
 //! a violation.
 
 mod callers;
+mod ids;
 mod language;
 mod manifests;
 mod text;
 
 pub use callers::missing_track_caller;
+pub use ids::bare_ids;
 pub use language::{Retired, retired_openings, retired_words};
 pub(crate) use manifests::cargo_json;
 pub use manifests::{Manifest, forbidden_arrows, manifests, undescribed_dependencies};

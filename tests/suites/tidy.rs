@@ -335,6 +335,27 @@ fn the_rule_for_errors_finds_a_derived_debug() {
 }
 
 #[test]
+fn parameters_of_the_planner_and_the_verifier_have_typed_ids() {
+    clean(tidy::bare_ids(&tidy::sources()));
+}
+
+#[test]
+fn the_rule_for_ids_finds_plain_numbers() {
+    let check = |text: &str| tidy::bare_ids(&sample("planner/src/order/a.rs", text));
+    finds(check("//! A.\n\nfn first(node: u32) {}\n"), "planner/src/order/a.rs:3");
+    finds(
+        check(
+            "//! A.\n\nimpl A {\n    fn f<F: Fn(u32) -> u32>(\n        of: F,\n        mut slot: Option<usize>,\n    ) {}\n}\n",
+        ),
+        "planner/src/order/a.rs:4",
+    );
+    clean(check(
+        "//! A.\n\nfn f(node: NodeId, rows: u32) {\n    let node: u32 = 1;\n}\n\nstruct A {\n    node: u32,\n}\n",
+    ));
+    clean(tidy::bare_ids(&sample("runtime-cpu/src/a.rs", "fn f(node: u32) {}\n")));
+}
+
+#[test]
 fn no_parameter_takes_a_tuple_apart() {
     clean(tidy::tuple_parameters(&tidy::sources()));
 }

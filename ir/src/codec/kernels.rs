@@ -3,8 +3,8 @@
 use super::record::{Coded, Reader, Writer, coded};
 use super::{Blob, LoadError, Text};
 use crate::plan::{
-    Instr, Kernel, ListSource, PortRole, ProdInit, ProductPart, Reg, RegKind, ResultRole, Roles, Source,
-    Stage, View,
+    Instr, Kernel, ListSource, PortRole, ProdInit, ProductPart, Reg, RegId, RegKind, ResultRole, Roles,
+    Source, Stage, View,
 };
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -76,4 +76,4 @@ coded! { struct ProductPart, 7 words: source, param, row, col, transposed }
 coded! { struct Instr, 3 words: code, dtype, sources, store }
 coded! { enum Source, 2 words: 0 = Local(local); 1 = View(view); 2 = Scalar(view); 3 = Const(bits); }
 coded! { enum ListSource, 2 words: 0 = Port(reg); 1 = Views(views); }
-coded! { enum Option<u32>, 2 words: 0 = None; 1 = Some(reg); }
+coded! { enum Option<RegId>, 2 words: 0 = None; 1 = Some(reg); }

@@ -7,7 +7,7 @@ use super::{Blob, FORMAT, LoadError, Text, Words};
 use crate::graph::Float;
 use crate::graph::Op;
 use crate::id::{SigId, SiteId, ValueId};
-use crate::plan::{Code, FieldId, KernelId, Mode, SlabId, StoreId};
+use crate::plan::{Code, FieldId, KernelId, Mode, ParamPort, RegId, SlabId, StoreId};
 use crate::types::{DType, Shape, Type};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -239,6 +239,8 @@ single_words! {
     DType: dtype => *dtype as u32, |word| DType::ALL.get(word as usize).copied();
     Mode: mode => *mode as u32, |word| Mode::ALL.get(word as usize).copied();
     FieldId: id => id.0, |word| Some(FieldId(word));
+    RegId: id => id.0, |word| Some(RegId(word));
+    ParamPort: id => id.0, |word| Some(ParamPort(word));
     KernelId: id => id.0, |word| Some(KernelId(word));
     SlabId: id => id.0, |word| Some(SlabId(word));
     StoreId: id => id.0, |word| Some(StoreId(word));

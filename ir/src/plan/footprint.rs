@@ -6,7 +6,7 @@
 //! copies that it makes of constants and weights, and the sums of shards.
 
 use super::{
-    Address, Group, Kernel, ListSource, Origin, Plan, Reduction, ReductionSum, Slab, Stage, Step,
+    Address, Group, Kernel, ListSource, Origin, Plan, Reduction, ReductionSum, RegId, Slab, Stage, Step,
     StepOperand, Store, StoreKind,
 };
 use crate::graph::Op;
@@ -241,7 +241,7 @@ fn reduction_work(plan: &Plan) -> u64 {
 fn stage_work(plan: &Plan, step: &Step, stage: &Stage) -> u64 {
     let rows = u64::from(step.rows);
     let port_values =
-        |port: u32| plan.operands(step)[port as usize].address.listed(&plan.tables, &plan.groups, step.rows);
+        |port: RegId| plan.operands(step)[port.index()].address.listed(&plan.tables, &plan.groups, step.rows);
     match stage {
         Stage::Prod { dst, rows: matrix_rows, parts, .. } => {
             let columns = u64::from(dst.width / matrix_rows);
@@ -268,12 +268,13 @@ fn stage_work(plan: &Plan, step: &Step, stage: &Stage) -> u64 {
             lists.iter().zip(elements).map(list).fold(0, u64::saturating_add)
         }
         Stage::SegGrad { lists, elements, .. } => {
-            let list =
-                |(&port, ty): (&u32, &Type)| port_values(port).saturating_mul(2 * ty.shape.elements() as u64);
+            let list = |(&port, ty): (&RegId, &Type)| {
+                port_values(port).saturating_mul(2 * ty.shape.elements() as u64)
+            };
             lists.iter().zip(elements).map(list).fold(0, u64::saturating_add)
         }
         Stage::AttendGrad { query, keys, values, dy, .. } => {
-            let list = |(port, view): (u32, &super::View)| {
+            let list = |(port, view): (RegId, &super::View)| {
                 port_values(port).saturating_mul(2 * u64::from(view.width))
             };
             list((*keys, query)).saturating_add(list((*values, dy)))
@@ -310,7 +311,7 @@ fn operand_words(plan: &Plan, step: &Step, port: usize, operand: StepOperand) ->
 /// The words of a parameter that a step reads: the rows that it looks up, or all elements.
 fn param_words(kernel: &Kernel, rows: u64, port: usize) -> u64 {
     let looked_up = kernel.stages.iter().find_map(|stage| match stage {
-        Stage::Lookup { param, dst, .. } if *param as usize == port => Some(rows * u64::from(dst.width)),
+        Stage::Lookup { param, dst, .. } if param.index() == port => Some(rows * u64::from(dst.width)),
         _ => None,
     });
     looked_up.unwrap_or(kernel.params[port].shape.elements() as u64)

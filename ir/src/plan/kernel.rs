@@ -7,7 +7,7 @@
 //! Stages come from a closed set of templates. All lanes are independent. A runtime may execute all stages on a tile of lanes,
 //! or one stage on all lanes; both give the same bits.
 
-use super::Roles;
+use super::{ParamPort, RegId, Roles};
 use crate::graph::Float;
 use crate::graph::{Binary, Compare, Op, Unary};
 use crate::types::{DType, Type};
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct View {
     /// The register.
-    pub reg: u32,
+    pub reg: RegId,
     /// The first element.
     pub start: u32,
     /// How many elements.
@@ -31,7 +31,7 @@ pub enum RegKind {
     /// A port: the lane's operand. List ports have a list type and no elements of their own.
     Port,
     /// A parameter port, taken whole.
-    Param(u32),
+    Param(ParamPort),
     /// Every element has these bits.
     Const(u32),
     /// Written by stages; each element exactly once.
@@ -56,7 +56,7 @@ pub enum ProdInit {
     /// Zero.
     Zero,
     /// The elements of a parameter port, a vector, from the first column of the parts on.
-    Bias(u32),
+    Bias(ParamPort),
     /// A view as wide as the result: the product continues.
     View(View),
 }
@@ -67,7 +67,7 @@ pub struct ProductPart {
     /// The elements multiplied: `rows` rows of equal width.
     pub source: View,
     /// The weight, a parameter port.
-    pub param: u32,
+    pub param: ParamPort,
     /// The first row of the weight that is multiplied (of its transpose, if it is transposed).
     pub row: u32,
     /// The first column of the weight that is multiplied (likewise).
@@ -186,7 +186,7 @@ pub struct Instr {
 #[serde(rename_all = "lowercase")]
 pub enum ListSource {
     /// A list port, by its register.
-    Port(u32),
+    Port(RegId),
     /// Values of the kernel itself.
     Views(Vec<View>),
 }
@@ -209,15 +209,15 @@ pub enum Stage {
     Seg { op: Op, query: Option<View>, lists: Vec<ListSource>, elements: Vec<Type>, dst: View },
     /// The gradient of a fold over lists, all of them ports. `dy` is the gradient of the fold's result. Per list, a register of
     /// edges in `dsts` takes the gradients of its values, if they are needed.
-    SegGrad { op: Op, lists: Vec<u32>, elements: Vec<Type>, dy: View, dsts: Vec<Option<u32>> },
+    SegGrad { op: Op, lists: Vec<RegId>, elements: Vec<Type>, dy: View, dsts: Vec<Option<RegId>> },
     /// The reverse of an attention, for its query. `keys` and `values` are list ports, `dy` is the gradient of the result.
     /// `dst` takes the gradient of the query, `reader` the row that [`AttendPull`](Self::AttendPull) reads: the query, `dy`
     /// and the three numbers of [`attention_slopes`](crate::numeric::list::attention_slopes). Either may be absent.
     AttendGrad {
         scale: Float,
         query: View,
-        keys: u32,
-        values: u32,
+        keys: RegId,
+        values: RegId,
         dy: View,
         dst: Option<View>,
         reader: Option<View>,
@@ -228,12 +228,12 @@ pub enum Stage {
         scale: Float,
         key: View,
         value: View,
-        readers: u32,
+        readers: RegId,
         key_dst: Option<View>,
         value_dst: Option<View>,
     },
     /// A row of the table at a parameter port. The index is one word.
-    Lookup { param: u32, index: View, dst: View },
+    Lookup { param: ParamPort, index: View, dst: View },
 }
 
 impl Stage {
@@ -329,7 +329,7 @@ impl Kernel {
 
     /// The view of a whole register.
     #[must_use]
-    pub fn whole(&self, reg: u32) -> View {
-        View { reg, start: 0, width: self.regs[reg as usize].ty.shape.elements() as u32 }
+    pub fn whole(&self, reg: RegId) -> View {
+        View { reg, start: 0, width: self.regs[reg.index()].ty.shape.elements() as u32 }
     }
 }

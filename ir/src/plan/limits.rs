@@ -4,7 +4,7 @@
 //! while they execute: such an index fails the execution with [`ComputedIndex`]. Until then an executor clamps it to the
 //! last row, to stay within memory. Computed truth values need no check: every op that makes one gives 0 or 1.
 
-use super::{BindError, Kernel, Origin, Place, Plan, Stage, Step, StepOperand, View};
+use super::{BindError, Kernel, Origin, Place, Plan, RegId, Stage, Step, StepOperand, View};
 use crate::graph::Op;
 use crate::id::NodeId;
 use crate::types::DType;
@@ -74,7 +74,7 @@ impl Kernel {
     #[must_use]
     pub fn index_limit(&self, stage: &Stage) -> Option<WordLimit> {
         let (view, below) = match stage {
-            Stage::Lookup { param, index, .. } => (*index, self.params[*param as usize].shape.dims()[0]),
+            Stage::Lookup { param, index, .. } => (*index, self.params[param.index()].shape.dims()[0]),
             Stage::Row { op: Op::PickNegLogSoftmax | Op::Hinge { .. }, sources, .. } => {
                 (sources[1].0, sources[0].1.shape.width() as u32)
             }
@@ -98,13 +98,13 @@ impl Kernel {
                 None => limits.push(limit),
             }
         };
-        for (port, reg) in (0..self.ports).zip(&self.regs) {
+        for (port, reg) in (0..self.ports).map(RegId).zip(&self.regs) {
             if reg.ty.dtype == DType::Bool && !reg.ty.is_list {
                 add(WordLimit { view: self.whole(port), below: 2, of: LimitOf::Truth });
             }
         }
         let indices = self.stages.iter().filter_map(|stage| self.index_limit(stage));
-        indices.filter(|limit| limit.view.reg < self.ports).for_each(add);
+        indices.filter(|limit| limit.view.reg.0 < self.ports).for_each(add);
         limits
     }
 }
@@ -156,7 +156,7 @@ fn largest(plan: &Plan, step: &Step, limit: &WordLimit, words: &[u32]) -> Option
     if plan.kernel(step).whole(limit.view.reg).width != 1 {
         return None;
     }
-    let StepOperand { origin: Origin::Words, address } = plan.operands(step)[limit.view.reg as usize] else {
+    let StepOperand { origin: Origin::Words, address } = plan.operands(step)[limit.view.reg.index()] else {
         return None;
     };
     match (address.steps(), address.table()) {
@@ -229,7 +229,7 @@ impl WordOrigins {
         words: &[u32],
     ) -> Result<(), BindError> {
         let (step, view) = (&plan.steps[number], limit.view);
-        let operand = plan.operands(step)[view.reg as usize];
+        let operand = plan.operands(step)[view.reg.index()];
         for first in (0..step.rows).filter_map(|lane| self.bound_word(plan, operand, lane)) {
             let first = (first + view.start) as usize;
             let found = &words[first..first + view.width as usize];

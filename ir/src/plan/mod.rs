@@ -33,7 +33,6 @@ use crate::id::{NodeId, ParamId};
 use crate::module::ParamKind;
 use crate::types::{DType, Type};
 use serde::{Deserialize, Serialize};
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -57,47 +56,21 @@ pub const VERSION: u32 = 4;
 /// The remedy for a plan file of another version.
 pub const OTHER_VERSION_HELP: &str = "plan the graph again with this version of autobatch";
 
-macro_rules! plan_ids {
-    ($($(#[$doc:meta])* $name:ident, $spelling:literal;)*) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(transparent)]
-        pub struct $name(pub u32);
-
-        impl $name {
-            /// The position in the list that the id names.
-            #[inline]
-            #[must_use]
-            pub const fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, concat!($spelling, "{}"), self.0)
-            }
-        }
-
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(self, f)
-            }
-        }
-    )*};
-}
-
-plan_ids! {
+crate::ids! {
     /// A kernel of the plan: `k3`.
-    KernelId, "k";
+    pub KernelId, "k";
     /// A slab: `s0`.
-    SlabId, "s";
+    pub SlabId, "s";
     /// A field of a slab, numbered over all slabs.
-    FieldId, "field";
+    pub FieldId, "field";
     /// A store: parameters first, in the module's order.
-    StoreId, "store";
+    pub StoreId, "store";
     /// A step, by its place in the plan: `f12`.
-    StepId, "f";
+    pub StepId, "f";
+    /// A register of a kernel: `%4`. The first ones are its ports.
+    pub RegId, "%";
+    /// A parameter port of a kernel: `@1`.
+    pub ParamPort, "@";
 }
 
 /// The content of a store.

@@ -2,8 +2,8 @@
 
 use super::terms::{ListTerm, ProductStart, Seq, Term, TermOperand, Terms, Weight};
 use autobatch_ir::graph::{Arena, Callee, GraphData, Op, OperandKind, ParamArg, Signature};
-use autobatch_ir::plan::Code;
 use autobatch_ir::plan::row_ops::{Template, template};
+use autobatch_ir::plan::{Code, ParamPort, RegId};
 use autobatch_ir::types::{DType, Type};
 
 /// The terms of the results of a signature; `None` if its body is malformed or too large.
@@ -14,12 +14,12 @@ pub(super) fn results(
     training: bool,
 ) -> Option<Vec<Seq>> {
     let mut ports = Vec::with_capacity(signature.operands.len());
-    for (number, &ty) in signature.operands.iter().enumerate() {
+    for (port, &ty) in (0..).map(RegId).zip(&signature.operands) {
         let ty = graph.ty(ty);
-        let seq = terms.whole(Term::Port(number as u32), ty.shape.elements());
-        ports.push(if ty.is_list { Value::List(ListTerm::Port(number as u32)) } else { Value::Seq(seq) });
+        let seq = terms.whole(Term::Port(port), ty.shape.elements());
+        ports.push(if ty.is_list { Value::List(ListTerm::Port(port)) } else { Value::Seq(seq) });
     }
-    let args: Vec<u32> = (0..signature.params.len() as u32).collect();
+    let args: Vec<ParamPort> = (0..signature.params.len() as u32).map(ParamPort).collect();
     let mut execute = Execute { terms, graph, training };
     execute.apply(signature, ports, &args)?.into_iter().map(Value::seq).collect()
 }
@@ -47,7 +47,12 @@ struct Execute<'a> {
 }
 
 impl Execute<'_> {
-    fn apply(&mut self, signature: &Signature, operands: Vec<Value>, args: &[u32]) -> Option<Vec<Value>> {
+    fn apply(
+        &mut self,
+        signature: &Signature,
+        operands: Vec<Value>,
+        args: &[ParamPort],
+    ) -> Option<Vec<Value>> {
         self.terms.spend(1 + operands.len());
         if self.terms.is_exhausted() {
             return None;
@@ -62,7 +67,7 @@ impl Execute<'_> {
         }
     }
 
-    fn body(&mut self, arena: &Arena, ports: Vec<Value>, args: &[u32]) -> Option<Vec<Value>> {
+    fn body(&mut self, arena: &Arena, ports: Vec<Value>, args: &[ParamPort]) -> Option<Vec<Value>> {
         let first = ports.len();
         let mut values = ports;
         for id in arena.ids().skip(first) {
@@ -87,7 +92,7 @@ impl Execute<'_> {
         op: Op,
         signature: &Signature,
         mut operands: Vec<Value>,
-        args: &[u32],
+        args: &[ParamPort],
     ) -> Option<Vec<Value>> {
         let types: Vec<Type> = signature.operands.iter().map(|&ty| self.graph.ty(ty)).collect();
         let results: Vec<Type> = signature.results.iter().map(|&ty| self.graph.ty(ty)).collect();

@@ -3,9 +3,14 @@
 use super::terms::{ListTerm, ProductStart, Seq, Term, TermOperand, Terms, Weight};
 use autobatch_ir::graph::Op;
 use autobatch_ir::graph::infer::infer;
-use autobatch_ir::plan::{Instr, Kernel, ListSource, ProdInit, ProductPart, RegKind, Source, Stage, View};
+use autobatch_ir::plan::{
+    Instr, Kernel, ListSource, ProdInit, ProductPart, RegId, RegKind, Source, Stage, View,
+};
 use autobatch_ir::types::Type;
 use std::collections::BTreeMap;
+
+/// Instead of a port: no value, which equals no term of a graph.
+const NOTHING: RegId = RegId(u32::MAX);
 
 /// The terms of the results of a kernel of a verified plan.
 pub(super) fn results(terms: &mut Terms, kernel: &Kernel, training: bool) -> Vec<Seq> {
@@ -29,21 +34,21 @@ struct Execute<'a> {
 
 impl Execute<'_> {
     fn read(&mut self, view: View) -> Seq {
-        let reg = self.kernel.regs[view.reg as usize];
+        let reg = self.kernel.regs[view.reg.index()];
         let elements = reg.ty.shape.elements();
         let whole = match reg.kind {
             RegKind::Port => self.terms.whole(Term::Port(view.reg), elements),
             RegKind::Const(bits) => self.terms.whole(Term::Const(bits), elements),
             RegKind::Param(param) => self.terms.whole(Term::Param(param), elements),
             // Edges are gradients, which no cell makes. Their term is unique, so it equals no other.
-            RegKind::Edges => return self.terms.whole(Term::Port(u32::MAX), elements),
+            RegKind::Edges => return self.terms.whole(Term::Port(NOTHING), elements),
             RegKind::Temp => return self.read_temp(view),
         };
         self.terms.slice(&whole, view.start, view.width)
     }
 
     fn read_temp(&mut self, view: View) -> Seq {
-        let written = &self.written[view.reg as usize];
+        let written = &self.written[view.reg.index()];
         let first = written.range(..=view.start).next_back().map_or(view.start, |(&start, _)| start);
         let end = view.start + view.width;
         let runs: Vec<(u32, Seq)> =
@@ -56,7 +61,7 @@ impl Execute<'_> {
     }
 
     fn write(&mut self, view: View, seq: Seq) {
-        self.written[view.reg as usize].insert(view.start, seq);
+        self.written[view.reg.index()].insert(view.start, seq);
     }
 
     fn stage(&mut self, stage: &Stage) {
@@ -75,7 +80,7 @@ impl Execute<'_> {
             }
             Stage::SegGrad { .. } | Stage::AttendGrad { .. } | Stage::AttendPull { .. } => {
                 for dst in stage.writes() {
-                    let seq = self.terms.whole(Term::Port(u32::MAX), dst.width as usize);
+                    let seq = self.terms.whole(Term::Port(NOTHING), dst.width as usize);
                     self.write(dst, seq);
                 }
             }

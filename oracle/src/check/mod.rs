@@ -157,7 +157,7 @@ fn constant(graph: &GraphData, node: NodeId) -> Option<u32> {
 /// The bits that a kernel writes if it only writes a constant.
 fn constant_bits(kernel: &Kernel) -> Option<u32> {
     match (&kernel.results[..], kernel.ports, kernel.stages.len()) {
-        ([result], 0, 0) => match kernel.regs.get(result.reg as usize)?.kind {
+        ([result], 0, 0) => match kernel.regs.get(result.reg.index())?.kind {
             RegKind::Const(bits) => Some(bits),
             _ => None,
         },

@@ -17,8 +17,8 @@
 
 use autobatch_ir::graph::Op;
 use autobatch_ir::hash::BuildMix;
-use autobatch_ir::plan::Code;
 use autobatch_ir::plan::row_ops::map_element;
+use autobatch_ir::plan::{Code, ParamPort, RegId};
 use autobatch_ir::types::{DType, Type};
 use std::collections::HashMap;
 
@@ -53,7 +53,7 @@ pub(super) enum Arg {
 pub(super) enum Start {
     Zero,
     /// The element of a vector parameter at the index.
-    Bias(u32),
+    Bias(ParamPort),
     /// The element of a term at the index plus this offset.
     At(TermId, i64),
 }
@@ -61,7 +61,7 @@ pub(super) enum Start {
 /// The weight of a part of a product: a parameter from a row on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Weight {
-    pub(super) param: u32,
+    pub(super) param: ParamPort,
     pub(super) row: u32,
     pub(super) transposed: bool,
     /// The offset from the index to the column of the weight.
@@ -78,18 +78,18 @@ pub(super) struct Factor {
 /// A list operand of a fold.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ListTerm {
-    Port(u32),
+    Port(RegId),
     Items(Vec<Seq>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Term {
-    Port(u32),
+    Port(RegId),
     Const(u32),
-    Param(u32),
+    Param(ParamPort),
     Elementwise(Code, DType, Vec<Arg>),
     Product(Start, Vec<Factor>),
-    Lookup(u32, Seq),
+    Lookup(ParamPort, Seq),
     Fold(Op, Option<Seq>, Vec<ListTerm>),
     /// One of the results of an op on whole operands.
     Row(Op, Vec<(Seq, Type)>, u32),
@@ -410,7 +410,7 @@ impl Terms {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ProductStart<'a> {
     Zero,
-    Bias(u32),
+    Bias(ParamPort),
     View(&'a [Piece]),
 }
 

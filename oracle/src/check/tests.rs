@@ -2,7 +2,7 @@
 
 use super::terms::{Piece, ProductStart, Seq, Term, TermOperand, Terms, Weight};
 use autobatch_ir::graph::{Binary, Unary};
-use autobatch_ir::plan::Code;
+use autobatch_ir::plan::{Code, ParamPort, RegId};
 use autobatch_ir::types::DType;
 
 fn tanh(terms: &mut Terms, seq: &[Piece]) -> Seq {
@@ -13,7 +13,7 @@ fn tanh(terms: &mut Terms, seq: &[Piece]) -> Seq {
 #[test]
 fn an_elementwise_term_does_not_depend_on_where_it_was_cut() {
     let mut terms = Terms::default();
-    let x = terms.whole(Term::Port(0), 8);
+    let x = terms.whole(Term::Port(RegId(0)), 8);
     let whole = tanh(&mut terms, &x);
     let (left, right) = (terms.slice(&x, 0, 3), terms.slice(&x, 3, 5));
     let parts = [tanh(&mut terms, &left), tanh(&mut terms, &right)];
@@ -24,26 +24,26 @@ fn an_elementwise_term_does_not_depend_on_where_it_was_cut() {
 #[test]
 fn a_product_continued_is_one_chain() {
     let mut terms = Terms::default();
-    let (x, y) = (terms.whole(Term::Port(0), 2), terms.whole(Term::Port(1), 3));
-    let weight = |row| Weight { param: 0, row, transposed: false, offset: 0 };
+    let (x, y) = (terms.whole(Term::Port(RegId(0)), 2), terms.whole(Term::Port(RegId(1)), 3));
+    let weight = |row| Weight { param: ParamPort(0), row, transposed: false, offset: 0 };
     let both = [(x.clone(), weight(0)), (y.clone(), weight(2))];
-    let whole = terms.product_row(ProductStart::Bias(1), &both, 4, 4);
-    let first = terms.product_row(ProductStart::Bias(1), &both[..1], 4, 4);
+    let whole = terms.product_row(ProductStart::Bias(ParamPort(1)), &both, 4, 4);
+    let first = terms.product_row(ProductStart::Bias(ParamPort(1)), &both[..1], 4, 4);
     let second = terms.product_row(ProductStart::View(&first), &both[1..], 4, 4);
     assert_eq!(whole, second);
     let swapped = terms.product_row(ProductStart::View(&first), &both[..1], 4, 4);
     assert_ne!(whole, swapped);
     // The columns one by one are the columns together.
     let columns: Vec<Seq> =
-        (4..8).map(|column| terms.product_row(ProductStart::Bias(1), &both, column, 1)).collect();
+        (4..8).map(|column| terms.product_row(ProductStart::Bias(ParamPort(1)), &both, column, 1)).collect();
     assert_eq!(terms.concat(&columns), whole);
 }
 
 #[test]
 fn a_product_that_starts_from_a_constant_does_not_depend_on_where_it_was_cut() {
     let mut terms = Terms::default();
-    let (x, constant) = (terms.whole(Term::Port(0), 3), terms.whole(Term::Const(2f32.to_bits()), 4));
-    let factors = [(x, Weight { param: 0, row: 0, transposed: false, offset: 0 })];
+    let (x, constant) = (terms.whole(Term::Port(RegId(0)), 3), terms.whole(Term::Const(2f32.to_bits()), 4));
+    let factors = [(x, Weight { param: ParamPort(0), row: 0, transposed: false, offset: 0 })];
     let whole = terms.product_row(ProductStart::View(&constant), &factors, 0, 4);
     let halves: Vec<Seq> = [0, 2]
         .map(|column| {
@@ -61,7 +61,7 @@ fn constants_fold_and_have_no_position() {
     let sum = terms.elementwise(Code::Binary(Binary::Add), DType::F32, &[two.clone(), two.clone()], 4);
     let four = terms.whole(Term::Const(4f32.to_bits()), 4);
     assert_eq!(sum, four);
-    let x = terms.whole(Term::Port(0), 4);
+    let x = terms.whole(Term::Port(RegId(0)), 4);
     let splat = terms.whole(Term::Const(2f32.to_bits()), 4);
     let add = Code::Binary(Binary::Add);
     let a = terms.elementwise(add, DType::F32, &[TermOperand::Value(x.clone()), two], 4);

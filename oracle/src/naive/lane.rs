@@ -5,7 +5,9 @@ use super::error::zeros;
 use autobatch_ir::numeric::list;
 use autobatch_ir::numeric::product::{self, prod_chain};
 use autobatch_ir::plan::row_ops::{Noise, Scratch, attend_grad, map_element, row_op, seg_grad, seg_op};
-use autobatch_ir::plan::{Instr, Kernel, ListSource, ProdInit, ProductPart, RegKind, Source, Stage, View};
+use autobatch_ir::plan::{
+    Instr, Kernel, ListSource, ProdInit, ProductPart, RegId, RegKind, Source, Stage, View,
+};
 use autobatch_ir::types::Type;
 
 /// The registers of a lane, end to end in one buffer. The values of lists lie in buffers of their own.
@@ -56,12 +58,12 @@ impl Lane {
     }
 
     pub(crate) fn view(&self, view: View) -> &[u32] {
-        &self.words[self.starts[view.reg as usize] + view.start as usize..][..view.width as usize]
+        &self.words[self.starts[view.reg.index()] + view.start as usize..][..view.width as usize]
     }
 
     /// The values of a register of edges, side by side.
-    pub(crate) fn edges(&self, reg: u32) -> &[u32] {
-        bytemuck::cast_slice(&self.edges[reg as usize])
+    pub(crate) fn edges(&self, reg: RegId) -> &[u32] {
+        bytemuck::cast_slice(&self.edges[reg.index()])
     }
 
     fn floats(&self, view: View) -> &[f32] {
@@ -69,7 +71,7 @@ impl Lane {
     }
 
     fn set(&mut self, view: View, words: &[u32]) {
-        let start = self.starts[view.reg as usize] + view.start as usize;
+        let start = self.starts[view.reg.index()] + view.start as usize;
         self.words[start..start + view.width as usize].copy_from_slice(words);
     }
 
@@ -77,12 +79,12 @@ impl Lane {
     pub(crate) fn execute(&mut self, operands: Operands<'_>, scratch: &mut Scratch) -> Option<(u32, u32)> {
         let mut fault = None;
         for (number, reg) in operands.kernel.regs.iter().enumerate() {
-            let whole = || operands.kernel.whole(number as u32);
+            let whole = || operands.kernel.whole(RegId(number as u32));
             match reg.kind {
                 RegKind::Port | RegKind::Temp | RegKind::Edges => {}
                 RegKind::Const(bits) => self.set(whole(), &vec![bits; reg.ty.shape.elements()]),
                 RegKind::Param(param) => {
-                    self.set(whole(), bytemuck::cast_slice(operands.params[param as usize]));
+                    self.set(whole(), bytemuck::cast_slice(operands.params[param.index()]));
                 }
             }
         }
@@ -144,7 +146,7 @@ impl Lane {
                     self.set_wanted(dsts, made);
                 }
                 Stage::Lookup { param, index, dst } => {
-                    let table = operands.params[*param as usize];
+                    let table = operands.params[param.index()];
                     let width = dst.width as usize;
                     let (index, last) = (self.view(*index)[0] as usize, table.len() / width - 1);
                     self.set(*dst, bytemuck::cast_slice(&table[index.min(last) * width..][..width]));
@@ -158,7 +160,7 @@ impl Lane {
         let Stage::SegGrad { op, lists, dy, dsts, elements } = stage else { return };
         let mut outs: Vec<Vec<f32>> = Vec::with_capacity(dsts.len());
         for ((dst, &list), element) in dsts.iter().zip(lists).zip(elements) {
-            let values = dst.map_or(0, |_| self.lists[list as usize].len());
+            let values = dst.map_or(0, |_| self.lists[list.index()].len());
             outs.push(vec![0.0; values * element.shape.elements()]);
         }
         let lists: Vec<Vec<&[f32]>> = lists.iter().map(|&port| self.list(&ListSource::Port(port))).collect();
@@ -167,7 +169,7 @@ impl Lane {
         seg_grad(*op, &lists, self.floats(*dy), &mut slices);
         for (dst, out) in dsts.iter().zip(outs) {
             if let Some(reg) = dst {
-                self.edges[*reg as usize] = out;
+                self.edges[reg.index()] = out;
             }
         }
     }
@@ -183,7 +185,7 @@ impl Lane {
     fn list(&self, list: &ListSource) -> Vec<&[f32]> {
         match list {
             ListSource::Port(port) => {
-                self.lists[*port as usize].iter().map(|words| bytemuck::cast_slice(words)).collect()
+                self.lists[port.index()].iter().map(|words| bytemuck::cast_slice(words)).collect()
             }
             ListSource::Views(views) => views.iter().map(|&view| self.floats(view)).collect(),
         }
@@ -203,7 +205,7 @@ impl Lane {
         {
             let init = match init {
                 ProdInit::Zero => 0.0,
-                ProdInit::Bias(param) => operands.params[param as usize][parts[0].col as usize + column],
+                ProdInit::Bias(param) => operands.params[param.index()][parts[0].col as usize + column],
                 ProdInit::View(view) => self.floats(view)[row * columns + column],
             };
             let parts: Vec<product::Part<'_, f32>> = parts
@@ -211,8 +213,8 @@ impl Lane {
                 .map(|part| {
                     let inner = (part.source.width / rows) as usize;
                     let x = &self.floats(part.source)[row * inner..][..inner];
-                    let w = operands.params[part.param as usize];
-                    let stored = operands.kernel.params[part.param as usize].shape.width();
+                    let w = operands.params[part.param.index()];
+                    let stored = operands.kernel.params[part.param.index()].shape.width();
                     let (first_row, column) = (part.row as usize, part.col as usize + column);
                     if part.transposed {
                         product::Part { x, w, first: column * stored + first_row, stride: 1 }

@@ -11,8 +11,8 @@ use crate::steps::append_step;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::{
-    Address, FieldId, Kernel, Origin, OutputKey, Pause, Place, Plan, PortRole, Reg, RegKind, ResultRole,
-    Roles, StepOperand, View,
+    Address, FieldId, Kernel, Origin, OutputKey, Pause, Place, Plan, PortRole, Reg, RegId, RegKind,
+    ResultRole, Roles, StepOperand, View,
 };
 use autobatch_ir::types::Type;
 use std::collections::HashMap;
@@ -129,7 +129,7 @@ fn bringing(kernels: &mut Vec<Arc<Kernel>>, ty: Type) -> Arc<Kernel> {
         params: Vec::new(),
         regs: vec![Reg { kind: RegKind::Port, ty }],
         stages: Vec::new(),
-        results: vec![View { reg: 0, start: 0, width: ty.shape.elements() as u32 }],
+        results: vec![View { reg: RegId(0), start: 0, width: ty.shape.elements() as u32 }],
         source: true,
         roles: Some(Roles { ports: vec![PortRole::Arriving], results: vec![ResultRole::Seed] }),
     });

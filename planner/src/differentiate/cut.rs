@@ -17,9 +17,11 @@ use super::kernel::{
     Contributed, Derivative, Forward, GradientOf, GradientRows, LaneReduction, Pull, RowSource,
 };
 use super::rematerialize::Rematerialize;
+use crate::ids::{ContributionId, PartId};
+use crate::index_vec::IndexVec;
 use crate::kernels::cost::is_function;
 use crate::kernels::fuse::{fuse, renumber, stage_reads, stage_writes};
-use autobatch_ir::plan::{Kernel, ListSource, PortRole, Reg, RegKind, ResultRole, Roles, Stage, View};
+use autobatch_ir::plan::{Kernel, ListSource, PortRole, Reg, RegId, RegKind, ResultRole, Roles, Stage, View};
 use autobatch_ir::types::{DType, Shape, Type};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -50,7 +52,7 @@ impl Deriver<'_> {
                 _ => None,
             }
         });
-        let mut ports: BTreeMap<u32, PortRole> = BTreeMap::new();
+        let mut ports: BTreeMap<RegId, PortRole> = BTreeMap::new();
         let kept_stages = self.live(&results, forward, &mut left, &mut ports);
         let saves = left.saves;
         let forward_kernel = self.forward_kernel(&name, forward, &saves);
@@ -88,32 +90,36 @@ impl Deriver<'_> {
         &self,
         name: &str,
         results: u32,
-        gradients: &[GradientOf],
-        pulled: &[[Option<u32>; 2]],
-        part_of: impl Fn(usize) -> Option<u32>,
+        gradients: &IndexVec<ContributionId, GradientOf>,
+        pulled: &[[Option<ContributionId>; 2]],
+        part_of: impl Fn(usize) -> Option<PartId>,
     ) -> Vec<Pull> {
-        let made = |(number, (pending, &sides)): (usize, (&PendingPull, &[Option<u32>; 2]))| {
+        let made = |(number, (pending, &sides)): (usize, (&PendingPull, &[Option<ContributionId>; 2]))| {
             let part = part_of(number)?;
-            let of = |gradient: u32| {
-                let operand = gradients[gradient as usize].operand;
+            let of = |gradient: ContributionId| {
+                let operand = gradients[gradient].operand;
                 let first = gradients.iter().position(|own| own.operand == operand)?;
-                Some(ResultRole::Contribution { operand, number: gradient - first as u32 })
+                Some(ResultRole::Contribution { operand, number: gradient.0 - first as u32 })
             };
             let contributions = sides.map(|side| side.and_then(of));
-            let kernel = Arc::new(pull_kernel(name, pending, results + part, contributions));
-            Some(Pull { lists: pending.lists.map(|list| list.0), gradients: sides, part, kernel })
+            let kernel = Arc::new(pull_kernel(name, pending, results + part.0, contributions));
+            Some(Pull { lists: pending.lists.map(|list| list.0.0), gradients: sides, part, kernel })
         };
         self.pulls.iter().zip(pulled).enumerate().filter_map(made).collect()
     }
 
     /// Where reductions find each of their views. A view that is a contribution as it stands is read there and written only once.
-    fn sources_of_kept(&mut self, gradients: &[GradientOf], made: &[Option<View>]) -> Vec<RowSource> {
+    fn sources_of_kept(
+        &mut self,
+        gradients: &IndexVec<ContributionId, GradientOf>,
+        made: &[Option<View>],
+    ) -> Vec<RowSource> {
         let mut sources = Vec::with_capacity(self.kept.len());
         let mut kept = Vec::new();
-        let mut contributions: HashMap<View, u32> = HashMap::new();
-        for (number, (of, made)) in (0..).zip(gradients.iter().zip(made)) {
+        let mut contributions: HashMap<View, ContributionId> = HashMap::new();
+        for ((id, of), made) in gradients.entries().zip(made) {
             if let (GradientRows::Lane, Some(made)) = (of.rows, *made) {
-                contributions.entry(made).or_insert(number);
+                contributions.entry(made).or_insert(id);
             }
         }
         for view in std::mem::take(&mut self.kept) {
@@ -121,7 +127,7 @@ impl Deriver<'_> {
                 Some(&contribution) => RowSource::Contribution(contribution),
                 None => {
                     kept.push(view);
-                    RowSource::Part(kept.len() as u32 - 1)
+                    RowSource::Part(PartId(kept.len() as u32 - 1))
                 }
             });
         }
@@ -131,7 +137,7 @@ impl Deriver<'_> {
 
     /// The type of a register, or of some of its elements.
     fn view_type(&self, view: View) -> Type {
-        let ty = self.b.regs[view.reg as usize].ty;
+        let ty = self.b.regs[view.reg.index()].ty;
         if ty.shape.elements() as u32 == view.width {
             return ty;
         }
@@ -140,15 +146,15 @@ impl Deriver<'_> {
         ty.with_shape(shape)
     }
 
-    fn whole(&self, reg: u32) -> View {
-        View { reg, start: 0, width: self.b.regs[reg as usize].ty.shape.elements() as u32 }
+    fn whole(&self, reg: RegId) -> View {
+        View { reg, start: 0, width: self.b.regs[reg.index()].ty.shape.elements() as u32 }
     }
 
     /// Where a forward view is after the forward step; saves it if it has no place.
     fn port_role(&self, view: View, left: &mut Left) -> PortRole {
-        let reg = self.b.regs[view.reg as usize];
+        let reg = self.b.regs[view.reg.index()];
         if reg.kind == RegKind::Port && view == self.whole(view.reg) {
-            return PortRole::Operand(view.reg);
+            return PortRole::Operand(view.reg.0);
         }
         left.find(view)
     }
@@ -159,22 +165,22 @@ impl Deriver<'_> {
         results: &[View],
         forward: &Forward,
         left: &mut Left,
-        ports: &mut BTreeMap<u32, PortRole>,
+        ports: &mut BTreeMap<RegId, PortRole>,
     ) -> Vec<Stage> {
         let is_cheap = |stage: &Stage| matches!(stage, Stage::Map { .. }) && !is_transcendental(stage);
-        let is_left = |reg: u32| left.has(self.whole(reg));
+        let is_left = |reg: RegId| left.has(self.whole(reg));
         let stages = &self.b.stages[..forward.stages];
         let mut available = Rematerialize::new(stages, &self.b.regs, is_cheap, is_left);
         let mut needed = vec![false; self.b.regs.len()];
-        results.iter().for_each(|view| needed[view.reg as usize] = true);
+        results.iter().for_each(|view| needed[view.reg.index()] = true);
         let mut kept = Vec::new();
         for (number, stage) in self.b.stages.iter().enumerate().rev() {
-            let writes: Vec<u32> = stage_writes(stage).iter().map(|view| view.reg).collect();
-            if !writes.iter().any(|&reg| needed[reg as usize]) {
+            let writes: Vec<RegId> = stage_writes(stage).iter().map(|view| view.reg).collect();
+            if !writes.iter().any(|&reg| needed[reg.index()]) {
                 continue;
             }
             let mut found = number < forward.stages;
-            for &reg in writes.iter().filter(|&&reg| number < forward.stages && needed[reg as usize]) {
+            for &reg in writes.iter().filter(|&&reg| number < forward.stages && needed[reg.index()]) {
                 let whole = self.whole(reg);
                 let is_costly = || {
                     is_transcendental(stage) && !stage_reads(stage).iter().all(|view| available.has(view.reg))
@@ -187,14 +193,14 @@ impl Deriver<'_> {
                 }
             }
             if !found {
-                stage_reads(stage).iter().for_each(|view| needed[view.reg as usize] = true);
+                stage_reads(stage).iter().for_each(|view| needed[view.reg.index()] = true);
                 kept.push(stage.clone());
             }
         }
         kept.reverse();
-        for (number, reg) in self.b.regs.iter().enumerate() {
-            if reg.kind == RegKind::Port && needed[number] && number < forward.regs {
-                ports.insert(number as u32, PortRole::Operand(number as u32));
+        for (id, reg) in (0..).map(RegId).zip(&self.b.regs[..forward.regs]) {
+            if reg.kind == RegKind::Port && needed[id.index()] {
+                ports.insert(id, PortRole::Operand(id.0));
             }
         }
         kept
@@ -222,20 +228,21 @@ impl Deriver<'_> {
         forward: &Forward,
         stages: Vec<Stage>,
         results: Results,
-        mut ports: BTreeMap<u32, PortRole>,
+        mut ports: BTreeMap<RegId, PortRole>,
     ) -> Kernel {
-        let reads: HashSet<u32> = stages.iter().flat_map(stage_reads).map(|view| view.reg).collect();
+        let reads: HashSet<RegId> = stages.iter().flat_map(stage_reads).map(|view| view.reg).collect();
         for &(reg, result) in self.incoming.iter().filter(|(reg, _)| reads.contains(reg)) {
             ports.insert(reg, PortRole::Gradient(result));
         }
         let others = (0..self.b.regs.len() as u32)
-            .filter(|reg| !ports.contains_key(reg) && self.b.regs[*reg as usize].kind != RegKind::Port);
-        let order: Vec<u32> = ports.keys().copied().chain(others).collect();
-        let mut renumbered = vec![0; self.b.regs.len()];
+            .map(RegId)
+            .filter(|reg| !ports.contains_key(reg) && self.b.regs[reg.index()].kind != RegKind::Port);
+        let order: Vec<RegId> = ports.keys().copied().chain(others).collect();
+        let mut renumbered = vec![RegId(0); self.b.regs.len()];
         let mut regs = Vec::with_capacity(order.len());
-        for (new, &old) in order.iter().enumerate() {
-            renumbered[old as usize] = new as u32;
-            let mut reg = self.b.regs[old as usize];
+        for (new, &old) in (0..).map(RegId).zip(&order) {
+            renumbered[old.index()] = new;
+            let mut reg = self.b.regs[old.index()];
             if let Some(&from) = ports.get(&old) {
                 reg.kind = RegKind::Port;
                 // One register may be several results of different shapes.
@@ -248,7 +255,7 @@ impl Deriver<'_> {
         let Results { views: mut results, roles } = results;
         let mut stages = stages;
         // Gradients are summed first, so that one line of instructions can follow.
-        let incoming: HashSet<u32> = self.incoming.iter().map(|port| port.0).collect();
+        let incoming: HashSet<RegId> = self.incoming.iter().map(|port| port.0).collect();
         let of_gradients = |stage: &Stage| match stage {
             Stage::Seg { lists, .. } => {
                 matches!(lists[..], [ListSource::Port(reg)] if incoming.contains(&reg))
@@ -257,7 +264,7 @@ impl Deriver<'_> {
         };
         stages.sort_by_key(|stage| !of_gradients(stage));
         stages.iter_mut().for_each(|stage| renumber(stage, &renumbered));
-        results.iter_mut().for_each(|view| view.reg = renumbered[view.reg as usize]);
+        results.iter_mut().for_each(|view| view.reg = renumbered[view.reg.index()]);
         let params = self.b.params.clone();
         let ports: Vec<PortRole> = ports.into_values().collect();
         let mut kernel = Kernel {
@@ -279,7 +286,7 @@ impl Deriver<'_> {
 fn pull_kernel(
     name: &str,
     pending: &PendingPull,
-    row: u32,
+    result: u32,
     contributions: [Option<ResultRole>; 2],
 ) -> Kernel {
     let &PendingPull { scale, lists, reader } = pending;
@@ -288,7 +295,8 @@ fn pull_kernel(
     let types = lists.map(|list| list.1);
     let ports = types.into_iter().chain([readers]);
     let mut regs: Vec<Reg> = ports.map(|ty| Reg { kind: RegKind::Port, ty }).collect();
-    let whole = |reg: usize, ty: Type| View { reg: reg as u32, start: 0, width: ty.shape.elements() as u32 };
+    let whole =
+        |reg: usize, ty: Type| View { reg: RegId(reg as u32), start: 0, width: ty.shape.elements() as u32 };
     let [key_dst, value_dst] = [0, 1].map(|side| {
         contributions[side]?;
         regs.push(Reg { kind: RegKind::Temp, ty: types[side] });
@@ -296,17 +304,17 @@ fn pull_kernel(
     });
     let results = key_dst.into_iter().chain(value_dst).collect();
     let [key, value] = [whole(0, types[0]), whole(1, types[1])];
-    let [keys, values] = lists.map(|list| PortRole::Item(list.0));
+    let [keys, values] = lists.map(|list| PortRole::Item(list.0.0));
     Kernel {
         name: format!("{name}''"),
         ports: 3,
         params: Vec::new(),
         regs,
-        stages: vec![Stage::AttendPull { scale, key, value, readers: 2, key_dst, value_dst }],
+        stages: vec![Stage::AttendPull { scale, key, value, readers: RegId(2), key_dst, value_dst }],
         results,
         source: false,
         roles: Some(Roles {
-            ports: vec![keys, values, PortRole::Readers(row)],
+            ports: vec![keys, values, PortRole::Readers(result)],
             results: contributions.into_iter().flatten().collect(),
         }),
     }

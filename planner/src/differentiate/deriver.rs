@@ -1,8 +1,11 @@
 //! The kernel of a derivative while it is built.
 
+use crate::ids::ContributionId;
 use crate::kernels::compile::{Builder, Value};
 use autobatch_ir::graph::{Float, ListFold, Op};
-use autobatch_ir::plan::{Code, Instr, ListSource, ReductionSum, RegKind, Source, Stage, View};
+use autobatch_ir::plan::{
+    Code, Instr, ListSource, ParamPort, ReductionSum, RegId, RegKind, Source, Stage, View,
+};
 use autobatch_ir::types::{DType, Shape, Type};
 use std::collections::HashMap;
 
@@ -62,7 +65,7 @@ pub(super) fn sub(view: View, start: u32, width: u32) -> View {
 
 /// A reduction before its rows have places.
 pub(super) struct PendingReduction {
-    pub(super) param: u32,
+    pub(super) param: ParamPort,
     pub(super) sum: ReductionSum,
     pub(super) each: u32,
     pub(super) x: Option<View>,
@@ -76,7 +79,7 @@ pub(super) struct PendingReduction {
 pub(super) struct PendingPull {
     pub(super) scale: Float,
     /// The ports of keys and values, and the types of their items.
-    pub(super) lists: [(u32, Type); 2],
+    pub(super) lists: [(RegId, Type); 2],
     /// The row of a reader.
     pub(super) reader: View,
 }
@@ -91,16 +94,16 @@ pub(super) struct Deriver<'a> {
     pub(super) kept: Vec<View>,
     /// The place of each of these views.
     pub(super) kept_at: HashMap<View, usize>,
-    /// The port register of each result's gradient, and the number of the result.
-    pub(super) incoming: Vec<(u32, u32)>,
+    /// The port register of each result's gradient, and the place of the result.
+    pub(super) incoming: Vec<(RegId, u32)>,
     pub(super) pulls: Vec<PendingPull>,
 }
 
 impl<'a> Deriver<'a> {
     /// Adds a port for the contributions to a gradient; gives their sum.
-    pub(super) fn incoming(&mut self, result: u32, ty: Type) -> Value {
+    pub(super) fn incoming(&mut self, place: u32, ty: Type) -> Value {
         let list = self.b.reg(RegKind::Port, Type { is_list: true, ..ty });
-        self.incoming.push((list.reg, result));
+        self.incoming.push((list.reg, place));
         let dst = self.b.temp(ty);
         let lists = vec![ListSource::Port(list.reg)];
         self.b.stages.push(Stage::Seg {
@@ -127,7 +130,7 @@ impl<'a> Deriver<'a> {
     }
 
     /// Drops the rows of readers whose keys and values get no gradients, because no node requires them.
-    pub(super) fn drop_unread(&mut self, pulled: &[[Option<u32>; 2]]) {
+    pub(super) fn drop_unread(&mut self, pulled: &[[Option<ContributionId>; 2]]) {
         for (pull, _) in self.pulls.iter().zip(pulled).filter(|(_, sides)| **sides == [None; 2]) {
             for stage in &mut self.b.stages {
                 if let Stage::AttendGrad { reader, .. } = stage {

@@ -4,8 +4,8 @@ use crate::error::PlanError;
 use crate::spelling::numbered;
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::plan::{
-    Field, FieldId, Kernel, KernelId, ListSource, Plan, PortRole, Reg, RegKind, ResultRole, Roles, Slab,
-    SlabId, SlabKind, Stage, View,
+    Field, FieldId, Kernel, KernelId, ListSource, Plan, PortRole, Reg, RegId, RegKind, ResultRole, Roles,
+    Slab, SlabId, SlabKind, Stage, View,
 };
 use autobatch_ir::types::Type;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ pub(super) fn close_wave(plan: &mut Plan) {
 
 /// The kernel that sums the contributions to a gradient.
 pub(super) fn sum_kernel(ty: Type) -> Kernel {
-    let whole = View { reg: 1, start: 0, width: ty.shape.elements() as u32 };
+    let whole = View { reg: RegId(1), start: 0, width: ty.shape.elements() as u32 };
     let list = Reg { kind: RegKind::Port, ty: Type { is_list: true, ..ty } };
     let op = Op::ListFold(ListFold::Sum);
     Kernel {
@@ -75,7 +75,7 @@ pub(super) fn sum_kernel(ty: Type) -> Kernel {
         stages: vec![Stage::Seg {
             op,
             query: None,
-            lists: vec![ListSource::Port(0)],
+            lists: vec![ListSource::Port(RegId(0))],
             elements: vec![ty],
             dst: whole,
         }],

@@ -9,6 +9,7 @@ use super::operands::{segments, with_offsets};
 use super::pulls::Pulls;
 use super::reverse_steps::{ContributionFields, ReverseStep};
 use crate::error::PlanError;
+use crate::ids::{PartId, SaveId, WaveId};
 use crate::steps::append_step;
 use autobatch_ir::id::{NodeId, ValueId};
 use autobatch_ir::plan::{FieldId, Kernel, OutputKey, Place, Plan, PlanOutput, PortRole};
@@ -53,7 +54,7 @@ impl Emitter<'_> {
             plan.places.extend_from_slice(&places[old.start as usize..old.end as usize]);
             if let Some(back) = reverse_steps.next_if(|back| back.step == number) {
                 let derivative = self.derivative(back);
-                let saves = 0..derivative.saves.len() as u32;
+                let saves = (0..derivative.saves.len() as u32).map(SaveId);
                 plan.places.extend(
                     saves.map(|save| Place::Rows { field: self.saved(back, save), start: back.saved }),
                 );
@@ -74,7 +75,7 @@ impl Emitter<'_> {
                 self.step(plan, back, gathered);
             }
             close_wave(plan);
-            gathered.pulls.emit(plan, wave as u32, self);
+            gathered.pulls.emit(plan, WaveId(wave as u32), self);
             close_wave(plan);
         }
     }
@@ -122,7 +123,7 @@ impl Emitter<'_> {
                     None => Place::Rows { field, start: first },
                 });
             }
-            for part in 0..derivative.parts.len() as u32 {
+            for part in (0..derivative.parts.len() as u32).map(PartId) {
                 plan.places.push(Place::Rows { field: self.part(back, part), start: back.parts });
             }
             let stores = forward.stores.start as usize..forward.stores.end as usize;

@@ -14,9 +14,11 @@
 //! copied, several are added in graph order.
 
 use super::deriver::{Deriver, Partial, PortUse, Refused};
+use crate::ids::{ContributionId, PartId};
+use crate::index_vec::IndexVec;
 use crate::kernels::compile::{Builder, CompileOptions, Tables, Value};
 use autobatch_ir::id::SigId;
-use autobatch_ir::plan::{Kernel, PortRole, ReductionSum, View};
+use autobatch_ir::plan::{Kernel, ParamPort, PortRole, ReductionSum, View};
 use autobatch_ir::types::{DType, Type};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,16 +29,16 @@ pub(crate) enum RowSource {
     /// Where a port of a kernel in reverse with this role finds them.
     Port(PortRole),
     /// In this result that the step in reverse makes for reductions only.
-    Part(u32),
+    Part(PartId),
     /// In this contribution that the step in reverse makes, one row per lane.
-    Contribution(u32),
+    Contribution(ContributionId),
 }
 
 /// Rows that a reduction takes from every lane.
 #[derive(Clone, Debug)]
 pub(crate) struct LaneReduction {
     /// The parameter argument of the signature.
-    pub(crate) param: u32,
+    pub(crate) param: ParamPort,
     pub(crate) sum: ReductionSum,
     pub(crate) each: u32,
     pub(crate) x: Option<RowSource>,
@@ -68,9 +70,9 @@ pub(crate) struct Pull {
     /// The operands that are the lists of keys and of values.
     pub(crate) lists: [u32; 2],
     /// The numbers of their contributions, if they are needed.
-    pub(crate) gradients: [Option<u32>; 2],
+    pub(crate) gradients: [Option<ContributionId>; 2],
     /// The part that holds the rows of readers.
-    pub(crate) part: u32,
+    pub(crate) part: PartId,
     pub(crate) kernel: Arc<Kernel>,
 }
 
@@ -84,7 +86,7 @@ pub(crate) struct Derivative {
     /// The kernel in reverse. Its first results are contributions, the others are for reductions and pulls only.
     pub(crate) kernel: Arc<Kernel>,
     /// All contributions, ascending by operand. A list has one contribution per use in the body.
-    pub(crate) gradients: Vec<GradientOf>,
+    pub(crate) gradients: IndexVec<ContributionId, GradientOf>,
     pub(crate) pulls: Vec<Pull>,
     /// The types of the results for reductions and pulls only.
     pub(crate) parts: Vec<Type>,
@@ -141,7 +143,7 @@ pub(crate) fn derive(
         return Ok(None);
     }
     let partials = deriver.reverse(&tape, &grads)?;
-    let (mut gradients, mut made) = (Vec::new(), Vec::new());
+    let (mut gradients, mut made) = (IndexVec::default(), Vec::new());
     let mut pulled = vec![[None; 2]; deriver.pulls.len()];
     for (place, partial) in partials.into_iter().enumerate() {
         let uses = match partial {
@@ -155,7 +157,7 @@ pub(crate) fn derive(
                 PortUse::Shared(value) => (GradientRows::Lane, Some(deriver.b.one_view(value))),
                 PortUse::Edges(view) => (GradientRows::Edges, Some(view)),
                 PortUse::Pulled(pull, side) => {
-                    pulled[pull][side] = Some(gradients.len() as u32);
+                    pulled[pull][side] = Some(gradients.next_id());
                     (GradientRows::Pulled, None)
                 }
             };
@@ -182,9 +184,9 @@ pub(super) struct Forward {
 
 /// The contributions of a signature.
 pub(super) struct Contributed {
-    pub(super) gradients: Vec<GradientOf>,
+    pub(super) gradients: IndexVec<ContributionId, GradientOf>,
     /// The results of the kernel in reverse that are contributions; `None` for those that are pulled.
     pub(super) made: Vec<Option<View>>,
     /// Per pull the contributions to its keys and values.
-    pub(super) pulled: Vec<[Option<u32>; 2]>,
+    pub(super) pulled: Vec<[Option<ContributionId>; 2]>,
 }

@@ -9,7 +9,7 @@ use super::tape::Applied;
 use crate::kernels::compile::Value;
 use autobatch_ir::graph::{Binary, Compare, Float, ListFold, Op, Unary};
 use autobatch_ir::numeric::list::READER_NUMBERS;
-use autobatch_ir::plan::{Code, ListSource, RegKind, Source, Stage, View};
+use autobatch_ir::plan::{Code, ListSource, RegId, RegKind, Source, Stage, View};
 use autobatch_ir::types::Type;
 
 /// The contributions of a fold with gradient `dy`.
@@ -111,7 +111,7 @@ fn attention(
     scale: Float,
     query: View,
     dy: View,
-    lists: [(u32, Type); 2],
+    lists: [(RegId, Type); 2],
     needs: &[bool],
 ) -> Vec<Partial> {
     let [needs_query, needs_lists @ ..] = needs else { unreachable!("attention has a query") };

@@ -3,6 +3,7 @@
 use super::emitter::Emitter;
 use super::kernel::RowSource;
 use super::reverse_steps::ReverseStep;
+use crate::ids::{PartId, SaveId};
 use autobatch_ir::id::SigId;
 use autobatch_ir::plan::{Address, FieldId, Place, Plan, PortRole, StepOperand};
 
@@ -17,20 +18,20 @@ pub(super) enum ReducedRows {
 
 impl Emitter<'_> {
     /// The field of a register that forward steps save.
-    pub(super) fn saved(&self, back: &ReverseStep, save: u32) -> FieldId {
+    pub(super) fn saved(&self, back: &ReverseStep, save: SaveId) -> FieldId {
         let first = self.sigs[back.sig].saved.expect("signatures with saved registers have fields for them");
-        FieldId(first.0 + save)
+        FieldId(first.0 + save.0)
     }
 
     /// The field of a part that reductions take.
-    pub(super) fn part(&self, back: &ReverseStep, part: u32) -> FieldId {
+    pub(super) fn part(&self, back: &ReverseStep, part: PartId) -> FieldId {
         self.part_of(back.sig, part)
     }
 
     /// The field of a part of a signature that reductions or pulls take.
-    pub(super) fn part_of(&self, sig: SigId, part: u32) -> FieldId {
+    pub(super) fn part_of(&self, sig: SigId, part: PartId) -> FieldId {
         let first = self.sigs[sig].parts.expect("signatures with parts have fields for them");
-        FieldId(first.0 + part)
+        FieldId(first.0 + part.0)
     }
 
     /// The operand of a port in reverse: rows of live lanes.
@@ -49,7 +50,7 @@ impl Emitter<'_> {
                 Place::Table { field, at } => StepOperand::of_field(field, Address::Table { at }),
                 Place::Edges { .. } => unreachable!("forward steps write rows"),
             },
-            PortRole::Saved(save) => StepOperand::rows(self.saved(back, save), back.saved, 1),
+            PortRole::Saved(save) => StepOperand::rows(self.saved(back, SaveId(save)), back.saved, 1),
             PortRole::Gradient(_)
             | PortRole::Contributions
             | PortRole::Arriving
@@ -65,8 +66,8 @@ impl Emitter<'_> {
             RowSource::Part(part) => {
                 ReducedRows::OfLive(StepOperand::rows(self.part(back, part), back.parts, 1))
             }
-            RowSource::Contribution(number) => {
-                let own = &self.reverse_steps.rows(back)[number as usize];
+            RowSource::Contribution(id) => {
+                let own = &self.reverse_steps.rows(back)[id.index()];
                 ReducedRows::OfLive(StepOperand::rows(own.field, own.first, 1))
             }
         }

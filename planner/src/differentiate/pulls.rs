@@ -19,6 +19,8 @@ use super::kernel::Pull;
 use super::reverse_steps::{ContributionFields, ReverseStep};
 use super::signatures::Signatures;
 use crate::error::PlanError;
+use crate::ids::{ContributionId, PairId, PartId, WaveId};
+use crate::index_vec::IndexVec;
 use crate::lower::{Shared, shared};
 use crate::steps::append_step;
 use autobatch_ir::graph::GraphData;
@@ -28,7 +30,10 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// No pair, no contribution.
+/// No pair.
+const NO_PAIR: PairId = PairId(u32::MAX);
+
+/// No link, no wave.
 const NONE: u32 = u32::MAX;
 
 /// Two lists that some nodes attend to, or that such lists grew from.
@@ -36,13 +41,13 @@ struct Pair {
     of: PullId,
     lists: [ValueId; 2],
     /// The pair that both lists grew from.
-    before: u32,
+    before: PairId,
     /// The nodes that read the pair: the last of a linked list that descends.
     last_own: u32,
     /// All readers, descending, in the buffer.
     readers: Range<usize>,
     /// The first wave of the readers in forward order.
-    wave: u32,
+    wave: WaveId,
     /// The number of items of each list.
     length: u32,
 }
@@ -55,12 +60,12 @@ struct PullId {
 }
 
 /// A pair of items that pulls.
-struct Lane {
-    wave: u32,
+struct PairLane {
+    wave: WaveId,
     of: PullId,
     fields: [FieldId; 2],
     rows: [u32; 2],
-    pair: u32,
+    pair: PairId,
     /// The place of the items in their lists.
     place: u32,
     items: [ValueId; 2],
@@ -79,7 +84,7 @@ pub(super) struct Pulled {
     /// The place of the item in its list.
     place: u32,
     /// The number of the contribution.
-    number: u32,
+    number: ContributionId,
     pub(super) item: ValueId,
     pub(super) row: u32,
 }
@@ -87,15 +92,15 @@ pub(super) struct Pulled {
 /// All pulls of a plan. Their memory is reused from plan to plan.
 #[derive(Default)]
 pub(super) struct Pulls {
-    pairs: Vec<Pair>,
-    known: HashMap<(PullId, [ValueId; 2]), u32>,
+    pairs: IndexVec<PairId, Pair>,
+    known: HashMap<(PullId, [ValueId; 2]), PairId>,
     /// The linked lists of the readers of pairs: a node and the link before.
     own: Vec<(NodeId, u32)>,
     /// Pairs by pull, the longest lists first.
-    order: Vec<u32>,
+    order: Vec<PairId>,
     readers: Vec<NodeId>,
     /// In the order of steps: by wave, pull, and fields.
-    lanes: Vec<Lane>,
+    lanes: Vec<PairLane>,
     steps: Vec<PullStep>,
     pulled: Vec<Pulled>,
 }
@@ -139,7 +144,7 @@ impl Pulls {
     ) -> impl Iterator<Item = &'p Pulled> {
         let first = self.pulled.partition_point(|own| own.node < node);
         let of_node = self.pulled[first..].iter().take_while(move |own| own.node == node);
-        of_node.filter(|own| uses.contains(&(own.number as usize)))
+        of_node.filter(|own| uses.contains(&own.number.index()))
     }
 
     /// The row of a contribution of a node to one item, if the chain of the item ends there.
@@ -151,14 +156,14 @@ impl Pulls {
         let Emitter { input, sigs, reverse_steps, .. } = *emitter;
         let graph = input.graph;
         // Neighbouring nodes mostly read one pair.
-        let mut latest: Vec<(PullId, u32)> = Vec::new();
+        let mut latest: Vec<(PullId, PairId)> = Vec::new();
         for node in graph.arena.ids() {
             let Some((back, _)) = reverse_steps.of(node) else { continue };
             let Some(derivative) = sigs[back.sig].derivative() else { continue };
             if derivative.pulls.is_empty() {
                 continue;
             }
-            let wave = plan.waves.partition_point(|&end| end as usize <= back.step) as u32;
+            let wave = WaveId(plan.waves.partition_point(|&end| end as usize <= back.step) as u32);
             let operands = graph.arena.operands(node);
             for (number, pull) in (0..).zip(&derivative.pulls) {
                 let [Some(keys), Some(values)] = pull.lists.map(|list| operands[list as usize].as_value())
@@ -168,11 +173,11 @@ impl Pulls {
                 let (of, lists) = (PullId { sig: back.sig, number }, [keys, values]);
                 let known = latest
                     .get(number as usize)
-                    .filter(|&&(own, pair)| own == of && self.pairs[pair as usize].lists == lists);
+                    .filter(|&&(own, pair)| own == of && self.pairs[pair].lists == lists);
                 let pair = known.map_or_else(|| self.pair(graph, of, lists), |known| known.1);
                 latest.resize(latest.len().max(number as usize + 1), (of, pair));
                 latest[number as usize] = (of, pair);
-                let own = &mut self.pairs[pair as usize];
+                let own = &mut self.pairs[pair];
                 own.wave = own.wave.min(wave);
                 self.own.push((node, own.last_own));
                 own.last_own = self.own.len() as u32 - 1;
@@ -181,24 +186,22 @@ impl Pulls {
     }
 
     /// The number of a pair. Adds it, and all pairs that its lists grew from.
-    fn pair(&mut self, graph: &GraphData, of: PullId, mut lists: [ValueId; 2]) -> u32 {
-        let (mut first, mut after) = (NONE, NONE);
+    fn pair(&mut self, graph: &GraphData, of: PullId, mut lists: [ValueId; 2]) -> PairId {
+        let (mut first, mut after) = (None, None::<PairId>);
         loop {
-            let next = self.pairs.len() as u32;
+            let next = self.pairs.next_id();
             let number = *self.known.entry((of, lists)).or_insert(next);
-            if first == NONE {
-                first = number;
-            }
-            if after != NONE {
-                self.pairs[after as usize].before = number;
+            let first = *first.get_or_insert(number);
+            if let Some(after) = after {
+                self.pairs[after].before = number;
             }
             if number < next {
                 return first;
             }
-            let (before, readers) = (NONE, 0..0);
-            self.pairs.push(Pair { of, lists, before, last_own: NONE, readers, wave: NONE, length: 0 });
+            let (before, readers, wave) = (NO_PAIR, 0..0, WaveId(NONE));
+            self.pairs.push(Pair { of, lists, before, last_own: NONE, readers, wave, length: 0 });
             let Some(grown_from) = graph.arena.grown_together(lists, &graph.sigs) else { return first };
-            (lists, after) = (grown_from, number);
+            (lists, after) = (grown_from, Some(number));
         }
     }
 
@@ -206,14 +209,14 @@ impl Pulls {
     fn order_readers(&mut self) {
         let Self { pairs, own, order, readers, .. } = self;
         order.clear();
-        order.extend(0..pairs.len() as u32);
+        order.extend(pairs.ids());
         // Lists come behind those that they grew from.
         order.sort_unstable_by_key(|&pair| {
-            let Pair { of, lists, .. } = &pairs[pair as usize];
+            let Pair { of, lists, .. } = &pairs[pair];
             (*of, std::cmp::Reverse(*lists))
         });
         for &number in &*order {
-            let pair = &pairs[number as usize];
+            let pair = &pairs[number];
             let (from_longer, before) = (pair.readers.clone(), pair.before);
             // The readers of a longer pair lie at the end of the buffer, if one pair grew from this.
             let start = match from_longer.end == readers.len() {
@@ -236,8 +239,8 @@ impl Pulls {
                 all = sorted_copy(readers, [all, 0..0]);
             }
             let wave = pair.wave;
-            pairs[number as usize].readers = all.clone();
-            let Some(grown_from) = pairs.get_mut(before as usize) else { continue };
+            pairs[number].readers = all.clone();
+            let Some(grown_from) = pairs.get_mut(before) else { continue };
             grown_from.wave = grown_from.wave.min(wave);
             // Several pairs may have grown from one.
             grown_from.readers = match grown_from.readers.is_empty() {
@@ -253,23 +256,23 @@ impl Pulls {
         let Self { pairs, lanes, order, .. } = self;
         // Lists come behind those that they grew from.
         for &number in order.iter().rev() {
-            let pair = &pairs[number as usize];
-            let first = pairs.get(pair.before as usize).map_or(0, |before| before.length);
-            let is_grown = pair.before != NONE;
+            let pair = &pairs[number];
+            let first = pairs.get(pair.before).map_or(0, |before| before.length);
+            let is_grown = pair.before != NO_PAIR;
             let [keys, values] = pair.lists.map(|list| {
                 match graph.arena.appended(graph.arena.producer(list), &graph.sigs).filter(|_| is_grown) {
                     Some((_, item)) => Cow::Owned(vec![item]),
                     None => graph.arena.items(list, &graph.sigs),
                 }
             });
-            pairs[number as usize].length = first + keys.len() as u32;
-            let pair = &pairs[number as usize];
+            pairs[number].length = first + keys.len() as u32;
+            let pair = &pairs[number];
             for (place, (key, value)) in (first..).zip(keys.iter().zip(&*values)) {
                 let [Some(key), Some(value)] = [key.as_value(), value.as_value()] else { continue };
                 let items = [key, value];
                 if items.iter().any(|item| needs[item.index()]) {
                     let [of_key, of_value] = items.map(|item| places.of(item));
-                    lanes.push(Lane {
+                    lanes.push(PairLane {
                         wave: pair.wave,
                         of: pair.of,
                         fields: [of_key.0, of_value.0],
@@ -304,7 +307,7 @@ impl Pulls {
                 for (row, lane) in (first..).zip(lanes) {
                     let item = lane.items[side];
                     if needs[item.index()] {
-                        let node = readers[pairs[lane.pair as usize].readers.start];
+                        let node = readers[pairs[lane.pair].readers.start];
                         pulled.push(Pulled { node, place: lane.place, number, item, row });
                     }
                 }
@@ -316,7 +319,7 @@ impl Pulls {
     }
 
     /// Emits the steps that pull behind the reverse of a forward wave.
-    pub(super) fn emit(&self, plan: &mut Plan, wave: u32, emitter: &Emitter<'_>) {
+    pub(super) fn emit(&self, plan: &mut Plan, wave: WaveId, emitter: &Emitter<'_>) {
         let wave_of = |step: &PullStep| self.lanes[step.lanes.start].wave;
         let first = self.steps.partition_point(|step| wave_of(step) < wave);
         for step in self.steps[first..].iter().take_while(|step| wave_of(step) == wave) {
@@ -332,7 +335,7 @@ impl Pulls {
                 plan.operands.push(readers);
                 let made = step.made.iter().flatten();
                 plan.places.extend(made.map(|&(field, start)| Place::Rows { field, start }));
-                let last = |lane: &Lane| self.readers[self.pairs[lane.pair as usize].readers.start];
+                let last = |lane: &PairLane| self.readers[self.pairs[lane.pair].readers.start];
                 plan.lanes.extend(lanes.iter().map(last));
             });
         }
@@ -342,11 +345,11 @@ impl Pulls {
     fn write_readers(
         &self,
         plan: &mut Plan,
-        lanes: &[Lane],
-        part: u32,
+        lanes: &[PairLane],
+        part: PartId,
         emitter: &Emitter<'_>,
     ) -> StepOperand {
-        let ranges = || lanes.iter().map(|lane| &self.pairs[lane.pair as usize].readers);
+        let ranges = || lanes.iter().map(|lane| &self.pairs[lane.pair].readers);
         let field = emitter.part_of(lanes[0].of.sig, part);
         let append = |tables: &mut Vec<u32>, readers: &Range<usize>| {
             let row = |&node: &NodeId| {
@@ -393,6 +396,6 @@ fn pull_of(sigs: &Signatures, of: PullId) -> &Pull {
     &derivative.pulls[of.number as usize]
 }
 
-fn same_step(a: &Lane, b: &Lane) -> bool {
+fn same_step(a: &PairLane, b: &PairLane) -> bool {
     (a.wave, a.of, a.fields) == (b.wave, b.of, b.fields)
 }

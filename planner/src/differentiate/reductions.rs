@@ -7,8 +7,9 @@ use super::emitter::Emitter;
 use super::input::Input;
 use super::kernel::RowSource;
 use super::operands::ReducedRows;
+use crate::ids::{PartId, ReverseId};
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::SigId;
+use autobatch_ir::id::{ParamId, SigId};
 use autobatch_ir::plan::blocks::lie_apart;
 use autobatch_ir::plan::{
     Address, Origin, Plan, PortRole, Reduction, ReductionPart, ReductionSum, StepOperand, Store, StoreId,
@@ -26,9 +27,9 @@ pub(super) struct Reductions {
     /// Per parameter the store of its gradient, if it gets one.
     stores: Vec<Option<StoreId>>,
     /// Parameters whose names end like names of gradients, sorted by name.
-    suffixed: Vec<u32>,
+    suffixed: Vec<ParamId>,
     /// The steps in reverse of signatures with reductions, by signature in the order of the sums.
-    steps: Vec<(SigId, u32)>,
+    steps: Vec<(SigId, ReverseId)>,
     /// Per signature the number of its live lanes so far.
     counts: Vec<u32>,
     /// For each shard behind the first, and each signature, the number of live lanes in the shards before it.
@@ -105,10 +106,12 @@ impl Reductions {
     fn add_stores(&mut self, plan: &mut Plan, graph: &GraphData, params: &[bool]) {
         let Self { stores, suffixed, .. } = self;
         let decls = &graph.module.params;
-        let name = |&param: &u32| decls[param as usize].name.as_str();
+        let name = |param: &ParamId| decls[param.index()].name.as_str();
         suffixed.clear();
         suffixed.extend(
-            (0..decls.len() as u32).filter(|param| name(param).trim_end_matches('_').ends_with(SUFFIX)),
+            (0..decls.len())
+                .map(ParamId::new)
+                .filter(|param| name(param).trim_end_matches('_').ends_with(SUFFIX)),
         );
         suffixed.sort_unstable_by_key(|param| name(param));
         stores.clear();
@@ -117,7 +120,7 @@ impl Reductions {
                 let ty = Type::new(DType::F32, decl.ty.shape);
                 // Two gradients never have one name, but a parameter may have the name of a gradient.
                 let mut name = [&decl.name, SUFFIX].concat();
-                while suffixed.binary_search_by(|own| decls[*own as usize].name.cmp(&name)).is_ok() {
+                while suffixed.binary_search_by(|own| decls[own.index()].name.cmp(&name)).is_ok() {
                     name.push('_');
                 }
                 plan.stores.push(Store { name, ty, kind: StoreKind::Grad(StoreId(param)) });
@@ -133,7 +136,7 @@ impl Reductions {
         steps.clear();
         let reduced =
             |sig: SigId| emitter.sigs[sig].derivative().is_some_and(|own| !own.reductions.is_empty());
-        let all = reverse_steps.all.iter().zip(0..).map(|(back, number)| (back.sig, number));
+        let all = reverse_steps.all.entries().map(|(id, back)| (back.sig, id));
         steps.extend(all.filter(|(sig, _)| reduced(*sig)));
         steps.sort_unstable_by(|(a, one), (b, other)| match a == b {
             true => one.cmp(other),
@@ -162,15 +165,15 @@ impl Reductions {
     }
 
     /// Adds the parts of the reductions of a signature, whose steps are given.
-    fn add_parts(&mut self, plan: &mut Plan, steps: &[(SigId, u32)], emitter: &Emitter<'_>) {
+    fn add_parts(&mut self, plan: &mut Plan, steps: &[(SigId, ReverseId)], emitter: &Emitter<'_>) {
         let of_sig = OfSig { steps, order: &self.order, lanes: self.counts[steps[0].0.index()], emitter };
         self.sources.numbers.clear();
         let (sig, first) = steps[0];
         let lanes = of_sig.lanes;
         let Some(derivative) = emitter.sigs[sig].derivative() else { return };
-        let step = emitter.reverse_steps.all[first as usize].step;
+        let step = emitter.reverse_steps.all[first].step;
         for lane in &derivative.reductions {
-            let param = plan.stores(&plan.steps[step])[lane.param as usize];
+            let param = plan.stores(&plan.steps[step])[lane.param.index()];
             let Some(store) = self.stores[param.index()] else { continue };
             self.sources.origins.clear();
             let x = lane.x.map(|from| self.sources.rows(plan, &of_sig, from));
@@ -224,7 +227,7 @@ fn apart(blocks: &[[Range<u64>; 2]]) -> bool {
 
 /// The steps of a signature.
 struct OfSig<'a> {
-    steps: &'a [(SigId, u32)],
+    steps: &'a [(SigId, ReverseId)],
     order: &'a [u32],
     /// The number of its lanes.
     lanes: u32,
@@ -237,7 +240,7 @@ impl Sources {
         let lanes = of_sig.lanes;
         // All parts of a step have one row number per lane, and so have all saved registers.
         let numbered = match from {
-            RowSource::Part(_) => RowSource::Part(0),
+            RowSource::Part(_) => RowSource::Part(PartId(0)),
             RowSource::Port(PortRole::Saved(_)) => RowSource::Port(PortRole::Saved(0)),
             other => other,
         };
@@ -262,7 +265,7 @@ impl Sources {
             self.origins.resize(first + lanes as usize, origin);
             for &(_, number) in of_sig.steps {
                 let own = of_sig.rows(plan, number, from).origin();
-                let lanes = of_sig.emitter.reverse_steps.all[number as usize].lanes.clone();
+                let lanes = of_sig.emitter.reverse_steps.all[number].lanes.clone();
                 of_sig.order[lanes].iter().for_each(|&at| self.origins[first + at as usize] = own);
             }
         }
@@ -293,13 +296,13 @@ impl ReducedRows {
 }
 
 impl OfSig<'_> {
-    fn rows(&self, plan: &Plan, number: u32, from: RowSource) -> ReducedRows {
-        self.emitter.reduced_rows(plan, &self.emitter.reverse_steps.all[number as usize], from)
+    fn rows(&self, plan: &Plan, id: ReverseId, from: RowSource) -> ReducedRows {
+        self.emitter.reduced_rows(plan, &self.emitter.reverse_steps.all[id], from)
     }
 
     /// Writes the row numbers of a step to their places in the tables, from `at` on.
-    fn write(&self, plan: &mut Plan, number: u32, rows: ReducedRows, at: u32) {
-        let back = &self.emitter.reverse_steps.all[number as usize];
+    fn write(&self, plan: &mut Plan, id: ReverseId, rows: ReducedRows, at: u32) {
+        let back = &self.emitter.reverse_steps.all[id];
         let order = &self.order[back.lanes.clone()];
         let lanes = self.emitter.reverse_steps.lanes(back);
         let tables = &mut plan.tables;

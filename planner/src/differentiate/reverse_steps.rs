@@ -4,6 +4,8 @@ use super::edit::{add_slab, grow};
 use super::kernel::GradientRows;
 use super::signatures::Signatures;
 use crate::error::PlanError;
+use crate::ids::ReverseId;
+use crate::index_vec::IndexVec;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::{NodeId, SigId};
 use autobatch_ir::plan::{FieldId, Plan, StepOperand};
@@ -45,9 +47,9 @@ impl Rows {
 /// All steps of the reverse, descending by forward step. Their memory is reused from plan to plan.
 #[derive(Default)]
 pub(super) struct ReverseSteps {
-    pub(super) all: Vec<ReverseStep>,
+    pub(super) all: IndexVec<ReverseId, ReverseStep>,
     /// Per node its step and its lane there.
-    at: Vec<(u32, u32)>,
+    at: Vec<(ReverseId, u32)>,
     /// The live lanes of all steps.
     lanes: Vec<u32>,
     /// The rows of all contributions of all steps.
@@ -93,7 +95,7 @@ impl ReverseSteps {
         let Self { all, at, lanes, rows, before } = self;
         all.clear();
         at.clear();
-        at.resize(graph.arena.len(), (NONE, 0));
+        at.resize(graph.arena.len(), (ReverseId(NONE), 0));
         lanes.clear();
         rows.clear();
         before.clear();
@@ -102,7 +104,7 @@ impl ReverseSteps {
             let sig = graph.arena.node(plan.lanes(&step)[0]).sig;
             let facts = &mut sigs[sig];
             let Some(derivative) = facts.derivative().map(Arc::clone) else { continue };
-            let (back, first_lane, first_row) = (all.len() as u32, lanes.len(), rows.len());
+            let (back, first_lane, first_row) = (all.next_id(), lanes.len(), rows.len());
             for (lane, node) in (0..).zip(plan.lanes(&step)) {
                 if live[node.index()] {
                     at[node.index()] = (back, (lanes.len() - first_lane) as u32);
@@ -148,14 +150,14 @@ impl ReverseSteps {
     #[inline]
     pub(super) fn of(&self, node: NodeId) -> Option<(&ReverseStep, u32)> {
         let (back, lane) = self.at[node.index()];
-        Some((self.all.get(back as usize)?, lane))
+        Some((self.all.get(back)?, lane))
     }
 
     /// The place of a live node's lane among the live lanes of all steps.
     #[inline]
     pub(super) fn lane_of(&self, node: NodeId) -> Option<usize> {
         let (back, lane) = self.at[node.index()];
-        Some(self.all.get(back as usize)?.lanes.start + lane as usize)
+        Some(self.all.get(back)?.lanes.start + lane as usize)
     }
 
     /// The number of live lanes of all steps.

@@ -5,7 +5,7 @@ use super::input::Input;
 use super::reverse_steps::ContributionFields;
 use crate::error::PlanError;
 use crate::steps::append_step;
-use autobatch_ir::plan::{FieldId, Kernel, Place, Plan, Reg, RegKind, ResultRole, Roles, View};
+use autobatch_ir::plan::{FieldId, Kernel, Place, Plan, Reg, RegId, RegKind, ResultRole, Roles, View};
 use autobatch_ir::types::Type;
 use std::sync::Arc;
 
@@ -96,7 +96,7 @@ fn constant(kernels: &mut Vec<Arc<Kernel>>, reg: Reg) -> Arc<Kernel> {
         params: Vec::new(),
         regs: vec![reg],
         stages: Vec::new(),
-        results: vec![View { reg: 0, start: 0, width: shape.elements() as u32 }],
+        results: vec![View { reg: RegId(0), start: 0, width: shape.elements() as u32 }],
         source: true,
         roles: Some(Roles { ports: Vec::new(), results: vec![ResultRole::Seed] }),
     });

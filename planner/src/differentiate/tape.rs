@@ -5,8 +5,9 @@
 
 use super::deriver::{Deriver, Partial, Refused, floats, sub};
 use crate::kernels::compile::{Value, arguments, pieces, type_of};
-use autobatch_ir::graph::{Arena, Binary, Callee, Op, OperandKind, Signature};
-use autobatch_ir::plan::{Code, ProductPart, RegKind, Source, Stage, View};
+use autobatch_ir::graph::{Arena, Binary, Callee, Op, Operand, OperandKind, Signature};
+use autobatch_ir::id::{NodeId, ValueId};
+use autobatch_ir::plan::{Code, ParamPort, ProductPart, RegKind, Source, Stage, View};
 use autobatch_ir::types::{DType, Type};
 
 /// A node on the tape: an op or a cell.
@@ -21,7 +22,7 @@ pub(super) struct Applied {
     pub(super) operands: Vec<Value>,
     pub(super) needs: Vec<bool>,
     pub(super) results: Vec<Value>,
-    pub(super) args: Vec<u32>,
+    pub(super) args: Vec<ParamPort>,
     /// The parts of a product, as they were read.
     pub(super) parts: Vec<ProductPart>,
 }
@@ -30,7 +31,7 @@ pub(super) struct Applied {
 pub(super) struct Level<'a> {
     arena: &'a Arena,
     ports: usize,
-    results: Vec<usize>,
+    results: Vec<ValueId>,
     needs: Vec<bool>,
     calls: Vec<Option<Tape<'a>>>,
 }
@@ -56,7 +57,7 @@ impl<'a> Deriver<'a> {
         signature: &'a Signature,
         operands: &[Value],
         needs: &[bool],
-        args: &[u32],
+        args: &[ParamPort],
     ) -> (Vec<Value>, Vec<bool>, Tape<'a>) {
         let tables = self.b.tables;
         match signature.callee {
@@ -69,8 +70,7 @@ impl<'a> Deriver<'a> {
                     _ => Vec::new(),
                 };
                 let needed = !blocks(op)
-                    && (needs.iter().any(|&needs| needs)
-                        || args.iter().any(|&arg| self.params[arg as usize]));
+                    && (needs.iter().any(|&needs| needs) || args.iter().any(|&arg| self.params[arg.index()]));
                 let result_needs = types.iter().map(|ty| needed && ty.dtype == DType::F32).collect();
                 let applied = Applied {
                     op,
@@ -85,10 +85,9 @@ impl<'a> Deriver<'a> {
             Callee::Cell(cell) => {
                 let body = &tables.module.cell_decl(cell).body;
                 let (values, level) = self.level(&body.arena, operands, needs, args);
-                let slots: Vec<usize> = body.results.iter().map(|result| result.index()).collect();
-                let results = slots.iter().map(|&slot| values[slot].clone()).collect();
-                let needs = slots.iter().map(|&slot| level.needs[slot]).collect();
-                (results, needs, Tape::Cell(Level { results: slots, ..level }))
+                let results = body.results.iter().map(|value| values[value.index()].clone()).collect();
+                let needs = body.results.iter().map(|value| level.needs[value.index()]).collect();
+                (results, needs, Tape::Cell(Level { results: body.results.clone(), ..level }))
             }
         }
     }
@@ -98,16 +97,16 @@ impl<'a> Deriver<'a> {
         arena: &'a Arena,
         ports: &[Value],
         port_needs: &[bool],
-        args: &[u32],
+        args: &[ParamPort],
     ) -> (Vec<Value>, Level<'a>) {
         let mut values: Vec<Value> = ports.to_vec();
         let mut needs = port_needs.to_vec();
         let mut calls: Vec<Option<Tape<'a>>> = ports.iter().map(|_| None).collect();
         for id in arena.ids().skip(ports.len()) {
             let signature = self.b.tables.sigs.get(arena.node(id).sig);
-            let slots: Vec<usize> = operand_slots(arena, id);
-            let operands: Vec<Value> = slots.iter().map(|&slot| values[slot].clone()).collect();
-            let own_needs: Vec<bool> = slots.iter().map(|&slot| needs[slot]).collect();
+            let read = operand_values(arena, id);
+            let operands: Vec<Value> = read.iter().map(|value| values[value.index()].clone()).collect();
+            let own_needs: Vec<bool> = read.iter().map(|value| needs[value.index()]).collect();
             let params = arguments(signature, args);
             let (results, result_needs, tape) = self.forward(signature, &operands, &own_needs, &params);
             values.extend(results);
@@ -132,16 +131,16 @@ impl<'a> Deriver<'a> {
     /// Walks a body as the reference does: contributions arrive in descending order of the uses.
     fn reverse_level(&mut self, level: &Level<'a>, grads: &[Option<Value>]) -> Result<Vec<Partial>, Refused> {
         let mut pending: Vec<Vec<Partial>> = level.needs.iter().map(|_| Vec::new()).collect();
-        for (&slot, grad) in level.results.iter().zip(grads).rev() {
-            if let (Some(grad), true) = (grad, level.needs[slot]) {
-                pending[slot].push(Partial::One(grad.clone()));
+        for (value, grad) in level.results.iter().zip(grads).rev() {
+            if let (Some(grad), true) = (grad, level.needs[value.index()]) {
+                pending[value.index()].push(Partial::One(grad.clone()));
             }
         }
         for id in level.arena.ids().skip(level.ports).rev() {
             let Some(tape) = &level.calls[id.index()] else { continue };
             let mut grads = Vec::new();
-            for slot in level.arena.results(id) {
-                let arrived = std::mem::take(&mut pending[slot]);
+            for value in level.arena.results(id) {
+                let arrived = std::mem::take(&mut pending[value]);
                 grads.push(match self.fold(arrived)? {
                     Partial::One(value) => Some(value),
                     _ => None,
@@ -151,9 +150,9 @@ impl<'a> Deriver<'a> {
                 continue;
             }
             let partials = self.reverse(tape, &grads)?;
-            let slots = operand_slots(level.arena, id);
-            for (&slot, partial) in slots.iter().zip(partials).rev() {
-                distribute(level, slot, partial, &mut pending);
+            let read = operand_values(level.arena, id);
+            for (&value, partial) in read.iter().zip(partials).rev() {
+                distribute(level, value, partial, &mut pending);
             }
         }
         pending.into_iter().take(level.ports).map(|arrived| self.fold(arrived)).collect()
@@ -196,7 +195,7 @@ impl<'a> Deriver<'a> {
     }
 
     fn is_zero(&self, view: &View) -> bool {
-        self.b.regs[view.reg as usize].kind == RegKind::Const(0)
+        self.b.regs[view.reg.index()].kind == RegKind::Const(0)
     }
 
     /// The sum range by range. Where one side is the zeros around a slice, the result is the other side.
@@ -226,31 +225,31 @@ impl<'a> Deriver<'a> {
     }
 }
 
-/// The slots that the operands of a node of a body name.
-fn operand_slots(arena: &Arena, id: autobatch_ir::id::NodeId) -> Vec<usize> {
-    let slot = |operand: &autobatch_ir::graph::Operand| match operand.kind() {
-        Some(OperandKind::Value(id)) => id.index(),
+/// The values that the operands of a node of a body name.
+fn operand_values(arena: &Arena, id: NodeId) -> Vec<ValueId> {
+    let value = |operand: &Operand| match operand.kind() {
+        Some(OperandKind::Value(value)) => value,
         _ => unreachable!("bodies of verified modules bind no numbers"),
     };
-    arena.operands(id).iter().map(slot).collect()
+    arena.operands(id).iter().map(value).collect()
 }
 
 /// Adds a contribution to the values that an operand names, in descending order.
-fn distribute(level: &Level<'_>, slot: usize, partial: Partial, pending: &mut [Vec<Partial>]) {
-    if !level.needs[slot] || matches!(partial, Partial::None) {
+fn distribute(level: &Level<'_>, value: ValueId, partial: Partial, pending: &mut [Vec<Partial>]) {
+    if !level.needs[value.index()] || matches!(partial, Partial::None) {
         return;
     }
-    let producer = level.arena.producer(autobatch_ir::id::ValueId::new(slot));
+    let producer = level.arena.producer(value);
     match partial {
         // A list made in this body names its elements. A list port passes its contributions on.
         Partial::Many(items) if producer.index() >= level.ports => {
-            let slots = operand_slots(level.arena, producer);
-            for (&slot, item) in slots.iter().zip(items).rev() {
-                if level.needs[slot] {
-                    pending[slot].extend(item.into_iter().rev().map(Partial::One));
+            let read = operand_values(level.arena, producer);
+            for (value, item) in read.iter().zip(items).rev() {
+                if level.needs[value.index()] {
+                    pending[value.index()].extend(item.into_iter().rev().map(Partial::One));
                 }
             }
         }
-        partial => pending[slot].push(partial),
+        partial => pending[value.index()].push(partial),
     }
 }

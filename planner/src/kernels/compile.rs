@@ -17,7 +17,8 @@ use autobatch_ir::id::{NodeId, SigId, ValueId};
 use autobatch_ir::module::Module;
 use autobatch_ir::plan::row_ops::{Template, template};
 use autobatch_ir::plan::{
-    Code, Instr, Kernel, ListSource, ProdInit, ProductPart, Reg, RegKind, Source, Stage, View,
+    Code, Instr, Kernel, ListSource, ParamPort, ProdInit, ProductPart, Reg, RegId, RegKind, Source, Stage,
+    View,
 };
 use autobatch_ir::types::{Type, Types};
 use std::collections::HashMap;
@@ -100,18 +101,18 @@ impl<'a> Builder<'a> {
         tables: Tables<'a>,
         signature: &Signature,
         options: CompileOptions,
-    ) -> (Self, Vec<Value>, Vec<u32>) {
+    ) -> (Self, Vec<Value>, Vec<ParamPort>) {
         let ports = signature.operands.len() as u32;
         let params = signature.param_types.iter().map(|&ty| tables.types.get(ty)).collect();
         let (regs, stages, joined) = (Vec::new(), Vec::new(), HashMap::new());
         let mut builder = Self { tables, options, ports, params, regs, stages, joined };
         let operands = signature.operands.iter().map(|&ty| builder.port(tables.types.get(ty))).collect();
-        (builder, operands, (0..signature.params.len() as u32).collect())
+        (builder, operands, (0..signature.params.len() as u32).map(ParamPort).collect())
     }
 
     pub(crate) fn reg(&mut self, kind: RegKind, ty: Type) -> View {
         self.regs.push(Reg { kind, ty });
-        View { reg: self.regs.len() as u32 - 1, start: 0, width: ty.shape.elements() as u32 }
+        View { reg: RegId(self.regs.len() as u32 - 1), start: 0, width: ty.shape.elements() as u32 }
     }
 
     fn port(&mut self, ty: Type) -> Value {
@@ -128,7 +129,7 @@ impl<'a> Builder<'a> {
 
     /// Inlines a node, an op or a call of a cell, and returns its results. `args` are the kernel's parameter ports for the
     /// signature's parameter arguments.
-    fn apply(&mut self, signature: &Signature, operands: &[Value], args: &[u32]) -> Vec<Value> {
+    fn apply(&mut self, signature: &Signature, operands: &[Value], args: &[ParamPort]) -> Vec<Value> {
         match signature.callee {
             Callee::Op(op) => {
                 let results = signature.results.iter().map(|&ty| self.tables.types.get(ty)).collect();
@@ -142,7 +143,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn body(&mut self, arena: &Arena, ports: &[Value], args: &[u32]) -> Vec<Value> {
+    fn body(&mut self, arena: &Arena, ports: &[Value], args: &[ParamPort]) -> Vec<Value> {
         let mut values: Vec<Value> = Vec::with_capacity(arena.values());
         values.extend(ports.iter().cloned());
         for id in arena.ids().skip(ports.len()) {
@@ -170,7 +171,7 @@ impl<'a> Builder<'a> {
         &mut self,
         op: Op,
         operands: Vec<Value>,
-        args: &[u32],
+        args: &[ParamPort],
         results: Vec<Type>,
     ) -> Vec<Value> {
         match (template(op), op) {
@@ -269,7 +270,7 @@ impl<'a> Builder<'a> {
         init: ProdInit,
         weight: WeightRows,
         operands: Vec<Value>,
-        args: &[u32],
+        args: &[ParamPort],
         result: Type,
     ) -> Vec<Value> {
         let rows = result.shape.rows() as u32;
@@ -315,7 +316,7 @@ impl<'a> Builder<'a> {
 
     /// A view as an operand of a line of some width.
     pub(crate) fn view_source(&self, view: View, width: u32) -> Source {
-        match self.regs[view.reg as usize].kind {
+        match self.regs[view.reg.index()].kind {
             RegKind::Const(bits) => Source::Const(bits),
             _ if view.width == width => Source::View(view),
             _ => Source::Scalar(view),
@@ -337,7 +338,7 @@ impl<'a> Builder<'a> {
         for view in views {
             let store = View { reg: whole.reg, start, width: view.width };
             start += view.width;
-            let sources = vec![match self.regs[view.reg as usize].kind {
+            let sources = vec![match self.regs[view.reg.index()].kind {
                 RegKind::Const(bits) => Source::Const(bits),
                 _ => Source::View(view),
             }];
@@ -349,7 +350,7 @@ impl<'a> Builder<'a> {
 }
 
 /// The parameters of a node in a body, given the parameters of the body.
-pub(crate) fn arguments(signature: &Signature, args: &[u32]) -> Vec<u32> {
+pub(crate) fn arguments(signature: &Signature, args: &[ParamPort]) -> Vec<ParamPort> {
     let of = |arg: &ParamArg| match *arg {
         ParamArg::Port(port) => args[port as usize],
         ParamArg::Module(_) => unreachable!("bodies of verified modules take parameters as ports"),

@@ -9,7 +9,7 @@
 //! map 4 { 0 = tanh v0   1 = sigmoid v1   2 = mul 0 1 -> r }
 //! ```
 
-use autobatch_ir::plan::{Code, Instr, Kernel, ListSource, ProdInit, RegKind, Source, Stage, View};
+use autobatch_ir::plan::{Code, Instr, Kernel, ListSource, ProdInit, RegId, RegKind, Source, Stage, View};
 use std::collections::HashMap;
 
 /// Joins the map stages of a kernel and drops the registers that this makes unused.
@@ -55,7 +55,7 @@ impl Fused {
     fn push(&mut self, stage: Stage) {
         let number = self.stages.len();
         for view in stage_writes(&stage) {
-            self.writes[view.reg as usize].push(Write { view, stage: number, local: None });
+            self.writes[view.reg.index()].push(Write { view, stage: number, local: None });
         }
         self.stages.push(stage);
     }
@@ -90,7 +90,7 @@ impl Fused {
             };
             if let Some(view) = instr.store {
                 let write = Write { view, stage: target, local: Some(line.len() as u32) };
-                self.writes[view.reg as usize].push(write);
+                self.writes[view.reg.index()].push(write);
             }
             line.push(instr);
         }
@@ -98,13 +98,13 @@ impl Fused {
 
     /// The writes that overlap a read.
     fn writers<'f>(&'f self, read: &'f (View, bool)) -> impl Iterator<Item = &'f Write> {
-        self.writes[read.0.reg as usize].iter().filter(|write| overlaps(&write.view, read))
+        self.writes[read.0.reg.index()].iter().filter(|write| overlaps(&write.view, read))
     }
 
     /// The instruction of a map stage that writes a view.
     fn local(&self, stage: usize, view: View) -> Option<u32> {
         let made = |write: &&Write| write.stage == stage && write.view == view;
-        self.writes[view.reg as usize].iter().find(made)?.local
+        self.writes[view.reg.index()].iter().find(made)?.local
     }
 
     /// Whether an instruction with these reads may join a stage: it reads each result of the stage whole and element by element, or
@@ -146,7 +146,7 @@ pub(crate) fn stage_writes(stage: &Stage) -> Vec<View> {
 
 /// The views that a stage reads. Lists that arrive through ports count as empty views of their registers.
 pub(crate) fn stage_reads(stage: &Stage) -> Vec<View> {
-    let port = |reg: u32| View { reg, start: 0, width: 0 };
+    let port = |reg: RegId| View { reg, start: 0, width: 0 };
     let mut views = stage.reads();
     match stage {
         Stage::Seg { lists, .. } => views.extend(lists.iter().filter_map(|list| match list {
@@ -165,12 +165,12 @@ pub(crate) fn stage_reads(stage: &Stage) -> Vec<View> {
 fn drop_private_results(kernel: &mut Kernel) {
     let mut reads: Vec<Vec<View>> = vec![Vec::new(); kernel.regs.len()];
     for &read in &kernel.results {
-        reads[read.reg as usize].push(read);
+        reads[read.reg.index()].push(read);
     }
     for read in kernel.stages.iter().flat_map(stage_reads) {
-        reads[read.reg as usize].push(read);
+        reads[read.reg.index()].push(read);
     }
-    let is_read = |made: &View| reads[made.reg as usize].iter().any(|read| overlaps(made, &(*read, false)));
+    let is_read = |made: &View| reads[made.reg.index()].iter().any(|read| overlaps(made, &(*read, false)));
     for stage in &mut kernel.stages {
         if let Stage::Map { code, .. } = stage {
             for instr in code {
@@ -211,38 +211,39 @@ fn drop_copies(kernel: &mut Kernel) {
 fn drop_unused_registers(kernel: &mut Kernel) {
     let mut used = vec![false; kernel.regs.len()];
     used[..kernel.ports as usize].fill(true);
-    let mut mark = |view: &View| used[view.reg as usize] = true;
+    let mut mark = |view: &View| used[view.reg.index()] = true;
     kernel.results.iter().for_each(&mut mark);
     for stage in &kernel.stages {
         stage_reads(stage).iter().for_each(&mut mark);
         stage_writes(stage).iter().for_each(&mut mark);
     }
-    let mut renumbered = vec![0; used.len()];
     let mut kept = 0;
-    for (old, used) in used.iter().enumerate() {
-        renumbered[old] = kept;
+    let number_of = |used: &bool| {
+        let own = RegId(kept);
         kept += u32::from(*used);
-    }
+        own
+    };
+    let renumbered: Vec<RegId> = used.iter().map(number_of).collect();
     let mut number = 0;
     kernel.regs.retain(|reg| {
         number += 1;
         used[number - 1] || matches!(reg.kind, RegKind::Port)
     });
-    kernel.results.iter_mut().for_each(|view| view.reg = renumbered[view.reg as usize]);
+    kernel.results.iter_mut().for_each(|view| view.reg = renumbered[view.reg.index()]);
     kernel.stages.iter_mut().for_each(|stage| renumber(stage, &renumbered));
 }
 
 /// Gives the registers of a stage new numbers, each by its old one.
-pub(crate) fn renumber(stage: &mut Stage, numbers: &[u32]) {
-    registers(stage).into_iter().for_each(|reg| *reg = numbers[*reg as usize]);
+pub(crate) fn renumber(stage: &mut Stage, numbers: &[RegId]) {
+    registers(stage).into_iter().for_each(|reg| *reg = numbers[reg.index()]);
 }
 
-fn register(view: &mut View) -> &mut u32 {
+fn register(view: &mut View) -> &mut RegId {
     &mut view.reg
 }
 
 /// All names of registers in a stage.
-fn registers(stage: &mut Stage) -> Vec<&mut u32> {
+fn registers(stage: &mut Stage) -> Vec<&mut RegId> {
     match stage {
         Stage::Prod { dst, init, parts, .. } => {
             let init = if let ProdInit::View(view) = init { Some(view) } else { None };
@@ -254,7 +255,7 @@ fn registers(stage: &mut Stage) -> Vec<&mut u32> {
             sources.iter_mut().map(|(view, _)| view).chain(dsts).map(register).collect()
         }
         Stage::Seg { query, lists, dst, .. } => {
-            let mut regs: Vec<&mut u32> = query.iter_mut().chain([dst]).map(register).collect();
+            let mut regs: Vec<&mut RegId> = query.iter_mut().chain([dst]).map(register).collect();
             for list in lists {
                 match list {
                     ListSource::Port(reg) => regs.push(reg),

@@ -153,20 +153,20 @@ impl Gatherer<'_> {
         }
     }
 
-    /// Writes the rows that nodes read at a port; `operands` are their first operands. A function of its own, so that the loop has
+    /// Writes the rows that nodes read at a place; `operands` are their first operands. A function of its own, so that the loop has
     /// all registers.
     #[inline(never)]
     fn read(
         &self,
         column: &mut [ProvisionalRow],
         operands: &[u32],
-        port: u32,
+        place: u32,
         slab: Range<ProvisionalRow>,
         rows: ProvisionalRows<'_>,
     ) {
         let pool = self.graph.arena.operand_pool();
         for (row, operands) in column.iter_mut().zip(operands) {
-            let value = pool[(operands + port) as usize].as_value();
+            let value = pool[(operands + place) as usize].as_value();
             *row = rows.of(value.expect("jobs of one type take the same kinds of operands"), &slab);
         }
     }
@@ -222,10 +222,12 @@ impl Gatherer<'_> {
                 let list = pool[(operands + port) as usize].as_value();
                 let list = list.expect("jobs of one type take the same kinds of operands");
                 if self.is_growing {
-                    to.lists.fill(place, list, 0, target.wave, self.graph, |item| item.index() as u32);
+                    to.lists.fill(place, list, ProvisionalRow(0), target.wave, self.graph, |item| {
+                        item.index() as u32
+                    });
                 } else {
                     let row = |item| rows.of(item, slab).0;
-                    to.lists.fill(place, list, slab.start.0, target.wave, self.graph, row);
+                    to.lists.fill(place, list, slab.start, target.wave, self.graph, row);
                 }
             }
             first += target.lanes as usize;

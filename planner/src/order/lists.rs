@@ -37,7 +37,7 @@ pub(crate) struct Lists {
 #[derive(Clone, Copy, Debug)]
 struct Stored {
     /// The first provisional row of its slab.
-    slab: u32,
+    slab: ProvisionalRow,
     start: u32,
     end: u32,
     /// The end of the space in which a list that grows from it continues.
@@ -70,7 +70,7 @@ impl Lists {
         &mut self,
         place: usize,
         list: ValueId,
-        slab: u32,
+        slab: ProvisionalRow,
         wave: WaveId,
         graph: &GraphData,
         row: impl Fn(ValueId) -> u32,
@@ -86,13 +86,19 @@ impl Lists {
 
     /// The number of a list in a slab, if it is stored.
     #[inline]
-    fn known(&self, list: ValueId, slab: u32) -> Option<ListId> {
+    fn known(&self, list: ValueId, slab: ProvisionalRow) -> Option<ListId> {
         let last = self.last[list];
         self.stored.get(last).is_some_and(|stored| stored.slab == slab).then_some(last)
     }
 
     /// Stores a list over the rows of the nearest list that it grew from and that is stored.
-    fn store(&mut self, list: ValueId, slab: u32, graph: &GraphData, row: impl Fn(ValueId) -> u32) -> ListId {
+    fn store(
+        &mut self,
+        list: ValueId,
+        slab: ProvisionalRow,
+        graph: &GraphData,
+        row: impl Fn(ValueId) -> u32,
+    ) -> ListId {
         let row = |item: &Operand| item.as_value().map(&row);
         let mut grown = std::mem::take(&mut self.grown);
         let mut at = list;

@@ -32,12 +32,12 @@ impl Batches {
         self.len() == 0
     }
 
-    /// The jobs of a batch, ascending.
+    /// The jobs of the batch at a place in the order, ascending.
     ///
     /// # Panics
-    /// If `batch` is not smaller than [`Batches::len`].
-    pub fn get(&self, batch: usize) -> &[JobId] {
-        &self.items[self.start[batch] as usize..self.start[batch + 1] as usize]
+    /// If `place` is not smaller than [`Batches::len`].
+    pub fn get(&self, place: usize) -> &[JobId] {
+        &self.items[self.start[place] as usize..self.start[place + 1] as usize]
     }
 
     /// The batches in order.

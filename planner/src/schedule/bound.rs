@@ -42,7 +42,7 @@ pub(crate) fn path_sum_total(problem: &Problem<'_>, scratch: &mut Scratch) -> u3
         scratch;
     per_type.clear();
     per_type.extend_from_slice(&parts.levels[..problem.types() as usize]);
-    for number in 0..parts.len() {
+    for number in parts.ids() {
         if parts.members(number).len() < 2 {
             continue;
         }

@@ -118,11 +118,11 @@ impl Front {
     }
 
     /// Finishes the jobs of `batch`, of type `ty`: counts down the unfinished operands of their consumers, and transitively the
-    /// operands that are not clean of `ty` (counter number `lane`).
+    /// operands that are not clean of `ty` (by the counter of the type).
     ///
     /// This is the hottest loop of all policies. It keeps everything in locals, because after a write through one vector the
     /// compiler loads all others again.
-    fn pass_on(&mut self, part: &Part, ty: LocalType, lane: usize, batch: &[LocalJob], fired: &mut Fired) {
+    fn pass_on(&mut self, part: &Part, ty: LocalType, counter: usize, batch: &[LocalJob], fired: &mut Fired) {
         let Self { counts, stride, ready, sources, .. } = self;
         let (counts, stride) = (counts.as_mut_slice(), *stride);
         let (mut clean, mut found) = (std::mem::take(&mut fired.clean), 0u32);
@@ -130,10 +130,10 @@ impl Front {
             let consumers = part.consumers(job);
             fired.visits.add(job);
             for &consumer in consumers {
-                let row = &mut counts[consumer.index() * stride..][..lane + 1];
+                let row = &mut counts[consumer.index() * stride..][..counter + 1];
                 row[0] -= 1;
-                row[lane] -= 1;
-                let (waits, unclean) = (row[0] != 0, row[lane] != 0);
+                row[counter] -= 1;
+                let (waits, unclean) = (row[0] != 0, row[counter] != 0);
                 if waits && unclean {
                     continue;
                 }
@@ -153,7 +153,7 @@ impl Front {
             let consumers = part.consumers(job);
             fired.visits.add(job);
             for &consumer in consumers {
-                let count = &mut counts[consumer.index() * stride + lane];
+                let count = &mut counts[consumer.index() * stride + counter];
                 *count -= 1;
                 if *count == 0 {
                     if part.linked_ty(consumer) == ty {

@@ -4,7 +4,8 @@
 //! sentence. A job therefore names a long list by its number. Policies see the operands written out; what they compute from
 //! whole lists, they compute once for each list.
 
-use crate::ids::{JobId, KindId};
+use crate::ids::{JobId, JobListId, KindId};
+use crate::index_vec::IndexVec;
 use autobatch_ir::hash::BuildMix;
 use bytemuck::TransparentWrapper;
 use std::collections::HashMap;
@@ -31,25 +32,25 @@ impl JobOperand {
     }
 
     /// The name of a list by the list's number.
-    const fn list(number: usize) -> Self {
-        Self(JobId(Self::LIST | number as u32))
+    const fn list(JobListId(number): JobListId) -> Self {
+        Self(JobId(Self::LIST | number))
     }
 
     /// The job, or the number of the list that the operand names.
     #[inline]
-    pub(super) const fn named(self) -> Result<JobId, usize> {
+    pub(super) const fn named(self) -> Result<JobId, JobListId> {
         let number = self.0.0;
-        if number & Self::LIST == 0 { Ok(self.0) } else { Err((number & !Self::LIST) as usize) }
+        if number & Self::LIST == 0 { Ok(self.0) } else { Err(JobListId(number & !Self::LIST)) }
     }
 }
 
 /// Lists of operands. An item is a job, or a list with a smaller number.
 #[derive(Debug, Default)]
 pub(crate) struct OperandLists {
-    start: Vec<u32>,
+    start: IndexVec<JobListId, u32>,
     items: Vec<JobOperand>,
     /// The jobs of each list with all lists in it.
-    jobs: Vec<u32>,
+    jobs: IndexVec<JobListId, u32>,
 }
 
 impl OperandLists {
@@ -71,13 +72,13 @@ impl OperandLists {
         self.items.extend(items);
         let jobs = self.items[first..].iter().map(|&item| self.jobs_of(item)).fold(0, u32::saturating_add);
         self.start.push(first as u32);
-        self.jobs.push(jobs);
-        JobOperand::list(self.jobs.len() - 1)
+        let list = self.jobs.push(jobs);
+        JobOperand::list(list)
     }
 
     /// The items of a list.
-    fn items(&self, list: usize) -> &[JobOperand] {
-        let end = self.start.get(list + 1).map_or(self.items.len(), |&end| end as usize);
+    fn items(&self, list: JobListId) -> &[JobOperand] {
+        let end = self.start.get(JobListId(list.0 + 1)).map_or(self.items.len(), |&end| end as usize);
         &self.items[self.start[list] as usize..end]
     }
 
@@ -111,10 +112,10 @@ impl OperandLists {
 #[derive(Debug, Default)]
 pub(crate) struct ListMaxima {
     /// Per list the kind that asked first, as most lists have readers of one kind, and the number.
-    first: Vec<Option<(KindId, u32)>>,
+    first: IndexVec<JobListId, Option<(KindId, u32)>>,
     /// The numbers for other kinds.
-    others: HashMap<(usize, KindId), u32, BuildMix>,
-    open: Vec<usize>,
+    others: HashMap<(JobListId, KindId), u32, BuildMix>,
+    open: Vec<JobListId>,
 }
 
 impl ListMaxima {
@@ -124,17 +125,15 @@ impl ListMaxima {
     }
 
     #[inline]
-    fn known(&self, list: usize, kind: KindId) -> Option<u32> {
+    fn known(&self, list: JobListId, kind: KindId) -> Option<u32> {
         match self.first.get(list).copied().flatten()? {
             (first, number) if first == kind => Some(number),
             _ => self.others.get(&(list, kind)).copied(),
         }
     }
 
-    fn keep(&mut self, list: usize, kind: KindId, number: u32) {
-        if self.first.len() <= list {
-            self.first.resize(list + 1, None);
-        }
+    fn keep(&mut self, list: JobListId, kind: KindId, number: u32) {
+        self.first.grow_with(list.index() + 1, || None);
         match &mut self.first[list] {
             first @ None => *first = Some((kind, number)),
             Some(_) => drop(self.others.insert((list, kind), number)),
@@ -159,7 +158,7 @@ impl ListMaxima {
     fn of_list(
         &mut self,
         lists: &OperandLists,
-        list: usize,
+        list: JobListId,
         kind: KindId,
         of: &mut dyn FnMut(JobId) -> u32,
     ) -> u32 {
@@ -200,4 +199,4 @@ impl ListMaxima {
 
 /// No lists.
 pub(super) static NO_LISTS: OperandLists =
-    OperandLists { start: Vec::new(), items: Vec::new(), jobs: Vec::new() };
+    OperandLists { start: IndexVec::new(), items: Vec::new(), jobs: IndexVec::new() };

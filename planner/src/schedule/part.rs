@@ -9,7 +9,7 @@ use super::Problem;
 use super::operand_lists::JobOperand;
 use super::parts::{NONE, Parts};
 use super::problem::lists;
-use crate::ids::{Id, JobId, LocalJob, LocalType, TypeIndex};
+use crate::ids::{ComponentId, Id, JobId, LocalJob, LocalType, TypeIndex};
 use crate::lists::ensure_len;
 use bytemuck::TransparentWrapper;
 
@@ -119,7 +119,7 @@ impl Part {
         &mut self,
         problem: &Problem<'_>,
         parts: &Parts,
-        number: usize,
+        number: ComponentId,
         renumbering: &mut Renumbering,
     ) {
         let kinds = parts.kinds(problem);

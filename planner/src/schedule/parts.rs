@@ -17,7 +17,7 @@
 
 use super::Problem;
 use super::operand_lists::{JobOperand, ListMaxima};
-use crate::ids::{Id, KindId, TypeIndex};
+use crate::ids::{ComponentId, Id, KindId, TypeIndex};
 use crate::lists::group;
 use bytemuck::TransparentWrapper;
 
@@ -67,13 +67,19 @@ impl Parts {
         self.found.member_start.len() - 1
     }
 
+    /// The parts in topological order.
+    pub(super) fn ids(&self) -> impl Iterator<Item = ComponentId> + use<> {
+        (0..self.len() as u32).map(ComponentId)
+    }
+
     /// Number of kinds: types and alone jobs.
     pub(super) fn kind_count(&self) -> usize {
         self.found.part_of.len()
     }
 
     /// The kinds of a part, ascending.
-    pub(super) fn members(&self, part: usize) -> &[KindId] {
+    pub(super) fn members(&self, part: ComponentId) -> &[KindId] {
+        let part = part.index();
         let Components { members, member_start, .. } = &self.found;
         &members[member_start[part] as usize..member_start[part + 1] as usize]
     }

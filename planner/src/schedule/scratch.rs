@@ -5,7 +5,7 @@ use super::front::{Fired, Front};
 use super::part::{Part, Renumbering};
 use super::parts::{NONE, Parts};
 use super::problem::Problem;
-use crate::ids::{Id, JobId, KindId, LocalType};
+use crate::ids::{ComponentId, Id, JobId, KindId, LocalType};
 use crate::lists::group;
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -94,12 +94,13 @@ pub(super) struct HardJobs {
 }
 
 impl HardJobs {
-    pub(super) fn jobs(&self, part: usize) -> &[JobId] {
+    pub(super) fn jobs(&self, part: ComponentId) -> &[JobId] {
+        let part = part.index();
         &self.items[self.start[part] as usize..self.start[part + 1] as usize]
     }
 
     /// Collects the jobs of the only hard part, without branches: the order of kinds is not predictable.
-    fn pick(&mut self, kinds: &[KindId], only: usize) {
+    fn pick(&mut self, kinds: &[KindId], only: ComponentId) {
         let Self { start, items, part_of } = self;
         // At least as long as the result.
         items.resize(kinds.len(), JobId(0));
@@ -108,7 +109,7 @@ impl HardJobs {
             items[end] = job;
             end += usize::from(part_of[kind.to_index()] != NONE);
         }
-        start[only + 1..].fill(end as u32);
+        start[only.index() + 1..].fill(end as u32);
     }
 
     /// Collects the jobs of several hard parts.
@@ -147,9 +148,9 @@ impl Scratch {
         let kinds = parts.kinds(problem);
         hard.part_of.clear();
         hard.part_of.resize(parts.kind_count(), NONE);
-        let (mut parts_found, mut only) = (0, 0);
-        for part in (0..parts.len()).filter(|&part| parts.members(part).len() > 1) {
-            parts.members(part).iter().for_each(|&kind| hard.part_of[kind.to_index()] = part as u32);
+        let (mut parts_found, mut only) = (0, ComponentId(0));
+        for part in parts.ids().filter(|&part| parts.members(part).len() > 1) {
+            parts.members(part).iter().for_each(|&kind| hard.part_of[kind.to_index()] = part.0);
             (parts_found, only) = (parts_found + 1, part);
         }
         match parts_found {

@@ -30,7 +30,7 @@ pub(super) fn solve(
     batch_of.resize(problem.len(), 0);
     base.clear();
     base.resize(parts.kind_count(), NONE);
-    for number in 0..parts.len() {
+    for number in parts.ids() {
         if let &[kind] = parts.members(number) {
             base[kind.to_index()] = count;
             count += parts.levels[kind.to_index()];

@@ -83,9 +83,9 @@ impl Storage {
         self.port_of.number(signatures.iter().map(|signature| signature.operands.len()));
     }
 
-    /// The field that an operand port reads; [`NO_FIELD`] if no value arrives there.
-    pub(crate) fn port_field(&self, sig: SigId, port: usize) -> FieldId {
-        self.port_fields[self.port_of.of(sig, port)]
+    /// The field that the operand at a place reads; [`NO_FIELD`] if no value arrives there.
+    pub(crate) fn port_field(&self, sig: SigId, place: usize) -> FieldId {
+        self.port_fields[self.port_of.of(sig, place)]
     }
 }
 

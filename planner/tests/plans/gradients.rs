@@ -332,7 +332,7 @@ fn edges_with_two_results_are_rejected() {
         let is_edges = |reg: &Reg| reg.kind == RegKind::Edges;
         let kernel = plan.kernels.iter_mut().find(|kernel| kernel.regs.iter().any(is_edges));
         let kernel = Arc::make_mut(kernel.expect("attention has edges"));
-        let edges = kernel.results.iter().copied().find(|view| is_edges(&kernel.regs[view.reg as usize]));
+        let edges = kernel.results.iter().copied().find(|view| is_edges(&kernel.regs[view.reg.index()]));
         kernel.results.extend(edges);
     };
     assert_eq!(broken("attention", twice), [Rule::Edges, Rule::Roles]);

@@ -4,7 +4,7 @@ use crate::agreement::planner;
 use autobatch_ir::graph::{Graph, GraphData, ListFold, Op};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
-use autobatch_ir::plan::{Kernel, ListSource, Mode, Place, Plan, Reg, RegKind, Stage, Verified, View};
+use autobatch_ir::plan::{Kernel, ListSource, Mode, Place, Plan, Reg, RegId, RegKind, Stage, Verified, View};
 use autobatch_ir::types::{Type, f32, list};
 use autobatch_oracle::check::{Proof, Wanted, check, check_losses};
 use autobatch_planner::{Gradients, Planner, Request};
@@ -148,11 +148,11 @@ fn gradients_of_every_result_of_many_are_proven() {
 fn sum_and_edges(sum: &Kernel) -> Kernel {
     let mut kernel = sum.clone();
     let pair = f32(2);
-    let edges = kernel.regs.len() as u32;
+    let edges = RegId(kernel.regs.len() as u32);
     kernel.regs.push(Reg { kind: RegKind::Edges, ty: list(pair) });
     kernel.stages.push(Stage::SegGrad {
         op: Op::ListFold(ListFold::Sum),
-        lists: vec![0],
+        lists: vec![RegId(0)],
         elements: vec![pair],
         dy: kernel.results[0],
         dsts: vec![Some(edges)],
@@ -177,7 +177,7 @@ fn gradients_of_values_over_values_that_are_still_read_are_found() {
         .collect();
     let &[first, second] = &folds[..] else { panic!("two sums: {plan:?}") };
     let Stage::Seg { lists, .. } = &plan.kernel(&plan.steps[first]).stages[0] else { unreachable!() };
-    assert_eq!(lists[..], [ListSource::Port(0)]);
+    assert_eq!(lists[..], [ListSource::Port(RegId(0))]);
     let list = |step: usize| plan.operands(&plan.steps[step])[0];
     let (offsets, _) = list(first).address.lists().expect("a list");
     let (field, (_, items)) = list(second).field().zip(list(second).address.lists()).expect("a list");

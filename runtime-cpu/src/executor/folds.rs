@@ -12,7 +12,7 @@ use crate::kernels::{
     Strided, StridedMut, attend_unchecked, gathered_fold_unchecked, lists,
 };
 use autobatch_ir::graph::{ListFold, Op};
-use autobatch_ir::plan::{List, ListSource, Stage, StepOperand, View};
+use autobatch_ir::plan::{List, ListSource, RegId, Stage, StepOperand, View};
 use std::ptr::NonNull;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
@@ -39,12 +39,12 @@ impl<'a> Tile<'a> {
         let Stage::Seg { op, query, lists, elements, dst } = stage else { return };
         let (op, query, lists, dst) = (*op, *query, &lists[..], *dst);
         if let (Op::ListFold(fold), [ListSource::Port(port)]) = (op, lists) {
-            return self.fold_rows(fold, *port as usize, dst, space);
+            return self.fold_rows(fold, port.index(), dst, space);
         }
         if let (Op::Attend { scale }, Some(query), [ListSource::Port(keys), ListSource::Port(values)]) =
             (op, query, lists)
         {
-            let ports = [*keys, *values].map(|port| port as usize);
+            let ports = [keys, values].map(|port| port.index());
             return self.attend(scale.get(), query, ports, dst, space, attentions);
         }
         let to = self.strip(dst);
@@ -100,7 +100,7 @@ impl<'a> Tile<'a> {
         attentions: &mut Attentions<'_, 'a>,
     ) {
         let &Stage::AttendGrad { scale, query, keys, values, dy, dst, reader } = stage else { return };
-        let ports = [keys, values].map(|port| port as usize);
+        let ports = [keys, values].map(RegId::index);
         let lists = self.lists_of_lanes(ports, std::mem::take(&mut space.attended));
         let gradient = AttentionGradient {
             query: self.strided(query),
@@ -120,7 +120,7 @@ impl<'a> Tile<'a> {
     /// Computes the reverse of attention for keys and values.
     pub(super) fn pull(&self, stage: &Stage, space: &mut StageScratch, attentions: &mut Attentions<'_, 'a>) {
         let &Stage::AttendPull { scale, key, value, readers, key_dst, value_dst } = stage else { return };
-        let port = readers as usize;
+        let port = readers.index();
         let width = self.step.kernel.regs[port].ty.shape.elements() as u32;
         let mut lists = recycled::<_, List<'a>>(std::mem::take(&mut space.readers));
         lists.extend(self.lanes.clone().map(|lane| self.list_of_lane(port, lane)));
@@ -233,10 +233,10 @@ impl<'a> Tile<'a> {
     }
 
     /// The destination of a lane's edges and their number of floats; empty if the plan does not use them.
-    fn edge_rows(&self, reg: Option<u32>, row: usize, floats: usize) -> (*mut f32, usize) {
+    fn edge_rows(&self, reg: Option<RegId>, row: usize, floats: usize) -> (*mut f32, usize) {
         let empty = (NonNull::dangling().as_ptr(), 0);
         let Some(reg) = reg else { return empty };
-        match self.step.program.registers[reg as usize].location {
+        match self.step.program.registers[reg.index()].location {
             RegisterLocation::Edges(result) if result != u32::MAX && floats > 0 => {
                 (self.result_row(result as usize, self.lanes.start + row), floats)
             }
@@ -248,7 +248,7 @@ impl<'a> Tile<'a> {
     fn list_items<'t>(&'t self, list: &ListSource, row: usize, width: usize, items: &mut Vec<&'t [f32]>) {
         match list {
             ListSource::Port(port) => {
-                let StepOperand { origin, address } = self.step.operands[*port as usize];
+                let StepOperand { origin, address } = self.step.operands[port.index()];
                 let list =
                     address.list_of_lane(self.step.tables, self.step.groups, (self.lanes.start + row) as u32);
                 let (base, stride) = self.step.memory(origin);

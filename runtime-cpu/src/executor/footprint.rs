@@ -5,7 +5,9 @@ use super::program::Program;
 use super::shards;
 use crate::kernels::{AttentionSpace, GRADIENT_SCRATCH_FLOATS, PRODUCT_SCRATCH_FLOATS, PackedWeights};
 use autobatch_ir::graph::Op;
-use autobatch_ir::plan::{Footprint, Kernel, ListSource, Plan, ReductionSum, Stage, Step, StoreId, Verified};
+use autobatch_ir::plan::{
+    Footprint, Kernel, ListSource, ParamPort, Plan, ReductionSum, RegId, Stage, Step, StoreId, Verified,
+};
 use std::collections::HashSet;
 
 /// The memory and the work of executing a plan on some threads. None of the memory is allocated for the answer.
@@ -34,8 +36,8 @@ pub(super) fn with_programs(plan: &Verified<Plan>, threads: usize, prepared: &Pr
         tile = tile.max(own.tile(step.rows));
         attention.add(plan, step, kernel);
         for part in &own.packed {
-            let store = plan.stores(step)[part.port as usize];
-            if packed.insert(PackedPart { store, port: 0, ..*part }) {
+            let store = plan.stores(step)[part.port.index()];
+            if packed.insert(PackedPart { store, port: ParamPort(0), ..*part }) {
                 copies = copies.saturating_add(part.bytes);
             }
         }
@@ -55,7 +57,7 @@ struct PackedPart {
     /// The store. A kernel does not know it: its parts have `u32::MAX`.
     store: StoreId,
     /// The parameter port. The parts of a plan have 0, so that two kernels share the part of a store.
-    port: u32,
+    port: ParamPort,
     transposed: bool,
     col: u32,
     width: u32,
@@ -75,7 +77,7 @@ struct Sizes {
 impl Sizes {
     fn of(kernel: &Kernel, program: &Program) -> Self {
         let packed = program.weights.iter().map(|weight| {
-            let shape = kernel.params[weight.param as usize].shape;
+            let shape = kernel.params[weight.param.index()].shape;
             let k = if weight.transposed { shape.width() } else { shape.rows() };
             PackedPart {
                 store: StoreId(u32::MAX),
@@ -113,7 +115,7 @@ impl AttentionBytes {
     fn add(&mut self, plan: &Plan, step: &Step, kernel: &Kernel) {
         let lists = kernel.stages.iter().filter_map(packed_lists);
         for (number, (port, width)) in lists.enumerate() {
-            let operand = plan.operands(step)[port as usize];
+            let operand = plan.operands(step)[port.index()];
             let length = |lane: u32| plan.list_rows(operand, lane).map_or(0, |(_, list)| list.len());
             let longest = (0..step.rows).map(length).max().unwrap_or(0);
             if self.packed.len() <= number {
@@ -131,7 +133,7 @@ impl AttentionBytes {
 }
 
 /// The port of the lists whose rows an attention packs, and the floats of a row of both sides.
-fn packed_lists(stage: &Stage) -> Option<(u32, u32)> {
+fn packed_lists(stage: &Stage) -> Option<(RegId, u32)> {
     match stage {
         Stage::Seg { op: Op::Attend { .. }, query: Some(query), lists, .. } => match lists[..] {
             [ListSource::Port(keys), ListSource::Port(_)] => Some((keys, query.width)),

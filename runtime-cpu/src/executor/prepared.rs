@@ -10,7 +10,7 @@ use super::program::Program;
 use super::weight_cache::{StoreValues, WeightCache};
 use crate::kernels::{Isa, PackedWeights};
 use autobatch_ir::hash::StructureHash;
-use autobatch_ir::plan::{Kernel, Place, Plan, Step, StepOperand, StoreId, Stores, Verified};
+use autobatch_ir::plan::{Kernel, Place, Plan, RegId, Step, StepOperand, StoreId, Stores, Verified};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
@@ -113,8 +113,8 @@ pub(super) fn writes_directly(plan: &Plan, step: &Step) -> bool {
 
 /// The floating-point operations of a step: those of its rows and of the items of its lists.
 fn work_of(plan: &Plan, step: &Step, program: &Program) -> usize {
-    let listed = |&(port, each): &(u32, usize)| {
-        let address = plan.operands(step)[port as usize].address;
+    let listed = |&(port, each): &(RegId, usize)| {
+        let address = plan.operands(step)[port.index()].address;
         (address.listed(&plan.tables, &plan.groups, step.rows) as usize).saturating_mul(each)
     };
     let of_items = program.item_work.iter().map(listed).fold(0, usize::saturating_add);
@@ -330,7 +330,7 @@ impl PreparedSteps {
             self.versions.push(reader.stores.version(store));
         }
         for weight in &self.programs[binding.program as usize].1.weights {
-            let param = weight.param as usize;
+            let param = weight.param.index();
             let elements = StoreValues {
                 version: self.versions[first_version + param],
                 values: reader.params[first + param],

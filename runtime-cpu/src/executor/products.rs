@@ -36,7 +36,7 @@ impl Tile<'_> {
                 let start = match (number, init) {
                     (0, ProdInit::Zero) => Start::Zero,
                     (0, ProdInit::Bias(port)) => {
-                        Start::Bias(&self.step.params[port as usize][first_column..][..width])
+                        Start::Bias(&self.step.params[port.index()][first_column..][..width])
                     }
                     (0, ProdInit::View(view)) => Start::Rows(self.part_rows(view, rows, width, row_of_value)),
                     _ => Start::Output,
@@ -58,7 +58,7 @@ impl Tile<'_> {
     /// The rows of one part of a product, indexed by the lanes of the product.
     fn part_rows(&self, view: View, rows: usize, k: usize, lane: usize) -> Rows<'_> {
         if rows == 1
-            && let RegisterLocation::Port(port) = self.step.program.registers[view.reg as usize].location
+            && let RegisterLocation::Port(port) = self.step.program.registers[view.reg.index()].location
             && let StepOperand { origin, address } = self.step.operands[port as usize]
             && let Some(at) = address.table()
         {

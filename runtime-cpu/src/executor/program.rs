@@ -7,7 +7,8 @@
 
 use super::register_uses::{read_by_rows, result_uses};
 use autobatch_ir::plan::{
-    Code, Instr, Kernel, ListSource, ProdInit, ProductPart, RegKind, Source, Stage, View, WordLimit,
+    Code, Instr, Kernel, ListSource, ParamPort, ProdInit, ProductPart, RegId, RegKind, Source, Stage, View,
+    WordLimit,
 };
 use autobatch_ir::types::DType;
 use std::collections::HashMap;
@@ -38,7 +39,7 @@ pub(super) enum RegisterLocation {
     /// The rows of the operand of this port.
     Port(u32),
     /// The whole of a parameter port.
-    Param(u32),
+    Param(ParamPort),
     /// The program's constants, from this float on.
     Const(usize),
     /// The tile, `rows * at` floats in.
@@ -62,7 +63,7 @@ pub(super) struct Register {
 /// An operand or result of an elementwise instruction: the elements of a register from `start` on.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Slot {
-    pub(super) reg: u32,
+    pub(super) reg: RegId,
     pub(super) start: u32,
     /// True if a single element is used for all elements of the result.
     pub(super) single: bool,
@@ -89,7 +90,7 @@ pub(super) struct MapStage {
 /// A weight of a product: some columns of a parameter, possibly transposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Weight {
-    pub(super) param: u32,
+    pub(super) param: ParamPort,
     pub(super) transposed: bool,
     pub(super) col: u32,
     pub(super) width: u32,
@@ -137,7 +138,7 @@ pub(super) struct Program {
     /// An estimate of floating-point operations per row, for splitting work.
     pub(super) row_work: usize,
     /// List ports, and the same per item of their lists.
-    pub(super) item_work: Vec<(u32, usize)>,
+    pub(super) item_work: Vec<(RegId, usize)>,
     /// The limits of bound words at ports.
     pub(super) word_limits: Vec<WordLimit>,
 }
@@ -153,7 +154,7 @@ impl Program {
         let bytes = (builder.weight_floats * 4 / WEIGHT_PART).clamp(TILE_BYTES, MAX_TILE_BYTES);
         let fit = bytes / 4 / row_floats / TILE_STEP * TILE_STEP;
         let is_direct = |number: usize, view: &View| {
-            let location = builder.registers[view.reg as usize].location;
+            let location = builder.registers[view.reg.index()].location;
             [RegisterLocation::Result(number as u32), RegisterLocation::Edges(number as u32)]
                 .contains(&location)
         };
@@ -212,7 +213,7 @@ struct Builder {
     numbers: HashMap<Weight, usize>,
     row_floats: usize,
     /// Elements of the weights of all products.
-    item_work: Vec<(u32, usize)>,
+    item_work: Vec<(RegId, usize)>,
     weight_floats: usize,
     block_floats: usize,
     work: usize,
@@ -250,9 +251,9 @@ impl Builder {
             builder.registers.push(Register { location, width });
         }
         let by_rows = read_by_rows(kernel);
-        for number in 0..kernel.ports {
-            if by_rows[number as usize] {
-                builder.gathers[number as usize] = Some(builder.reserve(kernel.whole(number).width as usize));
+        for port in (0..kernel.ports).map(RegId) {
+            if by_rows[port.index()] {
+                builder.gathers[port.index()] = Some(builder.reserve(kernel.whole(port).width as usize));
             }
         }
         builder
@@ -347,7 +348,7 @@ impl Builder {
         }
         let block_rows = (BLOCK_ELEMENTS / width.max(1)).max(1);
         let mut floats = 0;
-        let mut free: Vec<u32> = Vec::new();
+        let mut free: Vec<RegId> = Vec::new();
         let mut ended: Vec<usize> = Vec::new();
         let mut outputs: Vec<Slot> = Vec::with_capacity(code.len());
         let mut instrs = Vec::with_capacity(code.len());
@@ -390,9 +391,9 @@ impl Builder {
         MapStage { width, block_rows, instrs }
     }
 
-    fn register(&mut self, location: RegisterLocation, width: usize) -> u32 {
+    fn register(&mut self, location: RegisterLocation, width: usize) -> RegId {
         self.registers.push(Register { location, width });
-        self.registers.len() as u32 - 1
+        RegId(self.registers.len() as u32 - 1)
     }
 
     fn input(&mut self, source: &Source, outputs: &[Slot]) -> Slot {

@@ -18,7 +18,7 @@ pub(super) struct ResultUse {
 pub(super) fn result_uses(kernel: &Kernel) -> Vec<ResultUse> {
     let mut found = vec![ResultUse { first: NONE, is_whole: false }; kernel.regs.len()];
     for (number, view) in (0..).zip(&kernel.results) {
-        let own = &mut found[view.reg as usize];
+        let own = &mut found[view.reg.index()];
         *own = match own.first {
             NONE => ResultUse { first: number, is_whole: *view == kernel.whole(view.reg) },
             first => ResultUse { first, is_whole: false },
@@ -30,7 +30,7 @@ pub(super) fn result_uses(kernel: &Kernel) -> Vec<ResultUse> {
 /// For each register, whether a result or a stage other than a product of vectors reads it as a value, row by row.
 pub(super) fn read_by_rows(kernel: &Kernel) -> Vec<bool> {
     let mut read = vec![false; kernel.regs.len()];
-    let mut see = |view: &View| read[view.reg as usize] = true;
+    let mut see = |view: &View| read[view.reg.index()] = true;
     for stage in kernel.stages.iter().filter(|stage| !matches!(stage, Stage::Prod { rows: 1, .. })) {
         stage.reads().iter().for_each(&mut see);
     }

@@ -11,7 +11,7 @@ use super::program::{Program, Register, RegisterLocation, TILE_STEP, Task};
 use crate::kernels::list_gradients::FoldSpace;
 use crate::kernels::{Aligned, AttentionSpace, Isa, PackedLists, PackedWeights, Scratch, prefetch};
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Group, Inputs, Kernel, List, Origin, Place, Plan, Stage, StepOperand, View};
+use autobatch_ir::plan::{Group, Inputs, Kernel, List, Origin, Place, Plan, RegId, Stage, StepOperand, View};
 use autobatch_ir::types::Type;
 use std::ops::Range;
 use std::sync::Arc;
@@ -254,7 +254,7 @@ impl<'a> Tile<'a> {
         let read_only = |base: *const f32| Strip { base: base.cast_mut(), stride: 0 };
         match location {
             RegisterLocation::Port(port) => self.port_strip(port as usize, width),
-            RegisterLocation::Param(port) => read_only(step.params[port as usize].as_ptr()),
+            RegisterLocation::Param(port) => read_only(step.params[port.index()].as_ptr()),
             RegisterLocation::Const(at) => read_only(step.program.constants[at..].as_ptr()),
             RegisterLocation::Tile(at) => Strip { base: self.at(at), stride: width },
             RegisterLocation::Block { at, rows } => {
@@ -304,8 +304,8 @@ impl<'a> Tile<'a> {
     }
 
     /// The strip of a register from element `start` on.
-    pub(super) fn register(&self, reg: u32, start: u32) -> Strip {
-        let Strip { base, stride } = self.registers[reg as usize];
+    pub(super) fn register(&self, reg: RegId, start: u32) -> Strip {
+        let Strip { base, stride } = self.registers[reg.index()];
         debug_assert!(!base.is_null(), "lists and operands that only products gather have no strip");
         Strip { base: base.wrapping_add(start as usize), stride }
     }
@@ -332,7 +332,7 @@ impl<'a> Tile<'a> {
             Stage::SegGrad { .. } => self.fold_gradient(stage, space),
             Stage::AttendGrad { .. } => self.attention_gradient(stage, space, attentions),
             Stage::AttendPull { .. } => self.pull(stage, space, attentions),
-            Stage::Lookup { param, index, dst } => self.lookup(*param as usize, *index, *dst),
+            Stage::Lookup { param, index, dst } => self.lookup(param.index(), *index, *dst),
             Stage::Prod { .. } | Stage::Map { .. } => unreachable!("products and maps are other tasks"),
         }
     }

@@ -6,7 +6,7 @@
 
 use super::RunError;
 use super::tile::ExecutionContext;
-use autobatch_ir::plan::{FieldId, Kernel, Place, RegKind, Source, Stage, StepOperand};
+use autobatch_ir::plan::{FieldId, Kernel, Place, RegId, RegKind, Source, Stage, StepOperand};
 use autobatch_ir::types::DType;
 
 /// Checks the results of a step.
@@ -53,7 +53,7 @@ fn reads_finite(context: &ExecutionContext<'_>, number: usize, lane: usize) -> b
     let (kernel, step_context) = (plan.kernel(step), context.step(&context.prepared.steps[number]));
     let operands = plan.operands(step).iter().enumerate();
     let finite = |(port, &operand): (usize, &StepOperand)| {
-        operand_is_finite(context, operand, kernel.whole(port as u32).width as usize, lane)
+        operand_is_finite(context, operand, kernel.whole(RegId(port as u32)).width as usize, lane)
     };
     let params = &step_context.params[..kernel.params.len()];
     operands.into_iter().all(finite)

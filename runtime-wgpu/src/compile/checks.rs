@@ -59,8 +59,8 @@ impl ComputedIndices {
     fn limit(&self, plan: &Plan, step: &Step, stage: &Stage) -> Option<WordLimit> {
         let kernel = plan.kernel(step);
         let limit = kernel.index_limit(stage)?;
-        let port = limit.view.reg as usize;
-        let is_bound = limit.view.reg < kernel.ports
+        let port = limit.view.reg.index();
+        let is_bound = port < kernel.ports as usize
             && match plan.operands(step)[port].origin {
                 Origin::Field(field) => !self.computed[field.index()],
                 Origin::Words => true,

@@ -5,7 +5,7 @@ use super::map::{Recipe, Variant};
 use super::product::recipe;
 use super::units::{Fused, Unit, units};
 use crate::module::Program;
-use autobatch_ir::plan::{Kernel, Reg, RegKind, Stage, View};
+use autobatch_ir::plan::{Kernel, ParamPort, Reg, RegId, RegKind, Stage, View};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) enum RegisterLocation {
     /// In a run of words with these bits.
     Const(u32),
     /// In a run of words that are a parameter.
-    Param(u32),
+    Param(ParamPort),
     /// In the rows of a result.
     Result(u32),
     /// In scratch rows, from this word of a lane on.
@@ -134,16 +134,16 @@ impl Lowered {
         let mut lower = |(number, unit): (usize, Unit)| {
             let stages = unit.stages(kernel);
             let read = stages.iter().flat_map(|stage| stage.reads());
-            let level = read.map(|view| ready[view.reg as usize]).max().unwrap_or(0);
+            let level = read.map(|view| ready[view.reg.index()]).max().unwrap_or(0);
             for view in stages.iter().flat_map(|stage| stage.writes()) {
-                let ready = &mut ready[view.reg as usize];
+                let ready = &mut ready[view.reg.index()];
                 *ready = (*ready).max(level + 1);
             }
             let recipe = recipe(kernel, &unit, &locations);
             let products = unit.products(kernel);
             let results = match (&unit, stages.as_slice()) {
                 (Unit::Stage(_), [Stage::Lookup { dst, .. }]) => {
-                    let reg = dst.reg as usize;
+                    let reg = dst.reg.index();
                     (locations[reg] == RegisterLocation::LookupOnly).then(|| results[reg].clone())
                 }
                 _ => None,
@@ -152,7 +152,7 @@ impl Lowered {
         };
         let units = units.into_iter().enumerate().map(&mut lower).collect();
         let moved = moved(kernel, &locations);
-        let level = |&result: &u32| ready[kernel.results[result as usize].reg as usize];
+        let level = |&result: &u32| ready[kernel.results[result as usize].reg.index()];
         let moved_level = moved.iter().map(level).max().unwrap_or(0);
         Self { number, units, locations, scratch, widest, moved, moved_level }
     }
@@ -170,7 +170,7 @@ fn locations(kernel: &Kernel, units: &[Unit]) -> (Vec<RegisterLocation>, u64) {
     let (in_memory, lookup_only) = (in_memory(kernel, units), lookup_only(kernel));
     let results = results(kernel);
     let whole = |reg: usize| {
-        let is_whole = |&&result: &&u32| kernel.results[result as usize] == kernel.whole(reg as u32);
+        let is_whole = |&&result: &&u32| kernel.results[result as usize] == kernel.whole(RegId(reg as u32));
         results[reg].iter().find(is_whole).copied()
     };
     let mut location = |(number, reg): (usize, &Reg)| match reg.kind {
@@ -197,10 +197,10 @@ fn lookup_only(kernel: &Kernel) -> Vec<bool> {
     let (mut looked_up, mut uses) = (vec![false; kernel.regs.len()], vec![0; kernel.regs.len()]);
     for stage in &kernel.stages {
         for view in stage.reads().into_iter().chain(stage.writes()) {
-            uses[view.reg as usize] += 1;
+            uses[view.reg.index()] += 1;
         }
         if let Stage::Lookup { dst, .. } = stage {
-            looked_up[dst.reg as usize] = *dst == kernel.whole(dst.reg);
+            looked_up[dst.reg.index()] = *dst == kernel.whole(dst.reg);
         }
     }
     // The lookup itself is the one use.
@@ -211,14 +211,14 @@ fn lookup_only(kernel: &Kernel) -> Vec<bool> {
 fn results(kernel: &Kernel) -> Vec<Vec<u32>> {
     let mut of = vec![Vec::new(); kernel.regs.len()];
     for (number, view) in (0..).zip(&kernel.results) {
-        of[view.reg as usize].push(number);
+        of[view.reg.index()].push(number);
     }
     of
 }
 
 /// The results whose registers are stored elsewhere: ports, constants, parts of registers, and repeated results.
 fn moved(kernel: &Kernel, locations: &[RegisterLocation]) -> Vec<u32> {
-    let is_moved = |(number, view): (u32, &View)| match locations[view.reg as usize] {
+    let is_moved = |(number, view): (u32, &View)| match locations[view.reg.index()] {
         RegisterLocation::Result(own) => own != number,
         RegisterLocation::Edges(_) | RegisterLocation::LookupOnly => false,
         RegisterLocation::Port
@@ -234,7 +234,7 @@ fn in_memory(kernel: &Kernel, units: &[Unit]) -> Vec<bool> {
     let mut written = vec![false; kernel.regs.len()];
     let mut note = |stage: usize| {
         for view in kernel.stages[stage].writes() {
-            written[view.reg as usize] = true;
+            written[view.reg.index()] = true;
         }
     };
     for unit in units {

@@ -10,7 +10,7 @@ use crate::error::GpuError;
 use crate::module::{LoadWidth, Program, Tile};
 use autobatch_ir::DType;
 use autobatch_ir::graph::{Binary, Compare, Unary};
-use autobatch_ir::plan::{Code, Instr, Source, View};
+use autobatch_ir::plan::{Code, Instr, RegId, Source, View};
 use std::collections::HashMap;
 use std::fmt::{Arguments, Write as _};
 
@@ -40,7 +40,7 @@ pub(super) struct Body<'h> {
     /// The locations of the kernel's registers.
     locations: &'h [RegisterLocation],
     /// The variables that hold addresses.
-    addresses: HashMap<(RegisterLocation, u32, u32), u32>,
+    addresses: HashMap<(RegisterLocation, RegId, u32), u32>,
     /// Words of the record so far.
     len: u32,
     /// Views that are sums in registers. The position in the list is the number of the sum.
@@ -128,9 +128,9 @@ impl<'h> Body<'h> {
 
     /// The variable that holds the address of a view. Registers that share words, such as equal constants, share it.
     fn address(&mut self, view: View) -> u32 {
-        let location = self.locations[view.reg as usize];
+        let location = self.locations[view.reg.index()];
         let reg = if matches!(location, RegisterLocation::Const(_) | RegisterLocation::Param(_)) {
-            0
+            RegId(0)
         } else {
             view.reg
         };

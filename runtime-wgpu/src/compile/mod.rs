@@ -32,7 +32,7 @@ pub use update::{SUM_OF_SQUARES, TILE_ELEMENTS, UpdateOp, UpdateProgram, Updates
 
 use crate::error::GpuError;
 use crate::module::{Program, Split};
-use autobatch_ir::plan::{KernelId, Plan, Step, Verified};
+use autobatch_ir::plan::{KernelId, ParamPort, Plan, Step, Verified};
 use autobatch_shaders::LOOKUP;
 use checks::ComputedIndices;
 use kernels::Lowered;
@@ -300,8 +300,8 @@ impl<'a> Build<'a> {
     }
 
     /// The address of a parameter of a step's kernel.
-    fn stored(&self, step: &Step, param: u32) -> Stored {
-        self.layout.store(self.plan.stores(step)[param as usize])
+    fn stored(&self, step: &Step, param: ParamPort) -> Stored {
+        self.layout.store(self.plan.stores(step)[param.index()])
     }
 
     fn lowered(&mut self, kernel: KernelId) -> Arc<Lowered> {

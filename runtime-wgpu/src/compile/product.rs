@@ -9,7 +9,7 @@ use super::units::{Fused, Unit};
 use super::wave::Threads;
 use crate::error::GpuError;
 use crate::module::{BLOCK_HEAD, LoadWidth, MAX_GROUPS, PART, Products, Program, Tile};
-use autobatch_ir::plan::{Kernel, ProdInit, ProductPart, Stage, View};
+use autobatch_ir::plan::{Kernel, ParamPort, ProdInit, ProductPart, Stage, View};
 
 /// A product of the unit.
 struct Product<'k> {
@@ -144,7 +144,7 @@ impl Weights {
 
 /// Writes the block of a product: its initial value, its groups, and its parts with their weights.
 fn write_block(lanes: &Lanes<'_, '_>, product: &Product<'_>, record: &mut Record, weights: &mut Weights) {
-    let stored = |param: u32| lanes.build.stored(lanes.step, param);
+    let stored = |param: ParamPort| lanes.build.stored(lanes.step, param);
     let first_column = product.parts.first().map_or(0, |part| part.col);
     let (kind, place, bias) = match product.init {
         ProdInit::Zero => (0, [0; 4], 0),
@@ -158,7 +158,7 @@ fn write_block(lanes: &Lanes<'_, '_>, product: &Product<'_>, record: &mut Record
         record.push(group);
     }
     for part in product.parts {
-        let width = lanes.kernel.params[part.param as usize].shape.width() as u32;
+        let width = lanes.kernel.params[part.param.index()].shape.width() as u32;
         let Stored { at, kind } = stored(part.param);
         // The first element, the steps to the next `k` and to the next column, and the storage.
         let weight = match part.transposed {

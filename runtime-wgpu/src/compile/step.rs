@@ -14,7 +14,9 @@ use super::wave::Threads;
 use super::{Build, MAX_THREADS, fold, map, product, row};
 use crate::error::GpuError;
 use crate::module::Program;
-use autobatch_ir::plan::{Address, GroupRange, Kernel, Place, Stage, Step, StepOperand, View};
+use autobatch_ir::plan::{
+    Address, GroupRange, Kernel, ParamPort, Place, RegId, Stage, Step, StepOperand, View,
+};
 use autobatch_shaders::{LOOKUP, MOVE};
 
 /// A step's kernel on a range of its lanes.
@@ -67,13 +69,13 @@ impl Lanes<'_, '_> {
     pub(super) fn address(&self, view: View) -> RowAddress {
         let at = |[base, row, stride, width]: RowAddress| [base.wrapping_add(view.start), row, stride, width];
         let layout = &self.build.layout;
-        match self.lowered.locations[view.reg as usize] {
+        match self.lowered.locations[view.reg.index()] {
             RegisterLocation::Port => {
-                at(layout.operand(self.build.plan.operands(self.step)[view.reg as usize]))
+                at(layout.operand(self.build.plan.operands(self.step)[view.reg.index()]))
             }
             RegisterLocation::Const(bits) => at([layout.run(WordSource::Const(bits)), 0, 0, 0]),
             RegisterLocation::Param(param) => {
-                let store = self.build.plan.stores(self.step)[param as usize];
+                let store = self.build.plan.stores(self.step)[param.index()];
                 at([layout.run(WordSource::Store(store)), 0, 0, 0])
             }
             RegisterLocation::Result(result) => at(self.place(result)),
@@ -103,8 +105,8 @@ impl Lanes<'_, '_> {
     }
 
     /// The first word of the edges of a register, and the position of their offsets in the tables.
-    pub(super) fn edges(&self, reg: Option<u32>) -> Option<(u32, u32)> {
-        let RegisterLocation::Edges(Some(result)) = self.lowered.locations[reg? as usize] else {
+    pub(super) fn edges(&self, reg: Option<RegId>) -> Option<(u32, u32)> {
+        let RegisterLocation::Edges(Some(result)) = self.lowered.locations[reg?.index()] else {
             return None;
         };
         match self.build.plan.places(self.step)[result as usize] {
@@ -116,12 +118,12 @@ impl Lanes<'_, '_> {
         }
     }
 
-    pub(super) fn operand(&self, port: u32) -> StepOperand {
-        self.build.plan.operands(self.step)[port as usize]
+    pub(super) fn operand(&self, port: RegId) -> StepOperand {
+        self.build.plan.operands(self.step)[port.index()]
     }
 
     /// The first, third and fourth word of the lists of a port, as `lists.wgsl` reads them.
-    pub(super) fn lists(&mut self, port: u32) -> Result<[u32; 3], GpuError> {
+    pub(super) fn lists(&mut self, port: RegId) -> Result<[u32; 3], GpuError> {
         let address = self.operand(port).address;
         if let Some((offsets, items)) = address.lists() {
             return Ok([GATHERED, offsets, items]);
@@ -145,7 +147,7 @@ impl Lanes<'_, '_> {
     }
 
     /// The total length of the lists of a port.
-    pub(super) fn list_items(&self, port: u32) -> u64 {
+    pub(super) fn list_items(&self, port: RegId) -> u64 {
         let address = self.operand(port).address;
         match address.lists() {
             Some((offsets, _)) => {
@@ -221,9 +223,15 @@ impl Lanes<'_, '_> {
     }
 
     /// Adds a lookup: into its register, or into each result that takes its row.
-    fn lookup(&mut self, unit: &LoweredUnit, param: u32, index: View, dst: View) -> Result<(), GpuError> {
+    fn lookup(
+        &mut self,
+        unit: &LoweredUnit,
+        param: ParamPort,
+        index: View,
+        dst: View,
+    ) -> Result<(), GpuError> {
         let stored = self.build.stored(self.step, param);
-        let last = self.kernel.params[param as usize].shape.elements() as u32 / dst.width - 1;
+        let last = self.kernel.params[param.index()].shape.elements() as u32 / dst.width - 1;
         let look_up = |lanes: &mut Self, start: u32, width: u32, to: RowAddress| {
             let mut record = Record::new(&[width, stored.at + start, last]);
             record.all(&lanes.address(index)).all(&to).push(stored.kind).push(dst.width);

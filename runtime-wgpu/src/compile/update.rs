@@ -8,7 +8,7 @@ use super::record::Record;
 use crate::error::GpuError;
 use autobatch_ir::DType;
 use autobatch_ir::plan::{
-    BindError, Kernel, RegKind, Source, Stage, StoreId, StoreKind, Update, UpdatePlan, UpdateSource,
+    BindError, Kernel, RegId, RegKind, Source, Stage, StoreId, StoreKind, Update, UpdatePlan, UpdateSource,
     Verified, View,
 };
 use autobatch_shaders::{Library, SUMSQ, SUMSQ_JOIN, Template, UPDATE, UPDATE_ROWS, UPDATE_SCALARS};
@@ -296,17 +296,17 @@ impl UpdateOp {
 /// Writes the lines of a kernel that is one element wide. Returns its results.
 fn write_lines(body: &mut Body<'_>, kernel: &Kernel, ports: &[String]) -> Vec<String> {
     // Registers are names. Those of ports are given, others are written before they are read.
-    let mut names: HashMap<(u32, u32), String> = HashMap::new();
-    for (number, port) in (0..).zip(ports) {
-        names.insert((number, 0), port.clone());
+    let mut names: HashMap<(RegId, u32), String> = HashMap::new();
+    for (reg, port) in (0..).map(RegId).zip(ports) {
+        names.insert((reg, 0), port.clone());
     }
-    for (number, reg) in (0..).zip(&kernel.regs) {
+    for (id, reg) in (0..).map(RegId).zip(&kernel.regs) {
         if let RegKind::Const(bits) = reg.kind {
             let word = body.word(bits);
-            names.extend((0..reg.ty.shape.elements() as u32).map(|at| ((number, at), word.clone())));
+            names.extend((0..reg.ty.shape.elements() as u32).map(|at| ((id, at), word.clone())));
         }
     }
-    let name = |names: &HashMap<(u32, u32), String>, view: View| {
+    let name = |names: &HashMap<(RegId, u32), String>, view: View| {
         names.get(&(view.reg, view.start)).cloned().unwrap_or_else(|| "0u".to_owned())
     };
     let mut line = 0;

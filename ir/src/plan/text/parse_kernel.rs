@@ -8,8 +8,8 @@ use crate::graph::text::lex::{Kind, THROUGH, TO, Token};
 use crate::graph::text::number::unsigned32;
 use crate::graph::text::vocabulary::{prototype, spellings};
 use crate::plan::{
-    Code, Instr, Kernel, PortRole, ProdInit, ProductPart, Reg, RegKind, ResultRole, Roles, Source, Stage,
-    View,
+    Code, Instr, Kernel, ParamPort, PortRole, ProdInit, ProductPart, Reg, RegId, RegKind, ResultRole, Roles,
+    Source, Stage, View,
 };
 use crate::types::{DType, Type};
 use std::sync::Arc;
@@ -176,10 +176,10 @@ impl Parser<'_> {
     }
 
     /// `@0`: a parameter port of the kernel.
-    pub(super) fn param(&mut self, kernel: &Kernel) -> Parsed<u32> {
+    pub(super) fn param(&mut self, kernel: &Kernel) -> Parsed<ParamPort> {
         let token = self.cursor.at_name("a parameter port such as @0")?;
         match unsigned32(self.cursor.name(token).as_bytes()) {
-            Ok(number) if (number as usize) < kernel.params.len() => Ok(number),
+            Ok(number) if (number as usize) < kernel.params.len() => Ok(ParamPort(number)),
             _ => {
                 let message = format!("the kernel has no parameter port @{:.40}", self.cursor.name(token));
                 let problem = self.cursor.at_token(token, message, "not declared in its head");
@@ -229,10 +229,10 @@ impl Parser<'_> {
 
     /// `%4`: a register.
     #[inline]
-    pub(super) fn declared(&mut self, kernel: &Kernel) -> Parsed<(u32, Type)> {
+    pub(super) fn declared(&mut self, kernel: &Kernel) -> Parsed<(RegId, Type)> {
         let token = self.cursor.expect(Kind::Value, "a register such as %3")?;
         let number = unsigned32(self.cursor.name(token).as_bytes()).ok();
-        match number.and_then(|number| Some((number, kernel.regs.get(number as usize)?.ty))) {
+        match number.and_then(|number| Some((RegId(number), kernel.regs.get(number as usize)?.ty))) {
             Some(found) => Ok(found),
             None => {
                 let message = format!("the kernel has no register %{:.40}", self.cursor.name(token));
@@ -312,7 +312,7 @@ impl Parser<'_> {
         let end = self.cursor.long_number()?;
         let width = source.width / rows.max(1);
         if end != u64::from(row) + u64::from(width) {
-            let message = format!("the operand meets {width} rows of @{param}, not {row}..{end}");
+            let message = format!("the operand meets {width} rows of {param}, not {row}..{end}");
             return Err(self.cursor.at_token(place, message, "the rows begin here"));
         }
         let mut col = 0;

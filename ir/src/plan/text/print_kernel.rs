@@ -120,7 +120,7 @@ fn registers(out: &mut String, regs: &[Reg], ports: usize) {
         }
         match *kind {
             RegKind::Port | RegKind::Temp | RegKind::Edges => {}
-            RegKind::Param(param) => put(out, format_args!(" = @{param}")),
+            RegKind::Param(param) => put(out, format_args!(" = {param}")),
             RegKind::Const(bits) => {
                 out.push_str(" = ");
                 push_element(out, ty.dtype, bits);
@@ -158,13 +158,13 @@ fn stage(out: &mut String, kernel: &Kernel, stage: &Stage) {
         Stage::SegGrad { op, lists, elements, dy, dsts } => {
             out.push_str("  unseg ");
             push_list(out, dsts, |out, dst| match dst {
-                Some(reg) => put(out, format_args!("%{reg}")),
+                Some(reg) => put(out, format_args!("{reg}")),
                 None => out.push_str("none"),
             });
             out.push_str(" = ");
             fold(out, kernel, *op, None);
             push_list(out, lists.iter().zip(elements), |out, (&list, element)| {
-                put(out, format_args!("%{list}"));
+                put(out, format_args!("{list}"));
                 told(out, *element, element_type(kernel, &ListSource::Port(list)));
             });
             out.push_str(" from ");
@@ -174,7 +174,7 @@ fn stage(out: &mut String, kernel: &Kernel, stage: &Stage) {
             out.push_str("  unattend ");
             taken(out, kernel, &[*dst, *reader]);
             fold(out, kernel, Op::Attend { scale: *scale }, Some(*query));
-            put(out, format_args!("%{keys}, %{values} from "));
+            put(out, format_args!("{keys}, {values} from "));
             view(out, kernel, *dy);
         }
         Stage::AttendPull { scale, key, value, readers, key_dst, value_dst } => {
@@ -183,12 +183,12 @@ fn stage(out: &mut String, kernel: &Kernel, stage: &Stage) {
             push_op(out, Op::Attend { scale: *scale });
             out.push(' ');
             views(out, kernel, &[*key, *value]);
-            put(out, format_args!(" by %{readers}"));
+            put(out, format_args!(" by {readers}"));
         }
         Stage::Lookup { param, index, dst } => {
             out.push_str("  lookup ");
             view(out, kernel, *dst);
-            put(out, format_args!(" = @{param}["));
+            put(out, format_args!(" = {param}["));
             view(out, kernel, *index);
             out.push(']');
         }
@@ -225,7 +225,7 @@ fn prod(out: &mut String, kernel: &Kernel, dst: View, rows: u32, init: &ProdInit
     out.push_str(" = ");
     match init {
         ProdInit::Zero => out.push('0'),
-        ProdInit::Bias(param) => put(out, format_args!("@{param}")),
+        ProdInit::Bias(param) => put(out, format_args!("{param}")),
         ProdInit::View(init) => view(out, kernel, *init),
     }
     for ProductPart { source, param, row, col, transposed } in parts {
@@ -233,7 +233,7 @@ fn prod(out: &mut String, kernel: &Kernel, dst: View, rows: u32, init: &ProdInit
         view(out, kernel, *source);
         let end = u64::from(*row) + u64::from(source.width / rows.max(1));
         let word = if *transposed { "transposed " } else { "" };
-        put(out, format_args!(" . {word}@{param}[{row}..{end}"));
+        put(out, format_args!(" . {word}{param}[{row}..{end}"));
         if *col > 0 {
             put(out, format_args!(", {col}.."));
         }
@@ -279,7 +279,7 @@ fn map(out: &mut String, kernel: &Kernel, width: u32, code: &[Instr]) {
 
 fn list_source(out: &mut String, kernel: &Kernel, list: &ListSource) {
     match list {
-        ListSource::Port(reg) => put(out, format_args!("%{reg}")),
+        ListSource::Port(reg) => put(out, format_args!("{reg}")),
         ListSource::Views(items) => {
             out.push('[');
             views(out, kernel, items);
@@ -295,8 +295,8 @@ fn views(out: &mut String, kernel: &Kernel, views: &[View]) {
 /// `%4`, `%4[128..256]` or `%4[3]`.
 fn view(out: &mut String, kernel: &Kernel, view: View) {
     let View { reg, start, width } = view;
-    put(out, format_args!("%{reg}"));
-    let whole = kernel.regs.get(reg as usize).map(|reg| reg.ty.shape.elements() as u32);
+    put(out, format_args!("{reg}"));
+    let whole = kernel.regs.get(reg.index()).map(|reg| reg.ty.shape.elements() as u32);
     if start == 0 && whole == Some(width) {
         return;
     }
@@ -314,14 +314,14 @@ fn told(out: &mut String, ty: Type, known: Option<Type>) {
 
 /// The type of a view that is a whole register.
 pub(super) fn whole_type(kernel: &Kernel, view: View) -> Option<Type> {
-    let ty = kernel.regs.get(view.reg as usize)?.ty;
+    let ty = kernel.regs.get(view.reg.index())?.ty;
     (view.start == 0 && view.width as usize == ty.shape.elements()).then_some(ty)
 }
 
 /// The default type of a list's elements.
 pub(super) fn element_type(kernel: &Kernel, list: &ListSource) -> Option<Type> {
     match list {
-        ListSource::Port(reg) => kernel.regs.get(*reg as usize).map(|reg| reg.ty.element()),
+        ListSource::Port(reg) => kernel.regs.get(reg.index()).map(|reg| reg.ty.element()),
         ListSource::Views(items) => whole_type(kernel, *items.first()?),
     }
 }

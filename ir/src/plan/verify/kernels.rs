@@ -5,7 +5,7 @@
 
 use super::spans::Spans;
 use super::{AtKernel, Rule, VerifyErrors};
-use crate::plan::{Kernel, KernelId, Reg, RegKind, Stage, View, is_word_type};
+use crate::plan::{Kernel, KernelId, Reg, RegId, RegKind, Stage, View, is_word_type};
 use crate::types::{DType, Type};
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ fn verify(id: KernelId, kernel: &Kernel, findings: &mut VerifyErrors) {
     }
     edges.sort_unstable();
     if let Some(pair) = edges.windows(2).find(|pair| pair[0] == pair[1]) {
-        walk.report(Rule::Edges, format!("the edges of register {} are two results", pair[0]));
+        walk.report(Rule::Edges, format!("the edges of register {} are two results", pair[0].0));
     }
     if let Some(message) = super::roles::misfit(kernel) {
         walk.report(Rule::Roles, message);
@@ -108,8 +108,8 @@ impl Walk<'_> {
                 .then(|| format!("must be a list of floats as edges, found {ty}")),
             RegKind::Const(bits) => (ty.dtype == DType::Bool && bits > 1)
                 .then(|| format!("must be 0 or 1 as a truth value, found {bits}")),
-            RegKind::Param(param) => match self.kernel.params.get(param as usize) {
-                None => Some(format!("must name a parameter port, found {param}")),
+            RegKind::Param(param) => match self.kernel.params.get(param.index()) {
+                None => Some(format!("must name a parameter port, found {}", param.0)),
                 Some(stored) => (*ty != Type::new(DType::F32, stored.shape))
                     .then(|| format!("must be the whole of {stored} as f32, found {ty}")),
             },
@@ -118,13 +118,13 @@ impl Walk<'_> {
 
     /// P8: the element type of a view, if it lies inside a register.
     fn view(&mut self, view: View) -> Option<DType> {
-        let found = self.kernel.regs.get(view.reg as usize).copied();
+        let found = self.kernel.regs.get(view.reg.index()).copied();
         let end = u64::from(view.start) + u64::from(view.width);
         match found {
             Some(reg) if reg.ty.is_list => {
                 self.report(
                     Rule::Views,
-                    format!("register {} is a list, which only folds may take", view.reg),
+                    format!("register {} is a list, which only folds may take", view.reg.0),
                 );
                 None
             }
@@ -132,14 +132,14 @@ impl Walk<'_> {
             Some(reg) => {
                 let message = format!(
                     "the view {}..{end} must be a part of register {}: {}",
-                    view.start, view.reg, reg.ty
+                    view.start, view.reg.0, reg.ty
                 );
                 self.report(Rule::Views, message);
                 None
             }
             None => {
                 let count = self.kernel.regs.len();
-                self.report(Rule::Views, format!("there is no register {}, only {count}", view.reg));
+                self.report(Rule::Views, format!("there is no register {}, only {count}", view.reg.0));
                 None
             }
         }
@@ -148,7 +148,7 @@ impl Walk<'_> {
     /// A view that is read: P8 and P9. Gives its element type.
     pub(super) fn read(&mut self, view: View) -> Option<DType> {
         let dtype = self.view(view)?;
-        let reg = view.reg as usize;
+        let reg = view.reg.index();
         if matches!(self.kernel.regs[reg].kind, RegKind::Temp) {
             let (start, end) = bounds(view);
             if let Some(element) = self.written[reg].first_missing(start, end) {
@@ -161,24 +161,27 @@ impl Walk<'_> {
 
     /// Whether a result is a register of edges, whole and written: P30.
     fn edge_result(&mut self, view: View) -> Option<()> {
-        let reg = self.kernel.regs.get(view.reg as usize).filter(|reg| reg.kind == RegKind::Edges)?;
+        let reg = self.kernel.regs.get(view.reg.index()).filter(|reg| reg.kind == RegKind::Edges)?;
         let width = reg.ty.shape.elements() as u64;
         if (view.start, u64::from(view.width)) != (0, width) {
             let message =
                 format!("a result is edges whole: 0..{width}, found {}..{}", view.start, view.width);
             self.report(Rule::Edges, message);
-        } else if self.written[view.reg as usize].first_missing(0, width).is_some() {
-            self.report(Rule::Edges, format!("no stage writes the edges of register {}", view.reg));
+        } else if self.written[view.reg.index()].first_missing(0, width).is_some() {
+            self.report(Rule::Edges, format!("no stage writes the edges of register {}", view.reg.0));
         }
         Some(())
     }
 
     /// Edges that a stage writes: P30.
-    pub(super) fn write_edges(&mut self, reg: u32, element: Type) {
-        let found = self.kernel.regs.get(reg as usize).copied();
+    pub(super) fn write_edges(&mut self, reg: RegId, element: Type) {
+        let found = self.kernel.regs.get(reg.index()).copied();
         let wanted = Reg { kind: RegKind::Edges, ty: Type { is_list: true, ..element } };
         if found != Some(wanted) {
-            self.report(Rule::Edges, format!("register {reg} must take edges of {element}, found {found:?}"));
+            self.report(
+                Rule::Edges,
+                format!("register {} must take edges of {element}, found {found:?}", reg.0),
+            );
         } else {
             let width = element.shape.elements() as u32;
             self.pending.push(View { reg, start: 0, width });
@@ -188,8 +191,11 @@ impl Walk<'_> {
     /// A view that is written: P8 and P9. Gives its element type.
     pub(super) fn write(&mut self, view: View) -> Option<DType> {
         let dtype = self.view(view)?;
-        if !matches!(self.kernel.regs[view.reg as usize].kind, RegKind::Temp) {
-            self.report(Rule::Once, format!("register {} is no temporary and must not be written", view.reg));
+        if !matches!(self.kernel.regs[view.reg.index()].kind, RegKind::Temp) {
+            self.report(
+                Rule::Once,
+                format!("register {} is no temporary and must not be written", view.reg.0),
+            );
             return None;
         }
         self.pending.push(view);
@@ -200,11 +206,11 @@ impl Walk<'_> {
     fn commit(&mut self) {
         for view in std::mem::take(&mut self.pending) {
             let (start, end) = bounds(view);
-            if let Some(element) = self.written[view.reg as usize].first_present(start, end) {
-                let message = format!("element {element} of register {} is written twice", view.reg);
+            if let Some(element) = self.written[view.reg.index()].first_present(start, end) {
+                let message = format!("element {element} of register {} is written twice", view.reg.0);
                 self.report(Rule::Once, message);
             }
-            self.written[view.reg as usize].insert(start, end);
+            self.written[view.reg.index()].insert(start, end);
         }
     }
 

@@ -6,7 +6,7 @@ use crate::graph::Op;
 use crate::graph::infer::infer;
 use crate::numeric::list::READER_NUMBERS;
 use crate::plan::row_ops::{Template, template};
-use crate::plan::{ListSource, ProdInit, ProductPart, View};
+use crate::plan::{ListSource, ParamPort, ProdInit, ProductPart, RegId, View};
 use crate::types::{DType, Type};
 
 /// The elements of the row of a reader of a key and its value.
@@ -54,9 +54,9 @@ impl Walk<'_> {
     }
 
     fn part(&self, part: &ProductPart, rows: u32, columns: u32) -> Option<String> {
-        let Some(weight) = self.kernel.params.get(part.param as usize) else {
+        let Some(weight) = self.kernel.params.get(part.param.index()) else {
             let count = self.kernel.params.len();
-            return Some(format!("must name one of {count} parameter ports, found {}", part.param));
+            return Some(format!("must name one of {count} parameter ports, found {}", part.param.0));
         };
         if part.source.width == 0 || !part.source.width.is_multiple_of(rows) {
             return Some(format!(
@@ -78,10 +78,10 @@ impl Walk<'_> {
         })
     }
 
-    fn bias(&mut self, param: u32, columns: u32, parts: &[ProductPart]) {
+    fn bias(&mut self, param: ParamPort, columns: u32, parts: &[ProductPart]) {
         let first = parts[0].col;
         let end = u64::from(first) + u64::from(columns);
-        let extent = match self.kernel.params.get(param as usize).map(|ty| ty.shape.dims()) {
+        let extent = match self.kernel.params.get(param.index()).map(|ty| ty.shape.dims()) {
             Some([extent]) => Some(u64::from(*extent)),
             _ => None,
         };
@@ -169,10 +169,10 @@ impl Walk<'_> {
     pub(super) fn fold_gradient(
         &mut self,
         op: Op,
-        lists: &[u32],
+        lists: &[RegId],
         elements: &[Type],
         dy: View,
-        dsts: &[Option<u32>],
+        dsts: &[Option<RegId>],
     ) {
         let fits = template(op) == Template::Seg
             && !matches!(op, Op::Attend { .. })
@@ -203,7 +203,7 @@ impl Walk<'_> {
     pub(super) fn attention_gradient(
         &mut self,
         query: View,
-        lists: [u32; 2],
+        lists: [RegId; 2],
         dy: View,
         [dst, reader]: [Option<View>; 2],
     ) {
@@ -217,7 +217,7 @@ impl Walk<'_> {
     }
 
     /// P38
-    pub(super) fn pull(&mut self, item: [View; 2], readers: u32, dsts: [Option<View>; 2]) {
+    pub(super) fn pull(&mut self, item: [View; 2], readers: RegId, dsts: [Option<View>; 2]) {
         for view in item {
             let dtype = self.read(view);
             self.floats(view, dtype, u64::from(view.width));
@@ -247,12 +247,13 @@ impl Walk<'_> {
     }
 
     /// Verifies a port of lists of floats, each as many.
-    fn list_of_width(&mut self, port: u32, width: u64) {
-        let ty = self.kernel.regs[..self.kernel.ports as usize].get(port as usize).map(|reg| reg.ty);
+    fn list_of_width(&mut self, port: RegId, width: u64) {
+        let ty = self.kernel.regs[..self.kernel.ports as usize].get(port.index()).map(|reg| reg.ty);
         let fits = |ty: Type| ty.is_list && ty.dtype == DType::F32 && ty.shape.elements() as u64 == width;
         if !ty.is_some_and(fits) {
             let found = ty.map_or_else(|| "no port".to_owned(), |ty| ty.to_string());
-            let message = format!("register {port} must be a port of lists of {width} floats, found {found}");
+            let message =
+                format!("register {} must be a port of lists of {width} floats, found {found}", port.0);
             self.report(Rule::Attention, message);
         }
     }
@@ -260,11 +261,11 @@ impl Walk<'_> {
     fn list(&mut self, list: &ListSource, element: Type) {
         match list {
             ListSource::Port(port) => {
-                let ty = self.kernel.regs[..self.kernel.ports as usize].get(*port as usize).map(|reg| reg.ty);
+                let ty = self.kernel.regs[..self.kernel.ports as usize].get(port.index()).map(|reg| reg.ty);
                 if ty != Some(Type { is_list: true, ..element }) {
                     let found = ty.map_or_else(|| "no port".to_owned(), |ty| ty.to_string());
                     let message =
-                        format!("register {port} must be a port of type list {element}, found {found}");
+                        format!("register {} must be a port of type list {element}, found {found}", port.0);
                     self.report(Rule::Folds, message);
                 }
             }
@@ -276,20 +277,20 @@ impl Walk<'_> {
         }
     }
 
-    pub(super) fn lookup(&mut self, param: u32, index: View, dst: View) {
+    pub(super) fn lookup(&mut self, param: ParamPort, index: View, dst: View) {
         self.typed_read(Rule::Lookups, index, crate::types::INDEX);
-        match self.kernel.params.get(param as usize).map(|ty| ty.shape.dims()) {
+        match self.kernel.params.get(param.index()).map(|ty| ty.shape.dims()) {
             Some([_, width]) if *width == dst.width => {
                 if self.write(dst).is_some_and(|dtype| dtype != DType::F32) {
                     self.report(Rule::Lookups, "a looked up row is f32");
                 }
             }
             _ => {
-                let found = self.kernel.params.get(param as usize);
+                let found = self.kernel.params.get(param.index());
                 let found = found.map_or_else(|| "nothing".to_owned(), |ty| ty.to_string());
                 let message = format!(
-                    "parameter port {param} must be a matrix of rows of {}, found {found}",
-                    dst.width
+                    "parameter port {} must be a matrix of rows of {}, found {found}",
+                    param.0, dst.width
                 );
                 self.report(Rule::Lookups, message);
             }

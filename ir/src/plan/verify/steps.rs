@@ -3,8 +3,8 @@
 use super::{AtStep, Rule, VerifyErrors};
 use crate::plan::address::ends;
 use crate::plan::{
-    Address, FieldId, Group, GroupRange, GroupRule, Kernel, ListSource, Origin, Place, Plan, RegKind, Stage,
-    Step, StepOperand,
+    Address, FieldId, Group, GroupRange, GroupRule, Kernel, ListSource, Origin, Place, Plan, RegId, RegKind,
+    Stage, Step, StepOperand,
 };
 use crate::types::{DType, Type};
 use std::fmt::Display;
@@ -40,8 +40,8 @@ pub(super) fn verify(plan: &Plan, since: usize, findings: &mut VerifyErrors) {
 /// Two lists that a kernel folds together.
 #[derive(Clone, Copy)]
 enum Pair {
-    Ports(u32, u32),
-    PortOf(u32, usize),
+    Ports(RegId, RegId),
+    PortOf(RegId, usize),
 }
 
 fn pairs(kernel: &Kernel) -> Vec<Pair> {
@@ -283,7 +283,7 @@ impl StepCheck<'_> {
         for (number, (place, result)) in plan.places(step).iter().zip(&kernel.results).enumerate() {
             let what = format_args!("result {number}");
             let field = place.field();
-            let (ty, dtype) = (plan.field(field).ty, kernel.regs[result.reg as usize].ty.dtype);
+            let (ty, dtype) = (plan.field(field).ty, kernel.regs[result.reg.index()].ty.dtype);
             if ty.dtype != dtype || ty.shape.elements() != result.width as usize {
                 let message =
                     format!("{what} has {} elements of {dtype}, its place {field} takes {ty}", result.width);
@@ -301,7 +301,7 @@ impl StepCheck<'_> {
                 }
                 Place::Edges { start, offsets, .. } => self.edges(&what, field, start, offsets, result.reg),
             }
-            let edges = kernel.regs[result.reg as usize].kind == RegKind::Edges;
+            let edges = kernel.regs[result.reg.index()].kind == RegKind::Edges;
             if edges != matches!(place, Place::Edges { .. }) {
                 self.report(Rule::Edges, format!("{what} must be edges exactly if its place takes edges"));
             }
@@ -309,7 +309,7 @@ impl StepCheck<'_> {
     }
 
     /// P30: the offsets are those of the list that the edges belong to.
-    fn edges(&mut self, what: &dyn Display, field: FieldId, start: u32, offsets: u32, reg: u32) {
+    fn edges(&mut self, what: &dyn Display, field: FieldId, start: u32, offsets: u32, reg: RegId) {
         let (plan, rows) = (self.plan, u64::from(self.step.rows));
         let list = self.kernel.stages.iter().find_map(|stage| match stage {
             Stage::SegGrad { lists, dsts, .. } => {
@@ -318,7 +318,7 @@ impl StepCheck<'_> {
             }
             _ => None,
         });
-        let of_list = list.and_then(|list| plan.operands(self.step)[list as usize].address.lists());
+        let of_list = list.and_then(|list| plan.operands(self.step)[list.index()].address.lists());
         let Some(own) = self.entries(what, offsets, rows + 1).map(<[u32]>::to_vec) else { return };
         let Some((of_list, _)) = of_list else {
             let message = format!("{what} must be the edges of a list with offsets");
@@ -370,8 +370,8 @@ impl StepCheck<'_> {
     }
 
     /// Whether two lists are equally long in every lane. Ports that hold no lists count as equal.
-    fn equally_long(&self, a: u32, b: u32) -> bool {
-        let address = |port: u32| self.plan.operands(self.step).get(port as usize).map(|own| own.address);
+    fn equally_long(&self, a: RegId, b: RegId) -> bool {
+        let address = |port: RegId| self.plan.operands(self.step).get(port.index()).map(|own| own.address);
         if address(a) == address(b) {
             return true;
         }
@@ -383,9 +383,9 @@ impl StepCheck<'_> {
     }
 
     /// The lists of a port; `None` if it holds none, or its offsets leave the tables.
-    fn lists(&self, port: u32) -> Option<Lengths<'_>> {
+    fn lists(&self, port: RegId) -> Option<Lengths<'_>> {
         let plan = self.plan;
-        match plan.operands(self.step).get(port as usize)?.address {
+        match plan.operands(self.step).get(port.index())?.address {
             Address::Steps { .. } | Address::Table { .. } => None,
             Address::Lists { offsets, .. } => {
                 let end = offsets as usize + self.step.rows as usize + 1;

@@ -2,7 +2,9 @@
 
 use super::{Rule, VerifyErrors, brief};
 use crate::module::ParamKind;
-use crate::plan::{Kernel, KernelId, Stage, Store, StoreId, StoreKind, Update, UpdatePlan, UpdateSource};
+use crate::plan::{
+    Kernel, KernelId, RegId, Stage, Store, StoreId, StoreKind, Update, UpdatePlan, UpdateSource,
+};
 use crate::types::{DType, Type};
 
 pub(super) fn verify(plan: &UpdatePlan, findings: &mut VerifyErrors) {
@@ -166,7 +168,7 @@ fn not_elementwise(kernel: &Kernel) -> Option<String> {
     if let Some(number) = kernel.stages.iter().position(|stage| !line(stage)) {
         return Some(format!("must be lines of one element, stage {number} is not"));
     }
-    let dtype = |reg: u32| kernel.regs[reg as usize].ty.dtype;
+    let dtype = |reg: RegId| kernel.regs[reg.index()].ty.dtype;
     let wrong = kernel.results.iter().position(|view| view.width != 1 || dtype(view.reg) != DType::F32);
     wrong.map(|number| format!("must give single floats, result {number} is none"))
 }

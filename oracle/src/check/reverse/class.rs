@@ -112,7 +112,7 @@ impl Execution<'_> {
                 ResultRole::Part => None,
                 ResultRole::Gradient | ResultRole::Seed => return Err(result),
                 ResultRole::Contribution { operand, number } => {
-                    let edges = self.kernel.regs[view.reg as usize].kind == RegKind::Edges;
+                    let edges = self.kernel.regs[view.reg.index()].kind == RegKind::Edges;
                     let to = self.reference.contribution(operand, number).ok_or(result)?;
                     // A chain goes over all readers of an item, and a step over the readers makes no such chain.
                     if self.reference.contributions[to as usize].partner.is_some() {
@@ -185,7 +185,7 @@ impl Execution<'_> {
         }
         let operands = Operands { kernel, params: &params, noise: self.noise() };
         lane.execute(operands, &mut Scratch::default());
-        let result = |view: &View| match kernel.regs[view.reg as usize].kind {
+        let result = |view: &View| match kernel.regs[view.reg.index()].kind {
             RegKind::Edges => lane.edges(view.reg).to_vec(),
             _ => lane.view(*view).to_vec(),
         };

@@ -4,11 +4,11 @@ use super::{Name, Reverse};
 use crate::check::lanes::Lanes;
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::id::{NodeId, SigId, TypeId};
-use autobatch_ir::plan::{Kernel, ListSource, PortRole, Stage, Step, StepOperand};
+use autobatch_ir::plan::{Kernel, ListSource, PortRole, RegId, Stage, Step, StepOperand};
 
 /// Returns whether a stage does more with a list port than sum it. The sum of no contributions is zero; other stages
 /// may differ.
-fn is_read_apart(kernel: &Kernel, port: u32) -> bool {
+fn is_read_apart(kernel: &Kernel, port: RegId) -> bool {
     kernel.stages.iter().any(|stage| match stage {
         Stage::Seg { op: Op::ListFold(ListFold::Sum), .. } => false,
         Stage::Seg { lists, .. } => lists.contains(&ListSource::Port(port)),
@@ -55,7 +55,8 @@ impl Lanes<'_> {
             PortRole::Result(number) => !ty.is_list && fits(&signature.results, number, false),
             PortRole::Saved(number) => !ty.is_list && (number as usize) < saves,
             PortRole::Gradient(number) => {
-                fits(&signature.results, number, false) && !(ty.is_list && is_read_apart(kernel, port as u32))
+                fits(&signature.results, number, false)
+                    && !(ty.is_list && is_read_apart(kernel, RegId(port as u32)))
             }
             PortRole::Contributions | PortRole::Arriving | PortRole::Item(_) | PortRole::Readers(_) => false,
         }

@@ -15,7 +15,7 @@ use crate::reference::{Argument, Partial};
 use autobatch_ir::graph::Lineage;
 use autobatch_ir::id::{NodeId, SigId, ValueId};
 use autobatch_ir::plan::row_ops::{Noise, Scratch};
-use autobatch_ir::plan::{Kernel, PortRole, ResultRole, Roles, Stage, Step, StepId};
+use autobatch_ir::plan::{Kernel, PortRole, RegId, ResultRole, Roles, Stage, Step, StepId};
 use std::collections::BTreeSet;
 
 /// Returns whether a kernel declares that it pulls.
@@ -174,13 +174,14 @@ impl Pull {
         let [PortRole::Item(keys), PortRole::Item(values), PortRole::Readers(row)] = roles.ports[..] else {
             return Err(0);
         };
-        let [Stage::AttendPull { key, value, readers: 2, key_dst, value_dst, .. }] = &kernel.stages[..]
+        let [Stage::AttendPull { key, value, readers: RegId(2), key_dst, value_dst, .. }] =
+            &kernel.stages[..]
         else {
             return Err(0);
         };
         let dsts = [key_dst, value_dst];
         let wanted: Vec<_> = dsts.into_iter().flatten().copied().collect();
-        if [*key, *value] != [0, 1].map(|port| kernel.whole(port)) || kernel.results != wanted {
+        if [*key, *value] != [0, 1].map(|port| kernel.whole(RegId(port))) || kernel.results != wanted {
             return Err(0);
         }
         let lists = [keys, values];

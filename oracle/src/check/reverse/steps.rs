@@ -10,7 +10,8 @@ use crate::check::report::Disagreement;
 use autobatch_ir::graph::{ListFold, Op};
 use autobatch_ir::id::{NodeId, SigId, ValueId};
 use autobatch_ir::plan::{
-    FieldId, Kernel, ListSource, Place, PortRole, ResultRole, Roles, Stage, Step, StepId, StepOperand, View,
+    FieldId, Kernel, ListSource, Place, PortRole, RegId, ResultRole, Roles, Stage, Step, StepId, StepOperand,
+    View,
 };
 use std::collections::BTreeMap;
 
@@ -57,7 +58,7 @@ impl Lanes<'_> {
         reverse: &mut Reverse<'_>,
     ) -> Result<(), Disagreement> {
         let kernel = self.plan.kernel(step);
-        let whole = |width: u32| [View { reg: 0, start: 0, width }];
+        let whole = |width: u32| [View { reg: RegId(0), start: 0, width }];
         let place = self.plan.places(step)[0];
         let wrong = |lane: usize| Disagreement::Port {
             step: id,
@@ -329,5 +330,5 @@ fn is_sum(kernel: &Kernel) -> bool {
     else {
         return false;
     };
-    lists[..] == [ListSource::Port(0)] && dst == result
+    lists[..] == [ListSource::Port(RegId(0))] && dst == result
 }

@@ -78,7 +78,7 @@ impl Deriver<'_> {
 
     /// A trained table gets `dy` in the row of the index.
     pub(super) fn lookup(&mut self, at: &Applied, dy: Value) {
-        if self.params[at.args[0] as usize] {
+        if self.params[at.args[0].index()] {
             let index = self.b.one_view(at.operands[0].clone());
             let dy = self.b.one_view(dy);
             let dy = self.keep(dy);

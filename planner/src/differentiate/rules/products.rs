@@ -5,15 +5,15 @@ use crate::differentiate::deriver::{Deriver, Partial, PendingReduction, floats, 
 use crate::differentiate::tape::Applied;
 use crate::kernels::compile::{Value, type_of};
 use autobatch_ir::graph::{Binary, Op, Permutation};
-use autobatch_ir::plan::{ProdInit, ProductPart, ReductionSum, Source, Stage};
+use autobatch_ir::plan::{ParamPort, ProdInit, ProductPart, ReductionSum, Source, Stage};
 
 /// Columns that the widest register tiles compute together.
 const PANEL: u32 = 32;
 
 impl Deriver<'_> {
     /// A parameter that was added gets the sum of the rows of `dy`.
-    pub(super) fn sum_rows(&mut self, param: u32, dy: Value, each: u32) {
-        if self.params[param as usize] {
+    pub(super) fn sum_rows(&mut self, param: ParamPort, dy: Value, each: u32) {
+        if self.params[param.index()] {
             let dy = self.b.one_view(dy);
             let dy = self.keep(dy);
             let (sum, x) = (ReductionSum::Colsum, None);
@@ -21,7 +21,7 @@ impl Deriver<'_> {
         }
     }
 
-    /// The operands from `place` on are multiplied with the rows of the weight from `row` on. An operand before them is the start
+    /// The operands from `place` on are multiplied with the rows of the weight from `first_row` on. An operand before them is the start
     /// of the product.
     pub(super) fn affine(
         &mut self,
@@ -29,13 +29,13 @@ impl Deriver<'_> {
         dy: Value,
         bias: bool,
         transposed: bool,
-        row: u32,
+        first_row: u32,
         place: usize,
     ) -> Vec<Partial> {
         let ty = type_of(&dy);
         let (rows, n) = (ty.shape.rows() as u32, ty.shape.width() as u32);
         let dy_view = self.b.one_view(dy.clone());
-        if self.params[at.args[0] as usize] {
+        if self.params[at.args[0].index()] {
             let kept = self.keep(dy_view);
             for part in &at.parts {
                 let k = part.source.width / rows;
@@ -55,13 +55,18 @@ impl Deriver<'_> {
             self.sum_rows(at.args[1], dy, rows);
         }
         let (factors, needs) = (&at.operands[place..], &at.needs[place..]);
-        let whole =
-            ProductPart { source: dy_view, param: at.args[0], row: 0, col: row, transposed: !transposed };
+        let whole = ProductPart {
+            source: dy_view,
+            param: at.args[0],
+            row: 0,
+            col: first_row,
+            transposed: !transposed,
+        };
         if let Some(ranges) = self.one_product(factors, needs, rows, whole) {
             partials.extend(ranges);
             return partials;
         }
-        let mut col = row;
+        let mut col = first_row;
         for (operand, &needs) in factors.iter().zip(needs) {
             let ty = type_of(operand);
             let width = ty.shape.width() as u32;

@@ -113,18 +113,18 @@ pub(crate) struct LayoutProblem {
 }
 
 impl LayoutProblem {
-    /// Starts a new problem in the memory of the last one. `slabs` holds the rows of each slab; the first `before` rows of each
+    /// Starts a new problem in the memory of the last one. `sizes` holds the number of rows of each slab; the first `before` rows of each
     /// exist already, and no batch writes them.
     ///
     /// # Errors
     /// If there are 2^31 rows or more.
-    pub(crate) fn restart(&mut self, slabs: &[u32], before: &[u32]) -> Result<(), LayoutError> {
+    pub(crate) fn restart(&mut self, sizes: &[u32], before: &[u32]) -> Result<(), LayoutError> {
         self.slab_base.clear();
         (self.rows, self.lanes) = (0, 0);
         self.batches.clear();
         self.slots.clear();
         self.pool.clear();
-        for &rows in slabs {
+        for &rows in sizes {
             self.slab_base.push(ProvisionalRow(self.rows));
             let total = self.rows.checked_add(rows).filter(|&total| total < TOO_MANY);
             self.rows = total.ok_or(LayoutError::TooLarge)?;

@@ -136,7 +136,7 @@ impl<'a> Writer<'a> {
     fn half_product(
         &self,
         signature: &mut Signature,
-        row: u32,
+        first_row: u32,
         operands: &mut Vec<ValueId>,
         begun: Option<ValueId>,
     ) {
@@ -149,7 +149,7 @@ impl<'a> Writer<'a> {
                 operands.insert(0, chains);
                 (signature.params, signature.param_types) =
                     ([signature.params[0]].into(), [signature.param_types[0]].into());
-                Op::AffineRows { row, bias: false, onto: true }
+                Op::AffineRows { row: first_row, bias: false, onto: true }
             }
         };
         signature.callee = Callee::Op(op);

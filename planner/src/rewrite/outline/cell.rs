@@ -1,6 +1,7 @@
 //! Declares the cell of a run, with the signature of its calls.
 
-use super::find::{NodeRun, Origin, result_of};
+use super::find::{MemberId, NodeRun, Origin, Use, result_of};
+use crate::index_vec::IndexVec;
 use autobatch_ir::graph::rebuild::Extension;
 use autobatch_ir::graph::{Arena, Callee, GraphData, Operand, ParamArg, Signature};
 use autobatch_ir::id::{NodeId, SigId, SiteId, TypeId, ValueId};
@@ -8,30 +9,30 @@ use autobatch_ir::module::Body;
 
 /// Declares the cell of a run, or finds an equal cell. Returns the signature of its calls.
 pub(super) fn declare(extension: &mut Extension, graph: &GraphData, run: &NodeRun) -> Signature {
-    let site = graph.arena.node(NodeId::new(run.members[0][0] as usize)).site;
+    let site = graph.arena.node(run.heads()[0]).site;
     let (params, constants) = (Vec::new(), Vec::new());
     let mut writer = Writer { extension, graph, site, arena: Arena::default(), params, constants };
-    let ports: Vec<TypeId> =
-        run.ports.iter().map(|&(member, place)| writer.port_type(run, member, place)).collect();
+    let ports: Vec<TypeId> = run.ports.iter().map(|&at| writer.port_type(run, at)).collect();
     ports.iter().for_each(|&ty| writer.port(ty));
-    let mut firsts = Vec::with_capacity(run.members.len());
+    let mut firsts = IndexVec::default();
     for (member, origins) in run.members.iter().zip(&run.origins) {
         let operands: Vec<Operand> = origins.iter().map(|&origin| writer.operand(origin, &firsts)).collect();
-        let node = NodeId::new(member[0] as usize);
-        firsts.push(writer.member(node, &operands));
+        let first = writer.member(member[0], &operands);
+        firsts.push(first);
     }
     let results: Vec<ValueId> = run
         .results
         .iter()
-        .map(|&(member, result)| ValueId::new(firsts[member as usize].index() + result as usize))
+        .map(|&(member, result)| ValueId::new(firsts[member].index() + result as usize))
         .collect();
-    let types = run.results.iter().map(|&(member, result)| {
-        graph.arena.type_of(result_of(graph, run.members[member as usize][0], result))
-    });
+    let types = run
+        .results
+        .iter()
+        .map(|&(member, result)| graph.arena.type_of(result_of(graph, run.members[member][0], result)));
     let types: Box<[TypeId]> = types.collect();
     let Writer { extension, arena, params, .. } = writer;
     let (args, param_types): (Vec<ParamArg>, Vec<TypeId>) = params.into_iter().unzip();
-    let head = NodeId::new(run.members[0][0] as usize);
+    let head = run.heads()[0];
     let name = format!("run.{}", graph.module.callee_name(graph.signature(head).callee));
     let body = Body { ports: ports.len(), noise: false, param_types: param_types.clone(), arena, results };
     let cell = extension.cell(&name, body, site);
@@ -57,9 +58,8 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    fn port_type(&self, run: &NodeRun, member: u32, place: u32) -> TypeId {
-        let node = NodeId::new(run.members[member as usize][0] as usize);
-        self.graph.signature(node).operands[place as usize]
+    fn port_type(&self, run: &NodeRun, (member, place): Use) -> TypeId {
+        self.graph.signature(run.members[member][0]).operands[place as usize]
     }
 
     fn port(&mut self, ty: TypeId) {
@@ -67,11 +67,9 @@ impl Writer<'_> {
         self.arena.append(sig, &[], &[ty], self.site);
     }
 
-    fn operand(&mut self, origin: Origin, firsts: &[ValueId]) -> Operand {
+    fn operand(&mut self, origin: Origin, firsts: &IndexVec<MemberId, ValueId>) -> Operand {
         Operand::value(match origin {
-            Origin::Inside { member, result } => {
-                ValueId::new(firsts[member as usize].index() + result as usize)
-            }
+            Origin::Inside { member, result } => ValueId::new(firsts[member].index() + result as usize),
             Origin::Port(port) => ValueId::new(port as usize),
             Origin::Constant(sig) => self.constant(sig),
         })

@@ -1,5 +1,6 @@
 //! Finds the runs on which all occurrences of a head agree.
 
+use crate::index_vec::IndexVec;
 use crate::rewrite::pass::{Context, marked, stretches};
 use autobatch_ir::graph::{Callee, GraphData, Op, Operand, OperandKind};
 use autobatch_ir::id::{NodeId, SigId, ValueId};
@@ -23,14 +24,21 @@ enum Role {
     Barrier,
 }
 
-/// An operand of a run: the number of the member, and of the operand.
-pub(super) type Use = (u32, u32);
+autobatch_ir::ids! {
+    /// A member of a run.
+    pub(super) MemberId, "member";
+    /// An occurrence of a run, numbered over all heads.
+    pub(super) OccurrenceId, "occurrence";
+}
+
+/// An operand of a member of a run, by its place.
+pub(super) type Use = (MemberId, u32);
 
 /// The origin of an operand of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// This result of this member.
-    Inside { member: u32, result: u32 },
+    Inside { member: MemberId, result: u32 },
     /// A constant, equal in all occurrences.
     Constant(SigId),
     /// This port.
@@ -41,29 +49,33 @@ pub(super) enum Origin {
 #[derive(Debug, Default)]
 pub(super) struct NodeRun {
     /// For each member of the run its node in each occurrence.
-    pub(super) members: Vec<Vec<u32>>,
+    pub(super) members: IndexVec<MemberId, Vec<NodeId>>,
     /// For each member of the run the origins of its operands.
-    pub(super) origins: Vec<Vec<Origin>>,
+    pub(super) origins: IndexVec<MemberId, Vec<Origin>>,
     /// The first use of each port. It determines the type, and the operand in each occurrence.
     pub(super) ports: Vec<Use>,
-    /// The values with readers outside of some occurrence: number of the member, and of the result.
-    pub(super) results: Vec<(u32, u32)>,
+    /// The values with readers outside of some occurrence: the member, and the place of the result.
+    pub(super) results: Vec<(MemberId, u32)>,
 }
 
 impl NodeRun {
     pub(super) fn occurrences(&self) -> usize {
-        self.members[0].len()
+        self.heads().len()
+    }
+
+    /// The first node of each occurrence.
+    pub(super) fn heads(&self) -> &[NodeId] {
+        &self.members[MemberId(0)]
     }
 
     /// The last node of each occurrence.
-    pub(super) fn last(&self) -> &[u32] {
+    pub(super) fn last(&self) -> &[NodeId] {
         self.members.last().map_or(&[], Vec::as_slice)
     }
 
     /// The operand of a use in an occurrence.
     pub(super) fn operand(&self, graph: &GraphData, (member, place): Use, occurrence: usize) -> Operand {
-        let node = NodeId::new(self.members[member as usize][occurrence] as usize);
-        graph.arena.operands(node)[place as usize]
+        graph.arena.operands(self.members[member][occurrence])[place as usize]
     }
 }
 
@@ -74,9 +86,9 @@ pub(super) struct Finder<'a> {
     stretch_of: Vec<u32>,
     /// The last reader of each value, or [`NONE`] for requested values.
     last_use: Vec<u32>,
-    /// The occurrence of a node, numbered over all heads, and its member number.
-    owner: Vec<u32>,
-    place: Vec<u32>,
+    /// The occurrence of a node, and which of its members the node is.
+    owner: Vec<OccurrenceId>,
+    member: Vec<MemberId>,
     owners: u32,
     /// Whether a node belongs to a run.
     taken: Vec<bool>,
@@ -99,8 +111,8 @@ impl<'a> Finder<'a> {
             roles: roles(graph),
             stretch_of: stretches(graph),
             last_use,
-            owner: vec![NONE; nodes],
-            place: vec![0; nodes],
+            owner: vec![OccurrenceId(NONE); nodes],
+            member: vec![MemberId(0); nodes],
             owners: 0,
             taken: vec![false; nodes],
             free: vec![0; graph.sigs.items().len()],
@@ -113,16 +125,16 @@ impl<'a> Finder<'a> {
         self.free = by_sig.iter().map(|nodes| nodes.len() as u32).collect();
         let mut tried = vec![false; by_sig.len()];
         let mut runs = Vec::new();
-        for node in 0..self.graph.arena.len() {
-            let sig = self.sig(node as u32).index();
-            if self.roles[node] != Role::Member
-                || self.taken[node]
+        for node in self.graph.arena.ids() {
+            let sig = self.sig(node).index();
+            if self.roles[node.index()] != Role::Member
+                || self.taken[node.index()]
                 || std::mem::replace(&mut tried[sig], true)
             {
                 continue;
             }
-            let heads: Vec<u32> =
-                by_sig[sig].iter().copied().filter(|&node| !self.taken[node as usize]).collect();
+            let heads: Vec<NodeId> =
+                by_sig[sig].iter().copied().filter(|node| !self.taken[node.index()]).collect();
             if heads.len() < 2 {
                 continue;
             }
@@ -130,7 +142,7 @@ impl<'a> Finder<'a> {
             self.find_results(&mut run);
             if run.members.len() > 1 && !run.results.is_empty() {
                 for &node in run.members.iter().flatten() {
-                    self.taken[node as usize] = true;
+                    self.taken[node.index()] = true;
                     let sig = self.sig(node).index();
                     self.free[sig] -= 1;
                 }
@@ -140,27 +152,25 @@ impl<'a> Finder<'a> {
         runs
     }
 
-    fn sig(&self, node: u32) -> SigId {
-        self.graph.arena.node(NodeId::new(node as usize)).sig
+    fn sig(&self, node: NodeId) -> SigId {
+        self.graph.arena.node(node).sig
     }
 
-    fn operands(&self, node: u32) -> &'a [Operand] {
-        self.graph.arena.operands(NodeId::new(node as usize))
+    fn operands(&self, node: NodeId) -> &'a [Operand] {
+        self.graph.arena.operands(node)
     }
 
-    fn by_signature(&self) -> Vec<Vec<u32>> {
+    fn by_signature(&self) -> Vec<Vec<NodeId>> {
         let mut by_sig = vec![Vec::new(); self.graph.sigs.items().len()];
-        for (node, &role) in self.roles.iter().enumerate() {
-            if role == Role::Member {
-                by_sig[self.sig(node as u32).index()].push(node as u32);
-            }
+        for node in self.graph.arena.ids().filter(|node| self.roles[node.index()] == Role::Member) {
+            by_sig[self.sig(node).index()].push(node);
         }
         by_sig
     }
 
     /// The longest run from these heads, all of one signature, on which all occurrences agree.
-    fn grow(&mut self, heads: Vec<u32>) -> NodeRun {
-        let base = self.owners;
+    fn grow(&mut self, heads: Vec<NodeId>) -> NodeRun {
+        let base = OccurrenceId(self.owners);
         self.owners += heads.len() as u32;
         let head_sig = self.sig(heads[0]);
         let mut run = NodeRun::default();
@@ -169,13 +179,13 @@ impl<'a> Finder<'a> {
         let mut next = Vec::with_capacity(cursors.len());
         while run.members.len() < MAX_RUN {
             next.clear();
-            for (occurrence, &from) in cursors.iter().enumerate() {
-                let Some(node) = self.following(from, base + occurrence as u32, head_sig) else { return run };
+            for (owner, &from) in (base.0..).map(OccurrenceId).zip(&cursors) {
+                let Some(node) = self.following(from, owner, head_sig) else { return run };
                 let agrees = match next.first() {
                     None => self.continues(node, base),
-                    Some(&model) => self.are_equal_members(node, base + occurrence as u32, model, base),
+                    Some(&model) => self.are_equal_members(node, owner, model, base),
                 };
-                if !agrees || self.stands_apart(node, base + occurrence as u32, cursors.len()) {
+                if !agrees || self.stands_apart(node, owner, cursors.len()) {
                     return run;
                 }
                 next.push(node);
@@ -187,38 +197,45 @@ impl<'a> Finder<'a> {
     }
 
     /// The next possible member after `from`.
-    fn following(&self, from: u32, owner: u32, head_sig: SigId) -> Option<u32> {
-        let mut node = from + 1;
-        while self.stretch_of.get(node as usize)? == &self.stretch_of[from as usize] {
-            match self.roles[node as usize] {
+    fn following(&self, from: NodeId, owner: OccurrenceId, head_sig: SigId) -> Option<NodeId> {
+        let stretch = self.stretch_of[from.index()];
+        for index in from.index() + 1..self.stretch_of.len() {
+            let node = NodeId::new(index);
+            if self.stretch_of[index] != stretch {
+                return None;
+            }
+            match self.roles[index] {
                 Role::Source => {}
                 Role::List
                     if self.operands(node).iter().all(|&operand| self.inside(operand, owner).is_none()) => {}
-                Role::Member if !self.taken[node as usize] && self.sig(node) != head_sig => {
-                    return Some(node);
-                }
+                Role::Member if !self.taken[index] && self.sig(node) != head_sig => return Some(node),
                 _ => return None,
             }
-            node += 1;
         }
         None
     }
 
     /// The member and result that an operand names in an occurrence.
-    fn inside(&self, operand: Operand, owner: u32) -> Option<(u32, u32)> {
+    fn inside(&self, operand: Operand, owner: OccurrenceId) -> Option<(MemberId, u32)> {
         let value = operand.as_value()?;
         let producer = self.graph.arena.producer(value);
         let result = value.index() - self.graph.arena.results(producer).start;
-        (self.owner[producer.index()] == owner).then(|| (self.place[producer.index()], result as u32))
+        (self.owner[producer.index()] == owner).then(|| (self.member[producer.index()], result as u32))
     }
 
     /// Whether a node reads a value of the run.
-    fn continues(&self, node: u32, owner: u32) -> bool {
+    fn continues(&self, node: NodeId, owner: OccurrenceId) -> bool {
         self.operands(node).iter().any(|&operand| self.inside(operand, owner).is_some())
     }
 
     /// Whether two nodes are equal members of their occurrences.
-    fn are_equal_members(&self, node: u32, owner: u32, model: u32, model_owner: u32) -> bool {
+    fn are_equal_members(
+        &self,
+        node: NodeId,
+        owner: OccurrenceId,
+        model: NodeId,
+        model_owner: OccurrenceId,
+    ) -> bool {
         let (ours, theirs) = (self.operands(node), self.operands(model));
         self.sig(node) == self.sig(model)
             && ours.len() == theirs.len()
@@ -227,34 +244,33 @@ impl<'a> Finder<'a> {
 
     /// Whether a node must stay out of the run: it is heavy, and either its signature also occurs elsewhere, or it reads a value of
     /// the run that has later readers.
-    fn stands_apart(&self, node: u32, owner: u32, occurrences: usize) -> bool {
+    fn stands_apart(&self, node: NodeId, owner: OccurrenceId, occurrences: usize) -> bool {
         let sig = self.sig(node);
         let Callee::Op(op) = self.graph.sigs.get(sig).callee else { return true };
         let flows_on = |&operand: &Operand| {
             let last = operand.as_value().map(|value| self.last_use[value.index()]);
-            self.inside(operand, owner).is_some() && last.is_some_and(|last| last > node)
+            self.inside(operand, owner).is_some() && last.is_some_and(|last| last > node.index() as u32)
         };
         is_heavy(op)
             && (self.free[sig.index()] as usize != occurrences || self.operands(node).iter().any(flows_on))
     }
 
     /// Appends these nodes as the next member.
-    fn push(&mut self, run: &mut NodeRun, members: Vec<u32>, base: u32) {
-        let number = run.members.len() as u32;
-        run.members.push(members);
-        let operands = self.operands(run.members[number as usize][0]);
+    fn push(&mut self, run: &mut NodeRun, nodes: Vec<NodeId>, base: OccurrenceId) {
+        let own = run.members.push(nodes);
+        let operands = self.operands(run.members[own][0]);
         let mut origins = Vec::with_capacity(operands.len());
         for (place, &operand) in operands.iter().enumerate() {
             let origin = match self.inside(operand, base) {
                 Some((member, result)) => Origin::Inside { member, result },
-                None => self.outside(run, (number, place as u32)),
+                None => self.outside(run, (own, place as u32)),
             };
             origins.push(origin);
         }
         run.origins.push(origins);
-        for (occurrence, &node) in run.members[number as usize].iter().enumerate() {
-            self.owner[node as usize] = base + occurrence as u32;
-            self.place[node as usize] = number;
+        for (owner, node) in (base.0..).map(OccurrenceId).zip(&run.members[own]) {
+            self.owner[node.index()] = owner;
+            self.member[node.index()] = own;
         }
     }
 
@@ -284,15 +300,15 @@ impl<'a> Finder<'a> {
 
     /// Finds the values with readers outside of the run in some occurrence.
     fn find_results(&self, run: &mut NodeRun) {
-        for (member, column) in run.members.iter().enumerate() {
+        for (member, column) in run.members.entries() {
             let results = self.graph.sigs.get(self.sig(column[0])).results.len();
             for result in 0..results {
                 let leaves = column.iter().zip(run.last()).any(|(&node, &last)| {
-                    let first = self.graph.arena.results(NodeId::new(node as usize)).start;
-                    self.last_use[first + result] > last
+                    let first = self.graph.arena.results(node).start;
+                    self.last_use[first + result] > last.index() as u32
                 });
                 if leaves {
-                    run.results.push((member as u32, result as u32));
+                    run.results.push((member, result as u32));
                 }
             }
         }
@@ -351,6 +367,6 @@ const fn role(callee: Callee) -> Role {
 }
 
 /// A result of a node.
-pub(super) fn result_of(graph: &GraphData, node: u32, result: u32) -> ValueId {
-    ValueId::new(graph.arena.results(NodeId::new(node as usize)).start + result as usize)
+pub(super) fn result_of(graph: &GraphData, node: NodeId, result: u32) -> ValueId {
+    ValueId::new(graph.arena.results(node).start + result as usize)
 }

@@ -39,7 +39,7 @@ mod find;
 use super::pass::{Change, Context, count};
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::graph::rebuild::{Extension, Rebuild};
-use autobatch_ir::id::{NodeId, ValueId};
+use autobatch_ir::id::ValueId;
 use cell::declare;
 use find::{Finder, NodeRun};
 
@@ -64,11 +64,9 @@ pub(crate) fn outline(graph: &GraphData, context: &Context<'_>) -> Option<Change
     }
     let mut fates = vec![Fate::Stays; graph.arena.len()];
     for (number, run) in runs.iter().enumerate() {
-        for column in &run.members[..run.members.len() - 1] {
-            column.iter().for_each(|&node| fates[node as usize] = Fate::Inside);
-        }
-        for (occurrence, &node) in run.last().iter().enumerate() {
-            fates[node as usize] = Fate::Last { run: number as u32, occurrence: occurrence as u32 };
+        run.members.iter().flatten().for_each(|node| fates[node.index()] = Fate::Inside);
+        for (occurrence, node) in run.last().iter().enumerate() {
+            fates[node.index()] = Fate::Last { run: number as u32, occurrence: occurrence as u32 };
         }
     }
     let before = graph.module.cells.len();
@@ -90,11 +88,10 @@ pub(crate) fn outline(graph: &GraphData, context: &Context<'_>) -> Option<Change
                 let run = &runs[number];
                 operands.clear();
                 operands.extend(run.ports.iter().map(|&port| run.operand(graph, port, occurrence)));
-                let head = NodeId::new(run.members[0][occurrence] as usize);
-                let first = rebuild.apply(node, sigs[number], &operands, graph.arena.node(head).site);
+                let site = graph.arena.node(run.heads()[occurrence]).site;
+                let first = rebuild.apply(node, sigs[number], &operands, site);
                 for (place, &(member, result)) in run.results.iter().enumerate() {
-                    let maker = NodeId::new(run.members[member as usize][occurrence] as usize);
-                    let old = graph.arena.results(maker).start + result as usize;
+                    let old = graph.arena.results(run.members[member][occurrence]).start + result as usize;
                     rebuild.name(ValueId::new(old), ValueId::new(first.index() + place));
                 }
             }

@@ -3,7 +3,7 @@
 use crate::executor::program::Weight;
 use crate::executor::weight_cache::{MAX_REPLACED, MAX_SETS, StoreValues, WeightCache};
 use crate::kernels::Isa;
-use autobatch_ir::plan::{Plan, StoreId};
+use autobatch_ir::plan::{ParamPort, Plan, StoreId};
 
 /// A plan of a module with square weights.
 fn plan(widths: &[usize]) -> Plan {
@@ -27,7 +27,7 @@ fn execute(packed: &mut WeightCache, widths: &[usize], first: u64) -> (usize, us
     for (number, &width) in widths.iter().enumerate() {
         let values = vec![1.0; width * width];
         for transposed in [false, true] {
-            let weight = Weight { param: 0, transposed, col: 0, width: width as u32 };
+            let weight = Weight { param: ParamPort(0), transposed, col: 0, width: width as u32 };
             let (store, version) = (StoreId(number as u32), first + number as u64);
             packed
                 .get(Isa::Scalar, &plan, store, weight, StoreValues { version, values: &values })
@@ -99,7 +99,7 @@ fn modules_that_share_stores_have_a_set_each() {
         let before = packed.packs;
         packed.select(2, |store| versions[store]);
         for (number, &version) in versions.iter().enumerate() {
-            let weight = Weight { param: 0, transposed: false, col: 0, width: 4 };
+            let weight = Weight { param: ParamPort(0), transposed: false, col: 0, width: 4 };
             let store = StoreId(number as u32);
             packed
                 .get(Isa::Scalar, &plan, store, weight, StoreValues { version, values: &[1.0; 16] })

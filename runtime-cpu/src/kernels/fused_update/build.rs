@@ -7,7 +7,7 @@ use super::FusedKernel;
 use super::instr::{FusedOp, Instr};
 use crate::kernels::isa::Isa;
 use autobatch_ir::graph::{Binary, Compare, Unary};
-use autobatch_ir::plan::{Code, Kernel, RegKind, Source, Stage, View};
+use autobatch_ir::plan::{Code, Kernel, RegId, RegKind, Source, Stage, View};
 use autobatch_ir::types::DType;
 use std::collections::HashMap;
 
@@ -62,7 +62,7 @@ struct Builder<'a> {
     aliases: &'a [Option<u32>],
     values: Vec<Value>,
     /// The locations of the stored elements of registers.
-    stored: HashMap<(u32, u32), ValueLocation>,
+    stored: HashMap<(RegId, u32), ValueLocation>,
     constants: Vec<f32>,
     results: Vec<ValueLocation>,
 }
@@ -78,8 +78,8 @@ impl Builder<'_> {
     }
 
     fn view(&mut self, view: View) -> ValueLocation {
-        match self.kernel.regs[view.reg as usize].kind {
-            RegKind::Port => ValueLocation::Port(view.reg),
+        match self.kernel.regs[view.reg.index()].kind {
+            RegKind::Port => ValueLocation::Port(view.reg.0),
             RegKind::Const(bits) => self.constant(bits),
             RegKind::Param(_) | RegKind::Temp | RegKind::Edges => self.stored[&(view.reg, view.start)],
         }

@@ -330,7 +330,7 @@ fn word_runs(plan: &Plan) -> BTreeMap<WordSource, (u64, u64)> {
     for step in plan.steps.iter().filter(|step| takes[step.kernel.index()]) {
         for reg in &plan.kernel(step).regs {
             if let RegKind::Param(param) = reg.kind {
-                let store = plan.stores(step)[param as usize];
+                let store = plan.stores(step)[param.index()];
                 let elements = plan.stores[store.index()].ty.shape.elements() as u64;
                 runs.insert(WordSource::Store(store), (0, elements));
             }

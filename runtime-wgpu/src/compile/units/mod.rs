@@ -108,7 +108,7 @@ struct Read {
 /// For each register its readers, in order.
 fn readers(kernel: &Kernel) -> Vec<Vec<Read>> {
     let mut of: Vec<Vec<Read>> = kernel.regs.iter().map(|_| Vec::new()).collect();
-    let mut note = |stage, view: View, is_scalar| of[view.reg as usize].push(Read { stage, view, is_scalar });
+    let mut note = |stage, view: View, is_scalar| of[view.reg.index()].push(Read { stage, view, is_scalar });
     for (number, stage) in kernel.stages.iter().enumerate() {
         let Stage::Map { code, .. } = stage else {
             stage.reads().into_iter().for_each(|view| note(number, view, false));
@@ -129,7 +129,7 @@ fn readers(kernel: &Kernel) -> Vec<Vec<Read>> {
 /// The line that can be the epilogue of a product, and the fused product.
 fn fused(kernel: &Kernel, number: usize, readers: &[Vec<Read>]) -> Option<(usize, Fused)> {
     let Stage::Prod { dst, rows, .. } = &kernel.stages[number] else { return None };
-    let readers = readers[dst.reg as usize].as_slice();
+    let readers = readers[dst.reg.index()].as_slice();
     if readers.len() > MAX_READERS {
         return None;
     }

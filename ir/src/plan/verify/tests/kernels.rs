@@ -3,7 +3,7 @@
 use super::{refused_kernel, view};
 use crate::graph::{Op, Unary};
 use crate::plan::verify::Rule;
-use crate::plan::{Code, ProdInit, RegKind, Source, Stage};
+use crate::plan::{Code, ParamPort, ProdInit, RegId, RegKind, Source, Stage};
 use crate::types::{DType, f32};
 
 shows! {
@@ -12,7 +12,7 @@ shows! {
        1. P7 kernel k0 (lookup): register 1 must be a port exactly if its number is below 1, found Port
     "#;
     whole_parameters_are_f32_of_their_shape:
-        refused_kernel(Rule::Registers, 0, |kernel| kernel.regs[1].kind = RegKind::Param(0)) => @r#"
+        refused_kernel(Rule::Registers, 0, |kernel| kernel.regs[1].kind = RegKind::Param(ParamPort(0))) => @r#"
     the plan breaks its rules in 1 place
        1. P7 kernel k0 (lookup): register 1 must be the whole of f32[5,2] as f32, found f32[2]
     "#;
@@ -22,7 +22,7 @@ shows! {
        1. P8 kernel k2 (@node), stage 3: the view 1..2 must be a part of register 6: f32
        2. P9 kernel k2 (@node): element 0 of register 6 is read before a stage wrote it
     "#;
-    views_are_of_no_list: refused_kernel(Rule::Views, 2, |kernel| kernel.results[0].reg = 1) => @r#"
+    views_are_of_no_list: refused_kernel(Rule::Views, 2, |kernel| kernel.results[0].reg = RegId(1)) => @r#"
     the plan breaks its rules in 1 place
        1. P8 kernel k2 (@node): register 1 is a list, which only folds may take
     "#;
@@ -54,7 +54,7 @@ shows! {
        1. P10 kernel k2 (@node), stage 1: part 1 meets rows 2..4 and columns 0..3 of a weight of 3 rows and 4 columns
     "#;
     a_bias_begins_where_the_parts_begin:
-        refused_stage!(Rule::Products, 2, 1, Stage::Prod { init, .. } => *init = ProdInit::Bias(0)) => @r#"
+        refused_stage!(Rule::Products, 2, 1, Stage::Prod { init, .. } => *init = ProdInit::Bias(ParamPort(0))) => @r#"
     the plan breaks its rules in 1 place
        1. P10 kernel k2 (@node), stage 1: the bias must be a vector parameter with the elements 0..3, where every part begins
     "#;

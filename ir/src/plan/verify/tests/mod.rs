@@ -33,14 +33,14 @@ use crate::graph::{Binary, Fold, Op, Over, Unary};
 use crate::module::ParamKind;
 use crate::plan::{
     Address, Certificate, Code, Field, FieldId, Instr, Kernel, KernelId, ListSource, Mode, Origin, OutputKey,
-    Place, Plan, PlanOutput, ProdInit, ProductPart, Reg, RegKind, Slab, SlabId, SlabKind, Source, Stage,
-    Step, StepOperand, Store, StoreId, StoreKind, View,
+    ParamPort, Place, Plan, PlanOutput, ProdInit, ProductPart, Reg, RegId, RegKind, Slab, SlabId, SlabKind,
+    Source, Stage, Step, StepOperand, Store, StoreId, StoreKind, View,
 };
 use crate::types::{DType, INDEX, Type, f32, list};
 use std::sync::Arc;
 
 fn view(reg: u32, start: u32, width: u32) -> View {
-    View { reg, start, width }
+    View { reg: RegId(reg), start, width }
 }
 
 fn reg(kind: RegKind, ty: Type) -> Reg {
@@ -54,7 +54,7 @@ fn lookup() -> Kernel {
         ports: 1,
         params: vec![f32([5, 2])],
         regs: vec![reg(RegKind::Port, INDEX), reg(RegKind::Temp, f32(2))],
-        stages: vec![Stage::Lookup { param: 0, index: view(0, 0, 1), dst: view(1, 0, 2) }],
+        stages: vec![Stage::Lookup { param: ParamPort(0), index: view(0, 0, 1), dst: view(1, 0, 2) }],
         results: vec![view(1, 0, 2)],
         source: false,
         roles: None,
@@ -78,19 +78,19 @@ fn input() -> Kernel {
 /// `k2`: a fold, a product, a line and a row stage.
 fn node() -> Kernel {
     let scalar = Type::scalar(DType::F32);
-    let part = |source, row| ProductPart { source, param: 0, row, col: 0, transposed: false };
+    let part = |source, row| ProductPart { source, param: ParamPort(0), row, col: 0, transposed: false };
     let instr = |code, sources, store| Instr { code, dtype: DType::F32, sources, store };
     let fold = Stage::Seg {
         op: Op::WeightedSum { softmax: false },
         query: None,
-        lists: vec![ListSource::Port(1), ListSource::Port(2)],
+        lists: vec![ListSource::Port(RegId(1)), ListSource::Port(RegId(2))],
         elements: vec![f32(2), f32(2)],
         dst: view(3, 0, 2),
     };
     let product = Stage::Prod {
         dst: view(4, 0, 3),
         rows: 1,
-        init: ProdInit::Bias(1),
+        init: ProdInit::Bias(ParamPort(1)),
         parts: vec![part(view(0, 0, 2), 0), part(view(3, 0, 2), 2)],
     };
     let line = Stage::Map {

@@ -1,8 +1,8 @@
 //! Rules P31 to P35: one failing test each, on a plan that updates a weight and a table.
 
 use crate::plan::{
-    Code, Instr, Kernel, KernelId, Reg, RegKind, Source, Stage, StoreId, Update, UpdatePlan, UpdateSource,
-    View,
+    Code, Instr, Kernel, KernelId, Reg, RegId, RegKind, Source, Stage, StoreId, Update, UpdatePlan,
+    UpdateSource, View,
 };
 use crate::types::{DType, Type, f32};
 use std::sync::Arc;
@@ -91,7 +91,7 @@ fn p32_kernels_of_updates_compute_on_one_element() {
     let word = broken(|plan| {
         let kernel = kernel(plan, 2);
         kernel.regs.push(Reg { kind: RegKind::Const(1), ty: Type::scalar(DType::U32) });
-        kernel.results[0] = View { reg: 4, start: 0, width: 1 };
+        kernel.results[0] = View { reg: RegId(4), start: 0, width: 1 };
     });
     assert_eq!(word, ["P32 update 3: kernel k2 (@sgd) must give single floats, result 0 is none"]);
     let arity = broken(|plan| targets(plan, 2).truncate(1));
