@@ -55,7 +55,7 @@ pub trait Execute {
 pub struct Setting<'a> {
     /// The name of the policy.
     pub policy: &'a str,
-    /// What the plan is for.
+    /// The use of the plan.
     pub mode: Mode,
     /// The order of rows.
     pub rows: RowOrder,
@@ -130,7 +130,9 @@ pub fn values_agree(
             executor.execute(&plan, &weights, graph, noise).map_err(blame)?;
             for (number, &value) in (first..).zip(&wanted) {
                 let found = executor.output(&plan, number);
-                expected.compare(value, found).map_err(|error| blame(format!("{}: {error}", executor.name())))?;
+                expected
+                    .compare(value, found)
+                    .map_err(|error| blame(format!("{}: {error}", executor.name())))?;
             }
         }
     }

@@ -5,71 +5,40 @@
 //! graphs and twenty times as many written ones. Each graph runs on one instruction set, and the next graph on the next
 //! one. A graph of a requested seed runs on all instruction sets.
 
+use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::id::ValueId;
-use autobatch_ir::numeric::same_bits;
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan, Verified};
-use autobatch_ir::types::DType;
-use autobatch_ir::{NodeId, Weights};
-use autobatch_oracle::reference;
-use autobatch_planner::schedule::Policy;
-use autobatch_planner::{Planner, Request, RowOrder};
+use autobatch_planner::RowOrder;
 use autobatch_runtime_cpu::kernels::Isa;
 use autobatch_runtime_cpu::{Executor, Inputs};
 use autobatch_testing::cases::POLICIES;
 use autobatch_testing::random::{Options, Profile, check};
 use autobatch_testing::trials::{asked_seed, trials};
 use autobatch_testing::written::{self, Numbers};
+use autobatch_tests::agreement::{Execute, Nearness, Setting, values_agree};
 
-const SEED: u64 = 7;
-const STEP: u64 = 3;
+struct OnCpu(Executor);
 
-/// Returns every readable value of the graph: all results that are not lists.
-fn readable(graph: &GraphData) -> Vec<ValueId> {
-    let values = (0..graph.arena.values()).map(ValueId::new);
-    values.filter(|&value| !graph.type_of(value).is_list).collect()
-}
-
-/// Computes the words of every requested value with the reference interpreter.
-fn expected(
-    graph: &GraphData,
-    weights: &Weights,
-    wanted: &[ValueId],
-    noise: Noise,
-) -> Result<Vec<Vec<u32>>, String> {
-    let run = reference::forward::<f32>(graph, weights, noise).map_err(|error| error.to_string())?;
-    let words = |value: ValueId| match graph.type_of(value).dtype {
-        DType::F32 => run.floats(value).map(|row| row.iter().map(|x| x.to_bits()).collect()),
-        _ => run.words(value).map(<[u32]>::to_vec),
-    };
-    wanted.iter().map(|&value| words(value).ok_or(format!("the reference has no {value}"))).collect()
-}
-
-/// Returns the first output with unexpected bits. All NaNs are equal.
-fn difference(
-    executor: &Executor,
-    plan: &Verified<Plan>,
-    graph: &GraphData,
-    wanted: &[ValueId],
-    expected: &[Vec<u32>],
-) -> Result<(), String> {
-    let first = plan.outputs.len() - wanted.len();
-    for (number, (&value, expected)) in wanted.iter().zip(expected).enumerate() {
-        let found = executor.output(plan, first + number);
-        let float = graph.type_of(value).dtype == DType::F32;
-        let same = |x: f32, word: u32| match float {
-            true => same_bits(x, f32::from_bits(word)),
-            false => x.to_bits() == word,
-        };
-        if !found.iter().zip(expected).all(|(&x, &word)| same(x, word)) {
-            let node: NodeId = graph.arena.producer(value);
-            let callee = graph.module.callee_name(graph.signature(node).callee);
-            let expected: Vec<f32> = expected.iter().map(|&word| f32::from_bits(word)).collect();
-            return Err(format!("{value} of {callee} is {found:?}, the reference has {expected:?}"));
-        }
+impl Execute for OnCpu {
+    fn name(&self) -> String {
+        format!("{:?}", self.0)
     }
-    Ok(())
+
+    fn execute(
+        &mut self,
+        plan: &Verified<Plan>,
+        weights: &Weights,
+        graph: &GraphData,
+        noise: Noise,
+    ) -> Result<(), String> {
+        let inputs = Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise };
+        self.0.execute(plan, weights, inputs).map_err(|error| error.to_string())
+    }
+
+    fn output(&self, plan: &Plan, number: usize) -> &[f32] {
+        self.0.output(plan, number)
+    }
 }
 
 /// The executors of all instruction sets, which take turns from graph to graph.
@@ -78,15 +47,8 @@ struct Turns {
     /// True if every executor runs every graph: for a requested seed, and while a failing graph is shrunk.
     all: bool,
     /// The executors per instruction set, with one thread and with two.
-    executors: Vec<[Executor; 2]>,
+    executors: Vec<[OnCpu; 2]>,
 }
-
-const PAIRS: [(Mode, RowOrder); 4] = [
-    (Mode::Infer, RowOrder::Propagated),
-    (Mode::Infer, RowOrder::Batch),
-    (Mode::Train, RowOrder::Propagated),
-    (Mode::Train, RowOrder::Batch),
-];
 
 impl Turns {
     fn new() -> Self {
@@ -94,48 +56,32 @@ impl Turns {
             let mut two = Executor::with_isa(isa, 2);
             // Both threads execute every wave, however small.
             two.set_shared_work(1);
-            [Executor::with_isa(isa, 1), two]
+            [Executor::with_isa(isa, 1), two].map(OnCpu)
         };
         let executors = Isa::available().into_iter().map(executors).collect();
         Self { number: 0, all: asked_seed().is_some(), executors }
     }
 
     fn agrees(&mut self, graph: &GraphData, training: bool) -> Result<(), String> {
-        let outcome = self.execute(graph, training);
-        self.all |= outcome.is_err();
-        outcome
-    }
-
-    fn execute(&mut self, graph: &GraphData, training: bool) -> Result<(), String> {
-        let weights = Weights::init(&graph.module, 11);
-        let wanted = readable(graph);
-        if wanted.is_empty() {
-            return Ok(());
-        }
         let sets = self.executors.len();
         let turn = self.number % sets;
         self.number += 1;
         let turns = if self.all { 0..sets } else { turn..turn + 1 };
-        let noise = if training { Noise::On { seed: SEED, step: STEP } } else { Noise::Off };
-        let expected = expected(graph, &weights, &wanted, noise)?;
-        let bound = Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise };
-        for policy in POLICIES {
-            let policy: Policy = policy.parse().expect("a policy");
-            let mut planner = Planner::new(policy.load().expect("no file"));
-            for (mode, rows) in PAIRS {
-                let request = Request { wanted: &wanted, mode, training, rows, ..Request::default() };
-                let plan = planner.plan(graph, &request).map_err(|error| error.to_string())?;
-                let plan = plan.verify().map_err(|errors| format!("{policy} {mode:?} {rows:?}: {errors}"))?;
-                for executor in self.executors[turns.clone()].as_flattened_mut() {
-                    executor.execute(&plan, &weights, bound).map_err(|error| error.to_string())?;
-                    difference(executor, &plan, graph, &wanted, &expected).map_err(|difference| {
-                        format!("{policy} {mode:?} {rows:?} {executor:?}: {difference}")
-                    })?;
-                }
-            }
-        }
-        Ok(())
+        let executors = self.executors[turns].as_flattened_mut().iter_mut();
+        let mut executors: Vec<&mut dyn Execute> = executors.map(|own| own as _).collect();
+        let outcome = values_agree(&mut executors, graph, training, settings(), Nearness::Bits);
+        self.all |= outcome.is_err();
+        outcome
     }
+}
+
+/// Every policy, in two modes and both row orders.
+fn settings() -> impl Iterator<Item = Setting<'static>> {
+    POLICIES.into_iter().flat_map(|policy| {
+        [Mode::Infer, Mode::Train].into_iter().flat_map(move |mode| {
+            [RowOrder::Propagated, RowOrder::Batch].map(|rows| Setting { policy, mode, rows })
+        })
+    })
 }
 
 /// Checks `count` graphs of a profile.

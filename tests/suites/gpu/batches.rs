@@ -1,6 +1,6 @@
 //! On one device the bits of a row do not depend on its batch, whatever kernel executes the batch.
 
-use crate::common::{bound, executor, inferring, skipped, training, weights};
+use crate::common::{executor, inferring, inputs_of, skipped, training, weights};
 use crate::models;
 use autobatch_ir::Weights;
 use autobatch_ir::graph::{Graph, GraphData};
@@ -40,7 +40,7 @@ pub(crate) fn cells(instances: u32, width: usize) -> (GraphData, Vec<ValueId>) {
 pub(crate) fn bits(executor: &mut Executor, graph: &GraphData, wanted: &[ValueId]) -> Vec<Vec<u32>> {
     let weights = Weights::init(&graph.module, 3);
     let plan = inferring(graph, wanted);
-    executor.execute(&plan, &weights, bound(graph, false)).expect("executes");
+    executor.execute(&plan, &weights, inputs_of(graph, false)).expect("executes");
     let first = plan.outputs.len() - wanted.len();
     (0..wanted.len()).map(|at| executor.output(first + at).iter().map(|x| x.to_bits()).collect()).collect()
 }
@@ -161,7 +161,7 @@ fn give_the_same_bits(one: &mut Executor, other: &mut Executor) {
         let gradients = |executor: &mut Executor| -> Vec<Option<Vec<f32>>> {
             // The second run finds everything on the device and must give the same.
             for _ in 0..2 {
-                executor.execute(&plan, &weights, bound(&graph, true)).expect("executes");
+                executor.execute(&plan, &weights, inputs_of(&graph, true)).expect("executes");
             }
             (0..plan.stores.len() as u32).map(|at| executor.gradient(StoreId(at)).expect("reads")).collect()
         };
@@ -189,7 +189,7 @@ fn executing_twice_gives_the_same_bits_and_uploads_no_parameters() {
     let plan = inferring(&graph, &values);
     let mut seen: Vec<Vec<u32>> = Vec::new();
     for turn in 0..2 {
-        executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
+        executor.execute(&plan, &weights, inputs_of(&graph, false)).expect("executes");
         let counters = executor.counters().clone();
         assert_eq!(counters.submissions, 1, "a plan is one submission");
         assert_eq!(counters.parameters > 0, turn == 0, "parameters are uploaded once");

@@ -1,6 +1,6 @@
 //! Error bounds of every op on a device, against the bits of the definition.
 
-use crate::common::{bound, exact, executor, inferring};
+use crate::common::{exact, executor, inferring, inputs_of};
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::ParamId;
 use autobatch_ir::module::ModuleBuilder;
@@ -62,7 +62,7 @@ fn worst(executor: &mut Executor, (_, range, _, _, function): Row) -> (u32, f32)
     let graph = graph.finish().expect("sound");
     let weights = Weights::init(&graph.module, 0);
     let plan = inferring(&graph, &wanted);
-    executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
+    executor.execute(&plan, &weights, inputs_of(&graph, false)).expect("executes");
     let run = reference::forward::<f32>(&graph, &weights, reference::Noise::Off).expect("sound");
     let expected = run.floats(wanted[0]).expect("floats");
     let found = executor.output(plan.outputs.len() - 1);
@@ -104,7 +104,9 @@ fn nan_targets_give_nan_losses() {
         }
         let graph = graph.finish().expect("sound");
         let plan = inferring(&graph, &[]);
-        executor.execute(&plan, &Weights::init(&graph.module, 0), bound(&graph, false)).expect("executes");
+        executor
+            .execute(&plan, &Weights::init(&graph.module, 0), inputs_of(&graph, false))
+            .expect("executes");
         for (number, output) in plan.outputs.iter().enumerate() {
             assert!(executor.output(number)[0].is_nan(), "{}: {:?}", output.key, executor.output(number));
         }
@@ -122,7 +124,7 @@ impl Evaluate for OnGpu {
         }
         let plan = inferring(graph, &[]);
         let mut executor = self.0.borrow_mut();
-        executor.execute(&plan, &weights, bound(graph, false)).expect("executes");
+        executor.execute(&plan, &weights, inputs_of(graph, false)).expect("executes");
         let number = |word: f32, float: bool, signed: bool| match (float, signed) {
             (true, _) => f64::from(word),
             (false, true) => f64::from(word.to_bits() as i32),

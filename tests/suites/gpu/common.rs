@@ -1,17 +1,11 @@
-//! One device per thread, and the tolerances of comparisons.
+//! One device per thread, plans, and the tolerances of comparisons.
 
-use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
-use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_planner::{Gradients, Planner, Request};
 use autobatch_runtime_wgpu::{Arithmetic, Executor, GpuError, Inputs, Options};
-
-/// The seed and the step of noise.
-pub(crate) const SEED: u64 = 7;
-/// See [`SEED`].
-pub(crate) const STEP: u64 = 3;
+pub(crate) use autobatch_tests::agreement::{Within, largest, noise, weights};
 
 /// An executor, or `None` if there is no adapter and none is required.
 pub(crate) fn executor(options: Options) -> Option<Executor> {
@@ -36,37 +30,8 @@ pub(crate) fn exact() -> Options {
     Options { arithmetic: Arithmetic::Exact, ..Options::default() }
 }
 
-pub(crate) fn bound(graph: &GraphData, training: bool) -> Inputs<'_> {
-    let noise = if training { Noise::On { seed: SEED, step: STEP } } else { Noise::Off };
-    Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise }
-}
-
-pub(crate) fn weights(graph: &GraphData) -> Weights {
-    Weights::init(&graph.module, 11)
-}
-
-/// The tolerance of a comparison.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Within {
-    /// Relative to the largest element of the row.
-    pub(crate) row: f32,
-    /// The minimum.
-    pub(crate) least: f32,
-}
-
-impl Within {
-    pub(crate) fn holds(self, found: &[f32], expected: &[f32]) -> bool {
-        let bound = (self.row * largest(expected)).max(self.least);
-        found.len() == expected.len()
-            && found.iter().zip(expected).all(|(&a, &b)| {
-                a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()) || (a - b).abs() <= bound
-            })
-    }
-}
-
-/// The largest finite magnitude.
-pub(crate) fn largest(row: &[f32]) -> f32 {
-    row.iter().filter(|x| x.is_finite()).fold(0f32, |most, x| most.max(x.abs()))
+pub(crate) fn inputs_of(graph: &GraphData, training: bool) -> Inputs<'_> {
+    Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: noise(training) }
 }
 
 /// The plan that computes values and the graph's own outputs.

@@ -2,7 +2,7 @@
 //! pipelines.
 
 use crate::batches::{bits, cells};
-use crate::common::{bound, executor, inferring, training, weights};
+use crate::common::{executor, inferring, inputs_of, training, weights};
 use crate::models::graph;
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::module::{Init, ModuleBuilder, ParamKind};
@@ -100,7 +100,7 @@ fn results_look_up_parts_of_table_rows_directly() {
     let compiled = compile(&plan, Target::MINIMUM).expect("fits");
     assert_eq!(compiled.of_steps, [1, 1], "no move follows the lookup of parts of rows");
     let Some(mut executor) = executor(Options::default()) else { return };
-    executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
+    executor.execute(&plan, &weights, inputs_of(&graph, false)).expect("executes");
     let rows = weights.by_name("table").expect("there");
     for key in 0..9 {
         let row = &rows[key % 5 * 8..][..8];
@@ -168,7 +168,7 @@ fn contiguous_outputs_are_copied_in_place() {
         let collects = compiled.programs.iter().any(|program| program.template().name == "collect");
         assert_eq!(collects, !together, "{rows:?}: {:?}", compiled.readback);
         let Some(executor) = &mut executor else { continue };
-        executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
+        executor.execute(&plan, &weights, inputs_of(&graph, false)).expect("executes");
         let found: Vec<Vec<f32>> = (0..rows.len()).map(|at| executor.output(at).to_vec()).collect();
         if expected.is_empty() {
             expected.clone_from(&found);
@@ -184,20 +184,20 @@ fn a_second_run_uploads_only_its_inputs() {
     let (plan, weights) = (training(&graph, &losses), weights(&graph));
     // The noise is the same.
     let inputs = (u64::from(plan.words) + u64::from(plan.floats)) * 4;
-    executor.execute(&plan, &weights, bound(&graph, true)).expect("executes");
+    executor.execute(&plan, &weights, inputs_of(&graph, true)).expect("executes");
     assert!(executor.counters().uploaded > inputs, "tables are uploaded once");
     let first = executor.output(0).to_vec();
     for turn in 0..3 {
-        executor.execute(&plan, &weights, bound(&graph, true)).expect("executes");
+        executor.execute(&plan, &weights, inputs_of(&graph, true)).expect("executes");
         let counters = executor.counters();
         assert_eq!((counters.uploaded, counters.parameters, counters.pipelines), (inputs, 0, 0), "{turn}");
         assert_eq!(executor.output(0), first);
     }
     // A clone is the same plan. A plan that is verified again is not.
-    executor.execute(&plan.clone(), &weights, bound(&graph, true)).expect("executes");
+    executor.execute(&plan.clone(), &weights, inputs_of(&graph, true)).expect("executes");
     assert_eq!(executor.counters().uploaded, inputs);
     let anew = plan.clone().into_inner().verify().expect("verifies");
-    executor.execute(&anew, &weights, bound(&graph, true)).expect("executes");
+    executor.execute(&anew, &weights, inputs_of(&graph, true)).expect("executes");
     assert!(executor.counters().uploaded > inputs);
     assert_eq!(executor.output(0), first);
 }
@@ -223,7 +223,7 @@ fn alternating_plans_are_independent() {
     let mut first: Vec<Vec<f32>> = Vec::new();
     for turn in 0..3 {
         for (number, (graph, plan, weights)) in made.iter().enumerate() {
-            executor.execute(plan, weights, bound(graph, false)).expect("executes");
+            executor.execute(plan, weights, inputs_of(graph, false)).expect("executes");
             let found = executor.output(0).to_vec();
             if turn == 0 {
                 let scale = weights.by_name("scale").expect("there");
@@ -266,7 +266,7 @@ fn sixteen_bit_parameters_stay_packed_and_keep_their_values() {
     for graph in &made {
         let weights = Weights::init(&graph.module, 5);
         let plan = inferring(graph, &[]);
-        executor.execute(&plan, &weights, bound(graph, false)).expect("executes");
+        executor.execute(&plan, &weights, inputs_of(graph, false)).expect("executes");
         bytes.push(executor.counters().parameters);
         let run = autobatch_oracle::reference::forward::<f32>(
             graph,

@@ -1,7 +1,7 @@
 //! Memory that the system refuses, in a process of its own with little memory.
 
 use crate::batches::{bits, cells};
-use crate::common::{bound, executor, inferring, skipped};
+use crate::common::{executor, inferring, inputs_of, skipped};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::Graph;
 use autobatch_ir::module::ModuleBuilder;
@@ -63,7 +63,8 @@ fn refused(executor: &mut autobatch_runtime_wgpu::Executor) {
     let graph = g.finish().expect("sound");
     let weights = Weights::init(&graph.module, 1);
     let plan = inferring(&graph, &wanted);
-    let error = executor.execute(&plan, &weights, bound(&graph, false)).expect_err("there is not so much");
+    let error =
+        executor.execute(&plan, &weights, inputs_of(&graph, false)).expect_err("there is not so much");
     // The bindings of OpenGL hold less than this plan, so the executor refuses it before it asks the system.
     let is_small = executor.gpu().is_some_and(|gpu| gpu.facts().backend == "gl");
     let is_refused = match error {

@@ -1,7 +1,7 @@
 //! A device that is lost during the work, and invalid inputs.
 
 use crate::batches::cells;
-use crate::common::{bound, executor, inferring};
+use crate::common::{executor, inferring, inputs_of};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::{Graph, Value};
 use autobatch_ir::module::{Init, ModuleBuilder, Table};
@@ -15,14 +15,14 @@ fn a_lost_device_is_an_error_and_the_next_run_reopens_it() {
     let (graph, values) = cells(9, 6);
     let weights = Weights::init(&graph.module, 3);
     let plan = inferring(&graph, &values);
-    executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
+    executor.execute(&plan, &weights, inputs_of(&graph, false)).expect("executes");
     let before = executor.output(0).to_vec();
     executor.gpu().expect("open").destroy();
-    let error = executor.execute(&plan, &weights, bound(&graph, false)).expect_err("the device is gone");
+    let error = executor.execute(&plan, &weights, inputs_of(&graph, false)).expect_err("the device is gone");
     assert!(matches!(error, GpuError::Lost { .. }), "{error:?}");
     assert!(error.to_string().contains("execute again"), "{error}");
     assert!(executor.gpu().is_none());
-    executor.execute(&plan, &weights, bound(&graph, false)).expect("executes on a new device");
+    executor.execute(&plan, &weights, inputs_of(&graph, false)).expect("executes on a new device");
     assert_eq!(executor.output(0), before, "the given parameters are uploaded again");
     assert!(executor.counters().parameters > 0, "they were uploaded again");
 }
@@ -33,7 +33,7 @@ fn a_reopened_device_has_no_rows() {
     let (graph, values) = cells(2, 4);
     let weights = Weights::init(&graph.module, 3);
     let plan = inferring(&graph, &values);
-    executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
+    executor.execute(&plan, &weights, inputs_of(&graph, false)).expect("executes");
     assert!(executor.row(&plan, FieldId(0), 0).expect("reads").is_some());
     executor.close();
     for _ in 0..2 {
@@ -51,7 +51,7 @@ fn an_invalid_bound_boolean_is_reported_before_the_run() {
     let graph = g.finish().expect("sound");
     let weights = Weights::init(&graph.module, 1);
     let plan = inferring(&graph, &wanted);
-    let mut numbers = bound(&graph, false);
+    let mut numbers = inputs_of(&graph, false);
     numbers.words = &[1, 2];
     let error = executor.execute(&plan, &weights, numbers).expect_err("2 is no truth value");
     assert!(matches!(error, GpuError::Input(BindError::Truth { found: 2, word: 1, .. })), "{error:?}");
@@ -73,7 +73,7 @@ fn a_bound_index_out_of_range_is_reported_before_the_run() {
     let plan = inferring(&graph, &wanted);
     let mut words = graph.bindings.words.clone();
     words[0] = 5;
-    let mut numbers = bound(&graph, false);
+    let mut numbers = inputs_of(&graph, false);
     numbers.words = &words;
     let error = executor.execute(&plan, &weights, numbers).expect_err("there are five rows");
     assert!(
@@ -112,8 +112,8 @@ fn a_computed_index_out_of_range_fails_as_on_the_cpu() {
             let weights = Weights::init(&graph.module, 1);
             let plan = inferring(&graph, &[]);
             let (here, there) = (
-                executor.execute(&plan, &weights, bound(&graph, false)),
-                on_cpu.execute(&plan, &weights, bound(&graph, false)),
+                executor.execute(&plan, &weights, inputs_of(&graph, false)),
+                on_cpu.execute(&plan, &weights, inputs_of(&graph, false)),
             );
             match (here, there) {
                 (Ok(()), Ok(())) => assert!(shift < limit, "index {shift} of {limit}"),

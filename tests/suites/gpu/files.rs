@@ -1,9 +1,8 @@
 //! The corpus of texts: every row of its plans, every value of its graphs.
 
 use crate::agreement::agrees;
-use crate::common::{SEED, STEP, Within, exact, executor};
+use crate::common::{Within, exact, executor, noise};
 use autobatch_ir::GraphData;
-use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{FieldId, Plan, StoreId};
 use autobatch_ir::types::DType;
 use autobatch_oracle::naive;
@@ -43,7 +42,7 @@ fn corpus_plans_agree_with_the_naive_executor() {
             .collect();
         let words: Vec<u32> = (0..plan.words).map(|at| at % 2).collect();
         let floats: Vec<f32> = (0..plan.all_floats()).map(|at| draw(3, at as usize)).collect();
-        let noise = Noise::On { seed: SEED, step: STEP };
+        let noise = noise(true);
         let naive = naive::execute(&plan, &stores, &words, &floats, noise).expect("executes");
         // Each plan gets an executor of its own: rows that a plan does not write are then zero, as they are here.
         let mut executor = executor(exact()).expect("as before");

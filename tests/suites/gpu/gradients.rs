@@ -1,6 +1,6 @@
 //! Gradients of values and parameters agree with the naive executor of the same plan.
 
-use crate::common::{Within, bound, exact, executor, largest, training, weights};
+use crate::common::{Within, exact, executor, inputs_of, largest, training, weights};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::{Graph, GraphData, OutputKind};
 use autobatch_ir::id::{ParamId, ValueId};
@@ -44,11 +44,11 @@ pub(crate) fn same_as_naive(
     graph: &GraphData,
     weights: &Weights,
 ) -> Result<(), String> {
-    let bound = bound(graph, true);
+    let inputs = inputs_of(graph, true);
     let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
-    let executed = naive::execute(plan, &stores, bound.words, bound.floats, bound.noise)
+    let executed = naive::execute(plan, &stores, inputs.words, inputs.floats, inputs.noise)
         .map_err(|error| error.to_string())?;
-    executor.execute(plan, weights, bound).map_err(|error| error.to_string())?;
+    executor.execute(plan, weights, inputs).map_err(|error| error.to_string())?;
     let gradients = || (0..plan.stores.len()).filter_map(|store| executed.gradient(StoreId(store as u32)));
     // Small gradients are differences of large ones, so the tolerance follows the largest.
     let all = gradients().map(largest).fold(0f32, f32::max);
@@ -156,11 +156,11 @@ fn weight_gradients_have_the_bits_of_one_chain_in_every_tile() {
         for rows in [1, 24, 53] {
             let (graph, plan) = products(k, n, rows);
             let weights = weights(&graph);
-            let bound = bound(&graph, false);
+            let inputs = inputs_of(&graph, false);
             let stores: Vec<&[f32]> = weights.iter().map(|param| param.values()).collect();
             let executed =
-                naive::execute(&plan, &stores, bound.words, bound.floats, bound.noise).expect("executes");
-            executor.execute(&plan, &weights, bound).expect("executes");
+                naive::execute(&plan, &stores, inputs.words, inputs.floats, inputs.noise).expect("executes");
+            executor.execute(&plan, &weights, inputs).expect("executes");
             let store = plan.gradient_of(ParamId::new(0)).expect("it is trained");
             let found = executor.gradient(store).expect("executes").expect("it is made");
             let bits = |all: &[f32]| all.iter().map(|x| x.to_bits()).collect::<Vec<_>>();

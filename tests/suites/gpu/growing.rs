@@ -1,6 +1,6 @@
 //! Growing plans: a GPU executes the new steps over existing rows, with the bits of a whole run.
 
-use crate::common::{bound, executor, inferring};
+use crate::common::{executor, inferring, inputs_of};
 use autobatch_ir::graph::{Graph, GraphData, Value};
 use autobatch_ir::module::{Cell, Init, Module, ModuleBuilder, Table};
 use autobatch_ir::plan::{BindError, Examined, Plan, Verified};
@@ -54,7 +54,7 @@ fn whole(
     weights: &Weights,
     graph: &GraphData,
 ) -> Vec<Vec<u32>> {
-    executor.execute(plan, weights, bound(graph, true)).expect("executes");
+    executor.execute(plan, weights, inputs_of(graph, true)).expect("executes");
     outputs(executor, plan)
 }
 
@@ -109,7 +109,7 @@ fn resuming_a_random_plan_has_the_bits_of_a_whole_run() {
             let plan = chain.grow(&graph, &wanted);
             let expected = whole(&mut anew, &plan, &weights, &graph);
             for executor in [&mut kept, &mut bound_at_offsets] {
-                executor.resume(&plan, &weights, bound(&graph, true)).expect("executes");
+                executor.resume(&plan, &weights, inputs_of(&graph, true)).expect("executes");
                 assert_eq!(outputs(executor, &plan), expected, "seed {seed}, round {round}");
             }
             resumed += u32::from(kept.counters().dispatches < anew.counters().dispatches);
@@ -131,7 +131,7 @@ fn a_resumed_run_costs_only_its_new_steps() {
         h = model.go_on(&g, h, 1);
         let graph = g.data();
         let plan = chain.grow(&graph, &[h.id().expect("sound")]);
-        kept.resume(&plan, &weights, bound(&graph, true)).expect("executes");
+        kept.resume(&plan, &weights, inputs_of(&graph, true)).expect("executes");
         let counters = kept.counters();
         all += counters.dispatches;
         if counters.dispatches as usize > 6 {
@@ -151,7 +151,7 @@ fn a_resumed_run_costs_only_its_new_steps() {
 
 /// The bindings that an earlier plan of a growing graph reads.
 fn bound_for<'a>(plan: &Plan, graph: &'a GraphData) -> Inputs<'a> {
-    let all = bound(graph, true);
+    let all = inputs_of(graph, true);
     Inputs { words: &all.words[..plan.words as usize], floats: &all.floats[..plan.floats as usize], ..all }
 }
 
@@ -178,17 +178,17 @@ fn other_runs_in_between_cause_a_whole_run() {
                 for param in [1, 2].map(ParamId::new) {
                     weights.get_mut(param).iter_mut().for_each(|x| *x *= 0.5);
                 }
-                kept.execute(&plan, &weights, bound(&graph, true)).expect("executes");
+                kept.execute(&plan, &weights, inputs_of(&graph, true)).expect("executes");
             }
             5 => {
                 kept.gpu().expect("open").destroy();
-                let error = kept.resume(&plan, &weights, bound(&graph, true)).expect_err("it is gone");
+                let error = kept.resume(&plan, &weights, inputs_of(&graph, true)).expect_err("it is gone");
                 assert!(matches!(error, GpuError::Lost { .. }), "{error:?}");
             }
             6 => kept.close(),
             _ => {}
         }
-        kept.resume(&plan, &weights, bound(&graph, true)).expect("executes");
+        kept.resume(&plan, &weights, inputs_of(&graph, true)).expect("executes");
         assert_eq!(outputs(&kept, &plan), whole(&mut anew, &plan, &weights, &graph), "round {round}");
         plans.push(plan);
     }
@@ -206,7 +206,7 @@ fn new_steps_use_the_current_parameters() {
     for round in 0..7 {
         let graph = g.data();
         let plan = chain.grow(&graph, &[h.id().expect("sound")]);
-        kept.resume(&plan, &weights, bound(&graph, false)).expect("executes");
+        kept.resume(&plan, &weights, inputs_of(&graph, false)).expect("executes");
         if let Some(before) = before {
             // The last step alone, on the row as it was.
             let alone = Graph::new(&module);
@@ -214,7 +214,7 @@ fn new_steps_use_the_current_parameters() {
             let last = model.go_on(&alone, alone.input(&before), 1).id().expect("sound");
             let alone = alone.finish().expect("sound");
             let step = inferring(&alone, &[last]);
-            anew.execute(&step, &weights, bound(&alone, false)).expect("executes");
+            anew.execute(&step, &weights, inputs_of(&alone, false)).expect("executes");
             if kept.counters().dispatches < 6 {
                 assert_eq!(kept.output(0), anew.output(0), "round {round}");
                 resumed += 1;
@@ -249,7 +249,7 @@ fn an_index_out_of_range_in_a_resumed_run_is_reported_and_the_next_run_is_correc
             for wrong in [20, 21] {
                 let mut words = graph.bindings.words.clone();
                 words[0] = wrong;
-                let mut numbers = bound(&graph, true);
+                let mut numbers = inputs_of(&graph, true);
                 numbers.words = &words;
                 let error = kept.resume(&plan, &weights, numbers).expect_err("there are 20 words");
                 let GpuError::Input(BindError::Index { word: named, found, limit, .. }) = error else {
@@ -258,7 +258,7 @@ fn an_index_out_of_range_in_a_resumed_run_is_reported_and_the_next_run_is_correc
                 assert_eq!((named, found, limit), (0, wrong, 20));
             }
         }
-        kept.resume(&plan, &weights, bound(&graph, true)).expect("executes");
+        kept.resume(&plan, &weights, inputs_of(&graph, true)).expect("executes");
         assert_eq!(outputs(&kept, &plan), whole(&mut anew, &plan, &weights, &graph), "round {round}");
         drop(graph);
         let looked = model.words.row(late);
@@ -283,7 +283,7 @@ fn a_device_without_memory_for_reservations_executes_whole_plans() {
         let budget = Budget { memory: Some((layout.total() + layout.params()) * 4), ..Budget::default() };
         let mut small = executor(Options { budget, ..Options::default() }).expect("opens");
         for _ in 0..2 {
-            small.resume(&plan, &weights, bound(&graph, true)).expect("executes without a reservation");
+            small.resume(&plan, &weights, inputs_of(&graph, true)).expect("executes without a reservation");
             assert_eq!(outputs(&small, &plan), expected, "round {round}");
         }
     }

@@ -1,7 +1,7 @@
 //! A module with every kind of parameter, minibatches over it, and an optimiser: executed on a device, and by the
 //! naive executor along the same gradients.
 
-use crate::common::{bound, training};
+use crate::common::{inputs_of, training};
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, Module, ModuleBuilder, ParamKind};
@@ -80,7 +80,7 @@ impl Lab {
         let wanted: Vec<ValueId> = losses.iter().map(|loss| loss.0).collect();
         let request = Request { wanted: &wanted, ..Request::default() };
         let plan = Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies");
-        executor.execute(&plan, &self.weights, bound(&graph, false)).expect("executes");
+        executor.execute(&plan, &self.weights, inputs_of(&graph, false)).expect("executes");
         (0..losses.len()).map(|loss| executor.output(loss)[0]).collect()
     }
 
@@ -90,7 +90,7 @@ impl Lab {
         for (number, words) in minibatches.iter().enumerate() {
             let (graph, plan) = self.graph(words);
             executor.set_accumulate_gradients(number > 0);
-            executor.execute(&plan, &self.weights, bound(&graph, false)).expect("executes");
+            executor.execute(&plan, &self.weights, inputs_of(&graph, false)).expect("executes");
             sums = (0..self.module.params.len())
                 .map(|param| {
                     let store = plan.gradient_of(ParamId::new(param)).expect("it is trained");

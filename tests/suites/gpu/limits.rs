@@ -1,7 +1,7 @@
 //! Devices with low limits: memory split into many bindings, steps split by lanes, plans that do not fit.
 
 use crate::batches::{bits, cells};
-use crate::common::{bound, exact, executor, inferring, training};
+use crate::common::{exact, executor, inferring, inputs_of, training};
 use crate::lab::Lab;
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::ValueId;
@@ -47,7 +47,7 @@ fn refusal(budget: Budget) -> Option<GpuError> {
     let (graph, values) = cells(60, 40);
     let weights = Weights::init(&graph.module, 3);
     let plan = inferring(&graph, &values);
-    let error = executor.execute(&plan, &weights, bound(&graph, false)).expect_err("does not fit");
+    let error = executor.execute(&plan, &weights, inputs_of(&graph, false)).expect_err("does not fit");
     // The executor still works.
     let (graph, values) = cells(1, 4);
     assert_eq!(bits(&mut executor, &graph, &values)[0].len(), 4);
@@ -106,7 +106,7 @@ fn a_table_larger_than_one_binding_is_looked_up() {
     let graph = g.finish().expect("sound");
     let weights = Weights::init(&graph.module, 1);
     let plan = inferring(&graph, &wanted);
-    executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
+    executor.execute(&plan, &weights, inputs_of(&graph, false)).expect("executes");
     let values = weights.by_name("embed").expect("there");
     for (number, row) in [0, rows / 2, rows - 1].into_iter().enumerate() {
         let expected = &values[row as usize * width..][..width];
@@ -129,7 +129,7 @@ fn a_dispatch_of_many_groups_uses_two_dimensions() {
     let compiled = compile(&plan, executor.target().expect("open")).expect("fits");
     let most = compiled.dispatches.iter().map(|dispatch| dispatch.groups).max().expect("some");
     assert!(most[0] == 65_535 && most[1] > 1, "{most:?}");
-    executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
+    executor.execute(&plan, &weights, inputs_of(&graph, false)).expect("executes");
     let found = executor.output(plan.outputs.len() - 1);
     assert!(found.len() == width as usize && found.iter().all(|&x| x == 1.0));
 }
@@ -162,7 +162,7 @@ fn a_table_larger_than_one_binding_is_trained() {
         let mut weights = Weights::init(&module, 1);
         let before = weights.get(ParamId::new(0)).to_vec();
         let mut states = recipe.states(&weights, &module).expect("there is memory");
-        executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
+        executor.execute(&plan, &weights, inputs_of(&graph, false)).expect("executes");
         let mut trained = Trained { weights: &mut weights, states: &mut states };
         executor.update(&update, &mut trained, &optimizer.floats(1, 1.0)).expect("updates");
         let after = executor.updated(StoreId(0)).expect("reads").swap_remove(0).1;
@@ -181,7 +181,7 @@ fn a_plan_that_does_not_fit_keeps_updated_parameters() {
     let mut lab = Lab::new(Adam::new(0.01));
     lab.step(&mut executor, &[&[1, 2]]);
     let (graph, plan) = lab.graph(&(0..800).collect::<Vec<u32>>());
-    let error = executor.execute(&plan, &lab.weights, bound(&graph, false)).expect_err("does not fit");
+    let error = executor.execute(&plan, &lab.weights, inputs_of(&graph, false)).expect_err("does not fit");
     assert!(matches!(error, GpuError::Memory { .. }), "{error:?}");
     lab.step(&mut executor, &[&[3, 2]]);
     assert_eq!((executor.counters().parameters, executor.update_counters().stores), (0, 0));
@@ -230,7 +230,7 @@ fn a_device_with_too_few_bindings_executes_but_rejects_updates() {
     };
     let mut lab = Lab::new(Adam::new(0.01));
     let (graph, plan) = lab.graph(&[1]);
-    executor.execute(&plan, &lab.weights, bound(&graph, false)).expect("executes");
+    executor.execute(&plan, &lab.weights, inputs_of(&graph, false)).expect("executes");
     let (update, floats) = (lab.plan().clone(), lab.floats());
     let mut trained = Trained { weights: &mut lab.weights, states: &mut lab.states };
     let error = executor.update(&update, &mut trained, &floats).expect_err("is refused");
@@ -248,7 +248,7 @@ fn states_that_do_not_fit_are_an_error_with_a_remedy() {
     let bytes = (compiled.layout.total() + compiled.layout.params()) * 4;
     let budget = Budget { memory: Some(bytes.next_multiple_of(128 << 10)), ..Budget::default() };
     let Some(mut narrow) = executor(Options { budget, ..exact() }) else { return };
-    narrow.execute(&plan, &lab.weights, bound(&graph, false)).expect("fits");
+    narrow.execute(&plan, &lab.weights, inputs_of(&graph, false)).expect("fits");
     let mut fresh = Lab::new(Adam::new(0.01).average(0.5));
     let floats = fresh.floats();
     let update = fresh.plan().clone();

@@ -1,7 +1,7 @@
 //! Software adapters silently abort long loops. The longest plans that are accepted give correct results, and longer
 //! ones are rejected.
 
-use crate::common::{bound, executor, inferring, skipped, training};
+use crate::common::{executor, inferring, inputs_of, skipped, training};
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
@@ -113,7 +113,7 @@ fn of_rows(rows: usize) -> Planned {
 #[track_caller]
 fn executes(executor: &mut Executor, (graph, plan): &Planned) -> Vec<f32> {
     let weights = Weights::init(&graph.module, 1);
-    executor.execute(plan, &weights, bound(graph, false)).expect("executes");
+    executor.execute(plan, &weights, inputs_of(graph, false)).expect("executes");
     executor.output(0).to_vec()
 }
 
@@ -127,7 +127,7 @@ fn gradients(executor: &mut Executor, plan: &Plan) -> Vec<Vec<f32>> {
 #[track_caller]
 fn refused(executor: &mut Executor, (graph, plan): &Planned) -> (Option<u32>, &'static str) {
     let weights = Weights::init(&graph.module, 1);
-    let error = executor.execute(plan, &weights, bound(graph, false)).expect_err("is refused");
+    let error = executor.execute(plan, &weights, inputs_of(graph, false)).expect_err("is refused");
     let said = error.to_string();
     assert!(said.contains("execute on the cpu"), "{said}");
     match error {

@@ -1,6 +1,6 @@
 //! Plans that pause have the bits of the same plans without the pause.
 
-use crate::common::{bound, exact, executor, weights};
+use crate::common::{exact, executor, inputs_of, weights};
 use autobatch_ir::graph::{GraphData, OutputKind};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::{Mode, OutputKey, Plan, StoreId, Verified};
@@ -37,7 +37,7 @@ fn bits(executor: &mut Executor, plan: &Plan) -> Result<Vec<Vec<u32>>, GpuError>
 
 fn agrees(executor: &mut Executor, graph: &GraphData) -> Result<(), GpuError> {
     let Ok(Some(plan)) = plan(graph) else { return Ok(()) };
-    let (weights, before) = (weights(graph), bound(graph, true));
+    let (weights, before) = (weights(graph), inputs_of(graph, true));
     let mut floats = before.floats.to_vec();
     floats.resize(plan.all_floats() as usize, 0.5);
     let all = Inputs { floats: &floats, ..before };

@@ -1,6 +1,6 @@
 //! Words that the plans of a model share are written once for all of them.
 
-use crate::common::{bound, executor, inferring};
+use crate::common::{executor, inferring, inputs_of};
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::module::{Init, Module, ModuleBuilder};
 use autobatch_ir::plan::{Plan, Verified};
@@ -46,7 +46,7 @@ fn executed(
     graph: &GraphData,
     weights: &Weights,
 ) -> Vec<u32> {
-    executor.execute(plan, weights, bound(graph, false)).expect("executes");
+    executor.execute(plan, weights, inputs_of(graph, false)).expect("executes");
     (0..plan.outputs.len()).flat_map(|at| executor.output(at)).map(|x| x.to_bits()).collect()
 }
 

@@ -1,7 +1,7 @@
 //! Commands that are recorded before their run: those of an executed plan, and those of an announced one.
 
 use crate::batches::{bits, cells};
-use crate::common::{bound, exact, executor, inferring, training, weights};
+use crate::common::{exact, executor, inferring, inputs_of, training, weights};
 use crate::lab::Lab;
 use crate::models::graph;
 use autobatch_ir::graph::{Graph, GraphData};
@@ -20,8 +20,8 @@ fn prerecorded_commands_read_the_current_inputs() {
     let (graph, losses) = graph(&ENTRIES[0]);
     let (plan, mut weights) = (training(&graph, &losses), weights(&graph));
     let (between, values) = cells(3, 8);
-    let made = |executor: &mut Executor, weights: &Weights, bound: Inputs<'_>| -> (Vec<u32>, Vec<_>) {
-        executor.execute(&plan, weights, bound).expect("executes");
+    let made = |executor: &mut Executor, weights: &Weights, inputs: Inputs<'_>| -> (Vec<u32>, Vec<_>) {
+        executor.execute(&plan, weights, inputs).expect("executes");
         let losses = executor.output(0).iter().map(|x| x.to_bits()).collect();
         let stores = 0..plan.stores.len() as u32;
         (losses, stores.map(|at| executor.gradient(StoreId(at)).expect("reads")).collect())
@@ -32,9 +32,9 @@ fn prerecorded_commands_read_the_current_inputs() {
         if turn == 6 {
             weights.get_mut(ParamId::new(0)).iter_mut().for_each(|x| *x *= 0.5);
         }
-        let bound = Inputs { floats: &floats, ..bound(&graph, true) };
+        let inputs = Inputs { floats: &floats, ..inputs_of(&graph, true) };
         let mut alone = Executor::new(Options::default()).expect("opens");
-        assert_eq!(made(&mut executed, &weights, bound), made(&mut alone, &weights, bound), "{turn}");
+        assert_eq!(made(&mut executed, &weights, inputs), made(&mut alone, &weights, inputs), "{turn}");
         if turn == 3 {
             bits(&mut executed, &between, &values);
         }
@@ -57,7 +57,7 @@ fn executed(
     next: impl FnMut() -> Next,
 ) -> Vec<u32> {
     let weights = Weights::init(&graph.module, 3);
-    executor.execute_and_prepare(plan, &weights, bound(graph, false), next).expect("executes");
+    executor.execute_and_prepare(plan, &weights, inputs_of(graph, false), next).expect("executes");
     (0..plan.outputs.len()).flat_map(|at| executor.output(at)).map(|x| x.to_bits()).collect()
 }
 
@@ -116,7 +116,7 @@ fn repeated_training_uses_prerecorded_commands_and_keeps_its_bits() {
         for (executor, lab, plan) in [(&mut kept, 0, &plan), (&mut anew, 1, &new)] {
             let (update, floats) = (labs[lab].plan().clone(), labs[lab].floats());
             let Lab { weights, states, .. } = &mut labs[lab];
-            executor.execute(plan, weights, bound(&graph, false)).expect("executes");
+            executor.execute(plan, weights, inputs_of(&graph, false)).expect("executes");
             executor.update(&update, &mut Trained { weights, states }, &floats).expect("updates");
         }
         assert_eq!(kept.counters().was_prerecorded, step >= 2, "{step}");
@@ -154,7 +154,8 @@ fn the_run_of_an_announced_plan_reports_its_errors() {
         let next = || Poll::Ready(Some(Arc::clone(&large.1)));
         assert_eq!(executed(&mut executor, &small.0, &small.1, next), small.2);
         let weights = Weights::init(&large.0.module, 3);
-        let error = executor.execute(&large.1, &weights, bound(&large.0, false)).expect_err("does not fit");
+        let error =
+            executor.execute(&large.1, &weights, inputs_of(&large.0, false)).expect_err("does not fit");
         assert!(matches!(error, GpuError::Memory { .. }), "{error:?}");
     }
 }
@@ -176,7 +177,7 @@ fn training_has_the_same_bits_with_announced_plans() {
             let Lab { weights, states, .. } = &mut labs[lab];
             let follows = order.get(at + 1).filter(|_| is_told).map(|&next| Arc::clone(&plans[next].1));
             let next = || Poll::Ready(follows.clone());
-            executor.execute_and_prepare(plan, weights, bound(graph, false), next).expect("executes");
+            executor.execute_and_prepare(plan, weights, inputs_of(graph, false), next).expect("executes");
             let mut trained = Trained { weights, states };
             executor.update(&update, &mut trained, &floats).expect("updates");
         }
@@ -190,7 +191,7 @@ fn training_has_the_same_bits_with_announced_plans() {
             let (graph, plan) = &plans[at];
             let next = || Poll::Ready(is_told.then(|| Arc::clone(&plans[at.max(2)].1)));
             executor
-                .execute_and_prepare(plan, &labs[lab].weights, bound(graph, false), next)
+                .execute_and_prepare(plan, &labs[lab].weights, inputs_of(graph, false), next)
                 .expect("executes");
         }
     }
@@ -232,7 +233,7 @@ fn both_plans_execute_again_after_a_loss_during_an_announcement() {
         };
         let (graph, plan, expected) = &all[0];
         let weights = Weights::init(&graph.module, 3);
-        let error = executor.execute_and_prepare(plan, &weights, bound(graph, false), next);
+        let error = executor.execute_and_prepare(plan, &weights, inputs_of(graph, false), next);
         assert!(matches!(error, Err(GpuError::Lost { .. })), "{error:?}");
         assert!(executor.gpu().is_none());
         assert_eq!(&executed(&mut executor, graph, plan, || Poll::Ready(None)), expected);

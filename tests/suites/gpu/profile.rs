@@ -1,6 +1,6 @@
 //! Device times of dispatches.
 
-use crate::common::{bound, executor, training, weights};
+use crate::common::{executor, inputs_of, training, weights};
 use autobatch_ir::Graph;
 use autobatch_ir::id::ValueId;
 use autobatch_models::catalogue::{Options as Sizes, open};
@@ -20,7 +20,7 @@ fn a_profile_times_every_dispatch_and_leaves_the_outputs() {
         .collect();
     let graph = graph.finish().expect("records");
     let (plan, weights) = (training(&graph, &losses), weights(&graph));
-    executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
+    executor.execute(&plan, &weights, inputs_of(&graph, false)).expect("executes");
     let outputs = |executor: &autobatch_runtime_wgpu::Executor| -> Vec<u32> {
         (0..losses.len()).flat_map(|number| executor.output(number)).map(|x| x.to_bits()).collect()
     };
@@ -32,7 +32,7 @@ fn a_profile_times_every_dispatch_and_leaves_the_outputs() {
         values.map(f32::to_bits).collect()
     };
     let reversed = gradients(&mut executor);
-    let Some(times) = executor.profile(&plan, &weights, bound(&graph, false)).expect("profiles") else {
+    let Some(times) = executor.profile(&plan, &weights, inputs_of(&graph, false)).expect("profiles") else {
         crate::common::skipped("the device has no timestamps");
         return;
     };

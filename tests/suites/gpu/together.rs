@@ -1,7 +1,7 @@
 //! Several executors on one adapter are independent.
 
 use crate::batches::{bits, cells};
-use crate::common::{bound, executor, inferring};
+use crate::common::{executor, inferring, inputs_of};
 use autobatch_ir::Weights;
 use autobatch_runtime_wgpu::{Executor, GpuError, Options};
 use std::thread;
@@ -36,7 +36,8 @@ fn executors_on_several_threads_are_independent() {
     check(&mut executors[0], 1);
     let (graph, values) = &graphs[0];
     let (plan, weights) = (inferring(graph, values), Weights::init(&graph.module, 3));
-    let error = executors[1].execute(&plan, &weights, bound(graph, false)).expect_err("the device is gone");
+    let error =
+        executors[1].execute(&plan, &weights, inputs_of(graph, false)).expect_err("the device is gone");
     assert!(matches!(error, GpuError::Lost { .. }), "{error:?}");
     check(&mut executors[1], 0);
     // The first is dropped first, and the last on another thread while one executes.

@@ -4,7 +4,7 @@
 //! has the bits of the naive executor, and software devices must. Native arithmetic may differ by [`NATIVE`], and so
 //! may devices that fuse other operations.
 
-use crate::common::{bound, exact, executor, training};
+use crate::common::{exact, executor, inputs_of, training};
 use crate::lab::{Lab, TABLE};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::Graph;
@@ -159,7 +159,7 @@ fn a_mismatch_of_an_update_is_rejected_and_changes_nothing() {
     assert!(before.iter().flatten().all(|x| x.is_finite()));
     let (graph, gradients) = lab.graph(&[1]);
     executor.set_accumulate_gradients(true);
-    let error = executor.execute(&gradients, &lab.weights, bound(&graph, false)).expect_err("is refused");
+    let error = executor.execute(&gradients, &lab.weights, inputs_of(&graph, false)).expect_err("is refused");
     assert_eq!(error, GpuError::OtherGradients);
 }
 
@@ -179,10 +179,10 @@ fn gradients_of_other_sizes_are_not_accumulated() {
     for widths in [[4, 7], [7, 4]] {
         let [(weights, graph, plan), (others, other_graph, other)] = widths.map(of_width);
         executor.set_accumulate_gradients(false);
-        executor.execute(&plan, &weights, bound(&graph, false)).expect("executes");
+        executor.execute(&plan, &weights, inputs_of(&graph, false)).expect("executes");
         executor.set_accumulate_gradients(true);
         let error =
-            executor.execute(&other, &others, bound(&other_graph, false)).expect_err("these are others");
+            executor.execute(&other, &others, inputs_of(&other_graph, false)).expect_err("these are others");
         assert_eq!(error, GpuError::OtherGradients, "{widths:?}");
     }
 }
