@@ -27,11 +27,11 @@ const MAX_WEIGHT: f32 = 0.2;
 /// # Errors
 /// If the model is unknown, an option does not fit, the step fails or a file cannot be written.
 pub fn dump(name: &str, options: &catalogue::Options, folder: &Path) -> Result<[PathBuf; 3], BenchError> {
-    let problem = catalogue::open(name, options)?;
-    if problem.workload.instances() == 0 {
+    let opened = catalogue::open(name, options)?;
+    if opened.workload.instances() == 0 {
         return Err(BenchError::NoInstances);
     }
-    let weights = random_weights(&problem);
+    let weights = random_weights(&opened);
     let paths = ["weights.safetensors", "outputs.f32", "gradients.safetensors"].map(|file| folder.join(file));
     let failed = |path: &Path| {
         let path = path.to_owned();
@@ -39,16 +39,16 @@ pub fn dump(name: &str, options: &catalogue::Options, folder: &Path) -> Result<[
     };
     std::fs::create_dir_all(folder).map_err(failed(folder))?;
     write_weights(&paths[0], &weights).map_err(|error| BenchError::Step(error.into()))?;
-    let outputs = outputs(&problem, &weights)?;
+    let outputs = outputs(&opened, &weights)?;
     let bytes: Vec<u8> = outputs.iter().flat_map(|x| x.to_le_bytes()).collect();
     write_file(&paths[1], &bytes).map_err(failed(&paths[1]))?;
-    write_weights(&paths[2], &gradients(&problem, &weights)?)
+    write_weights(&paths[2], &gradients(&opened, &weights)?)
         .map_err(|error| BenchError::Step(error.into()))?;
     Ok(paths)
 }
 
-fn random_weights(problem: &OpenModel) -> Weights {
-    let mut weights = Weights::init(&problem.module, 0);
+fn random_weights(opened: &OpenModel) -> Weights {
+    let mut weights = Weights::init(&opened.module, 0);
     let mut random = Random::new(1);
     for number in 0..weights.len() {
         let id = ParamId::new(number);
@@ -59,24 +59,24 @@ fn random_weights(problem: &OpenModel) -> Weights {
     weights
 }
 
-fn outputs(problem: &OpenModel, weights: &Weights) -> Result<Vec<f32>, BenchError> {
-    let graph = Graph::new(&problem.module);
-    let wanted = emit(problem, &graph, |graph, instance, into| problem.workload.emit(graph, instance, into))?;
+fn outputs(opened: &OpenModel, weights: &Weights) -> Result<Vec<f32>, BenchError> {
+    let graph = Graph::new(&opened.module);
+    let wanted = emit(opened, &graph, |graph, instance, into| opened.workload.emit(graph, instance, into))?;
     let request = Request { wanted: &wanted, ..Request::default() };
     Ok(execute(&graph, &request, weights)?.1)
 }
 
 /// The gradients of the mean loss, as weights with the names of the parameters.
-fn gradients(problem: &OpenModel, weights: &Weights) -> Result<Weights, BenchError> {
-    let graph = Graph::new(&problem.module);
+fn gradients(opened: &OpenModel, weights: &Weights) -> Result<Weights, BenchError> {
+    let graph = Graph::new(&opened.module);
     let wanted =
-        emit(problem, &graph, |graph, instance, into| into.push(problem.workload.loss(graph, instance)))?;
+        emit(opened, &graph, |graph, instance, into| into.push(opened.workload.loss(graph, instance)))?;
     let share = 1.0 / wanted.len() as f32;
     let losses: Vec<(ValueId, f32)> = wanted.iter().map(|&loss| (loss, share)).collect();
     let gradients = Some(Gradients { losses: &losses, params: None, values: &[] });
     let request = Request { wanted: &wanted, mode: Mode::Train, gradients, ..Request::default() };
     let (executor, _) = execute(&graph, &request, weights)?;
-    let mut found = Weights::init(&problem.module, 0);
+    let mut found = Weights::init(&opened.module, 0);
     for number in 0..found.len() {
         let id = ParamId::new(number);
         let zeros = vec![0.0; found.get(id).len()];
@@ -88,12 +88,12 @@ fn gradients(problem: &OpenModel, weights: &Weights) -> Result<Weights, BenchErr
 }
 
 fn emit(
-    problem: &OpenModel,
+    opened: &OpenModel,
     graph: &Graph,
     instance: impl for<'g> Fn(&'g Graph, usize, &mut Vec<Value<'g>>),
 ) -> Result<Vec<ValueId>, BenchError> {
     let mut values = Vec::new();
-    for number in 0..problem.workload.instances() {
+    for number in 0..opened.workload.instances() {
         graph.instance(number as u64);
         instance(graph, number, &mut values);
     }

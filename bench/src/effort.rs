@@ -73,8 +73,8 @@ impl Effort {
 /// As [`run`](crate::run).
 pub fn effort(name: &str, options: &Options) -> Result<Effort, BenchError> {
     options.check()?;
-    let problem = catalogue::open(name, &options.sizes)?;
-    let mut runner = Runner::new(&problem, &options.policy, &Options { threads: 1, ..options.clone() })?;
+    let opened = catalogue::open(name, &options.sizes)?;
+    let mut runner = Runner::new(&opened, &options.policy, &Options { threads: 1, ..options.clone() })?;
     let plan = runner.first_plan()?;
     let isa = runner.executor().isa();
     let mut peak = 0.0f64;

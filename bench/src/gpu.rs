@@ -289,15 +289,15 @@ struct PlannedModel {
 
 /// Emits and plans a model.
 fn planned_model(name: &str, options: &catalogue::Options) -> Result<PlannedModel, BenchError> {
-    let problem = open(name, options)?;
-    let graph = Graph::new(&problem.module);
+    let opened = open(name, options)?;
+    let graph = Graph::new(&opened.module);
     let mut outputs = Vec::new();
-    for instance in 0..problem.workload.instances() {
+    for instance in 0..opened.workload.instances() {
         graph.instance(instance as u64);
-        problem.workload.emit(&graph, instance, &mut outputs);
+        opened.workload.emit(&graph, instance, &mut outputs);
     }
     let wanted: Vec<ValueId> = outputs.iter().filter_map(|value| value.id()).collect();
-    Ok(PlannedModel { instances: problem.workload.instances(), planned: plan(graph.finish()?, &wanted)? })
+    Ok(PlannedModel { instances: opened.workload.instances(), planned: plan(graph.finish()?, &wanted)? })
 }
 
 /// Plans a graph.

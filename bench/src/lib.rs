@@ -147,15 +147,15 @@ const MAX_REPEATS: usize = 1_000;
 /// If the model is unknown, an option does not fit, or a step fails.
 pub fn run(name: &str, options: &Options) -> Result<Report, BenchError> {
     options.check()?;
-    let problem = catalogue::open(name, &options.sizes)?;
-    if problem.workload.instances() == 0 {
+    let opened = catalogue::open(name, &options.sizes)?;
+    if opened.workload.instances() == 0 {
         return Err(BenchError::NoInstances);
     }
-    let mut batched = Runner::new(&problem, &options.policy, options)?;
+    let mut batched = Runner::new(&opened, &options.policy, options)?;
     let facts = batched.facts()?;
     let mut single = match options.unbatched {
         true => {
-            let mut runner = Runner::new(&problem, &Policy::None, options)?;
+            let mut runner = Runner::new(&opened, &Policy::None, options)?;
             let prepared = runner.prepare()?;
             Some((runner, prepared))
         }
@@ -166,7 +166,7 @@ pub fn run(name: &str, options: &Options) -> Result<Report, BenchError> {
         None => None,
     };
     let rounds = alternate(&mut batched, single.as_mut(), options)?;
-    let report = Report::new(&problem, options, &batched, facts, &rounds, same_bits);
+    let report = Report::new(&opened, options, &batched, facts, &rounds, same_bits);
     let executions = if options.phases { options.rounds } else { 0 };
     Ok(Report { kernels: batched.kernels(executions)?, ..report })
 }
@@ -239,7 +239,7 @@ fn mean(
 }
 
 /// The instances of each graph.
-fn chunks(problem: &OpenModel) -> impl Iterator<Item = std::ops::Range<usize>> + use<> {
-    let (count, batch) = (problem.workload.instances(), problem.batch.max(1));
+fn chunks(opened: &OpenModel) -> impl Iterator<Item = std::ops::Range<usize>> + use<> {
+    let (count, batch) = (opened.workload.instances(), opened.batch.max(1));
     (0..count).step_by(batch).map(move |start| start..count.min(start.saturating_add(batch)))
 }

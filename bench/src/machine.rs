@@ -96,9 +96,9 @@ impl Machine {
         data: &GraphData,
     ) -> autobatch::Result<()> {
         match self {
-            Self::Cpu(executor) => executor.execute(plan, weights, bound(data))?,
+            Self::Cpu(executor) => executor.execute(plan, weights, inputs(data))?,
             #[cfg(feature = "gpu")]
-            Self::Gpu(executor) => executor.execute(plan, weights, bound(data))?,
+            Self::Gpu(executor) => executor.execute(plan, weights, inputs(data))?,
         }
         Ok(())
     }
@@ -176,14 +176,14 @@ impl Machine {
             }
             #[cfg(feature = "gpu")]
             Self::Gpu(executor) => {
-                let times = executor.profile(plan, weights, bound(data))?.unwrap_or_default();
+                let times = executor.profile(plan, weights, inputs(data))?.unwrap_or_default();
                 Ok(by_template(&times))
             }
         }
     }
 }
 
-fn bound(data: &GraphData) -> Inputs<'_> {
+fn inputs(data: &GraphData) -> Inputs<'_> {
     Inputs { words: &data.bindings.words, floats: &data.bindings.floats, noise: Noise::Off }
 }
 

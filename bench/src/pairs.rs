@@ -51,12 +51,12 @@ impl Pairs {
 /// As [`run`](crate::run).
 pub fn pairs(name: &str, options: &Options) -> Result<Pairs, BenchError> {
     options.check()?;
-    let problem = catalogue::open(name, &options.sizes)?;
+    let opened = catalogue::open(name, &options.sizes)?;
     let threads = match options.threads {
         0 | 1 => resolve_threads(0),
         threads => threads,
     };
-    let runner = |threads| Runner::new(&problem, &options.policy, &Options { threads, ..options.clone() });
+    let runner = |threads| Runner::new(&opened, &options.policy, &Options { threads, ..options.clone() });
     let (mut single, mut several) = (runner(1)?, runner(threads)?);
     let plans = (single.first_plan()?, several.first_plan()?);
     let mut best = (Duration::MAX, Duration::MAX);

@@ -254,7 +254,7 @@ pub struct SameBits {
 
 impl Report {
     pub(crate) fn new(
-        problem: &OpenModel,
+        opened: &OpenModel,
         options: &Options,
         runner: &Runner<'_>,
         plans: PlanFacts,
@@ -267,11 +267,11 @@ impl Report {
             seconds_per_step: batched.total,
             mode: options.mode,
             threads: options.threads,
-            workload: problem.entry.name.to_owned(),
-            about: problem.entry.about.to_owned(),
-            unit: problem.entry.unit.to_owned(),
-            instances: problem.workload.instances(),
-            batch: problem.batch,
+            workload: opened.entry.name.to_owned(),
+            about: opened.entry.about.to_owned(),
+            unit: opened.entry.unit.to_owned(),
+            instances: opened.workload.instances(),
+            batch: opened.batch,
             policy: options.policy.to_string(),
             device: runner.device(),
             is_gpu: !on_cpu,

@@ -90,15 +90,15 @@ struct Training {
 impl Training {
     /// Trains all parameters of a module: with Adagrad for model `c`, as the compared systems do, and
     /// with Adam otherwise. Without `sparse_rows`, every row of a table is updated.
-    fn new(problem: &OpenModel, weights: &Weights, sparse_rows: bool) -> Result<Self, BenchError> {
-        let optimizer: Optimizer = match problem.entry.name {
+    fn new(opened: &OpenModel, weights: &Weights, sparse_rows: bool) -> Result<Self, BenchError> {
+        let optimizer: Optimizer = match opened.entry.name {
             "c" => Adagrad::new(0.02).into(),
             _ => Adam::new(1e-3).into(),
         };
         let optimizer = if sparse_rows { optimizer.sparse_rows() } else { optimizer };
-        let recipe = optimizer.recipe(&problem.module, &optimizer.all(&problem.module))?;
-        let plan = update_plan(&problem.module, &recipe)?.verify()?;
-        let states = recipe.states(weights, &problem.module)?;
+        let recipe = optimizer.recipe(&opened.module, &optimizer.all(&opened.module))?;
+        let plan = update_plan(&opened.module, &recipe)?.verify()?;
+        let states = recipe.states(weights, &opened.module)?;
         Ok(Self { optimizer, plan, states })
     }
 }
@@ -106,10 +106,10 @@ impl Training {
 /// Plans made in advance, one per graph of the step.
 pub(crate) type Prepared = Vec<Verified<Plan>>;
 
-/// Emits, plans and executes the instances of a problem with one policy. Each runner has its own memory
+/// Emits, plans and executes the instances of an opened model with one policy. Each runner has its own memory
 /// and weights.
 pub(crate) struct Runner<'p> {
-    problem: &'p OpenModel,
+    opened: &'p OpenModel,
     training: Option<Training>,
     graph: Graph,
     weights: Weights,
@@ -123,25 +123,21 @@ pub(crate) struct Runner<'p> {
 }
 
 impl<'p> Runner<'p> {
-    pub(crate) fn new(
-        problem: &'p OpenModel,
-        policy: &Policy,
-        options: &Options,
-    ) -> Result<Self, BenchError> {
+    pub(crate) fn new(opened: &'p OpenModel, policy: &Policy, options: &Options) -> Result<Self, BenchError> {
         let limits = Limits { memory: options.memory_limit, work: None };
         let mut machine = Machine::new(&options.device, options.threads, limits)?;
         if let Some(executor) = machine.cpu() {
             executor.set_counting(options.phases);
         }
-        let weights = Weights::init(&problem.module, 0);
+        let weights = Weights::init(&opened.module, 0);
         let training = match options.mode {
             Mode::Infer => None,
-            Mode::Train => Some(Training::new(problem, &weights, options.sparse_rows)?),
+            Mode::Train => Some(Training::new(opened, &weights, options.sparse_rows)?),
         };
         Ok(Self {
-            problem,
+            opened,
             training,
-            graph: Graph::new(&problem.module),
+            graph: Graph::new(&opened.module),
             weights,
             planner: Planner::new(policy.load()?),
             machine,
@@ -174,7 +170,7 @@ impl<'p> Runner<'p> {
     pub(crate) fn full_step(&mut self) -> Result<Measured, BenchError> {
         let mut spent = Measured::default();
         self.outputs.clear();
-        for instances in chunks(self.problem) {
+        for instances in chunks(self.opened) {
             spent.timed(Phase::Emit, || self.emit(instances))?;
             let plan = spent.timed(Phase::Plan, || self.plan())?;
             let plan = spent.timed(Phase::Verify, || plan.verify())?;
@@ -187,7 +183,7 @@ impl<'p> Runner<'p> {
     pub(crate) fn prepared_step(&mut self, plans: &Prepared) -> Result<Measured, BenchError> {
         let mut spent = Measured::default();
         self.outputs.clear();
-        for (instances, plan) in chunks(self.problem).zip(plans) {
+        for (instances, plan) in chunks(self.opened).zip(plans) {
             spent.timed(Phase::Emit, || self.emit(instances))?;
             self.execute(plan, &mut spent)?;
         }
@@ -196,13 +192,13 @@ impl<'p> Runner<'p> {
 
     /// Plans all graphs.
     pub(crate) fn prepare(&mut self) -> Result<Prepared, BenchError> {
-        chunks(self.problem).map(|instances| self.planned(instances).map(|(plan, _)| plan)).collect()
+        chunks(self.opened).map(|instances| self.planned(instances).map(|(plan, _)| plan)).collect()
     }
 
     /// Plans all graphs and sums up the figures of the plans.
     pub(crate) fn facts(&mut self) -> Result<PlanFacts, BenchError> {
         let mut facts = PlanFacts::default();
-        for instances in chunks(self.problem) {
+        for instances in chunks(self.opened) {
             let (plan, nodes) = self.planned(instances)?;
             facts.add(&plan, nodes);
         }
@@ -211,7 +207,7 @@ impl<'p> Runner<'p> {
 
     /// Emits and plans the first graph, and leaves it emitted.
     pub(crate) fn first_plan(&mut self) -> Result<Verified<Plan>, BenchError> {
-        let first = chunks(self.problem).next().ok_or(BenchError::NoInstances)?;
+        let first = chunks(self.opened).next().ok_or(BenchError::NoInstances)?;
         self.planned(first).map(|(plan, _)| plan)
     }
 
@@ -243,8 +239,8 @@ impl<'p> Runner<'p> {
         for instance in instances {
             graph.instance(instance as u64);
             match self.training {
-                None => self.problem.workload.emit(graph, instance, &mut outputs),
-                Some(_) => outputs.push(self.problem.workload.loss(graph, instance)),
+                None => self.opened.workload.emit(graph, instance, &mut outputs),
+                Some(_) => outputs.push(self.opened.workload.loss(graph, instance)),
             }
         }
         graph.check()?;

@@ -53,7 +53,7 @@ fn hash<'a>(arrays: impl IntoIterator<Item = &'a [f32]>) -> u64 {
 
 /// A model with its instances, and the number of threads.
 struct Subject<'p> {
-    problem: &'p OpenModel,
+    opened: &'p OpenModel,
     threads: usize,
 }
 
@@ -66,7 +66,7 @@ struct Trained {
 
 impl Subject<'_> {
     fn weights(&self) -> Weights {
-        Weights::init(&self.problem.module, SEED)
+        Weights::init(&self.opened.module, SEED)
     }
 
     fn options(&self) -> SessionOptions {
@@ -86,8 +86,8 @@ impl Subject<'_> {
 
     /// Executes all instances in inference mode. Returns the hash of the outputs, and their scores.
     fn infer(&self) -> (u64, Vec<f64>) {
-        let workload = &self.problem.workload;
-        let (graph, mut values, mut ends) = (Graph::new(&self.problem.module), Vec::new(), Vec::new());
+        let workload = &self.opened.workload;
+        let (graph, mut values, mut ends) = (Graph::new(&self.opened.module), Vec::new(), Vec::new());
         for instance in 0..workload.instances() {
             graph.instance(instance as u64);
             workload.emit(&graph, instance, &mut values);
@@ -100,11 +100,11 @@ impl Subject<'_> {
         let planned = self.planner().optimize_and_plan(&data, &request, &selection).unwrap();
         let plan = planned.plan.verify().unwrap();
         let mut executor = self.executor();
-        executor.execute(&plan, &self.weights(), bound(&data, Noise::Off)).unwrap();
+        executor.execute(&plan, &self.weights(), inputs(&data, Noise::Off)).unwrap();
         let outputs = hash(outputs(&executor, &plan));
 
         let mut session =
-            Session::with_options(&self.problem.module, Arc::new(self.weights()), self.options()).unwrap();
+            Session::with_options(&self.opened.module, Arc::new(self.weights()), self.options()).unwrap();
         let run = session.run(&graph, &values).unwrap();
         let rows: Vec<&Row> = values.iter().map(|&value| &run[value]).collect();
         assert_eq!(hash(rows.iter().map(|row| &row[..])), outputs, "the session gives different outputs");
@@ -118,7 +118,7 @@ impl Subject<'_> {
 
     /// Minimises the mean loss of all instances.
     fn train(&self, optimizer: Optimizer) -> Trained {
-        let OpenModel { module, workload, .. } = self.problem;
+        let OpenModel { module, workload, .. } = self.opened;
         let (graph, count) = (Graph::new(module), workload.instances());
         let loss = |instance: usize| {
             graph.instance(instance as u64);
@@ -141,7 +141,7 @@ impl Subject<'_> {
         let (mut weights, mut executor) = (self.weights(), self.executor());
         let (mut states, mut gradients) = (recipe.states(&weights, module).unwrap(), None);
         for step in 0..STEPS {
-            executor.execute(&plan, &weights, bound(&data, Noise::On { seed: SEED, step })).unwrap();
+            executor.execute(&plan, &weights, inputs(&data, Noise::On { seed: SEED, step })).unwrap();
             gradients.get_or_insert_with(|| {
                 let gradient = |&param| executor.gradient_of(param).unwrap();
                 let nonzero = |gradient: &[f32]| gradient.iter().any(|&x| x != 0.0);
@@ -165,7 +165,7 @@ impl Subject<'_> {
     }
 }
 
-fn bound(data: &GraphData, noise: Noise) -> Inputs<'_> {
+fn inputs(data: &GraphData, noise: Noise) -> Inputs<'_> {
     Inputs { words: &data.bindings.words, floats: &data.bindings.floats, noise }
 }
 
@@ -174,13 +174,13 @@ fn outputs<'e>(executor: &'e Executor, plan: &'e Verified<Plan>) -> impl Iterato
 }
 
 /// Returns the line of a model. Adam covers most optimiser options and updates every row. Adagrad updates sparse rows.
-fn line(problem: &OpenModel, threads: usize) -> String {
-    let subject = Subject { problem, threads };
+fn line(opened: &OpenModel, threads: usize) -> String {
+    let subject = Subject { opened, threads };
     let (outputs, scores) = subject.infer();
     let dense = subject.train(Adam::new(0.01).clip_norm(1.0).weight_decay(0.01).average(0.9));
     let sparse = subject.train(optim::Adagrad::new(0.02).sparse_rows());
     assert_eq!(dense.gradients, sparse.gradients, "the gradients depend on the optimiser");
-    let name = problem.entry.name;
+    let name = opened.entry.name;
     let hashes = [outputs, dense.gradients, dense.weights, dense.states, sparse.weights, sparse.states]
         .map(|hash| format!("{hash:016x}"));
     format!("{name:10} {} {scores:?}", hashes.join(" "))
@@ -191,8 +191,8 @@ fn models_keep_their_bits() {
     let header = ["outputs", "gradients", "weights", "states", "sparse weights", "sparse states"];
     let mut lines = vec![format!("model      {} scores", header.map(|name| format!("{name:16}")).join(" "))];
     for entry in &ENTRIES {
-        let problem = small(entry);
-        let [one, two] = [1, 2].map(|threads| line(&problem, threads));
+        let opened = small(entry);
+        let [one, two] = [1, 2].map(|threads| line(&opened, threads));
         assert_eq!(one, two, "{}: one thread and two", entry.name);
         lines.push(one);
     }

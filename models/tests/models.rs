@@ -19,19 +19,19 @@ fn small(entry: &Entry) -> OpenModel {
     open(entry.name, &options).unwrap()
 }
 
-fn session(problem: &OpenModel, policy: Policy) -> Session {
-    let weights = Arc::new(Weights::init(&problem.module, 0));
+fn session(opened: &OpenModel, policy: Policy) -> Session {
+    let weights = Arc::new(Weights::init(&opened.module, 0));
     let options = SessionOptions { policy: Some(policy), threads: 1, ..SessionOptions::default() };
-    Session::with_options(&problem.module, weights, options).unwrap()
+    Session::with_options(&opened.module, weights, options).unwrap()
 }
 
 /// Returns the bits of all outputs of these instances, executed in one graph.
-fn bits(session: &mut Session, problem: &OpenModel, instances: std::ops::Range<usize>) -> Vec<Vec<u32>> {
+fn bits(session: &mut Session, opened: &OpenModel, instances: std::ops::Range<usize>) -> Vec<Vec<u32>> {
     let graph = session.graph();
     let mut outputs = Vec::new();
     for instance in instances {
         graph.instance(instance as u64);
-        problem.workload.emit(&graph, instance, &mut outputs);
+        opened.workload.emit(&graph, instance, &mut outputs);
     }
     let run = session.run(&graph, &outputs).unwrap();
     outputs.iter().map(|&value| run[value].words()).collect()
@@ -40,11 +40,11 @@ fn bits(session: &mut Session, problem: &OpenModel, instances: std::ops::Range<u
 #[test]
 fn batched_instances_have_the_bits_of_single_instances() {
     for entry in &ENTRIES {
-        let problem = small(entry);
-        let count = problem.workload.instances();
-        let together = bits(&mut session(&problem, Policy::default()), &problem, 0..count);
-        let mut alone = session(&problem, Policy::None);
-        let apart: Vec<_> = (0..count).flat_map(|k| bits(&mut alone, &problem, k..k + 1)).collect();
+        let opened = small(entry);
+        let count = opened.workload.instances();
+        let together = bits(&mut session(&opened, Policy::default()), &opened, 0..count);
+        let mut alone = session(&opened, Policy::None);
+        let apart: Vec<_> = (0..count).flat_map(|k| bits(&mut alone, &opened, k..k + 1)).collect();
         assert_eq!(together, apart, "{}", entry.name);
         let different = together.iter().any(|output| *output != together[0]);
         assert!(count == 4 && different, "{}: instances must differ", entry.name);
@@ -54,10 +54,10 @@ fn batched_instances_have_the_bits_of_single_instances() {
 #[test]
 fn losses_are_positive_scalars() {
     for entry in &ENTRIES {
-        let problem = small(entry);
-        let mut session = session(&problem, Policy::default());
-        let count = problem.workload.instances();
-        let losses = session.predict(0..count, |g, k| problem.workload.loss(g, k)).unwrap();
+        let opened = small(entry);
+        let mut session = session(&opened, Policy::default());
+        let count = opened.workload.instances();
+        let losses = session.predict(0..count, |g, k| opened.workload.loss(g, k)).unwrap();
         for loss in losses {
             assert!(loss.len() == 1 && loss[0] > 0.0 && loss[0] < 1e3, "{}: {loss:?}", entry.name);
         }
@@ -66,10 +66,10 @@ fn losses_are_positive_scalars() {
 
 #[test]
 fn numbers_without_an_instance_emit_nothing() {
-    let problem = small(&ENTRIES[0]);
-    let session = session(&problem, Policy::default());
+    let opened = small(&ENTRIES[0]);
+    let session = session(&opened, Policy::default());
     let (graph, mut outputs) = (session.graph(), Vec::new());
-    problem.workload.emit(&graph, 4, &mut outputs);
+    opened.workload.emit(&graph, 4, &mut outputs);
     assert!(outputs.is_empty());
 }
 

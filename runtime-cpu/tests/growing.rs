@@ -16,7 +16,7 @@ fn outputs(executor: &Executor, plan: &Plan) -> Vec<Vec<u32>> {
     (0..plan.outputs.len()).map(|number| bits(executor.output(plan, number))).collect()
 }
 
-fn bound(graph: &GraphData) -> Inputs<'_> {
+fn inputs(graph: &GraphData) -> Inputs<'_> {
     Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off }
 }
 
@@ -53,12 +53,12 @@ fn resuming_a_grown_plan_matches_executing_all_of_it() {
             }
             let plan = verified(grown.as_ref().expect("there is a plan"));
             let mut whole = Executor::with_isa(isa, 1);
-            whole.execute(&plan, &weights, bound(&graph)).expect("sound");
+            whole.execute(&plan, &weights, inputs(&graph)).expect("sound");
             for executor in &mut resuming {
                 if round == 0 {
-                    executor.execute(&plan, &weights, bound(&graph)).expect("sound");
+                    executor.execute(&plan, &weights, inputs(&graph)).expect("sound");
                 } else {
-                    executor.resume(&plan, &weights, bound(&graph)).expect("the plan grew");
+                    executor.resume(&plan, &weights, inputs(&graph)).expect("the plan grew");
                     resumed += 1;
                 }
                 let what = format!("seed {} case {case} round {round}", random.seed);
@@ -81,7 +81,7 @@ fn only_new_steps_are_executed() {
     let mut grown = planner
         .begin(&g.data(), &Request { wanted: &values, ..Request::default() })
         .expect("a value is values");
-    executor.execute(&verified(&grown), &weights, bound(&g.data())).expect("sound");
+    executor.execute(&verified(&grown), &weights, inputs(&g.data())).expect("sound");
     let before = outputs(&executor, grown.plan());
     // The first step does not run again, so it does not read the new weights.
     weights.get_mut(module.param("words").expect("a table").id().expect("of the module")).fill(0.0);
@@ -90,7 +90,7 @@ fn only_new_steps_are_executed() {
     planner
         .grow(&g.data(), &Request { wanted: &values, ..Request::default() }, &mut grown)
         .expect("values are values");
-    executor.resume(&verified(&grown), &weights, bound(&g.data())).expect("the plan grew");
+    executor.resume(&verified(&grown), &weights, inputs(&g.data())).expect("the plan grew");
     assert_eq!(outputs(&executor, grown.plan())[0], before[0]);
 }
 
@@ -112,16 +112,16 @@ fn a_plan_that_does_not_begin_with_the_executed_plan_is_rejected() {
     let data = g.data();
     let mut executor = Executor::with_isa(Isa::best(), 1);
     let rejects = |executor: &mut Executor, plan: &Verified<Plan>| {
-        let error = executor.resume(plan, &weights, bound(&data)).expect_err("the plan is another one");
+        let error = executor.resume(plan, &weights, inputs(&data)).expect_err("the plan is another one");
         assert!(matches!(error, RunError::NotResumable), "{error}");
         assert!(error.to_string().contains("execute all of it with execute"));
     };
     rejects(&mut executor, &first);
-    executor.execute(&other, &weights, bound(&data)).expect("sound");
+    executor.execute(&other, &weights, inputs(&data)).expect("sound");
     rejects(&mut executor, &first);
-    executor.execute(&first, &weights, bound(&data)).expect("sound");
+    executor.execute(&first, &weights, inputs(&data)).expect("sound");
     rejects(&mut executor, &other);
-    executor.resume(&first, &weights, bound(&data)).expect("nothing is new");
+    executor.resume(&first, &weights, inputs(&data)).expect("nothing is new");
 }
 
 #[test]
@@ -138,11 +138,11 @@ fn a_plan_with_other_steps_over_the_same_rows_is_rejected() {
         verified(&Planner::default().begin(&data, &request).expect("a value is values"))
     };
     let mut executor = Executor::with_isa(Isa::best(), 1);
-    executor.execute(&plan_of(tanh), &weights, bound(&data)).expect("sound");
-    let error = executor.resume(&plan_of(exp), &weights, bound(&data)).expect_err("tanh was executed");
+    executor.execute(&plan_of(tanh), &weights, inputs(&data)).expect("sound");
+    let error = executor.resume(&plan_of(exp), &weights, inputs(&data)).expect_err("tanh was executed");
     assert!(matches!(error, RunError::NotResumable), "{error}");
     // Equal kernels from another planner are accepted.
-    executor.resume(&plan_of(tanh), &weights, bound(&data)).expect("nothing is new");
+    executor.resume(&plan_of(tanh), &weights, inputs(&data)).expect("nothing is new");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_growing_plan_may_use_the_whole_memory_limit() {
     let plan = planner.plan(&before.data(), &request).expect("values are values").verify().expect("sound");
     let limit = 4 * executor.footprint(&plan).memory();
     executor.set_limits(Limits::of_memory(limit));
-    executor.execute(&plan, &weights, bound(&before.data())).expect("it fits");
+    executor.execute(&plan, &weights, inputs(&before.data())).expect("it fits");
     let g = Graph::new(&module);
     let mut x = g.input(&[1.0; 16]);
     let mut grown: Option<Grown> = None;
@@ -169,11 +169,11 @@ fn a_growing_plan_may_use_the_whole_memory_limit() {
         let executed = match &mut grown {
             None => {
                 let begun = grown.insert(planner.begin(&graph, &request).expect("a value is values"));
-                executor.execute(&verified(begun), &weights, bound(&graph))
+                executor.execute(&verified(begun), &weights, inputs(&graph))
             }
             Some(grown) => {
                 planner.grow(&graph, &request, grown).expect("a value is values");
-                executor.resume(&verified(grown), &weights, bound(&graph))
+                executor.resume(&verified(grown), &weights, inputs(&graph))
             }
         };
         if let Err(error) = executed {

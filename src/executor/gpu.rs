@@ -59,9 +59,9 @@ impl GpuExecutor {
         &mut self,
         plan: &Verified<Plan>,
         weights: &Weights,
-        bound: Inputs<'_>,
+        inputs: Inputs<'_>,
     ) -> Result<()> {
-        self.execute_and_prepare(plan, weights, bound, || Poll::Ready(None))
+        self.execute_and_prepare(plan, weights, inputs, || Poll::Ready(None))
     }
 
     /// Executes a plan, and prepares the next one while the device works.
@@ -69,15 +69,15 @@ impl GpuExecutor {
         &mut self,
         plan: &Verified<Plan>,
         weights: &Weights,
-        bound: Inputs<'_>,
+        inputs: Inputs<'_>,
         next: impl FnMut() -> Next,
     ) -> Result<()> {
         // A growing plan gets a reserve of rows from the first run on.
         if plan.mode == Mode::Grow {
-            return self.resume(plan, weights, bound);
+            return self.resume(plan, weights, inputs);
         }
         self.check(plan)?;
-        Ok(self.executor.execute_and_prepare(plan, weights, bound, next)?)
+        Ok(self.executor.execute_and_prepare(plan, weights, inputs, next)?)
     }
 
     /// Executes the new steps of a longer plan.
@@ -85,10 +85,10 @@ impl GpuExecutor {
         &mut self,
         plan: &Verified<Plan>,
         weights: &Weights,
-        bound: Inputs<'_>,
+        inputs: Inputs<'_>,
     ) -> Result<()> {
         self.check(plan)?;
-        Ok(self.executor.resume(plan, weights, bound)?)
+        Ok(self.executor.resume(plan, weights, inputs)?)
     }
 
     /// Executes a plan up to its pause.
@@ -96,10 +96,10 @@ impl GpuExecutor {
         &mut self,
         plan: &Verified<Plan>,
         weights: &Weights,
-        bound: Inputs<'_>,
+        inputs: Inputs<'_>,
     ) -> Result<()> {
         self.check(plan)?;
-        Ok(self.executor.start(plan, weights, bound)?)
+        Ok(self.executor.start(plan, weights, inputs)?)
     }
 
     /// Executes the rest of the plan that paused last.
@@ -107,10 +107,10 @@ impl GpuExecutor {
         &mut self,
         plan: &Verified<Plan>,
         weights: &Weights,
-        bound: Inputs<'_>,
+        inputs: Inputs<'_>,
     ) -> Result<()> {
         self.check_fault()?;
-        Ok(self.executor.proceed(plan, weights, bound)?)
+        Ok(self.executor.proceed(plan, weights, inputs)?)
     }
 
     /// Checks the plan and the device before a run.

@@ -84,13 +84,13 @@ impl AnyExecutor {
         &mut self,
         plan: &Verified<Plan>,
         weights: &Weights,
-        bound: Inputs<'_>,
+        inputs: Inputs<'_>,
     ) -> Result<()> {
         #[cfg(feature = "gpu")]
         if let Some(gpu) = &mut self.gpu {
-            return gpu.execute(plan, weights, bound);
+            return gpu.execute(plan, weights, inputs);
         }
-        Ok(self.host.execute(plan, weights, bound)?)
+        Ok(self.host.execute(plan, weights, inputs)?)
     }
 
     /// Executes a plan. A GPU asks for the next plan while the device works, and prepares it.
@@ -98,15 +98,15 @@ impl AnyExecutor {
         &mut self,
         plan: &Verified<Plan>,
         weights: &Weights,
-        bound: Inputs<'_>,
+        inputs: Inputs<'_>,
         next: impl FnMut() -> Poll<Option<Arc<Verified<Plan>>>>,
     ) -> Result<()> {
         #[cfg(feature = "gpu")]
         if let Some(gpu) = &mut self.gpu {
-            return gpu.execute_and_prepare(plan, weights, bound, next);
+            return gpu.execute_and_prepare(plan, weights, inputs, next);
         }
         let _ = next;
-        self.execute(plan, weights, bound)
+        self.execute(plan, weights, inputs)
     }
 
     /// Executes the new steps of a longer plan. A GPU without reserve for the new rows executes all of it.
@@ -114,13 +114,13 @@ impl AnyExecutor {
         &mut self,
         plan: &Verified<Plan>,
         weights: &Weights,
-        bound: Inputs<'_>,
+        inputs: Inputs<'_>,
     ) -> Result<()> {
         #[cfg(feature = "gpu")]
         if let Some(gpu) = &mut self.gpu {
-            return gpu.resume(plan, weights, bound);
+            return gpu.resume(plan, weights, inputs);
         }
-        Ok(self.host.resume(plan, weights, bound)?)
+        Ok(self.host.resume(plan, weights, inputs)?)
     }
 
     /// Executes a plan up to its pause.
@@ -128,13 +128,13 @@ impl AnyExecutor {
         &mut self,
         plan: &Verified<Plan>,
         weights: &Weights,
-        bound: Inputs<'_>,
+        inputs: Inputs<'_>,
     ) -> Result<PausedRows> {
         #[cfg(feature = "gpu")]
         if let Some(gpu) = &mut self.gpu {
-            return gpu.start(plan, weights, bound).map(|()| PausedRows::Gpu);
+            return gpu.start(plan, weights, inputs).map(|()| PausedRows::Gpu);
         }
-        Ok(PausedRows::Host(self.host.start(plan, weights, bound)?))
+        Ok(PausedRows::Host(self.host.start(plan, weights, inputs)?))
     }
 
     /// Executes the rest of a plan that paused on this device.
@@ -143,16 +143,16 @@ impl AnyExecutor {
         plan: &Verified<Plan>,
         rows: PausedRows,
         weights: &Weights,
-        bound: Inputs<'_>,
+        inputs: Inputs<'_>,
     ) -> Result<()> {
         match rows {
             #[cfg(feature = "gpu")]
             PausedRows::Gpu => match &mut self.gpu {
-                Some(gpu) => gpu.proceed(plan, weights, bound),
+                Some(gpu) => gpu.proceed(plan, weights, inputs),
                 None => Err(RunError::NoPause.into()),
             },
             PausedRows::Host(_) if self.is_elsewhere() => Err(RunError::NoPause.into()),
-            PausedRows::Host(rows) => Ok(self.host.proceed(plan, rows, weights, bound)?),
+            PausedRows::Host(rows) => Ok(self.host.proceed(plan, rows, weights, inputs)?),
         }
     }
 

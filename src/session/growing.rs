@@ -1,7 +1,7 @@
 //! [`Growing`]: a graph that the model extends while the session executes it.
 
 use super::planning::Growth;
-use super::{Run, Session, bound};
+use super::{Run, Session, inputs_of};
 use crate::emit::check_own;
 use crate::error::Result;
 use crate::row::Row;
@@ -231,12 +231,12 @@ impl<'g> Growing<'_, 'g> {
         let executed = self.plan.take();
         let resumed = executed.is_some();
         let plan = Arc::new(session.planning.grow(&data, &request, &mut self.growth, executed)?);
-        let bound = bound(&data, self.noise);
+        let inputs = inputs_of(&data, self.noise);
         let weights = &session.mirror.host_copy().weights;
         let executed = if resumed {
-            session.executor.resume(&plan, weights, bound)
+            session.executor.resume(&plan, weights, inputs)
         } else {
-            session.executor.execute(&plan, weights, bound)
+            session.executor.execute(&plan, weights, inputs)
         };
         session.handle_device_loss(executed)?;
         (self.plan, self.steps) = (Some(Arc::clone(&plan)), plan.steps.len());

@@ -285,7 +285,7 @@ impl Session {
         noise: Noise,
     ) -> Result<Duration> {
         let start = Instant::now();
-        let executed = self.executor.execute(plan, &self.mirror.host_copy().weights, bound(graph, noise));
+        let executed = self.executor.execute(plan, &self.mirror.host_copy().weights, inputs_of(graph, noise));
         self.handle_device_loss(executed)?;
         self.last = Some(Arc::clone(plan));
         Ok(start.elapsed())
@@ -378,6 +378,6 @@ impl Session {
 }
 
 /// Returns the bindings of a graph.
-fn bound(graph: &GraphData, noise: Noise) -> Inputs<'_> {
+fn inputs_of(graph: &GraphData, noise: Noise) -> Inputs<'_> {
     Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise }
 }

@@ -1,6 +1,6 @@
 //! [`Paused`]: a forward pass that waits for the gradients of its outputs.
 
-use super::{Session, bound, growing};
+use super::{Session, growing, inputs_of};
 use crate::error::{Error, Result};
 use crate::executor::PausedRows;
 use crate::row::Row;
@@ -172,7 +172,7 @@ impl Session {
         };
         let plan = self.planning.plan(&data, &request)?;
         let weights = Arc::clone(&self.mirror.host_copy().weights);
-        let started = self.executor.start(&plan, &weights, bound(&data, Noise::Off));
+        let started = self.executor.start(&plan, &weights, inputs_of(&data, Noise::Off));
         let started = self.handle_device_loss(started);
         let rows = started.map_err(|error| self.explained(&data, &plan, &wanted, error))?;
         let first = plan.outputs.len() - wanted.len() - values.len();
@@ -250,8 +250,8 @@ impl Session {
         paused.bind(gradients)?;
         let Some(rows) = paused.rows.take() else { return Err(Error::BackwardTwice) };
         let plan = Arc::clone(&paused.plan);
-        let bound = Inputs { words: &paused.words, floats: &paused.floats, noise: Noise::Off };
-        let proceeded = self.executor.proceed(&plan, rows, &paused.weights, bound);
+        let inputs = Inputs { words: &paused.words, floats: &paused.floats, noise: Noise::Off };
+        let proceeded = self.executor.proceed(&plan, rows, &paused.weights, inputs);
         self.handle_device_loss(proceeded)?;
         let first = plan.outputs.len() - paused.inputs.len();
         let read = |number: usize| Row::new(self.executor.output(&plan, first + number)).to_buf();

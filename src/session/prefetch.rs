@@ -2,7 +2,7 @@
 //!
 //! The caller cannot tell that the work was early: an error or a panic waits until its turn comes.
 
-use super::{Planning, Session, bound};
+use super::{Planning, Session, inputs_of};
 use crate::emit::{Emitter, WORTH_A_THREAD};
 use crate::error::Result;
 use autobatch_ir::ValueId;
@@ -94,7 +94,7 @@ impl<T: Send> Prefetch<T> {
         let (executed, executing, mut made) = thread::scope(|scope| {
             let (mut other, mut made) = (Some(scope.spawn(|| prepare(planning, emitter))), None);
             let weights = &mirror.host_copy().weights;
-            let executed = executor.execute_and_prepare(plan, weights, bound(graph, noise), || {
+            let executed = executor.execute_and_prepare(plan, weights, inputs_of(graph, noise), || {
                 match other.take_if(|other| other.is_finished()) {
                     Some(done) => made = Some(done.join()),
                     None => return Poll::Pending,

@@ -132,7 +132,7 @@ fn sharded_plan_of(
     plan.verify().map_err(|errors| errors.to_string())
 }
 
-fn bound(graph: &GraphData) -> Inputs<'_> {
+fn inputs(graph: &GraphData) -> Inputs<'_> {
     let noise = Noise::On { seed: SEED, step: STEP };
     Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise }
 }
@@ -178,7 +178,7 @@ fn agrees_and(graph: &GraphData, executors: &mut [Executor], proofs: Proofs) -> 
             }
             let mut first: Option<Vec<Vec<f32>>> = None;
             for executor in &mut *executors {
-                executor.execute(&plan, &weights, bound(graph)).map_err(|error| error.to_string())?;
+                executor.execute(&plan, &weights, inputs(graph)).map_err(|error| error.to_string())?;
                 let blame = |error| format!("{policy} {rows:?} {executor:?}: {error}");
                 values_agree(executor, &plan, graph, &values, &expected).map_err(blame)?;
                 let found = parameter_gradients(executor, &plan, graph);
@@ -197,7 +197,7 @@ fn agrees_and(graph: &GraphData, executors: &mut [Executor], proofs: Proofs) -> 
             let case = pauses::Case {
                 graph,
                 weights: &weights,
-                bound: bound(graph),
+                inputs: inputs(graph),
                 policy,
                 rows,
                 losses: &losses,
@@ -301,16 +301,16 @@ impl Evaluate for OnCpu {
 impl Differentiate for OnCpu {
     fn gradients(&self, graph: &GraphData, params: &[Vec<f64>]) -> op_table::Gradients {
         let all = (0..graph.arena.values()).map(ValueId::new);
-        let mut inputs: Vec<(u32, ValueId)> = Vec::new();
+        let mut numbers: Vec<(u32, ValueId)> = Vec::new();
         for value in all.filter(|&value| is_float(graph, value)) {
             let node = graph.arena.producer(value);
             if let [operand] = graph.arena.operands(node)
                 && let Some(OperandKind::Data(slot)) = operand.kind()
             {
-                inputs.push((slot, value));
+                numbers.push((slot, value));
             }
         }
-        let values: Vec<ValueId> = inputs.iter().map(|input| input.1).collect();
+        let values: Vec<ValueId> = numbers.iter().map(|number| number.1).collect();
         let losses: Vec<(ValueId, f32)> = losses(graph).into_iter().map(|(value, _)| (value, 1.0)).collect();
         let gradients = Gradients { losses: &losses, params: None, values: &values };
         let request = Request { mode: Mode::Train, gradients: Some(gradients), ..Request::default() };
@@ -321,11 +321,11 @@ impl Differentiate for OnCpu {
             .expect("sound");
         let mut executor = Executor::with_isa(Isa::best(), 1);
         let noise = Noise::Off;
-        let bound = Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise };
-        executor.execute(&plan, &Self::weights(graph, params), bound).expect("indices are in range");
+        let inputs = Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise };
+        executor.execute(&plan, &Self::weights(graph, params), inputs).expect("indices are in range");
         let mut floats = vec![0.0; graph.bindings.floats.len()];
-        let first = plan.outputs.len() - inputs.len();
-        for (number, (slot, _)) in inputs.iter().enumerate() {
+        let first = plan.outputs.len() - numbers.len();
+        for (number, (slot, _)) in numbers.iter().enumerate() {
             for (place, &x) in executor.output(&plan, first + number).iter().enumerate() {
                 floats[*slot as usize + place] = f64::from(x);
             }
@@ -373,7 +373,7 @@ fn gradients_on_several_threads_have_the_bits_of_one_thread() {
     for threads in [1, 2, 3] {
         let mut executor = Executor::with_isa(Isa::best(), threads);
         for _ in 0..2 {
-            executor.execute(&plan, &weights, bound(&graph)).expect("sound");
+            executor.execute(&plan, &weights, inputs(&graph)).expect("sound");
             all.push(parameter_gradients(&executor, &plan, &graph));
         }
     }
@@ -392,7 +392,7 @@ fn gradients_of_a_table_do_not_keep_rows_of_the_previous_run() {
         let gradients = Gradients { losses: &losses, params: None, values: &[] };
         let plan = plan_of(&graph, "auto", RowOrder::Propagated, gradients).expect("differentiable");
         let found = [&mut used, &mut Executor::with_isa(Isa::best(), 1)].map(|executor| {
-            executor.execute(&plan, &weights, bound(&graph)).expect("sound");
+            executor.execute(&plan, &weights, inputs(&graph)).expect("sound");
             let table = graph.module.param("t").expect("a table").id().expect("of the module");
             let sparse: Vec<u32> = executor.sparse_rows(table).expect("listed").to_vec();
             assert_eq!(sparse, (shift..shift + 20).collect::<Vec<u32>>());

@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 pub(super) struct Case<'a> {
     pub(super) graph: &'a GraphData,
     pub(super) weights: &'a Weights,
-    pub(super) bound: Inputs<'a>,
+    pub(super) inputs: Inputs<'a>,
     pub(super) policy: &'a str,
     pub(super) rows: RowOrder,
     pub(super) losses: &'a [(ValueId, f32)],
@@ -98,21 +98,22 @@ impl Case<'_> {
         count: usize,
         executors: &mut [Executor],
     ) -> Result<(), String> {
-        let mut floats = self.bound.floats.to_vec();
+        let mut floats = self.inputs.floats.to_vec();
         for &(value, factor) in &self.losses[..count] {
             floats.extend(vec![factor; self.graph.type_of(value).shape.elements()]);
         }
-        let all = Inputs { floats: &floats, ..self.bound };
+        let all = Inputs { floats: &floats, ..self.inputs };
         let stores: Vec<Vec<f32>> = self.weights.iter().map(|param| param.values().to_vec()).collect();
         let naive = naive::execute(plan, &stores, all.words, all.floats, all.noise);
         let naive = naive.map_err(|error| error.to_string())?;
         for executor in executors {
-            let paused = executor.start(plan, self.weights, self.bound).map_err(|error| error.to_string())?;
+            let paused =
+                executor.start(plan, self.weights, self.inputs).map_err(|error| error.to_string())?;
             let outputs = plan.outputs.len() - self.values.len();
             let at_pause: Vec<Vec<u32>> = (0..outputs)
                 .map(|number| paused.output(plan, number).iter().map(|x| x.to_bits()).collect())
                 .collect();
-            executor.execute(self.plan, self.weights, self.bound).map_err(|error| error.to_string())?;
+            executor.execute(self.plan, self.weights, self.inputs).map_err(|error| error.to_string())?;
             let expected = Bits::of(executor, self.plan);
             executor.proceed(plan, paused, self.weights, all).map_err(|error| error.to_string())?;
             if Bits::of(executor, plan) != expected {

@@ -1,6 +1,6 @@
 //! The CPU executor sums shards apart and adds their sums in the tree of the reference.
 
-use super::{SEED, STEP, bound, losses, parameter_gradients, sharded_plan_of};
+use super::{SEED, STEP, inputs, losses, parameter_gradients, sharded_plan_of};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::{NodeId, ParamId};
@@ -70,7 +70,7 @@ fn sums_of_shards_have_the_bits_of_the_reference() {
         let plan = sharded_plan_of(&graph, "auto", RowOrder::Propagated, gradients, &shards).expect("a plan");
         for (isa, threads) in [(Isa::best(), 1), (Isa::best(), 3), (Isa::Scalar, 2)] {
             let mut executor = Executor::with_isa(isa, threads);
-            executor.execute(&plan, &weights, bound(&graph)).expect("sound");
+            executor.execute(&plan, &weights, inputs(&graph)).expect("sound");
             let found = parameter_gradients(&executor, &plan, &graph);
             for (number, found) in found.iter().enumerate() {
                 let wanted = expected.param(ParamId::new(number)).expect("every parameter is used");

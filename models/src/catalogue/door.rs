@@ -29,7 +29,7 @@ pub(crate) const fn door<T: Task>() -> Door {
 }
 
 /// A model with its instances.
-pub(crate) fn bound<M: Model + 'static>(model: M, instances: Vec<M::Instance>) -> Opened {
+pub(crate) fn opened<M: Model + 'static>(model: M, instances: Vec<M::Instance>) -> Opened {
     Ok(Box::new(Instances { model, instances }))
 }
 
@@ -42,5 +42,5 @@ pub(crate) fn generated<T: Task>(task: &T, m: &mut ModuleBuilder, sizes: &Sizes<
         task.number(item).map_err(|reason| OpenError::Instance { source: source(), number, reason })
     };
     let items = T::generate(sizes.options.seed, sizes.count);
-    bound(model, (1..).zip(&items).map(numbered).collect::<Result<_, _>>()?)
+    opened(model, (1..).zip(&items).map(numbered).collect::<Result<_, _>>()?)
 }

@@ -13,7 +13,7 @@ pub use entries::{Corpus, ENTRIES, Entry, Habits, entry, entry_or_letter};
 pub use error::OpenError;
 pub use options::Options;
 
-pub(crate) use door::{Opened, bound, generated};
+pub(crate) use door::{Opened, generated, opened};
 pub(crate) use options::Sizes;
 
 use crate::lessons;

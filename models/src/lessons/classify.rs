@@ -4,7 +4,7 @@ use super::answer::{Answer, PredictError, Unknown, answered, classified};
 use super::parts::{Parts, Published};
 use super::task::{Input, Task, Widths};
 use crate::acceptor::Acceptor;
-use crate::catalogue::{Opened, Sizes, bound};
+use crate::catalogue::{Opened, Sizes, opened};
 use crate::data::peers::{Images, Letters, Sequences, Trees};
 use crate::data::vocab::Vocab;
 use crate::data::{DataError, generate, idx, listops, names as languages, sst};
@@ -41,7 +41,7 @@ impl Task for Digits {
 
     fn benchmark(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
         let images: Images = sizes.read(|seed, count| Images::generate(seed, count as u32))?;
-        bound(Mnist::new(m, sizes.hidden), images.instances().collect())
+        opened(Mnist::new(m, sizes.hidden), images.instances().collect())
     }
 
     fn read(folder: &Path) -> Result<Published<Digit>, DataError> {
@@ -104,7 +104,7 @@ impl Task for Expressions {
     fn benchmark(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
         let trees: Trees = sizes.read(|seed, count| Trees::generate(seed, count, 20.0, Trees::WORDS))?;
         let model = Spinn::new(m, trees.word_rows(), sizes.hidden, Trees::CLASSES as usize);
-        bound(model, trees.instances().map(|(tree, class)| (tree.clone(), class)).collect())
+        opened(model, trees.instances().map(|(tree, class)| (tree.clone(), class)).collect())
     }
 
     fn read(folder: &Path) -> Result<Published<Self::Item>, DataError> {
@@ -182,7 +182,7 @@ impl Task for Surnames {
     fn benchmark(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
         let data: Letters = sizes.read(Letters::generate)?;
         let model = Names::new(m, Letters::CHARACTERS as usize, sizes.hidden, Letters::CLASSES as usize);
-        bound(model, data.chars.into_iter().zip(data.labels).collect())
+        opened(model, data.chars.into_iter().zip(data.labels).collect())
     }
 
     fn read(folder: &Path) -> Result<Published<Surname>, DataError> {
@@ -282,7 +282,7 @@ impl Task for Sentences {
         let data: Sequences = sizes.read(Sequences::generate)?;
         let classes = Sequences::CLASSES as usize;
         let model = Acceptor::new(m, data.word_rows(), sizes.embedding, sizes.hidden, classes);
-        bound(model, data.words.into_iter().zip(data.labels).collect())
+        opened(model, data.words.into_iter().zip(data.labels).collect())
     }
 
     fn read(folder: &Path) -> Result<Published<sst::Tree>, DataError> {
@@ -341,7 +341,7 @@ impl Task for Parses {
     fn benchmark(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
         let trees: Trees = sizes.read(|seed, count| Trees::generate(seed, count, 20.0, Trees::WORDS))?;
         let model = TreeRnnClassifier::new(m, trees.word_rows(), sizes.hidden, Trees::CLASSES as usize);
-        bound(model, trees.instances().map(|(tree, class)| (tree.clone(), class)).collect())
+        opened(model, trees.instances().map(|(tree, class)| (tree.clone(), class)).collect())
     }
 
     fn read(folder: &Path) -> Result<Published<sst::Tree>, DataError> {

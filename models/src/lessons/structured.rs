@@ -4,7 +4,7 @@ use super::answer::{Answer, PredictError, Unknown, answered};
 use super::classify::{SENTIMENTS, generate_trees, joined, parse_trees, read_trees, words_of};
 use super::parts::{Parts, Published};
 use super::task::{Input, Task, Widths};
-use crate::catalogue::{Opened, Sizes, bound, generated};
+use crate::catalogue::{Opened, Sizes, generated, opened};
 use crate::data::dependency::{Heads, Transition};
 use crate::data::generate::{similarity as pairs, treebank};
 use crate::data::peers::{self, Dependencies, Parses};
@@ -58,7 +58,7 @@ impl Task for Pairs {
         let pairs: peers::Pairs = sizes.read(peers::Pairs::generate)?;
         let widths =
             similarities::Widths { embedding: sizes.embedding, memory: sizes.hidden, hidden: COMPARISON };
-        bound(Similarity::new(m, pairs.word_rows(), widths), pairs.pairs)
+        opened(Similarity::new(m, pairs.word_rows(), widths), pairs.pairs)
     }
 
     fn read(folder: &Path) -> Result<Published<sick::Pair>, DataError> {
@@ -141,7 +141,7 @@ impl Task for Treebank {
         let data: Parses = sizes.read(Parses::generate)?;
         let widths = parser::Widths { embedding: sizes.embedding, action: ACTION, hidden: sizes.hidden };
         let model = Parser::new(m, Parses::WORDS as usize, widths);
-        bound(model, data.words.into_iter().zip(data.actions).collect())
+        opened(model, data.words.into_iter().zip(data.actions).collect())
     }
 
     fn read(folder: &Path) -> Result<Published<conllu::Sentence>, DataError> {

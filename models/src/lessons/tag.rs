@@ -4,7 +4,7 @@ use super::answer::{Answer, PredictError, Unknown, answered};
 use super::parts::{Parts, Published};
 use super::task::{Input, Task, Widths};
 use crate::Model;
-use crate::catalogue::{Opened, Sizes, bound, generated};
+use crate::catalogue::{Opened, Sizes, generated, opened};
 use crate::char_tagger::{Alphabet, CharTagger, Word};
 use crate::data::generate::{lattices, tagged};
 use crate::data::peers::Tagged;
@@ -102,7 +102,7 @@ impl<M: WordTagger> Task for Words<M> {
     fn benchmark(m: &mut ModuleBuilder, sizes: &Sizes<'_>) -> Opened {
         let data: Tagged = sizes.read(|seed, count| Tagged::generate(seed, count, sizes.options.same))?;
         let model = M::declare(m, data.word_rows(), data.tag_count(), sizes.widths());
-        bound(model, data.words.into_iter().zip(data.tags).collect())
+        opened(model, data.words.into_iter().zip(data.tags).collect())
     }
 
     fn read(folder: &Path) -> Result<Published<wikiner::Sentence>, DataError> {

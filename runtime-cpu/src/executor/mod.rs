@@ -199,9 +199,9 @@ impl Executor {
         &mut self,
         plan: &Verified<Plan>,
         stores: &dyn Stores,
-        bound: Inputs<'_>,
+        inputs: Inputs<'_>,
     ) -> Result<(), RunError> {
-        self.execute_from(plan, stores, bound, None)
+        self.execute_from(plan, stores, inputs, None)
     }
 
     /// Executes the new steps of a plan that has grown since this executor executed it last. Existing rows are reused.
@@ -214,10 +214,10 @@ impl Executor {
         &mut self,
         plan: &Verified<Plan>,
         stores: &dyn Stores,
-        bound: Inputs<'_>,
+        inputs: Inputs<'_>,
     ) -> Result<(), RunError> {
         let first = self.executed.as_ref().and_then(|prefix| prefix.first_new_wave(plan));
-        self.execute_from(plan, stores, bound, Some(first.ok_or(RunError::NotResumable)?))
+        self.execute_from(plan, stores, inputs, Some(first.ok_or(RunError::NotResumable)?))
     }
 
     /// Executes all waves, or the waves from `first` on over existing rows; then the reductions.
@@ -225,13 +225,13 @@ impl Executor {
         &mut self,
         plan: &Verified<Plan>,
         stores: &dyn Stores,
-        bound: Inputs<'_>,
+        inputs: Inputs<'_>,
         first: Option<usize>,
     ) -> Result<(), RunError> {
-        bound.check(plan, stores)?;
+        inputs.check(plan, stores)?;
         self.check_limits(plan, first.is_none())?;
-        let before = self.execute_waves(plan, stores, bound, first.unwrap_or(0)..plan.waves.len())?;
-        self.reduce(plan, bound.words)?;
+        let before = self.execute_waves(plan, stores, inputs, first.unwrap_or(0)..plan.waves.len())?;
+        self.reduce(plan, inputs.words)?;
         self.executed = ExecutedPrefix::of(plan, before);
         Ok(())
     }
@@ -260,7 +260,7 @@ impl Executor {
         &mut self,
         plan: &Verified<Plan>,
         stores: &dyn Stores,
-        bound: Inputs<'_>,
+        inputs: Inputs<'_>,
         waves: Range<usize>,
     ) -> Result<Option<ExecutedPrefix>, RunError> {
         let mut params = recycled(std::mem::take(&mut self.params));
@@ -268,7 +268,7 @@ impl Executor {
         self.prepared.prepare(plan, &mut StoreReader { isa: self.isa, stores, params: &mut params })?;
         let prepared = clock.map(|clock| clock.now());
         let limits = |step| &self.prepared.program(step).word_limits[..];
-        self.origins.check(plan, bound.words, self.prepared.least_limit, limits)?;
+        self.origins.check(plan, inputs.words, self.prepared.least_limit, limits)?;
         let before = self.executed.take().filter(|_| waves.start > 0);
         let fields = self.memory.fit(plan).ok_or(RunError::Memory { bytes: plan.slab_bytes() })?;
         let tile = self.prepared.tile_floats;
@@ -282,7 +282,7 @@ impl Executor {
             prepared: &self.prepared,
             params: &params,
             fields,
-            bound,
+            inputs,
         };
         let options = WaveOptions { waves, shared_work: self.shared_work, watched: self.watch };
         let timing = |(clock, prepared): (Clock, Ticks)| Timing { clock, prepared, checked: clock.now() };

@@ -47,12 +47,12 @@ impl Executor {
         &mut self,
         plan: &Verified<Plan>,
         stores: &dyn Stores,
-        bound: Inputs<'_>,
+        inputs: Inputs<'_>,
     ) -> Result<Paused, RunError> {
         let Some(pause) = &plan.pause else { return Err(RunError::NoPause) };
-        bound.check_before_pause(plan, stores)?;
+        inputs.check_before_pause(plan, stores)?;
         self.check_limits(plan, true)?;
-        self.execute_waves(plan, stores, bound, 0..pause.waves as usize)?;
+        self.execute_waves(plan, stores, inputs, 0..pause.waves as usize)?;
         Ok(Paused { memory: std::mem::take(&mut self.memory), plan: plan.identity() })
     }
 
@@ -67,14 +67,14 @@ impl Executor {
         plan: &Verified<Plan>,
         paused: Paused,
         stores: &dyn Stores,
-        bound: Inputs<'_>,
+        inputs: Inputs<'_>,
     ) -> Result<(), RunError> {
         let first = plan.pause.as_ref().map(|pause| pause.waves as usize);
         let first = first.filter(|_| paused.plan == plan.identity()).ok_or(RunError::NoPause)?;
-        bound.check(plan, stores)?;
+        inputs.check(plan, stores)?;
         self.memory = paused.memory;
         self.executed = None;
-        self.execute_waves(plan, stores, bound, first..plan.waves.len())?;
-        self.reduce(plan, bound.words)
+        self.execute_waves(plan, stores, inputs, first..plan.waves.len())?;
+        self.reduce(plan, inputs.words)
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct ExecutionContext<'a> {
     /// The values of the parameter ports of all bindings.
     pub(super) params: &'a [&'a [f32]],
     pub(super) fields: &'a [FieldMemory],
-    pub(super) bound: Inputs<'a>,
+    pub(super) inputs: Inputs<'a>,
 }
 
 /// The data shared by all tiles of a step.
@@ -127,11 +127,11 @@ unsafe impl Send for Strip {}
 
 impl<'a> ExecutionContext<'a> {
     pub(super) fn step(&self, args: &StepArgs) -> StepContext<'a> {
-        let Self { isa, plan, prepared, params, fields, bound } = *self;
+        let Self { isa, plan, prepared, params, fields, inputs } = *self;
         let (kernel, program) = prepared.kernel_and_program(args);
         StepContext {
             isa,
-            noise: bound.noise,
+            noise: inputs.noise,
             kernel,
             program,
             operands: args.operands(plan),
@@ -139,8 +139,8 @@ impl<'a> ExecutionContext<'a> {
             tables: &plan.tables,
             groups: &plan.groups,
             fields,
-            words: bound.words,
-            floats: bound.floats,
+            words: inputs.words,
+            floats: inputs.floats,
             params: prepared.params(args, params),
             weights: prepared.weights(args),
             next: std::ptr::from_ref(args).wrapping_add(1),

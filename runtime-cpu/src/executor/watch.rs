@@ -74,7 +74,7 @@ fn operand_is_finite(
     } else if let Some((field, rows)) = plan.list_rows(operand, lane) {
         rows.iter().all(|row| row_is_finite(field, row))
     } else if let Some(float) = plan.bound_float(operand, lane) {
-        context.bound.floats[float as usize..][..width].iter().all(|x| x.is_finite())
+        context.inputs.floats[float as usize..][..width].iter().all(|x| x.is_finite())
     } else {
         true
     }

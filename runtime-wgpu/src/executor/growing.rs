@@ -77,7 +77,7 @@ impl Executor {
         let uploaded = before.as_ref().map_or([0; 2], |before| before.compiled.layout.bound());
         let extension = Extension { plan, target, compiled, before };
         let mut loaded = plans.extend(gpu, extension, &mut counters)?;
-        loaded.word_limits.check(plan, request.bound.words)?;
+        loaded.word_limits.check(plan, request.inputs.words)?;
         let request = Request { uploaded, ..*request };
         let run = device.start(&request, &mut loaded, counters, started)?;
         let finished = device.finish(&request, run)?;

@@ -188,9 +188,9 @@ impl Executor {
         &mut self,
         plan: &Verified<Plan>,
         stores: &dyn Stores,
-        bound: Inputs<'_>,
+        inputs: Inputs<'_>,
     ) -> Result<(), GpuError> {
-        self.execute_and_prepare(plan, stores, bound, || Poll::Ready(None))
+        self.execute_and_prepare(plan, stores, inputs, || Poll::Ready(None))
     }
 
     /// Executes a plan and prepares the next one. While the device works, the executor polls `next` until it is ready.
@@ -203,10 +203,10 @@ impl Executor {
         &mut self,
         plan: &Verified<Plan>,
         stores: &dyn Stores,
-        bound: Inputs<'_>,
+        inputs: Inputs<'_>,
         mut next: impl FnMut() -> Next,
     ) -> Result<(), GpuError> {
-        self.execute_with(plan, stores, bound, |executor, request| executor.run_exact(request, &mut next))
+        self.execute_with(plan, stores, inputs, |executor, request| executor.run_exact(request, &mut next))
     }
 
     /// Executes only the steps that a growing plan gained since its last run on this executor, over the rows on the
@@ -220,24 +220,24 @@ impl Executor {
         &mut self,
         plan: &Verified<Plan>,
         stores: &dyn Stores,
-        bound: Inputs<'_>,
+        inputs: Inputs<'_>,
     ) -> Result<(), GpuError> {
         if plan.mode != Mode::Grow {
-            return self.execute(plan, stores, bound);
+            return self.execute(plan, stores, inputs);
         }
-        self.execute_with(plan, stores, bound, Self::run_growing)
+        self.execute_with(plan, stores, inputs, Self::run_growing)
     }
 
     fn execute_with<'r>(
         &mut self,
         plan: &'r Verified<Plan>,
         stores: &'r dyn Stores,
-        bound: Inputs<'r>,
+        inputs: Inputs<'r>,
         run: impl FnOnce(&mut Self, &Request<'r>) -> Result<Finished, GpuError>,
     ) -> Result<(), GpuError> {
-        bound.check(plan, stores)?;
+        inputs.check(plan, stores)?;
         let (accumulate, uploaded) = (self.accumulate, [0; 2]);
-        self.execute_request(Request { plan, stores, bound, accumulate, uploaded, part: PlanPart::All }, run)
+        self.execute_request(Request { plan, stores, inputs, accumulate, uploaded, part: PlanPart::All }, run)
     }
 
     /// Executes a request that was checked.

@@ -18,14 +18,14 @@ impl Executor {
         &mut self,
         plan: &Verified<Plan>,
         stores: &dyn Stores,
-        bound: Inputs<'_>,
+        inputs: Inputs<'_>,
     ) -> Result<(), GpuError> {
         if plan.pause.is_none() {
             return Err(GpuError::NoPause);
         }
-        bound.check_before_pause(plan, stores)?;
+        inputs.check_before_pause(plan, stores)?;
         let (accumulate, uploaded) = (false, [0; 2]);
-        let request = Request { plan, stores, bound, accumulate, uploaded, part: PlanPart::BeforePause };
+        let request = Request { plan, stores, inputs, accumulate, uploaded, part: PlanPart::BeforePause };
         self.execute_request(request, |executor, request| {
             executor.run_exact(request, &mut || Poll::Ready(None))
         })?;
@@ -42,17 +42,17 @@ impl Executor {
         &mut self,
         plan: &Verified<Plan>,
         stores: &dyn Stores,
-        bound: Inputs<'_>,
+        inputs: Inputs<'_>,
     ) -> Result<(), GpuError> {
         if self.paused != Some(plan.identity()) {
             return Err(GpuError::NoPause);
         }
-        bound.check(plan, stores)?;
+        inputs.check(plan, stores)?;
         let uploaded = [plan.words, plan.floats].map(u64::from);
         let request = Request {
             plan,
             stores,
-            bound,
+            inputs,
             accumulate: self.accumulate,
             uploaded,
             part: PlanPart::AfterPause,

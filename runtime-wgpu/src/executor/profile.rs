@@ -40,9 +40,9 @@ impl Executor {
         &mut self,
         plan: &Verified<Plan>,
         stores: &dyn Stores,
-        bound: Inputs<'_>,
+        inputs: Inputs<'_>,
     ) -> Result<Option<Vec<DispatchTime>>, GpuError> {
-        self.execute(plan, stores, bound)?;
+        self.execute(plan, stores, inputs)?;
         let target = self.target()?;
         let Resident { device: DeviceState { gpu, memory, pipelines, .. }, plans, .. } = self.open()?;
         if !gpu.device.features().contains(wgpu::Features::TIMESTAMP_QUERY) {

@@ -45,7 +45,7 @@ impl PlanPart {
 pub(super) struct Request<'r> {
     pub(super) plan: &'r Verified<Plan>,
     pub(super) stores: &'r dyn Stores,
-    pub(super) bound: Inputs<'r>,
+    pub(super) inputs: Inputs<'r>,
     /// True if the run adds its gradients to those of the last run.
     pub(super) accumulate: bool,
     /// Bound words and floats that an earlier run has uploaded.
@@ -94,7 +94,7 @@ impl DeviceState {
         counters.parameters = memory.upload_parameters(gpu, params, request.stores)?;
         let compiled = Arc::clone(&loaded.compiled);
         let first = if memory.claim_persistent(&compiled) { compiled.prologue as usize } else { 0 };
-        counters.uploaded += memory.upload_inputs(gpu, &compiled, request.bound, request.uploaded);
+        counters.uploaded += memory.upload_inputs(gpu, &compiled, request.inputs, request.uploaded);
         let uploaded = Instant::now();
 
         counters.of_steps.clone_from(&compiled.of_steps);
@@ -187,7 +187,7 @@ impl Executor {
             device.training.before(&device.gpu, &device.memory, plan, request.accumulate)?;
         }
         let loaded = plans.load(&device.gpu, plan, target, None, &mut counters)?;
-        loaded.word_limits.check(plan, request.bound.words)?;
+        loaded.word_limits.check(plan, request.inputs.words)?;
         let compiled = Arc::clone(&loaded.compiled);
         if !device.memory.has_room(&device.gpu, target, &compiled) {
             plans.drop_prerecorded();

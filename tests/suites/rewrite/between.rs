@@ -55,7 +55,7 @@ fn selection(passes: &[&str], eager: bool) -> Selection {
     selection
 }
 
-fn bound(graph: &GraphData) -> Inputs<'_> {
+fn inputs(graph: &GraphData) -> Inputs<'_> {
     Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: Noise::Off }
 }
 
@@ -71,7 +71,7 @@ fn outputs(plan: &Verified<Plan>, graph: &GraphData) -> Vec<Vec<f32>> {
         for threads in [1, 2] {
             let mut executor = Executor::with_isa(isa, threads);
             executor.set_shared_work(1);
-            executor.execute(plan, &weights, bound(graph)).expect("valid");
+            executor.execute(plan, &weights, inputs(graph)).expect("valid");
             found
                 .push((0..plan.outputs.len()).map(|output| executor.output(plan, output).to_vec()).collect());
         }
@@ -118,7 +118,7 @@ fn gradients(graph: &GraphData) -> Vec<Vec<f32>> {
     check_losses(&plan, graph, Wanted { values: &[], training: false }, &losses)
         .unwrap_or_else(|report| panic!("{report}"));
     let mut executor = Executor::with_isa(Isa::best(), 1);
-    executor.execute(&plan, &Weights::init(&graph.module, 11), bound(graph)).expect("valid");
+    executor.execute(&plan, &Weights::init(&graph.module, 11), inputs(graph)).expect("valid");
     let of = |number: usize| {
         executor.gradient_of(ParamId::new(number)).expect("all gradients are requested").to_vec()
     };

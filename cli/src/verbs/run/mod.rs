@@ -35,12 +35,12 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
     if args.mode == ModeArg::Train {
         return training::run(args, console);
     }
-    let problem = open(args, args.batch)?;
+    let opened = open(args, args.batch)?;
     // An unwritable folder is reported before the measurements.
     if let Some(folder) = &args.output {
         std::fs::create_dir_all(folder).map_err(|error| Failure::output(folder, &error))?;
     }
-    let mut runner = Runner::new(args, &problem)?;
+    let mut runner = Runner::new(args, &opened)?;
     let batched = runner.step(None)?;
     let single_plan = runner.planned(&mut Planner::new(planning::policy(&Policy::None)?))?;
     let unbatched = runner.step(Some(&single_plan))?;
@@ -56,9 +56,9 @@ pub fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, Failure>
     let proof = prove(&named_plan, &named, Wanted { values: &[], training: false });
     let proof = proof.map(|_| ()).map_err(|disagreements| disagreements.to_string());
     let numbers = batched.outputs.len() as u64;
-    let files = write_files(args, &problem, &mut runner, &named)?;
+    let files = write_files(args, &opened, &mut runner, &named)?;
     let result = RunResult {
-        problem: &problem,
+        opened: &opened,
         runner: &runner,
         plan: &plan,
         times,
@@ -87,11 +87,11 @@ fn open(args: &RunArgs, count: Option<usize>) -> Result<OpenModel, Failure> {
         embedding: args.model.embedding,
         same: None,
     };
-    let problem = catalogue::open(&args.model.name, &options)?;
-    if problem.workload.instances() == 0 {
+    let opened = catalogue::open(&args.model.name, &options)?;
+    if opened.workload.instances() == 0 {
         return Err(Failure::input("the data has no instances"));
     }
-    Ok(problem)
+    Ok(opened)
 }
 
 /// Measures both variants alternately.
@@ -109,14 +109,14 @@ fn times(args: &RunArgs, runner: &mut Runner<'_>, single: &Verified<Plan>) -> Re
 /// Writes the graph, the plan and the picture, if the options name a folder.
 fn write_files(
     args: &RunArgs,
-    problem: &OpenModel,
+    opened: &OpenModel,
     runner: &mut Runner<'_>,
     graph: &GraphData,
 ) -> Result<Option<Files>, Failure> {
     let Some(folder) = &args.output else { return Ok(None) };
     let plan = runner.problem_plan(graph)?;
     let file = |extension: &str| -> String {
-        Path::new(folder).join(format!("{}.{extension}", problem.entry.name)).display().to_string()
+        Path::new(folder).join(format!("{}.{extension}", opened.entry.name)).display().to_string()
     };
     let [graph_path, plan_path, picture_path] = ["abg", "plan", "svg"].map(file);
     write_file(&graph_path, &graph.to_bytes())?;
@@ -146,7 +146,7 @@ struct StepResult {
 
 /// Emits, plans and executes all instances of a model.
 struct Runner<'p> {
-    problem: &'p OpenModel,
+    opened: &'p OpenModel,
     graph: Graph,
     weights: Weights,
     planner: Planner,
@@ -159,7 +159,7 @@ struct Runner<'p> {
 }
 
 impl<'p> Runner<'p> {
-    fn new(args: &RunArgs, problem: &'p OpenModel) -> Result<Self, Failure> {
+    fn new(args: &RunArgs, opened: &'p OpenModel) -> Result<Self, Failure> {
         let mut executor = Machine::new(&args.model.device, args.threads, Limits::NONE)?;
         let device = match executor.cpu() {
             Some(cpu) => {
@@ -169,13 +169,13 @@ impl<'p> Runner<'p> {
             None => executor.description(),
         };
         Ok(Self {
-            problem,
-            graph: Graph::new(&problem.module),
-            weights: Weights::init(&problem.module, args.model.seed),
+            opened,
+            graph: Graph::new(&opened.module),
+            weights: Weights::init(&opened.module, args.model.seed),
             planner: Planner::new(planning::policy(&args.model.policy())?),
             executor,
             device,
-            instances: problem.workload.instances().min(problem.batch),
+            instances: opened.workload.instances().min(opened.batch),
             plan: None,
         })
     }
@@ -185,7 +185,7 @@ impl<'p> Runner<'p> {
         let mut outputs = Vec::new();
         for instance in 0..self.instances {
             self.graph.instance(instance as u64);
-            self.problem.workload.emit(&self.graph, instance, &mut outputs);
+            self.opened.workload.emit(&self.graph, instance, &mut outputs);
         }
         self.graph.check().map_err(autobatch::Error::from)?;
         Ok(outputs.iter().filter_map(|output| output.id()).collect())
@@ -232,11 +232,11 @@ impl<'p> Runner<'p> {
 
     /// The graph, with a name for every output.
     fn named(&self) -> Result<GraphData, Failure> {
-        let graph = Graph::new(&self.problem.module);
+        let graph = Graph::new(&self.opened.module);
         for instance in 0..self.instances {
             let mut outputs = Vec::new();
             graph.instance(instance as u64);
-            self.problem.workload.emit(&graph, instance, &mut outputs);
+            self.opened.workload.emit(&graph, instance, &mut outputs);
             for (number, &output) in outputs.iter().enumerate() {
                 graph.output(&format!("{instance}.{number}"), output);
             }

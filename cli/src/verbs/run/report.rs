@@ -94,7 +94,7 @@ pub(super) struct Files {
 
 /// The result of a run.
 pub(super) struct RunResult<'a> {
-    pub(super) problem: &'a OpenModel,
+    pub(super) opened: &'a OpenModel,
     pub(super) runner: &'a Runner<'a>,
     pub(super) plan: &'a Plan,
     pub(super) times: Medians,
@@ -130,7 +130,7 @@ impl RunResult<'_> {
     }
 
     pub(super) fn json(&self, args: &RunArgs, console: &Console<'_>) -> serde_json::Value {
-        let (entry, certificate) = (self.problem.entry, &self.plan.certificate);
+        let (entry, certificate) = (self.opened.entry, &self.plan.certificate);
         let speed = console.millis(Duration::ZERO).map(|_| (self.times.speedup(), self.per_second()));
         let written: Vec<&String> =
             self.files.iter().flat_map(|files| [&files.graph, &files.plan, &files.picture]).collect();
@@ -148,7 +148,7 @@ impl RunResult<'_> {
     }
 
     pub(super) fn print(&self, args: &RunArgs, console: &mut Console<'_>) -> Result<(), Failure> {
-        let (entry, certificate) = (self.problem.entry, &self.plan.certificate);
+        let (entry, certificate) = (self.opened.entry, &self.plan.certificate);
         let (name, unit) = (entry.name, entry.unit);
         writeln!(
             console,
@@ -170,7 +170,7 @@ impl RunResult<'_> {
             plural(certificate.copied, "row"),
             byte_size(certificate.slab_bytes),
         )?;
-        print_times(&self.times, self.per_second(), self.problem.entry.unit, console)?;
+        print_times(&self.times, self.per_second(), self.opened.entry.unit, console)?;
         let verdict = if self.same { "yes" } else { "NO" };
         writeln!(
             console,
@@ -194,7 +194,7 @@ impl RunResult<'_> {
     }
 
     fn print_files(&self, console: &mut Console<'_>) -> Result<(), Failure> {
-        let name = self.problem.entry.name;
+        let name = self.opened.entry.name;
         let Some(Files { plan, example, .. }) = &self.files else {
             writeln!(
                 console,

@@ -24,19 +24,19 @@ pub(super) fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, F
         return Err(Failure::usage(message).help(help));
     }
     let batch = args.batch.unwrap_or(entry(&args.model.name)?.batch);
-    let problem = open(args, Some(batch.saturating_mul(args.rounds as usize)))?;
+    let opened = open(args, Some(batch.saturating_mul(args.rounds as usize)))?;
     let policies = [args.model.policy(), Policy::None];
-    let [mut batched, mut unbatched] = match policies.map(|policy| trainer(args, &problem, policy)) {
+    let [mut batched, mut unbatched] = match policies.map(|policy| trainer(args, &opened, policy)) {
         [Ok(batched), Ok(unbatched)] => [batched, unbatched],
         [Err(error), _] | [_, Err(error)] => return Err(error),
     };
-    let instances = problem.workload.instances();
+    let instances = opened.workload.instances();
     let (mut times, mut losses, mut same) = ([Vec::new(), Vec::new()], 0, true);
     let mut bar = Bar::new("run", args.rounds as usize);
     for round in 1..=args.rounds as usize {
         let items = || (round - 1) * batch..round * batch;
         let step = |trainer: &mut Trainer| {
-            trainer.step(items(), |g, item| problem.workload.loss(g, item % instances))
+            trainer.step(items(), |g, item| opened.workload.loss(g, item % instances))
         };
         let steps = [step(&mut batched)?, step(&mut unbatched)?];
         same &= equal(&steps[0].losses, &steps[1].losses);
@@ -61,7 +61,7 @@ pub(super) fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, F
     let per_second = batch as f64 / batched.total().as_secs_f64().max(1e-9);
     if args.json {
         let document = json!({
-            "model": problem.entry.name, "about": problem.entry.about, "mode": "train",
+            "model": opened.entry.name, "about": opened.entry.about, "mode": "train",
             "device": args.model.device.to_string(), "instances": batch, "minibatches": args.rounds,
             "unbatched_ms": times.unbatched.json(console), "batched_ms": times.batched.json(console),
             "speedup": speed, "per_second": speed.map(|_| per_second),
@@ -69,7 +69,7 @@ pub(super) fn run(args: &RunArgs, console: &mut Console<'_>) -> Result<Answer, F
         });
         writeln!(console, "{document:#}")?;
     } else {
-        let (entry, minibatches) = (problem.entry, plural(args.rounds.into(), "minibatch"));
+        let (entry, minibatches) = (opened.entry, plural(args.rounds.into(), "minibatch"));
         writeln!(
             console,
             "{}  {}; trains on {minibatches} of {batch} {}",
@@ -97,7 +97,7 @@ fn promises(args: &RunArgs) -> bool {
     args.model.device == Device::Cpu
 }
 
-fn trainer(args: &RunArgs, problem: &OpenModel, policy: Policy) -> Result<Trainer, Failure> {
+fn trainer(args: &RunArgs, opened: &OpenModel, policy: Policy) -> Result<Trainer, Failure> {
     let options = SessionOptions {
         device: args.model.device.clone(),
         policy: Some(policy),
@@ -105,8 +105,8 @@ fn trainer(args: &RunArgs, problem: &OpenModel, policy: Policy) -> Result<Traine
         seed: args.model.seed,
         ..SessionOptions::default()
     };
-    let weights = Weights::try_init(&problem.module, args.model.seed).map_err(autobatch::Error::from)?;
-    Ok(Trainer::with_options(&problem.module, Adam::new(RATE), Arc::new(weights), options)?)
+    let weights = Weights::try_init(&opened.module, args.model.seed).map_err(autobatch::Error::from)?;
+    Ok(Trainer::with_options(&opened.module, Adam::new(RATE), Arc::new(weights), options)?)
 }
 
 /// Whether numbers have equal bits.

@@ -180,11 +180,11 @@ impl Memory {
         &mut self,
         gpu: &Gpu,
         compiled: &Compiled,
-        bound: Inputs<'_>,
+        inputs: Inputs<'_>,
         uploaded: [u64; 2],
     ) -> u64 {
         let layout = &compiled.layout;
-        let head = head(bound.noise);
+        let head = head(inputs.noise);
         let (has_head, scratch) = (self.head.replace(head) == Some(head), &mut self.scratch);
         let (mut bytes, mut first) = (0, 0);
         let mut write = |at: u64, words: &[u32]| {
@@ -209,9 +209,9 @@ impl Memory {
             scratch.clear();
             first = words_at + uploaded[0];
         }
-        scratch.extend_from_slice(&bound.words[uploaded[0] as usize..words]);
+        scratch.extend_from_slice(&inputs.words[uploaded[0] as usize..words]);
         let floats: &[u32] =
-            bytemuck::cast_slice(&bound.floats[uploaded[1] as usize..floats.min(bound.floats.len())]);
+            bytemuck::cast_slice(&inputs.floats[uploaded[1] as usize..floats.min(inputs.floats.len())]);
         if first + scratch.len() as u64 == floats_at + uploaded[1] {
             scratch.extend_from_slice(floats);
         } else {
