@@ -3,7 +3,7 @@
 //! `cargo run -p autobatch-models --example corpus_stats -- FOLDER`
 //!
 //! The folder holds `sst`, `wikiner`, `ud_ewt`, `sick`, `names`, `mnist`, `snli`, `listops` and
-//! `zh_lattice`; those that are missing are reported as errors and the exit status is 1. "Written
+//! `zh_lattice`; a missing one is reported as an error and the exit status is 1. "Written
 //! back" says that writing what was read gives the file's bytes again: everything was read. The
 //! treebanks keep less than the file holds, so for them the lines are accounted for instead.
 //! Sizes are mean/median/90th percentile/99th percentile/maximum.
@@ -22,7 +22,7 @@ use autobatch_models::data::{
 type Report = Result<Vec<String>, DataError>;
 type Stats = fn(&Path) -> Report;
 
-/// Says whether a file's bytes are those that were written from what was read.
+/// Says whether writing what was read gives the bytes of the file.
 fn complete(path: &Path, written: impl AsRef<[u8]>) -> String {
     match std::fs::read(path) {
         Ok(bytes) if bytes == written.as_ref() => format!("{} bytes written back", bytes.len()),

@@ -55,7 +55,7 @@ impl ExistingRows {
         self.lists.get(value.index()).is_some_and(|&is_read| is_read)
     }
 
-    /// Notes that a list is read, and those that it grew from.
+    /// Notes that a list is read, with the lists that it grew from.
     fn add_list(&mut self, graph: &GraphData, mut list: ValueId) {
         while !self.has_list(list) {
             if self.lists.len() <= list.index() {

@@ -88,7 +88,7 @@ impl PyTrainer {
         })
     }
 
-    /// Executes a graph forward and in reverse, and adds the gradients of a scalar to those that wait for `update`.
+    /// Executes a graph forward and in reverse, and adds the gradients of a scalar to the ones waiting for `update`.
     /// Returns the scalar, and the gradients of the requested values.
     #[pyo3(signature = (loss, values = Vec::new()))]
     fn backward<'py>(

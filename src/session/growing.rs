@@ -132,7 +132,7 @@ impl<'g> Growing<'_, 'g> {
     ///
     /// # Errors
     /// As [`Session::run`]. After an error the next run starts again from an empty plan. It computes its
-    /// values anew, including those that earlier runs had computed.
+    /// values anew, even if earlier runs had computed them.
     #[track_caller]
     pub fn run(&mut self, values: impl IntoIterator<Item = impl Borrow<Value<'g>>>) -> Result<Run<'_>> {
         self.graph.check()?;
@@ -245,7 +245,7 @@ impl<'g> Growing<'_, 'g> {
     }
 }
 
-/// Returns the values that no node reads, without lists and without those that are wanted already.
+/// Returns the values that no node reads and nobody wants yet, without lists.
 fn unread(data: &GraphData, wanted: &[ValueId]) -> impl Iterator<Item = ValueId> {
     let arena = &data.arena;
     let mut read = vec![false; arena.values()];

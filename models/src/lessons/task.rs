@@ -48,7 +48,7 @@ pub(crate) trait Task: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// Numbers an item. The error describes an item that the model cannot read.
     fn number(&self, item: &Self::Item) -> Result<<Self::Model as Model>::Instance, String>;
 
-    /// Counts the words or letters of an item, and those that the model does not know.
+    /// Counts the words or letters of an item, and how many the model does not know.
     fn count_unknown(&self, _item: &Self::Item, _unknown: &mut Unknown) {}
 
     /// Returns the size of an item, by which minibatches may group items.

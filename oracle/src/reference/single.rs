@@ -47,7 +47,7 @@ pub(crate) struct Returned<T> {
 
 impl<'g, T: Real> Single<'g, T> {
     /// Evaluates a signature of a graph that [`costs`] accepted. `params` are the values of the module's parameters;
-    /// only those that the signature takes must be present.
+    /// only the operands of the signature must be present.
     pub(crate) fn new(
         graph: &'g GraphData,
         params: &'g [Vec<T>],

@@ -214,7 +214,7 @@ struct Reader<'a> {
 /// The number of items from which a list is named instead of copied to the operands of its readers.
 const LONG_LIST: usize = 6;
 
-/// The lists that were read by name: long ones, and those that grew, with the lists that they grew from.
+/// The lists that were read by name: long lists, and grown lists with the lists that they grew from.
 #[derive(Debug, Default)]
 struct KnownLists {
     /// The lists that have a name.
@@ -269,7 +269,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Notes once that the items of a list, and of those that it grew from, arrive at a port.
+    /// Notes once that the items of a list, and of the lists that it grew from, arrive at a port.
     fn note_arrivals(&mut self, mut list: ValueId, port: PortId) {
         let arena = &self.graph.arena;
         // The storage of a growing plan, the only one whose walk begins later, does not depend on arrivals.

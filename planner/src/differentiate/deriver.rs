@@ -69,7 +69,7 @@ pub(super) struct PendingReduction {
     pub(super) sum: ReductionSum,
     pub(super) each: u32,
     pub(super) x: Option<View>,
-    /// The number of a view among those that reductions take.
+    /// The number of a view among the views for reductions.
     pub(super) dy: usize,
     /// Whether `x` and `dy` are exchanged, as for a transposed weight.
     pub(super) swapped: bool,

@@ -185,7 +185,7 @@ pub(super) struct Forward {
 /// The contributions of a signature.
 pub(super) struct Contributed {
     pub(super) gradients: IndexVec<ContributionId, GradientOf>,
-    /// The results of the kernel in reverse that are contributions; `None` for those that are pulled.
+    /// The results of the kernel in reverse that are contributions; `None` for a pulled contribution.
     pub(super) made: Vec<Option<View>>,
     /// Per pull the contributions to its keys and values.
     pub(super) pulled: Vec<[Option<ContributionId>; 2]>,

@@ -210,7 +210,7 @@ impl Pulls {
         let Self { pairs, own, order, readers, .. } = self;
         order.clear();
         order.extend(pairs.ids());
-        // Lists come behind those that they grew from.
+        // A list comes behind the list that it grew from.
         order.sort_unstable_by_key(|&pair| {
             let Pair { of, lists, .. } = &pairs[pair];
             (*of, std::cmp::Reverse(*lists))
@@ -254,7 +254,7 @@ impl Pulls {
     fn find_lanes(&mut self, emitter: &Emitter<'_>) {
         let Emitter { input: &Input { graph, places, .. }, needs, .. } = *emitter;
         let Self { pairs, lanes, order, .. } = self;
-        // Lists come behind those that they grew from.
+        // A list comes behind the list that it grew from.
         for &number in order.iter().rev() {
             let pair = &pairs[number];
             let first = pairs.get(pair.before).map_or(0, |before| before.length);

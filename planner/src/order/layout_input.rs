@@ -229,7 +229,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Lists the operand ports of a batch and the slots of those that take values.
+    /// Lists the operand ports of a batch, and a slot for each port of values.
     fn find_ports(&self, batch: &Batch, any: NodeId, input: &mut LayoutInput) {
         let LayoutInput { slabs, ports, lists, bound, operands, .. } = input;
         operands.clear();

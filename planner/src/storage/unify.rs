@@ -80,7 +80,7 @@ impl Unions {
         self.constants = constants;
     }
 
-    /// Unifies a result with those that arrive at the same port.
+    /// Unifies a result with the other results at the same port.
     fn unify_at(&mut self, port: PortId, result: ResultId) {
         let first = *self.first_seen[port].get_or_insert(result);
         if first != result {

@@ -91,7 +91,7 @@ pub struct TableAddend {
 
 /// A scatter-add of rows to the rows of a table, with a sum for each shard.
 ///
-/// **Bits.** Each row of the table is the tree of its shards, without those that add nothing to it. The sum of a shard is a
+/// **Bits.** Each row of the table is the tree of its shards, without shards that add nothing to it. The sum of a shard is a
 /// chain as in [`TableSum`]; that of the first shard of a row starts from the table.
 #[derive(Clone, Copy, Debug)]
 pub struct ShardedTableSum<'a> {

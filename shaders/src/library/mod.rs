@@ -1,4 +1,4 @@
-//! The library: declarations by name, and the transitive closure of those that a text mentions.
+//! The library: declarations by name, and the transitive closure of the ones in a text.
 
 use crate::{EXACT, FUNCTIONS, Joins, NATIVE, Numbers, THREAD, Template};
 use std::collections::BTreeMap;

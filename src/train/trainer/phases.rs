@@ -42,7 +42,7 @@ impl Trainer {
         self.session.resume_with(graph, noise, suspended)
     }
 
-    /// Executes a graph forward and in reverse, and adds the gradients of a scalar to those that wait for
+    /// Executes a graph forward and in reverse, and adds the gradients of a scalar to the ones waiting for
     /// [`update`](Self::update). Returns the scalar, followed by the gradients of the requested values. A value
     /// that the scalar does not depend on has no gradient.
     ///

@@ -206,7 +206,7 @@ impl Bench {
         assert_eq!(self.executed, expected);
     }
 
-    /// Blocks at all kinds of places give the bits of those that are read one by one.
+    /// Blocks at all kinds of places give the bits of elements that are read one by one.
     fn compare(&mut self, case: Case) {
         let expected = self.rows(&case.at(APART));
         let places = [

@@ -101,7 +101,7 @@ impl Cursor<'_> {
     }
 }
 
-/// The names of the attributes of an op, and the set of those that are flags.
+/// The names of the attributes of an op, and which of them are flags.
 #[derive(Default)]
 struct Names {
     flags: u32,

@@ -158,7 +158,7 @@ impl StepOperand {
         }
     }
 
-    /// The rows that `lanes` lanes read directly, and those that they gather. The range of a group counts once, and a run of
+    /// The rows that `lanes` lanes read directly, and the rows that they gather. The range of a group counts once, and a run of
     /// neighbours is read directly. Bindings are neither.
     #[must_use]
     pub fn direct_and_gathered(self, plan: &Plan, lanes: u32) -> [u64; 2] {

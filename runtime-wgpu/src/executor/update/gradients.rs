@@ -1,4 +1,4 @@
-//! Gradients between runs: those that the last run left in the arena, and saved ones that later runs add to.
+//! Gradients between runs: the last run left some in the arena, and later runs add to saved ones.
 
 use super::super::memory::Memory;
 use super::super::split_array::SplitArray;
