@@ -4,6 +4,7 @@
 //! and one per other computed element, regardless of its cost. Bytes are those of operands, results and parameters,
 //! once per step or lane that names them, regardless of caches.
 
+use super::clock::{Clock, Ticks, TimedPart};
 use autobatch_ir::plan::{KernelId, Plan};
 use std::fmt::Write as _;
 use std::io;
@@ -79,7 +80,39 @@ pub struct Counters {
     pub spans: Vec<Span>,
 }
 
+/// The clock of a counted run, and when its stages ended.
+pub(super) struct Timing {
+    pub(super) clock: Clock,
+    /// The end of the preparation of steps.
+    pub(super) prepared: Ticks,
+    /// The end of checking bindings and allocating memory.
+    pub(super) checked: Ticks,
+    /// The end of the waves.
+    pub(super) executed: Ticks,
+}
+
 impl Counters {
+    /// Records a run: its times, and the parts of steps that each thread executed.
+    pub(super) fn record(
+        &mut self,
+        plan: &Plan,
+        timing: &Timing,
+        parts: impl Iterator<Item = (u32, TimedPart)>,
+    ) {
+        let Timing { clock, prepared, checked, executed } = *timing;
+        let time = clock.stop();
+        let begun = time(checked);
+        self.pack = time(prepared);
+        self.check = begun.saturating_sub(self.pack);
+        self.executing = time(executed).saturating_sub(begun);
+        let span = |(thread, TimedPart { step, start, end })| {
+            let (start, end) = (time(start), time(end));
+            let time = end.saturating_sub(start);
+            Span { step, thread, start: start.saturating_sub(begun), time }
+        };
+        self.fill(plan, parts.map(span));
+    }
+
     /// Fills the counters from the spans of a run. Every executed step has at least one span.
     pub(super) fn fill(&mut self, plan: &Plan, spans: impl Iterator<Item = Span>) {
         self.steps.clear();

@@ -45,7 +45,8 @@ use autobatch_ir::plan::{
     FieldId, Footprint, Inputs, Limits, Mode, Plan, StoreId, Stores, UpdatePlan, Verified, WordOrigins,
 };
 use autobatch_ir::{ParamId, States, Weights};
-use clock::{Clock, Ticks};
+use clock::Clock;
+use counters::Timing;
 use executed_prefix::ExecutedPrefix;
 use gradients::Gradients;
 use memory::Memory;
@@ -57,7 +58,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use tile::{ExecutionContext, TileMemory};
 use updates::{Arrays, Updates};
-use waves::{Timing, WaveOptions};
+use waves::WaveOptions;
 
 /// Executes plans on the CPU.
 pub struct Executor {
@@ -285,12 +286,21 @@ impl Executor {
             inputs,
         };
         let options = WaveOptions { waves, shared_work: self.shared_work, watched: self.watch };
-        let timing = |(clock, prepared): (Clock, Ticks)| Timing { clock, prepared, checked: clock.now() };
-        let counted = self.counters.as_mut().zip(clock.zip(prepared).map(timing));
+        let checked = clock.map(|clock| clock.now());
         let threads = &mut self.threads;
-        let executed = in_pool(&self.pool, || waves::execute(&context, threads, options, counted));
+        let outcome = in_pool(&self.pool, || waves::execute(&context, threads, options, clock));
+        if let (Some(counters), Some(clock), Some(prepared), Some(checked)) =
+            (&mut self.counters, clock, prepared, checked)
+        {
+            let timing = Timing { clock, prepared, checked, executed: clock.now() };
+            let of_threads = (0..).zip(threads);
+            let parts = of_threads.flat_map(|(thread, memory)| {
+                waves::exclusive(memory).timed.drain(..).map(move |part| (thread, part))
+            });
+            counters.record(plan, &timing, parts);
+        }
         self.params = recycled(params);
-        executed.map(|()| before)
+        outcome.map(|()| before)
     }
 
     /// Executes the reductions of a plan whose waves were executed.

@@ -50,15 +50,16 @@ fn first_non_finite(context: &ExecutionContext<'_>, field: FieldId, row: usize) 
 fn reads_finite(context: &ExecutionContext<'_>, number: usize, lane: usize) -> bool {
     let plan = context.plan;
     let step = &plan.steps[number];
-    let (kernel, step_context) = (plan.kernel(step), context.step(&context.prepared.steps[number]));
+    let kernel = plan.kernel(step);
     let operands = plan.operands(step).iter().enumerate();
     let finite = |(port, &operand): (usize, &StepOperand)| {
         operand_is_finite(context, operand, kernel.whole(RegId(port as u32)).width as usize, lane)
     };
-    let params = &step_context.params[..kernel.params.len()];
-    operands.into_iter().all(finite)
-        && constants_are_finite(kernel)
-        && params.iter().all(|values| values.iter().all(|x| x.is_finite()))
+    let params_are_finite = || {
+        let params = &context.step(&context.prepared.steps[number]).params[..kernel.params.len()];
+        params.iter().all(|values| values.iter().all(|x| x.is_finite()))
+    };
+    operands.into_iter().all(finite) && constants_are_finite(kernel) && params_are_finite()
 }
 
 fn operand_is_finite(

@@ -7,8 +7,7 @@
 //! The assignment of lanes to threads does not change the bits.
 
 use super::RunError;
-use super::clock::{Clock, Ticks, TimedPart};
-use super::counters::{Counters, Span};
+use super::clock::{Clock, TimedPart};
 use super::prepared::StepArgs;
 use super::program::TILE_STEP;
 use super::tile::{ExecutionContext, LaneFault, TileMemory};
@@ -38,24 +37,13 @@ pub(super) struct WaveOptions {
     pub(super) watched: bool,
 }
 
-/// The clock of a counted run, and the times before its waves.
-#[derive(Clone, Copy)]
-pub(super) struct Timing {
-    pub(super) clock: Clock,
-    /// The end of the preparation of steps.
-    pub(super) prepared: Ticks,
-    /// The end of checking bindings and allocating memory.
-    pub(super) checked: Ticks,
-}
-
-/// Executes all waves, with counting and watching if requested.
+/// Executes all waves, watched if requested. With a clock, each thread keeps the times of its parts of steps.
 pub(super) fn execute(
     context: &ExecutionContext<'_>,
     threads: &mut [Mutex<TileMemory>],
     options: WaveOptions,
-    counted: Option<(&mut Counters, Timing)>,
+    clock: Option<Clock>,
 ) -> Result<(), RunError> {
-    let clock = counted.as_ref().map(|(_, timing)| timing.clock);
     // A run that stopped early may have left parts.
     for memory in &mut *threads {
         let memory = exclusive(memory);
@@ -67,7 +55,7 @@ pub(super) fn execute(
         let ends = &context.plan.waves;
         let end_of = |wave: usize| wave.checked_sub(1).map_or(0, |before| ends[before] as usize);
         let (begin, end) = (end_of(options.waves.start), end_of(options.waves.end));
-        execute_steps(context, begin..end.max(begin), exclusive(&mut threads[0]), clock);
+        execute_wave(context, begin..end.max(begin), options.shared_work, threads, clock);
     } else {
         for wave in context.plan.waves_from(options.waves.start).take(options.waves.len()) {
             if !options.watched {
@@ -81,9 +69,6 @@ pub(super) fn execute(
             }
         }
     }
-    if let Some((counters, timing)) = counted {
-        fill_counters(context, threads, counters, timing);
-    }
     // Later steps may have read what a faulty one computed, so the first fault is the cause.
     let faults = threads.iter_mut().filter_map(|memory| exclusive(memory).fault.take());
     match faults.min_by_key(|(step, fault)| (*step, fault.lane)) {
@@ -93,32 +78,6 @@ pub(super) fn execute(
             Err(RunError::Index(Box::new(fault)))
         }
     }
-}
-
-/// Converts the recorded ticks to times.
-fn fill_counters(
-    context: &ExecutionContext<'_>,
-    threads: &mut [Mutex<TileMemory>],
-    counters: &mut Counters,
-    timing: Timing,
-) {
-    let Timing { clock, prepared, checked } = timing;
-    let end = clock.now();
-    let time = clock.stop();
-    let begun = time(checked);
-    counters.pack = time(prepared);
-    counters.check = begun.saturating_sub(counters.pack);
-    counters.executing = time(end).saturating_sub(begun);
-    let span = |thread: usize, TimedPart { step, start, end }| {
-        let (start, end) = (time(start), time(end));
-        let time = end.saturating_sub(start);
-        Span { step, thread: thread as u32, start: start.saturating_sub(begun), time }
-    };
-    let spans = threads
-        .iter_mut()
-        .enumerate()
-        .flat_map(|(thread, memory)| exclusive(memory).timed.drain(..).map(move |part| span(thread, part)));
-    counters.fill(context.plan, spans);
 }
 
 /// Executes whole steps in order.
@@ -177,7 +136,7 @@ fn execute_wave(
 }
 
 /// The memory of a thread while no other thread runs.
-fn exclusive(memory: &mut Mutex<TileMemory>) -> &mut TileMemory {
+pub(super) fn exclusive(memory: &mut Mutex<TileMemory>) -> &mut TileMemory {
     memory.get_mut().unwrap_or_else(PoisonError::into_inner)
 }
 
