@@ -701,7 +701,7 @@ class Trainer:
     def __repr__(self) -> Any:
         ...
     def backward(self, loss, values=Ellipsis) -> Any:
-        """Executes a graph forward and in reverse, and adds the gradients of a scalar to those that wait for `update`."""
+        """Executes a graph forward and in reverse, and adds the gradients of a scalar to the ones waiting for `update`."""
     def discard_gradients(self) -> Any:
         """Discards the waiting gradients."""
     def evaluate(self, values, ahead=False) -> Any:
