@@ -194,7 +194,8 @@ impl<'a> Sequences<'a> {
 /// [`Sequences::inputs`] have these sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packed {
-    /// The first vectors of all sequences, then the second vectors of all longer ones, and so on.
+    /// The first vectors of all sequences, then the second vectors of all that have two or more,
+    /// and so on.
     pub data: Vec<f32>,
     /// For each step, the number of sequences that have it.
     pub batch_sizes: Vec<usize>,

@@ -24,7 +24,7 @@ fn refused_in(name: &str, from: &str, to: &str) -> String {
         let plan = Plan::from_text(text).unwrap_or_else(|error| panic!("{error}"));
         plan.verify().map_err(|errors| errors.to_string())
     };
-    // A change of rows changes the certificate. It has the numbers that the verifier demands.
+    // A change of rows changes the certificate. The verifier names the numbers that it demands.
     let plan = verify(&text).or_else(|errors| {
         let demanded = errors.lines().find_map(|line| line.split_once("P27 the certificate: "));
         let numbers = demanded.map_or("", |found| found.1).split("; ");

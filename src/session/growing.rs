@@ -245,7 +245,7 @@ impl<'g> Growing<'_, 'g> {
     }
 }
 
-/// Returns the values that no node reads and nobody wants yet, without lists.
+/// Returns the values that no node reads and that are not wanted yet, without lists.
 fn unread(data: &GraphData, wanted: &[ValueId]) -> impl Iterator<Item = ValueId> {
     let arena = &data.arena;
     let mut read = vec![false; arena.values()];

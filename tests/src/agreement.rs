@@ -6,21 +6,22 @@ use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::numeric::same_bits;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Mode, Plan, Verified};
+use autobatch_ir::plan::{Inputs, Mode, Plan, Verified};
 use autobatch_ir::types::DType;
 use autobatch_oracle::reference;
 use autobatch_planner::schedule::Policy;
 use autobatch_planner::{Planner, Request, RowOrder};
 
-/// The seed of noise.
-pub const SEED: u64 = 7;
-/// The step of noise.
-pub const STEP: u64 = 3;
-
 /// The noise of a pass: on in training.
 #[must_use]
 pub fn noise(training: bool) -> Noise {
-    if training { Noise::On { seed: SEED, step: STEP } } else { Noise::Off }
+    if training { Noise::On { seed: 7, step: 3 } } else { Noise::Off }
+}
+
+/// The bindings of a graph, and the noise of a pass.
+#[must_use]
+pub fn inputs_of(graph: &GraphData, training: bool) -> Inputs<'_> {
+    Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: noise(training) }
 }
 
 /// The weights of a graph's module.
@@ -34,17 +35,12 @@ pub trait Execute {
     /// The name in messages.
     fn name(&self) -> String;
 
-    /// Executes a plan of a graph, with the graph's bindings.
+    /// Executes a plan.
     ///
     /// # Errors
     /// The message of the runtime, or a promise about the execution that it broke.
-    fn execute(
-        &mut self,
-        plan: &Verified<Plan>,
-        weights: &Weights,
-        graph: &GraphData,
-        noise: Noise,
-    ) -> Result<(), String>;
+    fn execute(&mut self, plan: &Verified<Plan>, weights: &Weights, inputs: Inputs<'_>)
+    -> Result<(), String>;
 
     /// An output of the last plan. The elements of other types are the floats with their bits.
     fn output(&self, plan: &Plan, number: usize) -> &[f32];
@@ -114,8 +110,8 @@ pub fn values_agree(
     if wanted.is_empty() {
         return Ok(());
     }
-    let (weights, noise) = (weights(graph), noise(training));
-    let run = reference::forward::<f32>(graph, &weights, noise).map_err(|error| error.to_string())?;
+    let (weights, inputs) = (weights(graph), inputs_of(graph, training));
+    let run = reference::forward::<f32>(graph, &weights, inputs.noise).map_err(|error| error.to_string())?;
     let expected = Expected { graph, run: &run, nearness };
     for setting in settings {
         let Setting { policy, mode, rows } = setting;
@@ -127,7 +123,7 @@ pub fn values_agree(
         let first = plan.outputs.len() - wanted.len();
         for executor in &mut *executors {
             let blame = |error: String| format!("{setting:?}: {error}");
-            executor.execute(&plan, &weights, graph, noise).map_err(blame)?;
+            executor.execute(&plan, &weights, inputs).map_err(blame)?;
             for (number, &value) in (first..).zip(&wanted) {
                 let found = executor.output(&plan, number);
                 expected

@@ -7,7 +7,6 @@
 
 use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_planner::RowOrder;
 use autobatch_runtime_cpu::kernels::Isa;
@@ -29,10 +28,8 @@ impl Execute for OnCpu {
         &mut self,
         plan: &Verified<Plan>,
         weights: &Weights,
-        graph: &GraphData,
-        noise: Noise,
+        inputs: Inputs<'_>,
     ) -> Result<(), String> {
-        let inputs = Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise };
         self.0.execute(plan, weights, inputs).map_err(|error| error.to_string())
     }
 

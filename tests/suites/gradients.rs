@@ -24,10 +24,8 @@ use autobatch_testing::cases::{FEW_POLICIES, is_float, losses, same_number};
 use autobatch_testing::op_table::{self, Differentiate, Evaluate, Kind};
 use autobatch_testing::random::{Options, Profile, check};
 use autobatch_testing::written::{self, Numbers};
+use autobatch_tests::agreement::{inputs_of, noise, weights};
 use std::cell::RefCell;
-
-const SEED: u64 = 7;
-const STEP: u64 = 3;
 
 /// The expected gradients of a graph.
 struct Expected {
@@ -36,7 +34,7 @@ struct Expected {
 }
 
 fn expected(graph: &GraphData, weights: &Weights, losses: &[(ValueId, f32)]) -> Result<Expected, String> {
-    let noise = reference::Noise::On { seed: SEED, step: STEP };
+    let noise = noise(true);
     let said = |error: reference::RunError| error.to_string();
     let run = reference::forward::<f32>(graph, weights, noise).map_err(said)?;
     let single = reference::reverse(graph, weights, &run, losses).map_err(said)?;
@@ -132,11 +130,6 @@ fn sharded_plan_of(
     plan.verify().map_err(|errors| errors.to_string())
 }
 
-fn inputs(graph: &GraphData) -> Inputs<'_> {
-    let noise = Noise::On { seed: SEED, step: STEP };
-    Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise }
-}
-
 /// The plans that the proof must accept.
 #[derive(Clone, Copy, PartialEq)]
 enum Proofs {
@@ -155,7 +148,7 @@ fn agrees_and(graph: &GraphData, executors: &mut [Executor], proofs: Proofs) -> 
     if losses.is_empty() {
         return Ok(());
     }
-    let weights = Weights::init(&graph.module, 11);
+    let weights = weights(graph);
     let expected = expected(graph, &weights, &losses)?;
     let all = (0..graph.arena.values()).map(ValueId::new);
     let values: Vec<ValueId> = all.filter(|&value| is_float(graph, value)).collect();
@@ -178,7 +171,9 @@ fn agrees_and(graph: &GraphData, executors: &mut [Executor], proofs: Proofs) -> 
             }
             let mut first: Option<Vec<Vec<f32>>> = None;
             for executor in &mut *executors {
-                executor.execute(&plan, &weights, inputs(graph)).map_err(|error| error.to_string())?;
+                executor
+                    .execute(&plan, &weights, inputs_of(graph, true))
+                    .map_err(|error| error.to_string())?;
                 let blame = |error| format!("{policy} {rows:?} {executor:?}: {error}");
                 values_agree(executor, &plan, graph, &values, &expected).map_err(blame)?;
                 let found = parameter_gradients(executor, &plan, graph);
@@ -197,7 +192,7 @@ fn agrees_and(graph: &GraphData, executors: &mut [Executor], proofs: Proofs) -> 
             let case = pauses::Case {
                 graph,
                 weights: &weights,
-                inputs: inputs(graph),
+                inputs: inputs_of(graph, true),
                 policy,
                 rows,
                 losses: &losses,
@@ -373,7 +368,7 @@ fn gradients_on_several_threads_have_the_bits_of_one_thread() {
     for threads in [1, 2, 3] {
         let mut executor = Executor::with_isa(Isa::best(), threads);
         for _ in 0..2 {
-            executor.execute(&plan, &weights, inputs(&graph)).expect("sound");
+            executor.execute(&plan, &weights, inputs_of(&graph, true)).expect("sound");
             all.push(parameter_gradients(&executor, &plan, &graph));
         }
     }
@@ -392,7 +387,7 @@ fn gradients_of_a_table_do_not_keep_rows_of_the_previous_run() {
         let gradients = Gradients { losses: &losses, params: None, values: &[] };
         let plan = plan_of(&graph, "auto", RowOrder::Propagated, gradients).expect("differentiable");
         let found = [&mut used, &mut Executor::with_isa(Isa::best(), 1)].map(|executor| {
-            executor.execute(&plan, &weights, inputs(&graph)).expect("sound");
+            executor.execute(&plan, &weights, inputs_of(&graph, true)).expect("sound");
             let table = graph.module.param("t").expect("a table").id().expect("of the module");
             let sparse: Vec<u32> = executor.sparse_rows(table).expect("listed").to_vec();
             assert_eq!(sparse, (shift..shift + 20).collect::<Vec<u32>>());

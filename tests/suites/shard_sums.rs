@@ -1,6 +1,6 @@
 //! The CPU executor sums shards apart and adds their sums in the tree of the reference.
 
-use super::{SEED, STEP, inputs, losses, parameter_gradients, sharded_plan_of};
+use super::{losses, parameter_gradients, sharded_plan_of};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::{NodeId, ParamId};
@@ -11,6 +11,7 @@ use autobatch_planner::{Gradients, RowOrder};
 use autobatch_runtime_cpu::Executor;
 use autobatch_runtime_cpu::kernels::Isa;
 use autobatch_testing::cases::same_number;
+use autobatch_tests::agreement::{inputs_of, noise};
 
 /// The rows of a matrix value, so that one shard may have more rows than an executor packs at once.
 const ROWS: usize = 60;
@@ -60,7 +61,7 @@ fn sums_of_shards_have_the_bits_of_the_reference() {
     let weights = Weights::init(&graph.module, 5);
     let losses = losses(&graph);
     let gradients = Gradients { losses: &losses, params: None, values: &[] };
-    let noise = reference::Noise::On { seed: SEED, step: STEP };
+    let noise = noise(true);
     let run = reference::forward::<f32>(&graph, &weights, noise).expect("sound");
     let evaluation = reference::Evaluation::new(&graph, &weights, noise).expect("sound");
     let first = |loss: usize| NodeId::new(graph.arena.producer(losses[loss - 1].0).index() + 1);
@@ -70,7 +71,7 @@ fn sums_of_shards_have_the_bits_of_the_reference() {
         let plan = sharded_plan_of(&graph, "auto", RowOrder::Propagated, gradients, &shards).expect("a plan");
         for (isa, threads) in [(Isa::best(), 1), (Isa::best(), 3), (Isa::Scalar, 2)] {
             let mut executor = Executor::with_isa(isa, threads);
-            executor.execute(&plan, &weights, inputs(&graph)).expect("sound");
+            executor.execute(&plan, &weights, inputs_of(&graph, true)).expect("sound");
             let found = parameter_gradients(&executor, &plan, &graph);
             for (number, found) in found.iter().enumerate() {
                 let wanted = expected.param(ParamId::new(number)).expect("every parameter is used");

@@ -46,8 +46,8 @@ pub(crate) struct Returned<T> {
 }
 
 impl<'g, T: Real> Single<'g, T> {
-    /// Evaluates a signature of a graph that [`costs`] accepted. `params` are the values of the module's parameters;
-    /// only the operands of the signature must be present.
+    /// Evaluates a signature of a graph that [`costs`] accepted. `params` are the values of the module's parameters.
+    /// A parameter that the signature does not take may be absent.
     pub(crate) fn new(
         graph: &'g GraphData,
         params: &'g [Vec<T>],

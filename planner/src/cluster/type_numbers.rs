@@ -65,8 +65,8 @@ impl TypeNumbers {
     #[inline(never)]
     fn of_mixed(&mut self, sig: SigId, bound: u64) -> TypeIndex {
         let Self { types, mixed, .. } = self;
-        let number = *mixed.entry((sig.index() as u32, bound)).or_insert_with(|| types.push(sig).0);
-        let number = TypeIndex(number);
+        let known = mixed.entry((sig.index() as u32, bound)).or_insert_with(|| types.push(sig).0);
+        let number = TypeIndex(*known);
         self.last_mixed[sig.index()] = (bound, number);
         number
     }

@@ -179,7 +179,7 @@ impl StepContext<'_> {
         for start in lanes.clone().step_by(height) {
             let lanes = start..lanes.end.min(start + height);
             let registers = std::mem::take(&mut memory.registers);
-            // SAFETY: the caller guarantees the lanes of the tile.
+            // SAFETY: the caller guarantees the contract for all lanes, and the tile takes some of them.
             let mut tile = unsafe { Tile::new(self, lanes, blocks, base, registers) };
             tile.execute(&mut memory.space, &mut packed);
             memory.registers = tile.registers;

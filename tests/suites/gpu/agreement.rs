@@ -3,7 +3,6 @@
 use crate::common::{Within, exact, executor};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::GraphData;
-use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_planner::RowOrder;
 use autobatch_runtime_wgpu::{Executor, Inputs};
@@ -33,10 +32,8 @@ impl Execute for OnGpu<'_> {
         &mut self,
         plan: &Verified<Plan>,
         weights: &Weights,
-        graph: &GraphData,
-        noise: Noise,
+        inputs: Inputs<'_>,
     ) -> Result<(), String> {
-        let inputs = Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise };
         self.0.execute(plan, weights, inputs).map_err(|error| error.to_string())?;
         let counts = &self.0.counters().of_steps;
         for (number, (step, &dispatches)) in plan.steps.iter().zip(counts).enumerate() {

@@ -4,8 +4,8 @@ use autobatch_ir::graph::GraphData;
 use autobatch_ir::id::ValueId;
 use autobatch_ir::plan::{Mode, Plan, Verified};
 use autobatch_planner::{Gradients, Planner, Request};
-use autobatch_runtime_wgpu::{Arithmetic, Executor, GpuError, Inputs, Options};
-pub(crate) use autobatch_tests::agreement::{Within, largest, noise, weights};
+use autobatch_runtime_wgpu::{Arithmetic, Executor, GpuError, Options};
+pub(crate) use autobatch_tests::agreement::{Within, inputs_of, largest, noise, weights};
 
 /// An executor, or `None` if there is no adapter and none is required.
 pub(crate) fn executor(options: Options) -> Option<Executor> {
@@ -28,10 +28,6 @@ pub(crate) fn skipped(why: &str) {
 
 pub(crate) fn exact() -> Options {
     Options { arithmetic: Arithmetic::Exact, ..Options::default() }
-}
-
-pub(crate) fn inputs_of(graph: &GraphData, training: bool) -> Inputs<'_> {
-    Inputs { words: &graph.bindings.words, floats: &graph.bindings.floats, noise: noise(training) }
 }
 
 /// The plan that computes values and the graph's own outputs.

@@ -21,8 +21,8 @@ impl Deriver<'_> {
         }
     }
 
-    /// The operands from `place` on are multiplied with the rows of the weight from `first_row` on. An operand before them is the start
-    /// of the product.
+    /// The operands from `place` on are multiplied with the rows of the weight from `first_row` on. An operand before them is
+    /// the start of the product.
     pub(super) fn affine(
         &mut self,
         at: &Applied,

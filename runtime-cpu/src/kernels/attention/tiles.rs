@@ -206,7 +206,7 @@ unsafe fn columns<L: Lanes, const Q: usize, const WHOLE: bool>(
             [load(row, 0), load(row, 1)]
         };
         let mut acc = [[L::splat(0.0); 2]; Q];
-        // The rows of all chains, between the rows of only some.
+        // All chains go over these rows. Before and behind them lie rows that only some chains go over.
         let first = ranges.iter().fold(0, |first, range| range.0.max(first));
         let end = ranges.iter().fold(list.len(), |end, range| range.1.min(end)).max(first);
         // The ends of the ranges before and after.
