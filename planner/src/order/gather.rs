@@ -153,8 +153,8 @@ impl Gatherer<'_> {
         }
     }
 
-    /// Writes the rows that nodes read at a place; `operands` are their first operands. A function of its own, so that the loop has
-    /// all registers.
+    /// Writes the rows that nodes read at a place; `operands` are their first operands. A function of its own, so that the
+    /// loop has all registers.
     #[inline(never)]
     fn read(
         &self,

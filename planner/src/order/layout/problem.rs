@@ -113,8 +113,8 @@ pub(crate) struct LayoutProblem {
 }
 
 impl LayoutProblem {
-    /// Starts a new problem in the memory of the last one. `sizes` holds the number of rows of each slab; the first `before` rows of each
-    /// exist already, and no batch writes them.
+    /// Starts a new problem in the memory of the last one. `sizes` holds the number of rows of each slab; the first
+    /// `before` rows of each exist already, and no batch writes them.
     ///
     /// # Errors
     /// If there are 2^31 rows or more.
@@ -144,8 +144,8 @@ impl LayoutProblem {
     }
 
     /// Adds the next batch. Its results take the next rows of their slabs. Returns where its operand columns begin in
-    /// [`LayoutProblem::pool`]: the caller writes the provisional rows of every operand there, column after column. After all columns of
-    /// all batches are written, the caller calls [`LayoutProblem::settle`].
+    /// [`LayoutProblem::pool`]: the caller writes the provisional rows of every operand there, column after column.
+    /// After all columns of all batches are written, the caller calls [`LayoutProblem::settle`].
     ///
     /// Needs: the batches fill the slabs exactly, every operand row is written by an earlier batch or existed before, and all
     /// entries fit a `u32`.

@@ -90,7 +90,8 @@ struct Gathered {
     bytes: u64,
 }
 
-/// Counts the operand rows that need tables, by the provisional rows that the lanes of each batch read. Asks once for equal slots.
+/// Counts the operand rows that need tables, by the provisional rows that the lanes of each batch read. Asks once for equal
+/// slots.
 fn count_gathered(
     problem: &LayoutProblem,
     tables: &mut IndexVec<SlotId, bool>,
