@@ -25,7 +25,8 @@ fn main(
     let row = row_of_scores(scores, count, local);
     let top = row_max(row);
     let scale = quotient(1.0, row_exp_sum(row, top));
-    for (var element = local; element < r(2u); element = element + 64u) {
+    let width = r(2u);
+    for (var element = local; element < width; element = element + 64u) {
         var sum = 0.0;
         for (var i = 0u; i < count; i++) {
             let weight = op_exp(ldf(scores + i) - top) * scale;

@@ -21,10 +21,12 @@ fn main(
     let slopes = r(5u) + before;
     let query = row_of(6u, lane);
     let dy = row_of(20u, lane);
+    let key_width = r(1u);
+    let value_width = r(2u);
     let factor = bitcast<f32>(r(3u));
     for (var item = local; item < count; item = item + 64u) {
-        stf(weights + item, chain_of(query, list_item(10u, lane, item), r(1u)) * factor);
-        stf(slopes + item, chain_of(dy, list_item(15u, lane, item), r(2u)));
+        stf(weights + item, chain_of(query, list_item(10u, lane, item), key_width) * factor);
+        stf(slopes + item, chain_of(dy, list_item(15u, lane, item), value_width));
     }
     storageBarrier();
     workgroupBarrier();
@@ -47,20 +49,20 @@ fn main(
     storageBarrier();
     workgroupBarrier();
     if r(24u) == 1u {
-        for (var e = local; e < r(1u); e = e + 64u) {
+        for (var e = local; e < key_width; e = e + 64u) {
             stf(row_of(25u, lane) + e, weighted_element(slopes, 10u, lane, count, e));
         }
     }
     if r(29u) == 1u {
         let to = row_of(30u, lane);
-        for (var e = local; e < r(1u); e = e + 64u) {
+        for (var e = local; e < key_width; e = e + 64u) {
             stf(to + e, ldf(query + e));
         }
-        for (var e = local; e < r(2u); e = e + 64u) {
-            stf(to + r(1u) + e, ldf(dy + e));
+        for (var e = local; e < value_width; e = e + 64u) {
+            stf(to + key_width + e, ldf(dy + e));
         }
         if local == 0u {
-            let numbers = to + r(1u) + r(2u);
+            let numbers = to + key_width + value_width;
             let is_read = count > 0u;
             stf(numbers, select(0.0, top, is_read));
             stf(numbers + 1u, select(0.0, scale, is_read));

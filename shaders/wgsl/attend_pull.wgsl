@@ -19,27 +19,29 @@ fn main(
     let before = list_before(14u, lane);
     let weights = r(4u) + before;
     let slopes = r(5u) + before;
+    let key_width = r(1u);
+    let value_width = r(2u);
     let factor = bitcast<f32>(r(3u));
     for (var reader = local; reader < count; reader = reader + 64u) {
         let query = list_item(14u, lane, reader);
-        let dy = query + r(1u);
-        let numbers = dy + r(2u);
-        let score = chain_of(query, row_of(6u, lane), r(1u)) * factor;
+        let dy = query + key_width;
+        let numbers = dy + value_width;
+        let score = chain_of(query, row_of(6u, lane), key_width) * factor;
         let weight = op_exp(score - ldf(numbers)) * ldf(numbers + 1u);
-        let slope = chain_of(dy, row_of(10u, lane), r(2u));
+        let slope = chain_of(dy, row_of(10u, lane), value_width);
         stf(weights + reader, weight);
         stf(slopes + reader, weight * (slope - ldf(numbers + 2u)) * factor);
     }
     storageBarrier();
     workgroupBarrier();
     if r(19u) == 1u {
-        for (var e = local; e < r(1u); e = e + 64u) {
+        for (var e = local; e < key_width; e = e + 64u) {
             stf(row_of(20u, lane) + e, weighted_element(slopes, 14u, lane, count, e));
         }
     }
     if r(24u) == 1u {
-        for (var e = local; e < r(2u); e = e + 64u) {
-            stf(row_of(25u, lane) + e, weighted_element(weights, 14u, lane, count, r(1u) + e));
+        for (var e = local; e < value_width; e = e + 64u) {
+            stf(row_of(25u, lane) + e, weighted_element(weights, 14u, lane, count, key_width + e));
         }
     }
 }

@@ -16,7 +16,8 @@ fn main(
 ) {
 //~ thread
     var sum = ldf(r(1u) + element);
-    for (var part = 0u; part < r(2u); part++) {
+    let parts = r(2u);
+    for (var part = 0u; part < parts; part++) {
         let at = 3u + 6u * part;
         let rows = r(at) * r(at + 1u);
         var q = 0u;

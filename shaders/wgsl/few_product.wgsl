@@ -5,7 +5,8 @@
         starts{product}[at] = sum_start(b{product}, lane, row, c);
     }
 //~ sums
-    for (var part = 0u; part < r(b{product}); part++) {
+    let parts{product} = r(b{product});
+    for (var part = 0u; part < parts{product}; part++) {
         let at = b{product} + {parts}u + {part}u * part;
         let width = r(at + 4u);
         let x_at = row_of(at, lane) + row * width;

@@ -11,7 +11,8 @@ fn main(
 //~ thread
     var index = element;
     var at = 2u;
-    for (var number = 1u; number < r(1u); number++) {
+    let moves = r(1u);
+    for (var number = 1u; number < moves; number++) {
         if index < r(at) {
             break;
         }

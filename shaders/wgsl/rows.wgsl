@@ -1,5 +1,7 @@
 // Folds of rows over sixteen virtual lanes, one thread per lane, four rows per group. Lane `v` folds the elements `v,
 // v + 16, ..` in ascending order. Then lanes are joined as a tree. This gives the bits of the language's definition.
+// All threads of a group take the same number of turns in a loop before a join, because subgroup operations need them
+// together; those without an element skip the body.
 
 struct Row {
     // The first words of the row and of the second operand's row. A label is the label itself.
@@ -23,40 +25,55 @@ fn exceeds(a: f32, b: f32) -> bool {
 
 fn row_sum(row: Row) -> f32 {
     var mine = 0.0;
-    for (var i = row.v; i < row.width; i = i + 16u) {
-        mine = mine + ldf(row.x + i);
+    for (var first = 0u; first < row.width; first = first + 16u) {
+        let i = first + row.v;
+        if i < row.width {
+            mine = mine + ldf(row.x + i);
+        }
     }
     return joined_sum(row, mine);
 }
 
 fn row_dot(row: Row) -> f32 {
     var mine = 0.0;
-    for (var i = row.v; i < row.width; i = i + 16u) {
-        mine = mad(ldf(row.x + i), ldf(row.y + i), mine);
+    for (var first = 0u; first < row.width; first = first + 16u) {
+        let i = first + row.v;
+        if i < row.width {
+            mine = mad(ldf(row.x + i), ldf(row.y + i), mine);
+        }
     }
     return joined_sum(row, mine);
 }
 
 fn row_max(row: Row) -> f32 {
     var mine = -infinity();
-    for (var i = row.v; i < row.width; i = i + 16u) {
-        mine = op_max(mine, ldf(row.x + i));
+    for (var first = 0u; first < row.width; first = first + 16u) {
+        let i = first + row.v;
+        if i < row.width {
+            mine = op_max(mine, ldf(row.x + i));
+        }
     }
     return joined_max(row, mine);
 }
 
 fn row_min(row: Row) -> f32 {
     var mine = infinity();
-    for (var i = row.v; i < row.width; i = i + 16u) {
-        mine = op_min(mine, ldf(row.x + i));
+    for (var first = 0u; first < row.width; first = first + 16u) {
+        let i = first + row.v;
+        if i < row.width {
+            mine = op_min(mine, ldf(row.x + i));
+        }
     }
     return joined_min(row, mine);
 }
 
 fn row_exp_sum(row: Row, top: f32) -> f32 {
     var mine = 0.0;
-    for (var i = row.v; i < row.width; i = i + 16u) {
-        mine = mine + op_exp(ldf(row.x + i) - top);
+    for (var first = 0u; first < row.width; first = first + 16u) {
+        let i = first + row.v;
+        if i < row.width {
+            mine = mine + op_exp(ldf(row.x + i) - top);
+        }
     }
     return joined_sum(row, mine);
 }
@@ -90,11 +107,14 @@ fn store_min(row: Row) {
 fn store_argmax(row: Row) {
     var best = 0.0;
     var place = GATHERED;
-    for (var i = row.v; i < row.width; i = i + 16u) {
-        let x = ldf(row.x + i);
-        if place == GATHERED || exceeds(x, best) {
-            best = x;
-            place = i;
+    for (var first = 0u; first < row.width; first = first + 16u) {
+        let i = first + row.v;
+        if i < row.width {
+            let x = ldf(row.x + i);
+            if place == GATHERED || exceeds(x, best) {
+                best = x;
+                place = i;
+            }
         }
     }
     lanes[row.local] = best;
@@ -150,9 +170,12 @@ fn store_logsumexp(row: Row) {
 
 fn store_norm(row: Row) {
     var mine = 0.0;
-    for (var i = row.v; i < row.width; i = i + 16u) {
-        let x = ldf(row.x + i);
-        mine = mad(x, x, mine);
+    for (var first = 0u; first < row.width; first = first + 16u) {
+        let i = first + row.v;
+        if i < row.width {
+            let x = ldf(row.x + i);
+            mine = mad(x, x, mine);
+        }
     }
     number(row, root(joined_sum(row, mine)));
 }
@@ -161,9 +184,12 @@ fn store_layer_norm(row: Row) {
     let count = f32(row.width);
     let centre = quotient(row_sum(row), count);
     var mine = 0.0;
-    for (var i = row.v; i < row.width; i = i + 16u) {
-        let d = ldf(row.x + i) - centre;
-        mine = mad(d, d, mine);
+    for (var first = 0u; first < row.width; first = first + 16u) {
+        let i = first + row.v;
+        if i < row.width {
+            let d = ldf(row.x + i) - centre;
+            mine = mad(d, d, mine);
+        }
     }
     let variance = quotient(joined_sum(row, mine), count);
     let factor = op_rsqrt(variance + bitcast<f32>(r(3u)));
@@ -185,12 +211,15 @@ fn store_hinge(row: Row) {
     let index = min(row.y, row.width - 1u);
     let offset = bitcast<f32>(r(3u)) - ldf(row.x + index);
     var mine = 0.0;
-    for (var i = row.v; i < row.width; i = i + 16u) {
-        var violation = op_relu(offset + ldf(row.x + i));
-        if i == index {
-            violation = 0.0;
+    for (var first = 0u; first < row.width; first = first + 16u) {
+        let i = first + row.v;
+        if i < row.width {
+            var violation = op_relu(offset + ldf(row.x + i));
+            if i == index {
+                violation = 0.0;
+            }
+            mine = mine + violation;
         }
-        mine = mine + violation;
     }
     number(row, joined_sum(row, mine));
 }
@@ -208,10 +237,13 @@ fn store_cross_entropy(row: Row) {
     let top = row_max(row);
     let total = row_log_sum(row, top);
     var mine = 0.0;
-    for (var i = row.v; i < row.width; i = i + 16u) {
-        let t = ldf(row.y + i);
-        if counts(t) {
-            mine = mad(t, total - (ldf(row.x + i) - top), mine);
+    for (var first = 0u; first < row.width; first = first + 16u) {
+        let i = first + row.v;
+        if i < row.width {
+            let t = ldf(row.y + i);
+            if counts(t) {
+                mine = mad(t, total - (ldf(row.x + i) - top), mine);
+            }
         }
     }
     number(row, joined_sum(row, mine));
@@ -219,10 +251,13 @@ fn store_cross_entropy(row: Row) {
 
 fn store_kl_div(row: Row) {
     var mine = 0.0;
-    for (var i = row.v; i < row.width; i = i + 16u) {
-        let t = ldf(row.y + i);
-        if counts(t) {
-            mine = mad(t, op_log(t) - ldf(row.x + i), mine);
+    for (var first = 0u; first < row.width; first = first + 16u) {
+        let i = first + row.v;
+        if i < row.width {
+            let t = ldf(row.y + i);
+            if counts(t) {
+                mine = mad(t, op_log(t) - ldf(row.x + i), mine);
+            }
         }
     }
     number(row, joined_sum(row, mine));
@@ -230,19 +265,25 @@ fn store_kl_div(row: Row) {
 
 fn store_mse(row: Row) {
     var mine = 0.0;
-    for (var i = row.v; i < row.width; i = i + 16u) {
-        let d = ldf(row.x + i) - ldf(row.y + i);
-        mine = mad(d, d, mine);
+    for (var first = 0u; first < row.width; first = first + 16u) {
+        let i = first + row.v;
+        if i < row.width {
+            let d = ldf(row.x + i) - ldf(row.y + i);
+            mine = mad(d, d, mine);
+        }
     }
     number(row, quotient(joined_sum(row, mine), f32(row.width)));
 }
 
 fn store_bce(row: Row) {
     var mine = 0.0;
-    for (var i = row.v; i < row.width; i = i + 16u) {
-        let x = ldf(row.x + i);
-        let linear = mad(flipped(x), ldf(row.y + i), op_relu(x));
-        mine = mine + (linear + log1p_of_unit(op_exp(flipped(magnitude(x)))));
+    for (var first = 0u; first < row.width; first = first + 16u) {
+        let i = first + row.v;
+        if i < row.width {
+            let x = ldf(row.x + i);
+            let linear = mad(flipped(x), ldf(row.y + i), op_relu(x));
+            mine = mine + (linear + log1p_of_unit(op_exp(flipped(magnitude(x)))));
+        }
     }
     number(row, quotient(joined_sum(row, mine), f32(row.width)));
 }

@@ -36,10 +36,15 @@ fn main(
     if r(at + 8u) == 1u {
         mine = bitcast<f32>(numbers[r(at + 7u) + v]);
     }
-    for (var element = first + (v + 16u - first % 16u) % 16u; element < end; element = element + 16u) {
-        let x = element_of(at, element);
-        mine = mad(x, x, mine);
+    for (var sixteenth = first - first % 16u; sixteenth < end; sixteenth = sixteenth + 16u) {
+        let element = sixteenth + v;
+        if element >= first && element < end {
+            let x = element_of(at, element);
+            mine = mad(x, x, mine);
+        }
     }
+    // The blocks of a group may differ in length, and subgroup operations need all threads.
+    workgroupBarrier();
     let sum = joined_sum(Row(0u, 0u, 0u, 0u, v, local, live), mine);
     if live && r(at + 9u) == 1u {
         numbers[r(at + 7u) + v] = bitcast<u32>(mine);

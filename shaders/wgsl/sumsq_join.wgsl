@@ -6,12 +6,16 @@
 fn main(@builtin(local_invocation_index) local: u32) {
     let v = local % 16u;
     var total = 0.0;
-    for (var store = 0u; store < r(0u); store++) {
+    let stores = r(0u);
+    for (var store = 0u; store < stores; store++) {
         let first = r(2u + 2u * store);
         let count = r(3u + 2u * store);
         var mine = 0.0;
-        for (var block = v; block < count; block = block + 16u) {
-            mine = mine + bitcast<f32>(numbers[first + block]);
+        for (var sixteenth = 0u; sixteenth < count; sixteenth = sixteenth + 16u) {
+            let block = sixteenth + v;
+            if block < count {
+                mine = mine + bitcast<f32>(numbers[first + block]);
+            }
         }
         total = total + joined_sum(Row(0u, 0u, 0u, 0u, v, local, true), mine);
     }

@@ -17,7 +17,8 @@ fn add_lane(at: u32, l: u32, number: u32, element: u32) {
     let to_at = r(3u) + number * r(1u) + column;
     var sum = ldf(to_at);
     let dy = row_of(at + 6u, l) + column;
-    for (var row = 0u; row < r(at + 1u); row++) {
+    let each = r(at + 1u);
+    for (var row = 0u; row < each; row++) {
         sum = sum + ldf(dy + row * r(1u));
     }
     stf(to_at, sum);
@@ -30,7 +31,8 @@ fn main(
     @builtin(local_invocation_index) local: u32,
 ) {
 //~ thread
-    for (var part = 0u; part < r(5u); part++) {
+    let parts = r(5u);
+    for (var part = 0u; part < parts; part++) {
         let at = 6u + 10u * part;
         let lanes = r(at);
         var l = 0u;

@@ -10,7 +10,8 @@
         }
     }
 //~ starts
-    for (var part = 0u; part < r(b{product}); part++) {
+    let parts{product} = r(b{product});
+    for (var part = 0u; part < parts{product}; part++) {
         let at = b{product} + {parts}u + {part}u * part;
         let width = r(at + 4u);
         let step = r(at + 6u);

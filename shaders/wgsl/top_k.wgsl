@@ -9,15 +9,17 @@ fn main(
     @builtin(local_invocation_index) local: u32,
 ) {
 //~ thread
-    let x = row_of(3u, lane) + element * r(1u);
-    let values = row_of(7u, lane) + element * r(2u);
-    let indices = row_of(11u, lane) + element * r(2u);
+    let width = r(1u);
+    let wanted = r(2u);
+    let x = row_of(3u, lane) + element * width;
+    let values = row_of(7u, lane) + element * wanted;
+    let indices = row_of(11u, lane) + element * wanted;
     var last = 0.0;
     var last_index = GATHERED;
-    for (var k = 0u; k < r(2u); k++) {
+    for (var k = 0u; k < wanted; k++) {
         var best = 0.0;
         var best_index = GATHERED;
-        for (var i = 0u; i < r(1u); i++) {
+        for (var i = 0u; i < width; i++) {
             let e = ldf(x + i);
             let later = last_index == GATHERED || exceeds(last, e) || (!exceeds(e, last) && i > last_index);
             if later && (best_index == GATHERED || exceeds(e, best)) {

@@ -24,7 +24,8 @@ fn main(
     let n = element % r(1u);
     let to_at = r(2u) + k * r(3u) + n;
     var sum = ldf(to_at);
-    for (var part = 0u; part < r(4u); part++) {
+    let parts = r(4u);
+    for (var part = 0u; part < parts; part++) {
         let at = 5u + 10u * part;
         let rows = r(at) * r(at + 1u);
         var q = 0u;

@@ -28,7 +28,8 @@ fn main(
     let n_at = first_n + EACH * right;
     let k_end = depth - 1u;
     let n_end = columns - 1u;
-    for (var part = 0u; part < r(4u); part++) {
+    let parts = r(4u);
+    for (var part = 0u; part < parts; part++) {
         let at = 5u + 10u * part;
         let each = r(at + 1u);
         let rows = r(at) * each;

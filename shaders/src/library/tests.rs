@@ -1,7 +1,7 @@
 //! Tests of modules.
 
 use super::*;
-use crate::{ROW, TEMPLATES};
+use crate::{FEW_PRODUCT, ROW, TEMPLATES, TILE_PRODUCT};
 
 /// The holes that the GPU runtime fills.
 const HOLES: [&str; 8] = ["body", "shape", "epilogue", "call", "starts", "loads", "chains", "stores"];
@@ -34,4 +34,25 @@ fn both_arithmetics_declare_the_same_functions() {
     let exact = Library::new(true, Joins::Memory);
     assert!(native.iter().all(|name| exact.items.contains_key(name)));
     assert!(Library::new(false, Joins::Memory).names().any(|name| name == "op_tanh"));
+}
+
+/// Some drivers execute threads in lockstep and lose what a loop computes for threads that left it early. SwiftShader and
+/// Mesa's OpenGL replaced a later computation of a loaded value by the one in the condition of a loop before, which is known
+/// on every way out of the loop, and stored rows in wrong places.
+#[test]
+fn conditions_of_loops_compute_nothing_that_is_computed_again() {
+    let of_templates = TEMPLATES.iter().flat_map(|template| [template.text, template.access.text()]);
+    let files = FUNCTIONS.into_iter().chain([NATIVE, EXACT, FEW_PRODUCT, TILE_PRODUCT]);
+    let joins = Joins::ALL.into_iter().flat_map(|joins| joins.files().iter().copied());
+    let mut loops = 0;
+    for line in of_templates.chain(files).chain(joins).flat_map(str::lines).map(str::trim) {
+        let condition = match (line.strip_prefix("for ("), line.strip_prefix("while ")) {
+            (Some(head), _) => head.split(';').nth(1).expect("a loop has a condition"),
+            (None, Some(head)) => head,
+            (None, None) => continue,
+        };
+        loops += 1;
+        assert!(!condition.contains(['(', '[']), "{line}");
+    }
+    assert!(loops > 60, "{loops} loops were found");
 }

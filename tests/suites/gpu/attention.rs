@@ -127,6 +127,9 @@ fn encoders(rng: &mut Rng) -> GraphData {
 fn every(name: &str, emit: Emit) {
     let Some(mut close) = executor(exact()) else { return };
     let mut native = Executor::new(Options::default()).expect("opens");
+    // Devices without subgroups join the threads of a row through group memory.
+    let mut through_memory =
+        Executor::new(Options { subgroups: false, ..Options::default() }).expect("opens");
     for seed in 0..trials(5, 60) {
         let graph = emit(&mut Rng::new(seed));
         let told = |error: String| panic!("{name}, seed {seed}: {error}");
@@ -135,7 +138,7 @@ fn every(name: &str, emit: Emit) {
         }
         let plan = plan(&graph).unwrap_or_else(|error| panic!("{name}, seed {seed}: {error}"));
         let plan = plan.expect("there are losses");
-        for executor in [&mut close, &mut native] {
+        for executor in [&mut close, &mut native, &mut through_memory] {
             same_as_naive(executor, &plan, &graph, &weights(&graph)).unwrap_or_else(told);
         }
     }

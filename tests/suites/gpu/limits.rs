@@ -141,7 +141,7 @@ fn a_table_larger_than_one_binding_is_trained() {
     // Long runs use 585,000 groups and arrays of 150 MB, others 70,000 groups.
     let (rows, width, budget) = match long {
         true => (18_280u32, 2048, Budget::default()),
-        false => (70_000, 64, Budget { binding: Some(4 << 20), ..Budget::default() }),
+        false => (70_000, 64, Budget { binding: Some(8 << 20), ..Budget::default() }),
     };
     for optimizer in [Sgd::new(0.5).into(), Momentum::new(0.5, 0.9).sparse_rows()] {
         let Some(mut executor) = executor(with(budget)) else { return };

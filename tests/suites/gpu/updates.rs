@@ -100,9 +100,9 @@ fn gradients_and_sparse_rows_of_several_runs_accumulate() {
 
 #[test]
 fn arrays_in_many_buffers_are_updated_like_arrays_in_one() {
-    // A quarter of a block of a sum of squares each, so blocks and tiles of states span buffers.
+    // Half a block of a sum of squares each, so blocks and tiles of states span buffers.
     let Some(mut roomy) = executor(exact()) else { return };
-    let options = Options { budget: Budget { binding: Some(4 << 10), ..Budget::default() }, ..exact() };
+    let options = Options { budget: Budget { binding: Some(8 << 10), ..Budget::default() }, ..exact() };
     let Some(mut narrow) = executor(options) else { return };
     for optimizer in every_rule() {
         let name = format!("{optimizer:?}");
