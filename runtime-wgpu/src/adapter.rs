@@ -80,15 +80,30 @@ pub fn adapters() -> Vec<AdapterFacts> {
     list().iter().enumerate().map(|(number, adapter)| facts(number, adapter)).collect()
 }
 
+/// The share of a device's memory, in per cent, beyond which buffers are refused. Integrated GPUs share the memory of the
+/// system, which would swap instead of refusing.
+const MEMORY_PERCENT: u8 = 90;
+
 pub(crate) fn list() -> Vec<wgpu::Adapter> {
-    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle_from_env());
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle_from_env();
+    descriptor.memory_budget_thresholds.for_resource_creation = Some(MEMORY_PERCENT);
+    let instance = wgpu::Instance::new(descriptor);
     let mut adapters = block_on(instance.enumerate_adapters(wgpu::Backends::all()));
-    // Several interfaces may list the same hardware. OpenGL comes last.
     adapters.sort_by_key(|adapter| {
         let info = adapter.get_info();
-        (rank(info.device_type), info.backend == wgpu::Backend::Gl)
+        (rank(info.device_type), rank_of_interface(info.backend))
     });
     adapters
+}
+
+/// The rank of an interface, if several list the same hardware. Direct3D 12 comes after Vulkan: its default compiler does
+/// not promise that a multiply-add is fused alike in all modules.
+fn rank_of_interface(backend: wgpu::Backend) -> u32 {
+    match backend {
+        wgpu::Backend::Vulkan | wgpu::Backend::Metal => 0,
+        wgpu::Backend::Dx12 => 1,
+        wgpu::Backend::Gl | wgpu::Backend::BrowserWebGpu | wgpu::Backend::Noop => 2,
+    }
 }
 
 fn rank(kind: wgpu::DeviceType) -> u32 {

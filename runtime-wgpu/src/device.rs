@@ -3,6 +3,7 @@
 use crate::adapter::{AdapterFacts, choose, enough, facts, list};
 use crate::compile::LoopLimit;
 use crate::error::GpuError;
+use crate::module::Tile;
 use crate::options::Options;
 use autobatch_shaders::{Joins, Numbers};
 use pollster::block_on;
@@ -53,7 +54,11 @@ impl Gpu {
             required_features: adapter.features() & features,
             required_limits: limits.clone(),
             experimental_features: wgpu::ExperimentalFeatures::disabled(),
-            memory_hints: wgpu::MemoryHints::Performance,
+            // Large blocks save calls, but shared memory is needed by others.
+            memory_hints: match facts.kind {
+                "discrete" | "virtual" => wgpu::MemoryHints::Performance,
+                _ => wgpu::MemoryHints::MemoryUsage,
+            },
             trace: wgpu::Trace::Off,
         };
         let (device, queue) = block_on(adapter.request_device(&descriptor))
@@ -123,6 +128,27 @@ impl Gpu {
         of_device.into_iter().chain(of_budget).min_by_key(|limit| limit.max())
     }
 
+    /// Bytes of all buffers on the device, if the interface counts them.
+    #[must_use]
+    pub fn allocated(&self) -> Option<u64> {
+        self.device.generate_allocator_report().map(|report| report.total_allocated_bytes)
+    }
+
+    /// Frees buffers that nothing names any more: waits for the commands that still use them.
+    pub(crate) fn free_unused(&self) {
+        let timeout = Some(Duration::from_secs(self.options.timeout.max(1)));
+        let _ = self.device.poll(wgpu::PollType::Wait { submission_index: None, timeout });
+    }
+
+    /// The tallest tile of products. A thread of 128 rows keeps 64 sums, more registers than hardware with narrow subgroups
+    /// has. Metal reports four threads for every GPU.
+    #[must_use]
+    pub fn tallest(&self) -> Tile {
+        let AdapterFacts { kind, backend, subgroups, .. } = &self.facts;
+        let is_narrow = subgroups.is_some_and(|(least, _)| least <= 16) && backend != "metal";
+        if is_narrow && *kind != "software" { Tile::Rows64 } else { Tile::Rows128 }
+    }
+
     /// Destroys the device. The next use reports its loss.
     pub fn destroy(&self) {
         self.device.destroy();
@@ -157,8 +183,7 @@ impl Gpu {
     /// The loss of the device if that made a call fail, else `error`. A loss is reported after the work, so this waits
     /// for it.
     pub(crate) fn lost_or(&self, error: GpuError) -> GpuError {
-        let timeout = Some(Duration::from_secs(self.options.timeout.max(1)));
-        let _ = self.device.poll(wgpu::PollType::Wait { submission_index: None, timeout });
+        self.free_unused();
         match &self.reported.lock().unwrap_or_else(PoisonError::into_inner).lost {
             Some(reason) => GpuError::Lost { reason: reason.clone() },
             None => error,

@@ -31,6 +31,7 @@ mod error;
 mod executor;
 pub mod module;
 mod options;
+pub mod predict;
 mod self_test;
 #[cfg(test)]
 mod tests;

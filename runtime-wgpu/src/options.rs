@@ -2,6 +2,7 @@
 
 use crate::adapter::Selector;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The rounding of products, quotients and square roots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -26,6 +27,8 @@ pub struct Budget {
     pub scratch: Option<u64>,
     /// Bytes of rows and parameters together.
     pub memory: Option<u64>,
+    /// The time of a dispatch, predicted for a small integrated GPU. Steps that take longer are divided by lanes.
+    pub dispatch_time: Option<Duration>,
     /// Loop iterations of a thread. Plans that need more are rejected.
     pub iterations: Option<u64>,
 }

@@ -36,8 +36,8 @@ impl LoopLimit {
     }
 }
 
-/// A record and what it refers to.
-pub(super) struct Loops<'r> {
+/// A segment: a record and what it refers to.
+pub(super) struct Segment<'r> {
     pub(super) record: &'r [u32],
     /// The tables of the plan, and the records so far: both hold offsets of lists.
     pub(super) tables: [&'r [u32]; 2],
@@ -46,9 +46,9 @@ pub(super) struct Loops<'r> {
     pub(super) threads: Threads,
 }
 
-impl Loops<'_> {
+impl Segment<'_> {
     /// Upper bound of the iterations of a thread of a program.
-    pub(super) fn of(&self, program: &Program) -> u64 {
+    pub(super) fn iterations(&self, program: &Program) -> u64 {
         let iterations = match program {
             Program::Fixed(template) => self.of_fixed(*template),
             Program::Map(_) => 0,
@@ -60,7 +60,7 @@ impl Loops<'_> {
         iterations.saturating_add(SMALL_LOOPS)
     }
 
-    fn word(&self, at: usize) -> u64 {
+    pub(super) fn word(&self, at: usize) -> u64 {
         u64::from(self.record[at])
     }
 
@@ -69,7 +69,7 @@ impl Loops<'_> {
         self.word(at).div_ceil(16)
     }
 
-    fn of_fixed(&self, template: Template) -> u64 {
+    pub(super) fn of_fixed(&self, template: Template) -> u64 {
         // A loop over eight rows or lanes of a part at a time, and one over the rest.
         let eights = |count: u64| count / 8 + count % 8 + 3;
         let rows = |lanes: u64, each: u64| eights(lanes * each);
@@ -110,7 +110,7 @@ impl Loops<'_> {
     }
 
     /// The iterations over the parts of a reduction, from word `first` of the record on; the word before is their number.
-    fn parts(&self, first: usize, size: usize, each: impl Fn(u64, u64) -> u64) -> u64 {
+    pub(super) fn parts(&self, first: usize, size: usize, each: impl Fn(u64, u64) -> u64) -> u64 {
         let at = |part: u64| first + size * part as usize;
         (0..self.word(first - 1)).map(|part| each(self.word(at(part)), self.word(at(part) + 1))).sum()
     }
@@ -128,20 +128,29 @@ impl Loops<'_> {
 
     /// The length of the longest list that a word of the record describes.
     fn longest(&self, at: usize) -> u64 {
+        self.lengths(at, |lengths| lengths.max().unwrap_or(0))
+    }
+
+    /// The length of all lists that a word of the record describes.
+    pub(super) fn items(&self, at: usize) -> u64 {
+        self.lengths(at, |lengths| lengths.sum())
+    }
+
+    /// A number of the lengths of the lists of all lanes.
+    fn lengths(&self, at: usize, number: impl Fn(&mut dyn Iterator<Item = u64>) -> u64) -> u64 {
         let lanes = (self.threads.count / self.word(0).max(1)) as usize;
         let (first, lists) = (self.threads.first_lane, self.record[at + 2]);
-        let longest = match self.record[at] {
+        match self.record[at] {
             GATHERED => {
                 let offsets = &self.tables_at(lists.wrapping_add(first))[..=lanes];
-                offsets.windows(2).map(|pair| pair[1] - pair[0]).max()
+                number(&mut offsets.windows(2).map(|pair| u64::from(pair[1] - pair[0])))
             }
             SHARED => {
                 let words = &self.tables_at(lists.wrapping_add(first.wrapping_mul(4)))[..4 * lanes];
-                words.chunks_exact(4).map(|list| list[1]).max()
+                number(&mut words.chunks_exact(4).map(|list| u64::from(list[1])))
             }
-            length => Some(length),
-        };
-        longest.unwrap_or(0).into()
+            length => number(&mut std::iter::repeat_n(u64::from(length), lanes)),
+        }
     }
 
     /// The tables from a position on.
@@ -154,7 +163,7 @@ impl Loops<'_> {
 }
 
 /// The number of times that a function reads the row.
-fn passes(function: &str) -> u64 {
+pub(super) fn passes(function: &str) -> u64 {
     match function {
         "store_logsumexp" | "store_pick_neg_log_softmax" => 2,
         "store_softmax" | "store_log_softmax" | "store_layer_norm" | "store_cross_entropy" => 3,

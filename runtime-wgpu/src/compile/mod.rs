@@ -5,6 +5,7 @@
 //! or parameter values. The units of a wave are then merged into as few dispatches as their programs allow.
 
 mod checks;
+mod cost;
 mod fold;
 mod iterations;
 mod kernels;
@@ -22,6 +23,7 @@ mod update;
 mod wave;
 
 pub use checks::IndexCheck;
+pub use cost::Cost;
 pub use iterations::LoopLimit;
 pub(crate) use kernels::LoweringCache;
 pub use layout::{BufferLayout, Packing, Stored, WordSource};
@@ -31,14 +33,16 @@ pub use sparse_rows::{SparseTable, sparse_tables};
 pub use update::{SUM_OF_SQUARES, TILE_ELEMENTS, UpdateOp, UpdateProgram, Updates, compile_update};
 
 use crate::error::GpuError;
-use crate::module::{Program, Split};
+use crate::module::{Program, Split, Tile};
 use autobatch_ir::plan::{KernelId, ParamPort, Plan, Step, Verified};
 use autobatch_shaders::LOOKUP;
 use checks::ComputedIndices;
+use cost::Generated;
 use kernels::Lowered;
 use map::Variant;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 use wave::{Threads, Wave};
 
 /// Maximum number of threads of a dispatch. Two dimensions of 65,535 groups hold them, and 32 bits count them.
@@ -62,8 +66,8 @@ pub struct Dispatch {
     pub count: u32,
     /// Groups in both dimensions.
     pub groups: [u32; 2],
-    /// Multiply-adds, about.
-    pub work: u64,
+    /// Its cost.
+    pub cost: Cost,
 }
 
 impl Dispatch {
@@ -123,6 +127,10 @@ pub struct Target {
     pub strict: bool,
     /// The storage of parameters.
     pub packing: Packing,
+    /// The tallest tile of products.
+    pub tallest: Tile,
+    /// The maximum time of a dispatch, predicted for a small integrated GPU. A single lane may exceed it.
+    pub dispatch_time: Duration,
     /// The maximum number of loop iterations of a thread, if there is one.
     pub iterations: Option<LoopLimit>,
 }
@@ -143,6 +151,8 @@ impl Target {
         scratch: DEFAULT_SCRATCH,
         strict: false,
         packing: Packing::Halves,
+        tallest: Tile::Rows128,
+        dispatch_time: DEFAULT_DISPATCH_TIME,
         iterations: None,
     };
 
@@ -168,6 +178,10 @@ impl Target {
 
 /// Words of scratch rows unless a budget sets fewer: 64 MiB.
 pub const DEFAULT_SCRATCH: u64 = 16 << 20;
+
+/// The time of a dispatch on a small integrated GPU unless a budget sets less: a tenth of the two seconds after which Windows
+/// resets a device.
+pub const DEFAULT_DISPATCH_TIME: Duration = Duration::from_millis(200);
 
 /// Compiles a plan.
 ///
@@ -226,6 +240,8 @@ struct Build<'a> {
     layout: BufferLayout,
     scratch_budget: u64,
     strict: bool,
+    tallest: Tile,
+    dispatch_time: Duration,
     iterations: Option<LoopLimit>,
     /// Words of scratch rows of the largest wave.
     scratch: u64,
@@ -236,6 +252,8 @@ struct Build<'a> {
     /// See [`Compiled::persistent`]: constants, their number, and the records of the prologue.
     persistent: Vec<u32>,
     programs: Vec<Arc<Program>>,
+    /// Counts over their generated code.
+    generated: Vec<Generated>,
     /// The numbers of programs, by address.
     numbers: HashMap<usize, u32>,
     /// For each kernel its lowering, from the first step that executes it on.
@@ -276,6 +294,8 @@ impl<'a> Build<'a> {
             layout,
             scratch_budget: target.scratch.max(1),
             strict: target.strict,
+            tallest: target.tallest,
+            dispatch_time: target.dispatch_time,
             iterations: target.iterations,
             scratch: 0,
             records: Vec::new(),
@@ -283,6 +303,7 @@ impl<'a> Build<'a> {
             cache,
             persistent,
             programs: Vec::new(),
+            generated: Vec::new(),
             numbers: HashMap::new(),
             kernels: vec![UsedKernel::default(); plan.kernels.len()],
             wave: Wave::default(),

@@ -40,11 +40,6 @@ impl<'k> Product<'k> {
     fn columns(&self) -> u32 {
         self.fused.groups[0].width / self.rows
     }
-
-    /// Terms of a sum.
-    fn depth(&self) -> u64 {
-        self.parts.iter().map(|part| u64::from(part.source.width / self.rows)).sum()
-    }
 }
 
 /// Adds the segment of products and their epilogue.
@@ -56,17 +51,15 @@ pub(super) fn lower(lanes: &mut Lanes<'_, '_>, unit: &LoweredUnit) -> Result<(),
     let mut record = head(fused, [rows * columns, columns, rows]);
     lanes.fill(&unit.recipe, &mut record);
     let mut weights = Weights::default();
-    let mut depth = 0;
     for (number, product) in (0..).zip(&products) {
         record.set(3 + number, record.len());
         write_block(lanes, product, &mut record, &mut weights);
-        depth += product.depth() * product.fused.groups.len() as u64;
     }
     let all_rows = u64::from(lanes.count) * u64::from(rows);
     let load = weights.load.unwrap_or(LoadWidth::One);
     let tile = match lanes.build.strict {
         true => Tile::Rows64,
-        false => Tile::of(all_rows, u64::from(columns), load),
+        false => Tile::of(all_rows, u64::from(columns), load).min(lanes.build.tallest),
     };
     let count = match tile {
         Tile::Few => all_rows * u64::from(columns),
@@ -81,10 +74,8 @@ pub(super) fn lower(lanes: &mut Lanes<'_, '_>, unit: &LoweredUnit) -> Result<(),
         let epilogue = epilogue(kernel, &unit.unit, locations).text;
         Program::Products(Products { tile, load, packed, groups, epilogue })
     });
-    let threads = Threads { first_lane: lanes.first, count, columns: u64::from(columns) };
-    lanes.build.segment_of(number, &record, lanes.level, threads)?;
-    lanes.build.set_last_work(all_rows * u64::from(columns) * depth);
-    Ok(())
+    let threads = Threads { first_lane: lanes.first, count, columns: u64::from(columns), lanes: lanes.count };
+    lanes.build.segment_of(number, &record, lanes.level, threads)
 }
 
 /// The head of a record, with a word for the position of each product's block.

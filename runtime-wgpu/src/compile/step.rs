@@ -196,7 +196,8 @@ impl Lanes<'_, '_> {
 
     /// The threads of a segment with `each` threads per lane.
     pub(super) fn threads(&self, each: u32) -> Threads {
-        Threads { first_lane: self.first, count: u64::from(self.count) * u64::from(each), columns: 1 }
+        let count = u64::from(self.count) * u64::from(each);
+        Threads { first_lane: self.first, count, columns: 1, lanes: self.count }
     }
 
     /// Adds a segment with `each` threads per lane.

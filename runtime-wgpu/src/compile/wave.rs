@@ -4,19 +4,23 @@
 //! dispatch therefore costs a barrier. Steps of a wave are independent (rules P25 and P26), so their units are merged:
 //! all units of one level that run one program become segments of one dispatch. The level of a unit is the length of
 //! the longest chain of units of its step that it depends on. A wave then has as many dispatches as its deepest step
-//! has levels, unless its steps run different programs.
+//! levels, unless its steps run different programs.
+//!
+//! Drivers reset devices that are busy for seconds. The time of a dispatch is therefore limited, by a prediction for a small
+//! integrated GPU: a segment that takes longer is divided by lanes, and its parts are dispatches of their own.
 
-use super::iterations::Loops;
+use super::cost::{Cost, Generated};
+use super::iterations::Segment;
 use super::record::Record;
 use super::{Build, Dispatch, MAX_THREADS};
 use crate::error::GpuError;
 use crate::module::{GROUP, Program};
+use crate::predict::Card;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Maximum number of groups in a dimension.
 const MAX_GROUPS: u64 = 65_535;
-/// Multiply-adds of one dispatch, about. A single segment may exceed it.
-const MAX_WORK: u64 = 1 << 37;
 
 /// The threads of a segment.
 #[derive(Clone, Copy, Debug)]
@@ -26,12 +30,25 @@ pub(super) struct Threads {
     pub(super) count: u64,
     /// The number of columns of tiled programs, else 1.
     pub(super) columns: u64,
+    /// The number of lanes that may be divided, each with equally many threads.
+    pub(super) lanes: u32,
 }
 
 impl Threads {
     /// `count` threads that start with lane 0.
     pub(super) const fn of(count: u64) -> Self {
-        Self { first_lane: 0, count, columns: 1 }
+        Self { first_lane: 0, count, columns: 1, lanes: 1 }
+    }
+
+    /// These threads in at most `parts` parts.
+    fn divided(self, parts: u64) -> impl Iterator<Item = Self> {
+        let lanes = u64::from(self.lanes);
+        let (parts, each) = (parts.clamp(1, lanes.max(1)), self.count / lanes.max(1));
+        (0..parts).map(move |part| {
+            let [first, end] = [part, part + 1].map(|part| lanes * part / parts);
+            let count = if parts == 1 { self.count } else { (end - first) * each };
+            Self { first_lane: self.first_lane + first as u32, count, lanes: (end - first) as u32, ..self }
+        })
     }
 }
 
@@ -43,8 +60,10 @@ struct Entry {
     threads: u32,
     first_lane: u32,
     groups: u64,
-    work: u64,
+    cost: Cost,
     step: Option<u32>,
+    /// True if it is a part of a segment. Parts use the same scratch rows, so each is a dispatch.
+    is_part: bool,
 }
 
 /// The segments of the wave that is being compiled.
@@ -83,6 +102,7 @@ impl Build<'_> {
         let next = self.programs.len() as u32;
         let number = *self.numbers.entry(Arc::as_ptr(&program) as usize).or_insert(next);
         if number == next {
+            self.generated.push(Generated::of(&program));
             self.programs.push(program);
         }
         number
@@ -97,7 +117,7 @@ impl Build<'_> {
         threads: Threads,
     ) -> Result<(), GpuError> {
         let program = &self.programs[number as usize];
-        let Threads { first_lane, count, columns } = threads;
+        let Threads { count, columns, .. } = threads;
         let groups = program.groups(count, columns);
         if count == 0 || groups == 0 {
             return Ok(());
@@ -110,36 +130,50 @@ impl Build<'_> {
                 limit: MAX_THREADS * 4,
             });
         }
-        self.check_loops(program, record, threads)?;
+        let segment = self.view(record, threads);
+        self.check_loops(program, &segment)?;
+        let cost = segment.cost(program, self.generated[number as usize]);
+        // Fewer lanes have less work, but wait no less.
+        let parts = self.parts_of(Card::SMALL.roof(&cost)).min(threads.lanes.max(1).into());
+        let program = Arc::clone(program);
         let record = self.add_words(record.words())?;
-        self.wave.entries.push(Entry {
+        self.wave.entries.extend(threads.divided(parts).map(|part| Entry {
             level,
             program: number,
             record,
-            threads: count as u32,
-            first_lane,
-            groups,
-            work: count,
+            threads: part.count as u32,
+            first_lane: part.first_lane,
+            groups: program.groups(part.count, part.columns),
+            cost: cost.part(parts),
             step: self.step,
-        });
+            is_part: parts > 1,
+        }));
         Ok(())
     }
 
+    fn view<'s>(&'s self, record: &'s Record, threads: Threads) -> Segment<'s> {
+        let tables = [self.plan.tables.as_slice(), &self.records];
+        Segment { record: record.words(), tables, records_at: self.records_at, threads }
+    }
+
+    /// The cost of a segment.
+    pub(super) fn cost_of(&self, program: &Program, record: &Record, threads: Threads) -> Cost {
+        self.view(record, threads).cost(program, Generated::of(program))
+    }
+
+    /// The number of dispatches into which something that takes this time is divided.
+    pub(super) fn parts_of(&self, time: Duration) -> u64 {
+        let limit = self.dispatch_time.max(Duration::from_micros(1));
+        time.as_nanos().div_ceil(limit.as_nanos()).max(1) as u64
+    }
+
     /// Rejects a program whose loops the device would abort.
-    fn check_loops(&self, program: &Program, record: &Record, threads: Threads) -> Result<(), GpuError> {
+    fn check_loops(&self, program: &Program, segment: &Segment<'_>) -> Result<(), GpuError> {
         let Some(limit) = self.iterations else { return Ok(()) };
-        let (record, tables) = (record.words(), [self.plan.tables.as_slice(), &self.records]);
-        let needed = Loops { record, tables, records_at: self.records_at, threads }.of(program);
+        let needed = segment.iterations(program);
         match needed <= limit.max() {
             true => Ok(()),
             false => Err(GpuError::Loops { step: self.step, what: program.template().name, needed, limit }),
-        }
-    }
-
-    /// Sets the work of the last segment.
-    pub(super) fn set_last_work(&mut self, work: u64) {
-        if let Some(last) = self.wave.entries.last_mut() {
-            last.work = work;
         }
     }
 
@@ -157,18 +191,19 @@ impl Build<'_> {
             let of_level = rest.partition_point(|entry| entry.level == level);
             rest[..of_level].sort_by_key(|entry| (Some(entry.program) != last, entry.program));
             let first = rest[0];
-            let (mut groups, mut work, mut count) = (0, 0u64, 0);
-            for entry in rest.iter() {
-                let same = (entry.level, entry.program) == (first.level, first.program);
+            let (mut groups, mut cost, mut count) = (first.groups, first.cost, 1);
+            for entry in rest[1..].iter().take_while(|_| !first.is_part) {
+                let same = (entry.level, entry.program) == (first.level, first.program) && !entry.is_part;
+                let both = cost.beside(entry.cost);
                 let fits = groups + entry.groups <= 2 * MAX_THREADS / GROUP
-                    && work.saturating_add(entry.work) <= MAX_WORK;
-                if !same || (count > 0 && !fits) {
+                    && self.parts_of(Card::SMALL.roof(&both)) <= 1;
+                if !same || !fits {
                     break;
                 }
-                (groups, work, count) = (groups + entry.groups, work.saturating_add(entry.work), count + 1);
+                (groups, cost, count) = (groups + entry.groups, both, count + 1);
             }
             let (these, others) = rest.split_at_mut(count);
-            self.dispatch(these, groups, work)?;
+            self.dispatch(these, groups, cost)?;
             rest = others;
         }
         entries.clear();
@@ -176,7 +211,7 @@ impl Build<'_> {
         Ok(())
     }
 
-    fn dispatch(&mut self, entries: &[Entry], groups: u64, work: u64) -> Result<(), GpuError> {
+    fn dispatch(&mut self, entries: &[Entry], groups: u64, cost: Cost) -> Result<(), GpuError> {
         let mut words = Vec::with_capacity(4 * entries.len());
         let mut at = 0u64;
         for entry in entries {
@@ -196,7 +231,7 @@ impl Build<'_> {
             segments,
             count: entries.len() as u32,
             groups: [across as u32, down as u32],
-            work,
+            cost,
         });
         Ok(())
     }

@@ -56,8 +56,7 @@ impl Executor {
         let target = self.target()?;
         let (mut counters, started) = (Counters::default(), Instant::now());
         let Resident { device, plans, growing } = self.open()?;
-        plans.drop_prerecorded();
-        let DeviceState { gpu, memory, training, .. } = &mut *device;
+        let DeviceState { gpu, memory, pipelines, training, .. } = &mut *device;
         let generation = memory.generation();
         let layout = || BufferLayout::new(plan, target.packing, Capacity::Growable);
         let own = layout()?;
@@ -65,7 +64,11 @@ impl Executor {
             growing.take().filter(|growing| growing.is_prefix_of(plan, target, &own, generation));
         let waves = before.as_ref().map_or(0, |before| before.waves);
         let mut compiled = compile_from(plan, target, own, waves, &mut plans.lowering)?;
-        training.before(gpu, memory, plan, request.accumulate)?;
+        training.before(gpu, memory, plan, request.accumulate, pipelines.cache())?;
+        if !memory.has_room(gpu, target, &compiled) {
+            plans.release_memory();
+            before.iter_mut().for_each(|before| before.loaded.release_memory());
+        }
         memory.fit(gpu, target, &compiled)?;
         if before.is_some() && memory.generation() != generation {
             before = None;

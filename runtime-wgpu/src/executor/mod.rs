@@ -9,6 +9,7 @@ mod build;
 mod cache;
 mod growing;
 mod memory;
+mod pace;
 mod paused;
 mod pipelines;
 mod plans;
@@ -22,7 +23,7 @@ mod update;
 pub use profile::DispatchTime;
 pub use update::{StoresMut, Trained};
 
-use crate::compile::{Compiled, DEFAULT_SCRATCH, Packing, Target};
+use crate::compile::{Compiled, DEFAULT_DISPATCH_TIME, DEFAULT_SCRATCH, Packing, Target};
 use crate::counters::Counters;
 use crate::device::Gpu;
 use crate::error::GpuError;
@@ -30,6 +31,7 @@ use crate::options::Options;
 use autobatch_ir::plan::{FieldId, Inputs, Mode, Plan, StoreId, StoreKind, Stores, Verified};
 use growing::Growing;
 use memory::Memory;
+use pace::Pace;
 use pipelines::Pipelines;
 use plans::Plans;
 use readback::submit;
@@ -61,6 +63,7 @@ struct DeviceState {
     memory: Memory,
     pipelines: Pipelines,
     training: Training,
+    pace: Pace,
 }
 
 /// Everything that lives on the device.
@@ -147,8 +150,16 @@ impl Executor {
         let scratch = self.options.budget.scratch.map_or(DEFAULT_SCRATCH, |bytes| (bytes / 4).max(1));
         let (strict, packing) = (self.options.strict, self.packing);
         let gpu = &self.open()?.device.gpu;
-        let (binding, bindings, iterations) = (gpu.binding(), gpu.bindings(), gpu.iterations());
-        Ok(Target { binding, bindings, scratch, strict, packing, iterations })
+        Ok(Target {
+            binding: gpu.binding(),
+            bindings: gpu.bindings(),
+            scratch,
+            strict,
+            packing,
+            tallest: gpu.tallest(),
+            dispatch_time: gpu.options().budget.dispatch_time.unwrap_or(DEFAULT_DISPATCH_TIME),
+            iterations: gpu.iterations(),
+        })
     }
 
     fn open(&mut self) -> Result<&mut Resident, GpuError> {
@@ -156,7 +167,8 @@ impl Executor {
         if self.resident.is_none() {
             let gpu = Gpu::open(self.options.clone())?;
             let (pipelines, training) = (Pipelines::new(&gpu), Training::new(&gpu));
-            let device = DeviceState { gpu, memory: Memory::default(), pipelines, training };
+            let device =
+                DeviceState { gpu, memory: Memory::default(), pipelines, training, pace: Pace::default() };
             self.resident = Some(Resident { device, plans: Plans::default(), growing: None });
         }
         Ok(self.resident.as_mut().expect("it was opened just now"))

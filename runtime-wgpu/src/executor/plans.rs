@@ -120,9 +120,9 @@ impl Plans {
         Ok(loaded)
     }
 
-    /// Drops all recorded commands, because they keep the buffers alive that they name.
-    pub(super) fn drop_prerecorded(&mut self) {
-        self.loaded.iter_mut().for_each(|loaded| loaded.prerecorded = None);
+    /// Drops everything that names the arena and the parameters, because it keeps old buffers alive.
+    pub(super) fn release_memory(&mut self) {
+        self.loaded.iter_mut().for_each(Loaded::release_memory);
     }
 
     fn upload(
@@ -296,8 +296,7 @@ impl Loaded {
         if is_bound && self.pipelines.len() == self.compiled.programs.len() {
             return Ok(());
         }
-        let get = |program| pipelines.get(gpu, program, split);
-        self.pipelines = self.compiled.programs.iter().map(get).collect::<Result<_, _>>()?;
+        self.pipelines = pipelines.all(gpu, &self.compiled.programs, split)?;
         if is_bound {
             return Ok(());
         }
@@ -309,6 +308,11 @@ impl Loaded {
         let group = bind_group(gpu, "a plan", &pipelines.layouts(gpu, split).group, &entries);
         self.group = Some(BoundGroup { generation, split, group });
         Ok(())
+    }
+
+    /// Drops recorded commands and the bind group.
+    pub(super) fn release_memory(&mut self) {
+        (self.prerecorded, self.group) = (None, None);
     }
 
     /// Returns whether it was compiled for this target.

@@ -4,9 +4,9 @@
 //! commands only if it needs the same buffers.
 
 use super::memory::Memory;
+use super::pace::Pace;
 use super::pipelines::Pipelines;
 use super::plans::{Loaded, Plans};
-use super::run::submission_end;
 use super::{Next, makes_gradients};
 use crate::compile::{Packing, Target};
 use crate::counters::Counters;
@@ -37,9 +37,10 @@ impl Prerecorded {
         memory: &mut Memory,
         loaded: &Loaded,
         first: usize,
+        pace: Pace,
     ) -> Result<Option<Self>, GpuError> {
         let compiled = &*loaded.compiled;
-        if submission_end(compiled, first) < compiled.dispatches.len() {
+        if pace.submission_end(compiled, first) < compiled.dispatches.len() {
             return Ok(None);
         }
         let mut encoder = memory.begin(gpu, compiled);
@@ -67,6 +68,7 @@ pub(super) struct CurrentRun {
     /// True if no update of parameters can follow the run.
     pub(super) keeps_parameters: bool,
     pub(super) target: Target,
+    pub(super) pace: Pace,
 }
 
 impl CurrentRun {
@@ -81,7 +83,7 @@ impl CurrentRun {
         plans: &mut Plans,
         counters: &mut Counters,
     ) -> Result<(), GpuError> {
-        let &Self { identity, keeps_parameters, target } = self;
+        let &Self { identity, keeps_parameters, target, pace } = self;
         if makes_gradients(next) && target.packing != Packing::Words {
             return Ok(());
         }
@@ -93,7 +95,7 @@ impl CurrentRun {
         let skips_prologue = keeps_parameters && memory.has_persistent(&loaded.compiled);
         let first = if skips_prologue { loaded.compiled.prologue as usize } else { 0 };
         if loaded.prerecorded.as_ref().is_none_or(|commands| !commands.fits(memory, first)) {
-            loaded.prerecorded = Prerecorded::record(gpu, memory, loaded, first)?;
+            loaded.prerecorded = Prerecorded::record(gpu, memory, loaded, first, pace)?;
         }
         Ok(())
     }

@@ -102,7 +102,7 @@ fn timed(
             template: compiled.programs[dispatch.program as usize].template().name,
             groups: u64::from(dispatch.groups[0]) * u64::from(dispatch.groups[1]),
             segments: dispatch.count,
-            work: dispatch.work,
+            work: dispatch.cost.work,
             time: time(pair),
         })
         .collect())

@@ -2,6 +2,7 @@
 //! these steps.
 
 use super::memory::Memory;
+use super::pace::Pace;
 use super::plans::Loaded;
 use super::prerecord::{CurrentRun, Prerecorded, poll_next};
 use super::readback::submit;
@@ -15,11 +16,7 @@ use autobatch_ir::plan::{Inputs, Plan, Stores, Verified};
 use std::mem;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
-
-/// The approximate number of multiply-adds of one submission: half a second on a slow device. The watchdog of a driver
-/// resets devices that are busy for much longer.
-const SUBMISSION_WORK: u64 = 1 << 39;
+use std::time::{Duration, Instant};
 
 /// The part of a plan that a run executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +59,8 @@ pub(super) struct InFlight {
     staging: wgpu::Buffer,
     /// The first dispatch of the run.
     first: usize,
+    /// The time of the run, as [`Pace`] predicts it.
+    predicted: Duration,
     submitted: Instant,
     counters: Counters,
     times: Times,
@@ -84,7 +83,7 @@ impl DeviceState {
         mut counters: Counters,
         started: Instant,
     ) -> Result<InFlight, GpuError> {
-        let Self { gpu, memory, pipelines, training } = self;
+        let Self { gpu, memory, pipelines, training, pace } = self;
         let made = pipelines.made();
         loaded.prepare(gpu, memory, pipelines)?;
         counters.pipelines = pipelines.made() - made;
@@ -109,19 +108,22 @@ impl DeviceState {
             }
             None => {
                 let saved = request.accumulate.then_some(&*training);
-                record(gpu, memory, loaded, dispatches, saved, &mut counters)?
+                let (parts, recording) = (dispatches.clone(), Recording { gpu, loaded, pace: *pace, saved });
+                recording.record(memory, parts, &mut counters)?
             }
         };
         let submission = submit(gpu, commands)?;
         counters.submissions += 1;
         memory.mark_persistent(&compiled);
         let submitted = Instant::now();
+        let predicted = Pace::predicted(&compiled, dispatches);
         Ok(InFlight {
             compiled,
             tables: loaded.tables().clone(),
             submission,
             staging: memory.staging().clone(),
             first,
+            predicted,
             submitted,
             counters,
             times: Times {
@@ -136,10 +138,12 @@ impl DeviceState {
     /// Waits for a run and reads its outputs.
     pub(super) fn finish(&mut self, request: &Request<'_>, run: InFlight) -> Result<Finished, GpuError> {
         let InFlight { compiled, tables, submission, staging, submitted, mut counters, mut times, .. } = run;
-        let Self { gpu, memory, training, .. } = self;
+        let Self { gpu, memory, pipelines, training, pace } = self;
         let started = Instant::now();
         let words = compiled.readback_words();
         let outputs = memory.wait(gpu, &staging, submission, words, gpu.time_left(submitted))?;
+        pace.learn(run.predicted, submitted.elapsed());
+        pipelines.save_if_doubled(0);
         check_indices(request, &compiled, &outputs)?;
         if request.part != PlanPart::BeforePause {
             training.after(request.plan, &compiled.layout, &tables, request.accumulate);
@@ -184,19 +188,20 @@ impl Executor {
         *growing = None;
         // This reads the tables of the last plan, before loading a plan overwrites them.
         if request.part != PlanPart::AfterPause {
-            device.training.before(&device.gpu, &device.memory, plan, request.accumulate)?;
+            let DeviceState { gpu, memory, pipelines, training, .. } = &mut *device;
+            training.before(gpu, memory, plan, request.accumulate, pipelines.cache())?;
         }
         let loaded = plans.load(&device.gpu, plan, target, None, &mut counters)?;
         loaded.word_limits.check(plan, request.inputs.words)?;
         let compiled = Arc::clone(&loaded.compiled);
         if !device.memory.has_room(&device.gpu, target, &compiled) {
-            plans.drop_prerecorded();
+            plans.release_memory();
         }
         device.memory.fit(&device.gpu, target, &compiled)?;
         let loaded = plans.load(&device.gpu, plan, target, None, &mut counters)?;
         let mut run = device.start(request, loaded, counters, started)?;
 
-        let DeviceState { gpu, memory, pipelines, .. } = device;
+        let DeviceState { gpu, memory, pipelines, pace, .. } = device;
         let next = poll_next(gpu, &run.submission, next);
         let polled = Instant::now();
         let keeps_parameters = !makes_gradients(plan);
@@ -204,13 +209,14 @@ impl Executor {
             None if request.part != PlanPart::All => {}
             None if !request.accumulate && mem::replace(&mut loaded.was_executed, true) => {
                 let first = if keeps_parameters { run.first } else { 0 };
-                loaded.prerecorded = Prerecorded::record(gpu, memory, loaded, first)?;
+                loaded.prerecorded = Prerecorded::record(gpu, memory, loaded, first, *pace)?;
             }
             None => {}
             Some(next) => {
                 loaded.was_executed = true;
                 let made = pipelines.made();
-                let current = CurrentRun { identity: loaded.identity(), keeps_parameters, target };
+                let current =
+                    CurrentRun { identity: loaded.identity(), keeps_parameters, target, pace: *pace };
                 // The run of the next plan reports the errors of its preparation.
                 let _ = current.prepare_next(gpu, &next, memory, pipelines, plans, &mut run.counters);
                 run.counters.pipelines += pipelines.made() - made;
@@ -222,43 +228,40 @@ impl Executor {
     }
 }
 
-/// Records the commands of a run. With `saved`, they first restore the gradients that the run
-/// adds to. Large runs take several submissions. The function submits all of them but the last.
-fn record(
-    gpu: &Gpu,
-    memory: &mut Memory,
-    loaded: &Loaded,
-    dispatches: [Range<usize>; 2],
-    saved: Option<&Training>,
-    counters: &mut Counters,
-) -> Result<wgpu::CommandBuffer, GpuError> {
-    let compiled = &loaded.compiled;
-    let mut encoder = memory.begin(gpu, compiled);
-    if let Some(training) = saved {
-        training.restore(memory, &compiled.layout, &mut encoder);
-    }
-    for Range { start: mut next, end: last } in dispatches {
-        while next < last {
-            let end = submission_end(compiled, next).min(last);
-            loaded.encode(&mut encoder, next..end, None);
-            next = end;
-            if next < last {
-                gpu.queue.submit([mem::replace(&mut encoder, gpu.encoder()).finish()]);
-                counters.submissions += 1;
-            }
-        }
-    }
-    memory.finish(gpu, encoder, &compiled.readback)
+/// The parts on which the commands of a run depend.
+struct Recording<'r> {
+    gpu: &'r Gpu,
+    loaded: &'r Loaded,
+    pace: Pace,
+    /// The gradients that the run adds to, if it does.
+    saved: Option<&'r Training>,
 }
 
-/// The dispatch after the last one that a submission from `first` on executes. The sum of their work sets the limit.
-pub(super) fn submission_end(compiled: &Compiled, first: usize) -> usize {
-    let mut work = 0u64;
-    for (number, dispatch) in compiled.dispatches.iter().enumerate().skip(first) {
-        work = work.saturating_add(dispatch.work);
-        if work > SUBMISSION_WORK && number > first {
-            return number;
+impl Recording<'_> {
+    /// Records the commands of a run. Large runs take several submissions. All of them but the last are submitted here.
+    fn record(
+        &self,
+        memory: &mut Memory,
+        dispatches: [Range<usize>; 2],
+        counters: &mut Counters,
+    ) -> Result<wgpu::CommandBuffer, GpuError> {
+        let &Self { gpu, loaded, pace, saved } = self;
+        let compiled = &loaded.compiled;
+        let mut encoder = memory.begin(gpu, compiled);
+        if let Some(training) = saved {
+            training.restore(memory, &compiled.layout, &mut encoder);
         }
+        for Range { start: mut next, end: last } in dispatches {
+            while next < last {
+                let end = pace.submission_end(compiled, next).min(last);
+                loaded.encode(&mut encoder, next..end, None);
+                next = end;
+                if next < last {
+                    gpu.queue.submit([mem::replace(&mut encoder, gpu.encoder()).finish()]);
+                    counters.submissions += 1;
+                }
+            }
+        }
+        memory.finish(gpu, encoder, &compiled.readback)
     }
-    compiled.dispatches.len()
 }

@@ -63,7 +63,9 @@ impl SplitArray {
             return Ok(false);
         }
         let words = Self::allocated(words, size);
+        // The old buffers are freed before the new ones are created.
         *self = Self::default();
+        gpu.free_unused();
         let mut buffers = Vec::new();
         for start in (0..words).step_by(size as usize) {
             let bytes = size.min(words - start) * 4;

@@ -53,6 +53,16 @@ impl Program {
         }
     }
 
+    /// The number of threads of a group.
+    #[must_use]
+    pub const fn group_threads(&self) -> u64 {
+        match self {
+            Self::Products(Products { tile: Tile::Rows16 | Tile::Rows64 | Tile::Rows128, .. })
+            | Self::Wgrad(WgradTile::Two | WgradTile::Four) => 256,
+            _ => GROUP,
+        }
+    }
+
     /// The number of groups for `threads` threads. For tiled programs, `threads` counts rows of `columns` columns.
     #[must_use]
     pub fn groups(&self, threads: u64, columns: u64) -> u64 {

@@ -20,6 +20,7 @@ mod lab;
 mod limits;
 mod loops;
 mod models;
+mod pace;
 mod parts;
 mod pauses;
 mod persistent;

@@ -3,8 +3,17 @@
 use crate::compile::VECTOR;
 use crate::device::Gpu;
 use crate::error::GpuError;
+use autobatch_shaders::Library;
 use pollster::block_on;
 use std::num::NonZeroU64;
+
+/// The device, the library and the driver's cache, which pipelines share.
+#[derive(Clone, Copy)]
+pub(super) struct Builder<'a> {
+    pub(super) gpu: &'a Gpu,
+    pub(super) library: &'a Library,
+    pub(super) cache: Option<&'a wgpu::PipelineCache>,
+}
 
 pub(super) struct Build<'a> {
     pub(super) gpu: &'a Gpu,

@@ -47,6 +47,13 @@ impl PipelineFile {
         self.cache.as_ref()
     }
 
+    /// As [`save`](Self::save), but not again before there are twice as many pipelines.
+    pub(super) fn save_if_doubled(&mut self, made: u32) {
+        if made >= 2 * self.saved {
+            self.save(made);
+        }
+    }
+
     /// Writes the file if pipelines were built since the last write.
     pub(super) fn save(&mut self, made: u32) {
         if made == self.saved {

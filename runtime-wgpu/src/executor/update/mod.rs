@@ -14,7 +14,7 @@ mod sparse_rows;
 mod states;
 mod trained;
 
-use super::build::{Build, Layouts, bind_group, binding, layouts, storage, uniform};
+use super::build::{Build, Builder, Layouts, bind_group, binding, layouts, storage, uniform};
 use super::memory::Memory;
 use super::readback::submit;
 use super::split_array::GrowableBuffer;
@@ -24,7 +24,7 @@ use crate::counters::UpdateCounters;
 use crate::device::Gpu;
 use crate::error::GpuError;
 use crate::options::Arithmetic;
-use autobatch_ir::plan::{BindError, Kernel, Plan, Store, StoreId, StoreKind, Update, UpdatePlan, Verified};
+use autobatch_ir::plan::{BindError, Kernel, Plan, Store, StoreId, Update, UpdatePlan, Verified};
 use autobatch_shaders::Library;
 use gradients::{ArenaGradients, SavedGradients};
 use records::{ArrayLocations, Records};
@@ -34,6 +34,7 @@ use states::States;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
+use trained::check;
 pub use trained::{StoresMut, Trained};
 use wgpu::BufferUsages as Usage;
 
@@ -108,6 +109,7 @@ impl Training {
         memory: &Memory,
         plan: &Plan,
         accumulate: bool,
+        cache: Option<&wgpu::PipelineCache>,
     ) -> Result<(), GpuError> {
         let last = self.last.take();
         if !accumulate {
@@ -118,7 +120,10 @@ impl Training {
         self.saved.save(gpu, memory, &last, &mut encoder)?;
         let listing = match last.listed {
             true => Arc::clone(&self.sparse_rows.listing),
-            false => self.sparse_rows.list(gpu, &self.library, memory, &last, &mut encoder)?,
+            false => {
+                let builder = Builder { gpu, library: &self.library, cache };
+                self.sparse_rows.list(builder, memory, &last, &mut encoder)?
+            }
         };
         submit(gpu, encoder.finish())?;
         self.sparse_rows.listing = listing;
@@ -183,6 +188,7 @@ impl Training {
         plan: &Verified<UpdatePlan>,
         stores: &mut dyn StoresMut,
         floats: &[f32],
+        cache: Option<&wgpu::PipelineCache>,
     ) -> Result<(), GpuError> {
         let updates = self.compiled(plan)?;
         self.create_layouts(gpu)?;
@@ -196,13 +202,16 @@ impl Training {
         let is_sparse = |op: &UpdateOp| matches!(op, UpdateOp::Apply { sparse: true, .. });
         let lists = !gradients.listed && updates.ops.iter().any(is_sparse);
         let listing = match lists {
-            true => self.sparse_rows.list(gpu, &self.library, memory, gradients, &mut encoder)?,
+            true => {
+                let builder = Builder { gpu, library: &self.library, cache };
+                self.sparse_rows.list(builder, memory, gradients, &mut encoder)?
+            }
             false => Arc::clone(&self.sparse_rows.listing),
         };
         let runs = self.runs(&updates, memory);
         let at = ArrayLocations { plan, updates: &updates, listing: &listing, runs: &runs };
         let records = Records::new(&at)?;
-        let pipelines = self.build_pipelines(gpu, &updates, &records)?;
+        let pipelines = self.build_pipelines(gpu, &updates, &records, cache)?;
         let uploaded = self.upload_numbers(gpu, &records, &floats[..plan.floats as usize])?;
         self.encode(gpu, memory, &updates, &records, listing.rows(), &mut encoder);
         let commands = encoder.finish();
@@ -230,7 +239,13 @@ impl Training {
     }
 
     /// Builds missing pipelines. Returns how many.
-    fn build_pipelines(&mut self, gpu: &Gpu, updates: &Updates, records: &Records) -> Result<u32, GpuError> {
+    fn build_pipelines(
+        &mut self,
+        gpu: &Gpu,
+        updates: &Updates,
+        records: &Records,
+        cache: Option<&wgpu::PipelineCache>,
+    ) -> Result<u32, GpuError> {
         if self.pipelines.len() >= MAX_PIPELINES {
             self.pipelines.clear();
         }
@@ -239,7 +254,7 @@ impl Training {
             let program = &updates.ops[dispatch.op].programs()[dispatch.program];
             if !self.pipelines.contains_key(program) {
                 let text = program.text(&self.library);
-                let build = Build { gpu, name: program.template.name, text, cache: None };
+                let build = Build { gpu, name: program.template.name, text, cache };
                 self.pipelines.insert(program.clone(), build.on(&self.layouts().pipeline)?);
             }
         }
@@ -322,40 +337,6 @@ fn arg_stride(gpu: &Gpu) -> u64 {
     u64::from(gpu.limits.min_uniform_buffer_offset_alignment).max(ARG_WORDS * 4) / 4
 }
 
-/// Checks that every store of the plan exists in its size. Returns the gradients.
-fn check<'m>(
-    plan: &UpdatePlan,
-    updates: &Updates,
-    stores: &dyn StoresMut,
-    memory: &Memory,
-    gradients: Option<&'m ArenaGradients>,
-) -> Result<&'m ArenaGradients, GpuError> {
-    let wrong = |number: usize, found: usize| {
-        GpuError::from(BindError::Store {
-            name: plan.stores[number].name.clone(),
-            expected: plan.stores[number].ty.shape.elements(),
-            found,
-        })
-    };
-    let Some(gradients) = gradients else { return Err(wrong(plan.stores.len().saturating_sub(1), 0)) };
-    for (number, store) in plan.stores.iter().enumerate() {
-        let found = match store.kind {
-            StoreKind::Grad(of) => gradients.gradient(of).map_or(0, |run| run.1 as usize),
-            StoreKind::Param(_) | StoreKind::State(_) => stores.values(StoreId(number as u32)).len(),
-        };
-        if found != store.ty.shape.elements() {
-            return Err(wrong(number, found));
-        }
-    }
-    for (number, store) in plan.stores[..updates.params].iter().enumerate() {
-        let found = memory.held.get(number).map_or(0, |held| held.0.shape.elements());
-        if found != store.ty.shape.elements() {
-            return Err(wrong(number, found));
-        }
-    }
-    Ok(gradients)
-}
-
 impl Executor {
     /// Sets whether the next runs add their gradients to those of the run before.
     pub fn set_accumulate_gradients(&mut self, accumulate: bool) {
@@ -375,9 +356,7 @@ impl Executor {
     ) -> Result<(), GpuError> {
         BindError::check_count("floats", plan.floats.into(), floats.len())?;
         self.report_device_loss()?;
-        let Some(Resident { device: DeviceState { gpu, memory, training, .. }, growing, .. }) =
-            &mut self.resident
-        else {
+        let Some(Resident { device, growing, .. }) = &mut self.resident else {
             return Err(GpuError::Lost {
                 reason: "the gradients of the last run were lost with it".to_owned(),
             });
@@ -385,7 +364,12 @@ impl Executor {
         // Rows depend on parameters that change.
         *growing = None;
         self.paused = None;
-        training.update(gpu, memory, plan, stores, floats).inspect_err(|_| drop(self.drop_lost_device()))
+        let DeviceState { gpu, memory, pipelines, training, .. } = device;
+        let updated = training.update(gpu, memory, plan, stores, floats, pipelines.cache());
+        if updated.is_ok() {
+            pipelines.save_if_doubled(training.counters.pipelines);
+        }
+        updated.inspect_err(|_| drop(self.drop_lost_device()))
     }
 
     /// Reads the scalars that the last update computed.

@@ -182,25 +182,35 @@ impl Products {
             _ => down * (across + 2) + 1,
         };
         for (number, &groups) in self.groups.iter().enumerate() {
-            let block = record[3 + number] as usize;
             iterations += match self.tile {
                 Tile::Few => u64::from(groups) + 2,
                 Tile::Four => 4 * u64::from(groups) + 2,
                 _ => u64::from(groups) * down * across + 2,
             };
-            for part in 0..record[block] {
-                let at = block + (BLOCK_HEAD + groups + PART * part) as usize;
-                let width = u64::from(record[at + 4]);
+            for width in widths(record, number, groups) {
                 iterations += match self.tile {
-                    Tile::Few | Tile::Four => {
-                        let together = u64::from(TOGETHER);
-                        width / together + width % together + 3
-                    }
+                    Tile::Few | Tile::Four => turns_of_few(width) + 3,
                     _ => width + 2 * width.div_ceil(deep.into()) + 4,
                 };
             }
         }
         iterations
+    }
+
+    /// The lengths of the sums that a record describes.
+    pub(crate) fn depth(&self, record: &[u32]) -> Depth {
+        let mut depth = Depth::default();
+        for (number, &groups) in self.groups.iter().enumerate() {
+            for width in widths(record, number, groups) {
+                depth.operands += width;
+                depth.terms += width * u64::from(groups);
+                depth.waits += match self.tile {
+                    Tile::Few | Tile::Four => turns_of_few(width),
+                    Tile::Rows16 | Tile::Rows64 | Tile::Rows128 => width.div_ceil(self.deep().into()) + 1,
+                };
+            }
+        }
+        depth
     }
 
     /// The expression of an element of a weight. `at` is the part in the generated code.
@@ -221,6 +231,30 @@ impl Products {
             (number, next - groups..next)
         })
     }
+}
+
+/// The widths of the operands of a product of a record, which has this many groups.
+fn widths(record: &[u32], product: usize, groups: u32) -> impl Iterator<Item = u64> + '_ {
+    let block = record[3 + product] as usize;
+    let at = move |part: u32| block + (BLOCK_HEAD + groups + PART * part) as usize;
+    (0..record[block]).map(move |part| u64::from(record[at(part) + 4]))
+}
+
+/// The turns of a thread of few rows over an operand: several `k` at a time, then single ones.
+const fn turns_of_few(width: u64) -> u64 {
+    let together = TOGETHER as u64;
+    width / together + width % together
+}
+
+/// The lengths of the sums of a dispatch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Depth {
+    /// The elements of all operands of a row.
+    pub(crate) operands: u64,
+    /// The terms of the sums of all groups of a column.
+    pub(crate) terms: u64,
+    /// How often a thread waits for operands and weights.
+    pub(crate) waits: u64,
 }
 
 /// Neighbours per word of group memory.

@@ -10,10 +10,10 @@ use super::gradients::ArenaGradients;
 use crate::compile::SparseTable;
 use crate::device::Gpu;
 use crate::error::GpuError;
-use crate::executor::build::{Build, bind_group, binding, storage, uniform};
+use crate::executor::build::{Build, Builder, bind_group, binding, storage, uniform};
 use crate::module::{GROUP, Split};
 use autobatch_ir::plan::StoreId;
-use autobatch_shaders::{Library, SPARSE_ROWS};
+use autobatch_shaders::SPARSE_ROWS;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -152,12 +152,12 @@ impl SparseRows {
     /// The list with the lookups of the last run, and those of earlier runs if gradients accumulate.
     pub(super) fn list(
         &mut self,
-        gpu: &Gpu,
-        library: &Library,
+        builder: Builder<'_>,
         memory: &Memory,
         gradients: &ArenaGradients,
         encoder: &mut wgpu::CommandEncoder,
     ) -> Result<Arc<Listing>, GpuError> {
+        let gpu = builder.gpu;
         let ArenaGradients { sparse_tables, tables, accumulated, .. } = gradients;
         let before = &self.listing;
         let (mut listing, kept) = match accumulated {
@@ -177,7 +177,7 @@ impl SparseRows {
         let split = memory.split();
         let (layout, pipeline) = match self.pipelines.entry((split.arena, split.shift)) {
             Entry::Occupied(found) => found.into_mut(),
-            Entry::Vacant(vacant) => vacant.insert(pipeline(gpu, library, split)?),
+            Entry::Vacant(vacant) => vacant.insert(pipeline(builder, split)?),
         };
         let group = bind(gpu, layout, [args, tables, listing.rows()], &memory.arena);
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
@@ -207,14 +207,12 @@ fn row_buffer(gpu: &Gpu, words: u64) -> Result<wgpu::Buffer, GpuError> {
 }
 
 fn pipeline(
-    gpu: &Gpu,
-    library: &Library,
+    Builder { gpu, library, cache }: Builder<'_>,
     split: Split,
 ) -> Result<(wgpu::BindGroupLayout, wgpu::ComputePipeline), GpuError> {
     let mut entries = vec![uniform(0), storage(1, true), storage(2, false)];
     entries.extend((0..split.arena).map(|number| storage(3 + number, true)));
-    Build { gpu, name: SPARSE_ROWS.name, text: split.sparse_rows(library), cache: None }
-        .with_entries(&entries)
+    Build { gpu, name: SPARSE_ROWS.name, text: split.sparse_rows(library), cache }.with_entries(&entries)
 }
 
 fn bind(

@@ -4,6 +4,7 @@ use super::*;
 use crate::executor::readback::{read, submit};
 use crate::options::Options;
 use autobatch_ir::ParamId;
+use autobatch_shaders::Library;
 use std::time::Duration;
 
 #[test]
@@ -31,7 +32,8 @@ fn a_failed_allocation_keeps_the_old_list_and_a_retry_succeeds() {
         let gradients = gradients(lookups, number > 0);
         for (gpu, is_starved) in [(&starved, true), (&gpu, false)] {
             let mut encoder = gpu.encoder();
-            match sparse_rows.list(gpu, &library, &memory, &gradients, &mut encoder) {
+            let builder = Builder { gpu, library: &library, cache: None };
+            match sparse_rows.list(builder, &memory, &gradients, &mut encoder) {
                 Ok(listing) => {
                     if is_starved {
                         // The buffer was large enough. The list is dropped before its submission.
