@@ -4,8 +4,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::session::Session;
 use autobatch_ir::{Init, ModuleBuilder, types};
-use autobatch_runtime_wgpu::Selector;
-use autobatch_runtime_wgpu::{AdapterFacts, adapters};
+use autobatch_runtime_wgpu::{AdapterFacts, Options, Selector, adapters, self_test};
 use std::time::{Duration, Instant};
 
 /// The size of the model: instances, steps per instance, width.
@@ -24,10 +23,19 @@ pub(crate) fn best() -> (Device, String) {
     }
 }
 
-/// Returns the faster of an adapter and the CPU.
+/// Returns the faster of an adapter and the CPU. An adapter with wrong results is not chosen.
 fn faster(adapter: &AdapterFacts) -> (Device, String) {
-    let gpu = Device::Gpu(Selector::Number(adapter.number));
+    let selector = Selector::Number(adapter.number);
     let name = &adapter.name;
+    match self_test(Options { selector: selector.clone(), ..Options::default() }) {
+        Err(error) => return (Device::Cpu, format!("{name} does not execute: {error}")),
+        Ok(tested) if !tested.is_healthy() => {
+            let reason = "has wrong results, see `autobatch doctor`; update its driver";
+            return (Device::Cpu, format!("{name} {reason}"));
+        }
+        Ok(_) => {}
+    }
+    let gpu = Device::Gpu(selector);
     let (there, here) = match (time(gpu.clone()), time(Device::Cpu)) {
         (Ok(there), Ok(here)) => (there, here),
         (Err(error), _) => return (Device::Cpu, format!("{name} does not execute: {error}")),

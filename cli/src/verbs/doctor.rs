@@ -64,14 +64,26 @@ fn examine(device: &str) -> Result<Found, Failure> {
 
 #[cfg(feature = "gpu")]
 fn findings(found: &SelfTest) -> Vec<String> {
-    let SelfTest { adapter, same_bits, max_error, first_run, second_run } = found;
+    let SelfTest {
+        adapter,
+        compared,
+        same_bits,
+        max_error,
+        worst,
+        same_when_repeated,
+        first_run,
+        second_run,
+    } = found;
     let (first, again) = (first_run.as_millis(), second_run.as_micros());
-    let result = match (found.is_healthy(), same_bits) {
-        (true, true) => "  correct: same bits as the cpu".to_owned(),
-        (true, false) => format!(
-            "  correct: maximum error {max_error:.1e} of the largest element; the device fuses or divides differently from the cpu"
+    let result = match (found.is_healthy(), same_when_repeated) {
+        (true, _) if same_bits == compared => {
+            format!("  correct: {compared} results with the bits of the cpu")
+        }
+        (true, _) => format!(
+            "  correct: {compared} results, {same_bits} with the bits of the cpu; maximum error {max_error:.1e} of the largest element: the device fuses or divides differently from the cpu"
         ),
-        (false, _) => format!("  WRONG: maximum error {max_error:.1e} of the largest element"),
+        (false, true) => format!("  WRONG: {worst} has an error of {max_error:.1e} of its largest element"),
+        (false, false) => "  WRONG: the second run had other results than the first".to_owned(),
     };
     let advice = match (found.is_healthy(), adapter.kind) {
         (false, _) => "advice: update the driver, select another adapter, or execute on the cpu".to_owned(),

@@ -1,40 +1,19 @@
-//! A self-test of an adapter: one small plan, executed on the adapter and by the naive executor.
+//! A self-test of an adapter: one plan with every template and tile, forward and backward, executed on the adapter and by
+//! the naive executor.
 
 use crate::adapter::AdapterFacts;
 use crate::error::GpuError;
 use crate::executor::Executor;
 use crate::options::Options;
 use autobatch_ir::plan::row_ops::Noise;
-use autobatch_ir::plan::{Inputs, Plan, StoreId, Stores, Verified};
+use autobatch_ir::plan::{Inputs, Plan, StoreId, StoreKind, Stores, Verified};
 use autobatch_oracle::naive;
 use std::time::{Duration, Instant};
 
-/// Twenty lanes of a product (in tiles), `tanh`, softmax and a norm.
-const PLAN: &str = r#"
-autobatch plan 4
-module "self-test"
-structure 0x00000000000000000000000000000001
-mode infer
-store @w param f32[24,24]
-store @b param f32[24]
-bind words 0 floats 480
-slab s0 value {h: f32[24], n: f32} x20
-kernel k0 cell (%0: f32[24]) [@0: f32[24,24], @1: f32[24]] {
-  temp %1: f32[24], %2: f32[24], %3: f32[24], %4: f32
-  prod %1 = @1 + %0 . @0[0..24]
-  map 24 { t0 = tanh %1 -> %2 }
-  row %3 = softmax %2
-  row %4 = norm %1
-  return %3, %4
-}
-wave 0 f0 k0[@w, @b] x20 -> s0.h[0..20] s0.n[0..20] <- x[0..480 by 24] = n0..n20
-output "first" s0.h[0]
-output "last" s0.h[19]
-output "norm" s0.n[7]
-certificate batches 1 bound 1 | rows copied 0 gathered 0 direct 0 | slabs 2000 bytes
-"#;
+/// A test of the GPU suite generates this plan and checks that no template is missing.
+const PLAN: &str = include_str!("every_template.plan");
 
-/// Maximum error of a healthy device, relative to the largest element of a row.
+/// Maximum error of a healthy device, relative to the largest element of an output or a gradient.
 const MAX_ERROR: f32 = 1e-5;
 
 /// The result of a self-test.
@@ -42,10 +21,16 @@ const MAX_ERROR: f32 = 1e-5;
 pub struct SelfTest {
     /// The adapter.
     pub adapter: AdapterFacts,
-    /// True if the results have the bits of the CPU.
-    pub same_bits: bool,
-    /// The largest error, relative to the largest element of its row.
+    /// The number of outputs and gradients that were compared.
+    pub compared: usize,
+    /// The number of those with the bits of the CPU.
+    pub same_bits: usize,
+    /// The largest error, relative to the largest element of its output or gradient.
     pub max_error: f32,
+    /// The output or gradient with the largest error.
+    pub worst: String,
+    /// True if the second run had the bits of the first.
+    pub same_when_repeated: bool,
     /// Duration of opening, compiling and the first run.
     pub first_run: Duration,
     /// Duration of the second run.
@@ -56,7 +41,7 @@ impl SelfTest {
     /// Returns whether the device computes correctly.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
-        self.max_error <= MAX_ERROR
+        self.max_error <= MAX_ERROR && self.same_when_repeated
     }
 }
 
@@ -81,37 +66,82 @@ fn plan() -> Verified<Plan> {
     plan.verify().expect("the plan of the self-test verifies")
 }
 
-/// Opens an adapter, executes a small plan there twice and on the host once, and compares the results.
+/// The words of all outputs and gradients of a run, with their names.
+fn results(executor: &mut Executor, plan: &Plan) -> Result<Vec<(String, Vec<u32>)>, GpuError> {
+    let mut all: Vec<(String, Vec<u32>)> = (0..plan.outputs.len())
+        .map(|number| (format!("output {number}"), bytemuck::cast_slice(executor.output(number)).to_vec()))
+        .collect();
+    for (store, name) in gradients(plan) {
+        let values = executor.gradient(store)?.unwrap_or_default();
+        all.push((name, bytemuck::cast_slice(&values).to_vec()));
+    }
+    Ok(all)
+}
+
+/// The gradient stores of a plan, with their names.
+fn gradients(plan: &Plan) -> impl Iterator<Item = (StoreId, String)> + '_ {
+    let stores = (0..).map(StoreId).zip(&plan.stores);
+    stores.filter_map(|(id, store)| match store.kind {
+        StoreKind::Grad(of) => Some((id, format!("gradient of {:?}", plan.stores[of.index()].name))),
+        StoreKind::Param(_) | StoreKind::State(_) => None,
+    })
+}
+
+/// Opens an adapter, executes a plan with every template there twice and on the host once, and compares the results.
 ///
 /// # Errors
 /// If the adapter cannot be opened or the run fails.
 pub fn self_test(options: Options) -> Result<SelfTest, GpuError> {
     let plan = plan();
-    let (stores, floats) = (TestStores(vec![numbers(576, 0.0), numbers(24, 1.0)]), numbers(480, 2.0));
-    let bound = Inputs { words: &[], floats: &floats, noise: Noise::Off };
+    let given = plan.stores[..plan.given_stores()].iter().enumerate();
+    let stores = TestStores(given.map(|(at, store)| numbers(store.ty.shape.elements(), at as f32)).collect());
+    let floats = numbers(plan.all_floats() as usize, 2.0);
+    // Every index of the plan has two values or more.
+    let words: Vec<u32> = (0..plan.words).map(|word| word % 2).collect();
+    let bound = Inputs { words: &words, floats: &floats, noise: Noise::On { seed: 7, step: 3 } };
     let naive = naive::execute(&plan, &stores.0, bound.words, bound.floats, bound.noise)
         .expect("the self-test binds what its plan reads");
     let start = Instant::now();
     let mut executor = Executor::new(options)?;
     executor.execute(&plan, &stores, bound)?;
     let first_run = start.elapsed();
+    let found = results(&mut executor, &plan)?;
     let start = Instant::now();
     executor.execute(&plan, &stores, bound)?;
     let second_run = start.elapsed();
-    let (mut same_bits, mut max_error) = (true, 0f32);
-    for number in 0..plan.outputs.len() {
-        let expected: Vec<f32> =
-            naive.output(number).unwrap_or(&[]).iter().map(|&w| f32::from_bits(w)).collect();
-        let largest = expected.iter().fold(f32::MIN_POSITIVE, |max, x| max.max(x.abs()));
-        for (a, b) in executor.output(number).iter().zip(&expected) {
-            same_bits &= a.to_bits() == b.to_bits();
-            let share = (a - b).abs() / largest;
-            max_error = if share.is_nan() { f32::INFINITY } else { max_error.max(share) };
+    let same_when_repeated = results(&mut executor, &plan)? == found;
+
+    let outputs = (0..plan.outputs.len()).map(|number| naive.output(number).unwrap_or(&[]).to_vec());
+    let gradients = gradients(&plan)
+        .map(|(store, _)| bytemuck::cast_slice(naive.gradient(store).unwrap_or(&[])).to_vec());
+    let expected: Vec<Vec<u32>> = outputs.chain(gradients).collect();
+    let (mut same_bits, mut max_error, mut worst) = (0, 0f32, String::new());
+    for ((name, found), expected) in found.into_iter().zip(&expected) {
+        same_bits += usize::from(found == *expected);
+        let error = error(bytemuck::cast_slice(&found), bytemuck::cast_slice(expected));
+        if error > max_error {
+            (max_error, worst) = (error, name);
         }
     }
     let adapter = executor.gpu().map(|gpu| gpu.facts().clone());
     let adapter = adapter.ok_or_else(|| GpuError::Lost { reason: "during the self-test".to_owned() })?;
-    Ok(SelfTest { adapter, same_bits, max_error, first_run, second_run })
+    let compared = expected.len();
+    Ok(SelfTest { adapter, compared, same_bits, max_error, worst, same_when_repeated, first_run, second_run })
+}
+
+/// The largest difference relative to the largest element; infinite if a number is missing or NaN. Words that are no floats
+/// are tiny floats, so a difference between those is infinite, too.
+fn error(found: &[f32], expected: &[f32]) -> f32 {
+    let largest = expected.iter().fold(f32::MIN_POSITIVE, |max, x| max.max(x.abs()));
+    let is_word = largest == f32::MIN_POSITIVE;
+    let share = |(a, b): (&f32, &f32)| match a.to_bits() == b.to_bits() {
+        true => 0.0,
+        false if is_word => f32::INFINITY,
+        false => (a - b).abs() / largest,
+    };
+    let shares = found.iter().zip(expected).map(share);
+    let lengths = if found.len() == expected.len() { 0.0 } else { f32::INFINITY };
+    shares.fold(lengths, |max, share| if share.is_nan() { f32::INFINITY } else { max.max(share) })
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ mod pauses;
 mod persistent;
 mod prerecorded;
 mod profile;
+mod self_test;
 mod session;
 mod together;
 mod training;
