@@ -15,6 +15,8 @@
 //! peak of the processor, and [`pairs`] measures several threads against one.
 
 mod arguments;
+#[cfg(feature = "gpu")]
+pub mod doctor;
 mod dump;
 mod effort;
 mod error;

@@ -201,7 +201,7 @@ fn by_template(times: &[autobatch::runtime_wgpu::DispatchTime]) -> Vec<KernelSha
         kernel.steps += 1;
         kernel.rows += dispatch.groups;
         kernel.seconds += dispatch.time.as_secs_f64();
-        *work += dispatch.work;
+        *work += dispatch.cost.work;
     }
     let rated = kernels.into_iter().map(|(mut kernel, work)| {
         kernel.gflops = 2e-9 * work as f64 / kernel.seconds.max(1e-12);

@@ -65,7 +65,7 @@ fn run_verb(verb: &Verb, console: &mut Console<'_>) -> Result<Answer, Failure> {
         Verb::Sweep(args) => verbs::sweep(args, console),
         Verb::Calibrate(args) => verbs::calibrate(args, console),
         Verb::Devices { json } => verbs::devices(*json, console),
-        Verb::Doctor { device, json } => verbs::doctor(device, *json, console),
+        Verb::Doctor(args) => verbs::doctor(args, console),
         Verb::Completions { shell } => verbs::completions(*shell, console),
     }
 }

@@ -88,6 +88,33 @@ impl Gpu {
         &self.options
     }
 
+    /// The limits that templates depend on, by name.
+    #[must_use]
+    pub fn named_limits(&self) -> [(String, u64); 12] {
+        let limits = &self.limits;
+        [
+            ("binding bytes", limits.max_storage_buffer_binding_size),
+            ("buffer bytes", limits.max_buffer_size),
+            ("storage buffers per stage", limits.max_storage_buffers_per_shader_stage.into()),
+            ("bytes of immediates", limits.max_immediate_size.into()),
+            ("bytes of group memory", limits.max_compute_workgroup_storage_size.into()),
+            ("threads per group", limits.max_compute_invocations_per_workgroup.into()),
+            ("threads per group in x", limits.max_compute_workgroup_size_x.into()),
+            ("groups per dimension", limits.max_compute_workgroups_per_dimension.into()),
+            ("uniform alignment", limits.min_uniform_buffer_offset_alignment.into()),
+            ("storage alignment", limits.min_storage_buffer_offset_alignment.into()),
+            ("bytes of a used binding", self.binding()),
+            ("rows of the tallest tile", self.tallest().rows().into()),
+        ]
+        .map(|(name, limit)| (name.to_owned(), limit))
+    }
+
+    /// The names of the features of wgpu that the device has and the runtime uses.
+    #[must_use]
+    pub fn features(&self) -> Vec<String> {
+        self.device.features().iter_names().map(|(name, _)| name.to_owned()).collect()
+    }
+
     /// The way in which the threads of a row exchange values.
     #[must_use]
     pub fn joins(&self) -> Joins {

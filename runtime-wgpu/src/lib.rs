@@ -32,6 +32,7 @@ mod executor;
 pub mod module;
 mod options;
 pub mod predict;
+pub mod probe;
 mod self_test;
 #[cfg(test)]
 mod tests;
@@ -43,4 +44,4 @@ pub use device::Gpu;
 pub use error::GpuError;
 pub use executor::{DispatchTime, Executor, Next, StoresMut, Times, Trained};
 pub use options::{Arithmetic, Budget, Options, PipelineCacheDir};
-pub use self_test::{SelfTest, self_test};
+pub use self_test::{SelfTest, relative_error, self_test};

@@ -1,5 +1,6 @@
 //! Definition of the command line: verbs, options, help and examples.
 
+mod doctor;
 mod emit;
 mod execute;
 mod inspect;
@@ -11,6 +12,7 @@ mod train;
 mod trained;
 pub(crate) mod values;
 
+pub use doctor::DoctorArgs;
 pub use emit::EmitArgs;
 pub use execute::ExecuteArgs;
 pub use inspect::{
@@ -199,16 +201,16 @@ pub enum Verb {
         #[arg(long)]
         json: bool,
     },
-    /// Test a GPU with a small plan and check its results.
-    #[command(after_help = after!("doctor", "doctor gpu:0"; "1 the GPU is missing or its results are wrong, "))]
-    Doctor {
-        /// Device: gpu, gpu:0, gpu:part-of-a-name.
-        #[arg(default_value = "gpu")]
-        device: String,
-        /// Print JSON.
-        #[arg(long)]
-        json: bool,
-    },
+    /// Test a GPU: with one plan in a second, or completely.
+    ///
+    /// The complete report says whether the GPU computes what the CPU computes, for every model; how fast it is, beside the CPU
+    /// and beside its own roofs; and what is wrong, with what to do. It takes up to eight minutes, and its JSON can be sent.
+    #[command(after_help = after!(
+        "doctor",
+        "doctor --device gpu:0",
+        "doctor --gpu --json report.json"; "1 the GPU is missing or its results are wrong, "
+    ))]
+    Doctor(DoctorArgs),
     /// Print a shell completion script.
     #[command(after_help = after!("completions bash > autobatch.bash"; ""))]
     Completions {

@@ -105,7 +105,7 @@ fn cases<'a>(plan: &'a str, other: &'a str, table: &'a str) -> Vec<Case<'a>> {
         (vec!["passes"], 0, &[]),
         (vec!["models"], 0, &["/models/0/name", "/models/3/corpus"]),
         (vec!["devices"], 0, &["/cpu/architecture", "/cpu/threads", "/best", "/why"]),
-        (vec!["doctor", "gpu:1000"], 1, &["/findings/0", "/devices/best"]),
+        (vec!["doctor", "--device", "gpu:1000"], 1, &["/findings/0", "/devices/best"]),
         // Both forms print errors on standard error.
         (vec!["plan", "no-such.graph"], 3, &[]),
         (vec!["plan", plan], 3, &[]),

@@ -263,12 +263,20 @@ fn devices_names_the_best_and_doctor_rejects_unknown_devices() {
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(0));
     assert!(printed.starts_with("cpu  ") && printed.contains("best: "), "{printed}");
-    assert_eq!(autobatch(&["doctor", "cuda"]).status.code(), Some(2));
+    assert_eq!(autobatch(&["doctor", "--device", "cuda"]).status.code(), Some(2));
     // No machine has a thousand adapters, so the answer is no, with a remedy.
-    let output = autobatch(&["doctor", "gpu:1000"]);
+    let output = autobatch(&["doctor", "--device", "gpu:1000"]);
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{printed}");
     assert!(printed.contains("execute on the cpu"), "{printed}");
+    let report = scratch("report.json");
+    let output = autobatch(&["doctor", "--gpu", "--device", "gpu:1000", "--json", &report]);
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    let written =
+        std::fs::read_to_string(&report).expect("the report is written although nothing was executed");
+    assert!(written.contains("execute on the cpu") && written.contains("findings"), "{written}");
+    let unwritable = scratch("no-folder/report.json");
+    assert_eq!(autobatch(&["doctor", "--gpu", "--json", &unwritable]).status.code(), Some(4));
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! [`GpuError::Lost`], and the next run opens the device again. Parameter values belong to the caller, so only time is
 //! lost.
 
-mod build;
+pub(crate) mod build;
 mod cache;
 mod growing;
 mod memory;
@@ -15,7 +15,7 @@ mod pipelines;
 mod plans;
 mod prerecord;
 mod profile;
-mod readback;
+pub(crate) mod readback;
 mod run;
 mod split_array;
 mod update;

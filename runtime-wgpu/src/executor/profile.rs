@@ -3,7 +3,7 @@
 use super::plans::Loaded;
 use super::readback::{map_and_read, submit};
 use super::{DeviceState, Executor, Resident};
-use crate::compile::Compiled;
+use crate::compile::{Compiled, Cost};
 use crate::counters::Counters;
 use crate::device::Gpu;
 use crate::error::GpuError;
@@ -25,7 +25,7 @@ pub struct DispatchTime {
     /// Its segments: units of steps that it executes together.
     pub segments: u32,
     /// Its multiply-adds, about.
-    pub work: u64,
+    pub cost: Cost,
     /// From the end of the dispatch before it to its own end, barrier included.
     pub time: Duration,
 }
@@ -102,7 +102,7 @@ fn timed(
             template: compiled.programs[dispatch.program as usize].template().name,
             groups: u64::from(dispatch.groups[0]) * u64::from(dispatch.groups[1]),
             segments: dispatch.count,
-            work: dispatch.cost.work,
+            cost: dispatch.cost,
             time: time(pair),
         })
         .collect())

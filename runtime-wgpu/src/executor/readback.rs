@@ -9,14 +9,14 @@ use wgpu::BufferUsages as Usage;
 /// Words that one readback reads at most: 64 MiB.
 const MAX_STAGING: u64 = 16 << 20;
 
-pub(super) fn submit(gpu: &Gpu, commands: wgpu::CommandBuffer) -> Result<wgpu::SubmissionIndex, GpuError> {
+pub(crate) fn submit(gpu: &Gpu, commands: wgpu::CommandBuffer) -> Result<wgpu::SubmissionIndex, GpuError> {
     let index = gpu.queue.submit([commands]);
     gpu.take_error()?;
     Ok(index)
 }
 
 /// Waits for a submission and reads `words` words of the staging buffer that it wrote.
-pub(super) fn map_and_read(
+pub(crate) fn map_and_read(
     gpu: &Gpu,
     staging: &wgpu::Buffer,
     index: wgpu::SubmissionIndex,
@@ -51,10 +51,10 @@ pub(super) fn map_and_read(
 }
 
 /// A range of a buffer: the buffer, the first byte, and the number of words.
-pub(super) type BufferRange<'a> = (&'a wgpu::Buffer, u64, u64);
+pub(crate) type BufferRange<'a> = (&'a wgpu::Buffer, u64, u64);
 
 /// Reads ranges of buffers, concatenated, through a temporary staging buffer.
-pub(super) fn read(gpu: &Gpu, ranges: &[BufferRange<'_>], timeout: Duration) -> Result<Vec<u32>, GpuError> {
+pub(crate) fn read(gpu: &Gpu, ranges: &[BufferRange<'_>], timeout: Duration) -> Result<Vec<u32>, GpuError> {
     let total: u64 = ranges.iter().map(|range| range.2).sum();
     let capacity = total.min(MAX_STAGING);
     let mut words = Vec::new();

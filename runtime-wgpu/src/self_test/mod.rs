@@ -118,7 +118,7 @@ pub fn self_test(options: Options) -> Result<SelfTest, GpuError> {
     let (mut same_bits, mut max_error, mut worst) = (0, 0f32, String::new());
     for ((name, found), expected) in found.into_iter().zip(&expected) {
         same_bits += usize::from(found == *expected);
-        let error = error(bytemuck::cast_slice(&found), bytemuck::cast_slice(expected));
+        let error = relative_error(bytemuck::cast_slice(&found), bytemuck::cast_slice(expected));
         if error > max_error {
             (max_error, worst) = (error, name);
         }
@@ -131,7 +131,8 @@ pub fn self_test(options: Options) -> Result<SelfTest, GpuError> {
 
 /// The largest difference relative to the largest element; infinite if a number is missing or NaN. Words that are no floats
 /// are tiny floats, so a difference between those is infinite, too.
-fn error(found: &[f32], expected: &[f32]) -> f32 {
+#[must_use]
+pub fn relative_error(found: &[f32], expected: &[f32]) -> f32 {
     let largest = expected.iter().fold(f32::MIN_POSITIVE, |max, x| max.max(x.abs()));
     let is_word = largest == f32::MIN_POSITIVE;
     let share = |(a, b): (&f32, &f32)| match a.to_bits() == b.to_bits() {

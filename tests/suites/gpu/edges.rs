@@ -7,10 +7,10 @@ use crate::gradients::same_as_naive;
 use autobatch_ir::Weights;
 use autobatch_ir::graph::{Graph, GraphData};
 use autobatch_ir::id::ValueId;
-use autobatch_ir::module::{Init, ModuleBuilder};
+use autobatch_ir::module::{Init, ModuleBuilder, ParamKind};
 use autobatch_ir::plan::row_ops::Noise;
 use autobatch_ir::plan::{FieldId, Plan};
-use autobatch_ir::types::f32;
+use autobatch_ir::types::{DType, f32};
 use autobatch_runtime_wgpu::compile::compile;
 use autobatch_runtime_wgpu::{Budget, Executor, GpuError, Inputs, Options};
 
@@ -71,27 +71,30 @@ fn parameters_at_the_end_of_a_binding_are_correct() {
     let (Some(mut roomy), Some(mut narrow)) = (executor(Options::default()), narrow()) else { return };
     for elements in [WORDS - 4, WORDS - 1, WORDS, WORDS + 1, 2 * WORDS - 1, 2 * WORDS, 2 * WORDS + 1] {
         let elements = elements as usize;
-        let mut m = ModuleBuilder::new("weights");
         // A row of weights that a product reads to its end, and one that is looked up at its end.
-        let w = m.param("w", [elements, 1], Init::Uniform(1.0));
-        let table = m.table("rows", [elements, 1], Init::Uniform(1.0));
-        let module = m.build().expect("sound");
-        let g = Graph::new(&module);
-        g.instance(0);
-        let input: Vec<f32> = (0..elements).map(|at| (at % 13) as f32 * 0.125 - 0.75).collect();
-        let last = table.lookup(&g, elements as u32 - 1);
-        let losses = [g.affine([g.input(&input)], w, None).sum(), last.square().sum()];
-        let losses: Vec<(ValueId, f32)> = losses.iter().filter_map(|loss| Some((loss.id()?, 1.0))).collect();
-        let wanted: Vec<ValueId> = losses.iter().map(|loss| loss.0).collect();
-        let graph = g.finish().expect("sound");
-        assert_eq!(
-            bits(&mut narrow, &graph, &wanted),
-            bits(&mut roomy, &graph, &wanted),
-            "{elements} elements"
-        );
-        let plan = training(&graph, &losses);
-        if let Err(error) = same_as_naive(&mut narrow, &plan, &graph, &weights(&graph)) {
-            panic!("{elements} elements: {error}");
+        for is_table in [false, true] {
+            let mut m = ModuleBuilder::new("weights");
+            let kind = if is_table { ParamKind::Table } else { ParamKind::Param };
+            let w = m.param_stored_as("w", kind, DType::F32, [elements, 1], Init::Uniform(1.0));
+            let module = m.build().expect("sound");
+            let g = Graph::new(&module);
+            g.instance(0);
+            let input: Vec<f32> = (0..elements).map(|at| (at % 13) as f32 * 0.125 - 0.75).collect();
+            let loss = match module.table("w") {
+                Some(table) => table.lookup(&g, elements as u32 - 1).square().sum(),
+                None => g.affine([g.input(&input)], w, None).sum(),
+            };
+            let loss = loss.id().expect("sound");
+            let graph = g.finish().expect("sound");
+            assert_eq!(
+                bits(&mut narrow, &graph, &[loss]),
+                bits(&mut roomy, &graph, &[loss]),
+                "{elements} elements"
+            );
+            let plan = training(&graph, &[(loss, 1.0)]);
+            if let Err(error) = same_as_naive(&mut narrow, &plan, &graph, &weights(&graph)) {
+                panic!("{elements} elements: {error}");
+            }
         }
     }
 }

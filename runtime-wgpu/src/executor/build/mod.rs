@@ -9,22 +9,22 @@ use std::num::NonZeroU64;
 
 /// The device, the library and the driver's cache, which pipelines share.
 #[derive(Clone, Copy)]
-pub(super) struct Builder<'a> {
-    pub(super) gpu: &'a Gpu,
-    pub(super) library: &'a Library,
-    pub(super) cache: Option<&'a wgpu::PipelineCache>,
+pub(crate) struct Builder<'a> {
+    pub(crate) gpu: &'a Gpu,
+    pub(crate) library: &'a Library,
+    pub(crate) cache: Option<&'a wgpu::PipelineCache>,
 }
 
-pub(super) struct Build<'a> {
-    pub(super) gpu: &'a Gpu,
-    pub(super) name: &'static str,
-    pub(super) text: String,
-    pub(super) cache: Option<&'a wgpu::PipelineCache>,
+pub(crate) struct Build<'a> {
+    pub(crate) gpu: &'a Gpu,
+    pub(crate) name: &'static str,
+    pub(crate) text: String,
+    pub(crate) cache: Option<&'a wgpu::PipelineCache>,
 }
 
 impl Build<'_> {
     /// Builds the pipeline for a layout.
-    pub(super) fn on(self, layout: &wgpu::PipelineLayout) -> Result<wgpu::ComputePipeline, GpuError> {
+    pub(crate) fn on(self, layout: &wgpu::PipelineLayout) -> Result<wgpu::ComputePipeline, GpuError> {
         let Self { gpu, name, text, cache } = self;
         let internal = gpu.device.push_error_scope(wgpu::ErrorFilter::Internal);
         let validation = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
@@ -61,7 +61,7 @@ impl Build<'_> {
     }
 
     /// Builds the pipeline for one bind group. Returns the group's layout as well.
-    pub(super) fn with_entries(
+    pub(crate) fn with_entries(
         self,
         entries: &[wgpu::BindGroupLayoutEntry],
     ) -> Result<(wgpu::BindGroupLayout, wgpu::ComputePipeline), GpuError> {
@@ -71,13 +71,13 @@ impl Build<'_> {
 }
 
 /// The layouts of a bind group, and of pipelines with one such group.
-pub(super) struct Layouts {
-    pub(super) group: wgpu::BindGroupLayout,
-    pub(super) pipeline: wgpu::PipelineLayout,
+pub(crate) struct Layouts {
+    pub(crate) group: wgpu::BindGroupLayout,
+    pub(crate) pipeline: wgpu::PipelineLayout,
 }
 
 /// Creates layouts for these entries and `immediates` bytes of immediates.
-pub(super) fn layouts(gpu: &Gpu, entries: &[wgpu::BindGroupLayoutEntry], immediates: u32) -> Layouts {
+pub(crate) fn layouts(gpu: &Gpu, entries: &[wgpu::BindGroupLayoutEntry], immediates: u32) -> Layouts {
     let label = Some("a dispatch");
     let group = gpu.device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label, entries });
     let pipeline = gpu.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
@@ -88,7 +88,7 @@ pub(super) fn layouts(gpu: &Gpu, entries: &[wgpu::BindGroupLayoutEntry], immedia
     Layouts { group, pipeline }
 }
 
-pub(super) fn bind_group(
+pub(crate) fn bind_group(
     gpu: &Gpu,
     label: &str,
     layout: &wgpu::BindGroupLayout,
@@ -116,21 +116,26 @@ fn entry(
 }
 
 /// A uniform buffer with a dynamic offset.
-pub(super) fn uniform(number: u32) -> wgpu::BindGroupLayoutEntry {
+pub(crate) fn uniform(number: u32) -> wgpu::BindGroupLayoutEntry {
     entry(number, wgpu::BufferBindingType::Uniform, true, None)
 }
 
 /// An array of words. Its minimum size is given here, so that no dispatch checks it.
-pub(super) fn storage(number: u32, read_only: bool) -> wgpu::BindGroupLayoutEntry {
+pub(crate) fn storage(number: u32, read_only: bool) -> wgpu::BindGroupLayoutEntry {
     entry(number, wgpu::BufferBindingType::Storage { read_only }, false, Some(4))
 }
 
-pub(super) fn vectors(number: u32) -> wgpu::BindGroupLayoutEntry {
+/// An array whose elements the module names. Each dispatch checks its size.
+pub(crate) fn array(number: u32) -> wgpu::BindGroupLayoutEntry {
+    entry(number, wgpu::BufferBindingType::Storage { read_only: false }, false, None)
+}
+
+pub(crate) fn vectors(number: u32) -> wgpu::BindGroupLayoutEntry {
     entry(number, wgpu::BufferBindingType::Storage { read_only: true }, false, Some(VECTOR * 4))
 }
 
 /// A buffer in a bind group: all of it, or `bytes` bytes from a dynamic offset.
-pub(super) fn binding(number: u32, buffer: &wgpu::Buffer, bytes: Option<u64>) -> wgpu::BindGroupEntry<'_> {
+pub(crate) fn binding(number: u32, buffer: &wgpu::Buffer, bytes: Option<u64>) -> wgpu::BindGroupEntry<'_> {
     let size = bytes.and_then(NonZeroU64::new);
     let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding { buffer, offset: 0, size });
     wgpu::BindGroupEntry { binding: number, resource }

@@ -64,6 +64,15 @@ impl Tile {
         }
     }
 
+    /// Rows of a tile; of other distributions, rows of a thread.
+    #[must_use]
+    pub const fn rows(self) -> u32 {
+        match self {
+            Self::Few | Self::Four => 1,
+            Self::Rows16 | Self::Rows64 | Self::Rows128 => 16 * self.down(),
+        }
+    }
+
     const fn down(self) -> u32 {
         match self {
             Self::Few | Self::Four | Self::Rows16 => 1,

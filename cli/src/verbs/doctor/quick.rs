@@ -1,45 +1,12 @@
-//! `doctor`: executes a small plan on a GPU and checks its results.
+//! The quick test: one plan with every template.
 
-use super::devices::Devices;
-use crate::console::Console;
-use crate::failure::{Answer, Failure};
-#[cfg(feature = "gpu")]
+use super::Found;
+use crate::failure::Failure;
 use crate::progress::Waiting;
-#[cfg(feature = "gpu")]
 use autobatch::runtime_wgpu::{Options, Selector, SelfTest, self_test};
-use serde_json::json;
-use std::io::Write;
 
-/// Lists the devices, executes a small plan on one GPU and reports the findings.
-pub fn doctor(device: &str, json: bool, console: &mut Console<'_>) -> Result<Answer, Failure> {
-    console.ignore_closed_pipe();
-    let found = examine(device)?;
-    let Devices { text, json: devices } = super::devices::all();
-    let healthy = found.healthy == Some(true);
-    if json {
-        let answer = json!({
-            "devices": devices, "executed": found.healthy.is_some(), "healthy": healthy, "findings": found.lines,
-        });
-        writeln!(console, "{answer:#}")?;
-    } else {
-        console.write_all(text.as_bytes())?;
-        for line in &found.lines {
-            writeln!(console, "{line}")?;
-        }
-    }
-    Ok(if healthy { Answer::Yes } else { Answer::No })
-}
-
-/// The result of the test of a GPU.
-struct Found {
-    /// Whether the results are correct; `None` if nothing was executed.
-    healthy: Option<bool>,
-    lines: Vec<String>,
-}
-
-/// Executes a small plan on a GPU.
-#[cfg(feature = "gpu")]
-fn examine(device: &str) -> Result<Found, Failure> {
+/// Executes the plan of the self-test on a GPU.
+pub(super) fn examine(device: &str) -> Result<Found, Failure> {
     let selector: Selector = device.parse().map_err(|error| Failure::usage(format!("{error}")))?;
     let waiting = Waiting::new("testing the GPU");
     let tested = self_test(Options { selector, ..Options::default() });
@@ -50,19 +17,6 @@ fn examine(device: &str) -> Result<Found, Failure> {
     })
 }
 
-/// Reports that this build has no GPU support, if `device` names a GPU.
-#[cfg(not(feature = "gpu"))]
-fn examine(device: &str) -> Result<Found, Failure> {
-    let which = device.strip_prefix("gpu:");
-    if device != "gpu" && which.is_none_or(|which| which.trim().is_empty()) {
-        let message = format!("unknown device {device:?}: expected gpu, gpu:0 or gpu:part-of-a-name");
-        return Err(Failure::usage(message));
-    }
-    let reason = "this build has no GPU support: build with feature gpu, or execute on the cpu";
-    Ok(Found { healthy: None, lines: vec![format!("self-test: not executed; {reason}")] })
-}
-
-#[cfg(feature = "gpu")]
 fn findings(found: &SelfTest) -> Vec<String> {
     let SelfTest {
         adapter,
