@@ -129,6 +129,9 @@ pub struct ExplainArgs {
     /// Print the result of each stage of planning a graph; see `autobatch passes`.
     #[arg(long, conflicts_with_all = ["why", "lanes", "site", "gathers"])]
     pub stages: bool,
+    /// Show the dispatches of the plan on a GPU, with times that a cost model predicts for some cards; no GPU is needed.
+    #[arg(long, value_parser = ["gpu"], conflicts_with_all = ["why", "lanes", "site", "gathers", "stages"])]
+    pub device: Option<String>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

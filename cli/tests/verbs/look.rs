@@ -173,3 +173,33 @@ fn stop_after_limits_the_passes() {
     let none = transcript(&["plan", MERGED, "--stop-after=0"]);
     assert!(!none.contains("after "), "no pass ran: {none}");
 }
+
+#[test]
+fn explain_predicts_the_times_of_dispatches_on_cards() {
+    let plan = planned(ORDER, "predicted.plan", &[]);
+    let printed = transcript(&["explain", &plan, "--device", "gpu"]);
+    if !cfg!(feature = "gpu") {
+        assert!(
+            printed.contains("build with the feature gpu") && printed.ends_with("[exit 2]\n"),
+            "{printed}"
+        );
+        return;
+    }
+    for word in ["H100", "M3", "small iGPU", "by kind of kernel", "dispatches in order", "waits"] {
+        assert!(printed.contains(word), "{word} is missing in:\n{printed}");
+    }
+    let document = transcript(&["explain", &plan, "--device", "gpu", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&document).expect("JSON");
+    let dispatches = document["dispatches"].as_array().expect("a list");
+    let card = |number: usize| {
+        let of =
+            |dispatch: &serde_json::Value| dispatch["times"][number]["seconds"].as_f64().expect("a time");
+        let all: f64 = dispatches.iter().map(of).sum();
+        (all, document["cards"][number]["seconds"].as_f64().expect("a time"))
+    };
+    for number in 0..3 {
+        let (sum, whole) = card(number);
+        assert!(sum > 0.0 && sum < whole, "a plan takes its dispatches and a submission: {sum} {whole}");
+    }
+    assert!(card(0).1 < card(2).1, "a large card is faster than a small one");
+}

@@ -103,8 +103,10 @@ impl Segment<'_> {
                 chains + (self.elements(1) + self.elements(2)) * (count + 2)
             }
             WGRAD => self.parts(5, 10, rows),
-            COLSUM => self.parts(3, 6, rows),
-            TGRAD => self.parts(6, 10, |lanes, each| eights(lanes) + lanes * (each + 2)),
+            // Loads of 64 rows at a time, and additions of eight.
+            COLSUM => self.parts(3, 6, |lanes, each| (lanes * each).div_ceil(64) * 18 + 2),
+            // Loads of 256 numbers at a time, and a comparison of each.
+            TGRAD => self.parts(6, 10, |lanes, each| lanes * each + (lanes * each).div_ceil(256) * 8 + 2),
             _ => 0,
         }
     }

@@ -66,6 +66,8 @@ pub struct Dispatch {
     pub count: u32,
     /// Groups in both dimensions.
     pub groups: [u32; 2],
+    /// The first and the last step that it executes a part of; `None` for reductions, copies and outputs.
+    pub steps: Option<[u32; 2]>,
     /// Its cost.
     pub cost: Cost,
 }

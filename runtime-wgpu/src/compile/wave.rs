@@ -224,6 +224,8 @@ impl Build<'_> {
                 }
             }
         }
+        let steps = || entries.iter().filter_map(|entry| entry.step);
+        let steps = steps().min().zip(steps().max()).map(|(first, last)| [first, last]);
         let segments = self.add_words(&words)?;
         let (across, down) = (groups.min(MAX_GROUPS), groups.div_ceil(MAX_GROUPS));
         self.dispatches.push(Dispatch {
@@ -231,6 +233,7 @@ impl Build<'_> {
             segments,
             count: entries.len() as u32,
             groups: [across as u32, down as u32],
+            steps,
             cost,
         });
         Ok(())

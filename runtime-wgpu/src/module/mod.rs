@@ -7,7 +7,7 @@ pub use products::{BLOCK_HEAD, LoadWidth, MAX_GROUPS, PART, Products, Tile};
 pub use wgrad::WgradTile;
 
 use autobatch_shaders::{
-    ATTEND, ATTEND_GRAD, ATTEND_PULL, Library, MAP, PROD_FEW, PROD_FOUR, PROD_TILE, ROW, SPARSE_ROWS,
+    ATTEND, ATTEND_GRAD, ATTEND_PULL, COLSUM, Library, MAP, PROD_FEW, PROD_FOUR, PROD_TILE, ROW, SPARSE_ROWS,
     Template, WEIGHTED_SUM_GRAD, WGRAD, WGRAD_TILE,
 };
 
@@ -55,10 +55,11 @@ impl Program {
 
     /// The number of threads of a group.
     #[must_use]
-    pub const fn group_threads(&self) -> u64 {
+    pub fn group_threads(&self) -> u64 {
         match self {
             Self::Products(Products { tile: Tile::Rows16 | Tile::Rows64 | Tile::Rows128, .. })
-            | Self::Wgrad(WgradTile::Two | WgradTile::Four) => 256,
+            | Self::Wgrad(WgradTile::Two | WgradTile::Four)
+            | Self::Fixed(COLSUM) => 256,
             _ => GROUP,
         }
     }
@@ -69,6 +70,7 @@ impl Program {
         match self {
             Self::Products(products) => products.workgroups(threads, columns),
             Self::Fixed(ATTEND | ATTEND_GRAD | ATTEND_PULL | WEIGHTED_SUM_GRAD) => threads,
+            Self::Fixed(COLSUM) => threads.div_ceil(32),
             Self::Row(_) => threads.div_ceil(GROUP / 16),
             Self::Wgrad(patch) if *patch != WgradTile::Element => patch.tiles(threads, columns),
             Self::Fixed(_) | Self::Map(_) | Self::Wgrad(_) => threads.div_ceil(GROUP),

@@ -175,7 +175,7 @@ fn the_longest_accepted_rows_are_correct_on_a_software_adapter() {
 #[test]
 fn the_longest_accepted_gradient_sums_are_correct_on_a_software_adapter() {
     let Some(mut executor) = software() else { return };
-    let instances = 20_948;
+    let instances = 63_485;
     let plan = of_instances(instances);
     executes(&mut executor, &plan);
     let n = instances as f32;

@@ -5,6 +5,8 @@
 
 mod batching;
 mod copies;
+#[cfg(feature = "gpu")]
+mod device;
 mod gathers;
 mod kernels;
 mod lanes;
@@ -98,6 +100,19 @@ fn why(subject: &Subject, args: &ExplainArgs, values: &[String]) -> Result<Repor
     Ok(Report { text: answer.text, json: answer.json })
 }
 
+/// Reports on the dispatches of a plan on a GPU.
+fn on_device(subject: &Subject) -> Result<Report, Failure> {
+    #[cfg(feature = "gpu")]
+    {
+        device::report(&subject.plan)
+    }
+    #[cfg(not(feature = "gpu"))]
+    {
+        let message = format!("this build cannot compile {} for a GPU", subject.path);
+        Err(Failure::usage(message).help("build with the feature gpu"))
+    }
+}
+
 /// Explains a plan.
 pub fn explain(args: &ExplainArgs, console: &mut Console<'_>) -> Result<Answer, Failure> {
     let subject = Subject::load(args)?;
@@ -110,6 +125,8 @@ pub fn explain(args: &ExplainArgs, console: &mut Console<'_>) -> Result<Answer, 
         site::report(subject.graph("--site")?, &subject.plan, site)?
     } else if args.stages {
         stages::report(subject.graph("--stages")?, args)?
+    } else if args.device.is_some() {
+        on_device(&subject)?
     } else if args.gathers {
         gathers::report(&subject.plan, subject.graph.as_ref())
     } else {

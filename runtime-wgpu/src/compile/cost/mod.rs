@@ -152,16 +152,18 @@ impl Segment<'_> {
             ATTEND_PULL => self.attention(self.items(14), 2, waits, of),
             COLSUM => {
                 let rows = self.parts(3, 6, |lanes, each| all([lanes, each]));
-                of(all([count, rows]), all([count, rows + 2]), waits)
+                let turns = self.parts(3, 6, |lanes, each| all([lanes, each]).div_ceil(64) + 1);
+                of(all([count, rows]), all([count, rows + 2]), turns)
             }
             TGRAD => {
                 let columns = self.word(1);
-                let lanes = self.parts(6, 10, |lanes, _| lanes);
                 let rows = self.parts(6, 10, |lanes, each| all([lanes, each]));
-                let own = (rows + lanes) / self.word(2).max(1);
-                let read = self.parts(6, 10, |lanes, _| lanes / 8 + lanes % 8);
-                let work = all([count, lanes]).saturating_add(all([rows, columns]));
-                of(work, all([3, rows, columns]).saturating_add(lanes), read + 2 * own)
+                // A thread loads eight of its rows at a time. With several rows of the table it waits for each of these, too.
+                let is_one_row = self.word(2) > self.word(4);
+                let own = if is_one_row { rows / 4 } else { rows + rows / 4 } / self.word(2).max(1);
+                let read = self.parts(6, 10, |lanes, each| all([lanes, each]).div_ceil(256) + 1);
+                let work = all([count, rows]).saturating_add(all([rows, columns]));
+                of(work, all([3, rows, columns]).saturating_add(rows), read + own)
             }
             // One element per thread.
             _ => of(all([8, count]), all([2, count]), waits),

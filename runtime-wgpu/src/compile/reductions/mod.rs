@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 /// Threads that share a column of a table's gradient. Each owns the rows with one remainder modulo this number.
-const REMAINDERS: u32 = 64;
+const REMAINDERS: u32 = 128;
 
 /// Reductions of a store that are compared with one another. Later ones wait for all before them.
 const MAX_COMPARED: usize = 64;
