@@ -38,11 +38,17 @@ pub(super) fn identity(examination: &mut Examination<'_>) -> Result<Json, BenchE
     let nvidia = fs::read_to_string("/proc/driver/nvidia/version").ok();
     let is_hardware = |kind: &str| matches!(kind, "discrete" | "integrated" | "virtual");
     if !all.iter().any(|facts| is_hardware(facts.kind)) {
-        examination.find(match &nvidia {
-            Some(_) => "an NVIDIA driver is loaded, but it offers no Vulkan: install the graphics half of the driver (libnvidia-gl, with nvidia_icd.json); in a container set NVIDIA_DRIVER_CAPABILITIES=all; partitions of a GPU (MIG) have no Vulkan".to_owned(),
-            None if all.is_empty() => "there is no adapter: install a Vulkan, Metal or Direct3D 12 driver".to_owned(),
-            None => "only software adapters were found: install the Vulkan, Metal or Direct3D 12 driver of the GPU; the times of this report are those of a program".to_owned(),
-        });
+        let finding = match &nvidia {
+            Some(_) => Some(
+                "an NVIDIA driver is loaded, but it offers no Vulkan: install the graphics half of the driver (libnvidia-gl, with nvidia_icd.json); in a container set NVIDIA_DRIVER_CAPABILITIES=all; partitions of a GPU (MIG) have no Vulkan",
+            ),
+            // Opening the device says so.
+            None if all.is_empty() => None,
+            None => Some(
+                "only software adapters were found: install the Vulkan, Metal or Direct3D 12 driver of the GPU; the times of this report are those of a program",
+            ),
+        };
+        finding.into_iter().for_each(|finding| examination.find(finding.to_owned()));
     }
     let probe = examination.probe()?;
     let (gpu, facts) = (probe.gpu(), probe.gpu().facts().clone());

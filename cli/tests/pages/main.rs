@@ -6,6 +6,7 @@
 
 #![cfg(unix)]
 
+mod bundle;
 mod errands;
 mod guide;
 mod links;
