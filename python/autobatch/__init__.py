@@ -51,6 +51,7 @@ from ._autobatch import (
     attend,
     bool_,
     concat,
+    devices,
     f32,
     fill,
     gather,

@@ -1059,6 +1059,9 @@ def computed(any) -> Any:
 def concat(values, axis=None) -> Any:
     """The concatenation of values along an axis; without one, along the innermost."""
 
+def devices() -> Any:
+    """The devices of this machine: dictionaries whose entry `device` is a name for `Session(module, device=...)`. Without"""
+
 f32: Type
 
 def fill(dims, number) -> Any:

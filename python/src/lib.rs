@@ -3,6 +3,7 @@
 //! Python objects hold graphs, values and sessions of the engine. Emitting holds the interpreter's lock; planning
 //! and executing release it. Each emitted node carries the user's *Python* line.
 
+mod device;
 mod error;
 mod graph;
 mod held;
@@ -25,6 +26,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _autobatch(m: &Bound<'_, PyModule>) -> PyResult<()> {
     error::register(m)?;
+    device::register(m)?;
     types::register(m)?;
     graph::register(m)?;
     value::register(m)?;

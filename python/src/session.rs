@@ -10,7 +10,7 @@ use autobatch::ir::plan::Limits;
 use autobatch::ir::types::{DType, Shape};
 use autobatch::ir::{Graph, Module, Weights};
 use autobatch::planner::schedule::Policy;
-use autobatch::{Device, Row, Session, SessionOptions};
+use autobatch::{Row, Session, SessionOptions};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArrayDyn};
 use parking_lot::{Mutex, MutexGuard};
 use pyo3::exceptions::{PyStopIteration, PyTypeError, PyValueError};
@@ -51,7 +51,7 @@ pub(crate) fn options(
 ) -> PyResult<SessionOptions> {
     let limits = Limits { memory: memory_limit, work: work_limit.map(|work| work as u64) };
     let mut options = SessionOptions { threads, limits, ..SessionOptions::default() };
-    options.device = device.parse::<Device>().map_err(|error| PyValueError::new_err(error.to_string()))?;
+    options.device = crate::device::device(device)?;
     if let Some(policy) = policy {
         let parsed: Result<Policy, _> = policy.parse();
         options.policy = Some(parsed.map_err(|error| PyValueError::new_err(error.to_string()))?);
