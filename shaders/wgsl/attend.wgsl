@@ -28,7 +28,22 @@ fn main(
     let width = r(2u);
     for (var element = local; element < width; element = element + 64u) {
         var sum = 0.0;
-        for (var i = 0u; i < count; i++) {
+        var i = 0u;
+        for (; i + 4u <= count; i = i + 4u) {
+            let s0 = ldf(scores + i + 0u);
+            let v0 = ldf(list_item(14u, lane, i + 0u) + element);
+            let s1 = ldf(scores + i + 1u);
+            let v1 = ldf(list_item(14u, lane, i + 1u) + element);
+            let s2 = ldf(scores + i + 2u);
+            let v2 = ldf(list_item(14u, lane, i + 2u) + element);
+            let s3 = ldf(scores + i + 3u);
+            let v3 = ldf(list_item(14u, lane, i + 3u) + element);
+            sum = mad(op_exp(s0 - top) * scale, v0, sum);
+            sum = mad(op_exp(s1 - top) * scale, v1, sum);
+            sum = mad(op_exp(s2 - top) * scale, v2, sum);
+            sum = mad(op_exp(s3 - top) * scale, v3, sum);
+        }
+        for (; i < count; i++) {
             let weight = op_exp(ldf(scores + i) - top) * scale;
             sum = mad(weight, ldf(list_item(14u, lane, i) + element), sum);
         }

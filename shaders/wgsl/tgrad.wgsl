@@ -9,7 +9,7 @@
 var<workgroup> numbers: array<u32, 256>;
 var<workgroup> owners: array<u32, 256>;
 
-// The row of the table to which a thread adds, and the sum so far, which is stored when another row follows.
+// The row of the table to which a thread adds, and the sum so far.
 var<private> current: u32;
 var<private> sum: f32;
 
@@ -18,26 +18,20 @@ fn place_of(number: u32, column: u32) -> u32 {
     return r(3u) + number * r(1u) + column;
 }
 
-fn store_sum_of_row(column: u32) {
-    if current != GATHERED {
-        stf(place_of(current, column), sum);
-    }
-}
-
 // A column of row `q` of all lanes of a part.
 fn dy_of(at: u32, q: u32, column: u32) -> f32 {
     let each = r(at + 1u);
     return ldf(row_of(at + 6u, q / each) + (q % each) * r(1u) + column);
 }
 
-// Adds an element to a row of the table.
-fn add_to(number: u32, column: u32, y: f32) {
-    if number != current {
-        store_sum_of_row(column);
+// Adds an element to a row of the table, unless it is one too many.
+fn add_to(number: u32, column: u32, y: f32, is_wanted: bool) {
+    if is_wanted && number != current {
         current = number;
         sum = ldf(place_of(number, column));
     }
-    sum = sum + y;
+    sum = select(sum, sum + y, is_wanted);
+    stf(place_of(current, column), sum);
 }
 
 @compute @workgroup_size(64)
@@ -92,32 +86,17 @@ fn main(
                     let y5 = dy_of(at, first + l5, column);
                     let y6 = dy_of(at, first + l6, column);
                     let y7 = dy_of(at, first + l7, column);
-                    add_to(numbers[l0], column, y0);
-                    if collected > 1u {
-                        add_to(numbers[l1], column, y1);
-                    }
-                    if collected > 2u {
-                        add_to(numbers[l2], column, y2);
-                    }
-                    if collected > 3u {
-                        add_to(numbers[l3], column, y3);
-                    }
-                    if collected > 4u {
-                        add_to(numbers[l4], column, y4);
-                    }
-                    if collected > 5u {
-                        add_to(numbers[l5], column, y5);
-                    }
-                    if collected > 6u {
-                        add_to(numbers[l6], column, y6);
-                    }
-                    if collected > 7u {
-                        add_to(numbers[l7], column, y7);
-                    }
+                    add_to(numbers[l0], column, y0, collected > 0u);
+                    add_to(numbers[l1], column, y1, collected > 1u);
+                    add_to(numbers[l2], column, y2, collected > 2u);
+                    add_to(numbers[l3], column, y3, collected > 3u);
+                    add_to(numbers[l4], column, y4, collected > 4u);
+                    add_to(numbers[l5], column, y5, collected > 5u);
+                    add_to(numbers[l6], column, y6, collected > 6u);
+                    add_to(numbers[l7], column, y7, collected > 7u);
                     collected = 0u;
                 }
             }
         }
     }
-    store_sum_of_row(column);
 }

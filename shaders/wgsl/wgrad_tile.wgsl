@@ -33,16 +33,21 @@ fn main(
         let at = 5u + 10u * part;
         let each = r(at + 1u);
         let rows = r(at) * each;
+        // A load takes much longer than a multiply-add, so the registers of a thread hold its words of the rows that follow.
+//~ nexts
         for (var first = 0u; first < rows; first = first + DEEP) {
-            // The memory may still be read.
-            workgroupBarrier();
-            let mine = first + down;
-            if mine < rows {
-                let x = row_of(at + 2u, mine / each) + (mine % each) * depth;
-                let y = row_of(at + 6u, mine / each) + (mine % each) * columns;
+            if first == 0u {
+                let next = down;
 //~ loads
             }
+            // The memory may still be read.
             workgroupBarrier();
+//~ puts
+            workgroupBarrier();
+            if first + DEEP < rows {
+                let next = first + DEEP + down;
+//~ loads
+            }
             if first + DEEP <= rows {
                 // Its length is known, so compilers may unroll it.
                 for (var q = 0u; q < DEEP; q++) {

@@ -55,7 +55,10 @@ impl Segment<'_> {
             Program::Row(function) => passes(function) * (self.lane_steps(1) + 1 + JOIN),
             Program::Products(products) => products.iterations(self.record),
             Program::Wgrad(WgradTile::Element) => self.of_fixed(WGRAD),
-            Program::Wgrad(_) => self.parts(5, 10, |lanes, each| (lanes * each).div_ceil(16) * 18 + 2),
+            Program::Wgrad(tile) => {
+                let deep = u64::from(tile.deep());
+                self.parts(5, 10, |lanes, each| (lanes * each).div_ceil(deep) * (deep + 2) + 2)
+            }
         };
         iterations.saturating_add(SMALL_LOOPS)
     }
@@ -70,8 +73,9 @@ impl Segment<'_> {
     }
 
     pub(super) fn of_fixed(&self, template: Template) -> u64 {
-        // A loop over eight rows or lanes of a part at a time, and one over the rest.
+        // A loop over eight or four elements at a time, and one over the rest.
         let eights = |count: u64| count / 8 + count % 8 + 3;
+        let fours = |count: u64| count / 4 + count % 4 + 3;
         let rows = |lanes: u64, each: u64| eights(lanes * each);
         match template {
             MATMUL => self.word(2) + 1,
@@ -82,7 +86,8 @@ impl Segment<'_> {
             WEIGHTED_SUM => 3 * (self.longest(3) + 1),
             ATTEND => {
                 let count = self.longest(9);
-                self.dots(count, &[1]) + 2 * (count + 1) + self.elements(2) * (count + 2)
+                let scores = (count.div_ceil(64) + 1) * (eights(self.word(1)) + 1);
+                scores + 2 * (count.div_ceil(16) + 1 + JOIN) + self.elements(2) * (fours(count) + 1)
             }
             WEIGHTED_SUM_GRAD => {
                 let count = self.longest(6);
@@ -92,15 +97,15 @@ impl Segment<'_> {
             ATTEND_GRAD => {
                 let count = self.longest(10);
                 let shared = count.div_ceil(64) + 1;
-                let chains = shared * (self.word(1) + self.word(2) + 3);
+                let chains = shared * (eights(self.word(1)) + eights(self.word(2)) + 1);
                 let rows = 3 * (count.div_ceil(16) + 1 + JOIN);
                 let copies = self.elements(1) + self.elements(2);
-                chains + rows + 2 * shared + self.elements(1) * (count + 2) + copies
+                chains + rows + 2 * shared + self.elements(1) * (fours(count) + 1) + copies
             }
             ATTEND_PULL => {
                 let count = self.longest(14);
-                let chains = (count.div_ceil(64) + 1) * (self.word(1) + self.word(2) + 3);
-                chains + (self.elements(1) + self.elements(2)) * (count + 2)
+                let chains = (count.div_ceil(64) + 1) * (eights(self.word(1)) + eights(self.word(2)) + 1);
+                chains + (self.elements(1) + self.elements(2)) * (fours(count) + 1)
             }
             WGRAD => self.parts(5, 10, rows),
             // Loads of 64 rows at a time, and additions of eight.

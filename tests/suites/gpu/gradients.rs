@@ -146,14 +146,16 @@ fn products(k: usize, n: usize, rows: usize) -> (GraphData, Verified<Plan>) {
 fn weight_gradients_have_the_bits_of_one_chain_in_every_tile() {
     let Some(mut executor) = executor(exact()) else { return };
     for (k, n, patch) in [
-        (5, 40, WgradTile::Element),
-        (40, 15, WgradTile::Element),
+        (5, 12, WgradTile::Element),
+        (15, 15, WgradTile::Element),
+        (5, 40, WgradTile::Two),
+        (40, 1, WgradTile::Two),
         (16, 16, WgradTile::Two),
         (33, 70, WgradTile::Two),
         (520, 517, WgradTile::Four),
     ] {
         assert_eq!(WgradTile::of(k as u64, n as u64), patch);
-        for rows in [1, 24, 53] {
+        for rows in [1, 24, 53, 96] {
             let (graph, plan) = products(k, n, rows);
             let weights = weights(&graph);
             let inputs = inputs_of(&graph, false);

@@ -114,7 +114,9 @@ impl Segment<'_> {
         let rows = self.parts(5, 10, |lanes, each| all([lanes, each]));
         let waits = match tile {
             WgradTile::Element => self.of_fixed(WGRAD),
-            WgradTile::Two | WgradTile::Four => self.parts(5, 10, |lanes, each| (lanes * each).div_ceil(16)),
+            WgradTile::Two | WgradTile::Four => {
+                self.parts(5, 10, |lanes, each| all([lanes, each]).div_ceil(tile.deep().into()) + 1)
+            }
         };
         of(all([elements, rows]), all([rows, depth + columns]).saturating_add(2 * elements), waits)
     }
