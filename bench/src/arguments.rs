@@ -87,10 +87,11 @@ pub struct StepArgs {
 }
 
 /// The measurements that may precede a model, with their help.
-const MEASUREMENTS: [(&str, &str); 4] = [
+const MEASUREMENTS: [(&str, &str); 5] = [
     ("sweep", "before a model: time several batch sizes"),
     ("peak", "before a model: compute its share of the peak of the processor"),
     ("threads", "before a model: compare one thread with several"),
+    ("predict", "alone or before a model: predict the time of the first graph on cards, without a GPU"),
     ("host", "before a model, with --device: time the host's part of 16 small instances"),
 ];
 
@@ -198,6 +199,16 @@ impl BenchArgs {
             (["peak"], [name]) => {
                 let effort = effort(name, &options)?;
                 Ok(select(effort.to_string(), effort.to_json()))
+            }
+            #[cfg(feature = "gpu")]
+            (["predict"], names) => {
+                let predictions = crate::predict(names, &options)?;
+                Ok(select(predictions.to_string(), predictions.to_json()))
+            }
+            #[cfg(not(feature = "gpu"))]
+            (["predict"], _) => {
+                let reason = "this build cannot compile plans for GPUs: build with the feature gpu";
+                Err(BenchError::Gpu(reason.to_owned()))
             }
             (["threads"], [name]) => {
                 let pairs = pairs(name, &options)?;

@@ -24,6 +24,8 @@ mod error;
 pub mod gpu;
 mod machine;
 mod pairs;
+#[cfg(feature = "gpu")]
+mod predict;
 mod report;
 mod step;
 mod sweep;
@@ -34,6 +36,8 @@ pub use effort::{Effort, effort};
 pub use error::BenchError;
 pub use machine::Machine;
 pub use pairs::{Pairs, pairs};
+#[cfg(feature = "gpu")]
+pub use predict::{Predictions, predict};
 pub use report::{GpuPhases, KernelShare, Phases, PlanFacts, Report, SameBits, Split};
 pub use sweep::{Sweep, SweepRow, sweep};
 

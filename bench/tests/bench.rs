@@ -142,3 +142,17 @@ fn a_closed_pipe_is_not_an_error() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert_eq!(output.status.code(), Some(0));
 }
+
+#[cfg(feature = "gpu")]
+#[test]
+fn predictions_cover_all_models_in_both_modes_without_a_gpu() {
+    let predicted = autobatch_bench::predict(&[], &quick()).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&predicted.to_json()).unwrap();
+    let rows = document["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 2 * autobatch_models::catalogue::ENTRIES.len());
+    for pair in rows.chunks_exact(2) {
+        let [infer, train] = [&pair[0], &pair[1]].map(|row| row["seconds"]["H100"].as_f64().unwrap());
+        assert!(infer > 0.0 && infer < train, "{pair:?}");
+    }
+    assert!(predicted.to_string().lines().count() == rows.len() + 1, "{predicted}");
+}
