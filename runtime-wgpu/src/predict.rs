@@ -70,13 +70,21 @@ impl Card {
     /// The time in which a dispatch keeps the device busy.
     #[must_use]
     pub fn busy(&self, cost: &Cost) -> Duration {
-        seconds(self.times(cost).into_iter().map(|(time, _)| time).fold(0.0, f64::max))
+        seconds(self.busy_seconds(cost))
+    }
+
+    pub(crate) fn busy_seconds(&self, cost: &Cost) -> f64 {
+        self.times(cost).into_iter().map(|(time, _)| time).fold(0.0, f64::max)
     }
 
     /// The time of a dispatch that occupies all cores and hides all waits.
     #[must_use]
     pub fn roof(&self, cost: &Cost) -> Duration {
-        seconds((cost.work as f64 / self.multiply_adds).max(cost.bytes as f64 / self.bytes))
+        seconds(self.roof_seconds(cost))
+    }
+
+    pub(crate) fn roof_seconds(&self, cost: &Cost) -> f64 {
+        (cost.work as f64 / self.multiply_adds).max(cost.bytes as f64 / self.bytes)
     }
 
     /// The largest part of the time of a dispatch.

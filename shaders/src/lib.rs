@@ -2,7 +2,7 @@
 //!
 //! A template has holes: lines of the form `//~ name`, which the runtime fills. `memory` gets the bindings and the functions that access them, `numbers` the
 //! arguments of a dispatch, `thread` the element of a thread, `body` the code of a stage, `shape` the constants of a
-//! tile, `epilogue` a function of the sums of products, `call` its call, and `starts`, `nexts`, `loads`, `puts`, `chains` and `stores` the
+//! tile, `epilogue` a function of the sums of products, `call` its call, and `starts`, `loads`, `puts`, `chains` and `stores` the
 //! lines per element of a tile. `thread_of_group` and `number_of_thread` identify a thread
 //! of a row. A module contains exactly the library functions that it calls (elementwise functions, products, folds of
 //! rows, noise, lists), so a driver compiles nothing that the dispatch does not need. The text is plain WGSL without

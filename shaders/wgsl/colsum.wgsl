@@ -30,40 +30,23 @@ fn main(
     for (var part = 0u; part < parts; part++) {
         let at = 3u + 6u * part;
         let rows = r(at) * r(at + 1u);
-        if rows > 0u {
-            var next0 = dy_of(at, slice, rows, element);
-            var next1 = dy_of(at, slice + 8u, rows, element);
-            var next2 = dy_of(at, slice + 16u, rows, element);
-            var next3 = dy_of(at, slice + 24u, rows, element);
-            var next4 = dy_of(at, slice + 32u, rows, element);
-            var next5 = dy_of(at, slice + 40u, rows, element);
-            var next6 = dy_of(at, slice + 48u, rows, element);
-            var next7 = dy_of(at, slice + 56u, rows, element);
-            for (var first = 0u; first < rows; first = first + 64u) {
-                // The memory may still be read.
-                workgroupBarrier();
-                loaded[local] = next0;
-                loaded[local + 256u] = next1;
-                loaded[local + 512u] = next2;
-                loaded[local + 768u] = next3;
-                loaded[local + 1024u] = next4;
-                loaded[local + 1280u] = next5;
-                loaded[local + 1536u] = next6;
-                loaded[local + 1792u] = next7;
-                workgroupBarrier();
-                let q = first + 64u + slice;
-                if first + 64u < rows {
-                    next0 = dy_of(at, q, rows, element);
-                    next1 = dy_of(at, q + 8u, rows, element);
-                    next2 = dy_of(at, q + 16u, rows, element);
-                    next3 = dy_of(at, q + 24u, rows, element);
-                    next4 = dy_of(at, q + 32u, rows, element);
-                    next5 = dy_of(at, q + 40u, rows, element);
-                    next6 = dy_of(at, q + 48u, rows, element);
-                    next7 = dy_of(at, q + 56u, rows, element);
+        var next: array<f32, 8>;
+        for (var first = 0u; first < rows + 64u; first = first + 64u) {
+            // Loops over eight words have a known length, so compilers may unroll them.
+            if first > 0u {
+                for (var i = 0u; i < 8u; i++) {
+                    loaded[local + 256u * i] = next[i];
                 }
+                workgroupBarrier();
+            }
+            if first < rows {
+                for (var i = 0u; i < 8u; i++) {
+                    next[i] = dy_of(at, first + slice + 8u * i, rows, element);
+                }
+            }
+            if first > 0u {
                 if slice == 0u {
-                    let count = min(64u, rows - first);
+                    let count = min(64u, rows + 64u - first);
                     var row = 0u;
                     for (; row + 8u <= count; row = row + 8u) {
                         sum = sum + loaded[32u * row + column];
@@ -79,6 +62,7 @@ fn main(
                         sum = sum + loaded[32u * row + column];
                     }
                 }
+                workgroupBarrier();
             }
         }
     }

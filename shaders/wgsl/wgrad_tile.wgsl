@@ -23,6 +23,13 @@ fn main(
     }
     let down = local / 16u;
     let right = local % 16u;
+    // In loops of known length, which compilers may unroll, so that the text of a load occurs once.
+    var kept: array<f32, OWN>;
+    for (var i = 0u; i < OWN; i++) {
+        let k = min(first_k + EACH * down + i / EACH, depth - 1u);
+        let n = min(first_n + EACH * right + i % EACH, columns - 1u);
+        kept[i] = ldf(r(2u) + k * r(3u) + n);
+    }
 //~ starts
     let k_at = first_k + EACH * right;
     let n_at = first_n + EACH * right;
@@ -34,35 +41,50 @@ fn main(
         let each = r(at + 1u);
         let rows = r(at) * each;
         // A load takes much longer than a multiply-add, so the registers of a thread hold its words of the rows that follow.
-//~ nexts
-        for (var first = 0u; first < rows; first = first + DEEP) {
-            if first == 0u {
-                let next = down;
-//~ loads
-            }
-            // The memory may still be read.
-            workgroupBarrier();
+        var x_next: array<f32, WORDS * EACH>;
+        var y_next: array<f32, WORDS * EACH>;
+        for (var first = 0u; first < rows + DEEP; first = first + DEEP) {
+            if first > 0u {
 //~ puts
-            workgroupBarrier();
-            if first + DEEP < rows {
-                let next = first + DEEP + down;
-//~ loads
+                workgroupBarrier();
             }
-            if first + DEEP <= rows {
-                // Its length is known, so compilers may unroll it.
-                for (var q = 0u; q < DEEP; q++) {
-                    let x = xs[q * 16u + down];
-                    let y = ys[q * 16u + right];
-//~ chains
+            if first < rows {
+                // Rows past the last one, and elements past an edge, are loaded again, and their results are dropped.
+                for (var word = 0u; word < WORDS; word++) {
+                    let row = min(first + down + 16u * word, rows - 1u);
+                    let x = row_of(at + 2u, row / each) + (row % each) * depth;
+                    let y = row_of(at + 6u, row / each) + (row % each) * columns;
+                    for (var i = 0u; i < EACH; i++) {
+                        x_next[word * EACH + i] = ldf(x + min(k_at + i, k_end));
+                        y_next[word * EACH + i] = ldf(y + min(n_at + i, n_end));
+                    }
                 }
-            } else {
-                for (var q = 0u; q < rows - first; q++) {
-                    let x = xs[q * 16u + down];
-                    let y = ys[q * 16u + right];
+            }
+            if first > 0u {
+                if first <= rows {
+                    // Its length is known, so compilers may unroll it.
+                    for (var q = 0u; q < DEEP; q++) {
+                        let x = xs[q * 16u + down];
+                        let y = ys[q * 16u + right];
 //~ chains
+                    }
+                } else {
+                    for (var q = 0u; q < rows + DEEP - first; q++) {
+                        let x = xs[q * 16u + down];
+                        let y = ys[q * 16u + right];
+//~ chains
+                    }
                 }
+                workgroupBarrier();
             }
         }
     }
 //~ stores
+    for (var i = 0u; i < OWN; i++) {
+        let k = first_k + EACH * down + i / EACH;
+        let n = first_n + EACH * right + i % EACH;
+        if k < depth && n < columns {
+            stf(r(2u) + k * r(3u) + n, kept[i]);
+        }
+    }
 }

@@ -57,7 +57,7 @@ impl Segment<'_> {
             Program::Wgrad(WgradTile::Element) => self.of_fixed(WGRAD),
             Program::Wgrad(tile) => {
                 let deep = u64::from(tile.deep());
-                self.parts(5, 10, |lanes, each| (lanes * each).div_ceil(deep) * (deep + 2) + 2)
+                self.parts(5, 10, |lanes, each| ((lanes * each).div_ceil(deep) + 1) * (deep + 3) + 1)
             }
         };
         iterations.saturating_add(SMALL_LOOPS)
@@ -108,10 +108,13 @@ impl Segment<'_> {
                 chains + (self.elements(1) + self.elements(2)) * (fours(count) + 1)
             }
             WGRAD => self.parts(5, 10, rows),
-            // Loads of 64 rows at a time, and additions of eight.
-            COLSUM => self.parts(3, 6, |lanes, each| (lanes * each).div_ceil(64) * 18 + 2),
-            // Loads of 256 numbers at a time, and a comparison of each.
-            TGRAD => self.parts(6, 10, |lanes, each| lanes * each + (lanes * each).div_ceil(256) * 8 + 2),
+            // Loads of 64 rows at a time, and additions of eight. Its loops of eight may not be unrolled.
+            COLSUM => self.parts(3, 6, |lanes, each| ((lanes * each).div_ceil(64) + 1) * 36 + 1),
+            // Loads of 128 numbers at a time, a comparison of each, and a turn for eight rows; compilers unroll the others.
+            TGRAD => self.parts(6, 10, |lanes, each| {
+                let rows = lanes * each;
+                rows + rows.div_ceil(128) * 6 + rows.div_ceil(8) + 2
+            }),
             _ => 0,
         }
     }

@@ -1,6 +1,7 @@
 //! Lowering of kernels: everything that depends on a kernel alone. It is computed once per kernel and cached across
 //! plans, because the plans of one model and of one planner share their kernels.
 
+use super::cost::Generated;
 use super::map::{Recipe, Variant};
 use super::product::recipe;
 use super::units::{Fused, Unit, units};
@@ -73,6 +74,8 @@ pub(crate) struct LoweringCache {
     programs: HashSet<Arc<Program>>,
     /// By the numbers of kernel and unit, and the variant of products.
     generated: HashMap<(u32, u32, Option<Variant>), Arc<Program>>,
+    /// Counts over the code of programs, by their addresses.
+    counts: HashMap<usize, Generated>,
     /// Bytes of all, about.
     bytes: usize,
 }
@@ -105,6 +108,11 @@ impl LoweringCache {
         let program = Arc::new(program);
         self.programs.insert(Arc::clone(&program));
         program
+    }
+
+    /// Counts over the code of a program of this cache. Counting it takes longer than all else of a known program.
+    pub(super) fn counts_of(&mut self, program: &Arc<Program>) -> Generated {
+        *self.counts.entry(Arc::as_ptr(program) as usize).or_insert_with(|| Generated::of(program))
     }
 
     /// The program with generated code of a unit of a kernel. `generate` runs if the cache does not have it.

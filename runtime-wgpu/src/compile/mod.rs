@@ -243,7 +243,8 @@ struct Build<'a> {
     scratch_budget: u64,
     strict: bool,
     tallest: Tile,
-    dispatch_time: Duration,
+    /// See [`Target::dispatch_time`].
+    dispatch_seconds: f64,
     iterations: Option<LoopLimit>,
     /// Words of scratch rows of the largest wave.
     scratch: u64,
@@ -297,7 +298,7 @@ impl<'a> Build<'a> {
             scratch_budget: target.scratch.max(1),
             strict: target.strict,
             tallest: target.tallest,
-            dispatch_time: target.dispatch_time,
+            dispatch_seconds: target.dispatch_time.as_secs_f64().max(1e-6),
             iterations: target.iterations,
             scratch: 0,
             records: Vec::new(),

@@ -17,7 +17,6 @@ use crate::error::GpuError;
 use crate::module::{GROUP, Program};
 use crate::predict::Card;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Maximum number of groups in a dimension.
 const MAX_GROUPS: u64 = 65_535;
@@ -102,7 +101,7 @@ impl Build<'_> {
         let next = self.programs.len() as u32;
         let number = *self.numbers.entry(Arc::as_ptr(&program) as usize).or_insert(next);
         if number == next {
-            self.generated.push(Generated::of(&program));
+            self.generated.push(self.cache.counts_of(&program));
             self.programs.push(program);
         }
         number
@@ -134,7 +133,7 @@ impl Build<'_> {
         self.check_loops(program, &segment)?;
         let cost = segment.cost(program, self.generated[number as usize]);
         // Fewer lanes have less work, but wait no less.
-        let parts = self.parts_of(Card::SMALL.roof(&cost)).min(threads.lanes.max(1).into());
+        let parts = self.parts_of(Card::SMALL.roof_seconds(&cost)).min(threads.lanes.max(1).into());
         let program = Arc::clone(program);
         let record = self.add_words(record.words())?;
         self.wave.entries.extend(threads.divided(parts).map(|part| Entry {
@@ -162,9 +161,8 @@ impl Build<'_> {
     }
 
     /// The number of dispatches into which something that takes this time is divided.
-    pub(super) fn parts_of(&self, time: Duration) -> u64 {
-        let limit = self.dispatch_time.max(Duration::from_micros(1));
-        time.as_nanos().div_ceil(limit.as_nanos()).max(1) as u64
+    pub(super) fn parts_of(&self, seconds: f64) -> u64 {
+        (seconds / self.dispatch_seconds).ceil().max(1.0) as u64
     }
 
     /// Rejects a program whose loops the device would abort.
@@ -196,7 +194,7 @@ impl Build<'_> {
                 let same = (entry.level, entry.program) == (first.level, first.program) && !entry.is_part;
                 let both = cost.beside(entry.cost);
                 let fits = groups + entry.groups <= 2 * MAX_THREADS / GROUP
-                    && self.parts_of(Card::SMALL.roof(&both)) <= 1;
+                    && Card::SMALL.roof_seconds(&both) <= self.dispatch_seconds;
                 if !same || !fits {
                     break;
                 }

@@ -48,6 +48,11 @@ impl WgradTile {
         }
     }
 
+    /// Words of each operand that a thread loads at a time: one for every sixteenth row.
+    const fn words(self) -> u32 {
+        self.deep() / 16
+    }
+
     /// Tiles of a block of this size.
     pub(super) const fn tiles(self, rows: u64, columns: u64) -> u64 {
         let edge = 16 * self.each() as u64;
@@ -58,10 +63,13 @@ impl WgradTile {
     fn shape(self) -> String {
         let each = self.each();
         format!(
-            "const EACH: u32 = {each}u;\nconst EDGE: u32 = {}u;\nconst DEEP: u32 = {}u;\n\n\
+            "const EACH: u32 = {each}u;\nconst OWN: u32 = {}u;\nconst EDGE: u32 = {}u;\n\
+             const DEEP: u32 = {}u;\nconst WORDS: u32 = {}u;\n\n\
              var<workgroup> xs: array<vec{each}<f32>, {words}>;\nvar<workgroup> ys: array<vec{each}<f32>, {words}>;\n",
+            each * each,
             16 * each,
             self.deep(),
+            self.words(),
             words = 16 * self.deep(),
         )
     }
@@ -73,61 +81,30 @@ impl WgradTile {
     }
 
     /// The holes of the template.
-    pub(super) fn holes(self) -> [(&'static str, String); 7] {
-        let row = |i| format!("first_k + EACH * down + {i}u");
-        let column = |j| format!("first_n + EACH * right + {j}u");
-        let starts = self.lines(|i, j| {
-            let at = format!("min({}, depth - 1u) * r(3u) + min({}, columns - 1u)", row(i), column(j));
-            format!("    var s{i}_{j} = ldf(r(2u) + {at});\n")
-        });
-        // A thread holds a word of each operand for every sixteenth row. Rows past the last one, and elements past an edge, are
-        // loaded again, and their results are dropped.
-        let words = |text: &dyn Fn(u32) -> String| (0..self.deep() / 16).map(text).collect::<String>();
+    pub(super) fn holes(self) -> [(&'static str, String); 5] {
         let each = self.each();
-        let nexts = words(&|word| {
-            format!("        var x{word}_next: vec{each}<f32>;\n        var y{word}_next: vec{each}<f32>;\n")
-        });
-        let vector = |row: &str, axis: &str| {
-            let element = |i| format!("ldf({row} + min({axis}_at + {i}u, {axis}_end))");
-            let elements: Vec<String> = (0..each).map(element).collect();
-            format!("vec{each}<f32>({})", elements.join(", "))
+        let element = |i, j| each * i + j;
+        let word = |word: u32, of: &str| {
+            let elements: Vec<String> =
+                (0..each).map(|i| format!("{of}_next[{}]", each * word + i)).collect();
+            format!(
+                "                {of}s[local + {}u] = vec{each}<f32>({});\n",
+                256 * word,
+                elements.join(", ")
+            )
         };
-        let loads = words(&|word| {
-            let (row, x, y) = (format!("row{word}"), format!("x{word}"), format!("y{word}"));
-            let (in_x, in_y) = (vector(&x, "k"), vector(&y, "n"));
-            format!(
-                "                let {row} = min(next + {}u, rows - 1u);\n\
-                 \x20               let {x} = row_of(at + 2u, {row} / each) + ({row} % each) * depth;\n\
-                 \x20               let {y} = row_of(at + 6u, {row} / each) + ({row} % each) * columns;\n\
-                 \x20               {x}_next = {in_x};\n\
-                 \x20               {y}_next = {in_y};\n",
-                16 * word
-            )
-        });
-        let puts = words(&|word| {
-            let at = 256 * word;
-            format!(
-                "            xs[local + {at}u] = x{word}_next;\n            ys[local + {at}u] = y{word}_next;\n"
-            )
-        });
-        let chains =
-            self.lines(|i, j| format!("                    s{i}_{j} = mad(x[{i}], y[{j}], s{i}_{j});\n"));
-        let stores = self.lines(|i, j| {
-            let (row, column) = (row(i), column(j));
-            format!(
-                "    if {row} < depth && {column} < columns {{\n\
-                 \x20       stf(r(2u) + ({row}) * r(3u) + {column}, s{i}_{j});\n\
-                 \x20   }}\n"
-            )
-        });
+        let puts = (0..self.words()).map(|number| word(number, "x") + &word(number, "y")).collect();
         [
             ("shape", self.shape()),
-            ("starts", starts),
-            ("nexts", nexts),
-            ("loads", loads),
+            ("starts", self.lines(|i, j| format!("    var s{i}_{j} = kept[{}];\n", element(i, j)))),
             ("puts", puts),
-            ("chains", chains),
-            ("stores", stores),
+            (
+                "chains",
+                self.lines(|i, j| {
+                    format!("                        s{i}_{j} = mad(x[{i}], y[{j}], s{i}_{j});\n")
+                }),
+            ),
+            ("stores", self.lines(|i, j| format!("    kept[{}] = s{i}_{j};\n", element(i, j)))),
         ]
     }
 }

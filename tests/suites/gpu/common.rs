@@ -26,6 +26,11 @@ pub(crate) fn skipped(why: &str) {
     eprintln!("SKIPPED, nothing was tested on a GPU: {why}");
 }
 
+/// Whether the device is SwiftShader, whose compiler takes gigabytes for modules with many branches.
+pub(crate) fn is_swift_shader(executor: &Executor) -> bool {
+    executor.gpu().is_some_and(|gpu| gpu.facts().name.contains("SwiftShader"))
+}
+
 pub(crate) fn exact() -> Options {
     Options { arithmetic: Arithmetic::Exact, ..Options::default() }
 }

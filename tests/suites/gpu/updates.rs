@@ -4,7 +4,7 @@
 //! has the bits of the naive executor, and software devices must. Native arithmetic may differ by [`NATIVE`], and so
 //! may devices that fuse other operations.
 
-use crate::common::{exact, executor, inputs_of, training};
+use crate::common::{exact, executor, inputs_of, is_swift_shader, skipped, training};
 use crate::lab::{Lab, TABLE};
 use autobatch_ir::Weights;
 use autobatch_ir::graph::Graph;
@@ -102,6 +102,11 @@ fn gradients_and_sparse_rows_of_several_runs_accumulate() {
 fn arrays_in_many_buffers_are_updated_like_arrays_in_one() {
     // Half a block of a sum of squares each, so blocks and tiles of states span buffers.
     let Some(mut roomy) = executor(exact()) else { return };
+    if is_swift_shader(&roomy) {
+        return skipped(
+            "SwiftShader takes gigabytes and minutes to compile sums of gradients over several bindings",
+        );
+    }
     let options = Options { budget: Budget { binding: Some(8 << 10), ..Budget::default() }, ..exact() };
     let Some(mut narrow) = executor(options) else { return };
     for optimizer in every_rule() {

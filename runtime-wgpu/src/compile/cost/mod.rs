@@ -163,7 +163,7 @@ impl Segment<'_> {
                 // A thread loads eight of its rows at a time. With several rows of the table it waits for each of these, too.
                 let is_one_row = self.word(2) > self.word(4);
                 let own = if is_one_row { rows / 4 } else { rows + rows / 4 } / self.word(2).max(1);
-                let read = self.parts(6, 10, |lanes, each| all([lanes, each]).div_ceil(256) + 1);
+                let read = self.parts(6, 10, |lanes, each| all([lanes, each]).div_ceil(128) + 1);
                 let work = all([count, rows]).saturating_add(all([rows, columns]));
                 of(work, all([3, rows, columns]).saturating_add(rows), read + own)
             }

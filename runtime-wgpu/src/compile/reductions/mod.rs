@@ -78,7 +78,7 @@ fn lower_one(build: &mut Build<'_>, sum: &Reduction, level: u32) -> Result<u32, 
     let all: Vec<Rows<'_>> = sum.parts.iter().map(|part| Rows { part, lanes: 0..part.lanes }).collect();
     let Some(whole) = segment(build, sum, &all) else { return Ok(1) };
     let cost = build.cost_of(&whole.program, &whole.record, whole.threads);
-    let parts = build.parts_of(Card::SMALL.busy(&cost));
+    let parts = build.parts_of(Card::SMALL.busy_seconds(&cost));
     if parts <= 1 {
         build.segment(whole.program, &whole.record, level, whole.threads)?;
         return Ok(1);
