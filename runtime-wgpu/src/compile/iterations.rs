@@ -78,7 +78,7 @@ impl Segment<'_> {
         let fours = |count: u64| count / 4 + count % 4 + 3;
         let rows = |lanes: u64, each: u64| eights(lanes * each);
         match template {
-            MATMUL => self.word(2) + 1,
+            MATMUL => eights(self.word(2)),
             TOP_K => self.word(2) * (self.word(1) + 2) + 1,
             MOVE => self.word(1) + 6,
             SEG_FOLD => self.longest(2) + 1,
