@@ -28,7 +28,7 @@ pub struct Arithmetics {
     pub keeps_denormals: bool,
     /// The results of functions of NaN and infinity.
     pub special: Vec<Special>,
-    /// The turns of a loop that ought to take [`TURNS`].
+    /// The turns of a loop that ought to take [`TURNS`](Self::TURNS).
     pub turns: u32,
     /// True if the threads of a group have the numbers that their subgroups imply; `None` without subgroups.
     pub numbers_lanes: Option<bool>,
