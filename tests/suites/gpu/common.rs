@@ -44,9 +44,18 @@ pub(crate) fn inferring(graph: &GraphData, wanted: &[ValueId]) -> Verified<Plan>
 /// The plan that computes losses and the gradients of all parameters.
 pub(crate) fn training(graph: &GraphData, losses: &[(ValueId, f32)]) -> Verified<Plan> {
     let wanted: Vec<ValueId> = losses.iter().map(|loss| loss.0).collect();
+    training_with(graph, &wanted, losses)
+}
+
+/// The plan that computes values and the gradients of all parameters.
+pub(crate) fn training_with(
+    graph: &GraphData,
+    wanted: &[ValueId],
+    losses: &[(ValueId, f32)],
+) -> Verified<Plan> {
     let gradients = Gradients { losses, params: None, values: &[] };
     let request = Request {
-        wanted: &wanted,
+        wanted,
         mode: Mode::Train,
         training: true,
         gradients: Some(gradients),

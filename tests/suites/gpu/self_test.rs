@@ -1,12 +1,11 @@
 //! The plan of the self-test: it executes every template. `AUTOBATCH_BLESS=1` writes it.
 
-use crate::common::{executor, skipped};
+use crate::common::{executor, skipped, training_with};
 use autobatch_ir::graph::{Graph, GraphData, Value};
 use autobatch_ir::id::ValueId;
 use autobatch_ir::module::{Init, ModuleBuilder};
-use autobatch_ir::plan::{Mode, Plan, Verified};
+use autobatch_ir::plan::{Plan, Verified};
 use autobatch_ir::types::f32;
-use autobatch_planner::{Gradients, Planner, Request};
 use autobatch_runtime_wgpu::compile::{Compiled, Target, compile};
 use autobatch_runtime_wgpu::module::{Program, Tile, WgradTile};
 use autobatch_runtime_wgpu::{Options, self_test};
@@ -97,16 +96,7 @@ fn others<'g>(g: &'g Graph, rows: &[Value<'g>], wanted: &mut Vec<Value<'g>>) -> 
 
 fn plan() -> Verified<Plan> {
     let (graph, total, wanted) = graph();
-    let wanted = [wanted, vec![total]].concat();
-    let gradients = Gradients { losses: &[(total, 1.0)], params: None, values: &[] };
-    let request = Request {
-        wanted: &wanted,
-        mode: Mode::Train,
-        training: true,
-        gradients: Some(gradients),
-        ..Request::default()
-    };
-    Planner::default().plan(&graph, &request).expect("plans").verify().expect("verifies")
+    training_with(&graph, &[wanted, vec![total]].concat(), &[(total, 1.0)])
 }
 
 #[test]
