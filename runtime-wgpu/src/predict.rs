@@ -4,7 +4,7 @@
 //! the bandwidth, and the waits of its longest thread; and the time from one dispatch to the next. Numbers of cards are
 //! those of data sheets, times the share that the kernels reach. Predictions are right within a factor of about two.
 
-use crate::compile::{Compiled, Cost};
+use crate::compile::{Compiled, Cost, Dispatch};
 use std::time::Duration;
 
 /// A kind of GPU.
@@ -107,8 +107,15 @@ impl Card {
     /// The time of a plan: all its dispatches in one submission.
     #[must_use]
     pub fn time_of_plan(&self, plan: &Compiled) -> Duration {
-        let dispatches = plan.dispatches.iter().map(|dispatch| self.time(&dispatch.cost));
-        dispatches.fold(seconds(self.submission), Duration::saturating_add)
+        seconds(self.submission).saturating_add(self.time_of_dispatches(&plan.dispatches))
+    }
+
+    /// The time of dispatches.
+    #[must_use]
+    pub fn time_of_dispatches(&self, dispatches: &[Dispatch]) -> Duration {
+        let busy: f64 =
+            dispatches.iter().map(|dispatch| self.busy_seconds(&dispatch.cost) + self.dispatch).sum();
+        seconds(busy)
     }
 }
 

@@ -34,6 +34,7 @@ pub use update::{SUM_OF_SQUARES, TILE_ELEMENTS, UpdateOp, UpdateProgram, Updates
 
 use crate::error::GpuError;
 use crate::module::{Program, Split, Tile};
+use crate::predict::Card;
 use autobatch_ir::plan::{KernelId, ParamPort, Plan, Step, Verified};
 use autobatch_shaders::LOOKUP;
 use checks::ComputedIndices;
@@ -92,6 +93,8 @@ pub struct Compiled {
     pub programs: Vec<Arc<Program>>,
     /// The dispatches, in order.
     pub dispatches: Vec<Dispatch>,
+    /// The time of all dispatches on a small integrated GPU, as the cost model predicts it.
+    pub time: Duration,
     /// The number of leading dispatches that copy parameters into the arena for kernels that read them whole.
     pub prologue: u32,
     /// Describes the words that constants and the prologue write. Plans with equal descriptions share these words until
@@ -369,6 +372,7 @@ impl<'a> Build<'a> {
             tables,
             tables_at,
             programs: self.programs,
+            time: Card::SMALL.time_of_dispatches(&self.dispatches),
             dispatches: self.dispatches,
             prologue,
             persistent: self.persistent,

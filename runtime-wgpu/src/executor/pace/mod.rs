@@ -28,6 +28,9 @@ impl Default for Pace {
 impl Pace {
     /// The dispatch after the last one of a submission that starts with dispatch `first`.
     pub(super) fn submission_end(self, compiled: &Compiled, first: usize) -> usize {
+        if compiled.time <= self.longest {
+            return compiled.dispatches.len();
+        }
         let mut time = Duration::ZERO;
         for (number, dispatch) in compiled.dispatches.iter().enumerate().skip(first) {
             time = time.saturating_add(Card::SMALL.time(&dispatch.cost));
@@ -40,8 +43,11 @@ impl Pace {
 
     /// The time of dispatches, predicted for a small integrated GPU.
     pub(super) fn predicted(compiled: &Compiled, dispatches: [Range<usize>; 2]) -> Duration {
-        let all = dispatches.into_iter().flat_map(|range| &compiled.dispatches[range]);
-        all.map(|dispatch| Card::SMALL.time(&dispatch.cost)).fold(Duration::ZERO, Duration::saturating_add)
+        if dispatches[0].len() == compiled.dispatches.len() {
+            return compiled.time;
+        }
+        let times = dispatches.map(|range| Card::SMALL.time_of_dispatches(&compiled.dispatches[range]));
+        times[0].saturating_add(times[1])
     }
 
     /// Learns from a run that was predicted to take `predicted` there, and took `measured`.
